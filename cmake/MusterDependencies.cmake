@@ -1,0 +1,18 @@
+# What Muster is built on; versions and reasons: docs/adr/0002-dependencies.md
+find_package(fmt 9 REQUIRED)
+find_package(spdlog 1.10 REQUIRED)
+find_package(tl-expected 1.0 REQUIRED)
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+find_package(OpenMP COMPONENTS CXX)
+find_package(CLI11 2.1 REQUIRED)
+if(MUSTER_TESTS)
+  find_package(GTest 1.12 REQUIRED)
+  include(GoogleTest)
+endif()
+# Standalone Asio is headers only and ships no CMake package.
+find_path(ASIO_INCLUDE_DIR asio.hpp REQUIRED)
+add_library(muster_asio INTERFACE)
+target_include_directories(muster_asio SYSTEM INTERFACE ${ASIO_INCLUDE_DIR})
+target_compile_definitions(muster_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)

@@ -1,0 +1,44 @@
+# muster_room(NAME ROOMS a b LIBS c): a room of the house as a static library muster_<name>,
+# made from every .cpp in its folder (and folders below), linked to the lower rooms that it may include.
+# A rule of the layout is kept by the linker too: what is not named in ROOMS is not found.
+
+set(MUSTER_ROOMS "" CACHE INTERNAL "")
+
+add_library(muster_options INTERFACE)
+target_include_directories(muster_options INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
+target_compile_features(muster_options INTERFACE cxx_std_20)
+add_library(muster_warnings INTERFACE)
+target_compile_options(muster_warnings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror
+  $<$<CONFIG:Release>:-Wno-maybe-uninitialized>)  # g++ 12 reports false ones through optional and expected at -O3
+if(MUSTER_SANITIZE)
+  add_compile_options(-fsanitize=${MUSTER_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${MUSTER_SANITIZE})
+endif()
+
+function(muster_room name)
+  cmake_parse_arguments(ARG "" "" "ROOMS;LIBS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+  if(NOT sources)  # a room not yet built
+    add_library(muster_${name} INTERFACE)
+    return()
+  endif()
+  add_library(muster_${name} STATIC ${sources})
+  list(TRANSFORM ARG_ROOMS PREPEND muster_)
+  target_link_libraries(muster_${name} PUBLIC muster_options tl::expected ${ARG_ROOMS} PRIVATE muster_warnings ${ARG_LIBS})
+  set(MUSTER_ROOMS ${MUSTER_ROOMS} ${name} CACHE INTERNAL "")
+endfunction()
+
+# muster_tests(NAME ROOMS a b [LIBS c]): one GoogleTest program from every .cpp in the current folder.
+function(muster_tests name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "ROOMS;LIBS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+  add_executable(${name} ${sources})
+  list(TRANSFORM ARG_ROOMS PREPEND muster_)
+  target_link_libraries(${name} PRIVATE ${ARG_ROOMS} ${ARG_LIBS} muster_warnings GTest::gmock_main)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+endfunction()

@@ -1,0 +1,18 @@
+// The door of `base`: what every room stands on. Errors, checks, log lines, dtypes and shapes, hashes,
+// counter-based random numbers, and the outside world as interfaces (Clock, Files, Environment) with a real
+// and a simulated twin each.
+//
+// Ownership: plain values, except the interfaces, which are borrowed by reference and must outlive their
+// users. Threads: values are not shared; log lines and the real twins may be used from any thread.
+#pragma once
+
+#include "muster/base/check.h"        // IWYU pragma: export
+#include "muster/base/clock.h"        // IWYU pragma: export
+#include "muster/base/dtype.h"        // IWYU pragma: export
+#include "muster/base/environment.h"  // IWYU pragma: export
+#include "muster/base/files.h"        // IWYU pragma: export
+#include "muster/base/hash.h"         // IWYU pragma: export
+#include "muster/base/log.h"          // IWYU pragma: export
+#include "muster/base/random.h"       // IWYU pragma: export
+#include "muster/base/result.h"       // IWYU pragma: export
+#include "muster/base/shape.h"        // IWYU pragma: export

@@ -1,0 +1,37 @@
+// The file system as an argument.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/base/result.h"
+
+namespace muster {
+
+class Files {
+ public:
+  virtual ~Files() = default;
+  // The whole file. not_found when it does not exist.
+  virtual Result<std::vector<std::byte>> read(const std::string& path) const = 0;
+  // Writes a new or existing file durably: unique temporary name, write, fsync, rename, fsync of the folder.
+  virtual Result<> write(const std::string& path, std::span<const std::byte> bytes) = 0;
+  // Names inside a folder, sorted, without "." and "..".
+  virtual Result<std::vector<std::string>> list(const std::string& folder) const = 0;
+};
+
+Files& real_files();
+
+// Files in memory: the simulated twin. Folders exist when a path below them does.
+class MemoryFiles final : public Files {
+ public:
+  Result<std::vector<std::byte>> read(const std::string& path) const override;
+  Result<> write(const std::string& path, std::span<const std::byte> bytes) override;
+  Result<std::vector<std::string>> list(const std::string& folder) const override;
+
+ private:
+  std::map<std::string, std::vector<std::byte>> contents_;
+};
+
+}  // namespace muster

@@ -1,0 +1,42 @@
+#include "muster/tensor/tensor.h"
+
+#include <cstring>
+#include <utility>
+
+namespace muster {
+
+Tensor::Tensor(DType dtype, Shape shape)
+    : dtype_(dtype), shape_(std::move(shape)), elements_(shape_.elements()) {
+  buffer_ = Buffer::allocate(size_bytes());
+}
+
+Tensor::Tensor(DType dtype, Shape shape, std::shared_ptr<Buffer> buffer, std::size_t offset_bytes)
+    : dtype_(dtype),
+      shape_(std::move(shape)),
+      elements_(shape_.elements()),
+      buffer_(std::move(buffer)),
+      offset_bytes_(offset_bytes) {
+  MUSTER_CHECK(buffer_ != nullptr && offset_bytes_ + size_bytes() <= buffer_->size_bytes(),
+               "a tensor reaches past its buffer");
+}
+
+Tensor Tensor::zeros(DType dtype, Shape shape) {
+  Tensor made(dtype, std::move(shape));
+  std::memset(made.bytes(), 0, made.size_bytes());
+  return made;
+}
+
+Tensor Tensor::reshaped(Shape shape) const {
+  MUSTER_CHECK(shape.elements() == elements_, "a reshape must keep the number of elements");
+  Tensor view = *this;
+  view.shape_ = std::move(shape);
+  return view;
+}
+
+Tensor Tensor::clone() const {
+  Tensor copy(dtype_, shape_);
+  std::memcpy(copy.bytes(), bytes(), size_bytes());
+  return copy;
+}
+
+}  // namespace muster

@@ -1,0 +1,78 @@
+// The door of `tensor`: dense arrays in memory and the kernels that compute on them.
+//
+// A Tensor is a value: a dtype, a shape and a share of an immutable-by-convention Buffer. Copying a Tensor
+// shares the buffer; only the kernel that just made a buffer, and an optimizer updating a parameter in place,
+// write to it. Elements are always contiguous, in row-major order. Threads: Tensors are values; reading one
+// from several threads is safe while nobody writes its buffer.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "muster/base/base.h"
+#include "muster/tensor/buffer.h"  // IWYU pragma: export
+
+namespace muster {
+
+class Tensor {
+ public:
+  // No elements, no buffer.
+  Tensor() = default;
+  // Uninitialised elements in a new buffer.
+  Tensor(DType dtype, Shape shape);
+  // A view of `buffer` from `offset_bytes` on; the buffer must be large enough.
+  Tensor(DType dtype, Shape shape, std::shared_ptr<Buffer> buffer, std::size_t offset_bytes = 0);
+
+  static Tensor zeros(DType dtype, Shape shape);
+  template <class T>
+  static Tensor scalar(T value) {
+    Tensor made(dtype_of<T>, {});
+    *made.data<T>() = value;
+    return made;
+  }
+  template <class T>
+  static Tensor from(std::span<const T> values, Shape shape);
+
+  bool defined() const { return buffer_ != nullptr; }
+  DType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+  std::int64_t elements() const { return elements_; }
+  std::size_t size_bytes() const { return static_cast<std::size_t>(elements_) * muster::size_bytes(dtype_); }
+
+  std::byte* bytes() const { return buffer_ ? buffer_->data() + offset_bytes_ : nullptr; }
+  template <class T>
+  T* data() const {
+    MUSTER_CHECK(dtype_of<T> == dtype_, "a tensor was read as another dtype");
+    return reinterpret_cast<T*>(bytes());
+  }
+  template <class T>
+  std::span<T> span() const {
+    return {data<T>(), static_cast<std::size_t>(elements_)};
+  }
+
+  // The same elements under another shape of as many elements.
+  Tensor reshaped(Shape shape) const;
+  // Own buffer, equal elements.
+  Tensor clone() const;
+
+  const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
+  std::size_t offset_bytes() const { return offset_bytes_; }
+
+ private:
+  DType dtype_ = DType::float32;
+  Shape shape_;
+  std::int64_t elements_ = 0;
+  std::shared_ptr<Buffer> buffer_;
+  std::size_t offset_bytes_ = 0;
+};
+
+template <class T>
+Tensor Tensor::from(std::span<const T> values, Shape shape) {
+  Tensor made(dtype_of<T>, std::move(shape));
+  MUSTER_CHECK(static_cast<std::size_t>(made.elements()) == values.size(), "values do not fill the shape");
+  std::copy(values.begin(), values.end(), made.data<T>());
+  return made;
+}
+
+}  // namespace muster

@@ -1,0 +1,49 @@
+#include "muster/tensor/tensor.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace muster {
+namespace {
+
+TEST(Tensor, CopiesShareTheBufferAndClonesDoNot) {
+  const std::array<float, 4> values{1, 2, 3, 4};
+  const Tensor tensor = Tensor::from<float>(values, {2, 2});
+  const Tensor copy = tensor;
+  const Tensor clone = tensor.clone();
+  tensor.data<float>()[0] = 9;
+  EXPECT_EQ(copy.data<float>()[0], 9);
+  EXPECT_EQ(clone.data<float>()[0], 1);
+}
+
+TEST(Tensor, ReshapesWithoutCopying) {
+  const Tensor tensor = Tensor::zeros(DType::int32, {2, 3});
+  const Tensor flat = tensor.reshaped({6});
+  EXPECT_EQ(flat.bytes(), tensor.bytes());
+  EXPECT_EQ(flat.shape(), (Shape{6}));
+}
+
+TEST(Tensor, LetsGoOfBorrowedMemoryWithItsLastUser) {
+  bool released = false;
+  std::array<float, 2> memory{1, 2};
+  {
+    Tensor tensor(
+        DType::float32, {2},
+        Buffer::borrow(reinterpret_cast<std::byte*>(memory.data()), sizeof memory, [&] { released = true; }));
+    const Tensor second = tensor;
+    tensor = Tensor();
+    EXPECT_FALSE(released);
+    EXPECT_EQ(second.data<float>()[1], 2);
+  }
+  EXPECT_TRUE(released);
+}
+
+TEST(Tensor, AnEmptyTensorHasNoElements) {
+  EXPECT_FALSE(Tensor().defined());
+  EXPECT_EQ(Tensor(DType::float32, {0, 4}).elements(), 0);
+  EXPECT_EQ(Tensor::scalar(2.5).elements(), 1);
+}
+
+}  // namespace
+}  // namespace muster
