@@ -1,0 +1,44 @@
+// One pass over a dataset.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "muster/tensor/tensor.h"
+
+namespace muster::data {
+
+struct IterateOptions {
+  std::uint64_t seed = 0;          // the job's: equal on all ranks
+  std::uint64_t epoch = 0;         // which pass this is: each has a shuffle of its own
+  std::size_t prefetch_items = 8;  // made ahead at most; at least 1
+};
+
+// The values of one row or batch, in the order of Dataset::columns(). The caller may keep them as long as it
+// likes: memory goes back to the iterator's pool when the last user lets go.
+using Item = std::vector<Tensor>;
+
+// Yields items in an order that depends on the dataset, the seed and the epoch only.
+//
+// Items are made ahead on a thread of the iterator's own, which sleeps until half of what it made is taken.
+// Pipelines of built-in operations begin on the caller's thread and stay there while making an item is
+// cheaper than waking a thread (MNIST batches are). Destroying the iterator stops and joins the thread.
+// Threads: one caller at a time. Python must not hold the interpreter lock in next() and the destructor.
+class Iterator {
+ public:
+  class State;
+
+  explicit Iterator(std::unique_ptr<State> state);
+  Iterator(Iterator&&) noexcept;
+  Iterator& operator=(Iterator&&) noexcept;
+  ~Iterator();
+
+  // The next item; nothing at the end of the pass; the error of the pipeline, again at every later call.
+  Result<std::optional<Item>> next();
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace muster::data
