@@ -1,0 +1,72 @@
+// The one frame of everything that Muster sends over a stream: a header of 64 bytes, then the payload.
+// Byte by byte: docs/formats/frame.md.
+//
+// A frame's type is a number that the sending room defines; each room has a range of its own:
+// cluster 0x0100-0x01ff, collective 0x0200-0x02ff.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "muster/base/result.h"
+
+namespace muster::net {
+
+inline constexpr std::size_t frame_header_size_bytes = 64;
+inline constexpr std::uint16_t frame_version = 1;
+
+struct FrameHeader {
+  std::uint16_t type = 0;
+  std::uint32_t flags = 0;
+  std::uint64_t epoch = 0;
+  std::uint64_t job_id = 0;
+  std::uint64_t sequence = 0;
+  std::uint64_t payload_size_bytes = 0;
+  std::uint64_t payload_checksum = 0;
+  friend bool operator==(const FrameHeader&, const FrameHeader&) = default;
+};
+
+using FrameHeaderBytes = std::array<std::byte, frame_header_size_bytes>;
+
+FrameHeaderBytes encode_header(const FrameHeader& header);
+// Fails with Code::corrupt, saying which rule the bytes break: magic, version, checksum, reserved bytes, or a
+// payload over `payload_limit_bytes`.
+Result<FrameHeader> decode_header(std::span<const std::byte, frame_header_size_bytes> bytes,
+                                  std::uint64_t payload_limit_bytes);
+
+std::uint64_t payload_checksum(std::span<const std::byte> payload);
+Result<> check_payload(const FrameHeader& header, std::span<const std::byte> payload);
+
+struct Frame {
+  FrameHeader header;
+  std::vector<std::byte> payload;
+};
+
+// Header and payload as they go over the wire; sets the header's payload size and checksum.
+std::vector<std::byte> encode_frame(FrameHeader header, std::span<const std::byte> payload);
+
+// Cuts a stream into frames, however the bytes arrive. It never holds more than one frame over the limit, and
+// allocates a payload only after its header was checked. After an error it stays failed: the place of the
+// next frame is unknown, so the connection must be closed.
+class FrameDecoder {
+ public:
+  explicit FrameDecoder(std::uint64_t payload_limit_bytes) : payload_limit_bytes_(payload_limit_bytes) {}
+
+  // Takes the bytes; call `next` until it gives no more frames.
+  void append(std::span<const std::byte> bytes);
+  // The next whole frame, or nothing while more bytes are needed.
+  Result<std::optional<Frame>> next();
+
+ private:
+  std::uint64_t payload_limit_bytes_;
+  std::vector<std::byte> buffer_;
+  std::size_t begin_ = 0;  // of the bytes in buffer_ that are not yet consumed
+  std::optional<FrameHeader> header_;
+  std::optional<Error> failure_;
+};
+
+}  // namespace muster::net

@@ -1,0 +1,16 @@
+// Which processes can share memory.
+#pragma once
+
+#include <string>
+
+#include "muster/base/environment.h"
+#include "muster/base/result.h"
+
+namespace muster::net {
+
+// Equal for processes that run under one kernel and in one network namespace, so that they reach each other
+// through abstract unix sockets: the kernel's boot id and the namespace's inode. MUSTER_HOST_KEY overrides
+// it; different keys on one host force TCP.
+Result<std::string> host_key(const Environment& environment);
+
+}  // namespace muster::net
