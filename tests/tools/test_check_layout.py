@@ -1,0 +1,77 @@
+"""The checks of tools/check_layout.py find what they promise to find, and this tree passes them."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+import check_layout  # noqa: E402
+
+
+def tree(root: Path, files: dict[str, str], built: list[str] | None = None) -> list[str]:
+    """The problems of a tree made of `files`, of which the build compiles `built` (None: all sources)."""
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    (root / "tests").mkdir(exist_ok=True)
+    sources = [name for name in files if name.endswith(".cpp")] if built is None else built
+    (root / "build").mkdir()
+    commands = [{"directory": str(root), "file": str(root / name), "command": "c++"} for name in sources]
+    (root / "build" / "compile_commands.json").write_text(json.dumps(commands))
+    return check_layout.problems(root, root / "build")
+
+
+@pytest.mark.skipif(not (ROOT / "build/compile_commands.json").exists(), reason="needs ./dev build")
+def test_this_tree_is_in_order():
+    assert check_layout.problems(ROOT, ROOT / "build") == []
+
+
+def test_a_room_may_include_the_door_of_a_lower_room_and_its_own_files(tmp_path):
+    text = '#include "muster/base/base.h"\n#include "muster/net/frame.h"\n#include <vector>\n'
+    assert tree(tmp_path, {"muster/net/frame.cpp": text}) == []
+
+
+@pytest.mark.parametrize("included", ["muster/train/train.h", "muster/tensor/tensor.h"])
+def test_a_room_must_not_include_a_higher_room_or_a_sibling(tmp_path, included):
+    [problem] = tree(tmp_path, {"muster/net/a.cpp": f'\n#include "{included}"\n'})
+    assert problem.startswith("muster/net/a.cpp:2: net (floor 1) must not include")
+
+
+def test_only_the_door_of_another_room_may_be_included(tmp_path):
+    [problem] = tree(tmp_path, {"apps/muster/main.cpp": '#include "muster/net/frame.h"\n'})
+    assert "private to net" in problem
+
+
+def test_a_unit_test_sees_inside_its_own_room_only(tmp_path):
+    text = '#include "muster/net/frame.h"\n#include "muster/base/hash.h"\n'
+    [problem] = tree(tmp_path, {"tests/unit/net/frame_test.cpp": text})
+    assert "private to base" in problem
+
+
+def test_the_library_spells_includes_from_the_root(tmp_path):
+    [problem] = tree(tmp_path, {"muster/net/a.cpp": '#include "frame.h"\n'})
+    assert "not spelled from the root" in problem
+
+
+def test_a_source_that_no_target_builds_is_found(tmp_path):
+    [problem] = tree(tmp_path, {"examples/lost.cpp": "int main() {}\n"}, built=[])
+    assert problem == "examples/lost.cpp:1: no target builds this file"
+
+
+def test_a_python_test_that_pytest_does_not_collect_is_found(tmp_path):
+    [problem] = tree(tmp_path, {"tests/python/net_test.py": ""})
+    assert "pytest collects only test_*.py" in problem
+
+
+def test_a_file_of_more_than_600_lines_is_found(tmp_path):
+    [problem] = tree(tmp_path, {"tools/long.py": "pass\n" * 601})
+    assert problem.startswith("tools/long.py:600: 601 lines")
+
+
+def test_a_path_of_one_machine_is_found(tmp_path):
+    [problem] = tree(tmp_path, {"docs/a.md": "fine\nsee " + "/ro" + "ot/notes\n"})
+    assert problem.startswith("docs/a.md:2: names")

@@ -1,0 +1,128 @@
+"""Proves the layout of the house (docs/adr/0001-house.md) from the files themselves.
+
+A room includes only lower rooms, and of another room only its door; every C++ source belongs to a target; no
+file grows past 600 lines; no file names a machine or a package host. Prints each problem; exits 1 if any.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from sources import ROOT, walk
+
+# The rooms and their floors; a room may include only rooms of a lower floor.
+FLOORS = {
+    "base": 0,
+    "net": 1,
+    "tensor": 1,
+    "cluster": 2,
+    "collective": 2,
+    "graph": 2,
+    "data": 2,
+    "checkpoint": 2,
+    "nn": 3,
+    "train": 4,
+    "launch": 5,
+}
+LINES_MAX = 600
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+TEXT = {".cpp", ".h", ".py", ".pyi", ".sh", ".cmake", ".txt", ".md", ".toml", ".json", ""}
+# Each in two halves, so that this file does not name what it forbids.
+FORBIDDEN = [
+    "".join(halves)
+    for halves in [
+        ("/ro", "ot/"),
+        ("/wo", "rk/"),
+        ("/opt/wh", "eels"),
+        ("/ho", "me/"),
+        ("pypi", ".org"),
+        ("python", "hosted.org"),
+        ("deb.debian", ".org"),
+    ]
+]
+# Built by tests/install as a project of its own, from the installed package.
+OTHER_PROJECTS = ("tests/install/",)
+
+
+def room_of(path: str) -> str | None:
+    """The room of `muster/<room>/...`, or of a room's own unit tests."""
+    parts = path.split("/")
+    if parts[0] == "muster" and len(parts) > 2:
+        return parts[1]
+    if parts[:2] == ["tests", "unit"] and len(parts) > 3:
+        return parts[2]
+    return None
+
+
+def include_problem(path: str, included: str) -> str | None:
+    """What is wrong with `included` in the file `path` (both relative to the root), if anything."""
+    in_library = path.startswith("muster/")
+    if not included.startswith("muster/"):
+        return f'"{included}" is not spelled from the root ("muster/<room>/<file>.h")' if in_library else None
+    room, target = room_of(path), included.split("/")[1]
+    if target not in FLOORS:
+        return f'"{included}" names no room'
+    if in_library and room not in FLOORS:
+        return f"'{room}' is no room: name it in tools/check_layout.py and docs/adr/0001-house.md"
+    if target == room:
+        return None
+    if in_library and FLOORS[target] >= FLOORS[room]:
+        return f"{room} (floor {FLOORS[room]}) must not include {target} (floor {FLOORS[target]})"
+    joins_rooms = path.startswith(("tests/sim/", "tests/process/"))
+    if included != f"muster/{target}/{target}.h" and not joins_rooms:
+        return f'"{included}" is private to {target}: include its door "muster/{target}/{target}.h"'
+    return None
+
+
+def layering_problems(root: Path) -> Iterator[str]:
+    for file in walk(root, {".cpp", ".h"}):
+        path = file.relative_to(root).as_posix()
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            match = INCLUDE.match(line)
+            problem = match and include_problem(path, match.group(1))
+            if problem:
+                yield f"{path}:{number}: {problem}"
+
+
+def text_problems(root: Path) -> Iterator[str]:
+    for file in walk(root, TEXT):
+        path = file.relative_to(root).as_posix()
+        try:
+            lines = file.read_text().splitlines()
+        except UnicodeDecodeError:
+            continue  # data, not text
+        if len(lines) > LINES_MAX and not path.startswith("tests/seeds/"):
+            yield f"{path}:{LINES_MAX}: {len(lines)} lines: ask what second thing this file does"
+        for number, line in enumerate(lines, 1):
+            for word in FORBIDDEN:
+                if word in line:
+                    yield f"{path}:{number}: names '{word}', which belongs to one machine"
+
+
+def stray_problems(root: Path, build: Path) -> Iterator[str]:
+    """Sources that no target of the build compiles, tests that pytest does not collect."""
+    commands = json.loads((build / "compile_commands.json").read_text())
+    built = {Path(command["directory"], command["file"]).resolve() for command in commands}
+    for file in walk(root, {".cpp"}):
+        path = file.relative_to(root).as_posix()
+        if file.resolve() not in built and not path.startswith(OTHER_PROJECTS):
+            yield f"{path}:1: no target builds this file"
+    for file in walk(root / "tests", {".py"}):
+        if file.name.endswith("_test.py"):
+            yield f"{file.relative_to(root).as_posix()}:1: pytest collects only test_*.py"
+
+
+def problems(root: Path, build: Path) -> list[str]:
+    return [*layering_problems(root), *text_problems(root), *stray_problems(root, build)]
+
+
+def main() -> int:
+    found = problems(ROOT, ROOT / "build")
+    print("\n".join(found) if found else "layout: as docs/adr/0001-house.md says")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
