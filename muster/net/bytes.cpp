@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "muster/base/check.h"
+#include "muster/base/base.h"
 
 namespace muster::net {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "muster/base/result.h"
+#include "muster/base/base.h"
 
 namespace muster::net {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "muster/base/hash.h"
+#include "muster/base/base.h"
 #include "muster/net/bytes.h"
 
 namespace muster::net {

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "muster/base/result.h"
+#include "muster/base/base.h"
 
 namespace muster::net {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include "muster/base/files.h"
+#include "muster/base/base.h"
 
 namespace muster::net {
 

@@ -3,8 +3,7 @@
 
 #include <string>
 
-#include "muster/base/environment.h"
-#include "muster/base/result.h"
+#include "muster/base/base.h"
 
 namespace muster::net {
 
