@@ -1,0 +1,16 @@
+// The door of `cluster`: from environment variables to a Roster, and the watch over the job until it ends.
+//
+//   read_settings(environment) -> Settings
+//   scheduler:  run_scheduler(settings)                      blocks until the job has ended
+//   worker:     describe_host(settings) -> Registration      then open the data port and add it
+//               Node::join(settings, registration) -> Node   blocks until the roster is complete
+//               node->leave(status, reason)                  done (0) or failed
+//
+// Ownership: plain values; a Node owns its thread and its connection. Threads: see each class. A death or a
+// failure of any process fails the job; every node hears the first reason.
+#pragma once
+
+#include "muster/cluster/node_process.h"       // IWYU pragma: export
+#include "muster/cluster/roster.h"             // IWYU pragma: export
+#include "muster/cluster/scheduler_process.h"  // IWYU pragma: export
+#include "muster/cluster/variables.h"          // IWYU pragma: export

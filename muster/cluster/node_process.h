@@ -1,0 +1,69 @@
+// This process as a node of the job: a worker or a server.
+//
+// Threads: a Node owns one thread that talks with the scheduler. Every member may be called from any thread.
+// A forked child is not a node: there, every call is an error or does nothing.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "muster/cluster/roster.h"
+#include "muster/cluster/scheduler_process.h"
+#include "muster/cluster/variables.h"
+
+namespace muster::cluster {
+
+// What a node tells of itself. Host key, address and process come from `describe_host`; the data plane adds
+// its port and local name before joining.
+struct Registration {
+  std::string host_key = {};
+  std::string address = {};
+  std::uint16_t data_port = 0;
+  std::string local_name = {};
+  std::int32_t pid = 0;
+  std::string process_space = {};
+};
+
+// Waits for the scheduler's host name to resolve, and finds this host's address and identity. `data_port` and
+// `local_name` are left for the caller.
+Result<Registration> describe_host(const Settings& settings);
+
+class Node {
+ public:
+  // Registers and blocks until every process of the job has come, or fails with the reason.
+  static tl::expected<std::unique_ptr<Node>, Failure> join(const Settings& settings,
+                                                           Registration registration,
+                                                           Interrupted interrupted = {});
+  ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  const Roster& roster() const;
+  Role role() const;
+  std::uint32_t rank() const;
+
+  // The last step that was done: an atomic store. It travels with the heartbeat.
+  void report_step(std::uint64_t step);
+
+  // `callback` is called once, on the node's own thread, when the job has failed; at once when it already
+  // has.
+  void on_failure(std::function<void(const Failure&)> callback);
+  std::optional<Failure> failure() const;
+
+  // Tells the scheduler that this process ends: done (status 0) or failed, for `reason`. Waits for its
+  // answer, at most two seconds. Only the first call counts.
+  void leave(int exit_status, std::string reason);
+
+  // Blocks until the job has ended (a server's whole life). Nothing: it ended well.
+  std::optional<Failure> wait(Interrupted interrupted = {});
+
+ private:
+  class Implementation;
+  explicit Node(std::unique_ptr<Implementation> implementation);
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace muster::cluster

@@ -1,0 +1,60 @@
+// The values that the cluster hands out: who takes part, and why a job ended.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/base/base.h"
+
+namespace muster::cluster {
+
+enum class Role : std::uint8_t { scheduler, worker, server };
+
+// "scheduler", "worker", "server".
+std::string_view to_string(Role role);
+
+// One process of the job, as every other process knows it.
+struct Member {
+  Role role = Role::worker;
+  std::string node_id = {};
+  std::uint32_t rank = 0;     // among the members of its role
+  std::string host_key = {};  // equal for processes that can share memory
+  std::string address = {};   // where its data port is reached
+  std::uint16_t data_port = 0;
+  std::string local_name = {};     // where processes of its host reach it
+  std::int32_t pid = 0;            // in the process space below
+  std::string process_space = {};  // equal for processes whose pids mean the same
+
+  friend bool operator==(const Member&, const Member&) = default;
+};
+
+// Who takes part. The same value in every process of the job.
+struct Roster {
+  std::uint64_t epoch = 0;
+  std::uint64_t job_id = 0;
+  std::uint64_t seed = 0;  // for the job's random numbers
+  std::vector<Member> workers = {};
+  std::vector<Member> servers = {};
+
+  friend bool operator==(const Roster&, const Roster&) = default;
+};
+
+// Exit codes of processes that end for the cluster's sake (sysexits.h where it has a fitting one).
+inline constexpr int exit_code_peer_lost = 69;      // a process of the job is gone
+inline constexpr int exit_code_timeout = 75;        // a deadline passed
+inline constexpr int exit_code_refused = 77;        // the scheduler said no
+inline constexpr int exit_code_configuration = 78;  // a variable cannot be used
+inline constexpr int exit_code_interrupted = 130;   // as a shell reports Ctrl-C
+
+// Why the job ended, ready to print. `exit_code` is for processes that end because of it.
+struct Failure {
+  Code code = Code::internal;
+  std::string message = {};
+  int exit_code = 1;
+
+  friend bool operator==(const Failure&, const Failure&) = default;
+};
+
+}  // namespace muster::cluster

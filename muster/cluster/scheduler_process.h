@@ -1,0 +1,23 @@
+// The scheduler of a job, as a call that blocks until the job has ended.
+#pragma once
+
+#include <functional>
+
+#include "muster/cluster/variables.h"
+
+namespace muster::cluster {
+
+// Asked on the calling thread about every 100 ms while a call blocks; true ends the call. It may look for
+// signals.
+using Interrupted = std::function<bool()>;
+
+struct SchedulerOptions {
+  std::optional<std::uint64_t> seed = {};  // the job's; absent: drawn
+  Interrupted interrupted = {};            // absent: never
+};
+
+// Serves the job. Nothing: every worker left done. A failure otherwise, which has also been told to every
+// node that could be reached.
+std::optional<Failure> run_scheduler(const Settings& settings, const SchedulerOptions& options = {});
+
+}  // namespace muster::cluster

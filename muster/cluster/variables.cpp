@@ -1,0 +1,363 @@
+#include "muster/cluster/variables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace muster::cluster {
+namespace {
+
+using Type = Variable::Type;
+
+// Small enough that a few of them added to any clock cannot overflow.
+constexpr std::int64_t seconds_max = 1'000'000'000;
+constexpr std::int64_t retry_num_max = 100'000'000;
+constexpr std::int64_t seconds_per_retry = 3;
+
+constexpr auto table = std::to_array<Variable>({
+    {.name = "MS_ROLE",
+     .type = Type::choice,
+     .default_note = "none, must be set",
+     .choices = "MS_SCHED | MS_WORKER | MS_PSERVER",
+     .documentation = "What this process is. Workers train; the scheduler brings the processes together and "
+                      "watches over them; a parameter server registers and ends with the job."},
+    {.name = "MS_SCHED_HOST",
+     .default_note = "none, must be set",
+     .note = "an IPv4 or IPv6 address or a host name",
+     .documentation = "Where the scheduler listens. The same for every process of the job."},
+    {.name = "MS_SCHED_PORT",
+     .type = Type::integer,
+     .default_note = "none, must be set",
+     .min = 1024,
+     .max = 65535,
+     .documentation = "The scheduler's port. The same for every process of the job."},
+    {.name = "MS_WORKER_NUM",
+     .type = Type::integer,
+     .default_note = "none, must be set",
+     .min = 1,
+     .max = worker_num_max,
+     .documentation = "How many workers the job has, on all hosts together. The same for every process."},
+    {.name = "MS_SERVER_NUM",
+     .type = Type::integer,
+     .default_value = "0",
+     .min = 0,
+     .max = worker_num_max,
+     .documentation = "How many parameter servers the job has. The same for every process."},
+    {.name = "MS_NODE_ID",
+     .default_note = "made by Muster",
+     .note = "at most 128 printable characters, unique among the processes of a role",
+     .documentation =
+         "The name of this process. A whole number below MS_WORKER_NUM is also the worker's rank; "
+         "other workers get the free ranks in the order in which they came. The scheduler's is only "
+         "a label."},
+    {.name = "MS_WORKER_IP",
+     .default_note = "the local address of the route to the scheduler",
+     .note = "an IPv4 or IPv6 address of this host",
+     .documentation = "The address at which other workers reach this one."},
+    {.name = "MS_TOPO_TIMEOUT",
+     .type = Type::integer,
+     .default_value = "1800",
+     .min = 1,
+     .max = seconds_max,
+     .documentation =
+         "Seconds in which every process must have come. After that each of them ends and says who "
+         "is missing."},
+    {.name = "MS_CLUSTER_RETRY_NUM",
+     .type = Type::integer,
+     .default_value = "610",
+     .min = 1,
+     .max = retry_num_max,
+     .documentation = "Bounds how long a process tries to reach the scheduler: this many times 3 seconds. It "
+                      "tries again after 10 ms at first and at most every second."},
+    {.name = "MS_NODE_TIMEOUT",
+     .type = Type::integer,
+     .default_value = "600",
+     .min = 1,
+     .max = seconds_max,
+     .documentation = "Seconds without a heartbeat after which a process counts as dead. A killed process is "
+                      "noticed at once; this is for one that is stopped or cut off."},
+    {.name = "MS_RECEIVE_MSG_TIMEOUT",
+     .type = Type::integer,
+     .default_value = "600",
+     .min = 1,
+     .max = seconds_max,
+     .documentation =
+         "Seconds to wait for the answer to one request. When none came, an error names the peer."},
+    {.name = "MS_ENABLE_RECOVERY",
+     .type = Type::choice,
+     .default_value = "0",
+     .choices = "0 | 1",
+     .documentation = "Recovery of lost processes. It is read and checked, but not provided yet."},
+    {.name = "MS_RECOVERY_PATH",
+     .default_note = "none",
+     .note = "a folder, absolute or relative to the current one; it is made when absent",
+     .documentation = "Where recovery keeps its files."},
+    {.name = "MS_HCCL_CM_INIT",
+     .default_note = "none",
+     .note = "any value",
+     .documentation = "Only matters on Ascend devices; it is not needed here, for IPv6 neither."},
+    {.name = "MUSTER_RESOLVE_TIMEOUT",
+     .type = Type::integer,
+     .default_value = "0",
+     .min = 0,
+     .max = seconds_max,
+     .documentation =
+         "Seconds to wait for the scheduler's host name to become known. 0: it must be known now."},
+    {.name = "MUSTER_TRANSPORT",
+     .type = Type::choice,
+     .default_value = "auto",
+     .choices = "auto | tcp",
+     .documentation =
+         "How tensors travel. auto: shared memory between processes of one host, TCP between hosts; "
+         "tcp: TCP always."},
+    {.name = "MUSTER_HOST_KEY",
+     .default_note = "from the kernel's boot id and the network namespace",
+     .note = "at most 128 printable characters",
+     .documentation =
+         "Processes with equal host keys share memory. Different ones make processes of one host "
+         "talk as if they were on several, for tests."},
+    {.name = "MUSTER_STRICT",
+     .type = Type::choice,
+     .default_value = "0",
+     .choices = "0 | 1",
+     .documentation = "1: what would be a warning about a device that is not there is an error."},
+    {.name = "MUSTER_LOG",
+     .type = Type::choice,
+     .default_value = "warning",
+     .choices = "debug | info | warning | error",
+     .documentation = "Which log lines are written to standard error: these and more severe ones."},
+});
+
+constexpr std::size_t label_size_max = 128;
+
+bool is_label(std::string_view text) {
+  return text.size() <= label_size_max &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) { return c > 0x20 && c != 0x7f; });
+}
+
+bool is_choice(const Variable& variable, std::string_view value) {
+  std::string_view rest = variable.choices;
+  while (!rest.empty()) {
+    const auto end = rest.find(" | ");
+    if (rest.substr(0, end) == value) return !value.empty();
+    rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 3);
+  }
+  return false;
+}
+
+std::optional<std::int64_t> to_integer(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// An exported but empty variable counts as absent where a default can stand in for it.
+bool is_absent(const Variable& variable, const std::optional<std::string>& value) {
+  if (!value) return true;
+  return value->empty() && variable.type == Type::text && variable.name != "MS_SCHED_HOST";
+}
+
+bool is_required(const Variable& variable) { return variable.default_note == "none, must be set"; }
+
+bool is_allowed(const Variable& variable, std::string_view value) {
+  switch (variable.type) {
+    case Type::integer: {
+      const auto number = to_integer(value);
+      return number && *number >= variable.min && *number <= variable.max;
+    }
+    case Type::choice:
+      return is_choice(variable, value);
+    case Type::text:
+      if (variable.name == "MS_SCHED_HOST")
+        return !value.empty() && value.size() < 256 && is_label(value.substr(0, 128));
+      if (variable.name == "MS_NODE_ID" || variable.name == "MUSTER_HOST_KEY") return is_label(value);
+      return true;
+  }
+  return false;
+}
+
+std::string problem_of(const Variable& variable, std::string_view value) {
+  if (is_allowed(variable, value)) return {};
+  return fmt::format("{}='{}' cannot be used: allowed is {}", variable.name, value, allowed_range(variable));
+}
+
+// The number of letters to insert, delete, replace or swap with a neighbour to make one from the other.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) {
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        cost[i][j] = i + j;
+        continue;
+      }
+      const std::size_t replace = cost[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      cost[i][j] = std::min({replace, cost[i - 1][j] + 1, cost[i][j - 1] + 1});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
+    }
+  }
+  return cost[a.size()][b.size()];
+}
+
+std::vector<std::string> typo_warnings(const Environment& environment) {
+  constexpr std::size_t distance_max = 2;
+  constexpr std::size_t name_size_max = 64;
+  std::vector<std::string> warnings;
+  for (const std::string_view prefix : {"MS_", "MUSTER_"}) {
+    for (const std::string& name : environment.names(prefix)) {
+      if (find_variable(name) != nullptr || name.size() > name_size_max) continue;
+      const auto nearest = std::min_element(table.begin(), table.end(), [&](const auto& a, const auto& b) {
+        return edit_distance(name, a.name) < edit_distance(name, b.name);
+      });
+      if (edit_distance(name, nearest->name) <= distance_max)
+        warnings.push_back(
+            fmt::format("{} is set but is no variable of Muster; did you mean {}?", name, nearest->name));
+    }
+  }
+  return warnings;
+}
+
+// Reads values that `check_all` has found good.
+class Reader {
+ public:
+  explicit Reader(const Environment& environment) : environment_(environment) {}
+
+  std::string text(std::string_view name) const {
+    const Variable& variable = *find_variable(name);
+    const auto value = environment_.get(name);
+    return is_absent(variable, value) ? std::string(variable.default_value) : *value;
+  }
+  std::int64_t integer(std::string_view name) const { return to_integer(text(name)).value_or(0); }
+  std::chrono::milliseconds seconds(std::string_view name) const {
+    return std::chrono::seconds(integer(name));
+  }
+
+ private:
+  const Environment& environment_;
+};
+
+Result<> check_all(const Environment& environment) {
+  if (!environment.get("MS_ROLE"))
+    return fail(
+        Code::invalid_argument,
+        fmt::format(
+            "MS_ROLE is not set: allowed is {}. Set it with the other variables of a cluster, or start "
+            "the job with 'muster run -n <workers> <script>'",
+            allowed_range(*find_variable("MS_ROLE"))));
+  for (const VariableState& state : inspect_variables(environment)) {
+    if (!state.problem.empty()) return fail(Code::invalid_argument, state.problem);
+  }
+  return {};
+}
+
+Role role_from(std::string_view name) {
+  if (name == "MS_SCHED") return Role::scheduler;
+  return name == "MS_WORKER" ? Role::worker : Role::server;
+}
+
+}  // namespace
+
+std::span<const Variable> variables() { return table; }
+
+const Variable* find_variable(std::string_view name) {
+  const auto found =
+      std::find_if(table.begin(), table.end(), [&](const Variable& row) { return row.name == name; });
+  return found == table.end() ? nullptr : &*found;
+}
+
+std::string allowed_range(const Variable& variable) {
+  switch (variable.type) {
+    case Type::integer:
+      return fmt::format("a whole number from {} to {}", variable.min, variable.max);
+    case Type::choice:
+      return std::string(variable.choices);
+    case Type::text:
+      return std::string(variable.note);
+  }
+  return {};
+}
+
+std::vector<VariableState> inspect_variables(const Environment& environment) {
+  std::vector<VariableState> states;
+  for (const Variable& variable : table) {
+    const auto value = environment.get(variable.name);
+    VariableState state{.variable = &variable};
+    if (!is_absent(variable, value)) {
+      state.from_environment = true;
+      state.value = *value;
+      state.problem = problem_of(variable, *value);
+    } else if (is_required(variable)) {
+      state.problem = fmt::format("{} is not set: allowed is {}", variable.name, allowed_range(variable));
+    } else {
+      state.value = variable.default_value;
+    }
+    states.push_back(std::move(state));
+  }
+  return states;
+}
+
+std::string variables_text(const Environment& environment) {
+  std::string text =
+      fmt::format("{:<24}{:<24}{:<12}{:<12}{}\n", "variable", "value", "origin", "default", "allowed");
+  for (const VariableState& state : inspect_variables(environment)) {
+    const Variable& variable = *state.variable;
+    const auto fallback = variable.default_value.empty() ? "-" : variable.default_value;
+    text +=
+        fmt::format("{:<24}{:<24}{:<12}{:<12}{}\n", variable.name, state.value.empty() ? "-" : state.value,
+                    state.from_environment ? "environment" : "default", fallback, allowed_range(variable));
+    if (!state.problem.empty() && state.from_environment) text += fmt::format("  ! {}\n", state.problem);
+    if (!state.from_environment && !variable.default_note.empty())
+      text += fmt::format("  default: {}\n", variable.default_note);
+  }
+  for (const std::string& warning : typo_warnings(environment)) text += fmt::format("  ! {}\n", warning);
+  return text;
+}
+
+std::string variables_markdown() {
+  std::string text = "| variable | default | allowed | meaning |\n| --- | --- | --- | --- |\n";
+  for (const Variable& variable : table) {
+    std::string allowed = allowed_range(variable);
+    for (std::size_t at = 0; (at = allowed.find(" | ", at)) != std::string::npos;)
+      allowed.replace(at, 3, ", ");
+    const auto fallback = variable.default_value.empty() ? variable.default_note : variable.default_value;
+    text += fmt::format("| {} | {} | {} | {} |\n", variable.name, fallback, allowed, variable.documentation);
+  }
+  return text;
+}
+
+Result<Settings> read_settings(const Environment& environment) {
+  MUSTER_TRY_VOID(check_all(environment));
+  const Reader read(environment);
+  Settings settings{
+      .role = role_from(read.text("MS_ROLE")),
+      .scheduler_host = read.text("MS_SCHED_HOST"),
+      .scheduler_port = static_cast<std::uint16_t>(read.integer("MS_SCHED_PORT")),
+      .node_id = read.text("MS_NODE_ID"),
+      .worker_num = static_cast<std::uint32_t>(read.integer("MS_WORKER_NUM")),
+      .server_num = static_cast<std::uint32_t>(read.integer("MS_SERVER_NUM")),
+      .worker_ip = read.text("MS_WORKER_IP"),
+      .host_key = read.text("MUSTER_HOST_KEY"),
+      .enable_recovery = read.text("MS_ENABLE_RECOVERY") == "1",
+      .recovery_path = read.text("MS_RECOVERY_PATH"),
+      .topo_timeout = read.seconds("MS_TOPO_TIMEOUT"),
+      .retry_timeout = read.seconds("MS_CLUSTER_RETRY_NUM") * seconds_per_retry,
+      .node_timeout = read.seconds("MS_NODE_TIMEOUT"),
+      .receive_timeout = read.seconds("MS_RECEIVE_MSG_TIMEOUT"),
+      .resolve_timeout = read.seconds("MUSTER_RESOLVE_TIMEOUT"),
+      .transport = read.text("MUSTER_TRANSPORT"),
+      .strict = read.text("MUSTER_STRICT") == "1",
+  };
+  if (environment.get("MS_HCCL_CM_INIT"))
+    settings.notes.push_back(
+        "MS_HCCL_CM_INIT only matters on Ascend devices; it is not needed here, for IPv6 neither");
+  settings.warnings = typo_warnings(environment);
+  if (settings.enable_recovery)
+    settings.warnings.push_back(
+        "MS_ENABLE_RECOVERY=1: recovery is not provided yet; a lost process ends the job");
+  return settings;
+}
+
+}  // namespace muster::cluster

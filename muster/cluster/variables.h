@@ -1,0 +1,82 @@
+// One table of every environment variable: parsing, error messages, `muster env` and the page of the guide
+// are read from it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/base/base.h"
+#include "muster/cluster/roster.h"
+
+namespace muster::cluster {
+
+struct Variable {
+  enum class Type { text, integer, choice };
+
+  std::string_view name = {};
+  Type type = Type::text;
+  std::string_view default_value = {};  // what holds when it is not set; empty: there is none
+  std::string_view default_note = {};   // said of a default that is not a constant, e.g. "made by Muster"
+  std::int64_t min = 0;                 // of an integer
+  std::int64_t max = 0;
+  std::string_view choices = {};  // of a choice: "0 | 1"
+  std::string_view note = {};     // what a text has to be
+  std::string_view documentation = {};
+};
+
+// Every variable that Muster reads, in the order in which people meet them.
+std::span<const Variable> variables();
+const Variable* find_variable(std::string_view name);
+
+// "a whole number from 1024 to 65535".
+std::string allowed_range(const Variable& variable);
+
+// What a variable is now. `problem` is empty when the value can be used.
+struct VariableState {
+  const Variable* variable = nullptr;
+  std::string value = {};
+  bool from_environment = false;
+  std::string problem = {};
+};
+std::vector<VariableState> inspect_variables(const Environment& environment);
+
+// What `muster env` prints, and the table of the guide in Markdown.
+std::string variables_text(const Environment& environment);
+std::string variables_markdown();
+
+// The settings of this process, read and checked. What needs the network or the file system (the host's name,
+// the worker's address, the recovery folder) is checked when the process joins.
+struct Settings {
+  Role role = Role::worker;
+  std::string scheduler_host = {};
+  std::uint16_t scheduler_port = 0;
+  std::string node_id = {};  // empty: one is made
+  std::uint32_t worker_num = 1;
+  std::uint32_t server_num = 0;
+  std::string worker_ip = {};  // empty: the local address of the route to the scheduler
+  std::string host_key = {};   // empty: from the kernel
+  bool enable_recovery = false;
+  std::string recovery_path = {};
+  std::chrono::milliseconds topo_timeout{};
+  std::chrono::milliseconds retry_timeout{};  // MS_CLUSTER_RETRY_NUM times 3 s
+  std::chrono::milliseconds node_timeout{};
+  std::chrono::milliseconds receive_timeout{};
+  std::chrono::milliseconds resolve_timeout{};
+  std::string transport = {};              // MUSTER_TRANSPORT
+  bool strict = false;                     // MUSTER_STRICT
+  std::vector<std::string> notes = {};     // worth a line of information
+  std::vector<std::string> warnings = {};  // worth a warning, e.g. a variable that looks like a typo
+};
+
+// The most workers, and the most servers, of one job.
+inline constexpr std::uint32_t worker_num_max = 16384;
+
+// The error names the variable, its value and the allowed range.
+Result<Settings> read_settings(const Environment& environment);
+
+}  // namespace muster::cluster
