@@ -1,13 +1,10 @@
 // The door of `net`: addresses, the one frame format of everything that Muster sends over a stream, and the
-// bytes inside a frame; descriptors that close themselves.
+// bytes inside a frame.
 //
-// Ownership: plain values; a descriptor and a reservation belong to who holds them. Threads: every function
-// may be called from any thread.
+// Ownership: plain values. Threads: every function may be called from any thread.
 #pragma once
 
-#include "muster/net/address.h"           // IWYU pragma: export
-#include "muster/net/bytes.h"             // IWYU pragma: export
-#include "muster/net/descriptor.h"        // IWYU pragma: export
-#include "muster/net/frame.h"             // IWYU pragma: export
-#include "muster/net/host_key.h"          // IWYU pragma: export
-#include "muster/net/port_reservation.h"  // IWYU pragma: export
+#include "muster/net/address.h"   // IWYU pragma: export
+#include "muster/net/bytes.h"     // IWYU pragma: export
+#include "muster/net/frame.h"     // IWYU pragma: export
+#include "muster/net/host_key.h"  // IWYU pragma: export

@@ -1,0 +1,72 @@
+#include "python/muster/bindings/dtype.h"
+
+#include <nanobind/stl/string.h>
+
+#include <array>
+#include <optional>
+#include <string>
+
+namespace muster::python {
+namespace {
+
+struct DTypeName {
+  DType dtype;
+};
+
+constexpr std::array all_dtypes = {DType::float32, DType::float64, DType::int32, DType::int64,
+                                   DType::uint8,   DType::uint32,  DType::int8,  DType::bool_};
+std::array<PyObject*, all_dtypes.size()> objects{};  // alive until the process ends
+
+std::string python_name(DType dtype) { return std::string(to_string(dtype)); }
+
+// The name under which `object` may call a dtype: numpy's dtype objects and scalar types carry one.
+std::optional<std::string> name_of(nb::handle object) {
+  if (nb::isinstance<nb::str>(object)) return nb::cast<std::string>(object);
+  for (const char* attribute : {"name", "__name__"}) {
+    const nb::object name = nb::getattr(object, attribute, nb::none());
+    if (nb::isinstance<nb::str>(name)) return nb::cast<std::string>(name);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+nb::object dtype_object(DType dtype) { return nb::borrow(objects[static_cast<std::size_t>(dtype)]); }
+
+DType dtype_from(nb::handle object) {
+  if (nb::isinstance<DTypeName>(object)) return nb::cast<DTypeName&>(object).dtype;
+  if (object.ptr() == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::bool_;
+  if (object.ptr() == reinterpret_cast<PyObject*>(&PyLong_Type)) return DType::int64;
+  if (object.ptr() == reinterpret_cast<PyObject*>(&PyFloat_Type)) return DType::float32;
+  if (const auto name = name_of(object))
+    if (const auto dtype = dtype_from_string(*name == "bool_" ? "bool" : *name)) return *dtype;
+  const std::string shown = nb::cast<std::string>(nb::repr(object));
+  throw nb::type_error(
+      ("no dtype " + shown + "; the dtypes are float32, float64, int32, int64, uint8, uint32, int8 and bool_")
+          .c_str());
+}
+
+void bind_dtype(nb::module_& core) {
+  nb::class_<DTypeName>(core, "DType", "The element type of a tensor, such as muster.float32.")
+      .def_prop_ro(
+          "name", [](const DTypeName& self) { return python_name(self.dtype); },
+          "The name, as numpy spells it: 'float32', 'bool'.")
+      .def_prop_ro(
+          "itemsize", [](const DTypeName& self) { return size_bytes(self.dtype); },
+          "Bytes that one element takes.")
+      .def("__repr__", [](const DTypeName& self) { return python_name(self.dtype); })
+      .def("__reduce__", [](const DTypeName& self) {
+        const nb::object find = nb::module_::import_("muster").attr("dtype");
+        return nb::make_tuple(find, nb::make_tuple(python_name(self.dtype)));
+      });
+  for (const DType dtype : all_dtypes) {
+    const nb::object object = nb::cast(DTypeName{dtype});
+    core.attr(dtype == DType::bool_ ? "bool_" : python_name(dtype).c_str()) = object;
+    objects[static_cast<std::size_t>(dtype)] = object.inc_ref().ptr();
+  }
+  core.def(
+      "dtype", [](nb::handle name) { return dtype_object(dtype_from(name)); }, nb::arg("name"),
+      "The dtype called `name`: 'float32', a numpy dtype, or Python's bool, int (int64) or float (float32).");
+}
+
+}  // namespace muster::python

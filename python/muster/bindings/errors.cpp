@@ -1,0 +1,66 @@
+#include <string>
+
+#include "python/muster/bindings/bindings.h"
+
+namespace muster::python {
+namespace {
+
+// Exceptions of our own, made once with the module and alive until the process ends.
+PyObject* peer_lost_error = nullptr;
+PyObject* job_aborted_error = nullptr;
+PyObject* refused_error = nullptr;
+PyObject* corrupt_data_error = nullptr;
+
+PyObject* define(nb::module_& core, const char* name, PyObject* base, const char* doc) {
+  const std::string qualified = std::string("muster.") + name;
+  PyObject* made = PyErr_NewExceptionWithDoc(qualified.c_str(), doc, base, nullptr);
+  if (made == nullptr) throw nb::python_error();
+  core.attr(name) = nb::borrow(made);
+  return made;
+}
+
+PyObject* exception_of(Code code) {
+  switch (code) {
+    case Code::invalid_argument:
+      return PyExc_ValueError;
+    case Code::not_found:
+      return PyExc_FileNotFoundError;
+    case Code::not_provided:
+      return PyExc_NotImplementedError;
+    case Code::refused:
+      return refused_error;
+    case Code::timeout:
+      return PyExc_TimeoutError;
+    case Code::peer_lost:
+      return peer_lost_error;
+    case Code::aborted:
+      return job_aborted_error;
+    case Code::corrupt:
+      return corrupt_data_error;
+    case Code::io:
+      return PyExc_OSError;
+    case Code::internal:
+      return PyExc_RuntimeError;
+  }
+  return PyExc_RuntimeError;
+}
+
+}  // namespace
+
+void raise(const Error& error) {
+  PyErr_SetString(exception_of(error.code), error.message.c_str());
+  throw nb::python_error();
+}
+
+void bind_errors(nb::module_& core) {
+  peer_lost_error = define(core, "PeerLostError", PyExc_RuntimeError,
+                           "A process that was part of the job is gone; the message names it.");
+  job_aborted_error = define(core, "JobAbortedError", PyExc_RuntimeError,
+                             "The job ended for a reason that another process reported.");
+  refused_error = define(core, "RefusedError", PyExc_RuntimeError,
+                         "The other side refused what was asked; the message says why.");
+  corrupt_data_error = define(core, "CorruptDataError", PyExc_ValueError,
+                              "Bytes are not what their format says; the message names file and offset.");
+}
+
+}  // namespace muster::python

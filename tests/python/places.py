@@ -1,0 +1,9 @@
+"""Where the tests find the packages: the build tree of this checkout, unless MUSTER_BUILD names another."""
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("MUSTER_BUILD", ROOT / "build"))
+PACKAGES = BUILD / "python"
+COMPAT_PACKAGES = BUILD / "python_compat"

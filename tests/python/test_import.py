@@ -1,0 +1,48 @@
+"""What `import muster` loads, and what it leaves behind."""
+
+import os
+import subprocess
+import sys
+
+from places import PACKAGES
+
+# Each costs milliseconds to start with, and no worker that only trains needs any of them.
+HEAVY = [
+    "numpy",
+    "typing",
+    "dataclasses",
+    "inspect",
+    "enum",
+    "re",
+    "asyncio",
+    "subprocess",
+    "logging",
+    "json",
+]
+
+
+def run(code, **variables):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("MS_", "OMP_"))}
+    environment = {**clean, "PYTHONPATH": str(PACKAGES), **variables}
+    # -S leaves out what a virtual environment's own start files load.
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_importing_muster_loads_no_heavy_module():
+    code = f"import sys, muster; print([name for name in {HEAVY} if name in sys.modules])"
+    assert run(code) == "[]"
+
+
+def test_printing_a_scalar_loads_no_numpy():
+    code = "import sys, muster; print(muster.Tensor(2.5), 'numpy' in sys.modules)"
+    assert run(code) == "2.5 False"
+
+
+def test_the_wait_policy_is_not_left_to_children():
+    code = "import os, muster; print(os.environ.get('OMP_WAIT_POLICY'))"
+    assert run(code, MS_WORKER_NUM="4") == "None"
+    assert run(code, MS_WORKER_NUM="4", OMP_WAIT_POLICY="active") == "active"
