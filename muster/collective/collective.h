@@ -1,0 +1,103 @@
+// The door of `collective`: operations that all ranks of a group take part in together.
+//
+// Ranks with equal host keys share memory, others talk TCP, both at once in one group. The bits of a result
+// depend on the world size and the ranks only: values are combined element by element in the order of the
+// ranks, starting with rank 0's, whatever the transport, the layout over hosts or the chunking.
+//
+// Every rank makes the same calls in the same order. Calls that do not match, a peer that is gone, a passed
+// deadline and abort() end the group: the call fails with the reason, and so does every later call on every
+// rank. What a failed call leaves in its output is undefined. A new group starts with new Listeners.
+//
+// Ownership: a Communicator owns its connections and memory; buffers are borrowed for the length of a call.
+// Threads: calls come from one thread at a time; abort() may come from any thread. In a forked child every
+// call fails.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/base/base.h"
+#include "muster/net/net.h"
+
+namespace muster::collective {
+
+// Where one rank is reached. Ranks with equal host keys must be able to share memory (net::host_key).
+struct Endpoint {
+  std::string host_key;
+  std::string address;  // numeric IP
+  std::uint16_t port = 0;
+  std::string local_name;  // of its Listener, for ranks with the same host key
+};
+
+struct Group {
+  std::uint64_t epoch = 0;
+  std::uint64_t job_id = 0;
+  std::uint32_t rank = 0;
+  std::vector<Endpoint> endpoints;  // by rank
+};
+
+// Where peers connect to. Open it before telling others its port and name; it queues who comes early.
+class Listener {
+ public:
+  // On a numeric address of this host; "0.0.0.0" and "::" listen on all.
+  static Result<Listener> open(const std::string& address);
+  std::uint16_t port() const { return tcp_.address().port; }
+  const std::string& local_name() const { return local_.name(); }
+
+ private:
+  friend class Rendezvous;
+  Listener(net::TcpListener tcp, net::LocalListener local) : tcp_(std::move(tcp)), local_(std::move(local)) {}
+  net::TcpListener tcp_;
+  net::LocalListener local_;
+};
+
+// mean is the sum divided by the world size; for integers the quotient is truncated towards zero. Integer
+// sums wrap around. max and min of a NaN and anything are NaN.
+enum class Reduction : std::uint8_t { sum, mean, max, min };
+std::string_view to_string(Reduction reduction);
+
+struct Options {
+  Duration connect_timeout = std::chrono::minutes(1);  // for connect(), all peers together
+  Duration call_timeout = std::chrono::minutes(10);    // for each call
+  const net::StopSignal* stop = nullptr;               // ends connect() early; borrowed for its length
+};
+
+class Communicator {
+ public:
+  // Connects to all other ranks; returns when all are connected. Errors name the ranks and their addresses.
+  static Result<std::unique_ptr<Communicator>> connect(Group group, Listener listener, Options options = {});
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  // `out` may be `in`, else they must not overlap. float32, float64, int32 and int64.
+  Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype, Reduction reduction);
+  // The root's bytes to everybody.
+  Result<> broadcast(void* data, std::size_t size_bytes, std::uint32_t root);
+  // Each rank's `size_bytes` bytes one after another, in the order of the ranks. `in` may be this rank's
+  // place in `out`.
+  Result<> all_gather(const void* in, void* out, std::size_t size_bytes);
+  // Returns when every rank has called it.
+  Result<> barrier();
+
+  // Ends the group: waiting calls of every rank return within milliseconds and fail; the first reason stays.
+  void abort(Error reason);
+
+  std::uint32_t rank() const;
+  std::uint32_t size() const;
+  // Among the ranks with the same host key.
+  std::uint32_t local_rank() const;
+  std::uint32_t local_size() const;
+
+ private:
+  class State;
+  explicit Communicator(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace muster::collective

@@ -1,0 +1,169 @@
+#include "muster/net/socket.h"
+
+#include <fmt/format.h>
+#include <netinet/tcp.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "muster/base/base.h"
+
+namespace muster::net {
+namespace {
+
+// Loopback and fast networks need more in flight than the kernel's start value; it may grant less.
+constexpr int socket_buffer_size_bytes = 4 << 20;
+constexpr int backlog = 4096;
+constexpr auto connect_pause = std::chrono::milliseconds(20);
+
+void set_option(int fd, int level, int option, int value) {
+  ::setsockopt(fd, level, option, &value, sizeof(value));
+}
+
+void tune_tcp(int fd) {
+  set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(fd, SOL_SOCKET, SO_SNDBUF, socket_buffer_size_bytes);
+  set_option(fd, SOL_SOCKET, SO_RCVBUF, socket_buffer_size_bytes);
+}
+
+bool nobody_there_yet(int error) {
+  return error == ECONNREFUSED || error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH ||
+         error == ECONNRESET || error == EAGAIN;
+}
+
+Result<> expect_ready(Readiness readiness, const std::string& peer) {
+  switch (readiness) {
+    case Readiness::ready:
+      return {};
+    case Readiness::deadline:
+      return fail(Code::timeout, fmt::format("no answer from {} before the deadline", peer));
+    case Readiness::stopped:
+      return fail(Code::aborted, fmt::format("stopped while waiting for {}", peer));
+  }
+  return fail(Code::internal, "unknown readiness");
+}
+
+// One attempt; 0 or the error number of connect().
+Result<int> connect_once(int fd, const SocketAddress& target, const std::string& peer, const Wait& wait) {
+  if (::connect(fd, target.get(), target.size_bytes) == 0) return 0;
+  if (errno != EINPROGRESS) return errno;
+  std::array<pollfd, 2> polled{pollfd{.fd = fd, .events = POLLOUT, .revents = 0}};
+  MUSTER_TRY(const Readiness readiness, poll_until(polled, wait));
+  MUSTER_TRY_VOID(expect_ready(readiness, peer));
+  int error = 0;
+  socklen_t size = sizeof(error);
+  ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+  return error;
+}
+
+// Waits a moment before the next attempt, or says why there is none.
+Result<> pause_between_attempts(const std::string& peer, int error, const Wait& wait) {
+  const TimePoint soon = real_clock().now() + connect_pause;
+  std::array<pollfd, 1> polled{};
+  MUSTER_TRY(const Readiness readiness,
+             poll_until(polled, {.deadline = std::min(soon, wait.deadline), .stop = wait.stop}));
+  if (readiness == Readiness::stopped) return expect_ready(readiness, peer);
+  if (soon < wait.deadline) return {};
+  return fail(Code::timeout, fmt::format("cannot connect to {} before the deadline: {}", peer,
+                                         std::generic_category().message(error)));
+}
+
+}  // namespace
+
+Result<Socket> Socket::connect(const Address& address, const Wait& wait) {
+  const std::string peer = to_string(address);
+  MUSTER_TRY(const SocketAddress target, to_socket_address(address));
+  for (;;) {
+    ProcessDescriptor fd(::socket(target.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!fd) return fail_errno("cannot make a socket", errno);
+    tune_tcp(fd.get());
+    MUSTER_TRY(const int error, connect_once(fd.get(), target, peer, wait));
+    if (error == 0) return Socket(std::move(fd), peer);
+    if (!nobody_there_yet(error)) return fail_errno(fmt::format("cannot connect to {}", peer), error);
+    MUSTER_TRY_VOID(pause_between_attempts(peer, error, wait));
+  }
+}
+
+Result<> Socket::wait_for(short events, const Wait& wait) const {
+  std::array<pollfd, 2> polled{pollfd{.fd = fd(), .events = events, .revents = 0}};
+  MUSTER_TRY(const Readiness readiness, poll_until(polled, wait));
+  return expect_ready(readiness, peer_);
+}
+
+Result<std::size_t> Socket::send_some(std::span<const iovec> pieces) {
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(pieces.data());  // sendmsg only reads it
+  message.msg_iovlen = pieces.size();
+  for (;;) {
+    const ssize_t sent = ::sendmsg(fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) return static_cast<std::size_t>(sent);
+    if (errno == EAGAIN) return 0;
+    if (errno == EPIPE || errno == ECONNRESET)
+      return fail(Code::peer_lost, fmt::format("{} closed the connection", peer_));
+    if (errno != EINTR) return fail_errno(fmt::format("cannot send to {}", peer_), errno);
+  }
+}
+
+Result<std::size_t> Socket::receive_some(std::span<const iovec> pieces) {
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(pieces.data());  // recvmsg only reads it
+  message.msg_iovlen = pieces.size();
+  for (;;) {
+    const ssize_t received = ::recvmsg(fd(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (received > 0) return static_cast<std::size_t>(received);
+    if (received == 0 || errno == ECONNRESET || errno == EPIPE)
+      return fail(Code::peer_lost, fmt::format("{} closed the connection", peer_));
+    if (errno == EAGAIN) return 0;
+    if (errno != EINTR) return fail_errno(fmt::format("cannot receive from {}", peer_), errno);
+  }
+}
+
+Result<> Socket::send_all(std::span<const std::byte> bytes, const Wait& wait) {
+  while (!bytes.empty()) {
+    const iovec piece{.iov_base = const_cast<std::byte*>(bytes.data()), .iov_len = bytes.size()};
+    MUSTER_TRY(const std::size_t sent, send_some({&piece, 1}));
+    if (sent == 0) MUSTER_TRY_VOID(wait_for(POLLOUT, wait));
+    bytes = bytes.subspan(sent);
+  }
+  return {};
+}
+
+Result<> Socket::receive_all(std::span<std::byte> bytes, const Wait& wait) {
+  while (!bytes.empty()) {
+    const iovec piece{.iov_base = bytes.data(), .iov_len = bytes.size()};
+    MUSTER_TRY(const std::size_t received, receive_some({&piece, 1}));
+    if (received == 0) MUSTER_TRY_VOID(wait_for(POLLIN, wait));
+    bytes = bytes.subspan(received);
+  }
+  return {};
+}
+
+void Socket::finish_sending() { ::shutdown(fd(), SHUT_WR); }
+
+Result<TcpListener> TcpListener::open(const Address& address) {
+  MUSTER_TRY(SocketAddress bound, to_socket_address(address));
+  ProcessDescriptor fd(::socket(bound.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return fail_errno("cannot make a socket", errno);
+  if (address.port != 0) set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  tune_tcp(fd.get());  // accepted sockets inherit it
+  if (::bind(fd.get(), bound.get(), bound.size_bytes) != 0 || ::listen(fd.get(), backlog) != 0)
+    return fail_errno(fmt::format("cannot listen on {}", to_string(address)), errno);
+  bound.size_bytes = sizeof(bound.storage);
+  if (::getsockname(fd.get(), bound.get(), &bound.size_bytes) != 0)
+    return fail_errno("cannot read the address of a listening socket", errno);
+  MUSTER_TRY(Address actual, from_socket_address(bound));
+  return TcpListener(std::move(fd), std::move(actual));
+}
+
+Result<std::optional<Socket>> TcpListener::accept() {
+  SocketAddress from;
+  from.size_bytes = sizeof(from.storage);
+  ProcessDescriptor fd(::accept4(fd_.get(), from.get(), &from.size_bytes, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!fd) return std::nullopt;  // gone again, or out of descriptors: the caller's deadline decides
+  tune_tcp(fd.get());
+  MUSTER_TRY(const Address peer, from_socket_address(from));
+  return Socket(std::move(fd), to_string(peer));
+}
+
+}  // namespace muster::net

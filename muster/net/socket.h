@@ -1,0 +1,84 @@
+// Stream sockets of the data plane: TCP between hosts, unix sockets between processes of one host. All are
+// non-blocking and close-on-exec; calls that wait take a Wait.
+#pragma once
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "muster/base/base.h"
+#include "muster/net/address.h"
+#include "muster/net/process_descriptor.h"
+#include "muster/net/wait.h"
+
+namespace muster::net {
+
+class Socket {
+ public:
+  // A socket that is already connected and non-blocking. `peer` is how errors name the other side.
+  Socket(ProcessDescriptor fd, std::string peer) : fd_(std::move(fd)), peer_(std::move(peer)) {}
+
+  // Tries again while nobody listens there, until the deadline.
+  static Result<Socket> connect(const Address& address, const Wait& wait);
+  // To a LocalListener of this network namespace. The other side must run as this user.
+  static Result<Socket> connect_local(const std::string& name, const Wait& wait);
+
+  // As many bytes as go at once; 0 when none do. Receiving reports the end of the stream as Code::peer_lost.
+  Result<std::size_t> send_some(std::span<const iovec> pieces);
+  Result<std::size_t> receive_some(std::span<const iovec> pieces);
+
+  Result<> send_all(std::span<const std::byte> bytes, const Wait& wait);
+  Result<> receive_all(std::span<std::byte> bytes, const Wait& wait);
+
+  // Unix sockets only: one descriptor with one byte beside the stream.
+  Result<> send_fd(int fd, const Wait& wait);
+  Result<ProcessDescriptor> receive_fd(const Wait& wait);
+
+  // The other side reads an end of stream after what was already sent. Any thread.
+  void finish_sending();
+
+  int fd() const { return fd_.get(); }
+  const std::string& peer() const { return peer_; }
+
+ private:
+  Result<> wait_for(short events, const Wait& wait) const;
+
+  ProcessDescriptor fd_;
+  std::string peer_;
+};
+
+// Listens on a TCP address; port 0 takes a free one.
+class TcpListener {
+ public:
+  static Result<TcpListener> open(const Address& address);
+  // The next connection that waits, if there is one.
+  Result<std::optional<Socket>> accept();
+  int fd() const { return fd_.get(); }
+  const Address& address() const { return address_; }
+
+ private:
+  TcpListener(ProcessDescriptor fd, Address address) : fd_(std::move(fd)), address_(std::move(address)) {}
+  ProcessDescriptor fd_;
+  Address address_;
+};
+
+// Listens on an abstract unix socket with a random name, which leaves nothing in the file system.
+class LocalListener {
+ public:
+  static Result<LocalListener> open();
+  // The next connection that waits, if there is one; those of other users are closed unseen.
+  Result<std::optional<Socket>> accept();
+  int fd() const { return fd_.get(); }
+  const std::string& name() const { return name_; }
+
+ private:
+  LocalListener(ProcessDescriptor fd, std::string name) : fd_(std::move(fd)), name_(std::move(name)) {}
+  ProcessDescriptor fd_;
+  std::string name_;
+};
+
+}  // namespace muster::net

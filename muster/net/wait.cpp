@@ -1,0 +1,41 @@
+#include "muster/net/wait.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "muster/base/base.h"
+
+namespace muster::net {
+
+Result<StopSignal> StopSignal::create() {
+  ProcessDescriptor event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!event) return fail_errno("cannot make an event descriptor", errno);
+  return StopSignal(std::move(event));
+}
+
+void StopSignal::raise() {
+  if (raised_.exchange(true, std::memory_order_acq_rel)) return;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(event_.get(), &one, sizeof(one));
+}
+
+Result<Readiness> poll_until(std::span<pollfd> polled, const Wait& wait) {
+  MUSTER_CHECK(!polled.empty(), "poll_until needs room for the stop signal");
+  polled.back() = {.fd = wait.stop != nullptr ? wait.stop->fd() : -1, .events = POLLIN, .revents = 0};
+  for (;;) {
+    if (wait.stop != nullptr && wait.stop->raised()) return Readiness::stopped;
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(wait.deadline - real_clock().now()).count();
+    constexpr long longest_ms = 60'000;  // fits poll's int; the loop goes on
+    const int timeout_ms = static_cast<int>(std::clamp(static_cast<long>(left), 0L, longest_ms));
+    const int ready = ::poll(polled.data(), polled.size(), timeout_ms);
+    if (ready < 0 && errno != EINTR) return fail_errno("poll failed", errno);
+    if (ready > 0) return polled.back().revents != 0 ? Readiness::stopped : Readiness::ready;
+    if (ready == 0 && left <= longest_ms) return Readiness::deadline;
+  }
+}
+
+}  // namespace muster::net

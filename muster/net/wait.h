@@ -1,0 +1,41 @@
+// How long a blocking call may wait, and what ends the wait early.
+#pragma once
+
+#include <poll.h>
+
+#include <atomic>
+#include <span>
+
+#include "muster/base/base.h"
+#include "muster/net/process_descriptor.h"
+
+namespace muster::net {
+
+// Raised at most once, by any thread; every wait that was given it ends at once.
+class StopSignal {
+ public:
+  static Result<StopSignal> create();
+  StopSignal(StopSignal&& other) noexcept : event_(std::move(other.event_)), raised_(other.raised()) {}
+
+  void raise();
+  bool raised() const { return raised_.load(std::memory_order_acquire); }
+  // Readable once raised.
+  int fd() const { return event_.get(); }
+
+ private:
+  explicit StopSignal(ProcessDescriptor event) : event_(std::move(event)) {}
+
+  ProcessDescriptor event_;
+  std::atomic<bool> raised_{false};
+};
+
+struct Wait {
+  TimePoint deadline;
+  const StopSignal* stop = nullptr;  // borrowed, may be none
+};
+
+enum class Readiness { ready, deadline, stopped };
+// Waits until one of `polled` is ready. The last entry is overwritten with the stop signal: leave it room.
+Result<Readiness> poll_until(std::span<pollfd> polled, const Wait& wait);
+
+}  // namespace muster::net
