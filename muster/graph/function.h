@@ -1,0 +1,84 @@
+// Function: code that is traced once for each signature, and run as a cached Plan.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/graph/plan.h"
+#include "muster/graph/trace.h"
+#include "muster/graph/value.h"
+
+namespace muster::graph {
+
+// The code. It may throw (a Python exception on its way out): the trace is dropped, the exception passes.
+using Body = std::function<Values(std::span<const Value>)>;
+
+// One trace, for `explain --trace`.
+struct TraceRecord {
+  std::string signature;  // "float32 (32, 784), int32 (32,)"
+  std::string reason;     // "first call", "input 0 is float32 (16, 784), was float32 (32, 784)"
+  std::size_t nodes = 0;
+  std::chrono::nanoseconds duration{};  // tracing and compiling
+};
+
+struct GradientOptions {
+  std::vector<ParameterPtr> parameters;  // gradients for these, in this order
+  std::vector<std::size_t> positions;    // and for these inputs
+  bool has_aux = false;  // outputs after the first take no part in the gradient; else all are summed
+};
+
+// A cached Plan serves a call when the inputs' types and `extra` are equal, and nothing that the trace
+// depended on (cells called in it) has changed. `extra` is the front end's: all arguments that are no
+// tensors. Threads: one call at a time.
+class Function {
+ public:
+  Function(std::string name, Body body);
+  ~Function();
+
+  [[nodiscard]] Result<std::vector<Tensor>> call(std::span<const Tensor> inputs, std::string_view extra,
+                                                 const RunContext& context);
+  // On values: inside a trace the body runs inline; outside, as above. A failed value is the result of a
+  // failed call.
+  Values operator()(std::span<const Value> inputs, std::string_view extra = {},
+                    const RunContext& context = {});
+
+  const std::string& name() const { return name_; }
+  std::span<const TraceRecord> traces() const { return traces_; }
+  // Of the last call; null before.
+  const Plan* plan() const;
+
+ private:
+  struct Entry;
+  // What a trace gives: outputs, and which of them must lie in one buffer.
+  struct Recipe {
+    Values outputs;
+    std::vector<OutputRange> contiguous;
+  };
+  using Maker = std::function<Recipe(std::span<const Value>)>;
+  friend std::shared_ptr<Function> value_and_grad(std::string name, Body body, GradientOptions options);
+  struct Private {};
+
+ public:
+  Function(Private, std::string name, Maker maker);
+
+ private:
+  Entry* find(std::span<const Tensor> inputs, std::string_view extra);
+  Result<Entry*> trace(std::span<const Tensor> inputs, std::string_view extra);
+  std::string reason(std::span<const Tensor> inputs, std::string_view extra) const;
+
+  std::string name_;
+  Maker maker_;
+  std::vector<std::unique_ptr<Entry>> entries_;  // the last used first
+  std::vector<TraceRecord> traces_;
+};
+
+// A function that gives the body's outputs, then the gradients of the inputs at `positions`, then those of
+// `parameters`; the latter lie in one buffer without gaps, in order, so that one collective reduces them.
+std::shared_ptr<Function> value_and_grad(std::string name, Body body, GradientOptions options);
+
+}  // namespace muster::graph

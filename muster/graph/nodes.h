@@ -1,0 +1,43 @@
+// Graph: what is computed, as a value.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/graph/op.h"
+
+namespace muster::graph {
+
+using ValueId = std::uint32_t;
+
+struct Node {
+  const Op* op = nullptr;
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+  Attributes attributes;
+};
+
+// Outputs [first, first + count) that lie in one buffer without gaps.
+struct OutputRange {
+  std::size_t first = 0;
+  std::size_t count = 0;
+};
+
+// Nodes in program order. Immutable once made: passes work on copies.
+struct Graph {
+  std::string name;
+  std::vector<TensorType> values;  // by ValueId
+  std::vector<Node> nodes;
+  std::vector<ValueId> inputs;
+  std::vector<std::pair<ValueId, Tensor>> captured;  // tensors that the traced code held; read at each run
+  std::vector<std::pair<ValueId, ParameterPtr>> parameters;
+  std::vector<ValueId> outputs;
+  std::vector<OutputRange> contiguous;
+};
+
+// One line for each node: "%4 float32 (32, 10) = relu(%3)".
+std::string to_string(const Graph& graph);
+
+}  // namespace muster::graph

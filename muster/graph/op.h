@@ -1,0 +1,119 @@
+// The op table: one row for each operator. Autodiff, compilation, bindings and the reference page read the
+// row.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/graph/attributes.h"
+#include "muster/graph/run.h"
+#include "muster/graph/type.h"
+#include "muster/graph/value.h"
+
+namespace muster::graph {
+
+// The types around one node, as a shape rule or a kernel sees them.
+struct Signature {
+  std::span<const TensorType> inputs;
+  std::span<const TensorType> outputs;  // empty for a shape rule
+  const Attributes& attributes;
+};
+
+// One kernel call. Everything is resolved before the run; a kernel computes and returns.
+struct KernelCall {
+  std::byte* const* inputs = nullptr;
+  std::byte* const* outputs = nullptr;
+  const void* settings = nullptr;  // made by the kernel's `prepare`
+  std::byte* scratch = nullptr;
+  int threads = 1;
+  Communicator* communicator = nullptr;
+  std::optional<Error>* failure = nullptr;  // a kernel that cannot go on says why here
+
+  template <class T>
+  const T* input(std::size_t index) const {
+    return reinterpret_cast<const T*>(inputs[index]);
+  }
+  template <class T>
+  T* output(std::size_t index = 0) const {
+    return reinterpret_cast<T*>(outputs[index]);
+  }
+  template <class T>
+  const T& setting() const {
+    return *static_cast<const T*>(settings);
+  }
+};
+
+struct Prepared {
+  std::shared_ptr<const void> settings;
+  std::size_t scratch_bytes = 0;
+};
+
+struct Kernel {
+  std::string_view name;  // "reference", "avx512 dot"
+  bool (*usable)(const Signature&);
+  Prepared (*prepare)(const Signature&);
+  void (*run)(const KernelCall&);
+};
+
+// A node whose gradient is wanted. Traced values only.
+struct GradientQuery {
+  std::span<const Value> inputs;
+  std::span<const Value> outputs;
+  std::span<const Value> output_gradients;  // undefined where none flows
+  const Attributes& attributes;
+};
+
+// How outputs may share memory with inputs.
+enum class Sharing {
+  none,      // outputs have memory of their own
+  view,      // output 0 is input 0 under another shape: nothing runs
+  reuse,     // output 0 may be written over input 0 when nobody needs that any more
+  in_place,  // output 0 is input 0, written by the op: the update of a parameter
+};
+
+struct Op {
+  std::string_view name;
+  // Shapes, meaning, errors and source, for people.
+  std::string_view documentation;
+  std::size_t inputs_min = 1;
+  std::size_t inputs_max = 1;
+  // The types of the outputs, or an error that names the op and the shapes.
+  Result<std::vector<TensorType>> (*infer)(const Signature&) = nullptr;
+  // Gradients of the inputs, undefined where there is none. Null: the op has no gradient.
+  std::vector<Value> (*gradient)(const GradientQuery&) = nullptr;
+  // Fast ones first; the last is the reference and works for everything that `infer` allows.
+  std::vector<Kernel> kernels;
+  Sharing sharing = Sharing::none;
+  // Other inputs that are written, beside input 0 of an in_place op: the state of an optimizer.
+  std::vector<std::size_t> written = {};
+  // A call that others take part in: it must run even when nobody uses its outputs.
+  bool collective = false;
+
+  bool has_effect() const { return sharing == Sharing::in_place || !written.empty() || collective; }
+};
+
+// All rows, sorted by name.
+std::span<const Op* const> ops();
+const Op* find_op(std::string_view name);
+
+// The one way to compute. Inside a trace the op becomes a node (tensors that are not traced become inputs
+// read at each call, never constants); outside, it runs now.
+Values apply_all(std::string_view op, std::span<const Value> inputs, const Attributes& attributes = {},
+                 const RunContext& context = {});
+// The first output.
+Value apply(std::string_view op, std::span<const Value> inputs, const Attributes& attributes = {},
+            const RunContext& context = {});
+inline Value apply(std::string_view op, std::initializer_list<Value> inputs,
+                   const Attributes& attributes = {}, const RunContext& context = {}) {
+  return apply(op, std::span<const Value>(inputs.begin(), inputs.size()), attributes, context);
+}
+
+// Which kernel of each op serves float32 on this processor: "matmul: avx512 dot, avx512 packed, reference".
+std::string kernels_in_use();
+
+}  // namespace muster::graph

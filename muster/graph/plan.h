@@ -1,0 +1,36 @@
+// Plan: a compiled graph, ready to run again and again.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/graph/nodes.h"
+#include "muster/graph/run.h"
+
+namespace muster::graph {
+
+// Kernels chosen, memory planned once with lifetimes in one arena, arguments prebuilt: a run patches the
+// addresses of inputs and outputs and calls kernels; it allocates, hashes and locks nothing. Outputs come
+// from a pool whose buffers are used again when their last handle is gone. Threads: one run at a time.
+class Plan {
+ public:
+  static Result<std::unique_ptr<Plan>> compile(const Graph& graph);
+  ~Plan();
+
+  // `inputs` must have the types of the graph's inputs.
+  [[nodiscard]] Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, const RunContext& context);
+
+  std::span<const ParameterPtr> parameters() const;
+  std::size_t arena_bytes() const;
+  // Each step with its kernel, one line each.
+  std::string to_string() const;
+
+ private:
+  struct State;
+  explicit Plan(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace muster::graph

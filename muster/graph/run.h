@@ -1,0 +1,32 @@
+// What a run needs from outside.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "muster/base/base.h"
+#include "muster/tensor/tensor.h"
+
+namespace muster::graph {
+
+enum class Reduction { sum, mean, max, min };
+std::string_view to_string(Reduction reduction);
+std::optional<Reduction> reduction_from_string(std::string_view name);
+
+// What this room needs of a group of processes; `train` makes one from `collective`.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual std::uint32_t rank() const = 0;
+  virtual std::uint32_t size() const = 0;
+  // Every member calls with the same dtype and element count; `out` may be `in`. Blocks, with a deadline.
+  [[nodiscard]] virtual Result<> all_reduce(const Tensor& in, const Tensor& out, Reduction reduction) = 0;
+};
+
+struct RunContext {
+  std::uint64_t seed = 0;                // of parameters that are made during the run
+  Communicator* communicator = nullptr;  // null: a group of one
+  int threads = 1;
+};
+
+}  // namespace muster::graph

@@ -1,0 +1,91 @@
+// Trace: a graph while it is being made by running code on traced values.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/graph/nodes.h"
+#include "muster/graph/value.h"
+
+namespace muster::graph {
+
+// Something that traced code depends on without being a tensor: a cell. Its version grows whenever tracing it
+// again could give another graph. Owned by whom you like: a trace keeps a token that knows when it is gone.
+class Versioned {
+ public:
+  struct Token {
+    const Versioned* object = nullptr;  // null once destroyed
+  };
+
+  Versioned() : token_(std::make_shared<Token>(Token{this})) {}
+  Versioned(const Versioned&) = delete;
+  Versioned& operator=(const Versioned&) = delete;
+  virtual ~Versioned() { token_->object = nullptr; }
+
+  virtual std::uint64_t tree_version() const = 0;
+  // How people know it: "Network", "Dense 'fc'".
+  virtual std::string description() const = 0;
+  std::shared_ptr<const Token> token() const { return token_; }
+
+ private:
+  std::shared_ptr<Token> token_;
+};
+
+struct Dependency {
+  std::shared_ptr<const Versioned::Token> token;
+  std::uint64_t version = 0;
+  std::string description;
+
+  bool holds() const { return token->object != nullptr && token->object->tree_version() == version; }
+};
+
+// Is this thread tracing?
+bool is_tracing();
+// Notes that the trace in progress depends on `object`; nothing outside a trace.
+void watch(const Versioned& object);
+
+// Threads: made and used by one thread.
+class Trace : public std::enable_shared_from_this<Trace> {
+ public:
+  static std::shared_ptr<Trace> begin(std::string name);
+
+  // While it lives, apply() on this thread adds nodes to `trace`. Scopes nest.
+  class Scope {
+   public:
+    explicit Scope(Trace& trace);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Trace* outer_;
+  };
+  static Trace* current();
+
+  Value input(TensorType type);
+  // The place of a value in this trace: traced here, or captured now. Failed stays failed.
+  Value capture(const Value& value);
+  Values add(const Op& op, std::span<const Value> inputs, const Attributes& attributes);
+  // dLoss/dWrt for each of `wrt`, where the losses are `losses` summed; adds the nodes of the backward pass.
+  Result<std::vector<Value>> gradient(std::span<const Value> losses, std::span<const Value> wrt);
+  void watch(const Versioned& object);
+
+  // Ends the trace. The first failed output's error, if any.
+  Result<Graph> finish(std::span<const Value> outputs, std::vector<OutputRange> contiguous = {});
+  bool finished() const { return finished_; }
+  std::vector<Dependency> take_dependencies() { return std::move(dependencies_); }
+
+ private:
+  explicit Trace(std::string name);
+  Value make_value(TensorType type);
+  Value at(ValueId id);
+
+  Graph graph_;
+  std::vector<Dependency> dependencies_;
+  bool finished_ = false;
+};
+
+}  // namespace muster::graph

@@ -1,0 +1,75 @@
+// What flows through construct code and between ops.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/graph/parameter.h"
+#include "muster/graph/type.h"
+#include "muster/tensor/tensor.h"
+
+namespace muster::graph {
+
+class Trace;
+
+// A handle, cheap to copy, that is one of
+// - nothing (default): "no value", as the gradient of an input that has none;
+// - a concrete Tensor;
+// - a Parameter, whose elements are read when an op runs;
+// - traced: a place in the graph being made; dtype and shape are known, elements are not;
+// - failed: an Error. Ops on a failed value give the same failed value, so construct code needs no checks;
+// the
+//   first error comes out of the call that runs or traces it.
+class Value {
+ public:
+  Value() = default;
+  Value(Tensor tensor);           // NOLINT: implicit by design, tensors are values
+  Value(ParameterPtr parameter);  // NOLINT: likewise
+  static Value failed(Error error);
+  static Value failed(Code code, std::string message) { return failed(Error{code, std::move(message)}); }
+
+  bool defined() const { return state_ != nullptr; }
+  bool is_concrete() const;
+  bool is_parameter() const;
+  bool is_traced() const;
+  bool is_failed() const;
+
+  // Of a concrete, parameter or traced value.
+  const TensorType& type() const;
+  DType dtype() const { return type().dtype; }
+  const Shape& shape() const { return type().shape; }
+
+  // Of a concrete value.
+  const Tensor& tensor() const;
+  // Of a parameter value.
+  const ParameterPtr& parameter() const;
+  // Of a failed value.
+  const Error& error() const;
+  // The elements now, or an error that says why there are none: a traced tensor has no value while its graph
+  // is made (so code cannot branch on it), a failed one tells its own error.
+  [[nodiscard]] Result<Tensor> read() const;
+
+  // For Trace and Function.
+  struct Place {
+    std::shared_ptr<Trace> trace;
+    std::uint32_t id = 0;
+  };
+  Value(TensorType type, Place place);
+  const Place& place() const;
+
+ private:
+  struct State;
+  explicit Value(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+  std::shared_ptr<const State> state_;
+};
+
+// Several values; one value is such a list too, so that construct may `return relu(x);`.
+class Values : public std::vector<Value> {
+ public:
+  using std::vector<Value>::vector;
+  Values(Value value) : std::vector<Value>{std::move(value)} {}  // NOLINT: implicit by design
+};
+
+}  // namespace muster::graph

@@ -1,0 +1,83 @@
+// Cell: a piece of a network with parameters and children.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "muster/graph/graph.h"
+
+namespace muster::nn {
+
+using graph::ParameterPtr;
+using graph::RunContext;
+using graph::Value;
+using graph::Values;
+
+// Subclasses insert children and parameters in their constructor and compute in construct, by ops and by
+// calling children. Every write that could change the graph raises the version, so that cached plans of the
+// old tree are not used again. Threads: a tree of cells is used by one thread at a time.
+class Cell : public graph::Versioned {
+ public:
+  using Children = std::vector<std::pair<std::string, std::shared_ptr<Cell>>>;
+  using Parameters = std::vector<std::pair<std::string, ParameterPtr>>;
+
+  explicit Cell(std::string class_name = "Cell");
+  ~Cell() override;
+
+  // What the cell computes. It runs once for each trace, on traced values.
+  virtual Values construct(std::span<const Value> inputs) = 0;
+
+  // Inside a trace construct runs inline; outside, through a cached plan of this cell.
+  Values call(std::span<const Value> inputs, const RunContext& context = {});
+  Values operator()(const Value& input, const RunContext& context = {}) { return call({&input, 1}, context); }
+  Values operator()(const Value& first, const Value& second, const RunContext& context = {});
+
+  // Adds or replaces. The names of a child's parameters become paths ("fc.weight") when it gets its first
+  // parent.
+  void insert_child(std::string_view name, std::shared_ptr<Cell> child);
+  void insert_param(std::string_view name, ParameterPtr parameter);
+  // Removes the child or parameter of that name, if there is one.
+  void remove(std::string_view name);
+  // To be called after any other write that a trace may depend on.
+  void touch() { version_ = graph::next_version(); }
+
+  const Children& children() const { return children_; }
+  const Parameters& own_parameters() const { return parameters_; }
+  // Of the whole tree, in order of insertion, own before children's, each once.
+  std::vector<ParameterPtr> parameters() const;
+  std::vector<ParameterPtr> trainable_params() const;
+  // With paths from this cell.
+  Parameters parameters_and_names() const;
+
+  bool training() const { return training_; }
+  // This cell and all below.
+  void set_train(bool training = true);
+
+  const std::string& class_name() const { return class_name_; }
+  // The path given by parents: "" for a root, "fc", "block.fc".
+  const std::string& path() const { return path_; }
+  std::uint64_t tree_version() const override;
+  // "Dense 'fc'", "Network"
+  std::string description() const override;
+
+ private:
+  void collect(const std::string& prefix, Parameters& found) const;
+  void prefix_names(const std::string& prefix);
+
+  std::string class_name_;
+  std::string path_;
+  bool has_parent_ = false;
+  bool training_ = false;
+  std::uint64_t version_ = graph::next_version();
+  Children children_;
+  Parameters parameters_;
+  std::unique_ptr<graph::Function> function_;  // for calls outside a trace
+};
+
+using CellPtr = std::shared_ptr<Cell>;
+
+}  // namespace muster::nn

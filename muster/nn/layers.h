@@ -1,0 +1,68 @@
+// The layers of feed-forward networks.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/nn/cell.h"
+#include "muster/nn/initializers.h"
+
+namespace muster::nn {
+
+// (N, ...) to (N, all the rest).
+class Flatten : public Cell {
+ public:
+  Flatten() : Cell("Flatten") {}
+  Values construct(std::span<const Value> inputs) override;
+};
+
+class ReLU : public Cell {
+ public:
+  ReLU() : Cell("ReLU") {}
+  Values construct(std::span<const Value> inputs) override;
+};
+
+class Tanh : public Cell {
+ public:
+  Tanh() : Cell("Tanh") {}
+  Values construct(std::span<const Value> inputs) override;
+};
+
+struct DenseOptions {
+  std::optional<Initializer> weight_init = {};  // default he_uniform(sqrt(5))
+  std::optional<Initializer> bias_init = {};    // default uniform(1 / sqrt(in_channels))
+  bool has_bias = true;
+  CellPtr activation = {};
+};
+
+// y = activation(x weight^T + bias): (..., in_channels) to (..., out_channels). `weight` is (out, in).
+class Dense : public Cell {
+ public:
+  Dense(std::int64_t in_channels, std::int64_t out_channels, DenseOptions options = {});
+  Values construct(std::span<const Value> inputs) override;
+
+  const ParameterPtr& weight() const { return weight_; }
+  const ParameterPtr& bias() const { return bias_; }  // null without bias
+
+ private:
+  std::int64_t in_channels_;
+  std::int64_t out_channels_;
+  ParameterPtr weight_;
+  ParameterPtr bias_;
+  CellPtr activation_;
+};
+
+// One after another; children are named "0", "1", ...
+class SequentialCell : public Cell {
+ public:
+  SequentialCell() : Cell("SequentialCell") {}
+  explicit SequentialCell(std::span<const CellPtr> cells);
+  SequentialCell(std::initializer_list<CellPtr> cells)
+      : SequentialCell(std::span<const CellPtr>(cells.begin(), cells.size())) {}
+  void append(CellPtr cell);
+  Values construct(std::span<const Value> inputs) override;
+};
+
+}  // namespace muster::nn
