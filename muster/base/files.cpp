@@ -60,11 +60,11 @@ class RealFiles final : public Files {
     if (::fstat(descriptor.get(), &status) != 0)
       return fail_errno(fmt::format("cannot stat '{}'", path), errno);
     if (S_ISDIR(status.st_mode)) return fail(Code::io, fmt::format("cannot read '{}': it is a folder", path));
-    std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
+    // One byte more than the file should have: a read that leaves it free has seen the end, without growing.
+    std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size) + 1);
     std::size_t filled = 0;
     while (true) {
-      if (filled == bytes.size())
-        bytes.resize(bytes.size() + 4096);  // also finds the end of a file that grew
+      if (filled == bytes.size()) bytes.resize(2 * bytes.size());  // the file grew
       const ssize_t got = ::read(descriptor.get(), bytes.data() + filled, bytes.size() - filled);
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return fail_errno(fmt::format("cannot read '{}'", path), errno);

@@ -1,6 +1,7 @@
 // One pass over a dataset.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -13,6 +14,9 @@ struct IterateOptions {
   std::uint64_t seed = 0;          // the job's: equal on all ranks
   std::uint64_t epoch = 0;         // which pass this is: each has a shuffle of its own
   std::size_t prefetch_items = 8;  // made ahead at most; at least 1
+  // Called about every 100 ms while next() waits for an item; an error ends the wait and becomes next()'s.
+  // Python looks for signals here.
+  std::function<Result<>()> while_waiting = {};
 };
 
 // The values of one row or batch, in the order of Dataset::columns(). The caller may keep them as long as it
@@ -34,7 +38,8 @@ class Iterator {
   Iterator& operator=(Iterator&&) noexcept;
   ~Iterator();
 
-  // The next item; nothing at the end of the pass; the error of the pipeline, again at every later call.
+  // The next item; nothing at the end of the pass; the error of the pipeline. The last two again at every
+  // later call.
   Result<std::optional<Item>> next();
 
  private:

@@ -1,0 +1,162 @@
+// repeat, take and skip: they change which items come, never what is in them.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "muster/data/node.h"
+
+namespace muster::data {
+namespace {
+
+constexpr std::int64_t without_end = -1;
+
+// A node with one child and the child's columns.
+class FlowNode : public Node {
+ public:
+  explicit FlowNode(NodePtr child) : child_(std::move(child)) {}
+  const std::vector<Column>& columns() const override { return child_->columns(); }
+  bool foreign() const override { return child_->foreign(); }
+
+ protected:
+  const Node& child() const { return *child_; }
+
+ private:
+  const NodePtr child_;
+};
+
+class RepeatStream final : public Stream {
+ public:
+  // Passes `first` to `end` - 1 of the child; without `end`, all from `first` on.
+  RepeatStream(const Node& child, Pass first, std::optional<std::uint64_t> end)
+      : child_(child), pass_(first), end_(end), stream_(child.open(first)) {}
+
+  Result<std::optional<Block>> next(std::size_t want) override {
+    while (true) {
+      MUSTER_TRY(auto block, stream_->next(want));
+      if (block) {
+        yielded_ = true;
+        return block;
+      }
+      // A pass with nothing in it, repeated for ever, would never return.
+      if (!yielded_ || pass_.epoch + 1 == end_) return std::nullopt;
+      ++pass_.epoch;
+      stream_ = child_.open(pass_);
+    }
+  }
+
+ private:
+  const Node& child_;
+  Pass pass_;
+  const std::optional<std::uint64_t> end_;
+  std::unique_ptr<Stream> stream_;
+  bool yielded_ = false;
+};
+
+class RepeatNode final : public FlowNode {
+ public:
+  RepeatNode(NodePtr child, std::int64_t count) : FlowNode(std::move(child)), count_(count) {}
+  std::int64_t size() const override {
+    if (count_ == without_end || child().size() == without_end) return without_end;
+    return child().size() * count_;
+  }
+  // Each repetition is an epoch of the child, numbered on from one pass of ours to the next.
+  std::unique_ptr<Stream> open(Pass pass) const override {
+    if (count_ == without_end) return std::make_unique<RepeatStream>(child(), pass, std::nullopt);
+    pass.epoch *= static_cast<std::uint64_t>(count_);
+    return std::make_unique<RepeatStream>(child(), pass, pass.epoch + static_cast<std::uint64_t>(count_));
+  }
+
+ private:
+  const std::int64_t count_;
+};
+
+class TakeStream final : public Stream {
+ public:
+  TakeStream(std::unique_ptr<Stream> child, std::int64_t count)
+      : child_(std::move(child)), left_(static_cast<std::size_t>(count)) {}
+
+  Result<std::optional<Block>> next(std::size_t want) override {
+    if (left_ == 0) return std::nullopt;
+    MUSTER_TRY(auto block, child_->next(std::min(want, left_)));
+    if (block) left_ -= block->rows;
+    return block;
+  }
+
+ private:
+  const std::unique_ptr<Stream> child_;
+  std::size_t left_;
+};
+
+class TakeNode final : public FlowNode {
+ public:
+  TakeNode(NodePtr child, std::int64_t count) : FlowNode(std::move(child)), count_(count) {}
+  std::int64_t size() const override {
+    return child().size() == without_end ? count_ : std::min(child().size(), count_);
+  }
+  std::unique_ptr<Stream> open(Pass pass) const override {
+    return std::make_unique<TakeStream>(child().open(pass), count_);
+  }
+
+ private:
+  const std::int64_t count_;
+};
+
+class SkipStream final : public Stream {
+ public:
+  SkipStream(std::unique_ptr<Stream> child, std::int64_t count)
+      : child_(std::move(child)), left_(static_cast<std::size_t>(count)) {}
+
+  Result<std::optional<Block>> next(std::size_t want) override {
+    while (left_ > 0) {
+      MUSTER_TRY(const auto block, child_->next(std::min(left_, skip_rows_max)));
+      if (!block) return std::nullopt;
+      left_ -= block->rows;
+    }
+    return child_->next(want);
+  }
+
+ private:
+  static constexpr std::size_t skip_rows_max = 64;  // bounds the memory of what is thrown away
+
+  const std::unique_ptr<Stream> child_;
+  std::size_t left_;
+};
+
+class SkipNode final : public FlowNode {
+ public:
+  SkipNode(NodePtr child, std::int64_t count) : FlowNode(std::move(child)), count_(count) {}
+  std::int64_t size() const override {
+    return child().size() == without_end ? without_end : std::max<std::int64_t>(child().size() - count_, 0);
+  }
+  std::unique_ptr<Stream> open(Pass pass) const override {
+    return std::make_unique<SkipStream>(child().open(pass), count_);
+  }
+
+ private:
+  const std::int64_t count_;
+};
+
+}  // namespace
+
+Result<NodePtr> make_repeat(NodePtr child, std::int64_t count) {
+  if (count != without_end && (count < 1 || count > std::int64_t{1} << 31))
+    return fail(Code::invalid_argument,
+                fmt::format("repeat count is {}, it must be -1 (without end) or 1 to 2147483648", count));
+  return std::make_shared<RepeatNode>(std::move(child), count);
+}
+
+Result<NodePtr> make_take(NodePtr child, std::int64_t count) {
+  if (count == -1) return child;
+  if (count < 1)
+    return fail(Code::invalid_argument,
+                fmt::format("take count is {}, it must be -1 (all) or at least 1", count));
+  return std::make_shared<TakeNode>(std::move(child), count);
+}
+
+Result<NodePtr> make_skip(NodePtr child, std::int64_t count) {
+  if (count < 0)
+    return fail(Code::invalid_argument, fmt::format("skip count is {}, it must be at least 0", count));
+  return std::make_shared<SkipNode>(std::move(child), count);
+}
+
+}  // namespace muster::data

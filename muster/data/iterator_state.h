@@ -1,0 +1,50 @@
+// Private: what an Iterator is made of.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "muster/data/iterator.h"
+#include "muster/data/node.h"
+
+namespace muster::data {
+
+class Iterator::State {
+ public:
+  State(NodePtr node, IterateOptions options);
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State();
+
+  Result<std::optional<Item>> next();
+  // Whether a thread makes the items.
+  bool has_thread() const { return thread_.joinable(); }
+
+ private:
+  // The next item, on the thread it is called on: the caller's until there is a thread, then only the
+  // thread's.
+  Result<std::optional<Item>> make();
+  Result<std::optional<Item>> make_measured();
+  Result<std::optional<Item>> take();
+  void make_ahead();
+
+  const NodePtr node_;  // outlives the stream
+  const std::size_t ahead_max_;
+  const std::function<Result<>()> while_waiting_;
+  std::unique_ptr<Stream> stream_;
+  // What ended the pass: the end, or an error. Said again to whoever asks again.
+  std::optional<Result<std::optional<Item>>> last_;
+  int measured_ = 0;
+  Duration cheapest_ = Duration::max();
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable taken_;
+  std::condition_variable made_;
+  std::deque<Result<std::optional<Item>>> ready_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace muster::data

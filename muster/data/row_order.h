@@ -1,0 +1,23 @@
+// Private: which rows a rank sees, in which order.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace muster::data {
+
+struct RowOrderOptions {
+  std::uint32_t rows = 0;  // of all shards together, at least 1
+  bool shuffle = true;
+  std::uint32_t num_shards = 1;
+  std::uint32_t shard_id = 0;
+};
+
+// Rows of one shard: ceil(rows / num_shards), so that all ranks make as many steps.
+std::uint32_t shard_size(std::uint32_t rows, std::uint32_t num_shards);
+
+// The rows of one shard in the order of one epoch. The list of all rows, shuffled by (seed, epoch), is the
+// same on every rank; the k-th row of shard s is entry (num_shards * k + s) mod rows of it.
+std::vector<std::uint32_t> row_order(const RowOrderOptions& options, std::uint64_t seed, std::uint64_t epoch);
+
+}  // namespace muster::data

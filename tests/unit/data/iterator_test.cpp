@@ -1,0 +1,198 @@
+#include "muster/data/iterator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <latch>
+#include <thread>
+
+#include "digits.h"
+#include "muster/data/buffer_pool.h"
+#include "muster/data/data.h"
+
+namespace muster::data {
+namespace {
+
+using namespace muster::data::testing;
+using ::testing::HasSubstr;
+
+// Tells which thread it runs on and how often, and does what the test says. Not built in, so that the
+// iterator has a thread from the start.
+class Probe final : public Operation {
+ public:
+  std::string name() const override { return "probe"; }
+  Result<std::vector<Tensor>> apply(std::span<const Tensor> values) const override {
+    thread = std::this_thread::get_id();
+    const int call = calls.fetch_add(1) + 1;
+    calls.notify_all();
+    if (on_call) {
+      if (auto result = on_call(call); !result) return fail(result.error());
+    }
+    return std::vector(values.begin(), values.end());
+  }
+
+  void wait_for_calls(int count) const {
+    for (int seen = calls; seen < count; seen = calls) calls.wait(seen);
+  }
+
+  std::function<Result<>(int)> on_call;
+  mutable std::atomic<std::thread::id> thread;
+  mutable std::atomic<int> calls = 0;
+};
+
+Dataset digits(std::uint32_t rows) {
+  return mnist({.folder = "/digits", .shuffle = false}, digits_folder(rows));
+}
+
+TEST(Iterator, MakesItemsAheadOnAThreadOfItsOwn) {
+  const auto probe = std::make_shared<Probe>();
+  auto iterator = digits(100).map({probe}, {"label"}).iterate({.prefetch_items = 4}).value();
+  probe->wait_for_calls(4);  // nobody has asked for an item
+  EXPECT_NE(probe->thread.load(), std::this_thread::get_id());
+  for (std::uint32_t row = 0; row < 100; ++row) EXPECT_EQ(row_of((*iterator.next().value())[0]), row);
+  EXPECT_FALSE(iterator.next().value().has_value());
+}
+
+TEST(Iterator, NeverMakesMoreAheadThanItMay) {
+  const auto probe = std::make_shared<Probe>();
+  auto iterator = digits(100).map({probe}, {"label"}).iterate({.prefetch_items = 4}).value();
+  for (int taken = 1; taken <= 50; ++taken) {
+    ASSERT_TRUE(iterator.next().value().has_value());
+    EXPECT_LE(probe->calls.load(), taken + 4 + 1);  // one more may be in the making
+  }
+}
+
+TEST(Iterator, SleepsUntilHalfOfWhatItMadeIsTaken) {
+  const auto probe = std::make_shared<Probe>();
+  auto iterator = digits(100).map({probe}, {"label"}).iterate({.prefetch_items = 8}).value();
+  probe->wait_for_calls(8);
+  for (int taken = 1; taken < 4; ++taken) {
+    ASSERT_TRUE(iterator.next().value().has_value());
+    EXPECT_EQ(probe->calls.load(), 8);
+  }
+  ASSERT_TRUE(iterator.next().value().has_value());
+  probe->wait_for_calls(12);
+}
+
+TEST(Iterator, JoinsItsThreadWhenItIsDroppedMidWay) {
+  for (const std::size_t ahead : {1U, 2U, 8U})
+    for (int taken = 0; taken < 12; ++taken) {
+      const auto probe = std::make_shared<Probe>();
+      {
+        auto iterator = digits(20).map({probe}, {"label"}).iterate({.prefetch_items = ahead}).value();
+        for (int i = 0; i < taken; ++i) ASSERT_TRUE(iterator.next().value().has_value());
+      }
+      EXPECT_EQ(probe.use_count(), 1) << "a thread still holds the pipeline";
+    }
+}
+
+TEST(Iterator, IsDroppedSafelyWhileAnItemIsBeingMade) {
+  const auto probe = std::make_shared<Probe>();
+  std::latch inside(1), go_on(1);
+  probe->on_call = [&](int call) -> Result<> {
+    if (call == 3) {
+      inside.count_down();
+      go_on.wait();
+    }
+    return {};
+  };
+  auto iterator = digits(20).map({probe}, {"label"}).iterate({}).value();
+  inside.wait();
+  auto dropped = std::async(std::launch::async,
+                            [moved = std::move(iterator)]() mutable { Iterator gone(std::move(moved)); });
+  go_on.count_down();
+  dropped.get();
+  EXPECT_LE(probe->calls.load(), 20);
+}
+
+TEST(Iterator, ReportsAnErrorOfTheThreadInItsPlaceAndAgainAfterwards) {
+  const auto probe = std::make_shared<Probe>();
+  probe->on_call = [](int call) -> Result<> {
+    if (call == 3) return fail(Code::invalid_argument, "the third row is odd");
+    return {};
+  };
+  auto iterator = digits(20).map({probe}, {"label"}).iterate({}).value();
+  EXPECT_TRUE(iterator.next().value().has_value());
+  EXPECT_TRUE(iterator.next().value().has_value());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(iterator.next().error().message, "the third row is odd");
+}
+
+TEST(Iterator, KeepsSayingThatThePassHasEnded) {
+  for (const auto& dataset : {digits(2), digits(2).map({std::make_shared<Probe>()}, {"label"})}) {
+    auto iterator = dataset.iterate({}).value();
+    EXPECT_TRUE(iterator.next().value().has_value());
+    EXPECT_TRUE(iterator.next().value().has_value());
+    for (int i = 0; i < 3; ++i) EXPECT_FALSE(iterator.next().value().has_value());
+  }
+}
+
+TEST(Iterator, AsksWhetherToGoOnWhileItWaits) {
+  const auto probe = std::make_shared<Probe>();
+  std::latch interrupted(1);
+  probe->on_call = [&](int) -> Result<> {
+    interrupted.wait();
+    return {};
+  };
+  auto iterator = digits(2)
+                      .map({probe}, {"label"})
+                      .iterate({.while_waiting = [&]() -> Result<> {
+                        interrupted.count_down();
+                        return fail(Code::aborted, "interrupted by a signal");
+                      }})
+                      .value();
+  EXPECT_EQ(iterator.next().error().message, "interrupted by a signal");
+}
+
+TEST(Iterator, YieldsItemsThatOutliveItAndTheDataset) {
+  std::vector<Item> items;
+  {
+    const auto dataset = digits(40).map({rescale(1, 0)}, {"image"}).batch(8);
+    items = items_of(dataset);
+  }
+  ASSERT_EQ(items.size(), 5U);
+  for (std::uint32_t row = 0; row < 40; ++row)
+    EXPECT_EQ(items[row / 8][0].data<float>()[row % 8 * 784], pixel_of(row, 0));
+}
+
+TEST(Iterator, NeverHandsOutMemoryThatIsStillInUse) {
+  const auto dataset = digits(64).map({rescale(1, 0)}, {"image"}).batch(2);
+  auto iterator = dataset.iterate({}).value();
+  std::vector<Item> kept;
+  for (std::uint32_t batch = 0; auto item = iterator.next().value(); ++batch)
+    if (batch % 3 == 0) kept.push_back(*std::move(item));
+  for (std::uint32_t i = 0; i < kept.size(); ++i) EXPECT_EQ(kept[i][0].data<float>()[0], pixel_of(6 * i, 0));
+}
+
+TEST(Iterator, LetsSeveralPassesRunAtOnce) {
+  const auto dataset =
+      digits(200).map({rescale(1, 0)}, {"image"}).map({std::make_shared<Probe>()}, {"label"}).batch(8);
+  std::vector<std::future<std::vector<Item>>> passes;
+  for (std::uint64_t epoch = 0; epoch < 4; ++epoch)
+    passes.push_back(std::async(std::launch::async, [&] { return items_of(dataset); }));
+  for (auto& pass : passes) {
+    const auto items = pass.get();
+    ASSERT_EQ(items.size(), 25U);
+    for (std::uint32_t row = 0; row < 200; ++row)
+      EXPECT_EQ(items[row / 8][0].data<float>()[row % 8 * 784], pixel_of(row, 0));
+  }
+}
+
+TEST(Iterator, WantsAtLeastOneItemAhead) {
+  EXPECT_THAT(digits(2).iterate({.prefetch_items = 0}).error().message, HasSubstr("at least 1"));
+}
+
+TEST(BufferPool, UsesMemoryAgainWhenNobodyHoldsItAnyMore) {
+  const BufferPool pool;
+  Tensor first = pool.make(DType::float32, {100});
+  const std::byte* memory = first.bytes();
+  const Tensor second = pool.make(DType::float32, {100});
+  EXPECT_NE(second.bytes(), memory);
+  first = Tensor();
+  EXPECT_EQ(pool.make(DType::uint8, {400}).bytes(), memory);
+  EXPECT_NE(pool.make(DType::uint8, {401}).bytes(), memory);
+}
+
+}  // namespace
+}  // namespace muster::data
