@@ -1,0 +1,126 @@
+// What scheduler and nodes say to each other. Byte by byte: docs/formats/cluster.md.
+//
+//   node                          scheduler
+//   Register            ->
+//                       <-        Accept, or Refuse (the connection then ends)
+//                       <-        Progress, while others are missing
+//                       <-        RosterReady
+//   Beat                ->
+//                       <-        Beat
+//   PeerGone            ->        a process of the node's host has ended
+//   Leave               ->
+//                       <-        LeaveAck
+//                       <-        Ended: the job has ended, well or by a failure
+//   EndedAck            ->
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "muster/cluster/roster.h"
+
+namespace muster::cluster {
+
+inline constexpr std::uint64_t no_step = std::numeric_limits<std::uint64_t>::max();
+
+namespace message {
+
+// `member.rank` is not yet known.
+struct Register {
+  Member member;
+  std::uint32_t worker_num = 0;
+  std::uint32_t server_num = 0;
+  friend bool operator==(const Register&, const Register&) = default;
+};
+
+// The node is part of the job. Beats are expected every `beat_interval`.
+struct Accept {
+  std::chrono::milliseconds beat_interval{};
+  std::int32_t pid = 0;  // the scheduler's
+  std::string process_space = {};
+  friend bool operator==(const Accept&, const Accept&) = default;
+};
+
+struct Refuse {
+  Failure failure;
+  friend bool operator==(const Refuse&, const Refuse&) = default;
+};
+
+struct Progress {
+  std::string text = {};
+  friend bool operator==(const Progress&, const Progress&) = default;
+};
+
+struct RosterReady {
+  std::shared_ptr<const Roster> roster = {};  // never null
+  friend bool operator==(const RosterReady& a, const RosterReady& b) { return *a.roster == *b.roster; }
+};
+
+// `step` is the last one done; the scheduler's answer has no_step.
+struct Beat {
+  std::uint64_t step = no_step;
+  friend bool operator==(const Beat&, const Beat&) = default;
+};
+
+struct PeerGone {
+  Role role = Role::worker;
+  std::uint32_t rank = 0;
+  friend bool operator==(const PeerGone&, const PeerGone&) = default;
+};
+
+// Done (status 0) or failed.
+struct Leave {
+  std::int32_t status = 0;
+  std::uint64_t step = no_step;
+  std::string reason = {};
+  friend bool operator==(const Leave&, const Leave&) = default;
+};
+
+struct LeaveAck {
+  friend bool operator==(const LeaveAck&, const LeaveAck&) = default;
+};
+
+struct Ended {
+  std::optional<Failure> failure = {};
+  friend bool operator==(const Ended&, const Ended&) = default;
+};
+
+struct EndedAck {
+  friend bool operator==(const EndedAck&, const EndedAck&) = default;
+};
+
+}  // namespace message
+
+using MessageBody = std::variant<message::Register, message::Accept, message::Refuse, message::Progress,
+                                 message::RosterReady, message::Beat, message::PeerGone, message::Leave,
+                                 message::LeaveAck, message::Ended, message::EndedAck>;
+
+// Every message says which job and which epoch of it the sender means; both are 0 before it was accepted.
+struct Message {
+  std::uint64_t job_id = 0;
+  std::uint64_t epoch = 0;
+  MessageBody body;
+  friend bool operator==(const Message&, const Message&) = default;
+};
+
+// Between beats of a node: several fit into the time after which it counts as dead.
+inline std::chrono::milliseconds beat_interval_for(std::chrono::milliseconds node_timeout) {
+  return std::clamp(node_timeout / 5, std::chrono::milliseconds(50), std::chrono::milliseconds(500));
+}
+
+// How long a process that seems to have ended is given to let the rest of its words arrive.
+inline constexpr std::chrono::milliseconds last_words_time{100};
+
+template <class... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+template <class... Cases>
+Overloaded(Cases...) -> Overloaded<Cases...>;
+
+}  // namespace muster::cluster

@@ -1,0 +1,380 @@
+#include "muster/cluster/scheduler.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+
+namespace muster::cluster {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr milliseconds telling_time = seconds(1);
+constexpr milliseconds progress_first = seconds(5);
+constexpr milliseconds progress_interval = seconds(30);
+constexpr std::size_t ids_shown_max = 32;
+
+// The rank that a node id asks for: "0", "7", but not "07", so that two ids never mean one rank.
+std::optional<std::uint32_t> rank_asked(std::string_view node_id, std::uint32_t count) {
+  std::uint32_t rank = 0;
+  const auto [end, error] = std::from_chars(node_id.data(), node_id.data() + node_id.size(), rank);
+  if (error != std::errc{} || end != node_id.data() + node_id.size() || rank >= count) return std::nullopt;
+  if (node_id.size() > 1 && node_id.front() == '0') return std::nullopt;
+  return rank;
+}
+
+double in_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+}  // namespace
+
+SchedulerMachine::SchedulerMachine(SchedulerConfig config, TimePoint now)
+    : config_(std::move(config)),
+      now_(now),
+      start_(now),
+      next_check_(now + beat_interval_for(config_.node_timeout)),
+      next_progress_(now + progress_first) {}
+
+SchedulerActions SchedulerMachine::step(const SchedulerEvent& event, TimePoint now) {
+  if (phase_ == Phase::ended) return {};
+  const TimePoint before = std::exchange(now_, now);
+  const Duration expected = 2 * beat_interval_for(config_.node_timeout) + milliseconds(250);
+  if (now - before > expected) forgive_own_pause();
+  std::visit(Overloaded{[&](const scheduler_event::Received& e) { received(e.peer, e.message); },
+                        [&](const scheduler_event::Closed& e) { closed(e.peer); },
+                        [&](const scheduler_event::Exited& e) {
+                          if (const auto found = peers_.find(e.peer); found != peers_.end())
+                            exited(found->second);
+                        },
+                        [&](const scheduler_event::Interrupted&) {
+                          fail({Code::aborted, "the scheduler was interrupted", exit_code_interrupted});
+                        },
+                        [](const scheduler_event::Tick&) {}},
+             event);
+  if (now >= deadline()) check(now);
+  end_if_all_told();
+  return std::exchange(actions_, {});
+}
+
+TimePoint SchedulerMachine::deadline() const {
+  TimePoint next = next_check_;
+  if (next_doubt_) next = std::min(next, *next_doubt_);
+  if (phase_ == Phase::forming) next = std::min({next, start_ + config_.topo_timeout, next_progress_});
+  if (phase_ == Phase::telling) next = std::min(next, told_until_);
+  return next;
+}
+
+// --- events ------------------------------------------------------------------------------------------------
+
+void SchedulerMachine::received(PeerId id, const Message& message) {
+  if (const auto* request = std::get_if<message::Register>(&message.body)) {
+    register_node(id, message, *request);
+    return;
+  }
+  const auto found = peers_.find(id);
+  if (found == peers_.end()) {
+    refuse(id, fmt::format("it has not registered with epoch {} of this job", config_.epoch));
+    return;
+  }
+  if (message.job_id != config_.job_id || message.epoch != config_.epoch)
+    return;  // a stale word changes nothing
+  Peer& peer = found->second;
+  peer.heard = now_;
+  std::visit(Overloaded{[&](const message::Beat& beat) {
+                          if (beat.step != no_step && (peer.step == no_step || beat.step > peer.step))
+                            peer.step = beat.step;
+                          send(id, message::Beat{});
+                        },
+                        [&](const message::PeerGone& gone) { handle(peer, gone); },
+                        [&](const message::Leave& leave) { handle(id, peer, leave); },
+                        [&](const message::EndedAck&) { peer.told = peer.told || phase_ == Phase::telling; },
+                        [](const auto&) {}},  // what only a scheduler says
+             message.body);
+}
+
+void SchedulerMachine::handle(PeerId id, Peer& peer, const message::Leave& leave) {
+  send(id, message::LeaveAck{});
+  if (std::exchange(peer.left, true)) return;
+  peer.told = true;
+  peer.doubted_until.reset();
+  if (leave.step != no_step) peer.step = leave.step;
+  if (phase_ == Phase::telling) return;
+  if (leave.status != 0) {
+    const int exit_code = leave.status > 0 && leave.status < 256 ? leave.status : 1;
+    fail({Code::aborted, fmt::format("{} failed: {}", describe(peer), leave.reason), exit_code});
+  } else if (phase_ == Phase::forming) {
+    fail({Code::aborted, fmt::format("{} left before every process had come", describe(peer)),
+          exit_code_peer_lost});
+  } else if (peer.member.role == Role::worker && ++workers_left_ == config_.worker_num) {
+    end_job();
+  }
+}
+
+void SchedulerMachine::handle(const Peer& reporter, const message::PeerGone& gone) {
+  const auto ranked = by_rank_.find(gone.role);
+  if (ranked == by_rank_.end() || gone.rank >= ranked->second.size()) return;
+  Peer& peer = peers_.at(ranked->second[gone.rank]);
+  // Only a process that sees the same pids can know.
+  if (peer.member.process_space == reporter.member.process_space) exited(peer);
+}
+
+void SchedulerMachine::closed(PeerId id) {
+  const auto found = peers_.find(id);
+  if (found == peers_.end()) return;
+  Peer& peer = found->second;
+  peer.closed = true;
+  peer.told = true;
+  if (peer.left || phase_ == Phase::telling) return;
+  // A watched process that was killed is about to be reported as such: worth a moment for the better message.
+  if (peer.watched && !peer.exited)
+    doubt(peer);
+  else
+    declare_dead(peer, peer.exited ? "it was killed or crashed" : "its connection was lost");
+}
+
+void SchedulerMachine::exited(Peer& peer) {
+  if (std::exchange(peer.exited, true) || peer.left || phase_ == Phase::telling) return;
+  // Its connection may hold a last word, or be held open by a child that it forked.
+  if (peer.closed)
+    declare_dead(peer, "it was killed or crashed");
+  else
+    doubt(peer);
+}
+
+// The scheduler itself may have been stopped; what the nodes said meanwhile may not have been read yet.
+void SchedulerMachine::forgive_own_pause() {
+  for (auto& [id, peer] : peers_) peer.heard = now_;
+}
+
+void SchedulerMachine::check(TimePoint now) {
+  next_check_ = now + beat_interval_for(config_.node_timeout);
+  next_doubt_.reset();
+  if (phase_ == Phase::telling) {
+    if (now >= told_until_)
+      for (auto& [id, peer] : peers_) peer.told = true;
+    return;
+  }
+  for (auto& [id, peer] : peers_) {
+    if (peer.left) continue;
+    if (peer.doubted_until && now >= *peer.doubted_until) {
+      declare_dead(peer, peer.exited ? "it was killed or crashed" : "its connection was lost");
+      return;
+    }
+    if (peer.doubted_until)
+      next_doubt_ = std::min(next_doubt_.value_or(*peer.doubted_until), *peer.doubted_until);
+    if (now - peer.heard >= config_.node_timeout) {
+      declare_dead(peer, fmt::format("no heartbeat came for {:.3g} s (MS_NODE_TIMEOUT)",
+                                     in_seconds(config_.node_timeout)));
+      return;
+    }
+  }
+  if (phase_ != Phase::forming) return;
+  if (now >= start_ + config_.topo_timeout) {
+    fail({Code::timeout,
+          fmt::format("the job is not complete after {:.3g} s (MS_TOPO_TIMEOUT): {}",
+                      in_seconds(config_.topo_timeout), attendance()),
+          exit_code_timeout});
+  } else if (now >= next_progress_) {
+    report_progress();
+  }
+}
+
+// --- registration ------------------------------------------------------------------------------------------
+
+void SchedulerMachine::register_node(PeerId id, const Message& message, const message::Register& request) {
+  if (const auto known = peers_.find(id); known != peers_.end()) {  // said twice
+    if (!known->second.left && phase_ == Phase::forming) accept(id, known->second.member);
+    return;
+  }
+  if (const auto reason = reason_to_refuse(message, request)) {
+    log(log::Level::warning, fmt::format("refused {} '{}' from {}: {}", to_string(request.member.role),
+                                         request.member.node_id, request.member.address, *reason));
+    refuse(id, *reason);
+    return;
+  }
+  accept(id, request.member);
+  form_if_complete();
+}
+
+std::optional<std::string> SchedulerMachine::reason_to_refuse(const Message& message,
+                                                              const message::Register& request) const {
+  const Member& member = request.member;
+  const bool is_stale = message.job_id != config_.job_id || message.epoch != config_.epoch;
+  if (message.job_id != 0 && is_stale)
+    return fmt::format("it belongs to epoch {} of another job or another time; this is epoch {}",
+                       message.epoch, config_.epoch);
+  if (member.role == Role::scheduler) return "there is one scheduler, and this is it";
+  if (phase_ == Phase::telling)
+    return failure_ ? fmt::format("the job has ended: {}", failure_->message) : "the job has ended";
+  if (request.worker_num != config_.worker_num)
+    return fmt::format("MS_WORKER_NUM is {} there and {} at the scheduler; it must be the same everywhere",
+                       request.worker_num, config_.worker_num);
+  if (request.server_num != config_.server_num)
+    return fmt::format("MS_SERVER_NUM is {} there and {} at the scheduler; it must be the same everywhere",
+                       request.server_num, config_.server_num);
+  if (const auto found = by_name_.find({member.role, member.node_id}); found != by_name_.end()) {
+    const Peer& peer = peers_.at(found->second);
+    if (!peer.left)
+      return fmt::format("node id '{}' (MS_NODE_ID) is taken by a live {} at {}, pid {}", member.node_id,
+                         to_string(member.role), peer.member.address, peer.member.pid);
+  }
+  const auto present = present_.find(member.role);
+  if (present != present_.end() && present->second >= wanted(member.role))
+    return fmt::format("the job has all of its {} {}s ({}); this one is not needed", wanted(member.role),
+                       to_string(member.role),
+                       member.role == Role::worker ? "MS_WORKER_NUM" : "MS_SERVER_NUM");
+  return std::nullopt;
+}
+
+void SchedulerMachine::accept(PeerId id, const Member& member) {
+  const auto [place, is_new] = peers_.try_emplace(id);
+  Peer& peer = place->second;
+  peer.member = member;
+  peer.heard = now_;
+  send(id, message::Accept{beat_interval_for(config_.node_timeout), config_.pid, config_.process_space});
+  if (!is_new) return;
+  order_.push_back(id);
+  by_name_[{member.role, member.node_id}] = id;
+  ++present_[member.role];
+  if (member.process_space == config_.process_space && member.pid > 0) {
+    peer.watched = true;
+    actions_.push_back(scheduler_action::Watch{id, member.pid});
+  }
+  log(log::Level::debug, fmt::format("{} registered", describe(peer)));
+}
+
+void SchedulerMachine::form_if_complete() {
+  for (const Role role : {Role::worker, Role::server})
+    if (present_[role] != wanted(role)) return;
+  auto roster = std::make_shared<Roster>();
+  roster->epoch = config_.epoch;
+  roster->job_id = config_.job_id;
+  roster->seed = config_.seed;
+  roster->workers = rank_members(Role::worker, config_.worker_num);
+  roster->servers = rank_members(Role::server, config_.server_num);
+  roster_ = std::move(roster);
+  phase_ = Phase::running;
+  for (const auto& [id, peer] : peers_) send(id, message::RosterReady{roster_});
+  log(log::Level::info, fmt::format("all {} workers and {} servers have come after {:.3g} s",
+                                    config_.worker_num, config_.server_num, in_seconds(now_ - start_)));
+}
+
+// Ids that are ranks first, the others into the gaps in the order in which they came.
+std::vector<Member> SchedulerMachine::rank_members(Role role, std::uint32_t count) {
+  std::vector<std::optional<PeerId>> places(count);
+  std::vector<PeerId> others;
+  for (const PeerId id : order_) {
+    const Member& member = peers_.at(id).member;
+    if (member.role != role) continue;
+    if (const auto rank = rank_asked(member.node_id, count))
+      places[*rank] = id;
+    else
+      others.push_back(id);
+  }
+  auto next = others.begin();
+  std::vector<Member> members;
+  for (std::uint32_t rank = 0; rank < count; ++rank) {
+    const PeerId id = places[rank] ? *places[rank] : *next++;
+    Peer& peer = peers_.at(id);
+    peer.member.rank = rank;
+    peer.ranked = true;
+    by_rank_[role].push_back(id);
+    members.push_back(peer.member);
+  }
+  return members;
+}
+
+void SchedulerMachine::report_progress() {
+  next_progress_ = now_ + progress_interval;
+  const std::string text = fmt::format("waiting since {:.3g} s: {}", in_seconds(now_ - start_), attendance());
+  log(log::Level::warning, text);
+  for (const auto& [id, peer] : peers_)
+    if (!peer.closed) send(id, message::Progress{text});
+}
+
+// "2 of 4 workers came (node ids 0, b), 2 are missing".
+std::string SchedulerMachine::attendance() const {
+  std::vector<std::string> parts;
+  for (const Role role : {Role::worker, Role::server}) {
+    if (wanted(role) == 0) continue;
+    std::vector<std::string_view> ids;
+    for (const PeerId id : order_)
+      if (peers_.at(id).member.role == role) ids.push_back(peers_.at(id).member.node_id);
+    const std::size_t count = ids.size();
+    ids.resize(std::min(count, ids_shown_max));
+    parts.push_back(fmt::format("{} of {} {}s came (node ids: {}{}), {} missing", count, wanted(role),
+                                to_string(role),
+                                count == 0 ? "none" : fmt::format("{}", fmt::join(ids, ", ")),
+                                count > ids_shown_max ? ", ..." : "", wanted(role) - count));
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+// --- the end -----------------------------------------------------------------------------------------------
+
+void SchedulerMachine::doubt(Peer& peer) {
+  if (peer.doubted_until) return;
+  peer.doubted_until = now_ + last_words_time;
+  next_doubt_ = std::min(next_doubt_.value_or(*peer.doubted_until), *peer.doubted_until);
+}
+
+void SchedulerMachine::declare_dead(Peer& peer, const std::string& how) {
+  peer.told = true;
+  const auto step = peer.step == no_step ? std::string("it had reported no step")
+                                         : fmt::format("its last known step was {}", peer.step);
+  const auto when = phase_ == Phase::forming ? " before every process had come" : "";
+  fail({Code::peer_lost, fmt::format("{} is gone{}: {}; {}", describe(peer), when, how, step),
+        exit_code_peer_lost});
+}
+
+// The first failure is the job's; what follows from it is not news.
+void SchedulerMachine::fail(Failure failure) {
+  if (failure_ || phase_ == Phase::telling) return;
+  failure_ = std::move(failure);
+  end_job();
+}
+
+void SchedulerMachine::end_job() {
+  phase_ = Phase::telling;
+  told_until_ = now_ + telling_time;
+  next_doubt_.reset();
+  for (auto& [id, peer] : peers_)
+    if (!peer.left && !peer.closed) send(id, message::Ended{failure_});
+}
+
+void SchedulerMachine::end_if_all_told() {
+  if (phase_ != Phase::telling) return;
+  for (const auto& [id, peer] : peers_)
+    if (!peer.told) return;
+  phase_ = Phase::ended;
+  actions_.push_back(scheduler_action::End{failure_});
+}
+
+// --- small things ------------------------------------------------------------------------------------------
+
+std::string SchedulerMachine::describe(const Peer& peer) const {
+  const auto rank = peer.ranked ? fmt::format(" {}", peer.member.rank) : std::string();
+  return fmt::format("{}{} (node '{}' at {}, pid {})", to_string(peer.member.role), rank, peer.member.node_id,
+                     peer.member.address, peer.member.pid);
+}
+
+std::uint32_t SchedulerMachine::wanted(Role role) const {
+  return role == Role::worker ? config_.worker_num : config_.server_num;
+}
+
+void SchedulerMachine::send(PeerId id, MessageBody body) {
+  actions_.push_back(scheduler_action::Send{id, {config_.job_id, config_.epoch, std::move(body)}});
+}
+
+void SchedulerMachine::refuse(PeerId id, const std::string& reason) {
+  send(id,
+       message::Refuse{{Code::refused, "the scheduler refused this process: " + reason, exit_code_refused}});
+  actions_.push_back(scheduler_action::Close{id});
+}
+
+void SchedulerMachine::log(log::Level level, std::string text) {
+  actions_.push_back(scheduler_action::Log{level, std::move(text)});
+}
+
+}  // namespace muster::cluster
