@@ -1,0 +1,82 @@
+#include "muster/train/agreement.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace muster::train {
+namespace {
+
+using Words = std::vector<std::uint64_t>;
+
+// Row r of the answer is what rank r gave; all rows are as long as `mine`.
+Result<std::vector<Words>> gather(const Words& mine, collective::Communicator& communicator) {
+  Words all(mine.size() * communicator.size());
+  MUSTER_TRY_VOID(communicator.all_gather(mine.data(), all.data(), mine.size() * sizeof(std::uint64_t)));
+  std::vector<Words> rows;
+  for (std::size_t begin = 0; begin < all.size(); begin += mine.size())
+    rows.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(begin),
+                      all.begin() + static_cast<std::ptrdiff_t>(begin + mine.size()));
+  return rows;
+}
+
+std::vector<std::uint32_t> ranks_unlike_rank_0(const std::vector<Words>& rows, std::size_t column) {
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t rank = 1; rank < rows.size(); ++rank)
+    if (rows[rank][column] != rows[0][column]) ranks.push_back(rank);
+  return ranks;
+}
+
+// What identifies a parameter before its values are looked at.
+std::uint64_t hash_of_description(const NamedTensor& parameter) {
+  return hash_text(fmt::format("{} {} {}", parameter.name, to_string(parameter.value.dtype()),
+                               to_string(parameter.value.shape())));
+}
+
+Result<> check_counts(std::size_t count, collective::Communicator& communicator) {
+  MUSTER_TRY(const auto rows, gather({count}, communicator));
+  for (std::uint32_t rank : ranks_unlike_rank_0(rows, 0))
+    return fail(
+        Code::invalid_argument,
+        fmt::format(
+            "rank 0 trains {} parameters but rank {} trains {}: every rank must build the same network",
+            rows[0][0], rank, rows[rank][0]));
+  return {};
+}
+
+}  // namespace
+
+Result<> check_agreement(std::span<const NamedTensor> parameters, collective::Communicator& communicator) {
+  if (communicator.size() == 1) return {};
+  MUSTER_TRY_VOID(check_counts(parameters.size(), communicator));
+  if (parameters.empty()) return {};
+  Words mine;
+  for (const NamedTensor& parameter : parameters) {
+    mine.push_back(hash_of_description(parameter));
+    mine.push_back(hash_bytes(parameter.value.bytes(), parameter.value.size_bytes()));
+  }
+  MUSTER_TRY(const auto rows, gather(mine, communicator));
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const NamedTensor& parameter = parameters[i];
+    if (const auto ranks = ranks_unlike_rank_0(rows, 2 * i); !ranks.empty())
+      return fail(
+          Code::invalid_argument,
+          fmt::format(
+              "parameter {} has another name, dtype or shape on rank {} than on rank 0 (here: '{}' {} {}): "
+              "every rank must build the same network",
+              i, fmt::join(ranks, ", "), parameter.name, to_string(parameter.value.dtype()),
+              to_string(parameter.value.shape())));
+    if (const auto ranks = ranks_unlike_rank_0(rows, 2 * i + 1); !ranks.empty())
+      return fail(
+          Code::invalid_argument,
+          fmt::format(
+              "parameter '{}' has other values on rank {} than on rank 0: load or set the same values on "
+              "every rank, or broadcast them before the first step",
+              parameter.name, fmt::join(ranks, ", ")));
+  }
+  return {};
+}
+
+}  // namespace muster::train

@@ -1,0 +1,22 @@
+// Data parallelism is only right when every rank starts from the same parameters. This proves it by hashes.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "muster/base/base.h"
+#include "muster/collective/collective.h"
+#include "muster/tensor/tensor.h"
+
+namespace muster::train {
+
+struct NamedTensor {
+  std::string name;
+  Tensor value;
+};
+
+// A collective call: every rank makes it with its own parameters, in the same order. An error, equal on all
+// ranks, names the first parameter that differs and the ranks that disagree with rank 0.
+Result<> check_agreement(std::span<const NamedTensor> parameters, collective::Communicator& communicator);
+
+}  // namespace muster::train

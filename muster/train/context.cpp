@@ -1,0 +1,51 @@
+#include "muster/train/context.h"
+
+#include <fmt/format.h>
+
+namespace muster::train {
+namespace {
+
+Context current;
+
+template <class T>
+void change(T& field, T value) {
+  if (field == value) return;
+  field = value;
+  ++current.version;
+}
+
+}  // namespace
+
+std::string_view to_string(ParallelMode mode) {
+  return mode == ParallelMode::data_parallel ? "data_parallel" : "stand_alone";
+}
+
+Result<ParallelMode> parallel_mode_from_string(std::string_view name) {
+  if (name == "stand_alone") return ParallelMode::stand_alone;
+  if (name == "data_parallel") return ParallelMode::data_parallel;
+  const bool known = name == "semi_auto_parallel" || name == "auto_parallel" || name == "hybrid_parallel";
+  return fail(known ? Code::not_provided : Code::invalid_argument,
+              fmt::format("parallel_mode '{}' is not {}; choose 'stand_alone' or 'data_parallel'", name,
+                          known ? "provided yet" : "known"));
+}
+
+Result<> check_device_target(std::string_view name) {
+  if (name == "CPU") return {};
+  const bool known = name == "GPU" || name == "Ascend";
+  return fail(
+      known ? Code::not_provided : Code::invalid_argument,
+      fmt::format("device_target '{}' is not {}; choose 'CPU'", name, known ? "provided yet" : "known"));
+}
+
+const Context& context() { return current; }
+void set_mode(Mode mode) { change(current.mode, mode); }
+void set_parallel_mode(ParallelMode mode) { change(current.parallel_mode, mode); }
+void set_gradients_mean(bool mean) { change(current.gradients_mean, mean); }
+
+void reset_context() {
+  const std::uint64_t version = current.version + 1;
+  current = Context{};
+  current.version = version;
+}
+
+}  // namespace muster::train

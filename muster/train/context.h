@@ -1,0 +1,39 @@
+// What the script chose before or between steps: mode, device, parallel mode. One value for the process.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "muster/base/base.h"
+
+namespace muster::train {
+
+enum class Mode { graph, eager };
+enum class ParallelMode { stand_alone, data_parallel };
+
+std::string_view to_string(ParallelMode mode);
+// "stand_alone" or "data_parallel"; an error lists the choices.
+Result<ParallelMode> parallel_mode_from_string(std::string_view name);
+
+struct Context {
+  Mode mode = Mode::graph;
+  ParallelMode parallel_mode = ParallelMode::stand_alone;
+  // Whether reduced gradients are divided by the world size. Off by default, as MindSpore has it.
+  bool gradients_mean = false;
+  // Raised by every change: a part of the signature of what was traced under it.
+  std::uint64_t version = 0;
+};
+
+// Only "CPU" so far; an error says what was asked for and what there is.
+Result<> check_device_target(std::string_view name);
+
+// The process's context. Main thread only.
+const Context& context();
+void set_mode(Mode mode);
+void set_parallel_mode(ParallelMode mode);
+void set_gradients_mean(bool mean);
+// Back to the defaults.
+void reset_context();
+
+}  // namespace muster::train

@@ -1,0 +1,126 @@
+#include "muster/train/reducer.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "muster/train/agreement.h"
+#include "muster/train/context.h"
+#include "muster/train/session.h"
+
+namespace muster::train {
+namespace {
+
+constexpr std::size_t round_up(std::size_t size_bytes) {
+  return (size_bytes + Buffer::alignment_bytes - 1) / Buffer::alignment_bytes * Buffer::alignment_bytes;
+}
+
+// Gradients of one dtype that are reduced by one collective call: where each lies from the bucket's begin on.
+struct Bucket {
+  std::byte* data = nullptr;
+  std::size_t size_bytes = 0;
+  std::vector<std::size_t> offsets_bytes = {};
+};
+
+// A Plan leaves its gradients side by side in one buffer, with less than an alignment between them: then the
+// bucket is that memory itself. The gaps are reduced along and never read.
+std::optional<Bucket> bucket_in_place(std::span<const Tensor> gradients) {
+  Bucket bucket{.data = gradients.front().bytes()};
+  std::size_t end = gradients.front().offset_bytes();
+  const std::size_t begin = end;
+  for (const Tensor& gradient : gradients) {
+    const std::size_t offset = gradient.offset_bytes();
+    if (gradient.buffer() != gradients.front().buffer() || offset < end || offset > round_up(end))
+      return std::nullopt;
+    bucket.offsets_bytes.push_back(offset - begin);
+    end = offset + gradient.size_bytes();
+  }
+  bucket.size_bytes = end - begin;
+  return bucket;
+}
+
+Bucket bucket_packed(std::span<const Tensor> gradients, std::shared_ptr<Buffer>& memory) {
+  Bucket bucket;
+  for (const Tensor& gradient : gradients) {
+    bucket.offsets_bytes.push_back(bucket.size_bytes);
+    bucket.size_bytes += gradient.size_bytes();
+  }
+  if (!memory || memory->size_bytes() < bucket.size_bytes) memory = Buffer::allocate(bucket.size_bytes);
+  bucket.data = memory->data();
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    std::memcpy(bucket.data + bucket.offsets_bytes[i], gradients[i].bytes(), gradients[i].size_bytes());
+  return bucket;
+}
+
+}  // namespace
+
+DistributedReducer::DistributedReducer(std::vector<std::shared_ptr<graph::Parameter>> parameters,
+                                       std::optional<bool> mean)
+    : parameters_(std::move(parameters)), mean_(mean) {}
+
+Result<> DistributedReducer::check_gradients(std::span<const Tensor> gradients) const {
+  if (gradients.size() != parameters_.size())
+    return fail(Code::invalid_argument,
+                fmt::format("the reducer was made for {} parameters but got {} gradients", parameters_.size(),
+                            gradients.size()));
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const graph::Parameter& parameter = *parameters_[i];
+    if (gradients[i].dtype() == parameter.dtype() && gradients[i].shape() == parameter.shape()) continue;
+    return fail(Code::invalid_argument,
+                fmt::format("gradient {} is {} {} but its parameter '{}' is {} {}", i,
+                            to_string(gradients[i].dtype()), to_string(gradients[i].shape()),
+                            parameter.name(), to_string(parameter.dtype()), to_string(parameter.shape())));
+  }
+  return {};
+}
+
+Result<> DistributedReducer::check_first_call(Session& session) {
+  std::vector<NamedTensor> values;
+  for (const auto& parameter : parameters_)
+    values.push_back({parameter->name(), parameter->materialize(seed())});
+  return check_agreement(values, session.communicator());
+}
+
+std::shared_ptr<Buffer> DistributedReducer::output_buffer(std::size_t size_bytes) {
+  std::shared_ptr<Buffer>* free = &outputs_[0];
+  for (auto& output : outputs_)
+    if (!output || output.use_count() == 1) free = &output;
+  if (!*free || free->use_count() > 1 || (*free)->size_bytes() < size_bytes)
+    *free = Buffer::allocate(size_bytes);
+  return *free;
+}
+
+Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> gradients) {
+  MUSTER_TRY_VOID(check_gradients(gradients));
+  std::vector<Tensor> reduced(gradients.begin(), gradients.end());
+  Session* session = Session::current();
+  if (session == nullptr) return reduced;
+  if (session->world_size() == 1 || gradients.empty()) {
+    session->report_step(++steps_);
+    return reduced;
+  }
+  const auto explain = [&](Error error) { return session->verdict(std::move(error)); };
+  if (steps_ == 0) MUSTER_TRY_VOID(check_first_call(*session).map_error(explain));
+  const auto reduction =
+      mean_.value_or(context().gradients_mean) ? collective::Reduction::mean : collective::Reduction::sum;
+  for (std::size_t begin = 0; begin < gradients.size();) {
+    std::size_t end = begin + 1;
+    while (end < gradients.size() && gradients[end].dtype() == gradients[begin].dtype()) ++end;
+    const auto same_dtype = gradients.subspan(begin, end - begin);
+    const DType dtype = same_dtype.front().dtype();
+    auto in_place = bucket_in_place(same_dtype);
+    const Bucket bucket = in_place ? *std::move(in_place) : bucket_packed(same_dtype, packed_);
+    const auto output = output_buffer(bucket.size_bytes);
+    MUSTER_TRY_VOID(
+        session->communicator()
+            .all_reduce(bucket.data, output->data(), bucket.size_bytes / size_bytes(dtype), dtype, reduction)
+            .map_error(explain));
+    for (std::size_t i = 0; i < same_dtype.size(); ++i)
+      reduced[begin + i] = Tensor(dtype, same_dtype[i].shape(), output, bucket.offsets_bytes[i]);
+    begin = end;
+  }
+  session->report_step(++steps_);
+  return reduced;
+}
+
+}  // namespace muster::train

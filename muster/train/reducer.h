@@ -1,0 +1,45 @@
+// Gradients of a hand-written training loop, summed or averaged over all workers.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "muster/base/base.h"
+#include "muster/graph/graph.h"
+#include "muster/tensor/tensor.h"
+
+namespace muster::train {
+
+class Session;
+
+class DistributedReducer {
+ public:
+  // `parameters` are those whose gradients come, in this order. Without `mean`, the context's gradients_mean
+  // decides.
+  explicit DistributedReducer(std::vector<std::shared_ptr<graph::Parameter>> parameters,
+                              std::optional<bool> mean = {});
+
+  // One gradient for each parameter; the answer has the same shapes and new buffers. A collective call: every
+  // worker makes it at the same place. The first call proves that all workers hold equal parameters, and
+  // fails where they do not. In a process without a cluster, or a cluster of one, the gradients come back as
+  // they are.
+  Result<std::vector<Tensor>> reduce(std::span<const Tensor> gradients);
+
+ private:
+  Result<> check_first_call(Session& session);
+  Result<> check_gradients(std::span<const Tensor> gradients) const;
+  std::shared_ptr<Buffer> output_buffer(std::size_t size_bytes);
+
+  std::vector<std::shared_ptr<graph::Parameter>> parameters_;
+  std::optional<bool> mean_;
+  std::uint64_t steps_ = 0;
+  std::shared_ptr<Buffer> packed_;  // where gradients that lie apart are put side by side
+  // The last answers' memory, taken again once nobody holds it: a loop holds one answer while the next is
+  // made.
+  std::array<std::shared_ptr<Buffer>, 2> outputs_;
+};
+
+}  // namespace muster::train

@@ -1,0 +1,45 @@
+#include "muster/train/run_context.h"
+
+#include "muster/train/session.h"
+
+namespace muster::train {
+namespace {
+
+collective::Reduction to_collective(graph::Reduction reduction) {
+  switch (reduction) {
+    case graph::Reduction::sum:
+      return collective::Reduction::sum;
+    case graph::Reduction::mean:
+      return collective::Reduction::mean;
+    case graph::Reduction::max:
+      return collective::Reduction::max;
+    case graph::Reduction::min:
+      return collective::Reduction::min;
+  }
+  return collective::Reduction::sum;
+}
+
+// `graph` knows no collective and `collective` no tensor: this joins them.
+class SessionCommunicator final : public graph::Communicator {
+ public:
+  std::uint32_t rank() const override { return Session::current()->rank(); }
+  std::uint32_t size() const override { return Session::current()->world_size(); }
+  Result<> all_reduce(const Tensor& in, const Tensor& out, graph::Reduction reduction) override {
+    Session& session = *Session::current();
+    return session.communicator()
+        .all_reduce(in.bytes(), out.bytes(), static_cast<std::size_t>(in.elements()), in.dtype(),
+                    to_collective(reduction))
+        .map_error([&](Error error) { return session.verdict(std::move(error)); });
+  }
+};
+
+}  // namespace
+
+graph::RunContext run_context() {
+  static SessionCommunicator communicator;
+  return {.seed = seed(),
+          .communicator = Session::current() != nullptr ? &communicator : nullptr,
+          .threads = threads()};
+}
+
+}  // namespace muster::train

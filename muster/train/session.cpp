@@ -1,0 +1,190 @@
+#include "muster/train/session.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+
+namespace muster::train {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto patience_for_verdict = 1s;
+
+// Never destroyed: threads and exit handlers may look at it until the very end of the process.
+Session* open_session = nullptr;
+Role open_role = Role::worker;
+std::optional<std::uint64_t> chosen_seed;
+
+void leave_at_exit(int status, void*) {
+  if (open_session != nullptr) open_session->leave(status);
+}
+
+int allowed_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
+  return std::max(1, CPU_COUNT(&cores));
+}
+
+// 0: not yet chosen; init() chooses anew, since it finds out how many workers share the cores.
+int chosen_threads = 0;
+
+int choose_threads() {
+  if (const auto chosen = real_environment().get("OMP_NUM_THREADS"))
+    if (const int count = std::atoi(chosen->c_str()); count > 0) return count;
+  const int workers = open_session == nullptr ? 1 : static_cast<int>(open_session->local_size());
+  return std::max(1, allowed_cores() / workers);
+}
+
+Failure as_failure(const Error& error) {
+  switch (error.code) {
+    case Code::timeout:
+      return {error.code, error.message, cluster::exit_code_timeout};
+    case Code::refused:
+      return {error.code, error.message, cluster::exit_code_refused};
+    case Code::invalid_argument:
+    case Code::not_provided:
+      return {error.code, error.message, cluster::exit_code_configuration};
+    case Code::peer_lost:
+      return {error.code, error.message, cluster::exit_code_peer_lost};
+    default:
+      return {error.code, error.message, 1};
+  }
+}
+
+std::optional<Failure> serve(const cluster::Settings& settings, const InitOptions& options) {
+  log::set_name("scheduler");
+  return cluster::run_scheduler(settings, {.seed = {}, .interrupted = options.interrupted});
+}
+
+collective::Group group_of(const cluster::Roster& roster, std::uint32_t rank) {
+  collective::Group group{.epoch = roster.epoch, .job_id = roster.job_id, .rank = rank, .endpoints = {}};
+  for (const cluster::Member& worker : roster.workers)
+    group.endpoints.push_back({.host_key = worker.host_key,
+                               .address = worker.address,
+                               .port = worker.data_port,
+                               .local_name = worker.local_name});
+  return group;
+}
+
+}  // namespace
+
+Session::Session(std::unique_ptr<Watch> watch, std::unique_ptr<cluster::Node> node,
+                 std::unique_ptr<collective::Communicator> communicator)
+    : watch_(std::move(watch)),
+      node_(std::move(node)),
+      communicator_(std::move(communicator)),
+      pid_(getpid()) {
+  watch_->attach(*communicator_);
+}
+
+Session::~Session() = default;
+
+Session* Session::current() { return open_session; }
+
+Error Session::verdict(Error error) const {
+  if (error.code != Code::peer_lost) return error;
+  const auto failure = watch_->wait_for_failure(patience_for_verdict);
+  return failure ? Error{failure->code, failure->message} : error;
+}
+
+void Session::note_reason(std::string reason) { reason_ = std::move(reason); }
+
+void Session::leave(int exit_status) {
+  if (getpid() != pid_) return;  // a forked child is not the worker
+  watch_->stand_down();
+  if (reason_.empty() && exit_status != 0) reason_ = fmt::format("exited with status {}", exit_status);
+  node_->leave(exit_status, reason_);
+}
+
+std::optional<Failure> Session::join(const cluster::Settings& settings, const InitOptions& options) {
+  auto registration = cluster::describe_host(settings);
+  if (!registration) return as_failure(registration.error());
+  auto listener = collective::Listener::open(registration->address);
+  if (!listener) return as_failure(listener.error());
+  registration->data_port = listener->port();
+  registration->local_name = listener->local_name();
+  auto watch = Watch::create();
+  if (!watch) return as_failure(watch.error());
+  auto joined = cluster::Node::join(settings, *registration, options.interrupted);
+  if (!joined) return std::move(joined).error();
+  auto node = *std::move(joined);
+  log::set_name(fmt::format("{} {}", to_string(settings.role), node->rank()));
+  if (settings.role == Role::server) return node->wait(options.interrupted);
+
+  node->on_failure([watch = watch->get()](const Failure& failure) { watch->job_failed(failure); });
+  auto communicator =
+      collective::Communicator::connect(group_of(node->roster(), node->rank()), *std::move(listener),
+                                        {.connect_timeout = settings.topo_timeout,
+                                         .call_timeout = settings.receive_timeout,
+                                         .stop = &(*watch)->stop()});
+  if (!communicator) {
+    // A peer that died meanwhile: the cluster knows who and how, and says so in a moment.
+    const auto reason = (*watch)->wait_for_failure(patience_for_verdict);
+    Failure failure = reason.value_or(as_failure(communicator.error()));
+    (*watch)->stand_down();
+    node->leave(failure.exit_code, failure.message);
+    return failure;
+  }
+  open_session = new Session(*std::move(watch), std::move(node), *std::move(communicator));
+  chosen_threads = 0;
+  on_exit(leave_at_exit, nullptr);
+  return std::nullopt;
+}
+
+tl::expected<Role, Failure> init(const Environment& environment, const InitOptions& options) {
+  if (open_session != nullptr) return open_role;
+  const auto settings = cluster::read_settings(environment);
+  if (!settings) return tl::unexpected(as_failure(settings.error()));
+  for (const std::string& note : settings->notes) log::info(note);
+  for (const std::string& warning : settings->warnings) log::warning(warning);
+  auto failure =
+      settings->role == Role::scheduler ? serve(*settings, options) : Session::join(*settings, options);
+  if (failure) return tl::unexpected(*std::move(failure));
+  open_role = settings->role;
+  return open_role;
+}
+
+namespace {
+
+Result<Session*> require_session(std::string_view call) {
+  if (open_session != nullptr) return open_session;
+  return fail(Code::invalid_argument,
+              fmt::format("{}: this process is in no cluster; call init() first", call));
+}
+
+}  // namespace
+
+Result<std::uint32_t> get_rank() {
+  return require_session("get_rank").map([](Session* session) { return session->rank(); });
+}
+Result<std::uint32_t> get_group_size() {
+  return require_session("get_group_size").map([](Session* session) { return session->world_size(); });
+}
+Result<std::uint32_t> get_local_rank() {
+  return require_session("get_local_rank").map([](Session* session) { return session->local_rank(); });
+}
+Result<std::uint32_t> get_local_rank_size() {
+  return require_session("get_local_rank_size").map([](Session* session) { return session->local_size(); });
+}
+
+std::uint64_t seed() {
+  if (chosen_seed) return *chosen_seed;
+  if (open_session != nullptr) return open_session->roster().seed;
+  static const std::uint64_t drawn = entropy();
+  return drawn;
+}
+
+void set_seed(std::uint64_t seed) { chosen_seed = seed; }
+
+int threads() {
+  if (chosen_threads == 0) chosen_threads = choose_threads();
+  return chosen_threads;
+}
+
+}  // namespace muster::train

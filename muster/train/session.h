@@ -1,0 +1,92 @@
+// This process's part in the job: opened by init(), closed when the process ends.
+//
+// How a process leaves: `done` when it exits with status 0, `failed` with any other status, `dead` when it
+// ends without a word. init() registers an exit handler that tells the scheduler which; note_reason() says
+// why beforehand. When the job fails, the next Muster call returns the reason, and a process that has not
+// ended one second later is ended with the failure's exit code, its streams flushed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "muster/base/base.h"
+#include "muster/cluster/cluster.h"
+#include "muster/collective/collective.h"
+#include "muster/train/watch.h"
+
+namespace muster::train {
+
+using cluster::Failure;
+using cluster::Role;
+
+struct InitOptions {
+  cluster::Interrupted interrupted;  // asked about every 100 ms while init() blocks; true ends it
+};
+
+// Forms the cluster that `environment` describes, and waits for all of it. In a worker it returns when the
+// job can start. In the scheduler and in servers it returns when the job has ended well. A second call
+// returns the role at once.
+tl::expected<Role, Failure> init(const Environment& environment = real_environment(),
+                                 const InitOptions& options = {});
+
+class Session {
+ public:
+  // The open session, or null. Any thread.
+  static Session* current();
+
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session();
+
+  std::uint32_t rank() const { return communicator_->rank(); }
+  std::uint32_t world_size() const { return communicator_->size(); }
+  std::uint32_t local_rank() const { return communicator_->local_rank(); }
+  std::uint32_t local_size() const { return communicator_->local_size(); }
+  const cluster::Roster& roster() const { return node_->roster(); }
+  collective::Communicator& communicator() { return *communicator_; }
+
+  // The last step that was done; others are told it should this process die. Any thread.
+  void report_step(std::uint64_t step) { node_->report_step(step); }
+  // Why the job has failed, once it has. Any thread.
+  std::optional<Failure> failure() const { return node_->failure(); }
+  // The reason behind `error`: when a peer died, the cluster's verdict (who, how, at which step), waited for
+  // briefly, is worth more than a broken connection.
+  Error verdict(Error error) const;
+  // Why this process is about to fail, e.g. an uncaught exception; the exit handler passes it on.
+  void note_reason(std::string reason);
+  // Tells the scheduler that this process ends. Bounded; only the first call counts.
+  void leave(int exit_status);
+
+ private:
+  friend tl::expected<Role, Failure> init(const Environment&, const InitOptions&);
+  // The whole life of a server; a worker's until it has a session. Nothing: all went well.
+  static std::optional<Failure> join(const cluster::Settings& settings, const InitOptions& options);
+  Session(std::unique_ptr<Watch> watch, std::unique_ptr<cluster::Node> node,
+          std::unique_ptr<collective::Communicator> communicator);
+
+  std::unique_ptr<Watch> watch_;
+  std::unique_ptr<cluster::Node> node_;
+  std::unique_ptr<collective::Communicator> communicator_;
+  std::string reason_;
+  std::int32_t pid_;
+};
+
+// The rank of this worker, the number of workers, and the same among the workers of this host. An error
+// before init().
+Result<std::uint32_t> get_rank();
+Result<std::uint32_t> get_group_size();
+Result<std::uint32_t> get_local_rank();
+Result<std::uint32_t> get_local_rank_size();
+
+// The seed of everything random: what set_seed() chose, else the job's, else one drawn for this process.
+std::uint64_t seed();
+void set_seed(std::uint64_t seed);
+
+// Threads for kernels: OMP_NUM_THREADS where the user chose, else the allowed cores shared by this host's
+// workers.
+int threads();
+
+}  // namespace muster::train

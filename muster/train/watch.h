@@ -1,0 +1,53 @@
+// Ends this process when the job has failed and the main thread does not.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "muster/cluster/cluster.h"
+#include "muster/collective/collective.h"
+#include "muster/net/net.h"
+
+namespace muster::train {
+
+// Threads: any.
+class Watch {
+ public:
+  static Result<std::unique_ptr<Watch>> create();
+  ~Watch() { stand_down(); }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  // Raised when the job fails: ends waits that come before there is a communicator.
+  const net::StopSignal& stop() const { return stop_; }
+  // Aborted when the job fails; borrowed until the end of the process.
+  void attach(collective::Communicator& communicator);
+
+  // The job has failed: everything that waits ends, and the main thread has a second to end the process.
+  void job_failed(const cluster::Failure& failure);
+  // Nothing when the job has not failed within `limit`.
+  std::optional<cluster::Failure> wait_for_failure(Duration limit);
+  // The process is ending by itself.
+  void stand_down();
+
+ private:
+  explicit Watch(net::StopSignal stop) : stop_(std::move(stop)) {}
+  void end_process_unless_leaving();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool leaving_ = false;
+  std::optional<cluster::Failure> failure_;  // written once
+  collective::Communicator* communicator_ = nullptr;
+  net::StopSignal stop_;
+  std::thread thread_;
+};
+
+// Called, with a bounded wait, before the process is ended: to flush the streams of a language above.
+void set_exit_hook(std::function<void()> hook);
+
+}  // namespace muster::train
