@@ -11,7 +11,7 @@ target_compile_features(muster_options INTERFACE cxx_std_20)
 add_library(muster_warnings INTERFACE)
 target_compile_options(muster_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror
-  $<$<CONFIG:Release>:-Wno-maybe-uninitialized>)  # g++ 12 reports false ones through optional and expected at -O3
+  $<$<NOT:$<CONFIG:Debug>>:-Wno-maybe-uninitialized>)  # g++ 12 reports false ones through optional and expected
 if(MUSTER_SANITIZE)
   add_compile_options(-fsanitize=${MUSTER_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${MUSTER_SANITIZE})

@@ -1,6 +1,10 @@
 #include "muster/data/chain.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <type_traits>
+
+#include "muster/data/look_up.h"
 
 namespace muster::data {
 namespace {
@@ -14,14 +18,11 @@ std::size_t value_bytes(const ValueType& type) {
 
 // One entry for each byte and channel: table[channel * 256 + byte].
 template <class Entry>
-void look_up(const Entry* table, const Shape& image, Channels channels_after, std::size_t rows,
-             const std::uint8_t* in, Entry* out) {
+void look_up_image(const Entry* table, const Shape& image, Channels channels_after, std::size_t rows,
+                   const std::uint8_t* in, Entry* out) {
   const auto channels = static_cast<std::size_t>(image[2]);
   const auto pixels = static_cast<std::size_t>(image[0] * image[1]);
-  if (channels == 1) {
-    for (std::size_t i = 0; i < rows * pixels; ++i) out[i] = table[in[i]];
-    return;
-  }
+  if (channels == 1) return look_up(table, in, rows * pixels, out);
   const bool last = channels_after == Channels::last;
   for (std::size_t row = 0; row < rows; ++row, in += pixels * channels, out += pixels * channels)
     for (std::size_t c = 0; c < channels; ++c)
@@ -83,8 +84,8 @@ void Chain::run(std::size_t rows, const std::byte* in, std::byte* out) {
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(in);
   const auto look_up_as = [&](auto* entries) {
     using Entry = std::remove_pointer_t<decltype(entries)>;
-    look_up(reinterpret_cast<const Entry*>(table_.data()), input().shape, channels_after_, rows, bytes,
-            entries);
+    look_up_image(reinterpret_cast<const Entry*>(table_.data()), input().shape, channels_after_, rows, bytes,
+                  entries);
   };
   switch (size_bytes(output().dtype)) {
     case 1:

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "muster/data/chain.h"
+#include "muster/data/look_up.h"
 
 namespace muster::data {
 namespace {
@@ -98,6 +99,19 @@ TEST(TypeCast, TakesValuesOfEveryDtype) {
       EXPECT_THAT(values_of<std::int32_t>(back), ElementsAre(1, 0))
           << to_string(from) << " " << to_string(to);
     }
+}
+
+TEST(LookUp, TakesTheEntryOfEachByteWhateverTheCount) {
+  std::vector<std::uint32_t> table(256);
+  for (std::uint32_t i = 0; i < 256; ++i) table[i] = 0x01020304U * (i + 1);
+  for (const std::size_t count : {0U, 1U, 63U, 64U, 65U, 256U, 1000U}) {
+    std::vector<std::uint8_t> in(count);
+    for (std::size_t i = 0; i < count; ++i) in[i] = static_cast<std::uint8_t>(i * 7 + i / 256);
+    std::vector<std::uint32_t> out(count + 1, 42);
+    look_up(table.data(), in.data(), count, out.data());
+    for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(out[i], table[in[i]]) << i << " of " << count;
+    EXPECT_EQ(out[count], 42U) << "wrote beyond the end";
+  }
 }
 
 // The one promise of a chain: it computes the bits of its operations applied one after the other.

@@ -1,0 +1,15 @@
+// Private: out[i] = table[in[i]], the inner loop of every image pipeline.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace muster::data {
+
+// `table` has 256 entries. With AVX-512 VBMI (Intel since 2019, AMD since 2022) 64 elements take about as
+// long as four do without.
+void look_up(const std::uint8_t* table, const std::uint8_t* in, std::size_t count, std::uint8_t* out);
+void look_up(const std::uint32_t* table, const std::uint8_t* in, std::size_t count, std::uint32_t* out);
+void look_up(const std::uint64_t* table, const std::uint8_t* in, std::size_t count, std::uint64_t* out);
+
+}  // namespace muster::data
