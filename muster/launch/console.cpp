@@ -1,0 +1,86 @@
+#include "muster/launch/console.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace muster::launch {
+namespace {
+
+// Poll promises room for this much in a pipe, so that a write of it does not block.
+constexpr std::size_t chunk_size = 4096;
+constexpr std::string_view erase_line = "\r\033[K";
+
+bool is_same_file(int a, int b) {
+  struct stat first, second;
+  return ::fstat(a, &first) == 0 && ::fstat(b, &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
+
+// The first `width` characters of UTF-8 text.
+std::string_view cut(std::string_view text, std::size_t width) {
+  std::size_t characters = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool starts_character = (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80;
+    if (starts_character && characters++ == width) return text.substr(0, i);
+  }
+  return text;
+}
+
+std::string prefixed(std::string_view label, std::string_view text) {
+  return label.empty() ? std::string(text) : fmt::format("[{}] {}", label, text);
+}
+
+}  // namespace
+
+Console::Console(int out_fd, int error_fd)
+    : fds_{out_fd, error_fd},
+      one_place_(is_same_file(out_fd, error_fd)),
+      is_terminal_(::isatty(out_fd) == 1) {
+  winsize size{};
+  if (is_terminal_ && ::ioctl(out_fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) width_ = size.ws_col;
+}
+
+void Console::hide_live(Stream stream) {
+  const bool same_terminal = stream == out || one_place_ || ::isatty(fds_[error]) == 1;
+  if (!live_.empty() && same_terminal) queue(stream) += erase_line;
+}
+
+void Console::line(Stream stream, std::string_view label, std::string_view text) {
+  hide_live(stream);
+  queue(stream) += prefixed(label, text);
+  queue(stream) += '\n';
+  queue(out) += live_;
+}
+
+void Console::live(std::string_view label, std::string_view text) {
+  if (!is_terminal_) return;
+  hide_live(out);
+  live_ = text.empty() ? std::string{} : std::string(cut(prefixed(label, text), width_ - 1));
+  queue(out) += live_;
+}
+
+void Console::write_some(Stream stream) {
+  std::string& waiting = queues_[stream];
+  const ssize_t written = ::write(fds_[stream], waiting.data(), std::min(waiting.size(), chunk_size));
+  if (written >= 0)
+    waiting.erase(0, static_cast<std::size_t>(written));
+  else if (errno != EINTR && errno != EAGAIN)
+    waiting.clear();  // nobody reads any more; the logs have it all
+}
+
+void Console::flush(int timeout_ms) {
+  for (const Stream stream : {out, error})
+    while (is_waiting(stream)) {
+      pollfd ready{.fd = fds_[stream], .events = POLLOUT, .revents = 0};
+      if (::poll(&ready, 1, timeout_ms) <= 0) return;
+      write_some(stream);
+    }
+}
+
+}  // namespace muster::launch

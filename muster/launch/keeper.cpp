@@ -1,0 +1,63 @@
+#include "muster/launch/keeper.h"
+
+#include <fmt/format.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+
+#include "muster/launch/process.h"
+
+namespace muster::launch {
+namespace {
+
+constexpr Duration kill_timeout = std::chrono::seconds(5);
+
+[[noreturn]] void run_child(pid_t keeper, const std::function<int(int)>& work) {
+  // A group of its own: what is sent to the group of the keeper, kill -9 included, does not reach both.
+  ::setpgid(0, 0);
+  const int keeper_fd = static_cast<int>(::syscall(SYS_pidfd_open, keeper, 0));
+  if (keeper_fd < 0 || ::getppid() != keeper) ::_exit(1);
+  const int code = work(keeper_fd);
+  std::fflush(nullptr);
+  ::_exit(code);
+}
+
+}  // namespace
+
+int keep(const std::function<int(int keeper_fd)>& work) {
+  if (const auto adopted = adopt_orphans(); !adopted) {
+    fmt::print(stderr, "muster: {}\n", adopted.error().message);
+    return 1;
+  }
+  sigset_t awaited;
+  ::sigemptyset(&awaited);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}) ::sigaddset(&awaited, number);
+  ::sigprocmask(SIG_BLOCK, &awaited, nullptr);
+
+  std::fflush(nullptr);
+  const pid_t keeper = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0) {
+    fmt::print(stderr, "muster: {}\n", fail_errno("cannot start the supervisor", errno).value().message);
+    return 1;
+  }
+  if (child == 0) run_child(keeper, work);
+
+  int status = 0;
+  while (::waitpid(child, &status, WNOHANG) == 0) {
+    const int number = ::sigwaitinfo(&awaited, nullptr);
+    if (number > 0 && number != SIGCHLD) ::kill(child, number);
+  }
+  const bool all_ended = kill_descendants(kill_timeout);
+  if (WIFSIGNALED(status))
+    fmt::print(
+        stderr, "muster: the supervisor {}; {}\n", describe_exit(status),
+        all_ended ? "everything it had started was ended" : "some of what it had started does not end");
+  return exit_code_of(status);
+}
+
+}  // namespace muster::launch

@@ -1,0 +1,15 @@
+// Two processes that watch each other, so that nothing they start outlives them: the one that the user sees
+// keeps nothing but the lease, its child does the work. Whichever is killed, the other kills all descendants,
+// however they moved between groups and sessions.
+#pragma once
+
+#include <functional>
+
+namespace muster::launch {
+
+// Runs `work` in a child and returns what it returns. `work` is given a descriptor that becomes readable when
+// this process is gone. Signals that ask a program to end are passed on to the child. To be called by a
+// process with one thread.
+int keep(const std::function<int(int keeper_fd)>& work);
+
+}  // namespace muster::launch

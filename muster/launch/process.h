@@ -1,0 +1,35 @@
+// Starting processes and ending them, on Linux.
+#pragma once
+
+#include <sys/types.h>
+
+#include "muster/launch/launch_spec.h"
+#include "muster/net/net.h"
+
+namespace muster::launch {
+
+// A process that was started: leader of its own process group, killed by the kernel when its parent ends. The
+// read ends of its standard output and error do not block.
+struct ChildProcess {
+  pid_t pid = -1;
+  net::Descriptor out;
+  net::Descriptor error;
+};
+
+// Fails when the program cannot be started, naming it. Standard input is empty. To be called by a process
+// with one thread.
+Result<ChildProcess> start_process(const ProcessSpec& spec);
+
+// Orphans below this process become its children from here on, whatever session or group they moved to.
+Result<> adopt_orphans();
+
+// Kills every child, and the children that it adopts thereby, until none is left or `timeout` has passed.
+// Returns whether none is left.
+bool kill_descendants(Duration timeout);
+
+// Shell's view of a wait status: the exit code, or 128 and the signal's number.
+int exit_code_of(int wait_status);
+// "exited with code 3", "was killed by signal 9 (Killed)".
+std::string describe_exit(int wait_status);
+
+}  // namespace muster::launch

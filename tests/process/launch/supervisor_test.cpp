@@ -1,0 +1,137 @@
+#include <gmock/gmock.h>
+
+#include <csignal>
+
+#include "job.h"
+
+namespace muster::launch::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::Eq;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A shell that says its pid and then does nothing for a long time.
+const std::string waits = "echo pid $$; exec sleep 1000";
+
+TEST(Supervisor, PutsTheLabelBeforeEveryLineAndKeepsALogOfEachProcess) {
+  Job job({"echo rank $RANK; echo trouble >&2", "echo rank $RANK; printf unfinished"});
+  EXPECT_THAT(job.wait(), Eq(0)) << job.text();
+  EXPECT_THAT(job.text(), AllOf(HasSubstr("[worker 0] rank 0\n"), HasSubstr("[worker 0] trouble\n"),
+                                HasSubstr("[worker 1] rank 1\n"), HasSubstr("[worker 1] unfinished\n")));
+  EXPECT_THAT(job.log(0), AllOf(HasSubstr("rank 0\n"), HasSubstr("trouble\n")));
+  EXPECT_THAT(job.log(1), Eq("rank 1\nunfinished"));
+}
+
+TEST(Supervisor, ShowsOnlyTheLastStateOfAProgressLine) {
+  Job job({"printf 'step 1\\rstep 2\\rstep 3\\n'"});
+  EXPECT_THAT(job.wait(), Eq(0));
+  EXPECT_THAT(job.text(), Eq("[worker 0] step 3\n"));
+}
+
+TEST(Supervisor, GivesItsProcessesAnEmptyInput) {
+  Job job({"cat; echo over"});
+  EXPECT_THAT(job.wait(), Eq(0));
+  EXPECT_THAT(job.text(), Eq("[worker 0] over\n"));
+}
+
+TEST(Supervisor, EndsAllWhenOneFailsAndRepeatsItsMessageLast) {
+  Job job({waits, "echo about to fail >&2; echo no such column >&2; exit 3", waits}, {.settle_ms = 50});
+  EXPECT_THAT(job.wait(), Eq(3));
+  EXPECT_THAT(job.text(),
+              AllOf(HasSubstr("muster: the job failed: worker 1 exited with code 3; its last lines:"),
+                    EndsWith("[worker 1] about to fail\n[worker 1] no such column\n")));
+}
+
+TEST(Supervisor, LetsTheOthersNoticeAFailureThemselves) {
+  // Only when worker 1 has ended by itself does the job end: nobody asks it to within the minute to settle.
+  Job job({"echo boom; exit 5", "trap 'echo asked to end' TERM; echo lost a peer; exit 69"});
+  EXPECT_THAT(job.wait(), Eq(5));
+  EXPECT_THAT(job.text(), AllOf(Not(HasSubstr("asked to end")), EndsWith("[worker 0] boom\n")));
+}
+
+TEST(Supervisor, BlamesTheProcessThatWasKilledAndNotThoseThatLostIt) {
+  Job job({"echo lost a peer; exit 69", "kill -KILL $$"});
+  EXPECT_THAT(job.wait(), Eq(128 + SIGKILL));
+  EXPECT_THAT(job.text(), EndsWith("the job failed: worker 1 was killed by signal 9 (Killed)\n"));
+}
+
+TEST(Supervisor, KillsWhatDoesNotEndWithinTheGrace) {
+  Job job({"trap '' TERM; echo pid $$; while :; do sleep 1000; done", "read x; exit 4"},
+          {.settle_ms = 50, .grace_ms = 50});
+  const auto stubborn = job.process_announced();
+  EXPECT_THAT(job.wait(), Eq(4));
+  EXPECT_TRUE(ends(stubborn));
+}
+
+TEST(Supervisor, PassesTheFirstSignalOnAndWaits) {
+  Job job({"trap 'echo saved; exit 0' INT; echo ready; sleep 1000 & wait"});
+  job.line_with("ready");
+  job.signal(SIGINT);
+  EXPECT_THAT(job.wait(), Eq(128 + SIGINT));
+  EXPECT_THAT(job.text(), AllOf(HasSubstr("[worker 0] saved\n"), HasSubstr("ended by signal 2 (Interrupt)")));
+}
+
+TEST(Supervisor, KillsAtTheSecondSignal) {
+  Job job({"trap 'echo not yet' INT; echo pid $$; while :; do sleep 1000 & wait; done"});
+  const auto stubborn = job.process_announced();
+  job.signal(SIGINT);
+  job.line_with("not yet");
+  job.signal(SIGINT);
+  EXPECT_THAT(job.wait(), Eq(128 + SIGINT));
+  EXPECT_TRUE(ends(stubborn));
+}
+
+// The shell of the second command stays; below it, one process moved to a session of its own.
+class SupervisorLeavesNothing : public ::testing::Test {
+ protected:
+  Job job_{{waits, "setsid sh -c '" + waits + "' & echo pid $$; wait"}};
+  const net::Descriptor first_ = job_.process_announced();
+  const net::Descriptor second_ = job_.process_announced();
+  const net::Descriptor third_ = job_.process_announced();
+
+  void expect_nothing_left() const {
+    EXPECT_TRUE(ends(first_));
+    EXPECT_TRUE(ends(second_));
+    EXPECT_TRUE(ends(third_));
+  }
+};
+
+TEST_F(SupervisorLeavesNothing, WhenTheLauncherIsKilled) {
+  job_.signal(SIGKILL);
+  expect_nothing_left();
+}
+
+TEST_F(SupervisorLeavesNothing, WhenTheSupervisorIsKilled) {
+  job_.signal_supervisor(SIGKILL);
+  EXPECT_THAT(job_.wait(), Eq(128 + SIGKILL));
+  EXPECT_THAT(job_.text(),
+              HasSubstr("the supervisor was killed by signal 9 (Killed); everything it had started"));
+  expect_nothing_left();
+}
+
+TEST_F(SupervisorLeavesNothing, WhenItIsInterrupted) {
+  job_.signal(SIGINT);
+  EXPECT_THAT(job_.wait(), Eq(128 + SIGINT));
+  expect_nothing_left();
+}
+
+TEST(Supervisor, EndsWhatAProcessLeftBehind) {
+  Job job({"trap 'exit 0' USR1; setsid sh -c 'echo pid $$; kill -USR1 $PPID; exec sleep 1000' & wait"});
+  const auto left_behind = job.process_announced();
+  EXPECT_THAT(job.wait(), Eq(0));
+  EXPECT_TRUE(ends(left_behind));
+}
+
+TEST(Supervisor, GoesOnWhenNobodyReadsItsOutputAnyMore) {
+  Job job({"i=0; while [ $i -lt 20000 ]; do echo more than a pipe can hold; i=$((i + 1)); done"});
+  job.line_with("more than");
+  job.stop_reading();
+  EXPECT_THAT(job.wait(), Eq(0));
+  EXPECT_THAT(job.log(0).size(), Eq(20000 * std::string("more than a pipe can hold\n").size()));
+}
+
+}  // namespace
+}  // namespace muster::launch::testing

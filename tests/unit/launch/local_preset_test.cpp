@@ -1,0 +1,128 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "muster/launch/launch.h"
+
+namespace muster::launch {
+namespace {
+
+using testing::ElementsAre;
+using testing::Eq;
+
+constexpr std::uint16_t free_port = 40000;
+
+// "label: VARIABLE=value ... $ command > log", one line for each process.
+std::vector<std::string> text_of(const LaunchSpec& spec) {
+  std::vector<std::string> lines;
+  for (const ProcessSpec& process : spec.processes) {
+    std::string line = process.label + ":";
+    for (const auto& [name, value] : process.environment) line += fmt::format(" {}={}", name, value);
+    line += " $";
+    for (const std::string& word : process.arguments) line += " " + word;
+    lines.push_back(line + " > " + process.log_name);
+  }
+  return lines;
+}
+
+std::vector<std::string> golden(const LocalFlags& flags, const FixedEnvironment& environment) {
+  const auto spec = local_spec(flags, environment, free_port);
+  if (!spec) return {"error: " + spec.error().message};
+  return text_of(*spec);
+}
+
+using Values = std::map<std::string, std::string, std::less<>>;
+const FixedEnvironment plain(Values{{"PYTHONUNBUFFERED", "1"}});
+
+TEST(LocalPreset, StartsASchedulerAndTheWorkersOnLoopback) {
+  EXPECT_THAT(
+      golden({.workers = 2, .command = {"python3", "net.py", "--epochs", "3"}}, plain),
+      ElementsAre(
+          "scheduler: MS_NODE_ID=scheduler MS_ROLE=MS_SCHED MS_SCHED_HOST=127.0.0.1 MS_SCHED_PORT=40000 "
+          "MS_SERVER_NUM=0 MS_WORKER_NUM=2 $ python3 net.py --epochs 3 > scheduler.log",
+          "worker 0: MS_NODE_ID=0 MS_ROLE=MS_WORKER MS_SCHED_HOST=127.0.0.1 MS_SCHED_PORT=40000 "
+          "MS_SERVER_NUM=0 MS_WORKER_NUM=2 $ python3 net.py --epochs 3 > worker_0.log",
+          "worker 1: MS_NODE_ID=1 MS_ROLE=MS_WORKER MS_SCHED_HOST=127.0.0.1 MS_SCHED_PORT=40000 "
+          "MS_SERVER_NUM=0 MS_WORKER_NUM=2 $ python3 net.py --epochs 3 > worker_1.log"));
+}
+
+TEST(LocalPreset, StartsServersBesideThem) {
+  EXPECT_THAT(golden({.workers = 1, .servers = 1, .port = 8118, .command = {"a.out"}}, plain),
+              ElementsAre("scheduler: MS_NODE_ID=scheduler MS_ROLE=MS_SCHED MS_SCHED_HOST=127.0.0.1 "
+                          "MS_SCHED_PORT=8118 MS_SERVER_NUM=1 MS_WORKER_NUM=1 $ a.out > scheduler.log",
+                          "server 0: MS_NODE_ID=0 MS_ROLE=MS_PSERVER MS_SCHED_HOST=127.0.0.1 "
+                          "MS_SCHED_PORT=8118 MS_SERVER_NUM=1 MS_WORKER_NUM=1 $ a.out > server_0.log",
+                          "worker 0: MS_NODE_ID=0 MS_ROLE=MS_WORKER MS_SCHED_HOST=127.0.0.1 "
+                          "MS_SCHED_PORT=8118 MS_SERVER_NUM=1 MS_WORKER_NUM=1 $ a.out > worker_0.log"));
+}
+
+TEST(LocalPreset, OnASecondHostStartsItsWorkersOnly) {
+  EXPECT_THAT(golden({.workers = 2,
+                      .node_count = 3,
+                      .node_rank = 1,
+                      .scheduler = "[fd00::1]:9000",
+                      .command = {"a.out"}},
+                     plain),
+              ElementsAre("worker 2: MS_NODE_ID=2 MS_ROLE=MS_WORKER MS_SCHED_HOST=fd00::1 "
+                          "MS_SCHED_PORT=9000 MS_SERVER_NUM=0 MS_WORKER_NUM=6 $ a.out > worker_2.log",
+                          "worker 3: MS_NODE_ID=3 MS_ROLE=MS_WORKER MS_SCHED_HOST=fd00::1 "
+                          "MS_SCHED_PORT=9000 MS_SERVER_NUM=0 MS_WORKER_NUM=6 $ a.out > worker_3.log"));
+}
+
+TEST(LocalPreset, MakesPythonWriteItsLinesAtOnceUnlessTheUserChose) {
+  const LocalFlags flags{.workers = 1, .command = {"a.out"}};
+  const auto unset = local_spec(flags, FixedEnvironment(Values{}), free_port);
+  EXPECT_THAT(unset->processes[1].environment, testing::Contains(testing::Pair("PYTHONUNBUFFERED", "1")));
+  const auto chosen = local_spec(flags, FixedEnvironment(Values{{"PYTHONUNBUFFERED", ""}}), free_port);
+  EXPECT_THAT(chosen->processes[1].environment,
+              testing::Not(testing::Contains(testing::Key("PYTHONUNBUFFERED"))));
+}
+
+struct BadFlags {
+  LocalFlags flags;
+  std::string message;
+};
+
+TEST(LocalPreset, SaysWhatIsWrongWithBadFlags) {
+  const std::vector<std::string> run = {"a.out"};
+  const std::vector<BadFlags> table = {
+      {{.command = run}, "say how many workers to start on this host, for example: -n 4"},
+      {{.workers = 0, .command = run}, "-n 0: the number of workers is a whole number from 1 to 16384"},
+      {{.workers = 20000, .command = run},
+       "-n 20000: the number of workers is a whole number from 1 to 16384"},
+      {{.workers = 1, .servers = -1, .command = run},
+       "--servers -1: the number of servers is a whole number from 0 to 16384"},
+      {{.workers = 4}, "name what to run, for example: muster run -n 4 train.py --epochs 10"},
+      {{.workers = 4, .node_count = 0, .command = run},
+       "--nnodes 0: one host at least, and at most 16384 workers in all"},
+      {{.workers = 16384, .node_count = 2, .scheduler = "a:2000", .command = run},
+       "--nnodes 2: one host at least, and at most 16384 workers in all"},
+      {{.workers = 4, .node_count = 2, .node_rank = 2, .command = run},
+       "--node-rank 2: with --nnodes 2 it is a whole number from 0 to 1"},
+      {{.workers = 4, .node_rank = 1, .command = run},
+       "--node-rank 1: with --nnodes 1 it is a whole number from 0 to 0"},
+      {{.workers = 4, .node_count = 2, .command = run},
+       "several hosts need a common scheduler: --scheduler <address of the first host>:<port>"},
+      {{.workers = 4, .port = 80, .command = run}, "--port 80: a port is a whole number from 1024 to 65535"},
+      {{.workers = 4, .port = 70000, .command = run},
+       "--port 70000: a port is a whole number from 1024 to 65535"},
+      {{.workers = 4, .scheduler = "a:2000", .port = 2000, .command = run},
+       "--scheduler names a port already: leave out --port"},
+      {{.workers = 4, .scheduler = "a", .command = run}, "--scheduler 'a': 'a' is not host:port"},
+      {{.workers = 4, .scheduler = "a:80", .command = run},
+       "--scheduler a:80: a port is a whole number from 1024 to 65535"},
+  };
+  for (const BadFlags& row : table) {
+    const auto spec = local_spec(row.flags, plain, free_port);
+    EXPECT_THAT(spec ? "no error" : spec.error().message, Eq(row.message));
+    EXPECT_FALSE(needs_port(row.flags).has_value());
+  }
+}
+
+TEST(LocalPreset, NeedsAPortOnlyWhenNoneIsNamed) {
+  EXPECT_TRUE(*needs_port({.workers = 1, .command = {"a"}}));
+  EXPECT_FALSE(*needs_port({.workers = 1, .port = 2000, .command = {"a"}}));
+  EXPECT_FALSE(*needs_port({.workers = 1, .scheduler = "a:2000", .command = {"a"}}));
+}
+
+}  // namespace
+}  // namespace muster::launch
