@@ -119,7 +119,7 @@ Result<LocalListener> LocalListener::open() {
 
 Result<std::optional<Socket>> LocalListener::accept() {
   ProcessDescriptor fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!fd) return std::nullopt;
+  if (!fd) return no_guest(errno);
   const std::string peer = "a local process";
   if (!check_same_user(fd.get(), peer)) return std::nullopt;
   return Socket(std::move(fd), peer);

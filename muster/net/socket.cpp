@@ -71,6 +71,12 @@ Result<> pause_between_attempts(const std::string& peer, int error, const Wait& 
 
 }  // namespace
 
+Result<std::optional<Socket>> no_guest(int error) {
+  const bool out_of_descriptors = error == EMFILE || error == ENFILE;
+  if (out_of_descriptors) return fail_errno("cannot accept a connection", error);
+  return std::nullopt;
+}
+
 Result<Socket> Socket::connect(const Address& address, const Wait& wait) {
   const std::string peer = to_string(address);
   MUSTER_TRY(const SocketAddress target, to_socket_address(address));
@@ -160,7 +166,7 @@ Result<std::optional<Socket>> TcpListener::accept() {
   SocketAddress from;
   from.size_bytes = sizeof(from.storage);
   ProcessDescriptor fd(::accept4(fd_.get(), from.get(), &from.size_bytes, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!fd) return std::nullopt;  // gone again, or out of descriptors: the caller's deadline decides
+  if (!fd) return no_guest(errno);
   tune_tcp(fd.get());
   MUSTER_TRY(const Address peer, from_socket_address(from));
   return Socket(std::move(fd), to_string(peer));

@@ -51,6 +51,10 @@ class Socket {
   std::string peer_;
 };
 
+// What a failed accept() means: nobody waits, or the guest left again; only a lack of descriptors is an
+// error.
+Result<std::optional<Socket>> no_guest(int error);
+
 // Listens on a TCP address; port 0 takes a free one.
 class TcpListener {
  public:

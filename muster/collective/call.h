@@ -1,0 +1,38 @@
+// What one call of a collective operation is: the value that all ranks must agree on.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "muster/base/base.h"
+#include "muster/collective/collective.h"
+
+namespace muster::collective {
+
+enum class Kind : std::uint8_t { all_reduce, broadcast, all_gather, barrier };
+
+struct Call {
+  std::uint64_t number = 0;  // 1 is the group's first
+  std::uint64_t count = 0;   // elements of an all_reduce, bytes of the others
+  std::uint32_t root = 0;
+  Kind kind = Kind::barrier;
+  DType dtype = DType::uint8;
+  Reduction reduction = Reduction::sum;
+  friend bool operator==(const Call&, const Call&) = default;
+};
+
+// "all_reduce #18 (1000 x float32, sum)".
+std::string to_string(const Call& call);
+
+// The payload of a call frame: docs/formats/collective.md.
+using CallBytes = std::array<std::byte, 24>;
+CallBytes encode(const Call& call);
+Result<Call> decode_call(std::span<const std::byte, std::tuple_size_v<CallBytes>> bytes);
+
+// "rank 0 called barrier #3, but rank 2 called all_reduce #3 (4 x int32, max)".
+Error mismatch(std::uint32_t rank, const Call& call, std::uint32_t other_rank, const Call& other);
+
+}  // namespace muster::collective

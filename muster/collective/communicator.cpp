@@ -1,0 +1,99 @@
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "muster/collective/collective.h"
+#include "muster/collective/state.h"
+
+namespace muster::collective {
+namespace {
+
+// Sizes on the wire and in pointer arithmetic stay far from overflow.
+constexpr std::size_t size_limit_bytes = std::size_t{1} << 40;
+
+Result<> check_group(const Group& group) {
+  constexpr std::size_t rank_limit = 4096;
+  if (group.endpoints.empty() || group.endpoints.size() > rank_limit)
+    return fail(Code::invalid_argument,
+                fmt::format("a group of {} ranks; 1 to {} are possible", group.endpoints.size(), rank_limit));
+  if (group.rank >= group.endpoints.size())
+    return fail(Code::invalid_argument,
+                fmt::format("rank {} in a group of {} ranks", group.rank, group.endpoints.size()));
+  return {};
+}
+
+Result<> check_size(std::size_t count, std::size_t item_size_bytes) {
+  if (count > size_limit_bytes / item_size_bytes)
+    return fail(Code::invalid_argument,
+                fmt::format("{} elements are more than the limit of {} bytes", count, size_limit_bytes));
+  return {};
+}
+
+}  // namespace
+
+Result<Listener> Listener::open(const std::string& address) {
+  MUSTER_TRY(auto tcp, net::TcpListener::open({.ip = address, .port = 0}));
+  MUSTER_TRY(auto local, net::LocalListener::open());
+  return Listener(std::move(tcp), std::move(local));
+}
+
+Result<std::unique_ptr<Communicator>> Communicator::connect(Group group, Listener listener, Options options) {
+  MUSTER_TRY_VOID(check_group(group));
+  const Sizes sizes = sizes_of(group);
+  LocalShape shape{.ranks = local_ranks(group),
+                   .local_rank = 0,
+                   .small_size_bytes = sizes.small_size_bytes,
+                   .chunk_size_bytes = sizes.chunk_size_bytes};
+  while (shape.ranks[shape.local_rank] != group.rank) ++shape.local_rank;
+  MUSTER_TRY(Connections connections, Rendezvous(group, listener, std::move(shape), options).meet());
+  MUSTER_TRY(net::StopSignal stop, net::StopSignal::create());
+  return std::unique_ptr<Communicator>(new Communicator(std::make_unique<State>(
+      std::move(group), sizes, std::move(connections), std::move(stop), options.call_timeout)));
+}
+
+Communicator::Communicator(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Communicator::~Communicator() = default;
+
+Result<> Communicator::all_reduce(const void* in, void* out, std::size_t count, DType dtype,
+                                  Reduction reduction) {
+  if (!can_combine(dtype))
+    return fail(
+        Code::invalid_argument,
+        fmt::format("all_reduce of {}; it takes float32, float64, int32 and int64", to_string(dtype)));
+  MUSTER_TRY_VOID(check_size(count, size_bytes(dtype)));
+  const Call call{.count = count, .kind = Kind::all_reduce, .dtype = dtype, .reduction = reduction};
+  return state_->run(call, [&](const Call& numbered) {
+    return state_->all_reduce(static_cast<const std::byte*>(in), static_cast<std::byte*>(out), numbered);
+  });
+}
+
+Result<> Communicator::broadcast(void* data, std::size_t size_bytes, std::uint32_t root) {
+  MUSTER_TRY_VOID(check_size(size_bytes, 1));
+  if (root >= size())
+    return fail(Code::invalid_argument, fmt::format("broadcast from rank {} in a group of {}", root, size()));
+  const Call call{.count = size_bytes, .root = root, .kind = Kind::broadcast};
+  return state_->run(
+      call, [&](const Call& numbered) { return state_->broadcast(static_cast<std::byte*>(data), numbered); });
+}
+
+Result<> Communicator::all_gather(const void* in, void* out, std::size_t size_bytes) {
+  MUSTER_TRY_VOID(check_size(size_bytes, size()));
+  const Call call{.count = size_bytes, .kind = Kind::all_gather};
+  return state_->run(call, [&](const Call& numbered) {
+    return state_->all_gather(static_cast<const std::byte*>(in), static_cast<std::byte*>(out), numbered);
+  });
+}
+
+Result<> Communicator::barrier() {
+  return state_->run({.kind = Kind::barrier},
+                     [&](const Call& numbered) { return state_->barrier(numbered); });
+}
+
+void Communicator::abort(Error reason) { state_->abort(std::move(reason)); }
+
+std::uint32_t Communicator::rank() const { return state_->group().rank; }
+std::uint32_t Communicator::size() const { return state_->size(); }
+std::uint32_t Communicator::local_rank() const { return state_->local_rank(); }
+std::uint32_t Communicator::local_size() const { return state_->local_size(); }
+
+}  // namespace muster::collective

@@ -1,0 +1,118 @@
+// Frames between this rank and the ranks of other hosts, all peers at once: what is queued to be sent and
+// what is due to arrive make progress together, so that no order of calls can block.
+//
+// Byte by byte: docs/formats/collective.md.
+#pragma once
+
+#include <poll.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/base/base.h"
+#include "muster/collective/call.h"
+#include "muster/net/net.h"
+
+namespace muster::collective {
+
+enum class FrameType : std::uint16_t {
+  hello = 0x0200,
+  welcome = 0x0201,
+  refusal = 0x0202,
+  call = 0x0203,
+  data = 0x0204,
+};
+
+// Who frames come from: what a receiver demands of each.
+struct FrameOrigin {
+  std::uint64_t epoch = 0;
+  std::uint64_t job_id = 0;
+};
+Result<> check_origin(const net::FrameHeader& header, const FrameOrigin& own);
+
+// The connection to one remote rank.
+class Link {
+ public:
+  // `name` is how errors call the peer: "rank 2 (10.0.0.7:4000)".
+  Link(std::uint32_t rank, std::string name, net::Socket socket)
+      : rank_(rank), name_(std::move(name)), socket_(std::move(socket)) {}
+
+  std::uint32_t rank() const { return rank_; }
+  const std::string& name() const { return name_; }
+
+ private:
+  friend class Exchange;
+
+  // At most a call and two pieces of data travel in each direction of one exchange.
+  static constexpr std::size_t frame_limit = 3;
+  struct Direction {
+    std::array<net::FrameHeaderBytes, frame_limit> headers;
+    std::array<FrameType, frame_limit> types;
+    std::array<std::span<std::byte>, frame_limit> payloads;
+    std::size_t frames = 0;  // queued
+    std::size_t piece = 0;   // headers and payloads alternate; the current one
+    std::size_t offset = 0;  // done of it
+    bool done() const { return piece == 2 * frames; }
+    void add(FrameType type, std::span<std::byte> payload);
+    std::span<std::byte> bytes_of(std::size_t index);
+    // Counts at most `size_bytes` as done, not past the end of the current piece; returns how many.
+    std::size_t take(std::size_t size_bytes);
+    void clear() { frames = piece = offset = 0; }
+    // The rest, as the system takes it.
+    std::span<const iovec> rest(std::array<iovec, 2 * frame_limit>& storage);
+  };
+
+  std::uint32_t rank_;
+  std::string name_;
+  net::Socket socket_;
+  Direction outgoing_;
+  Direction incoming_;
+  CallBytes peer_call_{};
+  std::optional<Error> send_failure_;
+};
+
+class Exchange {
+ public:
+  Exchange(std::uint32_t rank, FrameOrigin origin, std::vector<Link> links);
+
+  bool empty() const { return links_.empty(); }
+  std::size_t size() const { return links_.size(); }
+  std::uint32_t rank_of(std::size_t index) const { return links_[index].rank(); }
+
+  // Tells every remote rank what this rank calls and demands the same call from it, before its data.
+  void announce(const Call& call);
+  // Queue one piece of data to or from a peer. The bytes must stay as they are until `run` returns. Empty
+  // pieces are not sent.
+  void send(std::size_t index, std::span<const std::byte> payload);
+  void receive(std::size_t index, std::span<std::byte> payload);
+  // Sends and receives all that is queued.
+  Result<> run(const net::Wait& wait);
+
+  // Peers read the end of the stream after what was already sent. Any thread.
+  void finish_sending();
+
+ private:
+  void queue(Link& link, FrameType type, std::span<const std::byte> payload);
+  Result<bool> advance(Link& link);
+  Result<bool> advance_sending(Link& link);
+  Result<bool> advance_receiving(Link& link);
+  Result<> check_piece(Link& link, std::size_t piece);
+  Result<> check_header(const Link& link, std::size_t frame, const net::FrameHeader& header) const;
+  bool done() const;
+  Result<> wait_for_progress(const net::Wait& wait, TimePoint start);
+  std::string missing_ranks() const;
+
+  std::uint32_t rank_;
+  FrameOrigin origin_;
+  std::vector<Link> links_;
+  Call call_;
+  CallBytes call_bytes_{};
+  std::vector<pollfd> polled_;
+};
+
+}  // namespace muster::collective

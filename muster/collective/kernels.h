@@ -1,0 +1,37 @@
+// The arithmetic and the copies of collective operations.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "muster/base/base.h"
+#include "muster/collective/collective.h"
+
+namespace muster::collective {
+
+// Streaming stores go past the caches to memory. Another core reads such lines much faster than lines that
+// are dirty in this core's cache; for data that fits into the cache and is read here soon they cost more.
+enum class Stores { cached, streaming };
+
+void copy(std::byte* to, const std::byte* from, std::size_t size_bytes, Stores stores);
+
+bool can_combine(DType dtype);
+
+struct Destination {
+  std::byte* bytes = nullptr;
+  Stores stores = Stores::cached;
+};
+
+// out[i] = sources[0][i] op sources[1][i] op …, always in this order, then the division of a mean. The result
+// is written to `also` too, unless that is nowhere. `out` may be one of the sources.
+struct Combination {
+  std::span<const std::byte* const> sources;
+  Destination out;
+  Destination also = {};
+  std::size_t count;
+  DType dtype;
+  Reduction reduction;
+};
+void combine(const Combination& work);
+
+}  // namespace muster::collective

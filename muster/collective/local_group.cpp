@@ -1,0 +1,204 @@
+#include "muster/collective/local_group.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <thread>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace muster::collective {
+namespace {
+
+constexpr std::size_t line_size_bytes = 64;
+constexpr std::size_t page_size_bytes = 4096;
+constexpr std::size_t huge_page_size_bytes = 2 << 20;
+constexpr std::uint32_t abort_bit = 1;  // of the generation, which counts in steps of two
+
+// A short wait spins; then it gives the core away, which with more ranks than cores is what lets the others
+// arrive; then it sleeps.
+constexpr std::uint32_t pauses_alone = 20;
+constexpr std::uint32_t pauses_crowded = 1;
+constexpr std::uint32_t yields = 200;
+constexpr Duration sleep_longest = std::chrono::milliseconds(100);
+
+std::size_t round_up(std::size_t value, std::size_t step) { return (value + step - 1) / step * step; }
+
+void pause_core() {
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace
+
+// One line for each word that is written by many, so that they do not slow each other.
+struct LocalGroup::Header {
+  alignas(line_size_bytes) std::atomic<std::uint64_t> arrivals;
+  alignas(line_size_bytes) std::atomic<std::uint32_t> generation;
+  std::atomic<std::uint32_t> sleepers;
+  alignas(line_size_bytes) std::atomic<std::uint32_t> reason_taken;
+  std::uint32_t reason_code;
+  std::uint32_t reason_size;
+  char reason[1024];
+};
+
+struct LocalGroup::RankLine {
+  alignas(2 * line_size_bytes) std::atomic<std::uint64_t> arrived;  // syncs that this rank has reached
+  Call call;
+};
+
+// The large areas begin at huge pages.
+LocalLayout::LocalLayout(const LocalShape& shape) {
+  const std::size_t ranks = shape.ranks.size();
+  lines = page_size_bytes;
+  small_slots = round_up(lines + ranks * sizeof(LocalGroup::RankLine), page_size_bytes);
+  small_result = small_slots + ranks * shape.small_size_bytes;
+  slots = round_up(small_result + shape.small_size_bytes, huge_page_size_bytes);
+  results = slots + 2 * ranks * shape.chunk_size_bytes;
+  end = round_up(results + 2 * shape.chunk_size_bytes, huge_page_size_bytes);
+}
+
+LocalGroup::LocalGroup(LocalShape shape, net::Segment segment)
+    : shape_(std::move(shape)),
+      layout_(shape_),
+      segment_(std::move(segment)),
+      pauses_(shape_.ranks.size() <= std::thread::hardware_concurrency() ? pauses_alone : pauses_crowded) {}
+
+Result<LocalGroup> LocalGroup::create(LocalShape shape) {
+  static_assert(sizeof(Header) <= page_size_bytes);
+  MUSTER_TRY(net::Segment segment, net::Segment::create(LocalLayout(shape).end));
+  LocalGroup made(std::move(shape), std::move(segment));
+  new (made.segment_.data()) Header{};
+  for (std::uint32_t r = 0; r < made.size(); ++r) new (&made.line(r)) RankLine{};
+  return made;
+}
+
+Result<LocalGroup> LocalGroup::open(LocalShape shape, net::ProcessDescriptor fd) {
+  MUSTER_TRY(net::Segment segment, net::Segment::open(std::move(fd), LocalLayout(shape).end));
+  return LocalGroup(std::move(shape), std::move(segment));
+}
+
+std::uint32_t LocalGroup::place_of(std::uint32_t rank) const {
+  const auto found = std::find(shape_.ranks.begin(), shape_.ranks.end(), rank);
+  return static_cast<std::uint32_t>(found - shape_.ranks.begin());
+}
+
+LocalGroup::Header& LocalGroup::header() const {
+  return *std::launder(reinterpret_cast<Header*>(segment_.data()));
+}
+LocalGroup::RankLine& LocalGroup::line(std::uint32_t local_rank) const {
+  std::byte* place = segment_.data() + layout_.lines + local_rank * sizeof(RankLine);
+  return *std::launder(reinterpret_cast<RankLine*>(place));
+}
+std::byte* LocalGroup::small_slot(std::uint32_t local_rank) const {
+  return segment_.data() + layout_.small_slots + local_rank * shape_.small_size_bytes;
+}
+std::byte* LocalGroup::small_result() const { return segment_.data() + layout_.small_result; }
+std::byte* LocalGroup::slot(std::uint32_t local_rank, std::uint64_t sync_number) const {
+  return segment_.data() + layout_.slots + (2 * local_rank + sync_number % 2) * shape_.chunk_size_bytes;
+}
+std::byte* LocalGroup::result(std::uint64_t sync_number) const {
+  return segment_.data() + layout_.results + sync_number % 2 * shape_.chunk_size_bytes;
+}
+
+void LocalGroup::announce(const Call& call) { line(local_rank()).call = call; }
+
+bool LocalGroup::arrive() {
+  ++syncs_;
+  line(local_rank()).arrived.store(syncs_, std::memory_order_relaxed);
+  return header().arrivals.fetch_add(1, std::memory_order_acq_rel) + 1 == syncs_ * size();
+}
+
+void LocalGroup::release() {
+  Header& shared = header();
+  // Sequentially consistent with the sleepers' count: either we see the sleeper, or it sees the generation.
+  shared.generation.fetch_add(2);
+  if (shared.sleepers.load() != 0) net::futex_wake_all(shared.generation);
+}
+
+bool LocalGroup::released() const {
+  return (header().generation.load(std::memory_order_acquire) & ~abort_bit) == generation_released();
+}
+
+bool LocalGroup::aborted() const {
+  return (header().generation.load(std::memory_order_acquire) & abort_bit) != 0;
+}
+
+bool LocalGroup::released_soon() const {
+  for (std::uint32_t i = 0; i < pauses_; ++i) {
+    if (released()) return true;
+    pause_core();
+  }
+  for (std::uint32_t i = 0; i < yields; ++i) {
+    if (released()) return true;
+    if (aborted()) return false;
+    ::sched_yield();
+  }
+  return released();
+}
+
+Result<> LocalGroup::wait_long(const Call& call, TimePoint deadline) {
+  Header& shared = header();
+  const TimePoint start = real_clock().now();
+  for (;;) {
+    shared.sleepers.fetch_add(1);
+    const std::uint32_t seen = shared.generation.load();
+    const bool wait = (seen & ~abort_bit) != generation_released() && (seen & abort_bit) == 0;
+    const Duration left = deadline - real_clock().now();
+    if (wait && left > Duration::zero())
+      net::futex_wait(shared.generation, seen, std::min(left, sleep_longest));
+    shared.sleepers.fetch_sub(1);
+    if (released()) return {};
+    if (aborted()) return fail(abort_reason());
+    if (left <= Duration::zero()) {
+      const std::chrono::duration<double> waited = real_clock().now() - start;
+      return fail(Code::timeout,
+                  fmt::format("{} waited {:.3g} s for {}", to_string(call), waited.count(), missing_ranks()));
+    }
+  }
+}
+
+std::string LocalGroup::missing_ranks() const {
+  std::vector<std::string> names;
+  for (std::uint32_t r = 0; r < size(); ++r)
+    if (line(r).arrived.load(std::memory_order_relaxed) < syncs_)
+      names.push_back(fmt::format("rank {}", shape_.ranks[r]));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+Result<> LocalGroup::compare_calls(const Call& call) const {
+  for (std::uint32_t r = 0; r < size(); ++r)
+    if (!(line(r).call == call))
+      return fail(mismatch(shape_.ranks[local_rank()], call, shape_.ranks[r], line(r).call));
+  return {};
+}
+
+void LocalGroup::abort(const Error& reason) {
+  Header& shared = header();
+  if (shared.reason_taken.exchange(1) != 0) return;
+  const std::size_t size_bytes = std::min(reason.message.size(), sizeof(shared.reason));
+  std::memcpy(shared.reason, reason.message.data(), size_bytes);
+  shared.reason_size = static_cast<std::uint32_t>(size_bytes);
+  shared.reason_code = static_cast<std::uint32_t>(reason.code);
+  shared.generation.fetch_or(abort_bit);
+  net::futex_wake_all(shared.generation);
+}
+
+Error LocalGroup::abort_reason() const {
+  const Header& shared = header();
+  const std::size_t size_bytes = std::min<std::size_t>(shared.reason_size, sizeof(shared.reason));
+  const auto code = shared.reason_code <= static_cast<std::uint32_t>(Code::internal)
+                        ? static_cast<Code>(shared.reason_code)
+                        : Code::aborted;
+  return {code, std::string(shared.reason, size_bytes)};
+}
+
+}  // namespace muster::collective

@@ -1,0 +1,114 @@
+// The ranks of one host and the memory that they share.
+//
+// All of them step together: `sync` returns when every local rank has called it, and the last one to arrive
+// runs a completion before the others go on. The k-th sync orders the memory, so that the areas need no
+// locks:
+//   - a small slot is written before a sync and read only by its completion; the small result is written by
+//     the completion and read after it, until the reader's next sync;
+//   - slot(k mod 2) is written before sync k and read after it, until the reader's sync k+1;
+//   - result(k mod 2) is written after sync k and read after sync k+1, until the reader's sync k+2.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/base/base.h"
+#include "muster/collective/call.h"
+#include "muster/net/net.h"
+
+namespace muster::collective {
+
+// The part of the shape that all local ranks know before they share anything.
+struct LocalShape {
+  std::vector<std::uint32_t> ranks;  // of the host, ascending
+  std::uint32_t local_rank = 0;      // place of this process in `ranks`
+  std::size_t small_size_bytes = 0;  // of a small slot
+  std::size_t chunk_size_bytes = 0;  // of a slot
+};
+
+// Where the areas begin in the segment.
+struct LocalLayout {
+  explicit LocalLayout(const LocalShape& shape);
+  std::size_t lines, small_slots, small_result, slots, results, end;
+};
+
+class LocalGroup {
+ public:
+  // The first local rank makes the memory, the others open it by the descriptor they were sent.
+  static Result<LocalGroup> create(LocalShape shape);
+  static Result<LocalGroup> open(LocalShape shape, net::ProcessDescriptor fd);
+
+  LocalGroup(LocalGroup&&) = default;
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(shape_.ranks.size()); }
+  std::uint32_t local_rank() const { return shape_.local_rank; }
+  const std::vector<std::uint32_t>& ranks() const { return shape_.ranks; }
+  bool has(std::uint32_t rank) const { return place_of(rank) < size(); }
+  // Of a rank among the local ones; size() for a rank of another host.
+  std::uint32_t place_of(std::uint32_t rank) const;
+  const net::Segment& segment() const { return segment_; }
+
+  std::byte* small_slot(std::uint32_t local_rank) const;
+  std::byte* small_result() const;
+  // Of the sync to come (slots) and of the last one (results); see above.
+  std::byte* slot(std::uint32_t local_rank, std::uint64_t sync_number) const;
+  std::byte* result(std::uint64_t sync_number) const;
+  // How many syncs this rank has finished.
+  std::uint64_t syncs() const { return syncs_; }
+
+  // Tells what this rank calls; the next sync compares it with the others' and fails when they differ.
+  void announce(const Call& call);
+
+  // Waits for all local ranks; the last arriver runs `complete()` while the others wait. `deadline()` is
+  // asked for only when the wait is long.
+  template <class Complete, class Deadline>
+  Result<> sync(const Call& call, Complete&& complete, Deadline&& deadline) {
+    if (arrive()) {
+      if (call.number != compared_) {
+        compared_ = call.number;
+        MUSTER_TRY_VOID(compare_calls(call));
+      }
+      complete();
+      release();
+      return {};
+    }
+    compared_ = call.number;
+    if (released_soon()) return {};
+    return wait_long(call, deadline());
+  }
+
+  // Ends the group for all local ranks and wakes those that wait. The first reason stays. Any thread.
+  void abort(const Error& reason);
+  bool aborted() const;
+  Error abort_reason() const;
+
+ private:
+  friend LocalLayout;
+  struct Header;
+  struct RankLine;
+  LocalGroup(LocalShape shape, net::Segment segment);
+
+  Header& header() const;
+  RankLine& line(std::uint32_t local_rank) const;
+  std::uint32_t generation_released() const { return static_cast<std::uint32_t>(2 * syncs_); }
+  bool arrive();
+  void release();
+  bool released() const;
+  bool released_soon() const;
+  Result<> wait_long(const Call& call, TimePoint deadline);
+  Result<> compare_calls(const Call& call) const;
+  std::string missing_ranks() const;
+
+  LocalShape shape_;
+  LocalLayout layout_;
+  net::Segment segment_;
+  std::uint64_t syncs_ = 0;
+  std::uint64_t compared_ = 0;  // number of the last call that was compared
+  std::uint32_t pauses_;
+};
+
+}  // namespace muster::collective

@@ -1,0 +1,254 @@
+#include "muster/collective/rendezvous.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace muster::collective {
+namespace {
+
+constexpr std::size_t hello_size_bytes = 12;
+constexpr std::size_t refusal_limit_bytes = 1024;
+// Strangers may connect too; more of them at once than this, and the oldest is dropped.
+constexpr std::size_t guest_limit_beyond_ranks = 64;
+
+net::FrameHeader header_of(FrameType type, const FrameOrigin& origin) {
+  return {.type = static_cast<std::uint16_t>(type), .epoch = origin.epoch, .job_id = origin.job_id};
+}
+
+Result<net::Frame> receive_frame(net::Socket& socket, const net::Wait& wait) {
+  net::Frame frame;
+  net::FrameHeaderBytes head;
+  MUSTER_TRY_VOID(socket.receive_all(head, wait));
+  MUSTER_TRY(frame.header, net::decode_header(head, refusal_limit_bytes));
+  frame.payload.resize(frame.header.payload_size_bytes);
+  MUSTER_TRY_VOID(socket.receive_all(frame.payload, wait));
+  MUSTER_TRY_VOID(net::check_payload(frame.header, frame.payload));
+  return frame;
+}
+
+}  // namespace
+
+Rendezvous::Rendezvous(const Group& group, Listener& listener, LocalShape shape, const Options& options)
+    : group_(group),
+      listener_(listener),
+      shape_(std::move(shape)),
+      wait_{.deadline = real_clock().now() + options.connect_timeout, .stop = options.stop},
+      timeout_(options.connect_timeout) {}
+
+bool Rendezvous::is_local(std::uint32_t rank) const {
+  return std::find(shape_.ranks.begin(), shape_.ranks.end(), rank) != shape_.ranks.end();
+}
+
+std::string Rendezvous::name(std::uint32_t rank) const {
+  const Endpoint& endpoint = group_.endpoints[rank];
+  return fmt::format("rank {} ({})", rank, net::to_string(net::Address{endpoint.address, endpoint.port}));
+}
+
+// Nobody waits for a welcome before all its own connections are made and accepted, so that no circle of ranks
+// can wait for each other: making a connection needs only the other's queue.
+Result<Connections> Rendezvous::meet() {
+  if (is_first() && shape_.ranks.size() > 1) {
+    MUSTER_TRY(LocalGroup made, LocalGroup::create(shape_));
+    local_.emplace(std::move(made));
+  }
+  MUSTER_TRY_VOID(connect_to_hosts());
+  MUSTER_TRY_VOID(connect_to_first());
+  MUSTER_TRY_VOID(accept_all());
+  MUSTER_TRY_VOID(await_all_welcomes());
+  std::sort(hosts_.begin(), hosts_.end(), [](const Peer& a, const Peer& b) { return a.rank < b.rank; });
+  Connections met{.links = {}, .local = std::move(local_)};
+  for (Peer& peer : hosts_) met.links.emplace_back(peer.rank, name(peer.rank), std::move(peer.socket));
+  return met;
+}
+
+Result<> Rendezvous::connect_to_hosts() {
+  for (std::uint32_t rank = 0; rank < group_.rank; ++rank) {
+    if (is_local(rank)) continue;
+    const Endpoint& endpoint = group_.endpoints[rank];
+    auto socket = net::Socket::connect({endpoint.address, endpoint.port}, wait_);
+    if (!socket)
+      return fail(socket.error().code, fmt::format("cannot reach rank {}: {}", rank, socket.error().message));
+    MUSTER_TRY_VOID(send_hello(*socket, rank));
+    hosts_.push_back({rank, *std::move(socket)});
+  }
+  return {};
+}
+
+Result<> Rendezvous::connect_to_first() {
+  if (is_first()) return {};
+  const std::uint32_t rank = shape_.ranks.front();
+  auto socket = net::Socket::connect_local(group_.endpoints[rank].local_name, wait_);
+  if (!socket)
+    return fail(socket.error().code,
+                fmt::format("cannot reach rank {} on this host: {}", rank, socket.error().message));
+  MUSTER_TRY_VOID(send_hello(*socket, rank));
+  first_ = *std::move(socket);
+  return {};
+}
+
+Result<> Rendezvous::send_hello(net::Socket& socket, std::uint32_t to) {
+  net::ByteWriter payload;
+  payload.number(group_.rank);
+  payload.number(to);
+  payload.number(static_cast<std::uint32_t>(group_.endpoints.size()));
+  return socket.send_all(net::encode_frame(header_of(FrameType::hello, origin()), payload.bytes()), wait_);
+}
+
+std::vector<std::uint32_t> Rendezvous::missing() const {
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t rank = group_.rank + 1; rank < group_.endpoints.size(); ++rank) {
+    const auto met_host = [&](const Peer& peer) { return peer.rank == rank; };
+    const bool met = is_local(rank) ? !is_first() || std::find(local_met_.begin(), local_met_.end(), rank) !=
+                                                         local_met_.end()
+                                    : std::any_of(hosts_.begin(), hosts_.end(), met_host);
+    if (!met) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+Result<> Rendezvous::accept_all() {
+  while (!missing().empty()) {
+    std::vector<pollfd> polled;
+    for (const Guest& guest : guests_)
+      polled.push_back({.fd = guest.socket.fd(), .events = POLLIN, .revents = 0});
+    polled.push_back({.fd = listener_.tcp_.fd(), .events = POLLIN, .revents = 0});
+    polled.push_back({.fd = listener_.local_.fd(), .events = POLLIN, .revents = 0});
+    polled.emplace_back();
+    MUSTER_TRY(const net::Readiness readiness, net::poll_until(polled, wait_));
+    if (readiness == net::Readiness::stopped) return fail(Code::aborted, "connecting the group was stopped");
+    if (readiness == net::Readiness::deadline) {
+      std::vector<std::string> names;
+      for (const std::uint32_t rank : missing()) names.push_back(name(rank));
+      const std::chrono::duration<double> waited = timeout_;
+      return fail(Code::timeout, fmt::format("connecting the group waited {:.3g} s for {}", waited.count(),
+                                             fmt::join(names, ", ")));
+    }
+    MUSTER_TRY_VOID(hear_guests(polled));
+    MUSTER_TRY_VOID(take_new_guests());
+  }
+  return {};
+}
+
+Result<> Rendezvous::take_new_guests() {
+  const std::size_t limit = group_.endpoints.size() + guest_limit_beyond_ranks;
+  const auto take = [&](auto& listener, bool local) -> Result<> {
+    for (;;) {
+      MUSTER_TRY(auto socket, listener.accept());
+      if (!socket) return {};
+      if (guests_.size() == limit) guests_.erase(guests_.begin());
+      guests_.push_back({.socket = *std::move(socket), .local = local, .bytes = {}});
+    }
+  };
+  MUSTER_TRY_VOID(take(listener_.tcp_, false));
+  return take(listener_.local_, true);
+}
+
+Result<> Rendezvous::hear_guests(const std::vector<pollfd>& polled) {
+  std::vector<Guest> staying;
+  for (std::size_t i = 0; i < guests_.size(); ++i) {
+    bool done = false;
+    if (polled[i].revents != 0) {
+      MUSTER_TRY(done, hear(guests_[i]));
+    }
+    if (!done) staying.push_back(std::move(guests_[i]));
+  }
+  guests_ = std::move(staying);
+  return {};
+}
+
+Result<bool> Rendezvous::hear(Guest& guest) {
+  constexpr std::size_t wanted = net::frame_header_size_bytes + hello_size_bytes;
+  const std::size_t have = guest.bytes.size();
+  guest.bytes.resize(wanted);
+  const iovec piece{.iov_base = guest.bytes.data() + have, .iov_len = wanted - have};
+  const auto received = guest.socket.receive_some({&piece, 1});
+  if (!received) return true;
+  guest.bytes.resize(have + *received);
+  if (guest.bytes.size() < wanted) return false;
+  // Whoever does not even speak our frames is closed without a word.
+  const auto header =
+      net::decode_header(std::span(guest.bytes).first<net::frame_header_size_bytes>(), hello_size_bytes);
+  if (!header || header->type != static_cast<std::uint16_t>(FrameType::hello) ||
+      !net::check_payload(*header, std::span(guest.bytes).subspan(net::frame_header_size_bytes))) {
+    log::warning(
+        fmt::format("closed a connection from {} that is no member of the group", guest.socket.peer()));
+    return true;
+  }
+  MUSTER_TRY_VOID(welcome(guest, *header));
+  return true;
+}
+
+Result<> Rendezvous::welcome(Guest& guest, const net::FrameHeader& header) {
+  net::ByteReader reader(std::span(guest.bytes).subspan(net::frame_header_size_bytes));
+  const auto from = reader.number<std::uint32_t>();
+  const auto to = reader.number<std::uint32_t>();
+  const auto size = reader.number<std::uint32_t>();
+  if (const auto reason = reason_to_refuse(guest, header, from, to, size); !reason.empty()) {
+    refuse(guest, reason);
+    return {};
+  }
+  // A guest that goes away while it is welcomed may come again.
+  const auto bytes = net::encode_frame(header_of(FrameType::welcome, origin()), {});
+  if (!guest.socket.send_all(bytes, wait_)) return {};
+  if (guest.local) {
+    if (!guest.socket.send_fd(local_->segment().fd(), wait_)) return {};
+    local_met_.push_back(from);
+  } else {
+    hosts_.push_back({from, std::move(guest.socket)});
+  }
+  return {};
+}
+
+std::string Rendezvous::reason_to_refuse(const Guest& guest, const net::FrameHeader& header,
+                                         std::uint32_t from, std::uint32_t to, std::uint32_t size) const {
+  if (auto sound = check_origin(header, origin()); !sound) return sound.error().message;
+  if (size != group_.endpoints.size())
+    return fmt::format("a world of {} ranks is not this group's world of {}", size, group_.endpoints.size());
+  if (to != group_.rank) return fmt::format("this is rank {}, not rank {}", group_.rank, to);
+  const auto still_missing = missing();
+  if (std::find(still_missing.begin(), still_missing.end(), from) == still_missing.end())
+    return fmt::format("rank {} is not awaited by rank {}", from, group_.rank);
+  if (guest.local != is_local(from))
+    return fmt::format("rank {} {} this host", from, guest.local ? "is not on" : "is on");
+  return {};
+}
+
+void Rendezvous::refuse(Guest& guest, const std::string& reason) {
+  log::warning(fmt::format("refused {}: {}", guest.socket.peer(), reason));
+  net::ByteWriter payload;
+  payload.text(reason);
+  const auto bytes = net::encode_frame(header_of(FrameType::refusal, origin()), payload.bytes());
+  const iovec piece{.iov_base = const_cast<std::byte*>(bytes.data()), .iov_len = bytes.size()};
+  static_cast<void>(guest.socket.send_some({&piece, 1}));  // best effort: it is closed either way
+}
+
+Result<> Rendezvous::await_welcome(net::Socket& socket, std::uint32_t rank) {
+  auto answer = receive_frame(socket, wait_);
+  if (!answer)
+    return fail(answer.error().code,
+                fmt::format("{} did not welcome this process: {}", name(rank), answer.error().message));
+  if (answer->header.type == static_cast<std::uint16_t>(FrameType::refusal)) {
+    net::ByteReader reader(answer->payload);
+    const std::string reason = reader.text(refusal_limit_bytes);
+    return fail(Code::refused, fmt::format("{} refused this process: {}", name(rank), reason));
+  }
+  if (answer->header.type != static_cast<std::uint16_t>(FrameType::welcome))
+    return fail(Code::corrupt, fmt::format("{} sent a frame of type {:#06x} instead of a welcome", name(rank),
+                                           answer->header.type));
+  return check_origin(answer->header, origin());
+}
+
+Result<> Rendezvous::await_all_welcomes() {
+  for (Peer& peer : hosts_)
+    if (peer.rank < group_.rank) MUSTER_TRY_VOID(await_welcome(peer.socket, peer.rank));
+  if (!first_) return {};
+  MUSTER_TRY_VOID(await_welcome(*first_, shape_.ranks.front()));
+  MUSTER_TRY(net::ProcessDescriptor memory, first_->receive_fd(wait_));
+  MUSTER_TRY(LocalGroup opened, LocalGroup::open(shape_, std::move(memory)));
+  local_.emplace(std::move(opened));
+  return {};
+}
+
+}  // namespace muster::collective

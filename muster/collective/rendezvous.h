@@ -1,0 +1,72 @@
+// How the ranks of a group find each other: every rank connects to the lower ranks of other hosts and to the
+// first rank of its own host, and accepts the others.
+//
+// Byte by byte: docs/formats/collective.md.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "muster/base/base.h"
+#include "muster/collective/collective.h"
+#include "muster/collective/exchange.h"
+#include "muster/collective/local_group.h"
+
+namespace muster::collective {
+
+struct Connections {
+  std::vector<Link> links;          // to the ranks of other hosts, by rank
+  std::optional<LocalGroup> local;  // absent for a rank that is alone on its host
+};
+
+class Rendezvous {
+ public:
+  // `group` and `listener` are borrowed. `shape` is this host's.
+  Rendezvous(const Group& group, Listener& listener, LocalShape shape, const Options& options);
+  Result<Connections> meet();
+
+ private:
+  struct Guest {  // who connected and has not yet said who it is
+    net::Socket socket;
+    bool local = false;
+    std::vector<std::byte> bytes;
+  };
+  struct Peer {
+    std::uint32_t rank;
+    net::Socket socket;
+  };
+
+  Result<> connect_to_hosts();
+  Result<> connect_to_first();
+  Result<> accept_all();
+  Result<> take_new_guests();
+  Result<> hear_guests(const std::vector<pollfd>& polled);
+  // Whether the guest is done with: welcomed, refused or gone.
+  Result<bool> hear(Guest& guest);
+  Result<> welcome(Guest& guest, const net::FrameHeader& header);
+  std::string reason_to_refuse(const Guest& guest, const net::FrameHeader& header, std::uint32_t from,
+                               std::uint32_t to, std::uint32_t size) const;
+  void refuse(Guest& guest, const std::string& reason);
+  Result<> await_welcome(net::Socket& socket, std::uint32_t rank);
+  Result<> await_all_welcomes();
+  Result<> send_hello(net::Socket& socket, std::uint32_t to);
+
+  bool is_local(std::uint32_t rank) const;
+  bool is_first() const { return shape_.local_rank == 0; }
+  std::string name(std::uint32_t rank) const;
+  std::vector<std::uint32_t> missing() const;
+  FrameOrigin origin() const { return {.epoch = group_.epoch, .job_id = group_.job_id}; }
+
+  const Group& group_;
+  Listener& listener_;
+  LocalShape shape_;
+  net::Wait wait_;
+  Duration timeout_;
+  std::optional<LocalGroup> local_;
+  std::optional<net::Socket> first_;      // to the first rank of this host, when that is another
+  std::vector<Peer> hosts_;               // connected, by us or by them
+  std::vector<std::uint32_t> local_met_;  // by the first rank of a host: who has the memory
+  std::vector<Guest> guests_;
+};
+
+}  // namespace muster::collective

@@ -1,0 +1,265 @@
+#include "muster/collective/state.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+namespace muster::collective {
+namespace {
+
+// Below this, the lines are read again so soon that the caches win.
+constexpr std::size_t streaming_from_bytes = 32 << 10;
+
+Stores stores_for(std::size_t size_bytes) {
+  return size_bytes >= streaming_from_bytes ? Stores::streaming : Stores::cached;
+}
+
+}  // namespace
+
+// One chunk of an all_reduce: where it lies in the caller's buffers, and the sync after which its raw values
+// are complete.
+struct Communicator::State::Piece {
+  const std::byte* in;
+  std::byte* out;
+  std::size_t size_bytes;
+  std::uint64_t sync_number;
+};
+
+Communicator::State::State(Group group, Sizes sizes, Connections connections, net::StopSignal stop,
+                           Duration call_timeout)
+    : group_(std::move(group)),
+      sizes_(sizes),
+      local_(std::move(connections.local)),
+      links_(group_.rank, {.epoch = group_.epoch, .job_id = group_.job_id}, std::move(connections.links)),
+      stop_(std::move(stop)),
+      call_timeout_(call_timeout),
+      received_stride_(std::max(sizes_.small_size_bytes, slice_of(sizes_.chunk_size_bytes, 0, size()).size)),
+      sources_(size()) {}
+
+// Peers that still wait for this rank learn at once that it will not come.
+Communicator::State::~State() {
+  if (fork_count_ != net::fork_count()) return;
+  abort({Code::peer_lost, fmt::format("rank {} left the group", group_.rank)});
+}
+
+void Communicator::State::abort(Error reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return;
+    failure_ = reason;
+  }
+  failed_.store(true, std::memory_order_release);
+  stop_.raise();
+  links_.finish_sending();
+  if (local_) local_->abort(reason);
+}
+
+std::optional<Error> Communicator::State::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+tl::unexpected<Error> Communicator::State::fail_group(const Error& error) {
+  abort(error);
+  return fail(*failure());
+}
+
+Result<> Communicator::State::begin(Call& call) {
+  if (fork_count_ != net::fork_count())
+    return fail(Code::refused, "a forked child cannot use its parent's communicator");
+  if (failed_.load(std::memory_order_acquire)) return fail(*failure());
+  if (local_ && local_->aborted()) return fail_group(local_->abort_reason());
+  call.number = ++calls_;
+  deadline_.reset();
+  if (local_) local_->announce(call);
+  if (!links_.empty()) links_.announce(call);
+  return {};
+}
+
+TimePoint Communicator::State::deadline() {
+  if (!deadline_) deadline_ = real_clock().now() + call_timeout_;
+  return *deadline_;
+}
+
+Result<> Communicator::State::exchange() {
+  if (links_.empty()) return {};
+  return links_.run({.deadline = deadline(), .stop = &stop_});
+}
+
+Result<> Communicator::State::barrier(const Call& call) {
+  MUSTER_TRY_VOID(exchange());
+  return sync(call);
+}
+
+Result<> Communicator::State::all_reduce(const std::byte* in, std::byte* out, const Call& call) {
+  if (call.count == 0) return barrier(call);
+  if (!links_.empty() && received_.empty()) received_.resize(links_.size() * received_stride_);
+  const bool small = call.count * size_bytes(call.dtype) <= sizes_.small_size_bytes;
+  return small ? reduce_small(in, out, call) : reduce_chunks(in, out, call);
+}
+
+// Everybody's values go whole to every host; there, the last rank to arrive combines them for all.
+Result<> Communicator::State::reduce_small(const std::byte* in, std::byte* out, const Call& call) {
+  const std::size_t bytes = call.count * size_bytes(call.dtype);
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    links_.send(i, {in, bytes});
+    links_.receive(i, {raw_of(i), bytes});
+    sources_[links_.rank_of(i)] = raw_of(i);
+  }
+  sources_[group_.rank] = in;
+  std::byte* result = out;
+  if (local_) {
+    for (std::uint32_t r = 0; r < local_->size(); ++r) sources_[local_->ranks()[r]] = local_->small_slot(r);
+    copy(local_->small_slot(local_->local_rank()), in, bytes, Stores::cached);
+    result = local_->small_result();
+  }
+  MUSTER_TRY_VOID(exchange());
+  MUSTER_TRY_VOID(sync(call, [&] {
+    combine({.sources = sources_,
+             .out = {.bytes = result, .stores = Stores::cached},
+             .count = call.count,
+             .dtype = call.dtype,
+             .reduction = call.reduction});
+  }));
+  if (local_) copy(out, result, bytes, Stores::cached);
+  return {};
+}
+
+// A pipeline of two stages: while a chunk's raw values travel to the owners of its slices, the results of the
+// chunk before travel back. One exchange and one sync serve both.
+Result<> Communicator::State::reduce_chunks(const std::byte* in, std::byte* out, const Call& call) {
+  const std::size_t bytes = call.count * size_bytes(call.dtype);
+  const Chunks chunks(bytes, sizes_.chunk_size_bytes);
+  const Stores shared = stores_for(bytes);
+  const Stores own = chunks.count() > 1 ? Stores::streaming : Stores::cached;
+  std::optional<Piece> before;
+  for (std::size_t i = 0; i <= chunks.count(); ++i) {
+    std::optional<Piece> current;
+    if (i < chunks.count()) {
+      const Range range = chunks[i];
+      current = Piece{.in = in + range.begin,
+                      .out = out + range.begin,
+                      .size_bytes = range.size,
+                      .sync_number = local_ ? local_->syncs() + 1 : 0};
+      share_raw(*current, shared);
+      queue_raw(*current);
+    }
+    if (before) queue_results(*before);
+    MUSTER_TRY_VOID(exchange());
+    MUSTER_TRY_VOID(sync(call));
+    if (before) collect_results(*before, own);
+    if (current) reduce_own(*current, call, shared, own);
+    before = current;
+  }
+  return {};
+}
+
+void Communicator::State::share_raw(const Piece& piece, Stores stores) {
+  if (!local_) return;
+  std::byte* slot = local_->slot(local_->local_rank(), piece.sync_number);
+  for (const std::uint32_t owner : local_->ranks()) {
+    if (owner == group_.rank) continue;
+    const Range slice = slice_of(piece.size_bytes, owner, size());
+    copy(slot + slice.begin, piece.in + slice.begin, slice.size, stores);
+  }
+}
+
+void Communicator::State::queue_raw(const Piece& piece) {
+  const Range mine = slice_of(piece.size_bytes, group_.rank, size());
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    const Range theirs = slice_of(piece.size_bytes, links_.rank_of(i), size());
+    links_.send(i, {piece.in + theirs.begin, theirs.size});
+    links_.receive(i, {raw_of(i), mine.size});
+  }
+}
+
+void Communicator::State::queue_results(const Piece& piece) {
+  const Range mine = slice_of(piece.size_bytes, group_.rank, size());
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    const Range theirs = slice_of(piece.size_bytes, links_.rank_of(i), size());
+    links_.send(i, {piece.out + mine.begin, mine.size});
+    links_.receive(i, {piece.out + theirs.begin, theirs.size});
+  }
+}
+
+void Communicator::State::reduce_own(const Piece& piece, const Call& call, Stores shared, Stores own) {
+  const Range mine = slice_of(piece.size_bytes, group_.rank, size());
+  if (mine.size == 0) return;
+  if (local_)
+    for (std::uint32_t r = 0; r < local_->size(); ++r)
+      sources_[local_->ranks()[r]] = local_->slot(r, piece.sync_number) + mine.begin;
+  for (std::size_t i = 0; i < links_.size(); ++i) sources_[links_.rank_of(i)] = raw_of(i);
+  sources_[group_.rank] = piece.in + mine.begin;
+  combine(
+      {.sources = sources_,
+       .out = {.bytes = piece.out + mine.begin, .stores = own},
+       .also = {.bytes = local_ ? local_->result(piece.sync_number) + mine.begin : nullptr, .stores = shared},
+       .count = mine.size / size_bytes(call.dtype),
+       .dtype = call.dtype,
+       .reduction = call.reduction});
+}
+
+void Communicator::State::collect_results(const Piece& piece, Stores stores) {
+  if (!local_) return;
+  const std::byte* result = local_->result(piece.sync_number);
+  for (const std::uint32_t owner : local_->ranks()) {
+    if (owner == group_.rank) continue;
+    const Range slice = slice_of(piece.size_bytes, owner, size());
+    copy(piece.out + slice.begin, result + slice.begin, slice.size, stores);
+  }
+}
+
+// On the root's host the root shares the bytes, on every other host its first rank, which the root sends to.
+Result<> Communicator::State::broadcast(std::byte* data, const Call& call) {
+  const Chunks chunks(call.count, sizes_.chunk_size_bytes);
+  if (chunks.count() == 0) return barrier(call);
+  const std::uint32_t first = local_ ? local_->ranks().front() : group_.rank;
+  const bool root_is_here = local_ ? local_->has(call.root) : call.root == group_.rank;
+  const std::uint32_t sharer = root_is_here ? call.root : first;
+  for (std::size_t c = 0; c < chunks.count(); ++c) {
+    const auto [begin, bytes] = chunks[c];
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      if (call.root == group_.rank && first_of_host(links_.rank_of(i))) links_.send(i, {data + begin, bytes});
+      if (links_.rank_of(i) == call.root && sharer == group_.rank) links_.receive(i, {data + begin, bytes});
+    }
+    MUSTER_TRY_VOID(exchange());
+    if (local_ && sharer == group_.rank)
+      copy(local_->slot(local_->local_rank(), local_->syncs() + 1), data + begin, bytes,
+           stores_for(call.count));
+    MUSTER_TRY_VOID(sync(call));
+    if (local_ && sharer != group_.rank)
+      copy(data + begin, local_->slot(local_->place_of(sharer), local_->syncs()), bytes, Stores::cached);
+  }
+  return {};
+}
+
+bool Communicator::State::first_of_host(std::uint32_t rank) const {
+  for (std::uint32_t lower = 0; lower < rank; ++lower)
+    if (group_.endpoints[lower].host_key == group_.endpoints[rank].host_key) return false;
+  return true;
+}
+
+Result<> Communicator::State::all_gather(const std::byte* in, std::byte* out, const Call& call) {
+  const Chunks chunks(call.count, sizes_.chunk_size_bytes);
+  if (chunks.count() == 0) return barrier(call);
+  const auto place = [&](std::uint32_t rank) { return out + rank * call.count; };
+  for (std::size_t c = 0; c < chunks.count(); ++c) {
+    const auto [begin, bytes] = chunks[c];
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      links_.send(i, {in + begin, bytes});
+      links_.receive(i, {place(links_.rank_of(i)) + begin, bytes});
+    }
+    MUSTER_TRY_VOID(exchange());
+    if (local_)
+      copy(local_->slot(local_->local_rank(), local_->syncs() + 1), in + begin, bytes,
+           stores_for(call.count));
+    MUSTER_TRY_VOID(sync(call));
+    for (std::uint32_t r = 0; r < local_size(); ++r)
+      if (local_ && r != local_->local_rank())
+        copy(place(local_->ranks()[r]) + begin, local_->slot(r, local_->syncs()), bytes, Stores::cached);
+    if (place(group_.rank) != in) copy(place(group_.rank) + begin, in + begin, bytes, Stores::cached);
+  }
+  return {};
+}
+
+}  // namespace muster::collective

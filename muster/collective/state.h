@@ -1,0 +1,95 @@
+// A Communicator's inside: the algorithms over the shared memory of this host and the links to the others.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "muster/base/base.h"
+#include "muster/collective/call.h"
+#include "muster/collective/collective.h"
+#include "muster/collective/exchange.h"
+#include "muster/collective/kernels.h"
+#include "muster/collective/local_group.h"
+#include "muster/collective/plan.h"
+#include "muster/collective/rendezvous.h"
+
+namespace muster::collective {
+
+class Communicator::State {
+ public:
+  State(Group group, Sizes sizes, Connections connections, net::StopSignal stop, Duration call_timeout);
+  ~State();
+
+  Result<> all_reduce(const std::byte* in, std::byte* out, const Call& call);
+  Result<> broadcast(std::byte* data, const Call& call);
+  Result<> all_gather(const std::byte* in, std::byte* out, const Call& call);
+  Result<> barrier(const Call& call);
+
+  // Gives the call its number and tells it to the others, does `work(call)`, and ends the group when it
+  // fails.
+  template <class Work>
+  Result<> run(Call call, Work&& work) {
+    MUSTER_TRY_VOID(begin(call));
+    const Result<> done = work(call);
+    if (!done) return fail_group(done.error());
+    return {};
+  }
+
+  void abort(Error reason);
+
+  const Group& group() const { return group_; }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(group_.endpoints.size()); }
+  std::uint32_t local_rank() const { return local_ ? local_->local_rank() : 0; }
+  std::uint32_t local_size() const { return local_ ? local_->size() : 1; }
+
+ private:
+  struct Piece;  // of a tensor: one chunk of it
+
+  Result<> begin(Call& call);
+  tl::unexpected<Error> fail_group(const Error& error);
+  std::optional<Error> failure() const;
+  TimePoint deadline();
+  Result<> exchange();
+  // With nobody else on this host, the completion runs at once.
+  template <class Complete>
+  Result<> sync(const Call& call, Complete&& complete) {
+    if (local_) return local_->sync(call, std::forward<Complete>(complete), [this] { return deadline(); });
+    complete();
+    return {};
+  }
+  Result<> sync(const Call& call) {
+    return sync(call, [] {});
+  }
+
+  Result<> reduce_small(const std::byte* in, std::byte* out, const Call& call);
+  Result<> reduce_chunks(const std::byte* in, std::byte* out, const Call& call);
+  void share_raw(const Piece& piece, Stores stores);
+  void queue_raw(const Piece& piece);
+  void queue_results(const Piece& piece);
+  void reduce_own(const Piece& piece, const Call& call, Stores shared, Stores own);
+  void collect_results(const Piece& piece, Stores stores);
+
+  bool first_of_host(std::uint32_t rank) const;
+  std::byte* raw_of(std::size_t link) { return received_.data() + link * received_stride_; }
+
+  Group group_;
+  Sizes sizes_;
+  std::optional<LocalGroup> local_;
+  Exchange links_;
+  net::StopSignal stop_;
+  Duration call_timeout_;
+  std::uint64_t calls_ = 0;
+  std::optional<TimePoint> deadline_;  // of the current call, once it had to wait
+  std::vector<std::byte> received_;    // raw values from each link
+  std::size_t received_stride_;
+  std::vector<const std::byte*> sources_;  // by rank, of the combination at hand
+  std::uint32_t fork_count_ = net::fork_count();
+
+  std::atomic<bool> failed_{false};
+  mutable std::mutex mutex_;
+  std::optional<Error> failure_;  // guarded by mutex_; the first one stays
+};
+
+}  // namespace muster::collective

@@ -1,0 +1,61 @@
+// Groups of ranks inside one process: each rank is a thread.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "muster/collective/collective.h"
+
+namespace muster::collective {
+
+// How ranks are spread over hosts.
+enum class Hosts { one, each_its_own, two_interleaved };
+
+inline std::string host_of(Hosts hosts, std::uint32_t rank) {
+  if (hosts == Hosts::one) return "host";
+  return "host " + std::to_string(hosts == Hosts::each_its_own ? rank : rank % 2);
+}
+
+struct Prepared {
+  std::vector<Listener> listeners;
+  std::vector<Endpoint> endpoints;
+};
+
+inline Prepared prepare(std::uint32_t ranks, Hosts hosts) {
+  Prepared made;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    made.listeners.push_back(Listener::open("127.0.0.1").value());
+    made.endpoints.push_back({.host_key = host_of(hosts, rank),
+                              .address = "127.0.0.1",
+                              .port = made.listeners.back().port(),
+                              .local_name = made.listeners.back().local_name()});
+  }
+  return made;
+}
+
+inline void run_threads(std::uint32_t ranks, const std::function<void(std::uint32_t)>& work) {
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) threads.emplace_back(work, rank);
+  for (std::thread& thread : threads) thread.join();
+}
+
+using Ranks = std::vector<std::unique_ptr<Communicator>>;
+
+inline Ranks connect_ranks(std::uint32_t ranks, Hosts hosts, Options options = {}) {
+  Prepared prepared = prepare(ranks, hosts);
+  Ranks made(ranks);
+  run_threads(ranks, [&](std::uint32_t rank) {
+    Group group{.epoch = 1, .job_id = 7, .rank = rank, .endpoints = prepared.endpoints};
+    auto connected = Communicator::connect(std::move(group), std::move(prepared.listeners[rank]), options);
+    ASSERT_TRUE(connected) << "rank " << rank << ": " << connected.error().message;
+    made[rank] = *std::move(connected);
+  });
+  return made;
+}
+
+}  // namespace muster::collective
