@@ -82,6 +82,7 @@ struct Op {
   std::string_view documentation;
   std::size_t inputs_min = 1;
   std::size_t inputs_max = 1;
+  std::size_t outputs = 1;  // 0: as many as inputs
   // The types of the outputs, or an error that names the op and the shapes.
   Result<std::vector<TensorType>> (*infer)(const Signature&) = nullptr;
   // Gradients of the inputs, undefined where there is none. Null: the op has no gradient.

@@ -1,11 +1,12 @@
 // What a run needs from outside.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "muster/base/base.h"
-#include "muster/tensor/tensor.h"
 
 namespace muster::graph {
 
@@ -19,8 +20,9 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual std::uint32_t rank() const = 0;
   virtual std::uint32_t size() const = 0;
-  // Every member calls with the same dtype and element count; `out` may be `in`. Blocks, with a deadline.
-  [[nodiscard]] virtual Result<> all_reduce(const Tensor& in, const Tensor& out, Reduction reduction) = 0;
+  // Every member calls with the same count and dtype; `out` may be `in`. Blocks, with a deadline.
+  [[nodiscard]] virtual Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype,
+                                            Reduction reduction) = 0;
 };
 
 struct RunContext {

@@ -79,6 +79,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::vector<Dependency> take_dependencies() { return std::move(dependencies_); }
 
  private:
+  struct Backward;
   explicit Trace(std::string name);
   Value make_value(TensorType type);
   Value at(ValueId id);

@@ -11,7 +11,8 @@
 #include <span>
 
 #include "muster/base/base.h"
-#include "muster/tensor/buffer.h"  // IWYU pragma: export
+#include "muster/tensor/buffer.h"           // IWYU pragma: export
+#include "muster/tensor/kernels/kernels.h"  // IWYU pragma: export
 
 namespace muster {
 

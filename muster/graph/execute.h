@@ -1,0 +1,15 @@
+// Private to graph: choosing a kernel, and running one op at once.
+#pragma once
+
+#include "muster/graph/op.h"
+
+namespace muster::graph {
+
+// The first kernel that works for this signature.
+Result<const Kernel*> choose_kernel(const Op& op, const Signature& signature);
+
+// Eager mode: the same row, outside any graph. Inputs are concrete or parameters.
+Result<Values> execute(const Op& op, std::span<const Value> inputs, const Attributes& attributes,
+                       const RunContext& context);
+
+}  // namespace muster::graph

@@ -1,0 +1,181 @@
+#include "muster/graph/function.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "muster/base/base.h"
+
+namespace muster::graph {
+namespace {
+
+// Shapes that change with every call would fill the memory with plans.
+constexpr std::size_t entries_max = 32;
+
+std::string describe(std::span<const TensorType> types) {
+  std::string text;
+  for (const TensorType& type : types) text += (text.empty() ? "" : ", ") + to_string(type);
+  return text;
+}
+
+std::vector<TensorType> types_of(std::span<const Tensor> tensors) {
+  std::vector<TensorType> types;
+  for (const Tensor& tensor : tensors) types.push_back({tensor.dtype(), tensor.shape()});
+  return types;
+}
+
+}  // namespace
+
+struct Function::Entry {
+  std::vector<TensorType> types;
+  std::string extra;
+  std::vector<Dependency> dependencies;
+  std::unique_ptr<Plan> plan;
+
+  bool has_types(std::span<const Tensor> inputs) const {
+    return std::equal(inputs.begin(), inputs.end(), types.begin(), types.end(),
+                      [](const Tensor& tensor, const TensorType& type) {
+                        return tensor.dtype() == type.dtype && tensor.shape() == type.shape;
+                      });
+  }
+  // What the trace depended on and has changed since, if anything.
+  const Dependency* changed() const {
+    for (const Dependency& dependency : dependencies)
+      if (!dependency.holds()) return &dependency;
+    return nullptr;
+  }
+};
+
+Function::Function(std::string name, Body body)
+    : Function(Private{}, std::move(name), [body = std::move(body)](std::span<const Value> inputs) {
+        return Recipe{body(inputs), {}};
+      }) {}
+
+Function::Function(Private, std::string name, Maker maker)
+    : name_(std::move(name)), maker_(std::move(maker)) {}
+
+Function::~Function() = default;
+
+const Plan* Function::plan() const { return entries_.empty() ? nullptr : entries_.front()->plan.get(); }
+
+Function::Entry* Function::find(std::span<const Tensor> inputs, std::string_view extra) {
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+    if ((*entry)->extra != extra || !(*entry)->has_types(inputs) || (*entry)->changed() != nullptr) continue;
+    std::rotate(entries_.begin(), entry, entry + 1);
+    return entries_.front().get();
+  }
+  return nullptr;
+}
+
+std::string Function::reason(std::span<const Tensor> inputs, std::string_view extra) const {
+  if (entries_.empty()) return "first call";
+  const Entry& last = *entries_.front();
+  if (last.types.size() != inputs.size())
+    return fmt::format("{} tensors, {} before", inputs.size(), last.types.size());
+  const std::vector<TensorType> types = types_of(inputs);
+  for (std::size_t i = 0; i < types.size(); ++i)
+    if (types[i] != last.types[i])
+      return fmt::format("input {} is {}, was {}", i, to_string(types[i]), to_string(last.types[i]));
+  if (last.extra != extra) return "other arguments that are no tensors";
+  if (const Dependency* changed = last.changed())
+    return fmt::format("{} {}", changed->description,
+                       changed->token->object == nullptr ? "is gone" : "was changed");
+  return "the plan had been dropped";
+}
+
+Result<Function::Entry*> Function::trace(std::span<const Tensor> inputs, std::string_view extra) {
+  const TimePoint begin = real_clock().now();
+  TraceRecord record{.signature = {}, .reason = reason(inputs, extra), .nodes = 0, .duration = {}};
+  auto entry = std::make_unique<Entry>();
+  entry->types = types_of(inputs);
+  entry->extra = extra;
+  record.signature = describe(entry->types);
+
+  const auto trace = Trace::begin(name_);
+  std::vector<Value> traced;
+  for (const TensorType& type : entry->types) traced.push_back(trace->input(type));
+  Recipe recipe;
+  {
+    const Trace::Scope scope(*trace);
+    recipe = maker_(traced);
+  }
+  MUSTER_TRY(const Graph graph, trace->finish(recipe.outputs, std::move(recipe.contiguous)));
+  entry->dependencies = trace->take_dependencies();
+  MUSTER_TRY(entry->plan, Plan::compile(graph));
+
+  record.nodes = graph.nodes.size();
+  record.duration = real_clock().now() - begin;
+  traces_.push_back(std::move(record));
+  std::erase_if(entries_, [](const auto& old) { return old->changed() != nullptr; });
+  if (entries_.size() >= entries_max) entries_.pop_back();
+  entries_.insert(entries_.begin(), std::move(entry));
+  return entries_.front().get();
+}
+
+Result<std::vector<Tensor>> Function::call(std::span<const Tensor> inputs, std::string_view extra,
+                                           const RunContext& context) {
+  Entry* entry = find(inputs, extra);
+  if (entry == nullptr) {
+    MUSTER_TRY(entry, trace(inputs, extra));
+  }
+  return entry->plan->run(inputs, context);
+}
+
+Values Function::operator()(std::span<const Value> inputs, std::string_view extra,
+                            const RunContext& context) {
+  if (is_tracing()) return maker_(inputs).outputs;
+  std::vector<Tensor> tensors;
+  for (const Value& input : inputs) {
+    if (input.is_parameter()) input.parameter()->materialize(context.seed);
+    Result<Tensor> tensor = input.read();
+    if (!tensor) return Value::failed(tensor.error());
+    tensors.push_back(*std::move(tensor));
+  }
+  Result<std::vector<Tensor>> outputs = call(tensors, extra, context);
+  if (!outputs) return Value::failed(outputs.error());
+  Values values;
+  for (Tensor& output : *outputs) values.emplace_back(std::move(output));
+  return values;
+}
+
+namespace {
+
+// What gradients are wanted for: the inputs at `positions`, then the parameters.
+Result<std::vector<Value>> wanted(const GradientOptions& options, std::span<const Value> inputs) {
+  std::vector<Value> wrt;
+  for (const std::size_t position : options.positions) {
+    if (position >= inputs.size())
+      return fail(Code::invalid_argument, fmt::format("a gradient for input {} was asked of a function of {}",
+                                                      position, inputs.size()));
+    wrt.push_back(inputs[position]);
+  }
+  for (const ParameterPtr& parameter : options.parameters) wrt.emplace_back(parameter);
+  return wrt;
+}
+
+// The body's outputs, then the gradients.
+Result<Values> with_gradients(Values outputs, const GradientOptions& options, std::span<const Value> inputs) {
+  for (const Value& output : outputs)
+    if (output.is_failed()) return fail(output.error());
+  if (outputs.empty()) return fail(Code::invalid_argument, "the function returned no loss");
+  MUSTER_TRY(const std::vector<Value> wrt, wanted(options, inputs));
+  const std::span<const Value> losses(outputs.data(), options.has_aux ? 1 : outputs.size());
+  MUSTER_TRY(const std::vector<Value> gradients, Trace::current()->gradient(losses, wrt));
+  outputs.insert(outputs.end(), gradients.begin(), gradients.end());
+  return outputs;
+}
+
+}  // namespace
+
+std::shared_ptr<Function> value_and_grad(std::string name, Body body, GradientOptions options) {
+  auto maker = [body = std::move(body), options = std::move(options)](std::span<const Value> inputs) {
+    Result<Values> outputs = with_gradients(body(inputs), options, inputs);
+    if (!outputs) return Function::Recipe{Value::failed(outputs.error()), {}};
+    const std::size_t count = options.parameters.size();
+    return Function::Recipe{*outputs, {{outputs->size() - count, count}}};
+  };
+  return std::make_shared<Function>(Function::Private{}, std::move(name), std::move(maker));
+}
+
+}  // namespace muster::graph

@@ -1,0 +1,183 @@
+#include "muster/graph/memory.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "muster/tensor/tensor.h"
+
+namespace muster::graph {
+namespace {
+
+std::size_t aligned(std::size_t bytes, std::size_t to = Buffer::alignment_bytes) {
+  return (bytes + to - 1) / to * to;
+}
+
+struct Block {
+  std::size_t first = 0;  // node that makes it
+  std::size_t last = 0;   // last node that needs it
+  std::size_t bytes = 0;
+  std::size_t offset_bytes = 0;
+
+  bool meets(const Block& other) const { return first <= other.last && other.first <= last; }
+};
+
+// Greedy by size: the largest first, each at the lowest offset that is free during its life.
+std::size_t place(std::vector<Block>& blocks) {
+  std::vector<std::size_t> order(blocks.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return blocks[a].bytes > blocks[b].bytes; });
+  std::vector<const Block*> placed;  // by offset
+  std::size_t total = 0;
+  for (const std::size_t index : order) {
+    Block& block = blocks[index];
+    std::size_t at = 0;
+    for (const Block* other : placed) {
+      if (!block.meets(*other)) continue;
+      if (at + block.bytes <= other->offset_bytes) break;
+      at = std::max(at, other->offset_bytes + other->bytes);
+    }
+    block.offset_bytes = at;
+    total = std::max(total, at + block.bytes);
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), &block,
+                         [](const Block* a, const Block* b) { return a->offset_bytes < b->offset_bytes; }),
+        &block);
+  }
+  return total;
+}
+
+class Planner {
+ public:
+  Planner(const Graph& graph, const std::vector<std::size_t>& scratch_bytes)
+      : graph_(graph), scratch_bytes_(scratch_bytes) {
+    layout_.values.resize(graph.values.size());
+    root_.resize(graph.values.size());
+    std::iota(root_.begin(), root_.end(), ValueId{0});
+    maker_.resize(graph.values.size());
+    last_use_.resize(graph.values.size(), 0);
+  }
+
+  Layout run() {
+    place_outside();
+    find_roots();
+    place_outputs();
+    reuse_inputs();
+    place_arena();
+    for (ValueId id = 0; id < root_.size(); ++id) layout_.values[id] = layout_.values[root_of(id)];
+    return std::move(layout_);
+  }
+
+ private:
+  ValueId root_of(ValueId id) const {
+    while (root_[id] != id) id = root_[id];
+    return id;
+  }
+
+  void place_outside() {
+    using Kind = Location::Kind;
+    for (std::size_t i = 0; i < graph_.inputs.size(); ++i)
+      layout_.values[graph_.inputs[i]] = {Kind::input, i, 0};
+    for (std::size_t i = 0; i < graph_.captured.size(); ++i)
+      layout_.values[graph_.captured[i].first] = {Kind::captured, i, 0};
+    for (std::size_t i = 0; i < graph_.parameters.size(); ++i)
+      layout_.values[graph_.parameters[i].first] = {Kind::parameter, i, 0};
+  }
+
+  // Views and in-place updates are their input under another name.
+  void find_roots() {
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      for (const ValueId id : node.inputs) last_use_[root_of(id)] = i;
+      for (const ValueId id : node.outputs) last_use_[id] = i;
+      const bool renamed = node.op->sharing == Sharing::view || node.op->sharing == Sharing::in_place;
+      if (renamed)
+        root_[node.outputs[0]] = root_of(node.inputs[0]);
+      else
+        for (const ValueId id : node.outputs) maker_[id] = i;
+    }
+  }
+
+  // Each range of contiguous outputs gets one buffer, every other output its own.
+  void place_outputs() {
+    std::vector<bool> in_range(graph_.outputs.size(), false);
+    layout_.outputs.resize(graph_.outputs.size());
+    for (const OutputRange& range : graph_.contiguous) {
+      if (range.count == 0) continue;
+      std::size_t offset = 0;
+      for (std::size_t i = range.first; i < range.first + range.count; ++i) {
+        const TensorType& type = graph_.values[graph_.outputs[i]];
+        offset = aligned(offset, size_bytes(type.dtype));
+        layout_.outputs[i] = {Location::Kind::output, layout_.buffers_bytes.size(), offset};
+        offset += type.size_bytes();
+        in_range[i] = true;
+      }
+      layout_.buffers_bytes.push_back(offset);
+    }
+    for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
+      if (in_range[i]) continue;
+      layout_.outputs[i] = {Location::Kind::output, layout_.buffers_bytes.size(), 0};
+      layout_.buffers_bytes.push_back(graph_.values[graph_.outputs[i]].size_bytes());
+    }
+    for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
+      const ValueId root = root_of(graph_.outputs[i]);
+      if (maker_[root] && layout_.values[root].kind == Location::Kind::arena)
+        layout_.values[root] = layout_.outputs[i];
+      else
+        layout_.copies.push_back({graph_.outputs[i], i});
+    }
+  }
+
+  bool in_arena(ValueId root) const {
+    return maker_[root].has_value() && layout_.values[root].kind == Location::Kind::arena;
+  }
+
+  // Elementwise nodes write over an input that nobody needs any more.
+  void reuse_inputs() {
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      if (node.op->sharing != Sharing::reuse) continue;
+      const ValueId from = root_of(node.inputs[0]);
+      const ValueId to = root_of(node.outputs[0]);
+      const bool others = std::any_of(node.inputs.begin() + 1, node.inputs.end(),
+                                      [&](ValueId id) { return root_of(id) == from; });
+      if (others || !in_arena(from) || !in_arena(to) || last_use_[from] != i) continue;
+      if (graph_.values[from].size_bytes() != graph_.values[to].size_bytes()) continue;
+      root_[to] = from;
+      last_use_[from] = last_use_[to];
+    }
+  }
+
+  void place_arena() {
+    std::vector<Block> blocks;
+    std::vector<ValueId> owners;
+    for (ValueId id = 0; id < root_.size(); ++id) {
+      if (root_[id] != id || !in_arena(id)) continue;
+      blocks.push_back({*maker_[id], last_use_[id], aligned(graph_.values[id].size_bytes()), 0});
+      owners.push_back(id);
+    }
+    for (std::size_t i = 0; i < scratch_bytes_.size(); ++i)
+      blocks.push_back({i, i, aligned(scratch_bytes_[i]), 0});
+    layout_.arena_bytes = place(blocks);
+    for (std::size_t i = 0; i < owners.size(); ++i)
+      layout_.values[owners[i]].offset_bytes = blocks[i].offset_bytes;
+    for (std::size_t i = owners.size(); i < blocks.size(); ++i)
+      layout_.scratch_offset_bytes.push_back(blocks[i].offset_bytes);
+  }
+
+  const Graph& graph_;
+  const std::vector<std::size_t>& scratch_bytes_;
+  Layout layout_;
+  std::vector<ValueId> root_;
+  std::vector<std::optional<std::size_t>> maker_;  // by root value: the node that makes it
+  std::vector<std::size_t> last_use_;              // by root value
+};
+
+}  // namespace
+
+Layout plan_memory(const Graph& graph, const std::vector<std::size_t>& scratch_bytes) {
+  return Planner(graph, scratch_bytes).run();
+}
+
+}  // namespace muster::graph

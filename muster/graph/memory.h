@@ -1,0 +1,37 @@
+// Private to graph: where values live.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "muster/graph/nodes.h"
+
+namespace muster::graph {
+
+struct Location {
+  enum class Kind { input, captured, parameter, output, arena };
+  Kind kind = Kind::arena;
+  std::size_t index = 0;         // of the input, captured tensor, parameter or output buffer
+  std::size_t offset_bytes = 0;  // in the output buffer or the arena
+};
+
+// An output that has no memory of its own (it is an input, or an output already) and is copied at the end.
+struct OutputCopy {
+  ValueId value = 0;
+  std::size_t output = 0;
+};
+
+struct Layout {
+  std::vector<Location> values;            // by ValueId
+  std::vector<Location> outputs;           // by output: buffer and offset
+  std::vector<std::size_t> buffers_bytes;  // of the output buffers
+  std::vector<OutputCopy> copies;
+  std::vector<std::size_t> scratch_offset_bytes;  // by node, in the arena
+  std::size_t arena_bytes = 0;
+};
+
+// `scratch_bytes` by node. Values share memory when their lifetimes do not meet.
+Layout plan_memory(const Graph& graph, const std::vector<std::size_t>& scratch_bytes);
+
+}  // namespace muster::graph

@@ -1,0 +1,86 @@
+#include "muster/graph/op.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "muster/graph/execute.h"
+#include "muster/graph/ops/ops.h"
+#include "muster/graph/trace.h"
+
+namespace muster::graph {
+namespace {
+
+// An explicit list: rows that registered themselves could be dropped by the linker.
+const std::vector<const Op*>& table() {
+  static const std::vector<const Op*> rows = [] {
+    std::vector<const Op*> made = all_ops();
+    std::sort(made.begin(), made.end(), [](const Op* a, const Op* b) { return a->name < b->name; });
+    return made;
+  }();
+  return rows;
+}
+
+Values all_failed(const Op& op, std::size_t inputs, const Value& failed) {
+  return Values(op.outputs == 0 ? std::max<std::size_t>(inputs, 1) : op.outputs, failed);
+}
+
+// The first reason why these inputs cannot be used, or an undefined value.
+Value input_problem(const Op& op, std::span<const Value> inputs) {
+  if (inputs.size() < op.inputs_min || inputs.size() > op.inputs_max)
+    return Value::failed(Code::invalid_argument,
+                         fmt::format("{} takes {} to {} tensors, {} were given", op.name, op.inputs_min,
+                                     op.inputs_max, inputs.size()));
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].defined())
+      return Value::failed(Code::invalid_argument, fmt::format("{}: input {} has no value", op.name, i));
+    if (inputs[i].is_failed()) return inputs[i];
+  }
+  return {};
+}
+
+}  // namespace
+
+std::span<const Op* const> ops() { return table(); }
+
+const Op* find_op(std::string_view name) {
+  const auto& rows = table();
+  const auto found = std::lower_bound(rows.begin(), rows.end(), name,
+                                      [](const Op* op, std::string_view key) { return op->name < key; });
+  return found != rows.end() && (*found)->name == name ? *found : nullptr;
+}
+
+Values apply_all(std::string_view name, std::span<const Value> inputs, const Attributes& attributes,
+                 const RunContext& context) {
+  const Op* op = find_op(name);
+  if (op == nullptr)
+    return Value::failed(Code::invalid_argument, fmt::format("there is no op named '{}'", name));
+  if (const Value problem = input_problem(*op, inputs); problem.defined())
+    return all_failed(*op, inputs.size(), problem);
+  if (Trace* trace = Trace::current()) {
+    Values made = trace->add(*op, inputs, attributes);
+    return made.size() == 1 && made[0].is_failed() ? all_failed(*op, inputs.size(), made[0]) : made;
+  }
+  Result<Values> made = execute(*op, inputs, attributes, context);
+  return made ? *std::move(made) : all_failed(*op, inputs.size(), Value::failed(made.error()));
+}
+
+Value apply(std::string_view name, std::span<const Value> inputs, const Attributes& attributes,
+            const RunContext& context) {
+  return apply_all(name, inputs, attributes, context)[0];
+}
+
+std::string kernels_in_use() {
+  std::string text;
+  for (const Op* op : table()) {
+    std::string names;
+    for (const Kernel& kernel : op->kernels)
+      if (names.find(kernel.name) == std::string::npos)
+        names += (names.empty() ? "" : ", ") + std::string(kernel.name);
+    if (!names.empty()) text += fmt::format("{}: {}\n", op->name, names);
+  }
+  return text;
+}
+
+}  // namespace muster::graph

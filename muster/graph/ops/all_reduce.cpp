@@ -1,0 +1,122 @@
+#include <cstring>
+
+#include "muster/graph/ops/ops.h"
+#include "muster/tensor/tensor.h"
+
+namespace muster::graph {
+namespace {
+
+std::string reduction_name(const Attributes& attributes) {
+  return attributes.get<std::string>("reduction", "sum");
+}
+
+Types infer(const Signature& signature) {
+  if (!reduction_from_string(reduction_name(signature.attributes)))
+    return bad("all_reduce: the reduction must be 'sum', 'mean', 'max' or 'min', not '{}'",
+               reduction_name(signature.attributes));
+  MUSTER_TRY_VOID(require_equal_dtypes("all_reduce", signature));
+  const DType dtype = signature.inputs[0].dtype;
+  if (!is_floating(dtype) && dtype != DType::int32 && dtype != DType::int64)
+    return bad("all_reduce: float32, float64, int32 or int64 is needed, not {}", muster::to_string(dtype));
+  return std::vector<TensorType>(signature.inputs.begin(), signature.inputs.end());
+}
+
+std::vector<Value> gradient(const GradientQuery& query) {
+  const std::string reduction = reduction_name(query.attributes);
+  std::vector<Value> gradients(query.inputs.size());
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (!query.output_gradients[i].defined()) continue;
+    gradients[i] =
+        reduction == "sum" || reduction == "mean"
+            ? apply("all_reduce", {query.output_gradients[i]}, query.attributes)
+            : Value::failed(Code::not_provided,
+                            fmt::format("the gradient cannot pass through all_reduce with '{}'", reduction));
+  }
+  return gradients;
+}
+
+struct Settings {
+  Reduction reduction = Reduction::sum;
+  DType dtype = DType::float32;
+  std::vector<std::size_t> sizes_bytes;
+  std::size_t total_bytes = 0;
+};
+
+Prepared prepare(const Signature& signature) {
+  Settings settings{.reduction = *reduction_from_string(reduction_name(signature.attributes)),
+                    .dtype = signature.inputs[0].dtype,
+                    .sizes_bytes = {},
+                    .total_bytes = 0};
+  for (const TensorType& type : signature.inputs) {
+    settings.sizes_bytes.push_back(type.size_bytes());
+    settings.total_bytes += type.size_bytes();
+  }
+  const std::size_t scratch = settings.sizes_bytes.size() > 1 ? settings.total_bytes : 0;
+  return prepared(std::move(settings), scratch);
+}
+
+bool gapless(std::byte* const* addresses, const std::vector<std::size_t>& sizes_bytes) {
+  for (std::size_t i = 1; i < sizes_bytes.size(); ++i)
+    if (addresses[i] != addresses[i - 1] + sizes_bytes[i - 1]) return false;
+  return true;
+}
+
+void copy_in(const KernelCall& call, const Settings& settings) {
+  std::byte* at = call.scratch;
+  for (std::size_t i = 0; i < settings.sizes_bytes.size(); at += settings.sizes_bytes[i++])
+    std::memcpy(at, call.inputs[i], settings.sizes_bytes[i]);
+}
+
+void copy_out(const KernelCall& call, const Settings& settings) {
+  const std::byte* at = call.scratch;
+  for (std::size_t i = 0; i < settings.sizes_bytes.size(); at += settings.sizes_bytes[i++])
+    std::memcpy(call.outputs[i], at, settings.sizes_bytes[i]);
+}
+
+// A group of one: every reduction of one value is that value.
+void copy_through(const KernelCall& call, const Settings& settings) {
+  for (std::size_t i = 0; i < settings.sizes_bytes.size(); ++i)
+    if (call.outputs[i] != call.inputs[i])
+      std::memcpy(call.outputs[i], call.inputs[i], settings.sizes_bytes[i]);
+}
+
+// Always exactly one collective, whatever the layout here: other ranks may have another one.
+void run(const KernelCall& call) {
+  const auto& settings = call.setting<Settings>();
+  if (call.communicator == nullptr || call.communicator->size() == 1) return copy_through(call, settings);
+  const bool packed_in = !gapless(call.inputs, settings.sizes_bytes);
+  const bool packed_out = !gapless(call.outputs, settings.sizes_bytes);
+  if (packed_in) copy_in(call, settings);
+  const std::size_t elements = settings.total_bytes / size_bytes(settings.dtype);
+  Result<> reduced = call.communicator->all_reduce(packed_in ? call.scratch : call.inputs[0],
+                                                   packed_out ? call.scratch : call.outputs[0], elements,
+                                                   settings.dtype, settings.reduction);
+  if (!reduced) {
+    *call.failure = std::move(reduced).error();
+    return;
+  }
+  if (packed_out) copy_out(call, settings);
+}
+
+bool any(const Signature&) { return true; }
+
+}  // namespace
+
+const Op& all_reduce_op() {
+  static const Op op{
+      .name = "all_reduce",
+      .documentation =
+          "Each input reduced over all ranks ('sum', 'mean', 'max', 'min'), one output for each; one "
+          "collective for all of them. Every rank must call it. Alone it copies.",
+      .inputs_min = 1,
+      .inputs_max = 65536,
+      .outputs = 0,
+      .infer = infer,
+      .gradient = gradient,
+      .kernels = {{"reference", any, prepare, run}},
+      .collective = true,
+  };
+  return op;
+}
+
+}  // namespace muster::graph

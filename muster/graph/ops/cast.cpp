@@ -1,0 +1,49 @@
+#include "muster/graph/ops/ops.h"
+#include "muster/tensor/tensor.h"
+
+namespace muster::graph {
+namespace {
+
+Types infer(const Signature& signature) {
+  const DType to = signature.attributes.get("dtype", DType::float32);
+  return std::vector<TensorType>{{to, signature.inputs[0].shape}};
+}
+
+std::vector<Value> gradient(const GradientQuery& query) {
+  return {apply("cast", {query.output_gradients[0]}, {{"dtype", query.inputs[0].dtype()}})};
+}
+
+struct Settings {
+  DType from = DType::float32;
+  DType to = DType::float32;
+  std::int64_t count = 0;
+};
+
+Prepared prepare(const Signature& signature) {
+  return prepared(
+      Settings{signature.inputs[0].dtype, signature.outputs[0].dtype, signature.outputs[0].shape.elements()});
+}
+
+void run(const KernelCall& call) {
+  const auto& [from, to, elements] = call.setting<Settings>();
+  kernels::cast(call.inputs[0], from, call.outputs[0], to, elements);
+}
+
+bool any(const Signature&) { return true; }
+
+}  // namespace
+
+const Op& cast_op() {
+  static const Op op{
+      .name = "cast",
+      .documentation =
+          "The same numbers as `dtype`. From floating to integer rounds towards zero and "
+          "saturates, NaN becomes 0; to bool is x != 0.",
+      .infer = infer,
+      .gradient = gradient,
+      .kernels = {{"reference", any, prepare, run}},
+  };
+  return op;
+}
+
+}  // namespace muster::graph

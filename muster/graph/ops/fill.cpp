@@ -1,0 +1,56 @@
+#include "muster/graph/ops/ops.h"
+#include "muster/tensor/tensor.h"
+
+namespace muster::graph {
+namespace {
+
+Types infer(const Signature& signature) {
+  const Shape shape(signature.attributes.get("shape", std::vector<std::int64_t>{}));
+  for (const std::int64_t size : shape)
+    if (size < 0) return bad("fill: {} has a negative size", muster::to_string(shape));
+  return std::vector<TensorType>{{signature.attributes.get("dtype", DType::float32), shape}};
+}
+
+struct Settings {
+  DType dtype = DType::float32;
+  double value = 0;
+  std::int64_t count = 0;
+};
+
+Prepared prepare(const Signature& signature) {
+  const TensorType& out = signature.outputs[0];
+  return prepared(Settings{out.dtype, signature.attributes.get("value", 0.0), out.shape.elements()});
+}
+
+template <class T>
+void run(const KernelCall& call) {
+  const auto& settings = call.setting<Settings>();
+  kernels::fill(static_cast<T>(settings.value), call.output<T>(), settings.count);
+}
+
+template <class T>
+bool output_is(const Signature& signature) {
+  return signature.outputs[0].dtype == dtype_of<T>;
+}
+
+template <class... T>
+std::vector<Kernel> kernel_list() {
+  return {{"reference", output_is<T>, prepare, run<T>}...};
+}
+
+}  // namespace
+
+const Op& fill_op() {
+  static const Op op{
+      .name = "fill",
+      .documentation = "A tensor of `dtype` and `shape` full of `value`.",
+      .inputs_min = 0,
+      .inputs_max = 0,
+      .infer = infer,
+      .kernels = kernel_list<float, double, std::int32_t, std::int64_t, std::uint8_t, std::uint32_t,
+                             std::int8_t, bool>(),
+  };
+  return op;
+}
+
+}  // namespace muster::graph

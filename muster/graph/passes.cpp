@@ -1,0 +1,78 @@
+#include "muster/graph/passes.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "muster/graph/ops/ops.h"
+
+namespace muster::graph {
+namespace {
+
+struct Uses {
+  std::vector<std::size_t> count;                 // by value; an output of the graph counts as a use
+  std::vector<std::optional<std::size_t>> maker;  // the node that makes a value
+};
+
+Uses uses_of(const Graph& graph) {
+  Uses uses{std::vector<std::size_t>(graph.values.size(), 0),
+            std::vector<std::optional<std::size_t>>(graph.values.size())};
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    for (const ValueId id : graph.nodes[i].inputs) ++uses.count[id];
+    for (const ValueId id : graph.nodes[i].outputs) uses.maker[id] = i;
+  }
+  for (const ValueId id : graph.outputs) ++uses.count[id];
+  return uses;
+}
+
+// The node that makes `id`, when it is of `op` and nobody else uses `id`.
+Node* sole_maker(Graph& graph, const Uses& uses, ValueId id, const Op& op) {
+  if (uses.count[id] != 1 || !uses.maker[id]) return nullptr;
+  Node& node = graph.nodes[*uses.maker[id]];
+  return node.op == &op ? &node : nullptr;
+}
+
+// The later node takes over; the earlier one, now without users, is removed as dead.
+void absorb_bias(Graph& graph, const Uses& uses, Node& node) {
+  if (node.op != &bias_add_op()) return;
+  const Node* product = sole_maker(graph, uses, node.inputs[0], matmul_op());
+  if (product == nullptr) return;
+  node = {.op = &dense_op(),
+          .inputs = {product->inputs[0], product->inputs[1], node.inputs[1]},
+          .outputs = node.outputs,
+          .attributes = product->attributes};
+}
+
+void absorb_dense(Graph& graph, const Uses& uses, Node& node) {
+  if (node.op != &relu_op() && node.op != &tanh_op()) return;
+  const Node* dense = sole_maker(graph, uses, node.inputs[0], dense_op());
+  if (dense == nullptr) return;
+  Attributes attributes = dense->attributes;
+  attributes.set("activation", std::string(node.op->name));
+  node = {.op = &dense_op(), .inputs = dense->inputs, .outputs = node.outputs, .attributes = attributes};
+}
+
+}  // namespace
+
+void remove_dead(Graph& graph) {
+  std::vector<bool> live(graph.values.size(), false);
+  for (const ValueId id : graph.outputs) live[id] = true;
+  std::vector<bool> keep(graph.nodes.size(), false);
+  for (std::size_t i = graph.nodes.size(); i-- > 0;) {
+    const Node& node = graph.nodes[i];
+    keep[i] = node.op->has_effect() ||
+              std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) { return live[id]; });
+    if (!keep[i]) continue;
+    for (const ValueId id : node.inputs) live[id] = true;
+  }
+  std::size_t next = 0;
+  std::erase_if(graph.nodes, [&](const Node&) { return !keep[next++]; });
+}
+
+void fuse_dense(Graph& graph) {
+  const Uses uses = uses_of(graph);
+  for (Node& node : graph.nodes) absorb_bias(graph, uses, node);
+  for (Node& node : graph.nodes) absorb_dense(graph, uses, node);
+  remove_dead(graph);
+}
+
+}  // namespace muster::graph

@@ -1,0 +1,113 @@
+#include "muster/graph/trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace muster::graph {
+namespace {
+
+thread_local Trace* current_trace = nullptr;
+
+bool same_elements(const Tensor& a, const Tensor& b) {
+  return a.buffer() == b.buffer() && a.offset_bytes() == b.offset_bytes() && a.dtype() == b.dtype() &&
+         a.shape() == b.shape();
+}
+
+}  // namespace
+
+bool is_tracing() { return current_trace != nullptr; }
+
+void watch(const Versioned& object) {
+  if (current_trace != nullptr) current_trace->watch(object);
+}
+
+Trace::Trace(std::string name) { graph_.name = std::move(name); }
+
+std::shared_ptr<Trace> Trace::begin(std::string name) {
+  return std::shared_ptr<Trace>(new Trace(std::move(name)));
+}
+
+Trace::Scope::Scope(Trace& trace) : outer_(std::exchange(current_trace, &trace)) {}
+Trace::Scope::~Scope() { current_trace = outer_; }
+Trace* Trace::current() { return current_trace; }
+
+Value Trace::at(ValueId id) { return Value(graph_.values[id], {shared_from_this(), id}); }
+
+Value Trace::make_value(TensorType type) {
+  graph_.values.push_back(std::move(type));
+  return at(static_cast<ValueId>(graph_.values.size() - 1));
+}
+
+Value Trace::input(TensorType type) {
+  Value made = make_value(std::move(type));
+  graph_.inputs.push_back(made.place().id);
+  return made;
+}
+
+Value Trace::capture(const Value& value) {
+  if (!value.defined() || value.is_failed()) return value;
+  if (value.is_traced()) {
+    if (value.place().trace.get() == this) return value;
+    return Value::failed(Code::invalid_argument,
+                         fmt::format("a tensor of another graph ({}) was used while '{}' was traced: it was "
+                                     "probably kept in an attribute or a list by an earlier call",
+                                     to_string(value.type()), graph_.name));
+  }
+  if (value.is_parameter()) {
+    for (const auto& [id, parameter] : graph_.parameters)
+      if (parameter == value.parameter()) return at(id);
+    Value made = make_value(value.type());
+    graph_.parameters.emplace_back(made.place().id, value.parameter());
+    return made;
+  }
+  for (const auto& [id, tensor] : graph_.captured)
+    if (same_elements(tensor, value.tensor())) return at(id);
+  Value made = make_value(value.type());
+  graph_.captured.emplace_back(made.place().id, value.tensor());
+  return made;
+}
+
+Values Trace::add(const Op& op, std::span<const Value> inputs, const Attributes& attributes) {
+  MUSTER_CHECK(!finished_, "a node was added to a finished graph");
+  Node node{.op = &op, .inputs = {}, .outputs = {}, .attributes = attributes};
+  std::vector<TensorType> types;
+  for (const Value& input : inputs) {
+    const Value captured = capture(input);
+    if (captured.is_failed()) return captured;
+    node.inputs.push_back(captured.place().id);
+    types.push_back(captured.type());
+  }
+  Result<std::vector<TensorType>> inferred = op.infer({types, {}, attributes});
+  if (!inferred) return Value::failed(inferred.error());
+  Values made;
+  for (TensorType& type : *inferred) {
+    made.push_back(make_value(std::move(type)));
+    node.outputs.push_back(made.back().place().id);
+  }
+  graph_.nodes.push_back(std::move(node));
+  return made;
+}
+
+void Trace::watch(const Versioned& object) {
+  const auto token = object.token();
+  for (const Dependency& known : dependencies_)
+    if (known.token == token) return;
+  dependencies_.push_back({token, object.tree_version(), object.description()});
+}
+
+Result<Graph> Trace::finish(std::span<const Value> outputs, std::vector<OutputRange> contiguous) {
+  for (const Value& output : outputs) {
+    const Value captured = capture(output);
+    if (!captured.defined())
+      return fail(Code::invalid_argument, fmt::format("an output of '{}' has no value", graph_.name));
+    if (captured.is_failed()) return fail(captured.error());
+    graph_.outputs.push_back(captured.place().id);
+  }
+  graph_.contiguous = std::move(contiguous);
+  finished_ = true;
+  return std::move(graph_);
+}
+
+}  // namespace muster::graph

@@ -1,0 +1,93 @@
+#include "muster/graph/value.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace muster::graph {
+
+struct Value::State {
+  enum class Kind { concrete, parameter, traced, failed };
+  Kind kind = Kind::failed;
+  TensorType type = {};
+  Tensor tensor = {};
+  ParameterPtr parameter = {};
+  Place place = {};
+  Error error = {};
+};
+
+Value::Value(Tensor tensor) {
+  if (!tensor.defined()) return;
+  TensorType type{tensor.dtype(), tensor.shape()};
+  state_ = std::make_shared<State>(
+      State{.kind = State::Kind::concrete, .type = std::move(type), .tensor = std::move(tensor)});
+}
+
+Value::Value(ParameterPtr parameter) {
+  if (parameter == nullptr) return;
+  TensorType type = parameter->type();
+  state_ = std::make_shared<State>(
+      State{.kind = State::Kind::parameter, .type = std::move(type), .parameter = std::move(parameter)});
+}
+
+Value::Value(TensorType type, Place place)
+    : state_(std::make_shared<State>(
+          State{.kind = State::Kind::traced, .type = std::move(type), .place = std::move(place)})) {}
+
+Value Value::failed(Error error) {
+  return Value(std::make_shared<State>(State{.kind = State::Kind::failed, .error = std::move(error)}));
+}
+
+bool Value::is_concrete() const { return state_ && state_->kind == State::Kind::concrete; }
+bool Value::is_parameter() const { return state_ && state_->kind == State::Kind::parameter; }
+bool Value::is_traced() const { return state_ && state_->kind == State::Kind::traced; }
+bool Value::is_failed() const { return state_ && state_->kind == State::Kind::failed; }
+
+const TensorType& Value::type() const {
+  MUSTER_CHECK(defined() && !is_failed(), "the type of a value that has none was read");
+  return state_->type;
+}
+
+const Tensor& Value::tensor() const {
+  MUSTER_CHECK(is_concrete(), "the tensor of a value that has none was read");
+  return state_->tensor;
+}
+
+const ParameterPtr& Value::parameter() const {
+  MUSTER_CHECK(is_parameter(), "the parameter of a value that is none was read");
+  return state_->parameter;
+}
+
+const Value::Place& Value::place() const {
+  MUSTER_CHECK(is_traced(), "the place of a value outside a trace was read");
+  return state_->place;
+}
+
+const Error& Value::error() const {
+  MUSTER_CHECK(is_failed(), "the error of a value that has none was read");
+  return state_->error;
+}
+
+Result<Tensor> Value::read() const {
+  if (!defined()) return fail(Code::invalid_argument, "there is no value to read");
+  switch (state_->kind) {
+    case State::Kind::concrete:
+      return state_->tensor;
+    case State::Kind::failed:
+      return fail(state_->error);
+    case State::Kind::parameter:
+      if (state_->parameter->materialized()) return state_->parameter->storage();
+      return fail(Code::invalid_argument,
+                  fmt::format("parameter '{}' has no values yet", state_->parameter->name()));
+    case State::Kind::traced:
+      break;
+  }
+  return fail(
+      Code::invalid_argument,
+      fmt::format("this tensor ({}) has no value while its graph is made: code that looks at elements "
+                  "(if, while, float(), asnumpy()) cannot be traced; compute with ops instead, or "
+                  "return the tensor and look at it outside",
+                  to_string(state_->type)));
+}
+
+}  // namespace muster::graph

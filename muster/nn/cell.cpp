@@ -1,0 +1,115 @@
+#include "muster/nn/cell.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace muster::nn {
+
+Cell::Cell(std::string class_name) : class_name_(std::move(class_name)) {}
+Cell::~Cell() = default;
+
+Values Cell::call(std::span<const Value> inputs, const RunContext& context) {
+  if (graph::is_tracing()) {
+    graph::watch(*this);
+    return construct(inputs);
+  }
+  if (function_ == nullptr)
+    function_ = std::make_unique<graph::Function>(class_name_, [this](std::span<const Value> traced) {
+      graph::watch(*this);
+      return construct(traced);
+    });
+  return (*function_)(inputs, {}, context);
+}
+
+Values Cell::operator()(const Value& first, const Value& second, const RunContext& context) {
+  const Value inputs[] = {first, second};
+  return call(inputs, context);
+}
+
+void Cell::insert_child(std::string_view name, std::shared_ptr<Cell> child) {
+  MUSTER_CHECK(child != nullptr && child.get() != this, "a cell needs a child other than itself");
+  if (!child->has_parent_) child->prefix_names(std::string(name));
+  child->has_parent_ = true;
+  const auto same_name = [&](const auto& entry) { return entry.first == name; };
+  const auto found = std::find_if(children_.begin(), children_.end(), same_name);
+  if (found != children_.end())
+    found->second = std::move(child);
+  else
+    children_.emplace_back(name, std::move(child));
+  touch();
+}
+
+void Cell::insert_param(std::string_view name, ParameterPtr parameter) {
+  MUSTER_CHECK(parameter != nullptr, "a cell needs a parameter");
+  const auto same_name = [&](const auto& entry) { return entry.first == name; };
+  const auto found = std::find_if(parameters_.begin(), parameters_.end(), same_name);
+  if (found != parameters_.end())
+    found->second = std::move(parameter);
+  else
+    parameters_.emplace_back(name, std::move(parameter));
+  touch();
+}
+
+void Cell::remove(std::string_view name) {
+  const auto same_name = [&](const auto& entry) { return entry.first == name; };
+  std::erase_if(children_, same_name);
+  std::erase_if(parameters_, same_name);
+  touch();
+}
+
+void Cell::prefix_names(const std::string& prefix) {
+  path_ = path_.empty() ? prefix : prefix + "." + path_;
+  for (const auto& [name, parameter] : parameters_) parameter->rename(prefix + "." + parameter->name());
+  for (const auto& [name, child] : children_) child->prefix_names(prefix);
+  touch();
+}
+
+void Cell::collect(const std::string& prefix, Parameters& found) const {
+  for (const auto& [name, parameter] : parameters_) {
+    const bool known = std::any_of(found.begin(), found.end(),
+                                   [&p = parameter](const auto& entry) { return entry.second == p; });
+    if (!known) found.emplace_back(prefix + name, parameter);
+  }
+  for (const auto& [name, child] : children_) child->collect(prefix + name + ".", found);
+}
+
+Cell::Parameters Cell::parameters_and_names() const {
+  Parameters found;
+  collect("", found);
+  return found;
+}
+
+std::vector<ParameterPtr> Cell::parameters() const {
+  std::vector<ParameterPtr> found;
+  for (auto& [name, parameter] : parameters_and_names()) found.push_back(std::move(parameter));
+  return found;
+}
+
+std::vector<ParameterPtr> Cell::trainable_params() const {
+  std::vector<ParameterPtr> found = parameters();
+  std::erase_if(found, [](const ParameterPtr& parameter) { return !parameter->requires_grad(); });
+  return found;
+}
+
+void Cell::set_train(bool training) {
+  if (training_ != training) {
+    training_ = training;
+    touch();
+  }
+  for (const auto& [name, child] : children_) child->set_train(training);
+}
+
+std::uint64_t Cell::tree_version() const {
+  std::uint64_t newest = version_;
+  for (const auto& [name, parameter] : parameters_) newest = std::max(newest, parameter->version());
+  for (const auto& [name, child] : children_) newest = std::max(newest, child->tree_version());
+  return newest;
+}
+
+std::string Cell::description() const {
+  return path_.empty() ? class_name_ : fmt::format("{} '{}'", class_name_, path_);
+}
+
+}  // namespace muster::nn

@@ -1,0 +1,79 @@
+#include "muster/nn/layers.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+#include "muster/nn/ops.h"
+
+namespace muster::nn {
+namespace {
+
+// `cell` takes one tensor: it, or a failed value that says so.
+Value only_input(const Cell& cell, std::span<const Value> inputs) {
+  if (inputs.size() == 1) return inputs[0];
+  return Value::failed(Code::invalid_argument,
+                       fmt::format("{} takes one tensor, {} were given", cell.description(), inputs.size()));
+}
+
+}  // namespace
+
+Values Flatten::construct(std::span<const Value> inputs) { return ops::flatten(only_input(*this, inputs)); }
+Values ReLU::construct(std::span<const Value> inputs) { return ops::relu(only_input(*this, inputs)); }
+Values Tanh::construct(std::span<const Value> inputs) { return ops::tanh(only_input(*this, inputs)); }
+
+Dense::Dense(std::int64_t in_channels, std::int64_t out_channels, DenseOptions options)
+    : Cell("Dense"),
+      in_channels_(in_channels),
+      out_channels_(out_channels),
+      activation_(std::move(options.activation)) {
+  weight_ = std::make_shared<graph::Parameter>(
+      "weight", graph::TensorType{DType::float32, {out_channels, in_channels}},
+      options.weight_init ? *options.weight_init : he_uniform(std::sqrt(5.0)));
+  insert_param("weight", weight_);
+  if (options.has_bias) {
+    const double bound = 1 / std::sqrt(static_cast<double>(in_channels));
+    bias_ = std::make_shared<graph::Parameter>("bias", graph::TensorType{DType::float32, {out_channels}},
+                                               options.bias_init ? *options.bias_init : uniform(bound));
+    insert_param("bias", bias_);
+  }
+  if (activation_ != nullptr) insert_child("activation", activation_);
+}
+
+Values Dense::construct(std::span<const Value> inputs) {
+  const Value x = only_input(*this, inputs);
+  if (!x.defined() || x.is_failed()) return ops::relu(x);  // the error of an input without a value
+  const Shape& shape = x.shape();
+  if (shape.rank() == 0 || shape.sizes().back() != in_channels_)
+    return Value::failed(Code::invalid_argument,
+                         fmt::format("{}: input {} has {} features but the weight {} takes {}", description(),
+                                     muster::to_string(shape), shape.rank() == 0 ? 1 : shape.sizes().back(),
+                                     muster::to_string(weight_->shape()), in_channels_));
+  const bool matrix = shape.rank() == 2;
+  const std::int64_t rows = shape.elements() / std::max<std::int64_t>(in_channels_, 1);
+  Value y = ops::matmul(matrix ? x : ops::reshape(x, {rows, in_channels_}), weight_, false, true);
+  if (bias_ != nullptr) y = ops::bias_add(y, bias_);
+  if (activation_ != nullptr) y = activation_->call({&y, 1}).at(0);
+  if (matrix) return y;
+  std::vector<std::int64_t> sizes = shape.sizes();
+  sizes.back() = out_channels_;
+  return ops::reshape(y, Shape(std::move(sizes)));
+}
+
+SequentialCell::SequentialCell(std::span<const CellPtr> cells) : Cell("SequentialCell") {
+  for (const CellPtr& cell : cells) append(cell);
+}
+
+void SequentialCell::append(CellPtr cell) {
+  insert_child(std::to_string(children().size()), std::move(cell));
+}
+
+Values SequentialCell::construct(std::span<const Value> inputs) {
+  Values values;
+  values.assign(inputs.begin(), inputs.end());
+  for (const auto& [name, child] : children()) values = child->call(values);
+  return values;
+}
+
+}  // namespace muster::nn

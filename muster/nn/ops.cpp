@@ -1,0 +1,37 @@
+#include "muster/nn/ops.h"
+
+namespace muster::nn::ops {
+
+using graph::apply;
+
+Value matmul(const Value& a, const Value& b, bool transpose_a, bool transpose_b) {
+  return apply("matmul", {a, b}, {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}});
+}
+Value bias_add(const Value& x, const Value& bias) { return apply("bias_add", {x, bias}); }
+Value relu(const Value& x) { return apply("relu", {x}); }
+Value tanh(const Value& x) { return apply("tanh", {x}); }
+Value add(const Value& a, const Value& b) { return apply("add", {a, b}); }
+Value sub(const Value& a, const Value& b) { return apply("sub", {a, b}); }
+Value mul(const Value& a, const Value& b) { return apply("mul", {a, b}); }
+Value div(const Value& a, const Value& b) { return apply("div", {a, b}); }
+Value reduce_sum(const Value& x) { return apply("reduce_sum", {x}); }
+Value reduce_mean(const Value& x) { return apply("reduce_mean", {x}); }
+Value reshape(const Value& x, const Shape& shape) {
+  return apply("reshape", {x}, {{"shape", shape.sizes()}});
+}
+
+Value flatten(const Value& x) {
+  if (!x.defined() || x.is_failed()) return apply("reshape", {x});
+  if (x.shape().rank() == 0)
+    return Value::failed(Code::invalid_argument,
+                         "flatten: a tensor with at least one axis is needed, not ()");
+  std::int64_t rest = 1;
+  for (std::size_t axis = 1; axis < x.shape().rank(); ++axis) rest *= x.shape()[axis];
+  return reshape(x, {x.shape()[0], rest});
+}
+
+Value cast(const Value& x, DType dtype) { return apply("cast", {x}, {{"dtype", dtype}}); }
+Value argmax(const Value& x) { return apply("argmax", {x}); }
+Value equal(const Value& a, const Value& b) { return apply("equal", {a, b}); }
+
+}  // namespace muster::nn::ops

@@ -1,0 +1,8 @@
+// All kernels. They check nothing: graph's shape rules did.
+#pragma once
+
+#include "muster/tensor/kernels/elementwise.h"            // IWYU pragma: export
+#include "muster/tensor/kernels/matmul.h"                 // IWYU pragma: export
+#include "muster/tensor/kernels/reduce.h"                 // IWYU pragma: export
+#include "muster/tensor/kernels/softmax_cross_entropy.h"  // IWYU pragma: export
+#include "muster/tensor/kernels/update.h"                 // IWYU pragma: export

@@ -1,0 +1,124 @@
+#include "muster/tensor/kernels/softmax_cross_entropy.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace muster::kernels {
+namespace {
+
+// Writes softmax(row) and gives log(sum(exp(row))).
+template <class T>
+T softmax(const T* row, T* probabilities, std::int64_t classes) {
+  const T greatest = *std::max_element(row, row + classes);
+  T sum = 0;
+  for (std::int64_t c = 0; c < classes; ++c) sum += probabilities[c] = std::exp(row[c] - greatest);
+  const T inverse = 1 / sum;
+  for (std::int64_t c = 0; c < classes; ++c) probabilities[c] *= inverse;
+  return greatest + std::log(sum);
+}
+
+// The target of one sample: t[c] = smooth * weight[c], plus `hit` at its label.
+template <class T>
+struct Target {
+  T hit = 0;
+  T smooth = 0;
+};
+
+template <class T>
+T weight_of(const T* weight, std::int64_t index) {
+  return weight != nullptr ? weight[index] : T{1};
+}
+
+template <class T>
+Target<T> target(const CrossEntropySize& size, const T* weight, std::int64_t label) {
+  return {static_cast<T>(1 - size.label_smoothing) * weight_of(weight, label),
+          static_cast<T>(size.label_smoothing / static_cast<double>(size.classes))};
+}
+
+template <class T>
+T sample_loss(const CrossEntropySize& size, const T* row, const T* weight, std::int64_t label, T log_sum) {
+  const Target<T> t = target(size, weight, label);
+  T loss = t.hit * (log_sum - row[label]);
+  if (t.smooth != 0)
+    for (std::int64_t c = 0; c < size.classes; ++c)
+      loss += t.smooth * weight_of(weight, c) * (log_sum - row[c]);
+  return loss;
+}
+
+template <class L>
+std::optional<std::int64_t> first_wrong_label(const CrossEntropySize& size, const L* labels) {
+  for (std::int64_t i = 0; i < size.samples; ++i)
+    if (labels[i] != size.ignore_index && (labels[i] < 0 || labels[i] >= size.classes)) return i;
+  return std::nullopt;
+}
+
+// The sum of the weights of the labels that count.
+template <class T, class L>
+double weight_sum(const CrossEntropySize& size, const L* labels, const T* weight) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < size.samples; ++i)
+    if (labels[i] != size.ignore_index) sum += static_cast<double>(weight_of(weight, labels[i]));
+  return sum;
+}
+
+}  // namespace
+
+template <class T, class L>
+std::optional<std::int64_t> cross_entropy(const CrossEntropySize& size,
+                                          const CrossEntropyArguments<T, L>& arguments) {
+  using Reduce = CrossEntropySize::Reduce;
+  if (const auto wrong = first_wrong_label(size, arguments.labels)) return wrong;
+  double total = 0;
+  for (std::int64_t i = 0; i < size.samples; ++i) {
+    const T* row = arguments.logits + i * size.classes;
+    const std::int64_t label = arguments.labels[i];
+    const T log_sum = softmax(row, arguments.probabilities + i * size.classes, size.classes);
+    const bool ignored = label == size.ignore_index;
+    const T loss = ignored ? T{0} : sample_loss(size, row, arguments.weight, label, log_sum);
+    if (size.reduce == Reduce::none) arguments.loss[i] = loss;
+    total += static_cast<double>(loss);
+  }
+  if (size.reduce == Reduce::mean) total /= weight_sum(size, arguments.labels, arguments.weight);
+  if (size.reduce != Reduce::none) arguments.loss[0] = static_cast<T>(total);
+  return std::nullopt;
+}
+
+template <class T, class L>
+std::optional<std::int64_t> cross_entropy_grad(const CrossEntropySize& size,
+                                               const CrossEntropyGradArguments<T, L>& arguments) {
+  using Reduce = CrossEntropySize::Reduce;
+  if (const auto wrong = first_wrong_label(size, arguments.labels)) return wrong;
+  T scale = 1;
+  if (size.reduce == Reduce::mean)
+    scale = static_cast<T>(1 / weight_sum(size, arguments.labels, arguments.weight));
+  T weights = 0;  // of all classes, for smoothing
+  for (std::int64_t c = 0; c < size.classes; ++c) weights += weight_of(arguments.weight, c);
+  for (std::int64_t i = 0; i < size.samples; ++i) {
+    T* out = arguments.logits_gradient + i * size.classes;
+    const std::int64_t label = arguments.labels[i];
+    if (label == size.ignore_index) {
+      std::fill_n(out, size.classes, T{0});
+      continue;
+    }
+    const T* probabilities = arguments.probabilities + i * size.classes;
+    const Target<T> t = target(size, arguments.weight, label);
+    const T factor = scale * arguments.loss_gradient[size.reduce == Reduce::none ? i : 0];
+    const T total = t.hit + t.smooth * weights;
+    for (std::int64_t c = 0; c < size.classes; ++c)
+      out[c] = factor * (probabilities[c] * total - t.smooth * weight_of(arguments.weight, c));
+    out[label] -= factor * t.hit;
+  }
+  return std::nullopt;
+}
+
+#define MUSTER_INSTANTIATE(T, L)                                                          \
+  template std::optional<std::int64_t> cross_entropy(const CrossEntropySize&,             \
+                                                     const CrossEntropyArguments<T, L>&); \
+  template std::optional<std::int64_t> cross_entropy_grad(const CrossEntropySize&,        \
+                                                          const CrossEntropyGradArguments<T, L>&);
+MUSTER_INSTANTIATE(float, std::int32_t)
+MUSTER_INSTANTIATE(float, std::int64_t)
+MUSTER_INSTANTIATE(double, std::int32_t)
+MUSTER_INSTANTIATE(double, std::int64_t)
+
+}  // namespace muster::kernels
