@@ -7,6 +7,7 @@
 // process of one thread.
 #pragma once
 
+#include "muster/launch/doctor.h"         // IWYU pragma: export
 #include "muster/launch/keeper.h"         // IWYU pragma: export
 #include "muster/launch/launch_spec.h"    // IWYU pragma: export
 #include "muster/launch/presets/local.h"  // IWYU pragma: export

@@ -1,0 +1,21 @@
+// The commands of the program `muster`. Each adds itself to the command line; what it has to do runs after
+// parsing and leaves the exit code in `exit_code`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace muster::app {
+
+struct Invocation {
+  std::string program;  // how the program was called: argv[0]
+  int exit_code = 0;
+};
+
+// Exit code of a command line that cannot be used, as most programs have it.
+inline constexpr int exit_code_usage = 2;
+
+void add_run(CLI::App& app, Invocation& invocation);
+void add_information(CLI::App& app, Invocation& invocation);  // env, doctor, compat-path, version
+
+}  // namespace muster::app

@@ -1,0 +1,51 @@
+// muster env, doctor, compat-path, version: what Muster sees.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "commands.h"
+#include "muster/launch/launch.h"
+#include "places.h"
+
+namespace muster::app {
+namespace {
+
+int print_compat_path() {
+  if (const auto folder = compat_folder()) {
+    fmt::print("{}\n", *folder);
+    return 0;
+  }
+  fmt::print(stderr,
+             "muster compat-path: the Python package is not installed beside this program.\n"
+             "Install both with `pip install .`, or make the build tree with `./dev setup`.\n");
+  return 1;
+}
+
+int print_doctor() {
+  bool well = true;
+  for (const launch::Finding& finding : launch::examine_host(real_environment())) {
+    fmt::print("{:<8} {:<22} {}\n", finding.problem.empty() ? "ok" : "PROBLEM", finding.subject,
+               finding.value);
+    if (finding.problem.empty()) continue;
+    well = false;
+    fmt::print("{:31} {}\n", "", finding.problem);
+  }
+  return well ? 0 : 1;
+}
+
+}  // namespace
+
+void add_information(CLI::App& app, Invocation& invocation) {
+  app.add_subcommand("env", "Every environment variable that Muster reads: value, default, range, origin")
+      ->callback([] { fmt::print("{}", cluster::variables_text(real_environment())); });
+  app.add_subcommand("doctor", "Look at this host for what a job needs")->callback([&invocation] {
+    invocation.exit_code = print_doctor();
+  });
+  app.add_subcommand("compat-path", "The folder to put into PYTHONPATH for `import mindspore`")
+      ->callback([&invocation] { invocation.exit_code = print_compat_path(); });
+  app.add_subcommand("version", "The version of Muster")->callback([] {
+    fmt::print("muster {}\n", MUSTER_VERSION);
+  });
+}
+
+}  // namespace muster::app

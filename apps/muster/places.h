@@ -1,0 +1,19 @@
+// Where things are: the Python that belongs to this program, the package that was installed with it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace muster::app {
+
+// The Python for scripts: that of the virtual environment from which `program` was called, else "python3".
+std::string python_for_scripts(const std::string& program);
+
+// The folder that holds `mindspore/`, for PYTHONPATH: of the build tree, or of the installed package.
+std::optional<std::string> compat_folder();
+
+// A new folder for the logs of one job, below `parent` and named after the time. Empty when it cannot be
+// made.
+std::string make_log_folder(const std::string& parent);
+
+}  // namespace muster::app

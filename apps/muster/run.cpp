@@ -1,0 +1,120 @@
+// muster run: scheduler and workers of one job on this host.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "commands.h"
+#include "muster/launch/launch.h"
+#include "muster/net/net.h"
+#include "places.h"
+
+namespace muster::app {
+namespace {
+
+struct RunFlags {
+  launch::LocalFlags local;
+  std::string log_folder;
+};
+
+int refuse(const std::string& message) {
+  fmt::print(stderr, "muster run: {}\n", message);
+  return exit_code_usage;
+}
+
+bool is_python_script(const std::string& word) {
+  return word.size() > 3 && word.compare(word.size() - 3, 3, ".py") == 0;
+}
+
+// Python for a script; an error that names a script which is not there, once instead of once a process.
+Result<> complete_command(std::vector<std::string>& command, const std::string& program) {
+  if (command.empty()) return {};
+  if (command.front().starts_with('-'))
+    return fail(Code::invalid_argument, fmt::format("there is no option '{}'", command.front()));
+  if (!is_python_script(command.front())) return {};
+  std::error_code ignored;
+  if (!std::filesystem::exists(command.front(), ignored))
+    return fail(Code::not_found, fmt::format("there is no script '{}' in {}", command.front(),
+                                             std::filesystem::current_path(ignored).string()));
+  command.insert(command.begin(), python_for_scripts(program));
+  return {};
+}
+
+Result<std::string> log_folder(const std::string& wanted) {
+  std::error_code error;
+  if (wanted.empty()) {
+    std::string made = make_log_folder("muster-logs");
+    if (!made.empty()) return made;
+  } else if (std::filesystem::create_directories(wanted, error); !error) {
+    return wanted;
+  }
+  return fail(Code::io, fmt::format("cannot make the folder '{}' for the logs: name another with --log-dir",
+                                    wanted.empty() ? "muster-logs" : wanted));
+}
+
+int run(RunFlags flags, const std::string& program) {
+  launch::LocalFlags& local = flags.local;
+  if (const auto complete = complete_command(local.command, program); !complete)
+    return refuse(complete.error().message);
+  const auto needs_port = launch::needs_port(local);
+  if (!needs_port) return refuse(needs_port.error().message);
+
+  // Held until the job has ended, so that nobody else is given the port before the scheduler listens on it.
+  std::optional<net::PortReservation> reservation;
+  if (*needs_port) {
+    auto opened = net::PortReservation::open("127.0.0.1");
+    if (!opened) return refuse(opened.error().message);
+    reservation = std::move(*opened);
+  }
+  const auto spec = launch::local_spec(local, real_environment(), reservation ? reservation->port() : 0);
+  if (!spec) return refuse(spec.error().message);
+  const auto logs = log_folder(flags.log_folder);
+  if (!logs) return refuse(logs.error().message);
+
+  const auto& variables = spec->processes.front().environment;
+  fmt::print(stderr, "muster: starting {} processes, scheduler at {}:{}, logs in {}\n",
+             spec->processes.size(), variables.at("MS_SCHED_HOST"), variables.at("MS_SCHED_PORT"), *logs);
+  return launch::keep(
+      [&](int keeper_fd) { return launch::supervise(*spec, {.log_folder = *logs, .keeper_fd = keeper_fd}); });
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Invocation& invocation) {
+  auto flags = std::make_shared<RunFlags>();
+  launch::LocalFlags& local = flags->local;
+  CLI::App* command =
+      app.add_subcommand("run", "Start a scheduler and workers on this host and watch over them");
+  command->footer(
+      "\nAfter the options come the script or program and its own arguments, which are passed on as they "
+      "are:\n"
+      "  muster run -n 4 train.py --epochs 10\n"
+      "  muster run -n 2 ./train\n"
+      "A script ends in .py; it is run by the Python of the environment that `muster` was installed into.\n\n"
+      "On several hosts, run the same line on each, with its own rank:\n"
+      "  muster run -n 4 --nnodes 2 --node-rank 0 --scheduler 10.0.0.1:8118 train.py    (on 10.0.0.1)\n"
+      "  muster run -n 4 --nnodes 2 --node-rank 1 --scheduler 10.0.0.1:8118 train.py\n\n"
+      "Every line of output begins with who wrote it. When a process fails, the others are ended, its last\n"
+      "lines are repeated and its exit code is the job's. Ctrl-C ends the job; a second one kills it.");
+  command->add_option("-n,--workers", local.workers, "Workers on this host")->type_name("NUMBER");
+  command->add_option("--servers", local.servers, "Parameter servers of the job (default: 0)")
+      ->type_name("NUMBER");
+  command->add_option("--port", local.port, "Port of the scheduler (default: a free one)")->type_name("PORT");
+  command
+      ->add_option("--log-dir", flags->log_folder,
+                   "Folder for one log of each process (default: muster-logs/<time>)")
+      ->type_name("FOLDER");
+  command->add_option("--nnodes", local.node_count, "Hosts that take part (default: 1)")->type_name("NUMBER");
+  command->add_option("--node-rank", local.node_rank, "Which of them this is: 0 runs the scheduler")
+      ->type_name("NUMBER");
+  command->add_option("--scheduler", local.scheduler, "Where the scheduler of several hosts listens")
+      ->type_name("HOST:PORT");
+  command->prefix_command();
+  command->callback([command, flags, &invocation] {
+    flags->local.command = command->remaining();
+    invocation.exit_code = run(*flags, invocation.program);
+  });
+}
+
+}  // namespace muster::app

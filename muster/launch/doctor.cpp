@@ -1,0 +1,107 @@
+#include "muster/launch/doctor.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "muster/cluster/cluster.h"
+#include "muster/net/net.h"
+
+namespace muster::launch {
+namespace {
+
+// A worker of a large job holds a connection to each of its peers, and some more.
+constexpr rlim_t descriptors_recommended = 1024;
+
+Finding examine_system() {
+  utsname system{};
+  ::uname(&system);
+  cpu_set_t allowed;
+  const int cores = ::sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 0;
+  return {.subject = "system",
+          .value = fmt::format("{} {} {}, {} cores allowed", system.sysname, system.release, system.machine,
+                               cores)};
+}
+
+Finding examine_shared_memory() {
+  Finding finding{.subject = "shared memory", .value = "memfd"};
+  const net::Descriptor segment(::memfd_create("muster-doctor", MFD_CLOEXEC));
+  if (!segment || ::ftruncate(segment.get(), 1 << 20) != 0)
+    finding.problem = fmt::format("memfd_create fails ({}): workers of this host need MUSTER_TRANSPORT=tcp",
+                                  std::strerror(errno));
+  return finding;
+}
+
+Finding examine_process_watch() {
+  Finding finding{.subject = "process watch", .value = "pidfd"};
+  const net::Descriptor self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  if (!self)
+    finding.problem =
+        fmt::format("pidfd_open fails ({}): Linux 5.3 or newer is needed", std::strerror(errno));
+  return finding;
+}
+
+Finding examine_descriptor_limit() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  Finding finding{.subject = "open files",
+                  .value = fmt::format("{} (at most {})", limit.rlim_cur, limit.rlim_max)};
+  if (limit.rlim_cur < descriptors_recommended)
+    finding.problem = fmt::format("too few for large jobs: ulimit -n {}", descriptors_recommended);
+  return finding;
+}
+
+Finding examine_loopback(const std::string& ip) {
+  Finding finding{.subject = "loopback " + ip, .value = "can be bound"};
+  const auto reserved = net::PortReservation::open(ip);
+  if (!reserved && ip == "127.0.0.1")
+    finding.problem = reserved.error().message + ": bring up the interface lo";
+  else if (!reserved)
+    finding.value = "not on this host";
+  return finding;
+}
+
+Finding examine_resolver(const std::string& host) {
+  Finding finding{.subject = fmt::format("resolver '{}'", host)};
+  const auto addresses = net::resolve(host);
+  if (!addresses) {
+    finding.problem = addresses.error().message + ": use addresses, or name it in /etc/hosts";
+    return finding;
+  }
+  for (const std::string& address : *addresses)
+    finding.value += (finding.value.empty() ? "" : ", ") + address;
+  return finding;
+}
+
+// The variables that are set; those that are not are fine here, whatever a job will need.
+void examine_variables(const Environment& environment, std::vector<Finding>& findings) {
+  for (const cluster::VariableState& state : cluster::inspect_variables(environment))
+    if (state.from_environment)
+      findings.push_back(
+          {.subject = std::string(state.variable->name), .value = state.value, .problem = state.problem});
+}
+
+}  // namespace
+
+std::vector<Finding> examine_host(const Environment& environment) {
+  std::vector<Finding> findings = {examine_system(),
+                                   examine_shared_memory(),
+                                   examine_process_watch(),
+                                   examine_descriptor_limit(),
+                                   examine_loopback("127.0.0.1"),
+                                   examine_loopback("::1"),
+                                   examine_resolver("localhost")};
+  char name[256] = {};
+  if (::gethostname(name, sizeof name - 1) == 0) findings.push_back(examine_resolver(name));
+  examine_variables(environment, findings);
+  return findings;
+}
+
+}  // namespace muster::launch

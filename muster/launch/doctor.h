@@ -1,0 +1,19 @@
+// Looks at this host for what a job needs, before a job does.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "muster/base/base.h"
+
+namespace muster::launch {
+
+struct Finding {
+  std::string subject = {};
+  std::string value = {};
+  std::string problem = {};  // empty: all is well; otherwise what is wrong and what to do
+};
+
+std::vector<Finding> examine_host(const Environment& environment);
+
+}  // namespace muster::launch

@@ -1,0 +1,178 @@
+"""The program `muster` as people use it: real processes, no training."""
+
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = ROOT / "build/apps/muster/muster"
+TELLS = """
+import os, sys
+names = ["MS_ROLE", "MS_NODE_ID", "MS_WORKER_NUM", "MS_SCHED_PORT"]
+print(*[os.environ[name] for name in names], *sys.argv[1:])
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    for name in [name for name in os.environ if name.startswith("MS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def muster(*arguments: str, program: Path = PROGRAM, **options) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [str(program), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        **options,
+    )
+
+
+def write_script(folder: Path, text: str) -> str:
+    (folder / "script.py").write_text(text)
+    return "script.py"
+
+
+def test_run_starts_a_scheduler_and_workers_with_their_roles_and_the_scripts_own_arguments(folder):
+    done = muster("run", "-n", "2", "--port", "23456", write_script(folder, TELLS), "-n", "7", "--epochs")
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [
+        "[scheduler] MS_SCHED scheduler 2 23456 -n 7 --epochs",
+        "[worker 0] MS_WORKER 0 2 23456 -n 7 --epochs",
+        "[worker 1] MS_WORKER 1 2 23456 -n 7 --epochs",
+    ]
+
+
+def test_run_keeps_a_log_of_each_process(folder):
+    done = muster("run", "-n", "1", "--log-dir", "logs/first", write_script(folder, TELLS))
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in (folder / "logs/first").iterdir()) == [
+        "scheduler.log",
+        "worker_0.log",
+    ]
+    assert (folder / "logs/first/worker_0.log").read_text().startswith("MS_WORKER 0 1")
+
+
+def test_run_repeats_the_message_of_the_script_that_failed_last_and_exits_with_its_code(folder):
+    script = write_script(
+        folder, "import os, sys\nif os.environ['MS_NODE_ID'] == '1': sys.exit('no such column')"
+    )
+    done = muster("run", "-n", "2", script)
+    assert done.returncode == 1
+    assert done.stderr.endswith(
+        "muster: the job failed: worker 1 exited with code 1; its last lines:\n[worker 1] no such column\n"
+    )
+
+
+def test_run_finds_a_free_port_for_each_of_two_jobs_at_once(folder):
+    # Each job waits for a line of the other, so both run at the same time.
+    os.mkfifo(folder / "to_first")
+    os.mkfifo(folder / "to_second")
+    script = write_script(
+        folder,
+        """
+import os, sys
+if os.environ["MS_ROLE"] == "MS_SCHED":
+    mine, other = sys.argv[1:]
+    ends = [open(name, mode) for name, mode in sorted([(mine, "r"), (other, "w")])]
+    reader, writer = sorted(ends, key=lambda end: end.mode)
+    print(os.environ["MS_SCHED_PORT"], file=writer, flush=True)
+    assert reader.readline() != os.environ["MS_SCHED_PORT"] + "\\n"
+""",
+    )
+    jobs = [
+        subprocess.Popen([str(PROGRAM), "run", "-n", "1", script, *names], stderr=subprocess.PIPE, text=True)
+        for names in (["to_first", "to_second"], ["to_second", "to_first"])
+    ]
+    for job in jobs:
+        _, errors = job.communicate(timeout=60)
+        assert job.returncode == 0, errors
+
+
+def test_run_ends_every_process_at_ctrl_c(folder):
+    script = write_script(folder, "import os, signal\nprint('pid', os.getpid())\nsignal.pause()")
+    job = subprocess.Popen(
+        [str(PROGRAM), "run", "-n", "2", script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    watched = [os.pidfd_open(int(job.stdout.readline().split()[-1])) for _ in range(3)]
+    job.send_signal(signal.SIGINT)
+    assert job.wait(timeout=60) == 128 + signal.SIGINT
+    for pidfd in watched:
+        with pytest.raises(ProcessLookupError):  # ended and reaped
+            signal.pidfd_send_signal(pidfd, 0)
+        os.close(pidfd)
+
+
+def test_run_uses_the_python_of_the_environment_that_muster_belongs_to(folder):
+    binaries = folder / "an environment/bin"
+    binaries.mkdir(parents=True)
+    (binaries.parent / "pyvenv.cfg").touch()
+    (binaries / "muster").symlink_to(PROGRAM)
+    python = binaries / "python3"
+    python.write_text("#!/bin/sh\necho its own python runs $1\n")
+    python.chmod(0o755)
+    script = write_script(folder, "")
+    done = muster("run", "-n", "1", script, program=binaries / "muster")
+    assert "[worker 0] its own python runs script.py\n" in done.stdout
+
+    path = f"{binaries}:{os.environ['PATH']}"
+    done = muster("run", "-n", "1", script, program=Path("muster"), env={**os.environ, "PATH": path})
+    assert "[worker 0] its own python runs script.py\n" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "train"], "muster run: say how many workers to start on this host, for example: -n 4\n"),
+        (
+            ["run", "-n", "2"],
+            "muster run: name what to run, for example: muster run -n 4 train.py --epochs 10\n",
+        ),
+        (["run", "-n", "2", "--prot", "1"], "muster run: there is no option '--prot'\n"),
+        (["run", "-n", "2", "no.py"], "muster run: there is no script 'no.py' in "),
+        (["run", "-n", "two", "a"], "Try: muster --help, or muster run --help\n"),
+        ([], "muster: A subcommand is required\n"),
+    ],
+)
+def test_a_command_line_that_cannot_be_used_says_what_to_do(folder, arguments, message):
+    done = muster(*arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_run_says_which_program_cannot_be_started(folder):
+    done = muster("run", "-n", "1", "./no-such-program")
+    assert done.returncode == 127
+    assert "cannot start './no-such-program': No such file or directory" in done.stderr
+
+
+def test_env_shows_where_each_value_comes_from(folder, monkeypatch):
+    monkeypatch.setenv("MS_NODE_TIMEOUT", "7")
+    lines = muster("env").stdout.splitlines()
+    assert any(re.match(r"MS_NODE_TIMEOUT +7 +environment +600 ", line) for line in lines)
+    assert any(re.match(r"MS_TOPO_TIMEOUT +1800 +default +1800 ", line) for line in lines)
+
+
+def test_doctor_names_a_variable_that_cannot_be_used(folder, monkeypatch):
+    monkeypatch.setenv("MS_SCHED_PORT", "80")
+    done = muster("doctor")
+    assert done.returncode == 1
+    assert re.search(r"PROBLEM +MS_SCHED_PORT +80\n +MS_SCHED_PORT='80' cannot be used", done.stdout)
+
+
+@pytest.mark.skipif(not (ROOT / "python/mindspore/__init__.py").exists(), reason="not in this tree")
+def test_compat_path_is_the_folder_that_holds_mindspore(folder):
+    done = muster("compat-path")
+    assert done.returncode == 0, done.stderr
+    assert (Path(done.stdout.strip()) / "mindspore/__init__.py").exists()
+
+
+def test_version_is_that_of_the_project(folder):
+    assert re.fullmatch(r"muster \d+\.\d+\.\d+\n", muster("version").stdout)
