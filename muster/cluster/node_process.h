@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "muster/cluster/roster.h"
 #include "muster/cluster/scheduler_process.h"
@@ -25,11 +26,13 @@ struct Registration {
   std::string local_name = {};
   std::int32_t pid = 0;
   std::string process_space = {};
+  std::vector<std::string> scheduler_ips = {};  // what MS_SCHED_HOST means, to be tried in turn
 };
 
-// Waits for the scheduler's host name to resolve, and finds this host's address and identity. `data_port` and
-// `local_name` are left for the caller.
-Result<Registration> describe_host(const Settings& settings);
+// Resolves the scheduler's host name, waiting for it up to MUSTER_RESOLVE_TIMEOUT, and finds this host's
+// address and identity. `data_port` and `local_name` are left for the caller. Errors name the variable to
+// blame.
+Result<Registration> describe_host(const Settings& settings, const Interrupted& interrupted = {});
 
 class Node {
  public:

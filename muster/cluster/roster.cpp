@@ -14,4 +14,20 @@ std::string_view to_string(Role role) {
   return "unknown role";
 }
 
+Failure failure_from(const Error& error) {
+  switch (error.code) {
+    case Code::invalid_argument:
+    case Code::not_found:
+      return {error.code, error.message, exit_code_configuration};
+    case Code::refused:
+      return {error.code, error.message, exit_code_refused};
+    case Code::timeout:
+      return {error.code, error.message, exit_code_timeout};
+    case Code::peer_lost:
+      return {error.code, error.message, exit_code_peer_lost};
+    default:
+      return {error.code, error.message, 1};
+  }
+}
+
 }  // namespace muster::cluster

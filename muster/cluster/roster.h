@@ -57,4 +57,7 @@ struct Failure {
   friend bool operator==(const Failure&, const Failure&) = default;
 };
 
+// An error that ends this process, with the exit code for its kind.
+Failure failure_from(const Error& error);
+
 }  // namespace muster::cluster

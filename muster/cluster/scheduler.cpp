@@ -82,8 +82,11 @@ void SchedulerMachine::received(PeerId id, const Message& message) {
   Peer& peer = found->second;
   peer.heard = now_;
   std::visit(Overloaded{[&](const message::Beat& beat) {
-                          if (beat.step != no_step && (peer.step == no_step || beat.step > peer.step))
+                          if (beat.step != no_step && (peer.step == no_step || beat.step > peer.step)) {
                             peer.step = beat.step;
+                            log(log::Level::debug,
+                                fmt::format("{} has done step {}", describe(peer), beat.step));
+                          }
                           send(id, message::Beat{});
                         },
                         [&](const message::PeerGone& gone) { handle(peer, gone); },

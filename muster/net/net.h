@@ -13,8 +13,10 @@
 #include "muster/net/frame.h"               // IWYU pragma: export
 #include "muster/net/futex.h"               // IWYU pragma: export
 #include "muster/net/host_key.h"            // IWYU pragma: export
+#include "muster/net/loop.h"                // IWYU pragma: export
 #include "muster/net/port_reservation.h"    // IWYU pragma: export
 #include "muster/net/process_descriptor.h"  // IWYU pragma: export
+#include "muster/net/process_watch.h"       // IWYU pragma: export
 #include "muster/net/segment.h"             // IWYU pragma: export
 #include "muster/net/socket.h"              // IWYU pragma: export
 #include "muster/net/wait.h"                // IWYU pragma: export

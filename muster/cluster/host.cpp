@@ -1,0 +1,154 @@
+#include "muster/cluster/host.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <filesystem>
+#include <mutex>
+#include <thread>
+
+#include "muster/net/net.h"
+
+namespace muster::cluster {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds poll_interval{100};
+constexpr milliseconds resolve_pause{250};
+// One look-up may take the system many seconds when no name server answers; a wrong name has to be told
+// before.
+constexpr milliseconds resolve_time_min{1500};
+
+Error bad_host(const Settings& settings, const std::string& why) {
+  return {Code::invalid_argument,
+          fmt::format("MS_SCHED_HOST='{}' cannot be used: {}; allowed is {}", settings.scheduler_host, why,
+                      allowed_range(*find_variable("MS_SCHED_HOST")))};
+}
+
+// One look-up on a thread of its own, since the system's resolver cannot be stopped.
+class LookUp {
+ public:
+  explicit LookUp(const std::string& host) : shared_(std::make_shared<Shared>()) {
+    std::thread([shared = shared_, host] {
+      auto found = net::resolve(host);
+      const std::lock_guard lock(shared->mutex);
+      shared->result = std::move(found);
+      shared->done.notify_all();
+    }).detach();
+  }
+  std::optional<Result<std::vector<std::string>>> wait_for(Duration time) {
+    std::unique_lock lock(shared_->mutex);
+    shared_->done.wait_for(lock, time, [&] { return shared_->result.has_value(); });
+    return shared_->result;
+  }
+
+ private:
+  struct Shared {
+    std::mutex mutex;
+    std::condition_variable done;
+    std::optional<Result<std::vector<std::string>>> result;
+  };
+  std::shared_ptr<Shared> shared_;
+};
+
+Result<std::string> worker_address(const Settings& settings, const std::vector<std::string>& scheduler_ips) {
+  if (settings.worker_ip.empty()) {
+    Result<std::string> address = fail(Code::internal, "no address");
+    for (const std::string& ip : scheduler_ips) {
+      address = net::source_address({ip, settings.scheduler_port});
+      if (address) return address;
+    }
+    return fail(bad_host(settings, address.error().message));
+  }
+  const auto refuse = [&](const std::string& why) {
+    return fail(Code::invalid_argument,
+                fmt::format("MS_WORKER_IP='{}' cannot be used: {}; allowed is {}", settings.worker_ip, why,
+                            allowed_range(*find_variable("MS_WORKER_IP"))));
+  };
+  const auto ip = net::parse_ip(settings.worker_ip);
+  if (!ip) return refuse("it is no IP address");
+  if (net::is_local(*ip)) return *ip;
+  return refuse(fmt::format("this host's addresses are {}",
+                            fmt::join(net::local_addresses().value_or(std::vector<std::string>{}), ", ")));
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> resolve_scheduler(const Settings& settings, const Interrupted& interrupted) {
+  if (const auto ip = net::parse_ip(settings.scheduler_host)) return std::vector{*ip};
+  const TimePoint deadline = real_clock().now() + std::max(settings.resolve_timeout, resolve_time_min);
+  std::string why = "the resolver did not answer in time (MUSTER_RESOLVE_TIMEOUT lets it take longer)";
+  TimePoint next{};
+  std::optional<LookUp> look_up;
+  while (real_clock().now() < deadline) {
+    if (interrupted && interrupted()) return fail(Code::aborted, "interrupted while resolving MS_SCHED_HOST");
+    if (!look_up && real_clock().now() >= next) look_up.emplace(settings.scheduler_host);
+    if (!look_up) {
+      std::this_thread::sleep_for(std::min<Duration>(poll_interval, next - real_clock().now()));
+      continue;
+    }
+    const auto result = look_up->wait_for(poll_interval);
+    if (!result) continue;
+    if (*result && !(*result)->empty()) return **result;
+    why = *result ? "it has no address" : result->error().message;
+    if (settings.resolve_timeout.count() == 0) break;
+    look_up.reset();
+    next = real_clock().now() + resolve_pause;
+  }
+  return fail(bad_host(settings, why));
+}
+
+Result<std::vector<std::string>> listening_ips(const Settings& settings,
+                                               const std::vector<std::string>& ips) {
+  std::vector<std::string> local;
+  std::copy_if(ips.begin(), ips.end(), std::back_inserter(local), net::is_local);
+  if (local.empty())
+    return fail(bad_host(
+        settings, fmt::format("it means {}, which is no address of this host, where the scheduler runs",
+                              fmt::join(ips, ", "))));
+  const bool is_name = !net::parse_ip(settings.scheduler_host);
+  if (is_name && settings.scheduler_host != "localhost" &&
+      std::all_of(local.begin(), local.end(), net::is_loopback))
+    log::warning(fmt::format("MS_SCHED_HOST='{}' means {} here: workers on other hosts cannot reach it",
+                             settings.scheduler_host, fmt::join(local, ", ")));
+  return local;
+}
+
+Result<> prepare_recovery_path(const Settings& settings) {
+  if (settings.recovery_path.empty()) return {};
+  std::error_code error;
+  std::filesystem::create_directories(settings.recovery_path, error);
+  if (!error && !std::filesystem::is_directory(settings.recovery_path, error))
+    error = std::make_error_code(std::errc::not_a_directory);
+  if (!error && ::access(settings.recovery_path.c_str(), W_OK | X_OK) != 0)
+    error = std::error_code(errno, std::generic_category());
+  if (!error) return {};
+  return fail(Code::invalid_argument,
+              fmt::format("MS_RECOVERY_PATH='{}' cannot be used: {}; allowed is {}", settings.recovery_path,
+                          error.message(), allowed_range(*find_variable("MS_RECOVERY_PATH"))));
+}
+
+void log_remarks(const Settings& settings) {
+  for (const std::string& note : settings.notes) log::info(note);
+  for (const std::string& warning : settings.warnings) log::warning(warning);
+}
+
+Result<Registration> describe_host(const Settings& settings, const Interrupted& interrupted) {
+  MUSTER_TRY_VOID(prepare_recovery_path(settings));
+  Registration registration;
+  MUSTER_TRY(registration.scheduler_ips, resolve_scheduler(settings, interrupted));
+  MUSTER_TRY(registration.address, worker_address(settings, registration.scheduler_ips));
+  registration.host_key = settings.host_key;
+  if (registration.host_key.empty()) {
+    MUSTER_TRY(registration.host_key, net::host_key(FixedEnvironment({})));
+  }
+  registration.pid = ::getpid();
+  registration.process_space = net::process_space();
+  return registration;
+}
+
+}  // namespace muster::cluster

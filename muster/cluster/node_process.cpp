@@ -1,0 +1,300 @@
+#include "muster/cluster/node_process.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "muster/cluster/host.h"
+#include "muster/cluster/node.h"
+#include "muster/cluster/wire.h"
+#include "muster/net/net.h"
+
+namespace muster::cluster {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds poll_interval{100};
+constexpr milliseconds leave_time{2500};  // the machine itself gives up after two seconds
+constexpr net::ConnectionLimits limits{.payload_size_bytes = scheduler_payload_limit_bytes,
+                                       .unsent_size_bytes = scheduler_payload_limit_bytes};
+
+NodeConfig config_from(const Settings& settings, const Registration& registration) {
+  const std::string node_id =
+      settings.node_id.empty() ? fmt::format("node-{:016x}", entropy()) : settings.node_id;
+  return {.member = {.role = settings.role,
+                     .node_id = node_id,
+                     .host_key = registration.host_key,
+                     .address = registration.address,
+                     .data_port = registration.data_port,
+                     .local_name = registration.local_name,
+                     .pid = registration.pid,
+                     .process_space = registration.process_space},
+          .worker_num = settings.worker_num,
+          .server_num = settings.server_num,
+          .topo_timeout = settings.topo_timeout,
+          .retry_timeout = settings.retry_timeout,
+          .node_timeout = settings.node_timeout,
+          .receive_timeout = settings.receive_timeout,
+          .scheduler = net::to_string(net::Address{settings.scheduler_host, settings.scheduler_port})};
+}
+
+}  // namespace
+
+// Drives the state machine on a thread of its own. What that thread alone touches comes first, what is shared
+// is under the mutex.
+class Node::Implementation {
+ public:
+  Implementation(const Settings& settings, const Registration& registration)
+      : role_(settings.role),
+        port_(settings.scheduler_port),
+        scheduler_ips_(registration.scheduler_ips),
+        machine_(config_from(settings, registration), real_clock().now()) {}
+
+  ~Implementation() {
+    loop_.post([this] { loop_.stop(); });
+    if (thread_.joinable()) thread_.join();
+  }
+
+  void start() {
+    // Signals are for the program's own threads.
+    sigset_t all;
+    sigset_t before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([this] { serve(); });
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+
+  // Waits until `done` holds under the mutex; false when interrupted before.
+  template <class Done>
+  bool wait_until(const Interrupted& interrupted, Done done) {
+    std::unique_lock lock(mutex_);
+    while (!done()) {
+      changed_.wait_for(lock, poll_interval);
+      if (done() || !interrupted) continue;
+      lock.unlock();
+      if (interrupted()) return false;
+      lock.lock();
+    }
+    return true;
+  }
+
+  std::optional<Failure> wait_for_roster(const Interrupted& interrupted) {
+    if (!wait_until(interrupted, [&] { return roster_ || job_ended_; })) {
+      loop_.post([this] { step(node_event::Interrupted{}); });
+      wait_for_left();
+    }
+    const std::lock_guard lock(mutex_);
+    if (failure_) return failure_;
+    if (!roster_) return Failure{Code::aborted, "the job ended before it had formed", 1};
+    return std::nullopt;
+  }
+
+  std::optional<Failure> wait_for_end(const Interrupted& interrupted) {
+    if (!wait_until(interrupted, [&] { return job_ended_; })) {
+      leave(exit_code_interrupted, "interrupted");
+      return Failure{Code::aborted, "interrupted", exit_code_interrupted};
+    }
+    return failure();
+  }
+
+  void leave(int exit_status, std::string reason) {
+    if (leaving_.exchange(true)) return;
+    loop_.post([this, exit_status, reason = std::move(reason)] {
+      step(node_event::Leave{exit_status, reason});
+    });
+    if (std::this_thread::get_id() != thread_.get_id()) wait_for_left();
+  }
+
+  void set_callback(std::function<void(const Failure&)> callback) {
+    {
+      const std::lock_guard lock(mutex_);
+      callback_ = std::move(callback);
+    }
+    loop_.post([this] { call_back(); });
+  }
+
+  std::optional<Failure> failure() const {
+    const std::lock_guard lock(mutex_);
+    return failure_;
+  }
+  // Written before `join` returns, and never after: no lock is needed, which a forked child could find taken.
+  const Roster& roster() const { return *roster_; }
+  std::uint32_t rank() const { return rank_; }
+  Role role() const { return role_; }
+  void report_step(std::uint64_t step) { last_step_.store(step, std::memory_order_relaxed); }
+  bool is_forked() const { return fork_count_ != net::fork_count(); }
+
+ private:
+  void serve() {
+    ::pthread_setname_np(::pthread_self(), "muster-node");
+    set_timer();
+    loop_.run();
+    connection_.reset();
+  }
+
+  void wait_for_left() {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, leave_time, [&] { return left_; });
+  }
+
+  void step(const NodeEvent& event) {
+    const auto last_step = last_step_.load(std::memory_order_relaxed);
+    for (const NodeAction& action : machine_.step(event, last_step, real_clock().now()))
+      std::visit([this](const auto& a) { apply(a); }, action);
+    set_timer();
+  }
+
+  void set_timer() {
+    loop_.set_timer(machine_.deadline(), [this] { step(node_event::Tick{}); });
+  }
+
+  void apply(const node_action::Connect&) {
+    const std::string& ip = scheduler_ips_[attempts_++ % scheduler_ips_.size()];
+    connection_ = net::Connection::connect(loop_, {ip, port_}, limits,
+                                           {.opened = [this] { step(node_event::Connected{}); },
+                                            .received = [this](const net::Frame& frame) { received(frame); },
+                                            .closed =
+                                                [this](const Error& error) {
+                                                  connection_.reset();
+                                                  step(node_event::Disconnected{error.message});
+                                                }});
+  }
+
+  void received(const net::Frame& frame) {
+    auto message = decode_message(frame);
+    if (message) return step(node_event::Received{*std::move(message)});
+    connection_.reset();
+    step(node_event::Disconnected{message.error().message});
+  }
+
+  void apply(const node_action::Disconnect&) {
+    if (connection_) connection_->finish();
+    connection_.reset();
+  }
+
+  void apply(const node_action::Send& send) {
+    if (connection_)
+      connection_->send(std::make_shared<const std::vector<std::byte>>(encode_message(send.message)));
+  }
+
+  void apply(const node_action::Watch& watch) {
+    loop_.watch_process(watch.pid, [this, watch] { step(node_event::Exited{watch.role, watch.rank}); });
+  }
+
+  void apply(const node_action::Log& line) { log::write(line.level, line.text); }
+
+  void apply(const node_action::Formed& formed) {
+    const std::lock_guard lock(mutex_);
+    roster_ = formed.roster;
+    rank_ = formed.rank;
+    changed_.notify_all();
+  }
+
+  void apply(const node_action::JobEnded& ended) {
+    {
+      const std::lock_guard lock(mutex_);
+      job_ended_ = true;
+      failure_ = ended.failure;
+      changed_.notify_all();
+    }
+    call_back();
+  }
+
+  void apply(const node_action::Left&) {
+    const std::lock_guard lock(mutex_);
+    left_ = true;
+    changed_.notify_all();
+  }
+
+  void call_back() {
+    std::function<void(const Failure&)> callback;
+    std::optional<Failure> reason;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!failure_) return;
+      reason = failure_;
+      std::swap(callback, callback_);
+    }
+    if (callback) callback(*reason);
+  }
+
+  const std::uint32_t fork_count_ = net::fork_count();
+  const Role role_;
+  const std::uint16_t port_;
+  const std::vector<std::string> scheduler_ips_;
+  NodeMachine machine_;
+  net::Loop loop_;
+  std::unique_ptr<net::Connection> connection_;
+  std::size_t attempts_ = 0;
+
+  std::atomic<std::uint64_t> last_step_{no_step};
+  std::atomic<bool> leaving_{false};
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::shared_ptr<const Roster> roster_;
+  std::uint32_t rank_ = 0;
+  std::optional<Failure> failure_;
+  bool job_ended_ = false;
+  bool left_ = false;
+  std::function<void(const Failure&)> callback_;
+  std::thread thread_;
+};
+
+namespace {
+Failure forked_failure() {
+  return {Code::invalid_argument, "a forked child is not part of the job: only the process that joined it is",
+          1};
+}
+}  // namespace
+
+Node::Node(std::unique_ptr<Implementation> implementation) : implementation_(std::move(implementation)) {}
+
+Node::~Node() {
+  // A forked child has no thread to join; the parent's descriptors are closed there already.
+  if (implementation_->is_forked()) static_cast<void>(implementation_.release());
+}
+
+tl::expected<std::unique_ptr<Node>, Failure> Node::join(const Settings& settings, Registration registration,
+                                                        Interrupted interrupted) {
+  log_remarks(settings);
+  if (registration.scheduler_ips.empty()) {
+    auto ips = resolve_scheduler(settings, interrupted);
+    if (!ips) return tl::unexpected(failure_from(ips.error()));
+    registration.scheduler_ips = *std::move(ips);
+  }
+  auto implementation = std::make_unique<Implementation>(settings, registration);
+  implementation->start();
+  if (auto failure = implementation->wait_for_roster(interrupted)) return tl::unexpected(*std::move(failure));
+  log::set_name(fmt::format("{} {}", to_string(settings.role), implementation->rank()));
+  return std::unique_ptr<Node>(new Node(std::move(implementation)));
+}
+
+const Roster& Node::roster() const { return implementation_->roster(); }
+Role Node::role() const { return implementation_->role(); }
+std::uint32_t Node::rank() const { return implementation_->rank(); }
+void Node::report_step(std::uint64_t step) { implementation_->report_step(step); }
+
+void Node::on_failure(std::function<void(const Failure&)> callback) {
+  if (!implementation_->is_forked()) implementation_->set_callback(std::move(callback));
+}
+
+std::optional<Failure> Node::failure() const {
+  return implementation_->is_forked() ? forked_failure() : implementation_->failure();
+}
+
+void Node::leave(int exit_status, std::string reason) {
+  if (!implementation_->is_forked()) implementation_->leave(exit_status, std::move(reason));
+}
+
+std::optional<Failure> Node::wait(Interrupted interrupted) {
+  return implementation_->is_forked() ? forked_failure() : implementation_->wait_for_end(interrupted);
+}
+
+}  // namespace muster::cluster

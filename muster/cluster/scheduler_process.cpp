@@ -1,0 +1,195 @@
+#include "muster/cluster/scheduler_process.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <deque>
+#include <map>
+
+#include "muster/cluster/host.h"
+#include "muster/cluster/scheduler.h"
+#include "muster/cluster/wire.h"
+#include "muster/net/net.h"
+
+namespace muster::cluster {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr milliseconds poll_interval{100};
+constexpr seconds registration_time{10};  // for a connection to say who it is
+constexpr std::size_t unregistered_max = 1024;
+constexpr milliseconds goodbye_time{300};  // for nodes to close their connections at the end
+constexpr net::ConnectionLimits limits{.payload_size_bytes = node_payload_limit_bytes,
+                                       .unsent_size_bytes = 2 * scheduler_payload_limit_bytes};
+
+SchedulerConfig config_from(const Settings& settings, const SchedulerOptions& options) {
+  return {.worker_num = settings.worker_num,
+          .server_num = settings.server_num,
+          .topo_timeout = settings.topo_timeout,
+          .node_timeout = settings.node_timeout,
+          .job_id = entropy() | 1,
+          .seed = options.seed.value_or(entropy()),
+          .pid = ::getpid(),
+          .process_space = net::process_space()};
+}
+
+// Drives the state machine with sockets, watched processes and the clock.
+class SchedulerDriver {
+ public:
+  SchedulerDriver(const Settings& settings, const SchedulerOptions& options)
+      : settings_(settings),
+        options_(options),
+        machine_(config_from(settings, options), real_clock().now()) {}
+
+  Result<> listen() {
+    MUSTER_TRY(const auto ips, resolve_scheduler(settings_, options_.interrupted));
+    MUSTER_TRY(const auto local, listening_ips(settings_, ips));
+    for (const std::string& ip : local) {
+      MUSTER_TRY(auto listener,
+                 net::ConnectionListener::open(loop_, {ip, settings_.scheduler_port}, limits,
+                                               [this](auto connection) { accept(std::move(connection)); }));
+      listeners_.push_back(std::move(listener));
+    }
+    return {};
+  }
+
+  std::optional<Failure> run() {
+    bool interrupted = false;
+    set_timer();
+    while (!machine_.ended()) {
+      loop_.run_for(poll_interval);
+      drop_unregistered();
+      if (!interrupted && options_.interrupted && options_.interrupted()) {
+        interrupted = true;
+        step(scheduler_event::Interrupted{});
+      }
+    }
+    say_goodbye();
+    return machine_.failure();
+  }
+
+ private:
+  struct Unregistered {
+    PeerId peer;
+    TimePoint deadline;
+  };
+
+  void accept(std::unique_ptr<net::Connection> connection) {
+    const PeerId id = next_peer_++;
+    net::Connection& accepted = *connection;
+    connections_[id] = std::move(connection);
+    unregistered_.push_back({id, real_clock().now() + registration_time});
+    accepted.set_events({.received = [this, id](const net::Frame& frame) { received(id, frame); },
+                         .closed = [this, id](const Error&) { closed(id); }});
+    drop_unregistered();
+  }
+
+  // Whoever connects and says nothing, or floods us with connections, is dropped: the oldest first, since a
+  // node registers at once.
+  void drop_unregistered() {
+    const TimePoint now = real_clock().now();
+    while (!unregistered_.empty() &&
+           (unregistered_.front().deadline <= now || unregistered_.size() > unregistered_max)) {
+      connections_.erase(unregistered_.front().peer);
+      unregistered_.pop_front();
+    }
+  }
+
+  void forget_unregistered(PeerId id) {
+    std::erase_if(unregistered_, [&](const Unregistered& entry) { return entry.peer == id; });
+  }
+
+  void received(PeerId id, const net::Frame& frame) {
+    auto message = decode_message(frame);
+    if (message) {
+      step(scheduler_event::Received{id, *std::move(message)});
+    } else {
+      log::warning(fmt::format("a connection from {} was closed: {}",
+                               net::to_string(connections_.at(id)->peer()), message.error().message));
+      closed(id);
+    }
+  }
+
+  void closed(PeerId id) {
+    connections_.erase(id);
+    forget_unregistered(id);
+    step(scheduler_event::Closed{id});
+  }
+
+  void step(const SchedulerEvent& event) {
+    const TimePoint now = real_clock().now();
+    for (const SchedulerAction& action : machine_.step(event, now))
+      std::visit([this](const auto& a) { apply(a); }, action);
+    set_timer();
+  }
+
+  void set_timer() {
+    loop_.set_timer(machine_.deadline(), [this] { step(scheduler_event::Tick{}); });
+  }
+
+  void apply(const scheduler_action::Send& send) {
+    const auto found = connections_.find(send.peer);
+    if (found == connections_.end()) return;
+    if (std::holds_alternative<message::Accept>(send.message.body)) forget_unregistered(send.peer);
+    found->second->send(encode(send.message));
+  }
+
+  // A roster goes to every node: it is encoded once.
+  std::shared_ptr<const std::vector<std::byte>> encode(const Message& message) {
+    if (!std::holds_alternative<message::RosterReady>(message.body))
+      return std::make_shared<const std::vector<std::byte>>(encode_message(message));
+    if (!roster_frame_)
+      roster_frame_ = std::make_shared<const std::vector<std::byte>>(encode_message(message));
+    return roster_frame_;
+  }
+
+  void apply(const scheduler_action::Close& close) {
+    const auto found = connections_.find(close.peer);
+    if (found == connections_.end()) return;
+    found->second->finish();
+    connections_.erase(found);
+    forget_unregistered(close.peer);
+  }
+
+  void apply(const scheduler_action::Watch& watch) {
+    loop_.watch_process(watch.pid, [this, peer = watch.peer] { step(scheduler_event::Exited{peer}); });
+  }
+
+  void apply(const scheduler_action::Log& line) { log::write(line.level, line.text); }
+
+  void apply(const scheduler_action::End&) { loop_.stop(); }
+
+  // Nodes close their connections as soon as they know; closing ours first could cut off their last word.
+  void say_goodbye() {
+    listeners_.clear();
+    for (const Unregistered& entry : std::exchange(unregistered_, {})) connections_.erase(entry.peer);
+    const TimePoint deadline = real_clock().now() + goodbye_time;
+    while (!connections_.empty() && real_clock().now() < deadline) loop_.run_for(milliseconds(5));
+  }
+
+  const Settings& settings_;
+  const SchedulerOptions& options_;
+  SchedulerMachine machine_;
+  net::Loop loop_;
+  std::vector<std::unique_ptr<net::ConnectionListener>> listeners_;
+  std::map<PeerId, std::unique_ptr<net::Connection>> connections_;
+  std::deque<Unregistered> unregistered_;
+  PeerId next_peer_ = 1;
+  std::shared_ptr<const std::vector<std::byte>> roster_frame_;
+};
+
+}  // namespace
+
+std::optional<Failure> run_scheduler(const Settings& settings, const SchedulerOptions& options) {
+  log::set_name("scheduler");
+  log_remarks(settings);
+  if (const auto prepared = prepare_recovery_path(settings); !prepared) return failure_from(prepared.error());
+  net::raise_descriptor_limit();
+  SchedulerDriver driver(settings, options);
+  if (const auto listening = driver.listen(); !listening) return failure_from(listening.error());
+  return driver.run();
+}
+
+}  // namespace muster::cluster

@@ -1,0 +1,213 @@
+#include "muster/cluster/wire.h"
+
+#include <fmt/format.h>
+
+#include "muster/cluster/variables.h"
+
+namespace muster::cluster {
+namespace {
+
+using net::ByteReader;
+using net::ByteWriter;
+
+// The frame types, in the order of MessageBody's alternatives.
+constexpr std::uint16_t first_type = 0x0100;
+constexpr std::uint16_t type_count = std::variant_size_v<MessageBody>;
+constexpr std::string_view type_names[type_count] = {"Register",    "Accept", "Refuse",   "Progress",
+                                                     "RosterReady", "Beat",   "PeerGone", "Leave",
+                                                     "LeaveAck",    "Ended",  "EndedAck"};
+constexpr std::uint8_t code_max = static_cast<std::uint8_t>(Code::internal);
+// A member's numbers and the lengths of its texts.
+constexpr std::size_t member_size_bytes_min = 1 + 4 + 2 + 4 + 5 * 4;
+
+// At most `limit` bytes, and no half of a UTF-8 character.
+std::string_view cut(std::string_view text, std::size_t limit) {
+  if (text.size() <= limit) return text;
+  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xc0) == 0x80) --limit;
+  return text.substr(0, limit);
+}
+
+void write(ByteWriter& out, const Member& member) {
+  out.number(static_cast<std::uint8_t>(member.role));
+  out.number(member.rank);
+  out.number(member.data_port);
+  out.number(static_cast<std::uint32_t>(member.pid));
+  for (const std::string* text :
+       {&member.node_id, &member.host_key, &member.address, &member.local_name, &member.process_space})
+    out.text(*text);
+}
+
+void write(ByteWriter& out, const Failure& failure) {
+  out.number(static_cast<std::uint8_t>(failure.code));
+  out.number(static_cast<std::uint32_t>(failure.exit_code));
+  out.text(cut(failure.message, words_limit_bytes));
+}
+
+void write(ByteWriter& out, const std::vector<Member>& members) {
+  out.number(static_cast<std::uint32_t>(members.size()));
+  for (const Member& member : members) write(out, member);
+}
+
+void write(ByteWriter& out, const message::Register& body) {
+  write(out, body.member);
+  out.number(body.worker_num);
+  out.number(body.server_num);
+}
+void write(ByteWriter& out, const message::Accept& body) {
+  out.number(static_cast<std::uint32_t>(body.beat_interval.count()));
+  out.number(static_cast<std::uint32_t>(body.pid));
+  out.text(body.process_space);
+}
+void write(ByteWriter& out, const message::Refuse& body) { write(out, body.failure); }
+void write(ByteWriter& out, const message::Progress& body) { out.text(cut(body.text, words_limit_bytes)); }
+void write(ByteWriter& out, const message::RosterReady& body) {
+  out.number(body.roster->epoch);
+  out.number(body.roster->job_id);
+  out.number(body.roster->seed);
+  write(out, body.roster->workers);
+  write(out, body.roster->servers);
+}
+void write(ByteWriter& out, const message::Beat& body) { out.number(body.step); }
+void write(ByteWriter& out, const message::PeerGone& body) {
+  out.number(static_cast<std::uint8_t>(body.role));
+  out.number(body.rank);
+}
+void write(ByteWriter& out, const message::Leave& body) {
+  out.number(static_cast<std::uint32_t>(body.status));
+  out.number(body.step);
+  out.text(cut(body.reason, words_limit_bytes));
+}
+void write(ByteWriter&, const message::LeaveAck&) {}
+void write(ByteWriter& out, const message::Ended& body) {
+  out.number(static_cast<std::uint8_t>(body.failure.has_value()));
+  if (body.failure) write(out, *body.failure);
+}
+void write(ByteWriter&, const message::EndedAck&) {}
+
+// Reads values that may be out of their range; the first such value makes the message unusable.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> payload) : in_(payload) {}
+
+  std::uint32_t u32() { return in_.number<std::uint32_t>(); }
+  std::uint64_t u64() { return in_.number<std::uint64_t>(); }
+  std::int32_t i32() { return static_cast<std::int32_t>(u32()); }
+  std::string name() { return in_.text(name_limit_bytes); }
+  std::string words() { return in_.text(words_limit_bytes); }
+  std::uint8_t up_to(std::uint8_t max) {
+    const auto value = in_.number<std::uint8_t>();
+    in_range_ = in_range_ && value <= max;
+    return value <= max ? value : std::uint8_t{0};
+  }
+  Role role() { return static_cast<Role>(up_to(static_cast<std::uint8_t>(Role::server))); }
+
+  Member member() {
+    Member member;
+    member.role = role();
+    member.rank = u32();
+    member.data_port = in_.number<std::uint16_t>();
+    member.pid = i32();
+    for (std::string* text :
+         {&member.node_id, &member.host_key, &member.address, &member.local_name, &member.process_space})
+      *text = name();
+    return member;
+  }
+  Failure failure() {
+    Failure failure;
+    failure.code = static_cast<Code>(up_to(code_max));
+    failure.exit_code = i32();
+    failure.message = words();
+    return failure;
+  }
+  std::vector<Member> members(Role expected) {
+    std::vector<Member> members(in_.count(worker_num_max, member_size_bytes_min));
+    for (std::uint32_t rank = 0; rank < members.size() && in_.ok(); ++rank) {
+      members[rank] = member();
+      in_range_ = in_range_ && members[rank].rank == rank && members[rank].role == expected;
+    }
+    return members;
+  }
+
+  void read(message::Register& body) {
+    body.member = member();
+    body.worker_num = u32();
+    body.server_num = u32();
+  }
+  void read(message::Accept& body) {
+    body.beat_interval = std::chrono::milliseconds(u32());
+    body.pid = i32();
+    body.process_space = name();
+  }
+  void read(message::Refuse& body) { body.failure = failure(); }
+  void read(message::Progress& body) { body.text = words(); }
+  void read(message::RosterReady& body) {
+    auto roster = std::make_shared<Roster>();
+    roster->epoch = u64();
+    roster->job_id = u64();
+    roster->seed = u64();
+    roster->workers = members(Role::worker);
+    roster->servers = members(Role::server);
+    body.roster = std::move(roster);
+  }
+  void read(message::Beat& body) { body.step = u64(); }
+  void read(message::PeerGone& body) {
+    body.role = role();
+    body.rank = u32();
+  }
+  void read(message::Leave& body) {
+    body.status = i32();
+    body.step = u64();
+    body.reason = words();
+  }
+  void read(message::LeaveAck&) {}
+  void read(message::Ended& body) {
+    if (up_to(1) == 1) body.failure = failure();
+  }
+  void read(message::EndedAck&) {}
+
+  Result<> finish(std::string_view what) const {
+    MUSTER_TRY_VOID(in_.finish(what));
+    if (!in_range_)
+      return fail(Code::corrupt, fmt::format("a value of a {} message is out of its range", what));
+    return {};
+  }
+
+ private:
+  ByteReader in_;
+  bool in_range_ = true;
+};
+
+template <std::size_t index = 0>
+MessageBody body_of(std::size_t wanted) {
+  if constexpr (index < type_count) {
+    if (wanted == index) return MessageBody(std::in_place_index<index>);
+    return body_of<index + 1>(wanted);
+  } else {
+    return {};
+  }
+}
+
+}  // namespace
+
+std::vector<std::byte> encode_message(const Message& message) {
+  ByteWriter out;
+  std::visit([&](const auto& body) { write(out, body); }, message.body);
+  const net::FrameHeader header{.type = static_cast<std::uint16_t>(first_type + message.body.index()),
+                                .epoch = message.epoch,
+                                .job_id = message.job_id};
+  return net::encode_frame(header, out.bytes());
+}
+
+Result<Message> decode_message(const net::Frame& frame) {
+  const std::uint16_t type = frame.header.type;
+  if (type < first_type || type >= first_type + type_count)
+    return fail(Code::corrupt, fmt::format("frame type {:#06x} is no message of a cluster", type));
+  const std::size_t index = type - first_type;
+  Message message{.job_id = frame.header.job_id, .epoch = frame.header.epoch, .body = body_of(index)};
+  Reader in(frame.payload);
+  std::visit([&](auto& body) { in.read(body); }, message.body);
+  MUSTER_TRY_VOID(in.finish(type_names[index]));
+  return message;
+}
+
+}  // namespace muster::cluster

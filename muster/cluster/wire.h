@@ -1,0 +1,26 @@
+// Messages as frames. Byte by byte: docs/formats/cluster.md. What comes from outside is checked whole before
+// it becomes a Message.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "muster/cluster/messages.h"
+#include "muster/net/net.h"
+
+namespace muster::cluster {
+
+// The largest payloads: what a node may say, and what a scheduler may say (a roster of worker_num_max
+// members).
+inline constexpr std::uint64_t node_payload_limit_bytes = 64 << 10;
+inline constexpr std::uint64_t scheduler_payload_limit_bytes = 16 << 20;
+
+// The longest texts. Longer words for people are cut; longer names are refused.
+inline constexpr std::size_t name_limit_bytes = 128;
+inline constexpr std::size_t words_limit_bytes = 8 << 10;
+
+// A whole frame, header included.
+std::vector<std::byte> encode_message(const Message& message);
+Result<Message> decode_message(const net::Frame& frame);
+
+}  // namespace muster::cluster

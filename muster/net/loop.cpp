@@ -1,0 +1,83 @@
+#include "muster/net/loop.h"
+
+#include <sys/resource.h>
+
+#include "muster/net/loop_implementation.h"
+#include "muster/net/process_watch.h"
+
+namespace muster::net {
+
+Loop::Loop() : implementation_(std::make_unique<Implementation>()) {}
+
+Loop::~Loop() {
+  for (auto& process : implementation_->processes) process.watched.release();
+}
+
+void Loop::run() {
+  implementation_->context.restart();
+  const auto work = asio::make_work_guard(implementation_->context);
+  implementation_->context.run();
+}
+
+void Loop::run_for(Duration time) {
+  implementation_->context.restart();
+  const auto work = asio::make_work_guard(implementation_->context);
+  implementation_->context.run_for(time);
+}
+
+void Loop::stop() { implementation_->context.stop(); }
+
+void Loop::post(std::function<void()> act) { asio::post(implementation_->context, std::move(act)); }
+
+void Loop::set_timer(TimePoint when, std::function<void()> act) {
+  asio::steady_timer& timer = implementation_->timer;
+  if (when == TimePoint::max()) {
+    timer.cancel();
+    return;
+  }
+  timer.expires_at(when);  // cancels the earlier wait
+  timer.async_wait([act = std::move(act)](const asio::error_code& error) {
+    if (!error) act();
+  });
+}
+
+void Loop::watch_process(std::int32_t pid, std::function<void()> act) {
+  auto process = open_process(pid);
+  if (!process) {
+    if (process.error().code == Code::not_found) post(std::move(act));
+    return;
+  }
+  const int fd = process->get();
+  auto& processes = implementation_->processes;
+  processes.push_front(
+      {*std::move(process), asio::posix::stream_descriptor(implementation_->context, fd), std::move(act)});
+  const auto place = processes.begin();
+  place->watched.async_wait(asio::posix::stream_descriptor::wait_read,
+                            [&processes, place](const asio::error_code& error) {
+                              if (error) return;
+                              const auto ended = std::move(place->act);
+                              place->watched.release();
+                              processes.erase(place);
+                              ended();
+                            });
+}
+
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);  // what it refuses shows when a descriptor is missing
+}
+
+LoopSocket::LoopSocket(asio::io_context& context, int fd, int family) : socket(context), fd_(fd) {
+  asio::error_code ignored;  // a descriptor that cannot be watched fails its first operation
+  socket.assign(family == AF_INET6 ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), fd, ignored);
+}
+
+void LoopSocket::close() {
+  asio::error_code ignored;
+  if (socket.is_open()) socket.release(ignored);
+  fd_ = ProcessDescriptor();
+}
+
+}  // namespace muster::net

@@ -1,0 +1,105 @@
+// An event loop for the control plane: connections that carry frames, a timer, watched processes; on Asio.
+//
+// One thread runs the loop and everything it calls back; only `post` and `stop` may be called from others.
+// Whatever belongs to a loop must be destroyed before it, on its thread or while it does not run.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/base/base.h"
+#include "muster/net/address.h"
+#include "muster/net/frame.h"
+
+namespace muster::net {
+
+class Loop {
+ public:
+  Loop();
+  ~Loop();
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  // Serves events until `stop`, or for `time`.
+  void run();
+  void run_for(Duration time);
+  void stop();
+  void post(std::function<void()> act);
+
+  // Calls `act` at `when`; a later call replaces an earlier one. TimePoint::max(): never.
+  void set_timer(TimePoint when, std::function<void()> act);
+
+  // Calls `act` once when the process `pid` has ended, at once if there is none. Nothing if it cannot be
+  // watched (an old kernel, no permission, no free descriptor).
+  void watch_process(std::int32_t pid, std::function<void()> act);
+
+  class Implementation;
+  Implementation& implementation() { return *implementation_; }  // for the rest of net/loop*
+
+ private:
+  std::unique_ptr<Implementation> implementation_;
+};
+
+// What a connection tells its owner. After `closed`, nothing more.
+struct ConnectionEvents {
+  std::function<void()> opened = {};  // of `connect` only
+  std::function<void(Frame)> received = {};
+  // Everything that had arrived was delivered before.
+  std::function<void(const Error&)> closed = {};
+};
+
+struct ConnectionLimits {
+  std::uint64_t payload_size_bytes = 0;  // of a received frame
+  std::uint64_t unsent_size_bytes = 0;   // queued for a peer that does not read: the connection is closed
+};
+
+// A connection that carries frames. Destroying it closes it without a word.
+class Connection {
+ public:
+  // Tries to connect, once; `opened` or `closed` tells how that went.
+  static std::unique_ptr<Connection> connect(Loop& loop, const Address& address, ConnectionLimits limits,
+                                             ConnectionEvents events);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  void set_events(ConnectionEvents events);
+  // Queues a whole frame (see encode_frame). It may be shared between connections.
+  void send(std::shared_ptr<const std::vector<std::byte>> frame);
+  // Sends what is queued, within a second, then closes; no more events.
+  void finish();
+  const Address& peer() const;
+
+  class Implementation;
+  explicit Connection(std::shared_ptr<Implementation> implementation);  // for the rest of net/loop*
+
+ private:
+  std::shared_ptr<Implementation> implementation_;
+};
+
+// Listens and accepts. An accepted connection reads once its events are set.
+class ConnectionListener {
+ public:
+  static Result<std::unique_ptr<ConnectionListener>> open(
+      Loop& loop, const Address& address, ConnectionLimits limits,
+      std::function<void(std::unique_ptr<Connection>)> accepted);
+  ~ConnectionListener();
+  ConnectionListener(const ConnectionListener&) = delete;
+  ConnectionListener& operator=(const ConnectionListener&) = delete;
+
+  const Address& address() const;
+
+  class Implementation;
+
+ private:
+  explicit ConnectionListener(std::shared_ptr<Implementation> implementation);
+  std::shared_ptr<Implementation> implementation_;
+};
+
+// Lets this process open as many descriptors as the system allows it: a scheduler holds one or two per node.
+void raise_descriptor_limit();
+
+}  // namespace muster::net

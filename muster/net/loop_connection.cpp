@@ -1,0 +1,179 @@
+#include <fmt/format.h>
+#include <netinet/tcp.h>
+
+#include <cerrno>
+
+#include "muster/net/loop_implementation.h"
+
+namespace muster::net {
+namespace {
+
+constexpr auto finish_time = std::chrono::seconds(1);
+
+Error lost(const Address& peer, const asio::error_code& error) {
+  if (error == asio::error::eof)
+    return {Code::peer_lost, fmt::format("{} closed the connection", to_string(peer))};
+  return {Code::peer_lost, fmt::format("{}: {}", to_string(peer), error.message())};
+}
+
+}  // namespace
+
+Connection::Implementation::Implementation(Loop& loop, int fd, const Address& peer, int family,
+                                           ConnectionLimits limits)
+    : socket_(loop.implementation().context, fd, family),
+      peer_(peer),
+      limits_(limits),
+      decoder_(limits.payload_size_bytes),
+      buffer_(read_size_bytes),
+      finish_timer_(loop.implementation().context) {}
+
+void Connection::Implementation::set_events(ConnectionEvents events) {
+  events_ = std::make_shared<ConnectionEvents>(std::move(events));
+}
+
+void Connection::Implementation::connect(const SocketAddress& address) {
+  asio::ip::tcp::endpoint endpoint;
+  std::memcpy(endpoint.data(), address.get(), address.size_bytes);
+  endpoint.resize(address.size_bytes);
+  socket_.socket.async_connect(endpoint, [self = shared_from_this()](const asio::error_code& error) {
+    if (self->state_ != State::opening) return;
+    if (error)
+      return self->close({Code::peer_lost, fmt::format("{}: {}", to_string(self->peer_), error.message())});
+    self->start();
+    const auto events = self->events_;
+    if (events->opened) events->opened();
+  });
+}
+
+void Connection::Implementation::start() {
+  if (state_ == State::opening) state_ = State::open;
+  asio::error_code ignored;
+  socket_.socket.set_option(asio::ip::tcp::no_delay(true), ignored);
+  if (!std::exchange(reading_, true)) read();
+}
+
+void Connection::Implementation::fail_later(Error error) {
+  asio::post(socket_.socket.get_executor(),
+             [self = shared_from_this(), error = std::move(error)] { self->close(error); });
+}
+
+void Connection::Implementation::read() {
+  socket_.socket.async_read_some(
+      asio::buffer(buffer_), [self = shared_from_this()](const asio::error_code& error, std::size_t size) {
+        if (self->state_ == State::closed) return;
+        if (error) return self->close(lost(self->peer_, error));
+        self->deliver(size);
+        if (self->state_ != State::closed) self->read();
+      });
+}
+
+void Connection::Implementation::deliver(std::size_t size) {
+  if (state_ != State::open) return;  // what comes after `finish` is read only to let the peer close first
+  decoder_.append(std::span(buffer_).first(size));
+  while (state_ == State::open) {
+    auto frame = decoder_.next();
+    if (!frame) return close(frame.error());
+    if (!*frame) return;
+    const auto events = events_;  // the callback may destroy the connection
+    if (events->received) events->received(**std::move(frame));
+  }
+}
+
+void Connection::Implementation::send(std::shared_ptr<const std::vector<std::byte>> frame) {
+  if (state_ != State::open) return;
+  unsent_size_bytes_ += frame->size();
+  if (unsent_size_bytes_ > limits_.unsent_size_bytes)
+    return fail_later(
+        {Code::peer_lost, fmt::format("{} does not read what is sent to it", to_string(peer_))});
+  unsent_.push_back(std::move(frame));
+  if (!writing_) write();
+}
+
+void Connection::Implementation::write() {
+  if (unsent_.empty()) {
+    if (state_ == State::finishing) shut_down();
+    return;
+  }
+  writing_ = true;
+  asio::async_write(socket_.socket, asio::buffer(*unsent_.front()),
+                    [self = shared_from_this()](const asio::error_code& error, std::size_t) {
+                      self->writing_ = false;
+                      if (self->state_ == State::closed) return;
+                      // A failed write is reported by the read, behind what the peer said last.
+                      if (error) return self->unsent_.clear();
+                      self->unsent_size_bytes_ -= self->unsent_.front()->size();
+                      self->unsent_.pop_front();
+                      self->write();
+                    });
+}
+
+void Connection::Implementation::finish() {
+  if (state_ == State::opening) return abandon();
+  if (state_ != State::open) return;
+  state_ = State::finishing;
+  set_events({});
+  finish_timer_.expires_after(finish_time);
+  finish_timer_.async_wait([self = shared_from_this()](const asio::error_code& error) {
+    if (!error) self->abandon();
+  });
+  if (!writing_) write();
+}
+
+// The peer reads an end of stream behind the last frame. Closing at once instead could discard that frame, if
+// something unread had arrived here.
+void Connection::Implementation::shut_down() {
+  asio::error_code ignored;
+  socket_.socket.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+}
+
+void Connection::Implementation::close(const Error& error) {
+  if (std::exchange(state_, State::closed) == State::closed) return;
+  finish_timer_.cancel();
+  socket_.close();
+  unsent_.clear();
+  const auto events = std::exchange(events_, std::make_shared<ConnectionEvents>());
+  if (events->closed) events->closed(error);
+}
+
+void Connection::Implementation::abandon() {
+  set_events({});
+  close({Code::aborted, "closed by its owner"});
+}
+
+void Connection::Implementation::leave_to_itself() {
+  if (state_ != State::finishing) abandon();
+}
+
+Connection::Connection(std::shared_ptr<Implementation> implementation)
+    : implementation_(std::move(implementation)) {}
+
+Connection::~Connection() { implementation_->leave_to_itself(); }
+
+std::unique_ptr<Connection> Connection::connect(Loop& loop, const Address& address, ConnectionLimits limits,
+                                                ConnectionEvents events) {
+  const auto target = to_socket_address(address);
+  const int family = target ? target->family() : AF_INET;
+  const int fd = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const int error = errno;
+  auto implementation = std::make_shared<Implementation>(loop, fd, address, family, limits);
+  implementation->set_events(std::move(events));
+  if (!target)
+    implementation->fail_later(target.error());
+  else if (fd < 0)
+    implementation->fail_later(fail_errno("cannot open a socket", error).value());
+  else
+    implementation->connect(*target);
+  return std::make_unique<Connection>(std::move(implementation));
+}
+
+void Connection::set_events(ConnectionEvents events) {
+  implementation_->set_events(std::move(events));
+  implementation_->start();
+}
+void Connection::send(std::shared_ptr<const std::vector<std::byte>> frame) {
+  implementation_->send(std::move(frame));
+}
+void Connection::finish() { implementation_->finish(); }
+const Address& Connection::peer() const { return implementation_->peer(); }
+
+}  // namespace muster::net

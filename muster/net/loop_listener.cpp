@@ -1,0 +1,112 @@
+#include <fmt/format.h>
+
+#include <cerrno>
+
+#include "muster/net/loop_implementation.h"
+#include "muster/net/process_watch.h"
+
+namespace muster::net {
+namespace {
+
+constexpr int backlog = 4096;
+constexpr auto pause_when_full = std::chrono::milliseconds(100);
+
+Result<ProcessDescriptor> open_listening(const Address& address) {
+  MUSTER_TRY(const SocketAddress wanted, to_socket_address(address));
+  ProcessDescriptor fd(::socket(wanted.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int on = 1;
+  if (!fd) return fail_errno("cannot open a socket", errno);
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (wanted.family() == AF_INET6) ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+  if (::bind(fd.get(), wanted.get(), wanted.size_bytes) == 0 && ::listen(fd.get(), backlog) == 0) return fd;
+  const int error = errno;
+  if (error == EADDRINUSE)
+    return fail(Code::refused, fmt::format("port {} of {} is taken by {}", address.port, address.ip,
+                                           port_owner(address.port)));
+  return fail_errno(fmt::format("cannot listen on {}", to_string(address)), error);
+}
+
+}  // namespace
+
+class ConnectionListener::Implementation
+    : public std::enable_shared_from_this<ConnectionListener::Implementation> {
+ public:
+  Implementation(Loop& loop, ProcessDescriptor fd, Address address, ConnectionLimits limits,
+                 std::function<void(std::unique_ptr<Connection>)> accepted)
+      : loop_(loop),
+        fd_(std::move(fd)),
+        watched_(loop.implementation().context, fd_.get()),
+        pause_(loop.implementation().context),
+        address_(std::move(address)),
+        limits_(limits),
+        accepted_(std::move(accepted)) {}
+
+  void wait() {
+    watched_.async_wait(asio::posix::stream_descriptor::wait_read,
+                        [self = shared_from_this()](const asio::error_code& error) {
+                          if (!error && !self->closed_) self->accept_all();
+                        });
+  }
+
+  void close() {
+    closed_ = true;
+    pause_.cancel();
+    watched_.release();
+    fd_ = ProcessDescriptor();
+  }
+
+  const Address& address() const { return address_; }
+
+ private:
+  void accept_all() {
+    while (!closed_) {
+      SocketAddress from;
+      from.size_bytes = sizeof from.storage;
+      const int fd = ::accept4(fd_.get(), from.get(), &from.size_bytes, SOCK_CLOEXEC | SOCK_NONBLOCK);
+      if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
+      if (fd < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return wait();
+      if (fd < 0) return pause();
+      auto implementation = std::make_shared<Connection::Implementation>(
+          loop_, fd, from_socket_address(from).value_or(Address{}), from.family(), limits_);
+      accepted_(std::make_unique<Connection>(std::move(implementation)));
+    }
+  }
+
+  // No descriptor is free: those who wait stay in the backlog.
+  void pause() {
+    pause_.expires_after(pause_when_full);
+    pause_.async_wait([self = shared_from_this()](const asio::error_code& error) {
+      if (!error && !self->closed_) self->accept_all();
+    });
+  }
+
+  Loop& loop_;
+  ProcessDescriptor fd_;
+  asio::posix::stream_descriptor watched_;
+  asio::steady_timer pause_;
+  Address address_;
+  ConnectionLimits limits_;
+  std::function<void(std::unique_ptr<Connection>)> accepted_;
+  bool closed_ = false;
+};
+
+Result<std::unique_ptr<ConnectionListener>> ConnectionListener::open(
+    Loop& loop, const Address& address, ConnectionLimits limits,
+    std::function<void(std::unique_ptr<Connection>)> accepted) {
+  MUSTER_TRY(ProcessDescriptor fd, open_listening(address));
+  SocketAddress bound;
+  bound.size_bytes = sizeof bound.storage;
+  ::getsockname(fd.get(), bound.get(), &bound.size_bytes);
+  MUSTER_TRY(const Address actual, from_socket_address(bound));
+  auto implementation =
+      std::make_shared<Implementation>(loop, std::move(fd), actual, limits, std::move(accepted));
+  implementation->wait();
+  return std::unique_ptr<ConnectionListener>(new ConnectionListener(std::move(implementation)));
+}
+
+ConnectionListener::ConnectionListener(std::shared_ptr<Implementation> implementation)
+    : implementation_(std::move(implementation)) {}
+ConnectionListener::~ConnectionListener() { implementation_->close(); }
+const Address& ConnectionListener::address() const { return implementation_->address(); }
+
+}  // namespace muster::net

@@ -1,0 +1,102 @@
+// A process of a job that does what it is told over standard input, for the process tests. Like a user's
+// script, it takes its role from the environment alone.
+//
+//   step <n>              reports a step
+//   leave                 leaves done
+//   fail <status> <why>   leaves failed, then exits with the status
+//   fork                  forks a child that outlives this process and says what a cluster call gives there
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <iostream>
+#include <sstream>
+#include <string>
+
+#include "muster/cluster/cluster.h"
+
+namespace {
+
+using namespace muster;
+using namespace muster::cluster;
+
+std::atomic<bool> interrupted{false};
+
+void say(const std::string& line) {
+  std::fputs((line + "\n").c_str(), stdout);
+  std::fflush(stdout);
+}
+
+int end_by(const Failure& failure) {
+  say("failure: " + failure.message);
+  return failure.exit_code;
+}
+
+void fork_child(const Node& node) {
+  if (::fork() != 0) return;
+  const auto failure = node.failure();
+  say(fmt::format("child {}: {}", ::getpid(), failure ? failure->message : "no failure"));
+  ::pause();
+  ::_exit(0);
+}
+
+int obey(Node& node) {
+  std::string line;
+  while (std::getline(std::cin, line)) {
+    std::istringstream words(line);
+    std::string command;
+    words >> command;
+    if (command == "step") {
+      std::uint64_t step = 0;
+      words >> step;
+      node.report_step(step);
+      say(fmt::format("at step {}", step));
+    } else if (command == "leave") {
+      node.leave(0, "");
+      return 0;
+    } else if (command == "fail") {
+      int status = 1;
+      std::string why;
+      words >> status;
+      std::getline(words >> std::ws, why);
+      node.leave(status, why);
+      return status;
+    } else if (command == "fork") {
+      fork_child(node);
+    }
+  }
+  node.leave(exit_code_interrupted, "its standard input ended");
+  return exit_code_interrupted;
+}
+
+int run_node(const Settings& settings) {
+  const Interrupted is_interrupted = [] { return interrupted.load(); };
+  auto registration = describe_host(settings, is_interrupted);
+  if (!registration) return end_by(failure_from(registration.error()));
+  auto node = Node::join(settings, *registration, is_interrupted);
+  if (!node) return end_by(node.error());
+  const Roster& roster = (*node)->roster();
+  say(fmt::format("rank {} of {} seed {} address {}", (*node)->rank(), roster.workers.size(), roster.seed,
+                  registration->address));
+  if (settings.role == Role::server) {
+    const auto failure = (*node)->wait(is_interrupted);
+    return failure ? end_by(*failure) : 0;
+  }
+  (*node)->on_failure([](const Failure& failure) { ::_exit(end_by(failure)); });
+  return obey(**node);
+}
+
+}  // namespace
+
+int main() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupted = true; };
+  ::sigaction(SIGINT, &action, nullptr);
+  const auto settings = read_settings(real_environment());
+  if (!settings) return end_by(failure_from(settings.error()));
+  if (settings->role != Role::scheduler) return run_node(*settings);
+  const auto failure = run_scheduler(*settings, {.interrupted = [] { return interrupted.load(); }});
+  return failure ? end_by(*failure) : 0;
+}

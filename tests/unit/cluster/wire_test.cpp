@@ -1,0 +1,153 @@
+#include "muster/cluster/wire.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "muster/cluster/variables.h"
+
+namespace muster::cluster {
+namespace {
+
+using ::testing::HasSubstr;
+
+Member member(Role role, std::uint32_t rank) {
+  return {.role = role,
+          .node_id = fmt::format("node-{}", rank),
+          .rank = rank,
+          .host_key = "boot:4026531840",
+          .address = "fe80::1%eth0",
+          .data_port = 40123,
+          .local_name = "muster-0011223344556677",
+          .pid = 4711,
+          .process_space = "boot:4026531836"};
+}
+
+std::vector<Message> one_of_each() {
+  auto roster = std::make_shared<Roster>(Roster{.epoch = 3, .job_id = 7, .seed = 99});
+  for (std::uint32_t rank = 0; rank < 5; ++rank) roster->workers.push_back(member(Role::worker, rank));
+  roster->servers.push_back(member(Role::server, 0));
+  const Failure failure{Code::peer_lost, "worker 2 is gone", 69};
+  return {
+      {0, 0, message::Register{member(Role::worker, 0), 8, 1}},
+      {7, 1, message::Accept{std::chrono::milliseconds(250), 12, "space"}},
+      {7, 1, message::Refuse{failure}},
+      {7, 1, message::Progress{"1 of 2"}},
+      {7, 1, message::RosterReady{roster}},
+      {7, 1, message::Beat{}},
+      {7, 1, message::Beat{123456789}},
+      {7, 1, message::PeerGone{Role::server, 2}},
+      {7, 1, message::Leave{-9, 17, "ValueError: no"}},
+      {7, 1, message::LeaveAck{}},
+      {7, 1, message::Ended{}},
+      {7, 1, message::Ended{failure}},
+      {7, 1, message::EndedAck{}},
+  };
+}
+
+Result<net::Frame> frame_of(const std::vector<std::byte>& bytes) {
+  net::FrameDecoder decoder(scheduler_payload_limit_bytes);
+  decoder.append(bytes);
+  MUSTER_TRY(auto frame, decoder.next());
+  if (!frame) return fail(Code::corrupt, "incomplete");
+  return *std::move(frame);
+}
+
+TEST(Wire, BringsEveryMessageBackAsItWas) {
+  for (const Message& message : one_of_each()) {
+    const auto frame = frame_of(encode_message(message));
+    ASSERT_TRUE(frame);
+    const auto decoded = decode_message(*frame);
+    ASSERT_TRUE(decoded) << decoded.error().message;
+    EXPECT_EQ(*decoded, message);
+  }
+}
+
+TEST(Wire, RefusesEveryTruncatedOrLengthenedPayload) {
+  for (const Message& message : one_of_each()) {
+    net::Frame frame = *frame_of(encode_message(message));
+    net::Frame longer = frame;
+    longer.payload.push_back(std::byte{0});
+    EXPECT_FALSE(decode_message(longer)) << "type " << frame.header.type;
+    while (!frame.payload.empty()) {
+      frame.payload.pop_back();
+      ASSERT_FALSE(decode_message(frame))
+          << "type " << frame.header.type << ", " << frame.payload.size() << " bytes";
+    }
+  }
+}
+
+TEST(Wire, SurvivesGarbage) {
+  for (std::uint64_t seed = 0; seed < 20000; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const RandomStream random(seed, 1);
+    net::Frame frame;
+    frame.header.type = static_cast<std::uint16_t>(0x00ff + random.below(0, 14));
+    frame.payload.resize(random.below(1, 200));
+    for (std::size_t i = 0; i < frame.payload.size(); ++i)
+      frame.payload[i] =
+          static_cast<std::byte>(random.below(2 + i, random.below(1000 + i, 2) == 0 ? 4 : 256));
+    const auto decoded = decode_message(frame);  // must neither crash nor take much memory
+    if (decoded) {
+      EXPECT_EQ(frame_of(encode_message(*decoded))->payload, frame.payload) << "two ways to say one thing";
+    }
+  }
+}
+
+TEST(Wire, SurvivesSingleWrongBytes) {
+  for (const Message& message : one_of_each()) {
+    const net::Frame frame = *frame_of(encode_message(message));
+    for (std::size_t i = 0; i < frame.payload.size(); ++i) {
+      for (const unsigned flip : {0x01u, 0x80u, 0xffu}) {
+        net::Frame damaged = frame;
+        damaged.payload[i] ^= static_cast<std::byte>(flip);
+        const auto decoded = decode_message(damaged);
+        if (decoded) {
+          EXPECT_FALSE(*decoded == message);
+        }
+      }
+    }
+  }
+}
+
+TEST(Wire, RefusesUnknownTypesAndRoles) {
+  net::Frame frame = *frame_of(encode_message({7, 1, message::LeaveAck{}}));
+  frame.header.type = 0x0200;
+  EXPECT_THAT(decode_message(frame).error().message, HasSubstr("0x0200"));
+  frame = *frame_of(encode_message({7, 1, message::PeerGone{Role::worker, 0}}));
+  frame.payload[0] = std::byte{3};
+  EXPECT_THAT(decode_message(frame).error().message, HasSubstr("out of its range"));
+}
+
+TEST(Wire, RefusesARosterWhoseRanksAreNotInOrder) {
+  auto roster = std::make_shared<Roster>();
+  roster->workers = {member(Role::worker, 1), member(Role::worker, 0)};
+  EXPECT_FALSE(decode_message(*frame_of(encode_message({7, 1, message::RosterReady{roster}}))));
+}
+
+TEST(Wire, CutsLongWordsBetweenCharacters) {
+  std::string reason = "x";
+  for (int i = 0; i < 10000; ++i) reason += "\u00e9";
+  const auto decoded = decode_message(*frame_of(encode_message({7, 1, message::Leave{1, no_step, reason}})));
+  ASSERT_TRUE(decoded);
+  const auto& cut = std::get<message::Leave>(decoded->body).reason;
+  EXPECT_EQ(cut.size(), words_limit_bytes - 1);
+  EXPECT_TRUE(reason.starts_with(cut));
+}
+
+TEST(Wire, HasRoomForTheLargestRoster) {
+  auto roster = std::make_shared<Roster>();
+  for (std::uint32_t rank = 0; rank < worker_num_max; ++rank) {
+    Member full = member(Role::worker, rank);
+    for (std::string* text :
+         {&full.node_id, &full.host_key, &full.address, &full.local_name, &full.process_space})
+      text->assign(name_limit_bytes, 'n');
+    roster->workers.push_back(full);
+  }
+  const auto bytes = encode_message({7, 1, message::RosterReady{roster}});
+  EXPECT_LT(bytes.size(), scheduler_payload_limit_bytes);
+  ASSERT_TRUE(decode_message(*frame_of(bytes)));
+}
+
+}  // namespace
+}  // namespace muster::cluster

@@ -1,0 +1,194 @@
+#include "muster/net/loop.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "muster/net/net.h"
+
+namespace muster::net {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+constexpr ConnectionLimits limits{.payload_size_bytes = 1 << 20, .unsent_size_bytes = 8 << 20};
+
+std::shared_ptr<const std::vector<std::byte>> frame_of(std::uint16_t type, std::size_t size) {
+  return std::make_shared<std::vector<std::byte>>(encode_frame({.type = type}, std::vector<std::byte>(size)));
+}
+
+// Serves events until `done`, at most ten seconds.
+template <class Done>
+bool serve_until(Loop& loop, Done done) {
+  const TimePoint deadline = real_clock().now() + 10s;
+  while (!done() && real_clock().now() < deadline) loop.run_for(5ms);
+  return done();
+}
+
+// A listener that keeps what connects to it.
+struct Server {
+  Loop& loop;
+  std::string ip = "127.0.0.1";
+  std::vector<std::unique_ptr<Connection>> connections = {};
+  std::vector<std::uint16_t> types = {};
+  std::vector<std::string> ends = {};
+  std::unique_ptr<ConnectionListener> listener = {};
+
+  void open() {
+    auto made =
+        ConnectionListener::open(loop, {ip, 0}, limits, [this](std::unique_ptr<Connection> connection) {
+          connection->set_events({.received = [this](Frame frame) { types.push_back(frame.header.type); },
+                                  .closed = [this](const Error& error) { ends.push_back(error.message); }});
+          connections.push_back(std::move(connection));
+        });
+    ASSERT_TRUE(made) << made.error().message;
+    listener = *std::move(made);
+  }
+};
+
+class LoopOverBothFamilies : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Family, LoopOverBothFamilies, testing::Values("127.0.0.1", "::1"));
+
+TEST_P(LoopOverBothFamilies, BringsFramesInOrderAndThenTheEnd) {
+  Loop loop;
+  Server server{.loop = loop, .ip = GetParam()};
+  server.open();
+  bool opened = false;
+  auto client =
+      Connection::connect(loop, server.listener->address(), limits, {.opened = [&] { opened = true; }});
+  ASSERT_TRUE(serve_until(loop, [&] { return opened; }));
+  std::vector<std::uint16_t> sent;
+  for (std::uint16_t type = 1; type <= 300; ++type) {
+    client->send(frame_of(type, type * 37));
+    sent.push_back(type);
+  }
+  client->finish();
+  client.reset();
+  ASSERT_TRUE(serve_until(loop, [&] { return !server.ends.empty(); }));
+  EXPECT_EQ(server.types, sent);
+  EXPECT_THAT(server.ends[0], HasSubstr("closed the connection"));
+}
+
+TEST(Loop, SaysThatNobodyListens) {
+  Loop loop;
+  auto reservation = PortReservation::open("127.0.0.1");
+  ASSERT_TRUE(reservation);
+  std::string reason;
+  auto client = Connection::connect(loop, {"127.0.0.1", reservation->port()}, limits,
+                                    {.closed = [&](const Error& error) { reason = error.message; }});
+  ASSERT_TRUE(serve_until(loop, [&] { return !reason.empty(); }));
+  EXPECT_THAT(reason, HasSubstr("refused"));
+}
+
+TEST(Loop, ClosesAConnectionThatSendsGarbageOrTooMuch) {
+  Loop loop;
+  Server server{.loop = loop};
+  server.open();
+  Wait wait{.deadline = real_clock().now() + 10s};
+  auto garbage = Socket::connect(server.listener->address(), wait);
+  auto large = Socket::connect(server.listener->address(), wait);
+  ASSERT_TRUE(garbage && large);
+  const std::string text(200, 'x');
+  ASSERT_TRUE(garbage->send_all(std::as_bytes(std::span(text)), wait));
+  ASSERT_TRUE(serve_until(loop, [&] { return server.ends.size() == 1; }));
+  const auto header = encode_header({.type = 1, .payload_size_bytes = limits.payload_size_bytes + 1});
+  ASSERT_TRUE(large->send_all(header, wait));
+  ASSERT_TRUE(serve_until(loop, [&] { return server.ends.size() == 2; }));
+  EXPECT_TRUE(server.types.empty());
+}
+
+TEST(Loop, ClosesAConnectionWhosePeerDoesNotRead) {
+  Loop loop;
+  Server server{.loop = loop};
+  server.open();
+  auto silent = Socket::connect(server.listener->address(), {.deadline = real_clock().now() + 10s});
+  ASSERT_TRUE(silent);
+  ASSERT_TRUE(serve_until(loop, [&] { return !server.connections.empty(); }));
+  const auto frame = frame_of(1, 1 << 20);
+  for (int i = 0; i < 1000 && server.ends.empty(); ++i) {
+    server.connections[0]->send(frame);
+    loop.run_for(1ms);
+  }
+  ASSERT_FALSE(server.ends.empty());
+  EXPECT_THAT(server.ends[0], HasSubstr("does not read"));
+}
+
+TEST(Loop, LetsACallbackDestroyItsConnection) {
+  Loop loop;
+  Server server{.loop = loop};
+  server.open();
+  std::unique_ptr<Connection> client;
+  bool opened = false;
+  client = Connection::connect(loop, server.listener->address(), limits, {.opened = [&] {
+                                 opened = true;
+                                 client.reset();
+                               }});
+  ASSERT_TRUE(serve_until(loop, [&] { return opened && !server.ends.empty(); }));
+}
+
+TEST(Loop, CallsTheTimerOnceAtItsTime) {
+  Loop loop;
+  int early = 0;
+  int calls = 0;
+  loop.set_timer(real_clock().now() + 1ms, [&] { ++early; });
+  loop.set_timer(real_clock().now() + 2ms, [&] { ++calls; });
+  ASSERT_TRUE(serve_until(loop, [&] { return calls > 0; }));
+  EXPECT_EQ(early, 0);
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(Loop, TellsThatAProcessHasEnded) {
+  Loop loop;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  bool ended = false;
+  loop.watch_process(child, [&] { ended = true; });
+  loop.run_for(1ms);
+  EXPECT_FALSE(ended);
+  ::kill(child, SIGKILL);
+  EXPECT_TRUE(serve_until(loop, [&] { return ended; }));  // before it is reaped
+  ::waitpid(child, nullptr, 0);
+  ended = false;
+  loop.watch_process(child, [&] { ended = true; });
+  EXPECT_TRUE(serve_until(loop, [&] { return ended; })) << "a process that is gone already";
+}
+
+TEST(Loop, DoesNotKeepAConnectionOpenInAForkedChild) {
+  Loop loop;
+  Server server{.loop = loop};
+  server.open();
+  bool opened = false;
+  auto client =
+      Connection::connect(loop, server.listener->address(), limits, {.opened = [&] { opened = true; }});
+  ASSERT_TRUE(serve_until(loop, [&] { return opened && !server.connections.empty(); }));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  client.reset();
+  EXPECT_TRUE(serve_until(loop, [&] { return !server.ends.empty(); }));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST(ConnectionListener, NamesTheProcessThatHoldsItsPort) {
+  Loop loop;
+  Server server{.loop = loop};
+  server.open();
+  const auto second = ConnectionListener::open(loop, server.listener->address(), limits, {});
+  ASSERT_FALSE(second);
+  EXPECT_THAT(second.error().message, HasSubstr(fmt::format("process {} (", ::getpid())));
+}
+
+}  // namespace
+}  // namespace muster::net
