@@ -24,11 +24,11 @@ class SessionCommunicator final : public graph::Communicator {
  public:
   std::uint32_t rank() const override { return Session::current()->rank(); }
   std::uint32_t size() const override { return Session::current()->world_size(); }
-  Result<> all_reduce(const Tensor& in, const Tensor& out, graph::Reduction reduction) override {
+  Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype,
+                      graph::Reduction reduction) override {
     Session& session = *Session::current();
     return session.communicator()
-        .all_reduce(in.bytes(), out.bytes(), static_cast<std::size_t>(in.elements()), in.dtype(),
-                    to_collective(reduction))
+        .all_reduce(in, out, count, dtype, to_collective(reduction))
         .map_error([&](Error error) { return session.verdict(std::move(error)); });
   }
 };
