@@ -179,8 +179,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         bench.round(options.parts)
 
-    versions = {c.name: f"{c.title} {c.version()}" for c in present}
-    print(table.render(bench.medians(), versions, machine, options.rounds))
+    headings = {c.name: c.heading() for c in present}
+    print(table.render(bench.medians(), headings, machine, options.rounds))
     for absent in missing:
         print(f"\nNot measured: {absent.name}. To have it: {absent.remedy}")
     for note in bench.notes:
@@ -190,7 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.json:
         report = {
             "machine": machine,
-            "versions": versions,
+            "contenders": headings,
             "values": bench.values,
             "failures": bench.failures,
         }

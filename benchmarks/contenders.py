@@ -118,6 +118,10 @@ def require_success(ended: Ended) -> str:
 class Contender:
     name = ""
     title = ""
+    how = ""  # it is used here
+
+    def heading(self) -> str:
+        return " ".join(filter(None, (self.title, self.version(), self.how)))
 
     def version(self) -> str:
         raise NotImplementedError
@@ -222,7 +226,7 @@ class MindSpore(DynamicCluster):
 
 
 class Torch(Contender):
-    name, title = "torch", "PyTorch DDP, Gloo"
+    name, title, how = "torch", "PyTorch", "DDP, Gloo"
 
     def __init__(self, python: str) -> None:
         self.python_ = python

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-COLUMNS = ("mindspore", "torch", "mpi", "muster")
-PEERS = COLUMNS[:-1]
+COLUMNS = {"mindspore": "MindSpore", "torch": "PyTorch", "mpi": "Open MPI", "muster": "Muster"}
+PEERS = ("mindspore", "torch", "mpi")
 
 
 def seconds(value: float) -> str:
@@ -79,11 +79,11 @@ ROWS = [
 
 
 def render(
-    medians: Mapping[str, Mapping[str, float]], versions: Mapping[str, str], machine: str, rounds: int
+    medians: Mapping[str, Mapping[str, float]], headings: Mapping[str, str], machine: str, rounds: int
 ) -> str:
     header = [
         "what",
-        *(versions.get(column, "-") for column in COLUMNS),
+        *(headings.get(column, title) for column, title in COLUMNS.items()),
         "best peer / Muster",
         "target",
         "reached",
