@@ -1,0 +1,29 @@
+# The library that others build on: all rooms in one archive, Muster::muster, installed with its headers and a package
+# file for find_package(Muster). Inside this project, targets link the rooms themselves.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+add_library(muster STATIC)
+foreach(room ${MUSTER_ROOMS})
+  target_sources(muster PRIVATE $<TARGET_OBJECTS:muster_${room}>)
+endforeach()
+target_include_directories(muster PUBLIC
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_compile_features(muster PUBLIC cxx_std_20)
+target_link_libraries(muster
+  PUBLIC tl::expected
+  PRIVATE fmt::fmt spdlog::spdlog PkgConfig::xxhash Threads::Threads)
+set_target_properties(muster PROPERTIES LINKER_LANGUAGE CXX)
+add_library(Muster::muster ALIAS muster)
+
+set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/Muster")
+install(TARGETS muster EXPORT MusterTargets ARCHIVE COMPONENT development)
+install(EXPORT MusterTargets NAMESPACE Muster:: DESTINATION "${package_folder}" COMPONENT development)
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/muster" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+  COMPONENT development FILES_MATCHING PATTERN "*.h")
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/MusterConfig.cmake.in"
+  "${CMAKE_CURRENT_BINARY_DIR}/MusterConfig.cmake" INSTALL_DESTINATION "${package_folder}")
+write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/MusterConfigVersion.cmake"
+  COMPATIBILITY SameMinorVersion)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/MusterConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/MusterConfigVersion.cmake"
+  DESTINATION "${package_folder}" COMPONENT development)

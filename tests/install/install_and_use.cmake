@@ -1,0 +1,16 @@
+function(run)
+  execute_process(COMMAND ${ARGV} RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "failed: ${ARGV}")
+  endif()
+endfunction()
+
+file(REMOVE_RECURSE "${WORK}/prefix" "${WORK}/build")
+run(${CMAKE_COMMAND} --install "${BUILD}" --prefix "${WORK}/prefix" --component development)
+if(SANITIZE)
+  set(FLAGS "${FLAGS} -fsanitize=${SANITIZE}")
+endif()
+run(${CMAKE_COMMAND} -G "${GENERATOR}" -S "${SOURCE}" -B "${WORK}/build" "-DCMAKE_PREFIX_PATH=${WORK}/prefix"
+    "-DCMAKE_CXX_FLAGS=${FLAGS}")
+run(${CMAKE_COMMAND} --build "${WORK}/build")
+run("${WORK}/build/consumer")
