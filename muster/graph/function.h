@@ -27,8 +27,8 @@ struct TraceRecord {
 };
 
 struct GradientOptions {
-  std::vector<ParameterPtr> parameters;  // gradients for these, in this order
-  std::vector<std::size_t> positions;    // and for these inputs
+  std::vector<ParameterPtr> parameters = {};  // gradients for these, in this order
+  std::vector<std::size_t> positions = {};    // and for these inputs
   bool has_aux = false;  // outputs after the first take no part in the gradient; else all are summed
 };
 
