@@ -132,11 +132,6 @@ Result<> prepare_recovery_path(const Settings& settings) {
                           error.message(), allowed_range(*find_variable("MS_RECOVERY_PATH"))));
 }
 
-void log_remarks(const Settings& settings) {
-  for (const std::string& note : settings.notes) log::info(note);
-  for (const std::string& warning : settings.warnings) log::warning(warning);
-}
-
 Result<Registration> describe_host(const Settings& settings, const Interrupted& interrupted) {
   MUSTER_TRY_VOID(prepare_recovery_path(settings));
   Registration registration;

@@ -17,7 +17,4 @@ Result<std::vector<std::string>> listening_ips(const Settings& settings, const s
 // Makes MS_RECOVERY_PATH when it is set and absent.
 Result<> prepare_recovery_path(const Settings& settings);
 
-// Writes the notes and warnings of `settings` as log lines.
-void log_remarks(const Settings& settings);
-
 }  // namespace muster::cluster

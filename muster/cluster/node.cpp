@@ -154,7 +154,7 @@ void NodeMachine::accepted(const message::Accept& accept) {
   next_beat_ = now_ + beat_interval_;
   // The scheduler watches this time; the answer's time on top is for the case that its word got lost.
   phase_deadline_ = now_ + config_.topo_timeout + config_.receive_timeout;
-  scheduler_watched_ = accept.process_space == config_.member.process_space && accept.pid > 0;
+  scheduler_watched_ = shares_pids(accept.process_space, config_.member.process_space) && accept.pid > 0;
   if (scheduler_watched_) actions_.push_back(node_action::Watch{Role::scheduler, 0, accept.pid});
 }
 
@@ -174,12 +174,24 @@ void NodeMachine::formed(const message::RosterReady& ready) {
   next_beat_ = now_ + beat_interval_;
   roster_ = ready.roster;
   actions_.push_back(node_action::Formed{roster_, self->rank});
+  watch_neighbours(self->rank);
+}
+
+// Each process watches the next ones of its host, in a ring: whoever dies, unless all do, someone sees it.
+void NodeMachine::watch_neighbours(std::uint32_t own_rank) {
+  constexpr std::size_t watched_max = 2;
+  std::vector<const Member*> ring;
+  std::size_t own = 0;
   for (const auto* group : {&roster_->workers, &roster_->servers}) {
     for (const Member& member : *group) {
-      const bool is_self = member.role == role && member.rank == self->rank;
-      if (!is_self && member.pid > 0 && member.process_space == config_.member.process_space)
-        actions_.push_back(node_action::Watch{member.role, member.rank, member.pid});
+      if (!shares_pids(member.process_space, config_.member.process_space) || member.pid <= 0) continue;
+      if (member.role == config_.member.role && member.rank == own_rank) own = ring.size();
+      ring.push_back(&member);
     }
+  }
+  for (std::size_t i = 1; i <= watched_max && i < ring.size(); ++i) {
+    const Member& member = *ring[(own + i) % ring.size()];
+    actions_.push_back(node_action::Watch{member.role, member.rank, member.pid});
   }
 }
 

@@ -103,6 +103,7 @@ class NodeMachine {
   void received(const Message& message);
   void accepted(const message::Accept& accept);
   void formed(const message::RosterReady& ready);
+  void watch_neighbours(std::uint32_t own_rank);
   void exited(const node_event::Exited& event);
   void leave(const node_event::Leave& event);
   void interrupted();

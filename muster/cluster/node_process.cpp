@@ -263,7 +263,6 @@ Node::~Node() {
 
 tl::expected<std::unique_ptr<Node>, Failure> Node::join(const Settings& settings, Registration registration,
                                                         Interrupted interrupted) {
-  log_remarks(settings);
   if (registration.scheduler_ips.empty()) {
     auto ips = resolve_scheduler(settings, interrupted);
     if (!ips) return tl::unexpected(failure_from(ips.error()));

@@ -18,6 +18,7 @@ Failure failure_from(const Error& error) {
   switch (error.code) {
     case Code::invalid_argument:
     case Code::not_found:
+    case Code::not_provided:
       return {error.code, error.message, exit_code_configuration};
     case Code::refused:
       return {error.code, error.message, exit_code_refused};

@@ -30,6 +30,11 @@ struct Member {
   friend bool operator==(const Member&, const Member&) = default;
 };
 
+// Whether a pid of one means the same process to the other. What is not known is not the same.
+inline bool shares_pids(std::string_view process_space, std::string_view other) {
+  return !process_space.empty() && process_space == other;
+}
+
 // Who takes part. The same value in every process of the job.
 struct Roster {
   std::uint64_t epoch = 0;

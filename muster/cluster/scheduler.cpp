@@ -119,7 +119,7 @@ void SchedulerMachine::handle(const Peer& reporter, const message::PeerGone& gon
   if (ranked == by_rank_.end() || gone.rank >= ranked->second.size()) return;
   Peer& peer = peers_.at(ranked->second[gone.rank]);
   // Only a process that sees the same pids can know.
-  if (peer.member.process_space == reporter.member.process_space) exited(peer);
+  if (shares_pids(peer.member.process_space, reporter.member.process_space)) exited(peer);
 }
 
 void SchedulerMachine::closed(PeerId id) {
@@ -240,7 +240,7 @@ void SchedulerMachine::accept(PeerId id, const Member& member) {
   order_.push_back(id);
   by_name_[{member.role, member.node_id}] = id;
   ++present_[member.role];
-  if (member.process_space == config_.process_space && member.pid > 0) {
+  if (shares_pids(member.process_space, config_.process_space) && member.pid > 0) {
     peer.watched = true;
     actions_.push_back(scheduler_action::Watch{id, member.pid});
   }

@@ -184,7 +184,6 @@ class SchedulerDriver {
 
 std::optional<Failure> run_scheduler(const Settings& settings, const SchedulerOptions& options) {
   log::set_name("scheduler");
-  log_remarks(settings);
   if (const auto prepared = prepare_recovery_path(settings); !prepared) return failure_from(prepared.error());
   net::raise_descriptor_limit();
   SchedulerDriver driver(settings, options);

@@ -69,8 +69,8 @@ struct Settings {
   std::chrono::milliseconds resolve_timeout{};
   std::string transport = {};              // MUSTER_TRANSPORT
   bool strict = false;                     // MUSTER_STRICT
-  std::vector<std::string> notes = {};     // worth a line of information
-  std::vector<std::string> warnings = {};  // worth a warning, e.g. a variable that looks like a typo
+  std::vector<std::string> notes = {};     // worth a line of information, for the caller to log
+  std::vector<std::string> warnings = {};  // e.g. of a variable that looks like a typo
 };
 
 // The most workers, and the most servers, of one job.

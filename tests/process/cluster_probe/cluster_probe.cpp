@@ -96,6 +96,7 @@ int main() {
   ::sigaction(SIGINT, &action, nullptr);
   const auto settings = read_settings(real_environment());
   if (!settings) return end_by(failure_from(settings.error()));
+  for (const std::string& warning : settings->warnings) log::warning(warning);
   if (settings->role != Role::scheduler) return run_node(*settings);
   const auto failure = run_scheduler(*settings, {.interrupted = [] { return interrupted.load(); }});
   return failure ? end_by(*failure) : 0;
