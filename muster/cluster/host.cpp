@@ -141,6 +141,8 @@ Result<Registration> describe_host(const Settings& settings, const Interrupted& 
   if (registration.host_key.empty()) {
     MUSTER_TRY(registration.host_key, net::host_key(FixedEnvironment({})));
   }
+  // Nobody shares memory with a key that nobody else has.
+  if (settings.transport == "tcp") registration.host_key += fmt::format("#{:016x}", entropy());
   registration.pid = ::getpid();
   registration.process_space = net::process_space();
   return registration;

@@ -20,7 +20,7 @@ struct Member {
   Role role = Role::worker;
   std::string node_id = {};
   std::uint32_t rank = 0;     // among the members of its role
-  std::string host_key = {};  // equal for processes that can share memory
+  std::string host_key = {};  // equal for processes that share memory; see host_of
   std::string address = {};   // where its data port is reached
   std::uint16_t data_port = 0;
   std::string local_name = {};     // where processes of its host reach it
@@ -29,6 +29,12 @@ struct Member {
 
   friend bool operator==(const Member&, const Member&) = default;
 };
+
+// The host of a member: its host key without what makes it unique under MUSTER_TRANSPORT=tcp. For local
+// ranks.
+inline std::string_view host_of(const Member& member) {
+  return std::string_view(member.host_key).substr(0, member.host_key.find('#'));
+}
 
 // Whether a pid of one means the same process to the other. What is not known is not the same.
 inline bool shares_pids(std::string_view process_space, std::string_view other) {

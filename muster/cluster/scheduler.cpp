@@ -5,6 +5,8 @@
 
 #include <charconv>
 
+#include "muster/cluster/variables.h"
+
 namespace muster::cluster {
 namespace {
 
@@ -210,6 +212,7 @@ std::optional<std::string> SchedulerMachine::reason_to_refuse(const Message& mes
   if (member.role == Role::scheduler) return "there is one scheduler, and this is it";
   if (phase_ == Phase::telling)
     return failure_ ? fmt::format("the job has ended: {}", failure_->message) : "the job has ended";
+  if (!is_node_id(member.node_id)) return "its node id (MS_NODE_ID) is empty, too long or not printable";
   if (request.worker_num != config_.worker_num)
     return fmt::format("MS_WORKER_NUM is {} there and {} at the scheduler; it must be the same everywhere",
                        request.worker_num, config_.worker_num);

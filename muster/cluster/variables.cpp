@@ -130,10 +130,8 @@ constexpr auto table = std::to_array<Variable>({
      .documentation = "Which log lines are written to standard error: these and more severe ones."},
 });
 
-constexpr std::size_t label_size_max = 128;
-
-bool is_label(std::string_view text) {
-  return text.size() <= label_size_max &&
+bool is_printable(std::string_view text, std::size_t size_max) {
+  return !text.empty() && text.size() <= size_max &&
          std::all_of(text.begin(), text.end(), [](unsigned char c) { return c > 0x20 && c != 0x7f; });
 }
 
@@ -171,9 +169,9 @@ bool is_allowed(const Variable& variable, std::string_view value) {
     case Type::choice:
       return is_choice(variable, value);
     case Type::text:
-      if (variable.name == "MS_SCHED_HOST")
-        return !value.empty() && value.size() < 256 && is_label(value.substr(0, 128));
-      if (variable.name == "MS_NODE_ID" || variable.name == "MUSTER_HOST_KEY") return is_label(value);
+      if (variable.name == "MS_SCHED_HOST") return is_printable(value, 253);  // the longest name of DNS
+      if (variable.name == "MS_NODE_ID") return is_node_id(value);
+      if (variable.name == "MUSTER_HOST_KEY") return is_printable(value, 64) && value.find('#') == value.npos;
       return true;
   }
   return false;
@@ -261,6 +259,8 @@ Role role_from(std::string_view name) {
 }  // namespace
 
 std::span<const Variable> variables() { return table; }
+
+bool is_node_id(std::string_view text) { return is_printable(text, 128); }
 
 const Variable* find_variable(std::string_view name) {
   const auto found =

@@ -36,6 +36,9 @@ const Variable* find_variable(std::string_view name);
 // "a whole number from 1024 to 65535".
 std::string allowed_range(const Variable& variable);
 
+// What MS_NODE_ID allows.
+bool is_node_id(std::string_view text);
+
 // What a variable is now. `problem` is empty when the value can be used.
 struct VariableState {
   const Variable* variable = nullptr;

@@ -278,6 +278,14 @@ TEST(Cluster, SaysThatThereIsNoScheduler) {
               AllOf(HasSubstr("MS_CLUSTER_RETRY_NUM"), HasSubstr(std::to_string(job.port()))));
 }
 
+TEST(Cluster, WaitsForANameThatIsNotYetKnown) {
+  Job job(1, "no-such-host.invalid");
+  job.set("MUSTER_RESOLVE_TIMEOUT", "2");
+  Child worker = job.worker("0");
+  expect_ends_with(worker, cluster::exit_code_configuration, "MS_SCHED_HOST='no-such-host.invalid'");
+  EXPECT_GE(worker.time_to_end(), 1900ms);
+}
+
 struct BadValue {
   const char* role;
   const char* name;

@@ -77,6 +77,11 @@ TEST_F(Scheduler, RefusesAWorkerFromAnOlderEpoch) {
   EXPECT_EQ(all_of_kind<scheduler_action::Close>(actions).size(), 1u);
 }
 
+TEST_F(Scheduler, RefusesANodeIdThatCouldNotBePrinted) {
+  for (const std::string id : {"", "two words", "red\x1b[31m", "line\n"})
+    EXPECT_EQ(sent_to<message::Refuse>(1, enter(1, id)).size(), 1u) << id;
+}
+
 TEST_F(Scheduler, RefusesWhoeverSpeaksBeforeRegistering) {
   const auto actions = receive(9, message::Leave{1, no_step, "me"});
   EXPECT_EQ(sent_to<message::Refuse>(9, actions).size(), 1u);
