@@ -1,0 +1,58 @@
+#include "muster/train/agreement.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "tests/unit/collective/ranks.h"
+
+namespace muster::train {
+namespace {
+
+using collective::Hosts;
+
+NamedTensor named(std::string name, std::array<float, 2> values, Shape shape = {2}) {
+  return {std::move(name), Tensor::from<float>(values, std::move(shape))};
+}
+
+// What each of three ranks is told when it brings its own parameters.
+std::vector<Result<>> outcomes(const std::vector<std::vector<NamedTensor>>& parameters) {
+  const auto ranks = static_cast<std::uint32_t>(parameters.size());
+  const auto communicators = collective::connect_ranks(ranks, Hosts::one);
+  std::vector<Result<>> results(ranks);
+  collective::run_threads(ranks, [&](std::uint32_t rank) {
+    results[rank] = check_agreement(parameters[rank], *communicators[rank]);
+  });
+  return results;
+}
+
+void expect_all_say(const std::vector<Result<>>& results, std::string_view words) {
+  for (const Result<>& result : results) {
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code, Code::invalid_argument);
+    EXPECT_NE(result.error().message.find(words), std::string::npos) << result.error().message;
+  }
+}
+
+TEST(Agreement, IsReachedByEqualParameters) {
+  const std::vector<NamedTensor> same{named("fc.weight", {1, 2}), named("fc.bias", {3, 4})};
+  for (const Result<>& result : outcomes({same, same, same})) EXPECT_TRUE(result) << result.error().message;
+}
+
+TEST(Agreement, NamesTheParameterAndTheRanksWhoseValuesDiffer) {
+  const std::vector<NamedTensor> same{named("fc.weight", {1, 2}), named("fc.bias", {3, 4})};
+  const std::vector<NamedTensor> other{named("fc.weight", {1, 2}), named("fc.bias", {3, 4.0000005F})};
+  expect_all_say(outcomes({same, other, other}),
+                 "parameter 'fc.bias' has other values on rank 1, 2 than on rank 0");
+}
+
+TEST(Agreement, RefusesAnotherNetwork) {
+  const auto weight = named("fc.weight", {1, 2});
+  expect_all_say(outcomes({{weight}, {named("fc1.weight", {1, 2})}, {weight}}), "on rank 1 than on rank 0");
+  expect_all_say(outcomes({{weight}, {weight}, {named("fc.weight", {1, 2}, {1, 2})}}),
+                 "on rank 2 than on rank 0");
+  expect_all_say(outcomes({{weight}, {weight, weight}}), "rank 0 trains 1 parameters but rank 1 trains 2");
+}
+
+}  // namespace
+}  // namespace muster::train

@@ -1,0 +1,34 @@
+#include "muster/train/context.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::train {
+namespace {
+
+TEST(Context, BecomesANewVersionOnlyWhenSomethingChanges) {
+  reset_context();
+  const std::uint64_t before = context().version;
+  set_gradients_mean(false);
+  EXPECT_EQ(context().version, before);
+  set_gradients_mean(true);
+  EXPECT_GT(context().version, before);
+  reset_context();
+  EXPECT_FALSE(context().gradients_mean);
+  EXPECT_GT(context().version, before + 1);
+}
+
+TEST(Context, ListsTheChoicesForAParallelModeItDoesNotHave) {
+  EXPECT_EQ(parallel_mode_from_string("data_parallel"), ParallelMode::data_parallel);
+  EXPECT_EQ(parallel_mode_from_string("auto_parallel").error().code, Code::not_provided);
+  EXPECT_EQ(parallel_mode_from_string("parallel").error().message,
+            "parallel_mode 'parallel' is not known; choose 'stand_alone' or 'data_parallel'");
+}
+
+TEST(Context, HasTheCpuOnly) {
+  EXPECT_TRUE(check_device_target("CPU"));
+  EXPECT_EQ(check_device_target("GPU").error().code, Code::not_provided);
+  EXPECT_EQ(check_device_target("TPU").error().code, Code::invalid_argument);
+}
+
+}  // namespace
+}  // namespace muster::train
