@@ -114,7 +114,7 @@ constexpr auto table = std::to_array<Variable>({
          "tcp: TCP always."},
     {.name = "MUSTER_HOST_KEY",
      .default_note = "from the kernel's boot id and the network namespace",
-     .note = "at most 128 printable characters",
+     .note = "at most 64 printable characters without '#'",
      .documentation =
          "Processes with equal host keys share memory. Different ones make processes of one host "
          "talk as if they were on several, for tests."},

@@ -82,6 +82,9 @@ TEST_P(ClusterOver, FormsWithWorkersBeforeTheSchedulerAndEndsWell) {
   EXPECT_EQ(first.after("rank ").substr(0, 4), "1 of");
   EXPECT_EQ(second.after("rank ").substr(0, 4), "0 of");
   EXPECT_EQ(first.after("seed "), second.after("seed "));
+  if (std::string(GetParam()) != "localhost") {
+    EXPECT_EQ(first.after("address "), GetParam()) << "it stays on loopback";
+  }
   first.tell("leave");
   EXPECT_THAT(first.ended_within(soon), Optional(0)) << first.output();
   second.tell("leave");

@@ -89,6 +89,8 @@ TEST(Variables, NameVariableValueAndRangeOfABadValue) {
               AllOf(HasSubstr("MS_ROLE='MS_WROKER'"), HasSubstr("MS_PSERVER")));
   EXPECT_THAT(error_with("MS_SCHED_HOST", ""), HasSubstr("MS_SCHED_HOST=''"));
   EXPECT_THAT(error_with("MS_NODE_ID", "a b"), HasSubstr("MS_NODE_ID='a b'"));
+  EXPECT_THAT(error_with("MUSTER_HOST_KEY", "a#b"), HasSubstr("without '#'"));
+  EXPECT_THAT(error_with("MUSTER_HOST_KEY", std::string(65, 'x')), HasSubstr("at most 64"));
   EXPECT_THAT(error_with("MS_ENABLE_RECOVERY", "yes"),
               AllOf(HasSubstr("MS_ENABLE_RECOVERY='yes'"), HasSubstr("0 | 1")));
 }
