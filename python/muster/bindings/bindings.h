@@ -6,6 +6,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <string>
 #include <utility>
 
 #include "muster/base/base.h"
@@ -18,6 +19,20 @@ namespace nb = nanobind;
 void bind_errors(nb::module_& core);
 void bind_dtype(nb::module_& core);
 void bind_tensor(nb::module_& core);
+void bind_parameter(nb::module_& core);
+void bind_initializers(nb::module_& core);
+void bind_ops(nb::module_& core);
+void bind_functions(nb::module_& core);
+void bind_cell(nb::module_& core);
+void bind_layers(nb::module_& core);
+void bind_losses(nb::module_& core);
+void bind_optimizers(nb::module_& core);
+void bind_transforms(nb::module_& core);
+void bind_dataset(nb::module_& core);
+void bind_session(nb::module_& core);
+
+// The name of the class of `object`, for messages: "ndarray".
+std::string class_name(nb::handle object);
 
 // Raises `error` as the Python exception of its code.
 [[noreturn]] void raise(const Error& error);

@@ -10,4 +10,15 @@ NB_MODULE(_core, core) {
   bind_errors(core);
   bind_dtype(core);
   bind_tensor(core);
+  bind_parameter(core);
+  bind_initializers(core);
+  bind_ops(core);
+  bind_functions(core);
+  bind_cell(core);
+  bind_layers(core);
+  bind_losses(core);
+  bind_optimizers(core);
+  bind_transforms(core);
+  bind_dataset(core);
+  bind_session(core);
 }

@@ -33,6 +33,8 @@ std::optional<std::string> name_of(nb::handle object) {
 
 nb::object dtype_object(DType dtype) { return nb::borrow(objects[static_cast<std::size_t>(dtype)]); }
 
+bool is_dtype(nb::handle object) { return nb::isinstance<DTypeName>(object); }
+
 DType dtype_from(nb::handle object) {
   if (nb::isinstance<DTypeName>(object)) return nb::cast<DTypeName&>(object).dtype;
   if (object.ptr() == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::bool_;

@@ -1,6 +1,7 @@
 #include <string>
 
 #include "python/muster/bindings/bindings.h"
+#include "python/muster/bindings/exceptions.h"
 
 namespace muster::python {
 namespace {
@@ -48,6 +49,7 @@ PyObject* exception_of(Code code) {
 }  // namespace
 
 void raise(const Error& error) {
+  raise_kept_exception(error);
   PyErr_SetString(exception_of(error.code), error.message.c_str());
   throw nb::python_error();
 }

@@ -1,6 +1,4 @@
-// class Tensor: what Python sees of muster::Tensor.
-#include "muster/tensor/tensor.h"
-
+// class Tensor: what Python sees of graph::Value.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
@@ -12,11 +10,16 @@
 #include "python/muster/bindings/bindings.h"
 #include "python/muster/bindings/convert.h"
 #include "python/muster/bindings/dtype.h"
+#include "python/muster/bindings/operators.h"
 #include "python/muster/bindings/tensor_buffer.h"
+#include "python/muster/bindings/tensor_index.h"
 #include "python/muster/bindings/tensor_text.h"
+#include "python/muster/bindings/value.h"
 
 namespace muster::python {
 namespace {
+
+using graph::Value;
 
 std::optional<DType> dtype_or_none(nb::handle dtype) {
   if (dtype.is_none()) return std::nullopt;
@@ -30,89 +33,43 @@ nb::tuple shape_tuple(const Shape& shape) {
 }
 
 nb::object asnumpy(nb::handle self) {
-  return nb::module_::import_("numpy").attr("asarray")(nb::steal(PyMemoryView_FromObject(self.ptr())));
+  const nb::object view = nb::steal(PyMemoryView_FromObject(self.ptr()));
+  if (!view.is_valid()) throw nb::python_error();
+  return nb::module_::import_("numpy").attr("asarray")(view);
 }
 
 nb::object array(nb::handle self, nb::handle dtype, nb::handle copy) {
   const nb::object view = asnumpy(self);
-  if (dtype.is_none() && !copy.is_none() && nb::cast<bool>(copy)) return view.attr("copy")();
-  if (dtype.is_none()) return view;
-  return view.attr("astype")(dtype, nb::arg("copy") = !copy.is_none() && nb::cast<bool>(copy));
+  const bool wants_copy = !copy.is_none() && nb::cast<bool>(copy);
+  if (!dtype.is_none()) return view.attr("astype")(dtype, nb::arg("copy") = wants_copy);
+  return wants_copy ? view.attr("copy")() : view;
 }
 
 // The element of a tensor with one element, as a Python number.
-nb::object item(const Tensor& self) {
-  if (self.elements() != 1)
-    throw nb::value_error(
-        ("only a tensor with one element is a number; this one has shape " + to_string(self.shape()))
-            .c_str());
-  return element_object(self, 0);
+nb::object item(const Value& self) {
+  const Tensor tensor = elements_of(self);
+  if (tensor.elements() == 1) return element_object(tensor, 0);
+  throw nb::value_error(
+      ("only a tensor with one element is a number; this one has shape " + to_string(tensor.shape()))
+          .c_str());
 }
 
-Tensor row(const Tensor& self, Py_ssize_t index) {
-  if (self.shape().rank() == 0) throw nb::index_error("a scalar has no elements to index");
-  const std::int64_t size = self.shape()[0];
-  if (index < 0) index += size;
-  if (index < 0 || index >= size)
-    throw nb::index_error(("index out of range for a dimension of " + std::to_string(size)).c_str());
-  const auto& sizes = self.shape().sizes();
-  Shape inner(std::vector<std::int64_t>(sizes.begin() + 1, sizes.end()));
-  const auto step = static_cast<std::size_t>(inner.elements()) * size_bytes(self.dtype());
-  return Tensor(self.dtype(), std::move(inner), self.buffer(),
-                self.offset_bytes() + static_cast<std::size_t>(index) * step);
-}
-
-Tensor rows(const Tensor& self, nb::handle slice) {
-  if (self.shape().rank() == 0) throw nb::index_error("a scalar has no elements to slice");
-  Py_ssize_t start = 0;
-  Py_ssize_t stop = 0;
-  Py_ssize_t step = 0;
-  if (PySlice_Unpack(slice.ptr(), &start, &stop, &step) != 0) throw nb::python_error();
-  const Py_ssize_t count = PySlice_AdjustIndices(self.shape()[0], &start, &stop, step);
-  if (step != 1)
-    throw nb::index_error("slices with a step are not provided; index the view that asnumpy() gives");
-  Shape shape = self.shape();
-  shape[0] = count;
-  const std::size_t row_bytes =
-      self.shape()[0] == 0 ? 0 : self.size_bytes() / static_cast<std::size_t>(self.shape()[0]);
-  return Tensor(self.dtype(), std::move(shape), self.buffer(),
-                self.offset_bytes() + static_cast<std::size_t>(start) * row_bytes);
-}
-
-// A view: leading whole numbers, or one slice of the first dimension. Everything else is numpy's trade.
-Tensor get_item(const Tensor& self, nb::handle index) {
-  if (PySlice_Check(index.ptr())) return rows(self, index);
-  if (PyIndex_Check(index.ptr())) {
-    const Py_ssize_t at = PyNumber_AsSsize_t(index.ptr(), PyExc_IndexError);
-    if (at == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
-    return row(self, at);
-  }
-  if (nb::isinstance<nb::tuple>(index)) {
-    Tensor view = self;
-    for (const nb::handle part : nb::borrow<nb::tuple>(index)) view = get_item(view, part);
-    return view;
-  }
-  throw nb::index_error(
-      "a tensor is indexed by whole numbers or a slice of its first dimension; "
-      "for more, index the view that asnumpy() gives");
-}
+bool truth(const Value& self) { return PyObject_IsTrue(item(self).ptr()) == 1; }
 
 // f"{loss:.3f}" formats the number; without a format the text is that of str().
 nb::object formatted(nb::handle self, nb::handle spec) {
   if (nb::len(spec) == 0) return nb::str(self);
-  return nb::steal(PyObject_Format(item(nb::cast<const Tensor&>(self)).ptr(), spec.ptr()));
+  return nb::steal(PyObject_Format(item(nb::cast<const Value&>(self)).ptr(), spec.ptr()));
 }
 
-nb::object tolist(const Tensor& self) {
-  if (self.shape().rank() == 0) return element_object(self, 0);
+nb::object nested_lists(const Tensor& tensor) {
+  if (tensor.shape().rank() == 0) return element_object(tensor, 0);
   nb::list made;
-  for (std::int64_t i = 0; i < self.shape()[0]; ++i) made.append(tolist(row(self, i)));
+  for (std::int64_t i = 0; i < tensor.shape()[0]; ++i) made.append(nested_lists(row(tensor, i)));
   return made;
 }
 
-bool truth(const Tensor& self) { return nb::cast<bool>(nb::bool_(item(self))); }
-
-std::size_t length(const Tensor& self) {
+std::size_t length(const Value& self) {
   if (self.shape().rank() == 0) throw nb::type_error("a scalar tensor has no length");
   return static_cast<std::size_t>(self.shape()[0]);
 }
@@ -127,9 +84,10 @@ nb::dlpack::dtype dlpack_dtype(DType dtype) {
 }
 
 nb::object dlpack(nb::handle self, const nb::kwargs& options) {
-  const Tensor& tensor = nb::cast<const Tensor&>(self);
-  std::vector<std::size_t> sizes(tensor.shape().begin(), tensor.shape().end());
-  const nb::ndarray<nb::array_api> view(tensor.bytes(), sizes.size(), sizes.data(), self, nullptr,
+  const Tensor tensor = elements_of(nb::cast<const Value&>(self));
+  const nb::object owner = tensor_object(tensor);  // it keeps the elements even if a parameter gets new ones
+  const std::vector<std::size_t> sizes(tensor.shape().begin(), tensor.shape().end());
+  const nb::ndarray<nb::array_api> view(tensor.bytes(), sizes.size(), sizes.data(), owner, nullptr,
                                         dlpack_dtype(tensor.dtype()));
   return nb::cast(view).attr("__dlpack__")(**options);
 }
@@ -140,7 +98,7 @@ std::optional<DType> dtype_of_dlpack(nb::dlpack::dtype dtype) {
   return std::nullopt;
 }
 
-Tensor from_dlpack(nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu> array) {
+Value from_dlpack(nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu> array) {
   const auto dtype = dtype_of_dlpack(array.dtype());
   if (!dtype) throw nb::type_error("the elements of this array are of no dtype that tensors have");
   std::vector<std::int64_t> sizes;
@@ -152,56 +110,84 @@ Tensor from_dlpack(nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu> array) {
   return Tensor(*dtype, Shape(std::move(sizes)), std::move(buffer));
 }
 
+void bind_making(nb::class_<Value>& tensor) {
+  tensor
+      .def(
+          "__init__",
+          [](Value* self, nb::handle input, nb::handle dtype) {
+            new (self) Value(tensor_copied(input, dtype_or_none(dtype)));
+          },
+          nb::arg("input_data"), nb::arg("dtype") = nb::none(),
+          nb::sig("def __init__(self, input_data: object, dtype: DType | str | type | None = None) -> None"),
+          "A tensor with a copy of `input_data`: a number, nested lists of numbers, or an array. Python's "
+          "float "
+          "becomes float32, int int64; arrays keep their dtype unless `dtype` says otherwise.")
+      .def_static(
+          "from_numpy", [](nb::handle values) { return Value(tensor_shared(values)); }, nb::arg("array"),
+          "A tensor over the memory of `array` itself, without a copy. The array must be contiguous; do "
+          "not write to it while the tensor is in use.");
+}
+
+void bind_facts(nb::class_<Value>& tensor) {
+  tensor
+      .def_prop_ro(
+          "shape", [](const Value& self) { return shape_tuple(self.shape()); },
+          nb::sig("def shape(self) -> tuple[int, ...]"), "Sizes, outermost first.")
+      .def_prop_ro(
+          "dtype", [](const Value& self) { return dtype_object(self.dtype()); },
+          nb::sig("def dtype(self) -> DType"), "The element type.")
+      .def_prop_ro(
+          "ndim", [](const Value& self) { return self.shape().rank(); }, "The number of dimensions.")
+      .def_prop_ro(
+          "size", [](const Value& self) { return self.shape().elements(); }, "The number of elements.")
+      .def_prop_ro(
+          "nbytes", [](const Value& self) { return self.type().size_bytes(); },
+          "Bytes that all elements take.")
+      .def("__len__", &length);
+}
+
+void bind_reading(nb::class_<Value>& tensor) {
+  tensor
+      .def(
+          "asnumpy", &asnumpy, nb::sig("def asnumpy(self) -> numpy.typing.NDArray"),
+          "The elements as a read-only numpy array, without a copy. A parameter's array follows its updates.")
+      .def("numpy", &asnumpy, nb::sig("def numpy(self) -> numpy.typing.NDArray"), "The same as asnumpy().")
+      .def("__array__", &array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
+      .def("__dlpack__", &dlpack, nb::arg("kwargs"))
+      .def("__dlpack_device__", [](const Value&) { return nb::make_tuple(nb::device::cpu::value, 0); })
+      .def("item", &item, nb::sig("def item(self) -> bool | int | float"),
+           "The only element, as a Python number. ValueError when there are more.")
+      .def(
+          "tolist", [](const Value& self) { return nested_lists(elements_of(self)); },
+          "The elements as nested Python lists.")
+      .def("__float__", [](const Value& self) { return nb::float_(item(self)); })
+      .def("__int__", [](const Value& self) { return nb::int_(item(self)); })
+      .def("__index__",
+           [](const Value& self) { return nb::steal<nb::int_>(PyNumber_Index(item(self).ptr())); })
+      .def("__bool__", &truth)
+      .def(
+          "__getitem__",
+          [](const Value& self, nb::handle index) { return Value(part(elements_of(self), index)); },
+          nb::arg("index"))
+      .def("__str__", [](nb::handle self) { return text_of(nb::cast<const Value&>(self), self); })
+      .def("__repr__", [](nb::handle self) { return representation_of(nb::cast<const Value&>(self), self); })
+      .def("__format__", &formatted, nb::arg("spec"));
+}
+
 }  // namespace
 
 void bind_tensor(nb::module_& core) {
-  nb::class_<Tensor>(
-      core, "Tensor", nb::type_slots(tensor_buffer_slots),
-      "A dense array of one dtype, in memory, row by row. Tensors are values: their elements do "
-      "not change, and views of them handed to numpy are read-only.")
-      .def(
-          "__init__",
-          [](Tensor* self, nb::handle input, nb::handle dtype) {
-            new (self) Tensor(tensor_copied(input, dtype_or_none(dtype)));
-          },
-          nb::arg("input"), nb::arg("dtype") = nb::none(),
-          "A tensor with a copy of `input`: a number, nested lists of numbers, or an array. Python's float "
-          "becomes float32, int int64; arrays keep their dtype unless `dtype` says otherwise.")
-      .def_static(
-          "from_numpy", &tensor_shared, nb::arg("array"),
-          "A tensor over the memory of `array` itself, without a copy. The array must be contiguous; do "
-          "not write to it while the tensor is in use.")
-      .def_prop_ro(
-          "shape", [](const Tensor& self) { return shape_tuple(self.shape()); }, "Sizes, outermost first.")
-      .def_prop_ro(
-          "dtype", [](const Tensor& self) { return dtype_object(self.dtype()); }, "The element type.")
-      .def_prop_ro(
-          "ndim", [](const Tensor& self) { return self.shape().rank(); }, "The number of dimensions.")
-      .def_prop_ro(
-          "size", [](const Tensor& self) { return self.elements(); }, "The number of elements.")
-      .def_prop_ro(
-          "nbytes", [](const Tensor& self) { return self.size_bytes(); }, "Bytes that all elements take.")
-      .def("asnumpy", &asnumpy, "The elements as a read-only numpy array, without a copy.")
-      .def("numpy", &asnumpy, "The elements as a read-only numpy array, without a copy.")
-      .def("__array__", &array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
-      .def("__dlpack__", &dlpack, nb::arg("kwargs"))
-      .def("__dlpack_device__", [](const Tensor&) { return nb::make_tuple(nb::device::cpu::value, 0); })
-      .def(
-          "astype", [](const Tensor& self, nb::handle dtype) { return tensor_as(self, dtype_from(dtype)); },
-          nb::arg("dtype"), "The elements converted to `dtype`.")
-      .def("item", &item, "The only element, as a Python number. ValueError when there are more.")
-      .def("tolist", &tolist, "The elements as nested Python lists.")
-      .def("__float__", [](const Tensor& self) { return nb::float_(item(self)); })
-      .def("__int__", [](const Tensor& self) { return nb::int_(item(self)); })
-      .def("__index__", [](const Tensor& self) { return nb::steal(PyNumber_Index(item(self).ptr())); })
-      .def("__bool__", &truth)
-      .def("__len__", &length)
-      .def("__getitem__", &get_item, nb::arg("index"))
-      .def("__str__", [](nb::handle self) { return text_of(nb::cast<const Tensor&>(self), self); })
-      .def("__format__", &formatted, nb::arg("spec"))
-      .def("__repr__",
-           [](nb::handle self) { return representation_of(nb::cast<const Tensor&>(self), self); });
-  core.def("from_dlpack", &from_dlpack, nb::arg("array"),
+  nb::class_<Value> tensor(core, "Tensor", nb::type_slots(tensor_buffer_slots), nb::is_weak_referenceable(),
+                           "A dense array of one dtype, in memory, row by row. Tensors are values: their "
+                           "elements do not change, and "
+                           "views of them handed to numpy are read-only. In code that is being traced a "
+                           "tensor has a shape and a dtype, "
+                           "but no elements yet.");
+  bind_making(tensor);
+  bind_facts(tensor);
+  bind_reading(tensor);
+  bind_operators(tensor);
+  core.def("from_dlpack", &from_dlpack, nb::arg("array"), nb::sig("def from_dlpack(array: object) -> Tensor"),
            "A tensor over the memory of a contiguous array in main memory that offers __dlpack__, without a "
            "copy.");
 }

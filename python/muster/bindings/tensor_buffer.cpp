@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "muster/tensor/tensor.h"
+#include "python/muster/bindings/value.h"
 
 namespace muster::python {
 namespace {
@@ -57,7 +57,13 @@ int get_buffer(PyObject* self, Py_buffer* out, int flags) {
     PyErr_SetString(PyExc_BufferError, "the elements of a tensor are read-only");
     return -1;
   }
-  auto view = view_of(nb::cast<const Tensor&>(nb::handle(self)));
+  std::unique_ptr<View> view;
+  try {
+    view = view_of(elements_of(nb::cast<const graph::Value&>(nb::handle(self))));
+  } catch (nb::python_error& exception) {  // this is called by C code
+    exception.restore();
+    return -1;
+  }
   const Tensor& tensor = view->tensor;
   out->buf = tensor.bytes();
   out->len = static_cast<Py_ssize_t>(tensor.size_bytes());

@@ -2,6 +2,8 @@
 
 #include <nanobind/stl/string.h>
 
+#include "python/muster/bindings/value.h"
+
 namespace muster::python {
 namespace {
 
@@ -51,20 +53,24 @@ nb::object element_object(const Tensor& tensor, std::int64_t index) {
   return nb::none();
 }
 
-std::string text_of(const Tensor& tensor, nb::handle self) {
+std::string text_of(const graph::Value& value, nb::handle self) {
+  if (value.is_traced()) return representation_of(value, self);
+  const Tensor tensor = elements_of(value);
   if (tensor.shape().rank() == 0) return scalar_text(tensor);
   return nb::cast<std::string>(nb::str(self.attr("asnumpy")()));
 }
 
-std::string representation_of(const Tensor& tensor, nb::handle self) {
-  std::string text;
-  if (tensor.shape().rank() == 0)
-    text = scalar_text(tensor);
-  else
-    text = nb::cast<std::string>(nb::module_::import_("numpy").attr("array2string")(
-        self.attr("asnumpy")(), nb::arg("separator") = ", ", nb::arg("prefix") = "Tensor("));
-  return "Tensor(" + text + ", shape=" + to_string(tensor.shape()) +
-         ", dtype=" + std::string(to_string(tensor.dtype())) + ")";
+std::string representation_of(const graph::Value& value, nb::handle self) {
+  const std::string kind = class_name(self);
+  const std::string type =
+      "shape=" + to_string(value.shape()) + ", dtype=" + std::string(to_string(value.dtype())) + ")";
+  if (value.is_traced()) return kind + "(being traced, " + type;
+  const Tensor tensor = elements_of(value);
+  if (tensor.shape().rank() == 0) return kind + "(" + scalar_text(tensor) + ", " + type;
+  const nb::object array = self.attr("asnumpy")();
+  const nb::object text = nb::module_::import_("numpy").attr("array2string")(
+      array, nb::arg("separator") = ", ", nb::arg("prefix") = kind + "(");
+  return kind + "(" + nb::cast<std::string>(text) + ", " + type;
 }
 
 }  // namespace muster::python

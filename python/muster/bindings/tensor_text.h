@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "muster/tensor/tensor.h"
+#include "muster/graph/graph.h"
 #include "python/muster/bindings/bindings.h"
 
 namespace muster::python {
@@ -13,9 +13,9 @@ nb::object element_object(const Tensor& tensor, std::int64_t index);
 
 // A scalar as numpy prints it, without loading numpy; an array as numpy prints it. `self` is its Python
 // object.
-std::string text_of(const Tensor& tensor, nb::handle self);
+std::string text_of(const graph::Value& value, nb::handle self);
 
 // The text with shape and dtype, for people who look at a value.
-std::string representation_of(const Tensor& tensor, nb::handle self);
+std::string representation_of(const graph::Value& value, nb::handle self);
 
 }  // namespace muster::python

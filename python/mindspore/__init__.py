@@ -1,0 +1,63 @@
+"""MindSpore's names for Muster, so that scripts that use the names below run unmodified.
+
+Put the folder that `muster compat-path` prints in front of PYTHONPATH. Muster is no part of MindSpore.
+"""
+
+from mindspore import _names, common, communication, context, dataset, nn, ops
+from mindspore._gradient import value_and_grad
+from mindspore.common import dtype
+from mindspore.context import (
+    GRAPH_MODE,
+    PYNATIVE_MODE,
+    ParallelMode,
+    reset_auto_parallel_context,
+    set_auto_parallel_context,
+    set_context,
+    set_ps_context,
+)
+from muster import (
+    Parameter,
+    Tensor,
+    bool_,
+    float32,
+    float64,
+    int8,
+    int32,
+    int64,
+    jit,
+    set_seed,
+    uint8,
+    uint32,
+)
+
+__all__ = [
+    "GRAPH_MODE",
+    "PYNATIVE_MODE",
+    "ParallelMode",
+    "Parameter",
+    "Tensor",
+    "bool_",
+    "common",
+    "communication",
+    "context",
+    "dataset",
+    "dtype",
+    "float32",
+    "float64",
+    "int8",
+    "int32",
+    "int64",
+    "jit",
+    "nn",
+    "ops",
+    "reset_auto_parallel_context",
+    "set_auto_parallel_context",
+    "set_context",
+    "set_ps_context",
+    "set_seed",
+    "uint8",
+    "uint32",
+    "value_and_grad",
+]
+_names.refuse_missing_modules()
+__getattr__ = _names.missing(__name__)

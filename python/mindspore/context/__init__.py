@@ -1,0 +1,88 @@
+"""set_context and its kin, by MindSpore's names."""
+
+import muster
+from mindspore import _device, _names
+from muster import reset_auto_parallel_context
+
+GRAPH_MODE = 0
+PYNATIVE_MODE = 1
+
+
+class ParallelMode:
+    """How workers share the training; Muster has STAND_ALONE and DATA_PARALLEL."""
+
+    STAND_ALONE = "stand_alone"
+    DATA_PARALLEL = "data_parallel"
+    HYBRID_PARALLEL = "hybrid_parallel"
+    SEMI_AUTO_PARALLEL = "semi_auto_parallel"
+    AUTO_PARALLEL = "auto_parallel"
+
+
+# Settings that cannot change a result here, and why.
+_HARMLESS = {
+    "device_id": "there is one CPU device",
+    "max_call_depth": "code is traced, not parsed",
+    "max_device_memory": "memory is planned from the graph",
+    "mempool_block_size": "memory is planned from the graph",
+    "memory_optimize_level": "memory is planned from the graph",
+    "inter_op_parallel_num": "threads follow OMP_NUM_THREADS",
+    "runtime_num_threads": "threads follow OMP_NUM_THREADS",
+    "reserve_class_name_in_scope": "it is about dumps of graphs",
+}
+# Settings that are fine at the value that means "do nothing special".
+_OFF = {"save_graphs": (False, 0), "enable_graph_kernel": (False,), "enable_reduce_precision": (True, False)}
+
+
+def set_context(**settings) -> None:
+    """mode=GRAPH_MODE and device_target; settings without a meaning here are noted, all others are errors."""
+    for name, value in settings.items():
+        if name == "mode":
+            _set_mode(value)
+        elif name == "device_target":
+            _device.run_on(value, "set_context(device_target)")
+        elif name in _HARMLESS:
+            _device.note_once(f"note: set_context({name}=...) has no effect: {_HARMLESS[name]}")
+        elif name not in _OFF or value not in _OFF[name]:
+            raise NotImplementedError(_names.sentence(f"mindspore.set_context({name}={value!r})"))
+
+
+def _set_mode(mode) -> None:
+    if mode == PYNATIVE_MODE:
+        raise NotImplementedError(_names.sentence("mindspore.PYNATIVE_MODE") + "; use GRAPH_MODE")
+    if mode != GRAPH_MODE:
+        raise ValueError(f"set_context(mode): {mode!r} is neither GRAPH_MODE nor PYNATIVE_MODE")
+    muster.set_context(mode="graph")
+
+
+def set_auto_parallel_context(
+    *, parallel_mode=None, gradients_mean=None, device_num=None, **settings
+) -> None:
+    """parallel_mode STAND_ALONE or DATA_PARALLEL, and gradients_mean."""
+    if settings:
+        named = ", ".join(sorted(settings))
+        raise NotImplementedError(_names.sentence(f"mindspore.set_auto_parallel_context({named})"))
+    if parallel_mode in ("hybrid_parallel", "semi_auto_parallel", "auto_parallel"):
+        raise NotImplementedError(_names.sentence(f"parallel_mode '{parallel_mode}'"))
+    if device_num is not None:
+        _device.note_once("note: device_num has no effect: the number of workers is that of the cluster")
+    muster.set_auto_parallel_context(parallel_mode=parallel_mode, gradients_mean=gradients_mean)
+
+
+def set_ps_context(*, enable_ps=False, enable_ssl=False, **settings) -> None:
+    """Parameter servers and encryption: both raise, they are not provided yet."""
+    muster.set_ps_context(enable_ps=enable_ps, enable_ssl=enable_ssl)
+    if settings:
+        named = ", ".join(sorted(settings))
+        raise NotImplementedError(_names.sentence(f"mindspore.set_ps_context({named})"))
+
+
+__all__ = [
+    "GRAPH_MODE",
+    "PYNATIVE_MODE",
+    "ParallelMode",
+    "reset_auto_parallel_context",
+    "set_auto_parallel_context",
+    "set_context",
+    "set_ps_context",
+]
+__getattr__ = _names.missing(__name__)

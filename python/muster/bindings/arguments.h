@@ -1,0 +1,47 @@
+// The arguments of a traced call: tensors are inputs of the graph, everything else is a part of its
+// signature.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/graph/graph.h"
+#include "python/muster/bindings/bindings.h"
+
+namespace muster::python {
+
+// One call's arguments, taken apart. Borrows `positional` and `keywords`, which must outlive it.
+class Arguments {
+ public:
+  Arguments(nb::handle positional, nb::handle keywords);
+
+  // The tensors in order of appearance: concrete ones, or traced ones inside of a trace.
+  std::span<const graph::Value> tensors() const { return tensors_; }
+  // Where each tensor was, counted over positional arguments only: an argument that is no tensor itself has
+  // none. Raises ValueError when argument `position` is no tensor.
+  std::size_t tensor_of_position(std::size_t position) const;
+  // Everything else as text, equal exactly when a graph made for one call serves the other. Empty when all
+  // arguments are tensors in positions.
+  const std::string& signature() const { return signature_; }
+  // Objects that the signature names by their address and that must therefore live as long as it is kept.
+  const std::vector<nb::object>& identities() const { return identities_; }
+
+  // The same arguments with `values` instead of the tensors: (args, kwargs).
+  std::pair<nb::object, nb::object> with(std::span<const graph::Value> values) const;
+
+ private:
+  void collect(nb::handle object, std::size_t depth);
+  void collect_sequence(nb::handle object, std::size_t depth);
+  void collect_mapping(nb::handle object, std::size_t depth);
+  bool collect_plain(nb::handle object);
+
+  nb::handle positional_;
+  nb::handle keywords_;
+  std::vector<graph::Value> tensors_;
+  std::vector<std::size_t> first_tensor_;  // of each positional argument
+  std::string signature_;
+  std::vector<nb::object> identities_;
+};
+
+}  // namespace muster::python

@@ -1,0 +1,263 @@
+#include "python/muster/bindings/cell.h"
+
+#include <nanobind/stl/string.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/train/train.h"
+#include "python/muster/bindings/arguments.h"
+#include "python/muster/bindings/parameter.h"
+
+namespace muster::python {
+namespace {
+
+using nn::Cell;
+using nn::CellPtr;
+
+// Whether the class of `self` has a construct of its own, written in Python.
+bool overrides_construct(nb::handle self) {
+  static const PyTypeObject* bound = Py_TYPE(nb::type<nn::ReLU>().attr("construct").ptr());
+  const nb::object construct = nb::getattr(self.type(), "construct", nb::none());
+  return !construct.is_none() && Py_TYPE(construct.ptr()) != bound;
+}
+
+nb::object call_construct(nb::handle self, nb::handle positional, nb::handle keywords) {
+  const nb::object construct = self.attr("construct");
+  nb::object result = nb::steal(PyObject_Call(construct.ptr(), positional.ptr(), keywords.ptr()));
+  if (!result.is_valid()) throw nb::python_error();
+  return result;
+}
+
+// The plan cache of a cell with a Python construct. It belongs to the cell, so it only borrows it.
+TracedFunction& outside_function(nb::handle self, Cell& cell, PythonPart& part) {
+  if (part.outside == nullptr)
+    part.outside = std::make_unique<TracedFunction>(
+        cell.class_name(),
+        [self, &cell](nb::handle positional, nb::handle keywords) {
+          graph::watch(cell);
+          return call_construct(self, positional, keywords);
+        },
+        [&cell](graph::Body body) {
+          return std::make_shared<graph::Function>(cell.class_name(), std::move(body));
+        });
+  return *part.outside;
+}
+
+nb::object call_python_cell(nb::handle self, Cell& cell, const nb::args& positional,
+                            const nb::kwargs& keywords) {
+  if (graph::is_tracing()) {
+    graph::watch(cell);
+    return call_construct(self, positional, keywords);
+  }
+  auto* part = dynamic_cast<PythonPart*>(&cell);
+  MUSTER_CHECK(part != nullptr, "a Python subclass of a cell has no trampoline");
+  return outside_function(self, cell, *part).call(Arguments(positional, keywords)).result;
+}
+
+nb::object call_built_in_cell(Cell& cell, const nb::args& positional, const nb::kwargs& keywords) {
+  if (PyDict_GET_SIZE(keywords.ptr()) > 0)
+    throw nb::type_error((cell.description() + " takes no keyword arguments").c_str());
+  const graph::Values inputs = tensors_of(positional, cell);
+  graph::Values values;
+  if (graph::is_tracing()) {
+    values = cell.call(inputs);
+  } else {
+    const graph::RunContext context = train::run_context();
+    const nb::gil_scoped_release unlocked;
+    values = cell.call(inputs, context);
+  }
+  return values_object(values);
+}
+
+// ---- Attributes: children and parameters register themselves ----------------------------------------------
+
+bool has_parameter(const Cell& cell, const std::string& name) {
+  for (const auto& [own, parameter] : cell.own_parameters())
+    if (own == name) return true;
+  return false;
+}
+
+bool has_child(const Cell& cell, const std::string& name) {
+  for (const auto& [own, child] : cell.children())
+    if (own == name) return true;
+  return false;
+}
+
+Cell& ready_cell(nb::handle self) {
+  if (!nb::inst_ready(self)) {
+    const auto type = class_name(self);
+    throw nb::attribute_error(
+        (type + ".__init__ must call super().__init__() before it sets attributes").c_str());
+  }
+  return nb::cast<Cell&>(self);
+}
+
+// A parameter that a built-in cell made is used by C++, so another one in its place would be ignored.
+void refuse_replacing_built_in(nb::handle self, const Cell& cell, const std::string& name) {
+  const bool is_registered = has_parameter(cell, name) || has_child(cell, name);
+  const bool by_python = PyDict_Contains(self.attr("__dict__").ptr(), nb::str(name.c_str()).ptr()) == 1;
+  if (is_registered && !by_python)
+    throw nb::attribute_error((cell.description() + " made '" + name +
+                               "' itself and keeps it; give a parameter new values with set_data()")
+                                  .c_str());
+}
+
+// A property of the class knows itself what writing it means.
+bool is_property(nb::handle self, nb::handle name) {
+  const nb::object found = nb::steal(PyObject_GetAttr(self.type().ptr(), name.ptr()));
+  if (!found.is_valid()) PyErr_Clear();
+  return found.is_valid() && Py_TYPE(found.ptr())->tp_descr_set != nullptr;
+}
+
+void set_attribute(nb::handle self, nb::str name_object, nb::handle value) {
+  Cell& cell = ready_cell(self);
+  if (is_property(self, name_object)) {
+    if (PyObject_GenericSetAttr(self.ptr(), name_object.ptr(), value.ptr()) != 0) throw nb::python_error();
+    return;
+  }
+  const std::string name = name_object.c_str();
+  refuse_replacing_built_in(self, cell, name);
+  if (PyObject_GenericSetAttr(self.ptr(), name_object.ptr(), value.ptr()) != 0) throw nb::python_error();
+  if (nb::isinstance<Cell>(value)) {
+    if (has_parameter(cell, name)) cell.remove(name);
+    cell.insert_child(name, nb::cast<CellPtr>(value));
+  } else if (nb::isinstance<PythonParameter>(value)) {
+    if (has_child(cell, name)) cell.remove(name);
+    cell.insert_param(name, nb::cast<const PythonParameter&>(value).parameter());
+  } else {
+    cell.remove(name);
+    // A write during a trace is a part of the code that runs once a trace; the trace it is in stays valid.
+    if (!graph::is_tracing()) cell.touch();
+  }
+}
+
+void delete_attribute(nb::handle self, nb::str name_object) {
+  Cell& cell = ready_cell(self);
+  const std::string name = name_object.c_str();
+  refuse_replacing_built_in(self, cell, name);
+  if (PyObject_GenericSetAttr(self.ptr(), name_object.ptr(), nullptr) != 0) throw nb::python_error();
+  cell.remove(name);
+  cell.touch();
+}
+
+// Called for names that Python does not find: what built-in cells registered in C++.
+nb::object missing_attribute(nb::handle self, const std::string& name) {
+  if (nb::inst_ready(self)) {
+    const Cell& cell = nb::cast<const Cell&>(self);
+    for (const auto& [own, parameter] : cell.own_parameters())
+      if (own == name) return parameter_object(parameter);
+    for (const auto& [own, child] : cell.children())
+      if (own == name) return nb::cast(child);
+  }
+  const auto type = class_name(self);
+  throw nb::attribute_error(("'" + type + "' has no attribute '" + name + "'").c_str());
+}
+
+[[noreturn]] void refuse_parameter_server() {
+  raise(Error{Code::not_provided, "set_param_ps is not provided yet: parameter servers hold no parameters"});
+}
+
+nb::list children_of(const Cell& cell) {
+  nb::list made;
+  for (const auto& [name, child] : cell.children()) made.append(child);
+  return made;
+}
+
+nb::list named_children(const Cell& cell) {
+  nb::list made;
+  for (const auto& [name, child] : cell.children()) made.append(nb::make_tuple(name, child));
+  return made;
+}
+
+nb::list named_parameters(const Cell& cell) {
+  nb::list made;
+  for (const auto& [name, parameter] : cell.parameters_and_names())
+    made.append(nb::make_tuple(name, parameter_object(parameter)));
+  return made;
+}
+
+nb::dict parameters_dict(const Cell& cell) {
+  nb::dict made;
+  for (const auto& parameter : cell.parameters())
+    made[parameter->name().c_str()] = parameter_object(parameter);
+  return made;
+}
+
+// Dense(...), or a tree of its children, one a line.
+std::string representation(const Cell& cell, const std::string& indent) {
+  if (cell.children().empty()) return cell.class_name() + "()";
+  std::string text = cell.class_name() + "(\n";
+  const std::string inner = indent + "  ";
+  for (const auto& [name, child] : cell.children())
+    text += inner + "(" + name + "): " + representation(*child, inner) + "\n";
+  return text + indent + ")";
+}
+
+}  // namespace
+
+graph::Values tensors_of(const nb::args& arguments, const Cell& cell) {
+  graph::Values values;
+  const auto add = [&](nb::handle argument) {
+    if (!is_value(argument)) {
+      const auto type = class_name(argument);
+      throw nb::type_error((cell.description() + " takes tensors, not " + type).c_str());
+    }
+    values.push_back(nb::cast<const graph::Value&>(argument));
+  };
+  for (const nb::handle argument : arguments)
+    if (nb::isinstance<nb::tuple>(argument) || nb::isinstance<nb::list>(argument))
+      for (const nb::handle part : nb::iter(argument)) add(part);
+    else
+      add(argument);
+  return values;
+}
+
+nb::object call_cell(nb::handle self, const nb::args& positional, const nb::kwargs& keywords) {
+  Cell& cell = nb::cast<Cell&>(self);
+  if (overrides_construct(self)) return call_python_cell(self, cell, positional, keywords);
+  return call_built_in_cell(cell, positional, keywords);
+}
+
+void bind_cell(nb::module_& core) {
+  nb::class_<Cell, Trampoline<Cell>>(core, "Cell", nb::dynamic_attr(), nb::is_weak_referenceable(),
+                                     "A piece of a network with parameters and children. Subclass it: set "
+                                     "children and parameters as attributes in "
+                                     "__init__ after super().__init__(), and compute in construct(self, "
+                                     "*inputs), which is traced: it runs once "
+                                     "for each signature of its arguments, on tensors without elements.")
+      .def("__init__",
+           [](nb::pointer_and_handle<Cell> self) { new (self.p) Trampoline<Cell>(class_name(self.h)); })
+      .def("__call__", &call_cell, nb::arg("args"), nb::arg("kwargs"),
+           "What construct computes, through a plan made once for each signature.")
+      .def("__setattr__", &set_attribute, nb::arg("name"), nb::arg("value"))
+      .def("__delattr__", &delete_attribute, nb::arg("name"))
+      .def("__getattr__", &missing_attribute, nb::arg("name"))
+      .def("__repr__", [](const Cell& self) { return representation(self, ""); })
+      .def(
+          "cells", [](const Cell& self) { return children_of(self); }, "The children.")
+      .def("name_cells", &named_children, "(name, child) for each child.")
+      .def(
+          "get_parameters", [](const Cell& self) { return parameter_objects(self.parameters()); },
+          "All parameters of the tree, each once: own before children's, in the order of insertion.")
+      .def(
+          "trainable_params", [](const Cell& self) { return parameter_objects(self.trainable_params()); },
+          "The parameters of the tree that require a gradient.")
+      .def("parameters_and_names", &named_parameters, "(path, parameter) for each parameter of the tree.")
+      .def("parameters_dict", &parameters_dict, "The parameters of the tree by their names.")
+      .def(
+          "set_train",
+          [](nb::object self, bool mode) {
+            nb::cast<Cell&>(self).set_train(mode);
+            return self;
+          },
+          nb::arg("mode") = true, "This cell and all below train, or with False evaluate. Returns the cell.")
+      .def(
+          "set_param_ps", [](const Cell&, const nb::args&, const nb::kwargs&) { refuse_parameter_server(); },
+          nb::arg("args"), nb::arg("kwargs"), "Not provided yet: raises NotImplementedError.")
+      .def_prop_ro(
+          "training", [](const Cell& self) { return self.training(); }, "Whether the cell trains.");
+}
+
+}  // namespace muster::python

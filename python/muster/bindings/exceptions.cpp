@@ -1,0 +1,46 @@
+#include "python/muster/bindings/exceptions.h"
+
+#include <charconv>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace muster::python {
+namespace {
+
+constexpr std::string_view ticket_prefix = "[Python exception ";
+constexpr std::size_t kept_limit = 64;  // nobody raises those of iterators that were dropped after an error
+
+// By ticket; the oldest first. Guarded by the interpreter lock.
+std::map<std::uint64_t, nb::object>& kept() {
+  static auto* exceptions = new std::map<std::uint64_t, nb::object>;  // may outlive the interpreter
+  return *exceptions;
+}
+
+}  // namespace
+
+Error error_of(nb::python_error& exception) {
+  static std::uint64_t next_ticket = 0;
+  const std::uint64_t ticket = next_ticket++;
+  if (kept().size() >= kept_limit) kept().erase(kept().begin());
+  kept().emplace(ticket, nb::borrow(exception.value()));
+  return Error{Code::internal,
+               std::string(ticket_prefix) + std::to_string(ticket) + "] " + std::string(exception.what())};
+}
+
+void raise_kept_exception(const Error& error) {
+  const std::size_t at = error.message.find(ticket_prefix);
+  if (at == std::string::npos) return;
+  std::uint64_t ticket = 0;
+  const char* digits = error.message.data() + at + ticket_prefix.size();
+  std::from_chars(digits, error.message.data() + error.message.size(), ticket);
+  const auto found = kept().find(ticket);
+  if (found == kept().end()) return;
+  const nb::object exception = std::move(found->second);
+  kept().erase(found);
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+  throw nb::python_error();
+}
+
+}  // namespace muster::python

@@ -1,0 +1,15 @@
+// Python exceptions that cross C++ code which knows only Result: an Error carries a ticket for the exception,
+// and `raise` turns the ticket back into the exception itself, with its own type and traceback.
+#pragma once
+
+#include "python/muster/bindings/bindings.h"
+
+namespace muster::python {
+
+// Keeps `exception` until its Error is raised and returns that Error. Interpreter lock held; any thread.
+Error error_of(nb::python_error& exception);
+
+// Raises the exception whose ticket `error` carries, if it carries one that has not been raised yet.
+void raise_kept_exception(const Error& error);
+
+}  // namespace muster::python

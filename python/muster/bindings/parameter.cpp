@@ -1,0 +1,136 @@
+#include "python/muster/bindings/parameter.h"
+
+#include <fmt/format.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include <memory>
+#include <unordered_map>
+#include <utility>
+
+#include "muster/train/train.h"
+#include "python/muster/bindings/convert.h"
+#include "python/muster/bindings/dtype.h"
+#include "python/muster/bindings/initializer.h"
+#include "python/muster/bindings/value.h"
+
+namespace muster::python {
+namespace {
+
+using graph::Parameter;
+using graph::ParameterPtr;
+
+// The Python objects there are. Guarded by the interpreter lock; never destroyed, objects may end after it.
+std::unordered_map<const Parameter*, PythonParameter*>& objects() {
+  static auto* known = new std::unordered_map<const Parameter*, PythonParameter*>;
+  return *known;
+}
+
+ParameterPtr make_parameter(nb::handle input, const std::string& name, bool requires_grad) {
+  if (nb::isinstance<InitialValue>(input)) {
+    const auto& value = nb::cast<const InitialValue&>(input);
+    return std::make_shared<Parameter>(name, value.type, value.initializer, requires_grad);
+  }
+  const Tensor values =
+      is_value(input) ? elements_of(nb::cast<const graph::Value&>(input)) : tensor_copied(input, {});
+  return std::make_shared<Parameter>(name, values, requires_grad);
+}
+
+void set_data(const PythonParameter& self, nb::handle data) {
+  const Tensor values =
+      is_value(data) ? elements_of(nb::cast<const graph::Value&>(data)) : tensor_copied(data, self.dtype());
+  self.parameter()->materialize(train::seed());
+  unwrap(self.parameter()->set(values));
+}
+
+}  // namespace
+
+PythonParameter::PythonParameter(ParameterPtr parameter) : graph::Value(parameter) {
+  objects().emplace(parameter.get(), this);
+}
+
+PythonParameter::~PythonParameter() {
+  const auto found = objects().find(parameter().get());
+  if (found != objects().end() && found->second == this) objects().erase(found);
+}
+
+nb::object parameter_object(const ParameterPtr& parameter) {
+  if (const auto found = objects().find(parameter.get()); found != objects().end()) {
+    nb::object object = nb::find(*found->second);
+    if (object.is_valid()) return object;
+  }
+  return nb::cast(std::make_unique<PythonParameter>(parameter));
+}
+
+nb::object parameter_objects(const std::vector<ParameterPtr>& parameters) {
+  nb::list made;
+  for (const ParameterPtr& parameter : parameters) made.append(parameter_object(parameter));
+  return made;
+}
+
+std::vector<ParameterPtr> parameters_from(nb::handle iterable, const std::string& what) {
+  std::vector<ParameterPtr> parameters;
+  for (const nb::handle item : nb::iter(iterable)) {
+    if (nb::isinstance<nb::dict>(item))
+      throw nb::type_error(
+          (what + ": groups of parameters are not provided yet; pass a list of Parameters").c_str());
+    if (!nb::isinstance<PythonParameter>(item)) {
+      const auto type = class_name(item);
+      throw nb::type_error((what + " takes Parameters, not " + type).c_str());
+    }
+    parameters.push_back(nb::cast<const PythonParameter&>(item).parameter());
+  }
+  return parameters;
+}
+
+void bind_parameter(nb::module_& core) {
+  nb::class_<PythonParameter, graph::Value>(core, "Parameter",
+                                            "A named tensor that outlives the calls and is updated in place: "
+                                            "a weight, or the state of an optimizer.")
+      .def(
+          "__init__",
+          [](PythonParameter* self, nb::handle default_input, nb::handle name, bool requires_grad) {
+            const std::string given = name.is_none() ? "" : nb::cast<std::string>(name);
+            new (self) PythonParameter(make_parameter(default_input, given, requires_grad));
+          },
+          nb::arg("default_input"), nb::arg("name") = nb::none(), nb::arg("requires_grad") = true,
+          nb::sig("def __init__(self, default_input: object, name: str | None = None, requires_grad: bool = "
+                  "True) "
+                  "-> None"),
+          "A parameter with the elements of `default_input`: a tensor, an array, numbers, or "
+          "initializer(...). "
+          "A cell that it is set on names it by its path when it has no name.")
+      .def_prop_rw(
+          "name", [](const PythonParameter& self) { return self.parameter()->name(); },
+          [](const PythonParameter& self, std::string name) { self.parameter()->rename(std::move(name)); },
+          "The path of the parameter in its cells, as 'fc.weight'. It decides the random numbers of the "
+          "initializer.")
+      .def_prop_rw(
+          "requires_grad", [](const PythonParameter& self) { return self.parameter()->requires_grad(); },
+          [](const PythonParameter& self, bool requires_grad) {
+            self.parameter()->set_requires_grad(requires_grad);
+          },
+          "Whether trainable_params() lists it.")
+      .def("set_data", &set_data, nb::arg("data"),
+           "Copies `data` in. ValueError when its dtype or shape differ from the parameter's.")
+      .def(
+          "value", [](const PythonParameter& self) { return graph::Value(elements_of(self)); },
+          "The elements as a Tensor, which follows the updates.")
+      .def(
+          "set_param_ps",
+          [](const PythonParameter&, const nb::args&, const nb::kwargs&) {
+            raise(Error{Code::not_provided,
+                        "set_param_ps is not provided yet: parameter servers hold no parameters"});
+          },
+          nb::arg("args"), nb::arg("kwargs"), "Not provided yet: raises NotImplementedError.")
+      .def("__repr__",
+           [](const PythonParameter& self) {
+             const graph::Parameter& own = *self.parameter();
+             return fmt::format("Parameter(name='{}', shape={}, dtype={}, requires_grad={})", own.name(),
+                                to_string(own.shape()), to_string(own.dtype()),
+                                own.requires_grad() ? "True" : "False");
+           })
+      .def("__hash__", [](nb::handle self) { return reinterpret_cast<std::intptr_t>(self.ptr()) >> 4; });
+}
+
+}  // namespace muster::python

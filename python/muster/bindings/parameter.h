@@ -1,0 +1,27 @@
+// class Parameter: a Tensor that outlives the calls and is updated in place.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "muster/graph/graph.h"
+#include "python/muster/bindings/bindings.h"
+
+namespace muster::python {
+
+// One Python object for one Parameter while anybody holds that object, so that `is` and dict keys work.
+class PythonParameter : public graph::Value {
+ public:
+  explicit PythonParameter(graph::ParameterPtr parameter);
+  PythonParameter(const PythonParameter&) = delete;
+  PythonParameter& operator=(const PythonParameter&) = delete;
+  ~PythonParameter();
+};
+
+nb::object parameter_object(const graph::ParameterPtr& parameter);
+nb::object parameter_objects(const std::vector<graph::ParameterPtr>& parameters);
+
+// A list of Parameters from any iterable of them; `what` names it in errors ("SGD(params)").
+std::vector<graph::ParameterPtr> parameters_from(nb::handle iterable, const std::string& what);
+
+}  // namespace muster::python

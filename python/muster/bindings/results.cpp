@@ -1,0 +1,66 @@
+#include "python/muster/bindings/results.h"
+
+#include <nanobind/stl/string.h>
+
+#include <utility>
+
+#include "python/muster/bindings/value.h"
+
+namespace muster::python {
+
+ResultForm ResultForm::of(nb::handle result, graph::Values& values, const std::string& name) {
+  ResultForm form;
+  const auto add_part = [&](nb::handle part) { form.parts_.push_back(of(part, values, name)); };
+  if (is_value(result)) {
+    values.push_back(nb::cast<const graph::Value&>(result));
+  } else if (nb::isinstance<nb::tuple>(result) || nb::isinstance<nb::list>(result)) {
+    form.kind_ = nb::isinstance<nb::tuple>(result) ? Kind::tuple : Kind::list;
+    for (const nb::handle part : nb::iter(result)) add_part(part);
+  } else if (nb::isinstance<nb::dict>(result)) {
+    form.kind_ = Kind::dict;
+    form.constant_ = nb::borrow<nb::dict>(result).keys();
+    for (const auto [key, part] : nb::borrow<nb::dict>(result)) add_part(part);
+  } else if (result.is_none() || PyLong_Check(result.ptr()) || PyFloat_Check(result.ptr()) ||
+             nb::isinstance<nb::str>(result)) {
+    form.kind_ = Kind::constant;
+    form.constant_ = nb::borrow(result);
+  } else {
+    const auto type = class_name(result);
+    throw nb::type_error(
+        (name + " returned a " + type + "; traced code returns tensors, or tuples, lists and dicts of them")
+            .c_str());
+  }
+  return form;
+}
+
+nb::object ResultForm::build(std::span<const graph::Value>& values) const {
+  switch (kind_) {
+    case Kind::tensor: {
+      nb::object made = value_object(values.front());
+      values = values.subspan(1);
+      return made;
+    }
+    case Kind::constant:
+      return constant_;
+    case Kind::tuple: {
+      nb::object made = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(parts_.size())));
+      for (std::size_t i = 0; i < parts_.size(); ++i)
+        PyTuple_SET_ITEM(made.ptr(), static_cast<Py_ssize_t>(i), parts_[i].build(values).release().ptr());
+      return made;
+    }
+    case Kind::list: {
+      nb::list made;
+      for (const ResultForm& part : parts_) made.append(part.build(values));
+      return made;
+    }
+    case Kind::dict: {
+      nb::dict made;
+      std::size_t i = 0;
+      for (const nb::handle key : nb::iter(constant_)) made[key] = parts_[i++].build(values);
+      return made;
+    }
+  }
+  return nb::none();
+}
+
+}  // namespace muster::python

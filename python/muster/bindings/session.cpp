@@ -1,0 +1,196 @@
+// This process's part in the job: init, ranks, seed, context, reducer.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/train/train.h"
+#include "python/muster/bindings/bindings.h"
+#include "python/muster/bindings/parameter.h"
+#include "python/muster/bindings/value.h"
+
+namespace muster::python {
+namespace {
+
+// Looks for signals while init() waits without the interpreter lock: a handler that raises (Ctrl-C) ends the
+// wait.
+class Interruption {
+ public:
+  bool operator()() {
+    const nb::gil_scoped_acquire lock;
+    if (PyErr_CheckSignals() == 0) return false;
+    raised_.emplace();
+    return true;
+  }
+  void raise_again() {
+    if (!raised_) return;
+    raised_->restore();
+    throw nb::python_error();
+  }
+
+ private:
+  std::optional<nb::python_error> raised_;
+};
+
+// Python's streams and C's. Errors of a closed stream are of no interest to a process that ends.
+void flush_streams() {
+  for (const char* name : {"stdout", "stderr"}) {
+    PyObject* stream = PySys_GetObject(name);  // borrowed
+    if (stream == nullptr || stream == Py_None) continue;
+    const nb::object flushed = nb::steal(PyObject_CallMethod(stream, "flush", nullptr));
+    if (!flushed.is_valid()) PyErr_Clear();
+  }
+  std::fflush(nullptr);
+}
+
+// The scheduler and servers run the same script as the workers; their part in it ends inside of init(), and
+// the process with it, so that no `except` of the script goes on without a rank.
+[[noreturn]] void end_process(int status) {
+  flush_streams();
+  _exit(status);
+}
+
+bool trains(const Environment& environment) {
+  const auto role = environment.get("MS_ROLE");
+  return !role || (*role != "MS_SCHED" && *role != "MS_PSERVER");
+}
+
+void init() {
+  Interruption interruption;
+  const auto role = [&] {
+    const nb::gil_scoped_release unlocked;
+    return train::init(real_environment(), {.interrupted = [&] { return interruption(); }});
+  }();
+  interruption.raise_again();
+  if (role && *role == train::Role::worker) return;
+  if (role) end_process(0);
+  const train::Failure& failure = role.error();
+  if (trains(real_environment())) raise(Error{failure.code, failure.message});
+  log::error(failure.message);
+  end_process(failure.exit_code);
+}
+
+// Called in a process that is about to be ended by the watch, on a thread of its own.
+void flush_from_outside() {
+  if (!Py_IsInitialized()) return;
+  const nb::gil_scoped_acquire lock;
+  flush_streams();
+}
+
+void note_reason(const std::string& reason) {
+  if (train::Session* session = train::Session::current()) session->note_reason(reason);
+}
+
+nb::object reduced(train::DistributedReducer& reducer, nb::handle gradients) {
+  std::vector<Tensor> tensors;
+  for (const nb::handle gradient : nb::iter(gradients)) {
+    if (!is_value(gradient)) throw nb::type_error("the reducer takes one gradient tensor for each parameter");
+    tensors.push_back(elements_of(nb::cast<const graph::Value&>(gradient)));
+  }
+  Result<std::vector<Tensor>> answer;
+  {
+    const nb::gil_scoped_release unlocked;
+    answer = reducer.reduce(tensors);
+  }
+  nb::object made = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(tensors.size())));
+  Py_ssize_t i = 0;
+  for (Tensor& tensor : unwrap(std::move(answer)))
+    PyTuple_SET_ITEM(made.ptr(), i++, tensor_object(std::move(tensor)).release().ptr());
+  return made;
+}
+
+void set_mode(const std::string& mode) {
+  if (mode == "eager")
+    raise(Error{Code::not_provided,
+                "mode 'eager' is not provided yet; mode 'graph' traces cells and functions"});
+  if (mode != "graph") raise(Error{Code::invalid_argument, "mode is 'graph', not '" + mode + "'"});
+  train::set_mode(train::Mode::graph);
+}
+
+void set_context(std::optional<std::string> mode, std::optional<std::string> device_target) {
+  if (device_target) unwrap(train::check_device_target(*device_target));
+  if (mode) set_mode(*mode);
+}
+
+void set_auto_parallel_context(std::optional<std::string> parallel_mode, std::optional<bool> gradients_mean) {
+  if (parallel_mode) train::set_parallel_mode(unwrap(train::parallel_mode_from_string(*parallel_mode)));
+  if (gradients_mean) train::set_gradients_mean(*gradients_mean);
+}
+
+void set_ps_context(bool enable_ps, bool enable_ssl) {
+  if (enable_ssl)
+    raise(Error{Code::not_provided,
+                "set_ps_context(enable_ssl=True) is not provided yet: connections are not encrypted"});
+  if (enable_ps)
+    raise(Error{Code::not_provided,
+                "set_ps_context(enable_ps=True) is not provided yet: parameter servers hold no "
+                "parameters; use data parallel training"});
+}
+
+void bind_ranks(nb::module_& core) {
+  core.def(
+      "get_rank", [] { return unwrap(train::get_rank()); }, "This worker's rank, from 0. After init().");
+  core.def(
+      "get_group_size", [] { return unwrap(train::get_group_size()); },
+      "The number of workers. After init().");
+  core.def(
+      "get_local_rank", [] { return unwrap(train::get_local_rank()); },
+      "This worker's rank among the workers of this host. After init().");
+  core.def(
+      "get_local_rank_size", [] { return unwrap(train::get_local_rank_size()); },
+      "The number of workers of this host. After init().");
+}
+
+void bind_context(nb::module_& core) {
+  core.def("set_context", &set_context, nb::kw_only(), nb::arg("mode") = nb::none(),
+           nb::arg("device_target") = nb::none(),
+           "What code runs on. `mode` is 'graph'; `device_target` is 'CPU'. What is not given stays.");
+  core.def(
+      "set_auto_parallel_context", &set_auto_parallel_context, nb::kw_only(),
+      nb::arg("parallel_mode") = nb::none(), nb::arg("gradients_mean") = nb::none(),
+      "How workers share the training. `parallel_mode` is 'stand_alone' or 'data_parallel'; `gradients_mean` "
+      "divides reduced gradients by the number of workers. What is not given stays.");
+  core.def(
+      "set_ps_context", &set_ps_context, nb::kw_only(), nb::arg("enable_ps") = false,
+      nb::arg("enable_ssl") = false,
+      "Parameter servers and encryption: both are not provided yet, so True raises NotImplementedError.");
+  core.def("reset_auto_parallel_context", &train::reset_context, "Back to the defaults.");
+}
+
+}  // namespace
+
+void bind_session(nb::module_& core) {
+  core.def(
+      "init", &init,
+      "Forms the cluster that the MS_* environment variables describe and waits for all of it. A worker goes "
+      "on "
+      "when all are there. In the scheduler the call runs the scheduler and then ends the process. Raises "
+      "ValueError naming the variable, TimeoutError, RefusedError or PeerLostError.");
+  bind_ranks(core);
+  core.def("set_seed", &train::set_seed, nb::arg("seed"),
+           "The seed of parameters and shuffles. By default the scheduler hands one to all workers.");
+  bind_context(core);
+  nb::class_<train::DistributedReducer>(
+      core, "DistributedGradReducer",
+      "Gradients summed or averaged over all workers: call it with a gradient for each parameter, in order. "
+      "The first "
+      "call proves that the parameters of all workers are equal, and raises naming one that is not.")
+      .def(
+          "__init__",
+          [](train::DistributedReducer* self, nb::handle parameters, std::optional<bool> mean) {
+            new (self) train::DistributedReducer(parameters_from(parameters, "DistributedGradReducer"), mean);
+          },
+          nb::arg("parameters"), nb::arg("mean") = nb::none(),
+          "Without `mean`, set_auto_parallel_context(gradients_mean=...) decides.")
+      .def("__call__", &reduced, nb::arg("gradients"));
+  core.def("_note_reason", &note_reason, nb::arg("reason"));
+  train::set_exit_hook(&flush_from_outside);
+}
+
+}  // namespace muster::python

@@ -1,0 +1,79 @@
+#include "python/muster/bindings/traced_function.h"
+
+#include <optional>
+#include <utility>
+
+#include "muster/train/train.h"
+
+namespace muster::python {
+namespace {
+
+using graph::Value;
+using graph::Values;
+
+// Puts a new value in place for a scope.
+template <class T>
+class Replaced {
+ public:
+  Replaced(T& place, T value) : place_(place), old_(std::exchange(place, std::move(value))) {}
+  Replaced(const Replaced&) = delete;
+  Replaced& operator=(const Replaced&) = delete;
+  ~Replaced() { place_ = std::move(old_); }
+
+ private:
+  T& place_;
+  T old_;
+};
+
+}  // namespace
+
+TracedFunction::TracedFunction(std::string name, Code code, const Maker& maker)
+    : name_(std::move(name)),
+      code_(std::move(code)),
+      function_(maker([this](std::span<const Value> inputs) { return body(inputs); })) {}
+
+Values TracedFunction::body(std::span<const Value> inputs) {
+  const nb::gil_scoped_acquire lock;
+  const auto [positional, keywords] = current_->with(inputs);
+  Values values;
+  const nb::object result = code_(positional, keywords);
+  traced_form_ = std::make_shared<ResultForm>(ResultForm::of(result, values, name_));
+  const auto& identities = current_->identities();
+  identities_.insert(identities_.end(), identities.begin(), identities.end());
+  return values;
+}
+
+const std::string& TracedFunction::signature_of(const Arguments& arguments) {
+  const std::uint64_t version = train::context().version;
+  if (!arguments.signature().empty() || version != context_version_ || signature_.empty()) {
+    signature_ = "context " + std::to_string(version) + " " + arguments.signature();
+    context_version_ = arguments.signature().empty() ? version : 0;
+  }
+  return signature_;
+}
+
+Values TracedFunction::run(const Arguments& arguments) {
+  const std::string& signature = signature_of(arguments);
+  if (graph::is_tracing()) return (*function_)(arguments.tensors(), signature);
+  const graph::RunContext context = train::run_context();
+  const nb::gil_scoped_release unlocked;
+  return (*function_)(arguments.tensors(), signature, context);
+}
+
+TracedFunction::Answer TracedFunction::call(const Arguments& arguments) {
+  const Replaced current(current_, &arguments);
+  const Replaced form(traced_form_, std::shared_ptr<const ResultForm>());
+  Values values = run(arguments);
+  if (values.size() == 1 && values.front().is_failed()) raise(values.front().error());
+  std::shared_ptr<const ResultForm> of_result = traced_form_;
+  if (!graph::is_tracing()) {
+    auto& known = forms_[function_->plan()];
+    if (of_result) known = of_result;
+    of_result = known;
+  }
+  std::span<const Value> rest = values;
+  nb::object result = of_result->build(rest);
+  return {std::move(result), {rest.begin(), rest.end()}};
+}
+
+}  // namespace muster::python

@@ -1,0 +1,60 @@
+// Python code that is traced once for each signature and then runs as a cached plan, without Python.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "muster/graph/graph.h"
+#include "python/muster/bindings/arguments.h"
+#include "python/muster/bindings/bindings.h"
+#include "python/muster/bindings/results.h"
+
+namespace muster::python {
+
+class TracedFunction {
+ public:
+  // The code; called with (args, kwargs) whose tensors are traced.
+  using Code = std::function<nb::object(nb::handle, nb::handle)>;
+  // Makes the graph function around the body.
+  using Maker = std::function<std::shared_ptr<graph::Function>(graph::Body)>;
+
+  struct Answer {
+    nb::object result;                 // what the code returned
+    std::vector<graph::Value> beside;  // what the graph function adds to it: gradients
+  };
+
+  TracedFunction(std::string name, Code code, const Maker& maker);
+  TracedFunction(const TracedFunction&) = delete;
+  TracedFunction& operator=(const TracedFunction&) = delete;
+
+  // Inside a trace the code runs inline; outside, as a plan, while other threads may have the interpreter
+  // lock.
+  Answer call(const Arguments& arguments);
+
+  const graph::Function& function() const { return *function_; }
+
+ private:
+  graph::Values body(std::span<const graph::Value> inputs);
+  graph::Values run(const Arguments& arguments);
+  const std::string& signature_of(const Arguments& arguments);
+
+  std::string name_;
+  Code code_;
+  std::shared_ptr<graph::Function> function_;
+  const Arguments* current_ = nullptr;  // of the call in progress, for the body
+
+  // What the code returned has one form for each plan; `traced_form_` is of the trace in the call in
+  // progress.
+  std::unordered_map<const graph::Plan*, std::shared_ptr<const ResultForm>> forms_;
+  std::shared_ptr<const ResultForm> traced_form_;
+  std::vector<nb::object> identities_;  // objects whose addresses are in the signatures of traces
+
+  std::string signature_;  // of the last call, and the version of the context in it
+  std::uint64_t context_version_ = 0;
+};
+
+}  // namespace muster::python

@@ -1,0 +1,71 @@
+#include "python/muster/bindings/value.h"
+
+#include <nanobind/stl/string.h>
+
+#include <string>
+#include <utility>
+
+#include "muster/train/train.h"
+#include "python/muster/bindings/convert.h"
+
+namespace muster::python {
+namespace {
+
+using graph::Value;
+
+// The dtype that a Python number takes beside a tensor: the tensor's, but a fraction does not become a whole
+// number.
+std::optional<DType> dtype_beside(nb::handle number, const Value* like) {
+  if (like == nullptr || (PyFloat_Check(number.ptr()) && !is_floating(like->dtype()))) return std::nullopt;
+  return like->dtype();
+}
+
+}  // namespace
+
+nb::object value_object(Value value) {
+  if (!value.defined()) return nb::none();
+  if (value.is_failed()) raise(value.error());
+  return nb::cast(std::move(value));
+}
+
+nb::object values_object(const graph::Values& values) {
+  if (values.empty()) return nb::none();
+  if (values.size() == 1) return value_object(values.front());
+  nb::object made = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    PyTuple_SET_ITEM(made.ptr(), static_cast<Py_ssize_t>(i), value_object(values[i]).release().ptr());
+  return made;
+}
+
+nb::object tensor_object(Tensor tensor) { return nb::cast(Value(std::move(tensor))); }
+
+Tensor elements_of(const Value& value) {
+  if (value.is_concrete()) return value.tensor();
+  if (value.is_parameter()) return value.parameter()->materialize(train::seed());
+  Result<Tensor> elements = value.read();
+  if (!elements && value.is_traced()) {
+    Error error = elements.error();
+    if (const std::string place = python_place(); !place.empty())
+      error.message = place + ": " + error.message;
+    raise(error);
+  }
+  return unwrap(std::move(elements));
+}
+
+Value value_from(nb::handle object, const Value* like) {
+  if (is_value(object)) return nb::cast<const Value&>(object);
+  const bool is_number = PyLong_Check(object.ptr()) || PyFloat_Check(object.ptr());
+  return tensor_copied(object, is_number ? dtype_beside(object, like) : std::nullopt);
+}
+
+bool is_value(nb::handle object) { return nb::isinstance<Value>(object); }
+
+std::string python_place() {
+  PyFrameObject* frame = PyEval_GetFrame();  // borrowed
+  if (frame == nullptr) return {};
+  const nb::object code = nb::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
+  const auto file = nb::cast<std::string>(code.attr("co_filename"));
+  return file + ":" + std::to_string(PyFrame_GetLineNumber(frame));
+}
+
+}  // namespace muster::python

@@ -1,0 +1,35 @@
+// Python's class Tensor is graph::Value: one type inside and outside of traced code.
+#pragma once
+
+#include <optional>
+
+#include "muster/graph/graph.h"
+#include "python/muster/bindings/bindings.h"
+
+namespace muster::python {
+
+// A new Python Tensor. Raises the error of a failed value, so that it names the line that made it; None for
+// "no value".
+nb::object value_object(graph::Value value);
+
+// One value as itself, several as a tuple, none as None.
+nb::object values_object(const graph::Values& values);
+
+// A new Python Tensor that shares the elements.
+nb::object tensor_object(Tensor tensor);
+
+// The elements of a concrete value or a parameter. Raises for a traced value, naming the script's line and
+// the way out.
+Tensor elements_of(const graph::Value& value);
+
+// A Tensor or Parameter as it is; a number, list or array as a new tensor (a number in the dtype of `like`,
+// if given and wide enough).
+graph::Value value_from(nb::handle object, const graph::Value* like = nullptr);
+
+// Whether `object` is a Tensor or Parameter.
+bool is_value(nb::handle object);
+
+// "script.py:12", the line of Python code that is running now; empty if there is none.
+std::string python_place();
+
+}  // namespace muster::python

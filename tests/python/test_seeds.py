@@ -1,0 +1,79 @@
+"""The scripts of tests/seeds run as they are."""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+
+import pytest
+from digits import write_digits
+from places import COMPAT_PACKAGES, PACKAGES, ROOT
+
+LINE = re.compile(r"epoch: (\d+), step: (\d+), loss is (\d+\.\d+(?:e-\d+)?)$")
+
+
+def port_is_free(port):
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def environment():
+    """A user's shell: `python` is the one with Muster, and PYTHONPATH begins with the other names."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("MS_", "OMP_"))}
+    python = os.path.dirname(sys.executable)
+    return {
+        **clean,
+        "PATH": python + os.pathsep + os.environ["PATH"],
+        "PYTHONPATH": os.pathsep.join([str(COMPAT_PACKAGES), str(PACKAGES)]),
+    }
+
+
+def start_script(folder, workers):
+    """The script of the page. Only the number of workers, or a port that is taken, may be another."""
+    script = (ROOT / "tests/seeds/000/run_dynamic_cluster.sh").read_text()
+    if workers != 8:
+        script = script.replace("i<8;", f"i<{workers};").replace(
+            "MS_WORKER_NUM=8 ", f"MS_WORKER_NUM={workers} "
+        )
+    if not port_is_free(8118):
+        script = script.replace("8118", str(free_port()))
+    (folder / "run_dynamic_cluster.sh").write_text(script)
+
+
+@pytest.mark.parametrize("workers", [2, 8])
+def test_the_net_of_seed_000_trains_with_its_own_start_script(tmp_path, workers):
+    shutil.copy(ROOT / "tests/seeds/000/net.py", tmp_path)
+    start_script(tmp_path, workers)
+    write_digits(tmp_path / "MNIST_Data/train", rows=1600)
+
+    reap = [sys.executable, str(ROOT / "tests/python/reap.py"), "90", "bash", "run_dynamic_cluster.sh"]
+    done = subprocess.run(reap, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=120)
+
+    logs = {path.name: path.read_text() for path in (tmp_path / "device").iterdir()}
+    print(done.stdout, done.stderr, logs)  # shown when the test fails
+    assert done.returncode == 0
+    processes = [line.split(" ", 2) for line in done.stdout.splitlines() if line.endswith("net.py")]
+    assert [status for _, status, _ in processes] == ["0"] * (workers + 1)
+    assert logs.pop("scheduler.log") == ""
+    assert len(logs) == workers
+    for text in logs.values():
+        matches = [LINE.match(line) for line in text.splitlines()]
+        assert all(matches), text
+        epochs = {int(match[1]) for match in matches}
+        assert epochs == set(range(10))
+        losses = [float(match[3]) for match in matches]
+        assert 2 < losses[0] < 3
+        assert losses[-1] < 0.8 * losses[0]
