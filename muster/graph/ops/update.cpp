@@ -61,6 +61,11 @@ bool plain(const Signature& signature) {
 }
 
 template <class T>
+bool with_state(const Signature& signature) {
+  return first_is<T>(signature) && signature.inputs.size() == 5;
+}
+
+template <class T>
 void run_plain(const KernelCall& call) {
   kernels::sgd(call.setting<Settings>().sgd, arguments<T>(call));
 }
@@ -98,8 +103,8 @@ const Op& sgd_op() {
       .infer = infer_sgd,
       .kernels = {{"reference", plain<float>, prepare, run_plain<float>},
                   {"reference", plain<double>, prepare, run_plain<double>},
-                  reference<float>(prepare, run_sgd<float>),
-                  reference<double>(prepare, run_sgd<double>)},
+                  {"reference", with_state<float>, prepare, run_sgd<float>},
+                  {"reference", with_state<double>, prepare, run_sgd<double>}},
       .sharing = Sharing::in_place,
       .written = {3, 4},
   };

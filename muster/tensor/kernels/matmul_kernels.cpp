@@ -1,7 +1,71 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "muster/tensor/cpu.h"
 #include "muster/tensor/kernels/matmul.h"
+#include "muster/tensor/parallel.h"
 
 namespace muster::kernels {
 
+#if defined(__x86_64__)
+namespace {
+
+// Waking a thread costs some microseconds: about as much as this much work.
+constexpr std::int64_t operations_per_thread = 1 << 20;
+
+int threads_for(const MatmulSize& size, int threads) {
+  const std::int64_t operations = size.m * size.n * size.k;
+  return static_cast<int>(
+      std::clamp<std::int64_t>(operations / operations_per_thread, 1, std::max(threads, 1)));
+}
+
+namespace avx512 {
+#define MUSTER_TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")))
+#define MUSTER_LANES 16
+#define MUSTER_ROWS 14
+#define MUSTER_DOT_ROWS 4
+#define MUSTER_DOT_COLUMNS 5
+#include "muster/tensor/kernels/matmul_simd.inc"
+}  // namespace avx512
+
+namespace avx2 {
+#define MUSTER_TARGET __attribute__((target("avx2,fma")))
+#define MUSTER_LANES 8
+#define MUSTER_ROWS 6
+#define MUSTER_DOT_ROWS 2
+#define MUSTER_DOT_COLUMNS 5
+#include "muster/tensor/kernels/matmul_simd.inc"
+}  // namespace avx2
+
+constexpr std::array<MatmulKernel, 6> list{{
+    {"avx512 dot", avx512::dot_usable, avx512::dot},
+    {"avx512 outer", avx512::outer_usable, avx512::outer},
+    {"avx512 packed", avx512::packed_usable, avx512::packed},
+    {"avx2 dot", avx2::dot_usable, avx2::dot},
+    {"avx2 outer", avx2::outer_usable, avx2::outer},
+    {"avx2 packed", avx2::packed_usable, avx2::packed},
+}};
+
+}  // namespace
+
+std::span<const MatmulKernel> matmul_kernels() {
+  const std::span<const MatmulKernel> all(list);
+  switch (processor_isa()) {
+    case Isa::avx512:
+      return all;
+    case Isa::avx2:
+      return all.subspan(3);
+    case Isa::none:
+      break;
+  }
+  return {};
+}
+#else
 std::span<const MatmulKernel> matmul_kernels() { return {}; }
+#endif
 
 }  // namespace muster::kernels
