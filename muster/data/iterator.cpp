@@ -1,5 +1,7 @@
 #include "muster/data/iterator.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "muster/data/iterator_state.h"
@@ -20,7 +22,8 @@ bool ends_pass(const Result<std::optional<Item>>& item) { return !item || !*item
 }  // namespace
 
 Iterator::State::State(NodePtr node, IterateOptions options)
-    : node_(std::move(node)),
+    : process_(::getpid()),
+      node_(std::move(node)),
       ahead_max_(options.prefetch_items),
       while_waiting_(std::move(options.while_waiting)),
       stream_(node_->open({.seed = options.seed, .epoch = options.epoch})) {
@@ -37,7 +40,17 @@ Iterator::State::~State() {
   thread_.join();
 }
 
+std::size_t Iterator::State::ready() {
+  const std::lock_guard lock(mutex_);
+  return ready_.size();
+}
+
+bool Iterator::State::in_own_process() const { return ::getpid() == process_; }
+
 Result<std::optional<Item>> Iterator::State::next() {
+  if (!in_own_process())
+    return fail(Code::refused,
+                "this iterator belongs to the process that forked this one; begin a pass of its own here");
   if (last_) return *last_;
   auto item = has_thread() ? take() : make_measured();
   if (ends_pass(item)) last_ = item;
@@ -94,8 +107,15 @@ void Iterator::State::make_ahead() {
 
 Iterator::Iterator(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Iterator::Iterator(Iterator&&) noexcept = default;
-Iterator& Iterator::operator=(Iterator&&) noexcept = default;
-Iterator::~Iterator() = default;
+Iterator& Iterator::operator=(Iterator&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+Iterator::~Iterator() {
+  // In a forked child there is nobody to join, and the lock may have been held at the fork, for ever: what is
+  // left goes with the process.
+  if (state_ && !state_->in_own_process()) (void)state_.release();
+}
 
 Result<std::optional<Item>> Iterator::next() { return state_->next(); }
 

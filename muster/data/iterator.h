@@ -28,7 +28,8 @@ using Item = std::vector<Tensor>;
 // Items are made ahead on a thread of the iterator's own, which sleeps until half of what it made is taken.
 // Pipelines of built-in operations begin on the caller's thread and stay there while making an item is
 // cheaper than waking a thread (MNIST batches are). Destroying the iterator stops and joins the thread.
-// Threads: one caller at a time. Python must not hold the interpreter lock in next() and the destructor.
+// In a forked child every call fails, and destroying returns at once. Threads: one caller at a time. Python
+// must not hold the interpreter lock in next() and the destructor.
 class Iterator {
  public:
   class State;

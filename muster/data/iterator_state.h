@@ -1,6 +1,8 @@
 // Private: what an Iterator is made of.
 #pragma once
 
+#include <sys/types.h>
+
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -19,17 +21,21 @@ class Iterator::State {
   ~State();
 
   Result<std::optional<Item>> next();
-  // Whether a thread makes the items.
-  bool has_thread() const { return thread_.joinable(); }
+  // Items made ahead and not yet taken. When there are as many as may be, the thread sleeps.
+  std::size_t ready();
+  // False in a forked child: the thread is not there, and what it held at the fork stays as it was.
+  bool in_own_process() const;
 
  private:
   // The next item, on the thread it is called on: the caller's until there is a thread, then only the
   // thread's.
+  bool has_thread() const { return thread_.joinable(); }
   Result<std::optional<Item>> make();
   Result<std::optional<Item>> make_measured();
   Result<std::optional<Item>> take();
   void make_ahead();
 
+  const pid_t process_;
   const NodePtr node_;  // outlives the stream
   const std::size_t ahead_max_;
   const std::function<Result<>()> while_waiting_;

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <future>
@@ -11,6 +13,7 @@
 #include "digits.h"
 #include "muster/data/buffer_pool.h"
 #include "muster/data/data.h"
+#include "muster/data/iterator_state.h"
 
 namespace muster::data {
 namespace {
@@ -64,16 +67,34 @@ TEST(Iterator, NeverMakesMoreAheadThanItMay) {
   }
 }
 
+// Counts for ever: scalars 0, 1, 2, …
+class Counter final : public Node {
+ public:
+  const std::vector<Column>& columns() const override { return columns_; }
+  std::int64_t size() const override { return -1; }
+  bool foreign() const override { return true; }  // a thread from the start
+  std::unique_ptr<Stream> open(Pass) const override { return std::make_unique<Counting>(); }
+
+ private:
+  struct Counting final : Stream {
+    std::int64_t count = 0;
+    Result<std::optional<Block>> next(std::size_t) override {
+      return Block{1, {Tensor::scalar(count++).reshaped({1})}};
+    }
+  };
+  const std::vector<Column> columns_ = {{"count", DType::int64, Shape{}}};
+};
+
 TEST(Iterator, SleepsUntilHalfOfWhatItMadeIsTaken) {
-  const auto probe = std::make_shared<Probe>();
-  auto iterator = digits(100).map({probe}, {"label"}).iterate({.prefetch_items = 8}).value();
-  probe->wait_for_calls(8);
-  for (int taken = 1; taken < 4; ++taken) {
-    ASSERT_TRUE(iterator.next().value().has_value());
-    EXPECT_EQ(probe->calls.load(), 8);
+  Iterator::State state(std::make_shared<Counter>(), {.prefetch_items = 8});
+  for (int round = 0; round < 20; ++round) {
+    while (state.ready() < 8) std::this_thread::yield();  // with the eighth item it falls asleep
+    for (std::size_t left = 7; left > 4; --left) {
+      ASSERT_TRUE(state.next().value().has_value());
+      ASSERT_EQ(state.ready(), left) << "it woke up for few";
+    }
+    ASSERT_TRUE(state.next().value().has_value());
   }
-  ASSERT_TRUE(iterator.next().value().has_value());
-  probe->wait_for_calls(12);
 }
 
 TEST(Iterator, JoinsItsThreadWhenItIsDroppedMidWay) {
@@ -176,6 +197,25 @@ TEST(Iterator, LetsSeveralPassesRunAtOnce) {
     ASSERT_EQ(items.size(), 25U);
     for (std::uint32_t row = 0; row < 200; ++row)
       EXPECT_EQ(items[row / 8][0].data<float>()[row % 8 * 784], pixel_of(row, 0));
+  }
+}
+
+TEST(Iterator, IsAnErrorInAForkedChildAndLetsItGo) {
+  for (const auto& dataset : {digits(20), digits(20).map({std::make_shared<Probe>()}, {"label"})}) {
+    std::optional iterator = dataset.iterate({}).value();
+    ASSERT_TRUE(iterator->next().value().has_value());
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(20);  // ends a child that hangs
+      const auto item = iterator->next();
+      const bool refused = !item && item.error().code == Code::refused;
+      iterator.reset();
+      ::_exit(refused ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT_TRUE(iterator->next().value().has_value()) << "the parent goes on";
   }
 }
 
