@@ -85,6 +85,13 @@ bool has_child(const Cell& cell, const std::string& name) {
   return false;
 }
 
+bool contains(const Cell& tree, const Cell& cell) {
+  if (&tree == &cell) return true;
+  for (const auto& [name, child] : tree.children())
+    if (contains(*child, cell)) return true;
+  return false;
+}
+
 Cell& ready_cell(nb::handle self) {
   if (!nb::inst_ready(self)) {
     const auto type = class_name(self);
@@ -122,10 +129,14 @@ void set_attribute(nb::handle self, nb::str name_object, nb::handle value) {
   if (PyObject_GenericSetAttr(self.ptr(), name_object.ptr(), value.ptr()) != 0) throw nb::python_error();
   if (nb::isinstance<Cell>(value)) {
     if (has_parameter(cell, name)) cell.remove(name);
-    cell.insert_child(name, nb::cast<CellPtr>(value));
+    const CellPtr child = nb::cast<CellPtr>(value);
+    refuse_cycle(cell, *child);
+    cell.insert_child(name, child);
   } else if (nb::isinstance<PythonParameter>(value)) {
     if (has_child(cell, name)) cell.remove(name);
-    cell.insert_param(name, nb::cast<const PythonParameter&>(value).parameter());
+    const graph::ParameterPtr parameter = nb::cast<const PythonParameter&>(value).parameter();
+    if (parameter->name().empty()) parameter->rename(name);
+    cell.insert_param(name, parameter);
   } else {
     cell.remove(name);
     // A write during a trace is a part of the code that runs once a trace; the trace it is in stays valid.
@@ -153,6 +164,10 @@ nb::object missing_attribute(nb::handle self, const std::string& name) {
   }
   const auto type = class_name(self);
   throw nb::attribute_error(("'" + type + "' has no attribute '" + name + "'").c_str());
+}
+
+[[noreturn]] void refuse_without_construct(const Cell& cell) {
+  raise(Error{Code::invalid_argument, cell.description() + " defines no construct, so it cannot be called"});
 }
 
 [[noreturn]] void refuse_parameter_server() {
@@ -197,6 +212,12 @@ std::string representation(const Cell& cell, const std::string& indent) {
 
 }  // namespace
 
+void refuse_cycle(const Cell& parent, const Cell& child) {
+  if (contains(child, parent))
+    raise(Error{Code::invalid_argument, child.description() + " cannot become a child of " +
+                                            parent.description() + ", which it contains"});
+}
+
 graph::Values tensors_of(const nb::args& arguments, const Cell& cell) {
   graph::Values values;
   const auto add = [&](nb::handle argument) {
@@ -231,6 +252,10 @@ void bind_cell(nb::module_& core) {
            [](nb::pointer_and_handle<Cell> self) { new (self.p) Trampoline<Cell>(class_name(self.h)); })
       .def("__call__", &call_cell, nb::arg("args"), nb::arg("kwargs"),
            "What construct computes, through a plan made once for each signature.")
+      .def(
+          "construct",
+          [](const Cell& self, const nb::args&, const nb::kwargs&) { refuse_without_construct(self); },
+          nb::arg("args"), nb::arg("kwargs"), "What the cell computes; subclasses define it.")
       .def("__setattr__", &set_attribute, nb::arg("name"), nb::arg("value"))
       .def("__delattr__", &delete_attribute, nb::arg("name"))
       .def("__getattr__", &missing_attribute, nb::arg("name"))

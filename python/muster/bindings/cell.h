@@ -49,6 +49,9 @@ class Trampoline final : public Base, public PythonPart {
 // self(*args, **kwargs).
 nb::object call_cell(nb::handle self, const nb::args& positional, const nb::kwargs& keywords);
 
+// Raises ValueError when `parent` is a part of `child`.
+void refuse_cycle(const nn::Cell& parent, const nn::Cell& child);
+
 // The tensors among `arguments`, of a cell that takes tensors only.
 graph::Values tensors_of(const nb::args& arguments, const nn::Cell& cell);
 

@@ -71,7 +71,9 @@ void bind_initializers(nb::module_& core) {
       [](nb::handle init, std::vector<std::int64_t> sizes, nb::handle dtype) {
         Shape shape(std::move(sizes));
         auto fill = initializer_from(init, shape, "init");
-        return InitialValue{std::move(fill), {dtype.is_none() ? DType::float32 : dtype_from(dtype), shape}};
+        if (!dtype.is_none() && dtype_from(dtype) != DType::float32)
+          raise(Error{Code::not_provided, "initializers fill float32 only"});
+        return InitialValue{std::move(fill), {DType::float32, std::move(shape)}};
       },
       nb::arg("init"), nb::arg("shape"), nb::arg("dtype") = nb::none(),
       "What a Parameter begins with: the name of an initializer, an Initializer, a number or a tensor, for "

@@ -49,7 +49,12 @@ void init_sequential(nb::pointer_and_handle<nn::SequentialCell> self, const nb::
     made->append(nb::cast<CellPtr>(cell));
 }
 
-nn::CellPtr child_at(const nn::SequentialCell& self, std::int64_t index) {
+void append(nn::SequentialCell& self, CellPtr cell) {
+  refuse_cycle(self, *cell);
+  self.append(std::move(cell));
+}
+
+CellPtr child_at(const nn::SequentialCell& self, std::int64_t index) {
   const auto size = static_cast<std::int64_t>(self.children().size());
   if (index < 0) index += size;
   if (index < 0 || index >= size) throw nb::index_error("no cell with this index");
@@ -95,7 +100,7 @@ void bind_layers(nb::module_& core) {
   bind_cell_class<nn::SequentialCell>(core, "SequentialCell",
                                       "Cells one after another: each gets what the one before returned.")
       .def("__init__", &init_sequential, nb::arg("cells"), "Cells, or one list or dict of cells.")
-      .def("append", &nn::SequentialCell::append, nb::arg("cell"), "Adds a cell at the end.")
+      .def("append", &append, nb::arg("cell"), "Adds a cell at the end.")
       .def("__len__", [](const nn::SequentialCell& self) { return self.children().size(); })
       .def("__getitem__", &child_at, nb::arg("index"));
 }

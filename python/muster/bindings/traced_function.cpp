@@ -1,6 +1,7 @@
 #include "python/muster/bindings/traced_function.h"
 
-#include <optional>
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "muster/train/train.h"
@@ -45,10 +46,11 @@ Values TracedFunction::body(std::span<const Value> inputs) {
 
 const std::string& TracedFunction::signature_of(const Arguments& arguments) {
   const std::uint64_t version = train::context().version;
-  if (!arguments.signature().empty() || version != context_version_ || signature_.empty()) {
-    signature_ = "context " + std::to_string(version) + " " + arguments.signature();
-    context_version_ = arguments.signature().empty() ? version : 0;
-  }
+  const bool is_plain = arguments.signature().empty();
+  if (!is_plain || !signature_is_plain_ || version != signature_context_)
+    signature_ = fmt::format("context {} {}", version, arguments.signature());
+  signature_is_plain_ = is_plain;
+  signature_context_ = version;
   return signature_;
 }
 

@@ -53,8 +53,10 @@ class TracedFunction {
   std::shared_ptr<const ResultForm> traced_form_;
   std::vector<nb::object> identities_;  // objects whose addresses are in the signatures of traces
 
-  std::string signature_;  // of the last call, and the version of the context in it
-  std::uint64_t context_version_ = 0;
+  // Of the last call; calls with tensors alone under the same context share it.
+  std::string signature_;
+  bool signature_is_plain_ = false;
+  std::uint64_t signature_context_ = 0;
 };
 
 }  // namespace muster::python

@@ -1,0 +1,131 @@
+"""MindSpore's names: what is there works, what is not says so, and nothing is silently ignored."""
+
+import subprocess
+import sys
+
+import numpy
+import pytest
+from digits import write_digits
+from jobs import clean_environment
+
+
+def run(code, **variables):
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**clean_environment(), **variables},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def raised_by(statement):
+    """'Type: message' of the exception that `statement` raises behind the usual imports."""
+    code = f"""
+import mindspore as ms
+from mindspore import nn
+import mindspore.dataset as ds
+try:
+    {statement}
+except Exception as error:
+    print(type(error).__name__ + ":", error)
+"""
+    done = run(code)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("statement", "kind", "name"),
+    [
+        ("nn.Conv2d", "AttributeError", "mindspore.nn.Conv2d"),
+        ("from mindspore.nn import Conv2d", "ImportError", "mindspore.nn.Conv2d"),
+        ("from mindspore import Model", "ImportError", "mindspore.Model"),
+        ("import mindspore.train", "ImportError", "mindspore.train"),
+        ("ds.Cifar10Dataset", "AttributeError", "mindspore.dataset.Cifar10Dataset"),
+        ("ds.vision.Resize", "AttributeError", "mindspore.dataset.vision.Resize"),
+        ("ms.float16", "AttributeError", "mindspore.float16"),
+        ("ms.set_context(mode=ms.PYNATIVE_MODE)", "NotImplementedError", "PYNATIVE_MODE"),
+        ("ms.set_context(enable_dump=True)", "NotImplementedError", "enable_dump"),
+        ("ms.set_context(save_graphs=True)", "NotImplementedError", "save_graphs"),
+        ("ms.set_auto_parallel_context(pipeline_stages=2)", "NotImplementedError", "pipeline_stages"),
+        (
+            "ms.set_auto_parallel_context(parallel_mode=ms.ParallelMode.AUTO_PARALLEL)",
+            "NotImplementedError",
+            "auto_parallel",
+        ),
+        ("ms.set_ps_context(enable_ps=True)", "NotImplementedError", "enable_ps"),
+        ("ms.set_ps_context(enable_ssl=True, client_password='x')", "NotImplementedError", "enable_ssl"),
+        ("nn.Dense(1, 1).set_param_ps()", "NotImplementedError", "set_param_ps"),
+        ("nn.Dense(1, 1).weight.set_param_ps(init_in_server=True)", "NotImplementedError", "set_param_ps"),
+        ("nn.Dense(1, 1, dtype=ms.float64)", "NotImplementedError", "dtype=float64"),
+        ("ms.value_and_grad(len, return_ids=True)", "NotImplementedError", "return_ids"),
+        ("ds.MnistDataset('x', sampler=3)", "NotImplementedError", "sampler"),
+    ],
+)
+def test_what_is_not_provided_says_so(statement, kind, name):
+    text = raised_by(statement)
+    assert text.startswith(kind + ":")
+    assert name in text and "not provided" in text
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["nn.SGD([], lr=1)", "nn.ReLU(3)", "nn.CrossEntropyLoss(reduce=True)", "ds.MnistDataset('x', shards=2)"],
+)
+def test_an_unknown_argument_is_an_error(statement):
+    assert raised_by(statement).startswith("TypeError:")
+
+
+def test_a_missing_name_is_missing_for_hasattr_too():
+    assert run("import mindspore as ms; print(hasattr(ms.nn, 'Conv2d'))").stdout == "False\n"
+
+
+USES_ACCELERATORS = """
+import mindspore as ms
+ms.set_context(device_target="GPU")
+ms.set_context(device_target="GPU", device_id=0)
+"""
+
+
+def test_accelerators_run_on_the_cpu_after_one_warning():
+    done = run(USES_ACCELERATORS)
+    assert done.returncode == 0
+    assert done.stderr.count("warning: set_context(device_target) asks for GPU") == 1
+    assert "device_id=...) has no effect" in done.stderr
+
+
+def test_accelerators_are_an_error_when_strictness_is_asked_for():
+    done = run(USES_ACCELERATORS, MUSTER_STRICT="1")
+    assert done.returncode != 0 and "MUSTER_STRICT=1" in done.stderr
+
+
+def test_in_musters_own_names_another_device_is_an_error():
+    done = run("import muster; muster.set_context(device_target='GPU')")
+    assert done.returncode != 0 and "GPU" in done.stderr and "CPU" in done.stderr
+
+
+def test_a_pipeline_takes_mindspores_arguments(tmp_path):
+    write_digits(tmp_path, rows=30)
+    code = f"""
+import mindspore as ms
+import mindspore.dataset as ds
+data = ds.MnistDataset({str(tmp_path)!r}, usage="train", num_parallel_workers=4, shuffle=False)
+data = data.map(operations=ds.transforms.TypeCast(ms.float32), input_columns=["label"])
+data = data.batch(batch_size=10, drop_remainder=True)
+for item in data.create_dict_iterator(num_epochs=1, output_numpy=True):
+    print(item["image"].shape, item["label"].dtype)
+print(data.get_dataset_size(), len(data), isinstance(data, ds.Dataset))
+"""
+    done = run(code)
+    assert done.stdout.splitlines() == ["(10, 28, 28, 1) float32"] * 3 + ["3 3 True"]
+    assert done.stderr.count("num_parallel_workers has no effect") == 1
+
+
+def test_tensors_are_those_of_muster_and_print_alike():
+    done = run("import mindspore as ms, muster; print(ms.Tensor(2.3499548), ms.Tensor is muster.Tensor)")
+    assert done.stdout == str(numpy.float32(2.3499548)) + " True\n"
+
+
+def test_importing_mindspores_names_loads_no_numpy():
+    assert run("import mindspore, sys; print('numpy' in sys.modules)").stdout == "False\n"
