@@ -1,5 +1,5 @@
-// Includes every door and calls into several rooms: what the installed headers need is installed, and the archive
-// is whole.
+// Includes every door and calls into several rooms: what the installed headers need is installed, and the
+// archive is whole.
 #include <cstdio>
 
 #include "muster/base/base.h"
