@@ -12,6 +12,9 @@ namespace {
 
 // Shapes that change with every call would fill the memory with plans.
 constexpr std::size_t entries_max = 32;
+constexpr std::size_t records_max = 256;
+// A function that is traced this often is traced by mistake.
+constexpr std::size_t traces_noted = 20;
 
 std::string describe(std::span<const TensorType> types) {
   std::string text;
@@ -106,11 +109,20 @@ Result<Function::Entry*> Function::trace(std::span<const Tensor> inputs, std::st
 
   record.nodes = graph.nodes.size();
   record.duration = real_clock().now() - begin;
-  traces_.push_back(std::move(record));
+  note(std::move(record));
   std::erase_if(entries_, [](const auto& old) { return old->changed() != nullptr; });
   if (entries_.size() >= entries_max) entries_.pop_back();
   entries_.insert(entries_.begin(), std::move(entry));
   return entries_.front().get();
+}
+
+void Function::note(TraceRecord record) {
+  if (++trace_count_ == traces_noted)
+    log::warning(
+        fmt::format("'{}' was traced {} times, the last time because: {}. Each trace costs far more than a "
+                    "call",
+                    name_, trace_count_, record.reason));
+  if (traces_.size() < records_max) traces_.push_back(std::move(record));
 }
 
 Result<std::vector<Tensor>> Function::call(std::span<const Tensor> inputs, std::string_view extra,

@@ -48,7 +48,9 @@ class Function {
                     const RunContext& context = {});
 
   const std::string& name() const { return name_; }
+  // The first ones; trace_count() counts all.
   std::span<const TraceRecord> traces() const { return traces_; }
+  std::size_t trace_count() const { return trace_count_; }
   // Of the last call; null before.
   const Plan* plan() const;
 
@@ -69,12 +71,14 @@ class Function {
  private:
   Entry* find(std::span<const Tensor> inputs, std::string_view extra);
   Result<Entry*> trace(std::span<const Tensor> inputs, std::string_view extra);
+  void note(TraceRecord record);
   std::string reason(std::span<const Tensor> inputs, std::string_view extra) const;
 
   std::string name_;
   Maker maker_;
   std::vector<std::unique_ptr<Entry>> entries_;  // the last used first
   std::vector<TraceRecord> traces_;
+  std::size_t trace_count_ = 0;
 };
 
 // A function that gives the body's outputs, then the gradients of the inputs at `positions`, then those of

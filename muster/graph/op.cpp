@@ -8,6 +8,7 @@
 #include "muster/graph/execute.h"
 #include "muster/graph/ops/ops.h"
 #include "muster/graph/trace.h"
+#include "muster/tensor/tensor.h"
 
 namespace muster::graph {
 namespace {
@@ -72,7 +73,7 @@ Value apply(std::string_view name, std::span<const Value> inputs, const Attribut
 }
 
 std::string kernels_in_use() {
-  std::string text;
+  std::string text = fmt::format("vector instructions: {}\n", muster::to_string(processor_isa()));
   for (const Op* op : table()) {
     std::string names;
     for (const Kernel& kernel : op->kernels)

@@ -114,7 +114,8 @@ inline Value apply(std::string_view op, std::initializer_list<Value> inputs,
   return apply(op, std::span<const Value>(inputs.begin(), inputs.size()), attributes, context);
 }
 
-// Which kernel of each op serves float32 on this processor: "matmul: avx512 dot, avx512 packed, reference".
+// The vector instructions of this processor ("none": the reference kernels serve), and one line for each op
+// with the kernels it may use here, best first: "matmul: avx512 dot, avx512 outer, avx512 packed, reference".
 std::string kernels_in_use();
 
 }  // namespace muster::graph

@@ -12,6 +12,7 @@
 
 #include "muster/base/base.h"
 #include "muster/tensor/buffer.h"           // IWYU pragma: export
+#include "muster/tensor/cpu.h"              // IWYU pragma: export
 #include "muster/tensor/kernels/kernels.h"  // IWYU pragma: export
 
 namespace muster {

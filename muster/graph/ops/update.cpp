@@ -52,7 +52,8 @@ kernels::SgdArguments<T> arguments(const KernelCall& call) {
   return {.parameter = call.output<T>(),
           .gradient = call.input<T>(1),
           .learning_rate = static_cast<T>(*call.input<float>(2)),
-          .count = call.setting<Settings>().count};
+          .count = call.setting<Settings>().count,
+          .threads = call.threads};
 }
 
 template <class T>

@@ -22,6 +22,7 @@ struct SgdArguments {
   T* accumulation = nullptr;
   bool first = false;
   std::int64_t count = 0;
+  int threads = 1;
 };
 
 // g = gradient * gradient_scale + weight_decay * p; with momentum: v = momentum v + (1 - dampening) g, v = g

@@ -1,0 +1,264 @@
+#include "muster/graph/graph.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <vector>
+
+namespace muster::graph {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Tensor vector_of(std::vector<float> values) {
+  return Tensor::from<float>(values, {static_cast<std::int64_t>(values.size())});
+}
+
+std::vector<float> elements(const Tensor& tensor) {
+  return {tensor.span<float>().begin(), tensor.span<float>().end()};
+}
+
+Value twice(const Value& x) { return apply("add", {x, x}); }
+
+ParameterPtr parameter(const std::string& name, std::vector<float> values) {
+  return std::make_shared<Parameter>(name, vector_of(std::move(values)));
+}
+
+// A cell in miniature: something with a version that traced code depends on.
+struct Setting final : Versioned {
+  std::uint64_t version = next_version();
+  bool doubles = true;
+
+  void set(bool wanted) {
+    doubles = wanted;
+    version = next_version();
+  }
+  std::uint64_t tree_version() const override { return version; }
+  std::string description() const override { return "Setting"; }
+};
+
+TEST(Function, TracesOnceForEachSignatureAndSaysWhy) {
+  int runs = 0;
+  Function function("twice", [&](std::span<const Value> inputs) -> Values {
+    ++runs;
+    return twice(inputs[0]);
+  });
+  const std::vector<Tensor> two{vector_of({1, 2})}, three{vector_of({1, 2, 3})};
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(elements((*function.call(two, "", {}))[0]), ElementsAre(2, 4));
+    EXPECT_THAT(elements((*function.call(three, "", {}))[0]), ElementsAre(2, 4, 6));
+  }
+  EXPECT_EQ(runs, 2);
+  ASSERT_TRUE(function.call(two, "flag=true", {}));
+  EXPECT_EQ(runs, 3);
+  ASSERT_EQ(function.traces().size(), 3u);
+  EXPECT_EQ(function.traces()[0].reason, "first call");
+  EXPECT_EQ(function.traces()[1].reason, "input 0 is float32 (3,), was float32 (2,)");
+  EXPECT_EQ(function.traces()[1].signature, "float32 (3,)");
+  EXPECT_EQ(function.traces()[2].reason, "input 0 is float32 (2,), was float32 (3,)");
+}
+
+TEST(Function, TracesAgainWhenWhatItDependedOnHasChanged) {
+  Setting setting;
+  Function function("maybe twice", [&](std::span<const Value> inputs) -> Values {
+    watch(setting);
+    return setting.doubles ? twice(inputs[0]) : apply("relu", {inputs[0]});
+  });
+  const std::vector<Tensor> inputs{vector_of({-1, 2})};
+  EXPECT_THAT(elements((*function.call(inputs, "", {}))[0]), ElementsAre(-2, 4));
+  setting.set(false);
+  EXPECT_THAT(elements((*function.call(inputs, "", {}))[0]), ElementsAre(0, 2));
+  EXPECT_THAT(elements((*function.call(inputs, "", {}))[0]), ElementsAre(0, 2));
+  ASSERT_EQ(function.traces().size(), 2u);
+  EXPECT_EQ(function.traces()[1].reason, "Setting was changed");
+}
+
+TEST(Function, ReadsCapturedTensorsAndParametersAtEachCall) {
+  const Tensor captured = vector_of({1, 2});
+  const ParameterPtr weight = parameter("weight", {10, 20});
+  Function function("f", [&](std::span<const Value> inputs) -> Values {
+    return apply("add", {apply("add", {inputs[0], captured}), weight});
+  });
+  const std::vector<Tensor> inputs{vector_of({0, 0})};
+  EXPECT_THAT(elements((*function.call(inputs, "", {}))[0]), ElementsAre(11, 22));
+  captured.data<float>()[0] = 5;
+  ASSERT_TRUE(weight->set(vector_of({30, 20})));
+  EXPECT_THAT(elements((*function.call(inputs, "", {}))[0]), ElementsAre(35, 22));
+  EXPECT_EQ(function.traces().size(), 1u);
+}
+
+TEST(Function, GivesTheFirstErrorAndWorksAfterwards) {
+  bool wrong = true;
+  Function function("f", [&](std::span<const Value> inputs) -> Values {
+    return twice(apply("relu", {wrong ? apply("matmul", {inputs[0], inputs[0]}) : inputs[0]}));
+  });
+  const std::vector<Tensor> inputs{vector_of({1, 2})};
+  const auto failed = function.call(inputs, "", {});
+  ASSERT_FALSE(failed);
+  EXPECT_THAT(failed.error().message, HasSubstr("matmul: two matrices are needed"));
+  wrong = false;
+  EXPECT_TRUE(function.call(inputs, "", {}));
+}
+
+TEST(Function, LetsAnExceptionOfTheBodyPassAndLeavesNoTrace) {
+  Function function("f", [](std::span<const Value>) -> Values { throw std::runtime_error("from Python"); });
+  EXPECT_THROW((void)function.call({}, "", {}), std::runtime_error);
+  EXPECT_FALSE(is_tracing());
+}
+
+TEST(Function, CodeCannotBranchOnATracedTensor) {
+  Error error;
+  Function function("f", [&](std::span<const Value> inputs) -> Values {
+    error = inputs[0].read().error();
+    return inputs[0];
+  });
+  const std::vector<Tensor> inputs{vector_of({1})};
+  ASSERT_TRUE(function.call(inputs, "", {}));
+  EXPECT_THAT(error.message, HasSubstr("float32 (1,)) has no value while its graph is made"));
+}
+
+TEST(Function, ATracedTensorThatLeftItsTraceIsAnError) {
+  Value kept;
+  Function function("keeps",
+                    [&](std::span<const Value> inputs) -> Values { return kept = twice(inputs[0]); });
+  Function other("uses", [&](std::span<const Value> inputs) -> Values {
+    return apply("add", {kept, inputs[0]});
+  });
+  const std::vector<Tensor> inputs{vector_of({1})};
+  ASSERT_TRUE(function.call(inputs, "", {}));
+  const auto failed = other.call(inputs, "", {});
+  ASSERT_FALSE(failed);
+  EXPECT_THAT(failed.error().message, HasSubstr("a tensor of another graph"));
+  const Value outside = twice(kept);
+  ASSERT_TRUE(outside.is_failed());
+  EXPECT_THAT(outside.error().message, HasSubstr("was used outside it"));
+}
+
+TEST(Function, ResultsStayWhileTheyAreHeldAndBuffersAreUsedAgainAfterwards) {
+  Function function("twice", [](std::span<const Value> inputs) -> Values { return twice(inputs[0]); });
+  const std::vector<Tensor> ones{vector_of({1})}, fives{vector_of({5})};
+  const Tensor held = (*function.call(ones, "", {}))[0];
+  const std::byte* recycled = (*function.call(fives, "", {}))[0].bytes();
+  EXPECT_THAT(elements(held), ElementsAre(2));
+  const Tensor again = (*function.call(fives, "", {}))[0];
+  EXPECT_EQ(again.bytes(), recycled);
+  std::vector<Tensor> many;
+  for (int i = 0; i < 40; ++i) many.push_back((*function.call(fives, "", {}))[0]);
+  for (const Tensor& one : many) EXPECT_THAT(elements(one), ElementsAre(10));
+  EXPECT_THAT(elements(held), ElementsAre(2));
+}
+
+TEST(Function, AnOutputMayBeAnInputAParameterOrAnotherOutput) {
+  const ParameterPtr weight = parameter("weight", {3});
+  Function function("f", [&](std::span<const Value> inputs) -> Values {
+    const Value sum = twice(inputs[0]);
+    return {inputs[0], weight, sum, sum,
+            apply("reshape", {sum}, {{"shape", std::vector<std::int64_t>{1, 1}}})};
+  });
+  const std::vector<Tensor> inputs{vector_of({1})};
+  const auto outputs = function.call(inputs, "", {});
+  ASSERT_TRUE(outputs) << outputs.error().message;
+  const float expected[] = {1, 3, 2, 2, 2};
+  for (std::size_t i = 0; i < outputs->size(); ++i)
+    EXPECT_EQ((*outputs)[i].data<float>()[0], expected[i]) << i;
+  EXPECT_EQ((*outputs)[4].shape(), (Shape{1, 1}));
+  EXPECT_NE((*outputs)[0].bytes(), inputs[0].bytes());
+  EXPECT_NE((*outputs)[1].bytes(), weight->storage().bytes());
+}
+
+TEST(Function, MakesParametersFromSeedAndName) {
+  const auto make = [](const std::string& name) {
+    return std::make_shared<Parameter>(name, TensorType{DType::float32, {4}},
+                                       [](const Tensor& out, const RandomStream& stream) {
+                                         for (std::uint64_t i = 0; i < 4; ++i)
+                                           out.data<float>()[i] = static_cast<float>(stream.uniform(i));
+                                       });
+  };
+  const auto value_of = [&](const std::string& name, std::uint64_t seed) {
+    Function function("f", [p = make(name)](std::span<const Value>) -> Values { return twice(p); });
+    return elements((*function.call({}, "", {.seed = seed}))[0]);
+  };
+  EXPECT_EQ(value_of("fc.weight", 1), value_of("fc.weight", 1));
+  EXPECT_NE(value_of("fc.weight", 1), value_of("fc.weight", 2));
+  EXPECT_NE(value_of("fc.weight", 1), value_of("fc.bias", 1));
+}
+
+TEST(ValueAndGrad, GivesValuesThenGradientsInOneBuffer) {
+  const ParameterPtr a = parameter("a", {1, 2, 3});
+  const ParameterPtr b = parameter("b", {4, 5, 6});
+  const ParameterPtr unused = parameter("unused", {7});
+  const auto function =
+      value_and_grad("f",
+                     [&](std::span<const Value> inputs) -> Values {
+                       const Value product = apply("mul", {apply("mul", {a, b}), inputs[0]});
+                       return {apply("reduce_sum", {product}), product};
+                     },
+                     {.parameters = {a, unused, b}, .positions = {0}, .has_aux = true});
+  const std::vector<Tensor> inputs{vector_of({1, 1, 2})};
+  const auto outputs = function->call(inputs, "", {});
+  ASSERT_TRUE(outputs) << outputs.error().message;
+  ASSERT_EQ(outputs->size(), 6u);
+  EXPECT_EQ((*outputs)[0].data<float>()[0], 4 + 10 + 36);
+  EXPECT_THAT(elements((*outputs)[1]), ElementsAre(4, 10, 36));
+  EXPECT_THAT(elements((*outputs)[2]), ElementsAre(4, 10, 18));
+  EXPECT_THAT(elements((*outputs)[3]), ElementsAre(4, 5, 12));
+  EXPECT_THAT(elements((*outputs)[4]), ElementsAre(0));
+  EXPECT_THAT(elements((*outputs)[5]), ElementsAre(1, 2, 6));
+  EXPECT_EQ((*outputs)[4].bytes(), (*outputs)[3].bytes() + (*outputs)[3].size_bytes());
+  EXPECT_EQ((*outputs)[5].bytes(), (*outputs)[4].bytes() + (*outputs)[4].size_bytes());
+  EXPECT_EQ((*outputs)[5].buffer(), (*outputs)[3].buffer());
+}
+
+TEST(ValueAndGrad, SumsAllOutputsWithoutAux) {
+  const auto function = value_and_grad("f",
+                                       [](std::span<const Value> inputs) -> Values {
+                                         return {twice(inputs[0]), inputs[0]};
+                                       },
+                                       {.parameters = {}, .positions = {0}, .has_aux = false});
+  const std::vector<Tensor> inputs{vector_of({1, 2})};
+  EXPECT_THAT(elements((*function->call(inputs, "", {}))[2]), ElementsAre(3, 3));
+}
+
+TEST(ValueAndGrad, NamesTheOpThatHasNoGradient) {
+  const ParameterPtr a = parameter("a", {1, 2});
+  const auto function = value_and_grad("f",
+                                       [&](std::span<const Value> inputs) -> Values {
+                                         return apply("sgd", {a, inputs[0], Tensor::scalar(0.5f)});
+                                       },
+                                       {.parameters = {a}, .positions = {}, .has_aux = false});
+  const std::vector<Tensor> inputs{vector_of({1, 2})};
+  const auto failed = function->call(inputs, "", {});
+  ASSERT_FALSE(failed);
+  EXPECT_THAT(failed.error().message, HasSubstr("the gradient cannot pass through sgd"));
+}
+
+TEST(ValueAndGrad, RefusesIntegersAndInputsThatAreNotThere) {
+  const auto take = [](std::span<const Value> inputs) -> Values { return apply("reduce_sum", {inputs[0]}); };
+  const std::vector<Tensor> inputs{vector_of({1}), Tensor::zeros(DType::int32, {1})};
+  const auto integer = value_and_grad("f", take, {.parameters = {}, .positions = {1}, .has_aux = false});
+  EXPECT_THAT(integer->call(inputs, "", {}).error().message,
+              HasSubstr("only floating tensors have gradients"));
+  const auto missing = value_and_grad("f", take, {.parameters = {}, .positions = {2}, .has_aux = false});
+  EXPECT_THAT(missing->call(inputs, "", {}).error().message, HasSubstr("input 2"));
+}
+
+TEST(Apply, RunsAtOnceOutsideATrace) {
+  const Value sum = twice(vector_of({1, 2}));
+  ASSERT_TRUE(sum.is_concrete());
+  EXPECT_THAT(elements(sum.tensor()), ElementsAre(2, 4));
+}
+
+TEST(Apply, AFailedValueStaysTheFirstError) {
+  const Value failed = apply("matmul", {Value(vector_of({1})), Value(vector_of({1}))});
+  const Value later = twice(apply("relu", {failed}));
+  ASSERT_TRUE(later.is_failed());
+  EXPECT_THAT(later.error().message, HasSubstr("matmul"));
+  EXPECT_THAT(apply("relu", {Value()}).error().message, HasSubstr("relu: input 0 has no value"));
+  EXPECT_THAT(apply("relu", {}).error().message, HasSubstr("relu takes 1 to 1 tensors, 0 were given"));
+  EXPECT_THAT(apply("no such op", {}).error().message, HasSubstr("there is no op named 'no such op'"));
+}
+
+}  // namespace
+}  // namespace muster::graph
