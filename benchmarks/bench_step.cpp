@@ -138,6 +138,8 @@ int main() {
   good =
       bench_matmul({.m = 10, .n = 784, .k = 32, .transpose_a = true}, "weights' (32,10)Tx(32,784)") && good;
   good = bench_matmul({.m = 32, .n = 784, .k = 10}, "inputs' (32,10)x(10,784)") && good;
+  good = bench_matmul({.m = 32, .n = 512, .k = 784, .transpose_b = true}, "(32,784)x(512,784)T") && good;
+  good = bench_matmul({.m = 32, .n = 1024, .k = 1024}, "(32,1024)x(1024,1024)") && good;
   good = bench_matmul({.m = 128, .n = 512, .k = 784, .transpose_b = true}, "(128,784)x(512,784)T") && good;
   good = bench_matmul({.m = 512, .n = 512, .k = 512}, "512 cubed") && good;
   good = bench_matmul({.m = 1000, .n = 999, .k = 1001, .transpose_b = true}, "1000 by 999 by 1001") && good;

@@ -1,0 +1,219 @@
+#include "muster/nn/nn.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace muster::nn {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::vector<std::string> names(const std::vector<ParameterPtr>& parameters) {
+  std::vector<std::string> found;
+  for (const ParameterPtr& parameter : parameters) found.push_back(parameter->name());
+  return found;
+}
+
+class Block : public Cell {
+ public:
+  Block() : Cell("Block") { insert_child("fc", std::make_shared<Dense>(2, 2)); }
+  Values construct(std::span<const Value> inputs) override { return children()[0].second->call(inputs); }
+};
+
+class Network : public Cell {
+ public:
+  Network() : Cell("Network") {
+    insert_child("block", std::make_shared<Block>());
+    insert_child("out", std::make_shared<Dense>(2, 1, DenseOptions{.has_bias = false}));
+  }
+  Values construct(std::span<const Value> inputs) override {
+    ++constructions;
+    Values y = children()[0].second->call(inputs);
+    return training() ? children()[1].second->call(y) : y;
+  }
+  int constructions = 0;
+};
+
+Tensor matrix(std::int64_t rows, std::int64_t columns, float value = 1) {
+  Tensor made(DType::float32, {rows, columns});
+  std::fill_n(made.data<float>(), made.elements(), value);
+  return made;
+}
+
+TEST(Cell, NamesParametersByTheirPath) {
+  const Network net;
+  EXPECT_THAT(names(net.parameters()), ElementsAre("block.fc.weight", "block.fc.bias", "out.weight"));
+  EXPECT_EQ(net.parameters_and_names()[0].first, "block.fc.weight");
+  EXPECT_EQ(net.children()[0].second->children()[0].second->description(), "Dense 'block.fc'");
+  net.parameters()[1]->set_requires_grad(false);
+  EXPECT_THAT(names(net.trainable_params()), ElementsAre("block.fc.weight", "out.weight"));
+}
+
+TEST(Cell, ASharedChildKeepsItsFirstNameAndCountsOnce) {
+  const auto shared = std::make_shared<Dense>(2, 2, DenseOptions{.has_bias = false});
+  const SequentialCell net{shared, std::make_shared<ReLU>(), shared};
+  EXPECT_THAT(names(net.parameters()), ElementsAre("0.weight"));
+}
+
+TEST(Cell, IsTracedOnceUntilSomethingIsWritten) {
+  Network net;
+  const Value x = matrix(3, 2);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(net(x).at(0).shape(), (Shape{3, 2}));
+  EXPECT_EQ(net.constructions, 1);
+  net.set_train();
+  EXPECT_EQ(net(x).at(0).shape(), (Shape{3, 1}));
+  EXPECT_EQ(net.constructions, 2);
+  net.insert_child("out", std::make_shared<Dense>(2, 5));
+  EXPECT_EQ(net(x).at(0).shape(), (Shape{3, 5}));
+  EXPECT_EQ(net.constructions, 3);
+  net.set_train();  // new only for the new child
+  EXPECT_EQ(net(x).at(0).shape(), (Shape{3, 5}));
+  EXPECT_EQ(net.constructions, 4);
+  net.set_train();
+  EXPECT_EQ(net(x).at(0).shape(), (Shape{3, 5}));
+  EXPECT_EQ(net.constructions, 4);
+}
+
+TEST(Cell, AWriteFarBelowIsSeen) {
+  Network net;
+  const Value x = matrix(1, 2);
+  (void)net(x);
+  net.children()[0].second->children()[0].second->touch();
+  (void)net(x);
+  EXPECT_EQ(net.constructions, 2);
+}
+
+TEST(Dense, SaysWhichFeaturesDoNotFit) {
+  class Net : public Cell {
+   public:
+    Net() : Cell("Net") { insert_child("fc", std::make_shared<Dense>(784, 10)); }
+    Values construct(std::span<const Value> inputs) override { return children()[0].second->call(inputs); }
+  } net;
+  const Values failed = net(matrix(32, 20));
+  ASSERT_TRUE(failed.at(0).is_failed());
+  EXPECT_EQ(failed[0].error().message,
+            "Dense 'fc': input (32, 20) has 20 features but the weight (10, 784) takes 784");
+}
+
+TEST(Dense, TakesAnyNumberOfLeadingAxesAndAnActivation) {
+  Dense dense(2, 3,
+              {.weight_init = ones(), .bias_init = constant(-1), .activation = std::make_shared<ReLU>()});
+  Tensor x(DType::float32, {1, 2, 2});
+  const float values[] = {1, 2, 0, -5};
+  std::copy_n(values, 4, x.data<float>());
+  const Values y = dense(Value(x));
+  ASSERT_TRUE(y.at(0).is_concrete()) << y[0].error().message;
+  EXPECT_EQ(y[0].shape(), (Shape{1, 2, 3}));
+  EXPECT_THAT(y[0].tensor().span<float>(), ElementsAre(2, 2, 2, 0, 0, 0));
+}
+
+TEST(Layers, FlattenKeepsTheFirstAxis) {
+  Flatten flatten;
+  EXPECT_EQ(flatten(Value(Tensor::zeros(DType::float32, {2, 3, 4}))).at(0).shape(), (Shape{2, 12}));
+  EXPECT_EQ(flatten(Value(Tensor::zeros(DType::float32, {0, 3, 4}))).at(0).shape(), (Shape{0, 12}));
+  EXPECT_THAT(flatten(Value(Tensor::scalar(1.0f))).at(0).error().message, HasSubstr("at least one axis"));
+}
+
+TEST(Layers, TakeOneTensor) {
+  ReLU relu;
+  const Value x = matrix(1, 1);
+  EXPECT_EQ(relu(x, x).at(0).error().message, "ReLU takes one tensor, 2 were given");
+  CrossEntropyLoss loss;
+  EXPECT_EQ(loss(x).at(0).error().message, "CrossEntropyLoss takes logits and labels, 1 tensors were given");
+}
+
+struct Moments {
+  double mean = 0, deviation = 0, least = 0, greatest = 0;
+};
+
+Moments moments(const Initializer& initializer, Shape shape) {
+  const Tensor values(DType::float32, std::move(shape));
+  initializer(values, RandomStream(3, hash_text("fc.weight")));
+  Moments found{0, 0, 1e9, -1e9};
+  for (const float value : values.span<float>()) {
+    found.mean += value / static_cast<double>(values.elements());
+    found.least = std::min<double>(found.least, value);
+    found.greatest = std::max<double>(found.greatest, value);
+  }
+  for (const float value : values.span<float>())
+    found.deviation += (value - found.mean) * (value - found.mean) / static_cast<double>(values.elements());
+  found.deviation = std::sqrt(found.deviation);
+  return found;
+}
+
+TEST(Initializers, HaveTheirDistributions) {
+  const Shape shape{200, 300};
+  const Moments bell = moments(normal(), shape);
+  EXPECT_NEAR(bell.mean, 0, 2e-4);
+  EXPECT_NEAR(bell.deviation, 0.01, 1e-4);
+  const auto expect_uniform = [&](const Initializer& initializer, double bound) {
+    const Moments flat = moments(initializer, shape);
+    EXPECT_NEAR(flat.mean, 0, bound * 0.02);
+    EXPECT_NEAR(flat.deviation, bound / std::sqrt(3.0), bound * 0.02);
+    EXPECT_GE(flat.least, -bound);
+    EXPECT_LE(flat.greatest, bound);
+    EXPECT_GT(flat.greatest, bound * 0.99);
+  };
+  expect_uniform(uniform(), 0.07);
+  expect_uniform(xavier_uniform(), std::sqrt(6.0 / 500));
+  expect_uniform(he_uniform(), std::sqrt(6.0 / 300));
+  expect_uniform(he_uniform(std::sqrt(5.0)), std::sqrt(1.0 / 300));
+  expect_uniform(he_uniform(0, Fan::out), std::sqrt(6.0 / 200));
+  EXPECT_EQ(moments(ones(), shape).least, 1);
+  EXPECT_EQ(moments(zeros(), shape).greatest, 0);
+}
+
+TEST(Initializers, AreFoundByName) {
+  for (const char* name : {"zeros", "ones", "normal", "uniform", "xavier_uniform", "he_uniform"})
+    EXPECT_TRUE(initializer_named(name)) << name;
+  EXPECT_THAT(initializer_named("orthogonal").error().message,
+              HasSubstr("there is no initializer 'orthogonal'"));
+}
+
+TEST(Optimizers, KeepTheirStateInNamedParameters) {
+  const Network net;
+  const Momentum momentum(net.trainable_params());
+  EXPECT_THAT(names(momentum.parameters()), ElementsAre("learning_rate", "moments.block.fc.weight",
+                                                        "moments.block.fc.bias", "moments.out.weight"));
+  const SGD plain(net.trainable_params());
+  EXPECT_THAT(names(plain.parameters()), ElementsAre("learning_rate"));
+  EXPECT_TRUE(plain.trainable_params().empty());
+}
+
+TEST(Optimizers, ANewLearningRateNeedsNoNewTrace) {
+  const auto weight = std::make_shared<graph::Parameter>("weight", matrix(1, 1, 1.0f));
+  SGD sgd({weight}, {.learning_rate = 0.5});
+  const Value gradient = matrix(1, 1, 1.0f);
+  const std::uint64_t version = sgd.tree_version();
+  ASSERT_TRUE(sgd(gradient).empty());
+  EXPECT_EQ(weight->storage().data<float>()[0], 0.5f);
+  sgd.set_learning_rate(0.25);
+  ASSERT_TRUE(sgd(gradient).empty());
+  EXPECT_EQ(weight->storage().data<float>()[0], 0.25f);
+  EXPECT_EQ(sgd.tree_version(), version);
+}
+
+TEST(Optimizers, MomentumGathersSpeed) {
+  const auto weight = std::make_shared<graph::Parameter>("weight", matrix(1, 1, 1.0f));
+  Momentum momentum({weight}, {.learning_rate = 0.1, .momentum = 0.5});
+  const Value gradient = matrix(1, 1, 1.0f);
+  const float expected[] = {0.9f, 0.75f, 0.575f};
+  for (const float value : expected) {
+    ASSERT_TRUE(momentum(gradient).empty());
+    EXPECT_NEAR(weight->storage().data<float>()[0], value, 1e-6f);
+  }
+}
+
+TEST(Optimizers, CountTheirGradients) {
+  const Network net;
+  SGD sgd(net.trainable_params());
+  EXPECT_EQ(sgd(Value(matrix(2, 2))).at(0).error().message,
+            "SGD updates 3 parameters, 1 gradients were given");
+}
+
+}  // namespace
+}  // namespace muster::nn
