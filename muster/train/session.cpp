@@ -41,22 +41,6 @@ int choose_threads() {
   return std::max(1, allowed_cores() / workers);
 }
 
-Failure as_failure(const Error& error) {
-  switch (error.code) {
-    case Code::timeout:
-      return {error.code, error.message, cluster::exit_code_timeout};
-    case Code::refused:
-      return {error.code, error.message, cluster::exit_code_refused};
-    case Code::invalid_argument:
-    case Code::not_provided:
-      return {error.code, error.message, cluster::exit_code_configuration};
-    case Code::peer_lost:
-      return {error.code, error.message, cluster::exit_code_peer_lost};
-    default:
-      return {error.code, error.message, 1};
-  }
-}
-
 std::optional<Failure> serve(const cluster::Settings& settings, const InitOptions& options) {
   log::set_name("scheduler");
   return cluster::run_scheduler(settings, {.seed = {}, .interrupted = options.interrupted});
@@ -93,24 +77,29 @@ Error Session::verdict(Error error) const {
   return failure ? Error{failure->code, failure->message} : error;
 }
 
+bool Session::in_forked_child() const { return getpid() != pid_; }
+
 void Session::note_reason(std::string reason) { reason_ = std::move(reason); }
 
 void Session::leave(int exit_status) {
-  if (getpid() != pid_) return;  // a forked child is not the worker
+  if (in_forked_child()) return;
   watch_->stand_down();
   if (reason_.empty() && exit_status != 0) reason_ = fmt::format("exited with status {}", exit_status);
   node_->leave(exit_status, reason_);
+  // Whoever still waits for this worker in a collective call would wait in vain.
+  communicator_->abort(
+      {Code::peer_lost, fmt::format("worker {} has left the job, with status {}", rank(), exit_status)});
 }
 
 std::optional<Failure> Session::join(const cluster::Settings& settings, const InitOptions& options) {
-  auto registration = cluster::describe_host(settings);
-  if (!registration) return as_failure(registration.error());
+  auto registration = cluster::describe_host(settings, options.interrupted);
+  if (!registration) return cluster::failure_from(registration.error());
   auto listener = collective::Listener::open(registration->address);
-  if (!listener) return as_failure(listener.error());
+  if (!listener) return cluster::failure_from(listener.error());
   registration->data_port = listener->port();
   registration->local_name = listener->local_name();
   auto watch = Watch::create();
-  if (!watch) return as_failure(watch.error());
+  if (!watch) return cluster::failure_from(watch.error());
   auto joined = cluster::Node::join(settings, *registration, options.interrupted);
   if (!joined) return std::move(joined).error();
   auto node = *std::move(joined);
@@ -126,7 +115,7 @@ std::optional<Failure> Session::join(const cluster::Settings& settings, const In
   if (!communicator) {
     // A peer that died meanwhile: the cluster knows who and how, and says so in a moment.
     const auto reason = (*watch)->wait_for_failure(patience_for_verdict);
-    Failure failure = reason.value_or(as_failure(communicator.error()));
+    Failure failure = reason.value_or(cluster::failure_from(communicator.error()));
     (*watch)->stand_down();
     node->leave(failure.exit_code, failure.message);
     return failure;
@@ -140,7 +129,7 @@ std::optional<Failure> Session::join(const cluster::Settings& settings, const In
 tl::expected<Role, Failure> init(const Environment& environment, const InitOptions& options) {
   if (open_session != nullptr) return open_role;
   const auto settings = cluster::read_settings(environment);
-  if (!settings) return tl::unexpected(as_failure(settings.error()));
+  if (!settings) return tl::unexpected(cluster::failure_from(settings.error()));
   for (const std::string& note : settings->notes) log::info(note);
   for (const std::string& warning : settings->warnings) log::warning(warning);
   auto failure =
@@ -153,6 +142,8 @@ tl::expected<Role, Failure> init(const Environment& environment, const InitOptio
 namespace {
 
 Result<Session*> require_session(std::string_view call) {
+  if (open_session != nullptr && open_session->in_forked_child())
+    return fail(Code::refused, fmt::format("{}: a forked child is not the worker that its parent is", call));
   if (open_session != nullptr) return open_session;
   return fail(Code::invalid_argument,
               fmt::format("{}: this process is in no cluster; call init() first", call));

@@ -55,6 +55,8 @@ class Session {
   // The reason behind `error`: when a peer died, the cluster's verdict (who, how, at which step), waited for
   // briefly, is worth more than a broken connection.
   Error verdict(Error error) const;
+  // A forked child inherits this object but is no worker: it may not speak for its parent.
+  bool in_forked_child() const;
   // Why this process is about to fail, e.g. an uncaught exception; the exit handler passes it on.
   void note_reason(std::string reason);
   // Tells the scheduler that this process ends. Bounded; only the first call counts.

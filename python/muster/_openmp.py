@@ -15,7 +15,7 @@ def _load() -> None:
     if decides:
         os.environ[_VARIABLE] = "passive"
     try:
-        pass
+        import muster._core  # noqa: F401 - for libgomp, which it loads
     finally:
         if decides:
             del os.environ[_VARIABLE]

@@ -1,0 +1,134 @@
+"""Starts the processes of a job from environment variables alone, as a user's shell would."""
+
+import os
+import queue
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+from places import PACKAGES
+
+PATIENCE = 30  # seconds until a test gives up on something that should come soon
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def clean_environment():
+    """This process's environment without anything that would reach Muster or change Python's buffering."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("MS_", "MUSTER_", "PYTHON"))}
+    return {**kept, "PYTHONPATH": str(PACKAGES)}
+
+
+class Process:
+    """One process, its output kept and searchable while it runs."""
+
+    def __init__(self, name, command, environment):
+        self.name = name
+        self._popen = subprocess.Popen(
+            command,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self._lines = queue.Queue()
+        self._seen = []
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self._popen.stdout:
+            self._lines.put(line.rstrip("\n"))
+        self._lines.put(None)
+
+    def wait_for_line(self, pattern):
+        """The match of the first line, from where the last search ended, that has `pattern`."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            line = self._lines.get(timeout=max(0.001, deadline - time.monotonic()))
+            assert line is not None, f"{self.name} ended without '{pattern}':\n" + "\n".join(self._seen)
+            self._seen.append(line)
+            if match := re.search(pattern, line):
+                return match
+
+    def signal(self, number):
+        os.kill(self._popen.pid, number)
+
+    def wait(self, timeout=PATIENCE):
+        return self._popen.wait(timeout)
+
+    def output(self):
+        """All that an ended process has printed."""
+        while (line := self._lines.get(timeout=PATIENCE)) is not None:
+            self._seen.append(line)
+        self._lines.put(None)
+        return "\n".join(self._seen)
+
+    def end(self):
+        if self._popen.poll() is None:
+            self._popen.kill()
+            self._popen.wait()
+
+
+class Job:
+    """A scheduler and workers that run `script`. Use it in a `with`: nothing outlives it."""
+
+    def __init__(self, script, workers, unbuffered=True, **variables):
+        self.port = free_port()
+        self._script = script
+        self._flags = ["-u"] if unbuffered else []
+        self._variables = {
+            "MS_WORKER_NUM": str(workers),
+            "MS_SCHED_HOST": "127.0.0.1",
+            "MS_SCHED_PORT": str(self.port),
+            **variables,
+        }
+        self.scheduler = self.start("scheduler", MS_ROLE="MS_SCHED")
+        self.workers = [
+            self.start(f"worker {i}", MS_ROLE="MS_WORKER", MS_NODE_ID=str(i)) for i in range(workers)
+        ]
+
+    def start(self, name, **variables):
+        environment = {**clean_environment(), **self._variables, **variables}
+        return Process(name, [sys.executable, *self._flags, "-c", self._script], environment)
+
+    def everybody(self):
+        return [self.scheduler, *self.workers]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.everybody():
+            process.end()
+
+
+def run_alone(script, **variables):
+    """One process with just these MS_ variables: its exit code, its output and the seconds that it took."""
+    begin = time.monotonic()
+    process = Process("process", [sys.executable, "-c", script], {**clean_environment(), **variables})
+    try:
+        code = process.wait()
+        return code, process.output(), time.monotonic() - begin
+    finally:
+        process.end()
+
+
+def seconds_until_ended(processes, begin):
+    for process in processes:
+        process.wait()
+    return time.monotonic() - begin
+
+
+def kill(process):
+    begin = time.monotonic()
+    process.signal(signal.SIGKILL)
+    return begin
