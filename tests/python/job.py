@@ -81,9 +81,11 @@ class Process:
 class Job:
     """A scheduler and workers that run `script`. Use it in a `with`: nothing outlives it."""
 
-    def __init__(self, script, workers, unbuffered=True, **variables):
+    def __init__(self, script, workers, unbuffered=True, hosts=(), **variables):
+        """`hosts`: a command prefix for each worker; the scheduler joins the first worker's host."""
         self.port = free_port()
         self._script = script
+        self._hosts = hosts or [[]] * workers
         self._flags = ["-u"] if unbuffered else []
         self._variables = {
             "MS_WORKER_NUM": str(workers),
@@ -91,14 +93,15 @@ class Job:
             "MS_SCHED_PORT": str(self.port),
             **variables,
         }
-        self.scheduler = self.start("scheduler", MS_ROLE="MS_SCHED")
+        self.scheduler = self.start("scheduler", self._hosts[0], MS_ROLE="MS_SCHED")
         self.workers = [
-            self.start(f"worker {i}", MS_ROLE="MS_WORKER", MS_NODE_ID=str(i)) for i in range(workers)
+            self.start(f"worker {i}", self._hosts[i], MS_ROLE="MS_WORKER", MS_NODE_ID=str(i))
+            for i in range(workers)
         ]
 
-    def start(self, name, **variables):
+    def start(self, name, host=(), **variables):
         environment = {**clean_environment(), **self._variables, **variables}
-        return Process(name, [sys.executable, *self._flags, "-c", self._script], environment)
+        return Process(name, [*host, sys.executable, *self._flags, "-c", self._script], environment)
 
     def everybody(self):
         return [self.scheduler, *self.workers]
