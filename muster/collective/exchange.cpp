@@ -185,16 +185,24 @@ Result<> Exchange::wait_for_progress(const net::Wait& wait, TimePoint start) {
     const Link& link = links_[i];
     const bool sending = !link.outgoing_.done() && !link.send_failure_;
     const int events = (link.incoming_.done() ? 0 : POLLIN) | (sending ? POLLOUT : 0);
-    polled_[i] = {
-        .fd = events == 0 ? -1 : link.socket_.fd(), .events = static_cast<short>(events), .revents = 0};
+    polled_[i] = {.fd = link.socket_.fd(), .events = static_cast<short>(events), .revents = 0};
   }
   MUSTER_TRY(const net::Readiness readiness, net::poll_until(polled_, wait));
-  if (readiness == net::Readiness::ready) return {};
+  if (readiness == net::Readiness::ready) return check_resets();
   if (readiness == net::Readiness::stopped)
     return fail(Code::aborted, fmt::format("{} was stopped", to_string(call_)));
   const std::chrono::duration<double> waited = real_clock().now() - start;
   return fail(Code::timeout,
               fmt::format("{} waited {:.3g} s for {}", to_string(call_), waited.count(), missing_ranks()));
+}
+
+// A peer that owes nothing is heard only when it resets its connection.
+Result<> Exchange::check_resets() const {
+  for (std::size_t i = 0; i < links_.size(); ++i)
+    if (links_[i].incoming_.done() && (polled_[i].revents & (POLLERR | POLLHUP)) != 0)
+      return fail(Code::peer_lost,
+                  fmt::format("{} ended the group during {}", links_[i].name(), to_string(call_)));
+  return {};
 }
 
 std::string Exchange::missing_ranks() const {
@@ -204,8 +212,8 @@ std::string Exchange::missing_ranks() const {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-void Exchange::finish_sending() {
-  for (Link& link : links_) link.socket_.finish_sending();
+void Exchange::reset() {
+  for (Link& link : links_) link.socket_.reset();
 }
 
 }  // namespace muster::collective

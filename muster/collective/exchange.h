@@ -93,8 +93,9 @@ class Exchange {
   // Sends and receives all that is queued.
   Result<> run(const net::Wait& wait);
 
-  // Peers read the end of the stream after what was already sent. Any thread.
-  void finish_sending();
+  // Tells all peers that the group has ended, whatever they wait for. A rank that merely leaves closes its
+  // connections instead, which disturbs nobody who needs nothing more of it. Any thread.
+  void reset();
 
  private:
   void queue(Link& link, FrameType type, std::span<const std::byte> payload);
@@ -105,6 +106,7 @@ class Exchange {
   Result<> check_header(const Link& link, std::size_t frame, const net::FrameHeader& header) const;
   bool done() const;
   Result<> wait_for_progress(const net::Wait& wait, TimePoint start);
+  Result<> check_resets() const;
   std::string missing_ranks() const;
 
   std::uint32_t rank_;

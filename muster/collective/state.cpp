@@ -7,12 +7,18 @@
 namespace muster::collective {
 namespace {
 
-// Below this, the lines are read again so soon that the caches win.
-constexpr std::size_t streaming_from_bytes = 32 << 10;
+// Adds the time from its construction to its destruction.
+class Stopwatch {
+ public:
+  explicit Stopwatch(Duration& total) : total_(total), start_(real_clock().now()) {}
+  ~Stopwatch() { total_ += real_clock().now() - start_; }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
 
-Stores stores_for(std::size_t size_bytes) {
-  return size_bytes >= streaming_from_bytes ? Stores::streaming : Stores::cached;
-}
+ private:
+  Duration& total_;
+  TimePoint start_;
+};
 
 }  // namespace
 
@@ -38,8 +44,8 @@ Communicator::State::State(Group group, Sizes sizes, Connections connections, ne
 
 // Peers that still wait for this rank learn at once that it will not come.
 Communicator::State::~State() {
-  if (fork_count_ != net::fork_count()) return;
-  abort({Code::peer_lost, fmt::format("rank {} left the group", group_.rank)});
+  if (fork_count_ != net::fork_count() || !local_) return;
+  local_->abort({Code::peer_lost, fmt::format("rank {} left the group", group_.rank)});
 }
 
 void Communicator::State::abort(Error reason) {
@@ -50,7 +56,7 @@ void Communicator::State::abort(Error reason) {
   }
   failed_.store(true, std::memory_order_release);
   stop_.raise();
-  links_.finish_sending();
+  links_.reset();
   if (local_) local_->abort(reason);
 }
 
@@ -130,28 +136,36 @@ Result<> Communicator::State::reduce_small(const std::byte* in, std::byte* out, 
 Result<> Communicator::State::reduce_chunks(const std::byte* in, std::byte* out, const Call& call) {
   const std::size_t bytes = call.count * size_bytes(call.dtype);
   const Chunks chunks(bytes, sizes_.chunk_size_bytes);
-  const Stores shared = stores_for(bytes);
+  const Stores shared = store_choice_.next(bytes);
   const Stores own = chunks.count() > 1 ? Stores::streaming : Stores::cached;
+  Duration busy{};
   std::optional<Piece> before;
   for (std::size_t i = 0; i <= chunks.count(); ++i) {
     std::optional<Piece> current;
     if (i < chunks.count()) {
-      const Range range = chunks[i];
-      current = Piece{.in = in + range.begin,
-                      .out = out + range.begin,
-                      .size_bytes = range.size,
-                      .sync_number = local_ ? local_->syncs() + 1 : 0};
+      const Stopwatch watch(busy);
+      current = piece_of(in, out, chunks[i]);
       share_raw(*current, shared);
       queue_raw(*current);
     }
     if (before) queue_results(*before);
     MUSTER_TRY_VOID(exchange());
     MUSTER_TRY_VOID(sync(call));
+    const Stopwatch watch(busy);
     if (before) collect_results(*before, own);
     if (current) reduce_own(*current, call, shared, own);
     before = current;
   }
+  store_choice_.record(bytes, busy);
   return {};
+}
+
+Communicator::State::Piece Communicator::State::piece_of(const std::byte* in, std::byte* out,
+                                                         Range range) const {
+  return {.in = in + range.begin,
+          .out = out + range.begin,
+          .size_bytes = range.size,
+          .sync_number = local_ ? local_->syncs() + 1 : 0};
 }
 
 void Communicator::State::share_raw(const Piece& piece, Stores stores) {
@@ -224,8 +238,7 @@ Result<> Communicator::State::broadcast(std::byte* data, const Call& call) {
     }
     MUSTER_TRY_VOID(exchange());
     if (local_ && sharer == group_.rank)
-      copy(local_->slot(local_->local_rank(), local_->syncs() + 1), data + begin, bytes,
-           stores_for(call.count));
+      copy(local_->slot(local_->local_rank(), local_->syncs() + 1), data + begin, bytes, Stores::cached);
     MUSTER_TRY_VOID(sync(call));
     if (local_ && sharer != group_.rank)
       copy(data + begin, local_->slot(local_->place_of(sharer), local_->syncs()), bytes, Stores::cached);
@@ -251,8 +264,7 @@ Result<> Communicator::State::all_gather(const std::byte* in, std::byte* out, co
     }
     MUSTER_TRY_VOID(exchange());
     if (local_)
-      copy(local_->slot(local_->local_rank(), local_->syncs() + 1), in + begin, bytes,
-           stores_for(call.count));
+      copy(local_->slot(local_->local_rank(), local_->syncs() + 1), in + begin, bytes, Stores::cached);
     MUSTER_TRY_VOID(sync(call));
     for (std::uint32_t r = 0; r < local_size(); ++r)
       if (local_ && r != local_->local_rank())

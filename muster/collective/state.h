@@ -14,6 +14,7 @@
 #include "muster/collective/local_group.h"
 #include "muster/collective/plan.h"
 #include "muster/collective/rendezvous.h"
+#include "muster/collective/store_choice.h"
 
 namespace muster::collective {
 
@@ -65,6 +66,7 @@ class Communicator::State {
 
   Result<> reduce_small(const std::byte* in, std::byte* out, const Call& call);
   Result<> reduce_chunks(const std::byte* in, std::byte* out, const Call& call);
+  Piece piece_of(const std::byte* in, std::byte* out, Range range) const;
   void share_raw(const Piece& piece, Stores stores);
   void queue_raw(const Piece& piece);
   void queue_results(const Piece& piece);
@@ -80,6 +82,7 @@ class Communicator::State {
   Exchange links_;
   net::StopSignal stop_;
   Duration call_timeout_;
+  StoreChoice store_choice_;
   std::uint64_t calls_ = 0;
   std::optional<TimePoint> deadline_;  // of the current call, once it had to wait
   std::vector<std::byte> received_;    // raw values from each link

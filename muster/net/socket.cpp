@@ -147,6 +147,12 @@ Result<> Socket::receive_all(std::span<std::byte> bytes, const Wait& wait) {
 
 void Socket::finish_sending() { ::shutdown(fd(), SHUT_WR); }
 
+void Socket::reset() {
+  // For TCP, connecting to nowhere means: disconnect at once.
+  const sockaddr nowhere{.sa_family = AF_UNSPEC, .sa_data = {}};
+  ::connect(fd(), &nowhere, sizeof(nowhere));
+}
+
 Result<TcpListener> TcpListener::open(const Address& address) {
   MUSTER_TRY(SocketAddress bound, to_socket_address(address));
   ProcessDescriptor fd(::socket(bound.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

@@ -40,6 +40,9 @@ class Socket {
 
   // The other side reads an end of stream after what was already sent. Any thread.
   void finish_sending();
+  // TCP only: ends the connection both ways, and the other side's polls report it even when it neither
+  // reads nor writes. Any thread.
+  void reset();
 
   int fd() const { return fd_.get(); }
   const std::string& peer() const { return peer_; }

@@ -46,16 +46,21 @@ inline void run_threads(std::uint32_t ranks, const std::function<void(std::uint3
 
 using Ranks = std::vector<std::unique_ptr<Communicator>>;
 
-inline Ranks connect_ranks(std::uint32_t ranks, Hosts hosts, Options options = {}) {
+inline Ranks connect_ranks(std::uint32_t ranks, Hosts hosts,
+                           const std::function<Options(std::uint32_t)>& options) {
   Prepared prepared = prepare(ranks, hosts);
   Ranks made(ranks);
   run_threads(ranks, [&](std::uint32_t rank) {
     Group group{.epoch = 1, .job_id = 7, .rank = rank, .endpoints = prepared.endpoints};
-    auto connected = Communicator::connect(std::move(group), std::move(prepared.listeners[rank]), options);
+    auto connected =
+        Communicator::connect(std::move(group), std::move(prepared.listeners[rank]), options(rank));
     ASSERT_TRUE(connected) << "rank " << rank << ": " << connected.error().message;
     made[rank] = *std::move(connected);
   });
   return made;
+}
+inline Ranks connect_ranks(std::uint32_t ranks, Hosts hosts, Options options = {}) {
+  return connect_ranks(ranks, hosts, [&](std::uint32_t) { return options; });
 }
 
 }  // namespace muster::collective

@@ -1,0 +1,31 @@
+// Which stores suit this machine: found out by trying, since it depends on how its cores share caches.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "muster/base/base.h"
+#include "muster/collective/kernels.h"
+
+namespace muster::collective {
+
+// For each size class, the first calls try both kinds; the one with the fastest call stays. Either
+// gives the same bits, and ranks may differ in their choice.
+class StoreChoice {
+ public:
+  Stores next(std::size_t size_bytes);
+  // The time that a call with the stores from `next` spent moving bytes, without waiting for others.
+  void record(std::size_t size_bytes, Duration busy);
+
+ private:
+  struct Class {
+    unsigned calls = 0;
+    std::array<Duration, 2> fastest = {Duration::max(), Duration::max()};  // by Stores
+  };
+  Class& class_of(std::size_t size_bytes);
+  static Stores choose(const Class& tried);
+
+  std::array<Class, 64> classes_;  // by powers of two
+};
+
+}  // namespace muster::collective

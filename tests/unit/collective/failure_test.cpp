@@ -1,0 +1,359 @@
+// What happens when ranks disagree, are late, go away or are strangers.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "ranks.h"
+
+namespace muster::collective {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::AllOf;
+using testing::AnyOf;
+using testing::HasSubstr;
+
+constexpr auto soon = std::chrono::seconds(2);  // far less than any deadline that a wrong wait would run into
+const Options patient{.connect_timeout = std::chrono::seconds(30), .call_timeout = std::chrono::seconds(60)};
+const Options hasty{.connect_timeout = std::chrono::seconds(30), .call_timeout = milliseconds(150)};
+
+Duration timed(const std::function<void()>& work) {
+  const TimePoint start = real_clock().now();
+  work();
+  return real_clock().now() - start;
+}
+
+Result<> sum_of_one(Communicator& comm, std::size_t count = 1) {
+  std::vector<float> data(count, 1);
+  return comm.all_reduce(data.data(), data.data(), count, DType::float32, Reduction::sum);
+}
+
+class Failure : public testing::TestWithParam<Hosts> {};
+
+TEST_P(Failure, AbortWakesAWaiterWithinMilliseconds) {
+  const Ranks comms = connect_ranks(3, GetParam(), patient);
+  std::array<Duration, 3> waited{};
+  std::array<Result<>, 3> results;
+  std::vector<std::thread> waiters;
+  for (const std::uint32_t rank : {0u, 1u})
+    waiters.emplace_back([&, rank] {
+      results[rank] = comms[rank]->barrier();
+      waited[rank] = real_clock().now().time_since_epoch();
+    });
+  const Duration start = real_clock().now().time_since_epoch();
+  comms[0]->abort({Code::peer_lost, "worker 2 was killed"});
+  for (std::thread& waiter : waiters) waiter.join();
+  EXPECT_LT(waited[0] - start, soon);
+  EXPECT_LT(waited[1] - start, soon) << "one rank's abort ends the group for all";
+  ASSERT_FALSE(results[0]);
+  EXPECT_EQ(results[0].error().code, Code::peer_lost);
+  EXPECT_EQ(results[0].error().message, "worker 2 was killed");
+  EXPECT_FALSE(results[1]);
+}
+
+TEST_P(Failure, LaterCallsFailWithTheFirstReason) {
+  const Ranks comms = connect_ranks(2, GetParam(), patient);
+  comms[0]->abort({Code::peer_lost, "worker 1 was killed"});
+  comms[0]->abort({Code::aborted, "something later"});
+  for (int call = 0; call < 2; ++call) {
+    const auto done = sum_of_one(*comms[0]);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().message, "worker 1 was killed");
+  }
+}
+
+TEST_P(Failure, ADeadlineNamesTheCallAndTheMissingRank) {
+  const Ranks comms = connect_ranks(3, GetParam(), hasty);
+  run_threads(3, [&](std::uint32_t rank) { ASSERT_TRUE(sum_of_one(*comms[rank])); });
+  const auto done = sum_of_one(*comms[0], 1000);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Code::timeout);
+  EXPECT_THAT(done.error().message, AllOf(HasSubstr("all_reduce #2 (1000 x float32, sum) waited 0.1"),
+                                          AnyOf(HasSubstr("rank 1"), HasSubstr("rank 2"))));
+}
+
+// Rank 1 has all that it needs from rank 0 and waits for rank 2 only: it must still hear that rank 0 gave up.
+TEST_P(Failure, ARankThatGivesUpEndsTheOthersWait) {
+  const Ranks comms =
+      connect_ranks(3, GetParam(), [](std::uint32_t rank) { return rank == 0 ? hasty : patient; });
+  const Duration took = timed([&] {
+    run_threads(2, [&](std::uint32_t rank) {
+      const auto done = comms[rank]->barrier();
+      ASSERT_FALSE(done);
+      EXPECT_THAT(done.error().message, AnyOf(HasSubstr("barrier #1 waited"), HasSubstr("rank 0")));
+    });
+  });
+  EXPECT_LT(took, soon);
+}
+
+TEST_P(Failure, CallsThatDoNotMatchNameBoth) {
+  struct Case {
+    std::function<Result<>(Communicator&)> first, second;
+    std::string first_name, second_name;
+  };
+  const auto reduce = [](std::size_t count, DType dtype, Reduction reduction) {
+    return [=](Communicator& comm) {
+      std::vector<std::int64_t> data(count);
+      return comm.all_reduce(data.data(), data.data(), count, dtype, reduction);
+    };
+  };
+  const auto barrier = [](Communicator& comm) { return comm.barrier(); };
+  const auto broadcast = [](std::uint32_t root) {
+    return [=](Communicator& comm) {
+      std::array<char, 8> data{};
+      return comm.broadcast(data.data(), data.size(), root);
+    };
+  };
+  const Case cases[] = {
+      {reduce(10, DType::float32, Reduction::sum), reduce(11, DType::float32, Reduction::sum),
+       "all_reduce #1 (10 x float32, sum)", "all_reduce #1 (11 x float32, sum)"},
+      {reduce(10, DType::float32, Reduction::sum), reduce(10, DType::int32, Reduction::sum),
+       "all_reduce #1 (10 x float32, sum)", "all_reduce #1 (10 x int32, sum)"},
+      {reduce(10, DType::float32, Reduction::max), reduce(10, DType::float32, Reduction::min),
+       "all_reduce #1 (10 x float32, max)", "all_reduce #1 (10 x float32, min)"},
+      {reduce(1 << 20, DType::int64, Reduction::sum), reduce(5, DType::int64, Reduction::sum),
+       "all_reduce #1 (1048576 x int64, sum)", "all_reduce #1 (5 x int64, sum)"},
+      {reduce(1 << 20, DType::int64, Reduction::sum), barrier, "all_reduce #1 (1048576 x int64, sum)",
+       "barrier #1"},
+      {broadcast(0), broadcast(1), "broadcast #1 (8 bytes from rank 0)",
+       "broadcast #1 (8 bytes from rank 1)"},
+  };
+  for (const Case& each : cases) {
+    const Ranks comms = connect_ranks(2, GetParam(), patient);
+    const Duration took = timed([&] {
+      run_threads(2, [&](std::uint32_t rank) {
+        const auto done = rank == 0 ? each.first(*comms[0]) : each.second(*comms[1]);
+        ASSERT_FALSE(done);
+        EXPECT_THAT(done.error().message, AllOf(HasSubstr("rank 0 called " + each.first_name),
+                                                HasSubstr("rank 1 called " + each.second_name)));
+      });
+    });
+    EXPECT_LT(took, soon);
+  }
+}
+
+TEST_P(Failure, ARankThatLeavesEndsTheOthersWait) {
+  Ranks comms = connect_ranks(2, GetParam(), patient);
+  Result<> done;
+  std::thread waiter([&] { done = sum_of_one(*comms[0]); });
+  const Duration took = timed([&] {
+    comms[1].reset();
+    waiter.join();
+  });
+  EXPECT_LT(took, soon);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Code::peer_lost);
+  EXPECT_THAT(done.error().message, HasSubstr("rank 1"));
+}
+
+TEST_P(Failure, ARankMayLeaveAsSoonAsItsLastCallReturns) {
+  for (int round = 0; round < 20; ++round) {
+    Ranks comms = connect_ranks(3, GetParam(), patient);
+    run_threads(3, [&](std::uint32_t rank) {
+      const auto done = sum_of_one(*comms[rank]);
+      EXPECT_TRUE(done) << done.error().message;
+      comms[rank].reset();
+    });
+  }
+}
+
+std::string name_of(const testing::TestParamInfo<Hosts>& hosts) {
+  constexpr const char* names[] = {"OneHost", "EachItsOwn", "TwoInterleaved"};
+  return names[static_cast<int>(hosts.param)];
+}
+const auto every_layout = testing::Values(Hosts::one, Hosts::each_its_own, Hosts::two_interleaved);
+INSTANTIATE_TEST_SUITE_P(Layouts, Failure, every_layout, name_of);
+
+class Processes : public testing::TestWithParam<Hosts> {};
+
+// The ranks other than 0 are processes of their own. They are forked before this process has a thread.
+TEST_P(Processes, AddTheSameAndAKilledOneEndsTheWait) {
+  constexpr std::uint32_t ranks = 3;
+  std::array<int, 2> up{}, down{};  // endpoints travel to the parent and, complete, back
+  ASSERT_EQ(::pipe(up.data()) | ::pipe(down.data()), 0);
+  struct Notice {
+    std::uint32_t rank;
+    std::uint16_t port;
+    char name[64];
+  };
+  const auto participate = [&](std::uint32_t rank, auto&& exchange) {
+    Listener listener = Listener::open("127.0.0.1").value();
+    Notice mine{.rank = rank, .port = listener.port(), .name = {}};
+    listener.local_name().copy(mine.name, sizeof(mine.name) - 1);
+    const std::array<Notice, ranks> all = exchange(mine);
+    Group group{.epoch = 1, .job_id = 7, .rank = rank, .endpoints = {}};
+    for (const Notice& each : all)
+      group.endpoints.push_back({.host_key = host_of(GetParam(), each.rank),
+                                 .address = "127.0.0.1",
+                                 .port = each.port,
+                                 .local_name = each.name});
+    return Communicator::connect(group, std::move(listener), patient).value();
+  };
+  std::vector<pid_t> children;
+  for (std::uint32_t rank = 1; rank < ranks; ++rank) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const auto comm = participate(rank, [&](const Notice& mine) {
+        std::array<Notice, ranks> all;
+        const bool told = ::write(up[1], &mine, sizeof(mine)) == sizeof(mine) &&
+                          ::read(down[0], all.data(), sizeof(all)) == sizeof(all);
+        if (!told) std::_Exit(3);
+        return all;
+      });
+      for (int call = 0; call < 10; ++call)
+        if (!sum_of_one(*comm, 100'000)) std::_Exit(4);
+      char go = 0;
+      if (rank == 2 && ::read(down[0], &go, 1) == 1) ::raise(SIGKILL);
+      std::_Exit(comm->barrier() ? 5 : 0);  // it must fail, and soon
+    }
+    children.push_back(child);
+  }
+  const auto comm = participate(0, [&](const Notice& mine) {
+    std::array<Notice, ranks> all;
+    all[0] = mine;
+    for (std::uint32_t other = 1; other < ranks; ++other) {
+      Notice notice;
+      EXPECT_EQ(::read(up[0], &notice, sizeof(notice)), static_cast<ssize_t>(sizeof(notice)));
+      all[notice.rank] = notice;
+    }
+    for (std::uint32_t other = 1; other < ranks; ++other)
+      EXPECT_EQ(::write(down[1], all.data(), sizeof(all)), static_cast<ssize_t>(sizeof(all)));
+    return all;
+  });
+  for (int call = 0; call < 10; ++call) {
+    std::vector<float> data(100'000, 1);
+    ASSERT_TRUE(comm->all_reduce(data.data(), data.data(), data.size(), DType::float32, Reduction::sum));
+    ASSERT_EQ(data, std::vector<float>(data.size(), 3));
+  }
+  ASSERT_EQ(::write(down[1], "g", 1), 1);  // not before: who dies takes the calls of the others along
+  int status = 0;
+  ASSERT_EQ(::waitpid(children[1], &status, 0), children[1]);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
+  // What the cluster does when it learns of the death.
+  std::thread watcher([&] { comm->abort({Code::peer_lost, "worker 2 was killed"}); });
+  EXPECT_FALSE(comm->barrier());
+  watcher.join();
+  ASSERT_EQ(::waitpid(children[0], &status, 0), children[0]);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  for (const int fd : {up[0], up[1], down[0], down[1]}) ::close(fd);
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, Processes, every_layout, name_of);
+
+TEST(Fork, AChildCanNeitherCallNorHarmItsParentsGroup) {
+  Ranks comms = connect_ranks(2, Hosts::one, patient);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool refused = !comms[0]->barrier();
+    comms.clear();
+    std::_Exit(refused ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  run_threads(2, [&](std::uint32_t rank) { EXPECT_TRUE(comms[rank]->barrier()); });
+}
+
+TEST(Connect, NamesTheRankThatDoesNotCome) {
+  for (const Hosts hosts : {Hosts::one, Hosts::each_its_own}) {
+    Prepared prepared = prepare(2, hosts);
+    const auto connected =
+        Communicator::connect({.epoch = 1, .job_id = 7, .rank = 0, .endpoints = prepared.endpoints},
+                              std::move(prepared.listeners[0]), {.connect_timeout = milliseconds(100)});
+    ASSERT_FALSE(connected);
+    EXPECT_EQ(connected.error().code, Code::timeout);
+    EXPECT_THAT(connected.error().message,
+                HasSubstr(fmt::format("waited 0.1 s for rank 1 (127.0.0.1:{})", prepared.endpoints[1].port)));
+  }
+}
+
+TEST(Connect, EndsAtOnceWhenItIsStopped) {
+  Prepared prepared = prepare(2, Hosts::each_its_own);
+  net::StopSignal stop = net::StopSignal::create().value();
+  std::thread watcher([&] { stop.raise(); });
+  const Duration took = timed([&] {
+    const auto connected = Communicator::connect(
+        {.epoch = 1, .job_id = 7, .rank = 0, .endpoints = prepared.endpoints},
+        std::move(prepared.listeners[0]), {.connect_timeout = std::chrono::seconds(60), .stop = &stop});
+    ASSERT_FALSE(connected);
+    EXPECT_EQ(connected.error().code, Code::aborted);
+  });
+  watcher.join();
+  EXPECT_LT(took, soon);
+}
+
+TEST(Connect, RefusesAnotherEpochAndAnotherJobWithTheReason) {
+  for (const Hosts hosts : {Hosts::one, Hosts::each_its_own})
+    for (const bool other_epoch : {true, false}) {
+      Prepared prepared = prepare(2, hosts);
+      run_threads(2, [&](std::uint32_t rank) {
+        Group group{.epoch = 5, .job_id = 7, .rank = rank, .endpoints = prepared.endpoints};
+        if (rank == 1 && other_epoch) group.epoch = 4;
+        if (rank == 1 && !other_epoch) group.job_id = 8;
+        const auto connected =
+            Communicator::connect(group, std::move(prepared.listeners[rank]),
+                                  {.connect_timeout = rank == 0 ? Duration(milliseconds(300))
+                                                                : Duration(std::chrono::seconds(60))});
+        ASSERT_FALSE(connected);
+        if (rank == 0) return;
+        EXPECT_EQ(connected.error().code, Code::refused);
+        EXPECT_THAT(connected.error().message,
+                    AllOf(HasSubstr("rank 0"), HasSubstr(other_epoch ? "epoch 4 is not this group's epoch 5"
+                                                                     : "is not this group's job")));
+      });
+    }
+}
+
+// Strangers of every kind come before the real rank: one is silent, one leaves, one speaks HTTP, one sends
+// noise, one cuts a good hello short.
+TEST(Connect, IsNotDisturbedByStrangers) {
+  const std::uint64_t seed = entropy();
+  fmt::print("seed {}\n", seed);
+  const RandomStream random(seed, 0);
+  Prepared prepared = prepare(2, Hosts::each_its_own);
+  const net::Wait wait{.deadline = real_clock().now() + std::chrono::seconds(30)};
+  std::vector<net::Socket> strangers;
+  const auto send_from_stranger = [&](std::vector<std::byte> bytes) {
+    strangers.push_back(net::Socket::connect({"127.0.0.1", prepared.endpoints[0].port}, wait).value());
+    ASSERT_TRUE(strangers.back().send_all(bytes, wait));
+  };
+  send_from_stranger({});
+  send_from_stranger({});
+  strangers.pop_back();
+  std::vector<std::byte> noise(4096);
+  for (std::size_t i = 0; i < noise.size(); ++i) noise[i] = static_cast<std::byte>(random.bits(i));
+  send_from_stranger(noise);
+  const std::string_view request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+  const auto* text = reinterpret_cast<const std::byte*>(request.data());
+  send_from_stranger({text, text + request.size()});
+  const auto hello =
+      net::encode_frame({.type = 0x0200, .epoch = 1, .job_id = 7}, std::array<std::byte, 12>{});
+  send_from_stranger({hello.begin(), hello.begin() + 70});
+  run_threads(2, [&](std::uint32_t rank) {
+    auto connected =
+        Communicator::connect({.epoch = 1, .job_id = 7, .rank = rank, .endpoints = prepared.endpoints},
+                              std::move(prepared.listeners[rank]), patient);
+    ASSERT_TRUE(connected) << connected.error().message;
+    EXPECT_TRUE((*connected)->barrier());
+  });
+}
+
+TEST(Arguments, ThatCannotWorkAreRefusedAndHarmNothing) {
+  const Ranks comms = connect_ranks(2, Hosts::one);
+  char data[8] = {};
+  EXPECT_THAT(comms[0]->all_reduce(data, data, 1, DType::uint8, Reduction::sum).error().message,
+              HasSubstr("all_reduce of uint8"));
+  EXPECT_EQ(comms[0]->broadcast(data, 8, 2).error().code, Code::invalid_argument);
+  EXPECT_EQ(comms[0]->broadcast(data, SIZE_MAX, 0).error().code, Code::invalid_argument);
+  EXPECT_EQ(comms[0]->all_reduce(data, data, SIZE_MAX / 2, DType::int64, Reduction::sum).error().code,
+            Code::invalid_argument);
+  run_threads(2, [&](std::uint32_t rank) { EXPECT_TRUE(comms[rank]->barrier()); });
+  Group empty;
+  EXPECT_FALSE(Communicator::connect(empty, Listener::open("127.0.0.1").value()));
+}
+
+}  // namespace
+}  // namespace muster::collective

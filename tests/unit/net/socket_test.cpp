@@ -1,0 +1,140 @@
+#include "muster/net/socket.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <numeric>
+#include <thread>
+
+#include "muster/base/base.h"
+#include "muster/net/segment.h"
+
+namespace muster::net {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+Wait within(Duration time) { return {.deadline = real_clock().now() + time}; }
+
+struct Pair {
+  Socket near, far;
+};
+
+// The connection is in the listener's queue as soon as connect() has returned.
+Pair tcp_pair() {
+  TcpListener listener = TcpListener::open({"127.0.0.1", 0}).value();
+  Socket near = Socket::connect(listener.address(), within(seconds(10))).value();
+  return {std::move(near), std::move(*listener.accept().value())};
+}
+Pair local_pair() {
+  LocalListener listener = LocalListener::open().value();
+  Socket near = Socket::connect_local(listener.name(), within(seconds(10))).value();
+  return {std::move(near), std::move(*listener.accept().value())};
+}
+
+class SocketContract : public testing::TestWithParam<Pair (*)()> {};
+
+TEST_P(SocketContract, CarriesMoreThanAnyBufferHolds) {
+  Pair pair = GetParam()();
+  std::vector<std::byte> sent(32 << 20), received(sent.size());
+  for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<std::byte>(i * 7 + i / 251);
+  std::thread sender([&] { EXPECT_TRUE(pair.near.send_all(sent, within(seconds(30)))); });
+  EXPECT_TRUE(pair.far.receive_all(received, within(seconds(30))));
+  sender.join();
+  EXPECT_TRUE(sent == received);
+}
+
+TEST_P(SocketContract, GivesUpAtTheDeadline) {
+  Pair pair = GetParam()();
+  std::array<std::byte, 1> byte{};
+  const auto received = pair.far.receive_all(byte, within(milliseconds(20)));
+  ASSERT_FALSE(received);
+  EXPECT_EQ(received.error().code, Code::timeout);
+}
+
+TEST_P(SocketContract, WakesWhenItIsStopped) {
+  Pair pair = GetParam()();
+  StopSignal stop = StopSignal::create().value();
+  std::thread other([&] { stop.raise(); });
+  std::array<std::byte, 1> byte{};
+  const auto received =
+      pair.far.receive_all(byte, {.deadline = real_clock().now() + seconds(60), .stop = &stop});
+  other.join();
+  ASSERT_FALSE(received);
+  EXPECT_EQ(received.error().code, Code::aborted);
+}
+
+TEST_P(SocketContract, DeliversWhatWasSentBeforeTheEnd) {
+  Pair pair = GetParam()();
+  std::array<std::byte, 3> bytes{std::byte{1}, std::byte{2}, std::byte{3}};
+  ASSERT_TRUE(pair.near.send_all(bytes, within(seconds(10))));
+  pair.near.finish_sending();
+  std::array<std::byte, 3> received{};
+  EXPECT_TRUE(pair.far.receive_all(received, within(seconds(10))));
+  EXPECT_EQ(received, bytes);
+  EXPECT_EQ(pair.far.receive_all(received, within(seconds(10))).error().code, Code::peer_lost);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, SocketContract, testing::Values(&tcp_pair, &local_pair));
+
+TEST(TcpSocket, WaitsForAListenerThatComesLater) {
+  const Address address = TcpListener::open({"127.0.0.1", 0}).value().address();  // closed again
+  std::optional<TcpListener> listener;
+  std::thread server([&] { listener.emplace(TcpListener::open(address).value()); });
+  EXPECT_TRUE(Socket::connect(address, within(seconds(30))));
+  server.join();
+}
+
+TEST(TcpSocket, NamesTheAddressThatNobodyListensOn) {
+  const Address address = TcpListener::open({"127.0.0.1", 0}).value().address();
+  const auto connected = Socket::connect(address, within(milliseconds(50)));
+  ASSERT_FALSE(connected);
+  EXPECT_EQ(connected.error().code, Code::timeout);
+  EXPECT_THAT(connected.error().message, HasSubstr(to_string(address)));
+}
+
+TEST(LocalSocket, NamesAListenerThatDoesNotExist) {
+  const auto connected = Socket::connect_local("muster-no-such-name", within(seconds(10)));
+  ASSERT_FALSE(connected);
+  EXPECT_THAT(connected.error().message, HasSubstr("muster-no-such-name"));
+}
+
+TEST(Segment, IsSharedThroughADescriptor) {
+  Pair pair = local_pair();
+  Segment made = Segment::create(8192).value();
+  made.data()[5000] = std::byte{42};
+  ASSERT_TRUE(pair.near.send_fd(made.fd(), within(seconds(10))));
+  Segment opened = Segment::open(pair.far.receive_fd(within(seconds(10))).value(), 8192).value();
+  EXPECT_EQ(opened.data()[5000], std::byte{42});
+  opened.data()[1] = std::byte{7};
+  EXPECT_EQ(made.data()[1], std::byte{7});
+}
+
+TEST(Segment, RefusesMemoryThatCouldShrinkAndAnotherSize) {
+  ProcessDescriptor unsealed(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(unsealed.get(), 8192), 0);
+  EXPECT_THAT(Segment::open(std::move(unsealed), 8192).error().message, HasSubstr("not sealed"));
+  Segment made = Segment::create(8192).value();
+  EXPECT_THAT(Segment::open(ProcessDescriptor(::dup(made.fd())), 4096).error().message,
+              HasSubstr("8192 bytes instead of 4096"));
+}
+
+TEST(ProcessDescriptor, IsClosedInAForkedChild) {
+  const ProcessDescriptor descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const std::uint32_t forks = fork_count();
+  const pid_t child = ::fork();
+  if (child == 0) std::_Exit(::fcntl(descriptor.get(), F_GETFD) == -1 && fork_count() == forks + 1 ? 0 : 1);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_NE(::fcntl(descriptor.get(), F_GETFD), -1) << "the parent keeps it";
+}
+
+}  // namespace
+}  // namespace muster::net
