@@ -75,12 +75,12 @@ for epoch in range(EPOCHS):
         grads = grad_reducer(grads)
         optimizer(grads)
         if first_step is None:
-            loss.asnumpy()  # the step is done, not only asked for
+            float(loss)  # the step is done, not only asked for
             first_step = time.time()
         if i % 10 == 0:
             print(f"epoch: {epoch}, step: {i}, loss is {loss}")
         i += 1
-    loss.asnumpy()
+    float(loss)
     if epoch == 0:
         after_epoch = time.perf_counter()
     else:
