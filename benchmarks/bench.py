@@ -124,7 +124,6 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--without", default="", help="contenders to leave out: mindspore, torch, mpi, muster"
     )
     parser.add_argument("--data", type=Path, help="folder of train-*-ubyte with 8,000 rows (default: made)")
-    parser.add_argument("--build", type=Path, default=ROOT / "build", help="Muster's build (%(default)s)")
     parser.add_argument("--json", type=Path, help="write every value of every round to this file")
     options = parser.parse_args(arguments)
     options.parts = options.parts.split(",")
@@ -165,7 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     machine = use_cores(options.cores)
     scratch = Path(tempfile.mkdtemp(prefix="muster-bench-"))
-    found = find_all(options.build, scratch)
+    found = find_all(scratch)
     present = [c for c in found if isinstance(c, Contender) and c.name not in options.without]
     missing = [c for c in found if isinstance(c, Missing)]
     digits = (options.data or prepare_digits(scratch / "digits")).resolve()

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from processes import Command, Ended, free_port, run_together
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 PEERS = HERE / "peers"
+BUILD = ROOT / "build"
 EPOCHS, BATCH, PRINT_EVERY = 10, 32, 10
 LOSS_LINE = re.compile(r"epoch: (\d+), step: (\d+), loss is (\S+)")
 
@@ -180,12 +180,9 @@ class DynamicCluster(Contender):
 class Muster(DynamicCluster):
     name, title = "muster", "Muster"
 
-    def __init__(self, build: Path, python: Path) -> None:
-        self.build_ = build
+    def __init__(self, command: Path, python: Path) -> None:
         self.python_ = python
-        done = subprocess.run(
-            [build / "apps/muster/muster", "compat-path"], capture_output=True, text=True, check=True
-        )
+        done = subprocess.run([command, "compat-path"], capture_output=True, text=True, check=True)
         self.compat_path_ = done.stdout.strip()
 
     def version(self) -> str:
@@ -204,7 +201,7 @@ class Muster(DynamicCluster):
         return {"PYTHONPATH": self.compat_path_}
 
     def run_all_reduce(self, test: AllReduce, logs: Path) -> dict[int, float] | None:
-        program = [str(self.build_ / "benchmarks/bench_all_reduce"), "--json", "--ranks", str(test.ranks)]
+        program = [str(BUILD / "benchmarks/bench_all_reduce"), "--json", "--ranks", str(test.ranks)]
         sizes = ",".join(map(str, test.sizes_bytes))
         transport = "tcp" if test.tcp else "auto"
         command = Command("all_reduce", [*program, "--bytes", sizes, "--transport", transport])
@@ -287,12 +284,12 @@ def package_version(python: str, package: str) -> str:
     return done.stdout.strip() or "?"
 
 
-def find_muster(build: Path) -> Contender | Missing:
-    python = ROOT / ".venv/bin/python"
-    for needed in (build / "apps/muster/muster", build / "benchmarks/bench_all_reduce"):
+def find_muster() -> Contender | Missing:
+    command, python = ROOT / ".venv/bin/muster", ROOT / ".venv/bin/python"
+    for needed in (command, python, BUILD / "benchmarks/bench_all_reduce"):
         if not needed.exists():
-            return Missing("Muster", f"{needed} is not built: ./dev setup")
-    return Muster(build, python if python.exists() else Path(sys.executable))
+            return Missing(Muster.title, f"{needed} is not there: ./dev setup")
+    return Muster(command, python)
 
 
 def find_python_peer(kind: type[MindSpore] | type[Torch], variable: str, install: str) -> Contender | Missing:
@@ -319,11 +316,11 @@ def find_mpi(scratch: Path) -> Contender | Missing:
     return OpenMpi(program)
 
 
-def find_all(build: Path, scratch: Path) -> list[Contender | Missing]:
+def find_all(scratch: Path) -> list[Contender | Missing]:
     """In the order of the table's columns."""
     return [
         find_python_peer(MindSpore, "MUSTER_PEER_MINDSPORE", "pip install mindspore==2.7.0 numpy==1.26.4"),
         find_python_peer(Torch, "MUSTER_PEER_TORCH", "pip install torch numpy"),
         find_mpi(scratch),
-        find_muster(build),
+        find_muster(),
     ]
