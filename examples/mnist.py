@@ -2,9 +2,9 @@
 
     muster run -n 4 examples/mnist.py
 
-or, without the launcher, once for each process with MS_ROLE=MS_SCHED or MS_WORKER, MS_WORKER_NUM, MS_SCHED_HOST
-and MS_SCHED_PORT set. DATA_PATH is the folder of the training digits (default: MNIST_Data/train); digits to
-test with are looked for in the folder `test` beside it.
+or, without the launcher, once for each process with MS_ROLE=MS_SCHED or MS_WORKER, MS_WORKER_NUM,
+MS_SCHED_HOST and MS_SCHED_PORT set. DATA_PATH is the folder of the training digits (default:
+MNIST_Data/train); digits to test with are looked for in the folder `test` beside it.
 """
 
 import os
@@ -61,7 +61,11 @@ def train(net: Network, dataset: ds.Dataset, rank: int) -> int:
             images += len(label)
             if rank == 0 and time.monotonic() - shown > SHOW_EVERY:
                 shown = time.monotonic()
-                print(f"\repoch {epoch} of {EPOCHS}, {images} images, loss {loss.item():.3f}", end="", flush=True)
+                print(
+                    f"\repoch {epoch} of {EPOCHS}, {images} images, loss {loss.item():.3f}",
+                    end="",
+                    flush=True,
+                )
         if rank == 0:
             print(f"\repoch {epoch} of {EPOCHS}, {images} images, loss {loss.item():.3f}", flush=True)
     return images

@@ -28,6 +28,7 @@ FLOORS = {
 }
 LINES_MAX = 600
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)")  # of Markdown, into this tree
 TEXT = {".cpp", ".h", ".py", ".pyi", ".sh", ".cmake", ".txt", ".md", ".toml", ".json", ""}
 # Each in two halves, so that this file does not name what it forbids.
 FORBIDDEN = [
@@ -99,6 +100,9 @@ def text_problems(root: Path) -> Iterator[str]:
             for word in FORBIDDEN:
                 if word in line:
                     yield f"{path}:{number}: names '{word}', which belongs to one machine"
+            for link in LINK.findall(line) if file.suffix == ".md" else []:
+                if not (file.parent / link).exists():
+                    yield f"{path}:{number}: links to '{link}', which is not there"
 
 
 def stray_problems(root: Path, build: Path) -> Iterator[str]:

@@ -75,3 +75,9 @@ def test_a_file_of_more_than_600_lines_is_found(tmp_path):
 def test_a_path_of_one_machine_is_found(tmp_path):
     [problem] = tree(tmp_path, {"docs/a.md": "fine\nsee " + "/ro" + "ot/notes\n"})
     assert problem.startswith("docs/a.md:2: names")
+
+
+def test_a_link_to_a_page_that_is_not_there_is_found(tmp_path):
+    text = "see [this](../README.md) and [that](https://example.org)\nand [the other](b.md#part)\n"
+    [problem] = tree(tmp_path, {"docs/a.md": text, "README.md": ""})
+    assert problem == "docs/a.md:2: links to 'b.md', which is not there"

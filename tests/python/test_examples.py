@@ -1,0 +1,43 @@
+"""The examples run as their first lines say, in C++ and in Python."""
+
+import os
+import re
+import subprocess
+
+import pytest
+from digits import write_digits
+from places import BUILD, PACKAGES, ROOT
+
+
+def run_on_two_workers(folder, program):
+    write_digits(folder / "MNIST_Data/train", rows=640)
+    write_digits(folder / "MNIST_Data/test", rows=100, seed=8, prefix="t10k")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MS_")}
+    environment |= {"DATA_PATH": "MNIST_Data/train", "PYTHONPATH": str(PACKAGES)}
+    command = [BUILD / "apps/muster/muster", "run", "-n", "2", program]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_python_example_shows_its_progress_each_rank_and_the_test_accuracy(tmp_path):
+    output = run_on_two_workers(tmp_path, ROOT / "examples/mnist.py")
+    epochs = re.findall(
+        r"^\[worker 0\] epoch (\d+) of 10, (\d+) images, loss \d+\.\d{3}$", output, re.MULTILINE
+    )
+    assert epochs == [(str(epoch), str(320 * epoch)) for epoch in range(1, 11)]
+    for rank in (0, 1):
+        assert re.search(rf"^\[worker {rank}\] rank {rank} of 2: [\d,]+ images/s$", output, re.MULTILINE)
+    [accuracy] = re.findall(r"^\[worker 0\] test accuracy: (\d\.\d{3})$", output, re.MULTILINE)
+    assert float(accuracy) >= 0.8  # a unit behind a ReLU may have died: one digit of ten
+
+
+@pytest.mark.skipif(not (BUILD / "examples/mnist").exists(), reason="built without the examples")
+def test_the_cpp_example_trains(tmp_path):
+    output = run_on_two_workers(tmp_path, BUILD / "examples/mnist")
+    losses = [
+        float(loss)
+        for loss in re.findall(r"^\[worker 0\] epoch: \d+, step: 0, loss is (.+)$", output, re.MULTILINE)
+    ]
+    assert len(losses) == 10
+    assert losses[-1] < 0.8 * losses[0]
