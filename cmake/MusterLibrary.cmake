@@ -13,6 +13,9 @@ target_compile_features(muster PUBLIC cxx_std_20)
 target_link_libraries(muster
   PUBLIC tl::expected
   PRIVATE fmt::fmt spdlog::spdlog PkgConfig::xxhash Threads::Threads)
+if(OpenMP_CXX_FOUND)
+  target_link_libraries(muster PRIVATE OpenMP::OpenMP_CXX)
+endif()
 set_target_properties(muster PROPERTIES LINKER_LANGUAGE CXX)
 add_library(Muster::muster ALIAS muster)
 

@@ -13,6 +13,7 @@
 
 #include "muster/cluster/cluster.h"
 #include "muster/net/net.h"
+#include "muster/tensor/tensor.h"
 
 namespace muster::launch {
 namespace {
@@ -28,6 +29,14 @@ Finding examine_system() {
   return {.subject = "system",
           .value = fmt::format("{} {} {}, {} cores allowed", system.sysname, system.release, system.machine,
                                cores)};
+}
+
+Finding examine_kernels() {
+  const Isa isa = processor_isa();
+  return {.subject = "kernels",
+          .value = isa == Isa::none
+                       ? "reference: this processor has no vector instructions that fast ones use"
+                       : fmt::format("{} and reference", to_string(isa))};
 }
 
 Finding examine_shared_memory() {
@@ -91,13 +100,10 @@ void examine_variables(const Environment& environment, std::vector<Finding>& fin
 }  // namespace
 
 std::vector<Finding> examine_host(const Environment& environment) {
-  std::vector<Finding> findings = {examine_system(),
-                                   examine_shared_memory(),
-                                   examine_process_watch(),
-                                   examine_descriptor_limit(),
-                                   examine_loopback("127.0.0.1"),
-                                   examine_loopback("::1"),
-                                   examine_resolver("localhost")};
+  std::vector<Finding> findings = {examine_system(),           examine_kernels(),
+                                   examine_shared_memory(),    examine_process_watch(),
+                                   examine_descriptor_limit(), examine_loopback("127.0.0.1"),
+                                   examine_loopback("::1"),    examine_resolver("localhost")};
   char name[256] = {};
   if (::gethostname(name, sizeof name - 1) == 0) findings.push_back(examine_resolver(name));
   examine_variables(environment, findings);

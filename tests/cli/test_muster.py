@@ -167,7 +167,10 @@ def test_doctor_names_a_variable_that_cannot_be_used(folder, monkeypatch):
     assert re.search(r"PROBLEM +MS_SCHED_PORT +80\n +MS_SCHED_PORT='80' cannot be used", done.stdout)
 
 
-@pytest.mark.skipif(not (ROOT / "python/mindspore/__init__.py").exists(), reason="not in this tree")
+def test_doctor_says_which_kernels_are_used(folder):
+    assert re.search(r"^ok +kernels +.*reference", muster("doctor").stdout, re.MULTILINE)
+
+
 def test_compat_path_is_the_folder_that_holds_mindspore(folder):
     done = muster("compat-path")
     assert done.returncode == 0, done.stderr

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -53,6 +54,7 @@ Job::Job(const std::vector<std::string>& commands, Times times) {
   const net::Descriptor writable(ends[1]);
   pid_ = ::fork();
   if (pid_ == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that is killed leaves no job behind
     ::dup2(writable.get(), STDOUT_FILENO);
     ::dup2(writable.get(), STDERR_FILENO);
     ::execv(arguments[0], arguments.data());

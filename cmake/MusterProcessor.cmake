@@ -1,0 +1,16 @@
+# Says which kernels are built. Fast ones are compiled beside the reference kernels whatever this machine can run; a
+# program chooses when it starts (muster/tensor/cpu.h), so that one build serves all machines of a kind.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+  message(STATUS "Muster: kernels: reference, AVX2 and AVX-512; the best that the processor has are used")
+  if(EXISTS /proc/cpuinfo AND NOT CMAKE_CROSSCOMPILING)
+    file(STRINGS /proc/cpuinfo avx512 REGEX "^flags.* avx512f" LIMIT_COUNT 1)
+    file(STRINGS /proc/cpuinfo avx2 REGEX "^flags.* avx2" LIMIT_COUNT 1)
+    if(NOT avx2)
+      message(STATUS "Muster: this processor has neither AVX-512 nor AVX2: it will use the reference kernels")
+    elseif(NOT avx512)
+      message(STATUS "Muster: this processor has no AVX-512: it will use the AVX2 and the reference kernels")
+    endif()
+  endif()
+else()
+  message(STATUS "Muster: kernels: reference only; there are no fast ones for ${CMAKE_SYSTEM_PROCESSOR} yet")
+endif()
