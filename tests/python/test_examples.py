@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import sys
 
 import pytest
 from digits import write_digits
@@ -13,7 +14,11 @@ def run_on_two_workers(folder, program):
     write_digits(folder / "MNIST_Data/train", rows=640)
     write_digits(folder / "MNIST_Data/test", rows=100, seed=8, prefix="t10k")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MS_")}
-    environment |= {"DATA_PATH": "MNIST_Data/train", "PYTHONPATH": str(PACKAGES)}
+    environment |= {
+        "DATA_PATH": "MNIST_Data/train",
+        "PYTHONPATH": str(PACKAGES),
+        "PATH": os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"],
+    }
     command = [BUILD / "apps/muster/muster", "run", "-n", "2", program]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
