@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from digits import write_digits
 from jobs import Job, clean_environment
 
 RANKS = """
@@ -149,17 +150,41 @@ def test_the_rank_before_init_is_an_error_that_says_so():
 
 
 def test_a_pass_with_a_python_function_that_is_still_open_does_not_keep_the_process(tmp_path):
+    write_digits(tmp_path, 40)
     code = f"""
-import sys
-sys.path.insert(0, {str(tmp_path.parent)!r})
-import muster, numpy
-from pathlib import Path
-sys.path.insert(0, {str(__file__.rsplit("/", 1)[0])!r})
-from digits import write_digits
-write_digits(Path({str(tmp_path)!r}), 40)
+import muster
 items = iter(muster.dataset.MnistDataset({str(tmp_path)!r}).map(lambda image: image * 2, "image").repeat())
 next(items)
 print("done")
 """
     done = run(code)
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
+def test_control_c_ends_the_wait_for_an_item(tmp_path):
+    digits = tmp_path / "digits"
+    write_digits(digits, 40)
+    script = f"""
+import threading
+import muster
+from muster.dataset import MnistDataset
+interrupted = threading.Event()
+
+def waits(image):
+    print("waiting", flush=True)
+    interrupted.wait(20)
+    return image
+
+items = iter(MnistDataset({str(digits)!r}).map(waits, "image"))
+try:
+    next(items)
+except KeyboardInterrupt:
+    print("interrupted")
+    interrupted.set()
+"""
+    with Job(tmp_path, script, workers=1) as job:
+        process = job.start("alone")
+        assert process.stdout.readline() == "waiting\n"
+        process.send_signal(signal.SIGINT)
+        status, out, _ = job.finish(timeout=15)["alone"]
+    assert status == 0 and "interrupted" in out

@@ -6,6 +6,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -42,6 +43,19 @@ template <class T>
 T unwrap(Result<T> result) {
   if (!result) raise(result.error());
   if constexpr (!std::is_void_v<T>) return *std::move(result);
+}
+
+// A tuple of make(item) for each item.
+template <class Items, class Make>
+nb::tuple tuple_of(Items&& items, Make make) {
+  auto made = nb::steal<nb::tuple>(PyTuple_New(static_cast<Py_ssize_t>(std::size(items))));
+  if (!made.is_valid()) throw nb::python_error();
+  Py_ssize_t index = 0;
+  for (auto&& item : items) {
+    nb::object object = make(item);
+    PyTuple_SET_ITEM(made.ptr(), index++, object.release().ptr());
+  }
+  return made;
 }
 
 }  // namespace muster::python

@@ -154,13 +154,13 @@ void delete_attribute(nb::handle self, nb::str name_object) {
 }
 
 // Called for names that Python does not find: what built-in cells registered in C++.
-nb::object missing_attribute(nb::handle self, const std::string& name) {
+nb::any missing_attribute(nb::handle self, const std::string& name) {
   if (nb::inst_ready(self)) {
     const Cell& cell = nb::cast<const Cell&>(self);
     for (const auto& [own, parameter] : cell.own_parameters())
-      if (own == name) return parameter_object(parameter);
+      if (own == name) return nb::borrow<nb::any>(parameter_object(parameter));
     for (const auto& [own, child] : cell.children())
-      if (own == name) return nb::cast(child);
+      if (own == name) return nb::borrow<nb::any>(nb::cast(child));
   }
   const auto type = class_name(self);
   throw nb::attribute_error(("'" + type + "' has no attribute '" + name + "'").c_str());
@@ -174,26 +174,26 @@ nb::object missing_attribute(nb::handle self, const std::string& name) {
   raise(Error{Code::not_provided, "set_param_ps is not provided yet: parameter servers hold no parameters"});
 }
 
-nb::list children_of(const Cell& cell) {
+nb::typed<nb::list, Cell> children_of(const Cell& cell) {
   nb::list made;
   for (const auto& [name, child] : cell.children()) made.append(child);
   return made;
 }
 
-nb::list named_children(const Cell& cell) {
+nb::typed<nb::list, nb::typed<nb::tuple, nb::str, Cell>> named_children(const Cell& cell) {
   nb::list made;
   for (const auto& [name, child] : cell.children()) made.append(nb::make_tuple(name, child));
   return made;
 }
 
-nb::list named_parameters(const Cell& cell) {
+nb::typed<nb::list, nb::typed<nb::tuple, nb::str, PythonParameter>> named_parameters(const Cell& cell) {
   nb::list made;
   for (const auto& [name, parameter] : cell.parameters_and_names())
     made.append(nb::make_tuple(name, parameter_object(parameter)));
   return made;
 }
 
-nb::dict parameters_dict(const Cell& cell) {
+nb::typed<nb::dict, nb::str, PythonParameter> parameters_dict(const Cell& cell) {
   nb::dict made;
   for (const auto& parameter : cell.parameters())
     made[parameter->name().c_str()] = parameter_object(parameter);
@@ -235,10 +235,11 @@ graph::Values tensors_of(const nb::args& arguments, const Cell& cell) {
   return values;
 }
 
-nb::object call_cell(nb::handle self, const nb::args& positional, const nb::kwargs& keywords) {
+nb::any call_cell(nb::handle self, const nb::args& positional, const nb::kwargs& keywords) {
   Cell& cell = nb::cast<Cell&>(self);
-  if (overrides_construct(self)) return call_python_cell(self, cell, positional, keywords);
-  return call_built_in_cell(cell, positional, keywords);
+  const nb::object result = overrides_construct(self) ? call_python_cell(self, cell, positional, keywords)
+                                                      : call_built_in_cell(cell, positional, keywords);
+  return nb::borrow<nb::any>(result);
 }
 
 void bind_cell(nb::module_& core) {
@@ -255,7 +256,8 @@ void bind_cell(nb::module_& core) {
       .def(
           "construct",
           [](const Cell& self, const nb::args&, const nb::kwargs&) { refuse_without_construct(self); },
-          nb::arg("args"), nb::arg("kwargs"), "What the cell computes; subclasses define it.")
+          nb::arg("args"), nb::arg("kwargs"), nb::sig("def construct(self, *args, **kwargs) -> typing.Any"),
+          "What the cell computes; subclasses define it.")
       .def("__setattr__", &set_attribute, nb::arg("name"), nb::arg("value"))
       .def("__delattr__", &delete_attribute, nb::arg("name"))
       .def("__getattr__", &missing_attribute, nb::arg("name"))
@@ -277,7 +279,8 @@ void bind_cell(nb::module_& core) {
             nb::cast<Cell&>(self).set_train(mode);
             return self;
           },
-          nb::arg("mode") = true, "This cell and all below train, or with False evaluate. Returns the cell.")
+          nb::arg("mode") = true, nb::sig("def set_train(self, mode: bool = True) -> typing.Self"),
+          "This cell and all below train, or with False evaluate. Returns the cell.")
       .def(
           "set_param_ps", [](const Cell&, const nb::args&, const nb::kwargs&) { refuse_parameter_server(); },
           nb::arg("args"), nb::arg("kwargs"), "Not provided yet: raises NotImplementedError.")

@@ -47,7 +47,7 @@ class Trampoline final : public Base, public PythonPart {
 };
 
 // self(*args, **kwargs).
-nb::object call_cell(nb::handle self, const nb::args& positional, const nb::kwargs& keywords);
+nb::any call_cell(nb::handle self, const nb::args& positional, const nb::kwargs& keywords);
 
 // Raises ValueError when `parent` is a part of `child`.
 void refuse_cycle(const nn::Cell& parent, const nn::Cell& child);
@@ -64,7 +64,7 @@ nb::class_<Made, Parent, Trampoline<Made>> bind_cell_class(nb::module_& core, co
     made.def(
         "construct",
         [](Made& self, const nb::args& inputs) {  // not virtual: this is what super().construct(...) calls
-          return values_object(self.Made::construct(tensors_of(inputs, self)));
+          return nb::borrow<nb::any>(values_object(self.Made::construct(tensors_of(inputs, self))));
         },
         nb::arg("inputs"), "What the cell computes.");
   return made;

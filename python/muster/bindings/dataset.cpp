@@ -15,6 +15,7 @@
 #include "muster/train/train.h"
 #include "python/muster/bindings/bindings.h"
 #include "python/muster/bindings/data_operation.h"
+#include "python/muster/bindings/exceptions.h"
 #include "python/muster/bindings/value.h"
 
 namespace muster::python {
@@ -90,10 +91,7 @@ class Pass {
       for (std::size_t i = 0; i < item.size(); ++i) columns[names_[i].c_str()] = value_of(item[i]);
       return columns;
     }
-    const nb::object columns = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(item.size())));
-    for (std::size_t i = 0; i < item.size(); ++i)
-      PyTuple_SET_ITEM(columns.ptr(), static_cast<Py_ssize_t>(i), value_of(item[i]).release().ptr());
-    return columns;
+    return tuple_of(item, [this](const Tensor& value) { return value_of(value); });
   }
 
   std::optional<data::Iterator> iterator_;
@@ -107,8 +105,17 @@ std::vector<std::string> column_names(const PythonDataset& dataset) {
   return names;
 }
 
+// A signal handler that raises (Ctrl-C) ends the wait for an item.
+Result<> look_for_signals() {
+  const nb::gil_scoped_acquire lock;
+  if (PyErr_CheckSignals() == 0) return {};
+  nb::python_error raised;
+  return fail(error_of(raised));
+}
+
 std::unique_ptr<Pass> begin_pass(PythonDataset& dataset, ItemForm form) {
-  const data::IterateOptions options{.seed = train::seed(), .epoch = dataset.passes};
+  const data::IterateOptions options{
+      .seed = train::seed(), .epoch = dataset.passes, .while_waiting = &look_for_signals};
   auto iterator = unwrap(dataset.description.iterate(options));
   ++dataset.passes;
   return std::make_unique<Pass>(std::move(iterator), column_names(dataset), form);

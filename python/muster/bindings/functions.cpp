@@ -75,10 +75,7 @@ Wanted wanted_from(nb::handle grad_position, nb::handle weights) {
 
 nb::object one_or_tuple(std::span<const graph::Value> values, bool one) {
   if (one) return value_object(values.front());
-  nb::object made = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    PyTuple_SET_ITEM(made.ptr(), static_cast<Py_ssize_t>(i), value_object(values[i]).release().ptr());
-  return made;
+  return tuple_of(values, &value_object);
 }
 
 // The callable that value_and_grad returns.
@@ -87,10 +84,10 @@ class GradientFunction {
   GradientFunction(nb::object code, Wanted wanted, bool has_aux)
       : name_(name_of(code)), code_(std::move(code)), wanted_(std::move(wanted)), has_aux_(has_aux) {}
 
-  nb::object call(const nb::args& positional, const nb::kwargs& keywords) {
+  nb::any call(const nb::args& positional, const nb::kwargs& keywords) {
     const Arguments arguments(positional, keywords);
     auto [result, gradients] = function_for(arguments).call(arguments);
-    return nb::make_tuple(std::move(result), formed(gradients));
+    return nb::borrow<nb::any>(nb::make_tuple(std::move(result), formed(gradients)));
   }
 
   std::span<const graph::TraceRecord> traces() const {
@@ -139,8 +136,8 @@ class CompiledFunction {
           return std::make_shared<graph::Function>(name, std::move(body));
         }) {}
 
-  nb::object call(const nb::args& positional, const nb::kwargs& keywords) {
-    return function_.call(Arguments(positional, keywords)).result;
+  nb::any call(const nb::args& positional, const nb::kwargs& keywords) {
+    return nb::borrow<nb::any>(function_.call(Arguments(positional, keywords)).result);
   }
 
   std::span<const graph::TraceRecord> traces() const { return function_.function().traces(); }
@@ -149,7 +146,7 @@ class CompiledFunction {
   TracedFunction function_;
 };
 
-nb::list traces_list(std::span<const graph::TraceRecord> records) {
+nb::typed<nb::list, nb::dict> traces_list(std::span<const graph::TraceRecord> records) {
   nb::list made;
   for (const graph::TraceRecord& record : records) {
     nb::dict entry;
@@ -187,6 +184,9 @@ void bind_functions(nb::module_& core) {
       },
       nb::arg("fn"), nb::arg("grad_position").none() = 0, nb::arg("weights") = nb::none(),
       nb::arg("has_aux") = false,
+      nb::sig("def value_and_grad(fn: collections.abc.Callable, grad_position: int | tuple[int, ...] | None "
+              "= 0, weights: Parameter | collections.abc.Iterable[Parameter] | None = None, has_aux: bool = "
+              "False) -> GradientFunction"),
       "A function that returns (value, gradients): the value of `fn`, and the gradients of its result (with "
       "`has_aux` of the first tensor of its result only) for the arguments at `grad_position` (a number or a "
       "tuple "
@@ -195,6 +195,7 @@ void bind_functions(nb::module_& core) {
       "give a tuple, both kinds give a pair. `fn` is traced once for each signature of its arguments.");
   core.def(
       "jit", [](nb::object fn) { return std::make_unique<CompiledFunction>(std::move(fn)); }, nb::arg("fn"),
+      nb::sig("def jit(fn: collections.abc.Callable) -> CompiledFunction"),
       "`fn` traced once for each signature of its arguments and run as a compiled plan.");
 }
 

@@ -26,10 +26,10 @@ bool is_operand(nb::handle object) {
 }
 
 template <Binary op, bool reversed>
-nb::object binary(const Value& self, nb::handle other) {
-  if (!is_operand(other)) return nb::borrow(Py_NotImplemented);
+TensorObject binary(const Value& self, nb::handle other) {
+  if (!is_operand(other)) return nb::borrow<TensorObject>(Py_NotImplemented);
   const Value value = value_from(other, &self);
-  return value_object(reversed ? op(value, self) : op(self, value));
+  return tensor_result(reversed ? op(value, self) : op(self, value));
 }
 
 Value matmul(const Value& a, const Value& b) { return ops::matmul(a, b); }
@@ -51,24 +51,24 @@ Shape resolved(const Value& x, std::vector<std::int64_t> sizes) {
   return Shape(std::move(sizes));
 }
 
-nb::object reshape(const Value& x, nb::args sizes) {
+TensorObject reshape(const Value& x, nb::args sizes) {
   const bool is_one_sequence = sizes.size() == 1 && PySequence_Check(nb::handle(sizes[0]).ptr()) != 0;
   const nb::object list = is_one_sequence ? nb::borrow(sizes[0]) : nb::borrow(sizes);
-  return value_object(ops::reshape(x, resolved(x, nb::cast<std::vector<std::int64_t>>(list))));
+  return tensor_result(ops::reshape(x, resolved(x, nb::cast<std::vector<std::int64_t>>(list))));
 }
 
-nb::object cast(const Value& x, nb::handle dtype) { return value_object(ops::cast(x, dtype_from(dtype))); }
+TensorObject cast(const Value& x, nb::handle dtype) { return tensor_result(ops::cast(x, dtype_from(dtype))); }
 
 template <Value (*op)(const Value&)>
-nb::object unary(const Value& x) {
-  return value_object(op(x));
+TensorObject unary(const Value& x) {
+  return tensor_result(op(x));
 }
 
 template <Binary op>
-nb::object function_of_two(nb::handle a, nb::handle b) {
+TensorObject function_of_two(nb::handle a, nb::handle b) {
   const Value left =
       is_value(a) ? nb::cast<const Value&>(a) : value_from(a, is_value(b) ? nb::inst_ptr<Value>(b) : nullptr);
-  return value_object(op(left, value_from(b, &left)));
+  return tensor_result(op(left, value_from(b, &left)));
 }
 
 }  // namespace
@@ -116,7 +116,7 @@ void bind_ops(nb::module_& core) {
   core.def(
       "reshape",
       [](const Value& x, std::vector<std::int64_t> shape) {
-        return value_object(ops::reshape(x, resolved(x, std::move(shape))));
+        return tensor_result(ops::reshape(x, resolved(x, std::move(shape))));
       },
       nb::arg("x"), nb::arg("shape"), "The same elements under another shape; one size may be -1.");
 }

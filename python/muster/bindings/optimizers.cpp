@@ -40,7 +40,7 @@ void bind_optimizers(nb::module_& core) {
       .def_prop_ro(
           "parameters",
           [](const nn::Optimizer& self) { return nb::tuple(parameter_objects(self.updated_parameters())); },
-          "The parameters that it updates.")
+          nb::sig("def parameters(self) -> tuple[Parameter, ...]"), "The parameters that it updates.")
       .def_prop_rw(
           "learning_rate", [](const nn::Optimizer& self) { return parameter_object(self.learning_rate()); },
           [](nn::Optimizer& self, double learning_rate) { self.set_learning_rate(learning_rate); },

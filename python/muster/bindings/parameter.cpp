@@ -62,7 +62,7 @@ nb::object parameter_object(const ParameterPtr& parameter) {
   return nb::cast(std::make_unique<PythonParameter>(parameter));
 }
 
-nb::object parameter_objects(const std::vector<ParameterPtr>& parameters) {
+nb::typed<nb::list, PythonParameter> parameter_objects(const std::vector<ParameterPtr>& parameters) {
   nb::list made;
   for (const ParameterPtr& parameter : parameters) made.append(parameter_object(parameter));
   return made;

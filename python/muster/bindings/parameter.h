@@ -19,7 +19,7 @@ class PythonParameter : public graph::Value {
 };
 
 nb::object parameter_object(const graph::ParameterPtr& parameter);
-nb::object parameter_objects(const std::vector<graph::ParameterPtr>& parameters);
+nb::typed<nb::list, PythonParameter> parameter_objects(const std::vector<graph::ParameterPtr>& parameters);
 
 // A list of Parameters from any iterable of them; `what` names it in errors ("SGD(params)").
 std::vector<graph::ParameterPtr> parameters_from(nb::handle iterable, const std::string& what);

@@ -42,12 +42,8 @@ nb::object ResultForm::build(std::span<const graph::Value>& values) const {
     }
     case Kind::constant:
       return constant_;
-    case Kind::tuple: {
-      nb::object made = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(parts_.size())));
-      for (std::size_t i = 0; i < parts_.size(); ++i)
-        PyTuple_SET_ITEM(made.ptr(), static_cast<Py_ssize_t>(i), parts_[i].build(values).release().ptr());
-      return made;
-    }
+    case Kind::tuple:
+      return tuple_of(parts_, [&](const ResultForm& part) { return part.build(values); });
     case Kind::list: {
       nb::list made;
       for (const ResultForm& part : parts_) made.append(part.build(values));

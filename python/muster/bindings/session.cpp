@@ -87,7 +87,7 @@ void note_reason(const std::string& reason) {
   if (train::Session* session = train::Session::current()) session->note_reason(reason);
 }
 
-nb::object reduced(train::DistributedReducer& reducer, nb::handle gradients) {
+nb::tuple reduced(train::DistributedReducer& reducer, nb::handle gradients) {
   std::vector<Tensor> tensors;
   for (const nb::handle gradient : nb::iter(gradients)) {
     if (!is_value(gradient)) throw nb::type_error("the reducer takes one gradient tensor for each parameter");
@@ -98,11 +98,7 @@ nb::object reduced(train::DistributedReducer& reducer, nb::handle gradients) {
     const nb::gil_scoped_release unlocked;
     answer = reducer.reduce(tensors);
   }
-  nb::object made = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(tensors.size())));
-  Py_ssize_t i = 0;
-  for (Tensor& tensor : unwrap(std::move(answer)))
-    PyTuple_SET_ITEM(made.ptr(), i++, tensor_object(std::move(tensor)).release().ptr());
-  return made;
+  return tuple_of(unwrap(std::move(answer)), &tensor_object);
 }
 
 void set_mode(const std::string& mode) {
@@ -188,7 +184,8 @@ void bind_session(nb::module_& core) {
           },
           nb::arg("parameters"), nb::arg("mean") = nb::none(),
           "Without `mean`, set_auto_parallel_context(gradients_mean=...) decides.")
-      .def("__call__", &reduced, nb::arg("gradients"));
+      .def("__call__", &reduced, nb::arg("gradients"),
+           nb::sig("def __call__(self, gradients: collections.abc.Iterable[Tensor]) -> tuple[Tensor, ...]"));
   core.def("_note_reason", &note_reason, nb::arg("reason"));
   train::set_exit_hook(&flush_from_outside);
 }

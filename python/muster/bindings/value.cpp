@@ -31,13 +31,16 @@ nb::object value_object(Value value) {
 nb::object values_object(const graph::Values& values) {
   if (values.empty()) return nb::none();
   if (values.size() == 1) return value_object(values.front());
-  nb::object made = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    PyTuple_SET_ITEM(made.ptr(), static_cast<Py_ssize_t>(i), value_object(values[i]).release().ptr());
-  return made;
+  return tuple_of(values, &value_object);
 }
 
-nb::object tensor_object(Tensor tensor) { return nb::cast(Value(std::move(tensor))); }
+bool is_value_pointer(const PyObject* object) { return is_value(nb::handle(object)); }
+
+TensorObject tensor_result(Value value) {
+  return nb::steal<TensorObject>(value_object(std::move(value)).release());
+}
+
+TensorObject tensor_object(Tensor tensor) { return tensor_result(Value(std::move(tensor))); }
 
 Tensor elements_of(const Value& value) {
   if (value.is_concrete()) return value.tensor();

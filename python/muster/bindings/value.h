@@ -15,8 +15,17 @@ nb::object value_object(graph::Value value);
 // One value as itself, several as a tuple, none as None.
 nb::object values_object(const graph::Values& values);
 
+// A Python object that is a Tensor, so that stubs say it.
+bool is_value_pointer(const PyObject* object);
+class TensorObject : public nb::object {
+ public:
+  NB_OBJECT_DEFAULT(TensorObject, nb::object, "Tensor", is_value_pointer)
+};
+
+// A new Python Tensor; raises the error of a failed value.
+TensorObject tensor_result(graph::Value value);
 // A new Python Tensor that shares the elements.
-nb::object tensor_object(Tensor tensor);
+TensorObject tensor_object(Tensor tensor);
 
 // The elements of a concrete value or a parameter. Raises for a traced value, naming the script's line and
 // the way out.
