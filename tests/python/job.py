@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 
-from places import PACKAGES
+from places import COMPAT_PACKAGES, PACKAGES
 
 PATIENCE = 30  # seconds until a test gives up on something that should come soon
 
@@ -22,9 +22,10 @@ def free_port():
 
 
 def clean_environment():
-    """This process's environment without anything that would reach Muster or change Python's buffering."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("MS_", "MUSTER_", "PYTHON"))}
-    return {**kept, "PYTHONPATH": str(PACKAGES)}
+    """This process's variables without those that tell Muster, OpenMP or Python something."""
+    told = ("MS_", "OMP_", "MUSTER_", "PYTHON")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(told)}
+    return {**kept, "PYTHONPATH": os.pathsep.join([str(COMPAT_PACKAGES), str(PACKAGES)])}
 
 
 class Process:

@@ -6,7 +6,7 @@ import sys
 import numpy
 import pytest
 from digits import write_digits
-from jobs import clean_environment
+from job import clean_environment
 
 
 def run(code, **variables):

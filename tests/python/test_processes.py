@@ -1,152 +1,68 @@
-"""How the processes of a job begin and end, seen from Python scripts."""
+"""How single processes begin and end; how whole jobs end is in test_job.py."""
 
 import signal
-import subprocess
 import sys
 
 import pytest
 from digits import write_digits
-from jobs import Job, clean_environment
+from job import Job, Process, clean_environment, run_alone
 
-RANKS = """
+WORKER = {
+    "MS_ROLE": "MS_WORKER",
+    "MS_WORKER_NUM": "2",
+    "MS_SCHED_HOST": "127.0.0.1",
+    "MS_SCHED_PORT": "8118",
+}
+
+
+def start_alone(script, **variables):
+    return Process("alone", [sys.executable, "-c", script], {**clean_environment(), **variables})
+
+
+def test_workers_get_ranks_and_everybody_ends_well():
+    script = """
 import muster
 muster.init()
 print(muster.get_rank(), muster.get_group_size(), muster.get_local_rank(), muster.get_local_rank_size())
 """
+    with Job(script, workers=3, unbuffered=False) as job:
+        assert [process.wait() for process in job.everybody()] == [0, 0, 0, 0]
+        assert [worker.output() for worker in job.workers] == [f"{rank} 3 {rank} 3" for rank in range(3)]
+        assert job.scheduler.output() == ""
 
 
-def test_workers_get_ranks_and_everybody_ends_well(tmp_path):
-    with Job(tmp_path, RANKS, workers=3) as job:
-        job.start_all()
-        results = job.finish()
-    assert {status for status, _, _ in results.values()} == {0}
-    assert [results[f"worker {rank}"][1] for rank in range(3)] == [
-        f"{rank} 3 {rank} 3\n" for rank in range(3)
-    ]
-    assert results["scheduler"][1:] == ("", "")
-
-
-def test_the_scheduler_loads_no_numpy_and_its_script_ends_in_init(tmp_path):
-    script = """
-import muster
-try:
-    muster.init()
-except BaseException as error:
-    print("caught", error)
-finally:
-    print("went on", muster.get_rank())
-"""
-    with Job(tmp_path, script, workers=1, options=["-X", "importtime"]) as job:
-        job.start_all()
-        results = job.finish()
-    assert results["worker 0"][:2] == (0, "went on 0\n")
-    status, out, err = results["scheduler"]
-    assert (status, out) == (0, "")
-    assert "muster._core" in err and "numpy" not in err
-
-
-def test_an_uncaught_exception_of_one_worker_is_the_reason_that_all_others_give(tmp_path):
-    script = """
-import muster
-muster.init()
-if muster.get_rank() == 1:
-    raise ValueError("bad")
-reducer = muster.nn.DistributedGradReducer([muster.Parameter([1.0], name="w")])
-while True:
-    reducer([muster.Tensor([1.0])])
-"""
-    with Job(tmp_path, script, workers=3) as job:
-        job.start_all()
-        results = job.finish()
-    assert all(status != 0 for status, _, _ in results.values())
-    assert "ValueError: bad" in results["worker 1"][2]
-    for name in ("worker 0", "worker 2", "scheduler"):
-        assert "worker 1" in results[name][2] and "ValueError: bad" in results[name][2], name
-
-
-def test_an_exit_status_is_the_workers_own_and_fails_the_job(tmp_path):
-    script = """
-import sys
-import muster
-muster.init()
-if muster.get_rank() == 0:
-    sys.exit(3)
-import threading
-threading.Event().wait(20)
-"""
-    with Job(tmp_path, script, workers=2) as job:
-        job.start_all()
-        results = job.finish()
-    assert results["worker 0"][0] == 3
-    assert results["worker 1"][0] not in (0, None)
-    assert "status 3" in results["scheduler"][2]
-
-
-def test_what_was_printed_before_a_job_fails_is_not_lost(tmp_path):
-    script = """
-import os, signal, threading
-import muster
-muster.init()
-print("before", muster.get_rank())
-if muster.get_rank() == 0:
-    os.kill(os.getpid(), signal.SIGKILL)
-threading.Event().wait(20)
-"""
-    with Job(tmp_path, script, workers=2) as job:
-        job.start_all()
-        results = job.finish()
-    assert results["worker 0"][0] == -signal.SIGKILL
-    status, out, err = results["worker 1"]
-    assert status not in (0, None)
-    assert out == "before 1\n"
-    assert "worker 0" in err
+def test_the_scheduler_loads_no_numpy():
+    with Job("import muster; muster.init()", workers=1, PYTHONPROFILEIMPORTTIME="1") as job:
+        assert job.scheduler.wait() == 0
+        text = job.scheduler.output()
+        assert "muster._core" in text and "numpy" not in text
 
 
 @pytest.mark.parametrize("role", ["MS_WORKER", "MS_SCHED"])
-def test_control_c_ends_a_process_that_waits_for_others(tmp_path, role):
-    script = """
-import sys
-import muster
-print("waiting", flush=True)
-muster.init()
-"""
-    with Job(tmp_path, script, workers=2) as job:
-        process = job.start("alone", MS_ROLE=role)
-        assert process.stdout.readline() == "waiting\n"
-        process.send_signal(signal.SIGINT)
-        status, _, err = job.finish(timeout=5)["alone"]
-    assert status not in (0, None)
-    assert "KeyboardInterrupt" in err
-
-
-def run(code, **variables):
-    environment = {**clean_environment(), **variables}
-    return subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=30
+def test_control_c_ends_a_process_that_waits_for_others(role):
+    process = start_alone(
+        "print('waiting', flush=True); import muster; muster.init()", **{**WORKER, "MS_ROLE": role}
     )
-
-
-def test_init_without_a_role_says_what_to_do():
-    done = run("import muster; muster.init()")
-    assert done.returncode != 0
-    assert "MS_ROLE" in done.stderr and "muster run" in done.stderr
+    try:
+        process.wait_for_line("waiting")
+        process.signal(signal.SIGINT)
+        assert process.wait(timeout=5) != 0
+        assert "KeyboardInterrupt" in process.output()
+    finally:
+        process.end()
 
 
 def test_a_bad_variable_is_a_value_error_that_names_it():
     code = "import muster\ntry: muster.init()\nexcept ValueError as error: print(error)"
-    variables = {
-        "MS_ROLE": "MS_WORKER",
-        "MS_WORKER_NUM": "2",
-        "MS_SCHED_HOST": "127.0.0.1",
-        "MS_SCHED_PORT": "80",
-    }
-    done = run(code, **variables)
-    assert "MS_SCHED_PORT" in done.stdout and "80" in done.stdout
+    status, text, _ = run_alone(code, **{**WORKER, "MS_SCHED_PORT": "80"})
+    assert status == 0
+    assert "MS_SCHED_PORT" in text and "80" in text
 
 
 def test_the_rank_before_init_is_an_error_that_says_so():
-    done = run("import muster; muster.get_rank()")
-    assert "call init() first" in done.stderr
+    status, text, _ = run_alone("import muster; muster.get_rank()")
+    assert status == 1
+    assert "call init() first" in text
 
 
 def test_a_pass_with_a_python_function_that_is_still_open_does_not_keep_the_process(tmp_path):
@@ -157,8 +73,8 @@ items = iter(muster.dataset.MnistDataset({str(tmp_path)!r}).map(lambda image: im
 next(items)
 print("done")
 """
-    done = run(code)
-    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    status, text, _ = run_alone(code)
+    assert (status, text) == (0, "done")
 
 
 def test_control_c_ends_the_wait_for_an_item(tmp_path):
@@ -182,9 +98,11 @@ except KeyboardInterrupt:
     print("interrupted")
     interrupted.set()
 """
-    with Job(tmp_path, script, workers=1) as job:
-        process = job.start("alone")
-        assert process.stdout.readline() == "waiting\n"
-        process.send_signal(signal.SIGINT)
-        status, out, _ = job.finish(timeout=15)["alone"]
-    assert status == 0 and "interrupted" in out
+    process = start_alone(script)
+    try:
+        process.wait_for_line("waiting")
+        process.signal(signal.SIGINT)
+        assert process.wait(timeout=15) == 0
+        assert "interrupted" in process.output()
+    finally:
+        process.end()
