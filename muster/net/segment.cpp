@@ -12,9 +12,6 @@ namespace muster::net {
 namespace {
 
 constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-#ifndef MADV_COLLAPSE
-constexpr int MADV_COLLAPSE = 25;  // Linux 6.1; older kernels answer EINVAL
-#endif
 
 }  // namespace
 
@@ -53,10 +50,6 @@ Segment::Segment(Segment&& other) noexcept
 
 Segment::~Segment() {
   if (data_ != nullptr) ::munmap(data_, size_bytes_);
-}
-
-void Segment::prefer_huge_pages(std::size_t offset_bytes, std::size_t range_size_bytes) {
-  ::madvise(data_ + offset_bytes, range_size_bytes, MADV_COLLAPSE);
 }
 
 }  // namespace muster::net

@@ -25,8 +25,6 @@ class Segment {
   std::size_t size_bytes() const { return size_bytes_; }
   // The descriptor to hand to other processes.
   int fd() const { return fd_.get(); }
-  // Asks for huge pages behind [offset, offset + size); a kernel that has none leaves it as it is.
-  void prefer_huge_pages(std::size_t offset_bytes, std::size_t range_size_bytes);
 
  private:
   Segment(ProcessDescriptor fd, std::byte* data, std::size_t size_bytes)

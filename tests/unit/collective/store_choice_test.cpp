@@ -15,9 +15,15 @@ void try_out(StoreChoice& choice, std::size_t size, microseconds cached, microse
 TEST(StoreChoice, KeepsWhatWasFasterForEachSize) {
   StoreChoice choice;
   try_out(choice, 1 << 20, microseconds(40), microseconds(90));
-  try_out(choice, 100 << 20, microseconds(30), microseconds(20));
+  try_out(choice, 100 << 20, microseconds(30), microseconds(15));
   EXPECT_EQ(choice.next(1 << 20), Stores::cached);
   EXPECT_EQ(choice.next(100 << 20), Stores::streaming);
+}
+
+TEST(StoreChoice, StaysWithTheCachesWhenTheGainIsSmall) {
+  StoreChoice choice;
+  try_out(choice, 1 << 20, microseconds(40), microseconds(38));
+  EXPECT_EQ(choice.next(1 << 20), Stores::cached);
 }
 
 TEST(StoreChoice, IgnoresOneSlowCall) {
