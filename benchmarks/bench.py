@@ -58,8 +58,6 @@ class Bench:
 
         def run(logs: Path) -> None:
             result = contender.run_job(Job(workers, ROWS, self.digits, omp_num_threads), logs)
-            if result is None:
-                return
             self.record(f"job {workers}{suffix}", contender, result.seconds)
             self.record(f"memory {workers}{suffix}", contender, result.peak_memory_bytes)
             for note in result.notes:
@@ -70,8 +68,6 @@ class Bench:
     def timed(self, contender: Contender, workers: int) -> None:
         def run(logs: Path) -> None:
             result = contender.run_job(Job(workers, ROWS, self.digits, "1", timed=True), logs)
-            if result is None:
-                return
             self.record(f"step {workers}", contender, result.step_seconds)
             self.record(f"start {workers}", contender, result.first_step_seconds)
 
@@ -81,25 +77,29 @@ class Bench:
         suffix = " tcp" if test.tcp else ""
 
         def run(logs: Path) -> None:
-            for size, seconds in (contender.run_all_reduce(test, logs) or {}).items():
+            for size, seconds in contender.run_all_reduce(test, logs).items():
                 self.record(f"all_reduce {size} {test.ranks}{suffix}", contender, seconds)
 
         self.attempt(f"all_reduce {test.ranks}{suffix}", contender, run)
 
     def round(self, parts: Sequence[str]) -> None:
+        trainers = [contender for contender in self.contenders if contender.trains]
         for workers in (2, 8):
             for part, omp_num_threads in (("job", "1"), ("omp", None)):
                 if part in parts:
-                    for contender in self.contenders:
+                    for contender in trainers:
                         self.job(contender, workers, omp_num_threads)
             if "step" in parts:
-                for contender in self.contenders:
+                for contender in trainers:
                     self.timed(contender, workers)
         if "all_reduce" in parts:
-            tests = [AllReduce(ranks, (KIB, MIB, RESNET)) for ranks in (2, 4, 8)]
-            for test in [*tests, AllReduce(2, (RESNET,), tcp=True)]:
-                for contender in self.contenders:
-                    self.all_reduce(contender, test)
+            reducers = [contender for contender in self.contenders if contender.reduces]
+            for ranks in (2, 4, 8):
+                for contender in reducers:
+                    self.all_reduce(contender, AllReduce(ranks, (KIB, MIB, RESNET)))
+            for contender in reducers:
+                if contender.shares_memory:
+                    self.all_reduce(contender, AllReduce(2, (RESNET,), tcp=True))
 
     def medians(self) -> dict[str, dict[str, float]]:
         return {

@@ -119,6 +119,9 @@ class Contender:
     name = ""
     title = ""
     how = ""  # it is used here
+    trains = True
+    reduces = True
+    shares_memory = True  # all_reduce uses TCP only when it is asked to
 
     def heading(self) -> str:
         return " ".join(filter(None, (self.title, self.version(), self.how)))
@@ -126,12 +129,12 @@ class Contender:
     def version(self) -> str:
         raise NotImplementedError
 
-    def run_job(self, job: Job, logs: Path) -> JobResult | None:
-        """None: it cannot do that."""
-        return None
+    def run_job(self, job: Job, logs: Path) -> JobResult:
+        raise NotImplementedError
 
-    def run_all_reduce(self, test: AllReduce, logs: Path) -> dict[int, float] | None:
-        return None
+    def run_all_reduce(self, test: AllReduce, logs: Path) -> dict[int, float]:
+        """Seconds for each size."""
+        raise NotImplementedError
 
 
 class DynamicCluster(Contender):
@@ -147,7 +150,7 @@ class DynamicCluster(Contender):
     def environment(self) -> dict[str, str | None]:
         return {}
 
-    def run_job(self, job: Job, logs: Path) -> JobResult | None:
+    def run_job(self, job: Job, logs: Path) -> JobResult:
         script = HERE / "timed_net.py" if job.timed else ROOT / "tests/seeds/000/net.py"
         variables = {
             **self.environment(),
@@ -200,7 +203,7 @@ class Muster(DynamicCluster):
     def environment(self) -> dict[str, str | None]:
         return {"PYTHONPATH": self.compat_path_}
 
-    def run_all_reduce(self, test: AllReduce, logs: Path) -> dict[int, float] | None:
+    def run_all_reduce(self, test: AllReduce, logs: Path) -> dict[int, float]:
         program = [str(BUILD / "benchmarks/bench_all_reduce"), "--json", "--ranks", str(test.ranks)]
         sizes = ",".join(map(str, test.sizes_bytes))
         transport = "tcp" if test.tcp else "auto"
@@ -210,6 +213,7 @@ class Muster(DynamicCluster):
 
 class MindSpore(DynamicCluster):
     name, title = "mindspore", "MindSpore"
+    reduces = False
     strict = False  # of eight workers two crash at exit, after the work is done: noted, not held against it
 
     def __init__(self, python: str) -> None:
@@ -224,6 +228,7 @@ class MindSpore(DynamicCluster):
 
 class Torch(Contender):
     name, title, how = "torch", "PyTorch", "DDP, Gloo"
+    shares_memory = False
 
     def __init__(self, python: str) -> None:
         self.python_ = python
@@ -236,7 +241,7 @@ class Torch(Contender):
         torchrun = [self.python_, "-m", "torch.distributed.run", "--nproc_per_node", str(workers)]
         return [*torchrun, "--master_addr", "127.0.0.1", "--master_port", port]
 
-    def run_job(self, job: Job, logs: Path) -> JobResult | None:
+    def run_job(self, job: Job, logs: Path) -> JobResult:
         arguments = [*self.launch(job.workers), str(PEERS / "torch_net.py")]
         variables = {"DATA_PATH": str(job.digits), "OMP_NUM_THREADS": job.omp_num_threads}
         (ended,) = run_together([Command("torchrun", arguments, variables)], logs)
@@ -245,9 +250,7 @@ class Torch(Contender):
         result = timings(ended.seconds, [output], [], job.workers)
         return result if job.timed else JobResult(ended.seconds, peak_memory_bytes=result.peak_memory_bytes)
 
-    def run_all_reduce(self, test: AllReduce, logs: Path) -> dict[int, float] | None:
-        if test.tcp:
-            return None  # Gloo always uses it: the figures are those of the other rows
+    def run_all_reduce(self, test: AllReduce, logs: Path) -> dict[int, float]:
         arguments = [
             *self.launch(test.ranks),
             str(PEERS / "torch_all_reduce.py"),
@@ -259,6 +262,7 @@ class Torch(Contender):
 
 class OpenMpi(Contender):
     name, title = "mpi", "Open MPI"
+    trains = False
 
     def __init__(self, program: Path) -> None:
         self.program_ = program
@@ -268,7 +272,7 @@ class OpenMpi(Contender):
         found = re.search(r"\d+\.\d+\.\d+", said)
         return found[0] if found else "?"
 
-    def run_all_reduce(self, test: AllReduce, logs: Path) -> dict[int, float] | None:
+    def run_all_reduce(self, test: AllReduce, logs: Path) -> dict[int, float]:
         options = ["--oversubscribe", "-n", str(test.ranks)]
         if test.tcp:
             options += ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self"]
