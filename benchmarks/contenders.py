@@ -133,7 +133,7 @@ class Contender:
         raise NotImplementedError
 
     def run_all_reduce(self, test: AllReduce, logs: Path) -> dict[int, float]:
-        """Seconds for each size."""
+        """Mean seconds of a call, for each size."""
         raise NotImplementedError
 
 
@@ -245,10 +245,15 @@ class Torch(Contender):
         arguments = [*self.launch(job.workers), str(PEERS / "torch_net.py")]
         variables = {"DATA_PATH": str(job.digits), "OMP_NUM_THREADS": job.omp_num_threads}
         (ended,) = run_together([Command("torchrun", arguments, variables)], logs)
-        output = require_success(ended)
-        check_losses(output, "rank 0 of torch_net.py", job)  # the others print none
-        result = timings(ended.seconds, [output], [], job.workers)
-        return result if job.timed else JobResult(ended.seconds, peak_memory_bytes=result.peak_memory_bytes)
+        # Like MindSpore's, its processes sometimes abort at exit, when all is done and reported.
+        notes = [f"torchrun ended with {ended.exit_code}"] if ended.exit_code else []
+        check_losses(ended.output, "rank 0 of torch_net.py", job)  # the others print none
+        result = timings(ended.seconds, [ended.output], notes, job.workers)
+        return (
+            result
+            if job.timed
+            else JobResult(ended.seconds, notes, peak_memory_bytes=result.peak_memory_bytes)
+        )
 
     def run_all_reduce(self, test: AllReduce, logs: Path) -> dict[int, float]:
         arguments = [
@@ -257,7 +262,7 @@ class Torch(Contender):
             *map(str, test.sizes_bytes),
         ]
         (ended,) = run_together([Command("torchrun", arguments, {"OMP_NUM_THREADS": "1"})], logs)
-        return all_reduce_times(require_success(ended), test)
+        return all_reduce_times(ended.output, test)  # reported only when the sums were right
 
 
 class OpenMpi(Contender):
