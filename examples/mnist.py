@@ -82,6 +82,7 @@ def accuracy(net: Network, dataset: ds.Dataset) -> float:
 
 def main() -> None:
     muster.init()  # the scheduler's process ends in here, when the job has ended
+    muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
     muster.set_seed(SEED)
     rank, workers = muster.get_rank(), muster.get_group_size()
     folder = Path(os.environ.get("DATA_PATH", "MNIST_Data/train"))
