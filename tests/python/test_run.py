@@ -1,4 +1,4 @@
-"""`muster run` and a training job that fails: who is blamed, what is repeated last, with which code it exits."""
+"""`muster run` and a job that fails: who is blamed, what is repeated last, with which code it exits."""
 
 import os
 import subprocess
