@@ -20,7 +20,12 @@ constexpr Duration kill_timeout = std::chrono::seconds(5);
   // A group of its own: what is sent to the group of the keeper, kill -9 included, does not reach both.
   ::setpgid(0, 0);
   const int keeper_fd = static_cast<int>(::syscall(SYS_pidfd_open, keeper, 0));
-  if (keeper_fd < 0 || ::getppid() != keeper) ::_exit(1);
+  if (keeper_fd < 0) {
+    const auto failed = fail_errno("cannot watch the process that started this one (pidfd_open)", errno);
+    fmt::print(stderr, "muster: {}\n", failed.value().message);
+    ::_exit(1);
+  }
+  if (::getppid() != keeper) ::_exit(1);  // it is gone already
   const int code = work(keeper_fd);
   std::fflush(nullptr);
   ::_exit(code);
