@@ -67,6 +67,7 @@ class Supervisor {
   void take_ended_children();
   void note_end(Running& process);
   void take_output(Running& process, Console::Stream stream);
+  void set_live(const Running* process);
   void drain(Running& process);
   void show(Running& process, Console::Stream stream, std::string_view line);
   void enter(Phase phase, int signal_number);
@@ -231,15 +232,18 @@ void Supervisor::take_output(Running& process, Console::Stream stream) {
                     fail_errno("", errno).value().message));
     process.log.reset();
   }
+  if (stream == Console::out && live_owner_ == &process) set_live(nullptr);  // its line goes on or ends now
   output.lines.feed(text, [&](std::string_view line) { show(process, stream, line); });
-  if (stream != Console::out) return;
-  if (!output.lines.unfinished().empty()) {
-    console_.live(process.spec->label, output.lines.unfinished());
-    live_owner_ = &process;
-  } else if (live_owner_ == &process) {
+  if (stream == Console::out && !output.lines.unfinished().empty()) set_live(&process);
+}
+
+// Shows the unfinished line of a process below all others, or that of none.
+void Supervisor::set_live(const Running* process) {
+  live_owner_ = process;
+  if (process == nullptr)
     console_.live({}, {});
-    live_owner_ = nullptr;
-  }
+  else
+    console_.live(process->spec->label, process->outputs[Console::out].lines.unfinished());
 }
 
 void Supervisor::show(Running& process, Console::Stream stream, std::string_view line) {
@@ -256,10 +260,10 @@ void Supervisor::drain(Running& process) {
     Output& output = process.outputs[stream];
     // As many reads as a pipe can need: a child of it that goes on writing must not keep us here.
     for (int reads = 0; output.fd && reads < 4; ++reads) take_output(process, stream);
+    if (live_owner_ == &process) set_live(nullptr);
     if (!output.lines.unfinished().empty()) show(process, stream, output.lines.unfinished());
     output.lines.clear();
   }
-  if (live_owner_ == &process) console_.live({}, {});
 }
 
 int Supervisor::finish() {

@@ -1,6 +1,8 @@
 """The program `muster` as people use it: real processes, no training."""
 
+import contextlib
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -108,6 +110,34 @@ def test_run_ends_every_process_at_ctrl_c(folder):
         with pytest.raises(ProcessLookupError):  # ended and reaped
             signal.pidfd_send_signal(pidfd, 0)
         os.close(pidfd)
+
+
+def test_run_on_a_terminal_shows_an_unfinished_line_until_it_is_complete(folder):
+    os.mkfifo(folder / "go_on")
+    script = write_script(
+        folder,
+        """
+import os
+if os.environ["MS_ROLE"] == "MS_WORKER":
+    print("half", end="", flush=True)
+    open("go_on").read()
+    os.write(1, b"\\rwhole\\n")
+""",
+    )
+    ours, theirs = pty.openpty()
+    job = subprocess.Popen(
+        [str(PROGRAM), "run", "-n", "1", script], stdout=theirs, stderr=subprocess.DEVNULL, text=True
+    )
+    os.close(theirs)
+    assert os.read(ours, 1000) == b"[worker 0] half"
+    (folder / "go_on").write_text("now")
+    shown = b""
+    with contextlib.suppress(OSError):  # a terminal that nobody has open any more
+        while part := os.read(ours, 1000):
+            shown += part
+    assert job.wait(timeout=60) == 0
+    os.close(ours)
+    assert shown == b"\r\x1b[K[worker 0] whole\r\n"
 
 
 def test_run_uses_the_python_of_the_environment_that_muster_belongs_to(folder):
