@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 import time
 
 import pytest
@@ -40,25 +41,30 @@ print("parameters", hashlib.sha256(bits).hexdigest(), "local size", ms.get_local
 @pytest.fixture
 def two_hosts():
     """Commands that run another in host A (10.77.0.1) and in host B (10.77.0.2)."""
-    names = [f"muster-{os.getpid()}-a", f"muster-{os.getpid()}-b"]
-    cable = [f"mst{os.getpid() % 100000}a", f"mst{os.getpid() % 100000}b"]
+    cable = [f"mst{os.getpid()}a", f"mst{os.getpid()}b"]
+    hosts = []  # a namespace lives as long as the process that holds it
 
     def ip(*words):
         subprocess.run(["ip", *words], check=True)
 
+    def inside(host):
+        return ["nsenter", "--net", f"--target={host.pid}"]
+
     try:
-        for name in names:
-            ip("netns", "add", name)
+        for _ in cable:
+            holder = ["unshare", "--net", sys.executable, "-c", "print(flush=True); input()"]
+            hosts.append(subprocess.Popen(holder, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+            hosts[-1].stdout.readline()  # the namespace is there
         ip("link", "add", cable[0], "type", "veth", "peer", "name", cable[1])
-        for number, (name, end) in enumerate(zip(names, cable, strict=True), start=1):
-            ip("link", "set", end, "netns", name)
-            ip("-n", name, "addr", "add", f"10.77.0.{number}/24", "dev", end)
-            ip("-n", name, "link", "set", end, "up")
-            ip("-n", name, "link", "set", "lo", "up")
-        yield [["ip", "netns", "exec", name] for name in names]
+        for number, (host, end) in enumerate(zip(hosts, cable, strict=True), start=1):
+            ip("link", "set", end, "netns", str(host.pid), "name", "cable")
+            for words in (f"addr add 10.77.0.{number}/24 dev cable", "link set cable up", "link set lo up"):
+                subprocess.run([*inside(host), "ip", *words.split()], check=True)
+        yield [inside(host) for host in hosts]
     finally:
-        for name in names:
-            subprocess.run(["ip", "netns", "delete", name], check=False)
+        for host in hosts:
+            host.kill()
+            host.wait()
 
 
 def result(job):
@@ -107,7 +113,7 @@ def test_a_host_that_is_cut_off_ends_the_job_after_the_node_timeout(two_hosts):
         for worker in job.workers:
             worker.wait_for_line("first step")
         begin = time.monotonic()
-        subprocess.run([*b, "ip", "link", "set", f"mst{os.getpid() % 100000}b", "down"], check=True)
+        subprocess.run([*b, "ip", "link", "set", "cable", "down"], check=True)
         assert seconds_until_ended(job.everybody(), begin) < 2 * (1 + 2)
         assert [process.wait() == 0 for process in job.everybody()] == [False, False, False]
         assert "worker 1" in job.workers[0].output()
