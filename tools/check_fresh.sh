@@ -20,7 +20,7 @@ fi
 
 place=$(mktemp -d "${TMPDIR:-/var/tmp}/check-fresh.XXXXXX")
 leave() {
-  for mounted in "$place"/*/proc "$place"/*/dev; do umount --recursive --lazy "$mounted" 2>/dev/null || true; done
+  for system in "$place"/*/; do umount --recursive --lazy "$system" 2>/dev/null || true; done
   rm -rf --one-file-system "$place"
 }
 trap leave EXIT
@@ -48,6 +48,7 @@ enter() {
 
 make_system() {
   cp -a "$place/base" "$place/$1"
+  mount --bind "$place/$1" "$place/$1" # so that / is a mount there, as everywhere: the tests make namespaces
   mount -t proc proc "$place/$1/proc"
   mount --rbind /dev "$place/$1/dev"
   local folder="$place/$1/srv/muster source"
