@@ -9,8 +9,17 @@ import time
 import pytest
 from job import Job, kill, seconds_until_ended
 
+
+def can_make_namespaces():
+    """Root may be too little: many containers forbid it."""
+    if shutil.which("ip") is None:
+        return False
+    made = subprocess.run(["unshare", "--net", "ip", "link", "set", "lo", "up"], capture_output=True)
+    return made.returncode == 0
+
+
 needs_namespaces = pytest.mark.skipif(
-    os.geteuid() != 0 or shutil.which("ip") is None, reason="network namespaces need root and `ip`"
+    not can_make_namespaces(), reason="`ip` is missing, or network namespaces are not allowed here"
 )
 
 TRAIN = """
