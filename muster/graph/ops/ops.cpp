@@ -1,21 +1,36 @@
 #include "muster/graph/ops/ops.h"
 
+#include "muster/graph/ops/array.h"
+
 namespace muster::graph {
 
 std::vector<const Op*> all_ops() {
-  return {&add_op(),       &all_reduce_op(),
-          &argmax_op(),    &bias_add_op(),
-          &cast_op(),      &broadcast_to_op(),
-          &dense_op(),     &div_op(),
-          &equal_op(),     &fill_op(),
-          &matmul_op(),    &momentum_op(),
-          &mul_op(),       &reduce_mean_op(),
-          &relu_op(),      &reduce_sum_op(),
-          &relu_grad_op(), &reshape_op(),
-          &sgd_op(),       &softmax_cross_entropy_op(),
-          &sub_op(),       &softmax_cross_entropy_grad_op(),
-          &sum_to_op(),    &tanh_op(),
-          &tanh_grad_op()};
+  std::vector<const Op*> rows{&add_op(),
+                              &all_reduce_op(),
+                              &argmax_op(),
+                              &bias_add_op(),
+                              &cast_op(),
+                              &dense_op(),
+                              &div_op(),
+                              &equal_op(),
+                              &fill_op(),
+                              &matmul_op(),
+                              &momentum_op(),
+                              &mul_op(),
+                              &reduce_mean_op(),
+                              &reduce_sum_op(),
+                              &relu_op(),
+                              &relu_grad_op(),
+                              &reshape_op(),
+                              &sgd_op(),
+                              &softmax_cross_entropy_op(),
+                              &softmax_cross_entropy_grad_op(),
+                              &sub_op(),
+                              &sum_to_op(),
+                              &tanh_op(),
+                              &tanh_grad_op()};
+  for (const Op* row : array_ops()) rows.push_back(row);
+  return rows;
 }
 
 Types same_as_first(const Signature& signature) { return std::vector<TensorType>{signature.inputs[0]}; }

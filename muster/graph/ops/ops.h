@@ -12,14 +12,13 @@
 
 namespace muster::graph {
 
-// In the order of their files; op.cpp sorts them.
+// Of all files; op.cpp sorts them.
 std::vector<const Op*> all_ops();
 
 const Op& add_op();
 const Op& all_reduce_op();
 const Op& argmax_op();
 const Op& bias_add_op();
-const Op& broadcast_to_op();
 const Op& cast_op();
 const Op& dense_op();
 const Op& div_op();

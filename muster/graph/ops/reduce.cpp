@@ -1,7 +1,7 @@
-// reduce_sum, reduce_mean, sum_to and its reverse broadcast_to.
+// reduce_sum, reduce_mean and sum_to.
 #include <algorithm>
 
-#include "muster/graph/ops/ops.h"
+#include "muster/graph/ops/array.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -117,16 +117,6 @@ std::vector<Kernel> reduce_kernels() {
           reference<double>(prepare_reduce<mean>, run_to<double>)};
 }
 
-// Does `small` broadcast to `large`?
-bool fits(const Shape& small, const Shape& large) {
-  if (small.rank() > large.rank()) return false;
-  for (std::size_t back = 1; back <= small.rank(); ++back) {
-    const std::int64_t size = small[small.rank() - back];
-    if (size != 1 && size != large[large.rank() - back]) return false;
-  }
-  return true;
-}
-
 Shape wanted_shape(const Signature& signature) {
   return Shape(signature.attributes.get("shape", std::vector<std::int64_t>{}));
 }
@@ -135,27 +125,13 @@ Types infer_sum_to(const Signature& signature) {
   const TensorType& x = signature.inputs[0];
   const Shape shape = wanted_shape(signature);
   MUSTER_TRY_VOID(require_floating("sum_to", x));
-  if (!fits(shape, x.shape))
+  if (!broadcasts_to(shape, x.shape))
     return bad("sum_to: {} cannot be summed to {}", muster::to_string(x.shape), muster::to_string(shape));
-  return std::vector<TensorType>{{x.dtype, shape}};
-}
-
-Types infer_broadcast_to(const Signature& signature) {
-  const TensorType& x = signature.inputs[0];
-  const Shape shape = wanted_shape(signature);
-  MUSTER_TRY_VOID(require_floating("broadcast_to", x));
-  if (!fits(x.shape, shape))
-    return bad("broadcast_to: {} cannot be repeated to {}", muster::to_string(x.shape),
-               muster::to_string(shape));
   return std::vector<TensorType>{{x.dtype, shape}};
 }
 
 std::vector<Value> gradient_sum_to(const GradientQuery& query) {
   return {apply("broadcast_to", {query.output_gradients[0]}, {{"shape", query.inputs[0].shape().sizes()}})};
-}
-
-std::vector<Value> gradient_broadcast_to(const GradientQuery& query) {
-  return {apply("sum_to", {query.output_gradients[0]}, {{"shape", query.inputs[0].shape().sizes()}})};
 }
 
 // All leading axes go: the gradient of a bias.
@@ -172,14 +148,6 @@ void run_rows(const KernelCall& call) {
   const std::int64_t columns = settings.out.elements();
   const std::int64_t rows = columns == 0 ? 0 : settings.in.elements() / columns;
   kernels::sum_rows(call.input<T>(0), call.output<T>(), rows, columns);
-}
-
-template <class T>
-void run_broadcast(const KernelCall& call) {
-  const auto& settings = call.setting<Settings>();
-  const T zero = 0;
-  kernels::binary_broadcast(kernels::Binary::add, call.input<T>(0), settings.in, &zero, Shape{},
-                            call.output<T>(), settings.out);
 }
 
 }  // namespace
@@ -218,18 +186,6 @@ const Op& sum_to_op() {
                   {"rows", usable_rows<double>, prepare_shapes, run_rows<double>},
                   reference<float>(prepare_shapes, run_to<float>),
                   reference<double>(prepare_shapes, run_to<double>)},
-  };
-  return op;
-}
-
-const Op& broadcast_to_op() {
-  static const Op op{
-      .name = "broadcast_to",
-      .documentation = "x repeated along axes of size 1, and along new leading axes, to `shape`.",
-      .infer = infer_broadcast_to,
-      .gradient = gradient_broadcast_to,
-      .kernels = {reference<float>(prepare_shapes, run_broadcast<float>),
-                  reference<double>(prepare_shapes, run_broadcast<double>)},
   };
   return op;
 }

@@ -1,13 +1,30 @@
+#include <optional>
+
 #include "muster/graph/ops/ops.h"
 
 namespace muster::graph {
 namespace {
 
+// A size of -1, at most one, is what the others leave.
 Types infer(const Signature& signature) {
   const TensorType& x = signature.inputs[0];
-  const Shape shape(signature.attributes.get("shape", std::vector<std::int64_t>{}));
-  for (const std::int64_t size : shape)
-    if (size < 0) return bad("reshape: {} has a negative size", muster::to_string(shape));
+  const Shape wanted(signature.attributes.get("shape", std::vector<std::int64_t>{}));
+  Shape shape = wanted;
+  std::optional<std::size_t> open;
+  std::int64_t known = 1;
+  for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
+    if (shape[axis] < -1 || (shape[axis] == -1 && open))
+      return bad("reshape: {} has a negative size; one may be -1: what the others leave",
+                 muster::to_string(wanted));
+    if (shape[axis] == -1)
+      open = axis;
+    else
+      known *= shape[axis];
+  }
+  if (open) shape[*open] = known == 0 ? 0 : x.shape.elements() / known;
+  if (open && shape.elements() != x.shape.elements())
+    return bad("reshape: {} has {} elements, which {} does not divide", muster::to_string(x.shape),
+               x.shape.elements(), muster::to_string(wanted));
   if (shape.elements() != x.shape.elements())
     return bad("reshape: {} has {} elements, {} has {}", muster::to_string(x.shape), x.shape.elements(),
                muster::to_string(shape), shape.elements());
@@ -23,7 +40,9 @@ std::vector<Value> gradient(const GradientQuery& query) {
 const Op& reshape_op() {
   static const Op op{
       .name = "reshape",
-      .documentation = "The same elements under `shape`, which has as many; any dtype. Nothing is copied.",
+      .documentation =
+          "The same elements under `shape`, which has as many; a size of -1 is what the others leave. Any "
+          "dtype. Nothing is copied.",
       .infer = infer,
       .gradient = gradient,
       .kernels = {},

@@ -1,0 +1,159 @@
+// Products of the matrices in the last two axes; the axes before broadcast.
+#include <algorithm>
+
+#include "muster/graph/ops/array.h"
+#include "muster/tensor/tensor.h"
+
+namespace muster::graph {
+namespace {
+
+using kernels::BatchMatmulSize;
+using kernels::MatmulKernel;
+using kernels::MatmulSize;
+
+struct Transposed {
+  bool a = false;
+  bool b = false;
+};
+
+Transposed transposed(const Attributes& attributes) {
+  return {attributes.get("transpose_a", false), attributes.get("transpose_b", false)};
+}
+
+std::int64_t from_end(const Shape& shape, std::size_t back) { return shape[shape.rank() - back]; }
+
+Shape leading(const Shape& shape) { return Shape(Sizes(shape.begin(), shape.end() - 2)); }
+
+MatmulSize size_of(const Signature& signature) {
+  const Shape& a = signature.inputs[0].shape;
+  const Shape& b = signature.inputs[1].shape;
+  const Transposed t = transposed(signature.attributes);
+  return {.m = from_end(a, t.a ? 1 : 2),
+          .n = from_end(b, t.b ? 2 : 1),
+          .k = from_end(a, t.a ? 2 : 1),
+          .transpose_a = t.a,
+          .transpose_b = t.b};
+}
+
+// What `a` and `b` become together, or nothing.
+std::optional<Shape> joined(const Shape& a, const Shape& b) {
+  Sizes sizes(std::max(a.rank(), b.rank()));
+  for (std::size_t back = 1; back <= sizes.size(); ++back) {
+    const std::int64_t left = back <= a.rank() ? from_end(a, back) : 1;
+    const std::int64_t right = back <= b.rank() ? from_end(b, back) : 1;
+    if (left != right && left != 1 && right != 1) return std::nullopt;
+    sizes[sizes.size() - back] = left == 1 ? right : left;
+  }
+  return Shape(std::move(sizes));
+}
+
+Types infer(const Signature& signature) {
+  const TensorType& a = signature.inputs[0];
+  const TensorType& b = signature.inputs[1];
+  MUSTER_TRY_VOID(require_floating("batch_matmul", a));
+  MUSTER_TRY_VOID(require_equal_dtypes("batch_matmul", signature));
+  if (a.shape.rank() < 2 || b.shape.rank() < 2)
+    return bad("batch_matmul: both tensors need two axes at least, not {} and {}", to_string(a),
+               to_string(b));
+  const MatmulSize size = size_of(signature);
+  const std::int64_t b_inner = from_end(b.shape, size.transpose_b ? 1 : 2);
+  if (size.k != b_inner)
+    return bad("batch_matmul: a {}{} has {} columns, b {}{} has {} rows", muster::to_string(a.shape),
+               size.transpose_a ? " transposed" : "", size.k, muster::to_string(b.shape),
+               size.transpose_b ? " transposed" : "", b_inner);
+  const auto batches = joined(leading(a.shape), leading(b.shape));
+  if (!batches)
+    return bad("batch_matmul: the leading axes of {} and {} do not fit together", muster::to_string(a.shape),
+               muster::to_string(b.shape));
+  Sizes sizes = batches->sizes();
+  sizes.insert(sizes.end(), {size.m, size.n});
+  return std::vector<TensorType>{{a.dtype, Shape(std::move(sizes))}};
+}
+
+Value product(const Value& a, const Value& b, bool transpose_a, bool transpose_b) {
+  return apply("batch_matmul", {a, b}, {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}});
+}
+
+std::vector<Value> gradient(const GradientQuery& query) {
+  const Value& a = query.inputs[0];
+  const Value& b = query.inputs[1];
+  const Value& g = query.output_gradients[0];
+  const Transposed t = transposed(query.attributes);
+  return {summed_like(t.a ? product(b, g, t.b, true) : product(g, b, false, !t.b), a),
+          summed_like(t.b ? product(g, a, true, t.a) : product(a, g, !t.a, false), b)};
+}
+
+// Where the matrix of each product begins, in a tensor whose leading axes broadcast to `batches`.
+Sizes begins(const Shape& shape, const Shape& batches) {
+  const Shape own = leading(shape);
+  const Sizes steps = kernels::row_major_strides(own);
+  const std::int64_t matrix = from_end(shape, 1) * from_end(shape, 2);
+  Sizes found;
+  for (std::int64_t i = 0; i < batches.elements(); ++i) {
+    std::int64_t rest = i;
+    std::int64_t at = 0;
+    for (std::size_t back = 1; back <= batches.rank(); ++back) {
+      const std::int64_t index = rest % from_end(batches, back);
+      rest /= from_end(batches, back);
+      if (back <= own.rank() && from_end(own, back) != 1) at += index * steps[own.rank() - back];
+    }
+    found.push_back(at * matrix);
+  }
+  return found;
+}
+
+struct Settings {
+  BatchMatmulSize size;
+  const MatmulKernel* kernel = nullptr;  // null: the reference
+};
+
+Prepared prepare(const Signature& signature, const MatmulKernel* kernel) {
+  const Shape batches = leading(signature.outputs[0].shape);
+  return prepared(Settings{{.each = size_of(signature),
+                            .a_begins = begins(signature.inputs[0].shape, batches),
+                            .b_begins = begins(signature.inputs[1].shape, batches)},
+                           kernel});
+}
+
+Prepared prepare_reference(const Signature& signature) { return prepare(signature, nullptr); }
+
+// The best fast kernel for this size, if there is one.
+const MatmulKernel* fast_kernel(const Signature& signature) {
+  for (const MatmulKernel& kernel : kernels::matmul_kernels())
+    if (kernel.usable(size_of(signature))) return &kernel;
+  return nullptr;
+}
+
+bool usable_fast(const Signature& signature) {
+  return first_is<float>(signature) && fast_kernel(signature) != nullptr;
+}
+
+Prepared prepare_fast(const Signature& signature) { return prepare(signature, fast_kernel(signature)); }
+
+template <class T>
+void run(const KernelCall& call) {
+  const auto& [size, kernel] = call.setting<Settings>();
+  kernels::batch_matmul(size, kernel, call.input<T>(0), call.input<T>(1), call.output<T>(), call.threads);
+}
+
+}  // namespace
+
+const Op& batch_matmul_op() {
+  static const Op op{
+      .name = "batch_matmul",
+      .documentation =
+          "c (..., m, n) = op(a) op(b) for each index of the leading axes, which broadcast: a (..., m, k), "
+          "or "
+          "(..., k, m) with transpose_a, b (..., k, n), or (..., n, k) with transpose_b; float32 or float64.",
+      .inputs_min = 2,
+      .inputs_max = 2,
+      .infer = infer,
+      .gradient = gradient,
+      .kernels = {{"fast", usable_fast, prepare_fast, run<float>},
+                  reference<float>(prepare_reference, run<float>),
+                  reference<double>(prepare_reference, run<double>)},
+  };
+  return op;
+}
+
+}  // namespace muster::graph

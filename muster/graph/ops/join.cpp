@@ -1,0 +1,140 @@
+// concat and split: each undoes the other.
+#include "muster/graph/ops/array.h"
+#include "muster/tensor/tensor.h"
+
+namespace muster::graph {
+namespace {
+
+using kernels::StridedCopy;
+
+Types infer_concat(const Signature& signature) {
+  const TensorType& first = signature.inputs[0];
+  MUSTER_TRY_VOID(require_equal_dtypes("concat", signature));
+  MUSTER_TRY(const std::size_t axis, axis_of("concat", signature.attributes, first.shape));
+  Shape out = first.shape;
+  out[axis] = 0;
+  for (const TensorType& input : signature.inputs) {
+    Shape shape = input.shape;
+    const std::int64_t size = shape.rank() > axis ? shape[axis] : 0;
+    if (shape.rank() > axis) shape[axis] = first.shape[axis];
+    if (shape != first.shape)
+      return bad("concat: {} and {} differ in more than axis {}", muster::to_string(first.shape),
+                 muster::to_string(input.shape), axis);
+    out[axis] += size;
+  }
+  return std::vector<TensorType>{{first.dtype, out}};
+}
+
+std::vector<Value> gradient_concat(const GradientQuery& query) {
+  const auto axis = axis_of("concat", query.attributes, query.inputs[0].shape());
+  Sizes sizes;
+  for (const Value& input : query.inputs) sizes.push_back(input.shape()[*axis]);
+  return apply_all("split", query.output_gradients.first(1),
+                   {{"axis", static_cast<std::int64_t>(*axis)}, {"sizes", sizes}});
+}
+
+Types infer_split(const Signature& signature) {
+  const TensorType& x = signature.inputs[0];
+  MUSTER_TRY(const std::size_t axis, axis_of("split", signature.attributes, x.shape));
+  const Sizes sizes = sizes_of(signature.attributes, "sizes");
+  std::vector<TensorType> types;
+  std::int64_t sum = 0;
+  bool negative = false;
+  for (const std::int64_t size : sizes) {
+    Shape part = x.shape;
+    part[axis] = size;
+    types.push_back({x.dtype, part});
+    sum += size;
+    negative = negative || size < 0;
+  }
+  if (negative || types.empty() || sum != x.shape[axis])
+    return bad("split: the parts {} do not make up axis {} of {}, which has {}",
+               graph::to_string(Attribute(sizes)), axis, muster::to_string(x.shape), x.shape[axis]);
+  return types;
+}
+
+// Parts without a gradient count as zeros.
+std::vector<Value> gradient_split(const GradientQuery& query) {
+  std::vector<Value> parts;
+  for (std::size_t i = 0; i < query.outputs.size(); ++i) {
+    const TensorType& type = query.outputs[i].type();
+    parts.push_back(query.output_gradients[i].defined()
+                        ? query.output_gradients[i]
+                        : apply("fill", std::span<const Value>{},
+                                {{"dtype", type.dtype}, {"shape", type.shape.sizes()}}));
+  }
+  return {apply("concat", parts, {{"axis", query.attributes.get("axis", std::int64_t{0})}})};
+}
+
+struct Settings {
+  std::vector<StridedCopy> parts;
+  std::size_t element_bytes = 0;
+};
+
+// The copies between the parts and the whole, in the direction that `to_whole` says.
+Prepared prepare_parts(std::span<const TensorType> parts, const TensorType& whole, std::size_t axis,
+                       bool to_whole) {
+  Settings settings{{}, size_bytes(whole.dtype)};
+  const Sizes steps = kernels::row_major_strides(whole.shape);
+  std::int64_t at = 0;
+  for (const TensorType& part : parts) {
+    const Sizes own = kernels::row_major_strides(part.shape);
+    settings.parts.push_back(kernels::simplified({.sizes = part.shape.sizes(),
+                                                  .from_strides = to_whole ? own : steps,
+                                                  .to_strides = to_whole ? steps : own,
+                                                  .from_begin = to_whole ? 0 : at,
+                                                  .to_begin = to_whole ? at : 0}));
+    at += part.shape[axis] * steps[axis];
+  }
+  return prepared(std::move(settings));
+}
+
+Prepared prepare_concat(const Signature& signature) {
+  const auto axis = axis_of("concat", signature.attributes, signature.inputs[0].shape);
+  return prepare_parts(signature.inputs, signature.outputs[0], *axis, true);
+}
+
+Prepared prepare_split(const Signature& signature) {
+  const auto axis = axis_of("split", signature.attributes, signature.inputs[0].shape);
+  return prepare_parts(signature.outputs, signature.inputs[0], *axis, false);
+}
+
+template <bool to_whole>
+void run(const KernelCall& call) {
+  const auto& [parts, element_bytes] = call.setting<Settings>();
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    kernels::strided_copy(parts[i], call.inputs[to_whole ? i : 0], call.outputs[to_whole ? 0 : i],
+                          element_bytes, call.threads);
+}
+
+}  // namespace
+
+const Op& concat_op() {
+  static const Op op{
+      .name = "concat",
+      .documentation =
+          "The inputs one behind the other along `axis` (negative ones count from the end); they agree in "
+          "dtype, which is any, and in all other axes.",
+      .inputs_min = 1,
+      .inputs_max = 65536,
+      .infer = infer_concat,
+      .gradient = gradient_concat,
+      .kernels = {{"reference", any, prepare_concat, run<true>}},
+  };
+  return op;
+}
+
+const Op& split_op() {
+  static const Op op{
+      .name = "split",
+      .documentation =
+          "x cut along `axis` (negative ones count from the end) into parts of `sizes`, one output each; any "
+          "dtype.",
+      .infer = infer_split,
+      .gradient = gradient_split,
+      .kernels = {{"reference", any, prepare_split, run<false>}},
+  };
+  return op;
+}
+
+}  // namespace muster::graph
