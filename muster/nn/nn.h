@@ -4,6 +4,7 @@
 #pragma once
 
 #include "muster/nn/cell.h"          // IWYU pragma: export
+#include "muster/nn/indexing.h"      // IWYU pragma: export
 #include "muster/nn/initializers.h"  // IWYU pragma: export
 #include "muster/nn/layers.h"        // IWYU pragma: export
 #include "muster/nn/losses.h"        // IWYU pragma: export

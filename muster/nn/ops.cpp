@@ -4,9 +4,6 @@ namespace muster::nn::ops {
 
 using graph::apply;
 
-Value matmul(const Value& a, const Value& b, bool transpose_a, bool transpose_b) {
-  return apply("matmul", {a, b}, {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}});
-}
 Value bias_add(const Value& x, const Value& bias) { return apply("bias_add", {x, bias}); }
 Value relu(const Value& x) { return apply("relu", {x}); }
 Value tanh(const Value& x) { return apply("tanh", {x}); }

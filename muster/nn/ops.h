@@ -2,11 +2,14 @@
 #pragma once
 
 #include "muster/graph/graph.h"
+#include "muster/nn/ops_array.h"  // IWYU pragma: export
 
 namespace muster::nn::ops {
 
 using graph::Value;
 
+// The product of matrices, with numpy's rules for others: a vector is a row on the left and a column on the
+// right and its axis goes; leading axes broadcast.
 Value matmul(const Value& a, const Value& b, bool transpose_a = false, bool transpose_b = false);
 Value bias_add(const Value& x, const Value& bias);
 Value relu(const Value& x);
@@ -18,6 +21,7 @@ Value div(const Value& a, const Value& b);
 // Over all elements.
 Value reduce_sum(const Value& x);
 Value reduce_mean(const Value& x);
+// One size may be -1: what the others leave.
 Value reshape(const Value& x, const Shape& shape);
 // (N, ...) to (N, all the rest).
 Value flatten(const Value& x);
