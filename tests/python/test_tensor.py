@@ -143,17 +143,6 @@ def test_a_tensor_with_one_element_is_a_number_and_others_are_not():
         bool(muster.Tensor([1, 2]))
 
 
-def test_indexing_gives_views_and_says_what_it_cannot_do():
-    tensor = muster.Tensor(numpy.arange(12).reshape(3, 4))
-    assert len(tensor) == 3
-    assert tensor[-1].tolist() == [8, 9, 10, 11]
-    assert tensor[1:].shape == (2, 4)
-    with pytest.raises(IndexError, match="dimension of 3"):
-        tensor[3]
-    with pytest.raises(IndexError, match="asnumpy"):
-        tensor[::2]
-
-
 def test_dtypes_are_one_object_each_and_found_by_every_name():
     for name in ("int32", numpy.int32, numpy.dtype("int32"), muster.int32):
         assert muster.dtype(name) is muster.int32

@@ -1,19 +1,11 @@
 """mindspore.ops: the functions that mean the same in Muster, and value_and_grad."""
 
-from muster.ops import bias_add, cast, equal, flatten, matmul, relu, reshape, tanh
+from muster.ops import bias_add, equal, relu, tanh
 
 from mindspore import _names
 from mindspore._gradient import value_and_grad
+from mindspore.ops import _array
+from mindspore.ops._array import *  # noqa: F403 - what it lists
 
-__all__ = [
-    "bias_add",
-    "cast",
-    "equal",
-    "flatten",
-    "matmul",
-    "relu",
-    "reshape",
-    "tanh",
-    "value_and_grad",
-]
+__all__ = [*_array.__all__, "bias_add", "equal", "relu", "tanh", "value_and_grad"]
 __getattr__ = _names.missing(__name__)

@@ -23,6 +23,7 @@ void bind_tensor(nb::module_& core);
 void bind_parameter(nb::module_& core);
 void bind_initializers(nb::module_& core);
 void bind_ops(nb::module_& core);
+void bind_array(nb::module_& core);
 void bind_functions(nb::module_& core);
 void bind_cell(nb::module_& core);
 void bind_layers(nb::module_& core);

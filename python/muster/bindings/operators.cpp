@@ -35,28 +35,6 @@ TensorObject binary(const Value& self, nb::handle other) {
 Value matmul(const Value& a, const Value& b) { return ops::matmul(a, b); }
 Value negative(const Value& x) { return ops::mul(x, value_from(nb::int_(-1), &x)); }
 
-// A size of -1 is what the other sizes leave.
-Shape resolved(const Value& x, std::vector<std::int64_t> sizes) {
-  std::int64_t known = 1;
-  std::int64_t* unknown = nullptr;
-  for (std::int64_t& size : sizes) {
-    if (size == -1 && unknown == nullptr)
-      unknown = &size;
-    else if (size < 0)
-      throw nb::value_error("a shape has sizes of at least 0, and -1 at most once");
-    else
-      known *= size;
-  }
-  if (unknown != nullptr) *unknown = known == 0 ? 0 : x.shape().elements() / known;
-  return Shape(std::move(sizes));
-}
-
-TensorObject reshape(const Value& x, nb::args sizes) {
-  const bool is_one_sequence = sizes.size() == 1 && PySequence_Check(nb::handle(sizes[0]).ptr()) != 0;
-  const nb::object list = is_one_sequence ? nb::borrow(sizes[0]) : nb::borrow(sizes);
-  return tensor_result(ops::reshape(x, resolved(x, nb::cast<std::vector<std::int64_t>>(list))));
-}
-
 TensorObject cast(const Value& x, nb::handle dtype) { return tensor_result(ops::cast(x, dtype_from(dtype))); }
 
 template <Value (*op)(const Value&)>
@@ -89,15 +67,14 @@ void bind_operators(nb::class_<Value>& tensor) {
       .def("__neg__", &unary<negative>)
       .def("sum", &unary<ops::reduce_sum>, "The sum of all elements, a scalar.")
       .def("mean", &unary<ops::reduce_mean>, "The mean of all elements, a scalar.")
-      .def("argmax", &unary<ops::argmax>, "The index of the greatest element of the last axis, int32.")
-      .def("reshape", &reshape, nb::arg("shape"),
-           "The same elements under another shape; one size may be -1.")
-      .def("flatten", &unary<ops::flatten>, "(N, ...) as (N, all the rest).")
-      .def("astype", &cast, nb::arg("dtype"), "The elements converted to `dtype`.");
+      .def("argmax", &unary<ops::argmax>, "The index of the greatest element of the last axis, int32.");
 }
 
 void bind_ops(nb::module_& core) {
-  core.def("matmul", &function_of_two<matmul>, nb::arg("a"), nb::arg("b"), "The product of two matrices.");
+  core.def(
+      "matmul", &function_of_two<matmul>, nb::arg("a"), nb::arg("b"),
+      "The product of matrices (..., m, k) and (..., k, n), leading axes broadcast; vectors as numpy.matmul "
+      "treats them. float32 or float64.");
   core.def("add", &function_of_two<ops::add>, nb::arg("a"), nb::arg("b"), "a + b, element by element.");
   core.def("sub", &function_of_two<ops::sub>, nb::arg("a"), nb::arg("b"), "a - b, element by element.");
   core.def("mul", &function_of_two<ops::mul>, nb::arg("a"), nb::arg("b"), "a * b, element by element.");
@@ -109,16 +86,9 @@ void bind_ops(nb::module_& core) {
   core.def("tanh", &unary<ops::tanh>, nb::arg("x"), "tanh(x), element by element.");
   core.def("reduce_sum", &unary<ops::reduce_sum>, nb::arg("x"), "The sum of all elements, a scalar.");
   core.def("reduce_mean", &unary<ops::reduce_mean>, nb::arg("x"), "The mean of all elements, a scalar.");
-  core.def("flatten", &unary<ops::flatten>, nb::arg("x"), "(N, ...) as (N, all the rest).");
   core.def("argmax", &unary<ops::argmax>, nb::arg("x"),
            "The index of the greatest element of the last axis, int32.");
   core.def("cast", &cast, nb::arg("x"), nb::arg("dtype"), "The elements converted to `dtype`.");
-  core.def(
-      "reshape",
-      [](const Value& x, std::vector<std::int64_t> shape) {
-        return tensor_result(ops::reshape(x, resolved(x, std::move(shape))));
-      },
-      nb::arg("x"), nb::arg("shape"), "The same elements under another shape; one size may be -1.");
 }
 
 }  // namespace muster::python

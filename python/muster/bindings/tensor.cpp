@@ -7,12 +7,14 @@
 #include <utility>
 #include <vector>
 
+#include "python/muster/bindings/array_arguments.h"
 #include "python/muster/bindings/bindings.h"
 #include "python/muster/bindings/convert.h"
 #include "python/muster/bindings/dtype.h"
 #include "python/muster/bindings/operators.h"
 #include "python/muster/bindings/tensor_buffer.h"
 #include "python/muster/bindings/tensor_index.h"
+#include "python/muster/bindings/tensor_methods.h"
 #include "python/muster/bindings/tensor_text.h"
 #include "python/muster/bindings/value.h"
 
@@ -20,11 +22,6 @@ namespace muster::python {
 namespace {
 
 using graph::Value;
-
-std::optional<DType> dtype_or_none(nb::handle dtype) {
-  if (dtype.is_none()) return std::nullopt;
-  return dtype_from(dtype);
-}
 
 nb::tuple shape_tuple(const Shape& shape) {
   nb::list sizes;
@@ -167,8 +164,19 @@ void bind_reading(nb::class_<Value>& tensor) {
       .def("__bool__", &truth)
       .def(
           "__getitem__",
-          [](const Value& self, nb::handle index) { return Value(part(elements_of(self), index)); },
-          nb::arg("index"))
+          [](const Value& self, nb::handle index) { return tensor_result(indexed(self, index)); },
+          nb::arg("index"), nb::sig("def __getitem__(self, index: object) -> Tensor"),
+          "A part of the tensor, as numpy indexes: whole numbers, slices with steps, None, ..., and integer "
+          "tensors; outside of traced code also masks of bool. IndexError names the axis, the index and the "
+          "size.")
+      .def(
+          "__setitem__",
+          [](const Value&, nb::handle, nb::handle) {
+            throw nb::type_error(
+                "the elements of a tensor do not change: make a new one, with ops.select "
+                "(where), ops.concat or ops.pad");
+          },
+          nb::arg("index"), nb::arg("value"), "Always a TypeError: tensors are values.")
       .def("__str__", [](nb::handle self) { return text_of(nb::cast<const Value&>(self), self); })
       .def("__repr__", [](nb::handle self) { return representation_of(nb::cast<const Value&>(self), self); })
       .def("__format__", &formatted, nb::arg("spec"));
@@ -187,6 +195,7 @@ void bind_tensor(nb::module_& core) {
   bind_facts(tensor);
   bind_reading(tensor);
   bind_operators(tensor);
+  bind_array_methods(tensor);
   core.def("from_dlpack", &from_dlpack, nb::arg("array"), nb::sig("def from_dlpack(array: object) -> Tensor"),
            "A tensor over the memory of a contiguous array in main memory that offers __dlpack__, without a "
            "copy.");

@@ -1,59 +1,86 @@
 #include "python/muster/bindings/tensor_index.h"
 
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "python/muster/bindings/value.h"
 
 namespace muster::python {
 namespace {
 
-Tensor rows(const Tensor& tensor, nb::handle slice) {
-  if (tensor.shape().rank() == 0) throw nb::index_error("a scalar has no elements to slice");
-  Py_ssize_t start = 0;
-  Py_ssize_t stop = 0;
-  Py_ssize_t step = 0;
-  if (PySlice_Unpack(slice.ptr(), &start, &stop, &step) != 0) throw nb::python_error();
-  const Py_ssize_t count = PySlice_AdjustIndices(tensor.shape()[0], &start, &stop, step);
-  if (step != 1)
-    throw nb::index_error("slices with a step are not provided; index the view that asnumpy() gives");
-  Shape shape = tensor.shape();
-  shape[0] = count;
-  const std::size_t row_bytes =
-      tensor.shape()[0] == 0 ? 0 : tensor.size_bytes() / static_cast<std::size_t>(tensor.shape()[0]);
-  return Tensor(tensor.dtype(), std::move(shape), tensor.buffer(),
-                tensor.offset_bytes() + static_cast<std::size_t>(start) * row_bytes);
+using graph::Value;
+using nn::Index;
+
+// Numbers beyond the range of indices are as good as its ends.
+std::optional<std::int64_t> bound(nb::handle object) {
+  if (object.is_none()) return std::nullopt;
+  const Py_ssize_t value = PyNumber_AsSsize_t(object.ptr(), nullptr);
+  if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  return value;
+}
+
+nn::Slice slice_from(nb::handle object) {
+  return {.begin = bound(object.attr("start")),
+          .end = bound(object.attr("stop")),
+          .step = bound(object.attr("step")).value_or(1)};
+}
+
+std::int64_t number_from(nb::handle object) {
+  const Py_ssize_t value = PyNumber_AsSsize_t(object.ptr(), PyExc_IndexError);
+  if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  return value;
+}
+
+// A list or an array; an empty list picks nothing.
+Index tensor_from(nb::handle object) {
+  if (nb::isinstance<nb::list>(object) && nb::len(object) == 0) return Value(Tensor(DType::int64, {0}));
+  const Value value = value_from(object);
+  const bool is_number = value.is_concrete() && value.shape().rank() == 0 && PyIndex_Check(object.ptr());
+  if (is_number) return number_from(object);
+  return value;
+}
+
+Index index_from(nb::handle object) {
+  if (object.is_none()) return nn::NewAxis{};
+  if (object.ptr() == Py_Ellipsis) return nn::Ellipsis{};
+  if (PySlice_Check(object.ptr())) return slice_from(object);
+  if (PyBool_Check(object.ptr())) throw nb::index_error("True and False alone are no index of a tensor");
+  if (PyLong_Check(object.ptr())) return number_from(object);
+  if (is_value(object)) return nb::cast<const Value&>(object);
+  if (nb::isinstance<nb::list>(object) || PyObject_CheckBuffer(object.ptr())) return tensor_from(object);
+  if (PyIndex_Check(object.ptr())) return number_from(object);
+  throw nb::index_error(
+      ("a tensor is indexed by whole numbers, slices, None, ..., and tensors of integers or "
+       "bool, not by " +
+       class_name(object))
+          .c_str());
+}
+
+std::vector<Index> indices_from(nb::handle object) {
+  std::vector<Index> indices;
+  if (nb::isinstance<nb::tuple>(object))
+    for (const nb::handle entry : nb::iter(object)) indices.push_back(index_from(entry));
+  else
+    indices.push_back(index_from(object));
+  return indices;
 }
 
 }  // namespace
 
-Tensor row(const Tensor& tensor, Py_ssize_t index) {
-  if (tensor.shape().rank() == 0) throw nb::index_error("a scalar has no elements to index");
-  const std::int64_t size = tensor.shape()[0];
-  if (index < 0) index += size;
-  if (index < 0 || index >= size)
-    throw nb::index_error(("index out of range for a dimension of " + std::to_string(size)).c_str());
-  const auto& sizes = tensor.shape().sizes();
-  Shape inner(std::vector<std::int64_t>(sizes.begin() + 1, sizes.end()));
-  const auto step = static_cast<std::size_t>(inner.elements()) * size_bytes(tensor.dtype());
-  return Tensor(tensor.dtype(), std::move(inner), tensor.buffer(),
-                tensor.offset_bytes() + static_cast<std::size_t>(index) * step);
+Tensor row(const Tensor& tensor, std::int64_t index) {
+  const Index only(index);
+  return nn::index(tensor, {&only, 1}).tensor();
 }
 
-Tensor part(const Tensor& tensor, nb::handle index) {
-  if (PySlice_Check(index.ptr())) return rows(tensor, index);
-  if (PyIndex_Check(index.ptr())) {
-    const Py_ssize_t at = PyNumber_AsSsize_t(index.ptr(), PyExc_IndexError);
-    if (at == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
-    return row(tensor, at);
-  }
-  if (nb::isinstance<nb::tuple>(index)) {
-    Tensor view = tensor;
-    for (const nb::handle inner : nb::borrow<nb::tuple>(index)) view = part(view, inner);
-    return view;
-  }
-  throw nb::index_error(
-      "a tensor is indexed by whole numbers or a slice of its first dimension; "
-      "for more, index the view that asnumpy() gives");
+Value indexed(const Value& tensor, nb::handle index) {
+  const bool outside = !graph::is_tracing();
+  const Value x = outside && tensor.is_parameter() ? Value(elements_of(tensor)) : tensor;
+  Value part = nn::index(x, indices_from(index));
+  // IndexError is also what ends `for row in tensor`.
+  if (part.is_failed() && part.error().code == Code::invalid_argument)
+    throw nb::index_error(part.error().message.c_str());
+  return part;
 }
 
 }  // namespace muster::python

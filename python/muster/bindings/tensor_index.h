@@ -1,16 +1,17 @@
-// Parts of tensors, as views that share their elements.
+// What stands between the brackets of tensor[...].
 #pragma once
 
+#include "muster/nn/nn.h"
 #include "muster/tensor/tensor.h"
 #include "python/muster/bindings/bindings.h"
 
 namespace muster::python {
 
-// tensor[index]; negative indices count from the end. IndexError outside of the dimension.
-Tensor row(const Tensor& tensor, Py_ssize_t index);
+// tensor[index] as a view.
+Tensor row(const Tensor& tensor, std::int64_t index);
 
-// tensor[index] for a whole number, a slice of the first dimension, or a tuple of those for nested rows.
-// Raises IndexError for everything else: that is numpy's trade.
-Tensor part(const Tensor& tensor, nb::handle index);
+// tensor[index] as numpy means it: whole numbers, slices, None, ..., tensors, arrays and lists of integers or
+// bool, and tuples of those. Raises IndexError when it does not fit the shape.
+graph::Value indexed(const graph::Value& tensor, nb::handle index);
 
 }  // namespace muster::python

@@ -1,0 +1,225 @@
+"""mindspore.ops: functions that make, move, join and pick elements, with MindSpore's arguments."""
+
+import builtins
+
+from muster.ops import (
+    arange,
+    broadcast_to,
+    concat,
+    expand_dims,
+    flip,
+    full_like,
+    gather,
+    one_hot,
+    ones,
+    ones_like,
+    pad,
+    reshape,
+    shape,
+    slice,
+    split,
+    squeeze,
+    stack,
+    swapaxes,
+    tile,
+    topk,
+    transpose,
+    unstack,
+    zeros,
+    zeros_like,
+)
+
+import muster
+from mindspore import _names
+from muster import ops
+
+cat = concat
+swapdims = swapaxes
+
+
+def cast(input, dtype):
+    """muster.ops.cast; a Python number becomes a tensor."""
+    return ops.cast(as_tensor(input), dtype)
+
+
+def chunk(input, chunks, axis=0):
+    """`chunks` parts along `axis`, all of one size but the last, as a tuple; fewer when the axis is short."""
+    size = input.shape[axis]
+    return ops.split(input, max(-(-size // chunks), 1), axis)
+
+
+def cumsum(x, axis, dtype=None):
+    """muster.ops.cumsum."""
+    return ops.cumsum(x, axis, dtype)
+
+
+def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False):
+    """muster.ops.embedding; arguments that change the weight or its gradient are not provided."""
+    if padding_idx is not None or max_norm is not None or scale_grad_by_freq:
+        raise NotImplementedError(
+            _names.sentence("mindspore.ops.embedding(padding_idx, max_norm or scale_grad_by_freq)")
+        )
+    return ops.embedding(input, weight)
+
+
+def fill(type, shape, value):
+    """muster.ops.full, with the dtype first."""
+    return ops.full(shape, value, dtype=type)
+
+
+def flatten(input, order="C", *, start_dim=1, end_dim=-1):
+    """muster.ops.flatten; `order` is 'C'."""
+    if order != "C":
+        raise NotImplementedError(_names.sentence(f"mindspore.ops.flatten(order={order!r})"))
+    return ops.flatten(input, start_dim=start_dim, end_dim=end_dim)
+
+
+def full(size, fill_value, *, dtype=None):
+    """muster.ops.full; the dtype is int64 unless `dtype` says otherwise, as in MindSpore 2.7."""
+    return ops.full(size, fill_value, dtype=muster.int64 if dtype is None else dtype)
+
+
+def index_select(input, axis, index):
+    """muster.ops.gather with a vector of indices."""
+    return ops.gather(input, index, axis)
+
+
+def narrow(input, axis, start, length):
+    """`length` elements of `axis` from `start` on."""
+    begin, size = [0] * input.ndim, [-1] * input.ndim
+    begin[axis], size[axis] = start, length
+    return ops.slice(input, begin, size)
+
+
+def permute(input, axis):
+    """muster.ops.transpose."""
+    return ops.transpose(input, axis)
+
+
+def rank(input_x):
+    """The number of axes, as a number."""
+    return input_x.ndim
+
+
+def reverse(x, axis):
+    """muster.ops.flip."""
+    return ops.flip(x, axis)
+
+
+def scalar_to_tensor(input_x, dtype=muster.float32):
+    """A Python number as a tensor of `dtype`."""
+    return muster.Tensor(input_x, dtype)
+
+
+def size(input_x):
+    """The number of elements, as a number."""
+    return input_x.size
+
+
+def strided_slice(
+    input_x,
+    begin,
+    end,
+    strides,
+    begin_mask=0,
+    end_mask=0,
+    ellipsis_mask=0,
+    new_axis_mask=0,
+    shrink_axis_mask=0,
+):
+    """input_x[begin[0]:end[0]:strides[0], ...]; bit i of a mask is about entry i.
+
+    begin_mask and end_mask leave that end open, ellipsis_mask makes the entry `...`, new_axis_mask makes it
+    a new axis, and shrink_axis_mask the whole number begin[i].
+    """
+
+    def entry(i):
+        if ellipsis_mask >> i & 1:
+            return ...
+        if new_axis_mask >> i & 1:
+            return None
+        if shrink_axis_mask >> i & 1:
+            return begin[i]
+        return builtins.slice(
+            None if begin_mask >> i & 1 else begin[i], None if end_mask >> i & 1 else end[i], strides[i]
+        )
+
+    return input_x[tuple(entry(i) for i in range(len(begin)))]
+
+
+def unbind(input, dim=0):
+    """muster.ops.unstack."""
+    return ops.unstack(input, dim)
+
+
+def unsqueeze(input, dim):
+    """muster.ops.expand_dims."""
+    return ops.expand_dims(input, dim)
+
+
+def matmul(input, other):
+    """muster.ops.matmul."""
+    return ops.matmul(input, other)
+
+
+def bmm(input_x, mat2):
+    """muster.ops.batch_matmul."""
+    return ops.batch_matmul(input_x, mat2)
+
+
+mm = matmul
+
+
+def as_tensor(value):
+    """Tensors as they are, anything else as a new tensor."""
+    return value if isinstance(value, muster.Tensor) else muster.Tensor(value)
+
+
+__all__ = [
+    "arange",
+    "bmm",
+    "broadcast_to",
+    "cast",
+    "cat",
+    "chunk",
+    "concat",
+    "cumsum",
+    "embedding",
+    "expand_dims",
+    "fill",
+    "flatten",
+    "flip",
+    "full",
+    "full_like",
+    "gather",
+    "index_select",
+    "matmul",
+    "mm",
+    "narrow",
+    "one_hot",
+    "ones",
+    "ones_like",
+    "pad",
+    "permute",
+    "rank",
+    "reshape",
+    "reverse",
+    "scalar_to_tensor",
+    "shape",
+    "size",
+    "slice",
+    "split",
+    "squeeze",
+    "stack",
+    "strided_slice",
+    "swapaxes",
+    "swapdims",
+    "tile",
+    "topk",
+    "transpose",
+    "unbind",
+    "unsqueeze",
+    "unstack",
+    "zeros",
+    "zeros_like",
+]

@@ -1,0 +1,28 @@
+// Arguments of the array functions: shapes, axes, lists of tensors.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "muster/nn/nn.h"
+#include "python/muster/bindings/bindings.h"
+#include "python/muster/bindings/value.h"
+
+namespace muster::python {
+
+using Sizes = std::vector<std::int64_t>;
+
+// One whole number, or a tuple or list of them.
+Sizes sizes_from(nb::handle object);
+// None is nothing.
+std::optional<Sizes> sizes_or_none(nb::handle object);
+// f(2, 3) and f((2, 3)) alike.
+Sizes sizes_from_arguments(const nb::args& arguments);
+std::optional<DType> dtype_or_none(nb::handle object);
+// A tuple or list of tensors, numbers or arrays.
+std::vector<graph::Value> values_from(nb::handle tensors);
+// A tuple of Tensors; the error if there is one.
+nb::typed<nb::tuple, TensorObject, nb::ellipsis> tensor_tuple(const graph::Values& values);
+
+}  // namespace muster::python
