@@ -3,6 +3,7 @@
 
 #include "muster/graph/graph.h"
 #include "muster/nn/ops_array.h"  // IWYU pragma: export
+#include "muster/nn/ops_image.h"  // IWYU pragma: export
 
 namespace muster::nn::ops {
 

@@ -1,14 +1,18 @@
 """Functions of tensors, for construct and outside of it."""
 
 from muster._core import (
+    adaptive_avg_pool2d,
     add,
     arange,
     argmax,
+    avg_pool2d,
     batch_matmul,
+    batch_norm,
     bias_add,
     broadcast_to,
     cast,
     concat,
+    conv2d,
     cumsum,
     div,
     embedding,
@@ -20,6 +24,7 @@ from muster._core import (
     full_like,
     gather,
     matmul,
+    max_pool2d,
     mul,
     one_hot,
     ones,
@@ -46,14 +51,18 @@ from muster._core import (
 )
 
 __all__ = [
+    "adaptive_avg_pool2d",
     "add",
     "arange",
     "argmax",
+    "avg_pool2d",
     "batch_matmul",
+    "batch_norm",
     "bias_add",
     "broadcast_to",
     "cast",
     "concat",
+    "conv2d",
     "cumsum",
     "div",
     "embedding",
@@ -65,6 +74,7 @@ __all__ = [
     "full_like",
     "gather",
     "matmul",
+    "max_pool2d",
     "mul",
     "one_hot",
     "ones",

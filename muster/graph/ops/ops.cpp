@@ -1,6 +1,7 @@
 #include "muster/graph/ops/ops.h"
 
 #include "muster/graph/ops/array.h"
+#include "muster/graph/ops/image.h"
 
 namespace muster::graph {
 
@@ -30,6 +31,7 @@ std::vector<const Op*> all_ops() {
                               &tanh_op(),
                               &tanh_grad_op()};
   for (const Op* row : array_ops()) rows.push_back(row);
+  for (const Op* row : image_ops()) rows.push_back(row);
   return rows;
 }
 

@@ -3,10 +3,13 @@
 
 #include "muster/tensor/kernels/along_axis.h"             // IWYU pragma: export
 #include "muster/tensor/kernels/batch_matmul.h"           // IWYU pragma: export
+#include "muster/tensor/kernels/batch_norm.h"             // IWYU pragma: export
+#include "muster/tensor/kernels/conv2d.h"                 // IWYU pragma: export
 #include "muster/tensor/kernels/copy.h"                   // IWYU pragma: export
 #include "muster/tensor/kernels/elementwise.h"            // IWYU pragma: export
 #include "muster/tensor/kernels/index.h"                  // IWYU pragma: export
 #include "muster/tensor/kernels/matmul.h"                 // IWYU pragma: export
+#include "muster/tensor/kernels/pool2d.h"                 // IWYU pragma: export
 #include "muster/tensor/kernels/reduce.h"                 // IWYU pragma: export
 #include "muster/tensor/kernels/softmax_cross_entropy.h"  // IWYU pragma: export
 #include "muster/tensor/kernels/update.h"                 // IWYU pragma: export

@@ -24,6 +24,7 @@ void bind_parameter(nb::module_& core);
 void bind_initializers(nb::module_& core);
 void bind_ops(nb::module_& core);
 void bind_array(nb::module_& core);
+void bind_image(nb::module_& core);
 void bind_functions(nb::module_& core);
 void bind_cell(nb::module_& core);
 void bind_layers(nb::module_& core);

@@ -14,6 +14,7 @@ NB_MODULE(_core, core) {
   bind_initializers(core);
   bind_ops(core);
   bind_array(core);
+  bind_image(core);
   bind_functions(core);
   bind_cell(core);
   bind_layers(core);

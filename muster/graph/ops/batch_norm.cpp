@@ -1,0 +1,129 @@
+#include "muster/graph/ops/image.h"
+#include "muster/graph/ops/ops.h"
+#include "muster/tensor/tensor.h"
+
+namespace muster::graph {
+namespace {
+
+using kernels::BatchNormSize;
+
+// Every input from `first` on must be (C,) of x's dtype.
+Result<> check(std::string_view op, const Signature& signature, std::size_t first) {
+  const TensorType& x = signature.inputs[0];
+  MUSTER_TRY_VOID(require_floating(op, x));
+  if (x.shape.rank() < 2) return bad("{}: x must be (N, C, ...), not {}", op, muster::to_string(x.shape));
+  const TensorType wanted{x.dtype, {x.shape[1]}};
+  for (std::size_t i = first; i < signature.inputs.size(); ++i)
+    if (signature.inputs[i] != wanted)
+      return bad("{}: for x {} input {} must be {}, not {}", op, to_string(x), i, to_string(wanted),
+                 to_string(signature.inputs[i]));
+  return {};
+}
+
+Types infer(const Signature& signature) {
+  MUSTER_TRY_VOID(check("batch_norm", signature, 1));
+  const TensorType& x = signature.inputs[0];
+  const TensorType channel{x.dtype, {x.shape[1]}};
+  return std::vector<TensorType>{x, channel, channel};
+}
+
+Types infer_grad(const Signature& signature) {
+  if (signature.inputs[1] != signature.inputs[0])
+    return bad("batch_norm_grad: x {} and dy {} must be alike", to_string(signature.inputs[0]),
+               to_string(signature.inputs[1]));
+  MUSTER_TRY_VOID(check("batch_norm_grad", signature, 2));
+  const TensorType& gamma = signature.inputs[2];
+  return std::vector<TensorType>{signature.inputs[0], gamma, gamma};
+}
+
+std::vector<Value> gradient(const GradientQuery& query) {
+  const Value& dy = query.output_gradients[0];
+  if (query.output_gradients[1].defined() || query.output_gradients[2].defined())
+    return {Value::failed(Code::not_provided, "the gradient cannot pass through batch_norm's statistics")};
+  const std::vector<Value> inputs{query.inputs[0], dy, query.inputs[1], query.outputs[1], query.outputs[2]};
+  const Values made = apply_all("batch_norm_grad", inputs, query.attributes);
+  return {made[0], made[1], made[2], Value(), Value()};
+}
+
+Prepared prepare(const Signature& signature) {
+  const Shape& x = signature.inputs[0].shape;
+  std::int64_t inner = 1;
+  for (std::size_t axis = 2; axis < x.rank(); ++axis) inner *= x[axis];
+  return prepared(BatchNormSize{.batch = x[0],
+                                .channels = x[1],
+                                .inner = inner,
+                                .eps = signature.attributes.get("eps", 1e-5),
+                                .momentum = signature.attributes.get("momentum", 0.9),
+                                .training = signature.attributes.get("training", false)});
+}
+
+template <class T>
+T* written(const KernelCall& call, std::size_t input) {
+  return reinterpret_cast<T*>(call.inputs[input]);
+}
+
+template <class T>
+void run(const KernelCall& call) {
+  kernels::batch_norm<T>(call.setting<BatchNormSize>(), {.x = call.input<T>(0),
+                                                         .gamma = call.input<T>(1),
+                                                         .beta = call.input<T>(2),
+                                                         .moving_mean = written<T>(call, 3),
+                                                         .moving_variance = written<T>(call, 4),
+                                                         .y = call.output<T>(0),
+                                                         .mean = call.output<T>(1),
+                                                         .variance = call.output<T>(2),
+                                                         .threads = call.threads});
+}
+
+template <class T>
+void run_grad(const KernelCall& call) {
+  kernels::batch_norm_grad<T>(call.setting<BatchNormSize>(), {.x = call.input<T>(0),
+                                                              .dy = call.input<T>(1),
+                                                              .gamma = call.input<T>(2),
+                                                              .mean = call.input<T>(3),
+                                                              .variance = call.input<T>(4),
+                                                              .dx = call.output<T>(0),
+                                                              .dgamma = call.output<T>(1),
+                                                              .dbeta = call.output<T>(2),
+                                                              .threads = call.threads});
+}
+
+}  // namespace
+
+const Op& batch_norm_op() {
+  static const Op op{
+      .name = "batch_norm",
+      .documentation =
+          "y = (x - mean) / sqrt(variance + eps) gamma + beta by channel, x (N, C, ...), the others (C,): "
+          "gamma, "
+          "beta, moving_mean, moving_variance. With training, mean and variance are the batch's (divided by "
+          "the count) and moving = momentum moving + (1 - momentum) batch is written in place (the variance "
+          "divided by the count less one); else they are the moving ones. The other outputs are the mean and "
+          "the variance that were used. float32 or float64.",
+      .inputs_min = 5,
+      .inputs_max = 5,
+      .outputs = 3,
+      .infer = infer,
+      .gradient = gradient,
+      .kernels = {reference<float>(prepare, run<float>), reference<double>(prepare, run<double>)},
+      .written = {3, 4},
+  };
+  return op;
+}
+
+const Op& batch_norm_grad_op() {
+  static const Op op{
+      .name = "batch_norm_grad",
+      .documentation =
+          "The gradients of batch_norm's x, gamma and beta from x, dy, gamma and the mean and variance that "
+          "batch_norm used; with training they depend on x.",
+      .inputs_min = 5,
+      .inputs_max = 5,
+      .outputs = 3,
+      .infer = infer_grad,
+      .kernels = {reference<float>(prepare, run_grad<float>), reference<double>(prepare, run_grad<double>)},
+  };
+  return op;
+}
+
+}  // namespace muster::graph
