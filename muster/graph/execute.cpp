@@ -49,6 +49,7 @@ Result<> run(const Op& op, const Signature& signature, const std::vector<Tensor>
                .scratch = scratch->data(),
                .threads = context.threads,
                .communicator = context.communicator,
+               .context = &context,
                .failure = &failure});
   if (failure) return fail(*std::move(failure));
   return {};

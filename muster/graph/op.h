@@ -32,6 +32,7 @@ struct KernelCall {
   std::byte* scratch = nullptr;
   int threads = 1;
   Communicator* communicator = nullptr;
+  const RunContext* context = nullptr;
   std::optional<Error>* failure = nullptr;  // a kernel that cannot go on says why here
 
   template <class T>

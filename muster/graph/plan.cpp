@@ -168,6 +168,7 @@ Result<> Plan::State::execute(const RunContext& context) {
   for (Step& step : steps) {
     step.call.threads = context.threads;
     step.call.communicator = context.communicator;
+    step.call.context = &context;
     step.run(step.call);
     if (failure) return fail(*std::exchange(failure, std::nullopt));
   }

@@ -26,9 +26,14 @@ class Communicator {
 };
 
 struct RunContext {
-  std::uint64_t seed = 0;                // of parameters that are made during the run
+  std::uint64_t seed = 0;                // of all random numbers: initial parameters, dropout
   Communicator* communicator = nullptr;  // null: a group of one
   int threads = 1;
+  // Where random numbers stand: runs with another step draw others. Sample i of a batch here is sample
+  // first_sample + i * sample_stride of the batch of all workers, so that nothing depends on their number.
+  std::uint64_t step = 0;
+  std::uint64_t first_sample = 0;
+  std::uint64_t sample_stride = 1;
 };
 
 }  // namespace muster::graph

@@ -44,6 +44,9 @@ struct Dependency {
 
 // Is this thread tracing?
 bool is_tracing();
+// A number for an op that draws random numbers, its own within a graph; each trace of the same code gives the
+// same.
+std::int64_t next_random_stream();
 // Notes that the trace in progress depends on `object`; nothing outside a trace.
 void watch(const Versioned& object);
 
@@ -77,6 +80,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
   Result<Graph> finish(std::span<const Value> outputs, std::vector<OutputRange> contiguous = {});
   bool finished() const { return finished_; }
   std::vector<Dependency> take_dependencies() { return std::move(dependencies_); }
+  std::int64_t next_random_stream() { return random_streams_++; }
 
  private:
   struct Backward;
@@ -87,6 +91,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
   Graph graph_;
   std::vector<Dependency> dependencies_;
   bool finished_ = false;
+  std::int64_t random_streams_ = 0;
 };
 
 }  // namespace muster::graph

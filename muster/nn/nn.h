@@ -8,5 +8,6 @@
 #include "muster/nn/initializers.h"  // IWYU pragma: export
 #include "muster/nn/layers.h"        // IWYU pragma: export
 #include "muster/nn/losses.h"        // IWYU pragma: export
+#include "muster/nn/operators.h"     // IWYU pragma: export
 #include "muster/nn/ops.h"           // IWYU pragma: export
 #include "muster/nn/optimizers.h"    // IWYU pragma: export

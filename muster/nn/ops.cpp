@@ -5,14 +5,6 @@ namespace muster::nn::ops {
 using graph::apply;
 
 Value bias_add(const Value& x, const Value& bias) { return apply("bias_add", {x, bias}); }
-Value relu(const Value& x) { return apply("relu", {x}); }
-Value tanh(const Value& x) { return apply("tanh", {x}); }
-Value add(const Value& a, const Value& b) { return apply("add", {a, b}); }
-Value sub(const Value& a, const Value& b) { return apply("sub", {a, b}); }
-Value mul(const Value& a, const Value& b) { return apply("mul", {a, b}); }
-Value div(const Value& a, const Value& b) { return apply("div", {a, b}); }
-Value reduce_sum(const Value& x) { return apply("reduce_sum", {x}); }
-Value reduce_mean(const Value& x) { return apply("reduce_mean", {x}); }
 Value reshape(const Value& x, const Shape& shape) {
   return apply("reshape", {x}, {{"shape", shape.sizes()}});
 }
@@ -28,7 +20,5 @@ Value flatten(const Value& x) {
 }
 
 Value cast(const Value& x, DType dtype) { return apply("cast", {x}, {{"dtype", dtype}}); }
-Value argmax(const Value& x) { return apply("argmax", {x}); }
-Value equal(const Value& a, const Value& b) { return apply("equal", {a, b}); }
 
 }  // namespace muster::nn::ops

@@ -4,6 +4,7 @@
 #include "muster/graph/graph.h"
 #include "muster/nn/ops_array.h"  // IWYU pragma: export
 #include "muster/nn/ops_image.h"  // IWYU pragma: export
+#include "muster/nn/ops_math.h"   // IWYU pragma: export
 
 namespace muster::nn::ops {
 
@@ -13,22 +14,10 @@ using graph::Value;
 // right and its axis goes; leading axes broadcast.
 Value matmul(const Value& a, const Value& b, bool transpose_a = false, bool transpose_b = false);
 Value bias_add(const Value& x, const Value& bias);
-Value relu(const Value& x);
-Value tanh(const Value& x);
-Value add(const Value& a, const Value& b);
-Value sub(const Value& a, const Value& b);
-Value mul(const Value& a, const Value& b);
-Value div(const Value& a, const Value& b);
-// Over all elements.
-Value reduce_sum(const Value& x);
-Value reduce_mean(const Value& x);
 // One size may be -1: what the others leave.
 Value reshape(const Value& x, const Shape& shape);
 // (N, ...) to (N, all the rest).
 Value flatten(const Value& x);
 Value cast(const Value& x, DType dtype);
-// Index of the greatest element of the last axis, int32.
-Value argmax(const Value& x);
-Value equal(const Value& a, const Value& b);
 
 }  // namespace muster::nn::ops

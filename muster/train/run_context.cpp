@@ -33,13 +33,22 @@ class SessionCommunicator final : public graph::Communicator {
   }
 };
 
+std::uint64_t runs = 0;
+
 }  // namespace
 
 graph::RunContext run_context() {
   static SessionCommunicator communicator;
+  const Session* session = Session::current();
+  // The samples of a batch are dealt out in turn, as data::row_order does.
   return {.seed = seed(),
-          .communicator = Session::current() != nullptr ? &communicator : nullptr,
-          .threads = threads()};
+          .communicator = session != nullptr ? &communicator : nullptr,
+          .threads = threads(),
+          .step = runs++,
+          .first_sample = session != nullptr ? session->rank() : 0,
+          .sample_stride = session != nullptr ? session->world_size() : 1};
 }
+
+void count_runs_from(std::uint64_t step) { runs = step; }
 
 }  // namespace muster::train

@@ -5,7 +5,11 @@
 
 namespace muster::train {
 
-// Seed, threads and, in a cluster, the communicator over all workers. Cheap; ask again for each run.
+// Seed, threads and, in a cluster, the communicator over all workers. Cheap; ask again for each run: each
+// answer counts as a step, so that every run draws random numbers of its own, the same on all workers.
 graph::RunContext run_context();
+
+// The step of the next run: 0 after set_seed(), and what a resumed training goes on from.
+void count_runs_from(std::uint64_t step);
 
 }  // namespace muster::train

@@ -8,6 +8,8 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "muster/train/run_context.h"
+
 namespace muster::train {
 namespace {
 
@@ -171,7 +173,10 @@ std::uint64_t seed() {
   return drawn;
 }
 
-void set_seed(std::uint64_t seed) { chosen_seed = seed; }
+void set_seed(std::uint64_t seed) {
+  chosen_seed = seed;
+  count_runs_from(0);
+}
 
 int threads() {
   if (chosen_threads == 0) chosen_threads = choose_threads();

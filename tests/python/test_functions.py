@@ -185,7 +185,7 @@ def test_operators_agree_with_numpy():
     assert (-x * y).tolist() == (-a * b).tolist()
     assert (x == x).asnumpy().all() and not (x == y).asnumpy().any()
     assert x.reshape(4).tolist() == x.reshape((-1,)).tolist() == a.ravel().tolist()
-    assert x.argmax().tolist() == [1, 1]
+    assert x.argmax(axis=-1).tolist() == [1, 1]
     assert x.mean().item() == 2.5
     with pytest.raises(TypeError):
         x + "a"

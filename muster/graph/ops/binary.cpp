@@ -1,156 +1,206 @@
-// add, sub, mul, div: element by element, with numpy's broadcasting.
-#include <algorithm>
-
-#include "muster/graph/ops/ops.h"
+// Arithmetic, comparisons and logic of two tensors, with numpy's broadcasting.
+#include "muster/graph/ops/array.h"
+#include "muster/graph/ops/rules.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
 namespace {
 
 using kernels::Binary;
+using kernels::Comparison;
 
 constexpr std::string_view name_of(Binary kind) {
-  switch (kind) {
-    case Binary::add:
-      return "add";
-    case Binary::sub:
-      return "sub";
-    case Binary::mul:
-      return "mul";
-    case Binary::div:
-      break;
-  }
-  return "div";
+  constexpr std::string_view names[] = {"add",     "sub",     "mul",       "div", "pow",
+                                        "maximum", "minimum", "floor_div", "mod"};
+  static_assert(std::size(names) == static_cast<std::size_t>(Binary::mod) + 1);
+  return names[static_cast<std::size_t>(kind)];
 }
 
-std::optional<Shape> broadcast(const Shape& a, const Shape& b) {
-  std::vector<std::int64_t> sizes(std::max(a.rank(), b.rank()));
-  for (std::size_t back = 1; back <= sizes.size(); ++back) {
-    const std::int64_t left = back <= a.rank() ? a[a.rank() - back] : 1;
-    const std::int64_t right = back <= b.rank() ? b[b.rank() - back] : 1;
-    if (left != right && left != 1 && right != 1) return std::nullopt;
-    sizes[sizes.size() - back] = left == 1 ? right : left;
-  }
-  return Shape(std::move(sizes));
+constexpr std::string_view name_of(Comparison kind) {
+  constexpr std::string_view names[] = {"equal",   "not_equal",     "less",        "less_equal",
+                                        "greater", "greater_equal", "logical_and", "logical_or"};
+  static_assert(std::size(names) == static_cast<std::size_t>(Comparison::logical_or) + 1);
+  return names[static_cast<std::size_t>(kind)];
+}
+
+Result<Shape> shape_of_pair(std::string_view op, const Signature& signature) {
+  MUSTER_TRY_VOID(require_equal_dtypes(op, signature));
+  const Shape& a = signature.inputs[0].shape;
+  const Shape& b = signature.inputs[1].shape;
+  if (const auto shape = broadcast_shape(a, b)) return *shape;
+  return bad("{}: {} and {} do not fit together", op, muster::to_string(a), muster::to_string(b));
 }
 
 template <Binary kind>
 Types infer(const Signature& signature) {
-  const TensorType& a = signature.inputs[0];
-  const TensorType& b = signature.inputs[1];
-  MUSTER_TRY_VOID(require_equal_dtypes(name_of(kind), signature));
-  const bool integer = a.dtype == DType::int32 || a.dtype == DType::int64;
-  if (!integer && !is_floating(a.dtype))
-    return bad("{}: float32, float64, int32 or int64 is needed, not {}", name_of(kind),
-               muster::to_string(a.dtype));
-  const auto shape = broadcast(a.shape, b.shape);
-  if (!shape)
-    return bad("{}: {} and {} do not fit together", name_of(kind), muster::to_string(a.shape),
-               muster::to_string(b.shape));
-  return std::vector<TensorType>{{a.dtype, *shape}};
+  MUSTER_TRY(Shape shape, shape_of_pair(name_of(kind), signature));
+  MUSTER_TRY_VOID(require_number(name_of(kind), signature.inputs[0]));
+  return std::vector<TensorType>{{signature.inputs[0].dtype, std::move(shape)}};
 }
 
-Value times(const Value& a, const Value& b) { return apply("mul", {a, b}); }
-Value over(const Value& a, const Value& b) { return apply("div", {a, b}); }
-Value minus(const Value& x) {
-  const Value minus_one =
-      apply("fill", std::span<const Value>{},
-            {{"dtype", x.dtype()}, {"shape", std::vector<std::int64_t>{}}, {"value", -1.0}});
-  return times(x, minus_one);
+template <Comparison kind>
+Types infer_comparison(const Signature& signature) {
+  MUSTER_TRY(Shape shape, shape_of_pair(name_of(kind), signature));
+  return std::vector<TensorType>{{DType::bool_, std::move(shape)}};
 }
 
-// Undoes the broadcasting of `like` in `gradient`.
-Value summed(const Value& gradient, const Value& like) {
-  if (gradient.is_failed() || gradient.shape() == like.shape()) return gradient;
-  return apply("sum_to", {gradient}, {{"shape", like.shape().sizes()}});
+// By a: b a^(b-1), 0 where b is 0 whatever a is. By b: a^b log(a); where a <= 0 the logarithm has nothing to
+// say.
+std::vector<Value> pow_gradients(const Value& a, const Value& b, const Value& y, const Value& g) {
+  const Value one = scalar_like(b, 1);
+  const Value flat = apply("equal", {b, scalar_like(b, 0)});
+  const Value lower = apply("pow", {a, apply("select", {flat, one, minus(b, one)})});
+  const Value positive = apply("greater", {a, scalar_like(a, 0)});
+  const Value log_a = apply("log", {apply("select", {positive, a, scalar_like(a, 1)})});
+  return {times(g, times(b, lower)), times(g, times(y, log_a))};
+}
+
+// To the one that is chosen; equals share.
+std::vector<Value> choice_gradients(std::string_view chosen, const Value& a, const Value& b, const Value& g) {
+  const Value equal = apply("equal", {a, b});
+  const Value half = times(g, 0.5);
+  const auto share = [&](const Value& mine, const Value& other) {
+    return apply("select", {equal, half, where(apply(chosen, {mine, other}), g)});
+  };
+  return {share(a, b), share(b, a)};
+}
+
+template <Binary kind>
+std::vector<Value> unreduced_gradients(const Value& a, const Value& b, const Value& y, const Value& g) {
+  if constexpr (kind == Binary::add) return {g, g};
+  if constexpr (kind == Binary::sub) return {g, negated(g)};
+  if constexpr (kind == Binary::mul) return {times(g, b), times(g, a)};
+  if constexpr (kind == Binary::div) return {over(g, b), negated(times(g, over(y, b)))};
+  if constexpr (kind == Binary::pow) return pow_gradients(a, b, y, g);
+  if constexpr (kind == Binary::mod) return {g, negated(times(g, apply("floor_div", {a, b})))};
+  if constexpr (kind == Binary::maximum) return choice_gradients("greater", a, b, g);
+  if constexpr (kind == Binary::minimum) return choice_gradients("less", a, b, g);
+  return {Value(), Value()};  // floor_div is flat
 }
 
 template <Binary kind>
 std::vector<Value> gradient(const GradientQuery& query) {
   const Value& a = query.inputs[0];
   const Value& b = query.inputs[1];
-  const Value& g = query.output_gradients[0];
-  switch (kind) {
-    case Binary::add:
-      return {summed(g, a), summed(g, b)};
-    case Binary::sub:
-      return {summed(g, a), summed(minus(g), b)};
-    case Binary::mul:
-      return {summed(times(g, b), a), summed(times(g, a), b)};
-    case Binary::div:
-      break;
-  }
-  return {summed(over(g, b), a), summed(minus(times(g, over(query.outputs[0], b))), b)};
+  std::vector<Value> made = unreduced_gradients<kind>(a, b, query.outputs[0], query.output_gradients[0]);
+  if (made[0].defined()) made = {summed_like(made[0], a), summed_like(made[1], b)};
+  return made;
 }
 
-bool equal_shapes(const Signature& signature) {
-  return signature.inputs[0].shape == signature.inputs[1].shape;
-}
-
-template <class T>
-bool usable_flat(const Signature& signature) {
-  return first_is<T>(signature) && equal_shapes(signature);
-}
-
-template <Binary kind, class T>
-void run_flat(const KernelCall& call) {
-  kernels::binary(kind, call.input<T>(0), call.input<T>(1), call.output<T>(), call.setting<std::int64_t>());
-}
-
-struct Shapes {
-  Shape a, b, out;
+struct Settings {
+  DType dtype = DType::float32;
+  kernels::BroadcastLoops loops;
 };
 
-Prepared shapes(const Signature& signature) {
-  return prepared(Shapes{signature.inputs[0].shape, signature.inputs[1].shape, signature.outputs[0].shape});
+Prepared prepare(const Signature& signature) {
+  const Shape operands[] = {signature.inputs[0].shape, signature.inputs[1].shape};
+  return prepared(
+      Settings{signature.inputs[0].dtype, kernels::broadcast_loops(signature.outputs[0].shape, operands)});
 }
 
-template <Binary kind, class T>
-void run_broadcast(const KernelCall& call) {
-  const auto& [a, b, out] = call.setting<Shapes>();
-  kernels::binary_broadcast(kind, call.input<T>(0), a, call.input<T>(1), b, call.output<T>(), out);
+struct ReferenceSettings {
+  DType dtype = DType::float32;
+  std::array<Shape, 3> shapes;
+};
+
+Prepared prepare_reference(const Signature& signature) {
+  return prepared(
+      ReferenceSettings{signature.inputs[0].dtype,
+                        {signature.inputs[0].shape, signature.inputs[1].shape, signature.outputs[0].shape}});
 }
 
-template <Binary kind, class... T>
+kernels::Pair pair_of(const KernelCall& call) { return {call.inputs[0], call.inputs[1], call.outputs[0]}; }
+
+template <auto kind>
+void run(const KernelCall& call) {
+  const auto& [dtype, loops] = call.setting<Settings>();
+  if constexpr (std::is_same_v<decltype(kind), Binary>)
+    kernels::binary(kind, dtype, loops, pair_of(call), call.threads);
+  else
+    kernels::compare(kind, dtype, loops, pair_of(call), call.threads);
+}
+
+template <auto kind>
+void run_reference(const KernelCall& call) {
+  const auto& [dtype, shapes] = call.setting<ReferenceSettings>();
+  if constexpr (std::is_same_v<decltype(kind), Binary>)
+    kernels::binary_reference(kind, dtype, shapes, pair_of(call));
+  else
+    kernels::compare_reference(kind, dtype, shapes, pair_of(call));
+}
+
+template <auto kind>
 std::vector<Kernel> kernel_list() {
-  std::vector<Kernel> list;
-  (list.push_back({"flat", usable_flat<T>, count, run_flat<kind, T>}), ...);
-  (list.push_back(reference<T>(shapes, run_broadcast<kind, T>)), ...);
-  return list;
+  return {{"runs", any_signature, prepare, run<kind>},
+          {"reference", any_signature, prepare_reference, run_reference<kind>}};
 }
 
 template <Binary kind>
 Op row(std::string_view documentation) {
-  return {
-      .name = name_of(kind),
-      .documentation = documentation,
-      .inputs_min = 2,
-      .inputs_max = 2,
-      .infer = infer<kind>,
-      .gradient = gradient<kind>,
-      .kernels = kernel_list<kind, float, double, std::int32_t, std::int64_t>(),
-      .sharing = Sharing::reuse,
+  return {.name = name_of(kind),
+          .documentation = documentation,
+          .inputs_min = 2,
+          .inputs_max = 2,
+          .infer = infer<kind>,
+          .gradient = gradient<kind>,
+          .kernels = kernel_list<kind>(),
+          .sharing = Sharing::reuse};
+}
+
+template <Comparison kind>
+Op row(std::string_view documentation) {
+  return {.name = name_of(kind),
+          .documentation = documentation,
+          .inputs_min = 2,
+          .inputs_max = 2,
+          .infer = infer_comparison<kind>,
+          .kernels = kernel_list<kind>()};
+}
+
+const std::vector<Op>& family() {
+  static const std::vector<Op> rows = {
+      row<Binary::add>("a + b, shapes broadcast; float32, float64, int32, int64."),
+      row<Binary::sub>("a - b, shapes broadcast; float32, float64, int32, int64."),
+      row<Binary::mul>("a b, shapes broadcast; float32, float64, int32, int64."),
+      row<Binary::div>(
+          "a / b, shapes broadcast; float32, float64, int32, int64. Integers round towards zero, x / "
+          "0 is 0."),
+      row<Binary::pow>(
+          "a^b, shapes broadcast; float32, float64, int32, int64. Negative powers of integers round "
+          "towards zero. Where a <= 0 the gradient by b is 0."),
+      row<Binary::maximum>(
+          "The greater of a and b, NaN if one is; shapes broadcast; float32, float64, int32, int64. "
+          "Equals share the gradient."),
+      row<Binary::minimum>(
+          "The smaller of a and b, NaN if one is; shapes broadcast; float32, float64, int32, int64. "
+          "Equals share the gradient."),
+      row<Binary::floor_div>(
+          "a / b rounded down, shapes broadcast; float32, float64, int32, int64. Integers by 0 "
+          "give 0. The gradient is 0."),
+      row<Binary::mod>(
+          "a - b floor(a / b), with the sign of b; shapes broadcast; float32, float64, int32, int64. "
+          "Integers by 0 give 0. Source: Knuth, The Art of Computer Programming, 1.2.4."),
+      row<Comparison::equal>(
+          "a == b as bool, shapes broadcast, any dtype that both have. NaN equals nothing."),
+      row<Comparison::not_equal>(
+          "a != b as bool, shapes broadcast, any dtype that both have. NaN equals nothing."),
+      row<Comparison::less>("a < b as bool, shapes broadcast, any dtype that both have. False with NaN."),
+      row<Comparison::less_equal>(
+          "a <= b as bool, shapes broadcast, any dtype that both have. False with NaN."),
+      row<Comparison::greater>("a > b as bool, shapes broadcast, any dtype that both have. False with NaN."),
+      row<Comparison::greater_equal>(
+          "a >= b as bool, shapes broadcast, any dtype that both have. False with NaN."),
+      row<Comparison::logical_and>(
+          "Whether both a and b are true (not 0), as bool; shapes broadcast, any dtype that both have."),
+      row<Comparison::logical_or>(
+          "Whether a or b is true (not 0), as bool; shapes broadcast, any dtype that both have."),
   };
+  return rows;
 }
 
 }  // namespace
 
-const Op& add_op() {
-  static const Op op = row<Binary::add>("a + b, shapes broadcast; float32, float64, int32, int64.");
-  return op;
-}
-const Op& sub_op() {
-  static const Op op = row<Binary::sub>("a - b, shapes broadcast; float32, float64, int32, int64.");
-  return op;
-}
-const Op& mul_op() {
-  static const Op op = row<Binary::mul>("a b, shapes broadcast; float32, float64, int32, int64.");
-  return op;
-}
-const Op& div_op() {
-  static const Op op = row<Binary::div>(
-      "a / b, shapes broadcast; float32, float64, int32, int64. Integers round towards zero, x / 0 is 0.");
-  return op;
-}
+std::vector<const Op*> binary_ops() { return addresses(family()); }
+const Op& add_op() { return family()[0]; }
 
 }  // namespace muster::graph

@@ -6,33 +6,34 @@
 namespace muster::graph {
 
 std::vector<const Op*> all_ops() {
-  std::vector<const Op*> rows{&add_op(),
-                              &all_reduce_op(),
-                              &argmax_op(),
-                              &bias_add_op(),
-                              &cast_op(),
-                              &dense_op(),
-                              &div_op(),
-                              &equal_op(),
-                              &fill_op(),
-                              &matmul_op(),
-                              &momentum_op(),
-                              &mul_op(),
-                              &reduce_mean_op(),
-                              &reduce_sum_op(),
-                              &relu_op(),
-                              &relu_grad_op(),
-                              &reshape_op(),
-                              &sgd_op(),
-                              &softmax_cross_entropy_op(),
-                              &softmax_cross_entropy_grad_op(),
-                              &sub_op(),
-                              &sum_to_op(),
-                              &tanh_op(),
-                              &tanh_grad_op()};
-  for (const Op* row : array_ops()) rows.push_back(row);
-  for (const Op* row : image_ops()) rows.push_back(row);
-  return rows;
+  std::vector<const Op*> all = {&all_reduce_op(),
+                                &bias_add_op(),
+                                &cast_op(),
+                                &clip_op(),
+                                &dense_op(),
+                                &dropout_op(),
+                                &dropout_grad_op(),
+                                &fill_op(),
+                                &layer_norm_op(),
+                                &layer_norm_grad_op(),
+                                &matmul_op(),
+                                &momentum_op(),
+                                &reshape_op(),
+                                &select_op(),
+                                &sgd_op(),
+                                &softmax_cross_entropy_op(),
+                                &softmax_cross_entropy_grad_op(),
+                                &sum_to_op()};
+  for (const auto& family :
+       {array_ops(), binary_ops(), image_ops(), nonlinearity_ops(), reduce_ops(), softmax_ops(), unary_ops()})
+    all.insert(all.end(), family.begin(), family.end());
+  return all;
+}
+
+std::vector<const Op*> addresses(const std::vector<Op>& family) {
+  std::vector<const Op*> made;
+  for (const Op& op : family) made.push_back(&op);
+  return made;
 }
 
 Types same_as_first(const Signature& signature) { return std::vector<TensorType>{signature.inputs[0]}; }
@@ -40,6 +41,11 @@ Types same_as_first(const Signature& signature) { return std::vector<TensorType>
 Result<> require_floating(std::string_view op, const TensorType& type) {
   if (is_floating(type.dtype)) return {};
   return bad("{}: float32 or float64 is needed, not {}", op, muster::to_string(type.dtype));
+}
+
+Result<> require_number(std::string_view op, const TensorType& type) {
+  if (is_floating(type.dtype) || type.dtype == DType::int32 || type.dtype == DType::int64) return {};
+  return bad("{}: float32, float64, int32 or int64 is needed, not {}", op, muster::to_string(type.dtype));
 }
 
 Result<> require_equal_dtypes(std::string_view op, const Signature& signature) {

@@ -17,28 +17,33 @@ std::vector<const Op*> all_ops();
 
 const Op& add_op();
 const Op& all_reduce_op();
-const Op& argmax_op();
 const Op& bias_add_op();
 const Op& cast_op();
+const Op& clip_op();
 const Op& dense_op();
-const Op& div_op();
-const Op& equal_op();
+const Op& dropout_op();
+const Op& dropout_grad_op();
 const Op& fill_op();
+const Op& layer_norm_op();
+const Op& layer_norm_grad_op();
 const Op& matmul_op();
 const Op& momentum_op();
-const Op& mul_op();
-const Op& reduce_mean_op();
-const Op& reduce_sum_op();
 const Op& relu_op();
-const Op& relu_grad_op();
 const Op& reshape_op();
+const Op& select_op();
 const Op& sgd_op();
 const Op& softmax_cross_entropy_op();
 const Op& softmax_cross_entropy_grad_op();
-const Op& sub_op();
 const Op& sum_to_op();
 const Op& tanh_op();
-const Op& tanh_grad_op();
+
+// Rows that share one implementation.
+std::vector<const Op*> binary_ops();
+std::vector<const Op*> nonlinearity_ops();
+std::vector<const Op*> reduce_ops();
+std::vector<const Op*> softmax_ops();
+std::vector<const Op*> unary_ops();
+std::vector<const Op*> addresses(const std::vector<Op>& family);
 
 using Types = Result<std::vector<TensorType>>;
 
@@ -51,6 +56,8 @@ tl::unexpected<Error> bad(fmt::format_string<Arguments...> text, Arguments&&... 
 Types same_as_first(const Signature& signature);
 // "relu: float32 or float64 is needed, not int32", or nothing.
 Result<> require_floating(std::string_view op, const TensorType& type);
+// "add: float32, float64, int32 or int64 is needed, not uint8", or nothing.
+Result<> require_number(std::string_view op, const TensorType& type);
 Result<> require_equal_dtypes(std::string_view op, const Signature& signature);
 
 // Settings that are one value of any type.
@@ -61,6 +68,17 @@ Prepared prepared(S settings, std::size_t scratch_bytes = 0) {
 inline Prepared nothing(const Signature&) { return {}; }
 // The number of elements of output 0.
 inline Prepared count(const Signature& signature) { return prepared(signature.outputs[0].shape.elements()); }
+
+// What most elementwise kernels need to know of input 0.
+struct Elements {
+  DType dtype = DType::float32;
+  std::int64_t count = 0;
+};
+inline Prepared elements_of_first(const Signature& signature) {
+  return prepared(Elements{signature.inputs[0].dtype, signature.inputs[0].shape.elements()});
+}
+// Of a kernel that takes whatever the shape rule allows.
+inline bool any_signature(const Signature&) { return true; }
 
 template <class T>
 bool first_is(const Signature& signature) {

@@ -1,193 +1,233 @@
-// reduce_sum, reduce_mean and sum_to.
+// Sums, means, extremes and products over axes, and the indices of extremes.
 #include <algorithm>
 
-#include "muster/graph/ops/array.h"
+#include "muster/graph/ops/ops.h"
+#include "muster/graph/ops/rules.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
 namespace {
 
-// The axes that are summed: all when none is named. Negative ones count from the end.
-Result<std::vector<bool>> summed_axes(std::string_view op, const Signature& signature) {
-  const Shape& shape = signature.inputs[0].shape;
-  const auto axes = signature.attributes.get("axes", std::vector<std::int64_t>{});
-  std::vector<bool> summed(shape.rank(), axes.empty());
-  for (const std::int64_t axis : axes) {
-    const auto rank = static_cast<std::int64_t>(shape.rank());
-    const std::int64_t at = axis < 0 ? axis + rank : axis;
-    if (at < 0 || at >= rank) return bad("{}: {} has no axis {}", op, muster::to_string(shape), axis);
-    summed[static_cast<std::size_t>(at)] = true;
-  }
-  return summed;
+using kernels::Reduce;
+
+constexpr std::string_view name_of(Reduce kind) {
+  constexpr std::string_view names[] = {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min",
+                                        "reduce_prod"};
+  return names[static_cast<std::size_t>(kind)];
 }
 
-// The shape with summed axes kept as 1.
-Shape kept(const Shape& shape, const std::vector<bool>& summed) {
+// The axes that are folded: all when none is named. Negative ones count from the end.
+Result<std::vector<bool>> folded_axes(std::string_view op, const Shape& shape, const Attributes& attributes) {
+  const auto axes = attributes.get("axes", std::vector<std::int64_t>{});
+  std::vector<bool> folded(shape.rank(), axes.empty());
+  for (const std::int64_t axis : axes) {
+    MUSTER_TRY(const std::size_t at, axis_at(op, shape, axis));
+    folded[at] = true;
+  }
+  return folded;
+}
+
+// The shape with folded axes kept as 1.
+Shape kept(const Shape& shape, const std::vector<bool>& folded) {
   Shape result = shape;
   for (std::size_t axis = 0; axis < shape.rank(); ++axis)
-    if (summed[axis]) result[axis] = 1;
+    if (folded[axis]) result[axis] = 1;
   return result;
 }
 
-Types infer_reduce(std::string_view op, const Signature& signature) {
+template <Reduce kind>
+Types infer(const Signature& signature) {
   const TensorType& x = signature.inputs[0];
-  MUSTER_TRY_VOID(require_floating(op, x));
-  MUSTER_TRY(const std::vector<bool> summed, summed_axes(op, signature));
-  if (signature.attributes.get("keep_dims", false))
-    return std::vector<TensorType>{{x.dtype, kept(x.shape, summed)}};
+  if constexpr (kind == Reduce::mean)
+    MUSTER_TRY_VOID(require_floating(name_of(kind), x));
+  else
+    MUSTER_TRY_VOID(require_number(name_of(kind), x));
+  MUSTER_TRY(const std::vector<bool> folded, folded_axes(name_of(kind), x.shape, signature.attributes));
   std::vector<std::int64_t> sizes;
-  for (std::size_t axis = 0; axis < x.shape.rank(); ++axis)
-    if (!summed[axis]) sizes.push_back(x.shape[axis]);
-  return std::vector<TensorType>{{x.dtype, Shape(std::move(sizes))}};
+  bool nothing_folded = false;
+  for (std::size_t axis = 0; axis < x.shape.rank(); ++axis) {
+    if (!folded[axis]) sizes.push_back(x.shape[axis]);
+    nothing_folded = nothing_folded || (folded[axis] && x.shape[axis] == 0);
+  }
+  if ((kind == Reduce::max || kind == Reduce::min) && nothing_folded)
+    return bad("{}: {} has no elements to choose from", name_of(kind), muster::to_string(x.shape));
+  const bool keep_dims = signature.attributes.get("keep_dims", false);
+  return std::vector<TensorType>{{x.dtype, keep_dims ? kept(x.shape, folded) : Shape(std::move(sizes))}};
 }
 
-Types infer_sum(const Signature& signature) { return infer_reduce("reduce_sum", signature); }
-Types infer_mean(const Signature& signature) { return infer_reduce("reduce_mean", signature); }
-
-Value scaled(const Value& x, double factor) {
-  return apply("mul",
-               {x, apply("fill", std::span<const Value>{},
-                         {{"dtype", x.dtype()}, {"shape", std::vector<std::int64_t>{}}, {"value", factor}})});
-}
-
-// How many elements become one.
-double ratio(const TensorType& in, const TensorType& out) {
-  return static_cast<double>(in.shape.elements()) /
-         static_cast<double>(std::max<std::int64_t>(out.shape.elements(), 1));
+// `value`, shaped as the result, repeated to the shape of `x`.
+Value spread(const Value& value, const Value& x, const Attributes& attributes) {
+  if (value.is_failed()) return value;
+  const auto folded = folded_axes("reduce", x.shape(), attributes);
+  const Value thin = apply("reshape", {value}, {{"shape", kept(x.shape(), *folded).sizes()}});
+  return apply("broadcast_to", {thin}, {{"shape", x.shape().sizes()}});
 }
 
 std::vector<Value> gradient_sum(const GradientQuery& query) {
-  const Value& x = query.inputs[0];
-  const Value& g = query.output_gradients[0];
-  const auto summed = summed_axes("reduce_sum", {std::span(&x.type(), 1), {}, query.attributes});
-  const Value spread = apply("reshape", {g}, {{"shape", kept(x.shape(), *summed).sizes()}});
-  return {apply("broadcast_to", {spread}, {{"shape", x.shape().sizes()}})};
+  return {spread(query.output_gradients[0], query.inputs[0], query.attributes)};
 }
 
 std::vector<Value> gradient_mean(const GradientQuery& query) {
-  std::vector<Value> gradients = gradient_sum(query);
-  return {scaled(gradients[0], 1 / ratio(query.inputs[0].type(), query.outputs[0].type()))};
+  const double in = static_cast<double>(query.inputs[0].shape().elements());
+  const double out = static_cast<double>(std::max<std::int64_t>(1, query.outputs[0].shape().elements()));
+  // Scaled before it is spread: there are fewer elements then.
+  return {spread(times(query.output_gradients[0], out / in), query.inputs[0], query.attributes)};
+}
+
+// Elements that share the extreme share its gradient.
+std::vector<Value> gradient_extreme(const GradientQuery& query) {
+  const Value& x = query.inputs[0];
+  const Value chosen = as_numbers(apply("equal", {x, spread(query.outputs[0], x, query.attributes)}), x);
+  const Value share = over(query.output_gradients[0], apply("reduce_sum", {chosen}, query.attributes));
+  return {times(chosen, spread(share, x, query.attributes))};
+}
+
+std::vector<Value> gradient_prod(const GradientQuery& query) {
+  return {apply("reduce_prod_grad", {query.output_gradients[0], query.inputs[0]}, query.attributes)};
 }
 
 struct Settings {
-  Shape in, out;
-  std::int64_t count = 0;
-  double scale = 1;
+  DType dtype = DType::float32;
+  kernels::ReduceLoops loops;
 };
 
-template <bool mean>
-Prepared prepare_reduce(const Signature& signature) {
-  const TensorType& in = signature.inputs[0];
-  const TensorType& out = signature.outputs[0];
-  const auto summed = summed_axes("reduce", signature);
-  return prepared(
-      Settings{in.shape, kept(in.shape, *summed), in.shape.elements(), mean ? 1 / ratio(in, out) : 1});
+Settings settings_for(const TensorType& x, const Attributes& attributes) {
+  return {x.dtype, kernels::reduce_loops(x.shape, *folded_axes("reduce", x.shape, attributes))};
 }
 
-Prepared prepare_shapes(const Signature& signature) {
-  return prepared(Settings{signature.inputs[0].shape, signature.outputs[0].shape,
-                           signature.outputs[0].shape.elements(), 1});
+Prepared prepare(const Signature& signature) {
+  return prepared(settings_for(signature.inputs[0], signature.attributes));
 }
 
-template <class T>
-bool usable_all(const Signature& signature) {
-  return first_is<T>(signature) && signature.outputs[0].shape.elements() == 1;
+template <Reduce kind>
+void run(const KernelCall& call) {
+  const auto& [dtype, loops] = call.setting<Settings>();
+  kernels::reduce(kind, dtype, loops, call.inputs[0], call.outputs[0], call.threads);
 }
 
-template <class T>
-void run_all(const KernelCall& call) {
-  const auto& settings = call.setting<Settings>();
-  kernels::sum_all(call.input<T>(0), call.output<T>(), settings.count, settings.scale);
+template <Reduce kind>
+void run_reference(const KernelCall& call) {
+  const auto& [dtype, loops] = call.setting<Settings>();
+  kernels::reduce_reference(kind, dtype, loops, call.inputs[0], call.outputs[0]);
 }
 
-template <class T>
-void run_to(const KernelCall& call) {
-  const auto& settings = call.setting<Settings>();
-  kernels::sum_to(call.input<T>(0), settings.in, call.output<T>(), settings.out);
-  const std::int64_t out_count = settings.out.elements();
-  if (settings.scale != 1)
-    for (std::int64_t i = 0; i < out_count; ++i) call.output<T>()[i] *= static_cast<T>(settings.scale);
+template <Reduce kind>
+Op row(std::vector<Value> (*gradient)(const GradientQuery&), std::string_view documentation) {
+  return {.name = name_of(kind),
+          .documentation = documentation,
+          .infer = infer<kind>,
+          .gradient = gradient,
+          .kernels = {{"runs", any_signature, prepare, run<kind>},
+                      {"reference", any_signature, prepare, run_reference<kind>}}};
 }
 
-template <bool mean>
-std::vector<Kernel> reduce_kernels() {
-  return {{"all", usable_all<float>, prepare_reduce<mean>, run_all<float>},
-          {"all", usable_all<double>, prepare_reduce<mean>, run_all<double>},
-          reference<float>(prepare_reduce<mean>, run_to<float>),
-          reference<double>(prepare_reduce<mean>, run_to<double>)};
+Types infer_prod_grad(const Signature& signature) {
+  MUSTER_TRY_VOID(require_floating("reduce_prod_grad", signature.inputs[1]));
+  const auto product = infer<Reduce::prod>({signature.inputs.subspan(1), {}, signature.attributes});
+  if (!product) return product;
+  if (signature.inputs[0] != (*product)[0])
+    return bad("reduce_prod_grad: dy must be {}, not {}", to_string((*product)[0]),
+               to_string(signature.inputs[0]));
+  return std::vector<TensorType>{signature.inputs[1]};
 }
 
-Shape wanted_shape(const Signature& signature) {
-  return Shape(signature.attributes.get("shape", std::vector<std::int64_t>{}));
+Prepared prepare_prod_grad(const Signature& signature) {
+  return prepared(settings_for(signature.inputs[1], signature.attributes));
 }
 
-Types infer_sum_to(const Signature& signature) {
+void run_prod_grad(const KernelCall& call) {
+  const auto& [dtype, loops] = call.setting<Settings>();
+  kernels::prod_grad(dtype, loops, call.inputs[0], call.inputs[1], call.outputs[0], call.threads);
+}
+
+Op prod_grad_row() {
+  return {
+      .name = "reduce_prod_grad",
+      .documentation =
+          "dx = dy times the product of the other elements, for y = reduce_prod(x) with the same `axes` and "
+          "keep_dims; right also where elements are 0.",
+      .inputs_min = 2,
+      .inputs_max = 2,
+      .infer = infer_prod_grad,
+      .kernels = {{"reference", any_signature, prepare_prod_grad, run_prod_grad}}};
+}
+
+// argmax and argmin.
+template <bool greatest>
+Types infer_arg(const Signature& signature) {
+  constexpr std::string_view name = greatest ? "argmax" : "argmin";
   const TensorType& x = signature.inputs[0];
-  const Shape shape = wanted_shape(signature);
-  MUSTER_TRY_VOID(require_floating("sum_to", x));
-  if (!broadcasts_to(shape, x.shape))
-    return bad("sum_to: {} cannot be summed to {}", muster::to_string(x.shape), muster::to_string(shape));
-  return std::vector<TensorType>{{x.dtype, shape}};
+  MUSTER_TRY_VOID(require_number(name, x));
+  MUSTER_TRY(const std::size_t axis,
+             axis_at(name, x.shape, signature.attributes.get("axis", std::int64_t{-1})));
+  if (x.shape[axis] == 0) return bad("{}: {} has an axis without elements", name, muster::to_string(x.shape));
+  std::vector<std::int64_t> sizes = x.shape.sizes();
+  sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(axis));
+  return std::vector<TensorType>{{DType::int32, Shape(std::move(sizes))}};
 }
 
-std::vector<Value> gradient_sum_to(const GradientQuery& query) {
-  return {apply("broadcast_to", {query.output_gradients[0]}, {{"shape", query.inputs[0].shape().sizes()}})};
+struct ArgSettings {
+  DType dtype = DType::float32;
+  kernels::LineSize lines;
+};
+
+Prepared prepare_arg(const Signature& signature) {
+  const TensorType& x = signature.inputs[0];
+  const auto axis = axis_at("argmax", x.shape, signature.attributes.get("axis", std::int64_t{-1}));
+  return prepared(ArgSettings{x.dtype, kernels::line_size(x.shape, *axis)});
 }
 
-// All leading axes go: the gradient of a bias.
-template <class T>
-bool usable_rows(const Signature& signature) {
-  const Shape& out = signature.outputs[0].shape;
-  const Shape& in = signature.inputs[0].shape;
-  return first_is<T>(signature) && out.rank() == 1 && in.rank() >= 1 && in.sizes().back() == out[0];
+template <bool greatest>
+void run_arg(const KernelCall& call) {
+  const auto& [dtype, lines] = call.setting<ArgSettings>();
+  kernels::arg_extreme(greatest, dtype, lines, call.inputs[0], call.output<std::int32_t>(), call.threads);
 }
 
-template <class T>
-void run_rows(const KernelCall& call) {
-  const auto& settings = call.setting<Settings>();
-  const std::int64_t columns = settings.out.elements();
-  const std::int64_t rows = columns == 0 ? 0 : settings.in.elements() / columns;
-  kernels::sum_rows(call.input<T>(0), call.output<T>(), rows, columns);
+template <bool greatest>
+Op arg_row(std::string_view documentation) {
+  return {.name = greatest ? "argmax" : "argmin",
+          .documentation = documentation,
+          .infer = infer_arg<greatest>,
+          .kernels = {{"reference", any_signature, prepare_arg, run_arg<greatest>}}};
+}
+
+std::vector<Op> rows() {
+  return {
+      row<Reduce::sum>(
+          gradient_sum,
+          "The sum over `axes` (all when empty; negative ones count from the end); summed axes stay as "
+          "1 with keep_dims. float32, float64 (added in double), int32, int64 (they wrap around)."),
+      row<Reduce::mean>(
+          gradient_mean,
+          "The mean over `axes` (all when empty); averaged axes stay as 1 with keep_dims. float32, "
+          "float64; the mean of nothing is NaN."),
+      row<Reduce::max>(
+          gradient_extreme,
+          "The greatest element over `axes` (all when empty), NaN if one is; folded axes stay as 1 with "
+          "keep_dims. float32, float64, int32, int64. Equal extremes share the gradient."),
+      row<Reduce::min>(
+          gradient_extreme,
+          "The smallest element over `axes` (all when empty), NaN if one is; folded axes stay as 1 "
+          "with keep_dims. float32, float64, int32, int64. Equal extremes share the gradient."),
+      row<Reduce::prod>(
+          gradient_prod,
+          "The product over `axes` (all when empty); folded axes stay as 1 with keep_dims. float32, "
+          "float64 (multiplied in double), int32, int64 (they wrap around)."),
+      prod_grad_row(),
+      arg_row<true>(
+          "The first index of the greatest element along `axis` (-1 unless set), int32, without that "
+          "axis; NaN is greatest. float32, float64, int32, int64."),
+      arg_row<false>(
+          "The first index of the smallest element along `axis` (-1 unless set), int32, without that "
+          "axis; NaN is smallest. float32, float64, int32, int64."),
+  };
 }
 
 }  // namespace
 
-const Op& reduce_sum_op() {
-  static const Op op{
-      .name = "reduce_sum",
-      .documentation =
-          "The sum over `axes` (all when empty); summed axes stay as 1 with keep_dims. Sums of all "
-          "elements run in double.",
-      .infer = infer_sum,
-      .gradient = gradient_sum,
-      .kernels = reduce_kernels<false>(),
-  };
-  return op;
-}
-
-const Op& reduce_mean_op() {
-  static const Op op{
-      .name = "reduce_mean",
-      .documentation = "The mean over `axes` (all when empty); averaged axes stay as 1 with keep_dims.",
-      .infer = infer_mean,
-      .gradient = gradient_mean,
-      .kernels = reduce_kernels<true>(),
-  };
-  return op;
-}
-
-const Op& sum_to_op() {
-  static const Op op{
-      .name = "sum_to",
-      .documentation = "The sum that undoes broadcasting from `shape`.",
-      .infer = infer_sum_to,
-      .gradient = gradient_sum_to,
-      .kernels = {{"rows", usable_rows<float>, prepare_shapes, run_rows<float>},
-                  {"rows", usable_rows<double>, prepare_shapes, run_rows<double>},
-                  reference<float>(prepare_shapes, run_to<float>),
-                  reference<double>(prepare_shapes, run_to<double>)},
-  };
-  return op;
+std::vector<const Op*> reduce_ops() {
+  static const std::vector<Op> family = rows();
+  return addresses(family);
 }
 
 }  // namespace muster::graph

@@ -1,66 +1,290 @@
 #include "muster/tensor/kernels/reduce.h"
 
 #include <algorithm>
-#include <cmath>
-#include <vector>
+#include <array>
+#include <limits>
+#include <type_traits>
+
+#include "muster/tensor/kernels/types.h"
+#include "muster/tensor/parallel.h"
 
 namespace muster::kernels {
+namespace {
+
+using Loop = ReduceLoops::Loop;
+
+// Columns that are reduced together: their accumulators stay in the first cache.
+constexpr std::int64_t block = 128;
+// Elements below which a second thread costs more than it brings.
+constexpr std::int64_t grain_elements = 16384;
 
 template <class T>
-void sum_all(const T* x, T* out, std::int64_t count, double scale) {
-  double sum = 0;
-  for (std::int64_t i = 0; i < count; ++i) sum += static_cast<double>(x[i]);
-  out[0] = static_cast<T>(sum * scale);
-}
+struct Sum {
+  using Total = std::conditional_t<std::is_floating_point_v<T>, double, std::make_unsigned_t<std::int64_t>>;
+  static constexpr Total begin = 0;
+  static Total fold(Total total, T value) { return total + static_cast<Total>(value); }
+  static Total join(Total a, Total b) { return a + b; }
+  static T end(Total total, std::int64_t) { return static_cast<T>(total); }
+};
 
 template <class T>
-void sum_rows(const T* x, T* out, std::int64_t rows, std::int64_t columns) {
-  std::fill_n(out, columns, T{0});
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < columns; ++c) out[c] += x[r * columns + c];
-}
-
-template <class T>
-void sum_to(const T* x, const Shape& x_shape, T* out, const Shape& out_shape) {
-  std::fill_n(out, out_shape.elements(), T{0});
-  const std::size_t rank = x_shape.rank();
-  std::vector<std::int64_t> strides(rank, 0);
-  std::int64_t step = 1;
-  for (std::size_t back = 1; back <= out_shape.rank(); ++back) {
-    const std::int64_t size = out_shape[out_shape.rank() - back];
-    if (size != 1) strides[rank - back] = step;
-    step *= size;
+struct Mean : Sum<T> {
+  static T end(typename Sum<T>::Total total, std::int64_t count) {
+    return static_cast<T>(total / static_cast<typename Sum<T>::Total>(count));
   }
-  std::vector<std::int64_t> index(rank, 0);
-  const std::int64_t count = x_shape.elements();
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::int64_t at = 0;
-    for (std::size_t axis = 0; axis < rank; ++axis) at += index[axis] * strides[axis];
-    out[at] += x[i];
-    for (std::size_t axis = rank; axis-- > 0;) {
-      if (++index[axis] < x_shape[axis]) break;
-      index[axis] = 0;
+};
+
+template <class T>
+struct Prod {
+  using Total = typename Sum<T>::Total;
+  static constexpr Total begin = 1;
+  static Total fold(Total total, T value) { return total * static_cast<Total>(value); }
+  static Total join(Total a, Total b) { return a * b; }
+  static T end(Total total, std::int64_t) { return static_cast<T>(total); }
+};
+
+template <class T>
+struct Max {
+  using Total = T;
+  static constexpr T begin =
+      std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::min();
+  static T fold(T total, T value) { return value > total || value != value ? value : total; }
+  static T join(T a, T b) { return fold(a, b); }
+  static T end(T total, std::int64_t) { return total; }
+};
+
+template <class T>
+struct Min {
+  using Total = T;
+  static constexpr T begin =
+      std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+  static T fold(T total, T value) { return value < total || value != value ? value : total; }
+  static T join(T a, T b) { return fold(a, b); }
+  static T end(T total, std::int64_t) { return total; }
+};
+
+std::int64_t rounds(const std::vector<Loop>& loops, std::size_t count) {
+  std::int64_t product = 1;
+  for (std::size_t i = 0; i < count; ++i) product *= loops[i].size;
+  return product;
+}
+
+// Where round `index` of the first `count` loops begins.
+std::int64_t offset_of(const std::vector<Loop>& loops, std::size_t count, std::int64_t index) {
+  std::int64_t offset = 0;
+  for (std::size_t loop = count; loop-- > 0; index /= loops[loop].size)
+    offset += index % loops[loop].size * loops[loop].stride;
+  return offset;
+}
+
+// Eight accumulators take turns, so that an addition need not wait for the one before.
+template <class R, class T>
+typename R::Total fold_run(typename R::Total total, const T* x, std::int64_t count) {
+  constexpr std::int64_t lanes = 8;
+  if (count < 4 * lanes) {
+    for (std::int64_t i = 0; i < count; ++i) total = R::fold(total, x[i]);
+    return total;
+  }
+  std::array<typename R::Total, lanes> lane;
+  lane.fill(R::begin);
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    for (std::int64_t k = 0; k < lanes; ++k)
+      lane[static_cast<std::size_t>(k)] = R::fold(lane[static_cast<std::size_t>(k)], x[i + k]);
+  for (; i < count; ++i) lane[0] = R::fold(lane[0], x[i]);
+  for (const auto& part : lane) total = R::join(total, part);
+  return total;
+}
+
+// The innermost loop is folded: each result is made of runs.
+template <class R, class T>
+void fold_rows(const ReduceLoops& loops, const T* x, T* out, int threads) {
+  const std::size_t outer = loops.folded.size() - 1;
+  const std::int64_t runs = rounds(loops.folded, outer);
+  const std::int64_t run = loops.folded[outer].size;
+  const std::int64_t grain =
+      std::max<std::int64_t>(1, grain_elements / std::max<std::int64_t>(1, runs * run));
+  parallel_for(loops.outputs, grain, threads, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t o = begin; o < end; ++o) {
+      const T* base = x + offset_of(loops.kept, loops.kept.size(), o);
+      auto total = R::begin;
+      for (std::int64_t r = 0; r < runs; ++r)
+        total = fold_run<R>(total, base + offset_of(loops.folded, outer, r), run);
+      out[o] = R::end(total, loops.inputs_each);
     }
+  });
+}
+
+// The innermost loop is kept: neighbouring results are made together.
+template <class R, class T>
+void fold_columns(const ReduceLoops& loops, const T* x, T* out, int threads) {
+  const std::size_t outer = loops.kept.size() - 1;
+  const std::int64_t columns = loops.kept[outer].size;
+  const std::int64_t blocks = (columns + block - 1) / block;
+  const std::int64_t runs = rounds(loops.folded, loops.folded.size());
+  const std::int64_t tasks = rounds(loops.kept, outer) * blocks;
+  const std::int64_t grain =
+      std::max<std::int64_t>(1, grain_elements / std::max<std::int64_t>(1, runs * std::min(columns, block)));
+  parallel_for(tasks, grain, threads, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t task = begin; task < end; ++task) {
+      const std::int64_t first = task % blocks * block;
+      const std::int64_t width = std::min(block, columns - first);
+      const T* base = x + offset_of(loops.kept, outer, task / blocks) + first;
+      std::array<typename R::Total, block> total;
+      total.fill(R::begin);
+      for (std::int64_t r = 0; r < runs; ++r) {
+        const T* row = base + offset_of(loops.folded, loops.folded.size(), r);
+        for (std::int64_t c = 0; c < width; ++c)
+          total[static_cast<std::size_t>(c)] = R::fold(total[static_cast<std::size_t>(c)], row[c]);
+      }
+      T* to = out + task / blocks * columns + first;
+      for (std::int64_t c = 0; c < width; ++c)
+        to[c] = R::end(total[static_cast<std::size_t>(c)], loops.inputs_each);
+    }
+  });
+}
+
+template <class R, class T>
+void fold_one_by_one(const ReduceLoops& loops, const T* x, T* out) {
+  for (std::int64_t o = 0; o < loops.outputs; ++o) {
+    const T* base = x + offset_of(loops.kept, loops.kept.size(), o);
+    auto total = R::begin;
+    for (std::int64_t i = 0; i < loops.inputs_each; ++i)
+      total = R::fold(total, base[offset_of(loops.folded, loops.folded.size(), i)]);
+    out[o] = R::end(total, loops.inputs_each);
+  }
+}
+
+template <class T, class Use>
+void with_reduction(Reduce kind, const Use& use) {
+  switch (kind) {
+    case Reduce::sum:
+      return use(Sum<T>());
+    case Reduce::mean:
+      return use(Mean<T>());
+    case Reduce::max:
+      return use(Max<T>());
+    case Reduce::min:
+      return use(Min<T>());
+    case Reduce::prod:
+      return use(Prod<T>());
   }
 }
 
 template <class T>
-void argmax(const T* x, std::int32_t* out, std::int64_t rows, std::int64_t columns) {
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const T* row = x + r * columns;
-    std::int64_t best = 0;
-    for (std::int64_t c = 1; c < columns && !std::isnan(row[best]); ++c)
-      if (row[c] > row[best] || std::isnan(row[c])) best = c;
-    out[r] = static_cast<std::int32_t>(best);
+void prod_grad_of_one(const ReduceLoops& loops, T dy, const T* x, T* dx) {
+  const auto at = [&](std::int64_t i) { return offset_of(loops.folded, loops.folded.size(), i); };
+  std::int64_t zeros = 0;
+  double product = 1;  // of the elements that are not zero
+  for (std::int64_t i = 0; i < loops.inputs_each; ++i) {
+    const double value = static_cast<double>(x[at(i)]);
+    if (value == 0)
+      ++zeros;
+    else
+      product *= value;
+  }
+  for (std::int64_t i = 0; i < loops.inputs_each; ++i) {
+    const double value = static_cast<double>(x[at(i)]);
+    double others = 0;
+    if (zeros == 0) others = product / value;
+    if (zeros == 1 && value == 0) others = product;
+    dx[at(i)] = static_cast<T>(static_cast<double>(dy) * others);
   }
 }
 
-#define MUSTER_INSTANTIATE(T)                                       \
-  template void sum_all(const T*, T*, std::int64_t, double);        \
-  template void sum_rows(const T*, T*, std::int64_t, std::int64_t); \
-  template void sum_to(const T*, const Shape&, T*, const Shape&);   \
-  template void argmax(const T*, std::int32_t*, std::int64_t, std::int64_t);
-MUSTER_INSTANTIATE(float)
-MUSTER_INSTANTIATE(double)
+}  // namespace
+
+ReduceLoops reduce_loops(const Shape& shape, const std::vector<bool>& folded) {
+  ReduceLoops loops;
+  std::int64_t stride = 1;
+  bool any = false;
+  bool last = false;
+  for (std::size_t axis = shape.rank(); axis-- > 0; stride *= shape[axis]) {
+    (folded[axis] ? loops.inputs_each : loops.outputs) *= shape[axis];
+    if (shape[axis] == 1) continue;
+    auto& own = folded[axis] ? loops.folded : loops.kept;
+    if (any && last == folded[axis])
+      own.back().size *= shape[axis];
+    else
+      own.push_back({shape[axis], stride});
+    if (!any) loops.rows = folded[axis];
+    any = true;
+    last = folded[axis];
+  }
+  std::reverse(loops.kept.begin(), loops.kept.end());
+  std::reverse(loops.folded.begin(), loops.folded.end());
+  if (!loops.rows && loops.kept.empty()) loops.kept.push_back({});
+  return loops;
+}
+
+void reduce(Reduce kind, DType dtype, const ReduceLoops& loops, const void* x, void* out, int threads) {
+  with_number(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    with_reduction<T>(kind, [&](auto reduction) {
+      using R = decltype(reduction);
+      if (loops.rows)
+        fold_rows<R>(loops, static_cast<const T*>(x), static_cast<T*>(out), threads);
+      else
+        fold_columns<R>(loops, static_cast<const T*>(x), static_cast<T*>(out), threads);
+    });
+  });
+}
+
+void reduce_reference(Reduce kind, DType dtype, const ReduceLoops& loops, const void* x, void* out) {
+  with_number(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    with_reduction<T>(kind, [&](auto reduction) {
+      fold_one_by_one<decltype(reduction)>(loops, static_cast<const T*>(x), static_cast<T*>(out));
+    });
+  });
+}
+
+void prod_grad(DType dtype, const ReduceLoops& loops, const void* dy, const void* x, void* dx, int threads) {
+  with_floating(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const std::int64_t each = std::max<std::int64_t>(1, loops.inputs_each);
+    parallel_for(loops.outputs, std::max<std::int64_t>(1, grain_elements / each), threads,
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t o = begin; o < end; ++o) {
+                     const std::int64_t base = offset_of(loops.kept, loops.kept.size(), o);
+                     prod_grad_of_one(loops, static_cast<const T*>(dy)[o], static_cast<const T*>(x) + base,
+                                      static_cast<T*>(dx) + base);
+                   }
+                 });
+  });
+}
+
+LineSize line_size(const Shape& shape, std::size_t axis) {
+  LineSize lines{.outer = 1, .size = shape[axis], .inner = 1};
+  for (std::size_t i = 0; i < axis; ++i) lines.outer *= shape[i];
+  for (std::size_t i = axis + 1; i < shape.rank(); ++i) lines.inner *= shape[i];
+  return lines;
+}
+
+void arg_extreme(bool greatest, DType dtype, const LineSize& lines, const void* x, std::int32_t* out,
+                 int threads) {
+  with_number(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const auto first_extreme = [&](const T* line) {
+      std::int64_t best = 0;
+      T extreme = line[0];
+      for (std::int64_t i = 1; i < lines.size && extreme == extreme; ++i) {
+        const T value = line[i * lines.inner];
+        const bool beats = greatest ? value > extreme : value < extreme;
+        if (!beats && value == value) continue;
+        extreme = value;
+        best = i;
+      }
+      return static_cast<std::int32_t>(best);
+    };
+    const std::int64_t grain = std::max<std::int64_t>(1, grain_elements / lines.size);
+    parallel_for(lines.outer * lines.inner, grain, threads, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t base = i / lines.inner * lines.inner * lines.size + i % lines.inner;
+        out[i] = first_extreme(static_cast<const T*>(x) + base);
+      }
+    });
+  });
+}
 
 }  // namespace muster::kernels

@@ -1,12 +1,10 @@
-"""mindspore.ops: the functions that mean the same in Muster, and value_and_grad."""
-
-from muster.ops import bias_add, equal, relu, tanh
+"""mindspore.ops: the functions and classes that mean the same in Muster."""
 
 from mindspore import _names
-from mindspore._gradient import value_and_grad
-from mindspore.ops import _array, _image
-from mindspore.ops._array import *  # noqa: F403 - what it lists
-from mindspore.ops._image import *  # noqa: F403 - what it lists
+from mindspore.ops import _functions, operations
+from mindspore.ops import functional as functional
+from mindspore.ops._functions import *  # noqa: F403
+from mindspore.ops.operations import *  # noqa: F403
 
-__all__ = [*_array.__all__, *_image.__all__, "bias_add", "equal", "relu", "tanh", "value_and_grad"]
+__all__ = sorted({"functional", "operations", *_functions.__all__, *operations.__all__})
 __getattr__ = _names.missing(__name__)

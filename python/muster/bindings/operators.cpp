@@ -1,14 +1,17 @@
 #include "python/muster/bindings/operators.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "muster/nn/nn.h"
 #include "python/muster/bindings/convert.h"
 #include "python/muster/bindings/dtype.h"
+#include "python/muster/bindings/operands.h"
 #include "python/muster/bindings/value.h"
 
 namespace muster::python {
@@ -19,21 +22,15 @@ namespace ops = nn::ops;
 
 using Binary = Value (*)(const Value&, const Value&);
 
-// Whether an operator may take `object`; for others Python asks the other operand or raises TypeError.
-bool is_operand(nb::handle object) {
-  return is_value(object) || PyLong_Check(object.ptr()) || PyFloat_Check(object.ptr()) ||
-         PyObject_CheckBuffer(object.ptr());
-}
-
+// For what is no operand, Python asks the other one or raises TypeError.
 template <Binary op, bool reversed>
 TensorObject binary(const Value& self, nb::handle other) {
-  if (!is_operand(other)) return nb::borrow<TensorObject>(Py_NotImplemented);
+  if (!is_operand(other.ptr())) return nb::borrow<TensorObject>(Py_NotImplemented);
   const Value value = value_from(other, &self);
   return tensor_result(reversed ? op(value, self) : op(self, value));
 }
 
 Value matmul(const Value& a, const Value& b) { return ops::matmul(a, b); }
-Value negative(const Value& x) { return ops::mul(x, value_from(nb::int_(-1), &x)); }
 
 TensorObject cast(const Value& x, nb::handle dtype) { return tensor_result(ops::cast(x, dtype_from(dtype))); }
 
@@ -44,14 +41,29 @@ TensorObject unary(const Value& x) {
 
 template <Binary op>
 TensorObject function_of_two(nb::handle a, nb::handle b) {
-  const Value left =
-      is_value(a) ? nb::cast<const Value&>(a) : value_from(a, is_value(b) ? nb::inst_ptr<Value>(b) : nullptr);
-  return tensor_result(op(left, value_from(b, &left)));
+  const auto [left, right] = pair_from(a, b);
+  return tensor_result(op(left, right));
 }
 
-}  // namespace
+template <Value (*op)(const Value&, const ops::ReduceOptions&)>
+TensorObject reduction(const Value& self, const Axes& axis, bool keep_dims) {
+  return tensor_result(op(self, {.axes = axes_from(axis), .keep_dims = keep_dims}));
+}
 
-void bind_operators(nb::class_<Value>& tensor) {
+// Without an axis: of all elements, one after another.
+template <Value (*op)(const Value&, std::int64_t)>
+TensorObject arg_extreme(const Value& self, std::optional<std::int64_t> axis) {
+  return tensor_result(axis ? op(self, *axis) : op(ops::reshape(self, {self.shape().elements()}), -1));
+}
+
+// pow(x, y, z) is no operator of tensors.
+template <bool reversed>
+TensorObject power(const Value& self, nb::handle other, nb::handle modulus) {
+  if (!modulus.is_none()) return nb::borrow<TensorObject>(Py_NotImplemented);
+  return binary<ops::pow, reversed>(self, other);
+}
+
+void bind_symbols(nb::class_<Value>& tensor) {
   tensor.def("__add__", &binary<ops::add, false>, nb::is_operator())
       .def("__radd__", &binary<ops::add, true>, nb::is_operator())
       .def("__sub__", &binary<ops::sub, false>, nb::is_operator())
@@ -60,14 +72,81 @@ void bind_operators(nb::class_<Value>& tensor) {
       .def("__rmul__", &binary<ops::mul, true>, nb::is_operator())
       .def("__truediv__", &binary<ops::div, false>, nb::is_operator())
       .def("__rtruediv__", &binary<ops::div, true>, nb::is_operator())
+      .def("__floordiv__", &binary<ops::floor_div, false>, nb::is_operator())
+      .def("__rfloordiv__", &binary<ops::floor_div, true>, nb::is_operator())
+      .def("__mod__", &binary<ops::mod, false>, nb::is_operator())
+      .def("__rmod__", &binary<ops::mod, true>, nb::is_operator())
+      .def("__pow__", &power<false>, nb::arg("exponent"), nb::arg("modulus") = nb::none(), nb::is_operator())
+      .def("__rpow__", &power<true>, nb::arg("base"), nb::arg("modulus") = nb::none(), nb::is_operator())
       .def("__matmul__", &binary<matmul, false>, nb::is_operator())
       .def("__eq__", &binary<ops::equal, false>, nb::is_operator(),
            "Compares element by element; the result is a tensor of bool.")
-      .def("__hash__", [](nb::handle self) { return reinterpret_cast<std::intptr_t>(self.ptr()) >> 4; })
-      .def("__neg__", &unary<negative>)
-      .def("sum", &unary<ops::reduce_sum>, "The sum of all elements, a scalar.")
-      .def("mean", &unary<ops::reduce_mean>, "The mean of all elements, a scalar.")
-      .def("argmax", &unary<ops::argmax>, "The index of the greatest element of the last axis, int32.");
+      .def("__ne__", &binary<ops::not_equal, false>, nb::is_operator())
+      .def("__lt__", &binary<ops::less, false>, nb::is_operator())
+      .def("__le__", &binary<ops::less_equal, false>, nb::is_operator())
+      .def("__gt__", &binary<ops::greater, false>, nb::is_operator())
+      .def("__ge__", &binary<ops::greater_equal, false>, nb::is_operator())
+      .def("__and__", &binary<ops::logical_and, false>, nb::is_operator())
+      .def("__or__", &binary<ops::logical_or, false>, nb::is_operator())
+      .def("__invert__", &unary<ops::logical_not>)
+      .def("__neg__", &unary<ops::neg>)
+      .def("__pos__", [](const Value& self) { return self; })
+      .def("__abs__", &unary<ops::abs>)
+      .def("__hash__", [](nb::handle self) { return reinterpret_cast<std::intptr_t>(self.ptr()) >> 4; });
+}
+
+template <Value (*op)(const Value&)>
+void method(nb::class_<Value>& tensor, const char* name) {
+  tensor.def(name, &unary<op>, documentation_of(name));
+}
+
+template <Value (*op)(const Value&, const ops::ReduceOptions&)>
+void reduction_method(nb::class_<Value>& tensor, const char* name, const char* keep,
+                      const char* documentation) {
+  tensor.def(name, &reduction<op>, nb::arg("axis").none() = nb::none(), nb::arg(keep) = false, documentation);
+}
+
+void bind_math_methods(nb::class_<Value>& tensor) {
+  method<ops::abs>(tensor, "abs");
+  method<ops::exp>(tensor, "exp");
+  method<ops::log>(tensor, "log");
+  method<ops::sqrt>(tensor, "sqrt");
+  method<ops::square>(tensor, "square");
+  method<ops::tanh>(tensor, "tanh");
+  method<ops::sigmoid>(tensor, "sigmoid");
+  reduction_method<ops::reduce_sum>(tensor, "sum", "keepdims", documentation_of("reduce_sum"));
+  reduction_method<ops::reduce_mean>(tensor, "mean", "keep_dims", documentation_of("reduce_mean"));
+  reduction_method<ops::reduce_max>(tensor, "max", "keepdims", documentation_of("reduce_max"));
+  reduction_method<ops::reduce_min>(tensor, "min", "keepdims", documentation_of("reduce_min"));
+  reduction_method<ops::reduce_prod>(tensor, "prod", "keep_dims", documentation_of("reduce_prod"));
+  reduction_method<ops::reduce_all>(tensor, "all", "keep_dims",
+                                    "Whether all elements over `axis` are true (not 0), as bool.");
+  reduction_method<ops::reduce_any>(tensor, "any", "keep_dims",
+                                    "Whether any element over `axis` is true (not 0), as bool.");
+  tensor
+      .def("argmax", &arg_extreme<ops::argmax>, nb::arg("axis").none() = nb::none(),
+           "The first index of the greatest element along `axis`, or of all elements, int32.")
+      .def("argmin", &arg_extreme<ops::argmin>, nb::arg("axis").none() = nb::none(),
+           "The first index of the smallest element along `axis`, or of all elements, int32.")
+      .def(
+          "pow",
+          [](const Value& self, const Operand& exponent) {
+            return tensor_result(ops::pow(self, value_from(exponent, &self)));
+          },
+          nb::arg("exponent"), documentation_of("pow"))
+      .def(
+          "clip",
+          [](const Value& self, std::optional<double> min, std::optional<double> max) {
+            return tensor_result(ops::clip(self, {.min = min, .max = max}));
+          },
+          nb::arg("min").none() = nb::none(), nb::arg("max").none() = nb::none(), documentation_of("clip"));
+}
+
+}  // namespace
+
+void bind_operators(nb::class_<Value>& tensor) {
+  bind_symbols(tensor);
+  bind_math_methods(tensor);
 }
 
 void bind_ops(nb::module_& core) {
@@ -75,19 +154,8 @@ void bind_ops(nb::module_& core) {
       "matmul", &function_of_two<matmul>, nb::arg("a"), nb::arg("b"),
       "The product of matrices (..., m, k) and (..., k, n), leading axes broadcast; vectors as numpy.matmul "
       "treats them. float32 or float64.");
-  core.def("add", &function_of_two<ops::add>, nb::arg("a"), nb::arg("b"), "a + b, element by element.");
-  core.def("sub", &function_of_two<ops::sub>, nb::arg("a"), nb::arg("b"), "a - b, element by element.");
-  core.def("mul", &function_of_two<ops::mul>, nb::arg("a"), nb::arg("b"), "a * b, element by element.");
-  core.def("div", &function_of_two<ops::div>, nb::arg("a"), nb::arg("b"), "a / b, element by element.");
-  core.def("equal", &function_of_two<ops::equal>, nb::arg("a"), nb::arg("b"), "a == b, element by element.");
   core.def("bias_add", &function_of_two<ops::bias_add>, nb::arg("x"), nb::arg("bias"),
            "x (..., C) with bias (C,) added to each row.");
-  core.def("relu", &unary<ops::relu>, nb::arg("x"), "max(x, 0), element by element.");
-  core.def("tanh", &unary<ops::tanh>, nb::arg("x"), "tanh(x), element by element.");
-  core.def("reduce_sum", &unary<ops::reduce_sum>, nb::arg("x"), "The sum of all elements, a scalar.");
-  core.def("reduce_mean", &unary<ops::reduce_mean>, nb::arg("x"), "The mean of all elements, a scalar.");
-  core.def("argmax", &unary<ops::argmax>, nb::arg("x"),
-           "The index of the greatest element of the last axis, int32.");
   core.def("cast", &cast, nb::arg("x"), nb::arg("dtype"), "The elements converted to `dtype`.");
 }
 

@@ -14,9 +14,10 @@ namespace {
 using graph::Value;
 
 // The dtype that a Python number takes beside a tensor: the tensor's, but a fraction does not become a whole
-// number.
+// number, nor a whole number a truth value.
 std::optional<DType> dtype_beside(nb::handle number, const Value* like) {
   if (like == nullptr || (PyFloat_Check(number.ptr()) && !is_floating(like->dtype()))) return std::nullopt;
+  if (like->dtype() == DType::bool_ && !PyBool_Check(number.ptr())) return std::nullopt;
   return like->dtype();
 }
 

@@ -77,11 +77,13 @@ struct Run {
     const Prepared prepared = kernel.prepare(signature);
     const auto scratch = Buffer::allocate(prepared.scratch_bytes);
     std::optional<Error> failure;
+    const RunContext context;
     kernel.run({.inputs = addresses.data(),
                 .outputs = addresses.data() + inputs.size(),
                 .settings = prepared.settings.get(),
                 .scratch = scratch->data(),
                 .threads = 2,
+                .context = &context,
                 .failure = &failure});
     if (failure) return fail(*failure);
     return {};

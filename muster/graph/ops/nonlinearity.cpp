@@ -1,0 +1,166 @@
+// The functions between layers: relu, sigmoid, gelu, … and the rows of their derivatives.
+#include "muster/graph/ops/ops.h"
+#include "muster/graph/ops/rules.h"
+#include "muster/tensor/tensor.h"
+
+namespace muster::graph {
+namespace {
+
+using kernels::Nonlinearity;
+using Kind = Nonlinearity::Kind;
+
+struct Names {
+  std::string_view forward;
+  std::string_view backward;
+};
+
+// gelu_tanh is gelu with an attribute.
+constexpr Names names_of(Kind kind) {
+  switch (kind) {
+    case Kind::relu:
+      return {"relu", "relu_grad"};
+    case Kind::relu6:
+      return {"relu6", "relu6_grad"};
+    case Kind::leaky_relu:
+      return {"leaky_relu", "leaky_relu_grad"};
+    case Kind::elu:
+      return {"elu", "elu_grad"};
+    case Kind::sigmoid:
+      return {"sigmoid", "sigmoid_grad"};
+    case Kind::tanh:
+      return {"tanh", "tanh_grad"};
+    case Kind::gelu:
+    case Kind::gelu_tanh:
+      return {"gelu", "gelu_grad"};
+    case Kind::silu:
+      return {"silu", "silu_grad"};
+    case Kind::softplus:
+      break;
+  }
+  return {"softplus", "softplus_grad"};
+}
+
+template <Kind kind>
+Types infer(const Signature& signature) {
+  MUSTER_TRY_VOID(require_floating(names_of(kind).forward, signature.inputs[0]));
+  return same_as_first(signature);
+}
+
+template <Kind kind>
+Types infer_grad(const Signature& signature) {
+  if (signature.inputs[0] != signature.inputs[1])
+    return bad("{}: dy {} and {} {} must be alike", names_of(kind).backward, to_string(signature.inputs[0]),
+               kernels::derivative_of_output(kind) ? "y" : "x", to_string(signature.inputs[1]));
+  MUSTER_TRY_VOID(require_floating(names_of(kind).backward, signature.inputs[0]));
+  return same_as_first(signature);
+}
+
+template <Kind kind>
+std::vector<Value> gradient(const GradientQuery& query) {
+  const Value& value = kernels::derivative_of_output(kind) ? query.outputs[0] : query.inputs[0];
+  return {apply(names_of(kind).backward, {query.output_gradients[0], value}, query.attributes)};
+}
+
+// Of dx = dy f'(y) for the gradient of dx: by dy it is f' again; by y where f' is not piecewise constant.
+template <Kind kind>
+std::vector<Value> gradient_grad(const GradientQuery& query) {
+  const Value& g = query.output_gradients[0];
+  const Value& dy = query.inputs[0];
+  const Value& y = query.inputs[1];
+  const Value by_dy = apply(names_of(kind).backward, {g, y}, query.attributes);
+  if constexpr (kind == Kind::tanh) return {by_dy, times(times(times(g, dy), y), -2)};
+  if constexpr (kind == Kind::sigmoid)
+    return {by_dy, times(times(g, dy), minus(scalar_like(y, 1), times(y, 2)))};
+  return {by_dy, Value()};
+}
+
+template <Kind kind>
+constexpr bool has_second = kind == Kind::relu || kind == Kind::relu6 || kind == Kind::leaky_relu ||
+                            kind == Kind::tanh || kind == Kind::sigmoid;
+
+struct Settings {
+  Nonlinearity what;
+  Elements elements;
+};
+
+template <Kind kind>
+Prepared prepare(const Signature& signature) {
+  Nonlinearity what{kind, signature.attributes.get("alpha", kind == Kind::leaky_relu ? 0.2 : 1.0)};
+  if (kind == Kind::gelu && signature.attributes.get("approximate", false)) what.kind = Kind::gelu_tanh;
+  return prepared(Settings{what, {signature.inputs[0].dtype, signature.inputs[0].shape.elements()}});
+}
+
+void run(const KernelCall& call) {
+  const auto& [what, elements] = call.setting<Settings>();
+  kernels::nonlinearity(what, elements.dtype, call.inputs[0], call.outputs[0], elements.count, call.threads);
+}
+
+void run_grad(const KernelCall& call) {
+  const auto& [what, elements] = call.setting<Settings>();
+  kernels::nonlinearity_grad(what, elements.dtype, call.inputs[0], call.inputs[1], call.outputs[0],
+                             elements.count, call.threads);
+}
+
+template <Kind kind>
+Op row(std::string_view documentation) {
+  return {.name = names_of(kind).forward,
+          .documentation = documentation,
+          .infer = infer<kind>,
+          .gradient = gradient<kind>,
+          .kernels = {{"reference", any_signature, prepare<kind>, run}},
+          .sharing = Sharing::reuse};
+}
+
+template <Kind kind>
+Op grad_row(std::string_view documentation) {
+  return {.name = names_of(kind).backward,
+          .documentation = documentation,
+          .inputs_min = 2,
+          .inputs_max = 2,
+          .infer = infer_grad<kind>,
+          .gradient = has_second<kind> ? gradient_grad<kind> : nullptr,
+          .kernels = {{"reference", any_signature, prepare<kind>, run_grad}},
+          .sharing = Sharing::reuse};
+}
+
+const std::vector<Op>& family() {
+  static const std::vector<Op> rows = {
+      row<Kind::relu>("y = max(x, 0), NaN stays NaN; any shape, float32 or float64. The gradient at 0 is 0."),
+      row<Kind::tanh>("y = tanh(x); any shape, float32 or float64."),
+      row<Kind::relu6>(
+          "y = min(max(x, 0), 6); any shape, float32 or float64. The gradient at 0 is 0, at 6 it is 1. "
+          "Source: Krizhevsky, Convolutional deep belief networks on CIFAR-10, 2010."),
+      row<Kind::leaky_relu>(
+          "y = x where x > 0, else alpha x (0.2 unless set); any shape, float32 or float64. "
+          "Source: Maas, Hannun, Ng, Rectifier nonlinearities, ICML 2013."),
+      row<Kind::elu>("y = x where x > 0, else alpha (e^x - 1) (alpha 1 unless set); any shape, float32 or "
+                     "float64. Source: Clevert, Unterthiner, Hochreiter, ICLR 2016, arXiv 1511.07289."),
+      row<Kind::sigmoid>("y = 1 / (1 + e^-x); any shape, float32 or float64."),
+      row<Kind::gelu>("y = x P(X <= x) for X ~ N(0, 1), or with approximate=true its approximation "
+                      "x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); any shape, float32 or float64. Source: "
+                      "Hendrycks, Gimpel, arXiv 1606.08415."),
+      row<Kind::silu>(
+          "y = x / (1 + e^-x), also called swish; any shape, float32 or float64. Source: Elfwing, "
+          "Uchibe, Doya, arXiv 1702.03118."),
+      row<Kind::softplus>("y = log(1 + e^x), exact for large and small x; any shape, float32 or float64."),
+      grad_row<Kind::relu>("dx = dy where y > 0, else 0, for y = relu(x)."),
+      grad_row<Kind::tanh>("dx = dy (1 - y^2), for y = tanh(x)."),
+      grad_row<Kind::relu6>("dx = dy where 0 < x <= 6, else 0, for y = relu6(x)."),
+      grad_row<Kind::leaky_relu>("dx = dy where x > 0, else alpha dy, for y = leaky_relu(x)."),
+      grad_row<Kind::elu>("dx = dy where x > 0, else dy alpha e^x, for y = elu(x)."),
+      grad_row<Kind::sigmoid>("dx = dy y (1 - y), for y = sigmoid(x)."),
+      grad_row<Kind::gelu>("dx = dy (P(X <= x) + x p(x)) for y = gelu(x), p the density of N(0, 1); with "
+                           "approximate=true the derivative of the approximation."),
+      grad_row<Kind::silu>("dx = dy s (1 + x (1 - s)) with s = sigmoid(x), for y = silu(x)."),
+      grad_row<Kind::softplus>("dx = dy sigmoid(x), for y = softplus(x)."),
+  };
+  return rows;
+}
+
+}  // namespace
+
+std::vector<const Op*> nonlinearity_ops() { return addresses(family()); }
+const Op& relu_op() { return family()[0]; }
+const Op& tanh_op() { return family()[1]; }
+
+}  // namespace muster::graph

@@ -1,0 +1,99 @@
+// softmax and log_softmax along an axis.
+#include "muster/graph/ops/ops.h"
+#include "muster/graph/ops/rules.h"
+#include "muster/tensor/tensor.h"
+
+namespace muster::graph {
+namespace {
+
+constexpr std::string_view name_of(bool logarithm) { return logarithm ? "log_softmax" : "softmax"; }
+constexpr std::string_view grad_name_of(bool logarithm) {
+  return logarithm ? "log_softmax_grad" : "softmax_grad";
+}
+
+Result<std::size_t> axis_of(std::string_view op, const Signature& signature) {
+  return axis_at(op, signature.inputs[0].shape, signature.attributes.get("axis", std::int64_t{-1}));
+}
+
+template <bool logarithm>
+Types infer(const Signature& signature) {
+  MUSTER_TRY_VOID(require_floating(name_of(logarithm), signature.inputs[0]));
+  MUSTER_TRY_VOID(axis_of(name_of(logarithm), signature));
+  return same_as_first(signature);
+}
+
+template <bool logarithm>
+Types infer_grad(const Signature& signature) {
+  if (signature.inputs[0] != signature.inputs[1])
+    return bad("{}: dy {} and y {} must be alike", grad_name_of(logarithm), to_string(signature.inputs[0]),
+               to_string(signature.inputs[1]));
+  return infer<logarithm>(signature);
+}
+
+template <bool logarithm>
+std::vector<Value> gradient(const GradientQuery& query) {
+  return {apply(grad_name_of(logarithm), {query.output_gradients[0], query.outputs[0]}, query.attributes)};
+}
+
+struct Settings {
+  DType dtype = DType::float32;
+  kernels::LineSize lines;
+};
+
+Prepared prepare(const Signature& signature) {
+  const TensorType& x = signature.inputs[0];
+  return prepared(Settings{x.dtype, kernels::line_size(x.shape, *axis_of("softmax", signature))});
+}
+
+template <bool logarithm>
+void run(const KernelCall& call) {
+  const auto& [dtype, lines] = call.setting<Settings>();
+  kernels::softmax(logarithm, dtype, lines, call.inputs[0], call.outputs[0], call.threads);
+}
+
+template <bool logarithm>
+void run_grad(const KernelCall& call) {
+  const auto& [dtype, lines] = call.setting<Settings>();
+  kernels::softmax_grad(logarithm, dtype, lines, call.inputs[0], call.inputs[1], call.outputs[0],
+                        call.threads);
+}
+
+template <bool logarithm>
+Op row(std::string_view documentation) {
+  return {.name = name_of(logarithm),
+          .documentation = documentation,
+          .infer = infer<logarithm>,
+          .gradient = gradient<logarithm>,
+          .kernels = {{"reference", any_signature, prepare, run<logarithm>}},
+          .sharing = Sharing::reuse};
+}
+
+template <bool logarithm>
+Op grad_row(std::string_view documentation) {
+  return {.name = grad_name_of(logarithm),
+          .documentation = documentation,
+          .inputs_min = 2,
+          .inputs_max = 2,
+          .infer = infer_grad<logarithm>,
+          .kernels = {{"reference", any_signature, prepare, run_grad<logarithm>}},
+          .sharing = Sharing::reuse};
+}
+
+std::vector<Op> rows() {
+  return {
+      row<false>("y = e^x / sum(e^x) along `axis` (-1 unless set); at least one axis, float32 or float64; y "
+                 "like x."),
+      row<true>("y = x - log(sum(e^x)) along `axis` (-1 unless set); at least one axis, float32 or float64; "
+                "y like x."),
+      grad_row<false>("dx = y (dy - sum(dy y)) along `axis`, for y = softmax(x)."),
+      grad_row<true>("dx = dy - e^y sum(dy) along `axis`, for y = log_softmax(x).")};
+}
+
+}  // namespace
+
+std::vector<const Op*> softmax_ops() {
+  static const std::vector<Op> family = rows();
+  return addresses(family);
+}
+
+}  // namespace muster::graph

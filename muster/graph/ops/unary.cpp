@@ -1,0 +1,178 @@
+// Functions of one number and tests of one number, element by element.
+#include "muster/graph/ops/ops.h"
+#include "muster/graph/ops/rules.h"
+#include "muster/tensor/tensor.h"
+
+namespace muster::graph {
+namespace {
+
+using kernels::Predicate;
+using kernels::Unary;
+using Rule = std::vector<Value> (*)(const GradientQuery&);
+
+constexpr std::string_view name_of(Unary kind) {
+  constexpr std::string_view names[] = {"neg",   "abs", "sign",  "square", "reciprocal", "sqrt",
+                                        "rsqrt", "exp", "expm1", "log",    "log1p",      "erf",
+                                        "sin",   "cos", "floor", "ceil",   "round"};
+  static_assert(std::size(names) == static_cast<std::size_t>(Unary::round) + 1);
+  return names[static_cast<std::size_t>(kind)];
+}
+
+constexpr std::string_view name_of(Predicate kind) {
+  constexpr std::string_view names[] = {"isnan", "isinf", "isfinite", "logical_not"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+constexpr bool takes_integers(Unary kind) {
+  return kind == Unary::neg || kind == Unary::abs || kind == Unary::sign || kind == Unary::square;
+}
+
+template <Unary kind>
+Types infer(const Signature& signature) {
+  if constexpr (takes_integers(kind))
+    MUSTER_TRY_VOID(require_number(name_of(kind), signature.inputs[0]));
+  else
+    MUSTER_TRY_VOID(require_floating(name_of(kind), signature.inputs[0]));
+  return same_as_first(signature);
+}
+
+template <Predicate kind>
+Types infer_predicate(const Signature& signature) {
+  if constexpr (kind != Predicate::logical_not)
+    MUSTER_TRY_VOID(require_floating(name_of(kind), signature.inputs[0]));
+  return std::vector<TensorType>{{DType::bool_, signature.inputs[0].shape}};
+}
+
+template <Unary kind>
+void run(const KernelCall& call) {
+  const auto& [dtype, count] = call.setting<Elements>();
+  kernels::unary(kind, dtype, call.inputs[0], call.outputs[0], count, call.threads);
+}
+
+template <Predicate kind>
+void run_predicate(const KernelCall& call) {
+  const auto& [dtype, count] = call.setting<Elements>();
+  kernels::predicate(kind, dtype, call.inputs[0], call.output<bool>(), count, call.threads);
+}
+
+template <Unary kind>
+Op row(Rule rule, std::string_view documentation) {
+  return {.name = name_of(kind),
+          .documentation = documentation,
+          .infer = infer<kind>,
+          .gradient = rule,
+          .kernels = {{"reference", any_signature, elements_of_first, run<kind>}},
+          .sharing = Sharing::reuse};
+}
+
+template <Predicate kind>
+Op row(std::string_view documentation) {
+  return {.name = name_of(kind),
+          .documentation = documentation,
+          .infer = infer_predicate<kind>,
+          .kernels = {{"reference", any_signature, elements_of_first, run_predicate<kind>}}};
+}
+
+const Value& x_of(const GradientQuery& query) { return query.inputs[0]; }
+const Value& y_of(const GradientQuery& query) { return query.outputs[0]; }
+const Value& dy_of(const GradientQuery& query) { return query.output_gradients[0]; }
+
+// dy f'(x), with f' written as a value.
+template <Value (*derivative)(const GradientQuery&)>
+std::vector<Value> times_derivative(const GradientQuery& query) {
+  return {times(dy_of(query), derivative(query))};
+}
+
+// Steps: flat wherever they have a derivative.
+std::vector<Value> flat(const GradientQuery&) { return {Value()}; }
+
+std::vector<Value> neg_rule(const GradientQuery& query) { return {negated(dy_of(query))}; }
+
+// dy / x, dy / (1 + x), dy / (2 y)
+std::vector<Value> log_rule(const GradientQuery& query) { return {over(dy_of(query), x_of(query))}; }
+std::vector<Value> log1p_rule(const GradientQuery& query) {
+  return {over(dy_of(query), plus(x_of(query), scalar_like(x_of(query), 1)))};
+}
+std::vector<Value> sqrt_rule(const GradientQuery& query) {
+  return {over(dy_of(query), times(y_of(query), 2))};
+}
+
+Value sign_of_x(const GradientQuery& query) { return apply("sign", {x_of(query)}); }
+Value two_x(const GradientQuery& query) { return times(x_of(query), 2); }
+Value y_itself(const GradientQuery& query) { return y_of(query); }
+Value y_plus_one(const GradientQuery& query) { return plus(y_of(query), scalar_like(y_of(query), 1)); }
+Value minus_y_squared(const GradientQuery& query) { return negated(apply("square", {y_of(query)})); }
+Value minus_half_y_cubed(const GradientQuery& query) {
+  return times(times(y_of(query), apply("square", {y_of(query)})), -0.5);
+}
+Value bell(const GradientQuery& query) {
+  constexpr double two_over_root_pi = 1.1283791670955126;
+  return times(apply("exp", {negated(apply("square", {x_of(query)}))}), two_over_root_pi);
+}
+Value cos_of_x(const GradientQuery& query) { return apply("cos", {x_of(query)}); }
+Value minus_sin_of_x(const GradientQuery& query) { return negated(apply("sin", {x_of(query)})); }
+
+std::vector<Op> rows() {
+  return {
+      row<Unary::neg>(neg_rule,
+                      "-x. x of any shape, float32, float64, int32 or int64; y like x. The smallest integer "
+                      "stays itself."),
+      row<Unary::abs>(
+          times_derivative<sign_of_x>,
+          "|x|. x of any shape, float32, float64, int32 or int64; y like x. The gradient at 0 is 0."),
+      row<Unary::sign>(
+          flat,
+          "-1, 0 or 1, as x is less than, equal to or greater than 0; NaN stays. x of any shape, "
+          "float32, float64, int32 or int64; y like x. The gradient is 0."),
+      row<Unary::square>(
+          times_derivative<two_x>,
+          "x x. x of any shape, float32, float64, int32 or int64 (they wrap around); y like x."),
+      row<Unary::reciprocal>(times_derivative<minus_y_squared>,
+                             "1 / x. x of any shape, float32 or float64; y like x. 1 / 0 is infinite."),
+      row<Unary::sqrt>(sqrt_rule,
+                       "The square root. x of any shape, float32 or float64; y like x; NaN for x < 0. The "
+                       "gradient at 0 is infinite."),
+      row<Unary::rsqrt>(times_derivative<minus_half_y_cubed>,
+                        "1 / sqrt(x). x of any shape, float32 or float64; y like x; NaN for x < 0."),
+      row<Unary::exp>(times_derivative<y_itself>, "e^x. x of any shape, float32 or float64; y like x."),
+      row<Unary::expm1>(times_derivative<y_plus_one>,
+                        "e^x - 1, exact also near 0. x of any shape, float32 or float64; y like x."),
+      row<Unary::log>(log_rule,
+                      "The natural logarithm. x of any shape, float32 or float64; y like x; -inf at 0, NaN "
+                      "below."),
+      row<Unary::log1p>(log1p_rule,
+                        "log(1 + x), exact also near 0. x of any shape, float32 or float64; y like x."),
+      row<Unary::erf>(times_derivative<bell>,
+                      "The error function 2/sqrt(pi) times the integral of e^(-t^2) from 0 to x. x of any "
+                      "shape, float32 or float64; y like x."),
+      row<Unary::sin>(times_derivative<cos_of_x>,
+                      "The sine of x in radians. x of any shape, float32 or float64; y like x."),
+      row<Unary::cos>(times_derivative<minus_sin_of_x>,
+                      "The cosine of x in radians. x of any shape, float32 or float64; y like x."),
+      row<Unary::floor>(
+          flat,
+          "The greatest whole number that is not above x. x of any shape, float32 or float64; y "
+          "like x. The gradient is 0."),
+      row<Unary::ceil>(flat,
+                       "The smallest whole number that is not below x. x of any shape, float32 or float64; y "
+                       "like x. The gradient is 0."),
+      row<Unary::round>(
+          flat,
+          "The nearest whole number, halves to the even one (IEEE 754). x of any shape, float32 or "
+          "float64; y like x. The gradient is 0."),
+      row<Predicate::isnan>("Whether x is not a number, as bool. x of any shape, float32 or float64."),
+      row<Predicate::isinf>("Whether x is infinite, as bool. x of any shape, float32 or float64."),
+      row<Predicate::isfinite>(
+          "Whether x is neither infinite nor not a number, as bool. x of any shape, float32 or float64."),
+      row<Predicate::logical_not>("x == 0, as bool. x of any shape and dtype."),
+  };
+}
+
+}  // namespace
+
+std::vector<const Op*> unary_ops() {
+  static const std::vector<Op> family = rows();
+  return addresses(family);
+}
+
+}  // namespace muster::graph

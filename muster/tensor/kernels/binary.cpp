@@ -1,0 +1,226 @@
+#include "muster/tensor/kernels/binary.h"
+
+#include <cmath>
+#include <type_traits>
+
+#include "muster/tensor/kernels/elementwise_loops.h"
+#include "muster/tensor/kernels/types.h"
+
+namespace muster::kernels {
+namespace {
+
+// Signed integers overflow without a meaning in C++; unsigned ones wrap around.
+template <class T>
+using Wrapping =
+    typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::common_type<T>>::type;
+
+struct Add {
+  template <class T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
+  }
+};
+
+struct Sub {
+  template <class T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(static_cast<Wrapping<T>>(a) - static_cast<Wrapping<T>>(b));
+  }
+};
+
+struct Mul {
+  template <class T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
+  }
+};
+
+struct Div {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>) {
+      if (b == 0) return 0;                // numpy's answer; C++ has none
+      if (b == -1) return Sub()(T{0}, a);  // the smallest has no opposite
+    }
+    return a / b;
+  }
+};
+
+struct FloorDiv {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>) {
+      const T quotient = Div()(a, b);
+      const bool uneven = b != 0 && b != -1 && a % b != 0;
+      return uneven && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+    } else {
+      return std::floor(a / b);
+    }
+  }
+};
+
+struct Mod {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>) {
+      if (b == 0 || b == -1) return 0;
+      const T rest = a % b;
+      return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+    } else {
+      const T rest = std::fmod(a, b);
+      return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+    }
+  }
+};
+
+struct Pow {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>)
+      return whole_power(a, b);
+    else
+      return std::pow(a, b);
+  }
+  // Negative powers of whole numbers round towards zero.
+  template <class T>
+  static T whole_power(T a, T b) {
+    if (b < 0) return a == 1 ? 1 : (a == -1 ? (b % 2 == 0 ? 1 : -1) : 0);
+    T result = 1;
+    for (T square = a; b > 0; b /= 2, square = Mul()(square, square))
+      if (b % 2 != 0) result = Mul()(result, square);
+    return result;
+  }
+};
+
+// NaN wins.
+struct Maximum {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a > b || a != a ? a : b;
+  }
+};
+
+struct Minimum {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a < b || a != a ? a : b;
+  }
+};
+
+template <class Use>
+void with_functor(Binary kind, const Use& use) {
+  switch (kind) {
+    case Binary::add:
+      return use(Add());
+    case Binary::sub:
+      return use(Sub());
+    case Binary::mul:
+      return use(Mul());
+    case Binary::div:
+      return use(Div());
+    case Binary::pow:
+      return use(Pow());
+    case Binary::maximum:
+      return use(Maximum());
+    case Binary::minimum:
+      return use(Minimum());
+    case Binary::floor_div:
+      return use(FloorDiv());
+    case Binary::mod:
+      return use(Mod());
+  }
+}
+
+template <class Use>
+void with_functor(Comparison kind, const Use& use) {
+  switch (kind) {
+    case Comparison::equal:
+      return use([](auto a, auto b) { return a == b; });
+    case Comparison::not_equal:
+      return use([](auto a, auto b) { return a != b; });
+    case Comparison::less:
+      return use([](auto a, auto b) { return a < b; });
+    case Comparison::less_equal:
+      return use([](auto a, auto b) { return a <= b; });
+    case Comparison::greater:
+      return use([](auto a, auto b) { return a > b; });
+    case Comparison::greater_equal:
+      return use([](auto a, auto b) { return a >= b; });
+    case Comparison::logical_and:
+      return use([](auto a, auto b) { return a != decltype(a){0} && b != decltype(b){0}; });
+    case Comparison::logical_or:
+      return use([](auto a, auto b) { return a != decltype(a){0} || b != decltype(b){0}; });
+  }
+}
+
+// What moves elements looks at their size only.
+template <class Use>
+void with_size(std::size_t size_bytes, const Use& use) {
+  if (size_bytes == 1) return use(std::uint8_t{});
+  if (size_bytes == 2) return use(std::uint16_t{});
+  if (size_bytes == 4) return use(std::uint32_t{});
+  MUSTER_CHECK(size_bytes == 8, "elements have 1, 2, 4 or 8 bytes");
+  use(std::uint64_t{});
+}
+
+}  // namespace
+
+void binary(Binary kind, DType dtype, const BroadcastLoops& loops, const Pair& pair, int threads) {
+  with_functor(kind, [&](const auto& f) {
+    with_number(dtype, [&](auto zero) {
+      using T = decltype(zero);
+      each_pair(f, loops, threads, static_cast<const T*>(pair.a), static_cast<const T*>(pair.b),
+                static_cast<T*>(pair.out));
+    });
+  });
+}
+
+void binary_reference(Binary kind, DType dtype, const std::array<Shape, 3>& shapes, const Pair& pair) {
+  with_functor(kind, [&](const auto& f) {
+    with_number(dtype, [&](auto zero) {
+      using T = decltype(zero);
+      each_pair_reference(f, shapes, static_cast<const T*>(pair.a), static_cast<const T*>(pair.b),
+                          static_cast<T*>(pair.out));
+    });
+  });
+}
+
+void compare(Comparison kind, DType dtype, const BroadcastLoops& loops, const Pair& pair, int threads) {
+  with_functor(kind, [&](const auto& f) {
+    with_type(dtype, [&](auto zero) {
+      using T = decltype(zero);
+      each_pair(f, loops, threads, static_cast<const T*>(pair.a), static_cast<const T*>(pair.b),
+                static_cast<bool*>(pair.out));
+    });
+  });
+}
+
+void compare_reference(Comparison kind, DType dtype, const std::array<Shape, 3>& shapes, const Pair& pair) {
+  with_functor(kind, [&](const auto& f) {
+    with_type(dtype, [&](auto zero) {
+      using T = decltype(zero);
+      each_pair_reference(f, shapes, static_cast<const T*>(pair.a), static_cast<const T*>(pair.b),
+                          static_cast<bool*>(pair.out));
+    });
+  });
+}
+
+void select(std::size_t size_bytes, const BroadcastLoops& loops, const Choice& choice, int threads) {
+  const std::array<std::int64_t, 3> step = {loops.strides[0].back(), loops.strides[1].back(),
+                                            loops.strides[2].back()};
+  with_size(size_bytes, [&](auto zero) {
+    using T = decltype(zero);
+    parallel_for(loops.count, elementwise_grain, threads, [&](std::int64_t begin, std::int64_t end) {
+      for_each_run<3>(loops, begin, end, [&](const auto& offsets, std::int64_t at, std::int64_t count) {
+        const bool* condition = choice.condition + offsets[0];
+        const T* a = static_cast<const T*>(choice.a) + offsets[1];
+        const T* b = static_cast<const T*>(choice.b) + offsets[2];
+        T* out = static_cast<T*>(choice.out) + at;
+        for (std::int64_t i = 0; i < count; ++i)
+          out[i] = condition[i * step[0]] ? a[i * step[1]] : b[i * step[2]];
+      });
+    });
+  });
+}
+
+}  // namespace muster::kernels

@@ -1,0 +1,33 @@
+// Dropout: elements are dropped at random, the others grow so that the mean stays.
+#pragma once
+
+#include <cstdint>
+
+#include "muster/base/base.h"
+
+namespace muster::kernels {
+
+// Which numbers of the job's seed decide: each (step, stream, sample, element) has its own, whoever computes
+// it.
+struct DropoutDraw {
+  std::uint64_t seed = 0;
+  std::uint64_t step = 0;
+  std::uint64_t stream = 0;         // tells the dropouts of one step apart
+  std::uint64_t first_sample = 0;   // global number of the first row
+  std::uint64_t sample_stride = 1;  // from row to row
+};
+
+struct DropoutSize {
+  std::int64_t samples = 1;   // rows
+  std::int64_t elements = 1;  // of a row
+  double keep_prob = 1;
+};
+
+// y = x / keep_prob where mask, else 0. float32 or float64; y may be x.
+void dropout(const DropoutSize& size, const DropoutDraw& draw, DType dtype, const void* x, void* y,
+             bool* mask, int threads);
+// dx = dy / keep_prob where mask, else 0.
+void dropout_grad(double keep_prob, DType dtype, const void* dy, const bool* mask, void* dx,
+                  std::int64_t count, int threads);
+
+}  // namespace muster::kernels

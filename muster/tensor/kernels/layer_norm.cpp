@@ -1,0 +1,108 @@
+#include "muster/tensor/kernels/layer_norm.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "muster/tensor/kernels/types.h"
+#include "muster/tensor/parallel.h"
+
+namespace muster::kernels {
+namespace {
+
+constexpr std::int64_t block = 128;  // columns whose sums are made together
+
+std::int64_t rows_grain(const LayerNormSize& size) {
+  return std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(1, size.columns));
+}
+
+template <class T>
+void normalize_row(const LayerNormSize& size, const T* x, const T* gamma, const T* beta, T* y, T& mean,
+                   T& rstd) {
+  const auto count = static_cast<double>(size.columns);
+  double sum = 0;
+  for (std::int64_t c = 0; c < size.columns; ++c) sum += static_cast<double>(x[c]);
+  const double center = sum / count;
+  double squares = 0;
+  for (std::int64_t c = 0; c < size.columns; ++c) {
+    const double away = static_cast<double>(x[c]) - center;
+    squares += away * away;
+  }
+  mean = static_cast<T>(center);
+  rstd = static_cast<T>(1 / std::sqrt(squares / count + size.eps));
+  for (std::int64_t c = 0; c < size.columns; ++c) y[c] = (x[c] - mean) * rstd * gamma[c] + beta[c];
+}
+
+// dx = rstd (g - mean(g) - n mean(g n)) with g = dy gamma and n = (x - mean) rstd.
+template <class T>
+void grad_row(const LayerNormSize& size, const T* dy, const T* x, const T* gamma, T mean, T rstd, T* dx) {
+  double sum = 0;
+  double sum_along = 0;
+  for (std::int64_t c = 0; c < size.columns; ++c) {
+    const double g = static_cast<double>(dy[c]) * gamma[c];
+    sum += g;
+    sum_along += g * static_cast<double>((x[c] - mean) * rstd);
+  }
+  const auto count = static_cast<double>(size.columns);
+  const T shift = static_cast<T>(sum / count);
+  const T slope = static_cast<T>(sum_along / count);
+  for (std::int64_t c = 0; c < size.columns; ++c)
+    dx[c] = rstd * (dy[c] * gamma[c] - shift - (x[c] - mean) * rstd * slope);
+}
+
+// Columns [first, first + width) of dgamma and dbeta, row after row.
+template <class T>
+void grad_columns(const LayerNormSize& size, const LayerNormGradArguments& arguments, std::int64_t first,
+                  std::int64_t width) {
+  std::array<double, block> dgamma{};
+  std::array<double, block> dbeta{};
+  for (std::int64_t r = 0; r < size.rows; ++r) {
+    const T* dy = static_cast<const T*>(arguments.dy) + r * size.columns + first;
+    const T* x = static_cast<const T*>(arguments.x) + r * size.columns + first;
+    const T mean = static_cast<const T*>(arguments.mean)[r];
+    const T rstd = static_cast<const T*>(arguments.rstd)[r];
+    for (std::int64_t c = 0; c < width; ++c) {
+      dgamma[static_cast<std::size_t>(c)] += static_cast<double>(dy[c] * ((x[c] - mean) * rstd));
+      dbeta[static_cast<std::size_t>(c)] += static_cast<double>(dy[c]);
+    }
+  }
+  for (std::int64_t c = 0; c < width; ++c) {
+    static_cast<T*>(arguments.dgamma)[first + c] = static_cast<T>(dgamma[static_cast<std::size_t>(c)]);
+    static_cast<T*>(arguments.dbeta)[first + c] = static_cast<T>(dbeta[static_cast<std::size_t>(c)]);
+  }
+}
+
+}  // namespace
+
+void layer_norm(const LayerNormSize& size, DType dtype, const LayerNormArguments& arguments, int threads) {
+  with_floating(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    parallel_for(size.rows, rows_grain(size), threads, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r)
+        normalize_row(size, static_cast<const T*>(arguments.x) + r * size.columns,
+                      static_cast<const T*>(arguments.gamma), static_cast<const T*>(arguments.beta),
+                      static_cast<T*>(arguments.y) + r * size.columns, static_cast<T*>(arguments.mean)[r],
+                      static_cast<T*>(arguments.rstd)[r]);
+    });
+  });
+}
+
+void layer_norm_grad(const LayerNormSize& size, DType dtype, const LayerNormGradArguments& arguments,
+                     int threads) {
+  with_floating(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    parallel_for(size.rows, rows_grain(size), threads, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r)
+        grad_row(size, static_cast<const T*>(arguments.dy) + r * size.columns,
+                 static_cast<const T*>(arguments.x) + r * size.columns,
+                 static_cast<const T*>(arguments.gamma), static_cast<const T*>(arguments.mean)[r],
+                 static_cast<const T*>(arguments.rstd)[r], static_cast<T*>(arguments.dx) + r * size.columns);
+    });
+    parallel_for(size.columns, block, threads, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t first = begin; first < end; first += block)
+        grad_columns<T>(size, arguments, first, std::min(block, end - first));
+    });
+  });
+}
+
+}  // namespace muster::kernels

@@ -1,0 +1,139 @@
+#include "muster/tensor/kernels/nonlinearity.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "muster/tensor/kernels/elementwise_loops.h"
+#include "muster/tensor/kernels/types.h"
+
+namespace muster::kernels {
+namespace {
+
+using Kind = Nonlinearity::Kind;
+
+template <class T>
+T sigmoid(T x) {
+  return 1 / (1 + std::exp(-x));
+}
+
+// Neither overflows for large x nor loses e^x for small ones.
+template <class T>
+T softplus(T x) {
+  return (x > 0 ? x : T{0}) + std::log1p(std::exp(-std::abs(x)));
+}
+
+// P(X <= x) for X ~ N(0, 1).
+template <class T>
+T normal_cdf(T x) {
+  return std::erfc(-x / std::numbers::sqrt2_v<T>) / 2;
+}
+
+template <class T>
+T normal_density(T x) {
+  return std::exp(-x * x / 2) * std::numbers::inv_sqrtpi_v<T> / std::numbers::sqrt2_v<T>;
+}
+
+// The argument of tanh in GELU's approximation: sqrt(2 / pi) (x + 0.044715 x^3).
+template <class T>
+struct TanhInside {
+  static constexpr T scale = std::numbers::sqrt2_v<T> * std::numbers::inv_sqrtpi_v<T>;
+  static constexpr T cubic = static_cast<T>(0.044715);
+  static T of(T x) { return scale * (x + cubic * x * x * x); }
+  static T derivative(T x) { return scale * (1 + 3 * cubic * x * x); }
+};
+
+template <class T>
+T gelu_tanh(T x) {
+  return x / 2 * (1 + std::tanh(TanhInside<T>::of(x)));
+}
+
+template <class T>
+T gelu_tanh_derivative(T x) {
+  const T t = std::tanh(TanhInside<T>::of(x));
+  return (1 + t) / 2 + x / 2 * (1 - t * t) * TanhInside<T>::derivative(x);
+}
+
+template <class T>
+T silu_derivative(T x) {
+  const T s = sigmoid(x);
+  return s * (1 + x * (1 - s));
+}
+
+// Calls use(f) with the function of T that `what` means.
+template <class T, class Use>
+void with_function(const Nonlinearity& what, const Use& use) {
+  const T alpha = static_cast<T>(what.alpha);
+  switch (what.kind) {
+    case Kind::relu:
+      return use([](T x) { return x < 0 ? T{0} : x; });
+    case Kind::relu6:
+      return use([](T x) { return x < 0 ? T{0} : (x > 6 ? T{6} : x); });
+    case Kind::leaky_relu:
+      return use([alpha](T x) { return x > 0 ? x : alpha * x; });
+    case Kind::elu:
+      return use([alpha](T x) { return x > 0 ? x : alpha * std::expm1(x); });
+    case Kind::sigmoid:
+      return use([](T x) { return sigmoid(x); });
+    case Kind::tanh:
+      return use([](T x) { return std::tanh(x); });
+    case Kind::gelu:
+      return use([](T x) { return x * normal_cdf(x); });
+    case Kind::gelu_tanh:
+      return use([](T x) { return gelu_tanh(x); });
+    case Kind::silu:
+      return use([](T x) { return x * sigmoid(x); });
+    case Kind::softplus:
+      return use([](T x) { return softplus(x); });
+  }
+}
+
+// Calls use(f) with dx = f(dy, x), or f(dy, y).
+template <class T, class Use>
+void with_derivative(const Nonlinearity& what, const Use& use) {
+  const T alpha = static_cast<T>(what.alpha);
+  switch (what.kind) {
+    case Kind::relu:
+      return use([](T dy, T y) { return y > 0 ? dy : T{0}; });
+    case Kind::relu6:
+      return use([](T dy, T x) { return x > 0 && x <= 6 ? dy : T{0}; });
+    case Kind::leaky_relu:
+      return use([alpha](T dy, T x) { return x > 0 ? dy : alpha * dy; });
+    case Kind::elu:
+      return use([alpha](T dy, T x) { return x > 0 ? dy : dy * alpha * std::exp(x); });
+    case Kind::sigmoid:
+      return use([](T dy, T y) { return dy * y * (1 - y); });
+    case Kind::tanh:
+      return use([](T dy, T y) { return dy * (1 - y * y); });
+    case Kind::gelu:
+      return use([](T dy, T x) { return dy * (normal_cdf(x) + x * normal_density(x)); });
+    case Kind::gelu_tanh:
+      return use([](T dy, T x) { return dy * gelu_tanh_derivative(x); });
+    case Kind::silu:
+      return use([](T dy, T x) { return dy * silu_derivative(x); });
+    case Kind::softplus:
+      return use([](T dy, T x) { return dy * sigmoid(x); });
+  }
+}
+
+}  // namespace
+
+void nonlinearity(const Nonlinearity& what, DType dtype, const void* x, void* y, std::int64_t count,
+                  int threads) {
+  with_floating(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    with_function<T>(
+        what, [&](const auto& f) { each(f, count, threads, static_cast<T*>(y), static_cast<const T*>(x)); });
+  });
+}
+
+void nonlinearity_grad(const Nonlinearity& what, DType dtype, const void* dy, const void* value, void* dx,
+                       std::int64_t count, int threads) {
+  with_floating(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    with_derivative<T>(what, [&](const auto& f) {
+      each(f, count, threads, static_cast<T*>(dx), static_cast<const T*>(dy), static_cast<const T*>(value));
+    });
+  });
+}
+
+}  // namespace muster::kernels

@@ -1,0 +1,424 @@
+"""Functions of numbers by MindSpore's names: each calls Muster's own, whose documentation it carries."""
+
+import math
+
+import muster
+from mindspore import _names
+from muster import ops
+
+
+def _renamed(function, name: str, meaning):
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = meaning.__doc__
+    return function
+
+
+def _of_one(name: str, meaning):
+    return _renamed(lambda input: meaning(input), name, meaning)
+
+
+def _of_two(name: str, meaning):
+    return _renamed(lambda input, other: meaning(input, other), name, meaning)
+
+
+def _of_x(name: str, meaning):
+    return _renamed(lambda x: meaning(x), name, meaning)
+
+
+def _of_x_and_y(name: str, meaning):
+    return _renamed(lambda x, y: meaning(x, y), name, meaning)
+
+
+def _tensor(value, dtype=None):
+    return value if isinstance(value, muster.Tensor) else muster.Tensor(value, dtype)
+
+
+def _refuse(call: str, **arguments) -> None:
+    """Arguments that would change the result and are not provided."""
+    for name, value in arguments.items():
+        if value is not None:
+            raise NotImplementedError(_names.sentence(f"mindspore.ops.{call}({name}={value!r})"))
+
+
+# ---- Two numbers -------------------------------------------------------------------------------------------
+
+add = _of_two("add", ops.add)
+sub = _of_two("sub", ops.sub)
+mul = _of_two("mul", ops.mul)
+multiply = _of_two("multiply", ops.mul)
+floor_divide = _of_two("floor_divide", ops.floor_div)
+floor_div = _of_x_and_y("floor_div", ops.floor_div)
+floor_mod = _of_x_and_y("floor_mod", ops.mod)
+remainder = _of_two("remainder", ops.mod)
+maximum = _of_two("maximum", ops.maximum)
+minimum = _of_two("minimum", ops.minimum)
+pow = _renamed(lambda input, exponent: ops.pow(input, exponent), "pow", ops.pow)
+
+
+def subtract(input, other, *, alpha=1):
+    """input - alpha other, shapes broadcast."""
+    return ops.sub(input, other if alpha == 1 else ops.mul(other, alpha))
+
+
+def div(input, other, *, rounding_mode=None):
+    """input / other, shapes broadcast; rounding_mode 'floor' rounds down, 'trunc' towards zero."""
+    if rounding_mode == "floor":
+        return ops.floor_div(input, other)
+    if rounding_mode == "trunc":
+        return trunc(ops.div(input, other))
+    if rounding_mode is not None:
+        raise ValueError(f"div: rounding_mode is None, 'floor' or 'trunc', not {rounding_mode!r}")
+    return ops.div(input, other)
+
+
+def divide(input, other, *, rounding_mode=None):
+    """The same as div."""
+    return div(input, other, rounding_mode=rounding_mode)
+
+
+def true_divide(dividend, divisor):
+    """dividend / divisor, shapes broadcast."""
+    return ops.div(dividend, divisor)
+
+
+def addn(x):
+    """The sum of a list of tensors of one shape."""
+    total, *rest = x
+    for part in rest:
+        total = ops.add(total, part)
+    return total
+
+
+equal = _of_two("equal", ops.equal)
+eq = _of_two("eq", ops.equal)
+not_equal = _of_two("not_equal", ops.not_equal)
+ne = _of_two("ne", ops.not_equal)
+less = _of_two("less", ops.less)
+lt = _of_two("lt", ops.less)
+less_equal = _of_two("less_equal", ops.less_equal)
+le = _of_two("le", ops.less_equal)
+greater = _of_two("greater", ops.greater)
+gt = _of_two("gt", ops.greater)
+greater_equal = _of_two("greater_equal", ops.greater_equal)
+ge = _of_two("ge", ops.greater_equal)
+logical_and = _of_two("logical_and", ops.logical_and)
+logical_or = _of_two("logical_or", ops.logical_or)
+logical_not = _of_one("logical_not", ops.logical_not)
+
+
+def logical_xor(input, other):
+    """Whether exactly one of both is true, as bool; shapes broadcast."""
+    return ops.not_equal(ops.cast(input, muster.bool_), ops.cast(other, muster.bool_))
+
+
+# ---- One number --------------------------------------------------------------------------------------------
+
+abs = _of_one("abs", ops.abs)
+absolute = _of_one("absolute", ops.abs)
+neg = _of_one("neg", ops.neg)
+negative = _of_one("negative", ops.neg)
+sign = _of_one("sign", ops.sign)
+square = _of_one("square", ops.square)
+reciprocal = _of_one("reciprocal", ops.reciprocal)
+sqrt = _of_x("sqrt", ops.sqrt)
+rsqrt = _of_one("rsqrt", ops.rsqrt)
+exp = _of_one("exp", ops.exp)
+expm1 = _of_one("expm1", ops.expm1)
+log = _of_one("log", ops.log)
+log1p = _of_one("log1p", ops.log1p)
+erf = _of_one("erf", ops.erf)
+sin = _of_one("sin", ops.sin)
+cos = _of_one("cos", ops.cos)
+floor = _of_one("floor", ops.floor)
+ceil = _of_one("ceil", ops.ceil)
+isnan = _of_one("isnan", ops.isnan)
+isinf = _of_one("isinf", ops.isinf)
+isfinite = _of_one("isfinite", ops.isfinite)
+
+
+def log2(input):
+    """The logarithm to base 2, element by element."""
+    return ops.mul(ops.log(input), 1 / math.log(2))
+
+
+def log10(input):
+    """The logarithm to base 10, element by element."""
+    return ops.mul(ops.log(input), 1 / math.log(10))
+
+
+def trunc(input):
+    """Rounded towards zero, element by element."""
+    return ops.select(ops.less(input, 0), ops.ceil(input), ops.floor(input))
+
+
+def round(input, *, decimals=0):
+    """The nearest number of so many decimals, halves to the even one."""
+    if decimals == 0:
+        return ops.round(input)
+    scale = 10.0**decimals
+    return ops.div(ops.round(ops.mul(input, scale)), scale)
+
+
+# ---- Activations -------------------------------------------------------------------------------------------
+
+sigmoid = _of_one("sigmoid", ops.sigmoid)
+tanh = _of_one("tanh", ops.tanh)
+silu = _of_one("silu", ops.silu)
+relu6 = _of_x("relu6", ops.relu6)
+
+
+def relu(input, inplace=False):
+    """max(input, 0), element by element; tensors are values, so `inplace` is refused."""
+    _refuse("relu", inplace=inplace or None)
+    return ops.relu(input)
+
+
+def leaky_relu(input, alpha=0.2):
+    """input where it is positive, else alpha input."""
+    return ops.leaky_relu(input, alpha)
+
+
+def elu(input_x, alpha=1.0):
+    """input_x where it is positive, else alpha (e^input_x - 1)."""
+    return ops.elu(input_x, alpha)
+
+
+def gelu(input, approximate="none"):
+    """input P(X <= input) for X ~ N(0, 1); approximate 'tanh' takes the formula with tanh."""
+    if approximate not in ("none", "tanh"):
+        raise ValueError(f"gelu: approximate is 'none' or 'tanh', not {approximate!r}")
+    return ops.gelu(input, approximate == "tanh")
+
+
+def softplus(input, beta=1, threshold=20):
+    """log(1 + e^(beta input)) / beta, and input itself where beta input is above the threshold."""
+    if beta == 0:
+        raise ValueError("softplus: beta must not be 0")
+    scaled = ops.mul(input, beta)
+    return ops.select(ops.greater(scaled, threshold), input, ops.mul(ops.softplus(scaled), 1 / beta))
+
+
+def logsigmoid(x):
+    """log(sigmoid(x)), exact also for small x."""
+    return ops.neg(ops.softplus(ops.neg(x)))
+
+
+def hardsigmoid(input):
+    """min(max(input + 3, 0), 6) / 6."""
+    return ops.div(ops.relu6(ops.add(input, 3.0)), 6.0)
+
+
+def hardswish(input):
+    """input hardsigmoid(input)."""
+    return ops.mul(input, hardsigmoid(input))
+
+
+def hardtanh(input, min_val=-1.0, max_val=1.0):
+    """input between min_val and max_val."""
+    return ops.clip(input, min_val, max_val)
+
+
+def mish(x):
+    """x tanh(softplus(x))."""
+    return ops.mul(x, ops.tanh(ops.softplus(x)))
+
+
+def softmax(input, axis=-1, *, dtype=None):
+    """e^input / sum(e^input) along `axis`, computed in `dtype` when it is given."""
+    return ops.softmax(input if dtype is None else ops.cast(input, dtype), axis)
+
+
+def log_softmax(logits, axis=-1):
+    """log(softmax(logits)) along `axis`."""
+    return ops.log_softmax(logits, axis)
+
+
+# ---- Reductions --------------------------------------------------------------------------------------------
+
+
+def sum(input, dim=None, keepdim=False, *, dtype=None):
+    """The sum over `dim` (all axes by default), in `dtype` when it is given; truth values count as int64."""
+    return ops.reduce_sum(input if dtype is None else ops.cast(input, dtype), dim, keepdim)
+
+
+def mean(x, axis=None, keep_dims=False):
+    """The mean over `axis` (all axes by default)."""
+    return ops.reduce_mean(x, axis, keep_dims)
+
+
+def prod(input, axis=None, keep_dims=False, dtype=None):
+    """The product over `axis` (all axes by default), in `dtype` when it is given."""
+    return ops.reduce_prod(input if dtype is None else ops.cast(input, dtype), axis, keep_dims)
+
+
+def amax(input, axis=None, keepdims=False, *, initial=None, where=None):
+    """The greatest element over `axis` (all axes by default)."""
+    _refuse("amax", initial=initial, where=where)
+    return ops.reduce_max(input, axis, keepdims)
+
+
+def amin(input, axis=None, keepdims=False, *, initial=None, where=None):
+    """The smallest element over `axis` (all axes by default)."""
+    _refuse("amin", initial=initial, where=where)
+    return ops.reduce_min(input, axis, keepdims)
+
+
+def _extreme_and_index(input, axis, keepdims, extreme, index_of):
+    if axis is None:
+        return extreme(input), muster.Tensor(0, muster.int64)
+    index = ops.cast(index_of(input, axis), muster.int64)
+    value = extreme(input, axis, keepdims)
+    return value, ops.reshape(index, value.shape)
+
+
+def max(input, axis=None, keepdims=False, *, initial=None, where=None):
+    """(values, indices int64) of the greatest elements along `axis`; of all, index 0, without an axis."""
+    _refuse("max", initial=initial, where=where)
+    return _extreme_and_index(input, axis, keepdims, ops.reduce_max, ops.argmax)
+
+
+def min(input, axis=None, keepdims=False, *, initial=None, where=None):
+    """(values, indices int64) of the smallest elements along `axis`; of all, index 0, without an axis."""
+    _refuse("min", initial=initial, where=where)
+    return _extreme_and_index(input, axis, keepdims, ops.reduce_min, ops.argmin)
+
+
+def _index_of_extreme(input, axis, keepdims, index_of):
+    given = _tensor(input)
+    whole = ops.reshape(given, (-1,)) if axis is None else given
+    index = ops.cast(index_of(whole, -1 if axis is None else axis), muster.int64)
+    if not keepdims:
+        return index
+    sizes = [1] * given.ndim
+    if axis is not None:
+        sizes = [1 if at == axis % given.ndim else size for at, size in enumerate(given.shape)]
+    return ops.reshape(index, sizes)
+
+
+def argmax(input, dim=None, keepdim=False):
+    """The first index of the greatest element along `dim`, or of all elements, int64."""
+    return _index_of_extreme(input, dim, keepdim, ops.argmax)
+
+
+def argmin(input, axis=None, keepdims=False):
+    """The first index of the smallest element along `axis`, or of all elements, int32."""
+    return ops.cast(_index_of_extreme(input, axis, keepdims, ops.argmin), muster.int32)
+
+
+def all(input, axis=None, keep_dims=False):
+    """Whether every element over `axis` (all axes by default) is true, as bool."""
+    return ops.reduce_all(input, axis, keep_dims)
+
+
+def any(input, axis=None, keep_dims=False):
+    """Whether an element over `axis` (all axes by default) is true, as bool."""
+    return ops.reduce_any(input, axis, keep_dims)
+
+
+def _folded_size(shape, axis) -> int:
+    axes = range(len(shape)) if axis is None else (axis,) if isinstance(axis, int) else axis
+    return math.prod(shape[at] for at in axes)
+
+
+def var(input, axis=None, ddof=0, keepdims=False):
+    """The variance over `axis` (all axes by default), divided by the number of elements less ddof."""
+    away = ops.square(ops.sub(input, ops.reduce_mean(input, axis, True)))
+    count = _folded_size(input.shape, axis)
+    return ops.div(ops.reduce_sum(away, axis, keepdims), float(count - int(ddof)))
+
+
+def std(input, axis=None, ddof=0, keepdims=False):
+    """The square root of var."""
+    return ops.sqrt(var(input, axis, ddof, keepdims))
+
+
+def logsumexp(input, dim, keepdim=False):
+    """log(sum(e^input)) over `dim`, without overflow."""
+    top = ops.reduce_max(input, dim, True)
+    total = ops.reduce_sum(ops.exp(ops.sub(input, top)), dim, True)
+    result = ops.add(ops.log(total), top)
+    return result if keepdim else ops.reduce_sum(result, dim)
+
+
+def reduce_sum(x, axis=(), keep_dims=False):
+    """The sum over `axis` (all axes by default)."""
+    return ops.reduce_sum(x, axis, keep_dims)
+
+
+def reduce_mean(x, axis=(), keep_dims=False):
+    """The mean over `axis` (all axes by default)."""
+    return ops.reduce_mean(x, axis, keep_dims)
+
+
+def reduce_max(x, axis=(), keep_dims=False):
+    """The greatest element over `axis` (all axes by default)."""
+    return ops.reduce_max(x, axis, keep_dims)
+
+
+def reduce_min(x, axis=(), keep_dims=False):
+    """The smallest element over `axis` (all axes by default)."""
+    return ops.reduce_min(x, axis, keep_dims)
+
+
+# ---- Choosing, normalizing ---------------------------------------------------------------------------------
+
+
+def _bounded(x, low, high):
+    """Bounds may be numbers, which a row holds, or tensors, which broadcast."""
+    if isinstance(low, muster.Tensor):
+        x, low = ops.maximum(x, low), None
+    if isinstance(high, muster.Tensor):
+        x, high = ops.minimum(x, high), None
+    return x if low is None and high is None else ops.clip(x, low, high)
+
+
+def clip_by_value(x, clip_value_min=None, clip_value_max=None):
+    """x between two bounds, numbers or tensors; one may be left out."""
+    if clip_value_min is None and clip_value_max is None:
+        raise ValueError("clip_by_value: one of the bounds is needed")
+    return _bounded(x, clip_value_min, clip_value_max)
+
+
+def clamp(input, min=None, max=None):
+    """input between two bounds, numbers or tensors; one may be left out."""
+    if min is None and max is None:
+        raise ValueError("clamp: one of the bounds is needed")
+    return _bounded(input, min, max)
+
+
+def clip(input, min=None, max=None):
+    """The same as clamp."""
+    return clamp(input, min, max)
+
+
+def select(condition, input, other):
+    """input where the condition (bool) is true, else other; shapes broadcast."""
+    return ops.select(condition, input, other)
+
+
+def where(condition, input, other):
+    """The same as select."""
+    return ops.select(condition, input, other)
+
+
+def dropout(input, p=0.5, training=True, seed=None):
+    """Each element is 0 with probability p, else input / (1 - p); without training, input itself."""
+    _refuse("dropout", seed=seed)
+    return ops.dropout(input, 1.0 - p) if training else input
+
+
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
+    """input with mean 0 and variance 1 over its last axes (normalized_shape), times weight, plus bias."""
+    sizes = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if not sizes or tuple(input.shape[-len(sizes) :]) != sizes:
+        raise ValueError(f"layer_norm: {input.shape} does not end with normalized_shape {sizes}")
+
+    def full(number):
+        return ops.broadcast_to(muster.Tensor(number, input.dtype), sizes)
+
+    gamma = full(1.0) if weight is None else weight
+    beta = full(0.0) if bias is None else bias
+    return ops.layer_norm(input, gamma, beta, input.ndim - len(sizes), eps)
+
+
+__all__ = [name for name in dir() if not name.startswith("_") and name not in ("math", "muster", "ops")]

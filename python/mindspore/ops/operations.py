@@ -1,0 +1,9 @@
+"""mindspore.ops.operations, often imported as P: the ops as classes."""
+
+from mindspore import _names
+from mindspore.ops import _math_primitives
+from mindspore.ops._math_primitives import *  # noqa: F403
+from mindspore.ops._primitive import Primitive as Primitive
+
+__all__ = sorted({"Primitive", *_math_primitives.__all__})
+__getattr__ = _names.missing(__name__)
