@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <memory>
+#include <unordered_map>
 #include <utility>
 
 namespace muster::graph {
@@ -33,19 +35,67 @@ std::vector<Tensor> make_outputs(const Op& op, const std::vector<TensorType>& ty
   return outputs;
 }
 
-Result<> run(const Op& op, const Signature& signature, const std::vector<Tensor>& inputs,
-             const std::vector<Tensor>& outputs, const RunContext& context) {
-  MUSTER_TRY(const Kernel* kernel, choose_kernel(op, signature));
-  const Prepared prepared = kernel->prepare(signature);
+// A plan of one op: what does not depend on the elements.
+struct OneOp {
+  const Op* op = nullptr;
+  std::vector<TensorType> inputs;
+  Attributes attributes;
+  std::vector<TensorType> outputs;
+  const Kernel* kernel = nullptr;  // null for a view
+  Prepared prepared;
+};
+
+constexpr std::size_t kept_max = 1024;  // a net of some hundred kinds of calls
+
+std::uint64_t key_of(const Op& op, const std::vector<TensorType>& types) {
+  std::uint64_t key = std::hash<const Op*>{}(&op);
+  const auto mix = [&](std::uint64_t value) { key = (key ^ value) * 0x9e3779b97f4a7c15u; };
+  for (const TensorType& type : types) {
+    mix(static_cast<std::uint64_t>(type.dtype));
+    for (const std::int64_t size : type.shape) mix(static_cast<std::uint64_t>(size));
+  }
+  return key;
+}
+
+Result<std::shared_ptr<const OneOp>> make_one_op(const Op& op, std::vector<TensorType> types,
+                                                 const Attributes& attributes) {
+  auto made = std::make_shared<OneOp>(
+      OneOp{.op = &op, .inputs = std::move(types), .attributes = attributes, .outputs = {}, .prepared = {}});
+  MUSTER_TRY(made->outputs, op.infer({made->inputs, {}, made->attributes}));
+  if (op.sharing == Sharing::view) return made;
+  const Signature signature{made->inputs, made->outputs, made->attributes};
+  MUSTER_TRY(made->kernel, choose_kernel(op, signature));
+  made->prepared = made->kernel->prepare(signature);
+  return made;
+}
+
+// Each thread keeps its own, since a kernel's settings serve one call at a time.
+Result<std::shared_ptr<const OneOp>> one_op(const Op& op, std::vector<TensorType> types,
+                                            const Attributes& attributes) {
+  thread_local std::unordered_multimap<std::uint64_t, std::shared_ptr<const OneOp>> kept;
+  const std::uint64_t key = key_of(op, types);
+  const auto [first, last] = kept.equal_range(key);
+  for (auto entry = first; entry != last; ++entry) {
+    const OneOp& known = *entry->second;
+    if (known.op == &op && known.inputs == types && known.attributes == attributes) return entry->second;
+  }
+  MUSTER_TRY(auto made, make_one_op(op, std::move(types), attributes));
+  if (kept.size() >= kept_max) kept.clear();
+  kept.emplace(key, made);
+  return made;
+}
+
+Result<> run(const OneOp& plan, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
+             const RunContext& context) {
   std::vector<std::byte*> addresses;
   addresses.reserve(inputs.size() + outputs.size());
   for (const Tensor& tensor : inputs) addresses.push_back(tensor.bytes());
   for (const Tensor& tensor : outputs) addresses.push_back(tensor.bytes());
-  const auto scratch = Buffer::allocate(prepared.scratch_bytes);
+  const auto scratch = Buffer::allocate(plan.prepared.scratch_bytes);
   std::optional<Error> failure;
-  kernel->run({.inputs = addresses.data(),
+  plan.kernel->run({.inputs = addresses.data(),
                .outputs = addresses.data() + inputs.size(),
-               .settings = prepared.settings.get(),
+               .settings = plan.prepared.settings.get(),
                .scratch = scratch->data(),
                .threads = context.threads,
                .communicator = context.communicator,
@@ -70,10 +120,9 @@ Result<Values> execute(const Op& op, std::span<const Value> inputs, const Attrib
   MUSTER_TRY(const std::vector<Tensor> tensors, read_all(op, inputs, context));
   std::vector<TensorType> input_types;
   for (const Value& input : inputs) input_types.push_back(input.type());
-  MUSTER_TRY(const std::vector<TensorType> output_types, op.infer({input_types, {}, attributes}));
-  std::vector<Tensor> outputs = make_outputs(op, output_types, tensors);
-  if (op.sharing != Sharing::view)
-    MUSTER_TRY_VOID(run(op, {input_types, output_types, attributes}, tensors, outputs, context));
+  MUSTER_TRY(const auto plan, one_op(op, std::move(input_types), attributes));
+  std::vector<Tensor> outputs = make_outputs(op, plan->outputs, tensors);
+  if (plan->kernel != nullptr) MUSTER_TRY_VOID(run(*plan, tensors, outputs, context));
   Values values;
   for (Tensor& output : outputs) values.emplace_back(std::move(output));
   return values;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "muster/base/base.h"
+#include "muster/graph/tape.h"
 
 namespace muster::graph {
 namespace {
@@ -134,9 +135,19 @@ Result<std::vector<Tensor>> Function::call(std::span<const Tensor> inputs, std::
   return entry->plan->run(inputs, context);
 }
 
+bool Function::runs_inline() const {
+  return is_tracing() || is_taping() || (differentiates_ && is_eager());
+}
+
 Values Function::operator()(std::span<const Value> inputs, std::string_view extra,
                             const RunContext& context) {
-  if (is_tracing()) return maker_(inputs).outputs;
+  const ContextScope scope(context);
+  return (*this)(inputs, extra);
+}
+
+Values Function::operator()(std::span<const Value> inputs, std::string_view extra) {
+  if (runs_inline()) return maker_(inputs).outputs;
+  const RunContext context = default_context();
   std::vector<Tensor> tensors;
   for (const Value& input : inputs) {
     if (input.is_parameter()) input.parameter()->materialize(context.seed);
@@ -166,28 +177,49 @@ Result<std::vector<Value>> wanted(const GradientOptions& options, std::span<cons
   return wrt;
 }
 
-// The body's outputs, then the gradients.
-Result<Values> with_gradients(Values outputs, const GradientOptions& options, std::span<const Value> inputs) {
+// The body's outputs, then the gradients. `history` is the Trace or the Tape on which the outputs were made.
+template <class History>
+Result<Values> with_gradients(History& history, Values outputs, const GradientOptions& options,
+                              std::span<const Value> inputs) {
   for (const Value& output : outputs)
     if (output.is_failed()) return fail(output.error());
   if (outputs.empty()) return fail(Code::invalid_argument, "the function returned no loss");
   MUSTER_TRY(const std::vector<Value> wrt, wanted(options, inputs));
   const std::span<const Value> losses(outputs.data(), options.has_aux ? 1 : outputs.size());
-  MUSTER_TRY(const std::vector<Value> gradients, Trace::current()->gradient(losses, wrt));
+  MUSTER_TRY(const std::vector<Value> gradients, history.gradient(losses, wrt));
   outputs.insert(outputs.end(), gradients.begin(), gradients.end());
   return outputs;
+}
+
+Result<Values> trace_gradients(const Body& body, const GradientOptions& options,
+                               std::span<const Value> inputs) {
+  return with_gradients(*Trace::current(), body(inputs), options, inputs);
+}
+
+Result<Values> run_gradients(const Body& body, const GradientOptions& options,
+                             std::span<const Value> inputs) {
+  Tape tape;
+  Values outputs;
+  {
+    const Tape::Scope scope(tape);
+    outputs = body(inputs);
+  }
+  return with_gradients(tape, std::move(outputs), options, inputs);
 }
 
 }  // namespace
 
 std::shared_ptr<Function> value_and_grad(std::string name, Body body, GradientOptions options) {
   auto maker = [body = std::move(body), options = std::move(options)](std::span<const Value> inputs) {
-    Result<Values> outputs = with_gradients(body(inputs), options, inputs);
+    Result<Values> outputs =
+        is_tracing() ? trace_gradients(body, options, inputs) : run_gradients(body, options, inputs);
     if (!outputs) return Function::Recipe{Value::failed(outputs.error()), {}};
     const std::size_t count = options.parameters.size();
     return Function::Recipe{*outputs, {{outputs->size() - count, count}}};
   };
-  return std::make_shared<Function>(Function::Private{}, std::move(name), std::move(maker));
+  auto made = std::make_shared<Function>(Function::Private{}, std::move(name), std::move(maker));
+  made->differentiates_ = true;
+  return made;
 }
 
 }  // namespace muster::graph

@@ -42,10 +42,14 @@ class Function {
 
   [[nodiscard]] Result<std::vector<Tensor>> call(std::span<const Tensor> inputs, std::string_view extra,
                                                  const RunContext& context);
-  // On values: inside a trace the body runs inline; outside, as above. A failed value is the result of a
-  // failed call.
-  Values operator()(std::span<const Value> inputs, std::string_view extra = {},
-                    const RunContext& context = {});
+  // On values: inside a trace the body runs inline, and so it does at once while a Tape records, or in eager
+  // mode when the function is one of value_and_grad; else as above. A failed value is the result of a failed
+  // call.
+  Values operator()(std::span<const Value> inputs, std::string_view extra = {});
+  Values operator()(std::span<const Value> inputs, std::string_view extra, const RunContext& context);
+
+  // Whether a call on values would run the body inline.
+  bool runs_inline() const;
 
   const std::string& name() const { return name_; }
   // The first ones; trace_count() counts all.
@@ -76,6 +80,7 @@ class Function {
 
   std::string name_;
   Maker maker_;
+  bool differentiates_ = false;  // made by value_and_grad
   std::vector<std::unique_ptr<Entry>> entries_;  // the last used first
   std::vector<TraceRecord> traces_;
   std::size_t trace_count_ = 0;
@@ -83,6 +88,7 @@ class Function {
 
 // A function that gives the body's outputs, then the gradients of the inputs at `positions`, then those of
 // `parameters`; the latter lie in one buffer without gaps, in order, so that one collective reduces them.
+// In eager mode the body runs op by op on a Tape, and each gradient has a buffer of its own.
 std::shared_ptr<Function> value_and_grad(std::string name, Body body, GradientOptions options);
 
 }  // namespace muster::graph

@@ -14,6 +14,7 @@
 #include "muster/graph/parameter.h"   // IWYU pragma: export
 #include "muster/graph/plan.h"        // IWYU pragma: export
 #include "muster/graph/run.h"         // IWYU pragma: export
+#include "muster/graph/tape.h"        // IWYU pragma: export
 #include "muster/graph/trace.h"       // IWYU pragma: export
 #include "muster/graph/type.h"        // IWYU pragma: export
 #include "muster/graph/value.h"       // IWYU pragma: export

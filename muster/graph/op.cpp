@@ -7,6 +7,7 @@
 
 #include "muster/graph/execute.h"
 #include "muster/graph/ops/ops.h"
+#include "muster/graph/tape.h"
 #include "muster/graph/trace.h"
 #include "muster/tensor/tensor.h"
 
@@ -52,8 +53,7 @@ const Op* find_op(std::string_view name) {
   return found != rows.end() && (*found)->name == name ? *found : nullptr;
 }
 
-Values apply_all(std::string_view name, std::span<const Value> inputs, const Attributes& attributes,
-                 const RunContext& context) {
+Values apply_all(std::string_view name, std::span<const Value> inputs, const Attributes& attributes) {
   const Op* op = find_op(name);
   if (op == nullptr)
     return Value::failed(Code::invalid_argument, fmt::format("there is no op named '{}'", name));
@@ -63,8 +63,19 @@ Values apply_all(std::string_view name, std::span<const Value> inputs, const Att
     Values made = trace->add(*op, inputs, attributes);
     return made.size() == 1 && made[0].is_failed() ? all_failed(*op, inputs.size(), made[0]) : made;
   }
-  Result<Values> made = execute(*op, inputs, attributes, context);
+  Result<Values> made = execute(*op, inputs, attributes, default_context());
+  if (made) note_on_tapes(*op, inputs, *made, attributes);
   return made ? *std::move(made) : all_failed(*op, inputs.size(), Value::failed(made.error()));
+}
+
+Values apply_all(std::string_view name, std::span<const Value> inputs, const Attributes& attributes,
+                 const RunContext& context) {
+  const ContextScope scope(context);
+  return apply_all(name, inputs, attributes);
+}
+
+Value apply(std::string_view name, std::span<const Value> inputs, const Attributes& attributes) {
+  return apply_all(name, inputs, attributes)[0];
 }
 
 Value apply(std::string_view name, std::span<const Value> inputs, const Attributes& attributes,

@@ -61,7 +61,7 @@ struct Kernel {
   void (*run)(const KernelCall&);
 };
 
-// A node whose gradient is wanted. Traced values only.
+// A node whose gradient is wanted. The values are traced, or in eager mode concrete.
 struct GradientQuery {
   std::span<const Value> inputs;
   std::span<const Value> outputs;
@@ -104,15 +104,17 @@ std::span<const Op* const> ops();
 const Op* find_op(std::string_view name);
 
 // The one way to compute. Inside a trace the op becomes a node (tensors that are not traced become inputs
-// read at each call, never constants); outside, it runs now.
-Values apply_all(std::string_view op, std::span<const Value> inputs, const Attributes& attributes = {},
-                 const RunContext& context = {});
+// read at each call, never constants); outside, it runs now, by `context` or else the default one.
+Values apply_all(std::string_view op, std::span<const Value> inputs, const Attributes& attributes = {});
+Values apply_all(std::string_view op, std::span<const Value> inputs, const Attributes& attributes,
+                 const RunContext& context);
 // The first output.
-Value apply(std::string_view op, std::span<const Value> inputs, const Attributes& attributes = {},
-            const RunContext& context = {});
+Value apply(std::string_view op, std::span<const Value> inputs, const Attributes& attributes = {});
+Value apply(std::string_view op, std::span<const Value> inputs, const Attributes& attributes,
+            const RunContext& context);
 inline Value apply(std::string_view op, std::initializer_list<Value> inputs,
-                   const Attributes& attributes = {}, const RunContext& context = {}) {
-  return apply(op, std::span<const Value>(inputs.begin(), inputs.size()), attributes, context);
+                   const Attributes& attributes = {}) {
+  return apply(op, std::span<const Value>(inputs.begin(), inputs.size()), attributes);
 }
 
 // The vector instructions of this processor ("none": the reference kernels serve), and one line for each op

@@ -36,4 +36,24 @@ struct RunContext {
   std::uint64_t sample_stride = 1;
 };
 
+// What an op that runs outside any graph gets when the caller gives nothing: the context of the scope around,
+// else the provider's answer, else the defaults above. `train` provides this process's part in the job. Set
+// before computing.
+using ContextProvider = RunContext (*)();
+void set_context_provider(ContextProvider provider);
+RunContext default_context();
+
+// While it lives, `context` is this thread's default. Scopes nest.
+class ContextScope {
+ public:
+  explicit ContextScope(const RunContext& context);
+  ~ContextScope();
+  ContextScope(const ContextScope&) = delete;
+  ContextScope& operator=(const ContextScope&) = delete;
+
+ private:
+  RunContext context_;
+  const RunContext* outer_;
+};
+
 }  // namespace muster::graph

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "muster/graph/backward.h"
+
 namespace muster::graph {
 namespace {
 
@@ -93,6 +95,21 @@ Values Trace::add(const Op& op, std::span<const Value> inputs, const Attributes&
   }
   graph_.nodes.push_back(std::move(node));
   return made;
+}
+
+Result<std::vector<Value>> Trace::gradient(std::span<const Value> losses, std::span<const Value> wrt) {
+  const Scope scope(*this);
+  const auto places = [this](std::span<const Value> values, std::string_view what) -> Result<std::vector<ValueId>> {
+    std::vector<Value> captured;
+    for (const Value& value : values) captured.push_back(capture(value));
+    MUSTER_TRY_VOID(require_differentiable(captured, what));
+    std::vector<ValueId> ids;
+    for (const Value& value : captured) ids.push_back(value.place().id);
+    return ids;
+  };
+  MUSTER_TRY(const auto loss_ids, places(losses, "a loss"));
+  MUSTER_TRY(const auto wrt_ids, places(wrt, "what a gradient is wanted for"));
+  return backward(graph_, loss_ids, wrt_ids, [this](ValueId id) { return at(id); });
 }
 
 void Trace::watch(const Versioned& object) {

@@ -83,7 +83,6 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::int64_t next_random_stream() { return random_streams_++; }
 
  private:
-  struct Backward;
   explicit Trace(std::string name);
   Value make_value(TensorType type);
   Value at(ValueId id);

@@ -58,6 +58,11 @@ const ParameterPtr& Value::parameter() const {
   return state_->parameter;
 }
 
+const void* Value::identity() const {
+  if (is_parameter()) return state_->parameter.get();
+  return state_.get();
+}
+
 const Value::Place& Value::place() const {
   MUSTER_CHECK(is_traced(), "the place of a value outside a trace was read");
   return state_->place;

@@ -51,6 +51,9 @@ class Value {
   // is made (so code cannot branch on it), a failed one tells its own error.
   [[nodiscard]] Result<Tensor> read() const;
 
+  // Equal for handles of the same tensor or parameter. For Tape.
+  const void* identity() const;
+
   // For Trace and Function.
   struct Place {
     std::shared_ptr<Trace> trace;

@@ -10,22 +10,33 @@ namespace muster::nn {
 Cell::Cell(std::string class_name) : class_name_(std::move(class_name)) {}
 Cell::~Cell() = default;
 
-Values Cell::call(std::span<const Value> inputs, const RunContext& context) {
+Values Cell::call(std::span<const Value> inputs) {
   if (graph::is_tracing()) {
     graph::watch(*this);
     return construct(inputs);
   }
+  if (graph::runs_op_by_op()) return construct(inputs);
   if (function_ == nullptr)
     function_ = std::make_unique<graph::Function>(class_name_, [this](std::span<const Value> traced) {
       graph::watch(*this);
       return construct(traced);
     });
-  return (*function_)(inputs, {}, context);
+  return (*function_)(inputs);
+}
+
+Values Cell::call(std::span<const Value> inputs, const RunContext& context) {
+  const graph::ContextScope scope(context);
+  return call(inputs);
+}
+
+Values Cell::operator()(const Value& first, const Value& second) {
+  const Value inputs[] = {first, second};
+  return call(inputs);
 }
 
 Values Cell::operator()(const Value& first, const Value& second, const RunContext& context) {
-  const Value inputs[] = {first, second};
-  return call(inputs, context);
+  const graph::ContextScope scope(context);
+  return (*this)(first, second);
 }
 
 void Cell::insert_child(std::string_view name, std::shared_ptr<Cell> child) {

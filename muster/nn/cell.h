@@ -31,10 +31,13 @@ class Cell : public graph::Versioned {
   // What the cell computes. It runs once for each trace, on traced values.
   virtual Values construct(std::span<const Value> inputs) = 0;
 
-  // Inside a trace construct runs inline; outside, through a cached plan of this cell.
-  Values call(std::span<const Value> inputs, const RunContext& context = {});
-  Values operator()(const Value& input, const RunContext& context = {}) { return call({&input, 1}, context); }
-  Values operator()(const Value& first, const Value& second, const RunContext& context = {});
+  // Inside a trace, and in eager mode, construct runs inline; else through a cached plan of this cell.
+  Values call(std::span<const Value> inputs);
+  Values call(std::span<const Value> inputs, const RunContext& context);
+  Values operator()(const Value& input) { return call({&input, 1}); }
+  Values operator()(const Value& input, const RunContext& context) { return call({&input, 1}, context); }
+  Values operator()(const Value& first, const Value& second);
+  Values operator()(const Value& first, const Value& second, const RunContext& context);
 
   // Adds or replaces. The names of a child's parameters become paths ("fc.weight") when it gets its first
   // parent.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "muster/graph/graph.h"
+
 namespace muster::train {
 namespace {
 
@@ -38,14 +40,17 @@ Result<> check_device_target(std::string_view name) {
 }
 
 const Context& context() { return current; }
-void set_mode(Mode mode) { change(current.mode, mode); }
+void set_mode(Mode mode) {
+  change(current.mode, mode);
+  graph::set_eager(mode == Mode::eager);
+}
 void set_parallel_mode(ParallelMode mode) { change(current.parallel_mode, mode); }
 void set_gradients_mean(bool mean) { change(current.gradients_mean, mean); }
 
-void reset_context() {
-  const std::uint64_t version = current.version + 1;
-  current = Context{};
-  current.version = version;
+void reset_parallel_context() {
+  const Context defaults;
+  set_parallel_mode(defaults.parallel_mode);
+  set_gradients_mean(defaults.gradients_mean);
 }
 
 }  // namespace muster::train

@@ -9,6 +9,7 @@
 
 namespace muster::train {
 
+// graph: cells and functions are traced once and run as compiled plans. eager: they run op by op, at once.
 enum class Mode { graph, eager };
 enum class ParallelMode { stand_alone, data_parallel };
 
@@ -33,7 +34,7 @@ const Context& context();
 void set_mode(Mode mode);
 void set_parallel_mode(ParallelMode mode);
 void set_gradients_mean(bool mean);
-// Back to the defaults.
-void reset_context();
+// The parallel mode and the mean, back to the defaults.
+void reset_parallel_context();
 
 }  // namespace muster::train

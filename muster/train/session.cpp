@@ -130,6 +130,7 @@ std::optional<Failure> Session::join(const cluster::Settings& settings, const In
 
 tl::expected<Role, Failure> init(const Environment& environment, const InitOptions& options) {
   if (open_session != nullptr) return open_role;
+  graph::set_context_provider(&run_context);
   const auto settings = cluster::read_settings(environment);
   if (!settings) return tl::unexpected(cluster::failure_from(settings.error()));
   for (const std::string& note : settings->notes) log::info(note);

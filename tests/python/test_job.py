@@ -11,6 +11,7 @@ from job import Job, kill, run_alone, seconds_until_ended
 
 PROMISED = 2.0  # seconds from a death to the end of every other process
 MARGIN = 2.0  # the tests' machines are slow and shared
+PEER_LOST, CONFIGURATION = 69, 78  # exit codes, as docs/guide/cluster.md lists them
 
 # A worker that trains without end; `before_step` and `after_step` are code inside the loop.
 LOOP = """
@@ -71,6 +72,20 @@ def test_a_killed_worker_is_named_by_all_others_with_its_last_step_and_no_line_i
             assert re.search(r"last known step was \d+", text), text
         for worker in (job.workers[0], job.workers[2]):
             assert "done step 1\ndone step 2\n" in worker.output(), "what was printed before is not lost"
+
+
+def test_a_process_that_ends_for_the_jobs_sake_has_the_failures_exit_code():
+    with Job(loop(), workers=2) as job:
+        for worker in job.workers:
+            worker.wait_for_line("done step 5")
+        kill(job.workers[1])
+        assert [job.scheduler.wait(), job.workers[0].wait()] == [PEER_LOST, PEER_LOST]
+
+
+def test_an_init_that_fails_and_is_not_caught_ends_with_the_failures_exit_code():
+    assert run_alone("import muster; muster.init()", MS_ROLE="MS_NOBODY")[0] == CONFIGURATION
+    caught = "import muster\ntry:\n    muster.init()\nexcept ValueError:\n    raise KeyError('mine')"
+    assert run_alone(caught, MS_ROLE="MS_NOBODY")[0] == 1
 
 
 def test_the_job_ends_when_the_scheduler_is_killed():

@@ -45,7 +45,6 @@ except Exception as error:
         ("ds.Cifar10Dataset", "AttributeError", "mindspore.dataset.Cifar10Dataset"),
         ("ds.vision.Resize", "AttributeError", "mindspore.dataset.vision.Resize"),
         ("ms.float16", "AttributeError", "mindspore.float16"),
-        ("ms.set_context(mode=ms.PYNATIVE_MODE)", "NotImplementedError", "PYNATIVE_MODE"),
         ("ms.set_context(enable_dump=True)", "NotImplementedError", "enable_dump"),
         ("ms.set_context(save_graphs=True)", "NotImplementedError", "save_graphs"),
         ("ms.set_auto_parallel_context(pipeline_stages=2)", "NotImplementedError", "pipeline_stages"),

@@ -34,7 +34,7 @@ _OFF = {"save_graphs": (False, 0), "enable_graph_kernel": (False,), "enable_redu
 
 
 def set_context(**settings) -> None:
-    """mode=GRAPH_MODE and device_target; settings without a meaning here are noted, all others are errors."""
+    """mode and device_target; settings without a meaning here are noted, all others are errors."""
     for name, value in settings.items():
         if name == "mode":
             _set_mode(value)
@@ -47,11 +47,9 @@ def set_context(**settings) -> None:
 
 
 def _set_mode(mode) -> None:
-    if mode == PYNATIVE_MODE:
-        raise NotImplementedError(_names.sentence("mindspore.PYNATIVE_MODE") + "; use GRAPH_MODE")
-    if mode != GRAPH_MODE:
+    if mode not in (GRAPH_MODE, PYNATIVE_MODE):
         raise ValueError(f"set_context(mode): {mode!r} is neither GRAPH_MODE nor PYNATIVE_MODE")
-    muster.set_context(mode="graph")
+    muster.set_context(mode="eager" if mode == PYNATIVE_MODE else "graph")
 
 
 def set_auto_parallel_context(

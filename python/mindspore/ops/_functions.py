@@ -1,5 +1,8 @@
 """All functions of mindspore.ops, collected from the families."""
 
+from muster.ops import bias_add as bias_add
+
+from mindspore._gradient import value_and_grad as value_and_grad
 from mindspore.ops import _array, _image, _math
 from mindspore.ops._array import *  # noqa: F403
 from mindspore.ops._image import *  # noqa: F403

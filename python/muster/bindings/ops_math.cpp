@@ -39,7 +39,7 @@ void reduction(nb::module_& core, const char* name, const char* documentation) {
         return tensor_result(op(value_from(x), {.axes = axes_from(axis), .keep_dims = keep_dims}));
       },
       nb::arg("x"), nb::arg("axis").none() = nb::none(), nb::arg("keep_dims") = false,
-      documentation_of(name));
+      documentation);
 }
 
 template <Value (*op)(const Value&, std::int64_t)>

@@ -61,6 +61,16 @@ bool trains(const Environment& environment) {
   return !role || (*role != "MS_SCHED" && *role != "MS_PSERVER");
 }
 
+// The exit code that the failure of init() asks for; 0 while it has not failed.
+int init_exit_code = 0;
+
+// The same for the job, once it has failed.
+int job_exit_code() {
+  const train::Session* session = train::Session::current();
+  const auto failure = session == nullptr ? std::nullopt : session->failure();
+  return failure ? failure->exit_code : 0;
+}
+
 void init() {
   Interruption interruption;
   const auto role = [&] {
@@ -71,6 +81,7 @@ void init() {
   if (role && *role == train::Role::worker) return;
   if (role) end_process(0);
   const train::Failure& failure = role.error();
+  init_exit_code = failure.exit_code;
   if (trains(real_environment())) raise(Error{failure.code, failure.message});
   log::error(failure.message);
   end_process(failure.exit_code);
@@ -102,11 +113,9 @@ nb::tuple reduced(train::DistributedReducer& reducer, nb::handle gradients) {
 }
 
 void set_mode(const std::string& mode) {
-  if (mode == "eager")
-    raise(Error{Code::not_provided,
-                "mode 'eager' is not provided yet; mode 'graph' traces cells and functions"});
-  if (mode != "graph") raise(Error{Code::invalid_argument, "mode is 'graph', not '" + mode + "'"});
-  train::set_mode(train::Mode::graph);
+  if (mode != "graph" && mode != "eager")
+    raise(Error{Code::invalid_argument, "mode is 'graph' or 'eager', not '" + mode + "'"});
+  train::set_mode(mode == "eager" ? train::Mode::eager : train::Mode::graph);
 }
 
 void set_context(std::optional<std::string> mode, std::optional<std::string> device_target) {
@@ -146,7 +155,9 @@ void bind_ranks(nb::module_& core) {
 void bind_context(nb::module_& core) {
   core.def("set_context", &set_context, nb::kw_only(), nb::arg("mode") = nb::none(),
            nb::arg("device_target") = nb::none(),
-           "What code runs on. `mode` is 'graph'; `device_target` is 'CPU'. What is not given stays.");
+           "How and where code runs. `mode` 'graph' (the default) traces cells and functions once and runs "
+           "them compiled; 'eager' runs them op by op, so that Python may look at every tensor. "
+           "`device_target` is 'CPU'. What is not given stays.");
   core.def(
       "set_auto_parallel_context", &set_auto_parallel_context, nb::kw_only(),
       nb::arg("parallel_mode") = nb::none(), nb::arg("gradients_mean") = nb::none(),
@@ -156,7 +167,7 @@ void bind_context(nb::module_& core) {
       "set_ps_context", &set_ps_context, nb::kw_only(), nb::arg("enable_ps") = false,
       nb::arg("enable_ssl") = false,
       "Parameter servers and encryption: both are not provided yet, so True raises NotImplementedError.");
-  core.def("reset_auto_parallel_context", &train::reset_context, "Back to the defaults.");
+  core.def("reset_auto_parallel_context", &train::reset_parallel_context, "Back to the defaults.");
 }
 
 }  // namespace
@@ -187,7 +198,10 @@ void bind_session(nb::module_& core) {
       .def("__call__", &reduced, nb::arg("gradients"),
            nb::sig("def __call__(self, gradients: collections.abc.Iterable[Tensor]) -> tuple[Tensor, ...]"));
   core.def("_note_reason", &note_reason, nb::arg("reason"));
+  core.def("_init_exit_code", [] { return init_exit_code; });
+  core.def("_job_exit_code", &job_exit_code);
   train::set_exit_hook(&flush_from_outside);
+  graph::set_context_provider(&train::run_context);
 }
 
 }  // namespace muster::python

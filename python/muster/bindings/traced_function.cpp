@@ -68,7 +68,7 @@ TracedFunction::Answer TracedFunction::call(const Arguments& arguments) {
   Values values = run(arguments);
   if (values.size() == 1 && values.front().is_failed()) raise(values.front().error());
   std::shared_ptr<const ResultForm> of_result = traced_form_;
-  if (!graph::is_tracing()) {
+  if (!function_->runs_inline()) {
     auto& known = forms_[function_->plan()];
     if (of_result) known = of_result;
     of_result = known;

@@ -31,8 +31,8 @@ class TracedFunction {
   TracedFunction(const TracedFunction&) = delete;
   TracedFunction& operator=(const TracedFunction&) = delete;
 
-  // Inside a trace the code runs inline; outside, as a plan, while other threads may have the interpreter
-  // lock.
+  // Inside a trace, and op by op in eager mode, the code runs inline; else as a plan, while other threads
+  // may have the interpreter lock.
   Answer call(const Arguments& arguments);
 
   const graph::Function& function() const { return *function_; }

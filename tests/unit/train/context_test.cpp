@@ -6,13 +6,13 @@ namespace muster::train {
 namespace {
 
 TEST(Context, BecomesANewVersionOnlyWhenSomethingChanges) {
-  reset_context();
+  reset_parallel_context();
   const std::uint64_t before = context().version;
   set_gradients_mean(false);
   EXPECT_EQ(context().version, before);
   set_gradients_mean(true);
   EXPECT_GT(context().version, before);
-  reset_context();
+  reset_parallel_context();
   EXPECT_FALSE(context().gradients_mean);
   EXPECT_GT(context().version, before + 1);
 }

@@ -1,9 +1,8 @@
-// Reverse-mode differentiation of a trace: each node's gradient rule, last node first.
+#include "muster/graph/backward.h"
+
 #include <fmt/format.h>
 
 #include <utility>
-
-#include "muster/graph/trace.h"
 
 namespace muster::graph {
 namespace {
@@ -11,20 +10,6 @@ namespace {
 Value filled(const TensorType& type, double value) {
   return apply("fill", std::span<const Value>{},
                {{"dtype", type.dtype}, {"shape", type.shape.sizes()}, {"value", value}});
-}
-
-Result<std::vector<ValueId>> places(Trace& trace, std::span<const Value> values, std::string_view what) {
-  std::vector<ValueId> ids;
-  for (const Value& value : values) {
-    const Value captured = trace.capture(value);
-    if (!captured.defined()) return fail(Code::invalid_argument, fmt::format("{} has no value", what));
-    if (captured.is_failed()) return fail(captured.error());
-    if (!is_floating(captured.dtype()))
-      return fail(Code::invalid_argument, fmt::format("{} is {}: only floating tensors have gradients", what,
-                                                      to_string(captured.type())));
-    ids.push_back(captured.place().id);
-  }
-  return ids;
 }
 
 // Marks what depends on `wrt` through floating values.
@@ -40,11 +25,10 @@ std::vector<bool> depending(const Graph& graph, std::span<const ValueId> wrt) {
   return marked;
 }
 
-}  // namespace
-
 // The gradients known so far, by value.
-struct Trace::Backward {
-  Trace& trace;
+struct Pass {
+  const Graph& graph;
+  const std::function<Value(ValueId)>& at;
   std::vector<bool> needed;
   std::vector<Value> gradients;
 
@@ -54,17 +38,17 @@ struct Trace::Backward {
   }
 
   Result<> step(std::size_t index) {
-    const Node node = trace.graph_.nodes[index];  // a copy: rules append nodes
+    const Node node = graph.nodes[index];  // a copy: rules append nodes
     bool reached = false;
     bool wanted = false;
     std::vector<Value> inputs, outputs, flowing;
     for (const ValueId id : node.outputs) {
-      outputs.push_back(trace.at(id));
+      outputs.push_back(at(id));
       flowing.push_back(gradients[id]);
       reached = reached || gradients[id].defined();
     }
     for (const ValueId id : node.inputs) {
-      inputs.push_back(trace.at(id));
+      inputs.push_back(at(id));
       wanted = wanted || needed[id];
     }
     if (!reached || !wanted) return {};
@@ -79,20 +63,28 @@ struct Trace::Backward {
   }
 };
 
-Result<std::vector<Value>> Trace::gradient(std::span<const Value> losses, std::span<const Value> wrt) {
-  const Scope scope(*this);
-  MUSTER_TRY(const auto loss_ids, places(*this, losses, "a loss"));
-  MUSTER_TRY(const auto wrt_ids, places(*this, wrt, "what a gradient is wanted for"));
-  const std::size_t nodes = graph_.nodes.size();
-  Backward backward{*this, depending(graph_, wrt_ids), {}};
-  backward.gradients.resize(graph_.values.size());
-  for (const ValueId id : loss_ids) backward.add(id, filled(graph_.values[id], 1.0));
-  for (std::size_t index = nodes; index-- > 0;) MUSTER_TRY_VOID(backward.step(index));
-  std::vector<Value> gradients;
-  for (const ValueId id : wrt_ids) {
-    const Value& found = backward.gradients[id];
-    gradients.push_back(found.defined() ? found : filled(graph_.values[id], 0.0));
+}  // namespace
+
+Result<> require_differentiable(std::span<const Value> values, std::string_view what) {
+  for (const Value& value : values) {
+    if (!value.defined()) return fail(Code::invalid_argument, fmt::format("{} has no value", what));
+    if (value.is_failed()) return fail(value.error());
+    if (!is_floating(value.dtype()))
+      return fail(Code::invalid_argument, fmt::format("{} is {}: only floating tensors have gradients", what,
+                                                      to_string(value.type())));
   }
+  return {};
+}
+
+Result<std::vector<Value>> backward(const Graph& graph, std::span<const ValueId> losses,
+                                    std::span<const ValueId> wrt, const std::function<Value(ValueId)>& at) {
+  const std::size_t nodes = graph.nodes.size();
+  Pass pass{graph, at, depending(graph, wrt), std::vector<Value>(graph.values.size())};
+  for (const ValueId id : losses) pass.add(id, filled(graph.values[id], 1.0));
+  for (std::size_t index = nodes; index-- > 0;) MUSTER_TRY_VOID(pass.step(index));
+  std::vector<Value> gradients;
+  for (const ValueId id : wrt)
+    gradients.push_back(pass.gradients[id].defined() ? pass.gradients[id] : filled(graph.values[id], 0.0));
   return gradients;
 }
 

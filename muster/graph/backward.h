@@ -1,0 +1,21 @@
+// Private to graph: reverse-mode differentiation, of a trace and of a tape alike.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "muster/graph/nodes.h"
+
+namespace muster::graph {
+
+// An error that names `what` unless every value exists, has not failed, and is floating.
+Result<> require_differentiable(std::span<const Value> values, std::string_view what);
+
+// The gradients of the sum of `losses` for each of `wrt`, by the nodes' rules, last node first. `graph` may
+// grow meanwhile: rules append nodes to a trace. `at` gives the value of an id.
+Result<std::vector<Value>> backward(const Graph& graph, std::span<const ValueId> losses,
+                                    std::span<const ValueId> wrt, const std::function<Value(ValueId)>& at);
+
+}  // namespace muster::graph

@@ -1,0 +1,54 @@
+#include "muster/graph/tape.h"
+
+#include <utility>
+
+#include "muster/graph/backward.h"
+
+namespace muster::graph {
+namespace {
+
+bool eager = false;
+thread_local Tape::Scope* innermost = nullptr;
+
+}  // namespace
+
+void set_eager(bool wanted) { eager = wanted; }
+bool is_eager() { return eager; }
+bool is_taping() { return innermost != nullptr; }
+
+Tape::Scope::Scope(Tape& tape) : tape_(tape), outer_(std::exchange(innermost, this)) {}
+Tape::Scope::~Scope() { innermost = outer_; }
+
+void note_on_tapes(const Op& op, std::span<const Value> inputs, std::span<const Value> outputs,
+                   const Attributes& attributes) {
+  for (Tape::Scope* scope = innermost; scope != nullptr; scope = scope->outer_)
+    scope->tape_.note(op, inputs, outputs, attributes);
+}
+
+ValueId Tape::id_of(const Value& value) {
+  const auto [found, is_new] = ids_.try_emplace(value.identity(), static_cast<ValueId>(values_.size()));
+  if (is_new) {
+    values_.push_back(value);
+    graph_.values.push_back(value.type());
+  }
+  return found->second;
+}
+
+void Tape::note(const Op& op, std::span<const Value> inputs, std::span<const Value> outputs,
+                const Attributes& attributes) {
+  Node node{.op = &op, .inputs = {}, .outputs = {}, .attributes = attributes};
+  for (const Value& input : inputs) node.inputs.push_back(id_of(input));
+  for (const Value& output : outputs) node.outputs.push_back(id_of(output));
+  graph_.nodes.push_back(std::move(node));
+}
+
+Result<std::vector<Value>> Tape::gradient(std::span<const Value> losses, std::span<const Value> wrt) {
+  MUSTER_TRY_VOID(require_differentiable(losses, "a loss"));
+  MUSTER_TRY_VOID(require_differentiable(wrt, "what a gradient is wanted for"));
+  std::vector<ValueId> loss_ids, wrt_ids;
+  for (const Value& value : losses) loss_ids.push_back(id_of(value));
+  for (const Value& value : wrt) wrt_ids.push_back(id_of(value));
+  return backward(graph_, loss_ids, wrt_ids, [this](ValueId id) { return values_[id]; });
+}
+
+}  // namespace muster::graph
