@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import table
-from contenders import ROOT, AllReduce, Contender, Job, Missing, WrongAnswerError, find_all
+from contenders import BUILD, ROOT, AllReduce, Contender, Job, Missing, WrongAnswerError, find_all
 from processes import StuckError
 
 ROWS = 8000
@@ -82,7 +82,17 @@ class Bench:
 
         self.attempt(f"all_reduce {test.ranks}{suffix}", contender, run)
 
+    def pictures(self, contender: Contender, cifar: Path) -> None:
+        def run(logs: Path) -> None:
+            self.record("picture", contender, contender.run_pictures(cifar, logs))
+
+        self.attempt("pictures", contender, run)
+
     def round(self, parts: Sequence[str]) -> None:
+        if "data" in parts:
+            for contender in self.contenders:
+                if contender.makes_pictures:
+                    self.pictures(contender, prepare_pictures(self.logs))
         trainers = [contender for contender in self.contenders if contender.trains]
         for workers in (2, 8):
             for part, omp_num_threads in (("job", "1"), ("omp", None)):
@@ -108,7 +118,7 @@ class Bench:
         }
 
 
-PARTS = ("job", "omp", "step", "all_reduce")
+PARTS = ("job", "omp", "step", "all_reduce", "data")
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -158,6 +168,14 @@ def prepare_digits(scratch: Path) -> Path:
         [sys.executable, script, "--out", scratch, "--copies", "2"], check=True, stdout=subprocess.DEVNULL
     )
     return scratch / "train"
+
+
+def prepare_pictures(scratch: Path) -> Path:
+    folder = scratch / "cifar"
+    if not folder.exists():
+        command = [BUILD / "apps/muster/muster", "data", "synthetic-cifar10", folder, "--records", "1000"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return folder
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -108,6 +108,14 @@ def all_reduce_times(output: str, test: AllReduce) -> dict[int, float]:
     return times
 
 
+def picture_seconds(output: str) -> float:
+    """Seconds a picture, from a program that prints how many it makes a second, having looked at some."""
+    found = re.search(r"pictures/s (\S+)", output)
+    if not found:
+        raise WrongAnswerError(f"no line 'pictures/s' was printed: {output[-500:]}")
+    return 1 / float(found[1])
+
+
 def require_success(ended: Ended) -> str:
     if ended.exit_code != 0:
         tail = "\n".join(ended.output.splitlines()[-8:])
@@ -121,6 +129,7 @@ class Contender:
     how = ""  # it is used here
     trains = True
     reduces = True
+    makes_pictures = False
     shares_memory = True  # all_reduce uses TCP only when it is asked to
 
     def heading(self) -> str:
@@ -134,6 +143,10 @@ class Contender:
 
     def run_all_reduce(self, test: AllReduce, logs: Path) -> dict[int, float]:
         """Mean seconds of a call, for each size."""
+        raise NotImplementedError
+
+    def run_pictures(self, cifar: Path, logs: Path) -> float:
+        """Seconds a picture, of the pipeline of seed 002."""
         raise NotImplementedError
 
 
@@ -182,6 +195,7 @@ class DynamicCluster(Contender):
 
 class Muster(DynamicCluster):
     name, title = "muster", "Muster"
+    makes_pictures = True
 
     def __init__(self, command: Path, python: Path) -> None:
         self.python_ = python
@@ -210,9 +224,14 @@ class Muster(DynamicCluster):
         command = Command("all_reduce", [*program, "--bytes", sizes, "--transport", transport])
         return all_reduce_times(require_success(run_together([command], logs)[0]), test)
 
+    def run_pictures(self, cifar: Path, logs: Path) -> float:
+        command = Command("pictures", [str(BUILD / "benchmarks/bench_data"), str(cifar)])
+        return picture_seconds(require_success(run_together([command], logs)[0]))
+
 
 class MindSpore(DynamicCluster):
     name, title = "mindspore", "MindSpore"
+    makes_pictures = True
     reduces = False
     strict = False  # of eight workers two crash at exit, after the work is done: noted, not held against it
 
@@ -224,6 +243,10 @@ class MindSpore(DynamicCluster):
 
     def python(self) -> str:
         return self.python_
+
+    def run_pictures(self, cifar: Path, logs: Path) -> float:
+        command = Command("pictures", [self.python_, str(PEERS / "mindspore_data.py"), str(cifar)])
+        return picture_seconds(run_together([command], logs)[0].output)
 
 
 class Torch(Contender):

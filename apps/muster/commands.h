@@ -16,6 +16,7 @@ struct Invocation {
 inline constexpr int exit_code_usage = 2;
 
 void add_run(CLI::App& app, Invocation& invocation);
+void add_data(CLI::App& app, Invocation& invocation);
 void add_information(CLI::App& app, Invocation& invocation);  // env, doctor, compat-path, version
 
 }  // namespace muster::app

@@ -4,35 +4,51 @@
 #include <memory>
 #include <vector>
 
+#include "muster/data/look_up.h"
 #include "muster/data/transform.h"
 
 namespace muster::data {
 
-using TransformPtr = std::shared_ptr<const Transform>;
-
-// Threads: one at a time.
+// Immutable once compiled: any number of threads may run it, each with a Scratch of its own.
 class Chain {
  public:
-  // `input` has known sizes only.
+  // Memory for what lies between the operations.
+  struct Scratch {
+    std::vector<std::byte> buffers[2];
+  };
+  // What a run is given besides the values.
+  struct Run {
+    Rows rows;  // `operation` is the first operation's; those after it count on
+    Stores stores = Stores::cached;
+  };
+
+  // `input` has known sizes only, and so have all values on the way.
   static Result<Chain> compile(std::vector<TransformPtr> transforms, const ValueType& input);
 
   const ValueType& input() const { return types_.front(); }
   const ValueType& output() const { return types_.back(); }
-  // Computes `rows` values side by side.
-  void run(std::size_t rows, const std::byte* in, std::byte* out);
+  // Computes values side by side.
+  void run(const Run& run, const std::byte* in, std::byte* out, Scratch& scratch) const;
 
  private:
   void build_table();
-  void run_steps(std::size_t rows, const std::byte* in, std::byte* out);
+  void fill_table();
+  void prepare(Scratch& scratch) const;
+  void run_row(const Run& run, const std::byte* in, std::byte* out, Scratch& scratch) const;
+  void run_steps(std::size_t end, const Run& run, const std::byte* in, std::byte* out,
+                 Scratch& scratch) const;
+  void look_up_rows(std::size_t rows, Stores stores, Channels channels_before, const std::byte* in,
+                    std::byte* out) const;
 
   std::vector<TransformPtr> transforms_;
   std::vector<ValueType> types_;  // before the first transform, and after each
-  // Images of bytes: what the chain makes of each byte, by channel. The table is filled by the steps
-  // themselves, so looking up gives their bits, whatever they compute. Empty when the chain is none that a
-  // table can hold.
+  // The operations from `table_begin_` on, where they take images of bytes: what they make of each byte, by
+  // channel. The table is filled by the operations themselves, so looking up gives their bits, whatever they
+  // compute. Empty when there are no such operations at the end of the chain.
   std::vector<std::byte> table_;
+  std::size_t table_begin_ = 0;
   Channels channels_after_ = Channels::last;
-  std::vector<std::byte> scratch_[2];
+  std::size_t scratch_bytes_ = 0;  // the largest value on the way
 };
 
 // What the transforms make of values of type `input`, whose sizes may be unknown.

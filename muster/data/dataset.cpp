@@ -4,21 +4,26 @@
 #include "muster/data/node.h"
 
 namespace muster::data {
+namespace {
 
-Shape with_leading(std::int64_t size, const Shape& shape) {
-  std::vector<std::int64_t> sizes = {size};
-  sizes.insert(sizes.end(), shape.begin(), shape.end());
-  return Shape(std::move(sizes));
+Result<std::vector<NodePtr>> nodes_of(const std::vector<Result<NodePtr>>& results) {
+  std::vector<NodePtr> nodes;
+  for (const auto& result : results) {
+    if (!result) return fail(result.error());
+    nodes.push_back(*result);
+  }
+  return nodes;
 }
 
-Shape without_leading(const Shape& shape) {
-  MUSTER_CHECK(shape.rank() > 0, "a scalar has no first axis");
-  return Shape(std::vector<std::int64_t>(shape.begin() + 1, shape.end()));
-}
+}  // namespace
 
 Dataset Dataset::map(std::vector<OperationPtr> operations, std::vector<std::string> input_columns) const {
+  return map(std::move(operations), MapOptions{.input_columns = std::move(input_columns)});
+}
+
+Dataset Dataset::map(std::vector<OperationPtr> operations, MapOptions options) const {
   return Dataset(node_.and_then(
-      [&](const NodePtr& node) { return make_map(node, std::move(operations), std::move(input_columns)); }));
+      [&](const NodePtr& node) { return make_map(node, std::move(operations), std::move(options)); }));
 }
 
 Dataset Dataset::batch(std::int64_t rows, bool drop_remainder) const {
@@ -37,6 +42,36 @@ Dataset Dataset::skip(std::int64_t count) const {
   return Dataset(node_.and_then([&](const NodePtr& node) { return make_skip(node, count); }));
 }
 
+Dataset Dataset::shuffle(std::int64_t buffer_rows) const {
+  return Dataset(node_.and_then([&](const NodePtr& node) { return make_shuffle(node, buffer_rows); }));
+}
+
+Dataset Dataset::filter(OperationPtr predicate, std::vector<std::string> input_columns) const {
+  return Dataset(node_.and_then([&](const NodePtr& node) {
+    return make_filter(node, std::move(predicate), std::move(input_columns));
+  }));
+}
+
+Dataset Dataset::project(const std::vector<std::string>& names) const {
+  return Dataset(node_.and_then([&](const NodePtr& node) { return make_project(node, names); }));
+}
+
+Dataset Dataset::rename(const std::vector<std::string>& from, const std::vector<std::string>& to) const {
+  return Dataset(node_.and_then([&](const NodePtr& node) { return make_rename(node, from, to); }));
+}
+
+Dataset Dataset::zip(const std::vector<Dataset>& datasets) {
+  std::vector<Result<NodePtr>> nodes;
+  for (const Dataset& dataset : datasets) nodes.push_back(dataset.node_);
+  return Dataset(nodes_of(nodes).and_then(make_zip));
+}
+
+Dataset Dataset::concat(const std::vector<Dataset>& datasets) {
+  std::vector<Result<NodePtr>> nodes;
+  for (const Dataset& dataset : datasets) nodes.push_back(dataset.node_);
+  return Dataset(nodes_of(nodes).and_then(make_concat));
+}
+
 Result<> Dataset::status() const {
   if (!node_) return fail(node_.error());
   return {};
@@ -51,10 +86,25 @@ Result<std::int64_t> Dataset::size() const {
   return node_.map([](const NodePtr& node) { return node->size(); });
 }
 
+Result<std::int64_t> Dataset::count_items(IterateOptions options) const {
+  MUSTER_TRY(const auto known, size());
+  if (known != size_unknown) return known;
+  MUSTER_TRY(auto iterator, iterate(std::move(options)));
+  for (std::int64_t items = 0;; ++items) {
+    MUSTER_TRY(const auto item, iterator.next());
+    if (!item) return items;
+  }
+}
+
+std::int64_t Dataset::batch_size() const { return node_ ? (*node_)->batch_size() : 1; }
+std::int64_t Dataset::repeat_count() const { return node_ ? (*node_)->repeat_count() : 1; }
+
 Result<Iterator> Dataset::iterate(IterateOptions options) const {
   if (!node_) return fail(node_.error());
   if (options.prefetch_items < 1)
     return fail(Code::invalid_argument, "prefetch_items is 0, it must be at least 1");
+  if (options.workers < 0)
+    return fail(Code::invalid_argument, "workers is negative, it must be 0 (by the processors) or more");
   return Iterator(std::make_unique<Iterator::State>(*node_, options));
 }
 

@@ -19,6 +19,18 @@ struct Column {
   std::optional<Shape> shape;
 };
 
+// What size() says where it cannot count.
+inline constexpr std::int64_t size_endless = -1;
+inline constexpr std::int64_t size_unknown = -2;  // a filter or a generator: only a pass can tell
+
+struct MapOptions {
+  std::vector<std::string> input_columns = {};  // none: the first column
+  // The names of what the operations make; none: those of the input columns. As many as input columns take
+  // their places; otherwise they come first, and the columns that were not mapped after them.
+  std::vector<std::string> output_columns = {};
+  int workers_max = 0;  // at most so many of the iterator's workers; 0: all
+};
+
 class Node;  // private to the room
 
 // An immutable description, cheap to copy. Each call returns a new dataset and leaves this one as it was:
@@ -35,6 +47,7 @@ class Dataset {
 
   // Applies the operations one after the other to the named columns (none named: the first).
   Dataset map(std::vector<OperationPtr> operations, std::vector<std::string> input_columns = {}) const;
+  Dataset map(std::vector<OperationPtr> operations, MapOptions options) const;
   // Stacks `rows` rows into one; the last batch is smaller unless it is dropped.
   Dataset batch(std::int64_t rows, bool drop_remainder = false) const;
   // All items `count` times, shuffled anew each time; -1 without end.
@@ -42,13 +55,30 @@ class Dataset {
   // At most the first `count` items (-1: all); all but the first `count` items.
   Dataset take(std::int64_t count = -1) const;
   Dataset skip(std::int64_t count) const;
+  // Each item is drawn from the next `buffer_rows` (at least 2) that have not come yet. As many as there are
+  // items: every order is as likely. The order depends on seed and epoch only.
+  Dataset shuffle(std::int64_t buffer_rows) const;
+  // The items for which `predicate`, given the named columns (none named: all), gives one value that is not
+  // 0.
+  Dataset filter(OperationPtr predicate, std::vector<std::string> input_columns = {}) const;
+  // Only the named columns, in this order; other names for some columns.
+  Dataset project(const std::vector<std::string>& names) const;
+  Dataset rename(const std::vector<std::string>& from, const std::vector<std::string>& to) const;
+  // The columns of all side by side, as long as each has items; the items of the first, then the second's, …
+  static Dataset zip(const std::vector<Dataset>& datasets);
+  static Dataset concat(const std::vector<Dataset>& datasets);
 
   // Whether the description is usable.
   Result<> status() const;
   // What each item holds. Only for a usable dataset.
   const std::vector<Column>& columns() const;
-  // Items in one pass; -1 without end.
+  // Items in one pass, size_endless or size_unknown.
   Result<std::int64_t> size() const;
+  // Items in one pass as size() says, or else as a pass shows. Python must not hold the interpreter lock.
+  Result<std::int64_t> count_items(IterateOptions options = {}) const;
+  // Rows in the last batch() and repetitions in the last repeat() upstream; 1 without one.
+  std::int64_t batch_size() const;
+  std::int64_t repeat_count() const;
   Result<Iterator> iterate(IterateOptions options) const;
 
  private:

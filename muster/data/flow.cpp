@@ -8,22 +8,6 @@
 namespace muster::data {
 namespace {
 
-constexpr std::int64_t without_end = -1;
-
-// A node with one child and the child's columns.
-class FlowNode : public Node {
- public:
-  explicit FlowNode(NodePtr child) : child_(std::move(child)) {}
-  const std::vector<Column>& columns() const override { return child_->columns(); }
-  bool foreign() const override { return child_->foreign(); }
-
- protected:
-  const Node& child() const { return *child_; }
-
- private:
-  const NodePtr child_;
-};
-
 class RepeatStream final : public Stream {
  public:
   // Passes `first` to `end` - 1 of the child; without `end`, all from `first` on.
@@ -56,14 +40,15 @@ class RepeatNode final : public FlowNode {
  public:
   RepeatNode(NodePtr child, std::int64_t count) : FlowNode(std::move(child)), count_(count) {}
   std::int64_t size() const override {
-    if (count_ == without_end || child().size() == without_end) return without_end;
-    return child().size() * count_;
+    if (count_ == size_endless || child()->size() == size_endless) return size_endless;
+    return child()->size() < 0 ? child()->size() : child()->size() * count_;
   }
+  std::int64_t repeat_count() const override { return count_; }
   // Each repetition is an epoch of the child, numbered on from one pass of ours to the next.
   std::unique_ptr<Stream> open(Pass pass) const override {
-    if (count_ == without_end) return std::make_unique<RepeatStream>(child(), pass, std::nullopt);
+    if (count_ == size_endless) return std::make_unique<RepeatStream>(*child(), pass, std::nullopt);
     pass.epoch *= static_cast<std::uint64_t>(count_);
-    return std::make_unique<RepeatStream>(child(), pass, pass.epoch + static_cast<std::uint64_t>(count_));
+    return std::make_unique<RepeatStream>(*child(), pass, pass.epoch + static_cast<std::uint64_t>(count_));
   }
 
  private:
@@ -91,10 +76,11 @@ class TakeNode final : public FlowNode {
  public:
   TakeNode(NodePtr child, std::int64_t count) : FlowNode(std::move(child)), count_(count) {}
   std::int64_t size() const override {
-    return child().size() == without_end ? count_ : std::min(child().size(), count_);
+    if (child()->size() == size_unknown) return size_unknown;
+    return child()->size() == size_endless ? count_ : std::min(child()->size(), count_);
   }
   std::unique_ptr<Stream> open(Pass pass) const override {
-    return std::make_unique<TakeStream>(child().open(pass), count_);
+    return std::make_unique<TakeStream>(child()->open(pass), count_);
   }
 
  private:
@@ -126,10 +112,10 @@ class SkipNode final : public FlowNode {
  public:
   SkipNode(NodePtr child, std::int64_t count) : FlowNode(std::move(child)), count_(count) {}
   std::int64_t size() const override {
-    return child().size() == without_end ? without_end : std::max<std::int64_t>(child().size() - count_, 0);
+    return child()->size() < 0 ? child()->size() : std::max<std::int64_t>(child()->size() - count_, 0);
   }
   std::unique_ptr<Stream> open(Pass pass) const override {
-    return std::make_unique<SkipStream>(child().open(pass), count_);
+    return std::make_unique<SkipStream>(child()->open(pass), count_);
   }
 
  private:
@@ -139,7 +125,7 @@ class SkipNode final : public FlowNode {
 }  // namespace
 
 Result<NodePtr> make_repeat(NodePtr child, std::int64_t count) {
-  if (count != without_end && (count < 1 || count > std::int64_t{1} << 31))
+  if (count != size_endless && (count < 1 || count > std::int64_t{1} << 31))
     return fail(Code::invalid_argument,
                 fmt::format("repeat count is {}, it must be -1 (without end) or 1 to 2147483648", count));
   return std::make_shared<RepeatNode>(std::move(child), count);

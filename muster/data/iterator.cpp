@@ -17,6 +17,15 @@ constexpr int items_measured = 3;
 
 constexpr auto waiting_step = std::chrono::milliseconds(100);
 
+// Items made ahead hold no more than this together, as soon as there are two.
+constexpr std::size_t ahead_bytes_max = 128 << 20;
+
+std::size_t size_bytes(const Item& item) {
+  std::size_t sum = 0;
+  for (const Tensor& value : item) sum += value.size_bytes();
+  return sum;
+}
+
 bool ends_pass(const Result<std::optional<Item>>& item) { return !item || !*item; }
 
 }  // namespace
@@ -24,9 +33,10 @@ bool ends_pass(const Result<std::optional<Item>>& item) { return !item || !*item
 Iterator::State::State(NodePtr node, IterateOptions options)
     : process_(::getpid()),
       node_(std::move(node)),
-      ahead_max_(options.prefetch_items),
       while_waiting_(std::move(options.while_waiting)),
-      stream_(node_->open({.seed = options.seed, .epoch = options.epoch})) {
+      workers_(options.workers > 0 ? options.workers : workers_default()),
+      stream_(node_->open({.seed = options.seed, .epoch = options.epoch, .workers = &workers_})),
+      ahead_max_(options.prefetch_items) {
   if (node_->foreign()) thread_ = std::thread([this] { make_ahead(); });
 }
 
@@ -96,7 +106,9 @@ void Iterator::State::make_ahead() {
   while (!ended) {
     auto item = make();
     ended = ends_pass(item);
+    const std::size_t bytes = ended ? 0 : size_bytes(**item);
     std::unique_lock lock(mutex_);
+    if (bytes > 0) ahead_max_ = std::min(ahead_max_, std::max<std::size_t>(ahead_bytes_max / bytes, 2));
     ready_.push_back(std::move(item));
     made_.notify_one();
     if (ready_.size() >= ahead_max_)

@@ -11,13 +11,18 @@
 namespace muster::data {
 
 struct IterateOptions {
-  std::uint64_t seed = 0;          // the job's: equal on all ranks
-  std::uint64_t epoch = 0;         // which pass this is: each has a shuffle of its own
-  std::size_t prefetch_items = 8;  // made ahead at most; at least 1
+  std::uint64_t seed = 0;   // the job's: equal on all ranks
+  std::uint64_t epoch = 0;  // which pass this is: each has a shuffle of its own
+  // Made ahead at most, but no more than about 128 MiB once there are two; at least 1.
+  std::size_t prefetch_items = 8;
+  int workers = 0;  // threads that share the work of built-in operations; 0: as many as processors, at most 8
   // Called about every 100 ms while next() waits for an item; an error ends the wait and becomes next()'s.
   // Python looks for signals here.
   std::function<Result<>()> while_waiting = {};
 };
+
+// What 0 workers means: the processors that this process may use, at most 8.
+int workers_default();
 
 // The values of one row or batch, in the order of Dataset::columns(). The caller may keep them as long as it
 // likes: memory goes back to the iterator's pool when the last user lets go.
@@ -26,6 +31,8 @@ using Item = std::vector<Tensor>;
 // Yields items in an order that depends on the dataset, the seed and the epoch only.
 //
 // Items are made ahead on a thread of the iterator's own, which sleeps until half of what it made is taken.
+// Large blocks of rows are shared out among workers; the order of the items and their bits are those of one
+// worker.
 // Pipelines of built-in operations begin on the caller's thread and stay there while making an item is
 // cheaper than waking a thread (MNIST batches are). Destroying the iterator stops and joins the thread.
 // In a forked child every call fails, and destroying returns at once. Threads: one caller at a time. Python

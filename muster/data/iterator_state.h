@@ -10,6 +10,7 @@
 
 #include "muster/data/iterator.h"
 #include "muster/data/node.h"
+#include "muster/data/workers.h"
 
 namespace muster::data {
 
@@ -37,8 +38,8 @@ class Iterator::State {
 
   const pid_t process_;
   const NodePtr node_;  // outlives the stream
-  const std::size_t ahead_max_;
   const std::function<Result<>()> while_waiting_;
+  Workers workers_;  // outlive the stream, too
   std::unique_ptr<Stream> stream_;
   // What ended the pass: the end, or an error. Said again to whoever asks again.
   std::optional<Result<std::optional<Item>>> last_;
@@ -46,6 +47,7 @@ class Iterator::State {
   Duration cheapest_ = Duration::max();
 
   std::mutex mutex_;  // guards what follows
+  std::size_t ahead_max_;
   std::condition_variable taken_;
   std::condition_variable made_;
   std::deque<Result<std::optional<Item>>> ready_;

@@ -37,34 +37,44 @@ struct Plane {
 }
 
 // Looks up each of the four bytes of an entry apart, then weaves them together. Returns how many elements it
-// did: all but a rest of less than 64.
+// did: all but a rest of less than 64. Streaming stores need an aligned `out`.
+template <bool streaming>
 [[gnu::target("avx512f,avx512bw,avx512vbmi")]] std::size_t look_up_vbmi(const std::uint32_t* table,
                                                                         const std::uint8_t* in,
                                                                         std::size_t count,
                                                                         std::uint32_t* out) {
   const Plane planes[4] = {plane_of(table, 0), plane_of(table, 1), plane_of(table, 2), plane_of(table, 3)};
+  // Weaving works within each 128-bit lane: of register j of the result, lane k is woven from bytes 16 k + 4
+  // j to 16 k + 4 j + 3. With the indices moved there beforehand, each register holds 16 elements in order.
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   std::size_t done = 0;
   for (; done + block <= count; done += block) {
-    const __m512i index = _mm512_loadu_si512(in + done);
+    const __m512i index = _mm512_permutexvar_epi32(order, _mm512_loadu_si512(in + done));
     const __m512i byte0 = pick(planes[0], index);
     const __m512i byte1 = pick(planes[1], index);
     const __m512i byte2 = pick(planes[2], index);
     const __m512i byte3 = pick(planes[3], index);
-    // Weaving works within each 128-bit lane: lane k of `entries[j]` holds elements 16 k + 4 j to 16 k + 4 j
-    // + 3.
     const __m512i low01 = _mm512_unpacklo_epi8(byte0, byte1), high01 = _mm512_unpackhi_epi8(byte0, byte1);
     const __m512i low23 = _mm512_unpacklo_epi8(byte2, byte3), high23 = _mm512_unpackhi_epi8(byte2, byte3);
     const __m512i entries[4] = {_mm512_unpacklo_epi16(low01, low23), _mm512_unpackhi_epi16(low01, low23),
                                 _mm512_unpacklo_epi16(high01, high23), _mm512_unpackhi_epi16(high01, high23)};
     for (std::size_t j = 0; j < 4; ++j) {
-      auto* to = reinterpret_cast<__m128i*>(out + done + 4 * j);
-      _mm_storeu_si128(to, _mm512_extracti32x4_epi32(entries[j], 0));
-      _mm_storeu_si128(to + 4, _mm512_extracti32x4_epi32(entries[j], 1));
-      _mm_storeu_si128(to + 8, _mm512_extracti32x4_epi32(entries[j], 2));
-      _mm_storeu_si128(to + 12, _mm512_extracti32x4_epi32(entries[j], 3));
+      auto* to = reinterpret_cast<__m512i*>(out + done + 16 * j);
+      if constexpr (streaming)
+        _mm512_stream_si512(to, entries[j]);
+      else
+        _mm512_storeu_si512(to, entries[j]);
     }
   }
+  if constexpr (streaming) _mm_sfence();
   return done;
+}
+
+std::size_t look_up_fast(const std::uint32_t* table, const std::uint8_t* in, std::size_t count,
+                         std::uint32_t* out, Stores stores) {
+  const bool aligned = reinterpret_cast<std::uintptr_t>(out) % block == 0;
+  if (stores == Stores::streaming && aligned) return look_up_vbmi<true>(table, in, count, out);
+  return look_up_vbmi<false>(table, in, count, out);
 }
 
 bool has_vbmi() {
@@ -74,23 +84,28 @@ bool has_vbmi() {
 
 #else
 
-std::size_t look_up_vbmi(const std::uint32_t*, const std::uint8_t*, std::size_t, std::uint32_t*) { return 0; }
+std::size_t look_up_fast(const std::uint32_t*, const std::uint8_t*, std::size_t, std::uint32_t*, Stores) {
+  return 0;
+}
 bool has_vbmi() { return false; }
 
 #endif
 
 }  // namespace
 
-void look_up(const std::uint8_t* table, const std::uint8_t* in, std::size_t count, std::uint8_t* out) {
+void look_up(const std::uint8_t* table, const std::uint8_t* in, std::size_t count, std::uint8_t* out,
+             Stores) {
   look_up_plain(table, in, count, out);
 }
 
-void look_up(const std::uint32_t* table, const std::uint8_t* in, std::size_t count, std::uint32_t* out) {
-  const std::size_t done = has_vbmi() ? look_up_vbmi(table, in, count, out) : 0;
+void look_up(const std::uint32_t* table, const std::uint8_t* in, std::size_t count, std::uint32_t* out,
+             Stores stores) {
+  const std::size_t done = has_vbmi() ? look_up_fast(table, in, count, out, stores) : 0;
   look_up_plain(table, in + done, count - done, out + done);
 }
 
-void look_up(const std::uint64_t* table, const std::uint8_t* in, std::size_t count, std::uint64_t* out) {
+void look_up(const std::uint64_t* table, const std::uint8_t* in, std::size_t count, std::uint64_t* out,
+             Stores) {
   look_up_plain(table, in, count, out);
 }
 

@@ -6,10 +6,16 @@
 
 namespace muster::data {
 
+// Where results go: into the caches, or past them when they are more than fit and nobody reads them soon.
+enum class Stores { cached, streaming };
+
 // `table` has 256 entries. With AVX-512 VBMI (Intel since 2019, AMD since 2022) 64 elements take about as
 // long as four do without.
-void look_up(const std::uint8_t* table, const std::uint8_t* in, std::size_t count, std::uint8_t* out);
-void look_up(const std::uint32_t* table, const std::uint8_t* in, std::size_t count, std::uint32_t* out);
-void look_up(const std::uint64_t* table, const std::uint8_t* in, std::size_t count, std::uint64_t* out);
+void look_up(const std::uint8_t* table, const std::uint8_t* in, std::size_t count, std::uint8_t* out,
+             Stores stores = Stores::cached);
+void look_up(const std::uint32_t* table, const std::uint8_t* in, std::size_t count, std::uint32_t* out,
+             Stores stores = Stores::cached);
+void look_up(const std::uint64_t* table, const std::uint8_t* in, std::size_t count, std::uint64_t* out,
+             Stores stores = Stores::cached);
 
 }  // namespace muster::data

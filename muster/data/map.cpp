@@ -1,4 +1,4 @@
-// map: operations on columns, whole blocks of rows at a time where they are built in, row by row where not.
+// map: checks what is asked for; operations that are not built in run here, row by row.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,121 +6,78 @@
 
 #include "muster/data/buffer_pool.h"
 #include "muster/data/chain.h"
+#include "muster/data/map_transforms.h"
 #include "muster/data/node.h"
 
 namespace muster::data {
 namespace {
 
-class MapNode : public Node {
- public:
-  MapNode(NodePtr child, std::vector<Column> columns)
-      : child_(std::move(child)), columns_(std::move(columns)) {}
-  const std::vector<Column>& columns() const override { return columns_; }
-  std::int64_t size() const override { return child_->size(); }
-
- protected:
-  const Node& child() const { return *child_; }
-  const BufferPool& pool() const { return pool_; }
-
- private:
-  const NodePtr child_;
-  const std::vector<Column> columns_;
-  const BufferPool pool_;
+// Where the columns of the new rows come from: the k-th value that the operations made, or a column as it
+// was.
+struct Place {
+  bool made = false;
+  std::size_t index = 0;
 };
 
-// Built-in operations on one column.
-class TransformStream final : public Stream {
- public:
-  TransformStream(std::unique_ptr<Stream> child, const std::vector<TransformPtr>& transforms,
-                  std::size_t column, const BufferPool& pool)
-      : child_(std::move(child)), transforms_(transforms), column_(column), pool_(pool) {}
-
-  Result<std::optional<Block>> next(std::size_t want) override {
-    MUSTER_TRY(auto block, child_->next(want));
-    if (!block) return block;
-    Tensor& values = block->columns[column_];
-    MUSTER_TRY_VOID(compile_for({values.dtype(), without_leading(values.shape())}));
-    Tensor made = pool_.make(chain_->output().dtype,
-                             with_leading(static_cast<std::int64_t>(block->rows), chain_->output().shape));
-    chain_->run(block->rows, values.bytes(), made.bytes());
-    values = std::move(made);
-    return block;
-  }
-
- private:
-  Result<> compile_for(const ValueType& input) {
-    if (chain_ && chain_->input() == input) return {};
-    MUSTER_TRY(chain_, Chain::compile(transforms_, input));
-    return {};
-  }
-
-  const std::unique_ptr<Stream> child_;
-  const std::vector<TransformPtr>& transforms_;
-  const std::size_t column_;
-  const BufferPool& pool_;
-  std::optional<Chain> chain_;  // for the values that came last
-};
-
-class TransformNode final : public MapNode {
- public:
-  TransformNode(NodePtr child, std::vector<Column> columns, std::vector<TransformPtr> transforms,
-                std::size_t column)
-      : MapNode(std::move(child), std::move(columns)), transforms_(std::move(transforms)), column_(column) {}
-  bool foreign() const override { return child().foreign(); }
-  std::unique_ptr<Stream> open(Pass pass) const override {
-    return std::make_unique<TransformStream>(child().open(pass), transforms_, column_, pool());
-  }
-
- private:
-  const std::vector<TransformPtr> transforms_;
-  const std::size_t column_;
+struct OperationSettings {
+  std::vector<OperationPtr> operations;
+  std::vector<std::size_t> inputs;  // columns of the child
+  std::size_t outputs = 0;          // values that the last operation makes
+  std::vector<Place> places;
+  std::vector<Column> columns;
 };
 
 // Any operations, on one or several columns, row by row.
 class OperationStream final : public Stream {
  public:
-  OperationStream(std::unique_ptr<Stream> child, const std::vector<OperationPtr>& operations,
-                  const std::vector<std::size_t>& columns, const BufferPool& pool)
-      : child_(std::move(child)), operations_(operations), columns_(columns), pool_(pool) {}
+  OperationStream(std::unique_ptr<Stream> child, const OperationSettings& settings, std::uint64_t operation,
+                  const BufferPool& pool)
+      : child_(std::move(child)), settings_(settings), operation_(operation), pool_(pool) {}
 
   Result<std::optional<Block>> next(std::size_t want) override {
     MUSTER_TRY(auto block, child_->next(want));
     if (!block) return block;
     std::vector<std::vector<Tensor>> made;  // for each row, its new values
     for (std::size_t row = 0; row < block->rows; ++row) {
-      MUSTER_TRY(auto values, apply(row_of(*block, row)));
+      MUSTER_TRY(auto values, apply(row_of(*block, row), block->keys.empty() ? 0 : block->keys[row]));
       made.push_back(std::move(values));
     }
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      MUSTER_TRY(block->columns[columns_[i]], stack(made, i));
+    Block changed{block->rows, {}, std::move(block->keys)};
+    for (const Place& place : settings_.places) {
+      if (place.made) {
+        MUSTER_TRY(auto values, stack(made, place.index));
+        changed.columns.push_back(std::move(values));
+      } else {
+        changed.columns.push_back(block->columns[place.index]);
+      }
     }
-    return block;
+    return changed;
   }
 
  private:
   // Views of the block's memory: nothing is copied.
   std::vector<Tensor> row_of(const Block& block, std::size_t row) const {
     std::vector<Tensor> values;
-    for (const std::size_t column : columns_) {
-      const Tensor& all = block.columns[column];
-      const std::size_t row_bytes = all.size_bytes() / block.rows;
-      values.emplace_back(all.dtype(), without_leading(all.shape()), all.buffer(),
-                          all.offset_bytes() + row * row_bytes);
+    for (const std::size_t column : settings_.inputs) {
+      const Tensor value = rows_of(block.columns[column], row, 1);
+      values.push_back(value.reshaped(without_leading(value.shape())));
     }
     return values;
   }
 
-  Result<std::vector<Tensor>> apply(std::vector<Tensor> values) const {
-    for (const OperationPtr& operation : operations_) {
-      MUSTER_TRY(values, operation->apply(values));
-      if (values.size() != columns_.size())
-        return fail(Code::invalid_argument, fmt::format("map: '{}' gave {} values for {} input columns",
-                                                        operation->name(), values.size(), columns_.size()));
+  Result<std::vector<Tensor>> apply(std::vector<Tensor> values, std::uint64_t key) const {
+    const auto& operations = settings_.operations;
+    for (std::size_t i = 0; i < operations.size(); ++i) {
+      MUSTER_TRY(values, operations[i]->apply(values, {.row = key, .operation = operation_ + i}));
       for (const Tensor& value : values)
         if (!value.defined())
           return fail(Code::invalid_argument,
-                      fmt::format("map: '{}' gave a value that is empty", operation->name()));
+                      fmt::format("map: '{}' gave a value that is empty", operations[i]->name()));
     }
+    if (values.size() != settings_.outputs)
+      return fail(Code::invalid_argument,
+                  fmt::format("map: '{}' gave {} values for {} columns", operations.back()->name(),
+                              values.size(), settings_.outputs));
     return values;
   }
 
@@ -135,8 +92,8 @@ class OperationStream final : public Stream {
         return fail(
             Code::invalid_argument,
             fmt::format("map: '{}' gave {} {} for one row and {} {} for another of the same batch",
-                        operations_.back()->name(), to_string(first.dtype()), to_string(first.shape()),
-                        to_string(row[i].dtype()), to_string(row[i].shape())));
+                        settings_.operations.back()->name(), to_string(first.dtype()),
+                        to_string(first.shape()), to_string(row[i].dtype()), to_string(row[i].shape())));
       if (row[i].size_bytes() > 0) std::memcpy(end, row[i].bytes(), row[i].size_bytes());
       end += row[i].size_bytes();
     }
@@ -144,48 +101,26 @@ class OperationStream final : public Stream {
   }
 
   const std::unique_ptr<Stream> child_;
-  const std::vector<OperationPtr>& operations_;
-  const std::vector<std::size_t>& columns_;
+  const OperationSettings& settings_;
+  const std::uint64_t operation_;
   const BufferPool& pool_;
 };
 
-class OperationNode final : public MapNode {
+class OperationNode final : public FlowNode {
  public:
-  OperationNode(NodePtr child, std::vector<Column> columns, std::vector<OperationPtr> operations,
-                std::vector<std::size_t> mapped)
-      : MapNode(std::move(child), std::move(columns)),
-        operations_(std::move(operations)),
-        mapped_(std::move(mapped)) {}
+  OperationNode(NodePtr child, OperationSettings settings)
+      : FlowNode(std::move(child)), settings_(std::move(settings)) {}
+  const std::vector<Column>& columns() const override { return settings_.columns; }
   bool foreign() const override { return true; }
+  std::uint64_t draws() const override { return child()->draws() + settings_.operations.size(); }
   std::unique_ptr<Stream> open(Pass pass) const override {
-    return std::make_unique<OperationStream>(child().open(pass), operations_, mapped_, pool());
+    return std::make_unique<OperationStream>(child()->open(pass), settings_, child()->draws(), pool_);
   }
 
  private:
-  const std::vector<OperationPtr> operations_;
-  const std::vector<std::size_t> mapped_;
+  const OperationSettings settings_;
+  const BufferPool pool_;
 };
-
-Result<std::vector<std::size_t>> find_columns(const std::vector<Column>& columns,
-                                              const std::vector<std::string>& names) {
-  if (names.empty()) return std::vector<std::size_t>{0};
-  std::vector<std::size_t> found;
-  for (const std::string& name : names) {
-    const auto column =
-        std::find_if(columns.begin(), columns.end(), [&](const Column& c) { return c.name == name; });
-    if (column == columns.end()) {
-      std::vector<std::string> there;
-      for (const Column& c : columns) there.push_back(c.name);
-      return fail(Code::invalid_argument, fmt::format("map: there is no column '{}'; the columns are '{}'",
-                                                      name, fmt::join(there, "', '")));
-    }
-    const auto index = static_cast<std::size_t>(column - columns.begin());
-    if (std::find(found.begin(), found.end(), index) != found.end())
-      return fail(Code::invalid_argument, fmt::format("map: column '{}' is named twice", name));
-    found.push_back(index);
-  }
-  return found;
-}
 
 // The operations as transforms, if all of them are.
 std::vector<TransformPtr> as_transforms(const std::vector<OperationPtr>& operations) {
@@ -197,35 +132,85 @@ std::vector<TransformPtr> as_transforms(const std::vector<OperationPtr>& operati
   return transforms;
 }
 
-}  // namespace
-
-Result<NodePtr> make_map(NodePtr child, std::vector<OperationPtr> operations,
-                         std::vector<std::string> input_columns) {
-  if (operations.empty()) return fail(Code::invalid_argument, "map: there is no operation");
-  if (std::find(operations.begin(), operations.end(), nullptr) != operations.end())
-    return fail(Code::invalid_argument, "map: an operation is empty");
-  std::vector<Column> columns = child->columns();
-  MUSTER_TRY(auto mapped, find_columns(columns, input_columns));
-
-  auto transforms = as_transforms(operations);
-  if (transforms.empty()) {
-    for (const std::size_t column : mapped) columns[column] = {columns[column].name, {}, {}};
-    return std::make_shared<OperationNode>(std::move(child), std::move(columns), std::move(operations),
-                                           std::move(mapped));
+// As many output columns as input columns take their places; otherwise they come first.
+std::vector<Place> places_of(std::size_t columns, const std::vector<std::size_t>& inputs,
+                             std::size_t outputs) {
+  std::vector<Place> places;
+  const bool in_place = outputs == inputs.size();
+  if (!in_place)
+    for (std::size_t k = 0; k < outputs; ++k) places.push_back({.made = true, .index = k});
+  for (std::size_t i = 0; i < columns; ++i) {
+    const auto input = std::find(inputs.begin(), inputs.end(), i);
+    if (input == inputs.end())
+      places.push_back({.made = false, .index = i});
+    else if (in_place)
+      places.push_back({.made = true, .index = static_cast<std::size_t>(input - inputs.begin())});
   }
-  if (mapped.size() != 1)
+  return places;
+}
+
+Result<> check_names(const std::vector<Column>& columns) {
+  for (auto column = columns.begin(); column != columns.end(); ++column)
+    if (std::any_of(columns.begin(), column, [&](const Column& c) { return c.name == column->name; }))
+      return fail(Code::invalid_argument, fmt::format("map: two columns would be named '{}'", column->name));
+  return {};
+}
+
+Result<NodePtr> map_transforms(NodePtr child, std::vector<TransformPtr> transforms,
+                               const std::vector<std::size_t>& inputs, const MapOptions& options) {
+  if (inputs.size() != 1)
     return fail(Code::invalid_argument,
-                fmt::format("map: {} takes one column, not {}", operations.front()->name(), mapped.size()));
-  Column& column = columns[mapped.front()];
+                fmt::format("map: {} takes one column, not {}", transforms.front()->name(), inputs.size()));
+  if (options.output_columns.size() > 1)
+    return fail(Code::invalid_argument,
+                fmt::format("map: {} makes one column, not {}", transforms.back()->name(),
+                            options.output_columns.size()));
+  TransformSettings settings{.transforms = std::move(transforms),
+                             .column = inputs.front(),
+                             .columns = child->columns(),
+                             .workers_max = options.workers_max};
+  Column& column = settings.columns[settings.column];
   if (column.dtype && column.shape) {
-    auto type = infer(transforms, {*column.dtype, *column.shape});
+    auto type = infer(settings.transforms, {*column.dtype, *column.shape});
     if (!type)
       return fail(type.error().code,
                   fmt::format("map of column '{}': {}", column.name, type.error().message));
     column = {column.name, type->dtype, type->shape};
   }
-  return std::make_shared<TransformNode>(std::move(child), std::move(columns), std::move(transforms),
-                                         mapped.front());
+  if (!options.output_columns.empty()) column.name = options.output_columns.front();
+  MUSTER_TRY_VOID(check_names(settings.columns));
+  return make_transform_node(std::move(child), std::move(settings));
+}
+
+}  // namespace
+
+Result<NodePtr> make_map(NodePtr child, std::vector<OperationPtr> operations, MapOptions options) {
+  if (operations.empty()) return fail(Code::invalid_argument, "map: there is no operation");
+  if (std::find(operations.begin(), operations.end(), nullptr) != operations.end())
+    return fail(Code::invalid_argument, "map: an operation is empty");
+  if (options.workers_max < 0)
+    return fail(Code::invalid_argument,
+                fmt::format("map: the number of workers is {}, it must be at least 1", options.workers_max));
+  MUSTER_TRY(auto inputs, find_columns(child->columns(), options.input_columns, "map"));
+  if (inputs.empty()) inputs = {0};
+
+  auto transforms = as_transforms(operations);
+  if (!transforms.empty()) return map_transforms(std::move(child), std::move(transforms), inputs, options);
+
+  OperationSettings settings;
+  settings.operations = std::move(operations);
+  settings.inputs = inputs;
+  const auto& names = options.output_columns;
+  settings.outputs = names.empty() ? inputs.size() : names.size();
+  settings.places = places_of(child->columns().size(), inputs, settings.outputs);
+  for (const Place& place : settings.places)
+    if (place.made)
+      settings.columns.push_back(
+          {names.empty() ? child->columns()[inputs[place.index]].name : names[place.index], {}, {}});
+    else
+      settings.columns.push_back(child->columns()[place.index]);
+  MUSTER_TRY_VOID(check_names(settings.columns));
+  return std::make_shared<OperationNode>(std::move(child), std::move(settings));
 }
 
 }  // namespace muster::data

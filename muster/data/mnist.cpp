@@ -4,12 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
-#include "muster/data/buffer_pool.h"
 #include "muster/data/idx.h"
-#include "muster/data/node.h"
-#include "muster/data/row_order.h"
+#include "muster/data/source.h"
 
 namespace muster::data {
 namespace {
@@ -17,7 +14,6 @@ namespace {
 constexpr std::uint32_t side = 28;
 constexpr std::size_t image_bytes = side * side;
 constexpr std::uint32_t label_max = 9;
-constexpr std::size_t rows_max = 1U << 30;  // row numbers are 32 bits wide, and 784 GB is no MNIST
 
 struct Digits {
   // image_bytes for each row from images_begin on: the bytes of the first file where they were read, its
@@ -103,95 +99,39 @@ Result<Digits> read_digits(const MnistOptions& options, const Files& files) {
   if (digits.labels.empty())
     return fail(Code::corrupt,
                 fmt::format("the MNIST files in '{}' hold no digits: byte 4 says 0", options.folder));
-  if (digits.labels.size() > rows_max)
+  if (digits.labels.size() > source_rows_max)
     return fail(Code::invalid_argument, fmt::format("'{}' holds {} digits; at most {} can be used",
-                                                    options.folder, digits.labels.size(), rows_max));
+                                                    options.folder, digits.labels.size(), source_rows_max));
   return digits;
 }
 
-Result<> check(const MnistOptions& options) {
-  if (!options.usage.empty() && options.usage != "train" && options.usage != "test" && options.usage != "all")
-    return fail(Code::invalid_argument,
-                fmt::format("usage is '{}', it must be 'train', 'test' or 'all'", options.usage));
-  if (options.num_samples && *options.num_samples < 1)
-    return fail(Code::invalid_argument,
-                fmt::format("num_samples is {}, it must be at least 1", *options.num_samples));
-  if (options.num_shards.has_value() != options.shard_id.has_value())
-    return fail(Code::invalid_argument, "num_shards and shard_id go together: one of them is missing");
-  if (!options.num_shards) return {};
-  if (*options.num_shards < 1 || *options.num_shards > std::numeric_limits<std::int32_t>::max())
-    return fail(Code::invalid_argument,
-                fmt::format("num_shards is {}, it must be at least 1", *options.num_shards));
-  if (*options.shard_id < 0 || *options.shard_id >= *options.num_shards)
-    return fail(Code::invalid_argument,
-                fmt::format("shard_id is {}, it must be 0 to {} (num_shards is {})", *options.shard_id,
-                            *options.num_shards - 1, *options.num_shards));
-  return {};
-}
-
-class MnistStream final : public Stream {
+class DigitSource final : public TableSource {
  public:
-  MnistStream(const Digits& digits, const BufferPool& pool, std::vector<std::uint32_t> order)
-      : digits_(digits), pool_(pool), order_(std::move(order)) {}
+  explicit DigitSource(Digits digits)
+      : TableSource({{"image", DType::uint8, Shape{side, side, 1}}, {"label", DType::uint32, Shape{}}}),
+        digits_(std::move(digits)) {}
+  std::uint32_t rows() const override { return static_cast<std::uint32_t>(digits_.labels.size()); }
+  std::span<const std::uint32_t> labels() const override { return digits_.labels; }
 
-  Result<std::optional<Block>> next(std::size_t want) override {
-    const std::size_t rows = std::min(want, order_.size() - position_);
-    if (rows == 0) return std::nullopt;
-    Tensor images = pool_.make(DType::uint8, {static_cast<std::int64_t>(rows), side, side, 1});
-    Tensor labels = pool_.make(DType::uint32, {static_cast<std::int64_t>(rows)});
-    for (std::size_t i = 0; i < rows; ++i) {
-      const std::size_t row = order_[position_ + i];
-      std::memcpy(images.bytes() + i * image_bytes, digits_.image(row), image_bytes);
-      labels.data<std::uint32_t>()[i] = digits_.labels[row];
-    }
-    position_ += rows;
-    return Block{rows, {std::move(images), std::move(labels)}};
+ protected:
+  void copy(std::size_t column, std::uint32_t row, std::byte* out) const override {
+    if (column == 0)
+      std::memcpy(out, digits_.image(row), image_bytes);
+    else
+      std::memcpy(out, &digits_.labels[row], sizeof digits_.labels[row]);
   }
 
  private:
-  const Digits& digits_;
-  const BufferPool& pool_;
-  const std::vector<std::uint32_t> order_;
-  std::size_t position_ = 0;
-};
-
-class MnistNode final : public Node {
- public:
-  MnistNode(Digits digits, const MnistOptions& options)
-      : digits_(std::move(digits)),
-        order_{.rows = static_cast<std::uint32_t>(digits_.labels.size()),
-               .shuffle = options.shuffle.value_or(true),
-               .num_shards = static_cast<std::uint32_t>(options.num_shards.value_or(1)),
-               .shard_id = static_cast<std::uint32_t>(options.shard_id.value_or(0))},
-        size_(shard_size(order_.rows, order_.num_shards)) {
-    if (options.num_samples) size_ = std::min(size_, *options.num_samples);
-  }
-
-  const std::vector<Column>& columns() const override { return columns_; }
-  std::int64_t size() const override { return size_; }
-  bool foreign() const override { return false; }
-  std::unique_ptr<Stream> open(Pass pass) const override {
-    auto order = row_order(order_, pass.seed, pass.epoch);
-    order.resize(static_cast<std::size_t>(size_));
-    return std::make_unique<MnistStream>(digits_, pool_, std::move(order));
-  }
-
- private:
-  const std::vector<Column> columns_ = {{"image", DType::uint8, Shape{side, side, 1}},
-                                        {"label", DType::uint32, Shape{}}};
   const Digits digits_;
-  const RowOrderOptions order_;
-  std::int64_t size_;
-  const BufferPool pool_;
 };
 
 }  // namespace
 
 Dataset mnist(const MnistOptions& options, const Files& files) {
   return Dataset([&]() -> Result<NodePtr> {
-    MUSTER_TRY_VOID(check(options));
+    MUSTER_TRY_VOID(check_usage(options.usage, {"train", "test", "all"}));
     MUSTER_TRY(auto digits, read_digits(options, files));
-    return std::make_shared<MnistNode>(std::move(digits), options);
+    return make_source(std::make_shared<DigitSource>(std::move(digits)), options.rows());
   }());
 }
 

@@ -7,14 +7,19 @@
 #include <vector>
 
 #include "muster/data/dataset.h"
+#include "muster/data/sampler.h"
 
 namespace muster::data {
+
+class Workers;
 
 // Some rows side by side: every column has one more axis in front, of size `rows`. Rows travel in blocks so
 // that a batch is a block under another name, made once, and operations run over all its rows at a time.
 struct Block {
   std::size_t rows = 0;
   std::vector<Tensor> columns;
+  // One for each row: a hash of seed, epoch and sample (Draw::row). It stays with the row wherever it goes.
+  std::vector<std::uint64_t> keys = {};
 };
 
 class Stream {
@@ -28,32 +33,83 @@ class Stream {
 struct Pass {
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
+  Workers* workers = nullptr;  // who shares the work; nobody: the caller does it alone
 };
+
+// The key of a row that is number `row` of its source.
+std::uint64_t row_key(const Pass& pass, std::uint64_t row);
 
 class Node {
  public:
   virtual ~Node() = default;
   virtual const std::vector<Column>& columns() const = 0;
-  // Items in one pass; -1 without end.
+  // Items in one pass; size_endless or size_unknown.
   virtual std::int64_t size() const = 0;
   // Whether operations of others (Python functions) run in it.
   virtual bool foreign() const = 0;
+  // How many things upstream draw random numbers: what draws next takes this as its number.
+  virtual std::uint64_t draws() const = 0;
   // The node outlives its streams: see Iterator.
   virtual std::unique_ptr<Stream> open(Pass pass) const = 0;
+  // The same items shuffled through a buffer, if it is all the same whether the rows are shuffled before this
+  // step or after it, and before is cheaper: then no row is copied once more.
+  virtual Result<std::shared_ptr<const Node>> shuffled_before(std::int64_t) const { return nullptr; }
+  // What the user set upstream, innermost last: see Dataset.
+  virtual std::int64_t batch_size() const { return 1; }
+  virtual std::int64_t repeat_count() const { return 1; }
 };
 
 using NodePtr = std::shared_ptr<const Node>;
+
+// A node with one child that it resembles.
+class FlowNode : public Node {
+ public:
+  explicit FlowNode(NodePtr child) : child_(std::move(child)) {}
+  const std::vector<Column>& columns() const override { return child_->columns(); }
+  std::int64_t size() const override { return child_->size(); }
+  bool foreign() const override { return child_->foreign(); }
+  std::uint64_t draws() const override { return child_->draws(); }
+  std::int64_t batch_size() const override { return child_->batch_size(); }
+  std::int64_t repeat_count() const override { return child_->repeat_count(); }
+
+ protected:
+  const NodePtr& child() const { return child_; }
+
+ private:
+  const NodePtr child_;
+};
 
 // `shape` with an axis in front.
 Shape with_leading(std::int64_t size, const Shape& shape);
 // `shape` without its first axis.
 Shape without_leading(const Shape& shape);
+// Rows `begin` to `begin + rows` - 1 of a block's column, without a copy.
+Tensor rows_of(const Tensor& column, std::size_t begin, std::size_t rows);
+Block rows_of(const Block& block, std::size_t begin, std::size_t rows);
 
-Result<NodePtr> make_map(NodePtr child, std::vector<OperationPtr> operations,
-                         std::vector<std::string> input_columns);
+// The places of the named columns; `what` begins the message when there is none, or one is named twice.
+Result<std::vector<std::size_t>> find_columns(const std::vector<Column>& columns,
+                                              const std::vector<std::string>& names, const std::string& what);
+
+class BufferPool;
+
+// Whether the rows of both have the same dtypes and shapes, so that they can lie in one block.
+bool alike(const Block& a, const Block& b);
+bool alike(const std::vector<Block>& parts);
+// The blocks' rows one after the other in one block; an error when the rows are not alike.
+Result<Block> joined(std::vector<Block> parts, const std::vector<Column>& columns, const BufferPool& pool);
+
+Result<NodePtr> make_map(NodePtr child, std::vector<OperationPtr> operations, MapOptions options);
 Result<NodePtr> make_batch(NodePtr child, std::int64_t rows, bool drop_remainder);
 Result<NodePtr> make_repeat(NodePtr child, std::int64_t count);
 Result<NodePtr> make_take(NodePtr child, std::int64_t count);
 Result<NodePtr> make_skip(NodePtr child, std::int64_t count);
+Result<NodePtr> make_shuffle(NodePtr child, std::int64_t buffer_rows);
+Result<NodePtr> make_filter(NodePtr child, OperationPtr predicate, std::vector<std::string> input_columns);
+Result<NodePtr> make_project(NodePtr child, const std::vector<std::string>& names);
+Result<NodePtr> make_rename(NodePtr child, const std::vector<std::string>& from,
+                            const std::vector<std::string>& to);
+Result<NodePtr> make_zip(std::vector<NodePtr> children);
+Result<NodePtr> make_concat(std::vector<NodePtr> children);
 
 }  // namespace muster::data

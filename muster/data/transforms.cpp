@@ -5,61 +5,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <type_traits>
 
 #include "muster/data/transform.h"
+#include "muster/data/with_type.h"
 
 namespace muster::data {
 namespace {
 
-// Calls `use` with a null pointer to the C++ type of `dtype`.
-template <class Use>
-void with_type(DType dtype, Use use) {
-  switch (dtype) {
-    case DType::float32:
-      return use(static_cast<float*>(nullptr));
-    case DType::float64:
-      return use(static_cast<double*>(nullptr));
-    case DType::int32:
-      return use(static_cast<std::int32_t*>(nullptr));
-    case DType::int64:
-      return use(static_cast<std::int64_t*>(nullptr));
-    case DType::uint8:
-      return use(static_cast<std::uint8_t*>(nullptr));
-    case DType::uint32:
-      return use(static_cast<std::uint32_t*>(nullptr));
-    case DType::int8:
-      return use(static_cast<std::int8_t*>(nullptr));
-    case DType::bool_:
-      return use(static_cast<bool*>(nullptr));
-  }
-}
-
-// As C++ converts, but for what C++ leaves undefined: a float beyond an integer type's range becomes the
-// nearest bound, and one that is no number becomes 0.
-template <class To, class From>
-To convert(From value) {
-  if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && !std::is_same_v<To, bool>) {
-    if (std::isnan(value)) return 0;
-    // 2^digits is the first value too large, and exact in every float type, which the largest To need not be.
-    const From beyond = std::ldexp(From{1}, std::numeric_limits<To>::digits);
-    if (value >= beyond) return std::numeric_limits<To>::max();
-    if (value <= static_cast<From>(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
-  }
-  return static_cast<To>(value);
-}
-
-template <class To>
-void convert_all(DType from, std::size_t elements, const std::byte* in, To* out) {
-  with_type(from, [&](auto* type) {
-    const auto* values = reinterpret_cast<const std::remove_pointer_t<decltype(type)>*>(in);
-    for (std::size_t i = 0; i < elements; ++i) out[i] = convert<To>(values[i]);
-  });
-}
-
-std::size_t elements_of(const ValueType& type, std::size_t rows) {
-  return rows * static_cast<std::size_t>(type.shape.elements());
+std::size_t elements_of(const ValueType& type, const Rows& rows) {
+  return rows.count * static_cast<std::size_t>(type.shape.elements());
 }
 
 class Rescale final : public Transform {
@@ -72,7 +27,7 @@ class Rescale final : public Transform {
                   fmt::format("Rescale by {} and {}: both must be finite", scale_, shift_));
     return ValueType{DType::float32, input.shape};
   }
-  void run(const ValueType& input, std::size_t rows, const std::byte* in, std::byte* out) const override {
+  void run(const ValueType& input, const Rows& rows, const std::byte* in, std::byte* out) const override {
     auto* values = reinterpret_cast<float*>(out);
     const std::size_t elements = elements_of(input, rows);
     convert_all(input.dtype, elements, in, values);
@@ -106,19 +61,19 @@ class Normalize final : public Transform {
     return ValueType{DType::float32, input.shape};
   }
 
-  void run(const ValueType& input, std::size_t rows, const std::byte* in, std::byte* out) const override {
+  void run(const ValueType& input, const Rows& rows, const std::byte* in, std::byte* out) const override {
     auto* values = reinterpret_cast<float*>(out);
     convert_all(input.dtype, elements_of(input, rows), in, values);
     const Shape& shape = input.shape;
     if (shape.rank() == 3 && options_.is_hwc) {
-      const auto pixels = rows * static_cast<std::size_t>(shape[0] * shape[1]);
+      const auto pixels = rows.count * static_cast<std::size_t>(shape[0] * shape[1]);
       for (std::size_t i = 0; i < pixels; ++i)
         for (std::int64_t c = 0; c < shape[2]; ++c, ++values) *values = normal(*values, c);
       return;
     }
     const std::int64_t channels = shape.rank() == 3 ? shape[0] : 1;
     const std::int64_t plane = channels == 0 ? 0 : shape.elements() / channels;
-    for (std::size_t row = 0; row < rows; ++row)
+    for (std::size_t row = 0; row < rows.count; ++row)
       for (std::int64_t c = 0; c < channels; ++c)
         for (std::int64_t i = 0; i < plane; ++i, ++values) *values = normal(*values, c);
   }
@@ -162,11 +117,11 @@ class Hwc2Chw final : public Transform {
                   fmt::format("HWC2CHW takes an image of 2 or 3 axes, not {}", to_string(shape)));
     return ValueType{input.dtype, {shape[2], shape[0], shape[1]}};
   }
-  void run(const ValueType& input, std::size_t rows, const std::byte* in, std::byte* out) const override {
+  void run(const ValueType& input, const Rows& rows, const std::byte* in, std::byte* out) const override {
     const std::size_t element = size_bytes(input.dtype);
     const std::size_t channels = input.shape.rank() == 3 ? static_cast<std::size_t>(input.shape[2]) : 1;
-    const std::size_t pixels = channels == 0 ? 0 : elements_of(input, 1) / channels;
-    for (std::size_t row = 0; row < rows; ++row, in += pixels * channels * element)
+    const std::size_t pixels = channels == 0 ? 0 : elements_of(input, {}) / channels;
+    for (std::size_t row = 0; row < rows.count; ++row, in += pixels * channels * element)
       for (std::size_t c = 0; c < channels; ++c)
         for (std::size_t i = 0; i < pixels; ++i, out += element)
           std::memcpy(out, in + (i * channels + c) * element, element);
@@ -183,7 +138,7 @@ class TypeCast final : public Transform {
   explicit TypeCast(DType dtype) : dtype_(dtype) {}
   std::string name() const override { return "TypeCast"; }
   Result<ValueType> infer(const ValueType& input) const override { return ValueType{dtype_, input.shape}; }
-  void run(const ValueType& input, std::size_t rows, const std::byte* in, std::byte* out) const override {
+  void run(const ValueType& input, const Rows& rows, const std::byte* in, std::byte* out) const override {
     with_type(dtype_, [&](auto* type) {
       convert_all(input.dtype, elements_of(input, rows), in, reinterpret_cast<decltype(type)>(out));
     });
@@ -194,21 +149,119 @@ class TypeCast final : public Transform {
   const DType dtype_;
 };
 
+class ToTensor final : public Transform {
+ public:
+  explicit ToTensor(DType dtype) : dtype_(dtype) {}
+  std::string name() const override { return "ToTensor"; }
+  Result<ValueType> infer(const ValueType& input) const override {
+    const Shape& shape = input.shape;
+    if (shape.rank() == 2) return ValueType{dtype_, {1, shape[0], shape[1]}};
+    if (shape.rank() != 3)
+      return fail(Code::invalid_argument,
+                  fmt::format("ToTensor takes an image of 2 or 3 axes, not {}", to_string(shape)));
+    return ValueType{dtype_, {shape[2], shape[0], shape[1]}};
+  }
+  void run(const ValueType& input, const Rows& rows, const std::byte* in, std::byte* out) const override {
+    const std::size_t elements = elements_of(input, {});
+    const std::size_t channels = input.shape.rank() == 3 ? static_cast<std::size_t>(input.shape[2]) : 1;
+    const std::size_t pixels = channels == 0 ? 0 : elements / channels;
+    std::vector<float> last(elements), first(elements);
+    for (std::size_t row = 0; row < rows.count; ++row) {
+      convert_all(input.dtype, elements, in + row * elements * size_bytes(input.dtype), last.data());
+      for (std::size_t i = 0; i < elements; ++i)
+        first[i % channels * pixels + i / channels] = last[i] / 255.0f;
+      with_type(dtype_, [&](auto* type) {
+        convert_all(DType::float32, elements, reinterpret_cast<const std::byte*>(first.data()),
+                    reinterpret_cast<decltype(type)>(out) + row * elements);
+      });
+    }
+  }
+  bool follow(Channels& channels) const override {
+    const bool moved = channels == Channels::last;
+    channels = Channels::first;
+    return moved;
+  }
+
+ private:
+  const DType dtype_;
+};
+
+class OneHot final : public Transform {
+ public:
+  OneHot(std::int64_t classes, double smoothing) : classes_(classes), smoothing_(smoothing) {}
+  std::string name() const override { return "OneHot"; }
+  Result<ValueType> infer(const ValueType& input) const override {
+    if (classes_ < 1)
+      return fail(Code::invalid_argument,
+                  fmt::format("OneHot: num_classes is {}, it must be at least 1", classes_));
+    if (!(smoothing_ >= 0 && smoothing_ <= 1))
+      return fail(Code::invalid_argument,
+                  fmt::format("OneHot: smoothing_rate is {}, it must be 0 to 1", smoothing_));
+    if (is_floating(input.dtype) || input.dtype == DType::bool_)
+      return fail(Code::invalid_argument,
+                  fmt::format("OneHot takes labels that are integers, not {}", to_string(input.dtype)));
+    std::vector<std::int64_t> sizes(input.shape.begin(), input.shape.end());
+    if (sizes == std::vector<std::int64_t>{1}) sizes.clear();  // a label in an axis of its own
+    sizes.push_back(classes_);
+    return ValueType{smoothing_ > 0 ? DType::float32 : input.dtype, Shape(std::move(sizes))};
+  }
+  bool by_value() const override { return true; }  // a label out of range is an error
+  void run(const ValueType&, const Rows&, const std::byte*, std::byte*) const override {}
+  Result<Tensor> apply_value(const Tensor& value) const override {
+    MUSTER_TRY(const ValueType type, infer({value.dtype(), value.shape()}));
+    std::vector<std::int64_t> labels(static_cast<std::size_t>(value.elements()));
+    convert_all(value.dtype(), labels.size(), value.bytes(), labels.data());
+    for (const std::int64_t label : labels)
+      if (label < 0 || label >= classes_)
+        return fail(Code::invalid_argument, fmt::format("OneHot: label {} is not one of {} classes (0 to {})",
+                                                        label, classes_, classes_ - 1));
+    Tensor made = Tensor::zeros(type.dtype, type.shape);
+    const auto classes = static_cast<std::size_t>(classes_);
+    const double off = smoothing_ / static_cast<double>(classes_);
+    with_type(type.dtype, [&](auto* element) {
+      auto* out = reinterpret_cast<decltype(element)>(made.bytes());
+      using Element = std::remove_pointer_t<decltype(element)>;
+      for (std::size_t i = 0; i < labels.size(); ++i)
+        for (std::size_t c = 0; c < classes; ++c)
+          out[i * classes + c] = static_cast<Element>(
+              off + (static_cast<std::int64_t>(c) == labels[i] ? 1.0 - smoothing_ : 0.0));
+    });
+    return made;
+  }
+  bool follow(Channels&) const override { return false; }
+
+ private:
+  const std::int64_t classes_;
+  const double smoothing_;
+};
+
 }  // namespace
 
-Result<std::vector<Tensor>> Transform::apply(std::span<const Tensor> values) const {
+Result<std::vector<Tensor>> Transform::apply(std::span<const Tensor> values, Draw draw) const {
   if (values.size() != 1)
     return fail(Code::invalid_argument, fmt::format("{} takes one value, not {}", name(), values.size()));
   const ValueType input{values[0].dtype(), values[0].shape()};
   MUSTER_TRY(const ValueType output, infer(input));
+  if (by_value()) {
+    MUSTER_TRY(auto value, apply_value(values[0]));
+    return std::vector{std::move(value)};
+  }
   Tensor made(output.dtype, output.shape);
-  run(input, 1, values[0].bytes(), made.bytes());
+  run(input, {.count = 1, .keys = &draw.row, .operation = draw.operation}, values[0].bytes(), made.bytes());
   return std::vector{std::move(made)};
+}
+
+Result<Tensor> Transform::apply_value(const Tensor&) const {
+  return fail(Code::internal, fmt::format("{} does not go by its value", name()));
 }
 
 OperationPtr rescale(float scale, float shift) { return std::make_shared<Rescale>(scale, shift); }
 OperationPtr normalize(NormalizeOptions options) { return std::make_shared<Normalize>(std::move(options)); }
 OperationPtr hwc2chw() { return std::make_shared<Hwc2Chw>(); }
 OperationPtr type_cast(DType dtype) { return std::make_shared<TypeCast>(dtype); }
+OperationPtr to_tensor(DType dtype) { return std::make_shared<ToTensor>(dtype); }
+OperationPtr one_hot(std::int64_t num_classes, double smoothing_rate) {
+  return std::make_shared<OneHot>(num_classes, smoothing_rate);
+}
 
 }  // namespace muster::data

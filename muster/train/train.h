@@ -10,8 +10,9 @@
 // Threads: main thread, except where a function says otherwise.
 #pragma once
 
-#include "muster/train/agreement.h"    // IWYU pragma: export
-#include "muster/train/context.h"      // IWYU pragma: export
-#include "muster/train/reducer.h"      // IWYU pragma: export
-#include "muster/train/run_context.h"  // IWYU pragma: export
-#include "muster/train/session.h"      // IWYU pragma: export
+#include "muster/train/agreement.h"      // IWYU pragma: export
+#include "muster/train/context.h"        // IWYU pragma: export
+#include "muster/train/data_settings.h"  // IWYU pragma: export
+#include "muster/train/reducer.h"        // IWYU pragma: export
+#include "muster/train/run_context.h"    // IWYU pragma: export
+#include "muster/train/session.h"        // IWYU pragma: export

@@ -209,3 +209,17 @@ def test_compat_path_is_the_folder_that_holds_mindspore(folder):
 
 def test_version_is_that_of_the_project(folder):
     assert re.fullmatch(r"muster \d+\.\d+\.\d+\n", muster("version").stdout)
+
+
+def test_data_writes_synthetic_pictures_and_never_replaces_others(folder):
+    done = muster("data", "synthetic-cifar10", "made/here", "--records", "3")
+    assert done.returncode == 0, done.stderr
+    assert "synthetic" in done.stdout and "no photographs" in done.stdout
+    assert (folder / "made/here/data_batch_5.bin").stat().st_size == 3 * 3073
+    assert "synthetic" in (folder / "made/here/SYNTHETIC.txt").read_text()
+    assert muster("data", "synthetic-cifar10", "made/here", "--records", "2").returncode == 0
+    (folder / "made/here/test_batch.bin").write_bytes(b"real" * 3073)
+    refused = muster("data", "synthetic-cifar10", "made/here")
+    assert refused.returncode == 1 and "made/here/test_batch.bin" in refused.stderr
+    assert (folder / "made/here/test_batch.bin").read_bytes() == b"real" * 3073
+    assert muster("data", "synthetic-cifar10", "made/here", "--records", "0").returncode == 1

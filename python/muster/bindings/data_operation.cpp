@@ -8,7 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "muster/train/train.h"
 #include "python/muster/bindings/convert.h"
+#include "python/muster/bindings/dataset.h"
 #include "python/muster/bindings/dtype.h"
 #include "python/muster/bindings/exceptions.h"
 #include "python/muster/bindings/value.h"
@@ -38,7 +40,7 @@ class FunctionOperation final : public data::Operation {
     return nb::cast<std::string>(nb::str(nb::getattr(function_, "__name__", nb::str("a Python function"))));
   }
 
-  Result<std::vector<Tensor>> apply(std::span<const Tensor> values) const override {
+  Result<std::vector<Tensor>> apply(std::span<const Tensor> values, data::Draw) const override {
     const nb::gil_scoped_acquire lock;
     try {
       return call(values);
@@ -73,24 +75,59 @@ data::OperationPtr operation_from(nb::handle object) {
   throw nb::type_error(("map takes transforms and functions, not " + type).c_str());
 }
 
-// A transform on its own, outside a dataset.
+// A transform on its own, outside a dataset: every call draws new random numbers.
 nb::object call_transform(const Transform& self, nb::handle input) {
+  static std::uint64_t calls = 0;
+  const std::uint64_t row[] = {train::data_options(0).seed, hash_text("muster.data.call"), calls++};
   const Tensor value = tensor_copied(input, {});
-  return numpy_array(unwrap(self.operation->apply({&value, 1})).at(0));
+  return numpy_array(unwrap(self.operation->apply({&value, 1}, {.row = hash_bytes(row, sizeof row)})).at(0));
+}
+
+// Several operations under one name, called or given to map.
+struct Compose {
+  std::vector<nb::object> operations;
+};
+
+Compose compose(nb::handle operations) {
+  Compose composed;
+  for (const nb::handle operation : nb::borrow<nb::object>(operations)) {
+    if (PyCallable_Check(operation.ptr()) == 0)
+      throw nb::type_error(("Compose takes transforms and functions, not " + class_name(operation)).c_str());
+    composed.operations.push_back(nb::borrow(operation));
+  }
+  if (composed.operations.empty()) throw nb::value_error("Compose needs at least one operation");
+  return composed;
+}
+
+nb::object call_compose(const Compose& self, nb::args inputs) {
+  nb::object values = std::move(inputs);
+  for (const nb::object& operation : self.operations)
+    values =
+        nb::isinstance<nb::tuple>(values) ? operation(*nb::borrow<nb::tuple>(values)) : operation(values);
+  return values;
 }
 
 struct Rescale : Transform {};
 struct Normalize : Transform {};
 struct HWC2CHW : Transform {};
 struct TypeCast : Transform {};
+struct OneHot : Transform {};
+struct ToTensor : Transform {};
 
 }  // namespace
 
 std::vector<data::OperationPtr> operations_from(nb::handle object) {
-  if (!nb::isinstance<nb::list>(object) && !nb::isinstance<nb::tuple>(object))
-    return {operation_from(object)};
   std::vector<data::OperationPtr> operations;
-  for (const nb::handle part : nb::borrow<nb::object>(object)) operations.push_back(operation_from(part));
+  const auto append = [&](nb::handle part) {
+    const auto more = operations_from(part);
+    operations.insert(operations.end(), more.begin(), more.end());
+  };
+  if (nb::isinstance<Compose>(object))
+    for (const nb::object& part : nb::cast<const Compose&>(object).operations) append(part);
+  else if (nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object))
+    for (const nb::handle part : nb::borrow<nb::object>(object)) append(part);
+  else
+    operations.push_back(operation_from(object));
   return operations;
 }
 
@@ -130,6 +167,31 @@ void bind_transforms(nb::module_& core) {
             new (self) TypeCast{data::type_cast(dtype_from(output_type))};
           },
           nb::arg("output_type"));
+  nb::class_<OneHot, Transform>(
+      core, "OneHot",
+      "A label as `num_classes` numbers: 1 at its place, else 0. With a `smoothing_rate` above 0 the 1 loses "
+      "it to all classes alike, and the numbers are float32. ValueError for a label out of range.")
+      .def(
+          "__init__",
+          [](OneHot* self, std::int64_t num_classes, double smoothing_rate) {
+            new (self) OneHot{data::one_hot(num_classes, smoothing_rate)};
+          },
+          nb::arg("num_classes"), nb::arg("smoothing_rate") = 0.0);
+  nb::class_<ToTensor, Transform>(core, "ToTensor",
+                                  "float32(value) / 255, then an image (H, W, C) as (C, H, W).")
+      .def(
+          "__init__",
+          [](ToTensor* self, nb::handle output_type) {
+            new (self)
+                ToTensor{data::to_tensor(output_type.is_none() ? DType::float32 : dtype_from(output_type))};
+          },
+          nb::arg("output_type") = nb::none());
+  nb::class_<Compose>(core, "Compose", "Operations one after the other, for Dataset.map or to be called.")
+      .def(
+          "__init__", [](Compose* self, nb::handle transforms) { new (self) Compose(compose(transforms)); },
+          nb::arg("transforms"))
+      .def("__call__", &call_compose, nb::arg("inputs"));
+  bind_vision(core);
 }
 
 }  // namespace muster::python

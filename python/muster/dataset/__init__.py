@@ -1,6 +1,45 @@
-"""From files to batches, made ahead of the training on another thread."""
+"""From files to batches, made ahead of the training on other threads."""
 
-from muster._core import Dataset, MnistDataset
-from muster.dataset import transforms, vision
+from muster._core import (
+    Cifar10Dataset,
+    Cifar100Dataset,
+    Dataset,
+    DistributedSampler,
+    FashionMnistDataset,
+    GeneratorDataset,
+    ImageFolderDataset,
+    MnistDataset,
+    NumpySlicesDataset,
+    PKSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    SubsetSampler,
+    WeightedRandomSampler,
+)
+from muster._core import zip_datasets as zip
+from muster.dataset import config, transforms, vision
 
-__all__ = ["Dataset", "MnistDataset", "transforms", "vision"]
+__all__ = [
+    "Cifar10Dataset",
+    "Cifar100Dataset",
+    "Dataset",
+    "DistributedSampler",
+    "FashionMnistDataset",
+    "GeneratorDataset",
+    "ImageFolderDataset",
+    "MnistDataset",
+    "NumpySlicesDataset",
+    "PKSampler",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "SubsetRandomSampler",
+    "SubsetSampler",
+    "WeightedRandomSampler",
+    "config",
+    "transforms",
+    "vision",
+    "zip",
+]

@@ -1,5 +1,5 @@
 """Operations on any values, for Dataset.map."""
 
-from muster._core import TypeCast
+from muster._core import Compose, OneHot, TypeCast
 
-__all__ = ["TypeCast"]
+__all__ = ["Compose", "OneHot", "TypeCast"]

@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 class Probe final : public Operation {
  public:
   std::string name() const override { return "probe"; }
-  Result<std::vector<Tensor>> apply(std::span<const Tensor> values) const override {
+  Result<std::vector<Tensor>> apply(std::span<const Tensor> values, Draw) const override {
     thread = std::this_thread::get_id();
     const int call = calls.fetch_add(1) + 1;
     calls.notify_all();
@@ -73,13 +73,14 @@ class Counter final : public Node {
   const std::vector<Column>& columns() const override { return columns_; }
   std::int64_t size() const override { return -1; }
   bool foreign() const override { return true; }  // a thread from the start
+  std::uint64_t draws() const override { return 0; }
   std::unique_ptr<Stream> open(Pass) const override { return std::make_unique<Counting>(); }
 
  private:
   struct Counting final : Stream {
     std::int64_t count = 0;
     Result<std::optional<Block>> next(std::size_t) override {
-      return Block{1, {Tensor::scalar(count++).reshaped({1})}};
+      return Block{1, {Tensor::scalar(count++).reshaped({1})}, {0}};
     }
   };
   const std::vector<Column> columns_ = {{"count", DType::int64, Shape{}}};
@@ -94,6 +95,34 @@ TEST(Iterator, SleepsUntilHalfOfWhatItMadeIsTaken) {
       ASSERT_EQ(state.ready(), left) << "it woke up for few";
     }
     ASSERT_TRUE(state.next().value().has_value());
+  }
+}
+
+// Items of 48 MiB.
+class Large final : public Node {
+ public:
+  const std::vector<Column>& columns() const override { return columns_; }
+  std::int64_t size() const override { return size_endless; }
+  bool foreign() const override { return true; }
+  std::uint64_t draws() const override { return 0; }
+  std::unique_ptr<Stream> open(Pass) const override { return std::make_unique<Making>(); }
+
+ private:
+  struct Making final : Stream {
+    Result<std::optional<Block>> next(std::size_t) override {
+      return Block{1, {Tensor(DType::uint8, {1, 48 << 20})}, {0}};
+    }
+  };
+  const std::vector<Column> columns_ = {{"large", DType::uint8, Shape{48 << 20}}};
+};
+
+TEST(Iterator, HoldsFewerItemsAheadWhereTheyAreLarge) {
+  Iterator::State state(std::make_shared<Large>(), {.prefetch_items = 8});
+  ASSERT_TRUE(state.next().value().has_value());
+  while (state.ready() < 2) std::this_thread::yield();
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(state.next().value().has_value());
+    ASSERT_LE(state.ready(), 2U);
   }
 }
 

@@ -20,7 +20,7 @@ class Custom final : public Operation {
   using Function = std::function<Result<std::vector<Tensor>>(std::span<const Tensor>)>;
   explicit Custom(Function function) : function_(std::move(function)) {}
   std::string name() const override { return "custom"; }
-  Result<std::vector<Tensor>> apply(std::span<const Tensor> values) const override {
+  Result<std::vector<Tensor>> apply(std::span<const Tensor> values, Draw) const override {
     return function_(values);
   }
 

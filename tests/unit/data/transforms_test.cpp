@@ -22,11 +22,11 @@ Tensor tensor(std::vector<T> values, Shape shape) {
 }
 
 Tensor applied(const OperationPtr& operation, const Tensor& value) {
-  return operation->apply(std::span(&value, 1)).value().front();
+  return operation->apply(std::span(&value, 1), {}).value().front();
 }
 
 std::string error_of(const OperationPtr& operation, const Tensor& value) {
-  const auto result = operation->apply(std::span(&value, 1));
+  const auto result = operation->apply(std::span(&value, 1), {});
   return result ? "no error" : result.error().message;
 }
 
@@ -157,7 +157,8 @@ TEST_P(ChainBits, AreThoseOfItsOperationsOneAfterTheOther) {
       transforms.push_back(std::dynamic_pointer_cast<const Transform>(operation));
     auto chain = Chain::compile(transforms, {DType::uint8, image}).value();
     Tensor out(chain.output().dtype, {static_cast<std::int64_t>(rows), chain.output().shape.elements()});
-    chain.run(rows, rows_in.bytes(), out.bytes());
+    Chain::Scratch scratch;
+    chain.run({.rows = {.count = rows}}, rows_in.bytes(), out.bytes(), scratch);
 
     const std::size_t row_bytes = rows_in.size_bytes() / rows;
     const std::size_t out_bytes = out.size_bytes() / rows;

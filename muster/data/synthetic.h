@@ -1,0 +1,26 @@
+// Made-up pictures in the format of real data sets, for demos, tests and measurements without a download.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/base/base.h"
+
+namespace muster::data {
+
+struct SyntheticOptions {
+  std::string folder;            // exists
+  std::int64_t records = 10000;  // in each of the six files, 1 to 10^6
+  std::uint64_t seed = 0;        // the same seed, the same bytes
+};
+
+// Writes data_batch_1.bin to data_batch_5.bin, test_batch.bin and batches.meta.txt in the binary format of
+// CIFAR-10 (docs/formats/cifar.md), and SYNTHETIC.txt, which says that they are synthetic. The ten classes
+// are stripes, each class of its own direction, width and colour, under noise: a small net learns them in a
+// few hundred steps. A file that is there and was not written by this function is refused, never replaced.
+// Returns the names of the files written.
+Result<std::vector<std::string>> write_synthetic_cifar10(const SyntheticOptions& options, Files& files);
+
+}  // namespace muster::data

@@ -1,0 +1,43 @@
+#include "muster/train/data_settings.h"
+
+#include <fmt/format.h>
+
+#include "muster/train/session.h"
+
+namespace muster::train {
+namespace {
+
+DataSettings& settings() {
+  static DataSettings of_process;
+  return of_process;
+}
+
+}  // namespace
+
+const DataSettings& data_settings() { return settings(); }
+void set_data_seed(std::optional<std::uint64_t> seed) { settings().seed = seed; }
+
+Result<> set_data_prefetch(std::int64_t items) {
+  if (items < 1 || items > 1000000)
+    return fail(Code::invalid_argument,
+                fmt::format("the prefetch size is {}, it must be 1 to 1000000", items));
+  settings().prefetch_items = static_cast<std::size_t>(items);
+  return {};
+}
+
+Result<> set_data_workers(std::int64_t workers) {
+  if (workers < 1 || workers > 1024)
+    return fail(Code::invalid_argument,
+                fmt::format("the number of workers is {}, it must be 1 to 1024", workers));
+  settings().workers = static_cast<int>(workers);
+  return {};
+}
+
+data::IterateOptions data_options(std::uint64_t epoch) {
+  return {.seed = settings().seed.value_or(seed()),
+          .epoch = epoch,
+          .prefetch_items = settings().prefetch_items,
+          .workers = settings().workers};
+}
+
+}  // namespace muster::train

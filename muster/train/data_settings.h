@@ -1,0 +1,26 @@
+// How this process makes passes over its data: what mindspore.dataset.config sets.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "muster/data/data.h"
+
+namespace muster::train {
+
+struct DataSettings {
+  std::optional<std::uint64_t> seed;  // not said: seed() of the session
+  std::size_t prefetch_items = data::IterateOptions{}.prefetch_items;
+  int workers = 0;  // 0: by the processors
+};
+
+// The process's settings. Main thread only.
+const DataSettings& data_settings();
+void set_data_seed(std::optional<std::uint64_t> seed);  // nothing: that of the session again
+Result<> set_data_prefetch(std::int64_t items);         // 1 to 10^6
+Result<> set_data_workers(std::int64_t workers);        // 1 to 1024
+
+// What Dataset::iterate takes for one pass under these settings.
+data::IterateOptions data_options(std::uint64_t epoch);
+
+}  // namespace muster::train

@@ -1,0 +1,22 @@
+"""mindspore.dataset.config: how passes over datasets are made."""
+
+from muster.dataset.config import (
+    get_num_parallel_workers,
+    get_prefetch_size,
+    get_seed,
+    set_num_parallel_workers,
+    set_prefetch_size,
+    set_seed,
+)
+
+from mindspore import _names
+
+__all__ = [
+    "get_num_parallel_workers",
+    "get_prefetch_size",
+    "get_seed",
+    "set_num_parallel_workers",
+    "set_prefetch_size",
+    "set_seed",
+]
+__getattr__ = _names.missing(__name__)

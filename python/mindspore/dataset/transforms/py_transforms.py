@@ -1,0 +1,5 @@
+"""mindspore.dataset.transforms.py_transforms: an older path to the same names."""
+
+from mindspore.dataset.transforms import Compose, OneHot, TypeCast
+
+__all__ = ["Compose", "OneHot", "TypeCast"]

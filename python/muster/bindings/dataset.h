@@ -1,0 +1,40 @@
+// What the files about datasets share.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/data/data.h"
+#include "python/muster/bindings/bindings.h"
+
+namespace muster::python {
+
+// A description, and how many passes were begun over it: each has a shuffle of its own.
+struct PythonDataset {
+  data::Dataset description;
+  std::uint64_t passes = 0;
+};
+
+// Raises the mistake in `description`, if there is one.
+PythonDataset checked(data::Dataset description);
+
+// None: no names; a name; or several.
+std::vector<std::string> names_from(nb::handle names);
+std::vector<std::string> column_names(const PythonDataset& dataset);
+
+// A sampler as Python holds it.
+struct PythonSampler {
+  data::SamplerPtr sampler;
+};
+// None, a sampler, or a list of row numbers.
+data::SamplerPtr sampler_from(nb::handle object);
+
+void bind_dataset_passes(nb::module_& core);
+void bind_samplers(nb::module_& core);
+// The classes of sources, after class Dataset.
+void bind_sources(nb::module_& core);
+void bind_generators(nb::module_& core);
+void bind_vision(nb::module_& core);
+
+}  // namespace muster::python
