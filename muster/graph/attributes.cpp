@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "muster/graph/nodes.h"
+
 namespace muster::graph {
 namespace {
 
@@ -23,6 +25,9 @@ struct Printer {
     return fmt::format("[{}]", fmt::join(value, ", "));
   }
   std::string operator()(DType value) const { return std::string(to_string(value)); }
+  std::string operator()(const GraphPtr& value) const {
+    return fmt::format("graph '{}' of {} nodes", value->name, value->nodes.size());
+  }
 };
 
 }  // namespace

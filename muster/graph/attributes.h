@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,7 +14,12 @@
 
 namespace muster::graph {
 
-using Attribute = std::variant<std::int64_t, double, bool, std::string, std::vector<std::int64_t>, DType>;
+// What a branch or a loop computes; the graph is a value that nobody changes.
+struct Graph;
+using GraphPtr = std::shared_ptr<const Graph>;
+
+using Attribute =
+    std::variant<std::int64_t, double, bool, std::string, std::vector<std::int64_t>, DType, GraphPtr>;
 
 std::string to_string(const Attribute& attribute);
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "muster/graph/attributes.h"  // IWYU pragma: export
+#include "muster/graph/control.h"     // IWYU pragma: export
 #include "muster/graph/function.h"    // IWYU pragma: export
 #include "muster/graph/nodes.h"       // IWYU pragma: export
 #include "muster/graph/op.h"          // IWYU pragma: export

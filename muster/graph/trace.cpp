@@ -36,6 +36,12 @@ std::shared_ptr<Trace> Trace::begin(std::string name) {
   return std::shared_ptr<Trace>(new Trace(std::move(name)));
 }
 
+std::shared_ptr<Trace> Trace::begin_inside(Trace& outer, std::string name) {
+  auto made = begin(std::move(name));
+  made->outer_ = &outer;
+  return made;
+}
+
 Trace::Scope::Scope(Trace& trace) : outer_(std::exchange(current_trace, &trace)) {}
 Trace::Scope::~Scope() { current_trace = outer_; }
 Trace* Trace::current() { return current_trace; }
@@ -55,8 +61,9 @@ Value Trace::input(TensorType type) {
 
 Value Trace::capture(const Value& value) {
   if (!value.defined() || value.is_failed()) return value;
+  if (value.is_traced() && value.place().trace.get() == this) return value;
+  if (outer_ != nullptr) return borrow(value);
   if (value.is_traced()) {
-    if (value.place().trace.get() == this) return value;
     return Value::failed(Code::invalid_argument,
                          fmt::format("a tensor of another graph ({}) was used while '{}' was traced: it was "
                                      "probably kept in an attribute or a list by an earlier call",
@@ -73,6 +80,17 @@ Value Trace::capture(const Value& value) {
     if (same_elements(tensor, value.tensor())) return at(id);
   Value made = make_value(value.type());
   graph_.captured.emplace_back(made.place().id, value.tensor());
+  return made;
+}
+
+Value Trace::borrow(const Value& value) {
+  const Value outside = outer_->capture(value);
+  if (outside.is_failed()) return outside;
+  for (std::size_t i = 0; i < borrowed_.size(); ++i)
+    if (borrowed_[i].place().id == outside.place().id) return at(borrowed_ids_[i]);
+  Value made = input(outside.type());
+  borrowed_.push_back(outside);
+  borrowed_ids_.push_back(made.place().id);
   return made;
 }
 
@@ -113,6 +131,7 @@ Result<std::vector<Value>> Trace::gradient(std::span<const Value> losses, std::s
 }
 
 void Trace::watch(const Versioned& object) {
+  if (outer_ != nullptr) return outer_->watch(object);
   const auto token = object.token();
   for (const Dependency& known : dependencies_)
     if (known.token == token) return;

@@ -54,6 +54,9 @@ void watch(const Versioned& object);
 class Trace : public std::enable_shared_from_this<Trace> {
  public:
   static std::shared_ptr<Trace> begin(std::string name);
+  // A trace inside of `outer`, which outlives it: what its code uses of the code around it, parameters too,
+  // becomes an input, and take_borrowed() tells what of `outer` these inputs stand for, in their order.
+  static std::shared_ptr<Trace> begin_inside(Trace& outer, std::string name);
 
   // While it lives, apply() on this thread adds nodes to `trace`. Scopes nest.
   class Scope {
@@ -79,18 +82,25 @@ class Trace : public std::enable_shared_from_this<Trace> {
   // Ends the trace. The first failed output's error, if any.
   Result<Graph> finish(std::span<const Value> outputs, std::vector<OutputRange> contiguous = {});
   bool finished() const { return finished_; }
+  std::vector<Value> take_borrowed() { return std::move(borrowed_); }
   std::vector<Dependency> take_dependencies() { return std::move(dependencies_); }
-  std::int64_t next_random_stream() { return random_streams_++; }
+  std::int64_t next_random_stream() {
+    return outer_ != nullptr ? outer_->next_random_stream() : random_streams_++;
+  }
 
  private:
   explicit Trace(std::string name);
   Value make_value(TensorType type);
   Value at(ValueId id);
+  Value borrow(const Value& value);
 
   Graph graph_;
   std::vector<Dependency> dependencies_;
   bool finished_ = false;
   std::int64_t random_streams_ = 0;
+  Trace* outer_ = nullptr;
+  std::vector<Value> borrowed_;        // of outer_
+  std::vector<ValueId> borrowed_ids_;  // the input of each
 };
 
 }  // namespace muster::graph

@@ -16,6 +16,7 @@ from muster._core import (
     ceil,
     clip,
     concat,
+    cond,
     conv2d,
     cos,
     cumsum,
@@ -98,6 +99,7 @@ from muster._core import (
     topk,
     transpose,
     unstack,
+    while_loop,
     zeros,
     zeros_like,
 )
@@ -118,6 +120,7 @@ __all__ = [
     "ceil",
     "clip",
     "concat",
+    "cond",
     "conv2d",
     "cos",
     "cumsum",
@@ -200,6 +203,7 @@ __all__ = [
     "topk",
     "transpose",
     "unstack",
+    "while_loop",
     "zeros",
     "zeros_like",
 ]

@@ -1,6 +1,7 @@
 #include "muster/graph/ops/ops.h"
 
 #include "muster/graph/ops/array.h"
+#include "muster/graph/ops/control.h"
 #include "muster/graph/ops/image.h"
 
 namespace muster::graph {
@@ -10,6 +11,7 @@ std::vector<const Op*> all_ops() {
                                 &bias_add_op(),
                                 &cast_op(),
                                 &clip_op(),
+                                &cond_op(),
                                 &dense_op(),
                                 &dropout_op(),
                                 &dropout_grad_op(),
@@ -23,7 +25,8 @@ std::vector<const Op*> all_ops() {
                                 &sgd_op(),
                                 &softmax_cross_entropy_op(),
                                 &softmax_cross_entropy_grad_op(),
-                                &sum_to_op()};
+                                &sum_to_op(),
+                                &while_loop_op()};
   for (const auto& family :
        {array_ops(), binary_ops(), image_ops(), nonlinearity_ops(), reduce_ops(), softmax_ops(), unary_ops()})
     all.insert(all.end(), family.begin(), family.end());

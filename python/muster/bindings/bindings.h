@@ -26,6 +26,7 @@ void bind_ops(nb::module_& core);
 void bind_array(nb::module_& core);
 void bind_image(nb::module_& core);
 void bind_ops_math(nb::module_& core);
+void bind_control(nb::module_& core);
 void bind_functions(nb::module_& core);
 void bind_cell(nb::module_& core);
 void bind_layers(nb::module_& core);

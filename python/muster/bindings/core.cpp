@@ -16,6 +16,7 @@ NB_MODULE(_core, core) {
   bind_array(core);
   bind_image(core);
   bind_ops_math(core);
+  bind_control(core);
   bind_functions(core);
   bind_cell(core);
   bind_layers(core);

@@ -59,4 +59,10 @@ nb::object ResultForm::build(std::span<const graph::Value>& values) const {
   return nb::none();
 }
 
+bool ResultForm::operator==(const ResultForm& other) const {
+  const bool has_constant = kind_ == Kind::constant || kind_ == Kind::dict;
+  return kind_ == other.kind_ && parts_ == other.parts_ &&
+         (!has_constant || constant_.equal(other.constant_));
+}
+
 }  // namespace muster::python

@@ -19,6 +19,9 @@ class ResultForm {
   // A result of this form. `values` starts at its first tensor and moves behind its last.
   nb::object build(std::span<const graph::Value>& values) const;
 
+  // The same form around other tensors, with the same constants.
+  bool operator==(const ResultForm& other) const;
+
  private:
   enum class Kind { tensor, constant, tuple, list, dict };
   Kind kind_ = Kind::tensor;

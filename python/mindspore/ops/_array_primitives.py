@@ -1,0 +1,279 @@
+"""Functions that make, move, join and pick elements as classes."""
+
+import muster
+from mindspore.ops import _array
+from mindspore.ops._primitive import Primitive, without_settings
+from muster import ops
+
+ExpandDims = without_settings("ExpandDims", ops.expand_dims)
+Fill = without_settings("Fill", _array.fill)
+Flatten = without_settings("Flatten", _array.flatten)
+Ones = without_settings("Ones", ops.ones)
+OnesLike = without_settings("OnesLike", ops.ones_like)
+Rank = without_settings("Rank", _array.rank)
+Reshape = without_settings("Reshape", ops.reshape)
+Shape = without_settings("Shape", ops.shape)
+Size = without_settings("Size", _array.size)
+Slice = without_settings("Slice", ops.slice)
+Tile = without_settings("Tile", ops.tile)
+Transpose = without_settings("Transpose", ops.transpose)
+Zeros = without_settings("Zeros", ops.zeros)
+ZerosLike = without_settings("ZerosLike", ops.zeros_like)
+
+
+class BatchMatMul(Primitive):
+    """muster.ops.batch_matmul."""
+
+    def __init__(self, transpose_a=False, transpose_b=False):
+        super().__init__()
+        self.transpose_a = transpose_a
+        self.transpose_b = transpose_b
+
+    def compute(self, x, y):
+        return ops.batch_matmul(x, y, self.transpose_a, self.transpose_b)
+
+
+class MatMul(BatchMatMul):
+    """The product of two matrices, muster.ops.batch_matmul without leading axes."""
+
+    def compute(self, input, mat2):
+        if input.ndim != 2 or mat2.ndim != 2:
+            raise ValueError(f"MatMul multiplies two matrices, not {input.shape} and {mat2.shape}")
+        return super().compute(input, mat2)
+
+
+class BroadcastTo(Primitive):
+    """muster.ops.broadcast_to."""
+
+    def __init__(self, shape):
+        super().__init__()
+        self.shape = shape
+
+    def compute(self, input):
+        return ops.broadcast_to(input, self.shape)
+
+
+class Concat(Primitive):
+    """muster.ops.concat of a tuple or list, or of the arguments."""
+
+    def __init__(self, axis=0):
+        super().__init__()
+        self.axis = axis
+
+    def compute(self, *tensors):
+        return ops.concat(_several(tensors), self.axis)
+
+
+class CumSum(Primitive):
+    """muster.ops.cumsum."""
+
+    def __init__(self, exclusive=False, reverse=False):
+        super().__init__()
+        self.exclusive = exclusive
+        self.reverse = reverse
+
+    def compute(self, input, axis):
+        return ops.cumsum(input, axis, exclusive=self.exclusive, reverse=self.reverse)
+
+
+class Gather(Primitive):
+    """muster.ops.gather."""
+
+    def __init__(self, batch_dims=0):
+        super().__init__()
+        self.batch_dims = batch_dims
+
+    def compute(self, input_params, input_indices, axis):
+        return ops.gather(input_params, input_indices, axis, self.batch_dims)
+
+
+class OneHot(Primitive):
+    """muster.ops.one_hot; the on and off values are tensors or numbers."""
+
+    def __init__(self, axis=-1):
+        super().__init__()
+        self.axis = axis
+
+    def compute(self, indices, depth, on_value, off_value):
+        return ops.one_hot(indices, depth, on_value, off_value, self.axis)
+
+
+class Pad(Primitive):
+    """Zeros around the tensor: `paddings` holds (before, behind) for each axis, the first one first."""
+
+    def __init__(self, paddings):
+        super().__init__()
+        self.paddings = paddings
+
+    def compute(self, input_x):
+        return _padded(input_x, self.paddings, "constant")
+
+
+class MirrorPad(Primitive):
+    """The tensor mirrored around itself: `mode` is 'REFLECT' or 'SYMMETRIC', paddings as for Pad."""
+
+    def __init__(self, mode="REFLECT"):
+        super().__init__()
+        if mode not in ("REFLECT", "SYMMETRIC"):
+            raise ValueError(f"MirrorPad: mode must be 'REFLECT' or 'SYMMETRIC', not {mode!r}")
+        self.mode = mode
+
+    def compute(self, input_x, paddings):
+        pairs = paddings.tolist() if isinstance(paddings, muster.Tensor) else paddings
+        return _padded(input_x, pairs, self.mode.lower())
+
+
+class ReverseV2(Primitive):
+    """muster.ops.flip."""
+
+    def __init__(self, axis):
+        super().__init__()
+        self.axis = axis
+
+    def compute(self, input):
+        return ops.flip(input, self.axis)
+
+
+class Split(Primitive):
+    """`output_num` parts of one size along `axis`, as a tuple."""
+
+    def __init__(self, axis=0, output_num=1):
+        super().__init__()
+        self.axis = axis
+        self.output_num = output_num
+
+    def compute(self, input_x):
+        size = input_x.shape[self.axis]
+        if self.output_num < 1 or size % self.output_num:
+            raise ValueError(
+                f"Split: axis {self.axis} of {input_x.shape} cannot be cut into {self.output_num} parts"
+            )
+        return ops.split(input_x, [size // self.output_num] * self.output_num, self.axis)
+
+
+class Squeeze(Primitive):
+    """muster.ops.squeeze; without axes all of size 1 go."""
+
+    def __init__(self, axis=()):
+        super().__init__()
+        self.axis = axis
+
+    def compute(self, input):
+        return ops.squeeze(input, self.axis)
+
+
+class Stack(Primitive):
+    """muster.ops.stack of a tuple or list, or of the arguments."""
+
+    def __init__(self, axis=0):
+        super().__init__()
+        self.axis = axis
+
+    def compute(self, *tensors):
+        return ops.stack(_several(tensors), self.axis)
+
+
+class StridedSlice(Primitive):
+    """mindspore.ops.strided_slice."""
+
+    def __init__(self, begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=0):
+        super().__init__()
+        self.begin_mask = begin_mask
+        self.end_mask = end_mask
+        self.ellipsis_mask = ellipsis_mask
+        self.new_axis_mask = new_axis_mask
+        self.shrink_axis_mask = shrink_axis_mask
+
+    def compute(self, input_x, begin, end, strides):
+        return _array.strided_slice(
+            input_x,
+            begin,
+            end,
+            strides,
+            self.begin_mask,
+            self.end_mask,
+            self.ellipsis_mask,
+            self.new_axis_mask,
+            self.shrink_axis_mask,
+        )
+
+
+class TopK(Primitive):
+    """muster.ops.topk along the last axis; always in order, whatever `sorted` says."""
+
+    def __init__(self, sorted=True):
+        super().__init__()
+        self.sorted = sorted
+
+    def compute(self, input_x, k):
+        return ops.topk(input_x, k)
+
+
+class Unstack(Primitive):
+    """muster.ops.unstack; `num`, if given, is the size of the axis."""
+
+    def __init__(self, axis=0, num=None):
+        super().__init__()
+        self.axis = axis
+        self.num = num
+
+    def compute(self, input_x):
+        if self.num is not None and input_x.shape[self.axis] != self.num:
+            raise ValueError(
+                f"Unstack: axis {self.axis} of {input_x.shape} has no {self.num} elements, as num says"
+            )
+        return ops.unstack(input_x, self.axis)
+
+
+class WhileLoop(Primitive):
+    """muster.ops.while_loop; the result is a tensor, also when the state began as a number."""
+
+    def compute(self, cond_func, loop_func, init_val):
+        return ops.while_loop(cond_func, loop_func, init_val)
+
+
+def _several(tensors):
+    """The tensors that were given as one tuple or list, or one by one."""
+    return tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+
+
+def _padded(x, paddings, mode):
+    """ops.pad with one pair for each axis, the first axis first."""
+    if len(paddings) != x.ndim:
+        raise ValueError(f"Pad: a tensor of shape {x.shape} needs {x.ndim} pairs, not {len(paddings)}")
+    return ops.pad(x, [number for pair in reversed(paddings) for number in pair], mode)
+
+
+__all__ = [
+    "BatchMatMul",
+    "BroadcastTo",
+    "Concat",
+    "CumSum",
+    "ExpandDims",
+    "Fill",
+    "Flatten",
+    "Gather",
+    "MatMul",
+    "MirrorPad",
+    "OneHot",
+    "Ones",
+    "OnesLike",
+    "Pad",
+    "Rank",
+    "Reshape",
+    "ReverseV2",
+    "Shape",
+    "Size",
+    "Slice",
+    "Split",
+    "Squeeze",
+    "Stack",
+    "StridedSlice",
+    "Tile",
+    "TopK",
+    "Transpose",
+    "Unstack",
+    "WhileLoop",
+    "Zeros",
+    "ZerosLike",
+]
