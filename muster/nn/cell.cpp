@@ -43,6 +43,15 @@ void Cell::insert_child(std::string_view name, std::shared_ptr<Cell> child) {
   MUSTER_CHECK(child != nullptr && child.get() != this, "a cell needs a child other than itself");
   if (!child->has_parent_) child->prefix_names(std::string(name));
   child->has_parent_ = true;
+  place_child(name, std::move(child));
+}
+
+void Cell::insert_root(std::string_view name, std::shared_ptr<Cell> child) {
+  MUSTER_CHECK(child != nullptr && child.get() != this, "a cell needs a child other than itself");
+  place_child(name, std::move(child));
+}
+
+void Cell::place_child(std::string_view name, std::shared_ptr<Cell> child) {
   const auto same_name = [&](const auto& entry) { return entry.first == name; };
   const auto found = std::find_if(children_.begin(), children_.end(), same_name);
   if (found != children_.end())

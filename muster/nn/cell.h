@@ -42,6 +42,9 @@ class Cell : public graph::Versioned {
   // Adds or replaces. The names of a child's parameters become paths ("fc.weight") when it gets its first
   // parent.
   void insert_child(std::string_view name, std::shared_ptr<Cell> child);
+  // As insert_child, but the child keeps its names, as a root has them: for a cell that wraps a whole
+  // network.
+  void insert_root(std::string_view name, std::shared_ptr<Cell> child);
   void insert_param(std::string_view name, ParameterPtr parameter);
   // Removes the child or parameter of that name, if there is one.
   void remove(std::string_view name);
@@ -70,6 +73,7 @@ class Cell : public graph::Versioned {
  private:
   void collect(const std::string& prefix, Parameters& found) const;
   void prefix_names(const std::string& prefix);
+  void place_child(std::string_view name, std::shared_ptr<Cell> child);
 
   std::string class_name_;
   std::string path_;

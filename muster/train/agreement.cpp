@@ -48,6 +48,17 @@ Result<> check_counts(std::size_t count, collective::Communicator& communicator)
 
 }  // namespace
 
+Result<> check_equal_steps(std::int64_t steps_an_epoch, collective::Communicator& communicator) {
+  if (communicator.size() == 1) return {};
+  MUSTER_TRY(const auto rows, gather({static_cast<std::uint64_t>(steps_an_epoch)}, communicator));
+  for (std::uint32_t rank : ranks_unlike_rank_0(rows, 0))
+    return fail(Code::invalid_argument,
+                fmt::format("rank 0 makes {} steps an epoch but rank {} makes {}: give every rank as many "
+                            "items (num_shards and shard_id do)",
+                            rows[0][0], rank, rows[rank][0]));
+  return {};
+}
+
 Result<> check_agreement(std::span<const NamedTensor> parameters, collective::Communicator& communicator) {
   if (communicator.size() == 1) return {};
   MUSTER_TRY_VOID(check_counts(parameters.size(), communicator));

@@ -1,6 +1,7 @@
 // Data parallelism is only right when every rank starts from the same parameters. This proves it by hashes.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -18,5 +19,9 @@ struct NamedTensor {
 // A collective call: every rank makes it with its own parameters, in the same order. An error, equal on all
 // ranks, names the first parameter that differs and the ranks that disagree with rank 0.
 Result<> check_agreement(std::span<const NamedTensor> parameters, collective::Communicator& communicator);
+
+// A collective call like it: all ranks are to make as many steps an epoch, or the last ones would wait for
+// workers that have left. -1: without end.
+Result<> check_equal_steps(std::int64_t steps_an_epoch, collective::Communicator& communicator);
 
 }  // namespace muster::train

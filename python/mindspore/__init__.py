@@ -3,7 +3,7 @@
 Put the folder that `muster compat-path` prints in front of PYTHONPATH. Muster is no part of MindSpore.
 """
 
-from mindspore import _names, common, communication, context, dataset, nn, ops
+from mindspore import _names, common, communication, context, dataset, nn, ops, train
 from mindspore._gradient import value_and_grad
 from mindspore.common import dtype
 from mindspore.context import (
@@ -15,6 +15,7 @@ from mindspore.context import (
     set_context,
     set_ps_context,
 )
+from mindspore.train import Model, load_checkpoint, load_param_into_net, save_checkpoint
 from muster import (
     Parameter,
     Tensor,
@@ -33,6 +34,7 @@ from muster import (
 __all__ = [
     "GRAPH_MODE",
     "PYNATIVE_MODE",
+    "Model",
     "ParallelMode",
     "Parameter",
     "Tensor",
@@ -48,13 +50,17 @@ __all__ = [
     "int32",
     "int64",
     "jit",
+    "load_checkpoint",
+    "load_param_into_net",
     "nn",
     "ops",
     "reset_auto_parallel_context",
+    "save_checkpoint",
     "set_auto_parallel_context",
     "set_context",
     "set_ps_context",
     "set_seed",
+    "train",
     "uint8",
     "uint32",
     "value_and_grad",

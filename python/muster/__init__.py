@@ -1,11 +1,12 @@
 """Muster starts a training job on any machines from environment variables alone, and trains on it fast."""
 
 import muster._openmp  # noqa: F401 - first: it decides how the kernels' threads wait, which is read once
-from muster import dataset, initializers, nn, ops
+from muster import dataset, initializers, nn, ops, train
 from muster._core import (
     CorruptDataError,
     DType,
     JobAbortedError,
+    Model,
     Parameter,
     PeerLostError,
     RefusedError,
@@ -23,7 +24,10 @@ from muster._core import (
     int32,
     int64,
     jit,
+    load_checkpoint,
+    load_param_into_net,
     reset_auto_parallel_context,
+    save_checkpoint,
     set_auto_parallel_context,
     set_context,
     set_ps_context,
@@ -40,6 +44,7 @@ __all__ = [
     "CorruptDataError",
     "DType",
     "JobAbortedError",
+    "Model",
     "Parameter",
     "PeerLostError",
     "RefusedError",
@@ -60,13 +65,17 @@ __all__ = [
     "int32",
     "int64",
     "jit",
+    "load_checkpoint",
+    "load_param_into_net",
     "nn",
     "ops",
     "reset_auto_parallel_context",
+    "save_checkpoint",
     "set_auto_parallel_context",
     "set_context",
     "set_ps_context",
     "set_seed",
+    "train",
     "uint8",
     "uint32",
     "value_and_grad",

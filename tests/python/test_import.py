@@ -12,7 +12,6 @@ HEAVY = [
     "typing",
     "dataclasses",
     "inspect",
-    "enum",
     "re",
     "asyncio",
     "subprocess",

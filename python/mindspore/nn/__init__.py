@@ -14,6 +14,22 @@ from muster.nn import (
     SequentialCell,
     Tanh,
 )
+from muster.train import (
+    F1,
+    MAE,
+    MSE,
+    Accuracy,
+    ConfusionMatrix,
+    Fbeta,
+    Loss,
+    Metric,
+    Precision,
+    Recall,
+    Top1CategoricalAccuracy,
+    Top5CategoricalAccuracy,
+    TopKCategoricalAccuracy,
+    WithEvalCell,
+)
 
 
 class Dense(muster.nn.Dense):
@@ -35,16 +51,30 @@ class Dense(muster.nn.Dense):
 
 
 __all__ = [
+    "F1",
+    "MAE",
+    "MSE",
     "SGD",
+    "Accuracy",
     "Cell",
+    "ConfusionMatrix",
     "CrossEntropyLoss",
     "Dense",
     "DistributedGradReducer",
+    "Fbeta",
     "Flatten",
+    "Loss",
+    "Metric",
     "Momentum",
     "Optimizer",
+    "Precision",
     "ReLU",
+    "Recall",
     "SequentialCell",
     "Tanh",
+    "Top1CategoricalAccuracy",
+    "Top5CategoricalAccuracy",
+    "TopKCategoricalAccuracy",
+    "WithEvalCell",
 ]
 __getattr__ = _names.missing(__name__)

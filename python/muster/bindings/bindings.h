@@ -35,6 +35,10 @@ void bind_optimizers(nb::module_& core);
 void bind_transforms(nb::module_& core);
 void bind_dataset(nb::module_& core);
 void bind_session(nb::module_& core);
+void bind_metrics(nb::module_& core);
+void bind_callbacks(nb::module_& core);
+void bind_checkpoint(nb::module_& core);
+void bind_model(nb::module_& core);
 
 // The name of the class of `object`, for messages: "ndarray".
 std::string class_name(nb::handle object);

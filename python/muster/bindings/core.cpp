@@ -25,4 +25,8 @@ NB_MODULE(_core, core) {
   bind_transforms(core);
   bind_dataset(core);
   bind_session(core);
+  bind_metrics(core);
+  bind_callbacks(core);
+  bind_checkpoint(core);
+  bind_model(core);
 }

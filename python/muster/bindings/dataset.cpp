@@ -15,6 +15,14 @@
 
 namespace muster::python {
 
+data::Dataset dataset_from(nb::handle object, const char* what) {
+  const nb::object inner = nb::getattr(object, "_pipeline", nb::none());
+  const nb::handle dataset = inner.is_none() ? object : nb::handle(inner);
+  if (nb::isinstance<PythonDataset>(dataset)) return nb::cast<const PythonDataset&>(dataset).description;
+  const auto type = class_name(object);
+  throw nb::type_error((std::string(what) + " must be a Dataset, not " + type).c_str());
+}
+
 PythonDataset checked(data::Dataset description) {
   unwrap(description.status());
   return PythonDataset{std::move(description)};

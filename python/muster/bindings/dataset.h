@@ -16,6 +16,10 @@ struct PythonDataset {
   std::uint64_t passes = 0;
 };
 
+// The dataset behind `object`, or behind its attribute `_pipeline`, as packages with other names wrap it.
+// Raises TypeError naming `what` when there is none.
+data::Dataset dataset_from(nb::handle object, const char* what);
+
 // Raises the mistake in `description`, if there is one.
 PythonDataset checked(data::Dataset description);
 

@@ -46,6 +46,17 @@ TEST(Agreement, NamesTheParameterAndTheRanksWhoseValuesDiffer) {
                  "parameter 'fc.bias' has other values on rank 1, 2 than on rank 0");
 }
 
+TEST(Agreement, RefusesRanksThatMakeFewerSteps) {
+  const auto communicators = collective::connect_ranks(2, Hosts::one);
+  std::vector<Result<>> same(2), other(2);
+  collective::run_threads(2, [&](std::uint32_t rank) {
+    same[rank] = check_equal_steps(5, *communicators[rank]);
+    other[rank] = check_equal_steps(5 - rank, *communicators[rank]);
+  });
+  for (const Result<>& result : same) EXPECT_TRUE(result);
+  expect_all_say(other, "rank 0 makes 5 steps an epoch but rank 1 makes 4");
+}
+
 TEST(Agreement, RefusesAnotherNetwork) {
   const auto weight = named("fc.weight", {1, 2});
   expect_all_say(outcomes({{weight}, {named("fc1.weight", {1, 2})}, {weight}}), "on rank 1 than on rank 0");

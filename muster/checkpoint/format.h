@@ -1,0 +1,28 @@
+// The bytes of a checkpoint (docs/formats/checkpoint.md).
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/base/base.h"
+#include "muster/tensor/tensor.h"
+
+namespace muster::checkpoint {
+
+struct Entry {
+  std::string name;
+  Tensor value;
+};
+
+// An entry of more than this many bytes is written as several parts under one name.
+inline constexpr std::size_t part_bytes_max = std::size_t{512} << 20;
+
+std::vector<std::byte> encode(std::span<const Entry> entries, std::size_t part_bytes = part_bytes_max);
+
+// In the order of the file. Every length is checked against the file's end; errors (corrupt) name `path`, the
+// byte offset and what is wrong there. Entries that are no tensors (another program's strings) are left out.
+Result<std::vector<Entry>> decode(std::span<const std::byte> file, const std::string& path);
+
+}  // namespace muster::checkpoint

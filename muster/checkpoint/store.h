@@ -1,0 +1,51 @@
+// Checkpoint files in folders.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/base/base.h"
+#include "muster/checkpoint/format.h"
+
+namespace muster::checkpoint {
+
+inline constexpr std::string_view extension = ".ckpt";
+
+// Files, and what else a folder of checkpoints needs.
+class Storage : public Files {
+ public:
+  // Makes a folder and those above it; one that is there is no error.
+  virtual Result<> make_folder(const std::string& path) = 0;
+  // Removes a file. not_found when it does not exist.
+  virtual Result<> remove(const std::string& path) = 0;
+};
+
+Storage& real_storage();
+
+// Durable: whoever sees the name sees all of the file, also after a crash.
+Result<> save(const std::string& path, std::span<const Entry> entries, Files& files = real_files());
+// Errors say that the file is missing, or what is wrong where.
+Result<std::vector<Entry>> load(const std::string& path, const Files& files = real_files());
+
+// A prefix under which no file of an earlier training lies in `folder`: `prefix`, else "prefix_1",
+// "prefix_2", one more than the greatest that is there.
+std::string free_prefix(const std::string& prefix, std::span<const std::string> names_in_folder);
+
+// Keeps the newest files that it is told of and removes the others.
+class Retention {
+ public:
+  // 0 keeps all.
+  explicit Retention(std::size_t keep_max) : keep_max_(keep_max) {}
+  // `path` has been written. A file that is gone already is no error.
+  Result<> add(const std::string& path, Storage& storage = real_storage());
+
+ private:
+  std::size_t keep_max_;
+  std::deque<std::string> paths_;  // oldest first
+};
+
+}  // namespace muster::checkpoint

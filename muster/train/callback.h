@@ -1,0 +1,99 @@
+// Callbacks: code of others at the steps of a training or an evaluation.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/data/data.h"
+#include "muster/nn/nn.h"
+#include "muster/train/metric.h"
+
+namespace muster::train {
+
+class Callback;
+using CallbackPtr = std::shared_ptr<Callback>;
+
+// Where the training is, and with what. One object for a whole train, fit or eval; callbacks may keep it that
+// long.
+class CallbackContext {
+ public:
+  enum class Mode { train, eval };
+
+  Mode mode = Mode::train;
+  std::int64_t cur_epoch_num = 0;  // from 1
+  std::int64_t cur_step_num = 0;   // from 1, over all epochs; in an evaluation, of this evaluation
+  std::int64_t batch_num = 0;      // steps of one epoch
+  std::int64_t epoch_num = 0;      // epochs to train
+  bool dataset_sink_mode = false;
+  // Of the last step: the loss and what else the network gives; in an evaluation loss, outputs and labels.
+  std::vector<Tensor> net_outputs;
+  bool evaluates = false;     // fit evaluates after some of the epochs
+  MetricValues eval_results;  // of fit's evaluation after this epoch
+
+  nn::CellPtr network;
+  nn::CellPtr train_network;  // network, loss, gradient and update in one; null in an evaluation
+  nn::CellPtr eval_network;   // null while training
+  nn::CellPtr loss_fn;
+  std::shared_ptr<nn::Optimizer> optimizer;
+  std::vector<CallbackPtr> list_callback;
+
+  // The step within the epoch, from 1.
+  std::int64_t step_in_epoch() const {
+    return batch_num > 0 ? (cur_step_num - 1) % batch_num + 1 : cur_step_num;
+  }
+  // Ends the training after this step or epoch.
+  void request_stop() { stop_requested_ = true; }
+  bool stop_requested() const { return stop_requested_; }
+
+ private:
+  bool stop_requested_ = false;
+};
+
+// Override what you need. The short names are called in trainings and evaluations, unless their on_train_ or
+// on_eval_ form is overridden. An error ends the training and becomes its result.
+class Callback {
+ public:
+  Callback() = default;
+  Callback(const Callback&) = delete;
+  Callback& operator=(const Callback&) = delete;
+  virtual ~Callback() = default;
+
+  virtual Result<> begin(CallbackContext&) { return {}; }
+  virtual Result<> epoch_begin(CallbackContext&) { return {}; }
+  virtual Result<> step_begin(CallbackContext&) { return {}; }
+  virtual Result<> step_end(CallbackContext&) { return {}; }
+  virtual Result<> epoch_end(CallbackContext&) { return {}; }
+  virtual Result<> end(CallbackContext&) { return {}; }
+
+  virtual Result<> on_train_begin(CallbackContext& context) { return begin(context); }
+  virtual Result<> on_train_epoch_begin(CallbackContext& context) { return epoch_begin(context); }
+  virtual Result<> on_train_step_begin(CallbackContext& context) { return step_begin(context); }
+  virtual Result<> on_train_step_end(CallbackContext& context) { return step_end(context); }
+  virtual Result<> on_train_epoch_end(CallbackContext& context) { return epoch_end(context); }
+  virtual Result<> on_train_end(CallbackContext& context) { return end(context); }
+
+  virtual Result<> on_eval_begin(CallbackContext& context) { return begin(context); }
+  virtual Result<> on_eval_epoch_begin(CallbackContext& context) { return epoch_begin(context); }
+  virtual Result<> on_eval_step_begin(CallbackContext& context) { return step_begin(context); }
+  virtual Result<> on_eval_step_end(CallbackContext& context) { return step_end(context); }
+  virtual Result<> on_eval_epoch_end(CallbackContext& context) { return epoch_end(context); }
+  virtual Result<> on_eval_end(CallbackContext& context) { return end(context); }
+};
+
+using CallbackMethod = Result<> (Callback::*)(CallbackContext&);
+
+// Calls `method` of each callback, in order; the first error ends it.
+Result<> call_each(std::span<const CallbackPtr> callbacks, CallbackMethod method, CallbackContext& context);
+
+// The loss of the last step: the first of net_outputs, its mean when it is no scalar.
+Result<double> loss_of(const CallbackContext& context);
+
+// A metric of fit's last evaluation by its name, or "loss" for the loss of the last step. An error lists what
+// there is.
+Result<double> monitored(const CallbackContext& context, const std::string& monitor);
+
+}  // namespace muster::train

@@ -1,0 +1,275 @@
+#include "muster/train/metrics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "muster/train/metric_rows.h"
+
+namespace muster::train {
+namespace {
+
+tl::unexpected<Error> nothing_counted(std::string_view metric) {
+  return fail(Code::invalid_argument, fmt::format("{}.eval: nothing has been counted yet", metric));
+}
+
+Result<MetricValue> share(std::string_view metric, double part, double all) {
+  if (all == 0) return nothing_counted(metric);
+  return part / all;
+}
+
+}  // namespace
+
+Result<EvalType> eval_type_from_string(std::string_view name) {
+  if (name == "classification") return EvalType::classification;
+  if (name == "multilabel") return EvalType::multilabel;
+  return fail(Code::invalid_argument,
+              fmt::format("eval_type '{}' is not known; choose 'classification' or 'multilabel'", name));
+}
+
+// ---- Accuracy ---------------------------------------------------------------------------------------------
+
+Result<> Accuracy::clear() {
+  right_ = rows_ = 0;
+  return {};
+}
+
+Result<> Accuracy::update(std::span<const Tensor> inputs) {
+  if (type_ == EvalType::multilabel) {
+    MUSTER_TRY(const FlagRows given, flag_rows("Accuracy", inputs));
+    for (std::int64_t r = 0; r < given.rows; ++r)
+      right_ +=
+          std::ranges::equal(row(given.predictions, given.classes, r), row(given.labels, given.classes, r));
+    rows_ += given.rows;
+    return {};
+  }
+  MUSTER_TRY(const LabelledRows given, labelled_rows("Accuracy", inputs));
+  for (std::int64_t r = 0; r < given.rows; ++r)
+    right_ += greatest(given.prediction(r)) == given.labels[static_cast<std::size_t>(r)];
+  rows_ += given.rows;
+  return {};
+}
+
+Result<MetricValue> Accuracy::eval() {
+  return share("Accuracy", static_cast<double>(right_), static_cast<double>(rows_));
+}
+
+// ---- Loss -------------------------------------------------------------------------------------------------
+
+Result<> Loss::clear() {
+  sum_ = 0;
+  batches_ = 0;
+  return {};
+}
+
+Result<> Loss::update(std::span<const Tensor> inputs) {
+  if (inputs.size() != 1 || inputs[0].elements() != 1)
+    return fail(Code::invalid_argument, "Loss.update takes one loss with one element");
+  MUSTER_TRY(const std::vector<double> loss, numbers_of(inputs[0]));
+  sum_ += loss[0];
+  ++batches_;
+  return {};
+}
+
+Result<MetricValue> Loss::eval() { return share("Loss", sum_, static_cast<double>(batches_)); }
+
+// ---- TopKCategoricalAccuracy ------------------------------------------------------------------------------
+
+Result<> TopKCategoricalAccuracy::clear() {
+  right_ = rows_ = 0;
+  return {};
+}
+
+Result<> TopKCategoricalAccuracy::update(std::span<const Tensor> inputs) {
+  MUSTER_TRY(const LabelledRows given, labelled_rows("TopKCategoricalAccuracy", inputs));
+  for (std::int64_t r = 0; r < given.rows; ++r) {
+    const auto values = given.prediction(r);
+    const auto label = static_cast<std::size_t>(given.labels[static_cast<std::size_t>(r)]);
+    std::int64_t before = 0;  // classes that come before the label
+    for (std::size_t c = 0; c < values.size(); ++c)
+      before += values[c] > values[label] || (values[c] == values[label] && c < label);
+    right_ += before < k_;
+  }
+  rows_ += given.rows;
+  return {};
+}
+
+Result<MetricValue> TopKCategoricalAccuracy::eval() {
+  return share("TopKCategoricalAccuracy", static_cast<double>(right_), static_cast<double>(rows_));
+}
+
+// ---- Precision, Recall, Fbeta -----------------------------------------------------------------------------
+
+Result<> ClassCounts::clear() {
+  classes_.clear();
+  return {};
+}
+
+Result<> ClassCounts::update(std::span<const Tensor> inputs) {
+  FlagRows flags;
+  if (type_ == EvalType::multilabel) {
+    MUSTER_TRY(flags, flag_rows("update of a metric", inputs));
+  } else {
+    MUSTER_TRY(const LabelledRows given, labelled_rows("update of a metric", inputs));
+    flags = {.rows = given.rows,
+             .classes = given.classes,
+             .predictions = std::vector<double>(given.predictions.size(), 0.0),
+             .labels = std::vector<double>(given.predictions.size(), 0.0)};
+    for (std::int64_t r = 0; r < given.rows; ++r) {
+      flags.predictions[static_cast<std::size_t>(r * given.classes + greatest(given.prediction(r)))] = 1;
+      flags.labels[static_cast<std::size_t>(r * given.classes + given.labels[static_cast<std::size_t>(r)])] =
+          1;
+    }
+  }
+  if (!classes_.empty() && static_cast<std::int64_t>(classes_.size()) != flags.classes)
+    return fail(Code::invalid_argument,
+                fmt::format("update of a metric: {} classes, {} before", flags.classes, classes_.size()));
+  classes_.resize(static_cast<std::size_t>(flags.classes));
+  for (std::size_t i = 0; i < flags.predictions.size(); ++i) {
+    Counts& counts = classes_[i % classes_.size()];
+    counts.right += flags.predictions[i] * flags.labels[i];
+    counts.predicted += flags.predictions[i];
+    counts.labelled += flags.labels[i];
+  }
+  return {};
+}
+
+Result<MetricValue> ClassCounts::eval(bool average) {
+  if (classes_.empty()) return nothing_counted("metric");
+  std::vector<double> values;
+  for (const Counts& counts : classes_) values.push_back(of_class(counts));
+  if (average) return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  return Tensor::from<double>(values, {static_cast<std::int64_t>(values.size())});
+}
+
+double Precision::of_class(const Counts& counts) const {
+  return counts.predicted == 0 ? 0 : counts.right / counts.predicted;
+}
+
+double Recall::of_class(const Counts& counts) const {
+  return counts.labelled == 0 ? 0 : counts.right / counts.labelled;
+}
+
+double Fbeta::of_class(const Counts& counts) const {
+  const double below = beta_ * beta_ * counts.labelled + counts.predicted;
+  return below == 0 ? 0 : (1 + beta_ * beta_) * counts.right / below;
+}
+
+// ---- MAE and MSE ------------------------------------------------------------------------------------------
+
+namespace {
+
+// The sum of measure(prediction - label).
+template <class Measure>
+Result<double> sum_of_errors(std::string_view metric, std::span<const Tensor> inputs, Measure measure) {
+  MUSTER_TRY_VOID(check_pair(metric, inputs));
+  if (inputs[0].elements() != inputs[1].elements())
+    return fail(Code::invalid_argument,
+                fmt::format("{}.update: predictions {} and labels {} have different shapes", metric,
+                            to_string(inputs[0].shape()), to_string(inputs[1].shape())));
+  MUSTER_TRY(const std::vector<double> predictions, numbers_of(inputs[0]));
+  MUSTER_TRY(const std::vector<double> labels, numbers_of(inputs[1]));
+  double sum = 0;
+  for (std::size_t i = 0; i < labels.size(); ++i) sum += measure(predictions[i] - labels[i]);
+  return sum;
+}
+
+}  // namespace
+
+Result<> MAE::clear() {
+  sum_ = 0;
+  rows_ = 0;
+  return {};
+}
+
+Result<> MAE::update(std::span<const Tensor> inputs) {
+  MUSTER_TRY(const double sum, sum_of_errors("MAE", inputs, [](double error) { return std::fabs(error); }));
+  sum_ += sum;
+  rows_ += inputs[1].shape()[0];
+  return {};
+}
+
+Result<MetricValue> MAE::eval() { return share("MAE", sum_, static_cast<double>(rows_)); }
+
+Result<> MSE::clear() {
+  sum_ = 0;
+  rows_ = 0;
+  return {};
+}
+
+Result<> MSE::update(std::span<const Tensor> inputs) {
+  MUSTER_TRY(const double sum, sum_of_errors("MSE", inputs, [](double error) { return error * error; }));
+  sum_ += sum;
+  rows_ += inputs[1].shape()[0];
+  return {};
+}
+
+Result<MetricValue> MSE::eval() { return share("MSE", sum_, static_cast<double>(rows_)); }
+
+// ---- ConfusionMatrix --------------------------------------------------------------------------------------
+
+ConfusionMatrix::ConfusionMatrix(ConfusionMatrixOptions options)
+    : options_(options), counts_(static_cast<std::size_t>(options.num_classes * options.num_classes), 0.0) {}
+
+double& ConfusionMatrix::at(std::int64_t label, std::int64_t prediction) {
+  return counts_[static_cast<std::size_t>(label * options_.num_classes + prediction)];
+}
+
+Result<> ConfusionMatrix::clear() {
+  std::fill(counts_.begin(), counts_.end(), 0.0);
+  empty_ = true;
+  return {};
+}
+
+Result<> ConfusionMatrix::update(std::span<const Tensor> inputs) {
+  MUSTER_TRY_VOID(check_pair("ConfusionMatrix", inputs));
+  const Shape& shape = inputs[0].shape();
+  const bool scores = shape.rank() == 2;
+  if (shape.rank() > 2 || inputs[1].shape().rank() != 1)
+    return fail(Code::invalid_argument,
+                fmt::format("ConfusionMatrix.update: predictions are (N, C) or (N,) and labels (N,), not {} "
+                            "and {}",
+                            to_string(shape), to_string(inputs[1].shape())));
+  MUSTER_TRY(const std::vector<double> predictions, numbers_of(inputs[0]));
+  MUSTER_TRY(const std::vector<double> labels, numbers_of(inputs[1]));
+  const bool thresholded = !scores && is_floating(inputs[0].dtype());
+  for (std::size_t r = 0; r < labels.size(); ++r) {
+    const auto label = static_cast<std::int64_t>(labels[r]);
+    const std::int64_t prediction = scores
+                                        ? greatest(row(predictions, shape[1], static_cast<std::int64_t>(r)))
+                                    : thresholded ? predictions[r] > options_.threshold
+                                                  : static_cast<std::int64_t>(predictions[r]);
+    if (label < 0 || label >= options_.num_classes || prediction < 0 || prediction >= options_.num_classes)
+      return fail(Code::invalid_argument,
+                  fmt::format("ConfusionMatrix.update: label {} or prediction {} is none of {} classes",
+                              label, prediction, options_.num_classes));
+    at(label, prediction) += 1;
+    empty_ = false;
+  }
+  return {};
+}
+
+double ConfusionMatrix::divisor(std::int64_t label, std::int64_t prediction) const {
+  using Normalize = ConfusionMatrixOptions::Normalize;
+  const std::int64_t n = options_.num_classes;
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = 0; j < n; ++j)
+      if (options_.normalize == Normalize::all || (options_.normalize == Normalize::target && i == label) ||
+          (options_.normalize == Normalize::prediction && j == prediction))
+        sum += counts_[static_cast<std::size_t>(i * n + j)];
+  return sum == 0 ? 1 : sum;
+}
+
+Result<MetricValue> ConfusionMatrix::eval() {
+  if (empty_) return nothing_counted("ConfusionMatrix");
+  const std::int64_t n = options_.num_classes;
+  Tensor values(DType::float64, {n, n});
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = 0; j < n; ++j) values.data<double>()[i * n + j] = at(i, j) / divisor(i, j);
+  return values;
+}
+
+}  // namespace muster::train

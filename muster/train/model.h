@@ -1,0 +1,107 @@
+// Model: trains, evaluates and predicts with a network.
+//
+//   train::Model model({.network = net, .loss_fn = loss, .optimizer = optimizer,
+//                       .metrics = {{"accuracy", std::make_shared<train::Accuracy>()}}});
+//   auto done = model.train({.epochs = 10, .dataset = batches,
+//                            .callbacks = {std::make_shared<train::LossMonitor>()}});
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/data/data.h"
+#include "muster/nn/nn.h"
+#include "muster/train/callback.h"
+#include "muster/train/metric.h"
+#include "muster/train/step_cells.h"
+
+namespace muster::train {
+
+struct ModelOptions {
+  nn::CellPtr network;
+  // Called with what the network gives and the label. Without it the network takes all columns and gives the
+  // loss itself.
+  nn::CellPtr loss_fn = {};
+  // Without it the network is a whole training step of its own: it updates what it wants to.
+  std::shared_ptr<nn::Optimizer> optimizer = {};
+  NamedMetrics metrics = {};
+  // Gives (loss, outputs, label) of an evaluation; by default made from network and loss_fn.
+  nn::CellPtr eval_network = {};
+  // Which outputs of `eval_network` are the loss, the prediction and the label; by default 0, 1, 2.
+  std::vector<std::size_t> eval_indexes = {};
+  std::string amp_level = "O0";
+};
+
+struct TrainOptions {
+  std::int64_t epochs = 1;
+  data::Dataset dataset;
+  std::vector<CallbackPtr> callbacks = {};
+  // With it and `sink_size`, an epoch is `sink_size` steps that follow each other without callbacks between.
+  bool dataset_sink_mode = false;
+  std::int64_t sink_size = -1;
+  std::int64_t initial_epoch = 0;  // epochs that an earlier process has trained
+  // Evaluated after every `valid_frequency`-th epoch.
+  std::optional<data::Dataset> valid_dataset = {};
+  std::int64_t valid_frequency = 1;
+  // For front ends that want to keep it; else the model makes one.
+  std::shared_ptr<CallbackContext> context = {};
+};
+
+struct EvalOptions {
+  data::Dataset dataset;
+  std::vector<CallbackPtr> callbacks = {};
+  std::shared_ptr<CallbackContext> context = {};
+};
+
+// Forward, loss, gradient, reduction and update of a step are one plan, made once for each signature.
+//
+// In parallel mode data_parallel gradients are summed over all workers, or averaged with gradients_mean, and
+// every train() first proves that all workers hold equal parameters and make as many steps. Passes over the
+// dataset are numbered on from those before, or from `initial_epoch`, so that a resumed training shuffles as
+// an unbroken one. Threads: one call at a time, on one thread.
+class Model {
+ public:
+  // An error says what is missing or does not fit.
+  static Result<std::unique_ptr<Model>> create(ModelOptions options);
+
+  // Also what the front ends call fit, when there is a `valid_dataset`.
+  Result<> train(const TrainOptions& options);
+  // Counts `metrics` over the dataset.
+  Result<MetricValues> eval(const EvalOptions& options);
+  // What the network gives, without training.
+  Result<std::vector<Tensor>> predict(std::span<const Tensor> inputs);
+
+  const nn::CellPtr& network() const { return options_.network; }
+  const nn::CellPtr& loss_fn() const { return options_.loss_fn; }
+  const std::shared_ptr<nn::Optimizer>& optimizer() const { return options_.optimizer; }
+  const nn::CellPtr& train_network() const { return train_network_; }
+  const nn::CellPtr& eval_network() const { return eval_network_; }
+  const nn::CellPtr& predict_network() const { return options_.network; }
+  const NamedMetrics& metrics() const { return options_.metrics; }
+
+ private:
+  class Training;
+  class Batches;
+
+  explicit Model(ModelOptions options);
+  std::shared_ptr<CallbackContext> prepared_context(std::shared_ptr<CallbackContext> given,
+                                                    CallbackContext::Mode mode,
+                                                    const std::vector<CallbackPtr>& callbacks) const;
+  Result<> check_agreement_of_workers(std::int64_t steps_an_epoch);
+  // One pass; the values stay in the metrics.
+  Result<> evaluate(const data::Dataset& dataset, CallbackContext& context, const NamedMetrics& metrics);
+  Result<> update_metrics(const std::vector<Tensor>& outputs, const NamedMetrics& metrics) const;
+
+  ModelOptions options_;
+  nn::CellPtr train_network_;
+  std::shared_ptr<TrainStepCell> one_step_;  // train_network_, when the model made it
+  nn::CellPtr eval_network_;
+  std::uint64_t passes_ = 0;  // over training data
+  std::uint64_t steps_ = 0;   // of this process
+};
+
+}  // namespace muster::train

@@ -1,0 +1,67 @@
+#include "muster/train/model_checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <utility>
+
+#include "muster/train/parameters.h"
+
+namespace muster::train {
+
+ModelCheckpoint::ModelCheckpoint(ModelCheckpointOptions options, checkpoint::Storage& storage,
+                                 const Clock& clock)
+    : options_(std::move(options)),
+      storage_(storage),
+      clock_(clock),
+      retention_(static_cast<std::size_t>(options_.config.keep_checkpoint_max)) {}
+
+Result<> ModelCheckpoint::on_train_begin(CallbackContext& context) {
+  const CheckpointConfig& config = options_.config;
+  if (config.save_checkpoint_steps < 0 || config.save_checkpoint_seconds < 0 ||
+      config.keep_checkpoint_max < 0)
+    return fail(Code::invalid_argument,
+                "CheckpointConfig: steps, seconds and the files to keep count from 0");
+  if (config.save_checkpoint_steps == 0 && config.save_checkpoint_seconds == 0)
+    return fail(Code::invalid_argument,
+                "CheckpointConfig: one of save_checkpoint_steps and save_checkpoint_seconds is needed");
+  if (options_.prefix.empty() || options_.prefix.find('/') != std::string::npos)
+    return fail(Code::invalid_argument,
+                fmt::format("ModelCheckpoint: prefix '{}' is no name of a file; folders go into directory",
+                            options_.prefix));
+  MUSTER_TRY_VOID(storage_.make_folder(options_.directory));
+  const auto names = storage_.list(options_.directory);
+  prefix_ = checkpoint::free_prefix(options_.prefix, names ? *names : std::vector<std::string>{});
+  saved_step_ = context.cur_step_num;
+  saved_at_ = clock_.now();
+  return {};
+}
+
+bool ModelCheckpoint::is_due(const CallbackContext& context) const {
+  const CheckpointConfig& config = options_.config;
+  if (config.save_checkpoint_steps > 0)
+    return context.cur_step_num - saved_step_ >= config.save_checkpoint_steps;
+  return clock_.now() - saved_at_ >= std::chrono::seconds(config.save_checkpoint_seconds);
+}
+
+Result<> ModelCheckpoint::on_train_step_end(CallbackContext& context) {
+  if (!is_due(context)) return {};
+  return save(context);
+}
+
+Result<> ModelCheckpoint::on_train_end(CallbackContext& context) {
+  if (context.cur_step_num == saved_step_) return {};
+  return save(context);
+}
+
+Result<> ModelCheckpoint::save(const CallbackContext& context) {
+  const std::string path = fmt::format("{}/{}-{}_{}{}", options_.directory, prefix_, context.cur_epoch_num,
+                                       context.step_in_epoch(), checkpoint::extension);
+  MUSTER_TRY_VOID(save_parameters(context.train_network->parameters(), path, storage_));
+  saved_step_ = context.cur_step_num;
+  saved_at_ = clock_.now();
+  latest_ = path;
+  return retention_.add(path, storage_);
+}
+
+}  // namespace muster::train

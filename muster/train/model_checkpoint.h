@@ -1,0 +1,55 @@
+// A callback that saves the training as it goes.
+#pragma once
+
+#include <string>
+
+#include "muster/base/base.h"
+#include "muster/checkpoint/checkpoint.h"
+#include "muster/train/callback.h"
+
+namespace muster::train {
+
+// Steps or seconds may be 0, not both: then that reason to save is none.
+struct CheckpointConfig {
+  std::int64_t save_checkpoint_steps = 1;
+  std::int64_t save_checkpoint_seconds = 0;  // counts only without save_checkpoint_steps
+  std::int64_t keep_checkpoint_max = 5;      // 0 keeps all
+};
+
+struct ModelCheckpointOptions {
+  std::string prefix = "CKP";
+  std::string directory = ".";
+  CheckpointConfig config = {};
+};
+
+// Writes DIRECTORY/PREFIX-EPOCH_STEP.ckpt with the parameters of network and optimizer, each durable before
+// training goes on, and once more at the end. Where files of an earlier training lie, PREFIX becomes PREFIX_1
+// and so on.
+class ModelCheckpoint : public Callback {
+ public:
+  explicit ModelCheckpoint(ModelCheckpointOptions options = {},
+                           checkpoint::Storage& storage = checkpoint::real_storage(),
+                           const Clock& clock = real_clock());
+  Result<> on_train_begin(CallbackContext& context) override;
+  Result<> on_train_step_end(CallbackContext& context) override;
+  Result<> on_train_end(CallbackContext& context) override;
+  Result<> on_eval_begin(CallbackContext&) override { return {}; }
+
+  // The last file that was written; empty before.
+  const std::string& latest_ckpt_file_name() const { return latest_; }
+
+ private:
+  bool is_due(const CallbackContext& context) const;
+  Result<> save(const CallbackContext& context);
+
+  ModelCheckpointOptions options_;
+  checkpoint::Storage& storage_;
+  const Clock& clock_;
+  std::string prefix_;  // without files of an earlier training
+  checkpoint::Retention retention_;
+  std::int64_t saved_step_ = 0;
+  TimePoint saved_at_{};
+  std::string latest_;
+};
+
+}  // namespace muster::train

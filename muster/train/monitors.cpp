@@ -1,0 +1,127 @@
+#include "muster/train/monitors.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+#include "muster/train/front_end.h"
+#include "muster/train/session.h"
+
+namespace muster::train {
+namespace {
+
+double milliseconds(Duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
+
+// In the digits of the loss's own dtype.
+Result<std::string> loss_text(const CallbackContext& context) {
+  MUSTER_TRY(const double loss, loss_of(context));
+  const bool is_double = context.net_outputs.front().dtype() == DType::float64;
+  return is_double ? number_text(loss) : number_text(static_cast<float>(loss));
+}
+
+}  // namespace
+
+Result<> LossMonitor::step_end(CallbackContext& context) {
+  MUSTER_TRY(const double loss, loss_of(context));
+  MUSTER_TRY(const std::string text, loss_text(context));
+  const std::int64_t epoch = context.cur_epoch_num;
+  const std::int64_t step = context.step_in_epoch();
+  if (!std::isfinite(loss))
+    return fail(Code::invalid_argument,
+                fmt::format("In epoch: {} step: {}, loss is {}: the training cannot go on from a loss that "
+                            "is no number; try a smaller learning rate, or look for such values in the data",
+                            epoch, step, text));
+  if (context.cur_step_num <= last_printed_) last_printed_ = 0;  // another training
+  if (per_print_times_ == 0 || context.cur_step_num - last_printed_ < per_print_times_) return {};
+  last_printed_ = context.cur_step_num;
+  print_line(fmt::format("epoch: {} step: {}, loss is {}", epoch, step, text));
+  return {};
+}
+
+Result<> LossMonitor::on_train_epoch_end(CallbackContext& context) {
+  MetricValues results = context.eval_results;
+  if (results.empty() || per_print_times_ == 0) return {};
+  if (results.size() > 1)  // the model's own metrics say it
+    std::erase_if(results, [](const auto& result) { return result.first == "eval_loss"; });
+  print_line(fmt::format("Eval result: epoch {}, metrics: {}", context.cur_epoch_num, to_string(results)));
+  return {};
+}
+
+Result<> TimeMonitor::epoch_begin(CallbackContext& context) {
+  (context.mode == CallbackContext::Mode::train ? train_begin_ : eval_begin_) = clock_.now();
+  return {};
+}
+
+Result<> TimeMonitor::epoch_end(CallbackContext& context) {
+  const bool trains = context.mode == CallbackContext::Mode::train;
+  const double spent = milliseconds(clock_.now() - (trains ? train_begin_ : eval_begin_));
+  const std::int64_t steps = std::max<std::int64_t>(1, data_size_ > 0 ? data_size_ : context.batch_num);
+  print_line(fmt::format("{} epoch time: {:5.3f} ms, per step time: {:5.3f} ms", trains ? "Train" : "Eval",
+                         spent, spent / static_cast<double>(steps)));
+  return {};
+}
+
+// ---- ProgressBar ------------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr auto redraw_after = std::chrono::milliseconds(100);
+
+bool is_rank_0() {
+  const Session* session = Session::current();
+  return session == nullptr || session->rank() == 0;
+}
+
+std::string bar(std::int64_t done, std::int64_t all, int width) {
+  if (all <= 0) return {};
+  const auto filled = static_cast<std::size_t>(std::min(done, all) * width / all);
+  std::string text(filled, '=');
+  if (done < all) text += '>';
+  text.resize(static_cast<std::size_t>(width), ' ');
+  return fmt::format("[{}] ", text);
+}
+
+}  // namespace
+
+ProgressBar::ProgressBar(ProgressBarOptions options, const Clock& clock)
+    : options_(options), clock_(clock), live_(options.live.value_or(isatty(STDERR_FILENO) != 0)) {}
+
+Result<> ProgressBar::on_train_epoch_begin(CallbackContext&) {
+  epoch_begin_ = clock_.now();
+  drawn_ = {};
+  return {};
+}
+
+Result<> ProgressBar::on_train_step_end(CallbackContext& context) {
+  if (live_ && clock_.now() - drawn_ >= redraw_after) draw(context, false);
+  return {};
+}
+
+Result<> ProgressBar::on_train_epoch_end(CallbackContext& context) {
+  draw(context, true);
+  return {};
+}
+
+std::string ProgressBar::line(const CallbackContext& context) const {
+  const std::int64_t done = context.cur_step_num == 0 ? 0 : context.step_in_epoch();
+  const double each =
+      milliseconds(clock_.now() - epoch_begin_) / static_cast<double>(std::max<std::int64_t>(1, done));
+  const auto loss = loss_of(context);
+  return fmt::format("epoch {}/{} {}{}/{}, loss {}, {:.3g} ms/step", context.cur_epoch_num, context.epoch_num,
+                     bar(done, context.batch_num, options_.width), done, context.batch_num,
+                     loss ? fmt::format("{:.4f}", *loss) : "-", each);
+}
+
+void ProgressBar::draw(const CallbackContext& context, bool last) {
+  if (!is_rank_0()) return;
+  drawn_ = clock_.now();
+  // "\033[K" clears what a longer line left.
+  fmt::print(stderr, "{}{}{}{}", live_ ? "\r" : "", line(context), live_ ? "\033[K" : "", last ? "\n" : "");
+  std::fflush(stderr);
+}
+
+}  // namespace muster::train

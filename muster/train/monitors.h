@@ -1,0 +1,67 @@
+// Callbacks that print how the training goes.
+#pragma once
+
+#include "muster/base/base.h"
+#include "muster/train/callback.h"
+
+namespace muster::train {
+
+// Prints "epoch: 1 step: 1, loss is 1.4686084" every `per_print_times` steps, and after fit's evaluations
+// their results. Ends the training with an error at a loss that is NaN or infinite.
+class LossMonitor : public Callback {
+ public:
+  explicit LossMonitor(std::int64_t per_print_times = 1) : per_print_times_(per_print_times) {}
+  Result<> step_end(CallbackContext& context) override;
+  Result<> on_train_epoch_end(CallbackContext& context) override;
+  Result<> on_eval_step_end(CallbackContext&) override { return {}; }
+
+ private:
+  std::int64_t per_print_times_;
+  std::int64_t last_printed_ = 0;
+};
+
+// Prints "Train epoch time: 20896.986 ms, per step time: 83.588 ms" after each epoch, "Eval epoch time: …"
+// after each evaluation.
+class TimeMonitor : public Callback {
+ public:
+  // `data_size` is the number of steps to divide by; 0: those of the epoch.
+  explicit TimeMonitor(std::int64_t data_size = 0, const Clock& clock = real_clock())
+      : data_size_(data_size), clock_(clock) {}
+  Result<> epoch_begin(CallbackContext& context) override;
+  Result<> epoch_end(CallbackContext& context) override;
+
+ private:
+  std::int64_t data_size_;
+  const Clock& clock_;
+  TimePoint train_begin_{};
+  TimePoint eval_begin_{};  // fit evaluates within an epoch
+};
+
+struct ProgressBarOptions {
+  int width = 30;  // characters of the bar
+  // Whether the line is drawn over and over, as a terminal can; otherwise one line after each epoch. Not
+  // said: whether standard error is a terminal.
+  std::optional<bool> live = {};
+};
+
+// One line on standard error: "epoch 1/10 [=====>    ] 12/50, loss 1.4687, 83 ms/step". Rank 0 only.
+class ProgressBar : public Callback {
+ public:
+  explicit ProgressBar(ProgressBarOptions options = {}, const Clock& clock = real_clock());
+  Result<> on_train_epoch_begin(CallbackContext& context) override;
+  Result<> on_train_step_end(CallbackContext& context) override;
+  Result<> on_train_epoch_end(CallbackContext& context) override;
+  // What is shown now, without the control characters.
+  std::string line(const CallbackContext& context) const;
+
+ private:
+  void draw(const CallbackContext& context, bool last);
+
+  ProgressBarOptions options_;
+  const Clock& clock_;
+  bool live_;
+  TimePoint epoch_begin_{};
+  TimePoint drawn_{};
+};
+
+}  // namespace muster::train

@@ -1,0 +1,58 @@
+// Cells around a user's network: what one step of training or evaluation computes, as one graph.
+//
+// They hold whole networks, so the names of the parameters stay those of the network itself.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "muster/nn/nn.h"
+
+namespace muster::train {
+
+// construct(data, label) gives loss_fn(network(data), label).
+class WithLossCell : public nn::Cell {
+ public:
+  WithLossCell(nn::CellPtr network, nn::CellPtr loss_fn);
+  nn::Values construct(std::span<const nn::Value> inputs) override;
+
+ private:
+  nn::CellPtr network_;
+  nn::CellPtr loss_fn_;
+};
+
+// construct(data, label) gives the loss, what the network gives, and the label, for metrics. Without a loss
+// function the loss is left out.
+class WithEvalCell : public nn::Cell {
+ public:
+  WithEvalCell(nn::CellPtr network, nn::CellPtr loss_fn);
+  nn::Values construct(std::span<const nn::Value> inputs) override;
+
+ private:
+  nn::CellPtr network_;
+  nn::CellPtr loss_fn_;
+};
+
+// construct(inputs) runs a network that gives a loss, derives the gradients of the optimizer's parameters,
+// reduces them over all workers and updates: one graph, one plan for each signature; in eager mode op by op.
+// Gives what the network gives, the loss first; further outputs take no part in the gradient.
+class TrainStepCell : public nn::Cell {
+ public:
+  TrainStepCell(nn::CellPtr network, std::shared_ptr<nn::Optimizer> optimizer);
+  nn::Values construct(std::span<const nn::Value> inputs) override;
+
+  // How gradients are joined over the workers; nothing: each worker goes its own way.
+  void set_reduction(std::optional<graph::Reduction> reduction);
+
+ private:
+  nn::CellPtr network_;
+  std::shared_ptr<nn::Optimizer> optimizer_;
+  std::shared_ptr<graph::Function> with_gradients_;
+  std::optional<graph::Reduction> reduction_;
+};
+
+// Each gradient reduced over all workers: one collective for all of a dtype.
+Result<nn::Values> reduce_gradients(std::span<const nn::Value> gradients, graph::Reduction reduction);
+
+}  // namespace muster::train

@@ -1,0 +1,77 @@
+"""mindspore.train: Model, callbacks, metrics, checkpoints."""
+
+from mindspore import _names
+from mindspore.context import ParallelMode
+from mindspore.train import callback, metrics, serialization
+from mindspore.train._callbacks import (
+    Callback,
+    CheckpointConfig,
+    EarlyStopping,
+    LambdaCallback,
+    LearningRateScheduler,
+    LossMonitor,
+    ModelCheckpoint,
+    ProgressBar,
+    ReduceLROnPlateau,
+    RunContext,
+    TimeMonitor,
+)
+from mindspore.train._metrics import (
+    F1,
+    MAE,
+    MSE,
+    Accuracy,
+    ConfusionMatrix,
+    Fbeta,
+    Loss,
+    Metric,
+    Precision,
+    Recall,
+    Top1CategoricalAccuracy,
+    Top5CategoricalAccuracy,
+    TopKCategoricalAccuracy,
+    get_metric_fn,
+    names,
+    rearrange_inputs,
+)
+from mindspore.train.model import Model
+from mindspore.train.serialization import load_checkpoint, load_param_into_net, save_checkpoint
+
+__all__ = [
+    "F1",
+    "MAE",
+    "MSE",
+    "Accuracy",
+    "Callback",
+    "CheckpointConfig",
+    "ConfusionMatrix",
+    "EarlyStopping",
+    "Fbeta",
+    "LambdaCallback",
+    "LearningRateScheduler",
+    "Loss",
+    "LossMonitor",
+    "Metric",
+    "Model",
+    "ModelCheckpoint",
+    "ParallelMode",
+    "Precision",
+    "ProgressBar",
+    "Recall",
+    "ReduceLROnPlateau",
+    "RunContext",
+    "TimeMonitor",
+    "Top1CategoricalAccuracy",
+    "Top5CategoricalAccuracy",
+    "TopKCategoricalAccuracy",
+    "callback",
+    "get_metric_fn",
+    "load_checkpoint",
+    "load_param_into_net",
+    "metrics",
+    "names",
+    "rearrange_inputs",
+    "save_checkpoint",
+    "serialization",
+]
+__getattr__ = _names.missing(__name__)

@@ -1,0 +1,92 @@
+"""Callbacks with MindSpore's arguments."""
+
+import muster.train
+from mindspore import _device, _names
+from muster.train import (
+    Callback,
+    EarlyStopping,
+    LambdaCallback,
+    LearningRateScheduler,
+    LossMonitor,
+    ProgressBar,
+    ReduceLROnPlateau,
+)
+from muster.train import CallbackContext as RunContext
+
+
+def _refuse(call: str, **arguments) -> None:
+    """Arguments that would change what happens and are not provided."""
+    for name, (value, *neutral) in arguments.items():
+        if value not in neutral:
+            raise NotImplementedError(_names.sentence(f"{call}({name}={value!r})"))
+
+
+class TimeMonitor(muster.train.TimeMonitor):
+    """muster.train.TimeMonitor."""
+
+    def __init__(self, data_size=None, data_time=False):
+        _refuse("mindspore.train.TimeMonitor", data_time=(data_time, False))
+        super().__init__(data_size)
+
+
+class CheckpointConfig(muster.train.CheckpointConfig):
+    """When ModelCheckpoint saves: every so many steps, else every so many seconds."""
+
+    def __init__(
+        self,
+        save_checkpoint_steps=1,
+        save_checkpoint_seconds=0,
+        keep_checkpoint_max=5,
+        keep_checkpoint_per_n_minutes=0,
+        integrated_save=True,
+        async_save=False,
+        saved_network=None,
+        append_info=None,
+        enc_key=None,
+        enc_mode="AES-GCM",
+        exception_save=False,
+        crc_check=False,
+        **settings,
+    ):
+        _refuse(
+            "mindspore.train.CheckpointConfig",
+            keep_checkpoint_per_n_minutes=(keep_checkpoint_per_n_minutes, 0, None),
+            saved_network=(saved_network, None),
+            append_info=(append_info, None),
+            enc_key=(enc_key, None),
+            exception_save=(exception_save, False),
+            crc_check=(crc_check, False),
+            **{name: (value, None, False, 0) for name, value in settings.items()},
+        )
+        if async_save:
+            _device.note_once(
+                "note: async_save has no effect: a checkpoint is on disk before training goes on"
+            )
+        super().__init__(save_checkpoint_steps, save_checkpoint_seconds, keep_checkpoint_max)
+
+
+class ModelCheckpoint(muster.train.ModelCheckpoint):
+    """Writes DIRECTORY/PREFIX-EPOCH_STEP.ckpt."""
+
+    def __init__(self, prefix="CKP", directory=None, config=None):
+        for name, value in (("prefix", prefix), ("directory", directory)):
+            if callable(value):
+                raise NotImplementedError(
+                    _names.sentence(f"mindspore.train.ModelCheckpoint({name}=function)")
+                )
+        super().__init__(prefix, directory, config)
+
+
+__all__ = [
+    "Callback",
+    "CheckpointConfig",
+    "EarlyStopping",
+    "LambdaCallback",
+    "LearningRateScheduler",
+    "LossMonitor",
+    "ModelCheckpoint",
+    "ProgressBar",
+    "ReduceLROnPlateau",
+    "RunContext",
+    "TimeMonitor",
+]

@@ -1,0 +1,65 @@
+"""mindspore.train.model: Model with MindSpore's arguments."""
+
+import muster
+from mindspore import _device, _names
+
+
+class Model(muster.Model):
+    """muster.Model: trains, evaluates and predicts with a network."""
+
+    def __init__(
+        self,
+        network,
+        loss_fn=None,
+        optimizer=None,
+        metrics=None,
+        eval_network=None,
+        eval_indexes=None,
+        amp_level="O0",
+        boost_level="O0",
+        **settings,
+    ):
+        if boost_level != "O0":
+            raise NotImplementedError(_names.sentence(f"mindspore.Model(boost_level={boost_level!r})"))
+        for name, value in settings.items():
+            if value is not None:
+                raise NotImplementedError(_names.sentence(f"mindspore.Model({name}={value!r})"))
+        super().__init__(network, loss_fn, optimizer, metrics, eval_network, eval_indexes, amp_level)
+
+    def fit(
+        self,
+        epoch,
+        train_dataset,
+        valid_dataset=None,
+        valid_frequency=1,
+        callbacks=None,
+        dataset_sink_mode=False,
+        valid_dataset_sink_mode=False,
+        sink_size=-1,
+        initial_epoch=0,
+    ):
+        """Trains, and evaluates after every `valid_frequency` epochs."""
+        super().fit(
+            epoch,
+            train_dataset,
+            valid_dataset,
+            valid_frequency,
+            callbacks,
+            dataset_sink_mode,
+            sink_size,
+            initial_epoch,
+        )
+
+    def eval(self, valid_dataset, callbacks=None, dataset_sink_mode=False):
+        """The metrics over the dataset, by name."""
+        return super().eval(valid_dataset, callbacks)
+
+    def predict(self, *predict_data, backend=None, config=None):
+        """What the network gives, not training."""
+        if backend is not None or config is not None:
+            _device.note_once("note: Model.predict(backend, config) have no effect: there is one backend")
+        return super().predict(*predict_data)
+
+
+__all__ = ["Model"]
+__getattr__ = _names.missing(__name__)

@@ -1,0 +1,84 @@
+"""mindspore.train.serialization: parameters to files and back."""
+
+import muster
+from mindspore import _device, _names
+
+
+def _refuse(call: str, settings: dict, **neutral) -> None:
+    for name, value in settings.items():
+        if value not in (None, False, neutral.get(name)):
+            raise NotImplementedError(_names.sentence(f"{call}({name}={value!r})"))
+
+
+def save_checkpoint(
+    save_obj,
+    ckpt_file_name,
+    integrated_save=True,
+    async_save=False,
+    append_dict=None,
+    enc_key=None,
+    enc_mode="AES-GCM",
+    choice_func=None,
+    crc_check=False,
+    format="ckpt",
+    **settings,
+):
+    """A cell's parameters, a dict, or a list of {"name": ..., "data": ...}; `append_dict` adds numbers."""
+    call = "mindspore.save_checkpoint"
+    _refuse(call, {"enc_key": enc_key, "crc_check": crc_check, **settings})
+    _refuse(call, {"format": format}, format="ckpt")
+    if async_save:
+        _device.note_once("note: async_save has no effect: a checkpoint is on disk when the call returns")
+    if isinstance(save_obj, muster.Cell):
+        items = {parameter.name: parameter for parameter in save_obj.get_parameters()}
+    elif isinstance(save_obj, dict):
+        items = dict(save_obj)
+    else:
+        items = {item["name"]: item["data"] for item in save_obj}
+    if choice_func is not None:
+        items = {name: value for name, value in items.items() if choice_func(name)}
+    name = str(ckpt_file_name)
+    muster.save_checkpoint(
+        {**items, **(append_dict or {})}, name if name.endswith(".ckpt") else name + ".ckpt"
+    )
+
+
+def load_checkpoint(
+    ckpt_file_name,
+    net=None,
+    strict_load=False,
+    filter_prefix=None,
+    dec_key=None,
+    dec_mode="AES-GCM",
+    specify_prefix=None,
+    choice_func=None,
+    **settings,
+):
+    """The parameters of a file by name; with `net`, they are set there too."""
+    _refuse("mindspore.load_checkpoint", {"dec_key": dec_key, **settings})
+    values = muster.load_checkpoint(str(ckpt_file_name))
+
+    def prefixes(given):
+        return (given,) if isinstance(given, str) else tuple(given)
+
+    if filter_prefix is not None:
+        values = {
+            name: value for name, value in values.items() if not name.startswith(prefixes(filter_prefix))
+        }
+    if specify_prefix is not None:
+        values = {name: value for name, value in values.items() if name.startswith(prefixes(specify_prefix))}
+    if choice_func is not None:
+        values = {name: value for name, value in values.items() if choice_func(name)}
+    if net is not None:
+        load_param_into_net(net, values, strict_load)
+    return values
+
+
+def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundancy=False):
+    """Sets the net's parameters; returns the names that found no counterpart: (of the net, of the file)."""
+    _refuse("mindspore.load_param_into_net", {"remove_redundancy": remove_redundancy})
+    return muster.load_param_into_net(net, parameter_dict)
+
+
+__all__ = ["load_checkpoint", "load_param_into_net", "save_checkpoint"]
+__getattr__ = _names.missing(__name__)

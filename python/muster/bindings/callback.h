@@ -1,0 +1,81 @@
+// Callbacks at the Python door.
+#pragma once
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/trampoline.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "muster/train/train.h"
+#include "python/muster/bindings/bindings.h"
+#include "python/muster/bindings/foreign.h"
+
+namespace muster::python {
+
+// Every method of a callback, for what is done with each.
+#define MUSTER_CALLBACK_METHODS(METHOD)                                                                     \
+  METHOD(begin)                                                                                             \
+  METHOD(epoch_begin)                                                                                       \
+  METHOD(step_begin) METHOD(step_end) METHOD(epoch_end) METHOD(end) METHOD(on_train_begin)                  \
+      METHOD(on_train_epoch_begin) METHOD(on_train_step_begin) METHOD(on_train_step_end)                    \
+          METHOD(on_train_epoch_end) METHOD(on_train_end) METHOD(on_eval_begin) METHOD(on_eval_epoch_begin) \
+              METHOD(on_eval_step_begin) METHOD(on_eval_step_end) METHOD(on_eval_epoch_end)                 \
+                  METHOD(on_eval_end)
+
+// `Base` as Python makes it: methods that a Python subclass overrides are called there.
+template <class Base>
+class CallbackTrampoline final : public Base {
+ public:
+  NB_TRAMPOLINE(Base);
+
+#define MUSTER_OVERRIDE(method)                               \
+  Result<> method(train::CallbackContext& context) override { \
+    const auto answer = overridden(#method, context);         \
+    return answer ? *answer : Base::method(context);          \
+  }
+  MUSTER_CALLBACK_METHODS(MUSTER_OVERRIDE)
+#undef MUSTER_OVERRIDE
+
+ private:
+  // What the Python override of `method` answered; nothing when there is none.
+  std::optional<Result<>> overridden(const char* method, train::CallbackContext& context) {
+    std::optional<Result<>> answer;
+    const Result<> called = with_python([&]() -> Result<> {
+      const nb::detail::ticket override(nb_trampoline, method, nb::detail::str_hash(method), false);
+      if (!override.key.is_valid()) return {};
+      answer.emplace();
+      nb_trampoline.base().attr(override.key)(nb::cast(&context, nb::rv_policy::reference));
+      return {};
+    });
+    if (!called) answer = called;
+    return answer;
+  }
+};
+
+// The methods of `Made` for Python. Not virtual: these are what super().step_end(...) calls.
+template <class Made, class Class>
+void bind_callback_methods(Class& made) {
+#define MUSTER_BIND(method)                                                                             \
+  made.def(                                                                                             \
+      #method, [](Made& self, train::CallbackContext& context) { unwrap(self.Made::method(context)); }, \
+      nb::arg("run_context"));
+  MUSTER_CALLBACK_METHODS(MUSTER_BIND)
+#undef MUSTER_BIND
+}
+
+// A class for `Made`, which Python may subclass. Its __init__ is bound by the caller.
+template <class Made>
+nb::class_<Made, train::Callback, CallbackTrampoline<Made>> bind_callback_class(nb::module_& core,
+                                                                                const char* name,
+                                                                                const char* doc) {
+  nb::class_<Made, train::Callback, CallbackTrampoline<Made>> made(core, name, doc);
+  bind_callback_methods<Made>(made);
+  return made;
+}
+
+// None, one callback, or a list or tuple of them.
+std::vector<train::CallbackPtr> callbacks_from(nb::handle object);
+
+}  // namespace muster::python

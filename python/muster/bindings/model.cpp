@@ -1,0 +1,209 @@
+// class Model, and what the training loop in C++ asks of Python: printing and signals.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "muster/train/train.h"
+#include "python/muster/bindings/bindings.h"
+#include "python/muster/bindings/callback.h"
+#include "python/muster/bindings/cell.h"
+#include "python/muster/bindings/dataset.h"
+#include "python/muster/bindings/foreign.h"
+#include "python/muster/bindings/metric.h"
+#include "python/muster/bindings/value.h"
+
+namespace muster::python {
+namespace {
+
+using train::CallbackContext;
+using train::Model;
+
+// ---- What C++ asks of Python ------------------------------------------------------------------------------
+
+// By Python's print, so that redirections hold. A line that cannot be printed must not end the training.
+void print_in_python(std::string_view line) {
+  const nb::gil_scoped_acquire lock;
+  try {
+    nb::module_::import_("builtins")
+        .attr("print")(nb::str(line.data(), line.size()), nb::arg("flush") = true);
+  } catch (nb::python_error& exception) {
+    exception.discard_as_unraisable("muster");
+  }
+}
+
+// A signal handler that raises (Ctrl-C) ends the training. Asking takes the interpreter lock, so it is done
+// every 50 ms only.
+Result<> look_for_signals() {
+  using std::chrono::steady_clock;
+  static steady_clock::time_point last{};
+  const auto now = steady_clock::now();
+  if (now - last < std::chrono::milliseconds(50)) return {};
+  last = now;
+  return with_python([]() -> Result<> {
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    return {};
+  });
+}
+
+// ---- Model ------------------------------------------------------------------------------------------------
+
+struct PythonModel {
+  std::unique_ptr<Model> model;
+};
+
+nn::CellPtr cell_from(nb::handle object, const char* what) {
+  if (object.is_none()) return nullptr;
+  if (nb::isinstance<nn::Cell>(object)) return nb::cast<nn::CellPtr>(object);
+  const auto type = class_name(object);
+  throw nb::type_error(("Model: " + std::string(what) + " is a Cell, not " + type).c_str());
+}
+
+void init_model(PythonModel* self, nb::handle network, nb::handle loss_fn, nb::handle optimizer,
+                nb::handle metrics, nb::handle eval_network,
+                std::optional<std::vector<std::size_t>> eval_indexes, std::string amp_level) {
+  train::ModelOptions options{.network = cell_from(network, "network"),
+                              .loss_fn = cell_from(loss_fn, "loss_fn"),
+                              .metrics = metrics_from(metrics),
+                              .eval_network = cell_from(eval_network, "eval_network"),
+                              .eval_indexes = std::move(eval_indexes).value_or(std::vector<std::size_t>{}),
+                              .amp_level = std::move(amp_level)};
+  if (!optimizer.is_none()) {
+    if (!nb::isinstance<nn::Optimizer>(optimizer)) {
+      const auto type = class_name(optimizer);
+      throw nb::type_error(("Model: optimizer is an Optimizer, not " + type).c_str());
+    }
+    options.optimizer = nb::cast<std::shared_ptr<nn::Optimizer>>(optimizer);
+  }
+  new (self) PythonModel{unwrap(Model::create(std::move(options)))};
+}
+
+// A context whose Python object lives as long as the training, with the attributes that callbacks set on it.
+struct HeldContext {
+  std::shared_ptr<CallbackContext> context = std::make_shared<CallbackContext>();
+  nb::object object = nb::cast(context);
+};
+
+void run_training(PythonModel& self, train::TrainOptions options, const HeldContext& held) {
+  options.context = held.context;
+  const Result<> done = [&] {
+    const nb::gil_scoped_release unlocked;
+    return self.model->train(options);
+  }();
+  unwrap(done);
+}
+
+void train_model(PythonModel& self, std::int64_t epoch, nb::handle train_dataset, nb::handle callbacks,
+                 bool dataset_sink_mode, std::int64_t sink_size, std::int64_t initial_epoch) {
+  const HeldContext held;
+  held.object.attr("train_dataset") = train_dataset;
+  run_training(self,
+               {.epochs = epoch,
+                .dataset = dataset_from(train_dataset, "train_dataset"),
+                .callbacks = callbacks_from(callbacks),
+                .dataset_sink_mode = dataset_sink_mode,
+                .sink_size = sink_size,
+                .initial_epoch = initial_epoch},
+               held);
+}
+
+void fit_model(PythonModel& self, std::int64_t epoch, nb::handle train_dataset, nb::handle valid_dataset,
+               std::int64_t valid_frequency, nb::handle callbacks, bool dataset_sink_mode,
+               std::int64_t sink_size, std::int64_t initial_epoch) {
+  const HeldContext held;
+  held.object.attr("train_dataset") = train_dataset;
+  held.object.attr("valid_dataset") = valid_dataset;
+  train::TrainOptions options{.epochs = epoch,
+                              .dataset = dataset_from(train_dataset, "train_dataset"),
+                              .callbacks = callbacks_from(callbacks),
+                              .dataset_sink_mode = dataset_sink_mode,
+                              .sink_size = sink_size,
+                              .initial_epoch = initial_epoch,
+                              .valid_frequency = valid_frequency};
+  if (!valid_dataset.is_none()) options.valid_dataset = dataset_from(valid_dataset, "valid_dataset");
+  run_training(self, std::move(options), held);
+}
+
+nb::typed<nb::dict, nb::str, nb::any> eval_model(PythonModel& self, nb::handle valid_dataset,
+                                                 nb::handle callbacks) {
+  const HeldContext held;
+  held.object.attr("valid_dataset") = valid_dataset;
+  const train::EvalOptions options{.dataset = dataset_from(valid_dataset, "valid_dataset"),
+                                   .callbacks = callbacks_from(callbacks),
+                                   .context = held.context};
+  Result<train::MetricValues> values = [&] {
+    const nb::gil_scoped_release unlocked;
+    return self.model->eval(options);
+  }();
+  return metric_values_object(unwrap(std::move(values)));
+}
+
+// The network is called as itself, so that what it returns keeps its form.
+nb::any predict(PythonModel& self, const nb::args& predict_data) {
+  self.model->network()->set_train(false);
+  return call_cell(nb::cast(self.model->network()), predict_data, nb::kwargs());
+}
+
+void bind_eval_cell(nb::module_& core) {
+  bind_cell_class<train::WithEvalCell>(
+      core, "WithEvalCell",
+      "Called with data and label, it gives the loss, what the network gives, and the label.")
+      .def(
+          "__init__",
+          [](nb::pointer_and_handle<train::WithEvalCell> self, nn::CellPtr network, nn::CellPtr loss_fn) {
+            new (self.p) Trampoline<train::WithEvalCell>(std::move(network), std::move(loss_fn));
+          },
+          nb::arg("network"), nb::arg("loss_fn"));
+}
+
+}  // namespace
+
+void bind_model(nb::module_& core) {
+  train::set_print_hook(&print_in_python);
+  train::set_interruption_hook(&look_for_signals);
+  bind_eval_cell(core);
+  nb::class_<PythonModel>(
+      core, "Model",
+      "Trains, evaluates and predicts with a network. Forward, loss, gradient, reduction over the workers "
+      "and update of a step are one plan, which runs without Python; callbacks run between the steps.")
+      .def(
+          "__init__", &init_model, nb::arg("network"), nb::arg("loss_fn") = nb::none(),
+          nb::arg("optimizer") = nb::none(), nb::arg("metrics") = nb::none(),
+          nb::arg("eval_network") = nb::none(), nb::arg("eval_indexes") = nb::none(),
+          nb::arg("amp_level") = "O0",
+          "`loss_fn` is called with what the network gives and the label; without it the network takes all "
+          "columns of the dataset and gives the loss. `metrics` is a dict from names to metrics, or a set of "
+          "names: {'accuracy'}. `eval_network` gives loss, prediction and label in an evaluation, at the "
+          "places that `eval_indexes` says.")
+      .def("train", &train_model, nb::arg("epoch"), nb::arg("train_dataset"),
+           nb::arg("callbacks") = nb::none(), nb::arg("dataset_sink_mode") = false, nb::arg("sink_size") = -1,
+           nb::arg("initial_epoch") = 0,
+           "Trains until `epoch` epochs are done, of which `initial_epoch` were done before. Callbacks run "
+           "after every step; with `dataset_sink_mode` and a `sink_size`, an epoch is that many steps and "
+           "callbacks run around all of them. In parallel mode 'data_parallel' gradients are summed over all "
+           "workers, or averaged with gradients_mean.")
+      .def("fit", &fit_model, nb::arg("epoch"), nb::arg("train_dataset"),
+           nb::arg("valid_dataset") = nb::none(), nb::arg("valid_frequency") = 1,
+           nb::arg("callbacks") = nb::none(), nb::arg("dataset_sink_mode") = false, nb::arg("sink_size") = -1,
+           nb::arg("initial_epoch") = 0,
+           "Trains, and evaluates after every `valid_frequency` epochs; callbacks find the metrics, and the "
+           "loss as 'eval_loss', in eval_results of the run context.")
+      .def("eval", &eval_model, nb::arg("valid_dataset"), nb::arg("callbacks") = nb::none(),
+           "The metrics over the dataset, by name.")
+      .def("predict", &predict, nb::arg("predict_data"),
+           nb::sig("def predict(self, *predict_data: Tensor) -> typing.Any"),
+           "What the network gives, not training.")
+      .def_prop_ro("train_network", [](const PythonModel& self) { return self.model->train_network(); })
+      .def_prop_ro("eval_network", [](const PythonModel& self) { return self.model->eval_network(); })
+      .def_prop_ro("predict_network", [](const PythonModel& self) { return self.model->predict_network(); });
+}
+
+}  // namespace muster::python

@@ -1,0 +1,179 @@
+"""Model, callbacks, metrics and checkpoints by MindSpore's names."""
+
+import subprocess
+import sys
+
+import pytest
+from digits import write_digits
+from job import clean_environment
+
+NETWORK = """
+import mindspore as ms
+import mindspore.dataset as ds
+import mindspore.nn as nn
+from mindspore import set_seed, train
+from mindspore.train import Model
+from mindspore.train.callback import LossMonitor, TimeMonitor
+from mindspore.train.metrics import Accuracy
+
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.flatten = nn.Flatten()
+        self.fc = nn.Dense(28 * 28, 10)
+
+    def construct(self, x):
+        return self.fc(self.flatten(x))
+
+
+def create_dataset(folder):
+    dataset = ds.MnistDataset(folder)
+    dataset = dataset.map(ds.vision.Rescale(1 / 255.0, 0), "image")
+    return dataset.map(ds.transforms.TypeCast(ms.int32), "label").batch(20, drop_remainder=True)
+
+
+set_seed(1)
+ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
+net = Net()
+opt = nn.Momentum(filter(lambda x: x.requires_grad, net.get_parameters()), 0.1, 0.9)
+"""
+
+# What mindspore 2.7.0 wrote: "b" float32 [1, -2], "s" float32 0.5, "m" bool [True, False], "l" int64 [[7]].
+FROM_MINDSPORE = bytes.fromhex(
+    "0a1a0a0162121508021207466c6f617433321a080000803f000000c0"
+    "0a140a0173120f1207466c6f617433321a040000003f"
+    "0a110a016d120c08021204426f6f6c1a020100"
+    "0a1a0a016c1215080108011205496e7436341a080700000000000000"
+)
+
+
+def run(folder, code):
+    done = subprocess.run(
+        [sys.executable, "-c", NETWORK + code],
+        cwd=folder,
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.fixture(name="folder")
+def folder_fixture(tmp_path):
+    write_digits(tmp_path / "train", 100)
+    return tmp_path
+
+
+def test_a_script_trains_and_evaluates_as_its_author_means_it(folder):
+    lines = run(
+        folder,
+        """
+model = Model(net, nn.CrossEntropyLoss(), opt, metrics={"Accuracy": Accuracy()})
+model.train(6, create_dataset("train"), callbacks=[LossMonitor(), TimeMonitor()], dataset_sink_mode=False)
+print("Accuracy is:", model.eval(create_dataset("train"), dataset_sink_mode=False))
+""",
+    )
+    assert lines[0].startswith("epoch: 1 step: 1, loss is 2.")
+    assert lines[5].startswith("Train epoch time: ")
+    assert lines[-1].startswith("Accuracy is: {'Accuracy': ") and float(lines[-1][26:-1]) > 0.8
+
+
+def test_checkpoints_are_saved_each_few_steps_for_each_worker(folder):
+    lines = run(
+        folder,
+        """
+config = train.CheckpointConfig(save_checkpoint_steps=3, keep_checkpoint_max=5)
+saver = train.ModelCheckpoint(prefix="train", directory="./ckpt_of_rank/" + str(0), config=config)
+model = ms.Model(net, loss_fn=nn.CrossEntropyLoss(), optimizer=opt)
+model.train(2, create_dataset("train"), callbacks=[saver])
+values = ms.load_checkpoint("ckpt_of_rank/0/train-2_1.ckpt")
+print(sorted(values))
+print(ms.load_param_into_net(Net(), values))
+ms.save_checkpoint(net, "copy", append_dict={"epoch": 2})
+print(ms.load_checkpoint("copy.ckpt")["epoch"].asnumpy())
+""",
+    )
+    names = sorted(path.name for path in (folder / "ckpt_of_rank/0").iterdir())
+    assert names == ["train-1_3.ckpt", "train-2_1.ckpt", "train-2_4.ckpt", "train-2_5.ckpt"]
+    assert "'fc.weight'" in lines[0] and "'moments.fc.bias'" in lines[0]
+    assert lines[1].startswith("([], [")
+    assert lines[2] == "2"
+
+
+def test_a_file_that_mindspore_wrote_is_read(folder):
+    (folder / "theirs.ckpt").write_bytes(FROM_MINDSPORE)
+    lines = run(
+        folder,
+        """
+for name, value in ms.load_checkpoint("theirs.ckpt").items():
+    print(name, value.dtype, value.shape, value.asnumpy().tolist())
+""",
+    )
+    assert lines == [
+        "b float32 (2,) [1.0, -2.0]",
+        "s float32 () 0.5",
+        "m bool (2,) [True, False]",
+        "l int64 (1, 1) [[7]]",
+    ]
+
+
+def test_own_callbacks_and_metrics_see_what_they_know(folder):
+    lines = run(
+        folder,
+        """
+class Mine(train.Callback):
+    def on_train_step_end(self, run_context):
+        cb_params = run_context.original_args()
+        if cb_params.cur_step_num == 2:
+            print(cb_params.cur_epoch_num, cb_params.batch_num, cb_params.optimizer is opt)
+            run_context.request_stop()
+
+
+class Rows(train.Metric):
+    def clear(self):
+        self.rows = 0
+
+    @train.rearrange_inputs
+    def update(self, *inputs):
+        self.rows += self._convert_data(inputs[0]).shape[0]
+
+    def eval(self):
+        return self.rows
+
+
+model = train.Model(net, nn.CrossEntropyLoss(), opt, metrics={"rows": Rows(), "acc": nn.Accuracy()})
+model.train(3, create_dataset("train"), callbacks=Mine(), dataset_sink_mode=True)
+print(model.eval(create_dataset("train"))["rows"])
+""",
+    )
+    assert lines == ["1 5 True", "100"]
+
+
+def test_what_is_not_provided_says_so(folder):
+    run(
+        folder,
+        """
+import contextlib
+
+
+@contextlib.contextmanager
+def refused(words):
+    try:
+        yield
+    except (NotImplementedError, AttributeError, ImportError) as error:
+        assert words in str(error), error
+    else:
+        raise AssertionError(words)
+
+
+with refused("boost_level"):
+    Model(net, boost_level="O1")
+with refused("enc_key"):
+    train.CheckpointConfig(enc_key=b"0123456789abcdef")
+with refused("mindspore.train.SummaryCollector"):
+    train.SummaryCollector
+""",
+    )

@@ -1,0 +1,94 @@
+"""Model on several workers: equal parameters, equal bits, and the losses of one worker with all the data."""
+
+import re
+
+import pytest
+from digits import write_digits
+from job import Job
+
+SCRIPT = """
+import hashlib
+import muster
+from muster import nn, train
+from muster.dataset import MnistDataset, transforms, vision
+
+muster.init()
+rank, workers = muster.get_rank(), muster.get_group_size()
+muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=MEAN)
+muster.set_seed(3)
+net = nn.SequentialCell(nn.Flatten(), nn.Dense(28 * 28, 32), nn.ReLU(), nn.Dense(32, 10))
+dataset = MnistDataset(FOLDER, num_shards=workers, shard_id=rank)
+dataset = dataset.map(vision.Rescale(1 / 255.0, 0), "image").map(transforms.TypeCast(muster.int32), "label")
+dataset = dataset.batch(BATCH // workers, drop_remainder=True)
+BEFORE
+optimizer = nn.Momentum(net.trainable_params(), RATE, 0.9)
+model = train.Model(net, nn.CrossEntropyLoss(), optimizer)
+callback = train.LambdaCallback(on_train_step_end=lambda run: print("loss", repr(run.net_outputs.item())))
+model.train(4, dataset, callback)
+weights = b"".join(parameter.asnumpy().tobytes() for parameter in net.get_parameters())
+print("weights", hashlib.sha256(weights).hexdigest())
+"""
+
+
+@pytest.fixture(name="digits", scope="module")
+def digits_fixture(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("digits")
+    write_digits(folder, 160)
+    return str(folder)
+
+
+def script(folder, mean=True, rate=0.05, before=""):
+    text = SCRIPT.replace("FOLDER", repr(folder)).replace("BATCH", "32")
+    return text.replace("MEAN", str(mean)).replace("RATE", repr(rate)).replace("BEFORE", before)
+
+
+def outputs(code, workers):
+    with Job(code, workers) as job:
+        assert [process.wait() for process in job.everybody()] == [0] * (workers + 1), job.workers[0].output()
+        return [worker.output() for worker in job.workers]
+
+
+def losses(text):
+    return [float(loss) for loss in re.findall(r"loss ([\d.e-]+)", text)]
+
+
+def weights(text):
+    return re.search(r"weights (\w+)", text)[1]
+
+
+def test_two_workers_with_half_the_batch_have_the_losses_of_one(digits):
+    [alone] = outputs(script(digits), 1)
+    together = outputs(script(digits), 2)
+    halves = [losses(text) for text in together]
+    mean = [sum(both) / 2 for both in zip(*halves, strict=True)]
+    assert len(mean) == 20
+    assert mean == pytest.approx(losses(alone), abs=1e-5)
+    assert halves[0] != halves[1]
+
+
+def test_all_ranks_and_two_runs_with_one_seed_end_with_the_same_bits(digits):
+    ends = {weights(text) for _ in range(2) for text in outputs(script(digits), 2)}
+    assert len(ends) == 1
+
+
+def test_gradients_are_summed_unless_the_mean_is_asked_for(digits):
+    mean = outputs(script(digits, mean=True, rate=0.125), 2)
+    total = outputs(script(digits, mean=False, rate=0.0625), 2)
+    assert losses(total[0]) == losses(mean[0])  # halving is exact
+
+
+def test_unequal_parameters_are_named_before_the_first_step(digits):
+    before = "net.set_train(); net[1].bias.set_data(net[1].bias + float(rank))"
+    with Job(script(digits, before=before), 2) as job:
+        assert all(worker.wait() != 0 for worker in job.workers)
+        text = job.workers[0].output()
+    assert "parameter '1.bias' has other values on rank 1 than on rank 0" in text
+    assert "loss" not in text.split("Traceback")[0]
+
+
+def test_unequal_numbers_of_steps_are_named_before_the_first_step(digits):
+    before = "dataset = dataset.take(5 - rank)"
+    with Job(script(digits, before=before), 2) as job:
+        assert all(worker.wait() != 0 for worker in job.workers)
+        text = job.workers[1].output()
+    assert "rank 0 makes 5 steps an epoch but rank 1 makes 4" in text

@@ -1,0 +1,231 @@
+#include "muster/train/model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "muster/train/metrics.h"
+#include "muster/train/session.h"
+#include "tests/unit/train/bars.h"
+
+namespace muster::train {
+namespace {
+
+using testing::batches;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using testing::small_net;
+
+struct Made {
+  std::shared_ptr<nn::Cell> network;
+  std::unique_ptr<Model> model;
+};
+
+Made made_model(NamedMetrics metrics = {}) {
+  set_seed(1);
+  const auto network = small_net();
+  const auto optimizer =
+      std::make_shared<nn::Momentum>(network->trainable_params(), nn::MomentumOptions{.learning_rate = 0.1});
+  auto model = Model::create({.network = network,
+                              .loss_fn = std::make_shared<nn::CrossEntropyLoss>(),
+                              .optimizer = optimizer,
+                              .metrics = std::move(metrics)});
+  MUSTER_CHECK(model.has_value(), "the model is good");
+  return {network, *std::move(model)};
+}
+
+// Notes the calls and the losses.
+class Recorder : public Callback {
+ public:
+  Result<> on_train_begin(CallbackContext&) override { return note("begin"); }
+  Result<> on_train_epoch_begin(CallbackContext&) override { return note("epoch_begin"); }
+  Result<> on_train_step_begin(CallbackContext&) override { return note("step_begin"); }
+  Result<> on_train_step_end(CallbackContext& context) override {
+    losses.push_back(loss_of(context).value());
+    steps.push_back(context.cur_step_num);
+    epochs.push_back(context.cur_epoch_num);
+    if (stop_at == context.cur_step_num) context.request_stop();
+    return note("step_end");
+  }
+  Result<> on_train_epoch_end(CallbackContext& context) override {
+    for (const auto& [name, value] : context.eval_results) results.push_back(name);
+    return note("epoch_end");
+  }
+  Result<> on_train_end(CallbackContext&) override { return note("end"); }
+  Result<> on_eval_step_end(CallbackContext& context) override {
+    eval_outputs = context.net_outputs.size();
+    return note("eval_step_end");
+  }
+
+  std::vector<std::string> calls, results;
+  std::vector<double> losses;
+  std::vector<std::int64_t> steps, epochs;
+  std::size_t eval_outputs = 0;
+  std::int64_t stop_at = -1;
+
+ private:
+  Result<> note(std::string call) {
+    calls.push_back(std::move(call));
+    return {};
+  }
+};
+
+TEST(Model, LearnsAndCallsBackAtEveryStep) {
+  auto [network, model] = made_model();
+  const auto recorder = std::make_shared<Recorder>();
+  const auto done = model->train({.epochs = 8, .dataset = batches(80, 20), .callbacks = {recorder}});
+  ASSERT_TRUE(done) << done.error().message;
+  ASSERT_THAT(recorder->losses, SizeIs(32));
+  EXPECT_LT(recorder->losses.back(), 0.5 * recorder->losses.front());
+  EXPECT_EQ(recorder->steps.back(), 32);
+  EXPECT_EQ(recorder->epochs.back(), 8);
+  EXPECT_THAT(std::vector(recorder->calls.begin(), recorder->calls.begin() + 5),
+              ElementsAre("begin", "epoch_begin", "step_begin", "step_end", "step_begin"));
+  EXPECT_EQ(recorder->calls.back(), "end");
+}
+
+TEST(Model, TakesTheSameStepsAsALoopWrittenByHand) {
+  auto [network, model] = made_model();
+  const auto recorder = std::make_shared<Recorder>();
+  const auto dataset = batches(64, 16);
+  ASSERT_TRUE(model->train({.epochs = 2, .dataset = dataset, .callbacks = {recorder}}));
+
+  const auto other = small_net();
+  nn::CrossEntropyLoss loss_fn;
+  nn::Momentum optimizer(other->trainable_params(), {.learning_rate = 0.1});
+  const auto step = graph::value_and_grad(
+      "by hand",
+      [&](std::span<const nn::Value> inputs) { return loss_fn((*other)(inputs[0])[0], inputs[1]); },
+      {.parameters = other->trainable_params()});
+  std::vector<double> losses;
+  for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
+    auto pass = dataset.iterate({.seed = seed(), .epoch = epoch}).value();
+    while (const auto batch = pass.next().value()) {
+      const auto outputs = step->call(*batch, "", {.seed = seed()}).value();
+      losses.push_back(*outputs[0].data<float>());
+      (void)optimizer.call(nn::Values(outputs.begin() + 1, outputs.end()), {.seed = seed()});
+    }
+  }
+  EXPECT_EQ(recorder->losses, losses);
+}
+
+TEST(Model, GivesTheSameBitsForTheSameSeed) {
+  std::vector<std::vector<float>> weights;
+  for (int run = 0; run < 2; ++run) {
+    auto [network, model] = made_model();
+    ASSERT_TRUE(model->train({.epochs = 2, .dataset = batches(50, 16)}));
+    const Tensor& weight = network->parameters().front()->storage();
+    weights.emplace_back(weight.span<float>().begin(), weight.span<float>().end());
+  }
+  EXPECT_EQ(weights[0], weights[1]);
+}
+
+TEST(Model, MakesASecondPlanForASmallerLastBatch) {
+  auto [network, model] = made_model();
+  const auto recorder = std::make_shared<Recorder>();
+  ASSERT_TRUE(model->train({.epochs = 2, .dataset = batches(50, 16), .callbacks = {recorder}}));
+  EXPECT_THAT(recorder->losses, SizeIs(8));
+}
+
+TEST(Model, GroupsStepsOnlyWhenASinkSizeIsGiven) {
+  for (const std::int64_t sink_size : {-1, 3}) {
+    auto [network, model] = made_model();
+    const auto recorder = std::make_shared<Recorder>();
+    ASSERT_TRUE(model->train({.epochs = 4,
+                              .dataset = batches(40, 10),
+                              .callbacks = {recorder},
+                              .dataset_sink_mode = true,
+                              .sink_size = sink_size}));
+    if (sink_size < 0)
+      EXPECT_THAT(recorder->steps, SizeIs(16));
+    else
+      EXPECT_THAT(recorder->steps, ElementsAre(3, 6, 9, 12));
+  }
+}
+
+TEST(Model, StopsWhenACallbackAsksForIt) {
+  auto [network, model] = made_model();
+  const auto recorder = std::make_shared<Recorder>();
+  recorder->stop_at = 6;
+  ASSERT_TRUE(model->train({.epochs = 4, .dataset = batches(40, 10), .callbacks = {recorder}}));
+  EXPECT_EQ(recorder->steps.back(), 6);
+  EXPECT_EQ(recorder->epochs.back(), 2);
+  EXPECT_EQ(recorder->calls.back(), "end");
+}
+
+TEST(Model, ShufflesAResumedTrainingAsAnUnbrokenOne) {
+  const auto whole = std::make_shared<Recorder>();
+  ASSERT_TRUE(made_model().model->train({.epochs = 3, .dataset = batches(40, 10), .callbacks = {whole}}));
+  auto [network, model] = made_model();
+  const auto first = std::make_shared<Recorder>(), second = std::make_shared<Recorder>();
+  ASSERT_TRUE(model->train({.epochs = 1, .dataset = batches(40, 10), .callbacks = {first}}));
+  ASSERT_TRUE(
+      model->train({.epochs = 3, .dataset = batches(40, 10), .callbacks = {second}, .initial_epoch = 1}));
+  std::vector<double> both = first->losses;
+  both.insert(both.end(), second->losses.begin(), second->losses.end());
+  EXPECT_EQ(both, whole->losses);
+  EXPECT_EQ(second->steps.front(), 5);
+  EXPECT_EQ(second->epochs.front(), 2);
+}
+
+TEST(Model, EvaluatesMetricsByName) {
+  auto [network, model] =
+      made_model({{"accuracy", std::make_shared<Accuracy>()}, {"loss", std::make_shared<Loss>()}});
+  const auto before = model->eval({.dataset = batches(40, 10)}).value();
+  ASSERT_TRUE(model->train({.epochs = 10, .dataset = batches(40, 10)}));
+  const auto after = model->eval({.dataset = batches(40, 10)}).value();
+  ASSERT_THAT(after, SizeIs(2));
+  EXPECT_EQ(after[0].first, "accuracy");
+  EXPECT_GT(*number_of(after[0].second), *number_of(before[0].second));
+  EXPECT_GT(*number_of(after[0].second), 0.9);
+  EXPECT_LT(*number_of(after[1].second), *number_of(before[1].second));
+}
+
+TEST(Model, FitEvaluatesAfterEveryFewEpochs) {
+  auto [network, model] = made_model({{"accuracy", std::make_shared<Accuracy>()}});
+  const auto recorder = std::make_shared<Recorder>();
+  ASSERT_TRUE(model->train({.epochs = 5,
+                            .dataset = batches(40, 10),
+                            .callbacks = {recorder},
+                            .valid_dataset = batches(20, 10),
+                            .valid_frequency = 2}));
+  EXPECT_THAT(recorder->results, ElementsAre("accuracy", "eval_loss", "accuracy", "eval_loss"));
+  EXPECT_EQ(recorder->eval_outputs, 3U);
+  EXPECT_EQ(recorder->steps.back(), 20);
+}
+
+TEST(Model, TakesANetworkThatGivesItsLossItself) {
+  set_seed(1);
+  const auto network = std::make_shared<WithLossCell>(small_net(), std::make_shared<nn::CrossEntropyLoss>());
+  auto model =
+      Model::create({.network = network, .optimizer = std::make_shared<nn::SGD>(network->trainable_params())})
+          .value();
+  const auto recorder = std::make_shared<Recorder>();
+  ASSERT_TRUE(model->train({.epochs = 4, .dataset = batches(40, 10), .callbacks = {recorder}}));
+  EXPECT_LT(recorder->losses.back(), recorder->losses.front());
+}
+
+TEST(Model, LeavesTheNamesOfTheParametersAsTheyAre) {
+  auto [network, model] = made_model();
+  std::vector<std::string> names;
+  for (const auto& parameter : model->train_network()->parameters()) names.push_back(parameter->name());
+  EXPECT_THAT(names, ::testing::Contains("1.weight"));
+  EXPECT_THAT(names, ::testing::Contains("moments.1.weight"));
+}
+
+TEST(Model, SaysWhatDoesNotFitBeforeTheFirstStep) {
+  auto [network, model] = made_model();
+  const auto empty = model->train({.epochs = 1, .dataset = batches(5, 10, true)});
+  ASSERT_FALSE(empty);
+  EXPECT_THAT(empty.error().message, HasSubstr("the training dataset has no items"));
+  const auto endless = model->train({.epochs = 1, .dataset = batches(20, 10).repeat()});
+  ASSERT_FALSE(endless);
+  EXPECT_THAT(endless.error().message, HasSubstr("repeats without end"));
+  EXPECT_THAT(model->eval({.dataset = batches(20, 10)}).error().message, HasSubstr("without metrics"));
+  EXPECT_THAT(Model::create({}).error().message, HasSubstr("a network is needed"));
+}
+
+}  // namespace
+}  // namespace muster::train
