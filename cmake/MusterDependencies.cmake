@@ -21,3 +21,23 @@ target_compile_definitions(muster_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECA
 if(MUSTER_SANITIZE MATCHES thread)  # it does not understand fences; the locks beside them do the same
   target_compile_definitions(muster_asio INTERFACE ASIO_DISABLE_FENCED_BLOCK)
 endif()
+
+# oneDNN: the packages onednn-devel-cpu-gomp and onednn-cpu-gomp of the Python that builds, or a system's own.
+if(Python_EXECUTABLE OR EXISTS "${PROJECT_SOURCE_DIR}/.venv/bin/python")
+  set(package_python "${Python_EXECUTABLE}")
+  if(NOT package_python)
+    set(package_python "${PROJECT_SOURCE_DIR}/.venv/bin/python")
+  endif()
+  execute_process(COMMAND "${package_python}" -c
+    "import importlib.metadata as m; print(next(str(f.locate().resolve().parent) for f in m.files('onednn-devel-cpu-gomp') if f.name == 'dnnl-config.cmake'))"
+    OUTPUT_VARIABLE package_dnnl OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+  if(NOT failed AND NOT dnnl_DIR)
+    set(dnnl_DIR "${package_dnnl}")
+  endif()
+endif()
+find_package(dnnl 3.2 CONFIG QUIET)
+if(dnnl_FOUND)
+  message(STATUS "Muster: oneDNN ${dnnl_VERSION} for convolutions")
+else()
+  message(STATUS "Muster: no oneDNN 3.2 (pip install onednn-cpu-gomp onednn-devel-cpu-gomp): convolutions will be slow")
+endif()

@@ -1,5 +1,5 @@
-# muster_room(NAME ROOMS a b LIBS c): a room of the house as a static library muster_<name>,
-# made from every .cpp in its folder (and folders below), linked to the lower rooms that it may include.
+# muster_room(NAME ROOMS a b LIBS c [EXCLUDE regex]): a room of the house as a static library muster_<name>,
+# made from every .cpp in its folder (and folders below) but those whose path matches, linked to the lower rooms that it may include.
 # A rule of the layout is kept by the linker too: what is not named in ROOMS is not found.
 
 set(MUSTER_ROOMS "" CACHE INTERNAL "")
@@ -18,8 +18,11 @@ if(MUSTER_SANITIZE)
 endif()
 
 function(muster_room name)
-  cmake_parse_arguments(ARG "" "" "ROOMS;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "" "EXCLUDE" "ROOMS;LIBS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+  if(ARG_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX "${ARG_EXCLUDE}")
+  endif()
   if(NOT sources)  # a room not yet built
     add_library(muster_${name} INTERFACE)
     return()

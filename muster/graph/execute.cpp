@@ -41,8 +41,8 @@ struct OneOp {
   std::vector<TensorType> inputs;
   Attributes attributes;
   std::vector<TensorType> outputs;
-  const Kernel* kernel = nullptr;  // null for a view
-  Prepared prepared;
+  int threads = 1;
+  Chosen chosen = {};  // no kernel: a view
 };
 
 constexpr std::size_t kept_max = 1024;  // a net of some hundred kinds of calls
@@ -58,28 +58,28 @@ std::uint64_t key_of(const Op& op, const std::vector<TensorType>& types) {
 }
 
 Result<std::shared_ptr<const OneOp>> make_one_op(const Op& op, std::vector<TensorType> types,
-                                                 const Attributes& attributes) {
-  auto made = std::make_shared<OneOp>(
-      OneOp{.op = &op, .inputs = std::move(types), .attributes = attributes, .outputs = {}, .prepared = {}});
+                                                 const Attributes& attributes, int threads) {
+  auto made = std::make_shared<OneOp>(OneOp{
+      .op = &op, .inputs = std::move(types), .attributes = attributes, .outputs = {}, .threads = threads});
   MUSTER_TRY(made->outputs, op.infer({made->inputs, {}, made->attributes}));
   if (op.sharing == Sharing::view) return made;
-  const Signature signature{made->inputs, made->outputs, made->attributes};
-  MUSTER_TRY(made->kernel, choose_kernel(op, signature));
-  made->prepared = made->kernel->prepare(signature);
+  MUSTER_TRY(made->chosen, choose_kernel(op, {made->inputs, made->outputs, made->attributes, {}, threads}));
   return made;
 }
 
 // Each thread keeps its own, since a kernel's settings serve one call at a time.
 Result<std::shared_ptr<const OneOp>> one_op(const Op& op, std::vector<TensorType> types,
-                                            const Attributes& attributes) {
+                                            const Attributes& attributes, int threads) {
   thread_local std::unordered_multimap<std::uint64_t, std::shared_ptr<const OneOp>> kept;
   const std::uint64_t key = key_of(op, types);
   const auto [first, last] = kept.equal_range(key);
   for (auto entry = first; entry != last; ++entry) {
     const OneOp& known = *entry->second;
-    if (known.op == &op && known.inputs == types && known.attributes == attributes) return entry->second;
+    if (known.op == &op && known.threads == threads && known.inputs == types &&
+        known.attributes == attributes)
+      return entry->second;
   }
-  MUSTER_TRY(auto made, make_one_op(op, std::move(types), attributes));
+  MUSTER_TRY(auto made, make_one_op(op, std::move(types), attributes, threads));
   if (kept.size() >= kept_max) kept.clear();
   kept.emplace(key, made);
   return made;
@@ -91,25 +91,28 @@ Result<> run(const OneOp& plan, const std::vector<Tensor>& inputs, const std::ve
   addresses.reserve(inputs.size() + outputs.size());
   for (const Tensor& tensor : inputs) addresses.push_back(tensor.bytes());
   for (const Tensor& tensor : outputs) addresses.push_back(tensor.bytes());
-  const auto scratch = Buffer::allocate(plan.prepared.scratch_bytes);
+  const auto scratch = Buffer::allocate(plan.chosen.prepared.scratch_bytes);
   std::optional<Error> failure;
-  plan.kernel->run({.inputs = addresses.data(),
-               .outputs = addresses.data() + inputs.size(),
-               .settings = plan.prepared.settings.get(),
-               .scratch = scratch->data(),
-               .threads = context.threads,
-               .communicator = context.communicator,
-               .context = &context,
-               .failure = &failure});
+  plan.chosen.kernel->run({.inputs = addresses.data(),
+                           .outputs = addresses.data() + inputs.size(),
+                           .settings = plan.chosen.prepared.settings.get(),
+                           .scratch = scratch->data(),
+                           .threads = context.threads,
+                           .communicator = context.communicator,
+                           .context = &context,
+                           .failure = &failure});
   if (failure) return fail(*std::move(failure));
   return {};
 }
 
 }  // namespace
 
-Result<const Kernel*> choose_kernel(const Op& op, const Signature& signature) {
-  for (const Kernel& kernel : op.kernels)
-    if (kernel.usable(signature)) return &kernel;
+Result<Chosen> choose_kernel(const Op& op, const Signature& signature) {
+  for (const Kernel& kernel : op.kernels) {
+    if (!kernel.usable(signature)) continue;
+    Prepared prepared = kernel.prepare(signature);
+    if (!prepared.declined) return Chosen{&kernel, std::move(prepared)};
+  }
   std::string types;
   for (const TensorType& type : signature.inputs) types += (types.empty() ? "" : ", ") + to_string(type);
   return fail(Code::not_provided, fmt::format("{} has no kernel for {}", op.name, types));
@@ -120,9 +123,9 @@ Result<Values> execute(const Op& op, std::span<const Value> inputs, const Attrib
   MUSTER_TRY(const std::vector<Tensor> tensors, read_all(op, inputs, context));
   std::vector<TensorType> input_types;
   for (const Value& input : inputs) input_types.push_back(input.type());
-  MUSTER_TRY(const auto plan, one_op(op, std::move(input_types), attributes));
+  MUSTER_TRY(const auto plan, one_op(op, std::move(input_types), attributes, context.threads));
   std::vector<Tensor> outputs = make_outputs(op, plan->outputs, tensors);
-  if (plan->kernel != nullptr) MUSTER_TRY_VOID(run(*plan, tensors, outputs, context));
+  if (plan->chosen.kernel != nullptr) MUSTER_TRY_VOID(run(*plan, tensors, outputs, context));
   Values values;
   for (Tensor& output : outputs) values.emplace_back(std::move(output));
   return values;

@@ -5,8 +5,12 @@
 
 namespace muster::graph {
 
-// The first kernel that works for this signature.
-Result<const Kernel*> choose_kernel(const Op& op, const Signature& signature);
+struct Chosen {
+  const Kernel* kernel = nullptr;
+  Prepared prepared;
+};
+// The first kernel that works for this signature, prepared for it.
+Result<Chosen> choose_kernel(const Op& op, const Signature& signature);
 
 // Eager mode: the same row, outside any graph. Inputs are concrete or parameters.
 Result<Values> execute(const Op& op, std::span<const Value> inputs, const Attributes& attributes,

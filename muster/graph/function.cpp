@@ -88,7 +88,8 @@ std::string Function::reason(std::span<const Tensor> inputs, std::string_view ex
   return "the plan had been dropped";
 }
 
-Result<Function::Entry*> Function::trace(std::span<const Tensor> inputs, std::string_view extra) {
+Result<Function::Entry*> Function::trace(std::span<const Tensor> inputs, std::string_view extra,
+                                         const RunContext& context) {
   const TimePoint begin = real_clock().now();
   TraceRecord record{.signature = {}, .reason = reason(inputs, extra), .nodes = 0, .duration = {}};
   auto entry = std::make_unique<Entry>();
@@ -106,7 +107,7 @@ Result<Function::Entry*> Function::trace(std::span<const Tensor> inputs, std::st
   }
   MUSTER_TRY(const Graph graph, trace->finish(recipe.outputs, std::move(recipe.contiguous)));
   entry->dependencies = trace->take_dependencies();
-  MUSTER_TRY(entry->plan, Plan::compile(graph));
+  MUSTER_TRY(entry->plan, Plan::compile(graph, context.threads));
 
   record.nodes = graph.nodes.size();
   record.duration = real_clock().now() - begin;
@@ -130,14 +131,12 @@ Result<std::vector<Tensor>> Function::call(std::span<const Tensor> inputs, std::
                                            const RunContext& context) {
   Entry* entry = find(inputs, extra);
   if (entry == nullptr) {
-    MUSTER_TRY(entry, trace(inputs, extra));
+    MUSTER_TRY(entry, trace(inputs, extra, context));
   }
   return entry->plan->run(inputs, context);
 }
 
-bool Function::runs_inline() const {
-  return is_tracing() || is_taping() || (differentiates_ && is_eager());
-}
+bool Function::runs_inline() const { return is_tracing() || is_taping() || (differentiates_ && is_eager()); }
 
 Values Function::operator()(std::span<const Value> inputs, std::string_view extra,
                             const RunContext& context) {

@@ -74,13 +74,13 @@ class Function {
 
  private:
   Entry* find(std::span<const Tensor> inputs, std::string_view extra);
-  Result<Entry*> trace(std::span<const Tensor> inputs, std::string_view extra);
+  Result<Entry*> trace(std::span<const Tensor> inputs, std::string_view extra, const RunContext& context);
   void note(TraceRecord record);
   std::string reason(std::span<const Tensor> inputs, std::string_view extra) const;
 
   std::string name_;
   Maker maker_;
-  bool differentiates_ = false;  // made by value_and_grad
+  bool differentiates_ = false;                  // made by value_and_grad
   std::vector<std::unique_ptr<Entry>> entries_;  // the last used first
   std::vector<TraceRecord> traces_;
   std::size_t trace_count_ = 0;

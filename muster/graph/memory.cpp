@@ -50,8 +50,7 @@ std::size_t place(std::vector<Block>& blocks) {
 
 class Planner {
  public:
-  Planner(const Graph& graph, const std::vector<std::size_t>& scratch_bytes)
-      : graph_(graph), scratch_bytes_(scratch_bytes) {
+  Planner(const Graph& graph, const Sizes& sizes) : graph_(graph), sizes_(sizes) {
     layout_.values.resize(graph.values.size());
     root_.resize(graph.values.size());
     std::iota(root_.begin(), root_.end(), ValueId{0});
@@ -143,7 +142,7 @@ class Planner {
       const bool others = std::any_of(node.inputs.begin() + 1, node.inputs.end(),
                                       [&](ValueId id) { return root_of(id) == from; });
       if (others || !in_arena(from) || !in_arena(to) || last_use_[from] != i) continue;
-      if (graph_.values[from].size_bytes() != graph_.values[to].size_bytes()) continue;
+      if (sizes_.values_bytes[from] != sizes_.values_bytes[to]) continue;
       root_[to] = from;
       last_use_[from] = last_use_[to];
     }
@@ -154,11 +153,11 @@ class Planner {
     std::vector<ValueId> owners;
     for (ValueId id = 0; id < root_.size(); ++id) {
       if (root_[id] != id || !in_arena(id)) continue;
-      blocks.push_back({*maker_[id], last_use_[id], aligned(graph_.values[id].size_bytes()), 0});
+      blocks.push_back({*maker_[id], last_use_[id], aligned(sizes_.values_bytes[id]), 0});
       owners.push_back(id);
     }
-    for (std::size_t i = 0; i < scratch_bytes_.size(); ++i)
-      blocks.push_back({i, i, aligned(scratch_bytes_[i]), 0});
+    for (std::size_t i = 0; i < sizes_.scratch_bytes.size(); ++i)
+      blocks.push_back({i, i, aligned(sizes_.scratch_bytes[i]), 0});
     layout_.arena_bytes = place(blocks);
     for (std::size_t i = 0; i < owners.size(); ++i)
       layout_.values[owners[i]].offset_bytes = blocks[i].offset_bytes;
@@ -167,7 +166,7 @@ class Planner {
   }
 
   const Graph& graph_;
-  const std::vector<std::size_t>& scratch_bytes_;
+  const Sizes& sizes_;
   Layout layout_;
   std::vector<ValueId> root_;
   std::vector<std::optional<std::size_t>> maker_;  // by root value: the node that makes it
@@ -176,8 +175,6 @@ class Planner {
 
 }  // namespace
 
-Layout plan_memory(const Graph& graph, const std::vector<std::size_t>& scratch_bytes) {
-  return Planner(graph, scratch_bytes).run();
-}
+Layout plan_memory(const Graph& graph, const Sizes& sizes) { return Planner(graph, sizes).run(); }
 
 }  // namespace muster::graph

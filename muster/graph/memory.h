@@ -31,7 +31,11 @@ struct Layout {
   std::size_t arena_bytes = 0;
 };
 
-// `scratch_bytes` by node. Values share memory when their lifetimes do not meet.
-Layout plan_memory(const Graph& graph, const std::vector<std::size_t>& scratch_bytes);
+struct Sizes {
+  std::vector<std::size_t> values_bytes;   // by ValueId, in the format in which they lie
+  std::vector<std::size_t> scratch_bytes;  // by node
+};
+// Values share memory when their lifetimes do not meet.
+Layout plan_memory(const Graph& graph, const Sizes& sizes);
 
 }  // namespace muster::graph

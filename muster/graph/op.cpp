@@ -88,7 +88,7 @@ std::string kernels_in_use() {
   for (const Op* op : table()) {
     std::string names;
     for (const Kernel& kernel : op->kernels)
-      if (names.find(kernel.name) == std::string::npos)
+      if (names.find(kernel.name) == std::string::npos && (kernel.available == nullptr || kernel.available()))
         names += (names.empty() ? "" : ", ") + std::string(kernel.name);
     if (!names.empty()) text += fmt::format("{}: {}\n", op->name, names);
   }

@@ -14,6 +14,7 @@
 #include "muster/graph/run.h"
 #include "muster/graph/type.h"
 #include "muster/graph/value.h"
+#include "muster/tensor/tensor.h"
 
 namespace muster::graph {
 
@@ -22,6 +23,9 @@ struct Signature {
   std::span<const TensorType> inputs;
   std::span<const TensorType> outputs;  // empty for a shape rule
   const Attributes& attributes;
+  // Of the inputs as they come, where a kernel may ask for others and give others; empty: all are plain.
+  std::span<const FormatPtr> formats = {};
+  int threads = 1;  // that the kernel will run with
 };
 
 // One kernel call. Everything is resolved before the run; a kernel computes and returns.
@@ -52,6 +56,9 @@ struct KernelCall {
 struct Prepared {
   std::shared_ptr<const void> settings;
   std::size_t scratch_bytes = 0;
+  std::vector<FormatPtr> input_formats = {};   // what the kernel reads; empty: all plain
+  std::vector<FormatPtr> output_formats = {};  // what it writes; likewise
+  bool declined = false;                       // the next kernel must do it
 };
 
 struct Kernel {
@@ -59,6 +66,7 @@ struct Kernel {
   bool (*usable)(const Signature&);
   Prepared (*prepare)(const Signature&);
   void (*run)(const KernelCall&);
+  bool (*available)() = nullptr;  // null: on every machine
 };
 
 // A node whose gradient is wanted. The values are traced, or in eager mode concrete.

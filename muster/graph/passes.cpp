@@ -1,35 +1,12 @@
 #include "muster/graph/passes.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "muster/graph/ops/ops.h"
+#include "muster/graph/uses.h"
 
 namespace muster::graph {
 namespace {
-
-struct Uses {
-  std::vector<std::size_t> count;                 // by value; an output of the graph counts as a use
-  std::vector<std::optional<std::size_t>> maker;  // the node that makes a value
-};
-
-Uses uses_of(const Graph& graph) {
-  Uses uses{std::vector<std::size_t>(graph.values.size(), 0),
-            std::vector<std::optional<std::size_t>>(graph.values.size())};
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    for (const ValueId id : graph.nodes[i].inputs) ++uses.count[id];
-    for (const ValueId id : graph.nodes[i].outputs) uses.maker[id] = i;
-  }
-  for (const ValueId id : graph.outputs) ++uses.count[id];
-  return uses;
-}
-
-// The node that makes `id`, when it is of `op` and nobody else uses `id`.
-Node* sole_maker(Graph& graph, const Uses& uses, ValueId id, const Op& op) {
-  if (uses.count[id] != 1 || !uses.maker[id]) return nullptr;
-  Node& node = graph.nodes[*uses.maker[id]];
-  return node.op == &op ? &node : nullptr;
-}
 
 // The later node takes over; the earlier one, now without users, is removed as dead.
 void absorb_bias(Graph& graph, const Uses& uses, Node& node) {

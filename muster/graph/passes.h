@@ -9,5 +9,8 @@ namespace muster::graph {
 void remove_dead(Graph& graph);
 // matmul, bias_add and relu or tanh in a row become one `dense`.
 void fuse_dense(Graph& graph);
+// relu joins the conv2d, batch_norm or add before it, and on the way back relu_grad the batch_norm_grad after
+// it or the add before it.
+void fuse_relu(Graph& graph);
 
 }  // namespace muster::graph

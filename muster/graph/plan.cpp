@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "muster/graph/execute.h"
+#include "muster/graph/kernels.h"
 #include "muster/graph/memory.h"
 #include "muster/graph/passes.h"
 #include "muster/graph/pool.h"
@@ -51,23 +51,24 @@ struct Plan::State {
   std::vector<std::shared_ptr<Buffer>> taken;  // of this run, by output buffer
   std::optional<Error> failure;
 
-  Result<> make_steps();
+  Result<> make_steps(int threads);
   void make_copies();
   void bind(std::byte*& where, ValueId id);
   void bind(std::byte*& where, const Location& location);
   void ready_parameters(std::uint64_t seed);
   Result<> check(std::span<const Tensor> given) const;
   Result<> execute(const RunContext& context);
+  void run_timed(const Step& step, StepTimes& times) const;
 };
 
 namespace {
 
-Signature signature_of(const Graph& graph, const Node& node, std::vector<TensorType>& types) {
-  types.clear();
-  for (const ValueId id : node.inputs) types.push_back(graph.values[id]);
-  for (const ValueId id : node.outputs) types.push_back(graph.values[id]);
-  const std::span<const TensorType> all = types;
-  return {all.first(node.inputs.size()), all.subspan(node.inputs.size()), node.attributes};
+// "conv2d [onednn] -> aBcd16b", the format only where it is not plain.
+std::string describe(const Node& node, const Choices& choices, const Chosen& chosen) {
+  std::string text = fmt::format("{} [{}]", node.op->name, chosen.kernel->name);
+  const FormatPtr& format = choices.formats[node.outputs.empty() ? 0 : node.outputs[0]];
+  if (!node.outputs.empty() && format != nullptr) text += " -> " + format->name();
+  return text;
 }
 
 }  // namespace
@@ -96,31 +97,24 @@ void Plan::State::bind(std::byte*& where, const Location& location) {
 
 void Plan::State::bind(std::byte*& where, ValueId id) { bind(where, layout.values[id]); }
 
-Result<> Plan::State::make_steps() {
-  std::vector<const Kernel*> chosen;
-  std::vector<Prepared> prepared;
-  std::vector<std::size_t> scratch_bytes;
-  std::vector<TensorType> types;
-  for (const Node& node : graph.nodes) {
-    chosen.push_back(nullptr);
-    prepared.emplace_back();
-    if (node.op->sharing != Sharing::view) {
-      const Signature signature = signature_of(graph, node, types);
-      MUSTER_TRY(chosen.back(), choose_kernel(*node.op, signature));
-      prepared.back() = chosen.back()->prepare(signature);
-    }
-    scratch_bytes.push_back(prepared.back().scratch_bytes);
-  }
-  layout = plan_memory(graph, scratch_bytes);
+Result<> Plan::State::make_steps(int threads) {
+  MUSTER_TRY(Choices choices, choose_kernels(graph, threads));
+  graph = std::move(choices.graph);
+  Sizes sizes;
+  for (ValueId id = 0; id < graph.values.size(); ++id)
+    sizes.values_bytes.push_back(graph::size_bytes(graph.values[id], choices.formats[id]));
+  for (const Chosen& chosen : choices.nodes) sizes.scratch_bytes.push_back(chosen.prepared.scratch_bytes);
+  layout = plan_memory(graph, sizes);
   arena = Buffer::allocate(layout.arena_bytes);
   steps.reserve(graph.nodes.size());  // patches point into it
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (chosen[i] == nullptr) continue;
+    Chosen& chosen = choices.nodes[i];
+    if (chosen.kernel == nullptr) continue;
     const Node& node = graph.nodes[i];
     Step& step = steps.emplace_back();
-    step.run = chosen[i]->run;
-    step.prepared = std::move(prepared[i]);
-    step.description = fmt::format("{} [{}]", node.op->name, chosen[i]->name);
+    step.run = chosen.kernel->run;
+    step.description = describe(node, choices, chosen);
+    step.prepared = std::move(chosen.prepared);
     step.addresses.resize(node.inputs.size() + node.outputs.size());
     std::byte** address = step.addresses.data();
     for (const ValueId id : node.inputs) bind(*address++, id);
@@ -164,12 +158,25 @@ Result<> Plan::State::check(std::span<const Tensor> given) const {
   return {};
 }
 
+void Plan::State::run_timed(const Step& step, StepTimes& times) const {
+  if (times.size() != steps.size()) {
+    times.clear();
+    for (const Step& each : steps) times.push_back({each.description, {}});
+  }
+  const TimePoint begin = real_clock().now();
+  step.run(step.call);
+  times[static_cast<std::size_t>(&step - steps.data())].total += real_clock().now() - begin;
+}
+
 Result<> Plan::State::execute(const RunContext& context) {
   for (Step& step : steps) {
     step.call.threads = context.threads;
     step.call.communicator = context.communicator;
     step.call.context = &context;
-    step.run(step.call);
+    if (context.times == nullptr)
+      step.run(step.call);
+    else
+      run_timed(step, *context.times);
     if (failure) return fail(*std::exchange(failure, std::nullopt));
   }
   for (const Copy& copy : copies) std::memmove(copy.to, copy.from, copy.size_bytes);
@@ -179,12 +186,13 @@ Result<> Plan::State::execute(const RunContext& context) {
 Plan::Plan(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Plan::~Plan() = default;
 
-Result<std::unique_ptr<Plan>> Plan::compile(const Graph& graph) {
+Result<std::unique_ptr<Plan>> Plan::compile(const Graph& graph, int threads) {
   auto state = std::make_unique<State>();
   state->graph = graph;
   remove_dead(state->graph);
   fuse_dense(state->graph);
-  MUSTER_TRY_VOID(state->make_steps());
+  fuse_relu(state->graph);
+  MUSTER_TRY_VOID(state->make_steps(threads));
   state->make_copies();
   for (const auto& [id, parameter] : graph.parameters) state->parameter_list.push_back(parameter);
   for (const std::size_t size : state->layout.buffers_bytes) state->pools.emplace_back(size);

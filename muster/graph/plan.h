@@ -16,7 +16,8 @@ namespace muster::graph {
 // from a pool whose buffers are used again when their last handle is gone. Threads: one run at a time.
 class Plan {
  public:
-  static Result<std::unique_ptr<Plan>> compile(const Graph& graph);
+  // Kernels are chosen for runs on `threads` threads; others work, slower.
+  static Result<std::unique_ptr<Plan>> compile(const Graph& graph, int threads = 1);
   ~Plan();
 
   // `inputs` must have the types of the graph's inputs.

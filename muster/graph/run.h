@@ -1,10 +1,13 @@
 // What a run needs from outside.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "muster/base/base.h"
 
@@ -25,6 +28,13 @@ class Communicator {
                                             Reduction reduction) = 0;
 };
 
+// How long the steps of a plan took, over all runs that were given the same list.
+struct StepTime {
+  std::string what;  // as in Plan::to_string: "conv2d [onednn] -> aBcd16b"
+  std::chrono::nanoseconds total{};
+};
+using StepTimes = std::vector<StepTime>;
+
 struct RunContext {
   std::uint64_t seed = 0;                // of all random numbers: initial parameters, dropout
   Communicator* communicator = nullptr;  // null: a group of one
@@ -34,6 +44,7 @@ struct RunContext {
   std::uint64_t step = 0;
   std::uint64_t first_sample = 0;
   std::uint64_t sample_stride = 1;
+  StepTimes* times = nullptr;  // where each step's time is added; null: none is taken
 };
 
 // What an op that runs outside any graph gets when the caller gives nothing: the context of the scope around,

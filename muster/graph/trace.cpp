@@ -117,7 +117,8 @@ Values Trace::add(const Op& op, std::span<const Value> inputs, const Attributes&
 
 Result<std::vector<Value>> Trace::gradient(std::span<const Value> losses, std::span<const Value> wrt) {
   const Scope scope(*this);
-  const auto places = [this](std::span<const Value> values, std::string_view what) -> Result<std::vector<ValueId>> {
+  const auto places = [this](std::span<const Value> values,
+                             std::string_view what) -> Result<std::vector<ValueId>> {
     std::vector<Value> captured;
     for (const Value& value : values) captured.push_back(capture(value));
     MUSTER_TRY_VOID(require_differentiable(captured, what));

@@ -2,8 +2,9 @@
 //
 // A Tensor is a value: a dtype, a shape and a share of an immutable-by-convention Buffer. Copying a Tensor
 // shares the buffer; only the kernel that just made a buffer, and an optimizer updating a parameter in place,
-// write to it. Elements are always contiguous, in row-major order. Threads: Tensors are values; reading one
-// from several threads is safe while nobody writes its buffer.
+// write to it. Elements are always contiguous, in row-major order; only between the kernels of a plan do they
+// lie otherwise (format.h). Threads: Tensors are values; reading one from several threads is safe while
+// nobody writes its buffer.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,9 @@
 #include "muster/base/base.h"
 #include "muster/tensor/buffer.h"           // IWYU pragma: export
 #include "muster/tensor/cpu.h"              // IWYU pragma: export
+#include "muster/tensor/format.h"           // IWYU pragma: export
 #include "muster/tensor/kernels/kernels.h"  // IWYU pragma: export
+#include "muster/tensor/primitives.h"       // IWYU pragma: export
 
 namespace muster {
 

@@ -1,5 +1,6 @@
 #include "muster/graph/ops/image.h"
 #include "muster/graph/ops/ops.h"
+#include "muster/graph/ops/primitive.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -7,13 +8,13 @@ namespace {
 
 using kernels::BatchNormSize;
 
-// Every input from `first` on must be (C,) of x's dtype.
-Result<> check(std::string_view op, const Signature& signature, std::size_t first) {
+// The inputs [first, last) must be (C,) of x's dtype.
+Result<> check(std::string_view op, const Signature& signature, std::size_t first, std::size_t last = 5) {
   const TensorType& x = signature.inputs[0];
   MUSTER_TRY_VOID(require_floating(op, x));
   if (x.shape.rank() < 2) return bad("{}: x must be (N, C, ...), not {}", op, muster::to_string(x.shape));
   const TensorType wanted{x.dtype, {x.shape[1]}};
-  for (std::size_t i = first; i < signature.inputs.size(); ++i)
+  for (std::size_t i = first; i < last; ++i)
     if (signature.inputs[i] != wanted)
       return bad("{}: for x {} input {} must be {}, not {}", op, to_string(x), i, to_string(wanted),
                  to_string(signature.inputs[i]));
@@ -27,6 +28,15 @@ Types infer(const Signature& signature) {
   return std::vector<TensorType>{x, channel, channel};
 }
 
+// Whether a gradient passes the relu, by element.
+TensorType mask_of(const TensorType& x) { return {DType::uint8, x.shape}; }
+
+Types infer_relu(const Signature& signature) {
+  MUSTER_TRY(std::vector<TensorType> types, infer(signature));
+  types.push_back(mask_of(signature.inputs[0]));
+  return types;
+}
+
 Types infer_grad(const Signature& signature) {
   if (signature.inputs[1] != signature.inputs[0])
     return bad("batch_norm_grad: x {} and dy {} must be alike", to_string(signature.inputs[0]),
@@ -34,6 +44,14 @@ Types infer_grad(const Signature& signature) {
   MUSTER_TRY_VOID(check("batch_norm_grad", signature, 2));
   const TensorType& gamma = signature.inputs[2];
   return std::vector<TensorType>{signature.inputs[0], gamma, gamma};
+}
+
+Types infer_relu_grad(const Signature& signature) {
+  const TensorType mask = mask_of(signature.inputs[0]);
+  if (signature.inputs[5] != mask)
+    return bad("batch_norm_relu_grad: the mask must be {}, not {}", to_string(mask),
+               to_string(signature.inputs[5]));
+  return infer_grad(signature);
 }
 
 std::vector<Value> gradient(const GradientQuery& query) {
@@ -45,16 +63,23 @@ std::vector<Value> gradient(const GradientQuery& query) {
   return {made[0], made[1], made[2], Value(), Value()};
 }
 
-Prepared prepare(const Signature& signature) {
+BatchNormSize size_of(const Signature& signature) {
   const Shape& x = signature.inputs[0].shape;
   std::int64_t inner = 1;
   for (std::size_t axis = 2; axis < x.rank(); ++axis) inner *= x[axis];
-  return prepared(BatchNormSize{.batch = x[0],
-                                .channels = x[1],
-                                .inner = inner,
-                                .eps = signature.attributes.get("eps", 1e-5),
-                                .momentum = signature.attributes.get("momentum", 0.9),
-                                .training = signature.attributes.get("training", false)});
+  return {.batch = x[0],
+          .channels = x[1],
+          .inner = inner,
+          .eps = signature.attributes.get("eps", 1e-5),
+          .momentum = signature.attributes.get("momentum", 0.9),
+          .training = signature.attributes.get("training", false)};
+}
+
+Prepared prepare(const Signature& signature) { return prepared(size_of(signature)); }
+
+template <Direction direction, bool relu>
+PrimitivePtr make(const PrimitiveLibrary& library, const Signature& signature) {
+  return library.batch_norm(setting_of(signature), size_of(signature), direction, relu);
 }
 
 template <class T>
@@ -62,30 +87,34 @@ T* written(const KernelCall& call, std::size_t input) {
   return reinterpret_cast<T*>(call.inputs[input]);
 }
 
-template <class T>
+template <class T, bool relu>
 void run(const KernelCall& call) {
-  kernels::batch_norm<T>(call.setting<BatchNormSize>(), {.x = call.input<T>(0),
-                                                         .gamma = call.input<T>(1),
-                                                         .beta = call.input<T>(2),
-                                                         .moving_mean = written<T>(call, 3),
-                                                         .moving_variance = written<T>(call, 4),
-                                                         .y = call.output<T>(0),
-                                                         .mean = call.output<T>(1),
-                                                         .variance = call.output<T>(2),
-                                                         .threads = call.threads});
+  kernels::batch_norm<T>(call.setting<BatchNormSize>(),
+                         {.x = call.input<T>(0),
+                          .gamma = call.input<T>(1),
+                          .beta = call.input<T>(2),
+                          .moving_mean = written<T>(call, 3),
+                          .moving_variance = written<T>(call, 4),
+                          .y = call.output<T>(0),
+                          .mean = call.output<T>(1),
+                          .variance = call.output<T>(2),
+                          .mask = relu ? call.output<std::uint8_t>(3) : nullptr,
+                          .threads = call.threads});
 }
 
-template <class T>
+template <class T, bool relu>
 void run_grad(const KernelCall& call) {
-  kernels::batch_norm_grad<T>(call.setting<BatchNormSize>(), {.x = call.input<T>(0),
-                                                              .dy = call.input<T>(1),
-                                                              .gamma = call.input<T>(2),
-                                                              .mean = call.input<T>(3),
-                                                              .variance = call.input<T>(4),
-                                                              .dx = call.output<T>(0),
-                                                              .dgamma = call.output<T>(1),
-                                                              .dbeta = call.output<T>(2),
-                                                              .threads = call.threads});
+  kernels::batch_norm_grad<T>(call.setting<BatchNormSize>(),
+                              {.x = call.input<T>(0),
+                               .dy = call.input<T>(1),
+                               .gamma = call.input<T>(2),
+                               .mean = call.input<T>(3),
+                               .variance = call.input<T>(4),
+                               .mask = relu ? call.input<std::uint8_t>(5) : nullptr,
+                               .dx = call.output<T>(0),
+                               .dgamma = call.output<T>(1),
+                               .dbeta = call.output<T>(2),
+                               .threads = call.threads});
 }
 
 }  // namespace
@@ -105,7 +134,9 @@ const Op& batch_norm_op() {
       .outputs = 3,
       .infer = infer,
       .gradient = gradient,
-      .kernels = {reference<float>(prepare, run<float>), reference<double>(prepare, run<double>)},
+      .kernels = {primitive_kernel<make<Direction::forward, false>>(),
+                  reference<float>(prepare, run<float, false>),
+                  reference<double>(prepare, run<double, false>)},
       .written = {3, 4},
   };
   return op;
@@ -121,7 +152,42 @@ const Op& batch_norm_grad_op() {
       .inputs_max = 5,
       .outputs = 3,
       .infer = infer_grad,
-      .kernels = {reference<float>(prepare, run_grad<float>), reference<double>(prepare, run_grad<double>)},
+      .kernels = {primitive_kernel<make<Direction::grad_input, false>>(),
+                  reference<float>(prepare, run_grad<float, false>),
+                  reference<double>(prepare, run_grad<double, false>)},
+  };
+  return op;
+}
+
+const Op& batch_norm_relu_op() {
+  static const Op op{
+      .name = "batch_norm_relu",
+      .documentation =
+          "relu(batch_norm) in one pass; the fourth output says where y > 0, in a way that only "
+          "batch_norm_relu_grad need understand. Made by the compiler; it has no gradient of its own.",
+      .inputs_min = 5,
+      .inputs_max = 5,
+      .outputs = 4,
+      .infer = infer_relu,
+      .kernels = {primitive_kernel<make<Direction::forward, true>>(),
+                  reference<float>(prepare, run<float, true>), reference<double>(prepare, run<double, true>)},
+      .written = {3, 4},
+  };
+  return op;
+}
+
+const Op& batch_norm_relu_grad_op() {
+  static const Op op{
+      .name = "batch_norm_relu_grad",
+      .documentation =
+          "batch_norm_grad of what relu lets pass, by batch_norm_relu's fourth output. Made by the compiler.",
+      .inputs_min = 6,
+      .inputs_max = 6,
+      .outputs = 3,
+      .infer = infer_relu_grad,
+      .kernels = {primitive_kernel<make<Direction::grad_input, true>>(),
+                  reference<float>(prepare, run_grad<float, true>),
+                  reference<double>(prepare, run_grad<double, true>)},
   };
   return op;
 }

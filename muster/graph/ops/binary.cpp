@@ -92,10 +92,24 @@ struct Settings {
   kernels::BroadcastLoops loops;
 };
 
+// What is zero in the padding of a format stays zero.
+template <auto kind>
+constexpr bool keeps_formats() {
+  if constexpr (std::is_same_v<decltype(kind), Binary>)
+    return kind == Binary::add || kind == Binary::sub || kind == Binary::mul;
+  return false;
+}
+
+template <auto kind>
 Prepared prepare(const Signature& signature) {
+  const DType dtype = signature.inputs[0].dtype;
+  if (const FormatPtr format = common_format(signature); format != nullptr && keeps_formats<kind>()) {
+    const Shape flat{elements_in(format, signature)};
+    const Shape both[] = {flat, flat};
+    return in_format(prepared(Settings{dtype, kernels::broadcast_loops(flat, both)}), signature, format);
+  }
   const Shape operands[] = {signature.inputs[0].shape, signature.inputs[1].shape};
-  return prepared(
-      Settings{signature.inputs[0].dtype, kernels::broadcast_loops(signature.outputs[0].shape, operands)});
+  return prepared(Settings{dtype, kernels::broadcast_loops(signature.outputs[0].shape, operands)});
 }
 
 struct ReferenceSettings {
@@ -131,7 +145,7 @@ void run_reference(const KernelCall& call) {
 
 template <auto kind>
 std::vector<Kernel> kernel_list() {
-  return {{"runs", any_signature, prepare, run<kind>},
+  return {{"runs", any_signature, prepare<kind>, run<kind>},
           {"reference", any_signature, prepare_reference, run_reference<kind>}};
 }
 

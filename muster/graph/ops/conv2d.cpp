@@ -1,5 +1,6 @@
 // conv2d, its gradients for x and for the weight (each the other's gradient too), and channel_sum, which is
 // the bias's.
+#include "muster/graph/ops/primitive.h"
 #include "muster/graph/ops/window.h"
 #include "muster/tensor/tensor.h"
 
@@ -173,23 +174,35 @@ std::vector<Value> gradient_of_grad_weight(const GradientQuery& query) {
           apply("conv2d", {query.inputs[0], g}, window)};
 }
 
+bool has_relu(const Signature& signature) {
+  return signature.attributes.get<std::string>("activation", "none") == "relu";
+}
+
 struct Settings {
   Conv2dSize size;
   bool bias = false;
+  bool relu = false;
 };
+
+template <Direction direction, Result<Conv2dSize> (*size)(const Signature&)>
+PrimitivePtr make(const PrimitiveLibrary& library, const Signature& signature) {
+  return library.conv2d(setting_of(signature), *size(signature), direction, signature.inputs.size() == 3,
+                        has_relu(signature));
+}
 
 template <Result<Conv2dSize> (*size)(const Signature&)>
 Prepared prepare(const Signature& signature) {
-  return prepared(Settings{*size(signature), signature.inputs.size() == 3});
+  return prepared(Settings{*size(signature), signature.inputs.size() == 3, has_relu(signature)});
 }
 
 template <class T>
 void run(const KernelCall& call) {
-  const auto& [size, bias] = call.setting<Settings>();
+  const auto& [size, bias, relu] = call.setting<Settings>();
   kernels::conv2d<T>(size, {.x = call.input<T>(0),
                             .weight = call.input<T>(1),
                             .bias = bias ? call.input<T>(2) : nullptr,
                             .y = call.output<T>(),
+                            .relu = relu,
                             .threads = call.threads});
 }
 template <class T>
@@ -247,12 +260,15 @@ const Op& conv2d_op() {
           "y (N, O, H', W') from images x (N, C, H, W), a weight (O, C / group, kh, kw) and an optional bias "
           "(O,): the sum over the kernel and the channels of the group, x zero outside the image. strides "
           "[h, w], pads [top, bottom, left, right] in pixels, dilations [h, w], group; "
-          "H' = floor((H + top + bottom - (kh - 1) dilation - 1) / stride) + 1. float32 or float64.",
+          "H' = floor((H + top + bottom - (kh - 1) dilation - 1) / stride) + 1. The compiler sets activation "
+          "to "
+          "'relu' where relu follows. float32 or float64.",
       .inputs_min = 2,
       .inputs_max = 3,
       .infer = infer,
       .gradient = gradient,
-      .kernels = {reference<float>(prepare<forward_size>, run<float>),
+      .kernels = {primitive_kernel<make<Direction::forward, forward_size>>(),
+                  reference<float>(prepare<forward_size>, run<float>),
                   reference<double>(prepare<forward_size>, run<double>)},
   };
   return op;
@@ -268,7 +284,8 @@ const Op& conv2d_grad_input_op() {
       .inputs_max = 2,
       .infer = infer_grad_input,
       .gradient = gradient_of_grad_input,
-      .kernels = {reference<float>(prepare<grad_input_size>, run_grad_input<float>),
+      .kernels = {primitive_kernel<make<Direction::grad_input, grad_input_size>>(),
+                  reference<float>(prepare<grad_input_size>, run_grad_input<float>),
                   reference<double>(prepare<grad_input_size>, run_grad_input<double>)},
   };
   return op;
@@ -284,7 +301,8 @@ const Op& conv2d_grad_weight_op() {
       .inputs_max = 2,
       .infer = infer_grad_weight,
       .gradient = gradient_of_grad_weight,
-      .kernels = {reference<float>(prepare<grad_weight_size>, run_grad_weight<float>),
+      .kernels = {primitive_kernel<make<Direction::grad_weight, grad_weight_size>>(),
+                  reference<float>(prepare<grad_weight_size>, run_grad_weight<float>),
                   reference<double>(prepare<grad_weight_size>, run_grad_weight<double>)},
   };
   return op;

@@ -9,12 +9,16 @@ namespace muster::graph {
 
 std::vector<const Op*> image_ops();
 
+const Op& add_relu_op();
+const Op& add_relu_grad_op();
 const Op& adaptive_avg_pool2d_op();
 const Op& adaptive_avg_pool2d_grad_op();
 const Op& avg_pool2d_op();
 const Op& avg_pool2d_grad_op();
 const Op& batch_norm_op();
 const Op& batch_norm_grad_op();
+const Op& batch_norm_relu_op();
+const Op& batch_norm_relu_grad_op();
 const Op& channel_sum_op();
 const Op& conv2d_op();
 const Op& conv2d_grad_input_op();

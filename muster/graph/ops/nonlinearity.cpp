@@ -87,7 +87,12 @@ template <Kind kind>
 Prepared prepare(const Signature& signature) {
   Nonlinearity what{kind, signature.attributes.get("alpha", kind == Kind::leaky_relu ? 0.2 : 1.0)};
   if (kind == Kind::gelu && signature.attributes.get("approximate", false)) what.kind = Kind::gelu_tanh;
-  return prepared(Settings{what, {signature.inputs[0].dtype, signature.inputs[0].shape.elements()}});
+  // A derivative times the zeros of padding is zero; of the functions two are not zero there.
+  constexpr bool zero_at_zero = kind != Kind::sigmoid && kind != Kind::softplus;
+  const bool keeps = zero_at_zero || signature.inputs.size() == 2;
+  const FormatPtr format = keeps ? common_format(signature) : nullptr;
+  return in_format(prepared(Settings{what, {signature.inputs[0].dtype, elements_in(format, signature)}}),
+                   signature, format);
 }
 
 void run(const KernelCall& call) {
@@ -160,7 +165,8 @@ const std::vector<Op>& family() {
 }  // namespace
 
 std::vector<const Op*> nonlinearity_ops() { return addresses(family()); }
-const Op& relu_op() { return family()[0]; }
-const Op& tanh_op() { return family()[1]; }
+const Op& relu_op() { return *find_op("relu"); }
+const Op& relu_grad_op() { return *find_op("relu_grad"); }
+const Op& tanh_op() { return *find_op("tanh"); }
 
 }  // namespace muster::graph

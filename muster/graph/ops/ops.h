@@ -29,6 +29,7 @@ const Op& layer_norm_grad_op();
 const Op& matmul_op();
 const Op& momentum_op();
 const Op& relu_op();
+const Op& relu_grad_op();
 const Op& reshape_op();
 const Op& select_op();
 const Op& sgd_op();
@@ -79,6 +80,16 @@ inline Prepared elements_of_first(const Signature& signature) {
 }
 // Of a kernel that takes whatever the shape rule allows.
 inline bool any_signature(const Signature&) { return true; }
+
+// For kernels that take elements in any order, if it is the same for all, and give zero for zeros (padding):
+// the first format among the inputs when all of them look like output 0; null for plain.
+FormatPtr common_format(const Signature& signature);
+// Of output 0, with the padding of `format`.
+std::int64_t elements_in(const FormatPtr& format, const Signature& signature);
+// `made` for inputs and one output in `format`.
+Prepared in_format(Prepared made, const Signature& signature, const FormatPtr& format);
+// The number of elements in the common format.
+Prepared count_alike(const Signature& signature);
 
 template <class T>
 bool first_is(const Signature& signature) {

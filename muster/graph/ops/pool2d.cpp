@@ -1,6 +1,7 @@
 // max_pool2d, avg_pool2d, adaptive_avg_pool2d and their gradients.
 #include <algorithm>
 
+#include "muster/graph/ops/primitive.h"
 #include "muster/graph/ops/window.h"
 #include "muster/tensor/tensor.h"
 
@@ -205,21 +206,57 @@ void run_avg(const KernelCall& call) {
           {.x = call.input<T>(0), .y = call.output<T>(), .threads = call.threads});
 }
 
+PrimitivePtr make_max(const PrimitiveLibrary& library, const Signature& signature) {
+  return library.max_pool2d(setting_of(signature), *forward_size("max_pool2d", size_of, signature),
+                            Direction::forward);
+}
+PrimitivePtr make_max_grad(const PrimitiveLibrary& library, const Signature& signature) {
+  return library.max_pool2d(setting_of(signature), *backward_size("max_pool2d_grad", size_of, signature),
+                            Direction::grad_input);
+}
+
+PrimitivePtr make_avg(const PrimitiveLibrary& library, const Signature& signature) {
+  return library.avg_pool2d(setting_of(signature), *forward_size("avg_pool2d", size_of, signature),
+                            Direction::forward);
+}
+PrimitivePtr make_avg_grad(const PrimitiveLibrary& library, const Signature& signature) {
+  return library.avg_pool2d(setting_of(signature), *backward_size("avg_pool2d_grad", size_of, signature),
+                            Direction::grad_input);
+}
+
+// Where the sizes divide, an adaptive pooling is a plain one.
+PrimitivePtr make_even(const PrimitiveLibrary& library, const Signature& signature, Pool2dSize size,
+                       Direction direction) {
+  if (size.in_height % size.out_height != 0 || size.in_width % size.out_width != 0) return nullptr;
+  size.kernel_height = size.stride_height = size.in_height / size.out_height;
+  size.kernel_width = size.stride_width = size.in_width / size.out_width;
+  return library.avg_pool2d(setting_of(signature), size, direction);
+}
+PrimitivePtr make_adaptive(const PrimitiveLibrary& library, const Signature& signature) {
+  return make_even(library, signature, *forward_size("adaptive_avg_pool2d", adaptive_size, signature),
+                   Direction::forward);
+}
+PrimitivePtr make_adaptive_grad(const PrimitiveLibrary& library, const Signature& signature) {
+  return make_even(library, signature, *backward_size("adaptive_avg_pool2d_grad", adaptive_size, signature),
+                   Direction::grad_input);
+}
+
 }  // namespace
 
 const Op& max_pool2d_op() {
   static const Op op{
       .name = "max_pool2d",
       .documentation =
-          "The greatest pixel of each window of images x (N, C, H, W), NaN if there is one; kernel [h, w], "
+          "The greatest pixel of each window of images x (N, C, H, W); kernel [h, w], "
           "strides [h, w], pads [top, bottom, left, right] (never the greatest), ceil_mode: also windows "
           "that "
           "reach over the end. The second output says which pixel of the window it is, the first of equals.",
       .outputs = 2,
       .infer = infer_max,
       .gradient = gradient_max,
-      .kernels = {max_kernel<float, std::uint8_t>(), max_kernel<float, std::int32_t>(),
-                  max_kernel<double, std::uint8_t>(), max_kernel<double, std::int32_t>()},
+      .kernels = {primitive_kernel<make_max>(), max_kernel<float, std::uint8_t>(),
+                  max_kernel<float, std::int32_t>(), max_kernel<double, std::uint8_t>(),
+                  max_kernel<double, std::int32_t>()},
   };
   return op;
 }
@@ -233,8 +270,9 @@ const Op& max_pool2d_grad_op() {
       .inputs_min = 2,
       .inputs_max = 2,
       .infer = infer_max_grad,
-      .kernels = {max_grad_kernel<float, std::uint8_t>(), max_grad_kernel<float, std::int32_t>(),
-                  max_grad_kernel<double, std::uint8_t>(), max_grad_kernel<double, std::int32_t>()},
+      .kernels = {primitive_kernel<make_max_grad>(), max_grad_kernel<float, std::uint8_t>(),
+                  max_grad_kernel<float, std::int32_t>(), max_grad_kernel<double, std::uint8_t>(),
+                  max_grad_kernel<double, std::int32_t>()},
   };
   return op;
 }
@@ -247,7 +285,8 @@ const Op& avg_pool2d_op() {
           "count_include_pad in the padded image; kernel, strides, pads and ceil_mode as in max_pool2d.",
       .infer = infer_avg<AvgNames>,
       .gradient = gradient_avg<AvgNames>,
-      .kernels = {reference<float>(prepare<size_of>, run_avg<float, kernels::avg_pool2d<float>>),
+      .kernels = {primitive_kernel<make_avg>(),
+                  reference<float>(prepare<size_of>, run_avg<float, kernels::avg_pool2d<float>>),
                   reference<double>(prepare<size_of>, run_avg<double, kernels::avg_pool2d<double>>)},
   };
   return op;
@@ -261,7 +300,8 @@ const Op& avg_pool2d_grad_op() {
           "avg_pool2d's.",
       .infer = infer_avg_grad<AvgNames>,
       .gradient = gradient_avg_grad<AvgNames>,
-      .kernels = {reference<float>(prepare_grad<size_of>, run_avg<float, kernels::avg_pool2d_grad<float>>),
+      .kernels = {primitive_kernel<make_avg_grad>(),
+                  reference<float>(prepare_grad<size_of>, run_avg<float, kernels::avg_pool2d_grad<float>>),
                   reference<double>(prepare_grad<size_of>,
                                     run_avg<double, kernels::avg_pool2d_grad<double>>)},
   };
@@ -277,7 +317,8 @@ const Op& adaptive_avg_pool2d_op() {
           "[floor(i in / out), ceil((i + 1) in / out)).",
       .infer = infer_avg<AdaptiveNames>,
       .gradient = gradient_avg<AdaptiveNames>,
-      .kernels = {reference<float>(prepare<adaptive_size>,
+      .kernels = {primitive_kernel<make_adaptive>(),
+                  reference<float>(prepare<adaptive_size>,
                                    run_avg<float, kernels::adaptive_avg_pool2d<float>>),
                   reference<double>(prepare<adaptive_size>,
                                     run_avg<double, kernels::adaptive_avg_pool2d<double>>)},
@@ -291,7 +332,8 @@ const Op& adaptive_avg_pool2d_grad_op() {
       .documentation = "The gradient of adaptive_avg_pool2d's x from dy; H and W are input_size.",
       .infer = infer_avg_grad<AdaptiveNames>,
       .gradient = gradient_avg_grad<AdaptiveNames>,
-      .kernels = {reference<float>(prepare_grad<adaptive_size>,
+      .kernels = {primitive_kernel<make_adaptive_grad>(),
+                  reference<float>(prepare_grad<adaptive_size>,
                                    run_avg<float, kernels::adaptive_avg_pool2d_grad<float>>),
                   reference<double>(prepare_grad<adaptive_size>,
                                     run_avg<double, kernels::adaptive_avg_pool2d_grad<double>>)},

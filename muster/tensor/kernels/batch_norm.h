@@ -33,6 +33,7 @@ struct BatchNormArguments {
   T* y = nullptr;
   T* mean = nullptr;
   T* variance = nullptr;
+  std::uint8_t* mask = nullptr;  // if there is one: y = max(y, 0), and 1 where y > 0
   int threads = 1;
 };
 template <class T>
@@ -45,6 +46,7 @@ struct BatchNormGradArguments {
   const T* gamma = nullptr;
   const T* mean = nullptr;
   const T* variance = nullptr;
+  const std::uint8_t* mask = nullptr;  // if there is one: dy counts where it is 1
   T* dx = nullptr;
   T* dgamma = nullptr;
   T* dbeta = nullptr;

@@ -57,7 +57,9 @@ void batch_norm(const BatchNormSize& size, const BatchNormArguments<T>& argument
       const double scale = static_cast<double>(arguments.gamma[c]) / std::sqrt(used.variance + size.eps);
       const auto beta = static_cast<double>(arguments.beta[c]);
       for_channel(size, c, [&](std::int64_t i) {
-        arguments.y[i] = static_cast<T>((static_cast<double>(arguments.x[i]) - used.mean) * scale + beta);
+        const double y = (static_cast<double>(arguments.x[i]) - used.mean) * scale + beta;
+        if (arguments.mask != nullptr) arguments.mask[i] = y > 0;
+        arguments.y[i] = static_cast<T>(arguments.mask != nullptr && y < 0 ? 0.0 : y);
       });
     }
   });
@@ -71,11 +73,14 @@ void batch_norm_grad(const BatchNormSize& size, const BatchNormGradArguments<T>&
       const auto mean = static_cast<double>(arguments.mean[c]);
       const double inverse = 1 / std::sqrt(static_cast<double>(arguments.variance[c]) + size.eps);
       const double scale = static_cast<double>(arguments.gamma[c]) * inverse;
+      const auto dy = [&](std::int64_t i) {
+        const bool passes = arguments.mask == nullptr || arguments.mask[i] != 0;
+        return passes ? static_cast<double>(arguments.dy[i]) : 0.0;
+      };
       double dgamma = 0, dbeta = 0;
       for_channel(size, c, [&](std::int64_t i) {
-        dbeta += static_cast<double>(arguments.dy[i]);
-        dgamma +=
-            static_cast<double>(arguments.dy[i]) * (static_cast<double>(arguments.x[i]) - mean) * inverse;
+        dbeta += dy(i);
+        dgamma += dy(i) * (static_cast<double>(arguments.x[i]) - mean) * inverse;
       });
       arguments.dgamma[c] = static_cast<T>(dgamma);
       arguments.dbeta[c] = static_cast<T>(dbeta);
@@ -84,8 +89,7 @@ void batch_norm_grad(const BatchNormSize& size, const BatchNormGradArguments<T>&
       const double through_variance = size.training ? dgamma / count : 0;
       for_channel(size, c, [&](std::int64_t i) {
         const double normal = (static_cast<double>(arguments.x[i]) - mean) * inverse;
-        arguments.dx[i] = static_cast<T>(
-            scale * (static_cast<double>(arguments.dy[i]) - through_mean - normal * through_variance));
+        arguments.dx[i] = static_cast<T>(scale * (dy(i) - through_mean - normal * through_variance));
       });
     }
   });

@@ -36,6 +36,7 @@ struct Conv2dArguments {
   const T* weight = nullptr;
   const T* bias = nullptr;
   T* y = nullptr;
+  bool relu = false;  // y = max(y, 0)
   int threads = 1;
 };
 template <class T>

@@ -76,7 +76,7 @@ void conv2d(const Conv2dSize& s, const Conv2dArguments<T>& arguments) {
         });
       }
       std::transform(sum.begin(), sum.end(), arguments.y + plane * planes.out,
-                     [](double value) { return static_cast<T>(value); });
+                     [&](double value) { return static_cast<T>(arguments.relu && value < 0 ? 0.0 : value); });
     }
   });
 }

@@ -1,6 +1,7 @@
 // All kernels. They check nothing: graph's shape rules did.
 #pragma once
 
+#include "muster/tensor/kernels/add_relu.h"               // IWYU pragma: export
 #include "muster/tensor/kernels/along_axis.h"             // IWYU pragma: export
 #include "muster/tensor/kernels/batch_matmul.h"           // IWYU pragma: export
 #include "muster/tensor/kernels/batch_norm.h"             // IWYU pragma: export

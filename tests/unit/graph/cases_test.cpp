@@ -120,7 +120,7 @@ void run_every_kernel(const Op& op, const Case& given, DType floating) {
     types = run.prepare();
     const std::span<const TensorType> all = *types;
     const Signature signature{all.first(run.inputs.size()), all.subspan(run.inputs.size()), given.attributes};
-    if (!kernel.usable(signature)) continue;
+    if (!kernel.usable(signature) || kernel.prepare(signature).declined) continue;
     ++kernels;
     const Result<> done = run.run(kernel, signature);
     if (given.error.empty()) {

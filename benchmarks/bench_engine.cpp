@@ -1,0 +1,222 @@
+// Whole training steps on images, forward, backward and update as one plan: ResNet-50 (224 by 224) and
+// LeNet-5. Prints one line of JSON: seconds of each step, of tracing and compiling, and the peak of resident
+// memory.
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/nn/nn.h"
+
+namespace {
+
+using namespace muster;
+using graph::ParameterPtr;
+using graph::Value;
+using graph::Values;
+namespace ops = nn::ops;
+
+// Parameters in the order in which the net first asks for them; the trace runs once.
+class Weights {
+ public:
+  ParameterPtr he_normal(const Shape& shape) {
+    double fan_in = 1;
+    for (std::size_t axis = 1; axis < shape.rank(); ++axis) fan_in *= static_cast<double>(shape[axis]);
+    return add(shape, nn::normal(std::sqrt(2 / fan_in)), true);
+  }
+  ParameterPtr constant(std::int64_t size, double value, bool trained = true) {
+    return add({size}, nn::constant(value), trained);
+  }
+  const std::vector<ParameterPtr>& trained() const { return trained_; }
+
+ private:
+  ParameterPtr add(const Shape& shape, graph::Initializer initializer, bool trained) {
+    auto made = std::make_shared<graph::Parameter>(fmt::format("p{}", count_++),
+                                                   graph::TensorType{DType::float32, shape},
+                                                   std::move(initializer), trained);
+    if (trained) trained_.push_back(made);
+    return made;
+  }
+  int count_ = 0;
+  std::vector<ParameterPtr> trained_;
+};
+
+struct Layer {
+  std::int64_t channels = 0;
+  std::int64_t kernel = 1;
+  std::int64_t stride = 1;
+};
+
+class ResNet50 {
+ public:
+  explicit ResNet50(Weights& weights) : weights_(weights) {}
+
+  Value operator()(Value x) {
+    x = ops::relu(conv_norm(x, {64, 7, 2}));
+    x = ops::max_pool2d(x, {.kernel = {3, 3}, .strides = {2, 2}, .pads = {1, 1, 1, 1}});
+    const int blocks[] = {3, 4, 6, 3};
+    for (int stage = 0; stage < 4; ++stage)
+      for (int block = 0; block < blocks[stage]; ++block)
+        x = bottleneck(x, 64 << stage, block == 0 && stage > 0 ? 2 : 1);
+    x = ops::flatten(ops::adaptive_avg_pool2d(x, {1, 1}));
+    return ops::bias_add(ops::matmul(x, weights_.he_normal({10, 2048}), false, true),
+                         weights_.constant(10, 0));
+  }
+
+ private:
+  Value conv_norm(const Value& x, const Layer& layer) {
+    const std::int64_t pad = layer.kernel / 2;
+    const Value y =
+        ops::conv2d(x, weights_.he_normal({layer.channels, x.shape()[1], layer.kernel, layer.kernel}), {},
+                    {.strides = {layer.stride, layer.stride}, .pads = {pad, pad, pad, pad}});
+    return ops::batch_norm(y, weights_.constant(layer.channels, 1), weights_.constant(layer.channels, 0),
+                           {.mean = weights_.constant(layer.channels, 0, false),
+                            .variance = weights_.constant(layer.channels, 1, false)},
+                           {.training = true});
+  }
+  Value bottleneck(const Value& x, std::int64_t channels, std::int64_t stride) {
+    Value y = ops::relu(conv_norm(x, {channels, 1, 1}));
+    y = ops::relu(conv_norm(y, {channels, 3, stride}));
+    y = conv_norm(y, {channels * 4, 1, 1});
+    const bool same = x.shape() == y.shape();
+    return ops::relu(ops::add(y, same ? x : conv_norm(x, {channels * 4, 1, stride})));
+  }
+
+  Weights& weights_;
+};
+
+class LeNet5 {
+ public:
+  explicit LeNet5(Weights& weights) : weights_(weights) {}
+
+  Value operator()(Value x) {
+    for (const std::int64_t channels : {6, 16}) {
+      x = ops::relu(ops::conv2d(x, weights_.he_normal({channels, x.shape()[1], 5, 5})));
+      x = ops::max_pool2d(x, {.kernel = {2, 2}, .strides = {2, 2}});
+    }
+    x = ops::relu(dense(ops::flatten(x), 120));
+    return dense(ops::relu(dense(x, 84)), 10);
+  }
+
+ private:
+  Value dense(const Value& x, std::int64_t size) {
+    return ops::bias_add(ops::matmul(x, weights_.he_normal({size, x.shape()[1]}), false, true),
+                         weights_.constant(size, 0));
+  }
+
+  Weights& weights_;
+};
+
+// Loss of `net` on (images, labels), gradients and the update, one graph.
+template <class Net>
+graph::Function training_step(Net& net, Weights& weights, std::vector<ParameterPtr>& moments) {
+  return graph::Function("step", [&](std::span<const Value> inputs) -> Values {
+    const Value logits = net(inputs[0]);
+    const Value loss = graph::apply("softmax_cross_entropy", {logits, inputs[1]});
+    if (loss.is_failed()) return loss;
+    std::vector<Value> wanted;
+    for (const ParameterPtr& parameter : weights.trained()) wanted.emplace_back(parameter);
+    const auto gradients = graph::Trace::current()->gradient({&loss, 1}, wanted);
+    if (!gradients) return Value::failed(gradients.error());
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const ParameterPtr& parameter = weights.trained()[i];
+      moments.push_back(std::make_shared<graph::Parameter>("moments." + parameter->name(), parameter->type(),
+                                                           nn::constant(0), false));
+      const Value done =
+          graph::apply("momentum", {parameter, (*gradients)[i], Tensor::scalar(0.001F), moments.back()},
+                       {{"momentum", 0.9}});
+      if (done.is_failed()) return done;
+    }
+    return loss;
+  });
+}
+
+struct Settings {
+  std::string net = "resnet50";
+  std::int64_t batch = 16;
+  int threads = 2;
+  int steps = 5;
+  bool times = false;
+  bool plan = false;
+};
+
+std::vector<Tensor> batch_of(const Settings& settings) {
+  const Shape shape =
+      settings.net == "lenet" ? Shape{settings.batch, 1, 32, 32} : Shape{settings.batch, 3, 224, 224};
+  Tensor images(DType::float32, shape);
+  Tensor labels(DType::int32, {settings.batch});
+  const RandomStream numbers(11, 3);
+  for (std::int64_t i = 0; i < images.elements(); ++i)
+    images.data<float>()[i] = static_cast<float>(numbers.normal(static_cast<std::uint64_t>(i)));
+  for (std::int64_t i = 0; i < settings.batch; ++i)
+    labels.data<std::int32_t>()[i] = static_cast<std::int32_t>(i % 10);
+  return {images, labels};
+}
+
+double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+void print_times(const graph::StepTimes& times, int steps) {
+  std::map<std::string, double> by_kind;
+  for (const graph::StepTime& time : times) by_kind[time.what] += seconds(time.total) * 1e3 / steps;
+  for (const auto& [what, milliseconds] : by_kind)
+    fmt::print(stderr, "{:>10.3f} ms  {}\n", milliseconds, what);
+}
+
+template <class Net>
+int measure(const Settings& settings) {
+  Weights weights;
+  std::vector<ParameterPtr> moments;
+  Net net(weights);
+  graph::Function step = training_step(net, weights, moments);
+  const std::vector<Tensor> inputs = batch_of(settings);
+  graph::StepTimes times;
+  std::vector<double> taken, losses;
+  const int warm = settings.net == "lenet" ? 50 : 2;
+  for (int i = 0; i < warm + settings.steps; ++i) {
+    const TimePoint begin = real_clock().now();
+    const auto outputs = step.call(
+        inputs, {},
+        {.seed = 1, .threads = settings.threads, .times = settings.times && i >= warm ? &times : nullptr});
+    if (!outputs) {
+      fmt::print(stderr, "{}\n", outputs.error().message);
+      return 1;
+    }
+    if (i >= warm) taken.push_back(seconds(real_clock().now() - begin));
+    losses.push_back(static_cast<double>((*outputs)[0].data<float>()[0]));
+  }
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  if (settings.plan) fmt::print(stderr, "{}", step.plan()->to_string());
+  if (settings.times) print_times(times, settings.steps);
+  // The same batch again and again: a step that does not learn it is wrong.
+  const bool right = std::isfinite(losses.back()) && losses.back() < losses.front();
+  fmt::print(
+      "{{\"seconds\": [{}], \"compile_seconds\": {}, \"peak_bytes\": {}, \"losses\": [{}, {}], \"right\": "
+      "{}}}\n",
+      fmt::join(taken, ", "), seconds(step.traces()[0].duration), usage.ru_maxrss * 1024, losses.front(),
+      losses.back(), right);
+  return right ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings settings;
+  CLI::App app("Training steps on images");
+  app.add_option("--net", settings.net)->check(CLI::IsMember({"resnet50", "lenet"}));
+  app.add_option("--batch", settings.batch);
+  app.add_option("--threads", settings.threads);
+  app.add_option("--steps", settings.steps);
+  app.add_flag("--times", settings.times, "Print the time of each kind of step");
+  app.add_flag("--plan", settings.plan, "Print the plan");
+  CLI11_PARSE(app, argc, argv);
+  return settings.net == "lenet" ? measure<LeNet5>(settings) : measure<ResNet50>(settings);
+}

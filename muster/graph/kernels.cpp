@@ -1,0 +1,138 @@
+#include "muster/graph/kernels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "muster/graph/ops/primitive.h"
+
+namespace muster::graph {
+namespace {
+
+// Made by choose_kernels only, so it is no row of the table.
+const Op& reorder_op() {
+  static const Op op{
+      .name = "reorder",
+      .documentation = "The same elements in another format.",
+      .kernels = {{primitive_kernel_name, nullptr, nullptr, run_primitive}},
+  };
+  return op;
+}
+
+class Chooser {
+ public:
+  Chooser(const Graph& graph, int threads) : from_(graph), threads_(threads) {
+    made_.graph = graph;
+    made_.graph.nodes.clear();
+    made_.formats.resize(graph.values.size());
+    root_.resize(graph.values.size());
+    for (ValueId id = 0; id < root_.size(); ++id) root_[id] = id;
+  }
+
+  Result<Choices> run() {
+    for (const Node& node : from_.nodes) MUSTER_TRY_VOID(add(node));
+    for (ValueId& id : made_.graph.outputs) {
+      MUSTER_TRY(id, in_format(id, nullptr));
+    }
+    return std::move(made_);
+  }
+
+ private:
+  Result<> add(Node node) {
+    const Op& op = *node.op;
+    if (op.sharing == Sharing::view) {
+      MUSTER_TRY(node.inputs[0], in_format(node.inputs[0], nullptr));
+      root_[node.outputs[0]] = root_[node.inputs[0]];
+      push(std::move(node), {});
+      return {};
+    }
+    MUSTER_TRY(Chosen chosen, choose(node));
+    const auto& wanted = chosen.prepared.input_formats;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      MUSTER_TRY(node.inputs[i], in_format(node.inputs[i], i < wanted.size() ? wanted[i] : nullptr));
+    }
+    const auto& given = chosen.prepared.output_formats;
+    for (std::size_t i = 0; i < node.outputs.size() && i < given.size(); ++i)
+      made_.formats[node.outputs[i]] = given[i];
+    note_writes(node);
+    push(std::move(node), std::move(chosen));
+    return {};
+  }
+
+  Result<Chosen> choose(const Node& node) const {
+    std::vector<TensorType> types;
+    std::vector<FormatPtr> formats;
+    for (const ValueId id : node.inputs) {
+      types.push_back(made_.graph.values[id]);
+      formats.push_back(made_.formats[id]);
+    }
+    for (const ValueId id : node.outputs) types.push_back(made_.graph.values[id]);
+    const std::span<const TensorType> all = types;
+    return choose_kernel(*node.op, {.inputs = all.first(node.inputs.size()),
+                                    .outputs = all.subspan(node.inputs.size()),
+                                    .attributes = node.attributes,
+                                    .formats = formats,
+                                    .threads = threads_});
+  }
+
+  void push(Node node, Chosen chosen) {
+    made_.graph.nodes.push_back(std::move(node));
+    made_.nodes.push_back(std::move(chosen));
+  }
+
+  // What was reordered before a write is old after it.
+  void note_writes(const Node& node) {
+    const auto forget = [&](ValueId written) {
+      std::erase_if(copies_, [&](const Copy& copy) { return root_[copy.of] == root_[written]; });
+    };
+    if (node.op->sharing == Sharing::in_place) {
+      forget(node.inputs[0]);
+      root_[node.outputs[0]] = root_[node.inputs[0]];
+    }
+    for (const std::size_t index : node.op->written)
+      if (index < node.inputs.size()) forget(node.inputs[index]);
+  }
+
+  // `id` in `format`: itself, an earlier copy, or a new one.
+  Result<ValueId> in_format(ValueId id, const FormatPtr& format) {
+    if (same_format(made_.formats[id], format)) return id;
+    for (const Copy& copy : copies_)
+      if (copy.of == id && same_format(made_.formats[copy.made], format)) return copy.made;
+    const PrimitiveLibrary* const library = primitive_library();
+    MUSTER_CHECK(library != nullptr, "a value has a format, but no library made it");
+    const PrimitivePtr primitive = library->reorder(made_.formats[id], format, threads_);
+    if (primitive == nullptr)
+      return fail(Code::internal, fmt::format("{}: a value of type {} cannot be reordered", made_.graph.name,
+                                              to_string(made_.graph.values[id])));
+    const auto made = static_cast<ValueId>(made_.graph.values.size());
+    made_.graph.values.push_back(TensorType(made_.graph.values[id]));
+    made_.formats.push_back(format);
+    root_.push_back(made);
+    copies_.push_back({id, made});
+    push({.op = &reorder_op(), .inputs = {id}, .outputs = {made}, .attributes = {}},
+         {&reorder_op().kernels[0], prepared(primitive)});
+    return made;
+  }
+
+  struct Copy {
+    ValueId of = 0;
+    ValueId made = 0;
+  };
+
+  const Graph& from_;
+  int threads_;
+  Choices made_;
+  std::vector<ValueId> root_;  // by value: what it is another name of
+  std::vector<Copy> copies_;
+};
+
+}  // namespace
+
+Result<Choices> choose_kernels(const Graph& graph, int threads) { return Chooser(graph, threads).run(); }
+
+std::size_t size_bytes(const TensorType& type, const FormatPtr& format) {
+  return format == nullptr ? type.size_bytes() : format->size_bytes();
+}
+
+}  // namespace muster::graph

@@ -1,0 +1,24 @@
+// Private to graph: which kernel runs each node, and in which format each value lies between them.
+#pragma once
+
+#include <vector>
+
+#include "muster/graph/execute.h"
+#include "muster/graph/nodes.h"
+
+namespace muster::graph {
+
+struct Choices {
+  Graph graph;                     // with a reorder wherever a value must lie otherwise than it was made
+  std::vector<Chosen> nodes;       // by node; no kernel: a view, nothing runs
+  std::vector<FormatPtr> formats;  // by value
+};
+
+// Kernels see how their inputs come and may ask for another format; then a reorder goes before them. Inputs,
+// parameters and outputs of the graph are plain.
+Result<Choices> choose_kernels(const Graph& graph, int threads);
+
+// Of a value in `format`.
+std::size_t size_bytes(const TensorType& type, const FormatPtr& format);
+
+}  // namespace muster::graph

@@ -1,0 +1,34 @@
+// Private to graph: who makes and who uses each value, for passes.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "muster/graph/nodes.h"
+
+namespace muster::graph {
+
+struct Uses {
+  std::vector<std::size_t> count;                 // by value; an output of the graph counts as a use
+  std::vector<std::optional<std::size_t>> maker;  // the node that makes a value
+};
+
+inline Uses uses_of(const Graph& graph) {
+  Uses uses{std::vector<std::size_t>(graph.values.size(), 0),
+            std::vector<std::optional<std::size_t>>(graph.values.size())};
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    for (const ValueId id : graph.nodes[i].inputs) ++uses.count[id];
+    for (const ValueId id : graph.nodes[i].outputs) uses.maker[id] = i;
+  }
+  for (const ValueId id : graph.outputs) ++uses.count[id];
+  return uses;
+}
+
+// The node that makes `id`, when it is of `op` and nobody else uses `id`.
+inline Node* sole_maker(Graph& graph, const Uses& uses, ValueId id, const Op& op) {
+  if (uses.count[id] != 1 || !uses.maker[id]) return nullptr;
+  Node& node = graph.nodes[*uses.maker[id]];
+  return node.op == &op ? &node : nullptr;
+}
+
+}  // namespace muster::graph

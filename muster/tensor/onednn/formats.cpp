@@ -1,0 +1,85 @@
+#include "muster/tensor/onednn/formats.h"
+
+#include <array>
+
+namespace muster::onednn {
+namespace {
+
+using Tag = dnnl::memory::format_tag;
+constexpr std::array<Tag, 5> image_orders{Tag::nChw16c, Tag::nchw, Tag::nChw8c, Tag::nhwc, Tag::nChw4c};
+
+bool is_plain(const Desc& desc) {
+  if (desc.get_format_kind() != dnnl::memory::format_kind::blocked || desc.get_inner_nblks() != 0)
+    return false;
+  const Dims dims = desc.get_dims();
+  if (desc.get_padded_dims() != dims) return false;
+  const Dims strides = desc.get_strides();
+  dnnl::memory::dim step = 1;
+  for (std::size_t axis = dims.size(); axis-- > 0;) {
+    if (dims[axis] != 1 && strides[axis] != step) return false;  // an axis of one element may have any stride
+    step *= dims[axis];
+  }
+  return true;
+}
+
+}  // namespace
+
+dnnl::memory::data_type data_type(DType dtype) {
+  using Type = dnnl::memory::data_type;
+  switch (dtype) {
+    case DType::float32:
+      return Type::f32;
+    case DType::int32:
+      return Type::s32;
+    case DType::uint8:
+      return Type::u8;
+    default:
+      return Type::undef;
+  }
+}
+
+Desc plain(const Dims& dims, dnnl::memory::data_type type) {
+  Dims strides(dims.size(), 1);
+  for (std::size_t axis = dims.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * dims[axis];
+  return Desc(dims, type, strides);
+}
+
+std::string DescFormat::name() const {
+  if (desc_.get_format_kind() != dnnl::memory::format_kind::blocked) return "opaque";
+  // Axes from the outermost to the innermost as letters, capital where they are blocked, then the blocks.
+  const Dims strides = desc_.get_strides();
+  const Dims blocks = desc_.get_inner_blks();
+  const Dims blocked_axes = desc_.get_inner_idxs();
+  std::string text;
+  std::vector<bool> named(strides.size(), false);
+  for (std::size_t i = 0; i < strides.size(); ++i) {
+    std::size_t best = strides.size();
+    for (std::size_t axis = 0; axis < strides.size(); ++axis)
+      if (!named[axis] && (best == strides.size() || strides[axis] > strides[best])) best = axis;
+    named[best] = true;
+    bool blocked = false;
+    for (const auto axis : blocked_axes) blocked = blocked || static_cast<std::size_t>(axis) == best;
+    text += static_cast<char>((blocked ? 'A' : 'a') + static_cast<char>(best));
+  }
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    text += std::to_string(blocks[i]) + static_cast<char>('a' + static_cast<char>(blocked_axes[i]));
+  return text;
+}
+
+FormatPtr format_of(const Desc& desc) {
+  if (is_plain(desc)) return nullptr;
+  return std::make_shared<const DescFormat>(desc);
+}
+
+Desc desc_of(const FormatPtr& format, const Desc& otherwise) {
+  return format == nullptr ? otherwise : static_cast<const DescFormat&>(*format).desc();
+}
+
+Desc in_order_of(const Desc& order, const Dims& dims, dnnl::memory::data_type type) {
+  if (dims.size() == 4)
+    for (const Tag tag : image_orders)
+      if (order == Desc(order.get_dims(), order.get_data_type(), tag)) return Desc(dims, type, tag);
+  return plain(dims, type);
+}
+
+}  // namespace muster::onednn

@@ -1,0 +1,42 @@
+// Private to the plugin: Formats that are oneDNN's memory descriptors.
+#pragma once
+
+#include <dnnl.hpp>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "muster/base/base.h"
+#include "muster/tensor/format.h"
+
+namespace muster::onednn {
+
+using Desc = dnnl::memory::desc;
+using Dims = dnnl::memory::dims;
+
+dnnl::memory::data_type data_type(DType dtype);
+Desc plain(const Dims& dims, dnnl::memory::data_type type);
+
+class DescFormat final : public Format {
+ public:
+  explicit DescFormat(Desc desc) : desc_(std::move(desc)) {}
+  std::size_t size_bytes() const override { return desc_.get_size(); }
+  std::string name() const override;
+  bool equals(const Format& other) const override {
+    return desc_ == static_cast<const DescFormat&>(other).desc_;
+  }
+  const Desc& desc() const { return desc_; }
+
+ private:
+  Desc desc_;
+};
+
+// Null when `desc` is row-major order without padding.
+FormatPtr format_of(const Desc& desc);
+// `otherwise` when `format` is null.
+Desc desc_of(const FormatPtr& format, const Desc& otherwise);
+// The same order of axes and blocks for other dims and another type; `otherwise` if the order of an image's
+// axes is none of those that kernels share.
+Desc in_order_of(const Desc& order, const Dims& dims, dnnl::memory::data_type type);
+
+}  // namespace muster::onednn

@@ -1,0 +1,151 @@
+// Plans of convolutions: fused, and with values in the kernels' own formats where the machine has such
+// kernels.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "muster/graph/graph.h"
+
+namespace muster::graph {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+template <class T>
+Tensor normal(const Shape& shape, std::uint64_t stream) {
+  Tensor made(dtype_of<T>, shape);
+  const RandomStream numbers(5, stream);
+  for (std::int64_t i = 0; i < made.elements(); ++i)
+    made.data<T>()[i] = static_cast<T>(static_cast<float>(numbers.normal(static_cast<std::uint64_t>(i))));
+  return made;
+}
+
+template <class T>
+std::vector<Tensor> inputs_of() {
+  const Tensor variance = normal<T>({20}, 6);
+  for (T& value : variance.span<T>()) value = std::abs(value);
+  return {normal<T>({2, 20, 9, 9}, 1), normal<T>({20, 20, 3, 3}, 2), normal<T>({20}, 3),
+          normal<T>({20}, 4),          normal<T>({20}, 5),           variance,
+          normal<T>({20, 20, 1, 1}, 7)};
+}
+
+// A block with a way around it: conv, norm, relu, conv, norm, add, relu, pools.
+Value block(std::span<const Value> in, bool training) {
+  const Attributes padded{{"pads", std::vector<std::int64_t>{1, 1, 1, 1}}};
+  const Attributes norm{{"training", training}};
+  const Value first = apply("conv2d", {in[0], in[1]}, padded);
+  const Value inner = apply("relu", {apply("batch_norm", {first, in[2], in[3], in[4], in[5]}, norm)});
+  const Value second = apply("conv2d", {inner, in[6]});
+  const Value joined =
+      apply("relu", {apply("add", {apply("batch_norm", {second, in[2], in[3], in[4], in[5]}, norm), in[0]})});
+  const Attributes window{{"kernel", std::vector<std::int64_t>{3, 3}},
+                          {"strides", std::vector<std::int64_t>{3, 3}}};
+  const Value pooled = apply("avg_pool2d", {apply("max_pool2d", {joined}, window)}, window);
+  return apply("reduce_sum", {apply("mul", {pooled, pooled})});
+}
+
+std::shared_ptr<Function> block_gradients(bool training) {
+  return value_and_grad("block",
+                        [training](std::span<const Value> in) -> Values { return block(in, training); },
+                        {.parameters = {}, .positions = {0, 1, 2, 3, 6}});
+}
+
+class ImagePlan : public testing::TestWithParam<bool> {};
+
+TEST_P(ImagePlan, ComputesWhatFloat64Does) {
+  const auto function = block_gradients(GetParam());
+  const auto found = function->call(inputs_of<float>(), {}, {.threads = 2});
+  ASSERT_TRUE(found) << found.error().message;
+  const auto expected = function->call(inputs_of<double>(), {}, {});
+  ASSERT_TRUE(expected) << expected.error().message;
+  for (std::size_t i = 0; i < found->size(); ++i) {
+    double scale = 0;
+    for (const double value : (*expected)[i].span<double>()) scale = std::max(scale, std::abs(value));
+    for (std::int64_t j = 0; j < (*expected)[i].elements(); ++j)
+      ASSERT_NEAR((*found)[i].data<float>()[j], (*expected)[i].data<double>()[j], 1e-4 * scale)
+          << "output " << i << " at " << j;
+  }
+}
+
+TEST_P(ImagePlan, GivesTheSameBitsEachTime) {
+  const auto function = block_gradients(GetParam());
+  const auto first = function->call(inputs_of<float>(), {}, {.threads = 2});
+  const auto second = block_gradients(GetParam())->call(inputs_of<float>(), {}, {.threads = 2});
+  ASSERT_TRUE(first && second);
+  for (std::size_t i = 0; i < first->size(); ++i)
+    EXPECT_EQ(std::memcmp((*first)[i].bytes(), (*second)[i].bytes(), (*first)[i].size_bytes()), 0) << i;
+}
+
+INSTANTIATE_TEST_SUITE_P(Training, ImagePlan, testing::Bool());
+
+std::string plan_text(const Function& function) { return function.plan()->to_string(); }
+
+TEST(FusedRelu, JoinsWhatComesBeforeItBothWays) {
+  const auto function = block_gradients(true);
+  ASSERT_TRUE(function->call(inputs_of<float>(), {}, {}));
+  const std::string text = plan_text(*function);
+  EXPECT_THAT(text, HasSubstr("batch_norm_relu ["));
+  EXPECT_THAT(text, HasSubstr("batch_norm_relu_grad ["));
+  EXPECT_THAT(text, HasSubstr("add_relu ["));
+  EXPECT_THAT(text, Not(HasSubstr("\n  relu [")));
+}
+
+TEST(FusedRelu, JoinsAConvolution) {
+  const auto function = std::make_shared<Function>("conv", [](std::span<const Value> in) -> Values {
+    return apply("relu", {apply("conv2d", {in[0], in[1]})});
+  });
+  const std::vector<Tensor> inputs = inputs_of<float>();
+  const auto outputs = function->call(std::span(inputs).first(2), {}, {});
+  ASSERT_TRUE(outputs);
+  EXPECT_THAT(plan_text(*function), Not(HasSubstr("relu [")));
+  for (const float value : (*outputs)[0].span<float>()) EXPECT_GE(value, 0);
+}
+
+TEST(Formats, AreKeptBetweenKernels) {
+  if (primitive_library() == nullptr) GTEST_SKIP() << "there is no primitive library here";
+  const auto function = std::make_shared<Function>("convs", [](std::span<const Value> in) -> Values {
+    Value y = in[0];
+    for (int i = 0; i < 4; ++i) y = apply("relu", {apply("add", {apply("conv2d", {y, in[6]}), y})});
+    return apply("max_pool2d", {y}, {{"kernel", std::vector<std::int64_t>{3, 3}}});
+  });
+  ASSERT_TRUE(function->call(inputs_of<float>(), {}, {}));
+  std::string text = plan_text(*function);
+  int reorders = 0;
+  for (std::size_t at = 0; (at = text.find("reorder [", at)) != std::string::npos; ++at) ++reorders;
+  EXPECT_LE(reorders, 3) << text;  // the images, the weight and the output
+}
+
+TEST(Formats, AWeightThatIsUpdatedIsReadAnew) {
+  const auto weight = std::make_shared<Parameter>("weight", normal<float>({20, 20, 1, 1}, 7));
+  const Tensor before = weight->storage().clone();
+  Function function("step", [&](std::span<const Value> in) -> Values {
+    const Value first = apply("conv2d", {in[0], weight});
+    const Value updated = apply("sgd", {weight, weight, Tensor::scalar(1.0F)});  // weight - weight
+    const Value second = apply("conv2d", {in[0], weight});
+    return {first, second, updated};
+  });
+  const std::vector<Tensor> inputs{normal<float>({1, 20, 3, 3}, 1)};
+  const auto outputs = function.call(inputs, {}, {});
+  ASSERT_TRUE(outputs) << outputs.error().message;
+  EXPECT_NE((*outputs)[0].data<float>()[0], 0);
+  for (const float value : (*outputs)[1].span<float>()) ASSERT_EQ(value, 0);
+  for (const float value : weight->storage().span<float>()) ASSERT_EQ(value, 0);
+}
+
+TEST(StepTimes, AddUpOverRuns) {
+  const auto function = block_gradients(true);
+  StepTimes times;
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(function->call(inputs_of<float>(), {}, {.times = &times}));
+  ASSERT_FALSE(times.empty());
+  EXPECT_THAT(times[0].what, HasSubstr("["));
+  std::chrono::nanoseconds total{};
+  for (const StepTime& time : times) total += time.total;
+  EXPECT_GT(total.count(), 0);
+}
+
+}  // namespace
+}  // namespace muster::graph
