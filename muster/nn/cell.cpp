@@ -10,7 +10,12 @@ namespace muster::nn {
 Cell::Cell(std::string class_name) : class_name_(std::move(class_name)) {}
 Cell::~Cell() = default;
 
+void Cell::accept(Result<> checked) {
+  if (!checked && !refusal_) refusal_ = checked.error();
+}
+
 Values Cell::call(std::span<const Value> inputs) {
+  if (refusal_) return Value::failed(*refusal_);
   if (graph::is_tracing()) {
     graph::watch(*this);
     return construct(inputs);
@@ -41,8 +46,8 @@ Values Cell::operator()(const Value& first, const Value& second, const RunContex
 
 void Cell::insert_child(std::string_view name, std::shared_ptr<Cell> child) {
   MUSTER_CHECK(child != nullptr && child.get() != this, "a cell needs a child other than itself");
-  if (!child->has_parent_) child->prefix_names(std::string(name));
-  child->has_parent_ = true;
+  if (auto_prefix_ && !std::exchange(child->has_parent_, true))
+    child->prefix_names(path_.empty() ? std::string(name) : fmt::format("{}.{}", path_, name));
   place_child(name, std::move(child));
 }
 
@@ -93,6 +98,22 @@ void Cell::collect(const std::string& prefix, Parameters& found) const {
     if (!known) found.emplace_back(prefix + name, parameter);
   }
   for (const auto& [name, child] : children_) child->collect(prefix + name + ".", found);
+}
+
+void Cell::collect(const std::string& prefix, Children& found) const {
+  for (const auto& [name, child] : children_) {
+    const bool known = std::any_of(found.begin(), found.end(),
+                                   [&c = child](const auto& entry) { return entry.second == c; });
+    if (known) continue;
+    found.emplace_back(prefix + name, child);
+    child->collect(prefix + name + ".", found);
+  }
+}
+
+Cell::Children Cell::descendants() const {
+  Children found;
+  collect("", found);
+  return found;
 }
 
 Cell::Parameters Cell::parameters_and_names() const {

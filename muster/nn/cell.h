@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,8 +40,11 @@ class Cell : public graph::Versioned {
   Values operator()(const Value& first, const Value& second);
   Values operator()(const Value& first, const Value& second, const RunContext& context);
 
+  // Why this cell cannot be used, if its constructor got arguments that do not fit; every call fails with it.
+  const std::optional<Error>& refusal() const { return refusal_; }
+
   // Adds or replaces. The names of a child's parameters become paths ("fc.weight") when it gets its first
-  // parent.
+  // parent that names its children (set_auto_prefix).
   void insert_child(std::string_view name, std::shared_ptr<Cell> child);
   // As insert_child, but the child keeps its names, as a root has them: for a cell that wraps a whole
   // network.
@@ -51,13 +55,22 @@ class Cell : public graph::Versioned {
   // To be called after any other write that a trace may depend on.
   void touch() { version_ = graph::next_version(); }
 
+  // Whether children that are inserted from now on get paths. A cell around a network that training adds
+  // (a loss, an optimizer) leaves the names as they are.
+  void set_auto_prefix(bool auto_prefix) { auto_prefix_ = auto_prefix; }
+
   const Children& children() const { return children_; }
   const Parameters& own_parameters() const { return parameters_; }
   // Of the whole tree, in order of insertion, own before children's, each once.
   std::vector<ParameterPtr> parameters() const;
   std::vector<ParameterPtr> trainable_params() const;
+  // Puts `prefix` before the names of the parameters and the paths of the cells of the tree.
+  void prefix_names(const std::string& prefix);
   // With paths from this cell.
   Parameters parameters_and_names() const;
+
+  // All below with paths from this cell, each once, parents before children.
+  Children descendants() const;
 
   bool training() const { return training_; }
   // This cell and all below.
@@ -70,13 +83,19 @@ class Cell : public graph::Versioned {
   // "Dense 'fc'", "Network"
   std::string description() const override;
 
+ protected:
+  // For constructors: notes the error of a check, if it is one and the first.
+  void accept(Result<> checked);
+
  private:
   void collect(const std::string& prefix, Parameters& found) const;
-  void prefix_names(const std::string& prefix);
   void place_child(std::string_view name, std::shared_ptr<Cell> child);
+  void collect(const std::string& prefix, Children& found) const;
 
   std::string class_name_;
   std::string path_;
+  std::optional<Error> refusal_;
+  bool auto_prefix_ = true;
   bool has_parent_ = false;
   bool training_ = false;
   std::uint64_t version_ = graph::next_version();

@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace muster::nn {
 namespace {
@@ -24,6 +28,8 @@ void write(const Tensor& out, Number number) {
 struct FanSizes {
   double in = 1;
   double out = 1;
+
+  double of(Fan fan) const { return fan == Fan::in ? in : out; }
 };
 
 // (out, in, kernel...): as weights are laid out.
@@ -39,6 +45,65 @@ void write_uniform(const Tensor& out, const RandomStream& stream, double bound) 
   write(out, [&](std::uint64_t i) { return bound * (2 * stream.uniform(i) - 1); });
 }
 
+void write_normal(const Tensor& out, const RandomStream& stream, double sigma, double mean) {
+  write(out, [&](std::uint64_t i) { return mean + sigma * stream.normal(i); });
+}
+
+double gain_of(Nonlinearity nonlinearity, double negative_slope) {
+  switch (nonlinearity) {
+    case Nonlinearity::linear:
+      return 1;
+    case Nonlinearity::tanh:
+      return 5.0 / 3;
+    case Nonlinearity::relu:
+      return std::sqrt(2.0);
+    case Nonlinearity::leaky_relu:
+      break;
+  }
+  return std::sqrt(2 / (1 + negative_slope * negative_slope));
+}
+
+double below(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
+
+// The z in [a, b] below which lies the part u of the normal distribution between a and b.
+double truncated_quantile(double a, double b, double u) {
+  const double wanted = below(a) + u * (below(b) - below(a));
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (a + b) / 2;
+    (below(middle) < wanted ? a : b) = middle;
+  }
+  return a;
+}
+
+// Draws until one lies in [a, b]; where that is rare, by the distribution function.
+double truncated(const RandomStream& stream, std::uint64_t index, std::uint64_t count,
+                 const TruncatedNormalOptions& options) {
+  constexpr std::uint64_t draws_max = 16;
+  for (std::uint64_t draw = 0; draw < draws_max; ++draw) {
+    const double z = stream.normal(index + draw * count);
+    if (z >= options.a && z <= options.b) return z;
+  }
+  return truncated_quantile(options.a, options.b, stream.uniform(index + draws_max * count));
+}
+
+// Makes the rows of a matrix (rows, columns), rows <= columns, orthonormal, by Gram and Schmidt, twice.
+void make_orthonormal(std::vector<double>& matrix, std::size_t rows, std::size_t columns) {
+  for (std::size_t row = 0; row < rows; ++row) {
+    double* const own = matrix.data() + row * columns;
+    for (int pass = 0; pass < 2; ++pass) {
+      for (std::size_t other = 0; other < row; ++other) {
+        const double* const done = matrix.data() + other * columns;
+        double product = 0;
+        for (std::size_t i = 0; i < columns; ++i) product += own[i] * done[i];
+        for (std::size_t i = 0; i < columns; ++i) own[i] -= product * done[i];
+      }
+    }
+    double square = 0;
+    for (std::size_t i = 0; i < columns; ++i) square += own[i] * own[i];
+    for (std::size_t i = 0; i < columns; ++i) own[i] /= std::sqrt(square);
+  }
+}
+
 }  // namespace
 
 Initializer constant(double value) {
@@ -49,8 +114,15 @@ Initializer zeros() { return constant(0); }
 Initializer ones() { return constant(1); }
 
 Initializer normal(double sigma, double mean) {
+  return [=](const Tensor& out, const RandomStream& stream) { write_normal(out, stream, sigma, mean); };
+}
+
+Initializer truncated_normal(TruncatedNormalOptions options) {
   return [=](const Tensor& out, const RandomStream& stream) {
-    write(out, [&](std::uint64_t i) { return mean + sigma * stream.normal(i); });
+    const auto count = static_cast<std::uint64_t>(out.elements()) + 1;
+    write(out, [&](std::uint64_t i) {
+      return options.mean + options.sigma * truncated(stream, i, count, options);
+    });
   };
 }
 
@@ -65,25 +137,95 @@ Initializer xavier_uniform(double gain) {
   };
 }
 
-Initializer he_uniform(double negative_slope, Fan fan) {
+Initializer xavier_normal(double gain) {
   return [=](const Tensor& out, const RandomStream& stream) {
-    const FanSizes sizes = fan_sizes(out.shape());
-    const double gain = std::sqrt(2 / (1 + negative_slope * negative_slope));
-    write_uniform(out, stream, gain * std::sqrt(3 / (fan == Fan::in ? sizes.in : sizes.out)));
+    const FanSizes fan = fan_sizes(out.shape());
+    write_normal(out, stream, gain * std::sqrt(2 / (fan.in + fan.out)), 0);
   };
 }
 
-Result<Initializer> initializer_named(std::string_view name) {
-  if (name == "zeros") return zeros();
-  if (name == "ones") return ones();
-  if (name == "normal") return normal();
-  if (name == "uniform") return uniform();
-  if (name == "xavier_uniform") return xavier_uniform();
-  if (name == "he_uniform") return he_uniform();
+Initializer he_uniform(double negative_slope, Fan fan, Nonlinearity nonlinearity) {
+  return [=](const Tensor& out, const RandomStream& stream) {
+    const double gain = gain_of(nonlinearity, negative_slope);
+    write_uniform(out, stream, gain * std::sqrt(3 / fan_sizes(out.shape()).of(fan)));
+  };
+}
+
+Initializer he_normal(double negative_slope, Fan fan, Nonlinearity nonlinearity) {
+  return [=](const Tensor& out, const RandomStream& stream) {
+    const double gain = gain_of(nonlinearity, negative_slope);
+    write_normal(out, stream, gain / std::sqrt(fan_sizes(out.shape()).of(fan)), 0);
+  };
+}
+
+Initializer identity() {
+  return [](const Tensor& out, const RandomStream&) {
+    MUSTER_CHECK(out.shape().rank() == 2, "the identity initializer fills matrices");
+    const auto columns = static_cast<std::uint64_t>(out.shape()[1]);
+    write(out, [&](std::uint64_t i) { return i / columns == i % columns ? 1.0 : 0.0; });
+  };
+}
+
+Initializer orthogonal(double gain) {
+  return [=](const Tensor& out, const RandomStream& stream) {
+    MUSTER_CHECK(out.shape().rank() >= 2, "the orthogonal initializer needs two axes");
+    if (out.elements() == 0) return;
+    const auto rows = static_cast<std::size_t>(out.shape()[0]);
+    const std::size_t columns = static_cast<std::size_t>(out.elements()) / rows;
+    const bool turned = rows > columns;
+    const std::size_t fewer = std::min(rows, columns), more = std::max(rows, columns);
+    std::vector<double> matrix(fewer * more);
+    for (std::size_t i = 0; i < matrix.size(); ++i) matrix[i] = stream.normal(i);
+    make_orthonormal(matrix, fewer, more);
+    write(out, [&](std::uint64_t i) {
+      const std::size_t row = i / columns, column = i % columns;
+      return gain * (turned ? matrix[column * more + row] : matrix[row * more + column]);
+    });
+  };
+}
+
+std::optional<Nonlinearity> nonlinearity_from(std::string_view name) {
+  if (name == "tanh") return Nonlinearity::tanh;
+  if (name == "relu") return Nonlinearity::relu;
+  if (name == "leaky_relu") return Nonlinearity::leaky_relu;
+  for (const std::string_view linear : {"linear", "sigmoid", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
+                                        "conv_transpose2d", "conv_transpose3d"})
+    if (name == linear) return Nonlinearity::linear;
+  return std::nullopt;
+}
+
+Result<> require_fitting(const InitializerKind& kind, const Shape& shape) {
+  if (shape.rank() >= kind.rank_min && shape.rank() <= kind.rank_max) return {};
+  return fail(Code::invalid_argument,
+              fmt::format("{}: a shape with {} axes{} is needed, not {}", kind.name, kind.rank_min,
+                          kind.rank_min == kind.rank_max ? "" : " at least", muster::to_string(shape)));
+}
+
+Result<InitializerKind> initializer_kind_named(std::string_view name) {
+  std::string plain;
+  for (const char letter : name)
+    if (letter != '_') plain += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  if (plain == "zeros" || plain == "zero") return InitializerKind{"zeros", zeros()};
+  if (plain == "ones" || plain == "one") return InitializerKind{"ones", ones()};
+  if (plain == "normal") return InitializerKind{"normal", normal()};
+  if (plain == "uniform") return InitializerKind{"uniform", uniform()};
+  if (plain == "truncatednormal") return InitializerKind{"truncated_normal", truncated_normal()};
+  if (plain == "xavieruniform") return InitializerKind{"xavier_uniform", xavier_uniform(), 2};
+  if (plain == "xaviernormal") return InitializerKind{"xavier_normal", xavier_normal(), 2};
+  if (plain == "heuniform") return InitializerKind{"he_uniform", he_uniform(), 2};
+  if (plain == "henormal") return InitializerKind{"he_normal", he_normal(), 2};
+  if (plain == "identity") return InitializerKind{"identity", identity(), 2, 2};
+  if (plain == "orthogonal") return InitializerKind{"orthogonal", orthogonal(), 2};
   return fail(Code::not_provided,
               fmt::format("there is no initializer '{}': choose 'zeros', 'ones', 'normal', 'uniform', "
-                          "'xavier_uniform' or 'he_uniform'",
+                          "'truncated_normal', 'xavier_uniform', 'xavier_normal', 'he_uniform', 'he_normal', "
+                          "'identity' or 'orthogonal'",
                           name));
+}
+
+Result<Initializer> initializer_named(std::string_view name) {
+  MUSTER_TRY(InitializerKind kind, initializer_kind_named(name));
+  return std::move(kind.fill);
 }
 
 }  // namespace muster::nn

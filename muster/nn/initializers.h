@@ -2,6 +2,8 @@
 // ranks, threads or the order of parameters.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string_view>
 
 #include "muster/graph/graph.h"
@@ -14,16 +16,54 @@ Initializer zeros();
 Initializer ones();
 Initializer constant(double value);
 Initializer normal(double sigma = 0.01, double mean = 0.0);
+
+struct TruncatedNormalOptions {
+  double sigma = 0.01;
+  double mean = 0.0;
+  double a = -2.0;  // the least and the greatest, in sigmas from the mean; a < b
+  double b = 2.0;
+};
+Initializer truncated_normal(TruncatedNormalOptions options = {});
 // In [-scale, scale).
 Initializer uniform(double scale = 0.07);
+
+// Of weights (out, in, kernel...): fan_in = in * kernel, fan_out = out * kernel.
 // In [-b, b), b = gain * sqrt(6 / (fan_in + fan_out)). Glorot and Bengio, AISTATS 2010.
 Initializer xavier_uniform(double gain = 1.0);
+// sigma = gain * sqrt(2 / (fan_in + fan_out)).
+Initializer xavier_normal(double gain = 1.0);
 
 enum class Fan { in, out };
-// In [-b, b), b = sqrt(3 / fan) * gain, gain = sqrt(2 / (1 + negative_slope^2)). He et al., ICCV 2015.
-Initializer he_uniform(double negative_slope = 0.0, Fan fan = Fan::in);
+// What follows the weight: the gain is 1, 5/3, sqrt(2), sqrt(2 / (1 + negative_slope^2)).
+enum class Nonlinearity { linear, tanh, relu, leaky_relu };
+// "linear", "conv2d", "sigmoid", ... (linear), "tanh", "relu", "leaky_relu".
+std::optional<Nonlinearity> nonlinearity_from(std::string_view name);
+// In [-b, b), b = sqrt(3 / fan) * gain. He et al., ICCV 2015.
+Initializer he_uniform(double negative_slope = 0.0, Fan fan = Fan::in,
+                       Nonlinearity nonlinearity = Nonlinearity::leaky_relu);
+// sigma = gain / sqrt(fan).
+Initializer he_normal(double negative_slope = 0.0, Fan fan = Fan::in,
+                      Nonlinearity nonlinearity = Nonlinearity::leaky_relu);
 
-// "zeros", "ones", "normal", "uniform", "xavier_uniform", "he_uniform", with the defaults above.
+// 1 where the two indices are equal, else 0. Of two axes.
+Initializer identity();
+// As a matrix (first axis, all others) its rows or its columns, whichever are fewer, are orthogonal and of
+// length `gain`. Saxe et al., ICLR 2014. Of two axes at least.
+Initializer orthogonal(double gain = 1.0);
+
+// An initializer with the axes that it needs; the caller checks before it makes a parameter.
+struct InitializerKind {
+  std::string_view name;
+  Initializer fill;
+  std::size_t rank_min = 0;
+  std::size_t rank_max = 16;
+};
+// "xavier_uniform: a shape with 2 axes at least is needed, not (3,)"
+Result<> require_fitting(const InitializerKind& kind, const Shape& shape);
+
+// "zeros", "ones", "normal", "uniform", "truncated_normal", "xavier_uniform", "xavier_normal", "he_uniform",
+// "he_normal", "identity", "orthogonal", with the defaults above; capitals and underscores do not matter.
+Result<InitializerKind> initializer_kind_named(std::string_view name);
 Result<Initializer> initializer_named(std::string_view name);
 
 }  // namespace muster::nn

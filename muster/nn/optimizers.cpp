@@ -4,94 +4,206 @@
 
 #include <utility>
 
-#include "muster/nn/initializers.h"
+#include "muster/nn/arguments.h"
+#include "muster/nn/ops.h"
 
 namespace muster::nn {
 namespace {
 
-ParameterPtr scalar(std::string name, double value) {
-  return std::make_shared<graph::Parameter>(std::move(name), graph::TensorType{DType::float32, {}},
-                                            constant(value), false);
+using graph::Attributes;
+
+Result<> require_open_unit(std::string_view owner, std::string_view name, double given) {
+  if (given > 0 && given < 1) return {};
+  return refuse_argument(owner, name, "in (0, 1)", given);
+}
+
+template <class Options>
+Result<> check_adam(std::string_view owner, const Options& options) {
+  MUSTER_TRY_VOID(require_open_unit(owner, "beta1", options.beta1));
+  MUSTER_TRY_VOID(require_open_unit(owner, "beta2", options.beta2));
+  return require_positive(owner, "eps", options.eps);
 }
 
 }  // namespace
 
-Optimizer::Optimizer(std::string class_name, std::vector<ParameterPtr> parameters, double learning_rate)
-    : Cell(std::move(class_name)),
-      updated_(std::move(parameters)),
-      learning_rate_(scalar("learning_rate", learning_rate)) {
-  insert_param("learning_rate", learning_rate_);
-}
+// ---- SGD, Momentum ----------------------------------------------------------------------------------------
 
-void Optimizer::set_learning_rate(double learning_rate) {
-  const Result<> set = learning_rate_->set(Tensor::scalar(static_cast<float>(learning_rate)));
-  MUSTER_CHECK(set.has_value(), "the learning rate is a float32 scalar");
-}
-
-std::vector<ParameterPtr> Optimizer::make_state(std::string_view prefix, double initial_value,
-                                                bool is_scalar) {
-  std::vector<ParameterPtr> made;
-  for (const ParameterPtr& parameter : updated_) {
-    std::string name = fmt::format("{}.{}", prefix, parameter->name());
-    made.push_back(is_scalar ? scalar(name, initial_value)
-                             : std::make_shared<graph::Parameter>(name, parameter->type(),
-                                                                  constant(initial_value), false));
-    insert_param(name, made.back());
-  }
-  return made;
-}
-
-Value Optimizer::problem(std::span<const Value> gradients) const {
-  if (gradients.size() == updated_.size()) return {};
-  return Value::failed(Code::invalid_argument,
-                       fmt::format("{} updates {} parameters, {} gradients were given", class_name(),
-                                   updated_.size(), gradients.size()));
-}
-
-SGD::SGD(std::vector<ParameterPtr> parameters, SGDOptions options)
-    : Optimizer("SGD", std::move(parameters), options.learning_rate), options_(options) {
+SGD::SGD(const UpdatedParameters& parameters, SGDOptions options)
+    : Optimizer("SGD", parameters, {options.learning_rate, options.weight_decay, options.loss_scale}),
+      options_(std::move(options)) {
+  accept(require_not_negative("SGD", "momentum", options_.momentum));
+  accept(require_not_negative("SGD", "dampening", options_.dampening));
+  if (options_.nesterov && !(options_.momentum > 0 && options_.dampening == 0))
+    accept(fail(Code::invalid_argument,
+                fmt::format("SGD: nesterov needs momentum above 0 and dampening 0, not {} and {}",
+                            options_.momentum, options_.dampening)));
   if (options_.momentum == 0) return;
   accumulations_ = make_state("accum", 0);
   started_ = make_state("stat", 1, true);
 }
 
-Values SGD::construct(std::span<const Value> gradients) {
-  if (Value wrong = problem(gradients); wrong.defined()) return wrong;
-  const graph::Attributes attributes{{"momentum", options_.momentum},
-                                     {"dampening", options_.dampening},
-                                     {"weight_decay", options_.weight_decay},
-                                     {"loss_scale", options_.loss_scale},
-                                     {"nesterov", options_.nesterov}};
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    std::vector<Value> inputs{updated_parameters()[i], gradients[i], learning_rate()};
-    if (!accumulations_.empty()) {
-      inputs.emplace_back(accumulations_[i]);
-      inputs.emplace_back(started_[i]);
-    }
-    if (Value updated = graph::apply("sgd", inputs, attributes); updated.is_failed()) return updated;
+Value SGD::update(std::size_t index, const Update& update) {
+  std::vector<Value> inputs{updated_parameters()[index], update.gradient, update.learning_rate};
+  if (!accumulations_.empty()) {
+    inputs.emplace_back(accumulations_[index]);
+    inputs.emplace_back(started_[index]);
   }
-  return {};
+  return graph::apply("sgd", inputs,
+                      {{"momentum", options_.momentum},
+                       {"dampening", options_.dampening},
+                       {"weight_decay", update.weight_decay},
+                       {"loss_scale", update.loss_scale},
+                       {"nesterov", options_.nesterov}});
 }
 
-Momentum::Momentum(std::vector<ParameterPtr> parameters, MomentumOptions options)
-    : Optimizer("Momentum", std::move(parameters), options.learning_rate), options_(options) {
+Momentum::Momentum(const UpdatedParameters& parameters, MomentumOptions options)
+    : Optimizer("Momentum", parameters, {options.learning_rate, options.weight_decay, options.loss_scale}),
+      options_(std::move(options)) {
+  accept(require_not_negative("Momentum", "momentum", options_.momentum));
   moments_ = make_state("moments", 0);
 }
 
-Values Momentum::construct(std::span<const Value> gradients) {
-  if (Value wrong = problem(gradients); wrong.defined()) return wrong;
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    const ParameterPtr& parameter = updated_parameters()[i];
-    const bool decays = parameter->name().find("beta") == std::string::npos &&
-                        parameter->name().find("gamma") == std::string::npos;
-    const Value updated = graph::apply("momentum", {parameter, gradients[i], learning_rate(), moments_[i]},
-                                       {{"momentum", options_.momentum},
-                                        {"weight_decay", decays ? options_.weight_decay : 0.0},
-                                        {"loss_scale", options_.loss_scale},
-                                        {"nesterov", options_.use_nesterov}});
-    if (updated.is_failed()) return updated;
+Value Momentum::update(std::size_t index, const Update& update) {
+  return graph::apply("momentum",
+                      {updated_parameters()[index], update.gradient, update.learning_rate, moments_[index]},
+                      {{"momentum", options_.momentum},
+                       {"weight_decay", update.weight_decay},
+                       {"loss_scale", update.loss_scale},
+                       {"nesterov", options_.use_nesterov}});
+}
+
+// ---- Adam -------------------------------------------------------------------------------------------------
+
+Adam::Adam(const UpdatedParameters& parameters, AdamOptions options)
+    : Optimizer("Adam", parameters, {options.learning_rate, options.weight_decay, options.loss_scale}),
+      options_(std::move(options)) {
+  accept(check_adam("Adam", options_));
+  means_ = make_state("moment1", 0);
+  squares_ = make_state("moment2", 0);
+  if (options_.use_amsgrad) greatest_ = make_state("vhat", 0);
+}
+
+Value Adam::update(std::size_t index, const Update& update) {
+  std::vector<Value> inputs{updated_parameters()[index],
+                            update.gradient,
+                            update.learning_rate,
+                            means_[index],
+                            squares_[index],
+                            global_step()};
+  if (!greatest_.empty()) inputs.emplace_back(greatest_[index]);
+  return graph::apply("adam", inputs,
+                      {{"beta1", options_.beta1},
+                       {"beta2", options_.beta2},
+                       {"eps", options_.eps},
+                       {"nesterov", options_.use_nesterov},
+                       {"weight_decay", update.weight_decay},
+                       {"loss_scale", update.loss_scale}});
+}
+
+AdamWeightDecay::AdamWeightDecay(const UpdatedParameters& parameters, AdamWeightDecayOptions options)
+    : Optimizer("AdamWeightDecay", parameters, {options.learning_rate, options.weight_decay, 1.0}),
+      options_(std::move(options)) {
+  accept(check_adam("AdamWeightDecay", options_));
+  means_ = make_state("adam_m", 0);
+  squares_ = make_state("adam_v", 0);
+}
+
+Value AdamWeightDecay::update(std::size_t index, const Update& update) {
+  const Value weight = updated_parameters()[index];
+  if (update.changing_decay.defined()) {
+    // The step does not look at the weight, so the decay may come first.
+    const Value part = ops::cast(ops::mul(update.learning_rate, update.changing_decay), weight.dtype());
+    const Value decayed = graph::apply("assign", {weight, ops::sub(weight, ops::mul(weight, part))});
+    if (decayed.is_failed()) return decayed;
   }
-  return {};
+  return graph::apply("adam_weight_decay",
+                      {weight, update.gradient, update.learning_rate, means_[index], squares_[index]},
+                      {{"beta1", options_.beta1},
+                       {"beta2", options_.beta2},
+                       {"eps", options_.eps},
+                       {"weight_decay", update.weight_decay},
+                       {"loss_scale", update.loss_scale}});
+}
+
+// ---- RMSProp, Adagrad -------------------------------------------------------------------------------------
+
+RMSProp::RMSProp(const UpdatedParameters& parameters, RMSPropOptions options)
+    : Optimizer("RMSProp", parameters, {options.learning_rate, options.weight_decay, options.loss_scale}),
+      options_(std::move(options)) {
+  accept(require_not_negative("RMSProp", "decay", options_.decay));
+  accept(require_not_negative("RMSProp", "momentum", options_.momentum));
+  accept(require_positive("RMSProp", "epsilon", options_.epsilon));
+  if (options_.centered) means_ = make_state("mean_grad", 0);
+  squares_ = make_state("mean_square", 1);
+  moments_ = make_state("moment", 0);
+}
+
+Value RMSProp::update(std::size_t index, const Update& update) {
+  std::vector<Value> inputs{updated_parameters()[index], update.gradient, update.learning_rate,
+                            squares_[index], moments_[index]};
+  if (!means_.empty()) inputs.emplace_back(means_[index]);
+  return graph::apply("rms_prop", inputs,
+                      {{"decay", options_.decay},
+                       {"momentum", options_.momentum},
+                       {"eps", options_.epsilon},
+                       {"weight_decay", update.weight_decay},
+                       {"loss_scale", update.loss_scale}});
+}
+
+Adagrad::Adagrad(const UpdatedParameters& parameters, AdagradOptions options)
+    : Optimizer("Adagrad", parameters, {options.learning_rate, options.weight_decay, options.loss_scale}),
+      options_(std::move(options)) {
+  accept(require_not_negative("Adagrad", "accum", options_.accum));
+  sums_ = make_state("accum", options_.accum);
+}
+
+Value Adagrad::update(std::size_t index, const Update& update) {
+  return graph::apply("adagrad",
+                      {updated_parameters()[index], update.gradient, update.learning_rate, sums_[index]},
+                      {{"update_slots", options_.update_slots},
+                       {"weight_decay", update.weight_decay},
+                       {"loss_scale", update.loss_scale}});
+}
+
+// ---- LARS -------------------------------------------------------------------------------------------------
+
+LARS::LARS(std::shared_ptr<Optimizer> optimizer, LARSOptions options)
+    : Optimizer("LARS", optimizer->updated_parameters(), {}),
+      optimizer_(std::move(optimizer)),
+      options_(std::move(options)) {
+  accept(require_positive("LARS", "epsilon", options_.epsilon));
+  accept(require_positive("LARS", "coefficient", options_.coefficient));
+  if (optimizer_->refusal()) accept(fail(*optimizer_->refusal()));
+  rules_ = optimizer_->rules_;
+  rates_ = optimizer_->rates_;
+  global_step_ = optimizer_->global_step_;
+  remove("learning_rate");
+  remove("global_step");
+  insert_child("optimizer", optimizer_);
+  for (std::size_t i = 0; i < updated_.size(); ++i) {
+    const std::string& name = updated_[i]->name();
+    scales_.push_back(options_.lars_filter ? options_.lars_filter(*updated_[i])
+                                           : name.find("LayerNorm") == std::string::npos &&
+                                                 name.find("bias") == std::string::npos);
+    if (rules_[i].decay.cell())
+      accept(fail(Code::not_provided, "LARS: a weight decay that changes with the step is not provided"));
+  }
+  options_.lars_filter = {};  // it may hold what must not live as long as this
+}
+
+Values LARS::construct(std::span<const Value> gradients) {
+  if (Value wrong = problem(gradients); wrong.defined()) return wrong;
+  graph::watch(*optimizer_);
+  Values scaled = optimizer_->unscaled(gradients);
+  for (std::size_t i = 0; i < scaled.size(); ++i) {
+    if (!scales_[i]) continue;
+    scaled[i] = graph::apply("lars", {updated_[i], scaled[i], rate_of(i)},
+                             {{"coefficient", options_.coefficient},
+                              {"eps", options_.epsilon},
+                              {"use_clip", options_.use_clip},
+                              {"weight_decay", rules_[i].decay.decay()}});
+  }
+  return optimizer_->apply_prepared(scaled);
 }
 
 }  // namespace muster::nn

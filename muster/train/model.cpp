@@ -7,6 +7,7 @@
 
 #include "muster/train/agreement.h"
 #include "muster/train/context.h"
+#include "muster/train/data_settings.h"
 #include "muster/train/front_end.h"
 #include "muster/train/metrics.h"
 #include "muster/train/run_context.h"
@@ -44,9 +45,30 @@ Result<> check_columns(const data::Dataset& dataset, bool has_loss_fn, std::stri
                           what, columns, names));
 }
 
+// A pass of this process over the dataset, which a signal may end.
+Result<data::Iterator> begin_pass_of(const data::Dataset& dataset, std::uint64_t number) {
+  data::IterateOptions options = data_options(number);
+  options.while_waiting = &look_for_interruption;
+  return dataset.iterate(std::move(options));
+}
+
+// Items of a dataset that only a pass can count: behind a filter, or from a generator.
+Result<std::int64_t> counted(const data::Dataset& dataset) {
+  MUSTER_TRY(data::Iterator pass, begin_pass_of(dataset, 0));
+  std::int64_t items = 0;
+  while (true) {
+    MUSTER_TRY(const std::optional<data::Item> item, pass.next());
+    if (!item) return items;
+    ++items;
+  }
+}
+
 Result<std::int64_t> steps_of(const data::Dataset& dataset, std::string_view what) {
   MUSTER_TRY_VOID(dataset.status());
-  MUSTER_TRY(const std::int64_t size, dataset.size());
+  MUSTER_TRY(std::int64_t size, dataset.size());
+  if (size == data::size_unknown) {
+    MUSTER_TRY(size, counted(dataset));
+  }
   if (size == 0)
     return fail(
         Code::invalid_argument,
@@ -62,7 +84,7 @@ Model::Model(ModelOptions options) : options_(std::move(options)) {
   if (options_.optimizer != nullptr) {
     const nn::CellPtr forward = options_.loss_fn == nullptr
                                     ? options_.network
-                                    : std::make_shared<WithLossCell>(options_.network, options_.loss_fn);
+                                    : std::make_shared<nn::WithLossCell>(options_.network, options_.loss_fn);
     one_step_ = std::make_shared<TrainStepCell>(forward, options_.optimizer);
     train_network_ = one_step_;
   } else {
@@ -112,8 +134,7 @@ class Model::Batches {
   // Begins a pass unless one is under way.
   Result<> begin_pass() {
     if (pass_) return {};
-    MUSTER_TRY(data::Iterator begun,
-               dataset_.iterate({.seed = seed(), .epoch = passes_, .while_waiting = &look_for_interruption}));
+    MUSTER_TRY(data::Iterator begun, begin_pass_of(dataset_, passes_));
     pass_.emplace(std::move(begun));
     ++passes_;
     return {};

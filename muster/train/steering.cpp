@@ -15,7 +15,11 @@ namespace {
 Result<double> learning_rate_of(const CallbackContext& context) {
   if (context.optimizer == nullptr)
     return fail(Code::invalid_argument, "there is no optimizer whose learning rate could be changed");
-  return static_cast<double>(*context.optimizer->learning_rate()->materialize(seed()).data<float>());
+  const auto& rate = context.optimizer->learning_rate();
+  if (!context.optimizer->has_one_rate() || rate == nullptr || rate->shape().rank() != 0)
+    return fail(Code::invalid_argument,
+                "the learning rate is a schedule or differs by group, so it cannot be changed");
+  return static_cast<double>(*rate->materialize(seed()).data<float>());
 }
 
 }  // namespace
@@ -133,7 +137,7 @@ Result<> ReduceLROnPlateau::reduce(const CallbackContext& context) {
   cooling_ = options_.cooldown;
   if (rate <= options_.min_lr) return {};
   const double reduced = std::max(rate * options_.factor, options_.min_lr);
-  context.optimizer->set_learning_rate(reduced);
+  MUSTER_TRY_VOID(context.optimizer->set_learning_rate(reduced));
   if (options_.verbose)
     print_line(fmt::format("Epoch {}: the learning rate is reduced to {}", context.cur_epoch_num,
                            number_text(static_cast<float>(reduced))));
@@ -145,7 +149,7 @@ Result<> ReduceLROnPlateau::reduce(const CallbackContext& context) {
 Result<> LearningRateScheduler::on_train_step_end(CallbackContext& context) {
   MUSTER_TRY(const double rate, learning_rate_of(context));
   MUSTER_TRY(const double next, function_(rate, context.cur_step_num));
-  if (next != rate) context.optimizer->set_learning_rate(next);
+  if (next != rate) MUSTER_TRY_VOID(context.optimizer->set_learning_rate(next));
   return {};
 }
 

@@ -23,23 +23,11 @@ Value too_few(const nn::Cell& cell, std::size_t count) {
 
 }  // namespace
 
-WithLossCell::WithLossCell(nn::CellPtr network, nn::CellPtr loss_fn)
-    : Cell("WithLossCell"), network_(std::move(network)), loss_fn_(std::move(loss_fn)) {
-  insert_root("_backbone", network_);
-  insert_root("_loss_fn", loss_fn_);
-}
-
-Values WithLossCell::construct(std::span<const Value> inputs) {
-  if (inputs.size() < 2) return too_few(*this, inputs.size());
-  Values outputs = network_->call(inputs.first(inputs.size() - 1));
-  outputs.push_back(inputs.back());
-  return loss_fn_->call(outputs);
-}
-
 WithEvalCell::WithEvalCell(nn::CellPtr network, nn::CellPtr loss_fn)
     : Cell("WithEvalCell"), network_(std::move(network)), loss_fn_(std::move(loss_fn)) {
-  insert_root("_network", network_);
-  if (loss_fn_ != nullptr) insert_root("_loss_fn", loss_fn_);
+  set_auto_prefix(false);
+  insert_child("_network", network_);
+  if (loss_fn_ != nullptr) insert_child("_loss_fn", loss_fn_);
 }
 
 Values WithEvalCell::construct(std::span<const Value> inputs) {
@@ -55,8 +43,9 @@ Values WithEvalCell::construct(std::span<const Value> inputs) {
 
 TrainStepCell::TrainStepCell(nn::CellPtr network, std::shared_ptr<nn::Optimizer> optimizer)
     : Cell("TrainStepCell"), network_(std::move(network)), optimizer_(std::move(optimizer)) {
-  insert_root("network", network_);
-  insert_root("optimizer", optimizer_);
+  set_auto_prefix(false);
+  insert_child("network", network_);
+  insert_child("optimizer", optimizer_);
   with_gradients_ = graph::value_and_grad(
       "gradient", [this](std::span<const Value> inputs) { return network_->call(inputs); },
       {.parameters = optimizer_->updated_parameters(), .has_aux = true});

@@ -11,17 +11,6 @@
 
 namespace muster::train {
 
-// construct(data, label) gives loss_fn(network(data), label).
-class WithLossCell : public nn::Cell {
- public:
-  WithLossCell(nn::CellPtr network, nn::CellPtr loss_fn);
-  nn::Values construct(std::span<const nn::Value> inputs) override;
-
- private:
-  nn::CellPtr network_;
-  nn::CellPtr loss_fn_;
-};
-
 // construct(data, label) gives the loss, what the network gives, and the label, for metrics. Without a loss
 // function the loss is left out.
 class WithEvalCell : public nn::Cell {

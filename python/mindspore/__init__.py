@@ -6,6 +6,7 @@ Put the folder that `muster compat-path` prints in front of PYTHONPATH. Muster i
 from mindspore import _names, common, communication, context, dataset, nn, ops, train
 from mindspore._gradient import value_and_grad
 from mindspore.common import dtype
+from mindspore.common.parameter import ParameterTuple
 from mindspore.context import (
     GRAPH_MODE,
     PYNATIVE_MODE,
@@ -37,6 +38,7 @@ __all__ = [
     "Model",
     "ParallelMode",
     "Parameter",
+    "ParameterTuple",
     "Tensor",
     "bool_",
     "common",

@@ -1,11 +1,30 @@
 """How parameters begin: numbers that depend on the seed and the name of the parameter, never on the rank."""
 
-from muster._core import constant_initializer as constant
-from muster._core import he_uniform_initializer as he_uniform
-from muster._core import normal_initializer as normal
-from muster._core import ones_initializer as ones
-from muster._core import uniform_initializer as uniform
-from muster._core import xavier_uniform_initializer as xavier_uniform
-from muster._core import zeros_initializer as zeros
+# ruff: noqa: N813 - they are classes, and read as functions
+from muster._core import ConstantInitializer as constant
+from muster._core import HeNormalInitializer as he_normal
+from muster._core import HeUniformInitializer as he_uniform
+from muster._core import IdentityInitializer as identity
+from muster._core import NormalInitializer as normal
+from muster._core import OneInitializer as ones
+from muster._core import OrthogonalInitializer as orthogonal
+from muster._core import TruncatedNormalInitializer as truncated_normal
+from muster._core import UniformInitializer as uniform
+from muster._core import XavierNormalInitializer as xavier_normal
+from muster._core import XavierUniformInitializer as xavier_uniform
+from muster._core import ZeroInitializer as zeros
 
-__all__ = ["constant", "he_uniform", "normal", "ones", "uniform", "xavier_uniform", "zeros"]
+__all__ = [
+    "constant",
+    "he_normal",
+    "he_uniform",
+    "identity",
+    "normal",
+    "ones",
+    "orthogonal",
+    "truncated_normal",
+    "uniform",
+    "xavier_normal",
+    "xavier_uniform",
+    "zeros",
+]

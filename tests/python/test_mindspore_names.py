@@ -77,7 +77,7 @@ def test_an_unknown_argument_is_an_error(statement):
 
 
 def test_a_missing_name_is_missing_for_hasattr_too():
-    assert run("import mindspore as ms; print(hasattr(ms.nn, 'Conv2d'))").stdout == "False\n"
+    assert run("import mindspore as ms; print(hasattr(ms.nn, 'Conv3d'))").stdout == "False\n"
 
 
 USES_ACCELERATORS = """
@@ -127,3 +127,19 @@ def test_tensors_are_those_of_muster_and_print_alike():
 
 def test_importing_mindspores_names_loads_no_numpy():
     assert run("import mindspore, sys; print('numpy' in sys.modules)").stdout == "False\n"
+
+
+USES_PARAMETER_TUPLES = """
+import mindspore as ms
+from mindspore import nn
+weights = ms.ParameterTuple(nn.Dense(2, 1, weight_init="ones", bias_init="zeros").trainable_params())
+moments = weights.clone(prefix="moments", init="zeros")
+same = weights.clone("same")
+print([p.name for p in moments], moments[0].tolist(), same[0].tolist(), same[0] is weights[0])
+"""
+
+
+def test_parameter_tuples_may_be_cloned():
+    assert run(USES_PARAMETER_TUPLES).stdout == (
+        "['moments.weight', 'moments.bias'] [[0.0, 0.0]] [[1.0, 1.0]] False\n"
+    )

@@ -188,6 +188,21 @@ def test_evaluation_takes_metrics_by_name_as_objects_and_from_python(digits):
         made_model(metrics={"acuracy"})
 
 
+def test_rows_of_a_generator_are_counted_before_the_training(digits):
+    def rows():
+        for label in range(6):
+            yield numpy.full((28, 28, 1), label / 10, numpy.float32), numpy.int32(label)
+
+    steps = []
+    dataset = ds.GeneratorDataset(rows, ["image", "label"], shuffle=False).batch(2)
+    made_model().train(
+        2,
+        dataset,
+        train.LambdaCallback(on_train_step_end=lambda run: steps.append((run.batch_num, run.cur_step_num))),
+    )
+    assert steps == [(3, step) for step in (1, 2, 3, 4, 5, 6)]
+
+
 def test_predict_gives_what_the_network_gives(digits):
     class Two(Network):
         def construct(self, x):

@@ -3,6 +3,7 @@
 #include "muster/graph/ops/array.h"
 #include "muster/graph/ops/control.h"
 #include "muster/graph/ops/image.h"
+#include "muster/graph/ops/training.h"
 
 namespace muster::graph {
 
@@ -27,8 +28,8 @@ std::vector<const Op*> all_ops() {
                                 &softmax_cross_entropy_grad_op(),
                                 &sum_to_op(),
                                 &while_loop_op()};
-  for (const auto& family :
-       {array_ops(), binary_ops(), image_ops(), nonlinearity_ops(), reduce_ops(), softmax_ops(), unary_ops()})
+  for (const auto& family : {array_ops(), binary_ops(), image_ops(), nonlinearity_ops(), reduce_ops(),
+                             softmax_ops(), training_ops(), unary_ops()})
     all.insert(all.end(), family.begin(), family.end());
   return all;
 }

@@ -14,6 +14,7 @@
 #include "muster/tensor/kernels/index.h"                  // IWYU pragma: export
 #include "muster/tensor/kernels/layer_norm.h"             // IWYU pragma: export
 #include "muster/tensor/kernels/matmul.h"                 // IWYU pragma: export
+#include "muster/tensor/kernels/nll_loss.h"               // IWYU pragma: export
 #include "muster/tensor/kernels/nonlinearity.h"           // IWYU pragma: export
 #include "muster/tensor/kernels/pool2d.h"                 // IWYU pragma: export
 #include "muster/tensor/kernels/reduce.h"                 // IWYU pragma: export
@@ -21,3 +22,4 @@
 #include "muster/tensor/kernels/softmax_cross_entropy.h"  // IWYU pragma: export
 #include "muster/tensor/kernels/unary.h"                  // IWYU pragma: export
 #include "muster/tensor/kernels/update.h"                 // IWYU pragma: export
+#include "muster/tensor/kernels/update_adaptive.h"        // IWYU pragma: export

@@ -1,7 +1,9 @@
 #include "python/muster/bindings/cell.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -181,22 +183,55 @@ nb::typed<nb::list, Cell> children_of(const Cell& cell) {
   return made;
 }
 
-nb::typed<nb::list, nb::typed<nb::tuple, nb::str, Cell>> named_children(const Cell& cell) {
-  nb::list made;
-  for (const auto& [name, child] : cell.children()) made.append(nb::make_tuple(name, child));
-  return made;
-}
-
-nb::typed<nb::list, nb::typed<nb::tuple, nb::str, PythonParameter>> named_parameters(const Cell& cell) {
-  nb::list made;
-  for (const auto& [name, parameter] : cell.parameters_and_names())
-    made.append(nb::make_tuple(name, parameter_object(parameter)));
-  return made;
-}
-
-nb::typed<nb::dict, nb::str, PythonParameter> parameters_dict(const Cell& cell) {
+nb::typed<nb::dict, nb::str, Cell> named_children(const Cell& cell) {
   nb::dict made;
-  for (const auto& parameter : cell.parameters())
+  for (const auto& [name, child] : cell.children()) made[name.c_str()] = nb::cast(child);
+  return made;
+}
+
+nb::typed<nb::list, nb::typed<nb::tuple, nb::str, Cell>> named_cells(nb::object self,
+                                                                     const std::string& prefix) {
+  nb::list made;
+  made.append(nb::make_tuple(prefix, self));
+  for (const auto& [path, cell] : nb::cast<const Cell&>(self).descendants())
+    made.append(nb::make_tuple(prefix.empty() ? path : prefix + "." + path, cell));
+  return made;
+}
+
+nb::typed<nb::list, nb::typed<nb::tuple, nb::str, PythonParameter>> named_parameters(
+    const Cell& cell, const std::string& prefix, bool expand) {
+  nb::list made;
+  for (const auto& [name, parameter] : expand ? cell.parameters_and_names() : cell.own_parameters())
+    made.append(nb::make_tuple(prefix.empty() ? name : prefix + "." + name, parameter_object(parameter)));
+  return made;
+}
+
+// Own parameters, or those of the whole tree; of those the ones that require a gradient, or not.
+nb::typed<nb::list, PythonParameter> some_parameters(const Cell& cell, bool recurse,
+                                                     std::optional<bool> trainable) {
+  std::vector<graph::ParameterPtr> found;
+  for (const auto& [name, parameter] : recurse ? cell.parameters_and_names() : cell.own_parameters())
+    if (!trainable || parameter->requires_grad() == *trainable) found.push_back(parameter);
+  return parameter_objects(found);
+}
+
+void insert_param(nb::handle self, const std::string& name, nb::handle parameter) {
+  if (!nb::isinstance<PythonParameter>(parameter)) {
+    const std::string type = class_name(parameter);
+    throw nb::type_error(("insert_param_to_cell takes a Parameter, not " + type).c_str());
+  }
+  nb::setattr(self, name.c_str(), parameter);
+}
+
+void update_names(Cell& cell, std::string prefix) {
+  if (!prefix.empty() && prefix.back() == '.') prefix.pop_back();
+  if (prefix.empty()) throw nb::value_error("update_parameters_name: the prefix is empty");
+  cell.prefix_names(prefix);
+}
+
+nb::typed<nb::dict, nb::str, PythonParameter> parameters_dict(const Cell& cell, bool recurse) {
+  nb::dict made;
+  for (const auto& [path, parameter] : recurse ? cell.parameters_and_names() : cell.own_parameters())
     made[parameter->name().c_str()] = parameter_object(parameter);
   return made;
 }
@@ -250,8 +285,12 @@ void bind_cell(nb::module_& core) {
                                      "__init__ after super().__init__(), and compute in construct(self, "
                                      "*inputs), which is traced: it runs once "
                                      "for each signature of its arguments, on tensors without elements.")
-      .def("__init__",
-           [](nb::pointer_and_handle<Cell> self) { new (self.p) Trampoline<Cell>(class_name(self.h)); })
+      .def(
+          "__init__",
+          [](nb::pointer_and_handle<Cell> self, bool auto_prefix) {
+            make_cell(self, class_name(self.h)).set_auto_prefix(auto_prefix);
+          },
+          nb::arg("auto_prefix") = true, "Without `auto_prefix` the parameters of children keep their names.")
       .def("__call__", &call_cell, nb::arg("args"), nb::arg("kwargs"),
            "What construct computes, through a plan made once for each signature.")
       .def(
@@ -265,15 +304,65 @@ void bind_cell(nb::module_& core) {
       .def("__repr__", [](const Cell& self) { return representation(self, ""); })
       .def(
           "cells", [](const Cell& self) { return children_of(self); }, "The children.")
-      .def("name_cells", &named_children, "(name, child) for each child.")
+      .def("name_cells", &named_children, "The children by their names.")
+      .def("cells_and_names", &named_cells, nb::arg("name_prefix") = "",
+           "(path, cell) for this cell, whose path is '', and all below, each once.")
       .def(
-          "get_parameters", [](const Cell& self) { return parameter_objects(self.parameters()); },
-          "All parameters of the tree, each once: own before children's, in the order of insertion.")
+          "get_parameters", [](const Cell& self, bool expand) { return some_parameters(self, expand, {}); },
+          nb::arg("expand") = true,
+          "All parameters of the tree, each once: own before children's, in the order of insertion. Without "
+          "`expand` only its own.")
       .def(
-          "trainable_params", [](const Cell& self) { return parameter_objects(self.trainable_params()); },
-          "The parameters of the tree that require a gradient.")
-      .def("parameters_and_names", &named_parameters, "(path, parameter) for each parameter of the tree.")
-      .def("parameters_dict", &parameters_dict, "The parameters of the tree by their names.")
+          "trainable_params",
+          [](const Cell& self, bool recurse) { return some_parameters(self, recurse, true); },
+          nb::arg("recurse") = true, "The parameters of the tree that require a gradient.")
+      .def(
+          "untrainable_params",
+          [](const Cell& self, bool recurse) { return some_parameters(self, recurse, false); },
+          nb::arg("recurse") = true, "The parameters of the tree that require no gradient.")
+      .def("parameters_and_names", &named_parameters, nb::arg("name_prefix") = "", nb::arg("expand") = true,
+           "(path, parameter) for each parameter of the tree.")
+      .def("parameters_dict", &parameters_dict, nb::arg("recurse") = true,
+           "The parameters of the tree by their names.")
+      .def(
+          "init_parameters_data",
+          [](const Cell& self, bool) {
+            for (const auto& parameter : self.parameters()) parameter->materialize(train::seed());
+            return parameters_dict(self, true);
+          },
+          nb::arg("auto_parallel_mode") = false,
+          "Makes the elements of all parameters now. Gives the parameters by their names.")
+      .def(
+          "insert_child_to_cell",
+          [](nb::handle self, const std::string& name, nb::handle cell) {
+            if (!nb::isinstance<Cell>(cell)) {
+              const std::string type = class_name(cell);
+              throw nb::type_error(("insert_child_to_cell takes a cell, not " + type).c_str());
+            }
+            nb::setattr(self, name.c_str(), cell);
+          },
+          nb::arg("child_name"), nb::arg("child_cell"), "Adds a child, which is an attribute too.")
+      .def(
+          "insert_param_to_cell",
+          [](nb::handle self, const std::string& name, nb::handle parameter, bool) {
+            insert_param(self, name, parameter);
+          },
+          nb::arg("param_name"), nb::arg("param"), nb::arg("check_name_contain_dot") = true,
+          "Adds a parameter, which is an attribute too.")
+      .def(
+          "update_parameters_name",
+          [](Cell& self, std::string prefix, bool) { update_names(self, std::move(prefix)); },
+          nb::arg("prefix") = "", nb::arg("recurse") = true,
+          "Puts `prefix` (with or without a dot at its end) before the names of all parameters.")
+      .def(
+          "set_grad", [](nb::object self, bool) { return self; }, nb::arg("requires_grad") = true,
+          nb::sig("def set_grad(self, requires_grad: bool = True) -> typing.Self"),
+          "Changes nothing: gradients are those that value_and_grad is asked for. Returns the cell.")
+      .def_prop_ro(
+          "cls_name", [](const Cell& self) { return self.class_name(); }, "The name of its class.")
+      .def_prop_ro(
+          "param_prefix", [](const Cell& self) { return self.path(); },
+          "The path of the cell in its parents, as 'block.fc'; '' for a root.")
       .def(
           "set_train",
           [](nb::object self, bool mode) {

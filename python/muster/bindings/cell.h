@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 #include "muster/nn/nn.h"
 #include "python/muster/bindings/bindings.h"
@@ -54,6 +55,16 @@ void refuse_cycle(const nn::Cell& parent, const nn::Cell& child);
 
 // The tensors among `arguments`, of a cell that takes tensors only.
 graph::Values tensors_of(const nb::args& arguments, const nn::Cell& cell);
+
+// Makes the cell of an __init__. Raises what its constructor refused.
+template <class Made, class... Arguments>
+Made& make_cell(nb::pointer_and_handle<Made> self, Arguments&&... arguments) {
+  auto* made = new (self.p) Trampoline<Made>(std::forward<Arguments>(arguments)...);
+  if (!made->refusal()) return *made;
+  const Error error = *made->refusal();
+  made->~Trampoline<Made>();  // a failed __init__ leaves no object
+  raise(error);
+}
 
 // A class for `Made`, which Python may subclass. Its __init__ is bound by the caller.
 template <class Made, class Parent = nn::Cell>

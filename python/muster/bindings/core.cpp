@@ -19,9 +19,15 @@ NB_MODULE(_core, core) {
   bind_control(core);
   bind_functions(core);
   bind_cell(core);
-  bind_layers(core);
+  bind_activations(core);
+  bind_containers(core);
+  bind_images(core);
+  bind_normalization(core);
   bind_losses(core);
+  bind_schedules(core);
   bind_optimizers(core);
+  bind_training_cells(core);
+  bind_clipping(core);
   bind_transforms(core);
   bind_dataset(core);
   bind_session(core);

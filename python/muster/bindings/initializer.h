@@ -9,8 +9,9 @@
 
 namespace muster::python {
 
+// class Initializer: the base of all, which differ in how they are made.
 struct PythonInitializer {
-  graph::Initializer fill;
+  nn::InitializerKind kind;
 };
 
 // What initializer(init, shape, dtype) gives: enough for a Parameter.
@@ -19,8 +20,12 @@ struct InitialValue {
   graph::TensorType type;
 };
 
-// An initializer from Python: its name ("normal"), an Initializer, a number, or a tensor of shape `shape`.
-// `what` names the argument in errors.
+// An initializer from Python: its name ("normal"), an Initializer, a number, a tensor of shape `shape`, or
+// what initializer() gave for this shape. `what` names the argument in errors. Raises ValueError when it
+// cannot fill `shape`.
 graph::Initializer initializer_from(nb::handle object, const Shape& shape, const std::string& what);
+// Nothing for None.
+std::optional<graph::Initializer> optional_initializer_from(nb::handle object, const Shape& shape,
+                                                            const std::string& what);
 
 }  // namespace muster::python

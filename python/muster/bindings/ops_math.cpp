@@ -93,7 +93,7 @@ void bind_singles(nb::module_& core) {
   one<ops::round>(core, "round");
 }
 
-void bind_activations(nb::module_& core) {
+void bind_nonlinearities(nb::module_& core) {
   one<ops::relu>(core, "relu");
   one<ops::relu6>(core, "relu6");
   one<ops::sigmoid>(core, "sigmoid");
@@ -174,7 +174,7 @@ void bind_others(nb::module_& core) {
 void bind_ops_math(nb::module_& core) {
   bind_pairs(core);
   bind_singles(core);
-  bind_activations(core);
+  bind_nonlinearities(core);
   bind_over_axes(core);
   bind_others(core);
 }

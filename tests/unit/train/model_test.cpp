@@ -198,7 +198,8 @@ TEST(Model, FitEvaluatesAfterEveryFewEpochs) {
 
 TEST(Model, TakesANetworkThatGivesItsLossItself) {
   set_seed(1);
-  const auto network = std::make_shared<WithLossCell>(small_net(), std::make_shared<nn::CrossEntropyLoss>());
+  const auto network =
+      std::make_shared<nn::WithLossCell>(small_net(), std::make_shared<nn::CrossEntropyLoss>());
   auto model =
       Model::create({.network = network, .optimizer = std::make_shared<nn::SGD>(network->trainable_params())})
           .value();

@@ -1,23 +1,33 @@
 """mindspore.common.initializer."""
 
+from muster._core import ConstantInitializer as Constant
+from muster._core import HeNormalInitializer as HeNormal
+from muster._core import HeUniformInitializer as HeUniform
+from muster._core import IdentityInitializer as Identity
 from muster._core import Initializer, initializer
-from muster._core import constant_initializer as Constant  # noqa: N812 - these are classes in MindSpore
-from muster._core import he_uniform_initializer as HeUniform  # noqa: N812
-from muster._core import normal_initializer as Normal  # noqa: N812
-from muster._core import ones_initializer as One  # noqa: N812
-from muster._core import uniform_initializer as Uniform  # noqa: N812
-from muster._core import xavier_uniform_initializer as XavierUniform  # noqa: N812
-from muster._core import zeros_initializer as Zero  # noqa: N812
+from muster._core import NormalInitializer as Normal
+from muster._core import OneInitializer as One
+from muster._core import OrthogonalInitializer as Orthogonal
+from muster._core import TruncatedNormalInitializer as TruncatedNormal
+from muster._core import UniformInitializer as Uniform
+from muster._core import XavierNormalInitializer as XavierNormal
+from muster._core import XavierUniformInitializer as XavierUniform
+from muster._core import ZeroInitializer as Zero
 
 from mindspore import _names
 
 __all__ = [
     "Constant",
+    "HeNormal",
     "HeUniform",
+    "Identity",
     "Initializer",
     "Normal",
     "One",
+    "Orthogonal",
+    "TruncatedNormal",
     "Uniform",
+    "XavierNormal",
     "XavierUniform",
     "Zero",
     "initializer",

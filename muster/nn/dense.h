@@ -1,34 +1,13 @@
-// The layers of feed-forward networks.
+// Dense: the layer in which all inputs meet all outputs.
 #pragma once
 
 #include <optional>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "muster/nn/cell.h"
 #include "muster/nn/initializers.h"
 
 namespace muster::nn {
-
-// (N, ...) to (N, all the rest).
-class Flatten : public Cell {
- public:
-  Flatten() : Cell("Flatten") {}
-  Values construct(std::span<const Value> inputs) override;
-};
-
-class ReLU : public Cell {
- public:
-  ReLU() : Cell("ReLU") {}
-  Values construct(std::span<const Value> inputs) override;
-};
-
-class Tanh : public Cell {
- public:
-  Tanh() : Cell("Tanh") {}
-  Values construct(std::span<const Value> inputs) override;
-};
 
 struct DenseOptions {
   std::optional<Initializer> weight_init = {};  // default he_uniform(sqrt(5))
@@ -52,17 +31,6 @@ class Dense : public Cell {
   ParameterPtr weight_;
   ParameterPtr bias_;
   CellPtr activation_;
-};
-
-// One after another; children are named "0", "1", ...
-class SequentialCell : public Cell {
- public:
-  SequentialCell() : Cell("SequentialCell") {}
-  explicit SequentialCell(std::span<const CellPtr> cells);
-  SequentialCell(std::initializer_list<CellPtr> cells)
-      : SequentialCell(std::span<const CellPtr>(cells.begin(), cells.size())) {}
-  void append(CellPtr cell);
-  Values construct(std::span<const Value> inputs) override;
 };
 
 }  // namespace muster::nn

@@ -1,33 +1,23 @@
-#include "muster/nn/layers.h"
+#include "muster/nn/dense.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <utility>
 
+#include "muster/nn/arguments.h"
 #include "muster/nn/ops.h"
+#include "muster/nn/values.h"
 
 namespace muster::nn {
-namespace {
-
-// `cell` takes one tensor: it, or a failed value that says so.
-Value only_input(const Cell& cell, std::span<const Value> inputs) {
-  if (inputs.size() == 1) return inputs[0];
-  return Value::failed(Code::invalid_argument,
-                       fmt::format("{} takes one tensor, {} were given", cell.description(), inputs.size()));
-}
-
-}  // namespace
-
-Values Flatten::construct(std::span<const Value> inputs) { return ops::flatten(only_input(*this, inputs)); }
-Values ReLU::construct(std::span<const Value> inputs) { return ops::relu(only_input(*this, inputs)); }
-Values Tanh::construct(std::span<const Value> inputs) { return ops::tanh(only_input(*this, inputs)); }
-
 Dense::Dense(std::int64_t in_channels, std::int64_t out_channels, DenseOptions options)
     : Cell("Dense"),
       in_channels_(in_channels),
       out_channels_(out_channels),
       activation_(std::move(options.activation)) {
+  accept(require_count("Dense", "in_channels", in_channels));
+  accept(require_count("Dense", "out_channels", out_channels));
+  if (refusal()) return;
   weight_ = std::make_shared<graph::Parameter>(
       "weight", graph::TensorType{DType::float32, {out_channels, in_channels}},
       options.weight_init ? *options.weight_init : he_uniform(std::sqrt(5.0)));
@@ -59,21 +49,6 @@ Values Dense::construct(std::span<const Value> inputs) {
   std::vector<std::int64_t> sizes = shape.sizes();
   sizes.back() = out_channels_;
   return ops::reshape(y, Shape(std::move(sizes)));
-}
-
-SequentialCell::SequentialCell(std::span<const CellPtr> cells) : Cell("SequentialCell") {
-  for (const CellPtr& cell : cells) append(cell);
-}
-
-void SequentialCell::append(CellPtr cell) {
-  insert_child(std::to_string(children().size()), std::move(cell));
-}
-
-Values SequentialCell::construct(std::span<const Value> inputs) {
-  Values values;
-  values.assign(inputs.begin(), inputs.end());
-  for (const auto& [name, child] : children()) values = child->call(values);
-  return values;
 }
 
 }  // namespace muster::nn

@@ -1,0 +1,75 @@
+// assign and assign_add: writes to parameters.
+#include <cstring>
+
+#include "muster/graph/ops/ops.h"
+#include "muster/graph/ops/training.h"
+#include "muster/tensor/tensor.h"
+
+namespace muster::graph {
+namespace {
+
+template <bool adds>
+Types infer(const Signature& signature) {
+  constexpr std::string_view name = adds ? "assign_add" : "assign";
+  if (signature.inputs[1] != signature.inputs[0])
+    return bad("{}: the value must be {}, not {}", name, to_string(signature.inputs[0]),
+               to_string(signature.inputs[1]));
+  if (adds && signature.inputs[0].dtype == DType::bool_)
+    return bad("assign_add: numbers are needed, not bool");
+  return same_as_first(signature);
+}
+
+Prepared size_of(const Signature& signature) {
+  return prepared(static_cast<std::int64_t>(signature.inputs[0].size_bytes()));
+}
+
+void run_assign(const KernelCall& call) {
+  std::memmove(call.outputs[0], call.inputs[1], static_cast<std::size_t>(call.setting<std::int64_t>()));
+}
+
+template <class T>
+void run_add(const KernelCall& call) {
+  const T* const value = call.input<T>(1);
+  T* const out = call.output<T>();
+  for (std::int64_t i = 0; i < call.setting<std::int64_t>(); ++i) out[i] = static_cast<T>(out[i] + value[i]);
+}
+
+bool any(const Signature&) { return true; }
+
+template <class... T>
+std::vector<Kernel> kernel_list() {
+  return {reference<T>(count, run_add<T>)...};
+}
+
+}  // namespace
+
+const Op& assign_op() {
+  static const Op op{
+      .name = "assign",
+      .documentation = "Writes the second tensor over the first, a parameter of the same dtype and shape.",
+      .inputs_min = 2,
+      .inputs_max = 2,
+      .infer = infer<false>,
+      .kernels = {{"reference", any, size_of, run_assign}},
+      .sharing = Sharing::in_place,
+  };
+  return op;
+}
+
+const Op& assign_add_op() {
+  static const Op op{
+      .name = "assign_add",
+      .documentation =
+          "Adds the second tensor to the first in place, a parameter of the same dtype (any but bool) and "
+          "shape.",
+      .inputs_min = 2,
+      .inputs_max = 2,
+      .infer = infer<true>,
+      .kernels =
+          kernel_list<float, double, std::int32_t, std::int64_t, std::uint8_t, std::uint32_t, std::int8_t>(),
+      .sharing = Sharing::in_place,
+  };
+  return op;
+}
+
+}  // namespace muster::graph

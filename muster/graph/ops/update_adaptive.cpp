@@ -1,0 +1,270 @@
+// adam, adam_weight_decay, rms_prop, adagrad: updates of parameters in place with a rate for each element;
+// lars: the gradient as layer-wise adaptive rate scaling wants it.
+#include "muster/graph/ops/ops.h"
+#include "muster/graph/ops/training.h"
+#include "muster/tensor/tensor.h"
+
+namespace muster::graph {
+namespace {
+
+using kernels::UpdateArguments;
+using kernels::UpdateScale;
+
+Result<> require(std::string_view op, std::string_view what, const TensorType& given,
+                 const TensorType& wanted) {
+  if (given == wanted) return {};
+  return bad("{}: the {} must be {}, not {}", op, what, to_string(wanted), to_string(given));
+}
+
+// parameter, gradient, learning rate, then `states` like the parameter.
+Result<> require_update(std::string_view op, const Signature& signature,
+                        std::initializer_list<std::string_view> states) {
+  const TensorType& parameter = signature.inputs[0];
+  MUSTER_TRY_VOID(require_floating(op, parameter));
+  MUSTER_TRY_VOID(require(op, "gradient", signature.inputs[1], parameter));
+  MUSTER_TRY_VOID(require(op, "learning rate", signature.inputs[2], {DType::float32, {}}));
+  std::size_t index = 3;
+  for (const std::string_view state : states)
+    MUSTER_TRY_VOID(require(op, state, signature.inputs[index++], parameter));
+  return {};
+}
+
+UpdateScale scale_of(const Attributes& attributes) {
+  return {.gradient_scale = 1 / attributes.get("loss_scale", 1.0),
+          .weight_decay = attributes.get("weight_decay", 0.0)};
+}
+
+// The settings of a kernel, and what its call needs beside.
+template <class S>
+struct Settings {
+  S kernel;
+  std::int64_t count = 0;
+  bool has_last_state = false;  // amsgrad's greatest squares, the means of centered rms_prop
+};
+
+template <class S>
+Prepared prepared_update(S kernel, const Signature& signature, std::size_t inputs_with_last_state) {
+  return prepared(Settings<S>{std::move(kernel), signature.inputs[0].shape.elements(),
+                              signature.inputs.size() == inputs_with_last_state});
+}
+
+template <class T, class S>
+UpdateArguments<T> arguments(const KernelCall& call, const Settings<S>& settings) {
+  return {.parameter = reinterpret_cast<T*>(call.inputs[0]),
+          .gradient = call.input<T>(1),
+          .learning_rate = static_cast<double>(*call.input<float>(2)),
+          .count = settings.count,
+          .threads = call.threads};
+}
+
+template <class T>
+T* state(const KernelCall& call, std::size_t index) {
+  return reinterpret_cast<T*>(call.inputs[index]);
+}
+
+// ---- Adam -------------------------------------------------------------------------------------------------
+
+constexpr std::size_t adam_inputs = 6;  // and one more with amsgrad
+
+Types infer_adam(const Signature& signature) {
+  MUSTER_TRY_VOID(require_update("adam", signature, {"mean", "mean square"}));
+  const TensorType& step = signature.inputs[5];
+  if (step.dtype != DType::int32 || step.shape.elements() != 1)
+    return bad("adam: the number of steps must be one int32, not {}", to_string(step));
+  if (signature.inputs.size() > adam_inputs)
+    MUSTER_TRY_VOID(require("adam", "greatest mean square", signature.inputs[6], signature.inputs[0]));
+  return same_as_first(signature);
+}
+
+Types infer_adam_weight_decay(const Signature& signature) {
+  MUSTER_TRY_VOID(require_update("adam_weight_decay", signature, {"mean", "mean square"}));
+  return same_as_first(signature);
+}
+
+template <bool decoupled>
+Prepared prepare_adam(const Signature& signature) {
+  const Attributes& attributes = signature.attributes;
+  return prepared_update(kernels::AdamSettings{.scale = scale_of(attributes),
+                                               .beta1 = attributes.get("beta1", 0.9),
+                                               .beta2 = attributes.get("beta2", 0.999),
+                                               .eps = attributes.get("eps", decoupled ? 1e-6 : 1e-8),
+                                               .nesterov = attributes.get("nesterov", false),
+                                               .decoupled = decoupled},
+                         signature, adam_inputs + 1);
+}
+
+template <class T>
+void run_adam(const KernelCall& call) {
+  const auto& settings = call.setting<Settings<kernels::AdamSettings>>();
+  kernels::AdamState<T> states{.mean = state<T>(call, 3), .square = state<T>(call, 4)};
+  if (!settings.kernel.decoupled) states.steps = *call.input<std::int32_t>(5);
+  if (settings.has_last_state) states.greatest = state<T>(call, 6);
+  kernels::adam(settings.kernel, states, arguments<T>(call, settings));
+}
+
+// ---- RMSProp, Adagrad, LARS -------------------------------------------------------------------------------
+
+Types infer_rms_prop(const Signature& signature) {
+  MUSTER_TRY_VOID(require_update("rms_prop", signature, {"mean square", "moment"}));
+  if (signature.inputs.size() > 5)
+    MUSTER_TRY_VOID(require("rms_prop", "mean gradient", signature.inputs[5], signature.inputs[0]));
+  return same_as_first(signature);
+}
+
+Prepared prepare_rms_prop(const Signature& signature) {
+  const Attributes& attributes = signature.attributes;
+  return prepared_update(kernels::RmsPropSettings{.scale = scale_of(attributes),
+                                                  .decay = attributes.get("decay", 0.9),
+                                                  .momentum = attributes.get("momentum", 0.0),
+                                                  .eps = attributes.get("eps", 1e-10)},
+                         signature, 6);
+}
+
+template <class T>
+void run_rms_prop(const KernelCall& call) {
+  const auto& settings = call.setting<Settings<kernels::RmsPropSettings>>();
+  const kernels::RmsPropState<T> states{.square = state<T>(call, 3),
+                                        .moment = state<T>(call, 4),
+                                        .mean = settings.has_last_state ? state<T>(call, 5) : nullptr};
+  kernels::rms_prop(settings.kernel, states, arguments<T>(call, settings));
+}
+
+Types infer_adagrad(const Signature& signature) {
+  MUSTER_TRY_VOID(require_update("adagrad", signature, {"sum of squares"}));
+  return same_as_first(signature);
+}
+
+Prepared prepare_adagrad(const Signature& signature) {
+  const Attributes& attributes = signature.attributes;
+  return prepared_update(kernels::AdagradSettings{.scale = scale_of(attributes),
+                                                  .eps = attributes.get("eps", 0.0),
+                                                  .accumulate = attributes.get("update_slots", true)},
+                         signature, 5);
+}
+
+template <class T>
+void run_adagrad(const KernelCall& call) {
+  const auto& settings = call.setting<Settings<kernels::AdagradSettings>>();
+  kernels::adagrad(settings.kernel, state<T>(call, 3), arguments<T>(call, settings));
+}
+
+Types infer_lars(const Signature& signature) {
+  MUSTER_TRY_VOID(require_update("lars", signature, {}));
+  return same_as_first(signature);
+}
+
+Prepared prepare_lars(const Signature& signature) {
+  const Attributes& attributes = signature.attributes;
+  return prepared_update(kernels::LarsSettings{.scale = scale_of(attributes),
+                                               .coefficient = attributes.get("coefficient", 0.001),
+                                               .eps = attributes.get("eps", 1e-5),
+                                               .clip = attributes.get("use_clip", false)},
+                         signature, 4);
+}
+
+template <class T>
+void run_lars(const KernelCall& call) {
+  const auto& settings = call.setting<Settings<kernels::LarsSettings>>();
+  kernels::lars(settings.kernel, arguments<T>(call, settings), call.output<T>());
+}
+
+}  // namespace
+
+const Op& adam_op() {
+  static const Op op{
+      .name = "adam",
+      .documentation =
+          "In place: parameter, gradient, learning_rate (), mean m, mean square v, steps done before (one "
+          "int32), and with amsgrad the greatest mean square h; m, v and h are written. g = gradient / "
+          "loss_scale + weight_decay p; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; "
+          "p -= learning_rate sqrt(1 - beta2^t) / (1 - beta1^t) u / (sqrt(v) + eps), where t counts from 1, "
+          "u = m, or with nesterov beta1 m + (1 - beta1) g; h = max(h, v) takes the place of v. "
+          "Kingma and Ba, ICLR 2015; Reddi et al., ICLR 2018.",
+      .inputs_min = adam_inputs,
+      .inputs_max = adam_inputs + 1,
+      .infer = infer_adam,
+      .kernels = {reference<float>(prepare_adam<false>, run_adam<float>),
+                  reference<double>(prepare_adam<false>, run_adam<double>)},
+      .sharing = Sharing::in_place,
+      .written = {3, 4, 6},
+  };
+  return op;
+}
+
+const Op& adam_weight_decay_op() {
+  static const Op op{
+      .name = "adam_weight_decay",
+      .documentation =
+          "In place: parameter, gradient, learning_rate (), mean m, mean square v; m and v are written. "
+          "g = gradient / loss_scale; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; "
+          "p -= learning_rate (m / (sqrt(v) + eps) + weight_decay p). The moments are not corrected. "
+          "Loshchilov and Hutter, ICLR 2019, as BERT uses it.",
+      .inputs_min = 5,
+      .inputs_max = 5,
+      .infer = infer_adam_weight_decay,
+      .kernels = {reference<float>(prepare_adam<true>, run_adam<float>),
+                  reference<double>(prepare_adam<true>, run_adam<double>)},
+      .sharing = Sharing::in_place,
+      .written = {3, 4},
+  };
+  return op;
+}
+
+const Op& rms_prop_op() {
+  static const Op op{
+      .name = "rms_prop",
+      .documentation =
+          "In place: parameter, gradient, learning_rate (), mean square s, moment v, and when centered the "
+          "mean gradient n; s, v and n are written. g = gradient / loss_scale + weight_decay p; "
+          "s = decay s + (1 - decay) g^2; n = decay n + (1 - decay) g; "
+          "v = momentum v + learning_rate g / sqrt(s - n^2 + eps); p -= v. Hinton, lecture 6 of "
+          "'Neural networks for machine learning', 2012.",
+      .inputs_min = 5,
+      .inputs_max = 6,
+      .infer = infer_rms_prop,
+      .kernels = {reference<float>(prepare_rms_prop, run_rms_prop<float>),
+                  reference<double>(prepare_rms_prop, run_rms_prop<double>)},
+      .sharing = Sharing::in_place,
+      .written = {3, 4, 5},
+  };
+  return op;
+}
+
+const Op& adagrad_op() {
+  static const Op op{
+      .name = "adagrad",
+      .documentation =
+          "In place: parameter, gradient, learning_rate (), sum of squares s, which is written. g = gradient "
+          "/ "
+          "loss_scale + weight_decay p; s = s + g^2 unless update_slots is false; "
+          "p -= learning_rate g / (sqrt(s) + eps). Duchi, Hazan and Singer, JMLR 2011.",
+      .inputs_min = 4,
+      .inputs_max = 4,
+      .infer = infer_adagrad,
+      .kernels = {reference<float>(prepare_adagrad, run_adagrad<float>),
+                  reference<double>(prepare_adagrad, run_adagrad<double>)},
+      .sharing = Sharing::in_place,
+      .written = {3},
+  };
+  return op;
+}
+
+const Op& lars_op() {
+  static const Op op{
+      .name = "lars",
+      .documentation =
+          "The gradient scaled for its layer: weight w, gradient, learning_rate (). g = gradient / "
+          "loss_scale; "
+          "r = coefficient |w| / (|g| + weight_decay |w| + eps), with use_clip r = min(r / learning_rate, "
+          "1); "
+          "the result is r (g + weight_decay w). You, Gitman and Ginsburg, 2017 (arXiv 1708.03888).",
+      .inputs_min = 3,
+      .inputs_max = 3,
+      .infer = infer_lars,
+      .kernels = {reference<float>(prepare_lars, run_lars<float>),
+                  reference<double>(prepare_lars, run_lars<double>)},
+  };
+  return op;
+}
+
+}  // namespace muster::graph

@@ -1,0 +1,78 @@
+#include "muster/nn/containers.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "muster/nn/ops.h"
+#include "muster/nn/values.h"
+
+namespace muster::nn {
+
+void CellSequence::append(CellPtr cell) { insert_child(std::to_string(size()), std::move(cell)); }
+
+void CellSequence::insert(std::size_t index, CellPtr cell) {
+  MUSTER_CHECK(index <= size(), "a cell was inserted beyond the end");
+  append(std::move(cell));
+  for (std::size_t last = size() - 1; last > index; --last) {
+    CellPtr moved = at(last);
+    replace(last, at(last - 1));
+    replace(last - 1, std::move(moved));
+  }
+}
+
+void CellSequence::replace(std::size_t index, CellPtr cell) {
+  insert_child(children().at(index).first, std::move(cell));
+}
+
+void CellSequence::erase(std::size_t index) {
+  MUSTER_CHECK(index < size(), "there is no cell to erase");
+  for (; index + 1 < size(); ++index) replace(index, CellPtr(at(index + 1)));
+  remove(std::string(children().back().first));
+}
+
+SequentialCell::SequentialCell(std::span<const CellPtr> cells) : SequentialCell() {
+  for (const CellPtr& cell : cells) append(cell);
+}
+
+Values SequentialCell::construct(std::span<const Value> inputs) {
+  Values values;
+  values.assign(inputs.begin(), inputs.end());
+  for (const auto& [name, child] : children()) values = child->call(values);
+  return values;
+}
+
+CellList::CellList(std::span<const CellPtr> cells) : CellList() {
+  for (const CellPtr& cell : cells) append(cell);
+}
+
+Values CellList::construct(std::span<const Value>) {
+  return Value::failed(Code::invalid_argument,
+                       description() + " computes nothing itself: call the cells in it");
+}
+
+Values Identity::construct(std::span<const Value> inputs) { return only_input(*this, inputs); }
+
+Values Flatten::construct(std::span<const Value> inputs) {
+  const Value x = only_input(*this, inputs);
+  if (!x.defined() || x.is_failed() || (start_dim_ == 1 && end_dim_ == -1)) return ops::flatten(x);
+  const auto rank = static_cast<std::int64_t>(x.shape().rank());
+  const std::int64_t start = start_dim_ < 0 ? start_dim_ + rank : start_dim_;
+  const std::int64_t end = end_dim_ < 0 ? end_dim_ + rank : end_dim_;
+  if (start < 0 || end >= rank || start > end)
+    return Value::failed(Code::invalid_argument,
+                         fmt::format("{}: {} has no axes {} to {}", description(),
+                                     muster::to_string(x.shape()), start_dim_, end_dim_));
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t axis = 0; axis < rank; ++axis) {
+    const std::int64_t size = x.shape()[static_cast<std::size_t>(axis)];
+    if (axis > start && axis <= end)
+      sizes.back() *= size;
+    else
+      sizes.push_back(size);
+  }
+  return ops::reshape(x, Shape(std::move(sizes)));
+}
+
+}  // namespace muster::nn

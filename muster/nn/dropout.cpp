@@ -1,0 +1,19 @@
+#include "muster/nn/dropout.h"
+
+#include "muster/nn/arguments.h"
+#include "muster/nn/ops.h"
+#include "muster/nn/values.h"
+
+namespace muster::nn {
+
+Dropout::Dropout(double p) : Cell("Dropout"), p_(p) {
+  if (!(p >= 0 && p < 1)) accept(refuse_argument("Dropout", "p", "in [0, 1)", p));
+}
+
+Values Dropout::construct(std::span<const Value> inputs) {
+  const Value x = only_input(*this, inputs);
+  if (!training() || p_ == 0) return x;
+  return ops::dropout(x, 1 - p_);
+}
+
+}  // namespace muster::nn

@@ -1,0 +1,46 @@
+#include "muster/nn/embedding.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "muster/nn/arguments.h"
+#include "muster/nn/values.h"
+
+namespace muster::nn {
+namespace {
+
+// `fill`, then zeros in one row.
+Initializer with_zero_row(Initializer fill, std::int64_t row) {
+  return [fill = std::move(fill), row](const Tensor& out, const RandomStream& stream) {
+    fill(out, stream);
+    const std::size_t row_bytes = out.size_bytes() / static_cast<std::size_t>(out.shape()[0]);
+    std::memset(out.bytes() + static_cast<std::size_t>(row) * row_bytes, 0, row_bytes);
+  };
+}
+
+}  // namespace
+
+Embedding::Embedding(std::int64_t vocab_size, std::int64_t embedding_size, EmbeddingOptions options)
+    : Cell("Embedding") {
+  accept(require_count("Embedding", "vocab_size", vocab_size));
+  accept(require_count("Embedding", "embedding_size", embedding_size));
+  if (options.padding_idx && (*options.padding_idx < 0 || *options.padding_idx >= vocab_size))
+    accept(refuse_argument("Embedding", "padding_idx", fmt::format("in [0, {})", vocab_size),
+                           *options.padding_idx));
+  if (refusal()) return;
+  Initializer fill = options.embedding_table ? *options.embedding_table : normal();
+  if (options.padding_idx) fill = with_zero_row(std::move(fill), *options.padding_idx);
+  table_ = std::make_shared<graph::Parameter>(
+      "embedding_table", graph::TensorType{DType::float32, {vocab_size, embedding_size}}, std::move(fill));
+  insert_param("embedding_table", table_);
+}
+
+Values Embedding::construct(std::span<const Value> inputs) {
+  if (Value wrong = input_problem(*this, inputs, 1, "one tensor of numbers"); wrong.defined()) return wrong;
+  return graph::apply("gather", {table_, inputs[0]}, {{"axis", std::int64_t{0}}});
+}
+
+}  // namespace muster::nn

@@ -1,0 +1,31 @@
+// Embedding: a vector for each number of a vocabulary.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "muster/nn/cell.h"
+#include "muster/nn/initializers.h"
+
+namespace muster::nn {
+
+struct EmbeddingOptions {
+  std::optional<Initializer> embedding_table = {};  // default normal()
+  std::optional<std::int64_t> padding_idx = {};     // a number whose vector begins with zeros
+};
+
+// Numbers (...), int32 or int64 in [0, vocab_size), to (..., embedding_size). `embedding_table` is
+// (vocab_size, embedding_size).
+class Embedding : public Cell {
+ public:
+  Embedding(std::int64_t vocab_size, std::int64_t embedding_size, EmbeddingOptions options = {});
+  Values construct(std::span<const Value> inputs) override;
+
+  const ParameterPtr& embedding_table() const { return table_; }
+
+ private:
+  ParameterPtr table_;
+};
+
+}  // namespace muster::nn

@@ -1,0 +1,95 @@
+#include "muster/nn/normalization.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "muster/nn/arguments.h"
+#include "muster/nn/ops.h"
+#include "muster/nn/values.h"
+
+namespace muster::nn {
+
+BatchNorm::BatchNorm(std::string class_name, std::int64_t num_features, const BatchNormOptions& options,
+                     std::vector<std::size_t> ranks)
+    : Cell(std::move(class_name)),
+      num_features_(num_features),
+      eps_(options.eps),
+      momentum_(options.momentum),
+      use_batch_statistics_(options.use_batch_statistics),
+      ranks_(std::move(ranks)) {
+  accept(require_count(this->class_name(), "num_features", num_features));
+  accept(require_not_negative(this->class_name(), "eps", eps_));
+  if (!(momentum_ >= 0 && momentum_ <= 1))
+    accept(refuse_argument(this->class_name(), "momentum", "in [0, 1]", momentum_));
+  if (refusal()) return;
+  moving_mean_ = add("moving_mean", options.moving_mean_init, 0, false);
+  moving_variance_ = add("moving_variance", options.moving_var_init, 1, false);
+  gamma_ = add("gamma", options.gamma_init, 1, options.affine);
+  beta_ = add("beta", options.beta_init, 0, options.affine);
+}
+
+ParameterPtr BatchNorm::add(const char* name, const std::optional<Initializer>& initializer, double otherwise,
+                            bool trained) {
+  auto made = std::make_shared<graph::Parameter>(name, graph::TensorType{DType::float32, {num_features_}},
+                                                 initializer ? *initializer : constant(otherwise), trained);
+  insert_param(name, made);
+  return made;
+}
+
+Values BatchNorm::construct(std::span<const Value> inputs) {
+  if (Value wrong = input_problem(*this, inputs, 1, "one tensor"); wrong.defined()) return wrong;
+  const Shape& shape = inputs[0].shape();
+  if (std::find(ranks_.begin(), ranks_.end(), shape.rank()) == ranks_.end() || shape[1] != num_features_)
+    return Value::failed(
+        Code::invalid_argument,
+        fmt::format("{}: input {} does not fit: (N, {}{}) is needed", description(), muster::to_string(shape),
+                    num_features_, ranks_.back() == 4 ? ", H, W" : ") or (N, C, L"));
+  return graph::apply(
+      "batch_norm", {inputs[0], gamma_, beta_, moving_mean_, moving_variance_},
+      {{"eps", eps_}, {"momentum", momentum_}, {"training", use_batch_statistics_.value_or(training())}});
+}
+
+LayerNorm::LayerNorm(const Shape& normalized_shape, const LayerNormOptions& options)
+    : Cell("LayerNorm"),
+      begin_norm_axis_(options.begin_norm_axis),
+      begin_params_axis_(options.begin_params_axis),
+      epsilon_(options.epsilon) {
+  if (normalized_shape.rank() == 0)
+    accept(refuse_argument("LayerNorm", "normalized_shape", "of one axis at least", "()"));
+  accept(require_positive("LayerNorm", "epsilon", epsilon_));
+  if (refusal()) return;
+  const graph::TensorType type{DType::float32, normalized_shape};
+  gamma_ =
+      std::make_shared<graph::Parameter>("gamma", type, options.gamma_init ? *options.gamma_init : ones());
+  beta_ = std::make_shared<graph::Parameter>("beta", type, options.beta_init ? *options.beta_init : zeros());
+  insert_param("gamma", gamma_);
+  insert_param("beta", beta_);
+}
+
+Values LayerNorm::construct(std::span<const Value> inputs) {
+  if (Value wrong = input_problem(*this, inputs, 1, "one tensor"); wrong.defined()) return wrong;
+  const Value& x = inputs[0];
+  const auto rank = static_cast<std::int64_t>(x.shape().rank());
+  const auto counted = [rank](std::int64_t axis) { return axis < 0 ? axis + rank : axis; };
+  const std::int64_t norm = counted(begin_norm_axis_), params = counted(begin_params_axis_);
+  if (norm < 0 || norm >= rank || params < 0 || params >= rank)
+    return Value::failed(Code::invalid_argument,
+                         fmt::format("{}: {} has no axes {} and {}", description(),
+                                     muster::to_string(x.shape()), begin_norm_axis_, begin_params_axis_));
+  const std::vector<std::int64_t>& sizes = x.shape().sizes();
+  if (gamma_->shape() != Shape(std::vector<std::int64_t>(sizes.begin() + params, sizes.end())))
+    return Value::failed(Code::invalid_argument,
+                         fmt::format("{}: the last axes of {} are not {}", description(),
+                                     muster::to_string(x.shape()), muster::to_string(gamma_->shape())));
+  const graph::Attributes attributes{{"begin_norm_axis", norm}, {"eps", epsilon_}};
+  if (norm == params) return graph::apply("layer_norm", {x, gamma_, beta_}, attributes);
+  const Shape normalized(std::vector<std::int64_t>(sizes.begin() + norm, sizes.end()));
+  const Value y = graph::apply("layer_norm",
+                               {x, filled_like(x, normalized, 1), filled_like(x, normalized, 0)}, attributes);
+  return ops::add(ops::mul(y, gamma_), beta_);
+}
+
+}  // namespace muster::nn

@@ -1,0 +1,71 @@
+#include "muster/nn/wrap.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/nn/arguments.h"
+#include "muster/nn/ops.h"
+#include "muster/nn/values.h"
+
+namespace muster::nn {
+
+WithLossCell::WithLossCell(CellPtr backbone, CellPtr loss_fn)
+    : Cell("WithLossCell"), backbone_(std::move(backbone)), loss_fn_(std::move(loss_fn)) {
+  set_auto_prefix(false);
+  insert_child("_backbone", backbone_);
+  insert_child("_loss_fn", loss_fn_);
+}
+
+Values WithLossCell::construct(std::span<const Value> inputs) {
+  if (Value wrong = input_problem(*this, inputs, 2, "data and label"); wrong.defined()) return wrong;
+  Values given = backbone_->call(inputs.first(1));
+  given.push_back(inputs[1]);
+  return loss_fn_->call(given);
+}
+
+TrainOneStepCell::TrainOneStepCell(CellPtr network, std::shared_ptr<Optimizer> optimizer,
+                                   TrainOneStepOptions options)
+    : Cell("TrainOneStepCell"),
+      network_(std::move(network)),
+      optimizer_(std::move(optimizer)),
+      options_(options) {
+  set_auto_prefix(false);
+  if (options_.sens == 0) accept(refuse_argument("TrainOneStepCell", "sens", "other than 0", 0));
+  insert_child("network", network_);
+  insert_child("optimizer", optimizer_);
+}
+
+Values TrainOneStepCell::construct(std::span<const Value> inputs) {
+  graph::Trace* const trace = graph::Trace::current();
+  graph::Tape tape;  // of eager mode
+  Value loss, scaled;
+  {
+    std::optional<graph::Tape::Scope> recording;
+    if (trace == nullptr) recording.emplace(tape);
+    const Values outputs = network_->call(inputs);
+    loss = outputs.empty() ? Value() : outputs[0];
+    scaled = options_.sens == 1 ? loss : ops::mul(loss, number_like(loss, options_.sens));
+  }
+  if (!loss.defined())
+    return Value::failed(Code::invalid_argument,
+                         fmt::format("{} gave {} no loss", network_->description(), description()));
+  if (loss.is_failed()) return loss;
+  const std::vector<Value> wanted(optimizer_->updated_parameters().begin(),
+                                  optimizer_->updated_parameters().end());
+  Result<std::vector<Value>> made =
+      trace ? trace->gradient({&scaled, 1}, wanted) : tape.gradient({&scaled, 1}, wanted);
+  if (!made) return Value::failed(made.error());
+  Values gradients(made->begin(), made->end());
+  if (options_.reduction)
+    gradients = graph::apply_all("all_reduce", gradients,
+                                 {{"reduction", std::string(graph::to_string(*options_.reduction))}});
+  if (const Values done = optimizer_->call(gradients); !done.empty() && done[0].is_failed()) return done;
+  Values results{loss};
+  if (options_.return_grad) results.insert(results.end(), gradients.begin(), gradients.end());
+  return results;
+}
+
+}  // namespace muster::nn

@@ -1,0 +1,49 @@
+// Cells around a network that make a loss, and a training step, of it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "muster/nn/cell.h"
+#include "muster/nn/optimizer.h"
+
+namespace muster::nn {
+
+// (data, label) to loss_fn(backbone(data), label). The names of parameters stay those of the backbone.
+class WithLossCell : public Cell {
+ public:
+  WithLossCell(CellPtr backbone, CellPtr loss_fn);
+  Values construct(std::span<const Value> inputs) override;
+  const CellPtr& backbone_network() const { return backbone_; }
+
+ private:
+  CellPtr backbone_;
+  CellPtr loss_fn_;
+};
+
+struct TrainOneStepOptions {
+  double sens = 1.0;  // gradients are of loss * sens; not 0
+  bool return_grad = false;
+  // How gradients of all workers become one; absent: each keeps its own.
+  std::optional<graph::Reduction> reduction = {};
+};
+
+// The inputs of `network`, which gives a loss, to that loss; the parameters of the optimizer take a step, all
+// in one graph. With return_grad the (reduced) gradients follow the loss.
+class TrainOneStepCell : public Cell {
+ public:
+  TrainOneStepCell(CellPtr network, std::shared_ptr<Optimizer> optimizer, TrainOneStepOptions options = {});
+  Values construct(std::span<const Value> inputs) override;
+
+  const CellPtr& network() const { return network_; }
+  const std::shared_ptr<Optimizer>& optimizer() const { return optimizer_; }
+  const TrainOneStepOptions& options() const { return options_; }
+
+ private:
+  CellPtr network_;
+  std::shared_ptr<Optimizer> optimizer_;
+  TrainOneStepOptions options_;
+};
+
+}  // namespace muster::nn

@@ -1,0 +1,127 @@
+// Normalization, dropout, embedding.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "python/muster/bindings/bindings.h"
+#include "python/muster/bindings/cell.h"
+#include "python/muster/bindings/cell_arguments.h"
+#include "python/muster/bindings/initializer.h"
+
+namespace muster::python {
+namespace {
+
+template <class Made>
+void init_batch_norm(nb::pointer_and_handle<Made> self, std::int64_t num_features, double eps,
+                     double momentum, bool affine, nb::handle gamma_init, nb::handle beta_init,
+                     nb::handle moving_mean_init, nb::handle moving_var_init,
+                     std::optional<bool> use_batch_statistics, const std::string& data_format,
+                     nb::handle dtype) {
+  const std::string name = class_name(self.h);
+  require_nchw(data_format, name);
+  require_float32(dtype, name);
+  nn::BatchNormOptions options{
+      .eps = eps, .momentum = momentum, .affine = affine, .use_batch_statistics = use_batch_statistics};
+  if (num_features > 0) {
+    const Shape shape{num_features};
+    options.gamma_init = initializer_from(gamma_init, shape, "gamma_init");
+    options.beta_init = initializer_from(beta_init, shape, "beta_init");
+    options.moving_mean_init = initializer_from(moving_mean_init, shape, "moving_mean_init");
+    options.moving_var_init = initializer_from(moving_var_init, shape, "moving_var_init");
+  }
+  make_cell(self, num_features, options);
+}
+
+template <class Made>
+void bind_batch_norm(nb::module_& core, const char* name, const char* doc) {
+  bind_cell_class<Made>(core, name, doc)
+      .def("__init__", &init_batch_norm<Made>, nb::arg("num_features"), nb::arg("eps") = 1e-5,
+           nb::arg("momentum") = 0.9, nb::arg("affine") = true, nb::arg("gamma_init") = "ones",
+           nb::arg("beta_init") = "zeros", nb::arg("moving_mean_init") = "zeros",
+           nb::arg("moving_var_init") = "ones", nb::arg("use_batch_statistics") = nb::none(),
+           nb::arg("data_format") = "NCHW", nb::arg("dtype") = nb::none(),
+           "`momentum` is that of the moving statistics: moving = momentum * moving + (1 - momentum) * "
+           "batch. With "
+           "`affine` gamma and beta are trained. `use_batch_statistics` None means while the cell trains.");
+}
+
+void init_layer_norm(nb::pointer_and_handle<nn::LayerNorm> self, std::vector<std::int64_t> normalized_shape,
+                     std::int64_t begin_norm_axis, std::int64_t begin_params_axis, nb::handle gamma_init,
+                     nb::handle beta_init, double epsilon, nb::handle dtype) {
+  require_float32(dtype, "LayerNorm");
+  const Shape shape(std::move(normalized_shape));
+  make_cell(self, shape,
+            nn::LayerNormOptions{.begin_norm_axis = begin_norm_axis,
+                                 .begin_params_axis = begin_params_axis,
+                                 .gamma_init = initializer_from(gamma_init, shape, "gamma_init"),
+                                 .beta_init = initializer_from(beta_init, shape, "beta_init"),
+                                 .epsilon = epsilon});
+}
+
+void init_dropout(nb::pointer_and_handle<nn::Dropout> self, double keep_prob, std::optional<double> p,
+                  nb::handle dtype) {
+  require_float32(dtype, "Dropout");
+  if (!p && !(keep_prob > 0 && keep_prob <= 1))
+    throw nb::value_error(("Dropout: keep_prob must be in (0, 1], not " + std::to_string(keep_prob)).c_str());
+  make_cell(self, p ? *p : 1 - keep_prob);
+}
+
+void init_embedding(nb::pointer_and_handle<nn::Embedding> self, std::int64_t vocab_size,
+                    std::int64_t embedding_size, bool /*use_one_hot*/, nb::handle embedding_table,
+                    nb::handle dtype, std::optional<std::int64_t> padding_idx) {
+  require_float32(dtype, "Embedding");
+  nn::EmbeddingOptions options{.padding_idx = padding_idx};
+  if (vocab_size > 0 && embedding_size > 0)
+    options.embedding_table =
+        initializer_from(embedding_table, {vocab_size, embedding_size}, "embedding_table");
+  make_cell(self, vocab_size, embedding_size, std::move(options));
+}
+
+constexpr const char* batch_norm_doc =
+    "(x - mean) / sqrt(variance + eps) * gamma + beta for each channel; in training with the batch's "
+    "statistics, "
+    "else with the moving ones. Its parameters, all (num_features,), are `moving_mean` and "
+    "`moving_variance`, which "
+    "get no gradient, `gamma` and `beta`. Ioffe and Szegedy, ICML 2015. ";
+
+}  // namespace
+
+void bind_normalization(nb::module_& core) {
+  bind_batch_norm<nn::BatchNorm1d>(core, "BatchNorm1d",
+                                   (std::string(batch_norm_doc) + "Of (N, C) or (N, C, L).").c_str());
+  bind_batch_norm<nn::BatchNorm2d>(core, "BatchNorm2d",
+                                   (std::string(batch_norm_doc) + "Of (N, C, H, W).").c_str());
+  bind_cell_class<nn::LayerNorm>(
+      core, "LayerNorm",
+      "(x - mean) / sqrt(variance + epsilon) * gamma + beta, mean and variance over the axes from "
+      "begin_norm_axis "
+      "on. Its parameters `gamma` and `beta` have the shape normalized_shape, that of the axes from "
+      "begin_params_axis on. Ba et al., 2016.")
+      .def("__init__", &init_layer_norm, nb::arg("normalized_shape"), nb::arg("begin_norm_axis") = -1,
+           nb::arg("begin_params_axis") = -1, nb::arg("gamma_init") = "ones", nb::arg("beta_init") = "zeros",
+           nb::arg("epsilon") = 1e-7, nb::arg("dtype") = nb::none());
+  bind_cell_class<nn::Dropout>(core, "Dropout",
+                               "While it trains each element becomes 0 with probability p and the others are "
+                               "divided by 1 - p; else x as it "
+                               "is. Which ones depends on seed, step, cell and place in the global batch, "
+                               "never on the rank. Srivastava et "
+                               "al., JMLR 2014.")
+      .def("__init__", &init_dropout, nb::arg("keep_prob") = 0.5, nb::arg("p") = nb::none(),
+           nb::arg("dtype") = nb::none(), "`p` in [0, 1); without, 1 - keep_prob, the old way to say it.");
+  bind_cell_class<nn::Embedding>(core, "Embedding",
+                                 "Numbers (...), int32 or int64 in [0, vocab_size), to their vectors (..., "
+                                 "embedding_size), the rows of its "
+                                 "parameter `embedding_table` (vocab_size, embedding_size).")
+      .def("__init__", &init_embedding, nb::arg("vocab_size"), nb::arg("embedding_size"),
+           nb::arg("use_one_hot") = false, nb::arg("embedding_table") = "normal",
+           nb::arg("dtype") = nb::none(), nb::arg("padding_idx") = nb::none(),
+           "The row of `padding_idx` begins with zeros. `use_one_hot` changes nothing: the result is the "
+           "same.");
+}
+
+}  // namespace muster::python

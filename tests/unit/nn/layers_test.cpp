@@ -1,0 +1,248 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/nn/nn.h"
+
+namespace muster::nn {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Tensor counted(Shape shape) {
+  Tensor made(DType::float32, std::move(shape));
+  for (std::int64_t i = 0; i < made.elements(); ++i) made.data<float>()[i] = static_cast<float>(i);
+  return made;
+}
+
+std::vector<std::string> names(const std::vector<ParameterPtr>& parameters) {
+  std::vector<std::string> found;
+  for (const ParameterPtr& parameter : parameters) found.push_back(parameter->name());
+  return found;
+}
+
+std::string failure(Cell& cell, const Value& x) {
+  const Values y = cell(x);
+  return y.empty() || !y[0].is_failed() ? "" : y[0].error().message;
+}
+
+TEST(Conv2d, HasWeightAndBiasOfItsGroups) {
+  const Conv2d conv(4, 6, {3, 2}, {.group = 2, .has_bias = true});
+  EXPECT_THAT(names(conv.parameters()), ElementsAre("weight", "bias"));
+  EXPECT_EQ(conv.weight()->shape(), (Shape{6, 2, 3, 2}));
+  EXPECT_EQ(Conv2d(4, 6, 3).bias(), nullptr);
+}
+
+TEST(Conv2d, PadsSoThatTheSameSizeComesOut) {
+  const Window window{.kernel = {3, 2}, .stride = {2, 1}};
+  EXPECT_THAT(window.pads(7, 6), ElementsAre(1, 1, 0, 1));
+  EXPECT_THAT(window.pads(8, 6), ElementsAre(0, 1, 0, 1));
+  const Window apart{.kernel = 3, .dilation = 2};
+  EXPECT_THAT(apart.pads(7, 7), ElementsAre(2, 2, 2, 2));
+  const Window inside{.kernel = 3, .pad_mode = PadMode::valid};
+  EXPECT_THAT(inside.pads(7, 7), ElementsAre(0, 0, 0, 0));
+}
+
+TEST(Conv2d, SaysWhichArgumentCannotBe) {
+  const Value x = counted({1, 4, 5, 5});
+  Conv2d group(4, 6, 3, {.group = 3});
+  EXPECT_THAT(failure(group, x), HasSubstr("3 does not divide 4 and 6"));
+  Conv2d kernel(4, 6, 0);
+  EXPECT_EQ(failure(kernel, x), "Conv2d: kernel_size must be at least 1, not (0, 0)");
+  Conv2d padding(4, 6, 3, {.padding = 2});
+  EXPECT_EQ(failure(padding, x), "Conv2d: padding 2 needs pad_mode 'pad'");
+  Conv2d fine(4, 6, 3);
+  EXPECT_THAT(failure(fine, counted({4, 5, 5})),
+              HasSubstr("input (4, 5, 5) does not fit: (N, 4, H, W) is needed"));
+  EXPECT_EQ(pad_mode_from("full").error().message, "pad_mode is 'same', 'valid' or 'pad', not 'full'");
+}
+
+TEST(BatchNorm, KeepsMovingStatisticsThatGetNoGradient) {
+  const BatchNorm2d norm(4);
+  EXPECT_THAT(names(norm.parameters()), ElementsAre("moving_mean", "moving_variance", "gamma", "beta"));
+  EXPECT_THAT(names(norm.trainable_params()), ElementsAre("gamma", "beta"));
+  EXPECT_TRUE(BatchNorm1d(4, {.affine = false}).trainable_params().empty());
+}
+
+TEST(BatchNorm, SaysWhatDoesNotFit) {
+  BatchNorm2d norm(4);
+  EXPECT_EQ(failure(norm, counted({2, 3, 5, 5})),
+            "BatchNorm2d: input (2, 3, 5, 5) does not fit: (N, 4, H, W) is needed");
+  BatchNorm1d flat(4);
+  EXPECT_EQ(failure(flat, counted({2, 3})),
+            "BatchNorm1d: input (2, 3) does not fit: (N, 4) or (N, C, L) is needed");
+  BatchNorm2d momentum(4, {.momentum = 1.5});
+  EXPECT_EQ(failure(momentum, counted({2, 4, 5, 5})), "BatchNorm2d: momentum must be in [0, 1], not 1.5");
+}
+
+TEST(Pools, SayWhatDoesNotFit) {
+  MaxPool2d wide({.kernel_size = 2, .pad_mode = PadMode::pad, .padding = 2});
+  EXPECT_THAT(failure(wide, counted({1, 1, 4, 4})),
+              HasSubstr("padding must be at most half the kernel size (2, 2), not (2, 2)"));
+  AvgPool2d ceiling({.kernel_size = 2, .ceil_mode = true});
+  EXPECT_EQ(failure(ceiling, counted({1, 1, 4, 4})), "AvgPool2d: ceil_mode needs pad_mode 'pad'");
+  AvgPool2d fine;
+  EXPECT_THAT(failure(fine, counted({4, 4})), HasSubstr("(N, C, H, W) or (C, H, W) is needed, not (4, 4)"));
+}
+
+TEST(Containers, AListRenumbersItsCells) {
+  const auto a = std::make_shared<ReLU>(), b = std::make_shared<ReLU>(), c = std::make_shared<ReLU>();
+  CellList list{a, c};
+  list.insert(1, b);
+  ASSERT_EQ(list.size(), 3u);
+  EXPECT_EQ(list.at(0), a);
+  EXPECT_EQ(list.at(1), b);
+  EXPECT_EQ(list.at(2), c);
+  list.erase(0);
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(list.at(0), b);
+  EXPECT_EQ(list.at(1), c);
+  EXPECT_EQ(list.children()[1].first, "1");
+  EXPECT_THAT(failure(list, counted({1})), HasSubstr("computes nothing itself"));
+}
+
+TEST(Containers, ChildrenAddedLaterHaveTheWholePath) {
+  const auto list = std::make_shared<CellList>();
+  SequentialCell net{list};
+  list->append(std::make_shared<Dense>(2, 2, DenseOptions{.has_bias = false}));
+  EXPECT_THAT(names(net.parameters()), ElementsAre("0.0.weight"));
+}
+
+TEST(Containers, FlattenTakesAxes) {
+  const Value x = counted({2, 3, 4, 5});
+  EXPECT_EQ(Flatten()(x)[0].shape(), (Shape{2, 60}));
+  EXPECT_EQ(Flatten(0)(x)[0].shape(), (Shape{120}));
+  EXPECT_EQ(Flatten(1, 2)(x)[0].shape(), (Shape{2, 12, 5}));
+  EXPECT_EQ(Flatten(-2, -1)(x)[0].shape(), (Shape{2, 3, 20}));
+  Flatten wrong(2, 4);
+  EXPECT_EQ(failure(wrong, x), "Flatten: (2, 3, 4, 5) has no axes 2 to 4");
+}
+
+TEST(Losses, RefuseAnUnknownReduction) {
+  MSELoss loss("average");
+  EXPECT_EQ(failure(loss, counted({1})), "MSELoss: reduction must be 'mean', 'sum' or 'none', not 'average'");
+  CrossEntropyLoss smooth({.label_smoothing = 2});
+  EXPECT_EQ(failure(smooth, counted({1})), "CrossEntropyLoss: label_smoothing must be in [0, 1], not 2");
+}
+
+TEST(Losses, OneSampleMayComeWithoutABatch) {
+  CrossEntropyLoss loss;
+  const Values one = loss(Value(counted({3})), Value(Tensor::scalar(std::int32_t{2})));
+  ASSERT_TRUE(one.at(0).is_concrete()) << one[0].error().message;
+  EXPECT_NEAR(one[0].tensor().data<float>()[0], 0.40760596, 1e-6);
+}
+
+TEST(Activations, AreFoundByName) {
+  for (const char* name :
+       {"relu", "relu6", "leakyrelu", "elu", "gelu", "silu", "sigmoid", "tanh", "softmax", "logsoftmax"})
+    EXPECT_TRUE(activation_named(name)) << name;
+  EXPECT_THAT(activation_named("swish").error().message, HasSubstr("there is no activation 'swish': choose"));
+}
+
+TEST(Embedding, ThePaddingBeginsWithZeros) {
+  const Embedding embedding(3, 2, {.embedding_table = ones(), .padding_idx = 1});
+  EXPECT_THAT(embedding.embedding_table()->materialize(1).span<float>(), ElementsAre(1, 1, 0, 0, 1, 1));
+  Embedding outside(3, 2, {.padding_idx = 3});
+  EXPECT_EQ(failure(outside, counted({1})), "Embedding: padding_idx must be in [0, 3), not 3");
+}
+
+// A network of one weight whose loss is weight * data * label.
+class Product : public Cell {
+ public:
+  Product() : Cell("Product") {
+    weight_ = std::make_shared<graph::Parameter>("weight", Tensor::scalar(2.0f));
+    insert_param("weight", weight_);
+  }
+  Values construct(std::span<const Value> inputs) override { return ops::mul(weight_, inputs[0]); }
+  ParameterPtr weight_;
+};
+
+class Times : public Cell {
+ public:
+  Values construct(std::span<const Value> inputs) override { return ops::mul(inputs[0], inputs[1]); }
+};
+
+TEST(TrainOneStepCell, GivesTheLossAndTakesAStepInOnePlan) {
+  const auto net = std::make_shared<Product>();
+  const auto loss = std::make_shared<WithLossCell>(net, std::make_shared<Times>());
+  const auto sgd =
+      std::make_shared<SGD>(UpdatedParameters(net->trainable_params()), SGDOptions{.learning_rate = 0.5});
+  TrainOneStepCell step(loss, sgd, {.sens = 2, .return_grad = true});
+  EXPECT_THAT(names(step.parameters()), ElementsAre("weight", "learning_rate", "global_step"));
+  const Value data = Tensor::scalar(3.0f), label = Tensor::scalar(0.5f);
+  for (const float expected : {3.0f, 0.75f}) {
+    const Values made = step(data, label);
+    ASSERT_EQ(made.size(), 2u);
+    ASSERT_TRUE(made[0].is_concrete()) << made[0].error().message;
+    EXPECT_EQ(*made[0].tensor().data<float>(), expected);
+    EXPECT_EQ(*made[1].tensor().data<float>(), 3.0f);
+  }
+  EXPECT_EQ(*net->weight_->storage().data<float>(), -1.0f);
+}
+
+std::vector<float> filled(const Initializer& initializer, Shape shape) {
+  const Tensor values(DType::float32, std::move(shape));
+  initializer(values, RandomStream(3, hash_text("fc.weight")));
+  return {values.span<float>().begin(), values.span<float>().end()};
+}
+
+double deviation(const std::vector<float>& values) {
+  double square = 0;
+  for (const float value : values) square += value * value;
+  return std::sqrt(square / static_cast<double>(values.size()));
+}
+
+TEST(Initializers, NormalOnesHaveTheirDeviation) {
+  EXPECT_NEAR(deviation(filled(xavier_normal(), {200, 300})), std::sqrt(2.0 / 500), 5e-4);
+  EXPECT_NEAR(deviation(filled(he_normal(), {200, 300})), std::sqrt(2.0 / 300), 5e-4);
+  EXPECT_NEAR(deviation(filled(he_normal(0, Fan::out, Nonlinearity::tanh), {200, 300})),
+              5.0 / 3 / std::sqrt(200.0), 1e-3);
+  EXPECT_NEAR(deviation(filled(he_normal(0, Fan::in, Nonlinearity::linear), {20, 30, 10})),
+              1 / std::sqrt(300.0), 2e-3);
+}
+
+TEST(Initializers, TruncatedNormalStaysInside) {
+  const auto values = filled(truncated_normal({.sigma = 0.5, .mean = 0, .a = -1, .b = 1}), {100, 100});
+  for (const float value : values) EXPECT_LE(std::abs(value), 0.5f);
+  // The deviation of a normal cut at one sigma.
+  EXPECT_NEAR(deviation(values), 0.5 * 0.53956, 0.01);
+  for (const float value : filled(truncated_normal({.sigma = 1, .mean = 0, .a = 5, .b = 6}), {50})) {
+    EXPECT_GE(value, 5.0f);
+    EXPECT_LE(value, 6.0f);
+  }
+}
+
+TEST(Initializers, IdentityAndOrthogonalAreWhatTheirNamesSay) {
+  EXPECT_THAT(filled(identity(), {2, 3}), ElementsAre(1, 0, 0, 0, 1, 0));
+  for (const Shape& shape : {Shape{3, 2, 4}, Shape{7, 3}}) {
+    const auto values = filled(orthogonal(2), shape);
+    const auto rows = static_cast<std::size_t>(shape[0]), columns = values.size() / rows;
+    const std::size_t count = std::min(rows, columns), length = std::max(rows, columns);
+    const auto at = [&](std::size_t vector, std::size_t i) {
+      return rows <= columns ? values[vector * columns + i] : values[i * columns + vector];
+    };
+    for (std::size_t a = 0; a < count; ++a)
+      for (std::size_t b = 0; b < count; ++b) {
+        double product = 0;
+        for (std::size_t i = 0; i < length; ++i) product += at(a, i) * at(b, i);
+        EXPECT_NEAR(product, a == b ? 4 : 0, 1e-5) << a << ", " << b;
+      }
+  }
+}
+
+TEST(Initializers, NamesMindNeitherCapitalsNorUnderscores) {
+  EXPECT_TRUE(initializer_named("TruncatedNormal"));
+  EXPECT_TRUE(initializer_named("HE_NORMAL"));
+  EXPECT_EQ(require_fitting(*initializer_kind_named("xavier_normal"), {3}).error().message,
+            "xavier_normal: a shape with 2 axes at least is needed, not (3,)");
+  EXPECT_EQ(require_fitting(*initializer_kind_named("identity"), {3, 3, 3}).error().message,
+            "identity: a shape with 2 axes is needed, not (3, 3, 3)");
+}
+
+}  // namespace
+}  // namespace muster::nn
