@@ -173,7 +173,7 @@ def prepare_digits(scratch: Path) -> Path:
 def prepare_pictures(scratch: Path) -> Path:
     folder = scratch / "cifar"
     if not folder.exists():
-        command = [BUILD / "apps/muster/muster", "data", "synthetic-cifar10", folder, "--records", "1000"]
+        command = [BUILD / "apps/muster/muster", "data", "synthetic-cifar10", folder]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return folder
 

@@ -59,9 +59,10 @@ class CenterCrop final : public ImageTransform {
   }
 
  private:
-  // Where `part` pixels in the middle of `all` begin; black before the image where it is smaller.
+  // Where `part` pixels in the middle of `all` begin. Where the image is smaller, more of the black is before
+  // it.
   static std::int64_t begin(std::int64_t all, std::int64_t part) {
-    return all >= part ? (all - part) / 2 : -((part - all) / 2);
+    return all >= part ? (all - part) / 2 : -((part - all + 1) / 2);
   }
 
   const Size size_;

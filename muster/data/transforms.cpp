@@ -169,7 +169,7 @@ class ToTensor final : public Transform {
     for (std::size_t row = 0; row < rows.count; ++row) {
       convert_all(input.dtype, elements, in + row * elements * size_bytes(input.dtype), last.data());
       for (std::size_t i = 0; i < elements; ++i)
-        first[i % channels * pixels + i / channels] = last[i] / 255.0f;
+        first[i % channels * pixels + i / channels] = last[i] * (1.0f / 255.0f);
       with_type(dtype_, [&](auto* type) {
         convert_all(DType::float32, elements, reinterpret_cast<const std::byte*>(first.data()),
                     reinterpret_cast<decltype(type)>(out) + row * elements);
@@ -203,7 +203,7 @@ class OneHot final : public Transform {
     std::vector<std::int64_t> sizes(input.shape.begin(), input.shape.end());
     if (sizes == std::vector<std::int64_t>{1}) sizes.clear();  // a label in an axis of its own
     sizes.push_back(classes_);
-    return ValueType{smoothing_ > 0 ? DType::float32 : input.dtype, Shape(std::move(sizes))};
+    return ValueType{smoothing_ > 0 ? DType::float64 : input.dtype, Shape(std::move(sizes))};
   }
   bool by_value() const override { return true; }  // a label out of range is an error
   void run(const ValueType&, const Rows&, const std::byte*, std::byte*) const override {}

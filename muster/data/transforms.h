@@ -27,11 +27,11 @@ OperationPtr hwc2chw();
 // Each element as C++ converts it; a float outside the range of an integer dtype becomes its nearest bound.
 OperationPtr type_cast(DType dtype);
 
-// float32(value) / 255, then (H, W, C) to (C, H, W), then as `dtype`; (H, W) becomes (1, H, W).
+// float32(value) * (1 / 255), then (H, W, C) to (C, H, W), then as `dtype`; (H, W) becomes (1, H, W).
 OperationPtr to_tensor(DType dtype = DType::float32);
 
 // A label (an integer of 0 to num_classes - 1) as num_classes numbers: 1 at its place, else 0, in the label's
-// dtype. With smoothing the 1 loses smoothing_rate, which all classes share, in float32.
+// dtype. With smoothing the 1 loses smoothing_rate, which all classes share, in float64.
 OperationPtr one_hot(std::int64_t num_classes, double smoothing_rate = 0);
 
 }  // namespace muster::data

@@ -204,7 +204,8 @@ Value reshaped(const Value& x, const Sizes& sizes) {
 }
 
 Value block(const Value& x, const Reading& reading) {
-  if (x.is_concrete() && !graph::is_tracing())
+  // A tape notes ops: a view past them would have no gradient.
+  if (x.is_concrete() && !graph::is_tracing() && !graph::is_taping())
     if (auto part = view(x.tensor(), reading)) return *std::move(part);
   const bool whole =
       reading.size == x.shape().sizes() && std::all_of(reading.strides.begin(), reading.strides.end(),

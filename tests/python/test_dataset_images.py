@@ -104,7 +104,7 @@ def test_operations_can_be_called_on_their_own(cifar):
     padded = vision.Pad(3, padding_mode=vision.Border.REFLECT)(image)
     assert padded.tolist() == numpy.pad(image, ((3, 3), (3, 3), (0, 0)), "reflect").tolist()
     numpy.testing.assert_array_equal(
-        vision.ToTensor()(image), image.transpose(2, 0, 1).astype(numpy.float32) / numpy.float32(255)
+        vision.ToTensor()(image), image.transpose(2, 0, 1) * numpy.float32(1 / 255)
     )
     assert vision.RandomResizedCrop(10, scale=(0.5, 1), ratio=(1, 1))(image).shape == (10, 10, 3)
     assert transforms.OneHot(4)(2).tolist() == [0, 0, 1, 0]

@@ -46,3 +46,33 @@ def test_the_cpp_example_trains(tmp_path):
     ]
     assert len(losses) == 10
     assert losses[-1] < 0.8 * losses[0]
+
+
+def run_resnet50(folder, program):
+    muster = BUILD / "apps/muster/muster"
+    pictures = [muster, "data", "synthetic-cifar10", folder / "pictures", "--records", "16"]
+    subprocess.run(pictures, check=True, capture_output=True)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MS_")}
+    environment |= {
+        "DATA_PATH": "pictures",
+        "PYTHONPATH": str(PACKAGES),
+        "PATH": os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"],
+        "IMAGE_SIZE": "32",
+        "EPOCHS": "2",
+        "BATCH": "8",
+    }
+    command = [muster, "run", "-n", "2", program]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = re.findall(r"^\[worker 1\] epoch: (\d) step: (\d), loss is [\d.]+$", done.stdout, re.MULTILINE)
+    assert lines == [(epoch, step) for epoch in "12" for step in "12345"]
+    assert len(re.findall(r"^\[worker 1\] Train epoch time: ", done.stdout, re.MULTILINE)) == 2
+
+
+def test_the_python_resnet50_trains(tmp_path):
+    run_resnet50(tmp_path, ROOT / "examples/resnet50_cifar10.py")
+
+
+@pytest.mark.skipif(not (BUILD / "examples/resnet50_cifar10").exists(), reason="built without the examples")
+def test_the_cpp_resnet50_trains(tmp_path):
+    run_resnet50(tmp_path, BUILD / "examples/resnet50_cifar10")

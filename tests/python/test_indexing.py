@@ -162,6 +162,16 @@ def test_a_parameter_can_be_indexed_in_a_graph_with_gradient():
     assert table[1].tolist() == [2, 3]
 
 
+def test_gradients_come_back_in_eager_mode_too():
+    muster.set_context(mode="eager")
+    try:
+        x = muster.Tensor(numbers((3, 2)))
+        _, gradient = muster.value_and_grad(lambda x: (x[1] * x[::-1, 0][:2]).sum())(x)
+    finally:
+        muster.set_context(mode="graph")
+    assert gradient.tolist() == [[0, 0], [4 + 3, 2], [2, 0]]
+
+
 def test_elements_cannot_be_written():
     with pytest.raises(TypeError, match="do not change"):
         muster.Tensor([1, 2])[0] = 3

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 from digits import write_digits
-from places import COMPAT_PACKAGES, PACKAGES, ROOT
+from places import BUILD, COMPAT_PACKAGES, PACKAGES, ROOT
 
 LINE = re.compile(r"epoch: (\d+), step: (\d+), loss is (\d+\.\d+(?:e-\d+)?)$")
 
@@ -77,3 +77,41 @@ def test_the_net_of_seed_000_trains_with_its_own_start_script(tmp_path, workers)
         losses = [float(match[3]) for match in matches]
         assert 2 < losses[0] < 3
         assert losses[-1] < 0.8 * losses[0]
+
+
+SEED_002_LINE = re.compile(r"epoch: (\d+) step: (\d+), loss is (\d+\.\d+)$")
+
+
+def test_the_script_of_seed_002_trains_with_its_own_start_script(tmp_path):
+    """Two workers, two epochs, small pictures, to take a minute; the text has 8, 10 and 224 x 224."""
+    for name in ("resnet.py", "softmax_cross_entropy_expand.py"):
+        shutil.copy(ROOT / "tests/seeds/002" / name, tmp_path)
+    script = (ROOT / "tests/seeds/002/resnet50_distributed_training.py").read_text()
+    script = script.replace("epoch_size=10", "epoch_size=2").replace("= 224", "= 32")
+    (tmp_path / "resnet50_distributed_training.py").write_text(script)
+    start = (ROOT / "tests/seeds/002/run.sh").read_text().replace("MS_WORKER_NUM=8", "MS_WORKER_NUM=2")
+    if not port_is_free(8117):
+        start = start.replace("8117", str(free_port()))
+    (tmp_path / "run.sh").write_text(start)
+    folder = str(tmp_path / "cifar-10-batches-bin")
+    pictures = [BUILD / "apps/muster/muster", "data", "synthetic-cifar10", folder, "--records", "43"]
+    subprocess.run(pictures, check=True, capture_output=True)  # 258 of them: four batches for each worker
+
+    reap = [sys.executable, str(ROOT / "tests/python/reap.py"), "200", "bash", "run.sh", folder]
+    done = subprocess.run(reap, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=240)
+
+    logs = {path.name: path.read_text() for path in tmp_path.glob("*.txt")}
+    print(done.stdout, done.stderr, logs)  # shown when the test fails
+    assert done.returncode == 0
+    processes = [line.split(" ", 2) for line in done.stdout.splitlines() if line.endswith("training.py")]
+    assert [status for _, status, _ in processes] == ["0"] * 3
+    assert logs.pop("scheduler.txt") == ""
+    assert len(logs) == 2
+    for text in logs.values():
+        matches = [SEED_002_LINE.match(line) for line in text.splitlines()]
+        assert all(matches), text
+        assert [(int(match[1]), int(match[2])) for match in matches] == [
+            (epoch, step) for epoch in (1, 2) for step in (1, 2, 3, 4)
+        ]
+        losses = [float(match[3]) for match in matches]
+        assert sum(losses[4:]) < sum(losses[:4])

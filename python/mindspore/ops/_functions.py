@@ -1,7 +1,5 @@
 """All functions of mindspore.ops, collected from the families."""
 
-from muster.ops import bias_add as bias_add
-
 from mindspore._gradient import value_and_grad as value_and_grad
 from mindspore.ops import _array, _image, _math, _training
 from mindspore.ops._array import *  # noqa: F403
@@ -10,12 +8,5 @@ from mindspore.ops._math import *  # noqa: F403
 from mindspore.ops._training import *  # noqa: F403
 
 __all__ = sorted(
-    {
-        "bias_add",
-        "value_and_grad",
-        *_array.__all__,
-        *_image.__all__,
-        *_math.__all__,
-        *_training.__all__,
-    }
+    {"value_and_grad", *_array.__all__, *_image.__all__, *_math.__all__, *_training.__all__}
 )

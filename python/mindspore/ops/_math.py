@@ -76,6 +76,18 @@ def divide(input, other, *, rounding_mode=None):
     return div(input, other, rounding_mode=rounding_mode)
 
 
+def fmod(input, other):
+    """input - other trunc(input / other), with the sign of input; shapes broadcast."""
+    return ops.sub(input, ops.mul(trunc(ops.div(input, other)), other))
+
+
+def bias_add(input_x, bias):
+    """input_x (N, C, ...) with bias (C,) added to each channel."""
+    if input_x.ndim == 2:
+        return ops.bias_add(input_x, bias)
+    return ops.add(input_x, ops.reshape(bias, (-1,) + (1,) * (input_x.ndim - 2)))
+
+
 def true_divide(dividend, divisor):
     """dividend / divisor, shapes broadcast."""
     return ops.div(dividend, divisor)
@@ -144,6 +156,11 @@ def log2(input):
 def log10(input):
     """The logarithm to base 10, element by element."""
     return ops.mul(ops.log(input), 1 / math.log(10))
+
+
+def tan(input):
+    """The tangent of radians, element by element."""
+    return ops.div(ops.sin(input), ops.cos(input))
 
 
 def trunc(input):
@@ -216,6 +233,27 @@ def hardswish(input):
 def hardtanh(input, min_val=-1.0, max_val=1.0):
     """input between min_val and max_val."""
     return ops.clip(input, min_val, max_val)
+
+
+def selu(input_x):
+    """1.0507 elu(input_x, 1.67326). Source: Klambauer et al., Self-normalizing neural networks, NIPS 2017."""
+    return ops.mul(ops.elu(input_x, 1.6732632423543772), 1.0507009873554805)
+
+
+def celu(x, alpha=1.0):
+    """x where it is positive, else alpha (e^(x / alpha) - 1)."""
+    return ops.mul(ops.elu(ops.div(x, alpha)), alpha)
+
+
+def softsign(x):
+    """x / (1 + |x|)."""
+    return ops.div(x, ops.add(ops.abs(x), 1.0))
+
+
+def prelu(input, weight):
+    """input (N, C, ...) where it is positive, else weight (C,) or (1,) times it."""
+    slopes = ops.reshape(weight, (-1,) + (1,) * (input.ndim - 2)) if input.ndim > 2 else weight
+    return ops.select(ops.greater(input, 0), input, ops.mul(input, slopes))
 
 
 def mish(x):

@@ -1,6 +1,7 @@
 """Functions of numbers as classes."""
 
 import muster
+from mindspore import _names
 from mindspore.ops import _array, _math
 from mindspore.ops._primitive import Primitive, without_settings
 from muster import ops
@@ -36,6 +37,8 @@ FloorMod = without_settings("FloorMod", ops.mod)
 Pow = without_settings("Pow", ops.pow)
 Maximum = without_settings("Maximum", ops.maximum)
 Minimum = without_settings("Minimum", ops.minimum)
+Mod = without_settings("Mod", _math.fmod)
+BiasAdd = without_settings("BiasAdd", _math.bias_add)
 AddN = without_settings("AddN", _math.addn)
 Equal = without_settings("Equal", ops.equal)
 NotEqual = without_settings("NotEqual", ops.not_equal)
@@ -54,6 +57,9 @@ Tanh = without_settings("Tanh", ops.tanh)
 Softplus = without_settings("Softplus", ops.softplus)
 HSigmoid = without_settings("HSigmoid", _math.hardsigmoid)
 HSwish = without_settings("HSwish", _math.hardswish)
+SeLU = without_settings("SeLU", _math.selu)
+Softsign = without_settings("Softsign", _math.softsign)
+PReLU = without_settings("PReLU", _math.prelu)
 Mish = without_settings("Mish", _math.mish)
 Select = without_settings("Select", ops.select)
 Cast = without_settings("Cast", ops.cast)
@@ -175,6 +181,30 @@ ReduceMin = _reduction("ReduceMin", ops.reduce_min)
 ReduceProd = _reduction("ReduceProd", ops.reduce_prod)
 ReduceAll = _reduction("ReduceAll", ops.reduce_all)
 ReduceAny = _reduction("ReduceAny", ops.reduce_any)
+
+
+class LayerNorm(Primitive):
+    """(y, mean, variance): normalized over the axes from begin_norm_axis on, times gamma, plus beta.
+
+    gamma and beta have the shape of the axes from begin_params_axis on.
+    """
+
+    def __init__(self, begin_norm_axis=1, begin_params_axis=1, epsilon=1e-7):
+        super().__init__()
+        self.begin_norm_axis = begin_norm_axis
+        self.begin_params_axis = begin_params_axis
+        self.epsilon = epsilon
+
+    def compute(self, x, gamma, beta):
+        """layer_norm(x), and the statistics with the axes as 1."""
+        begin = self.begin_norm_axis % x.ndim
+        if self.begin_params_axis % x.ndim < begin:
+            raise NotImplementedError(_names.sentence("LayerNorm(begin_params_axis < begin_norm_axis)"))
+        sizes = x.shape[begin:]
+        whole = [ops.broadcast_to(part, sizes) for part in (gamma, beta)]
+        y = ops.layer_norm(x, *whole, begin, self.epsilon)
+        axes = tuple(range(begin, x.ndim))
+        return y, ops.reduce_mean(x, axes, True), _math.var(x, axes, keepdims=True)
 
 
 class Dropout(Primitive):

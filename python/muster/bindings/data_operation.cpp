@@ -170,7 +170,7 @@ void bind_transforms(nb::module_& core) {
   nb::class_<OneHot, Transform>(
       core, "OneHot",
       "A label as `num_classes` numbers: 1 at its place, else 0. With a `smoothing_rate` above 0 the 1 loses "
-      "it to all classes alike, and the numbers are float32. ValueError for a label out of range.")
+      "it to all classes alike, and the numbers are float64. ValueError for a label out of range.")
       .def(
           "__init__",
           [](OneHot* self, std::int64_t num_classes, double smoothing_rate) {
@@ -178,7 +178,7 @@ void bind_transforms(nb::module_& core) {
           },
           nb::arg("num_classes"), nb::arg("smoothing_rate") = 0.0);
   nb::class_<ToTensor, Transform>(core, "ToTensor",
-                                  "float32(value) / 255, then an image (H, W, C) as (C, H, W).")
+                                  "float32(value) * (1 / 255), then an image (H, W, C) as (C, H, W).")
       .def(
           "__init__",
           [](ToTensor* self, nb::handle output_type) {

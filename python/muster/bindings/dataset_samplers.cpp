@@ -47,14 +47,15 @@ void bind_simple(nb::module_& core) {
       .def(
           "__init__",
           [](Distributed* self, std::int64_t num_shards, std::int64_t shard_id, bool shuffle,
-             Count num_samples) {
+             Count num_samples, std::int64_t offset) {
+            if (offset != -1) throw nb::value_error("DistributedSampler: only offset=-1 is provided");
             new (self) Distributed{data::distributed_sampler({.num_shards = num_shards,
                                                               .shard_id = shard_id,
                                                               .shuffle = shuffle,
                                                               .num_samples = num_samples})};
           },
           nb::arg("num_shards"), nb::arg("shard_id"), nb::arg("shuffle") = true,
-          nb::arg("num_samples") = nb::none());
+          nb::arg("num_samples") = nb::none(), nb::arg("offset") = -1);
 }
 
 void bind_choosing(nb::module_& core) {
@@ -75,14 +76,17 @@ void bind_choosing(nb::module_& core) {
   sampler_class<Pk>(core, "PKSampler", "`num_val` rows of each class (or of the first `num_class` classes).")
       .def(
           "__init__",
-          [](Pk* self, std::int64_t num_val, Count num_class, bool shuffle, Count num_samples) {
+          [](Pk* self, std::int64_t num_val, Count num_class, bool shuffle, const std::string& class_column,
+             Count num_samples) {
+            if (class_column != "label" && class_column != "fine_label")
+              throw nb::value_error("PKSampler goes by the source's own classes: class_column is 'label'");
             new (self) Pk{data::pk_sampler({.num_val = num_val,
                                             .num_class = num_class,
                                             .shuffle = shuffle,
                                             .num_samples = num_samples})};
           },
           nb::arg("num_val"), nb::arg("num_class") = nb::none(), nb::arg("shuffle") = false,
-          nb::arg("num_samples") = nb::none());
+          nb::arg("class_column") = "label", nb::arg("num_samples") = nb::none());
   sampler_class<WeightedRandom>(core, "WeightedRandomSampler", "Rows drawn with a probability for each.")
       .def(
           "__init__",

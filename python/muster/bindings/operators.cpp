@@ -52,8 +52,8 @@ TensorObject reduction(const Value& self, const Axes& axis, bool keep_dims) {
 
 // Without an axis: of all elements, one after another.
 template <Value (*op)(const Value&, std::int64_t)>
-TensorObject arg_extreme(const Value& self, std::optional<std::int64_t> axis) {
-  return tensor_result(axis ? op(self, *axis) : op(ops::reshape(self, {self.shape().elements()}), -1));
+Value extreme_at(const Value& self, std::optional<std::int64_t> axis) {
+  return axis ? op(self, *axis) : op(ops::reshape(self, {self.shape().elements()}), -1);
 }
 
 // pow(x, y, z) is no operator of tensors.
@@ -124,10 +124,20 @@ void bind_math_methods(nb::class_<Value>& tensor) {
   reduction_method<ops::reduce_any>(tensor, "any", "keep_dims",
                                     "Whether any element over `axis` is true (not 0), as bool.");
   tensor
-      .def("argmax", &arg_extreme<ops::argmax>, nb::arg("axis").none() = nb::none(),
-           "The first index of the greatest element along `axis`, or of all elements, int32.")
-      .def("argmin", &arg_extreme<ops::argmin>, nb::arg("axis").none() = nb::none(),
-           "The first index of the smallest element along `axis`, or of all elements, int32.")
+      .def(
+          "argmax",
+          [](const Value& self, std::optional<std::int64_t> axis) {
+            return tensor_result(ops::cast(extreme_at<ops::argmax>(self, axis), DType::int64));
+          },
+          nb::arg("axis").none() = nb::none(),
+          "The first index of the greatest element along `axis`, or of all elements, int64.")
+      .def(
+          "argmin",
+          [](const Value& self, std::optional<std::int64_t> axis) {
+            return tensor_result(extreme_at<ops::argmin>(self, axis));
+          },
+          nb::arg("axis").none() = nb::none(),
+          "The first index of the smallest element along `axis`, or of all elements, int32.")
       .def(
           "pow",
           [](const Value& self, const Operand& exponent) {

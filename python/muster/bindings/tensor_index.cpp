@@ -74,8 +74,8 @@ Tensor row(const Tensor& tensor, std::int64_t index) {
 }
 
 Value indexed(const Value& tensor, nb::handle index) {
-  const bool outside = !graph::is_tracing();
-  const Value x = outside && tensor.is_parameter() ? Value(elements_of(tensor)) : tensor;
+  const bool noted = graph::is_tracing() || graph::is_taping();
+  const Value x = tensor.is_parameter() && !noted ? Value(elements_of(tensor)) : tensor;
   Value part = nn::index(x, indices_from(index));
   // IndexError is also what ends `for row in tensor`.
   if (part.is_failed() && part.error().code == Code::invalid_argument)

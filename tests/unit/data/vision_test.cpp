@@ -122,6 +122,7 @@ TEST(Pad, FillsEachChannelWithItsOwnColour) {
 TEST(CenterCrop, TakesTheMiddleAndPutsBlackAroundSmallImages) {
   EXPECT_THAT(values_of(applied(center_crop({1, 2}), line({1, 2, 3, 4}))), ElementsAre(2, 3));
   EXPECT_THAT(values_of(applied(center_crop({1, 4}), line({5, 6}))), ElementsAre(0, 5, 6, 0));
+  EXPECT_THAT(values_of(applied(center_crop({1, 4}), line({5}))), ElementsAre(0, 0, 5, 0));
 }
 
 TEST(RandomCrop, TakesEveryPlaceAboutAsOften) {
@@ -185,7 +186,8 @@ TEST(ToTensor, ScalesAndMovesTheChannelsToTheFront) {
   const Tensor made = applied(to_tensor(), pattern({1, 2}, 3));
   EXPECT_EQ(made.shape(), (Shape{3, 1, 2}));
   EXPECT_THAT(std::vector(made.data<float>(), made.data<float>() + 6),
-              ElementsAre(0.0f, 91 / 255.0f, 53 / 255.0f, 144 / 255.0f, 106 / 255.0f, 197 / 255.0f));
+              ElementsAre(0.0f, 91 * (1 / 255.0f), 53 * (1 / 255.0f), 144 * (1 / 255.0f), 106 * (1 / 255.0f),
+                          197 * (1 / 255.0f)));
 }
 
 TEST(OneHot, SetsThePlaceOfTheLabel) {
@@ -195,8 +197,8 @@ TEST(OneHot, SetsThePlaceOfTheLabel) {
   EXPECT_THAT(std::vector(made.data<std::uint32_t>(), made.data<std::uint32_t>() + 4),
               ElementsAre(0, 0, 1, 0));
   const Tensor smooth = applied(one_hot(4, 0.2), label);
-  EXPECT_THAT(std::vector(smooth.data<float>(), smooth.data<float>() + 4),
-              ElementsAre(0.05f, 0.05f, 0.85f, 0.05f));
+  EXPECT_THAT(std::vector(smooth.data<double>(), smooth.data<double>() + 4),
+              ElementsAre(0.05, 0.05, 0.8 + 0.05, 0.05));
   EXPECT_THAT(error_of(one_hot(2), label), HasSubstr("label 2 is not one of 2 classes"));
   EXPECT_THAT(error_of(one_hot(2), Tensor::scalar<float>(1)), HasSubstr("integers, not float32"));
 }

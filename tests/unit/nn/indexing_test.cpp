@@ -97,6 +97,22 @@ TEST(Indexing, WorksInAGraphWithGradient) {
   EXPECT_THAT(elements((*result)[1]), ElementsAre(0, 4, 0, 0, 16, 0));
 }
 
+// Views of concrete tensors would hide from a tape.
+TEST(Indexing, WorksOpByOpWithGradient) {
+  const auto function = graph::value_and_grad("f",
+                                              [](std::span<const Value> inputs) -> Values {
+                                                const Value row = at(inputs[0], {std::int64_t{1}});
+                                                return ops::reduce_sum(ops::mul(row, row));
+                                              },
+                                              {.parameters = {}, .positions = {0}});
+  const std::vector<Value> inputs{counted({2, 2})};
+  graph::set_eager(true);
+  const Values result = (*function)(inputs);
+  graph::set_eager(false);
+  ASSERT_EQ(result.size(), 2u);
+  EXPECT_THAT(elements(result[1]), ElementsAre(0, 0, 4, 6));
+}
+
 TEST(Indexing, AMaskThatIsComputedInTheGraphIsAnErrorThatShowsTheWayOut) {
   graph::Function function("f", [](std::span<const Value> inputs) -> graph::Values {
     return at(inputs[0], {ops::equal(inputs[0], inputs[0])});
