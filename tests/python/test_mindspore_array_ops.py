@@ -47,7 +47,10 @@ PAIRS = [  # what is written, and what it must equal: here, and in MindSpore 2.7
     ("P.Pad(((0, 1), (1, 0)))(x)", "ops.pad(x, (1, 0, 0, 1))"),
     ("P.MirrorPad()(x, Tensor([[0, 0], [1, 0]]))", "ops.pad(x, (1, 0), 'reflect')"),
     ("P.MatMul(transpose_b=True)(x, x)", "x @ x.T"),
-    ("P.BatchMatMul()(x.reshape(2, 1, 3), x.reshape(2, 3, 1))", "ops.bmm(x.reshape(2, 1, 3), x.reshape(2, 3, 1))"),
+    (
+        "P.BatchMatMul()(x.reshape(2, 1, 3), x.reshape(2, 3, 1))",
+        "ops.bmm(x.reshape(2, 1, 3), x.reshape(2, 3, 1))",
+    ),
     ("P.Slice()(x, (0, 1), (2, 1))", "x[:, 1:2]"),
     ("P.StridedSlice()(x, (0, 0), (2, 3), (1, 2))", "x[:, ::2]"),
     ("ops.strided_slice(x, (0, 1), (0, 0), (1, 1), 1, 3, shrink_axis_mask=2)", "x[:, 1]"),

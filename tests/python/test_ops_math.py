@@ -196,7 +196,7 @@ assert P.ReduceMax()(x).item() == 6.0 and P.ReduceMean()(x, (0, 1)).shape == ()
 assert P.ReduceAll()(x > -5).item() is True
 assert P.Argmax(axis=0, output_type=ms.int64)(x).tolist() == [1, 0, 1]
 index, value = P.ArgMaxWithValue(axis=1)(x)
-assert index.tolist() == [1, 2] and index.dtype is ms.int32 and value.tolist() == [5.0, 6.0]
+assert index.tolist() == [1, 2] and index.dtype is ms.int64 and value.tolist() == [5.0, 6.0]
 assert abs(P.Softmax(axis=0)(x).sum().item() - 3.0) < 1e-6
 assert P.Cast()(x, ms.int32).dtype is ms.int32 and P.ScalarToTensor()(2.0, ms.float32).shape == ()
 y, mask = P.Dropout(keep_prob=1.0)(x)

@@ -139,21 +139,21 @@ class _WithValue(Primitive):
 
 
 class ArgMaxWithValue(_WithValue):
-    """(index int32, value) of the greatest elements along `axis`."""
+    """(index int64, value) of the greatest elements along `axis`."""
 
     def compute(self, x):
         """argmax(x) and max(x)."""
         value, index = _math.max(x, self.axis, self.keep_dims)
-        return ops.cast(index, muster.int32), value
+        return index, value
 
 
 class ArgMinWithValue(_WithValue):
-    """(index int32, value) of the smallest elements along `axis`."""
+    """(index int64, value) of the smallest elements along `axis`."""
 
     def compute(self, x):
         """argmin(x) and min(x)."""
         value, index = _math.min(x, self.axis, self.keep_dims)
-        return ops.cast(index, muster.int32), value
+        return index, value
 
 
 class _Reduction(Primitive):
