@@ -23,7 +23,10 @@ void add_relu_grad(const AddReluGradArguments<T>& arguments, T* out, const Exten
   const auto [a, b, y] = arguments;
   parallel_for(extent.count, elements_per_thread, extent.threads,
                [a = a, b = b, y = y, out](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t i = begin; i < end; ++i) out[i] = y[i] > 0 ? a[i] + b[i] : T{0};
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   const T sum = a[i] + b[i];
+                   out[i] = y[i] > 0 ? sum : T{0};
+                 }
                });
 }
 
