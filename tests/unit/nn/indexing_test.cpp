@@ -52,6 +52,8 @@ TEST(Indexing, IntegerTensorsTakeThePlaceOfTheirAxes) {
   EXPECT_THAT(elements(at(x, {integers({2, 0}), std::int64_t{1}})), ElementsAre(9, 1));
   EXPECT_THAT(elements(at(x, {integers({2, 0}), integers({-1, 1})})), ElementsAre(11, 1));
   EXPECT_EQ(at(counted({2, 3, 4}), {integers({0}), Slice{}, integers({0, 1})}).shape(), (Shape{2, 3}));
+  const std::vector<Index> apart{Slice{}, integers({0}), Slice{}, integers({0, 1})};
+  EXPECT_EQ(at(counted({6, 3, 4, 5}), apart).shape(), (Shape{2, 6, 4}));
   EXPECT_EQ(at(counted({2, 3, 4}), {Slice{}, integers({0, 1, 2}), integers({0})}).shape(), (Shape{2, 3}));
 }
 

@@ -61,7 +61,7 @@ TEST(ArrayOps, MoveElements) {
   EXPECT_THAT(error(broadcast_to(counted({2}), {-1, 2})), HasSubstr("negative size"));
   EXPECT_THAT(elements(tile(counted({2}), {2, 2})), ElementsAre(0, 1, 0, 1, 0, 1, 0, 1));
   EXPECT_THAT(elements(tile(counted({2, 1}), {2})), ElementsAre(0, 0, 1, 1));
-  EXPECT_THAT(elements(slice(counted({2, 3}), {0, 1}, {-1, 2})), ElementsAre(1, 2, 4, 5));
+  EXPECT_THAT(elements(slice(counted({2, 3}), {0, 1}, {-1, 1})), ElementsAre(1, 4));
 }
 
 TEST(ArrayOps, PadWithAValueOrWithTheElementsThemselves) {
