@@ -94,7 +94,7 @@ def text_problems(root: Path) -> Iterator[str]:
             lines = file.read_text().splitlines()
         except UnicodeDecodeError:
             continue  # data, not text
-        if len(lines) > LINES_MAX and not path.startswith("tests/seeds/"):
+        if len(lines) > LINES_MAX and not path.startswith(("tests/seeds/", "docs/reference/")):
             yield f"{path}:{LINES_MAX}: {len(lines)} lines: ask what second thing this file does"
         for number, line in enumerate(lines, 1):
             for word in FORBIDDEN:

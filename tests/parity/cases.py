@@ -50,9 +50,9 @@ def figure(tensor):
 
 
 def set_parameters(ms, cell):
-    for parameter in cell.get_parameters():
-        low, high = (0.5, 1.5) if "variance" in parameter.name or "gamma" in parameter.name else (-1.0, 1.0)
-        values = numbers("parameter " + parameter.name.split(".")[-1], parameter.shape, low, high)
+    for path, parameter in cell.parameters_and_names():
+        low, high = (0.5, 1.5) if "variance" in path or "gamma" in path else (-1.0, 1.0)
+        values = numbers("parameter " + path.split(".")[-1], parameter.shape, low, high)
         parameter.set_data(ms.Tensor(values))
 
 

@@ -42,7 +42,23 @@ def momentum_nesterov():
     return figures
 
 
+def adagrad_fixed():
+    """Adagrad(learning_rate=0.05, update_slots=False): the sums of squares stay 0.1."""
+    weights = {name: numbers(name, shape).astype(np.float64) for name, shape in SHAPES.items()}
+    figures = {}
+    for step in range(STEPS):
+        for name, weight in weights.items():
+            weights[name] = weight - 0.05 * numbers(f"{name} at {step}", weight.shape) / np.sqrt(0.1)
+            if step in (0, STEPS - 1):
+                figures[f"{name} after {step + 1}"] = weights[name]
+    return figures
+
+
 REFERENCES = {
+    "optimizers/adagrad_fixed": (
+        "MindSpore's kernel for the CPU adds squares up even so; its documentation's formula decides",
+        adagrad_fixed,
+    ),
     "optimizers/momentum_options": (
         "MindSpore's kernel for the CPU leaves out use_nesterov; its documentation's formula decides",
         momentum_nesterov,

@@ -166,8 +166,8 @@ def test_an_optimizer_step_moves_parameters_against_their_gradients():
 def test_an_optimizer_refuses_what_are_no_parameters():
     with pytest.raises(TypeError, match="takes Parameters, not Tensor"):
         nn.SGD([tensor(1)])
-    with pytest.raises(TypeError, match="groups of parameters are not provided yet"):
-        nn.SGD([{"params": []}])
+    with pytest.raises(TypeError, match="takes Parameters, not Tensor"):
+        nn.SGD([{"params": [tensor(1)]}])
 
 
 def test_the_reducer_gives_gradients_back_in_a_process_without_a_cluster():

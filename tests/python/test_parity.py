@@ -32,6 +32,14 @@ def difference(found, recorded):
     return numpy.abs(found - wanted).max(initial=0) / max(numpy.abs(wanted).max(initial=0), 1e-30)
 
 
+@pytest.fixture(params=["graph", "eager"])
+def mode(request):
+    mindspore.set_context(mode=mindspore.GRAPH_MODE if request.param == "graph" else mindspore.PYNATIVE_MODE)
+    yield
+    mindspore.set_context(mode=mindspore.GRAPH_MODE)
+
+
+@pytest.mark.usefixtures("mode")
 @pytest.mark.parametrize("name", CASES)
 def test_figures_are_those_of_mindspore(name):
     recorded = json.loads((GOLDEN / f"{name}.json").read_text())["figures"]

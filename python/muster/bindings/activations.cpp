@@ -60,8 +60,8 @@ void bind_activations(nb::module_& core) {
   bind_axis<nn::Softmax>(core, "Softmax", "exp(x) / sum(exp(x)) along `axis`; float32 or float64.");
   bind_axis<nn::LogSoftmax>(core, "LogSoftmax", "log(softmax(x)) along `axis`; float32 or float64.");
   core.def(
-      "get_activation", [](nb::handle name, nb::handle) { return activation_from(name); }, nb::arg("name"),
-      nb::arg("prim_name") = nb::none(),
+      "get_activation", [](nb::handle name, nb::handle) { return activation_from(name); },
+      nb::arg("name").none(), nb::arg("prim_name") = nb::none(),
       "The cell that `name` means: 'relu', 'relu6', 'leakyrelu', 'elu', 'gelu', 'silu', 'sigmoid', 'tanh', "
       "'softmax' or 'logsoftmax'; None for None. ValueError for another name.");
 }

