@@ -3,8 +3,8 @@
 
     MUSTER_PEER_MINDSPORE=/path/to/python MUSTER_PEER_TORCH=/path/to/python ./dev bench engine
 
-Each program checks its own answer (the loss of one batch, learnt again and again, must fall) before its figures
-count. A step is the median over all rounds; quote ratios, not times.
+Each program checks its own answer (the loss of one batch, learnt again and again, must fall) before its
+figures count. A step is the median over all rounds; quote ratios, not times.
 """
 
 from __future__ import annotations
@@ -47,7 +47,12 @@ def command(contender: str, row: Row) -> list[str]:
     if contender == "Muster":
         program = FOLDER.parent / "build" / "benchmarks" / "bench_engine"
         names = ("--batch", "--threads", "--steps")
-        return [str(program), "--net", row.net, *(part for pair in zip(names, values, strict=True) for part in pair)]
+        return [
+            str(program),
+            "--net",
+            row.net,
+            *(part for pair in zip(names, values, strict=True) for part in pair),
+        ]
     python = os.environ[f"MUSTER_PEER_{contender.upper()}"]
     settings = row.torch if contender == "Torch" else ()
     return [python, str(FOLDER / "peers" / f"{contender.lower()}_engine.py"), row.net, *values, *settings]
@@ -99,7 +104,9 @@ def main() -> int:
 
 
 def line(row: Row, values: dict) -> str:
-    medians = {name: statistics.median(values[name, "seconds"]) for name, key in list(values) if key == "seconds"}
+    medians = {
+        name: statistics.median(values[name, "seconds"]) for name, key in list(values) if key == "seconds"
+    }
     ours = medians.get("Muster")
     ratio = f"{medians['Torch'] / ours:.2f}" if ours and "Torch" in medians else ""
     reached = "" if ours is None else "yes" if ours <= row.target_seconds else "NO"

@@ -77,4 +77,8 @@ for index in range(warm + steps):
         seconds.append(time.perf_counter() - begin)
 peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 right = losses[-1] < losses[0]
-print(json.dumps({"seconds": seconds, "peak_bytes": peak_bytes, "losses": [losses[0], losses[-1]], "right": right}))
+print(
+    json.dumps(
+        {"seconds": seconds, "peak_bytes": peak_bytes, "losses": [losses[0], losses[-1]], "right": right}
+    )
+)

@@ -39,6 +39,13 @@ Finding examine_kernels() {
                        : fmt::format("{} and reference", to_string(isa))};
 }
 
+Finding examine_primitives() {
+  const PrimitiveLibrary* const library = primitive_library();
+  return {.subject = "convolutions",
+          .value = library != nullptr ? std::string(library->name)
+                                      : "reference, many times slower: oneDNN is not here (docs/adr/0008)"};
+}
+
 Finding examine_shared_memory() {
   Finding finding{.subject = "shared memory", .value = "memfd"};
   const net::Descriptor segment(::memfd_create("muster-doctor", MFD_CLOEXEC));
@@ -100,10 +107,15 @@ void examine_variables(const Environment& environment, std::vector<Finding>& fin
 }  // namespace
 
 std::vector<Finding> examine_host(const Environment& environment) {
-  std::vector<Finding> findings = {examine_system(),           examine_kernels(),
-                                   examine_shared_memory(),    examine_process_watch(),
-                                   examine_descriptor_limit(), examine_loopback("127.0.0.1"),
-                                   examine_loopback("::1"),    examine_resolver("localhost")};
+  std::vector<Finding> findings = {examine_system(),
+                                   examine_kernels(),
+                                   examine_primitives(),
+                                   examine_shared_memory(),
+                                   examine_process_watch(),
+                                   examine_descriptor_limit(),
+                                   examine_loopback("127.0.0.1"),
+                                   examine_loopback("::1"),
+                                   examine_resolver("localhost")};
   char name[256] = {};
   if (::gethostname(name, sizeof name - 1) == 0) findings.push_back(examine_resolver(name));
   examine_variables(environment, findings);

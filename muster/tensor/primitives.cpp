@@ -27,14 +27,26 @@ fs::path own_file() {
   return fs::canonical(named, ignored);
 }
 
-// Beside this code (a Python package), or in lib/muster of the tree around it (build, or install prefix).
+// Where `tree` keeps it when it is a build tree, an install prefix or a Python environment.
+fs::path find_in(const fs::path& tree) {
+  std::error_code ignored;
+  if (fs::path there = tree / "lib" / "muster" / file_name; fs::exists(there, ignored)) return there;
+  for (const fs::directory_entry& entry : fs::directory_iterator(tree / "lib", ignored)) {
+    if (!entry.path().filename().string().starts_with("python3")) continue;
+    if (fs::path there = entry.path() / "site-packages" / "muster" / file_name; fs::exists(there, ignored))
+      return there;
+  }
+  return {};
+}
+
+// Beside this code (in a Python package), or in the tree around it.
 fs::path find() {
   std::error_code ignored;
   fs::path folder = own_file().parent_path();
   if (folder.empty()) return {};
   if (fs::path beside = folder / file_name; fs::exists(beside, ignored)) return beside;
   for (int level = 0; level < levels_max && folder.has_relative_path(); ++level) {
-    if (fs::path there = folder / "lib" / "muster" / file_name; fs::exists(there, ignored)) return there;
+    if (fs::path there = find_in(folder); !there.empty()) return there;
     folder = folder.parent_path();
   }
   return {};

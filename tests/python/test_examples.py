@@ -50,23 +50,23 @@ def test_the_cpp_example_trains(tmp_path):
 
 def run_resnet50(folder, program):
     muster = BUILD / "apps/muster/muster"
-    pictures = [muster, "data", "synthetic-cifar10", folder / "pictures", "--records", "16"]
+    pictures = [muster, "data", "synthetic-cifar10", folder / "pictures", "--records", "2"]
     subprocess.run(pictures, check=True, capture_output=True)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MS_")}
     environment |= {
         "DATA_PATH": "pictures",
         "PYTHONPATH": str(PACKAGES),
         "PATH": os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"],
-        "IMAGE_SIZE": "32",
-        "EPOCHS": "2",
-        "BATCH": "8",
+        "IMAGE_SIZE": "16",
+        "EPOCHS": "1",
+        "BATCH": "2",
     }
     command = [muster, "run", "-n", "2", program]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = re.findall(r"^\[worker 1\] epoch: (\d) step: (\d), loss is [\d.]+$", done.stdout, re.MULTILINE)
-    assert lines == [(epoch, step) for epoch in "12" for step in "12345"]
-    assert len(re.findall(r"^\[worker 1\] Train epoch time: ", done.stdout, re.MULTILINE)) == 2
+    assert lines == [("1", "1"), ("1", "2")]
+    assert len(re.findall(r"^\[worker 1\] Train epoch time: ", done.stdout, re.MULTILINE)) == 1
 
 
 def test_the_python_resnet50_trains(tmp_path):

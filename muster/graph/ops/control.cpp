@@ -55,7 +55,8 @@ class Part {
     for (const std::int64_t index : signature.attributes.get(name + "_inputs", Indices{}))
       inputs_.push_back(static_cast<std::size_t>(index));
     for (const std::size_t index : inputs_) types_.push_back(signature.inputs[index]);
-    Result<std::unique_ptr<Plan>> plan = Plan::compile(*graph_of(signature.attributes, name));
+    Result<std::unique_ptr<Plan>> plan =
+        Plan::compile(*graph_of(signature.attributes, name), signature.threads);
     if (plan)
       plan_ = *std::move(plan);
     else
