@@ -45,3 +45,19 @@ def test_the_wait_policy_is_not_left_to_children():
     code = "import os, muster; print(os.environ.get('OMP_WAIT_POLICY'))"
     assert run(code, MS_WORKER_NUM="4") == "None"
     assert run(code, MS_WORKER_NUM="4", OMP_WAIT_POLICY="active") == "active"
+
+
+def test_onednn_is_loaded_by_the_first_convolution_and_not_before():
+    code = """
+import muster
+loaded = lambda: "libdnnl" in open("/proc/self/maps").read()
+x = muster.Tensor([[1.0, 2.0], [3.0, 4.0]])
+(x @ x + x).tolist()
+before = loaded()
+image = x.reshape(1, 1, 2, 2)
+muster.ops.conv2d(image, image)
+print(before, loaded())
+"""
+    before, after = run(code).split()
+    assert before == "False"
+    assert after == str((PACKAGES.parent / "lib" / "muster" / "muster_onednn.so").exists())

@@ -202,7 +202,7 @@ def test_too_few_workers_end_with_who_came_and_how_many_are_missing():
 
 
 def test_the_redundant_worker_leaves_with_the_reason_and_the_job_goes_on():
-    script = loop(after_step="if step == 20000: break")
+    script = loop(after_step="if step == 4000: break")
     with Job(script, workers=2) as job:
         for worker in job.workers:
             worker.wait_for_line("done step 5")
