@@ -48,15 +48,6 @@ void Cell::insert_child(std::string_view name, std::shared_ptr<Cell> child) {
   MUSTER_CHECK(child != nullptr && child.get() != this, "a cell needs a child other than itself");
   if (auto_prefix_ && !std::exchange(child->has_parent_, true))
     child->prefix_names(path_.empty() ? std::string(name) : fmt::format("{}.{}", path_, name));
-  place_child(name, std::move(child));
-}
-
-void Cell::insert_root(std::string_view name, std::shared_ptr<Cell> child) {
-  MUSTER_CHECK(child != nullptr && child.get() != this, "a cell needs a child other than itself");
-  place_child(name, std::move(child));
-}
-
-void Cell::place_child(std::string_view name, std::shared_ptr<Cell> child) {
   const auto same_name = [&](const auto& entry) { return entry.first == name; };
   const auto found = std::find_if(children_.begin(), children_.end(), same_name);
   if (found != children_.end())
@@ -137,16 +128,21 @@ std::vector<ParameterPtr> Cell::trainable_params() const {
 void Cell::set_train(bool training) {
   if (training_ != training) {
     training_ = training;
-    touch();
+    std::swap(version_, other_version_);
   }
   for (const auto& [name, child] : children_) child->set_train(training);
 }
 
+// All versions of the tree in one number. Not the greatest of them: with one cell in another mode that may be
+// the same.
 std::uint64_t Cell::tree_version() const {
-  std::uint64_t newest = version_;
-  for (const auto& [name, parameter] : parameters_) newest = std::max(newest, parameter->version());
-  for (const auto& [name, child] : children_) newest = std::max(newest, child->tree_version());
-  return newest;
+  std::uint64_t all = version_;
+  const auto add = [&all](std::uint64_t version) {
+    all = (all ^ (all >> 29) ^ version) * 0x9E3779B97F4A7C15ULL;
+  };
+  for (const auto& [name, parameter] : parameters_) add(parameter->version());
+  for (const auto& [name, child] : children_) add(child->tree_version());
+  return all;
 }
 
 std::string Cell::description() const {

@@ -46,14 +46,14 @@ class Cell : public graph::Versioned {
   // Adds or replaces. The names of a child's parameters become paths ("fc.weight") when it gets its first
   // parent that names its children (set_auto_prefix).
   void insert_child(std::string_view name, std::shared_ptr<Cell> child);
-  // As insert_child, but the child keeps its names, as a root has them: for a cell that wraps a whole
-  // network.
-  void insert_root(std::string_view name, std::shared_ptr<Cell> child);
   void insert_param(std::string_view name, ParameterPtr parameter);
   // Removes the child or parameter of that name, if there is one.
   void remove(std::string_view name);
   // To be called after any other write that a trace may depend on.
-  void touch() { version_ = graph::next_version(); }
+  void touch() {
+    version_ = graph::next_version();
+    other_version_ = graph::next_version();
+  }
 
   // Whether children that are inserted from now on get paths. A cell around a network that training adds
   // (a loss, an optimizer) leaves the names as they are.
@@ -89,7 +89,6 @@ class Cell : public graph::Versioned {
 
  private:
   void collect(const std::string& prefix, Parameters& found) const;
-  void place_child(std::string_view name, std::shared_ptr<Cell> child);
   void collect(const std::string& prefix, Children& found) const;
 
   std::string class_name_;
@@ -99,6 +98,8 @@ class Cell : public graph::Versioned {
   bool has_parent_ = false;
   bool training_ = false;
   std::uint64_t version_ = graph::next_version();
+  // Of the other mode (training or not): whoever comes back to a mode comes back to its version and plans.
+  std::uint64_t other_version_ = graph::next_version();
   Children children_;
   Parameters parameters_;
   std::unique_ptr<graph::Function> function_;  // for calls outside a trace

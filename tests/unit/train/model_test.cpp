@@ -228,5 +228,27 @@ TEST(Model, SaysWhatDoesNotFitBeforeTheFirstStep) {
   EXPECT_THAT(Model::create({}).error().message, HasSubstr("a network is needed"));
 }
 
+// Counts how often it is traced.
+class Counting : public nn::SequentialCell {
+ public:
+  Counting() : SequentialCell({testing::small_net()}) {}
+  nn::Values construct(std::span<const nn::Value> inputs) override {
+    ++traces;
+    return SequentialCell::construct(inputs);
+  }
+  int traces = 0;
+};
+
+TEST(Model, TracesOnceForTrainingAndOnceForEvaluation) {
+  const auto network = std::make_shared<Counting>();
+  auto model = Model::create({.network = network,
+                              .loss_fn = std::make_shared<nn::CrossEntropyLoss>(),
+                              .optimizer = std::make_shared<nn::SGD>(network->trainable_params())})
+                   .value();
+  ASSERT_TRUE(model->train({.epochs = 5, .dataset = batches(40, 10), .valid_dataset = batches(20, 10)}));
+  EXPECT_EQ(network->traces, 2);
+}
+
+
 }  // namespace
 }  // namespace muster::train
