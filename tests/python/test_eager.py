@@ -110,7 +110,6 @@ def test_the_old_name_of_the_mode_works():
         "x = ms.Tensor([1.0, -2.0])\n"
         "print(ms.value_and_grad(lambda x: (x * x if x.sum().item() < 0 else x).sum())(x)[1].asnumpy())\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=clean_environment(), capture_output=True, text=True, timeout=60, check=False
-    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout.split()) == (0, ["[", "2.", "-4.]"]), done.stderr

@@ -7,6 +7,4 @@ from mindspore.ops._image import *  # noqa: F403
 from mindspore.ops._math import *  # noqa: F403
 from mindspore.ops._training import *  # noqa: F403
 
-__all__ = sorted(
-    {"value_and_grad", *_array.__all__, *_image.__all__, *_math.__all__, *_training.__all__}
-)
+__all__ = sorted({"value_and_grad", *_array.__all__, *_image.__all__, *_math.__all__, *_training.__all__})

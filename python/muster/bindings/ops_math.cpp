@@ -38,8 +38,7 @@ void reduction(nb::module_& core, const char* name, const char* documentation) {
       [](const Operand& x, const Axes& axis, bool keep_dims) {
         return tensor_result(op(value_from(x), {.axes = axes_from(axis), .keep_dims = keep_dims}));
       },
-      nb::arg("x"), nb::arg("axis").none() = nb::none(), nb::arg("keep_dims") = false,
-      documentation);
+      nb::arg("x"), nb::arg("axis").none() = nb::none(), nb::arg("keep_dims") = false, documentation);
 }
 
 template <Value (*op)(const Value&, std::int64_t)>

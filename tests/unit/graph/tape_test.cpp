@@ -51,13 +51,13 @@ TEST(Tape, GivesTheBitsOfTheTrace) {
 }
 
 TEST(Tape, LetsCodeLookAtElements) {
-  const auto function = value_and_grad(
-      "branch",
-      [](std::span<const Value> inputs) -> Values {
-        const bool negative = elements(inputs[0])[0] < 0;
-        return apply("mul", {inputs[0], Tensor::scalar(negative ? -3.f : 2.f)});
-      },
-      {.positions = {0}});
+  const auto function =
+      value_and_grad("branch",
+                     [](std::span<const Value> inputs) -> Values {
+                       const bool negative = elements(inputs[0])[0] < 0;
+                       return apply("mul", {inputs[0], Tensor::scalar(negative ? -3.f : 2.f)});
+                     },
+                     {.positions = {0}});
   const Eager mode;
   EXPECT_THAT(elements((*function)(Values(Value(vector_of({5}))))[1]), ElementsAre(2));
   EXPECT_THAT(elements((*function)(Values(Value(vector_of({-5}))))[1]), ElementsAre(-3));
@@ -69,9 +69,9 @@ TEST(Tape, DifferentiatesAGradient) {
     return apply("mul", {apply("mul", {inputs[0], inputs[0]}), inputs[0]});
   };
   const auto first = value_and_grad("cube", cube, {.positions = {0}});
-  const auto second = value_and_grad(
-      "slope", [&](std::span<const Value> inputs) -> Values { return (*first)(inputs)[1]; },
-      {.positions = {0}});
+  const auto second =
+      value_and_grad("slope", [&](std::span<const Value> inputs) -> Values { return (*first)(inputs)[1]; },
+                     {.positions = {0}});
   const Eager mode;
   const Values answer = (*second)(Values(Value(vector_of({2}))));
   EXPECT_THAT(elements(answer[0]), ElementsAre(12));  // 3 x^2
@@ -79,9 +79,11 @@ TEST(Tape, DifferentiatesAGradient) {
 }
 
 TEST(Tape, GivesZerosWhereTheLossDoesNotDepend) {
-  const auto function = value_and_grad(
-      "first", [](std::span<const Value> inputs) -> Values { return apply("mul", {inputs[0], inputs[0]}); },
-      {.positions = {0, 1}});
+  const auto function = value_and_grad("first",
+                                       [](std::span<const Value> inputs) -> Values {
+                                         return apply("mul", {inputs[0], inputs[0]});
+                                       },
+                                       {.positions = {0, 1}});
   const Eager mode;
   const Values answer = (*function)(Values{Value(vector_of({3})), Value(vector_of({4, 5}))});
   EXPECT_THAT(elements(answer[1]), ElementsAre(6));
@@ -89,23 +91,22 @@ TEST(Tape, GivesZerosWhereTheLossDoesNotDepend) {
 }
 
 TEST(Tape, TreatsIntegersAsTheTraceDoes) {
-  const auto function = value_and_grad(
-      "casts",
-      [](std::span<const Value> inputs) -> Values {
-        return apply("cast", {apply("cast", {inputs[0]}, {{"dtype", DType::int32}})},
-                     {{"dtype", DType::float32}});
-      },
-      {.positions = {0}});
+  const auto function =
+      value_and_grad("casts",
+                     [](std::span<const Value> inputs) -> Values {
+                       return apply("cast", {apply("cast", {inputs[0]}, {{"dtype", DType::int32}})},
+                                    {{"dtype", DType::float32}});
+                     },
+                     {.positions = {0}});
   const Eager mode;
   const Values answer = (*function)(Values(Value(vector_of({3}))));
   ASSERT_EQ(answer.size(), 2u);  // as in a trace: integers carry no gradient
   EXPECT_THAT(elements(answer[1]), ElementsAre(0));
-  const auto of_integers = value_and_grad(
-      "of integers",
-      [](std::span<const Value> inputs) -> Values {
-        return apply("cast", {inputs[0]}, {{"dtype", DType::int32}});
-      },
-      {.positions = {0}});
+  const auto of_integers = value_and_grad("of integers",
+                                          [](std::span<const Value> inputs) -> Values {
+                                            return apply("cast", {inputs[0]}, {{"dtype", DType::int32}});
+                                          },
+                                          {.positions = {0}});
   const Values failed = (*of_integers)(Values(Value(vector_of({3}))));
   ASSERT_TRUE(failed[0].is_failed());
   EXPECT_THAT(failed[0].error().message, HasSubstr("only floating tensors have gradients"));
@@ -115,8 +116,8 @@ TEST(Tape, RunsACompiledFunctionInlineWhileItRecords) {
   Function twice("twice", [](std::span<const Value> inputs) -> Values {
     return apply("add", {inputs[0], inputs[0]});
   });
-  const auto function = value_and_grad(
-      "outer", [&](std::span<const Value> inputs) { return twice(inputs); }, {.positions = {0}});
+  const auto function = value_and_grad("outer", [&](std::span<const Value> inputs) { return twice(inputs); },
+                                       {.positions = {0}});
   const Eager mode;
   EXPECT_THAT(elements((*function)(Values(Value(vector_of({1}))))[1]), ElementsAre(2));
   EXPECT_EQ(twice.trace_count(), 0u);

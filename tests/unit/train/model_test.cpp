@@ -249,6 +249,5 @@ TEST(Model, TracesOnceForTrainingAndOnceForEvaluation) {
   EXPECT_EQ(network->traces, 2);
 }
 
-
 }  // namespace
 }  // namespace muster::train
