@@ -18,6 +18,13 @@ def sentence(name: str) -> str:
     return f"{name} is not provided by Muster yet (names of MindSpore that are: docs/guide/python.md)"
 
 
+def refuse(call: str, /, **arguments) -> None:
+    """Raises unless each argument, given as (value, neutral ones...), is neutral: it changes nothing here."""
+    for name, (value, *neutral) in arguments.items():
+        if value not in neutral:
+            raise NotImplementedError(sentence(f"{call}({name}={value!r})"))
+
+
 class _MissingModules:
     """`from mindspore.nn import Conv2d` and `import mindspore.train` end here, after every other finder."""
 

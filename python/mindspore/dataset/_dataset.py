@@ -7,13 +7,6 @@ import muster.dataset
 from mindspore import _device, _names
 
 
-def refuse(call: str, **arguments) -> None:
-    """Arguments that would change the result and are not provided."""
-    for name, (value, neutral) in arguments.items():
-        if value is not neutral:
-            raise NotImplementedError(_names.sentence(f"{call}({name}={value!r})"))
-
-
 def note_processes(python_multiprocessing) -> None:
     if python_multiprocessing:
         _device.note_once(
@@ -41,7 +34,7 @@ class Dataset:
         offload=None,
     ):
         """Applies operations to columns."""
-        refuse("mindspore.dataset.Dataset.map", cache=(cache, None), callbacks=(callbacks, None))
+        _names.refuse("mindspore.dataset.Dataset.map", cache=(cache, None), callbacks=(callbacks, None))
         note_processes(python_multiprocessing)
         mapped = self._pipeline.map(operations, input_columns, output_columns, num_parallel_workers)
         return Dataset(mapped if column_order is None else mapped.project(column_order))
@@ -54,7 +47,9 @@ class Dataset:
         """Stacks rows; the last batch is smaller unless it is dropped."""
         note_processes(others.pop("python_multiprocessing", False))
         others.pop("max_rowsize", None)
-        refuse("mindspore.dataset.Dataset.batch", **{name: (value, None) for name, value in others.items()})
+        _names.refuse(
+            "mindspore.dataset.Dataset.batch", **{name: (value, None) for name, value in others.items()}
+        )
         return Dataset(self._pipeline.batch(batch_size, drop_remainder))
 
     def shuffle(self, buffer_size):
@@ -149,5 +144,5 @@ def shuffle_from(call, shuffle):
     """MindSpore's `shuffle` as a bool or None."""
     if not isinstance(shuffle, Shuffle):
         return shuffle
-    refuse(call, shuffle=(shuffle, Shuffle.GLOBAL))
+    _names.refuse(call, shuffle=(shuffle, Shuffle.GLOBAL))
     return True

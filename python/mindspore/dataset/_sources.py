@@ -2,7 +2,8 @@
 
 import muster.dataset
 
-from mindspore.dataset._dataset import Dataset, note_processes, refuse, shuffle_from
+from mindspore import _names
+from mindspore.dataset._dataset import Dataset, note_processes, shuffle_from
 
 
 class _FolderDataset(Dataset):
@@ -22,7 +23,7 @@ class _FolderDataset(Dataset):
         shard_id=None,
         cache=None,
     ):
-        refuse(f"mindspore.dataset.{type(self).__name__}", cache=(cache, None))
+        _names.refuse(f"mindspore.dataset.{type(self).__name__}", cache=(cache, None))
         super().__init__(
             self._source(
                 dataset_dir,
@@ -78,7 +79,7 @@ class ImageFolderDataset(Dataset):
         cache=None,
         decrypt=None,
     ):
-        refuse("mindspore.dataset.ImageFolderDataset", cache=(cache, None), decrypt=(decrypt, None))
+        _names.refuse("mindspore.dataset.ImageFolderDataset", cache=(cache, None), decrypt=(decrypt, None))
         super().__init__(
             muster.dataset.ImageFolderDataset(
                 dataset_dir,
@@ -141,7 +142,7 @@ class GeneratorDataset(Dataset):
         batch_sampler=None,
         collate_fn=None,
     ):
-        refuse(
+        _names.refuse(
             "mindspore.dataset.GeneratorDataset",
             schema=(schema, None),
             batch_sampler=(batch_sampler, None),

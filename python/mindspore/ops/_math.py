@@ -33,13 +33,6 @@ def _tensor(value, dtype=None):
     return value if isinstance(value, muster.Tensor) else muster.Tensor(value, dtype)
 
 
-def _refuse(call: str, **arguments) -> None:
-    """Arguments that would change the result and are not provided."""
-    for name, value in arguments.items():
-        if value is not None:
-            raise NotImplementedError(_names.sentence(f"mindspore.ops.{call}({name}={value!r})"))
-
-
 # ---- Two numbers -------------------------------------------------------------------------------------------
 
 add = _of_two("add", ops.add)
@@ -186,7 +179,7 @@ relu6 = _of_x("relu6", ops.relu6)
 
 def relu(input, inplace=False):
     """max(input, 0), element by element; tensors are values, so `inplace` is refused."""
-    _refuse("relu", inplace=inplace or None)
+    _names.refuse("mindspore.ops.relu", inplace=(inplace or None, None))
     return ops.relu(input)
 
 
@@ -291,13 +284,13 @@ def prod(input, axis=None, keep_dims=False, dtype=None):
 
 def amax(input, axis=None, keepdims=False, *, initial=None, where=None):
     """The greatest element over `axis` (all axes by default)."""
-    _refuse("amax", initial=initial, where=where)
+    _names.refuse("mindspore.ops.amax", initial=(initial, None), where=(where, None))
     return ops.reduce_max(input, axis, keepdims)
 
 
 def amin(input, axis=None, keepdims=False, *, initial=None, where=None):
     """The smallest element over `axis` (all axes by default)."""
-    _refuse("amin", initial=initial, where=where)
+    _names.refuse("mindspore.ops.amin", initial=(initial, None), where=(where, None))
     return ops.reduce_min(input, axis, keepdims)
 
 
@@ -311,13 +304,13 @@ def _extreme_and_index(input, axis, keepdims, extreme, index_of):
 
 def max(input, axis=None, keepdims=False, *, initial=None, where=None):
     """(values, indices int64) of the greatest elements along `axis`; of all, index 0, without an axis."""
-    _refuse("max", initial=initial, where=where)
+    _names.refuse("mindspore.ops.max", initial=(initial, None), where=(where, None))
     return _extreme_and_index(input, axis, keepdims, ops.reduce_max, ops.argmax)
 
 
 def min(input, axis=None, keepdims=False, *, initial=None, where=None):
     """(values, indices int64) of the smallest elements along `axis`; of all, index 0, without an axis."""
-    _refuse("min", initial=initial, where=where)
+    _names.refuse("mindspore.ops.min", initial=(initial, None), where=(where, None))
     return _extreme_and_index(input, axis, keepdims, ops.reduce_min, ops.argmin)
 
 
@@ -441,7 +434,7 @@ def where(condition, input, other):
 
 def dropout(input, p=0.5, training=True, seed=None):
     """Each element is 0 with probability p, else input / (1 - p); without training, input itself."""
-    _refuse("dropout", seed=seed)
+    _names.refuse("mindspore.ops.dropout", seed=(seed, None))
     return ops.dropout(input, 1.0 - p) if training else input
 
 

@@ -212,7 +212,7 @@ class Dropout(Primitive):
 
     def __init__(self, keep_prob=0.5, Seed0=0, Seed1=0):  # noqa: N803 - these are MindSpore's names
         super().__init__()
-        _math._refuse("Dropout", Seed0=Seed0 or None, Seed1=Seed1 or None)
+        _names.refuse("mindspore.ops.Dropout", Seed0=(Seed0 or None, None), Seed1=(Seed1 or None, None))
         self.keep_prob = keep_prob
 
     def compute(self, x):

@@ -14,18 +14,11 @@ from muster.train import (
 from muster.train import CallbackContext as RunContext
 
 
-def _refuse(call: str, **arguments) -> None:
-    """Arguments that would change what happens and are not provided."""
-    for name, (value, *neutral) in arguments.items():
-        if value not in neutral:
-            raise NotImplementedError(_names.sentence(f"{call}({name}={value!r})"))
-
-
 class TimeMonitor(muster.train.TimeMonitor):
     """muster.train.TimeMonitor."""
 
     def __init__(self, data_size=None, data_time=False):
-        _refuse("mindspore.train.TimeMonitor", data_time=(data_time, False))
+        _names.refuse("mindspore.train.TimeMonitor", data_time=(data_time, False))
         super().__init__(data_size)
 
 
@@ -48,7 +41,7 @@ class CheckpointConfig(muster.train.CheckpointConfig):
         crc_check=False,
         **settings,
     ):
-        _refuse(
+        _names.refuse(
             "mindspore.train.CheckpointConfig",
             keep_checkpoint_per_n_minutes=(keep_checkpoint_per_n_minutes, 0, None),
             saved_network=(saved_network, None),

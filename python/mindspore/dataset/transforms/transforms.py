@@ -1,5 +1,6 @@
 """mindspore.dataset.transforms.transforms: an older path to the same names."""
 
-from mindspore.dataset.transforms import Compose, OneHot, TypeCast
+from mindspore.dataset import transforms
+from mindspore.dataset.transforms import *  # noqa: F403 - what it lists
 
-__all__ = ["Compose", "OneHot", "TypeCast"]
+__all__ = list(transforms.__all__)

@@ -1,38 +1,9 @@
 """mindspore.dataset.vision: operations on images."""
 
-from muster.dataset.vision import (
-    HWC2CHW,
-    Border,
-    CenterCrop,
-    Decode,
-    Inter,
-    Normalize,
-    Pad,
-    RandomCrop,
-    RandomHorizontalFlip,
-    RandomResizedCrop,
-    RandomVerticalFlip,
-    Rescale,
-    Resize,
-    ToTensor,
-)
+from muster.dataset import vision as _ours
+from muster.dataset.vision import *  # noqa: F403 - what it lists
 
 from mindspore import _names
 
-__all__ = [
-    "HWC2CHW",
-    "Border",
-    "CenterCrop",
-    "Decode",
-    "Inter",
-    "Normalize",
-    "Pad",
-    "RandomCrop",
-    "RandomHorizontalFlip",
-    "RandomResizedCrop",
-    "RandomVerticalFlip",
-    "Rescale",
-    "Resize",
-    "ToTensor",
-]
+__all__ = list(_ours.__all__)
 __getattr__ = _names.missing(__name__)

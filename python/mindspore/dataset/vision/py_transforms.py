@@ -1,35 +1,6 @@
 """mindspore.dataset.vision.py_transforms: an older path to the same names."""
 
-from mindspore.dataset.vision import (
-    HWC2CHW,
-    Border,
-    CenterCrop,
-    Decode,
-    Inter,
-    Normalize,
-    Pad,
-    RandomCrop,
-    RandomHorizontalFlip,
-    RandomResizedCrop,
-    RandomVerticalFlip,
-    Rescale,
-    Resize,
-    ToTensor,
-)
+from mindspore.dataset import vision
+from mindspore.dataset.vision import *  # noqa: F403 - what it lists
 
-__all__ = [
-    "HWC2CHW",
-    "Border",
-    "CenterCrop",
-    "Decode",
-    "Inter",
-    "Normalize",
-    "Pad",
-    "RandomCrop",
-    "RandomHorizontalFlip",
-    "RandomResizedCrop",
-    "RandomVerticalFlip",
-    "Rescale",
-    "Resize",
-    "ToTensor",
-]
+__all__ = list(vision.__all__)

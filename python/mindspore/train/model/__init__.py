@@ -19,11 +19,8 @@ class Model(muster.Model):
         boost_level="O0",
         **settings,
     ):
-        if boost_level != "O0":
-            raise NotImplementedError(_names.sentence(f"mindspore.Model(boost_level={boost_level!r})"))
-        for name, value in settings.items():
-            if value is not None:
-                raise NotImplementedError(_names.sentence(f"mindspore.Model({name}={value!r})"))
+        others = {name: (value, None) for name, value in settings.items()}
+        _names.refuse("mindspore.Model", boost_level=(boost_level, "O0"), **others)
         super().__init__(network, loss_fn, optimizer, metrics, eval_network, eval_indexes, amp_level)
 
     def fit(

@@ -4,10 +4,8 @@ import muster
 from mindspore import _device, _names
 
 
-def _refuse(call: str, settings: dict, **neutral) -> None:
-    for name, value in settings.items():
-        if value not in (None, False, neutral.get(name)):
-            raise NotImplementedError(_names.sentence(f"{call}({name}={value!r})"))
+def _refuse_settings(call: str, settings: dict) -> None:
+    _names.refuse(call, **{name: (value, None, False) for name, value in settings.items()})
 
 
 def save_checkpoint(
@@ -25,8 +23,8 @@ def save_checkpoint(
 ):
     """A cell's parameters, a dict, or a list of {"name": ..., "data": ...}; `append_dict` adds numbers."""
     call = "mindspore.save_checkpoint"
-    _refuse(call, {"enc_key": enc_key, "crc_check": crc_check, **settings})
-    _refuse(call, {"format": format}, format="ckpt")
+    _refuse_settings(call, {"enc_key": enc_key, "crc_check": crc_check, **settings})
+    _names.refuse(call, format=(format, None, False, "ckpt"))
     if async_save:
         _device.note_once("note: async_save has no effect: a checkpoint is on disk when the call returns")
     if isinstance(save_obj, muster.Cell):
@@ -55,7 +53,7 @@ def load_checkpoint(
     **settings,
 ):
     """The parameters of a file by name; with `net`, they are set there too."""
-    _refuse("mindspore.load_checkpoint", {"dec_key": dec_key, **settings})
+    _refuse_settings("mindspore.load_checkpoint", {"dec_key": dec_key, **settings})
     values = muster.load_checkpoint(str(ckpt_file_name))
 
     def prefixes(given):
@@ -76,7 +74,7 @@ def load_checkpoint(
 
 def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundancy=False):
     """Sets the net's parameters; returns the names that found no counterpart: (of the net, of the file)."""
-    _refuse("mindspore.load_param_into_net", {"remove_redundancy": remove_redundancy})
+    _refuse_settings("mindspore.load_param_into_net", {"remove_redundancy": remove_redundancy})
     return muster.load_param_into_net(net, parameter_dict)
 
 
