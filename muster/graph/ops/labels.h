@@ -1,0 +1,50 @@
+// Private to graph: what losses over rows of classes (N, C) and class numbers (N,) share.
+#pragma once
+
+#include "muster/graph/ops/ops.h"
+#include "muster/tensor/tensor.h"
+
+namespace muster::graph {
+
+using Reduce = kernels::CrossEntropySize::Reduce;
+
+// The attribute `reduction`, or an error that names `op` and the choices.
+Result<Reduce> reduction_of(std::string_view op, const Attributes& attributes);
+
+// Inputs 0 and 1 are the rows ("logits") and the labels; the one at `weight_index`, if there is one, weighs
+// the classes. Checks the reduction too.
+Result<> check_labels(std::string_view op, std::string_view rows, const Signature& signature,
+                      std::size_t weight_index);
+
+// With class weights the kernels read one input more.
+struct LabelSettings {
+  kernels::CrossEntropySize size;
+  bool weighted = false;
+};
+
+template <std::size_t weight_index>
+Prepared prepare_labels(const Signature& signature) {
+  const Shape& rows = signature.inputs[0].shape;
+  const Attributes& attributes = signature.attributes;
+  return prepared(LabelSettings{{.samples = rows[0],
+                                 .classes = rows[1],
+                                 .ignore_index = attributes.get("ignore_index", std::int64_t{-100}),
+                                 .label_smoothing = attributes.get("label_smoothing", 0.0),
+                                 .reduce = *reduction_of("", attributes)},
+                                signature.inputs.size() > weight_index});
+}
+
+template <class L>
+void report_label(std::string_view op, const KernelCall& call, std::int64_t classes, std::int64_t sample) {
+  *call.failure =
+      Error{Code::invalid_argument, fmt::format("{}: the label {} of sample {} is not below the {} classes",
+                                                op, call.input<L>(1)[sample], sample, classes)};
+}
+
+// Rows of T, labels of L.
+template <class T, class L>
+bool has_labels(const Signature& signature) {
+  return signature.inputs[0].dtype == dtype_of<T> && signature.inputs[1].dtype == dtype_of<L>;
+}
+
+}  // namespace muster::graph
