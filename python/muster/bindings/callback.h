@@ -14,17 +14,28 @@
 
 namespace muster::python {
 
-// Every method of a callback, for what is done with each.
-#define MUSTER_CALLBACK_METHODS(METHOD)                                                               \
-  METHOD(begin)                                                                                       \
-  METHOD(epoch_begin)                                                                                 \
-  METHOD(step_begin)                                                                                  \
-  METHOD(step_end)                                                                                    \
-  METHOD(epoch_end)                                                                                   \
-  METHOD(end) METHOD(on_train_begin) METHOD(on_train_epoch_begin) METHOD(on_train_step_begin)         \
-      METHOD(on_train_step_end) METHOD(on_train_epoch_end) METHOD(on_train_end) METHOD(on_eval_begin) \
-          METHOD(on_eval_epoch_begin) METHOD(on_eval_step_begin) METHOD(on_eval_step_end)             \
-              METHOD(on_eval_epoch_end) METHOD(on_eval_end)
+// Every method of a callback, for what is done with each. clang-format never settles on one form of the list.
+// clang-format off
+#define MUSTER_CALLBACK_METHODS(METHOD) \
+  METHOD(begin)                         \
+  METHOD(epoch_begin)                   \
+  METHOD(step_begin)                    \
+  METHOD(step_end)                      \
+  METHOD(epoch_end)                     \
+  METHOD(end)                           \
+  METHOD(on_train_begin)                \
+  METHOD(on_train_epoch_begin)          \
+  METHOD(on_train_step_begin)           \
+  METHOD(on_train_step_end)             \
+  METHOD(on_train_epoch_end)            \
+  METHOD(on_train_end)                  \
+  METHOD(on_eval_begin)                 \
+  METHOD(on_eval_epoch_begin)           \
+  METHOD(on_eval_step_begin)            \
+  METHOD(on_eval_step_end)              \
+  METHOD(on_eval_epoch_end)             \
+  METHOD(on_eval_end)
+// clang-format on
 
 // `Base` as Python makes it: methods that a Python subclass overrides are called there.
 template <class Base>
