@@ -174,6 +174,45 @@ TEST(Cluster, IsNotHarmedByConnectionsThatSayNothingOrNonsense) {
   EXPECT_THAT(formed.scheduler.ended_within(soon), Optional(0)) << formed.scheduler.output();
 }
 
+// Until the other side has closed it; false at the deadline.
+bool was_closed(net::Socket& socket, const net::Wait& wait) {
+  std::vector<std::byte> byte(1);
+  const auto received = socket.receive_all(byte, wait);
+  return !received && received.error().code == Code::peer_lost;
+}
+
+TEST(Cluster, DropsTheOldestOfTooManySilentConnectionsAndANodeStillJoins) {
+  Job job(1);
+  Child scheduler = job.scheduler();
+  const net::Wait wait{.deadline = real_clock().now() + 20s};
+  std::vector<net::Socket> crowd;
+  for (int i = 0; i < 1200; ++i) {
+    auto silent = net::Socket::connect({"127.0.0.1", job.port()}, wait);
+    ASSERT_TRUE(silent) << i << ": " << silent.error().message;
+    crowd.push_back(*std::move(silent));
+  }
+  EXPECT_TRUE(was_closed(crowd.front(), wait));
+  const auto begin = real_clock().now();
+  Child worker = job.worker("0");
+  ASSERT_TRUE(worker.printed("rank 0 of 1")) << worker.output() << scheduler.output();
+  EXPECT_LT(real_clock().now() - begin, soon);
+  EXPECT_FALSE(was_closed(crowd.back(), {.deadline = real_clock().now()}));
+  worker.tell("leave");
+  EXPECT_THAT(scheduler.ended_within(soon), Optional(0)) << scheduler.output();
+}
+
+TEST(Cluster, DropsAConnectionThatDoesNotSayWhoItIsWithinTenSeconds) {
+  Formed formed(1);
+  const auto begin = real_clock().now();
+  auto silent =
+      net::Socket::connect({"127.0.0.1", formed.job.port()}, {.deadline = real_clock().now() + 10s});
+  ASSERT_TRUE(silent);
+  EXPECT_TRUE(was_closed(*silent, {.deadline = begin + 20s}));
+  EXPECT_GE(real_clock().now() - begin, 9s);
+  formed.workers[0].tell("leave");
+  EXPECT_THAT(formed.scheduler.ended_within(soon), Optional(0)) << formed.scheduler.output();
+}
+
 TEST(Cluster, EndsForAllWhenAWorkerIsKilledAndNamesItAndItsStep) {
   Formed formed(3, {{"MUSTER_LOG", "debug"}});
   formed.workers[1].tell("step 41");
