@@ -17,6 +17,9 @@ if(MUSTER_SANITIZE)
   add_link_options(-fsanitize=${MUSTER_SANITIZE})
 endif()
 
+set(muster_standard_headers <algorithm> <chrono> <functional> <map> <memory> <optional> <span> <string> <string_view>
+    <tl/expected.hpp> <unordered_map> <utility> <variant> <vector>)
+
 function(muster_room name)
   cmake_parse_arguments(ARG "" "EXCLUDE" "ROOMS;LIBS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
@@ -28,8 +31,10 @@ function(muster_room name)
     return()
   endif()
   add_library(muster_${name} STATIC ${sources})
+  list(TRANSFORM ARG_ROOMS REPLACE "(.+)" "<muster/\\1/\\1.h>" OUTPUT_VARIABLE doors)
   list(TRANSFORM ARG_ROOMS PREPEND muster_)
   target_link_libraries(muster_${name} PUBLIC muster_options tl::expected ${ARG_ROOMS} PRIVATE muster_warnings ${ARG_LIBS})
+  target_precompile_headers(muster_${name} PRIVATE ${muster_standard_headers} <fmt/format.h> ${doors})
   set(MUSTER_ROOMS ${MUSTER_ROOMS} ${name} CACHE INTERNAL "")
 endfunction()
 
@@ -43,5 +48,7 @@ function(muster_tests name)
   add_executable(${name} ${sources})
   list(TRANSFORM ARG_ROOMS PREPEND muster_)
   target_link_libraries(${name} PRIVATE ${ARG_ROOMS} ${ARG_LIBS} muster_warnings GTest::gmock_main)
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # they run for milliseconds
+  target_precompile_headers(${name} REUSE_FROM muster_test_headers)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${ARG_TIMEOUT})
 endfunction()

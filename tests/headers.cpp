@@ -1,0 +1,1 @@
+// Nothing: this library exists for its precompiled headers.
