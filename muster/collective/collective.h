@@ -8,9 +8,10 @@
 // deadline and abort() end the group: the call fails with the reason, and so does every later call on every
 // rank. What a failed call leaves in its output is undefined. A new group starts with new Listeners.
 //
-// Ownership: a Communicator owns its connections and memory; buffers are borrowed for the length of a call.
-// Threads: calls come from one thread at a time; abort() may come from any thread. In a forked child every
-// call fails.
+// Ownership: a Communicator owns its connections and memory; buffers are borrowed for the length of a call. A
+// shared buffer may outlive it. Threads: calls come from one thread at a time; abort() and shared_buffer()
+// may come from any thread, and shared buffers may be dropped on any. In a forked child every call fails, and
+// shared buffers are its parent's.
 #pragma once
 
 #include <chrono>
@@ -84,6 +85,11 @@ class Communicator {
   Result<> all_gather(const void* in, void* out, std::size_t size_bytes);
   // Returns when every rank has called it.
   Result<> barrier();
+
+  // Memory, in whole pages, that the ranks of this host reach: an all_reduce whose `in` and `out` lie in such
+  // memory on every rank needs no copies, and one of them alone saves some. Each rank has its own; nobody
+  // need know of the others'. An error where no memory is left, and after the group has ended.
+  Result<std::shared_ptr<std::byte>> shared_buffer(std::size_t size_bytes);
 
   // Ends the group: waiting calls of every rank return within milliseconds and fail; the first reason stays.
   void abort(Error reason);

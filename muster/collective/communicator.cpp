@@ -62,7 +62,8 @@ Result<> Communicator::all_reduce(const void* in, void* out, std::size_t count, 
         fmt::format("all_reduce of {}; it takes float32, float64, int32 and int64", to_string(dtype)));
   MUSTER_TRY_VOID(check_size(count, size_bytes(dtype)));
   const Call call{.count = count, .kind = Kind::all_reduce, .dtype = dtype, .reduction = reduction};
-  return state_->run(call, [&](const Call& numbered) {
+  const Offsets offsets = state_->offsets_of(in, out, count * size_bytes(dtype));
+  return state_->run(call, offsets, [&](const Call& numbered) {
     return state_->all_reduce(static_cast<const std::byte*>(in), static_cast<std::byte*>(out), numbered);
   });
 }
@@ -87,6 +88,11 @@ Result<> Communicator::all_gather(const void* in, void* out, std::size_t size_by
 Result<> Communicator::barrier() {
   return state_->run({.kind = Kind::barrier},
                      [&](const Call& numbered) { return state_->barrier(numbered); });
+}
+
+Result<std::shared_ptr<std::byte>> Communicator::shared_buffer(std::size_t size_bytes) {
+  MUSTER_TRY_VOID(check_size(size_bytes, 1));
+  return state_->shared_buffer(size_bytes);
 }
 
 void Communicator::abort(Error reason) { state_->abort(std::move(reason)); }

@@ -85,8 +85,8 @@ void combine_typed(const Combination& work) {
     if constexpr (reduction == Reduction::mean)
       for (std::size_t i = 0; i < count; ++i) block[i] /= static_cast<T>(work.sources.size());
     const auto* bytes = reinterpret_cast<const std::byte*>(block);
-    for (const Destination& to : {work.out, work.also})
-      if (to.bytes != nullptr) copy(to.bytes + begin * sizeof(T), bytes, count * sizeof(T), to.stores);
+    for (const Destination& to : work.destinations)
+      copy(to.bytes + begin * sizeof(T), bytes, count * sizeof(T), to.stores);
   }
 }
 

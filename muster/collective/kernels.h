@@ -22,12 +22,11 @@ struct Destination {
   Stores stores = Stores::cached;
 };
 
-// out[i] = sources[0][i] op sources[1][i] op …, always in this order, then the division of a mean. The result
-// is written to `also` too, unless that is nowhere. `out` may be one of the sources.
+// out[i] = sources[0][i] op sources[1][i] op …, always in this order, then the division of a mean, for each
+// destination. Destinations may be sources.
 struct Combination {
   std::span<const std::byte* const> sources;
-  Destination out;
-  Destination also = {};
+  std::span<const Destination> destinations;
   std::size_t count;
   DType dtype;
   Reduction reduction;

@@ -53,6 +53,7 @@ struct LocalGroup::Header {
 struct LocalGroup::RankLine {
   alignas(2 * line_size_bytes) std::atomic<std::uint64_t> arrived;  // syncs that this rank has reached
   Call call;
+  Offsets offsets;
 };
 
 // The large areas begin at huge pages.
@@ -69,20 +70,23 @@ LocalLayout::LocalLayout(const LocalShape& shape) {
 LocalGroup::LocalGroup(LocalShape shape, net::Segment segment)
     : shape_(std::move(shape)),
       layout_(shape_),
-      segment_(std::move(segment)),
+      segment_(std::make_shared<const net::Segment>(std::move(segment))),
+      room_(std::make_shared<SharedRoom>(segment_, shape_.local_rank, size())),
       pauses_(shape_.ranks.size() <= std::thread::hardware_concurrency() ? pauses_alone : pauses_crowded) {}
 
 Result<LocalGroup> LocalGroup::create(LocalShape shape) {
   static_assert(sizeof(Header) <= page_size_bytes);
-  MUSTER_TRY(net::Segment segment, net::Segment::create(LocalLayout(shape).end));
+  MUSTER_TRY(net::Segment segment,
+             net::Segment::create(LocalLayout(shape).end, room_bytes(shape.ranks.size())));
   LocalGroup made(std::move(shape), std::move(segment));
-  new (made.segment_.data()) Header{};
+  new (made.segment_->data()) Header{};
   for (std::uint32_t r = 0; r < made.size(); ++r) new (&made.line(r)) RankLine{};
   return made;
 }
 
 Result<LocalGroup> LocalGroup::open(LocalShape shape, net::ProcessDescriptor fd) {
-  MUSTER_TRY(net::Segment segment, net::Segment::open(std::move(fd), LocalLayout(shape).end));
+  MUSTER_TRY(net::Segment segment,
+             net::Segment::open(std::move(fd), LocalLayout(shape).end, room_bytes(shape.ranks.size())));
   return LocalGroup(std::move(shape), std::move(segment));
 }
 
@@ -92,24 +96,28 @@ std::uint32_t LocalGroup::place_of(std::uint32_t rank) const {
 }
 
 LocalGroup::Header& LocalGroup::header() const {
-  return *std::launder(reinterpret_cast<Header*>(segment_.data()));
+  return *std::launder(reinterpret_cast<Header*>(segment_->data()));
 }
 LocalGroup::RankLine& LocalGroup::line(std::uint32_t local_rank) const {
-  std::byte* place = segment_.data() + layout_.lines + local_rank * sizeof(RankLine);
+  std::byte* place = segment_->data() + layout_.lines + local_rank * sizeof(RankLine);
   return *std::launder(reinterpret_cast<RankLine*>(place));
 }
 std::byte* LocalGroup::small_slot(std::uint32_t local_rank) const {
-  return segment_.data() + layout_.small_slots + local_rank * shape_.small_size_bytes;
+  return segment_->data() + layout_.small_slots + local_rank * shape_.small_size_bytes;
 }
-std::byte* LocalGroup::small_result() const { return segment_.data() + layout_.small_result; }
+std::byte* LocalGroup::small_result() const { return segment_->data() + layout_.small_result; }
 std::byte* LocalGroup::slot(std::uint32_t local_rank, std::uint64_t sync_number) const {
-  return segment_.data() + layout_.slots + (2 * local_rank + sync_number % 2) * shape_.chunk_size_bytes;
+  return segment_->data() + layout_.slots + (2 * local_rank + sync_number % 2) * shape_.chunk_size_bytes;
 }
 std::byte* LocalGroup::result(std::uint64_t sync_number) const {
-  return segment_.data() + layout_.results + sync_number % 2 * shape_.chunk_size_bytes;
+  return segment_->data() + layout_.results + sync_number % 2 * shape_.chunk_size_bytes;
 }
 
-void LocalGroup::announce(const Call& call) { line(local_rank()).call = call; }
+void LocalGroup::announce(const Call& call, const Offsets& offsets) {
+  line(local_rank()).call = call;
+  line(local_rank()).offsets = offsets;
+}
+const Offsets& LocalGroup::offsets(std::uint32_t local_rank) const { return line(local_rank).offsets; }
 
 bool LocalGroup::arrive() {
   ++syncs_;

@@ -6,18 +6,21 @@
 //   - a small slot is written before a sync and read only by its completion; the small result is written by
 //     the completion and read after it, until the reader's next sync;
 //   - slot(k mod 2) is written before sync k and read after it, until the reader's sync k+1;
-//   - result(k mod 2) is written after sync k and read after sync k+1, until the reader's sync k+2.
+//   - result(k mod 2) is written after sync k and read after sync k+1, until the reader's sync k+2;
+//   - where a call's data lies is told before the call's first sync and read after it, until the last one.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "muster/base/base.h"
 #include "muster/collective/call.h"
+#include "muster/collective/shared_room.h"
 #include "muster/net/net.h"
 
 namespace muster::collective {
@@ -28,6 +31,12 @@ struct LocalShape {
   std::uint32_t local_rank = 0;      // place of this process in `ranks`
   std::size_t small_size_bytes = 0;  // of a small slot
   std::size_t chunk_size_bytes = 0;  // of a slot
+};
+
+// Where a rank's data of a call lies in shared memory.
+struct Offsets {
+  Offset in = nowhere;
+  Offset out = nowhere;
 };
 
 // Where the areas begin in the segment.
@@ -50,7 +59,9 @@ class LocalGroup {
   bool has(std::uint32_t rank) const { return place_of(rank) < size(); }
   // Of a rank among the local ones; size() for a rank of another host.
   std::uint32_t place_of(std::uint32_t rank) const;
-  const net::Segment& segment() const { return segment_; }
+  const net::Segment& segment() const { return *segment_; }
+  // Memory of this rank and of the others, for what no slot has to carry.
+  SharedRoom& room() const { return *room_; }
 
   std::byte* small_slot(std::uint32_t local_rank) const;
   std::byte* small_result() const;
@@ -60,8 +71,11 @@ class LocalGroup {
   // How many syncs this rank has finished.
   std::uint64_t syncs() const { return syncs_; }
 
-  // Tells what this rank calls; the next sync compares it with the others' and fails when they differ.
-  void announce(const Call& call);
+  // Tells what this rank calls, and where its data lies; the next sync compares the calls and fails when they
+  // differ.
+  void announce(const Call& call, const Offsets& offsets);
+  // What a local rank has announced.
+  const Offsets& offsets(std::uint32_t local_rank) const;
 
   // Waits for all local ranks; the last arriver runs `complete()` while the others wait. `deadline()` is
   // asked for only when the wait is long.
@@ -105,7 +119,8 @@ class LocalGroup {
 
   LocalShape shape_;
   LocalLayout layout_;
-  net::Segment segment_;
+  std::shared_ptr<const net::Segment> segment_;
+  std::shared_ptr<SharedRoom> room_;
   std::uint64_t syncs_ = 0;
   std::uint64_t compared_ = 0;  // number of the last call that was compared
   std::uint32_t pauses_;

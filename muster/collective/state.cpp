@@ -27,6 +27,7 @@ class Stopwatch {
 struct Communicator::State::Piece {
   const std::byte* in;
   std::byte* out;
+  std::size_t begin;  // in the tensor
   std::size_t size_bytes;
   std::uint64_t sync_number;
 };
@@ -40,7 +41,8 @@ Communicator::State::State(Group group, Sizes sizes, Connections connections, ne
       stop_(std::move(stop)),
       call_timeout_(call_timeout),
       received_stride_(std::max(sizes_.small_size_bytes, slice_of(sizes_.chunk_size_bytes, 0, size()).size)),
-      sources_(size()) {}
+      sources_(size()),
+      reached_(local_size()) {}
 
 // Peers that still wait for this rank learn at once that it will not come.
 Communicator::State::~State() {
@@ -70,14 +72,19 @@ tl::unexpected<Error> Communicator::State::fail_group(const Error& error) {
   return fail(*failure());
 }
 
-Result<> Communicator::State::begin(Call& call) {
+Result<> Communicator::State::usable() {
   if (fork_count_ != net::fork_count())
     return fail(Code::refused, "a forked child cannot use its parent's communicator");
   if (failed_.load(std::memory_order_acquire)) return fail(*failure());
   if (local_ && local_->aborted()) return fail_group(local_->abort_reason());
+  return {};
+}
+
+Result<> Communicator::State::begin(Call& call, const Offsets& offsets) {
+  MUSTER_TRY_VOID(usable());
   call.number = ++calls_;
   deadline_.reset();
-  if (local_) local_->announce(call);
+  if (local_) local_->announce(call, offsets);
   if (!links_.empty()) links_.announce(call);
   return {};
 }
@@ -90,6 +97,24 @@ TimePoint Communicator::State::deadline() {
 Result<> Communicator::State::exchange() {
   if (links_.empty()) return {};
   return links_.run({.deadline = deadline(), .stop = &stop_});
+}
+
+// A rank that is alone on its host has nobody to share with.
+Result<std::shared_ptr<std::byte>> Communicator::State::shared_buffer(std::size_t size_bytes) {
+  MUSTER_TRY_VOID(usable());
+  if (local_) return local_->room().take(size_bytes);
+  constexpr std::align_val_t alignment{64};
+  return std::shared_ptr<std::byte>(static_cast<std::byte*>(::operator new(size_bytes, alignment)),
+                                    [](std::byte* data) { ::operator delete(data, alignment); });
+}
+
+Offsets Communicator::State::offsets_of(const void* in, const void* out, std::size_t size_bytes) const {
+  if (!local_ || size_bytes <= sizes_.small_size_bytes) return {};
+  const auto offset_of = [&](const void* data) {
+    return local_->room().offset_of(static_cast<const std::byte*>(data), size_bytes);
+  };
+  const Offset of_in = offset_of(in);
+  return {.in = of_in, .out = in == out ? of_in : offset_of(out)};
 }
 
 Result<> Communicator::State::barrier(const Call& call) {
@@ -121,8 +146,9 @@ Result<> Communicator::State::reduce_small(const std::byte* in, std::byte* out, 
   }
   MUSTER_TRY_VOID(exchange());
   MUSTER_TRY_VOID(sync(call, [&] {
+    const Destination destination{.bytes = result, .stores = Stores::cached};
     combine({.sources = sources_,
-             .out = {.bytes = result, .stores = Stores::cached},
+             .destinations = {&destination, 1},
              .count = call.count,
              .dtype = call.dtype,
              .reduction = call.reduction});
@@ -151,6 +177,10 @@ Result<> Communicator::State::reduce_chunks(const std::byte* in, std::byte* out,
     if (before) queue_results(*before);
     MUSTER_TRY_VOID(exchange());
     MUSTER_TRY_VOID(sync(call));
+    if (i == 0 && local_) {
+      MUSTER_TRY_VOID(reach_all(bytes));
+      if (all_reached_ && links_.empty()) return reduce_in_place(piece_of(in, out, {0, bytes}), call);
+    }
     const Stopwatch watch(busy);
     if (before) collect_results(*before, own);
     if (current) reduce_own(*current, call, shared, own);
@@ -160,16 +190,50 @@ Result<> Communicator::State::reduce_chunks(const std::byte* in, std::byte* out,
   return {};
 }
 
+// After a call's first sync: every rank learns the same, so all of them go the same way on.
+Result<> Communicator::State::reach_all(std::size_t size_bytes) {
+  all_reached_ = true;
+  result_is_wanted_ = false;
+  for (std::uint32_t r = 0; r < local_->size(); ++r) {
+    const Offsets told = local_->offsets(r);
+    all_reached_ = all_reached_ && told.in != nowhere && told.out != nowhere;
+    reached_[r] = {};
+    if (r == local_->local_rank()) continue;
+    if (told.in != nowhere) {
+      MUSTER_TRY(reached_[r].in, local_->room().reach(r, told.in, size_bytes));
+    }
+    if (told.out != nowhere) {
+      MUSTER_TRY(reached_[r].out, local_->room().reach(r, told.out, size_bytes));
+    }
+    result_is_wanted_ = result_is_wanted_ || told.out == nowhere;
+  }
+  return {};
+}
+
+// The owner of a slice reads it in the memory of all ranks and writes the result to all: no copies, and one
+// more sync, however much it is.
+Result<> Communicator::State::reduce_in_place(const Piece& whole, const Call& call) {
+  const Stores stores = store_choice_in_place_.next(whole.size_bytes);
+  Duration busy{};
+  {
+    const Stopwatch watch(busy);
+    reduce_own(whole, call, stores, stores);
+  }
+  store_choice_in_place_.record(whole.size_bytes, busy);
+  return sync(call);
+}
+
 Communicator::State::Piece Communicator::State::piece_of(const std::byte* in, std::byte* out,
                                                          Range range) const {
   return {.in = in + range.begin,
           .out = out + range.begin,
+          .begin = range.begin,
           .size_bytes = range.size,
           .sync_number = local_ ? local_->syncs() + 1 : 0};
 }
 
 void Communicator::State::share_raw(const Piece& piece, Stores stores) {
-  if (!local_) return;
+  if (!local_ || own_offsets().in != nowhere) return;
   std::byte* slot = local_->slot(local_->local_rank(), piece.sync_number);
   for (const std::uint32_t owner : local_->ranks()) {
     if (owner == group_.rank) continue;
@@ -201,20 +265,36 @@ void Communicator::State::reduce_own(const Piece& piece, const Call& call, Store
   if (mine.size == 0) return;
   if (local_)
     for (std::uint32_t r = 0; r < local_->size(); ++r)
-      sources_[local_->ranks()[r]] = local_->slot(r, piece.sync_number) + mine.begin;
+      sources_[local_->ranks()[r]] = local_raw(piece, r) + mine.begin;
   for (std::size_t i = 0; i < links_.size(); ++i) sources_[links_.rank_of(i)] = raw_of(i);
   sources_[group_.rank] = piece.in + mine.begin;
-  combine(
-      {.sources = sources_,
-       .out = {.bytes = piece.out + mine.begin, .stores = own},
-       .also = {.bytes = local_ ? local_->result(piece.sync_number) + mine.begin : nullptr, .stores = shared},
-       .count = mine.size / size_bytes(call.dtype),
-       .dtype = call.dtype,
-       .reduction = call.reduction});
+  choose_destinations(piece, mine.begin, shared, own);
+  combine({.sources = sources_,
+           .destinations = destinations_,
+           .count = mine.size / size_bytes(call.dtype),
+           .dtype = call.dtype,
+           .reduction = call.reduction});
+}
+
+const std::byte* Communicator::State::local_raw(const Piece& piece, std::uint32_t local_rank) const {
+  const std::byte* in = reached_[local_rank].in;
+  return in != nullptr ? in + piece.begin : local_->slot(local_rank, piece.sync_number);
+}
+
+// Of the result of this rank's slice, which begins at `begin` in the piece.
+void Communicator::State::choose_destinations(const Piece& piece, std::size_t begin, Stores shared,
+                                              Stores own) {
+  destinations_.assign({{.bytes = piece.out + begin, .stores = own}});
+  if (!local_) return;
+  if (result_is_wanted_)
+    destinations_.push_back({.bytes = local_->result(piece.sync_number) + begin, .stores = shared});
+  for (const Reached& peer : reached_)
+    if (peer.out != nullptr)
+      destinations_.push_back({.bytes = peer.out + piece.begin + begin, .stores = shared});
 }
 
 void Communicator::State::collect_results(const Piece& piece, Stores stores) {
-  if (!local_) return;
+  if (!local_ || own_offsets().out != nowhere) return;
   const std::byte* result = local_->result(piece.sync_number);
   for (const std::uint32_t owner : local_->ranks()) {
     if (owner == group_.rank) continue;

@@ -28,14 +28,22 @@ class Communicator::State {
   Result<> all_gather(const std::byte* in, std::byte* out, const Call& call);
   Result<> barrier(const Call& call);
 
+  Result<std::shared_ptr<std::byte>> shared_buffer(std::size_t size_bytes);
+  // Where the data of an all_reduce lies in this rank's shared memory.
+  Offsets offsets_of(const void* in, const void* out, std::size_t size_bytes) const;
+
   // Gives the call its number and tells it to the others, does `work(call)`, and ends the group when it
   // fails.
   template <class Work>
-  Result<> run(Call call, Work&& work) {
-    MUSTER_TRY_VOID(begin(call));
+  Result<> run(Call call, const Offsets& offsets, Work&& work) {
+    MUSTER_TRY_VOID(begin(call, offsets));
     const Result<> done = work(call);
     if (!done) return fail_group(done.error());
     return {};
+  }
+  template <class Work>
+  Result<> run(Call call, Work&& work) {
+    return run(call, {}, std::forward<Work>(work));
   }
 
   void abort(Error reason);
@@ -48,7 +56,8 @@ class Communicator::State {
  private:
   struct Piece;  // of a tensor: one chunk of it
 
-  Result<> begin(Call& call);
+  Result<> usable();
+  Result<> begin(Call& call, const Offsets& offsets);
   tl::unexpected<Error> fail_group(const Error& error);
   std::optional<Error> failure() const;
   TimePoint deadline();
@@ -66,13 +75,18 @@ class Communicator::State {
 
   Result<> reduce_small(const std::byte* in, std::byte* out, const Call& call);
   Result<> reduce_chunks(const std::byte* in, std::byte* out, const Call& call);
+  Result<> reach_all(std::size_t size_bytes);
+  Result<> reduce_in_place(const Piece& whole, const Call& call);
   Piece piece_of(const std::byte* in, std::byte* out, Range range) const;
   void share_raw(const Piece& piece, Stores stores);
   void queue_raw(const Piece& piece);
   void queue_results(const Piece& piece);
   void reduce_own(const Piece& piece, const Call& call, Stores shared, Stores own);
+  const std::byte* local_raw(const Piece& piece, std::uint32_t local_rank) const;
+  void choose_destinations(const Piece& piece, std::size_t begin, Stores shared, Stores own);
   void collect_results(const Piece& piece, Stores stores);
 
+  const Offsets& own_offsets() const { return local_->offsets(local_->local_rank()); }
   bool first_of_host(std::uint32_t rank) const;
   std::byte* raw_of(std::size_t link) { return received_.data() + link * received_stride_; }
 
@@ -83,11 +97,22 @@ class Communicator::State {
   net::StopSignal stop_;
   Duration call_timeout_;
   StoreChoice store_choice_;
+  StoreChoice store_choice_in_place_;
   std::uint64_t calls_ = 0;
   std::optional<TimePoint> deadline_;  // of the current call, once it had to wait
   std::vector<std::byte> received_;    // raw values from each link
   std::size_t received_stride_;
   std::vector<const std::byte*> sources_;  // by rank, of the combination at hand
+  std::vector<Destination> destinations_;  // of the same
+
+  // What the ranks of this host reach of each other in the call at hand, without slots.
+  struct Reached {
+    const std::byte* in = nullptr;
+    std::byte* out = nullptr;
+  };
+  std::vector<Reached> reached_;   // by local rank; null: through slots and the shared result
+  bool all_reached_ = false;       // nobody needs slots and the shared result
+  bool result_is_wanted_ = false;  // somebody else needs the shared result
   std::uint32_t fork_count_ = net::fork_count();
 
   std::atomic<bool> failed_{false};

@@ -99,6 +99,37 @@ TEST_P(Conformance, AllReduceOfManyChunksDiffersInNothing) {
   all_reduce_all<std::int64_t>(many_chunks_count, sum, true);
 }
 
+// Each rank chooses for itself, call by call, where its data lies.
+TEST_P(Conformance, AllReduceOfSharedBuffersDiffersInNothing) {
+  for (const std::size_t count : {std::size_t{13}, std::size_t{50'003}, std::size_t{900'007}}) {
+    std::vector<std::vector<float>> inputs;
+    for (std::uint32_t rank = 0; rank < ranks(); ++rank)
+      inputs.push_back(values_of<float>(seed_ + count, rank, count));
+    run_threads(ranks(), [&](std::uint32_t rank) {
+      const RandomStream random(seed_ + count, 1000 + rank);
+      const auto shared = [&] {
+        const auto made = comms_[rank]->shared_buffer((count + 5) * sizeof(float)).value();
+        return std::shared_ptr<float>(made, reinterpret_cast<float*>(made.get()) + 5);
+      };
+      const std::shared_ptr<float> places[] = {
+          shared(), shared(), std::shared_ptr<float>(new float[count], [](float* p) { delete[] p; }),
+          std::shared_ptr<float>(new float[count], [](float* p) { delete[] p; })};
+      for (std::uint64_t round = 0; round < 12; ++round) {
+        const Reduction reduction = reductions[round % 4];
+        // All ranks share everything in the first rounds; then each does as it likes.
+        const float* out_of_place = places[round < 4 ? 1 : random.below(2 * round, 4)].get();
+        float* in = places[round < 4 ? 0 : random.below(2 * round + 1, 4)].get();
+        float* out = const_cast<float*>(out_of_place);
+        std::copy(inputs[rank].begin(), inputs[rank].end(), in);
+        ASSERT_TRUE(comms_[rank]->all_reduce(in, out, count, DType::float32, reduction));
+        const std::vector<float> expected = expected_of(inputs, reduction);
+        EXPECT_EQ(std::memcmp(out, expected.data(), count * sizeof(float)), 0)
+            << count << ", " << to_string(reduction) << ", rank " << rank << ", round " << round;
+      }
+    });
+  }
+}
+
 TEST_P(Conformance, BroadcastGivesTheRootsBytesToAll) {
   for (const std::size_t count : counts)
     for (std::uint32_t root = 0; root < ranks(); ++root) {

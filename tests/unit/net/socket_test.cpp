@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -123,6 +124,41 @@ TEST(Segment, RefusesMemoryThatCouldShrinkAndAnotherSize) {
   Segment made = Segment::create(8192).value();
   EXPECT_THAT(Segment::open(ProcessDescriptor(::dup(made.fd())), 4096).error().message,
               HasSubstr("8192 bytes instead of 4096"));
+}
+
+TEST(Segment, HasRoomThatHoldsZerosEachTimeItIsReserved) {
+  constexpr Extent extent{.offset_bytes = 8192 + 4096, .size_bytes = 8192};
+  Segment made = Segment::create(8192, 1 << 20).value();
+  Segment opened = Segment::open(ProcessDescriptor(::dup(made.fd())), 8192, 1 << 20).value();
+  EXPECT_EQ(opened.room_bytes(), std::size_t{1} << 20);
+  const Mapping elsewhere = opened.map(extent).value();
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_TRUE(made.reserve(extent));
+    const Mapping here = made.map(extent).value();
+    EXPECT_EQ(here.data()[5000], std::byte{0});
+    here.data()[5000] = std::byte{42};
+    EXPECT_EQ(elsewhere.data()[5000], std::byte{42});
+    made.release(extent);
+  }
+}
+
+TEST(Segment, RefusesMoreRoomThanItExpects) {
+  Segment made = Segment::create(8192, 8192).value();
+  EXPECT_THAT(Segment::open(ProcessDescriptor(::dup(made.fd())), 8192, 4096).error().message,
+              HasSubstr("16384 bytes instead of 8192"));
+}
+
+TEST(Segment, MakesNoFileThatTheProcessMayNotHave) {
+  const pid_t child = ::fork();  // the limit cannot be taken back
+  if (child == 0) {
+    const rlimit limit{.rlim_cur = 1 << 20, .rlim_max = 1 << 20};
+    const bool limited = ::setrlimit(RLIMIT_FSIZE, &limit) == 0;
+    const auto made = Segment::create(8192, 1 << 30);
+    std::_Exit(limited && made && made->room_bytes() == (1 << 20) - 8192 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(ProcessDescriptor, IsClosedInAForkedChild) {

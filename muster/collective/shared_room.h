@@ -1,0 +1,54 @@
+// Memory of one rank that the other ranks of its host read and write in place.
+//
+// The room behind a host's segment is cut into a window for each local rank. A rank takes pieces of its own
+// window and tells nobody: where its data lies travels with the calls that use it (LocalGroup::announce), and
+// whoever is told maps it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "muster/base/base.h"
+#include "muster/net/net.h"
+
+namespace muster::collective {
+
+// How much room a segment is made with: numbers only, memory comes with the pieces.
+std::size_t room_bytes(std::size_t local_ranks);
+
+// In the segment. The room does not begin at 0.
+using Offset = std::uint64_t;
+constexpr Offset nowhere = 0;
+
+class SharedRoom : public std::enable_shared_from_this<SharedRoom> {
+ public:
+  SharedRoom(std::shared_ptr<const net::Segment> segment, std::uint32_t local_rank,
+             std::uint32_t local_ranks);
+
+  // Zeroed memory of this rank; it goes back when the last handle is dropped. Any thread.
+  Result<std::shared_ptr<std::byte>> take(std::size_t size_bytes);
+  // Where this rank's `size_bytes` bytes at `data` lie, nowhere if not in pieces that were taken. Any thread.
+  Offset offset_of(const std::byte* data, std::size_t size_bytes) const;
+  // The bytes at an offset that a local rank told. One thread at a time.
+  Result<std::byte*> reach(std::uint32_t local_rank, Offset offset, std::size_t size_bytes);
+
+ private:
+  void give_back(Offset offset);
+  Offset window(std::uint32_t local_rank) const {
+    return segment_->size_bytes() + local_rank * window_bytes_;
+  }
+
+  std::shared_ptr<const net::Segment> segment_;
+  std::uint32_t local_rank_;
+  std::size_t window_bytes_;
+  std::uint32_t fork_count_ = net::fork_count();
+  std::vector<net::Mapping> windows_;  // by local rank: the beginning of its window, as far as was needed
+  mutable std::mutex mutex_;
+  std::map<Offset, net::Mapping> pieces_;  // guarded by mutex_
+};
+
+}  // namespace muster::collective
