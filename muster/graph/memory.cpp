@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 
+#include "muster/graph/uses.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -50,17 +51,22 @@ std::size_t place(std::vector<Block>& blocks) {
 
 class Planner {
  public:
-  Planner(const Graph& graph, const Sizes& sizes) : graph_(graph), sizes_(sizes) {
+  Planner(const Graph& graph, const Sizes& sizes, const Overlap& overlap)
+      : graph_(graph),
+        sizes_(sizes),
+        overlap_(overlap),
+        root_(roots_of(graph)),
+        maker_(graph.values.size()),
+        last_use_(graph.values.size(), 0),
+        in_use_until_(graph.values.size(), 0),
+        laid_side_by_side_(graph.nodes.size(), false) {
     layout_.values.resize(graph.values.size());
-    root_.resize(graph.values.size());
-    std::iota(root_.begin(), root_.end(), ValueId{0});
-    maker_.resize(graph.values.size());
-    last_use_.resize(graph.values.size(), 0);
   }
 
   Layout run() {
     place_outside();
-    find_roots();
+    find_lives();
+    place_side_by_side();
     place_outputs();
     reuse_inputs();
     place_arena();
@@ -84,18 +90,53 @@ class Planner {
       layout_.values[graph_.parameters[i].first] = {Kind::parameter, i, 0};
   }
 
-  // Views and in-place updates are their input under another name.
-  void find_roots() {
+  void find_lives() {
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
       const Node& node = graph_.nodes[i];
-      for (const ValueId id : node.inputs) last_use_[root_of(id)] = i;
-      for (const ValueId id : node.outputs) last_use_[id] = i;
-      const bool renamed = node.op->sharing == Sharing::view || node.op->sharing == Sharing::in_place;
-      if (renamed)
-        root_[node.outputs[0]] = root_of(node.inputs[0]);
-      else
-        for (const ValueId id : node.outputs) maker_[id] = i;
+      for (const ValueId id : node.inputs) live(root_of(id), i);
+      for (const ValueId id : node.outputs) {
+        live(root_of(id), i);
+        if (root_[id] == id) maker_[id] = i;
+      }
     }
+  }
+
+  // Node `i` uses what `root` is; if it is a call, until the call is joined.
+  void live(ValueId root, std::size_t i) {
+    last_use_[root] = i;
+    in_use_until_[root] = std::max(in_use_until_[root], overlap_.joins[i]);
+  }
+
+  void place_side_by_side() {
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      if (node.op->sharing != Sharing::side_by_side || is_output_alone(node)) continue;
+      laid_side_by_side_[i] = true;
+      std::size_t offset = aligned(layout_.buckets_bytes);
+      for (std::size_t k = 0; k < node.outputs.size(); ++k) {
+        const Location location{Location::Kind::bucket, 0, offset};
+        layout_.values[node.outputs[k]] = location;
+        const ValueId from = root_of(node.inputs[k]);
+        if (is_only_for(node, i, from)) layout_.values[from] = location;
+        offset += graph_.values[node.outputs[k]].size_bytes();
+      }
+      layout_.buckets_bytes = offset;
+    }
+  }
+
+  // One output that leaves the graph is best written where it leaves it.
+  bool is_output_alone(const Node& node) const { return node.outputs.size() == 1 && leaves(node.outputs[0]); }
+
+  bool leaves(ValueId root) const {
+    return std::any_of(graph_.outputs.begin(), graph_.outputs.end(),
+                       [&](ValueId id) { return root_of(id) == root; });
+  }
+
+  // Whether what `root` is ends in node `i`, so that the result may lie over it.
+  bool is_only_for(const Node& node, std::size_t i, ValueId root) const {
+    const auto times = std::count_if(node.inputs.begin(), node.inputs.end(),
+                                     [&](ValueId id) { return root_of(id) == root; });
+    return times == 1 && last_use_[root] == i && in_arena(root) && !leaves(root);
   }
 
   // Each range of contiguous outputs gets one buffer, every other output its own.
@@ -114,6 +155,7 @@ class Planner {
       }
       layout_.buffers_bytes.push_back(offset);
     }
+    layout_.ranges = layout_.buffers_bytes.size();
     for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
       if (in_range[i]) continue;
       layout_.outputs[i] = {Location::Kind::output, layout_.buffers_bytes.size(), 0};
@@ -142,9 +184,11 @@ class Planner {
       const bool others = std::any_of(node.inputs.begin() + 1, node.inputs.end(),
                                       [&](ValueId id) { return root_of(id) == from; });
       if (others || !in_arena(from) || !in_arena(to) || last_use_[from] != i) continue;
+      if (in_use_until_[from] > i) continue;
       if (sizes_.values_bytes[from] != sizes_.values_bytes[to]) continue;
       root_[to] = from;
       last_use_[from] = last_use_[to];
+      in_use_until_[from] = in_use_until_[to];
     }
   }
 
@@ -153,11 +197,15 @@ class Planner {
     std::vector<ValueId> owners;
     for (ValueId id = 0; id < root_.size(); ++id) {
       if (root_[id] != id || !in_arena(id)) continue;
-      blocks.push_back({*maker_[id], last_use_[id], aligned(sizes_.values_bytes[id]), 0});
+      blocks.push_back(
+          {*maker_[id], last_of(last_use_[id], in_use_until_[id]), aligned(sizes_.values_bytes[id]), 0});
       owners.push_back(id);
     }
-    for (std::size_t i = 0; i < sizes_.scratch_bytes.size(); ++i)
-      blocks.push_back({i, i, aligned(sizes_.scratch_bytes[i]), 0});
+    for (std::size_t i = 0; i < sizes_.scratch_bytes.size(); ++i) {
+      // What lies side by side needs no memory to be put there.
+      const std::size_t bytes = laid_side_by_side_[i] ? 0 : sizes_.scratch_bytes[i];
+      blocks.push_back({i, last_of(i, overlap_.joins[i]), aligned(bytes), 0});
+    }
     layout_.arena_bytes = place(blocks);
     for (std::size_t i = 0; i < owners.size(); ++i)
       layout_.values[owners[i]].offset_bytes = blocks[i].offset_bytes;
@@ -165,16 +213,26 @@ class Planner {
       layout_.scratch_offset_bytes.push_back(blocks[i].offset_bytes);
   }
 
+  // The last node during which something is needed, by its last user and by the calls that use it.
+  static std::size_t last_of(std::size_t last_use, std::size_t in_use_until) {
+    return std::max(last_use + 1, in_use_until) - 1;
+  }
+
   const Graph& graph_;
   const Sizes& sizes_;
+  const Overlap& overlap_;
   Layout layout_;
   std::vector<ValueId> root_;
   std::vector<std::optional<std::size_t>> maker_;  // by root value: the node that makes it
   std::vector<std::size_t> last_use_;              // by root value
+  std::vector<std::size_t> in_use_until_;  // by root value: the node that joins the last call using it
+  std::vector<bool> laid_side_by_side_;    // by node
 };
 
 }  // namespace
 
-Layout plan_memory(const Graph& graph, const Sizes& sizes) { return Planner(graph, sizes).run(); }
+Layout plan_memory(const Graph& graph, const Sizes& sizes, const Overlap& overlap) {
+  return Planner(graph, sizes, overlap).run();
+}
 
 }  // namespace muster::graph

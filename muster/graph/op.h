@@ -79,10 +79,12 @@ struct GradientQuery {
 
 // How outputs may share memory with inputs.
 enum class Sharing {
-  none,      // outputs have memory of their own
-  view,      // output 0 is input 0 under another shape: nothing runs
-  reuse,     // output 0 may be written over input 0 when nobody needs that any more
-  in_place,  // output 0 is input 0, written by the op: the update of a parameter
+  none,          // outputs have memory of their own
+  view,          // output 0 is input 0 under another shape: nothing runs
+  reuse,         // output 0 may be written over input 0 when nobody needs that any more
+  in_place,      // output 0 is input 0, written by the op: the update of a parameter
+  side_by_side,  // outputs lie in one piece of memory, in order, without gaps; each output is its input where
+                 // nobody else needs that one
 };
 
 struct Op {

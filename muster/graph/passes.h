@@ -12,5 +12,7 @@ void fuse_dense(Graph& graph);
 // relu joins the conv2d, batch_norm or add before it, and on the way back relu_grad the batch_norm_grad after
 // it or the add before it.
 void fuse_relu(Graph& graph);
+// An all_reduce that asks for buckets becomes several, each right behind the node that makes its last input.
+void make_buckets(Graph& graph);
 
 }  // namespace muster::graph

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
+#include "muster/graph/call_thread.h"
 #include "muster/graph/kernels.h"
 #include "muster/graph/memory.h"
 #include "muster/graph/passes.h"
@@ -19,6 +22,9 @@ struct Step {
   std::vector<std::byte*> addresses;  // inputs, then outputs
   Prepared prepared;
   std::string description;
+  bool collective = false;
+  std::size_t joined = 0;  // how many of the plan's calls must be done before
+  std::optional<Error> failure;
 };
 
 // An address that changes from run to run.
@@ -45,20 +51,26 @@ struct Plan::State {
   std::vector<Patch> inputs;      // every run
   std::vector<Patch> outputs;     // every run
   std::vector<Patch> parameters;  // once, when they have storage: it never moves
+  std::vector<Patch> buckets;     // when they get other memory
   bool parameters_ready = false;
+  std::shared_ptr<Buffer> bucket_memory;
+  Communicator* bucket_owner = nullptr;  // whose memory it is; null: ordinary memory
   std::vector<ParameterPtr> parameter_list;
   std::vector<BufferPool> pools;
   std::vector<std::shared_ptr<Buffer>> taken;  // of this run, by output buffer
-  std::optional<Error> failure;
+  std::vector<std::size_t> calls;              // the steps that are collective
+  bool overlaps = false;                       // whether any call may go on beside other steps
+  std::unique_ptr<CallThread> call_thread;
 
   Result<> make_steps(int threads);
   void make_copies();
   void bind(std::byte*& where, ValueId id);
   void bind(std::byte*& where, const Location& location);
   void ready_parameters(std::uint64_t seed);
+  void ready_buckets(Communicator* sharing);
+  CallThread* thread_for(const RunContext& context);
   Result<> check(std::span<const Tensor> given) const;
-  Result<> execute(const RunContext& context);
-  void run_timed(const Step& step, StepTimes& times) const;
+  class Run;
 };
 
 namespace {
@@ -69,6 +81,17 @@ std::string describe(const Node& node, const Choices& choices, const Chosen& cho
   const FormatPtr& format = choices.formats[node.outputs.empty() ? 0 : node.outputs[0]];
   if (!node.outputs.empty() && format != nullptr) text += " -> " + format->name();
   return text;
+}
+
+// By node: how many calls are joined when it begins. Calls are done in their order.
+std::vector<std::size_t> joined_before(const Graph& graph, const Overlap& overlap) {
+  std::vector<std::size_t> joined(graph.nodes.size() + 1, 0);
+  std::size_t calls = 0;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+    if (graph.nodes[i].op->collective) joined[overlap.joins[i]] = ++calls;
+  std::inclusive_scan(joined.begin(), joined.end(), joined.begin(),
+                      [](std::size_t a, std::size_t b) { return std::max(a, b); });
+  return joined;
 }
 
 }  // namespace
@@ -85,6 +108,9 @@ void Plan::State::bind(std::byte*& where, const Location& location) {
       return;
     case Location::Kind::parameter:
       parameters.push_back(patch);
+      return;
+    case Location::Kind::bucket:
+      buckets.push_back(patch);
       return;
     case Location::Kind::captured:
       where = graph.captured[location.index].second.bytes();
@@ -104,8 +130,10 @@ Result<> Plan::State::make_steps(int threads) {
   for (ValueId id = 0; id < graph.values.size(); ++id)
     sizes.values_bytes.push_back(graph::size_bytes(graph.values[id], choices.formats[id]));
   for (const Chosen& chosen : choices.nodes) sizes.scratch_bytes.push_back(chosen.prepared.scratch_bytes);
-  layout = plan_memory(graph, sizes);
+  const Overlap overlap = overlap_of(graph);
+  layout = plan_memory(graph, sizes, overlap);
   arena = Buffer::allocate(layout.arena_bytes);
+  const std::vector<std::size_t> joined = joined_before(graph, overlap);
   steps.reserve(graph.nodes.size());  // patches point into it
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     Chosen& chosen = choices.nodes[i];
@@ -123,8 +151,12 @@ Result<> Plan::State::make_steps(int threads) {
                  .outputs = step.addresses.data() + node.inputs.size(),
                  .settings = step.prepared.settings.get(),
                  .scratch = arena->data() + layout.scratch_offset_bytes[i],
-                 .failure = &failure};
+                 .failure = &step.failure};
+    step.collective = node.op->collective;
+    if (step.collective) calls.push_back(steps.size() - 1);
+    step.joined = joined[i];
   }
+  overlaps = overlap.any;
   return {};
 }
 
@@ -144,6 +176,21 @@ void Plan::State::ready_parameters(std::uint64_t seed) {
   parameters_ready = true;
 }
 
+void Plan::State::ready_buckets(Communicator* sharing) {
+  const std::size_t bytes = layout.buckets_bytes;
+  if (bytes == 0 || (bucket_memory != nullptr && bucket_owner == sharing)) return;
+  bucket_memory = sharing != nullptr ? sharing->shared_buffer(bytes) : Buffer::allocate(bytes);
+  bucket_owner = sharing;
+  for (const Patch& patch : buckets) *patch.where = bucket_memory->data() + patch.offset_bytes;
+}
+
+// Null where nothing would go on beside the calls.
+CallThread* Plan::State::thread_for(const RunContext& context) {
+  if (!overlaps || context.communicator == nullptr || context.communicator->size() == 1) return nullptr;
+  if (call_thread == nullptr) call_thread = std::make_unique<CallThread>();
+  return call_thread->exists() ? call_thread.get() : nullptr;
+}
+
 Result<> Plan::State::check(std::span<const Tensor> given) const {
   if (given.size() != graph.inputs.size())
     return fail(Code::invalid_argument, fmt::format("'{}' takes {} tensors, {} were given", graph.name,
@@ -158,30 +205,78 @@ Result<> Plan::State::check(std::span<const Tensor> given) const {
   return {};
 }
 
-void Plan::State::run_timed(const Step& step, StepTimes& times) const {
-  if (times.size() != steps.size()) {
-    times.clear();
-    for (const Step& each : steps) times.push_back({each.description, {}});
+// One run of all steps, calls beside the others where that is of use.
+class Plan::State::Run {
+ public:
+  Run(State& state, const RunContext& context)
+      : state_(state),
+        context_(context),
+        thread_(state.thread_for(context)),
+        calls_before_(thread_ != nullptr ? thread_->given() : 0) {}
+  // However it ends, no call goes on after it: calls use the plan's memory.
+  ~Run() {
+    if (thread_ != nullptr) thread_->finish();
   }
-  const TimePoint begin = real_clock().now();
-  step.run(step.call);
-  times[static_cast<std::size_t>(&step - steps.data())].total += real_clock().now() - begin;
-}
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
 
-Result<> Plan::State::execute(const RunContext& context) {
-  for (Step& step : steps) {
-    step.call.threads = context.threads;
-    step.call.communicator = context.communicator;
-    step.call.context = &context;
-    if (context.times == nullptr)
-      step.run(step.call);
-    else
-      run_timed(step, *context.times);
-    if (failure) return fail(*std::exchange(failure, std::nullopt));
+  Result<> execute() {
+    for (Step& step : state_.steps) {
+      MUSTER_TRY_VOID(join(step.joined));
+      MUSTER_TRY_VOID(begin(step));
+    }
+    MUSTER_TRY_VOID(join(state_.calls.size()));
+    for (const Copy& copy : state_.copies) std::memmove(copy.to, copy.from, copy.size_bytes);
+    return {};
   }
-  for (const Copy& copy : copies) std::memmove(copy.to, copy.from, copy.size_bytes);
-  return {};
-}
+
+ private:
+  Result<> begin(Step& step) {
+    step.call.threads = context_.threads;
+    step.call.communicator = context_.communicator;
+    step.call.context = &context_;
+    step.failure.reset();
+    if (thread_ != nullptr && step.collective) {
+      thread_->give(step.run, step.call);
+      return {};
+    }
+    timed(static_cast<std::size_t>(&step - state_.steps.data()), [&] { step.run(step.call); });
+    return outcome(step);
+  }
+
+  // Waits for the first `count` calls.
+  Result<> join(std::size_t count) {
+    if (thread_ == nullptr || count <= joined_) return {};
+    timed(state_.calls[count - 1], [&] { thread_->wait(calls_before_ + count); });
+    for (; joined_ < count; ++joined_) MUSTER_TRY_VOID(outcome(state_.steps[state_.calls[joined_]]));
+    return {};
+  }
+
+  static Result<> outcome(const Step& step) {
+    if (step.failure) return fail(*step.failure);
+    return {};
+  }
+
+  // A call that goes on beside other steps takes as long as it is waited for.
+  template <class Work>
+  void timed(std::size_t step, const Work& work) const {
+    if (context_.times == nullptr) return work();
+    StepTimes& times = *context_.times;
+    if (times.size() != state_.steps.size()) {
+      times.clear();
+      for (const Step& each : state_.steps) times.push_back({each.description, {}});
+    }
+    const TimePoint begin = real_clock().now();
+    work();
+    times[step].total += real_clock().now() - begin;
+  }
+
+  State& state_;
+  const RunContext& context_;
+  CallThread* thread_;          // null: calls run in their turn
+  std::uint64_t calls_before_;  // given to the thread in earlier runs
+  std::size_t joined_ = 0;
+};
 
 Plan::Plan(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Plan::~Plan() = default;
@@ -192,6 +287,7 @@ Result<std::unique_ptr<Plan>> Plan::compile(const Graph& graph, int threads) {
   remove_dead(state->graph);
   fuse_dense(state->graph);
   fuse_relu(state->graph);
+  make_buckets(state->graph);
   MUSTER_TRY_VOID(state->make_steps(threads));
   state->make_copies();
   for (const auto& [id, parameter] : graph.parameters) state->parameter_list.push_back(parameter);
@@ -204,11 +300,17 @@ Result<std::vector<Tensor>> Plan::run(std::span<const Tensor> inputs, const RunC
   State& state = *state_;
   MUSTER_TRY_VOID(state.check(inputs));
   if (!state.parameters_ready) state.ready_parameters(context.seed);
+  Communicator* const sharing = context.communicator != nullptr && context.communicator->shares_memory()
+                                    ? context.communicator
+                                    : nullptr;
+  state.ready_buckets(sharing);
   for (const Patch& patch : state.inputs) *patch.where = inputs[patch.index].bytes();
-  for (std::size_t i = 0; i < state.pools.size(); ++i) state.taken[i] = state.pools[i].take();
+  // Gradients that leave side by side are likely to be reduced.
+  for (std::size_t i = 0; i < state.pools.size(); ++i)
+    state.taken[i] = state.pools[i].take(i < state.layout.ranges ? sharing : nullptr);
   for (const Patch& patch : state.outputs)
     *patch.where = state.taken[patch.index]->data() + patch.offset_bytes;
-  const Result<> done = state.execute(context);
+  const Result<> done = State::Run(state, context).execute();
   std::vector<Tensor> outputs;
   if (done) {
     outputs.reserve(state.graph.outputs.size());

@@ -4,12 +4,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "muster/base/base.h"
+#include "muster/tensor/tensor.h"
 
 namespace muster::graph {
 
@@ -17,7 +19,8 @@ enum class Reduction { sum, mean, max, min };
 std::string_view to_string(Reduction reduction);
 std::optional<Reduction> reduction_from_string(std::string_view name);
 
-// What this room needs of a group of processes; `train` makes one from `collective`.
+// What this room needs of a group of processes; `train` makes one from `collective`. Plans call it from one
+// thread at a time, which need not be the one that runs the plan.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -26,6 +29,12 @@ class Communicator {
   // Every member calls with the same count and dtype; `out` may be `in`. Blocks, with a deadline.
   [[nodiscard]] virtual Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype,
                                             Reduction reduction) = 0;
+  // Whether there is memory in which all_reduce needs fewer copies; it may change, after the group has ended.
+  virtual bool shares_memory() const { return false; }
+  // Such memory, or any where none is left.
+  virtual std::shared_ptr<Buffer> shared_buffer(std::size_t size_bytes) {
+    return Buffer::allocate(size_bytes);
+  }
 };
 
 // How long the steps of a plan took, over all runs that were given the same list.

@@ -1,6 +1,7 @@
 // Private to graph: who makes and who uses each value, for passes.
 #pragma once
 
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -22,6 +23,17 @@ inline Uses uses_of(const Graph& graph) {
   }
   for (const ValueId id : graph.outputs) ++uses.count[id];
   return uses;
+}
+
+// By value: what it is another name of. Views and in-place updates are their input; all others are
+// themselves.
+inline std::vector<ValueId> roots_of(const Graph& graph) {
+  std::vector<ValueId> roots(graph.values.size());
+  std::iota(roots.begin(), roots.end(), ValueId{0});
+  for (const Node& node : graph.nodes)
+    if (node.op->sharing == Sharing::view || node.op->sharing == Sharing::in_place)
+      roots[node.outputs[0]] = roots[node.inputs[0]];
+  return roots;
 }
 
 // The node that makes `id`, when it is of `op` and nobody else uses `id`.

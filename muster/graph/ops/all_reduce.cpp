@@ -61,16 +61,15 @@ bool gapless(std::byte* const* addresses, const std::vector<std::size_t>& sizes_
   return true;
 }
 
-void copy_in(const KernelCall& call, const Settings& settings) {
-  std::byte* at = call.scratch;
-  for (std::size_t i = 0; i < settings.sizes_bytes.size(); at += settings.sizes_bytes[i++])
-    std::memcpy(at, call.inputs[i], settings.sizes_bytes[i]);
+// Side by side from `to` on; what lies there already stays.
+void copy_in(const KernelCall& call, const Settings& settings, std::byte* to) {
+  for (std::size_t i = 0; i < settings.sizes_bytes.size(); to += settings.sizes_bytes[i++])
+    if (call.inputs[i] != to) std::memcpy(to, call.inputs[i], settings.sizes_bytes[i]);
 }
 
-void copy_out(const KernelCall& call, const Settings& settings) {
-  const std::byte* at = call.scratch;
-  for (std::size_t i = 0; i < settings.sizes_bytes.size(); at += settings.sizes_bytes[i++])
-    std::memcpy(call.outputs[i], at, settings.sizes_bytes[i]);
+void copy_out(const KernelCall& call, const Settings& settings, const std::byte* from) {
+  for (std::size_t i = 0; i < settings.sizes_bytes.size(); from += settings.sizes_bytes[i++])
+    std::memcpy(call.outputs[i], from, settings.sizes_bytes[i]);
 }
 
 // A group of one: every reduction of one value is that value.
@@ -80,22 +79,24 @@ void copy_through(const KernelCall& call, const Settings& settings) {
       std::memcpy(call.outputs[i], call.inputs[i], settings.sizes_bytes[i]);
 }
 
-// Always exactly one collective, whatever the layout here: other ranks may have another one.
+// Always exactly one collective, whatever the layout here: other ranks may have another one. A plan lays the
+// outputs side by side, and most inputs where their outputs are.
 void run(const KernelCall& call) {
   const auto& settings = call.setting<Settings>();
   if (call.communicator == nullptr || call.communicator->size() == 1) return copy_through(call, settings);
-  const bool packed_in = !gapless(call.inputs, settings.sizes_bytes);
-  const bool packed_out = !gapless(call.outputs, settings.sizes_bytes);
-  if (packed_in) copy_in(call, settings);
+  const bool out_gapless = gapless(call.outputs, settings.sizes_bytes);
+  std::byte* const out = out_gapless ? call.outputs[0] : call.scratch;
+  const std::byte* in = out;
+  if (gapless(call.inputs, settings.sizes_bytes))
+    in = call.inputs[0];
+  else
+    copy_in(call, settings, out);
   const std::size_t elements = settings.total_bytes / size_bytes(settings.dtype);
-  Result<> reduced = call.communicator->all_reduce(packed_in ? call.scratch : call.inputs[0],
-                                                   packed_out ? call.scratch : call.outputs[0], elements,
-                                                   settings.dtype, settings.reduction);
-  if (!reduced) {
+  Result<> reduced = call.communicator->all_reduce(in, out, elements, settings.dtype, settings.reduction);
+  if (!reduced)
     *call.failure = std::move(reduced).error();
-    return;
-  }
-  if (packed_out) copy_out(call, settings);
+  else if (!out_gapless)
+    copy_out(call, settings, out);
 }
 
 bool any(const Signature&) { return true; }
@@ -107,13 +108,17 @@ const Op& all_reduce_op() {
       .name = "all_reduce",
       .documentation =
           "Each input reduced over all ranks ('sum', 'mean', 'max', 'min'), one output for each; one "
-          "collective for all of them. Every rank must call it. Alone it copies.",
+          "collective for all of them. Every rank must call it. Alone it copies. With `bucket_bytes` or "
+          "`bucket_splits` a plan makes several collectives of it, each as soon as its inputs are made, at "
+          "most "
+          "so large or cut before these positions in the order in which the inputs are made.",
       .inputs_min = 1,
       .inputs_max = 65536,
       .outputs = 0,
       .infer = infer,
       .gradient = gradient,
       .kernels = {{"reference", any, prepare, run}},
+      .sharing = Sharing::side_by_side,
       .collective = true,
   };
   return op;

@@ -1,0 +1,21 @@
+// Private to graph: how long collective calls may go on beside the nodes after them.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "muster/graph/nodes.h"
+
+namespace muster::graph {
+
+struct Overlap {
+  // By node: for a collective one the first node that must not begin before the call is done, or the number
+  // of nodes; for others 0. It reads what the call makes, or it changes something for good: a step whose call
+  // fails leaves parameters as they were.
+  std::vector<std::size_t> joins;
+  // Whether anything is computed between any call and its join.
+  bool any = false;
+};
+Overlap overlap_of(const Graph& graph);
+
+}  // namespace muster::graph
