@@ -1,99 +1,122 @@
 // bench_all_reduce: all_reduce of float32 among processes of this host. It forks the ranks itself, checks the
 // answer first, then times every call on rank 0.
 //
-//   bench_all_reduce --ranks 2,4,8 --bytes 1024,1048576,102228128 --transport auto|tcp [--json]
+//   bench_all_reduce --ranks 2,4,8 --bytes 1024,1048576,102228128 --transport auto|tcp [--shared] [--touch]
 //
 // One line for each size and number of ranks: minimum, median and mean over the calls, in microseconds.
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
-#include <cstring>
+#include <chrono>
+#include <memory>
+#include <numeric>
+#include <span>
 #include <vector>
 
 #include "muster/collective/collective.h"
+#include "ranks.h"
 
 namespace {
 
+using muster::benchmarks::die;
 using muster::collective::Communicator;
-using muster::collective::Endpoint;
-using muster::collective::Group;
-using muster::collective::Listener;
 using Clock = std::chrono::steady_clock;
 
 struct Settings {
   std::vector<std::uint32_t> ranks = {2, 4, 8};
   std::vector<std::size_t> bytes = {1024, 1 << 20, 102228128};
   std::string transport = "auto";
+  bool shared = false;
+  bool touch = false;
   bool json = false;
 };
-
-// How the ranks find each other: a board that all of them see.
-struct Notice {
-  std::uint16_t port;
-  char local_name[64];
-};
-struct Board {
-  std::atomic<std::uint32_t> written;
-  Notice notices[256];
-};
-
-[[noreturn]] void die(const muster::Error& error) {
-  fmt::print(stderr, "bench_all_reduce: {}\n", error.message);
-  std::_Exit(1);
-}
-
-std::unique_ptr<Communicator> connect(Board& board, std::uint32_t rank, std::uint32_t ranks, bool tcp) {
-  auto listener = Listener::open("127.0.0.1");
-  if (!listener) die(listener.error());
-  Notice& notice = board.notices[rank];
-  notice.port = listener->port();
-  std::strncpy(notice.local_name, listener->local_name().c_str(), sizeof(notice.local_name) - 1);
-  board.written.fetch_add(1);
-  const auto give_up = Clock::now() + std::chrono::seconds(20);
-  while (board.written.load() < ranks) {
-    if (Clock::now() > give_up) die({muster::Code::timeout, "not all ranks started"});
-    ::usleep(1000);
-  }
-  Group group{.epoch = 1, .job_id = 1, .rank = rank, .endpoints = {}};
-  for (std::uint32_t r = 0; r < ranks; ++r)
-    group.endpoints.push_back(Endpoint{.host_key = tcp ? fmt::format("rank {}", r) : "this host",
-                                       .address = "127.0.0.1",
-                                       .port = board.notices[r].port,
-                                       .local_name = board.notices[r].local_name});
-  auto connected = Communicator::connect(std::move(group), *std::move(listener),
-                                         {.call_timeout = std::chrono::seconds(60)});
-  if (!connected) die(connected.error());
-  return *std::move(connected);
-}
 
 // Integers that a float holds exactly, so that every order of adding gives the same sum.
 float value_of(std::uint32_t rank, std::size_t i) { return static_cast<float>((i * 7 + rank * 13) % 1000); }
 
-void check_answer(Communicator& comm, const std::vector<float>& in, std::vector<float>& out) {
-  const auto done = comm.all_reduce(in.data(), out.data(), in.size(), muster::DType::float32,
-                                    muster::collective::Reduction::sum);
-  if (!done) die(done.error());
-  for (std::size_t i = 0; i < in.size(); ++i) {
-    float sum = 0;
-    for (std::uint32_t rank = 0; rank < comm.size(); ++rank) sum += value_of(rank, i);
-    if (out[i] != sum) die({muster::Code::internal, fmt::format("wrong answer at element {}", i)});
-  }
+// `count` floats, of shared memory if that is asked for.
+std::shared_ptr<float> floats(Communicator& comm, std::size_t count, bool shared) {
+  if (!shared) return {new float[count], [](float* data) { delete[] data; }};
+  auto made = comm.shared_buffer(count * sizeof(float));
+  if (!made) die(made.error());
+  return {*made, reinterpret_cast<float*>(made->get())};
 }
 
-constexpr int warm_up_calls = 8;  // more than Muster needs to choose its stores
+// One size on one rank.
+class Test {
+ public:
+  Test(Communicator& comm, std::size_t bytes, const Settings& settings)
+      : comm_(comm),
+        count_(bytes / sizeof(float)),
+        touch_(settings.touch),
+        in_(floats(comm, count_, settings.shared)),
+        out_(floats(comm, count_, settings.shared)) {
+    std::fill_n(out_.get(), count_, 0.0f);
+    fill();
+  }
+
+  void check_answer() {
+    reduce();
+    for (std::size_t i = 0; i < count_; ++i) {
+      float sum = 0;
+      for (std::uint32_t rank = 0; rank < comm_.size(); ++rank) sum += value_of(rank, i);
+      if (out_.get()[i] != sum)
+        die({muster::Code::internal, fmt::format("wrong answer at element {}", i)});
+    }
+  }
+
+  // One after another, as Open MPI's are timed; or each with its input written before and its output read
+  // after it, as a training step does, which is not counted.
+  std::vector<double> times_us(int calls) {
+    std::vector<double> times;
+    wait_for_all();
+    auto before = Clock::now();
+    for (int i = 0; i < calls; ++i) {
+      if (touch_) {
+        fill();
+        wait_for_all();
+        before = Clock::now();
+      }
+      reduce();
+      const auto now = Clock::now();
+      times.push_back(std::chrono::duration<double, std::micro>(now - before).count());
+      before = now;
+      if (touch_) read();
+    }
+    return times;
+  }
+
+ private:
+  void reduce() {
+    const auto done = comm_.all_reduce(in_.get(), out_.get(), count_, muster::DType::float32,
+                                       muster::collective::Reduction::sum);
+    if (!done) die(done.error());
+  }
+  void wait_for_all() {
+    if (const auto done = comm_.barrier(); !done) die(done.error());
+  }
+  void fill() {
+    for (std::size_t i = 0; i < count_; ++i) in_.get()[i] = value_of(comm_.rank(), i);
+  }
+  void read() { sum_ = std::accumulate(out_.get(), out_.get() + count_, sum_); }
+
+  Communicator& comm_;
+  std::size_t count_;
+  bool touch_;
+  std::shared_ptr<float> in_;
+  std::shared_ptr<float> out_;
+  volatile float sum_ = 0;
+};
+
+constexpr int warm_up_calls = 8;  // as many as Muster needs to choose its stores
 
 int calls_of(std::size_t bytes) {
   return bytes <= 64 << 10 ? 4000 : static_cast<int>(std::clamp<std::size_t>((200 << 20) / bytes, 8, 400));
 }
 
 void report(const Settings& settings, std::uint32_t ranks, std::size_t bytes, std::vector<double> times_us) {
-  double total = 0;
-  for (const double each : times_us) total += each;
+  const double total = std::accumulate(times_us.begin(), times_us.end(), 0.0);
   std::sort(times_us.begin(), times_us.end());
   const double median = times_us[times_us.size() / 2];
   const double mean = total / static_cast<double>(times_us.size());
@@ -106,52 +129,14 @@ void report(const Settings& settings, std::uint32_t ranks, std::size_t bytes, st
   std::fflush(stdout);
 }
 
-void run_rank(const Settings& settings, Board& board, std::uint32_t rank, std::uint32_t ranks) {
-  const auto comm = connect(board, rank, ranks, settings.transport == "tcp");
+void run_rank(const Settings& settings, Communicator& comm) {
   for (const std::size_t bytes : settings.bytes) {
-    std::vector<float> in(bytes / sizeof(float)), out(in.size());
-    for (std::size_t i = 0; i < in.size(); ++i) in[i] = value_of(rank, i);
-    check_answer(*comm, in, out);
-    const auto reduce = [&] {
-      const auto done = comm->all_reduce(in.data(), out.data(), in.size(), muster::DType::float32,
-                                         muster::collective::Reduction::sum);
-      if (!done) die(done.error());
-    };
-    for (int i = 0; i < warm_up_calls; ++i) reduce();
-    if (const auto done = comm->barrier(); !done) die(done.error());
-    std::vector<double> times_us;
-    auto before = Clock::now();
-    for (int i = 0; i < calls_of(bytes); ++i) {
-      reduce();
-      const auto now = Clock::now();
-      times_us.push_back(std::chrono::duration<double, std::micro>(now - before).count());
-      before = now;
-    }
-    if (rank == 0) report(settings, ranks, bytes, std::move(times_us));
+    Test test(comm, bytes, settings);
+    test.check_answer();
+    (void)test.times_us(warm_up_calls);
+    std::vector<double> times_us = test.times_us(calls_of(bytes));
+    if (comm.rank() == 0) report(settings, comm.size(), bytes, std::move(times_us));
   }
-}
-
-bool run_group(const Settings& settings, std::uint32_t ranks) {
-  void* memory = ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  auto* board = new (memory) Board{};
-  std::vector<pid_t> children;
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      run_rank(settings, *board, rank, ranks);
-      std::_Exit(0);
-    }
-    children.push_back(child);
-  }
-  bool sound = true;
-  for (const pid_t child : children) {
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    sound = sound && status == 0;
-  }
-  ::munmap(memory, sizeof(Board));
-  return sound;
 }
 
 }  // namespace
@@ -164,9 +149,13 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 256));
   app.add_option("--bytes", settings.bytes, "sizes")->delimiter(',');
   app.add_option("--transport", settings.transport)->check(CLI::IsMember({"auto", "tcp"}));
+  app.add_flag("--shared", settings.shared, "in buffers that the ranks of a host share");
+  app.add_flag("--touch", settings.touch, "write each input anew and read each output, not counted");
   app.add_flag("--json", settings.json, "one JSON object a line");
   CLI11_PARSE(app, argc, argv);
   for (const std::uint32_t ranks : settings.ranks)
-    if (!run_group(settings, ranks)) return 1;
+    if (!muster::benchmarks::run_ranks(ranks, settings.transport == "tcp",
+                                       [&](Communicator& comm) { run_rank(settings, comm); }))
+      return 1;
   return 0;
 }

@@ -1,6 +1,6 @@
 // Whole training steps on images, forward, backward and update as one plan: ResNet-50 (224 by 224) and
 // LeNet-5. Prints one line of JSON: seconds of each step, of tracing and compiling, and the peak of resident
-// memory.
+// memory. With --workers several processes train together, each with a batch of its own; rank 0 prints.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <sys/resource.h>
@@ -14,7 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "muster/collective/collective.h"
 #include "muster/nn/nn.h"
+#include "ranks.h"
 
 namespace {
 
@@ -115,38 +117,65 @@ class LeNet5 {
   Weights& weights_;
 };
 
+struct Settings {
+  std::string net = "resnet50";
+  std::int64_t batch = 16;
+  int threads = 2;
+  int steps = 5;
+  std::uint32_t workers = 1;
+  nn::Buckets buckets;
+  bool times = false;
+  bool plan = false;
+};
+
+// The other workers, as graphs know them.
+class Workers final : public graph::Communicator {
+ public:
+  explicit Workers(collective::Communicator& group) : group_(group) {}
+  std::uint32_t rank() const override { return group_.rank(); }
+  std::uint32_t size() const override { return group_.size(); }
+  Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype,
+                      graph::Reduction) override {
+    return group_.all_reduce(in, out, count, dtype, collective::Reduction::mean);
+  }
+  bool shares_memory() const override { return group_.local_size() > 1; }
+  std::shared_ptr<Buffer> shared_buffer(std::size_t size_bytes) override {
+    auto made = group_.shared_buffer(size_bytes);
+    if (!made) benchmarks::die(made.error());
+    return Buffer::borrow(made->get(), size_bytes, [memory = *made] {});
+  }
+
+ private:
+  collective::Communicator& group_;
+};
+
 // Loss of `net` on (images, labels), gradients and the update, one graph.
 template <class Net>
-graph::Function training_step(Net& net, Weights& weights, std::vector<ParameterPtr>& moments) {
+graph::Function training_step(const Settings& settings, Net& net, Weights& weights,
+                              std::vector<ParameterPtr>& moments) {
   return graph::Function("step", [&](std::span<const Value> inputs) -> Values {
     const Value logits = net(inputs[0]);
     const Value loss = graph::apply("softmax_cross_entropy", {logits, inputs[1]});
     if (loss.is_failed()) return loss;
     std::vector<Value> wanted;
     for (const ParameterPtr& parameter : weights.trained()) wanted.emplace_back(parameter);
-    const auto gradients = graph::Trace::current()->gradient({&loss, 1}, wanted);
-    if (!gradients) return Value::failed(gradients.error());
+    const auto made = graph::Trace::current()->gradient({&loss, 1}, wanted);
+    if (!made) return Value::failed(made.error());
+    Values gradients(made->begin(), made->end());
+    if (settings.workers > 1)
+      gradients = nn::reduce_gradients(gradients, graph::Reduction::mean, settings.buckets);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const ParameterPtr& parameter = weights.trained()[i];
       moments.push_back(std::make_shared<graph::Parameter>("moments." + parameter->name(), parameter->type(),
                                                            nn::constant(0), false));
       const Value done =
-          graph::apply("momentum", {parameter, (*gradients)[i], Tensor::scalar(0.001F), moments.back()},
+          graph::apply("momentum", {parameter, gradients[i], Tensor::scalar(0.001F), moments.back()},
                        {{"momentum", 0.9}});
       if (done.is_failed()) return done;
     }
     return loss;
   });
 }
-
-struct Settings {
-  std::string net = "resnet50";
-  std::int64_t batch = 16;
-  int threads = 2;
-  int steps = 5;
-  bool times = false;
-  bool plan = false;
-};
 
 std::vector<Tensor> batch_of(const Settings& settings) {
   const Shape shape =
@@ -171,20 +200,22 @@ void print_times(const graph::StepTimes& times, int steps) {
 }
 
 template <class Net>
-int measure(const Settings& settings) {
+int measure(const Settings& settings, graph::Communicator* workers) {
   Weights weights;
   std::vector<ParameterPtr> moments;
   Net net(weights);
-  graph::Function step = training_step(net, weights, moments);
+  graph::Function step = training_step(settings, net, weights, moments);
   const std::vector<Tensor> inputs = batch_of(settings);
   graph::StepTimes times;
   std::vector<double> taken, losses;
   const int warm = settings.net == "lenet" ? 50 : 2;
   for (int i = 0; i < warm + settings.steps; ++i) {
     const TimePoint begin = real_clock().now();
-    const auto outputs = step.call(
-        inputs, {},
-        {.seed = 1, .threads = settings.threads, .times = settings.times && i >= warm ? &times : nullptr});
+    const auto outputs = step.call(inputs, {},
+                                   {.seed = 1,
+                                    .communicator = workers,
+                                    .threads = settings.threads,
+                                    .times = settings.times && i >= warm ? &times : nullptr});
     if (!outputs) {
       fmt::print(stderr, "{}\n", outputs.error().message);
       return 1;
@@ -192,6 +223,7 @@ int measure(const Settings& settings) {
     if (i >= warm) taken.push_back(seconds(real_clock().now() - begin));
     losses.push_back(static_cast<double>((*outputs)[0].data<float>()[0]));
   }
+  if (workers != nullptr && workers->rank() > 0) return 0;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   if (settings.plan) fmt::print(stderr, "{}", step.plan()->to_string());
@@ -215,8 +247,19 @@ int main(int argc, char** argv) {
   app.add_option("--batch", settings.batch);
   app.add_option("--threads", settings.threads);
   app.add_option("--steps", settings.steps);
+  app.add_option("--workers", settings.workers, "Processes that train together")->check(CLI::Range(1, 64));
+  app.add_option("--bucket-bytes", settings.buckets.bytes, "Of gradients that travel together");
   app.add_flag("--times", settings.times, "Print the time of each kind of step");
   app.add_flag("--plan", settings.plan, "Print the plan");
   CLI11_PARSE(app, argc, argv);
-  return settings.net == "lenet" ? measure<LeNet5>(settings) : measure<ResNet50>(settings);
+  const auto measured = [&](graph::Communicator* workers) {
+    return settings.net == "lenet" ? measure<LeNet5>(settings, workers)
+                                   : measure<ResNet50>(settings, workers);
+  };
+  if (settings.workers == 1) return measured(nullptr);
+  const bool right = benchmarks::run_ranks(settings.workers, false, [&](collective::Communicator& group) {
+    Workers workers(group);
+    if (measured(&workers) != 0) std::_Exit(1);
+  });
+  return right ? 0 : 1;
 }

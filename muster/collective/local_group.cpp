@@ -21,10 +21,12 @@ constexpr std::size_t huge_page_size_bytes = 2 << 20;
 constexpr std::uint32_t abort_bit = 1;  // of the generation, which counts in steps of two
 
 // A short wait spins; then it gives the core away, which with more ranks than cores is what lets the others
-// arrive; then it sleeps.
+// arrive; then it sleeps. Who gets the core back only after a millisecond shares it with somebody who computes
+// (a backward pass beside this call), and is woken sooner than its turn comes again.
 constexpr std::uint32_t pauses_alone = 20;
 constexpr std::uint32_t pauses_crowded = 1;
 constexpr std::uint32_t yields = 200;
+constexpr Duration yields_longest = std::chrono::milliseconds(1);
 constexpr Duration sleep_longest = std::chrono::milliseconds(100);
 
 std::size_t round_up(std::size_t value, std::size_t step) { return (value + step - 1) / step * step; }
@@ -145,7 +147,8 @@ bool LocalGroup::released_soon() const {
     if (released()) return true;
     pause_core();
   }
-  for (std::uint32_t i = 0; i < yields; ++i) {
+  const TimePoint last = real_clock().now() + yields_longest;
+  for (std::uint32_t i = 0; i < yields && real_clock().now() < last; ++i) {
     if (released()) return true;
     if (aborted()) return false;
     ::sched_yield();

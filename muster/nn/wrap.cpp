@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,44 @@ Values WithLossCell::construct(std::span<const Value> inputs) {
   Values given = backbone_->call(inputs.first(1));
   given.push_back(inputs[1]);
   return loss_fn_->call(given);
+}
+
+Result<> check_buckets(const Buckets& buckets) {
+  if (buckets.bytes < 1)
+    return fail(Code::invalid_argument,
+                fmt::format("a bucket of {} bytes holds no gradient: choose 1 or more", buckets.bytes));
+  std::int64_t before = 0;
+  for (const std::int64_t split : buckets.splits) {
+    if (split <= before)
+      return fail(Code::invalid_argument,
+                  fmt::format("gradients cannot be split before {} after {}: give ascending positions from 1",
+                              split, before));
+    before = split;
+  }
+  return {};
+}
+
+Values reduce_gradients(std::span<const Value> gradients, graph::Reduction reduction,
+                        const Buckets& buckets) {
+  graph::Attributes attributes{{"reduction", std::string(graph::to_string(reduction))}};
+  if (buckets.splits.empty())
+    attributes.set("bucket_bytes", buckets.bytes);
+  else
+    attributes.set("bucket_splits", buckets.splits);
+  std::map<DType, std::vector<std::size_t>> places;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (gradients[i].is_failed()) return gradients[i];
+    places[gradients[i].dtype()].push_back(i);
+  }
+  Values reduced(gradients.size());
+  for (const auto& [dtype, indices] : places) {
+    std::vector<Value> alike;
+    for (const std::size_t i : indices) alike.push_back(gradients[i]);
+    const Values made = graph::apply_all("all_reduce", alike, attributes);
+    if (made.front().is_failed()) return made.front();
+    for (std::size_t k = 0; k < indices.size(); ++k) reduced[indices[k]] = made[k];
+  }
+  return reduced;
 }
 
 TrainOneStepCell::TrainOneStepCell(CellPtr network, std::shared_ptr<Optimizer> optimizer,
@@ -59,9 +98,7 @@ Values TrainOneStepCell::construct(std::span<const Value> inputs) {
       trace ? trace->gradient({&scaled, 1}, wanted) : tape.gradient({&scaled, 1}, wanted);
   if (!made) return Value::failed(made.error());
   Values gradients(made->begin(), made->end());
-  if (options_.reduction)
-    gradients = graph::apply_all("all_reduce", gradients,
-                                 {{"reduction", std::string(graph::to_string(*options_.reduction))}});
+  if (options_.reduction) gradients = reduce_gradients(gradients, *options_.reduction, options_.buckets);
   if (const Values done = optimizer_->call(gradients); !done.empty() && done[0].is_failed()) return done;
   Values results{loss};
   if (options_.return_grad) results.insert(results.end(), gradients.begin(), gradients.end());

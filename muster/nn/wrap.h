@@ -1,9 +1,11 @@
 // Cells around a network that make a loss, and a training step, of it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "muster/nn/cell.h"
 #include "muster/nn/optimizer.h"
@@ -22,11 +24,26 @@ class WithLossCell : public Cell {
   CellPtr loss_fn_;
 };
 
+// How the gradients of one step travel: together as they are made, up to `bytes` in one collective call (one
+// gradient that is larger goes alone); or cut before `splits`, positions in the order in which the backward
+// pass makes the gradients. The bits do not depend on it.
+struct Buckets {
+  std::int64_t bytes = std::int64_t{4} << 20;
+  std::vector<std::int64_t> splits = {};  // ascending, from 1; empty: by `bytes`
+  friend bool operator==(const Buckets&, const Buckets&) = default;
+};
+// An error that names what cannot be.
+Result<> check_buckets(const Buckets& buckets);
+
+// Each gradient reduced over all workers. Dtypes travel apart.
+Values reduce_gradients(std::span<const Value> gradients, graph::Reduction reduction, const Buckets& buckets);
+
 struct TrainOneStepOptions {
   double sens = 1.0;  // gradients are of loss * sens; not 0
   bool return_grad = false;
   // How gradients of all workers become one; absent: each keeps its own.
   std::optional<graph::Reduction> reduction = {};
+  Buckets buckets = {};
 };
 
 // The inputs of `network`, which gives a loss, to that loss; the parameters of the optimizer take a step, all

@@ -47,10 +47,17 @@ void set_mode(Mode mode) {
 void set_parallel_mode(ParallelMode mode) { change(current.parallel_mode, mode); }
 void set_gradients_mean(bool mean) { change(current.gradients_mean, mean); }
 
+Result<> set_buckets(const nn::Buckets& buckets) {
+  MUSTER_TRY_VOID(nn::check_buckets(buckets));
+  change(current.buckets, buckets);
+  return {};
+}
+
 void reset_parallel_context() {
   const Context defaults;
   set_parallel_mode(defaults.parallel_mode);
   set_gradients_mean(defaults.gradients_mean);
+  change(current.buckets, defaults.buckets);
 }
 
 }  // namespace muster::train

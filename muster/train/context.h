@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "muster/base/base.h"
+#include "muster/nn/nn.h"
 
 namespace muster::train {
 
@@ -22,6 +23,8 @@ struct Context {
   ParallelMode parallel_mode = ParallelMode::stand_alone;
   // Whether reduced gradients are divided by the world size. Off by default, as MindSpore has it.
   bool gradients_mean = false;
+  // How gradients travel where a whole step is one plan.
+  nn::Buckets buckets = {};
   // Raised by every change: a part of the signature of what was traced under it.
   std::uint64_t version = 0;
 };
@@ -34,7 +37,9 @@ const Context& context();
 void set_mode(Mode mode);
 void set_parallel_mode(ParallelMode mode);
 void set_gradients_mean(bool mean);
-// The parallel mode and the mean, back to the defaults.
+// An error, and no change, where they cannot be.
+[[nodiscard]] Result<> set_buckets(const nn::Buckets& buckets);
+// The parallel mode, the mean and the buckets, back to the defaults.
 void reset_parallel_context();
 
 }  // namespace muster::train

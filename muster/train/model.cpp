@@ -295,7 +295,7 @@ Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch) {
                         context().parallel_mode == ParallelMode::data_parallel;
   std::optional<graph::Reduction> reduction;
   if (together) reduction = context().gradients_mean ? graph::Reduction::mean : graph::Reduction::sum;
-  if (one_step_ != nullptr) one_step_->set_reduction(reduction);
+  if (one_step_ != nullptr) one_step_->set_reduction(reduction, context().buckets);
   if (!together) return {};
   const auto explain = [&](Error error) { return session->verdict(std::move(error)); };
   MUSTER_TRY_VOID(check_equal_steps(steps_an_epoch, session->communicator()).map_error(explain));

@@ -39,13 +39,13 @@ std::optional<Bucket> bucket_in_place(std::span<const Tensor> gradients) {
   return bucket;
 }
 
-Bucket bucket_packed(std::span<const Tensor> gradients, std::shared_ptr<Buffer>& memory) {
+Bucket bucket_packed(Session& session, std::span<const Tensor> gradients, std::shared_ptr<Buffer>& memory) {
   Bucket bucket;
   for (const Tensor& gradient : gradients) {
     bucket.offsets_bytes.push_back(bucket.size_bytes);
     bucket.size_bytes += gradient.size_bytes();
   }
-  if (!memory || memory->size_bytes() < bucket.size_bytes) memory = Buffer::allocate(bucket.size_bytes);
+  if (!memory || memory->size_bytes() < bucket.size_bytes) memory = session.shared_buffer(bucket.size_bytes);
   bucket.data = memory->data();
   for (std::size_t i = 0; i < gradients.size(); ++i)
     std::memcpy(bucket.data + bucket.offsets_bytes[i], gradients[i].bytes(), gradients[i].size_bytes());
@@ -81,12 +81,12 @@ Result<> DistributedReducer::check_first_call(Session& session) {
   return check_agreement(values, session.communicator());
 }
 
-std::shared_ptr<Buffer> DistributedReducer::output_buffer(std::size_t size_bytes) {
+std::shared_ptr<Buffer> DistributedReducer::output_buffer(Session& session, std::size_t size_bytes) {
   std::shared_ptr<Buffer>* free = &outputs_[0];
   for (auto& output : outputs_)
     if (!output || output.use_count() == 1) free = &output;
   if (!*free || free->use_count() > 1 || (*free)->size_bytes() < size_bytes)
-    *free = Buffer::allocate(size_bytes);
+    *free = session.shared_buffer(size_bytes);
   return *free;
 }
 
@@ -109,8 +109,8 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
     const auto same_dtype = gradients.subspan(begin, end - begin);
     const DType dtype = same_dtype.front().dtype();
     auto in_place = bucket_in_place(same_dtype);
-    const Bucket bucket = in_place ? *std::move(in_place) : bucket_packed(same_dtype, packed_);
-    const auto output = output_buffer(bucket.size_bytes);
+    const Bucket bucket = in_place ? *std::move(in_place) : bucket_packed(*session, same_dtype, packed_);
+    const auto output = output_buffer(*session, bucket.size_bytes);
     MUSTER_TRY_VOID(
         session->communicator()
             .all_reduce(bucket.data, output->data(), bucket.size_bytes / size_bytes(dtype), dtype, reduction)

@@ -31,7 +31,7 @@ class DistributedReducer {
  private:
   Result<> check_first_call(Session& session);
   Result<> check_gradients(std::span<const Tensor> gradients) const;
-  std::shared_ptr<Buffer> output_buffer(std::size_t size_bytes);
+  std::shared_ptr<Buffer> output_buffer(Session& session, std::size_t size_bytes);
 
   std::vector<std::shared_ptr<graph::Parameter>> parameters_;
   std::optional<bool> mean_;

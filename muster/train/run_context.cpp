@@ -31,6 +31,10 @@ class SessionCommunicator final : public graph::Communicator {
         .all_reduce(in, out, count, dtype, to_collective(reduction))
         .map_error([&](Error error) { return session.verdict(std::move(error)); });
   }
+  bool shares_memory() const override { return Session::current()->shares_memory(); }
+  std::shared_ptr<Buffer> shared_buffer(std::size_t size_bytes) override {
+    return Session::current()->shared_buffer(size_bytes);
+  }
 };
 
 std::uint64_t runs = 0;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <mutex>
 
 #include "muster/train/run_context.h"
 
@@ -77,6 +78,19 @@ Error Session::verdict(Error error) const {
   if (error.code != Code::peer_lost) return error;
   const auto failure = watch_->wait_for_failure(patience_for_verdict);
   return failure ? Error{failure->code, failure->message} : error;
+}
+
+std::shared_ptr<Buffer> Session::shared_buffer(std::size_t size_bytes) {
+  auto made = communicator_->shared_buffer(size_bytes);
+  if (made) return Buffer::borrow(made->get(), size_bytes, [memory = *made] {});
+  static std::once_flag warned;
+  const bool group_has_ended = made.error().code != Code::io && made.error().code != Code::invalid_argument;
+  if (!group_has_ended)
+    std::call_once(warned, [&] {
+      log::warning(fmt::format("gradients are copied when workers of this host reduce them: {}",
+                               made.error().message));
+    });
+  return Buffer::allocate(size_bytes);
 }
 
 bool Session::in_forked_child() const { return getpid() != pid_; }

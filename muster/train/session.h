@@ -15,6 +15,7 @@
 #include "muster/base/base.h"
 #include "muster/cluster/cluster.h"
 #include "muster/collective/collective.h"
+#include "muster/tensor/tensor.h"
 #include "muster/train/watch.h"
 
 namespace muster::train {
@@ -47,6 +48,11 @@ class Session {
   std::uint32_t local_size() const { return communicator_->local_size(); }
   const cluster::Roster& roster() const { return node_->roster(); }
   collective::Communicator& communicator() { return *communicator_; }
+
+  // Whether other workers are on this host, and this process may share memory with them.
+  bool shares_memory() const { return local_size() > 1 && !in_forked_child(); }
+  // Memory that makes reductions of it cheaper; ordinary memory, after one warning, where none is left.
+  std::shared_ptr<Buffer> shared_buffer(std::size_t size_bytes);
 
   // The last step that was done; others are told it should this process die. Any thread.
   void report_step(std::uint64_t step) { node_->report_step(step); }

@@ -52,9 +52,10 @@ TrainStepCell::TrainStepCell(nn::CellPtr network, std::shared_ptr<nn::Optimizer>
   set_train();
 }
 
-void TrainStepCell::set_reduction(std::optional<graph::Reduction> reduction) {
-  if (reduction == reduction_) return;
+void TrainStepCell::set_reduction(std::optional<graph::Reduction> reduction, const nn::Buckets& buckets) {
+  if (reduction == reduction_ && buckets == buckets_) return;
   reduction_ = reduction;
+  buckets_ = buckets;
   touch();
 }
 
@@ -66,34 +67,11 @@ Values TrainStepCell::construct(std::span<const Value> inputs) {
   Values gradients(first, outputs.end());
   outputs.erase(first, outputs.end());
   if (reduction_) {
-    Result<Values> joined = reduce_gradients(gradients, *reduction_);
-    if (!joined) return Value::failed(joined.error());
-    gradients = *std::move(joined);
+    gradients = nn::reduce_gradients(gradients, *reduction_, buckets_);
   }
   const Values updated = optimizer_->call(gradients);
   if (const Value* failed = failed_one(updated)) return *failed;
   return outputs;
-}
-
-Result<Values> reduce_gradients(std::span<const Value> gradients, graph::Reduction reduction) {
-  Values reduced(gradients.begin(), gradients.end());
-  std::vector<bool> done(gradients.size(), false);
-  for (std::size_t first = 0; first < gradients.size(); ++first) {
-    if (done[first]) continue;
-    std::vector<std::size_t> places;
-    std::vector<Value> same_dtype;
-    for (std::size_t i = first; i < gradients.size(); ++i) {
-      if (done[i] || gradients[i].dtype() != gradients[first].dtype()) continue;
-      done[i] = true;
-      places.push_back(i);
-      same_dtype.push_back(gradients[i]);
-    }
-    const Values joined =
-        graph::apply_all("all_reduce", same_dtype, {{"reduction", std::string(graph::to_string(reduction))}});
-    if (const Value* failed = failed_one(joined)) return fail(failed->error());
-    for (std::size_t i = 0; i < places.size(); ++i) reduced[places[i]] = joined[i];
-  }
-  return reduced;
 }
 
 }  // namespace muster::train

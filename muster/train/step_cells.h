@@ -32,16 +32,14 @@ class TrainStepCell : public nn::Cell {
   nn::Values construct(std::span<const nn::Value> inputs) override;
 
   // How gradients are joined over the workers; nothing: each worker goes its own way.
-  void set_reduction(std::optional<graph::Reduction> reduction);
+  void set_reduction(std::optional<graph::Reduction> reduction, const nn::Buckets& buckets);
 
  private:
   nn::CellPtr network_;
   std::shared_ptr<nn::Optimizer> optimizer_;
   std::shared_ptr<graph::Function> with_gradients_;
   std::optional<graph::Reduction> reduction_;
+  nn::Buckets buckets_;
 };
-
-// Each gradient reduced over all workers: one collective for all of a dtype.
-Result<nn::Values> reduce_gradients(std::span<const nn::Value> gradients, graph::Reduction reduction);
 
 }  // namespace muster::train

@@ -48,6 +48,7 @@ except Exception as error:
         ("ms.set_context(enable_dump=True)", "NotImplementedError", "enable_dump"),
         ("ms.set_context(save_graphs=True)", "NotImplementedError", "save_graphs"),
         ("ms.set_auto_parallel_context(pipeline_stages=2)", "NotImplementedError", "pipeline_stages"),
+        ("ms.set_auto_parallel_context(comm_fusion={'allgather': {}})", "NotImplementedError", "allgather"),
         (
             "ms.set_auto_parallel_context(parallel_mode=ms.ParallelMode.AUTO_PARALLEL)",
             "NotImplementedError",
@@ -66,6 +67,34 @@ def test_what_is_not_provided_says_so(statement, kind, name):
     text = raised_by(statement)
     assert text.startswith(kind + ":")
     assert name in text and "not provided" in text
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ("comm_fusion={'allreduce': {'mode': 'all'}}", "mode is 'auto', 'size' or 'index', not 'all'"),
+        ("comm_fusion={'allreduce': {'mode': 'size', 'config': 0}}", "a whole number of MiB from 1, not 0"),
+        ("comm_fusion={'allreduce': {'mode': 'size', 'size': 3}}", "'mode' and 'config', not 'size'"),
+        ("comm_fusion={'allreduce': {'mode': 'index', 'config': [5, 2]}}", "split before 2 after 5"),
+        ("comm_fusion={'allreduce': 32}", "a dict such as"),
+        ("comm_fusion=32", "a dict such as"),
+        ("comm_fusion={}, all_reduce_fusion_config=[2]", "not both"),
+    ],
+)
+def test_gradients_are_fused_only_in_ways_that_can_be(settings, complaint):
+    assert complaint in raised_by(f"ms.set_auto_parallel_context({settings})")
+
+
+def test_gradients_are_fused_as_comm_fusion_says():
+    settings = [
+        "comm_fusion={'allreduce': {'mode': 'auto'}}",
+        "comm_fusion={'allreduce': {'mode': 'size', 'config': 32}}",
+        "comm_fusion={'allreduce': {'mode': 'index', 'config': [2, 5]}}",
+        "comm_fusion={'openstate': False}",
+        "all_reduce_fusion_config=[20, 35]",
+    ]
+    for setting in settings:
+        assert raised_by(f"ms.set_auto_parallel_context({setting})") == ""
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from muster.dataset import MnistDataset, transforms, vision
 muster.init()
 rank, workers = muster.get_rank(), muster.get_group_size()
 muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=MEAN)
+CONTEXT
 muster.set_seed(3)
 net = nn.SequentialCell(nn.Flatten(), nn.Dense(28 * 28, 32), nn.ReLU(), nn.Dense(32, 10))
 dataset = MnistDataset(FOLDER, num_shards=workers, shard_id=rank)
@@ -37,8 +38,8 @@ def digits_fixture(tmp_path_factory):
     return str(folder)
 
 
-def script(folder, mean=True, rate=0.05, before=""):
-    text = SCRIPT.replace("FOLDER", repr(folder)).replace("BATCH", "32")
+def script(folder, mean=True, rate=0.05, before="", context=""):
+    text = SCRIPT.replace("FOLDER", repr(folder)).replace("BATCH", "32").replace("CONTEXT", context)
     return text.replace("MEAN", str(mean)).replace("RATE", repr(rate)).replace("BEFORE", before)
 
 
@@ -69,6 +70,28 @@ def test_two_workers_with_half_the_batch_have_the_losses_of_one(digits):
 def test_all_ranks_and_two_runs_with_one_seed_end_with_the_same_bits(digits):
     ends = {weights(text) for _ in range(2) for text in outputs(script(digits), 2)}
     assert len(ends) == 1
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_buckets_change_no_bit(digits, workers):
+    settings = ["bucket_bytes=1", "bucket_bytes=100_000", "bucket_bytes=1 << 30", "bucket_splits=[1, 3]"]
+    contexts = [f"muster.set_auto_parallel_context({setting})" for setting in settings]
+    ends = {
+        weights(text) for context in contexts for text in outputs(script(digits, context=context), workers)
+    }
+    assert len(ends) == 1
+
+
+def test_a_worker_that_dies_between_buckets_ends_the_step_of_the_other(digits):
+    before = """
+import os, signal
+muster.set_auto_parallel_context(bucket_bytes=1)
+die = train.LambdaCallback(on_train_step_end=lambda run: rank and os.kill(os.getpid(), signal.SIGKILL))
+"""
+    code = script(digits, before=before).replace("dataset, callback)", "dataset, [callback, die])")
+    with Job(code, 2) as job:
+        assert job.workers[0].wait() not in (0, None)
+        assert "worker 1" in job.workers[0].output()
 
 
 def test_gradients_are_summed_unless_the_mean_is_asked_for(digits):

@@ -2,7 +2,7 @@
 
 import muster
 from mindspore import _device, _names
-from muster import reset_auto_parallel_context
+from muster import _core, reset_auto_parallel_context
 
 GRAPH_MODE = 0
 PYNATIVE_MODE = 1
@@ -33,6 +33,9 @@ _HARMLESS = {
 _OFF = {"save_graphs": (False, 0), "enable_graph_kernel": (False,), "enable_reduce_precision": (True, False)}
 
 
+_COMM_FUSION = '{"allreduce": {"mode": "size", "config": 32}}'
+
+
 def set_context(**settings) -> None:
     """mode and device_target; settings without a meaning here are noted, all others are errors."""
     for name, value in settings.items():
@@ -52,10 +55,60 @@ def _set_mode(mode) -> None:
     muster.set_context(mode="eager" if mode == PYNATIVE_MODE else "graph")
 
 
+def _buckets(comm_fusion, all_reduce_fusion_config) -> dict:
+    """What both settings ask for, by Muster's names; nothing for what is not given."""
+    if comm_fusion is not None and all_reduce_fusion_config is not None:
+        raise ValueError("give comm_fusion or all_reduce_fusion_config, not both")
+    if all_reduce_fusion_config is not None:
+        return {"bucket_splits": list(all_reduce_fusion_config)}
+    if comm_fusion is None:
+        return {}
+    if not isinstance(comm_fusion, dict):
+        raise TypeError(f"comm_fusion is a dict such as {_COMM_FUSION}, not {comm_fusion!r}")
+    others = sorted(set(comm_fusion) - {"openstate", "allreduce"})
+    if others:
+        raise NotImplementedError(_names.sentence(f"comm_fusion of {', '.join(map(repr, others))}"))
+    if not comm_fusion.get("openstate", True):
+        return {"bucket_bytes": 1}  # each gradient alone
+    chosen = comm_fusion.get("allreduce", {})
+    if not isinstance(chosen, dict):
+        raise TypeError(f"comm_fusion is a dict such as {_COMM_FUSION}, not {comm_fusion!r}")
+    return _buckets_of_mode(**{"mode": "auto", "config": None, **chosen})
+
+
+def _buckets_of_mode(mode, config, **others) -> dict:
+    if others:
+        raise ValueError(
+            f"comm_fusion's 'allreduce' has 'mode' and 'config', not {', '.join(map(repr, others))}"
+        )
+    if mode == "auto":
+        return {"bucket_bytes": _core._default_bucket_bytes}
+    if mode == "size":
+        if isinstance(config, bool) or not isinstance(config, int) or config < 1:
+            raise ValueError(
+                f"comm_fusion's 'config' of mode 'size' is a whole number of MiB from 1, not {config!r}"
+            )
+        return {"bucket_bytes": config << 20}
+    if mode == "index":
+        if not isinstance(config, (list, tuple)):
+            raise ValueError(f"comm_fusion's 'config' of mode 'index' is a list of positions, not {config!r}")
+        return {"bucket_splits": list(config)}
+    raise ValueError(f"comm_fusion's mode is 'auto', 'size' or 'index', not {mode!r}")
+
+
 def set_auto_parallel_context(
-    *, parallel_mode=None, gradients_mean=None, device_num=None, **settings
+    *,
+    parallel_mode=None,
+    gradients_mean=None,
+    device_num=None,
+    comm_fusion=None,
+    all_reduce_fusion_config=None,
+    **settings,
 ) -> None:
-    """parallel_mode STAND_ALONE or DATA_PARALLEL, and gradients_mean."""
+    """parallel_mode STAND_ALONE or DATA_PARALLEL, gradients_mean, and how gradients are reduced together:
+    comm_fusion={"allreduce": {"mode": "auto", "size" (in MiB) or "index", "config": ...}}. An index counts
+    gradients in the order in which the backward pass makes them."""
+    buckets = _buckets(comm_fusion, all_reduce_fusion_config)
     if settings:
         named = ", ".join(sorted(settings))
         raise NotImplementedError(_names.sentence(f"mindspore.set_auto_parallel_context({named})"))
@@ -63,7 +116,7 @@ def set_auto_parallel_context(
         raise NotImplementedError(_names.sentence(f"parallel_mode '{parallel_mode}'"))
     if device_num is not None:
         _device.note_once("note: device_num has no effect: the number of workers is that of the cluster")
-    muster.set_auto_parallel_context(parallel_mode=parallel_mode, gradients_mean=gradients_mean)
+    muster.set_auto_parallel_context(parallel_mode=parallel_mode, gradients_mean=gradients_mean, **buckets)
 
 
 def set_ps_context(*, enable_ps=False, enable_ssl=False, **settings) -> None:

@@ -1,6 +1,7 @@
 // This process's part in the job: init, ranks, seed, context, reducer.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <unistd.h>
 
@@ -123,7 +124,16 @@ void set_context(std::optional<std::string> mode, std::optional<std::string> dev
   if (mode) set_mode(*mode);
 }
 
-void set_auto_parallel_context(std::optional<std::string> parallel_mode, std::optional<bool> gradients_mean) {
+void set_auto_parallel_context(std::optional<std::string> parallel_mode, std::optional<bool> gradients_mean,
+                               std::optional<std::int64_t> bucket_bytes,
+                               std::optional<std::vector<std::int64_t>> bucket_splits) {
+  if (bucket_bytes && bucket_splits)
+    raise(Error{Code::invalid_argument,
+                "gradients are bucketed by bucket_bytes or by bucket_splits, not both"});
+  if (bucket_splits && bucket_splits->empty())
+    raise(Error{Code::invalid_argument, "bucket_splits is empty: give positions from 1, or bucket_bytes"});
+  if (bucket_bytes) unwrap(train::set_buckets({.bytes = *bucket_bytes}));
+  if (bucket_splits) unwrap(train::set_buckets({.splits = *std::move(bucket_splits)}));
   if (parallel_mode) train::set_parallel_mode(unwrap(train::parallel_mode_from_string(*parallel_mode)));
   if (gradients_mean) train::set_gradients_mean(*gradients_mean);
 }
@@ -161,12 +171,19 @@ void bind_context(nb::module_& core) {
   core.def(
       "set_auto_parallel_context", &set_auto_parallel_context, nb::kw_only(),
       nb::arg("parallel_mode") = nb::none(), nb::arg("gradients_mean") = nb::none(),
+      nb::arg("bucket_bytes") = nb::none(), nb::arg("bucket_splits") = nb::none(),
       "How workers share the training. `parallel_mode` is 'stand_alone' or 'data_parallel'; `gradients_mean` "
-      "divides reduced gradients by the number of workers. What is not given stays.");
+      "divides reduced gradients by the number of workers. Where a whole step is one plan (Model.train, "
+      "nn.TrainOneStepCell), gradients are reduced in buckets while others are still computed: "
+      "`bucket_bytes`, 4 MiB by default, is the most that one collective call carries, but for a gradient "
+      "that is larger; `bucket_splits` cuts before these positions instead, in the order in which the "
+      "backward pass makes the gradients. The bits of the result do not depend on the buckets. What is not "
+      "given stays.");
   core.def(
       "set_ps_context", &set_ps_context, nb::kw_only(), nb::arg("enable_ps") = false,
       nb::arg("enable_ssl") = false,
       "Parameter servers and encryption: both are not provided yet, so True raises NotImplementedError.");
+  core.attr("_default_bucket_bytes") = nn::Buckets{}.bytes;
   core.def("reset_auto_parallel_context", &train::reset_parallel_context, "Back to the defaults.");
 }
 

@@ -17,6 +17,20 @@ TEST(Context, BecomesANewVersionOnlyWhenSomethingChanges) {
   EXPECT_GT(context().version, before + 1);
 }
 
+TEST(Context, TakesOnlyBucketsThatCanBe) {
+  reset_parallel_context();
+  EXPECT_EQ(set_buckets({.bytes = 0}).error().message, "a bucket of 0 bytes holds no gradient: choose 1 or more");
+  EXPECT_EQ(set_buckets({.splits = {3, 3}}).error().message,
+            "gradients cannot be split before 3 after 3: give ascending positions from 1");
+  EXPECT_FALSE(set_buckets({.splits = {0, 3}}));
+  EXPECT_EQ(context().buckets, nn::Buckets{});
+  const std::uint64_t before = context().version;
+  EXPECT_TRUE(set_buckets({.splits = {2, 5}}));
+  EXPECT_GT(context().version, before);
+  reset_parallel_context();
+  EXPECT_EQ(context().buckets, nn::Buckets{});
+}
+
 TEST(Context, ListsTheChoicesForAParallelModeItDoesNotHave) {
   EXPECT_EQ(parallel_mode_from_string("data_parallel"), ParallelMode::data_parallel);
   EXPECT_EQ(parallel_mode_from_string("auto_parallel").error().code, Code::not_provided);
