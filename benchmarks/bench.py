@@ -74,7 +74,7 @@ class Bench:
         self.attempt(f"step {workers}", contender, run)
 
     def all_reduce(self, contender: Contender, test: AllReduce) -> None:
-        suffix = " tcp" if test.tcp else ""
+        suffix = " tcp" if test.tcp else " touched" if test.touched else ""
 
         def run(logs: Path) -> None:
             for size, seconds in contender.run_all_reduce(test, logs).items():
@@ -107,6 +107,8 @@ class Bench:
             for ranks in (2, 4, 8):
                 for contender in reducers:
                     self.all_reduce(contender, AllReduce(ranks, (KIB, MIB, RESNET)))
+                    if contender.shares_memory:
+                        self.all_reduce(contender, AllReduce(ranks, (MIB, RESNET), touched=True))
             for contender in reducers:
                 if contender.shares_memory:
                     self.all_reduce(contender, AllReduce(2, (RESNET,), tcp=True))

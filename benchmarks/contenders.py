@@ -60,6 +60,9 @@ class AllReduce:
     ranks: int
     sizes_bytes: Sequence[int]
     tcp: bool = False
+    # Each input is written before its call and each output read after it, as in a training step; Muster's
+    # lie in memory that the processes share, as its training steps' do.
+    touched: bool = False
 
 
 def check_losses(output: str, who: str, job: Job) -> None:
@@ -221,7 +224,8 @@ class Muster(DynamicCluster):
         program = [str(BUILD / "benchmarks/bench_all_reduce"), "--json", "--ranks", str(test.ranks)]
         sizes = ",".join(map(str, test.sizes_bytes))
         transport = "tcp" if test.tcp else "auto"
-        command = Command("all_reduce", [*program, "--bytes", sizes, "--transport", transport])
+        buffers = ["--shared", "--touch"] if test.touched else []
+        command = Command("all_reduce", [*program, "--bytes", sizes, "--transport", transport, *buffers])
         return all_reduce_times(require_success(run_together([command], logs)[0]), test)
 
     def run_pictures(self, cifar: Path, logs: Path) -> float:
@@ -304,7 +308,8 @@ class OpenMpi(Contender):
         options = ["--oversubscribe", "-n", str(test.ranks)]
         if test.tcp:
             options += ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self"]
-        arguments = ["mpirun", *options, str(self.program_), *map(str, test.sizes_bytes)]
+        touch = ["--touch"] if test.touched else []
+        arguments = ["mpirun", *options, str(self.program_), *touch, *map(str, test.sizes_bytes)]
         root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         (ended,) = run_together([Command("mpirun", arguments, root)], logs)
         return all_reduce_times(require_success(ended), test)

@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,10 +59,14 @@ def command(contender: str, row: Row) -> list[str]:
     return [python, str(FOLDER / "peers" / f"{contender.lower()}_engine.py"), row.net, *values, *settings]
 
 
-def run(contender: str, row: Row) -> dict | None:
+def run(contender: str, row: Row, more: Sequence[str] = ()) -> dict | None:
     print(f"  {contender:10} {row.title}", file=sys.stderr, flush=True)
     ended = subprocess.run(
-        command(contender, row), capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=False
+        [*command(contender, row), *more],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_SECONDS,
+        check=False,
     )
     lines = [line for line in ended.stdout.splitlines() if line.startswith("{")]
     if ended.returncode != 0 or not lines or not json.loads(lines[-1])["right"]:
@@ -100,7 +105,32 @@ def main() -> int:
                         values[contender, key] += found if isinstance(found, list) else [found]
         print(line(row, values))
         print(memory_line(row, values), flush=True)
+    if options.net in (None, TOGETHER.net):
+        together = together_line(options.rounds)
+        wrong = wrong or together is None
+        print(together or "")
     return 1 if wrong else 0
+
+
+# One worker alone, and two that train together, each with a core and a batch of its own.
+TOGETHER = Row("ResNet-50, batch 8 each, float32, 1 thread each", "resnet50", 8, 1, 4)
+TOGETHER_TARGET = 1.04
+
+
+def together_line(rounds: int) -> str | None:
+    """Two workers beside one, in turn; nothing where a run failed."""
+    seconds = {1: [], 2: []}
+    for _ in range(rounds):
+        for workers, taken in seconds.items():
+            result = run("Muster", TOGETHER, ["--workers", str(workers)])
+            if result is None:
+                return None
+            taken += result["seconds"]
+    alone, both = (statistics.median(taken) for taken in seconds.values())
+    reached = "yes" if both <= TOGETHER_TARGET * alone else "NO"
+    what = f"{TOGETHER.title}: 2 workers over one alone"
+    figures = f"{text(both)} over {text(alone)}: {both / alone:.3f}"
+    return f"| {what} | - | - | {figures} | | <= {TOGETHER_TARGET} | {reached} |"
 
 
 def line(row: Row, values: dict) -> str:

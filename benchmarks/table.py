@@ -60,6 +60,15 @@ def all_reduce_rows() -> list[Row]:
         for name, size, share in sizes
         for ranks in (2, 4, 8)
     ]
+    rows += [
+        Row(
+            f"all_reduce {size} {ranks} touched",
+            f"the same {name}, {ranks} processes, shared buffers",
+            of_mpi=share,
+        )
+        for name, size, share in sizes[1:]
+        for ranks in (2, 4, 8)
+    ]
     return [*rows, Row("all_reduce 102228128 2 tcp", "all_reduce 102 MB, 2 processes, TCP", of_mpi=1.0)]
 
 
