@@ -1,0 +1,109 @@
+// Gradients of all workers become one: where they travel together, and that it changes no bit.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "muster/nn/nn.h"
+
+namespace muster::nn {
+namespace {
+
+using testing::ElementsAre;
+
+// A group of two whose other member always holds the same; it notes what is reduced.
+class Pair final : public graph::Communicator {
+ public:
+  std::vector<std::pair<DType, std::size_t>> calls;
+
+  std::uint32_t rank() const override { return 0; }
+  std::uint32_t size() const override { return 2; }
+  Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype,
+                      graph::Reduction reduction) override {
+    calls.emplace_back(dtype, count);
+    const auto add = [&]<class T>(T) {
+      for (std::size_t i = 0; i < count; ++i)
+        static_cast<T*>(out)[i] =
+            static_cast<const T*>(in)[i] * (reduction == graph::Reduction::sum ? T{2} : T{1});
+    };
+    if (dtype == DType::float32)
+      add(float{});
+    else
+      add(double{});
+    return {};
+  }
+};
+
+TEST(ReduceGradients, KeepsDtypesApart) {
+  Pair pair;
+  graph::Function reduce("reduce", [](std::span<const Value> inputs) {
+    return reduce_gradients(inputs, graph::Reduction::sum, {});
+  });
+  const std::vector<Tensor> gradients{Tensor::scalar(1.0f), Tensor::scalar(2.0), Tensor::scalar(3.0f)};
+  const auto reduced = reduce.call(gradients, {}, {.communicator = &pair});
+  ASSERT_TRUE(reduced) << reduced.error().message;
+  EXPECT_EQ(*(*reduced)[0].data<float>(), 2);
+  EXPECT_EQ(*(*reduced)[1].data<double>(), 4);
+  EXPECT_EQ(*(*reduced)[2].data<float>(), 6);
+  EXPECT_THAT(pair.calls, ElementsAre(std::pair(DType::float32, 2u), std::pair(DType::float64, 1u)));
+}
+
+struct Trained {
+  std::vector<std::size_t> buckets;  // of the first step, in elements
+  std::vector<float> weights;
+};
+
+// Some steps of a net of three dense layers.
+Trained train(const Buckets& buckets, bool return_grad) {
+  Pair pair;
+  auto net = std::make_shared<SequentialCell>(std::initializer_list<CellPtr>{
+      std::make_shared<Dense>(6, 5), std::make_shared<Tanh>(), std::make_shared<Dense>(5, 4),
+      std::make_shared<Tanh>(), std::make_shared<Dense>(4, 3)});
+  const auto optimizer =
+      std::make_shared<Momentum>(net->trainable_params(), MomentumOptions{.learning_rate = 0.1});
+  TrainOneStepCell step(
+      std::make_shared<WithLossCell>(net, std::make_shared<MSELoss>()), optimizer,
+      {.return_grad = return_grad, .reduction = graph::Reduction::mean, .buckets = buckets});
+  Tensor x(DType::float32, {2, 6}), y(DType::float32, {2, 3});
+  for (std::int64_t i = 0; i < 12; ++i) x.data<float>()[i] = static_cast<float>(i % 5) - 2;
+  for (std::int64_t i = 0; i < 6; ++i) y.data<float>()[i] = static_cast<float>(i % 3);
+  Trained made;
+  for (int i = 0; i < 3; ++i) {
+    const Values outputs = step.call(std::vector<Value>{x, y}, {.seed = 5, .communicator = &pair});
+    MUSTER_CHECK(!outputs[0].is_failed(), outputs[0].error().message);
+    if (i > 0) continue;
+    for (const auto& [dtype, count] : pair.calls) made.buckets.push_back(count);
+  }
+  for (const ParameterPtr& parameter : net->parameters())
+    for (const float value : parameter->storage().span<float>()) made.weights.push_back(value);
+  return made;
+}
+
+TEST(ReduceGradients, MakesBucketsFromTheLastLayerToTheFirst) {
+  // Of 3, 12; 4, 20; 5 and 30 elements, as the layers' biases and weights have.
+  EXPECT_THAT(train({.bytes = 1}, false).buckets, testing::UnorderedElementsAre(3, 12, 4, 20, 5, 30));
+  const std::vector<std::size_t> halves = train({.splits = {2}}, false).buckets;
+  EXPECT_THAT(halves, ElementsAre(15, 59));
+  EXPECT_THAT(train({}, false).buckets, ElementsAre(74));
+}
+
+TEST(ReduceGradients, ChangesNoBitWithTheBuckets) {
+  for (const bool return_grad : {false, true}) {
+    const std::vector<float> whole = train({}, return_grad).weights;
+    for (const Buckets& buckets : {Buckets{.bytes = 1}, Buckets{.bytes = 100}, Buckets{.splits = {1, 4}}}) {
+      const std::vector<float> split = train(buckets, return_grad).weights;
+      ASSERT_EQ(split.size(), whole.size());
+      EXPECT_EQ(std::memcmp(split.data(), whole.data(), whole.size() * sizeof(float)), 0);
+    }
+  }
+}
+
+TEST(ReduceGradients, RefusesBucketsThatCannotBe) {
+  EXPECT_TRUE(check_buckets({}));
+  EXPECT_TRUE(check_buckets({.splits = {1, 2, 9}}));
+  EXPECT_FALSE(check_buckets({.bytes = -1}));
+  EXPECT_FALSE(check_buckets({.splits = {2, 1}}));
+}
+
+}  // namespace
+}  // namespace muster::nn
