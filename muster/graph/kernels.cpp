@@ -15,9 +15,24 @@ const Op& reorder_op() {
   static const Op op{
       .name = "reorder",
       .documentation = "The same elements in another format.",
-      .kernels = {{primitive_kernel_name, nullptr, nullptr, run_primitive}},
+      .kernels = {{primitive_kernel_name, nullptr, nullptr, run_primitive},
+                  {lanes_kernel_name, nullptr, nullptr, run_primitive}},
   };
   return op;
+}
+
+struct Reorder {
+  const Kernel* kernel = nullptr;
+  PrimitivePtr primitive;  // null: no library can
+};
+
+// One of the two is plain, or both are of one library.
+Reorder make_reorder(const FormatPtr& from, const FormatPtr& to, int threads) {
+  const std::vector<Kernel>& kernels = reorder_op().kernels;
+  if (in_lanes(from) || in_lanes(to)) return {&kernels[1], lanes_library().reorder(from, to, threads)};
+  const PrimitiveLibrary* const library = primitive_library();
+  MUSTER_CHECK(library != nullptr, "a value has a format, but no library made it");
+  return {&kernels[0], library->reorder(from, to, threads)};
 }
 
 class Chooser {
@@ -99,9 +114,11 @@ class Chooser {
     if (same_format(made_.formats[id], format)) return id;
     for (const Copy& copy : copies_)
       if (copy.of == id && same_format(made_.formats[copy.made], format)) return copy.made;
-    const PrimitiveLibrary* const library = primitive_library();
-    MUSTER_CHECK(library != nullptr, "a value has a format, but no library made it");
-    const PrimitivePtr primitive = library->reorder(made_.formats[id], format, threads_);
+    if (made_.formats[id] != nullptr && format != nullptr && in_lanes(made_.formats[id]) != in_lanes(format)) {
+      MUSTER_TRY(const ValueId plain, in_format(id, nullptr));  // no library knows both
+      return in_format(plain, format);
+    }
+    const auto [kernel, primitive] = make_reorder(made_.formats[id], format, threads_);
     if (primitive == nullptr)
       return fail(Code::internal, fmt::format("{}: a value of type {} cannot be reordered", made_.graph.name,
                                               to_string(made_.graph.values[id])));
@@ -111,7 +128,7 @@ class Chooser {
     root_.push_back(made);
     copies_.push_back({id, made});
     push({.op = &reorder_op(), .inputs = {id}, .outputs = {made}, .attributes = {}},
-         {&reorder_op().kernels[0], prepared(primitive)});
+         {kernel, prepared(primitive)});
     return made;
   }
 

@@ -10,7 +10,7 @@ void remove_dead(Graph& graph);
 // matmul, bias_add and relu or tanh in a row become one `dense`.
 void fuse_dense(Graph& graph);
 // relu joins the conv2d, batch_norm or add before it, and on the way back relu_grad the batch_norm_grad after
-// it or the add before it.
+// it or the add before it, or else changes places with the max_pool2d_grad before it.
 void fuse_relu(Graph& graph);
 // An all_reduce that asks for buckets becomes several, each right behind the node that makes its last input.
 void make_buckets(Graph& graph);

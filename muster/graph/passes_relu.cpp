@@ -69,6 +69,29 @@ void absorb_sum(Graph& graph, const Uses& uses, Node& node) {
           .attributes = {}};
 }
 
+// relu_grad(max_pool2d_grad(dy, positions), y), where y = relu(…) is what was pooled, becomes
+// max_pool2d_grad(relu_grad(dy, pooled), positions): the same bits by passes over smaller images, since a
+// gradient goes to the pixel whose value was pooled.
+void pool_after_relu_grad(Graph& graph, const Uses& uses, Node& node) {
+  if (node.op != &relu_grad_op()) return;
+  Node* grad = sole_maker(graph, uses, node.inputs[0], max_pool2d_grad_op());
+  if (grad == nullptr || !uses.maker[grad->inputs[1]]) return;
+  const Node& pool = graph.nodes[*uses.maker[grad->inputs[1]]];
+  if (pool.op != &max_pool2d_op() || pool.outputs[1] != grad->inputs[1] || pool.inputs[0] != node.inputs[1])
+    return;
+  const auto passed = static_cast<ValueId>(graph.values.size());
+  graph.values.push_back(TensorType(graph.values[grad->inputs[0]]));
+  const Node spread{.op = grad->op,
+                    .inputs = {passed, grad->inputs[1]},
+                    .outputs = node.outputs,
+                    .attributes = grad->attributes};
+  *grad = {.op = node.op,
+           .inputs = {grad->inputs[0], pool.outputs[0]},
+           .outputs = {passed},
+           .attributes = {}};
+  node = spread;
+}
+
 }  // namespace
 
 void fuse_relu(Graph& graph) {
@@ -84,6 +107,8 @@ void fuse_relu(Graph& graph) {
   for (Node& node : graph.nodes) absorb_relu_grad(graph, later, node);
   for (Node& node : graph.nodes) absorb_sum(graph, later, node);
   remove_dead(graph);
+  const Uses last = uses_of(graph);
+  for (Node& node : graph.nodes) pool_after_relu_grad(graph, last, node);
 }
 
 }  // namespace muster::graph

@@ -16,6 +16,7 @@
 #include "muster/tensor/cpu.h"              // IWYU pragma: export
 #include "muster/tensor/format.h"           // IWYU pragma: export
 #include "muster/tensor/kernels/kernels.h"  // IWYU pragma: export
+#include "muster/tensor/lanes/lanes.h"      // IWYU pragma: export
 #include "muster/tensor/primitives.h"       // IWYU pragma: export
 
 namespace muster {

@@ -1,5 +1,8 @@
 #include "muster/graph/ops/primitive.h"
 
+#include <algorithm>
+#include <vector>
+
 namespace muster::graph {
 
 Prepared prepared(const PrimitivePtr& primitive) {
@@ -24,11 +27,22 @@ PrimitiveSetting setting_of(const Signature& signature) {
           .threads = signature.threads};
 }
 
-bool suits_primitives(const Signature& signature) {
+Prepared prepare_loaded(MakePrimitive make, const Signature& signature) {
+  std::vector<FormatPtr> known(signature.formats.begin(), signature.formats.end());
+  for (FormatPtr& format : known)
+    if (in_lanes(format)) format = nullptr;
+  const Signature seen{signature.inputs, signature.outputs, signature.attributes, known, signature.threads};
+  return prepared(make(*primitive_library(), seen));
+}
+
+bool is_float32_with_elements(const Signature& signature) {
   if (signature.inputs[0].dtype != DType::float32) return false;
-  for (const TensorType& type : signature.inputs)
-    if (type.shape.elements() == 0) return false;
-  return primitives_available();
+  return std::all_of(signature.inputs.begin(), signature.inputs.end(),
+                     [](const TensorType& type) { return type.shape.elements() > 0; });
+}
+
+bool suits_primitives(const Signature& signature) {
+  return is_float32_with_elements(signature) && primitives_available();
 }
 
 }  // namespace muster::graph

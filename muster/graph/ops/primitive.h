@@ -1,5 +1,5 @@
-// Private to graph: kernels of the primitive library (muster/tensor/primitives.h) in the kernel lists of
-// rows.
+// Private to graph: kernels of the primitive libraries (muster/tensor/primitives.h) in the kernel lists of
+// rows: of the one that is loaded where it is installed, and of our own (muster/tensor/lanes/lanes.h).
 #pragma once
 
 #include "muster/graph/op.h"
@@ -8,6 +8,7 @@
 namespace muster::graph {
 
 inline constexpr std::string_view primitive_kernel_name = "onednn";
+inline constexpr std::string_view lanes_kernel_name = "sample lanes";
 
 // Of the primitive: its formats, its scratch, and itself as settings; declined when there is none.
 Prepared prepared(const PrimitivePtr& primitive);
@@ -17,12 +18,34 @@ PrimitiveSetting setting_of(const Signature& signature);
 // float32 with elements, where the library is there.
 bool suits_primitives(const Signature& signature);
 
+using MakePrimitive = PrimitivePtr (*)(const PrimitiveLibrary&, const Signature&);
+
+// Made by the library that is loaded, to which values in our own format come as plain: a reorder goes before.
+Prepared prepare_loaded(MakePrimitive make, const Signature& signature);
+
 // The kernel whose primitive `make` makes of the library and the signature.
-template <PrimitivePtr (*make)(const PrimitiveLibrary&, const Signature&)>
+template <MakePrimitive make>
 Kernel primitive_kernel() {
   return {primitive_kernel_name, suits_primitives,
-          [](const Signature& signature) { return prepared(make(*primitive_library(), signature)); },
-          run_primitive, primitives_available};
+          [](const Signature& signature) { return prepare_loaded(make, signature); }, run_primitive,
+          primitives_available};
+}
+
+// The same of our own library, where it `suits`.
+template <MakePrimitive make, bool (*suits)(const Signature&)>
+Kernel lanes_kernel() {
+  return {lanes_kernel_name, suits,
+          [](const Signature& signature) { return prepared(make(lanes_library(), signature)); },
+          run_primitive};
+}
+
+// float32 with elements.
+bool is_float32_with_elements(const Signature& signature);
+// Whether an input comes with samples side by side.
+template <std::size_t index>
+bool comes_in_lanes(const Signature& signature) {
+  return is_float32_with_elements(signature) && index < signature.formats.size() &&
+         in_lanes(signature.formats[index]);
 }
 
 }  // namespace muster::graph

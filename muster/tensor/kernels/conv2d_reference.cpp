@@ -2,22 +2,11 @@
 #include <vector>
 
 #include "muster/tensor/kernels/conv2d.h"
+#include "muster/tensor/kernels/window.h"
 #include "muster/tensor/parallel.h"
 
 namespace muster::kernels {
 namespace {
-
-// The outputs [begin, end) along one axis whose input `out * stride + offset` lies inside [0, in).
-struct Inside {
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-};
-
-Inside inside(std::int64_t out, std::int64_t in, std::int64_t stride, std::int64_t offset) {
-  const std::int64_t begin = offset >= 0 ? 0 : (-offset + stride - 1) / stride;
-  const std::int64_t last = in - 1 - offset;
-  return {begin, last < 0 ? 0 : std::min(out, last / stride + 1)};
-}
 
 // Calls row(y_row, x_row, columns, x_offset) for each row of one output plane that the tap (p, q) of the
 // kernel reads: output column j of row y_row meets input column j * stride + x_offset of row x_row.

@@ -23,7 +23,8 @@ class DescFormat final : public Format {
   std::size_t size_bytes() const override { return desc_.get_size(); }
   std::string name() const override;
   bool equals(const Format& other) const override {
-    return desc_ == static_cast<const DescFormat&>(other).desc_;
+    const auto* const desc = dynamic_cast<const DescFormat*>(&other);
+    return desc != nullptr && desc->desc_ == desc_;
   }
   const Desc& desc() const { return desc_; }
 

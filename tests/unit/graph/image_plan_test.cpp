@@ -1,10 +1,13 @@
 // Plans of convolutions: fused, and with values in the kernels' own formats where the machine has such
 // kernels.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/graph/graph.h"
@@ -82,6 +85,12 @@ TEST_P(ImagePlan, GivesTheSameBitsEachTime) {
 
 INSTANTIATE_TEST_SUITE_P(Training, ImagePlan, testing::Bool());
 
+int count(const std::string& text, std::string_view wanted) {
+  int found = 0;
+  for (std::size_t at = 0; (at = text.find(wanted, at)) != std::string::npos; ++at) ++found;
+  return found;
+}
+
 std::string plan_text(const Function& function) { return function.plan()->to_string(); }
 
 TEST(FusedRelu, JoinsWhatComesBeforeItBothWays) {
@@ -113,10 +122,8 @@ TEST(Formats, AreKeptBetweenKernels) {
     return apply("max_pool2d", {y}, {{"kernel", std::vector<std::int64_t>{3, 3}}});
   });
   ASSERT_TRUE(function->call(inputs_of<float>(), {}, {}));
-  std::string text = plan_text(*function);
-  int reorders = 0;
-  for (std::size_t at = 0; (at = text.find("reorder [", at)) != std::string::npos; ++at) ++reorders;
-  EXPECT_LE(reorders, 3) << text;  // the images, the weight and the output
+  const std::string text = plan_text(*function);
+  EXPECT_LE(count(text, "reorder ["), 3) << text;  // the images, the weight and the output
 }
 
 TEST(Formats, AWeightThatIsUpdatedIsReadAnew) {
@@ -134,6 +141,80 @@ TEST(Formats, AWeightThatIsUpdatedIsReadAnew) {
   EXPECT_NE((*outputs)[0].data<float>()[0], 0);
   for (const float value : (*outputs)[1].span<float>()) ASSERT_EQ(value, 0);
   for (const float value : weight->storage().span<float>()) ASSERT_EQ(value, 0);
+}
+
+// LeNet-5 in small, of 21 samples.
+template <class T>
+std::vector<Tensor> few_channels_inputs() {
+  return {normal<T>({21, 1, 18, 18}, 1), normal<T>({6, 1, 3, 3}, 2), normal<T>({6}, 3),
+          normal<T>({16, 6, 3, 3}, 4), normal<T>({10, 64}, 5)};
+}
+
+Value few_channels(std::span<const Value> in) {
+  const Attributes window{{"kernel", std::vector<std::int64_t>{2, 2}},
+                          {"strides", std::vector<std::int64_t>{2, 2}}};
+  const Attributes padded{{"pads", std::vector<std::int64_t>{0, 1, 0, 1}}};
+  Value x = apply("relu", {apply("conv2d", {in[0], in[1], in[2]})});
+  x = apply("max_pool2d", {x}, window);
+  x = apply("relu", {apply("conv2d", {x, in[3]}, padded)});
+  x = apply("avg_pool2d", {apply("max_pool2d", {x}, window)}, {{"kernel", std::vector<std::int64_t>{2, 2}}});
+  const Value flat = apply("reshape", {x}, {{"shape", std::vector<std::int64_t>{21, -1}}});
+  const Value y = apply("matmul", {flat, in[4]}, {{"transpose_b", true}});
+  return apply("reduce_mean", {apply("mul", {y, y})});
+}
+
+std::shared_ptr<Function> few_channels_gradients() {
+  return value_and_grad("few channels",
+                        [](std::span<const Value> in) -> Values { return few_channels(in); },
+                        {.parameters = {}, .positions = {1, 2, 3, 4}});
+}
+
+TEST(FewChannels, ComputeWhatFloat64Does) {
+  const auto function = few_channels_gradients();
+  const auto found = function->call(few_channels_inputs<float>(), {}, {.threads = 2});
+  ASSERT_TRUE(found) << found.error().message;
+  const auto expected = function->call(few_channels_inputs<double>(), {}, {});
+  ASSERT_TRUE(expected) << expected.error().message;
+  for (std::size_t i = 0; i < found->size(); ++i) {
+    double scale = 0;
+    for (const double value : (*expected)[i].span<double>()) scale = std::max(scale, std::abs(value));
+    for (std::int64_t j = 0; j < (*expected)[i].elements(); ++j)
+      ASSERT_NEAR((*found)[i].data<float>()[j], (*expected)[i].data<double>()[j], 1e-5 * scale)
+          << "output " << i << " at " << j;
+  }
+}
+
+TEST(FewChannels, LieSideBySideFromTheImageToTheFirstMatrix) {
+  const auto function = few_channels_gradients();
+  ASSERT_TRUE(function->call(few_channels_inputs<float>(), {}, {}));
+  const std::string text = plan_text(*function);
+  for (const std::string_view op : {"conv2d", "conv2d_grad_input", "conv2d_grad_weight", "max_pool2d",
+                                    "max_pool2d_grad", "avg_pool2d", "channel_sum"})
+    EXPECT_EQ(count(text, fmt::format("\n  {} [", op)), count(text, fmt::format("\n  {} [sample lanes]", op)))
+        << text;
+  EXPECT_EQ(count(text, "\n  conv2d_grad_weight ["), 2) << text;
+  EXPECT_LE(count(text, "\n  reorder ["), 3) << text;  // the image, the first matrix's input and its gradient
+}
+
+TEST(FewChannels, AreLeftToTheLibraryBesideManyChannels) {
+  if (primitive_library() == nullptr) GTEST_SKIP() << "there is no primitive library here";
+  const auto function = std::make_shared<Function>("stem", [](std::span<const Value> in) -> Values {
+    return apply("conv2d", {in[0], in[1]});
+  });
+  const std::vector<Tensor> inputs{normal<float>({16, 3, 8, 8}, 1), normal<float>({64, 3, 3, 3}, 2)};
+  ASSERT_TRUE(function->call(inputs, {}, {}));
+  EXPECT_THAT(plan_text(*function), HasSubstr("conv2d [onednn]"));
+}
+
+TEST(FusedRelu, GoesBeforeThePoolOnTheWayBack) {
+  const auto function = few_channels_gradients();
+  ASSERT_TRUE(function->call(few_channels_inputs<float>(), {}, {}));
+  const std::string text = plan_text(*function);
+  const std::size_t relu = text.find("\n  relu_grad [");
+  const std::size_t pool = text.find("\n  max_pool2d_grad [");
+  ASSERT_NE(relu, std::string::npos) << text;
+  ASSERT_NE(pool, std::string::npos) << text;
+  EXPECT_LT(relu, pool) << text;
 }
 
 TEST(StepTimes, AddUpOverRuns) {

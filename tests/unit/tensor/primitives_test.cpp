@@ -1,132 +1,14 @@
 // The primitive library against the reference kernels on random sizes, in plain formats and in its own.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstring>
-#include <functional>
 #include <vector>
 
-#include "muster/tensor/tensor.h"
+#include "oracle.h"
 
 namespace muster {
 namespace {
 
 using kernels::BatchNormSize;
-using kernels::Conv2dSize;
-using kernels::Pool2dSize;
-
-class Numbers {
- public:
-  Numbers(std::uint64_t seed, std::uint64_t number) : random_(seed, number) {}
-  std::int64_t from(std::int64_t least, std::int64_t most) {
-    return least +
-           static_cast<std::int64_t>(random_.below(index_++, static_cast<std::uint64_t>(most - least + 1)));
-  }
-  bool coin() { return from(0, 1) == 1; }
-  Tensor normal(Shape shape, DType dtype = DType::float32) {
-    Tensor made(dtype, std::move(shape));
-    for (std::int64_t i = 0; i < made.elements(); ++i)
-      made.data<float>()[i] = static_cast<float>(random_.normal(2 * index_++));
-    return made;
-  }
-
- private:
-  RandomStream random_;
-  std::uint64_t index_ = 0;
-};
-
-Tensor zeros_like(const Tensor& tensor) { return Tensor::zeros(tensor.dtype(), tensor.shape()); }
-
-Tensor reordered(const Tensor& tensor, const FormatPtr& from, const FormatPtr& to) {
-  if (same_format(from, to)) return tensor;
-  const PrimitivePtr reorder = primitive_library()->reorder(from, to, 2);
-  MUSTER_CHECK(reorder != nullptr, "no reorder");
-  const std::size_t bytes = to == nullptr ? tensor.size_bytes() : to->size_bytes();
-  const Shape shape = to == nullptr ? tensor.shape() : Shape{static_cast<std::int64_t>(bytes)};
-  const auto target = Buffer::allocate(bytes);
-  std::byte* in = tensor.bytes();
-  std::byte* out = target->data();
-  const auto scratch = Buffer::allocate(reorder->scratch_bytes);
-  MUSTER_CHECK(reorder->run(&in, &out, scratch->data(), 2), "the reorder failed");
-  return to == nullptr ? Tensor(tensor.dtype(), shape, target) : Tensor(DType::uint8, shape, target);
-}
-
-// Runs `primitive` on plain inputs into plain outputs, whatever formats it wants between.
-void run(const Primitive& primitive, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
-  std::vector<Tensor> kept;
-  std::vector<std::byte*> in, out;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const FormatPtr wanted = i < primitive.input_formats.size() ? primitive.input_formats[i] : nullptr;
-    kept.push_back(reordered(inputs[i], nullptr, wanted));
-    in.push_back(kept.back().bytes());
-  }
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const FormatPtr given = i < primitive.output_formats.size() ? primitive.output_formats[i] : nullptr;
-    kept.push_back(given == nullptr ? outputs[i]
-                                    : Tensor(DType::uint8, {static_cast<std::int64_t>(given->size_bytes())}));
-    out.push_back(kept.back().bytes());
-  }
-  const auto scratch = Buffer::allocate(primitive.scratch_bytes);
-  ASSERT_TRUE(primitive.run(in.data(), out.data(), scratch->data(), 2));
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const FormatPtr given = i < primitive.output_formats.size() ? primitive.output_formats[i] : nullptr;
-    if (given == nullptr) continue;
-    const Tensor back =
-        Tensor(outputs[i].dtype(), outputs[i].shape(), Buffer::allocate(outputs[i].size_bytes()));
-    const PrimitivePtr reorder = primitive_library()->reorder(given, nullptr, 2);
-    ASSERT_NE(reorder, nullptr);
-    std::byte* from = kept[inputs.size() + i].bytes();
-    std::byte* to = back.bytes();
-    const auto space = Buffer::allocate(reorder->scratch_bytes);
-    ASSERT_TRUE(reorder->run(&from, &to, space->data(), 2));
-    std::memcpy(outputs[i].bytes(), to, back.size_bytes());
-  }
-}
-
-void expect_near(const Tensor& found, const Tensor& expected, double terms, const char* what) {
-  double scale = 1e-3;
-  for (const float value : expected.span<float>())
-    scale = std::max(scale, std::abs(static_cast<double>(value)));
-  for (std::int64_t i = 0; i < expected.elements(); ++i)
-    ASSERT_NEAR(found.data<float>()[i], expected.data<float>()[i], 1e-6 * std::sqrt(terms) * scale + 1e-6)
-        << what << " at " << i;
-}
-
-Conv2dSize some_conv2d(Numbers& numbers) {
-  Conv2dSize s;
-  s.groups = numbers.coin() ? 1 : numbers.from(1, 4);
-  s.batch = numbers.from(1, 3);
-  s.in_channels = s.groups * numbers.from(1, numbers.coin() ? 4 : 20);
-  s.out_channels = s.groups * numbers.from(1, numbers.coin() ? 4 : 20);
-  s.kernel_height = numbers.from(1, 4);
-  s.kernel_width = numbers.from(1, 4);
-  s.stride_height = numbers.from(1, 3);
-  s.stride_width = numbers.from(1, 3);
-  s.dilation_height = numbers.from(1, 2);
-  s.dilation_width = numbers.from(1, 2);
-  s.pad_top = numbers.from(0, 2);
-  s.pad_bottom = numbers.from(0, 2);
-  s.pad_left = numbers.from(0, 2);
-  s.pad_right = numbers.from(0, 2);
-  s.out_height = numbers.from(1, 7);
-  s.out_width = numbers.from(1, 7);
-  const auto in = [&](std::int64_t out, std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
-                      std::int64_t pads) {
-    return std::max<std::int64_t>((out - 1) * stride + (kernel - 1) * dilation + 1 - pads, 1);
-  };
-  s.in_height =
-      in(s.out_height, s.kernel_height, s.stride_height, s.dilation_height, s.pad_top + s.pad_bottom);
-  s.in_width = in(s.out_width, s.kernel_width, s.stride_width, s.dilation_width, s.pad_left + s.pad_right);
-  // An image of one pixel at least may be larger than what was wanted.
-  s.out_height = (s.in_height + s.pad_top + s.pad_bottom - (s.kernel_height - 1) * s.dilation_height - 1) /
-                     s.stride_height +
-                 1;
-  s.out_width =
-      (s.in_width + s.pad_left + s.pad_right - (s.kernel_width - 1) * s.dilation_width - 1) / s.stride_width +
-      1;
-  s.in_height += numbers.from(0, s.stride_height - 1);  // pixels that no window reaches
-  return s;
-}
 
 class Primitives : public testing::Test {
  protected:
@@ -136,130 +18,11 @@ class Primitives : public testing::Test {
 };
 
 TEST_F(Primitives, ConvolveAsTheReferenceDoes) {
-  const std::uint64_t seed = entropy();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
-  int made = 0;
-  for (std::uint64_t number = 0; number < 80; ++number) {
-    SCOPED_TRACE(testing::Message() << "number " << number);
-    Numbers numbers(seed, number);
-    const Conv2dSize s = some_conv2d(numbers);
-    const Tensor x = numbers.normal({s.batch, s.in_channels, s.in_height, s.in_width});
-    const Tensor weight =
-        numbers.normal({s.out_channels, s.in_channels / s.groups, s.kernel_height, s.kernel_width});
-    const Tensor bias = numbers.normal({s.out_channels});
-    const Tensor y = numbers.normal({s.batch, s.out_channels, s.out_height, s.out_width});
-    const bool with_bias = numbers.coin();
-    const bool relu = numbers.coin();
-    const Tensor expected_y = zeros_like(y), expected_x = zeros_like(x), expected_weight = zeros_like(weight);
-    kernels::conv2d<float>(s, {.x = x.data<float>(),
-                               .weight = weight.data<float>(),
-                               .bias = with_bias ? bias.data<float>() : nullptr,
-                               .y = expected_y.data<float>(),
-                               .relu = relu});
-    kernels::conv2d_grad_input<float>(
-        s, {.dy = y.data<float>(), .weight = weight.data<float>(), .dx = expected_x.data<float>()});
-    kernels::conv2d_grad_weight<float>(
-        s, {.x = x.data<float>(), .dy = y.data<float>(), .dweight = expected_weight.data<float>()});
-    const std::vector<FormatPtr> formats(3);
-    for (const bool free : {false, true}) {
-      const PrimitiveSetting setting{.formats = formats, .free = free, .threads = 2};
-      const auto make = [&](Direction direction, bool bias_too, bool relu_too) {
-        const PrimitivePtr primitive = primitive_library()->conv2d(setting, s, direction, bias_too, relu_too);
-        made += primitive != nullptr;
-        return primitive;
-      };
-      const double taps = static_cast<double>(s.kernel_height * s.kernel_width * s.in_channels);
-      const double pixels = static_cast<double>(s.batch * s.out_height * s.out_width);
-      if (const auto primitive = make(Direction::forward, with_bias, relu)) {
-        const Tensor found = zeros_like(y);
-        run(*primitive, with_bias ? std::vector{x, weight, bias} : std::vector{x, weight}, {found});
-        expect_near(found, expected_y, taps, "y");
-      }
-      if (const auto primitive = make(Direction::grad_input, false, false)) {
-        const Tensor found = zeros_like(x);
-        run(*primitive, {y, weight}, {found});
-        expect_near(found, expected_x, taps, "dx");
-      }
-      if (const auto primitive = make(Direction::grad_weight, false, false)) {
-        const Tensor found = zeros_like(weight);
-        run(*primitive, {x, y}, {found});
-        expect_near(found, expected_weight, pixels, "dweight");
-      }
-    }
-  }
-  EXPECT_GT(made, 400) << "the library refuses too much";
-}
-
-Pool2dSize some_pool2d(Numbers& numbers) {
-  Pool2dSize s;
-  s.batch = numbers.from(1, 3);
-  s.channels = numbers.from(1, 20);
-  s.kernel_height = numbers.from(1, 4);
-  s.kernel_width = numbers.from(1, 4);
-  s.stride_height = numbers.from(1, 3);
-  s.stride_width = numbers.from(1, 3);
-  s.pad_top = numbers.from(0, s.kernel_height - 1);
-  s.pad_bottom = numbers.from(0, s.kernel_height - 1);
-  s.pad_left = numbers.from(0, s.kernel_width - 1);
-  s.pad_right = numbers.from(0, s.kernel_width - 1);
-  s.in_height = numbers.from(s.kernel_height, 12);
-  s.in_width = numbers.from(s.kernel_width, 12);
-  s.out_height = (s.in_height + s.pad_top + s.pad_bottom - s.kernel_height) / s.stride_height + 1;
-  s.out_width = (s.in_width + s.pad_left + s.pad_right - s.kernel_width) / s.stride_width + 1;
-  s.count_include_pad = numbers.coin();
-  return s;
+  EXPECT_GT(convolve_as_the_reference_does(*primitive_library(), 3), 400) << "the library refuses too much";
 }
 
 TEST_F(Primitives, PoolAsTheReferenceDoes) {
-  const std::uint64_t seed = entropy();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
-  int made = 0;
-  for (std::uint64_t number = 0; number < 80; ++number) {
-    SCOPED_TRACE(testing::Message() << "number " << number);
-    Numbers numbers(seed, number);
-    const Pool2dSize s = some_pool2d(numbers);
-    const Tensor x = numbers.normal({s.batch, s.channels, s.in_height, s.in_width});
-    const Tensor dy = numbers.normal({s.batch, s.channels, s.out_height, s.out_width});
-    const Tensor positions = Tensor::zeros(DType::uint8, dy.shape());
-    const Tensor max = zeros_like(dy), max_grad = zeros_like(x), avg = zeros_like(dy),
-                 avg_grad = zeros_like(x);
-    kernels::max_pool2d<float, std::uint8_t>(
-        s, {.x = x.data<float>(), .y = max.data<float>(), .positions = positions.data<std::uint8_t>()});
-    kernels::max_pool2d_grad<float, std::uint8_t>(
-        s,
-        {.dy = dy.data<float>(), .positions = positions.data<std::uint8_t>(), .dx = max_grad.data<float>()});
-    kernels::avg_pool2d<float>(s, {.x = x.data<float>(), .y = avg.data<float>()});
-    kernels::avg_pool2d_grad<float>(s, {.x = dy.data<float>(), .y = avg_grad.data<float>()});
-    const std::vector<FormatPtr> formats(2);
-    const PrimitiveSetting setting{.formats = formats, .free = true, .threads = 2};
-    const PrimitiveLibrary& library = *primitive_library();
-    if (const auto primitive = library.max_pool2d(setting, s, Direction::forward)) {
-      const Tensor y = zeros_like(dy), at = zeros_like(positions);
-      run(*primitive, {x}, {y, at});
-      expect_near(y, max, 1, "max");
-      EXPECT_EQ(std::memcmp(at.bytes(), positions.bytes(), at.size_bytes()), 0) << "positions";
-      ++made;
-    }
-    if (const auto primitive = library.max_pool2d(setting, s, Direction::grad_input)) {
-      const Tensor dx = zeros_like(x);
-      run(*primitive, {dy, positions}, {dx});
-      expect_near(dx, max_grad, 9, "dx of max");
-      ++made;
-    }
-    if (const auto primitive = library.avg_pool2d(setting, s, Direction::forward)) {
-      const Tensor y = zeros_like(dy);
-      run(*primitive, {x}, {y});
-      expect_near(y, avg, 16, "avg");
-      ++made;
-    }
-    if (const auto primitive = library.avg_pool2d(setting, s, Direction::grad_input)) {
-      const Tensor dx = zeros_like(x);
-      run(*primitive, {dy}, {dx});
-      expect_near(dx, avg_grad, 16, "dx of avg");
-      ++made;
-    }
-  }
-  EXPECT_GT(made, 270) << "the library refuses too much";
+  EXPECT_GT(pool_as_the_reference_does(*primitive_library(), 3), 270) << "the library refuses too much";
 }
 
 TEST_F(Primitives, NormaliseAsTheReferenceDoes) {
@@ -308,11 +71,11 @@ TEST_F(Primitives, NormaliseAsTheReferenceDoes) {
     const PrimitiveSetting setting{.formats = formats, .free = true, .threads = 2};
     const auto forward = primitive_library()->batch_norm(setting, s, Direction::forward, false);
     ASSERT_NE(forward, nullptr);
-    run(*forward, {x, gamma, beta, found.moving_mean, found.moving_variance},
+    run(*primitive_library(), *forward, {x, gamma, beta, found.moving_mean, found.moving_variance},
         {found.y, found.mean, found.variance});
     const auto backward = primitive_library()->batch_norm(setting, s, Direction::grad_input, false);
     ASSERT_NE(backward, nullptr);
-    run(*backward, {x, dy, gamma, expected.mean, expected.variance}, {found.dx, found.dgamma, found.dbeta});
+    run(*primitive_library(), *backward, {x, dy, gamma, expected.mean, expected.variance}, {found.dx, found.dgamma, found.dbeta});
     const auto count = static_cast<double>(s.count());
     expect_near(found.y, expected.y, 100 * count, "y");
     expect_near(found.mean, expected.mean, count, "mean");

@@ -1,0 +1,26 @@
+// Kernels of our own for images of few channels, where a library that pads channels to its blocks of 16
+// computes mostly zeros: 16 samples lie side by side instead, one in each lane of a vector. They need no
+// library, so where there is none they serve for any number of channels.
+//
+// Private to tensor and its door: primitives.h says what a primitive is. Sums run in float32, in an order
+// that depends on the sizes alone: the number of threads changes no bit.
+#pragma once
+
+#include "muster/tensor/cpu.h"
+#include "muster/tensor/format.h"
+#include "muster/tensor/primitives.h"
+
+namespace muster {
+
+// For this processor's best instructions. batch_norm is not among its kernels: it gives null.
+const PrimitiveLibrary& lanes_library();
+// For others, which the processor must have; none: what the compiler makes of vectors of 16 bytes.
+const PrimitiveLibrary& lanes_library(Isa isa);
+
+// Whether a value lies in this library's format.
+bool in_lanes(const FormatPtr& format);
+
+// x (batch, channels, height, width) to the sums over all but the channels.
+PrimitivePtr lanes_channel_sum(const PrimitiveSetting& setting, const Shape& x);
+
+}  // namespace muster

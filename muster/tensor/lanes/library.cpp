@@ -1,0 +1,73 @@
+#include <algorithm>
+#include <utility>
+
+#include "muster/tensor/lanes/lanes.h"
+#include "muster/tensor/lanes/primitives.h"
+
+namespace muster {
+namespace lanes {
+namespace {
+
+// Waking a thread costs some microseconds: about as much as this much work.
+constexpr std::int64_t operations_per_thread = 1 << 19;
+
+PrimitivePtr for_setting(const PrimitiveSetting& setting, const Simd& simd, PrimitivePtr made) {
+  if (made == nullptr || setting.dtype != DType::float32) return nullptr;
+  return setting.free ? made : in_plain_order(simd, std::move(made));
+}
+
+// The table holds plain functions, so each instruction set gets its own.
+template <Isa isa>
+constexpr PrimitiveLibrary table{
+    .version = primitive_table_version,
+    .name = "sample lanes",
+    .conv2d =
+        [](const PrimitiveSetting& setting, const kernels::Conv2dSize& size, Direction direction, bool bias,
+           bool relu) {
+          const Simd& simd = simd_for(isa);
+          return for_setting(setting, simd, make_conv2d(simd, size, direction, bias, relu));
+        },
+    .max_pool2d =
+        [](const PrimitiveSetting& setting, const kernels::Pool2dSize& size, Direction direction) {
+          const Simd& simd = simd_for(isa);
+          return for_setting(setting, simd, make_max_pool2d(simd, size, direction));
+        },
+    .avg_pool2d =
+        [](const PrimitiveSetting& setting, const kernels::Pool2dSize& size, Direction direction) {
+          const Simd& simd = simd_for(isa);
+          return for_setting(setting, simd, make_avg_pool2d(simd, size, direction));
+        },
+    .batch_norm = [](const PrimitiveSetting&, const kernels::BatchNormSize&, Direction,
+                     bool) { return PrimitivePtr(); },
+    .reorder = [](const FormatPtr& from, const FormatPtr& to,
+                  int) { return make_reorder(simd_for(isa), from, to); }};
+
+}  // namespace
+
+int threads_for(std::int64_t operations, int threads) {
+  return static_cast<int>(
+      std::clamp<std::int64_t>(operations / operations_per_thread, 1, std::max(threads, 1)));
+}
+
+}  // namespace lanes
+
+const PrimitiveLibrary& lanes_library(Isa isa) {
+  switch (isa) {
+    case Isa::avx512:
+      return lanes::table<Isa::avx512>;
+    case Isa::avx2:
+      return lanes::table<Isa::avx2>;
+    case Isa::none:
+      break;
+  }
+  return lanes::table<Isa::none>;
+}
+
+const PrimitiveLibrary& lanes_library() { return lanes_library(processor_isa()); }
+
+PrimitivePtr lanes_channel_sum(const PrimitiveSetting& setting, const Shape& x) {
+  const lanes::Simd& simd = lanes::simd_for(processor_isa());
+  return lanes::for_setting(setting, simd, lanes::make_channel_sum(simd, x));
+}
+
+}  // namespace muster
