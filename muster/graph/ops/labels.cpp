@@ -1,5 +1,7 @@
 #include "muster/graph/ops/labels.h"
 
+#include "muster/graph/ops/rules.h"
+
 namespace muster::graph {
 
 Result<Reduce> reduction_of(std::string_view op, const Attributes& attributes) {
@@ -30,6 +32,22 @@ Result<> check_labels(std::string_view op, std::string_view rows, const Signatur
     return bad("{}: the class weights must be {} ({},), not {}", op, muster::to_string(given.dtype),
                given.shape[1], to_string(weight));
   return {};
+}
+
+Value recomputed(std::string_view op, const GradientQuery& query, const Value& rows,
+                 const Value& loss_gradient) {
+  std::vector<Value> inputs(query.inputs.begin(), query.inputs.end());
+  inputs[0] = rows;
+  inputs[2] = loss_gradient;
+  return apply(op, inputs, query.attributes);
+}
+
+Value by_loss_gradient(std::string_view op, const GradientQuery& query) {
+  const Value& flow = query.inputs[2];
+  const Value slope = recomputed(op, query, query.inputs[0], filled_like(flow, 1));
+  std::vector<std::int64_t> axes{1};  // one for each sample, or one for all
+  if (flow.shape().rank() == 0) axes = {0, 1};
+  return apply("reduce_sum", {times(query.output_gradients[0], slope)}, {{"axes", axes}});
 }
 
 }  // namespace muster::graph

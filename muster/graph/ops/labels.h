@@ -41,6 +41,13 @@ void report_label(std::string_view op, const KernelCall& call, std::int64_t clas
                                                 op, call.input<L>(1)[sample], sample, classes)};
 }
 
+// For the gradient rule of a row "<loss>_grad" with the inputs (rows, labels, gradient of the loss, weights):
+// the row computed for other `rows` and `loss_gradient`, and what flows back to the gradient of the loss, in
+// which it is linear.
+Value recomputed(std::string_view op, const GradientQuery& query, const Value& rows,
+                 const Value& loss_gradient);
+Value by_loss_gradient(std::string_view op, const GradientQuery& query);
+
 // Rows of T, labels of L.
 template <class T, class L>
 bool has_labels(const Signature& signature) {

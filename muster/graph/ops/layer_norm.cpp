@@ -30,15 +30,119 @@ Types infer(const Signature& signature) {
   return std::vector<TensorType>{x, statistics, statistics};
 }
 
-std::vector<Value> gradient(const GradientQuery& query) {
-  if (query.output_gradients[1].defined() || query.output_gradients[2].defined())
-    return {Value::failed(Code::not_provided, "the gradient cannot pass through layer_norm's statistics"),
-            {},
-            {}};
-  const Value inputs[] = {query.output_gradients[0], query.inputs[0], query.inputs[1], query.outputs[1],
-                          query.outputs[2]};
-  return apply_all("layer_norm_grad", inputs, query.attributes);
+// ---- Gradients by values ----------------------------------------------------------------------------------
+
+// One value for each normalized row, against the rows themselves: (..., 1, 1).
+class Rows {
+ public:
+  Rows(const Value& x, const Attributes& attributes)
+      : begin_(*begin_axis(x.shape(), attributes)),
+        columns_(static_cast<double>(trailing(x.shape(), begin_).elements())) {
+    for (std::size_t axis = 0; axis < x.shape().rank(); ++axis)
+      (axis < begin_ ? leading_ : trailing_).push_back(static_cast<std::int64_t>(axis));
+    kept_ = x.shape().sizes();
+    for (std::size_t axis = begin_; axis < kept_.size(); ++axis) kept_[axis] = 1;
+  }
+
+  double columns() const { return columns_; }
+  // Of a statistic (...) that one value of each row.
+  Value spread(const Value& statistic) const { return apply("reshape", {statistic}, {{"shape", kept_}}); }
+  Value mean(const Value& x) const { return times(kept_sum(x), 1 / columns_); }
+  Value kept_sum(const Value& x) const { return sum(x, trailing_, true); }
+  // One sum for each row, like a statistic.
+  Value row_sum(const Value& x) const { return sum(x, trailing_, false); }
+  // One for each column, like gamma.
+  Value column_sum(const Value& x) const { return leading_.empty() ? x : sum(x, leading_, false); }
+
+ private:
+  static Value sum(const Value& x, const std::vector<std::int64_t>& axes, bool keep_dims) {
+    return apply("reduce_sum", {x}, {{"axes", axes}, {"keep_dims", keep_dims}});
+  }
+
+  std::size_t begin_;
+  double columns_;
+  std::vector<std::int64_t> leading_, trailing_, kept_;
+};
+
+// What the statistics' gradients give x: the mean changes by 1/n, rstd by -rstd^3 (x - mean) / n.
+Value through_statistics(const GradientQuery& query) {
+  const Value& x = query.inputs[0];
+  const Rows rows(x, query.attributes);
+  Value dx;
+  if (const Value& dmean = query.output_gradients[1]; dmean.defined())
+    dx = apply("broadcast_to", {times(rows.spread(dmean), 1 / rows.columns())},
+               {{"shape", x.shape().sizes()}});
+  if (const Value& drstd = query.output_gradients[2]; drstd.defined()) {
+    const Value& rstd = query.outputs[2];
+    const Value slope = times(times(drstd, times(rstd, apply("square", {rstd}))), -1 / rows.columns());
+    const Value part = times(minus(x, rows.spread(query.outputs[1])), rows.spread(slope));
+    dx = dx.defined() ? plus(dx, part) : part;
+  }
+  return dx;
 }
+
+std::vector<Value> gradient(const GradientQuery& query) {
+  std::vector<Value> made(3);
+  if (query.output_gradients[0].defined()) {
+    const Value inputs[] = {query.output_gradients[0], query.inputs[0], query.inputs[1], query.outputs[1],
+                            query.outputs[2]};
+    made = apply_all("layer_norm_grad", inputs, query.attributes);
+    if (made[0].is_failed()) return made;
+  }
+  const Value more = through_statistics(query);
+  if (more.defined()) made[0] = made[0].defined() ? plus(made[0], more) : more;
+  return made;
+}
+
+// With n = (x - mean) rstd and a = dy gamma, layer_norm_grad gives
+//   dx = rstd (a - mean(a) - n mean(a n)), dgamma = sum(dy n), dbeta = sum(dy).
+// For their gradients g, h and b, with G = g rstd, what flows back is
+//   to a: p = G - mean(G) - n mean(G n), and so gamma p to dy and sum(dy p) to gamma;
+//   to n: q = h dy - a mean(G n) - G mean(a n), and from there to x, mean and rstd;
+//   to dy from dgamma and dbeta: h n + b; to rstd from dx itself: sum(g dx) / rstd.
+std::vector<Value> gradient_of_grad(const GradientQuery& query) {
+  const Value& dy = query.inputs[0];
+  const Value& x = query.inputs[1];
+  const Value& gamma = query.inputs[2];
+  const Rows rows(x, query.attributes);
+  const Value rstd = rows.spread(query.inputs[4]);
+  const Value away = minus(x, rows.spread(query.inputs[3]));
+  const Value n = times(away, rstd);
+  const Value& g = query.output_gradients[0];
+  const Value& h = query.output_gradients[1];
+  const Value& b = query.output_gradients[2];
+
+  std::vector<Value> made(5);
+  const auto add = [&made](std::size_t input, const Value& part) {
+    made[input] = made[input].defined() ? plus(made[input], part) : part;
+  };
+  Value q;
+  if (h.defined()) {
+    q = times(h, dy);
+    add(0, times(h, n));
+  }
+  if (b.defined()) add(0, apply("broadcast_to", {b}, {{"shape", x.shape().sizes()}}));
+  if (g.defined()) {
+    const Value a = times(dy, gamma);
+    const Value scaled = times(g, rstd);
+    const Value along = rows.mean(times(scaled, n)), a_along = rows.mean(times(a, n));
+    const Value p = minus(minus(scaled, rows.mean(scaled)), times(n, along));
+    add(0, times(gamma, p));
+    add(2, rows.column_sum(times(dy, p)));
+    const Value bend = negated(plus(times(a, along), times(scaled, a_along)));
+    q = q.defined() ? plus(q, bend) : bend;
+    const Value per_rstd = minus(minus(a, rows.mean(a)), times(n, a_along));
+    add(4, rows.row_sum(times(g, per_rstd)));
+  }
+  if (!q.defined()) return made;
+  const Value to_x = times(q, rstd);
+  add(1, to_x);
+  add(3, negated(rows.row_sum(to_x)));
+  add(4, rows.row_sum(times(q, away)));
+  return made;
+}
+
+// ---- Rows -------------------------------------------------------------------------------------------------
 
 Types infer_grad(const Signature& signature) {
   const TensorType& x = signature.inputs[1];
@@ -125,6 +229,7 @@ const Op& layer_norm_grad_op() {
       .inputs_max = 5,
       .outputs = 3,
       .infer = infer_grad,
+      .gradient = gradient_of_grad,
       .kernels = {{"reference", any_signature, prepare<1>, run_grad}},
   };
   return op;

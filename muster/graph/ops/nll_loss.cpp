@@ -1,4 +1,5 @@
 #include "muster/graph/ops/labels.h"
+#include "muster/graph/ops/rules.h"
 #include "muster/graph/ops/training.h"
 #include "muster/tensor/tensor.h"
 
@@ -26,6 +27,13 @@ std::vector<Value> gradient(const GradientQuery& query) {
   if (query.inputs.size() == 3) inputs.push_back(query.inputs[2]);
   std::vector<Value> gradients(query.inputs.size());
   gradients[0] = apply("nll_loss_grad", inputs, query.attributes);
+  return gradients;
+}
+
+// The log probabilities are there for their shape only.
+std::vector<Value> gradient_of_grad(const GradientQuery& query) {
+  std::vector<Value> gradients(query.inputs.size());
+  gradients[2] = by_loss_gradient("nll_loss_grad", query);
   return gradients;
 }
 
@@ -93,6 +101,7 @@ const Op& nll_loss_grad_op() {
       .inputs_min = 3,
       .inputs_max = 4,
       .infer = infer_grad,
+      .gradient = gradient_of_grad,
       .kernels = {backward_kernel<float, std::int32_t>(), backward_kernel<float, std::int64_t>(),
                   backward_kernel<double, std::int32_t>(), backward_kernel<double, std::int64_t>()},
   };

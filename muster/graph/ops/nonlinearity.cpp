@@ -61,22 +61,58 @@ std::vector<Value> gradient(const GradientQuery& query) {
   return {apply(names_of(kind).backward, {query.output_gradients[0], value}, query.attributes)};
 }
 
-// Of dx = dy f'(y) for the gradient of dx: by dy it is f' again; by y where f' is not piecewise constant.
+// f''(x) of GELU: p(x) (2 - x^2), p the density of N(0, 1).
+Value gelu_curvature(const Value& x) {
+  constexpr double one_over_root_two_pi = 0.3989422804014327;
+  const Value square = apply("square", {x});
+  const Value density = times(apply("exp", {times(square, -0.5)}), one_over_root_two_pi);
+  return times(density, minus(scalar_like(x, 2), square));
+}
+
+// Of x/2 (1 + t), t = tanh(u): (1 - t^2) (u' + x/2 (u'' - 2 t u'^2)).
+Value gelu_tanh_curvature(const Value& x) {
+  constexpr double scale = 0.7978845608028654;  // sqrt(2 / pi)
+  constexpr double cubic = 0.044715;
+  const Value square = apply("square", {x});
+  const Value u = times(times(x, plus(times(square, cubic), scalar_like(x, 1))), scale);
+  const Value slope = times(plus(times(square, 3 * cubic), scalar_like(x, 1)), scale);
+  const Value t = apply("tanh", {u});
+  const Value bend = minus(times(x, 6 * scale * cubic), times(times(t, apply("square", {slope})), 2));
+  const Value flatness = minus(scalar_like(x, 1), apply("square", {t}));
+  return times(flatness, plus(slope, times(times(x, bend), 0.5)));
+}
+
+// s (1 - s) (2 + x (1 - 2 s)), s = sigmoid(x).
+Value silu_curvature(const Value& x) {
+  const Value s = apply("sigmoid", {x});
+  const Value one = scalar_like(x, 1);
+  const Value bend = plus(times(x, minus(one, times(s, 2))), scalar_like(x, 2));
+  return times(times(s, minus(one, s)), bend);
+}
+
+// Of dx = dy f'(v), v being x or y, for the gradient g of dx: what flows to v. Nothing where f' is piecewise
+// constant.
+template <Kind kind>
+Value gradient_by_value(const Value& g, const Value& dy, const Value& v, const Attributes& attributes) {
+  if constexpr (kind == Kind::relu || kind == Kind::relu6 || kind == Kind::leaky_relu) return Value();
+  const Value both = times(g, dy);
+  if constexpr (kind == Kind::tanh) return times(times(both, v), -2);
+  if constexpr (kind == Kind::sigmoid) return times(both, minus(scalar_like(v, 1), times(v, 2)));
+  if constexpr (kind == Kind::gelu)
+    return times(both, attributes.get("approximate", false) ? gelu_tanh_curvature(v) : gelu_curvature(v));
+  if constexpr (kind == Kind::silu) return times(both, silu_curvature(v));
+  if constexpr (kind == Kind::softplus) return apply("sigmoid_grad", {both, apply("sigmoid", {v})});
+  // elu: e^x is its own derivative, and elu_grad does not compute it where it would overflow.
+  return where(apply("less_equal", {v, scalar_like(v, 0)}), apply("elu_grad", {both, v}, attributes));
+}
+
+// By dy it is f' again.
 template <Kind kind>
 std::vector<Value> gradient_grad(const GradientQuery& query) {
   const Value& g = query.output_gradients[0];
-  const Value& dy = query.inputs[0];
-  const Value& y = query.inputs[1];
-  const Value by_dy = apply(names_of(kind).backward, {g, y}, query.attributes);
-  if constexpr (kind == Kind::tanh) return {by_dy, times(times(times(g, dy), y), -2)};
-  if constexpr (kind == Kind::sigmoid)
-    return {by_dy, times(times(g, dy), minus(scalar_like(y, 1), times(y, 2)))};
-  return {by_dy, Value()};
+  return {apply(names_of(kind).backward, {g, query.inputs[1]}, query.attributes),
+          gradient_by_value<kind>(g, query.inputs[0], query.inputs[1], query.attributes)};
 }
-
-template <Kind kind>
-constexpr bool has_second = kind == Kind::relu || kind == Kind::relu6 || kind == Kind::leaky_relu ||
-                            kind == Kind::tanh || kind == Kind::sigmoid;
 
 struct Settings {
   Nonlinearity what;
@@ -123,7 +159,7 @@ Op grad_row(std::string_view documentation) {
           .inputs_min = 2,
           .inputs_max = 2,
           .infer = infer_grad<kind>,
-          .gradient = has_second<kind> ? gradient_grad<kind> : nullptr,
+          .gradient = gradient_grad<kind>,
           .kernels = {{"reference", any_signature, prepare<kind>, run_grad}},
           .sharing = Sharing::reuse};
 }

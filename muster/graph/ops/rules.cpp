@@ -24,10 +24,20 @@ Result<std::size_t> axis_at(std::string_view op, const Shape& shape, std::int64_
   return static_cast<std::size_t>(at);
 }
 
-Value scalar_like(const Value& like, double value) {
-  if (!like.defined() || like.is_failed()) return like;
+namespace {
+
+Value filled(const Value& like, const std::vector<std::int64_t>& shape, double value) {
   return apply("fill", std::span<const Value>{},
-               {{"dtype", like.dtype()}, {"shape", std::vector<std::int64_t>{}}, {"value", value}});
+               {{"dtype", like.dtype()}, {"shape", shape}, {"value", value}});
+}
+
+}  // namespace
+
+Value scalar_like(const Value& like, double value) {
+  return !like.defined() || like.is_failed() ? like : filled(like, {}, value);
+}
+Value filled_like(const Value& like, double value) {
+  return !like.defined() || like.is_failed() ? like : filled(like, like.shape().sizes(), value);
 }
 
 Value plus(const Value& a, const Value& b) { return apply("add", {a, b}); }

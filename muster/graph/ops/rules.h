@@ -15,6 +15,8 @@ Result<std::size_t> axis_at(std::string_view op, const Shape& shape, std::int64_
 
 // A scalar of the dtype of `like`.
 Value scalar_like(const Value& like, double value);
+// Of the type of `like`.
+Value filled_like(const Value& like, double value);
 Value plus(const Value& a, const Value& b);
 Value minus(const Value& a, const Value& b);
 Value times(const Value& a, const Value& b);

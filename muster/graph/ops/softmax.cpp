@@ -35,6 +35,30 @@ std::vector<Value> gradient(const GradientQuery& query) {
   return {apply(grad_name_of(logarithm), {query.output_gradients[0], query.outputs[0]}, query.attributes)};
 }
 
+// The sum along the axis, which stays as 1.
+Value line_sum(const Value& x, const Attributes& attributes) {
+  const std::int64_t axis = attributes.get("axis", std::int64_t{-1});
+  return apply("reduce_sum", {x}, {{"axes", std::vector<std::int64_t>{axis}}, {"keep_dims", true}});
+}
+
+// Of dx = y (dy - sum(dy y)): the map from dy is its own transpose.
+std::vector<Value> gradient_of_softmax_grad(const GradientQuery& query) {
+  const Value& g = query.output_gradients[0];
+  const Value& dy = query.inputs[0];
+  const Value& y = query.inputs[1];
+  const auto along_y = [&](const Value& x) { return line_sum(times(x, y), query.attributes); };
+  return {apply("softmax_grad", {g, y}, query.attributes),
+          minus(times(g, minus(dy, along_y(dy))), times(dy, along_y(g)))};
+}
+
+// Of dx = dy - e^y sum(dy).
+std::vector<Value> gradient_of_log_softmax_grad(const GradientQuery& query) {
+  const Value& g = query.output_gradients[0];
+  const Value weighted = times(g, apply("exp", {query.inputs[1]}));
+  return {minus(g, line_sum(weighted, query.attributes)),
+          negated(times(weighted, line_sum(query.inputs[0], query.attributes)))};
+}
+
 struct Settings {
   DType dtype = DType::float32;
   kernels::LineSize lines;
@@ -75,6 +99,7 @@ Op grad_row(std::string_view documentation) {
           .inputs_min = 2,
           .inputs_max = 2,
           .infer = infer_grad<logarithm>,
+          .gradient = logarithm ? gradient_of_log_softmax_grad : gradient_of_softmax_grad,
           .kernels = {{"reference", any_signature, prepare, run_grad<logarithm>}},
           .sharing = Sharing::reuse};
 }

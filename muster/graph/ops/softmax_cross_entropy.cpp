@@ -1,4 +1,5 @@
 #include "muster/graph/ops/labels.h"
+#include "muster/graph/ops/rules.h"
 
 namespace muster::graph {
 namespace {
@@ -17,14 +18,31 @@ Types infer(const Signature& signature) {
 }
 
 std::vector<Value> gradient(const GradientQuery& query) {
-  if (query.output_gradients[1].defined())
-    return {Value::failed(Code::not_provided,
-                          fmt::format("the gradient cannot pass through {}'s probabilities", name)),
-            Value()};
-  std::vector<Value> inputs{query.outputs[1], query.inputs[1], query.output_gradients[0]};
-  if (query.inputs.size() == 3) inputs.push_back(query.inputs[2]);
+  const Value& dloss = query.output_gradients[0];
+  const Value& dprobabilities = query.output_gradients[1];
   std::vector<Value> gradients(query.inputs.size());
-  gradients[0] = apply("softmax_cross_entropy_grad", inputs, query.attributes);
+  if (dloss.defined()) {
+    std::vector<Value> inputs{query.outputs[1], query.inputs[1], dloss};
+    if (query.inputs.size() == 3) inputs.push_back(query.inputs[2]);
+    gradients[0] = apply("softmax_cross_entropy_grad", inputs, query.attributes);
+  }
+  if (!dprobabilities.defined()) return gradients;
+  const Value more = apply("softmax_grad", {dprobabilities, query.outputs[1]}, {{"axis", std::int64_t{1}}});
+  gradients[0] = gradients[0].defined() ? plus(gradients[0], more) : more;
+  return gradients;
+}
+
+// Each row is a p - b, with factors a and b of the sample that do not depend on the probabilities p: what is
+// given for ones less what is given for zeros is a.
+std::vector<Value> gradient_of_grad(const GradientQuery& query) {
+  constexpr std::string_view op = "softmax_cross_entropy_grad";
+  const Value& p = query.inputs[0];
+  const Value& flow = query.inputs[2];
+  std::vector<Value> gradients(query.inputs.size());
+  const Value factors =
+      minus(recomputed(op, query, filled_like(p, 1), flow), recomputed(op, query, filled_like(p, 0), flow));
+  gradients[0] = times(query.output_gradients[0], factors);
+  gradients[2] = by_loss_gradient(op, query);
   return gradients;
 }
 
@@ -98,6 +116,7 @@ const Op& softmax_cross_entropy_grad_op() {
       .inputs_min = 3,
       .inputs_max = 4,
       .infer = infer_grad,
+      .gradient = gradient_of_grad,
       .kernels = {backward_kernel<float, std::int32_t>(), backward_kernel<float, std::int64_t>(),
                   backward_kernel<double, std::int32_t>(), backward_kernel<double, std::int64_t>()},
   };
