@@ -21,4 +21,6 @@ Value flatten(const Value& x) {
 
 Value cast(const Value& x, DType dtype) { return apply("cast", {x}, {{"dtype", dtype}}); }
 
+Value stop_gradient(const Value& x) { return apply("stop_gradient", {x}); }
+
 }  // namespace muster::nn::ops

@@ -19,5 +19,7 @@ Value reshape(const Value& x, const Shape& shape);
 // (N, ...) to (N, all the rest).
 Value flatten(const Value& x);
 Value cast(const Value& x, DType dtype);
+// x itself, through which no gradient passes.
+Value stop_gradient(const Value& x);
 
 }  // namespace muster::nn::ops

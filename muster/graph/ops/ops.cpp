@@ -26,6 +26,7 @@ std::vector<const Op*> all_ops() {
                                 &sgd_op(),
                                 &softmax_cross_entropy_op(),
                                 &softmax_cross_entropy_grad_op(),
+                                &stop_gradient_op(),
                                 &sum_to_op(),
                                 &while_loop_op()};
   for (const auto& family : {array_ops(), binary_ops(), image_ops(), nonlinearity_ops(), reduce_ops(),

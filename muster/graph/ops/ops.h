@@ -35,6 +35,7 @@ const Op& select_op();
 const Op& sgd_op();
 const Op& softmax_cross_entropy_op();
 const Op& softmax_cross_entropy_grad_op();
+const Op& stop_gradient_op();
 const Op& sum_to_op();
 const Op& tanh_op();
 

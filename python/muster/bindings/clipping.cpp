@@ -49,6 +49,18 @@ template <const char* op>
 TensorObject write(const Value& variable, nb::handle value) {
   return tensor_result(graph::apply(op, {variable, value_from(value, &variable)}));
 }
+TensorObject all_reduce(const Value& x, const std::string& reduction) {
+  if (!graph::reduction_from_string(reduction))
+    throw nb::value_error(
+        ("all_reduce: reduction is 'sum', 'mean', 'max' or 'min', not '" + reduction + "'").c_str());
+  if (graph::is_tracing()) return tensor_result(graph::apply("all_reduce", {x}, {{"reduction", reduction}}));
+  const Value made = [&] {
+    const nb::gil_scoped_release unlocked;
+    return graph::apply("all_reduce", {x}, {{"reduction", reduction}});
+  }();
+  return tensor_result(made);
+}
+
 constexpr char assign[] = "assign";
 constexpr char assign_add[] = "assign_add";
 
@@ -68,6 +80,10 @@ void bind_clipping(nb::module_& core) {
                    "typing.Any"),
            "A tuple or list of tensors times clip_norm / max(norm, clip_norm), norm being the length of all "
            "together. Pascanu et al., ICML 2013.");
+  core.def("all_reduce", &all_reduce, nb::arg("x"), nb::arg("reduction") = "sum",
+           "The tensors of all workers joined element by element: `reduction` is 'sum', 'mean', 'max' or "
+           "'min'. Every worker calls it at the same place with a tensor of the same type, float32, float64, "
+           "int32 or int64. In a process without a cluster, x itself.");
   core.def("assign", &write<assign>, nb::arg("variable"), nb::arg("value"),
            "Writes `value` over the parameter `variable`, of the same dtype and shape; gives the variable.");
   core.def(

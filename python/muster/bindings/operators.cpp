@@ -166,6 +166,9 @@ void bind_ops(nb::module_& core) {
       "treats them. float32 or float64.");
   core.def("bias_add", &function_of_two<ops::bias_add>, nb::arg("x"), nb::arg("bias"),
            "x (..., C) with bias (C,) added to each row.");
+  core.def(
+      "stop_gradient", [](const Value& value) { return tensor_result(ops::stop_gradient(value)); },
+      nb::arg("value"), documentation_of("stop_gradient"));
   core.def("cast", &cast, nb::arg("x"), nb::arg("dtype"), "The elements converted to `dtype`.");
 }
 

@@ -1,0 +1,25 @@
+#include "muster/graph/ops/ops.h"
+
+namespace muster::graph {
+namespace {
+
+std::vector<Value> nothing_flows(const GradientQuery&) { return {Value()}; }
+
+}  // namespace
+
+const Op& stop_gradient_op() {
+  static const Op op{
+      .name = "stop_gradient",
+      .documentation =
+          "x itself, through which no gradient passes: x counts as a constant. Any shape and dtype; nothing "
+          "is "
+          "copied.",
+      .infer = same_as_first,
+      .gradient = nothing_flows,
+      .kernels = {},
+      .sharing = Sharing::view,
+  };
+  return op;
+}
+
+}  // namespace muster::graph
