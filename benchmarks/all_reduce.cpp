@@ -61,8 +61,7 @@ class Test {
     for (std::size_t i = 0; i < count_; ++i) {
       float sum = 0;
       for (std::uint32_t rank = 0; rank < comm_.size(); ++rank) sum += value_of(rank, i);
-      if (out_.get()[i] != sum)
-        die({muster::Code::internal, fmt::format("wrong answer at element {}", i)});
+      if (out_.get()[i] != sum) die({muster::Code::internal, fmt::format("wrong answer at element {}", i)});
     }
   }
 

@@ -134,8 +134,7 @@ class Workers final : public graph::Communicator {
   explicit Workers(collective::Communicator& group) : group_(group) {}
   std::uint32_t rank() const override { return group_.rank(); }
   std::uint32_t size() const override { return group_.size(); }
-  Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype,
-                      graph::Reduction) override {
+  Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype, graph::Reduction) override {
     return group_.all_reduce(in, out, count, dtype, collective::Reduction::mean);
   }
   bool shares_memory() const override { return group_.local_size() > 1; }
@@ -168,9 +167,8 @@ graph::Function training_step(const Settings& settings, Net& net, Weights& weigh
       const ParameterPtr& parameter = weights.trained()[i];
       moments.push_back(std::make_shared<graph::Parameter>("moments." + parameter->name(), parameter->type(),
                                                            nn::constant(0), false));
-      const Value done =
-          graph::apply("momentum", {parameter, gradients[i], Tensor::scalar(0.001F), moments.back()},
-                       {{"momentum", 0.9}});
+      const Value done = graph::apply(
+          "momentum", {parameter, gradients[i], Tensor::scalar(0.001F), moments.back()}, {{"momentum", 0.9}});
       if (done.is_failed()) return done;
     }
     return loss;

@@ -21,8 +21,8 @@ constexpr std::size_t huge_page_size_bytes = 2 << 20;
 constexpr std::uint32_t abort_bit = 1;  // of the generation, which counts in steps of two
 
 // A short wait spins; then it gives the core away, which with more ranks than cores is what lets the others
-// arrive; then it sleeps. Who gets the core back only after a millisecond shares it with somebody who computes
-// (a backward pass beside this call), and is woken sooner than its turn comes again.
+// arrive; then it sleeps. Who gets the core back only after a millisecond shares it with somebody who
+// computes (a backward pass beside this call), and is woken sooner than its turn comes again.
 constexpr std::uint32_t pauses_alone = 20;
 constexpr std::uint32_t pauses_crowded = 1;
 constexpr std::uint32_t yields = 200;

@@ -17,6 +17,8 @@ constexpr std::size_t records_max = 256;
 // A function that is traced this often is traced by mistake.
 constexpr std::size_t traces_noted = 20;
 
+FunctionObserver* observer = nullptr;
+
 std::string describe(std::span<const TensorType> types) {
   std::string text;
   for (const TensorType& type : types) text += (text.empty() ? "" : ", ") + to_string(type);
@@ -30,6 +32,8 @@ std::vector<TensorType> types_of(std::span<const Tensor> tensors) {
 }
 
 }  // namespace
+
+void observe_functions(FunctionObserver* wanted) { observer = wanted; }
 
 struct Function::Entry {
   std::vector<TensorType> types;
@@ -111,10 +115,10 @@ Result<Function::Entry*> Function::trace(std::span<const Tensor> inputs, std::st
 
   record.nodes = graph.nodes.size();
   record.duration = real_clock().now() - begin;
-  note(std::move(record));
   std::erase_if(entries_, [](const auto& old) { return old->changed() != nullptr; });
   if (entries_.size() >= entries_max) entries_.pop_back();
   entries_.insert(entries_.begin(), std::move(entry));
+  note(std::move(record));
   return entries_.front().get();
 }
 
@@ -124,16 +128,33 @@ void Function::note(TraceRecord record) {
         fmt::format("'{}' was traced {} times, the last time because: {}. Each trace costs far more than a "
                     "call",
                     name_, trace_count_, record.reason));
+  if (observer != nullptr) observer->traced(*this, record);
   if (traces_.size() < records_max) traces_.push_back(std::move(record));
 }
 
 Result<std::vector<Tensor>> Function::call(std::span<const Tensor> inputs, std::string_view extra,
                                            const RunContext& context) {
   Entry* entry = find(inputs, extra);
-  if (entry == nullptr) {
+  const bool again = entry != nullptr;
+  if (!again) {
     MUSTER_TRY(entry, trace(inputs, extra, context));
   }
+  if (observer != nullptr) observer->calling(*this, again);
   return entry->plan->run(inputs, context);
+}
+
+Result<> Function::compile(std::span<const Tensor> inputs, std::string_view extra,
+                           const RunContext& context) {
+  if (find(inputs, extra) != nullptr) return {};
+  MUSTER_TRY_VOID(trace(inputs, extra, context));
+  return {};
+}
+
+Explanation Function::explain() const {
+  MUSTER_CHECK(plan() != nullptr, "a function without a plan was to be explained");
+  Explanation made = plan()->explain();
+  made.traces = traces_;
+  return made;
 }
 
 bool Function::runs_inline() const { return is_tracing() || is_taping() || (differentiates_ && is_eager()); }

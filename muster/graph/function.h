@@ -1,7 +1,6 @@
 // Function: code that is traced once for each signature, and run as a cached Plan.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <span>
@@ -9,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "muster/graph/explanation.h"
 #include "muster/graph/plan.h"
 #include "muster/graph/trace.h"
 #include "muster/graph/value.h"
@@ -17,14 +17,6 @@ namespace muster::graph {
 
 // The code. It may throw (a Python exception on its way out): the trace is dropped, the exception passes.
 using Body = std::function<Values(std::span<const Value>)>;
-
-// One trace, for `explain --trace`.
-struct TraceRecord {
-  std::string signature;  // "float32 (32, 784), int32 (32,)"
-  std::string reason;     // "first call", "input 0 is float32 (16, 784), was float32 (32, 784)"
-  std::size_t nodes = 0;
-  std::chrono::nanoseconds duration{};  // tracing and compiling
-};
 
 struct GradientOptions {
   std::vector<ParameterPtr> parameters = {};  // gradients for these, in this order
@@ -42,6 +34,9 @@ class Function {
 
   [[nodiscard]] Result<std::vector<Tensor>> call(std::span<const Tensor> inputs, std::string_view extra,
                                                  const RunContext& context);
+  // Makes the plan that such a call would run, unless there is one, and runs nothing.
+  [[nodiscard]] Result<> compile(std::span<const Tensor> inputs, std::string_view extra,
+                                 const RunContext& context);
   // On values: inside a trace the body runs inline, and so it does at once while a Tape records, or in eager
   // mode when the function is one of value_and_grad; else as above. A failed value is the result of a failed
   // call.
@@ -57,6 +52,8 @@ class Function {
   std::size_t trace_count() const { return trace_count_; }
   // Of the last call; null before.
   const Plan* plan() const;
+  // That plan and the traces; there must be a plan.
+  Explanation explain() const;
 
  private:
   struct Entry;
@@ -85,6 +82,18 @@ class Function {
   std::vector<TraceRecord> traces_;
   std::size_t trace_count_ = 0;
 };
+
+// Sees the plans of all functions of this process, for `muster explain`.
+class FunctionObserver {
+ public:
+  virtual ~FunctionObserver() = default;
+  // `function` has a new plan, for the reason in `trace`.
+  virtual void traced(const Function& function, const TraceRecord& trace) = 0;
+  // The plan of `function` is about to run; `again`: an earlier call has made it.
+  virtual void calling(const Function& function, bool again) = 0;
+};
+// Null, the default: nobody looks. Set before computing; borrowed from then on.
+void observe_functions(FunctionObserver* observer);
 
 // A function that gives the body's outputs, then the gradients of the inputs at `positions`, then those of
 // `parameters`; the latter lie in one buffer without gaps, in order, so that one collective reduces them.

@@ -114,7 +114,8 @@ class Chooser {
     if (same_format(made_.formats[id], format)) return id;
     for (const Copy& copy : copies_)
       if (copy.of == id && same_format(made_.formats[copy.made], format)) return copy.made;
-    if (made_.formats[id] != nullptr && format != nullptr && in_lanes(made_.formats[id]) != in_lanes(format)) {
+    if (made_.formats[id] != nullptr && format != nullptr &&
+        in_lanes(made_.formats[id]) != in_lanes(format)) {
       MUSTER_TRY(const ValueId plain, in_format(id, nullptr));  // no library knows both
       return in_format(plain, format);
     }

@@ -98,6 +98,8 @@ struct Op {
   Result<std::vector<TensorType>> (*infer)(const Signature&) = nullptr;
   // Gradients of the inputs, undefined where there is none. Null: the op has no gradient.
   std::vector<Value> (*gradient)(const GradientQuery&) = nullptr;
+  // Floating-point operations of one run, a multiply-add being two. Null: nobody has counted.
+  double (*flops)(const Signature&) = nullptr;
   // Fast ones first; the last is the reference and works for everything that `infer` allows.
   std::vector<Kernel> kernels;
   Sharing sharing = Sharing::none;

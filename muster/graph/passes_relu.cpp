@@ -85,10 +85,8 @@ void pool_after_relu_grad(Graph& graph, const Uses& uses, Node& node) {
                     .inputs = {passed, grad->inputs[1]},
                     .outputs = node.outputs,
                     .attributes = grad->attributes};
-  *grad = {.op = node.op,
-           .inputs = {grad->inputs[0], pool.outputs[0]},
-           .outputs = {passed},
-           .attributes = {}};
+  *grad = {
+      .op = node.op, .inputs = {grad->inputs[0], pool.outputs[0]}, .outputs = {passed}, .attributes = {}};
   node = spread;
 }
 

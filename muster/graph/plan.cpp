@@ -12,6 +12,7 @@
 #include "muster/graph/memory.h"
 #include "muster/graph/passes.h"
 #include "muster/graph/pool.h"
+#include "muster/graph/retreat.h"
 
 namespace muster::graph {
 namespace {
@@ -21,7 +22,8 @@ struct Step {
   KernelCall call;
   std::vector<std::byte*> addresses;  // inputs, then outputs
   Prepared prepared;
-  std::string description;
+  std::size_t node = 0;
+  std::string_view kernel;
   bool collective = false;
   std::size_t joined = 0;  // how many of the plan's calls must be done before
   std::optional<Error> failure;
@@ -46,7 +48,10 @@ struct Plan::State {
   Graph graph;
   Layout layout;
   std::shared_ptr<Buffer> arena;
+  std::vector<FormatPtr> formats;  // by value
+  int threads = 1;                 // that kernels were chosen for
   std::vector<Step> steps;
+  Retreat retreat;
   std::vector<Copy> copies;
   std::vector<Patch> inputs;      // every run
   std::vector<Patch> outputs;     // every run
@@ -70,18 +75,22 @@ struct Plan::State {
   void ready_buckets(Communicator* sharing);
   CallThread* thread_for(const RunContext& context);
   Result<> check(std::span<const Tensor> given) const;
+  PlanStep explain(const Step& step) const;
+  std::string describe(const Step& step) const;
   class Run;
 };
 
-namespace {
-
 // "conv2d [onednn] -> aBcd16b", the format only where it is not plain.
-std::string describe(const Node& node, const Choices& choices, const Chosen& chosen) {
-  std::string text = fmt::format("{} [{}]", node.op->name, chosen.kernel->name);
-  const FormatPtr& format = choices.formats[node.outputs.empty() ? 0 : node.outputs[0]];
-  if (!node.outputs.empty() && format != nullptr) text += " -> " + format->name();
+std::string Plan::State::describe(const Step& step) const {
+  const Node& node = graph.nodes[step.node];
+  std::string text = fmt::format("{} [{}]", node.op->name, step.kernel);
+  if (!node.outputs.empty())
+    if (const FormatPtr& format = formats[node.outputs[0]]; format != nullptr)
+      text += " -> " + format->name();
   return text;
 }
+
+namespace {
 
 // By node: how many calls are joined when it begins. Calls are done in their order.
 std::vector<std::size_t> joined_before(const Graph& graph, const Overlap& overlap) {
@@ -123,12 +132,14 @@ void Plan::State::bind(std::byte*& where, const Location& location) {
 
 void Plan::State::bind(std::byte*& where, ValueId id) { bind(where, layout.values[id]); }
 
-Result<> Plan::State::make_steps(int threads) {
+Result<> Plan::State::make_steps(int for_threads) {
+  threads = for_threads;
   MUSTER_TRY(Choices choices, choose_kernels(graph, threads));
   graph = std::move(choices.graph);
+  formats = std::move(choices.formats);
   Sizes sizes;
   for (ValueId id = 0; id < graph.values.size(); ++id)
-    sizes.values_bytes.push_back(graph::size_bytes(graph.values[id], choices.formats[id]));
+    sizes.values_bytes.push_back(graph::size_bytes(graph.values[id], formats[id]));
   for (const Chosen& chosen : choices.nodes) sizes.scratch_bytes.push_back(chosen.prepared.scratch_bytes);
   const Overlap overlap = overlap_of(graph);
   layout = plan_memory(graph, sizes, overlap);
@@ -141,7 +152,8 @@ Result<> Plan::State::make_steps(int threads) {
     const Node& node = graph.nodes[i];
     Step& step = steps.emplace_back();
     step.run = chosen.kernel->run;
-    step.description = describe(node, choices, chosen);
+    step.node = i;
+    step.kernel = chosen.kernel->name;
     step.prepared = std::move(chosen.prepared);
     step.addresses.resize(node.inputs.size() + node.outputs.size());
     std::byte** address = step.addresses.data();
@@ -155,6 +167,7 @@ Result<> Plan::State::make_steps(int threads) {
     step.collective = node.op->collective;
     if (step.collective) calls.push_back(steps.size() - 1);
     step.joined = joined[i];
+    retreat.add_step(node, graph, step.addresses.data());
   }
   overlaps = overlap.any;
   return {};
@@ -211,8 +224,11 @@ class Plan::State::Run {
   Run(State& state, const RunContext& context)
       : state_(state),
         context_(context),
+        to_the_end_(context),
         thread_(state.thread_for(context)),
-        calls_before_(thread_ != nullptr ? thread_->given() : 0) {}
+        calls_before_(thread_ != nullptr ? thread_->given() : 0) {
+    to_the_end_.interrupted = nullptr;
+  }
   // However it ends, no call goes on after it: calls use the plan's memory.
   ~Run() {
     if (thread_ != nullptr) thread_->finish();
@@ -221,9 +237,12 @@ class Plan::State::Run {
   Run& operator=(const Run&) = delete;
 
   Result<> execute() {
-    for (Step& step : state_.steps) {
-      MUSTER_TRY_VOID(join(step.joined));
-      MUSTER_TRY_VOID(begin(step));
+    state_.retreat.keep();
+    for (std::size_t i = 0; i < state_.steps.size(); ++i) {
+      const bool may_end = state_.retreat.covers(i);
+      const Result<> done = may_end ? interruptible(state_.steps[i]) : to_the_end(state_.steps[i]);
+      if (!done && may_end) state_.retreat.put_back();
+      MUSTER_TRY_VOID(done);
     }
     MUSTER_TRY_VOID(join(state_.calls.size()));
     for (const Copy& copy : state_.copies) std::memmove(copy.to, copy.from, copy.size_bytes);
@@ -231,10 +250,20 @@ class Plan::State::Run {
   }
 
  private:
-  Result<> begin(Step& step) {
-    step.call.threads = context_.threads;
-    step.call.communicator = context_.communicator;
-    step.call.context = &context_;
+  Result<> interruptible(Step& step) {
+    if (context_.interrupted != nullptr) MUSTER_TRY_VOID(context_.interrupted());
+    return begin(step, context_);
+  }
+
+  Result<> to_the_end(Step& step) {
+    MUSTER_TRY_VOID(join(step.joined));
+    return begin(step, to_the_end_);
+  }
+
+  Result<> begin(Step& step, const RunContext& context) {
+    step.call.threads = context.threads;
+    step.call.communicator = context.communicator;
+    step.call.context = &context;
     step.failure.reset();
     if (thread_ != nullptr && step.collective) {
       thread_->give(step.run, step.call);
@@ -264,7 +293,7 @@ class Plan::State::Run {
     StepTimes& times = *context_.times;
     if (times.size() != state_.steps.size()) {
       times.clear();
-      for (const Step& each : state_.steps) times.push_back({each.description, {}});
+      for (const Step& each : state_.steps) times.push_back({state_.describe(each), {}});
     }
     const TimePoint begin = real_clock().now();
     work();
@@ -273,6 +302,7 @@ class Plan::State::Run {
 
   State& state_;
   const RunContext& context_;
+  RunContext to_the_end_;       // of steps behind the retreat, and of the plans that they run
   CallThread* thread_;          // null: calls run in their turn
   std::uint64_t calls_before_;  // given to the thread in earlier runs
   std::size_t joined_ = 0;
@@ -328,9 +358,46 @@ Result<std::vector<Tensor>> Plan::run(std::span<const Tensor> inputs, const RunC
 std::span<const ParameterPtr> Plan::parameters() const { return state_->parameter_list; }
 std::size_t Plan::arena_bytes() const { return state_->layout.arena_bytes; }
 
+PlanStep Plan::State::explain(const Step& step) const {
+  const Node& node = graph.nodes[step.node];
+  PlanStep made{.op = node.op->name, .kernel = step.kernel, .result = {}, .format = {}};
+  std::vector<TensorType> types;
+  for (const auto* ids : {&node.inputs, &node.outputs})
+    for (const ValueId id : *ids) {
+      types.push_back(graph.values[id]);
+      made.bytes += graph::size_bytes(graph.values[id], formats[id]);
+    }
+  const std::span<const TensorType> all = types;
+  if (node.op->flops != nullptr)
+    made.flops = node.op->flops({.inputs = all.first(node.inputs.size()),
+                                 .outputs = all.subspan(node.inputs.size()),
+                                 .attributes = node.attributes});
+  if (node.outputs.empty()) return made;
+  made.result = graph::to_string(graph.values[node.outputs[0]]);
+  if (const FormatPtr& format = formats[node.outputs[0]]; format != nullptr) made.format = format->name();
+  return made;
+}
+
+Explanation Plan::explain() const {
+  const State& state = *state_;
+  Explanation made{
+      .name = state.graph.name, .inputs = {}, .threads = state.threads, .arena_bytes = arena_bytes()};
+  for (const ValueId id : state.graph.inputs) {
+    const TensorType& type = state.graph.values[id];
+    made.inputs += (made.inputs.empty() ? "" : ", ") + graph::to_string(type);
+    made.inputs_bytes += type.size_bytes();
+  }
+  for (const auto& [id, tensor] : state.graph.captured) made.inputs_bytes += tensor.size_bytes();
+  for (const std::size_t bytes : state.layout.buffers_bytes) made.outputs_bytes += bytes;
+  for (const Step& step : state.steps) made.steps.push_back(state.explain(step));
+  for (const ParameterPtr& parameter : state.parameter_list)
+    made.parameters.emplace_back(parameter->name(), parameter->type());
+  return made;
+}
+
 std::string Plan::to_string() const {
   std::string text = fmt::format("plan {}: {} bytes of arena\n", state_->graph.name, arena_bytes());
-  for (const Step& step : state_->steps) text += fmt::format("  {}\n", step.description);
+  for (const Step& step : state_->steps) text += fmt::format("  {}\n", state_->describe(step));
   for (const Copy& copy : state_->copies) text += fmt::format("  copy {} bytes\n", copy.size_bytes);
   return text;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/graph/explanation.h"
 #include "muster/graph/nodes.h"
 #include "muster/graph/run.h"
 
@@ -20,11 +21,14 @@ class Plan {
   static Result<std::unique_ptr<Plan>> compile(const Graph& graph, int threads = 1);
   ~Plan();
 
-  // `inputs` must have the types of the graph's inputs.
+  // `inputs` must have the types of the graph's inputs. An error that comes before parameters are updated or
+  // others take part leaves everything as it was.
   [[nodiscard]] Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, const RunContext& context);
 
   std::span<const ParameterPtr> parameters() const;
   std::size_t arena_bytes() const;
+  // All but the traces.
+  Explanation explain() const;
   // Each step with its kernel, one line each.
   std::string to_string() const;
 

@@ -44,6 +44,9 @@ struct StepTime {
 };
 using StepTimes = std::vector<StepTime>;
 
+// What may end a run from outside, as Ctrl-C does: an error ends it.
+using Interruption = Result<> (*)();
+
 struct RunContext {
   std::uint64_t seed = 0;                // of all random numbers: initial parameters, dropout
   Communicator* communicator = nullptr;  // null: a group of one
@@ -54,6 +57,9 @@ struct RunContext {
   std::uint64_t first_sample = 0;
   std::uint64_t sample_stride = 1;
   StepTimes* times = nullptr;  // where each step's time is added; null: none is taken
+  // Asked between the ops of a plan as long as the run can be dropped whole, before anything that others see
+  // is written; null: nothing ends it.
+  Interruption interrupted = nullptr;
 };
 
 // What an op that runs outside any graph gets when the caller gives nothing: the context of the scope around,

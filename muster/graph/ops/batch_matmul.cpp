@@ -102,6 +102,11 @@ Sizes begins(const Shape& shape, const Shape& batches) {
   return found;
 }
 
+double flops(const Signature& signature) {
+  return 2.0 * static_cast<double>(signature.outputs[0].shape.elements()) *
+         static_cast<double>(size_of(signature).k);
+}
+
 struct Settings {
   BatchMatmulSize size;
   const MatmulKernel* kernel = nullptr;  // null: the reference
@@ -149,6 +154,7 @@ const Op& batch_matmul_op() {
       .inputs_max = 2,
       .infer = infer,
       .gradient = gradient,
+      .flops = flops,
       .kernels = {{"fast", usable_fast, prepare_fast, run<float>},
                   reference<float>(prepare_reference, run<float>),
                   reference<double>(prepare_reference, run<double>)},

@@ -180,6 +180,14 @@ bool has_relu(const Signature& signature) {
   return signature.attributes.get<std::string>("activation", "none") == "relu";
 }
 
+// Each output of the forward pass takes as many products as its kernel has weights; so do both gradients.
+template <Result<Conv2dSize> (*size_of_signature)(const Signature&)>
+double flops(const Signature& signature) {
+  const Conv2dSize size = *size_of_signature(signature);
+  return 2.0 * static_cast<double>(y_shape(size).elements()) *
+         static_cast<double>(weight_shape(size).elements() / std::max<std::int64_t>(1, size.out_channels));
+}
+
 struct Settings {
   Conv2dSize size;
   bool bias = false;
@@ -296,6 +304,7 @@ const Op& conv2d_op() {
       .inputs_max = 3,
       .infer = infer,
       .gradient = gradient,
+      .flops = flops<forward_size>,
       .kernels = {own_kernel<Direction::forward, forward_size>(),
                   primitive_kernel<make<Direction::forward, forward_size>>(),
                   reference<float>(prepare<forward_size>, run<float>),
@@ -314,6 +323,7 @@ const Op& conv2d_grad_input_op() {
       .inputs_max = 2,
       .infer = infer_grad_input,
       .gradient = gradient_of_grad_input,
+      .flops = flops<grad_input_size>,
       .kernels = {own_kernel<Direction::grad_input, grad_input_size>(),
                   primitive_kernel<make<Direction::grad_input, grad_input_size>>(),
                   reference<float>(prepare<grad_input_size>, run_grad_input<float>),
@@ -332,6 +342,7 @@ const Op& conv2d_grad_weight_op() {
       .inputs_max = 2,
       .infer = infer_grad_weight,
       .gradient = gradient_of_grad_weight,
+      .flops = flops<grad_weight_size>,
       .kernels = {own_kernel<Direction::grad_weight, grad_weight_size>(),
                   primitive_kernel<make<Direction::grad_weight, grad_weight_size>>(),
                   reference<float>(prepare<grad_weight_size>, run_grad_weight<float>),
@@ -346,8 +357,7 @@ const Op& channel_sum_op() {
       .documentation = "(C,): the sums of x (N, C, ...) over all axes but the second; float32 or float64.",
       .infer = infer_sum,
       .gradient = gradient_of_sum,
-      .kernels = {lanes_kernel<make_sum, comes_in_lanes<0>>(),
-                  reference<float>(prepare_sum, run_sum<float>),
+      .kernels = {lanes_kernel<make_sum, comes_in_lanes<0>>(), reference<float>(prepare_sum, run_sum<float>),
                   reference<double>(prepare_sum, run_sum<double>)},
   };
   return op;

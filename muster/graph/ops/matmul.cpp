@@ -61,6 +61,11 @@ std::vector<Value> gradient(const GradientQuery& query) {
           t.b ? product(g, a, true, t.a) : product(a, g, !t.a, false)};
 }
 
+double flops(const Signature& signature) {
+  const MatmulSize size = size_of(signature);
+  return 2.0 * static_cast<double>(size.m) * static_cast<double>(size.n) * static_cast<double>(size.k);
+}
+
 struct Settings {
   MatmulSize size;
   const MatmulKernel* kernel = nullptr;  // null: the reference
@@ -139,6 +144,7 @@ const Op& matmul_op() {
       .inputs_max = 2,
       .infer = infer,
       .gradient = gradient,
+      .flops = flops,
       .kernels = kernel_list(),
   };
   return op;
@@ -153,6 +159,7 @@ const Op& dense_op() {
       .inputs_min = 3,
       .inputs_max = 3,
       .infer = infer,
+      .flops = flops,
       .kernels = kernel_list(),
   };
   return op;

@@ -254,9 +254,9 @@ const Op& max_pool2d_op() {
       .outputs = 2,
       .infer = infer_max,
       .gradient = gradient_max,
-      .kernels = {lanes_kernel<make_max, comes_in_lanes<0>>(), primitive_kernel<make_max>(), max_kernel<float, std::uint8_t>(),
-                  max_kernel<float, std::int32_t>(), max_kernel<double, std::uint8_t>(),
-                  max_kernel<double, std::int32_t>()},
+      .kernels = {lanes_kernel<make_max, comes_in_lanes<0>>(), primitive_kernel<make_max>(),
+                  max_kernel<float, std::uint8_t>(), max_kernel<float, std::int32_t>(),
+                  max_kernel<double, std::uint8_t>(), max_kernel<double, std::int32_t>()},
   };
   return op;
 }
@@ -270,9 +270,9 @@ const Op& max_pool2d_grad_op() {
       .inputs_min = 2,
       .inputs_max = 2,
       .infer = infer_max_grad,
-      .kernels = {lanes_kernel<make_max_grad, comes_in_lanes<1>>(), primitive_kernel<make_max_grad>(), max_grad_kernel<float, std::uint8_t>(),
-                  max_grad_kernel<float, std::int32_t>(), max_grad_kernel<double, std::uint8_t>(),
-                  max_grad_kernel<double, std::int32_t>()},
+      .kernels = {lanes_kernel<make_max_grad, comes_in_lanes<1>>(), primitive_kernel<make_max_grad>(),
+                  max_grad_kernel<float, std::uint8_t>(), max_grad_kernel<float, std::int32_t>(),
+                  max_grad_kernel<double, std::uint8_t>(), max_grad_kernel<double, std::int32_t>()},
   };
   return op;
 }
@@ -332,7 +332,8 @@ const Op& adaptive_avg_pool2d_grad_op() {
       .documentation = "The gradient of adaptive_avg_pool2d's x from dy; H and W are input_size.",
       .infer = infer_avg_grad<AdaptiveNames>,
       .gradient = gradient_avg_grad<AdaptiveNames>,
-      .kernels = {lanes_kernel<make_adaptive_grad, comes_in_lanes<0>>(), primitive_kernel<make_adaptive_grad>(),
+      .kernels = {lanes_kernel<make_adaptive_grad, comes_in_lanes<0>>(),
+                  primitive_kernel<make_adaptive_grad>(),
                   reference<float>(prepare_grad<adaptive_size>,
                                    run_avg<float, kernels::adaptive_avg_pool2d_grad<float>>),
                   reference<double>(prepare_grad<adaptive_size>,

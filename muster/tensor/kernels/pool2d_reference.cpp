@@ -24,8 +24,7 @@ void for_windows(const Pool2dSize& s, Rule window, int threads, const Use& use) 
 }
 
 template <class T>
-void average(const Pool2dSize& s, const AvgPool2dArguments<T>& arguments,
-             Rule window) {
+void average(const Pool2dSize& s, const AvgPool2dArguments<T>& arguments, Rule window) {
   const std::int64_t in_plane = s.in_height * s.in_width;
   const std::int64_t out_plane = s.out_height * s.out_width;
   for_windows(s, window, arguments.threads,
@@ -41,8 +40,7 @@ void average(const Pool2dSize& s, const AvgPool2dArguments<T>& arguments,
 }
 
 template <class T>
-void average_grad(const Pool2dSize& s, const AvgPool2dArguments<T>& arguments,
-                  Rule window) {
+void average_grad(const Pool2dSize& s, const AvgPool2dArguments<T>& arguments, Rule window) {
   const std::int64_t in_plane = s.in_height * s.in_width;
   const std::int64_t out_plane = s.out_height * s.out_width;
   std::fill_n(arguments.y, s.batch * s.channels * in_plane, T{0});

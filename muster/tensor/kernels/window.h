@@ -1,4 +1,5 @@
-// Private to tensor: what windows that slide over an image see along one axis, of pooling and of convolutions.
+// Private to tensor: what windows that slide over an image see along one axis, of pooling and of
+// convolutions.
 #pragma once
 
 #include <algorithm>
@@ -49,8 +50,8 @@ inline WindowAxis width_of(const Pool2dSize& s) {
 }
 
 inline WindowAxis height_of(const Conv2dSize& s) {
-  return {s.in_height,     s.out_height, s.kernel_height,  s.stride_height,
-          s.pad_top,       s.pad_bottom, s.dilation_height};
+  return {s.in_height, s.out_height, s.kernel_height,  s.stride_height,
+          s.pad_top,   s.pad_bottom, s.dilation_height};
 }
 inline WindowAxis width_of(const Conv2dSize& s) {
   return {s.in_width, s.out_width, s.kernel_width, s.stride_width, s.pad_left, s.pad_right, s.dilation_width};

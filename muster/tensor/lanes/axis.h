@@ -51,8 +51,8 @@ struct Axis {
 };
 
 Axis forward_axis(const kernels::WindowAxis& window);
-// From dy to dx: pixels of dx that lie a stride apart meet the same taps, so that there is an axis for each of
-// the first `stride` pixels.
+// From dy to dx: pixels of dx that lie a stride apart meet the same taps, so that there is an axis for each
+// of the first `stride` pixels.
 std::vector<Axis> backward_axes(const kernels::WindowAxis& window);
 
 }  // namespace muster::lanes

@@ -28,8 +28,8 @@ class ChannelSum final : public Primitive {
   float sum(const float* x, std::int64_t channel) const {
     double total = 0;
     for (std::int64_t block = 0; block < blocks_; ++block)
-      total += static_cast<double>(
-          simd_.plane_sum(x + (block * channels_ + channel) * plane_ * samples, plane_));
+      total +=
+          static_cast<double>(simd_.plane_sum(x + (block * channels_ + channel) * plane_ * samples, plane_));
     return static_cast<float>(total);
   }
 

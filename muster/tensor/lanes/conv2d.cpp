@@ -77,7 +77,7 @@ class Convolution final : public Primitive {
   struct Run {
     const float* x = nullptr;
     const float* weight = nullptr;  // packed
-    const float* start = nullptr;   // of whole blocks, then of the last: bias where there is a sample; or null
+    const float* start = nullptr;  // of whole blocks, then of the last: bias where there is a sample; or null
     float* y = nullptr;
   };
   struct Row {
@@ -126,8 +126,7 @@ void Convolution::pack(const float* weight, float* packed) const {
           for (std::int64_t q = 0; q < part.columns.taps; ++q) {
             const std::int64_t row = part.rows.tap_first + p * part.rows.tap_step;
             const std::int64_t column = part.columns.tap_first + q * part.columns.tap_step;
-            const float* const from =
-                weight + c * channels.in_step + row * problem_.kernel_width + column;
+            const float* const from = weight + c * channels.in_step + row * problem_.kernel_width + column;
             for (std::int64_t o = outs_[group].begin; o < outs_[group].end; ++o)
               *packed++ = from[o * channels.out_step];
           }
@@ -169,7 +168,9 @@ void Convolution::compute(const Run& run, std::int64_t block, const Row& row) co
           .weight = weight + (tap_rows.begin * part.columns.taps + segment.taps.begin) * outs,
           .weight_channel = taps * outs,
           .weight_tap_row = part.columns.taps * outs,
-          .channels = empty ? 0 : taps == 1 ? 1 : channels.in,
+          .channels = empty       ? 0
+                      : taps == 1 ? 1
+                                  : channels.in,
           .tap_rows = tap_rows.size(),
           .tap_columns = taps == 1 ? channels.in : segment.taps.size(),
           .start = run.start == nullptr
@@ -227,12 +228,14 @@ PrimitivePtr make_grad_input(const Simd& simd, const Conv2dSize& s) {
                   .kernel_width = s.kernel_width};
   for (const Axis& rows : backward_axes(height_of(s)))
     for (const Axis& columns : backward_axes(width_of(s))) problem.parts.push_back({rows, columns});
-  return std::make_shared<Convolution>(simd, std::move(problem), std::vector<FormatPtr>{y_format(s), nullptr});
+  return std::make_shared<Convolution>(simd, std::move(problem),
+                                       std::vector<FormatPtr>{y_format(s), nullptr});
 }
 
 }  // namespace
 
-PrimitivePtr make_conv2d(const Simd& simd, const Conv2dSize& size, Direction direction, bool bias, bool relu) {
+PrimitivePtr make_conv2d(const Simd& simd, const Conv2dSize& size, Direction direction, bool bias,
+                         bool relu) {
   if (size.groups != 1) return nullptr;
   switch (direction) {
     case Direction::forward:

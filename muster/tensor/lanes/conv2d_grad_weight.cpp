@@ -56,15 +56,16 @@ class ConvolutionGradWeight final : public Primitive {
   Conv2dSize size_;
   WindowAxis height_;
   WindowAxis width_;
-  Pieces outs_;                    // groups of output channels
-  Pieces tap_columns_;             // groups of taps of a row
-  std::vector<Inside> rows_;       // of dy, by row of the kernel
-  std::vector<Inside> columns_;    // of dy, by group of taps
-  std::vector<Range> blocks_;      // groups of samples
+  Pieces outs_;                  // groups of output channels
+  Pieces tap_columns_;           // groups of taps of a row
+  std::vector<Inside> rows_;     // of dy, by row of the kernel
+  std::vector<Inside> columns_;  // of dy, by group of taps
+  std::vector<Range> blocks_;    // groups of samples
 };
 
 std::vector<Range> groups_of(std::int64_t blocks, std::int64_t tasks) {
-  const std::int64_t wanted = std::clamp<std::int64_t>(tasks_wanted / std::max<std::int64_t>(tasks, 1), 1, blocks);
+  const std::int64_t wanted =
+      std::clamp<std::int64_t>(tasks_wanted / std::max<std::int64_t>(tasks, 1), 1, blocks);
   const Pieces pieces(blocks, (blocks + wanted - 1) / wanted);
   std::vector<Range> groups;
   for (std::int64_t piece = 0; piece < pieces.count(); ++piece) groups.push_back(pieces[piece]);

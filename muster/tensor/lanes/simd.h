@@ -69,7 +69,8 @@ struct Simd {
   float (*plane_sum)(const float* x, std::int64_t pixels) = nullptr;
 
   // The pooling of one plane; batch and channels of the size do not count.
-  void (*max_pool)(const kernels::Pool2dSize& size, const float* x, float* y, std::uint8_t* positions) = nullptr;
+  void (*max_pool)(const kernels::Pool2dSize& size, const float* x, float* y,
+                   std::uint8_t* positions) = nullptr;
   void (*max_pool_grad)(const kernels::Pool2dSize& size, const float* dy, const std::uint8_t* positions,
                         float* dx) = nullptr;
   void (*avg_pool)(const kernels::Pool2dSize& size, const float* x, float* y) = nullptr;

@@ -164,8 +164,7 @@ Value few_channels(std::span<const Value> in) {
 }
 
 std::shared_ptr<Function> few_channels_gradients() {
-  return value_and_grad("few channels",
-                        [](std::span<const Value> in) -> Values { return few_channels(in); },
+  return value_and_grad("few channels", [](std::span<const Value> in) -> Values { return few_channels(in); },
                         {.parameters = {}, .positions = {1, 2, 3, 4}});
 }
 

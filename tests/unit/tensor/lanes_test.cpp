@@ -115,8 +115,7 @@ TEST_P(SampleLanes, ReorderBackToWhatCame) {
               ->input_formats[0];
       EXPECT_TRUE(in_lanes(format));
       const Tensor plain = numbers.normal({batch, 1, 1, inner});
-      const Tensor back =
-          reordered(library(), in_lanes_of(library(), plain, format), format, nullptr, plain);
+      const Tensor back = reordered(library(), in_lanes_of(library(), plain, format), format, nullptr, plain);
       EXPECT_EQ(std::memcmp(back.bytes(), plain.bytes(), plain.size_bytes()), 0) << batch << " x " << inner;
     }
 }

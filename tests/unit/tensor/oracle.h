@@ -39,9 +39,8 @@ inline Tensor reordered(const PrimitiveLibrary& library, const Tensor& tensor, c
   if (same_format(from, to)) return tensor;
   const PrimitivePtr reorder = library.reorder(from, to, 2);
   MUSTER_CHECK(reorder != nullptr, "no reorder");
-  const Tensor made = to == nullptr
-                          ? zeros_like(like)
-                          : Tensor(DType::uint8, {static_cast<std::int64_t>(to->size_bytes())});
+  const Tensor made =
+      to == nullptr ? zeros_like(like) : Tensor(DType::uint8, {static_cast<std::int64_t>(to->size_bytes())});
   std::byte* in = tensor.bytes();
   std::byte* out = made.bytes();
   const auto scratch = Buffer::allocate(reorder->scratch_bytes);
@@ -54,8 +53,8 @@ inline FormatPtr format_at(const std::vector<FormatPtr>& formats, std::size_t in
 }
 
 // Runs `primitive` on plain inputs into plain outputs, whatever formats it wants between.
-inline void run(const PrimitiveLibrary& library, const Primitive& primitive, const std::vector<Tensor>& inputs,
-                const std::vector<Tensor>& outputs, int threads = 2) {
+inline void run(const PrimitiveLibrary& library, const Primitive& primitive,
+                const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs, int threads = 2) {
   std::vector<Tensor> kept;
   std::vector<std::byte*> in, out;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -144,8 +143,8 @@ inline kernels::Pool2dSize some_pool2d(Numbers& numbers, std::int64_t batch_max)
   return s;
 }
 
-// Compares 80 random convolutions of up to `batch_max` samples with the reference; returns how many primitives
-// there were.
+// Compares 80 random convolutions of up to `batch_max` samples with the reference; returns how many
+// primitives there were.
 inline int convolve_as_the_reference_does(const PrimitiveLibrary& library, std::int64_t batch_max) {
   const std::uint64_t seed = entropy();
   SCOPED_TRACE(testing::Message() << "seed " << seed);

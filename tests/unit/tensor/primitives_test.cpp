@@ -75,7 +75,8 @@ TEST_F(Primitives, NormaliseAsTheReferenceDoes) {
         {found.y, found.mean, found.variance});
     const auto backward = primitive_library()->batch_norm(setting, s, Direction::grad_input, false);
     ASSERT_NE(backward, nullptr);
-    run(*primitive_library(), *backward, {x, dy, gamma, expected.mean, expected.variance}, {found.dx, found.dgamma, found.dbeta});
+    run(*primitive_library(), *backward, {x, dy, gamma, expected.mean, expected.variance},
+        {found.dx, found.dgamma, found.dbeta});
     const auto count = static_cast<double>(s.count());
     expect_near(found.y, expected.y, 100 * count, "y");
     expect_near(found.mean, expected.mean, count, "mean");

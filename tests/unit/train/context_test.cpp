@@ -19,7 +19,8 @@ TEST(Context, BecomesANewVersionOnlyWhenSomethingChanges) {
 
 TEST(Context, TakesOnlyBucketsThatCanBe) {
   reset_parallel_context();
-  EXPECT_EQ(set_buckets({.bytes = 0}).error().message, "a bucket of 0 bytes holds no gradient: choose 1 or more");
+  EXPECT_EQ(set_buckets({.bytes = 0}).error().message,
+            "a bucket of 0 bytes holds no gradient: choose 1 or more");
   EXPECT_EQ(set_buckets({.splits = {3, 3}}).error().message,
             "gradients cannot be split before 3 after 3: give ascending positions from 1");
   EXPECT_FALSE(set_buckets({.splits = {0, 3}}));

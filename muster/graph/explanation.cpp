@@ -1,0 +1,122 @@
+#include "muster/graph/explanation.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+namespace muster::graph {
+namespace {
+
+// 1.5 KiB, 97.5 MiB; 20.5 GFLOP: three digits that matter.
+std::string scaled(double value, double step, std::span<const std::string_view> units) {
+  std::size_t unit = 0;
+  for (; value >= step && unit + 1 < units.size(); ++unit) value /= step;
+  const bool whole = unit == 0 || value >= 100;
+  return fmt::format("{:.{}f} {}", value, whole ? 0 : 1, units[unit]);
+}
+
+std::string bytes_text(std::size_t bytes) {
+  constexpr std::array<std::string_view, 4> units{"B", "KiB", "MiB", "GiB"};
+  return scaled(static_cast<double>(bytes), 1024, units);
+}
+
+std::string flops_text(double flops) {
+  constexpr std::array<std::string_view, 5> units{"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP"};
+  return scaled(flops, 1000, units);
+}
+
+std::string result_text(const PlanStep& step) {
+  return step.format.empty() ? step.result : fmt::format("{} in {}", step.result, step.format);
+}
+
+// Columns as wide as their widest entry.
+struct Widths {
+  std::size_t op = 2, kernel = 6, result = 6;
+
+  explicit Widths(const std::vector<PlanStep>& steps) {
+    for (const PlanStep& step : steps) {
+      op = std::max(op, step.op.size());
+      kernel = std::max(kernel, step.kernel.size());
+      result = std::max(result, result_text(step).size());
+    }
+  }
+};
+
+std::string steps_text(const std::vector<PlanStep>& steps) {
+  const Widths width(steps);
+  std::string text = fmt::format("{:>6}  {:<{}}  {:<{}}  {:<{}}  {:>12}  {:>10}\n", "step", "op", width.op,
+                                 "kernel", width.kernel, "result", width.result, "work", "moves");
+  std::size_t number = 0;
+  for (const PlanStep& step : steps)
+    text += fmt::format("{:>6}  {:<{}}  {:<{}}  {:<{}}  {:>12}  {:>10}\n", ++number, step.op, width.op,
+                        step.kernel, width.kernel, result_text(step), width.result,
+                        step.flops > 0 ? flops_text(step.flops) : "", bytes_text(step.bytes));
+  return text;
+}
+
+std::string parameters_text(const Explanation& explanation) {
+  std::size_t width = 0;
+  std::int64_t elements = 0;
+  for (const auto& [name, type] : explanation.parameters) {
+    width = std::max(width, name.size());
+    elements += type.shape.elements();
+  }
+  std::string text = fmt::format("parameters: {} of {} elements, {}\n", explanation.parameters.size(),
+                                 elements, bytes_text(explanation.parameters_bytes()));
+  for (const auto& [name, type] : explanation.parameters)
+    text += fmt::format("  {:<{}}  {}\n", name, width, to_string(type));
+  return text;
+}
+
+std::string memory_text(const Explanation& explanation) {
+  return fmt::format(
+      "memory: {} at the peak: arena {} (values between steps, sharing memory), parameters {}, inputs {}, "
+      "outputs {}\n",
+      bytes_text(explanation.peak_bytes()), bytes_text(explanation.arena_bytes),
+      bytes_text(explanation.parameters_bytes()), bytes_text(explanation.inputs_bytes),
+      bytes_text(explanation.outputs_bytes));
+}
+
+std::string traces_text(const std::vector<TraceRecord>& traces) {
+  std::string text = fmt::format("traces: {}\n", traces.size());
+  std::size_t number = 0;
+  for (const TraceRecord& trace : traces) text += fmt::format("  {}. {}\n", ++number, to_string(trace));
+  return text;
+}
+
+}  // namespace
+
+double Explanation::flops() const {
+  return std::accumulate(steps.begin(), steps.end(), 0.0,
+                         [](double sum, const PlanStep& step) { return sum + step.flops; });
+}
+
+std::size_t Explanation::bytes_moved() const {
+  return std::accumulate(steps.begin(), steps.end(), std::size_t{0},
+                         [](std::size_t sum, const PlanStep& step) { return sum + step.bytes; });
+}
+
+std::size_t Explanation::parameters_bytes() const {
+  return std::accumulate(
+      parameters.begin(), parameters.end(), std::size_t{0},
+      [](std::size_t sum, const auto& parameter) { return sum + parameter.second.size_bytes(); });
+}
+
+std::string to_string(const TraceRecord& trace) {
+  const auto milliseconds = std::chrono::duration<double, std::milli>(trace.duration).count();
+  return fmt::format("{}: {}; {} nodes, {:.1f} ms", trace.signature, trace.reason, trace.nodes, milliseconds);
+}
+
+std::string to_string(const Explanation& explanation) {
+  return fmt::format("{}({}): a plan of {} steps on {} thread{}\n\n", explanation.name, explanation.inputs,
+                     explanation.steps.size(), explanation.threads, explanation.threads == 1 ? "" : "s") +
+         steps_text(explanation.steps) + "\n" + parameters_text(explanation) + memory_text(explanation) +
+         fmt::format("work: {} where ops count it, {} read and written\n", flops_text(explanation.flops()),
+                     bytes_text(explanation.bytes_moved())) +
+         traces_text(explanation.traces);
+}
+
+}  // namespace muster::graph
