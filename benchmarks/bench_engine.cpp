@@ -1,6 +1,7 @@
 // Whole training steps on images, forward, backward and update as one plan: ResNet-50 (224 by 224) and
-// LeNet-5. Prints one line of JSON: seconds of each step, of tracing and compiling, and the peak of resident
-// memory. With --workers several processes train together, each with a batch of its own; rank 0 prints.
+// LeNet-5, in float32 or in bfloat16 over parameters and a loss in float32. Prints one line of JSON: seconds
+// of each step, of tracing and compiling, and the peak of resident memory. With --workers several processes
+// train together, each with a batch of its own; rank 0 prints.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <sys/resource.h>
@@ -29,10 +30,13 @@ namespace ops = nn::ops;
 // Parameters in the order in which the net first asks for them; the trace runs once.
 class Weights {
  public:
-  ParameterPtr he_normal(const Shape& shape) {
+  explicit Weights(DType dtype) : dtype_(dtype) {}
+
+  // Of a product, in the dtype that the net computes in.
+  Value he_normal(const Shape& shape) {
     double fan_in = 1;
     for (std::size_t axis = 1; axis < shape.rank(); ++axis) fan_in *= static_cast<double>(shape[axis]);
-    return add(shape, nn::normal(std::sqrt(2 / fan_in)), true);
+    return graph::floating_as(add(shape, nn::normal(std::sqrt(2 / fan_in)), true), dtype_);
   }
   ParameterPtr constant(std::int64_t size, double value, bool trained = true) {
     return add({size}, nn::constant(value), trained);
@@ -47,6 +51,7 @@ class Weights {
     if (trained) trained_.push_back(made);
     return made;
   }
+  DType dtype_;
   int count_ = 0;
   std::vector<ParameterPtr> trained_;
 };
@@ -69,8 +74,9 @@ class ResNet50 {
       for (int block = 0; block < blocks[stage]; ++block)
         x = bottleneck(x, 64 << stage, block == 0 && stage > 0 ? 2 : 1);
     x = ops::flatten(ops::adaptive_avg_pool2d(x, {1, 1}));
-    return ops::bias_add(ops::matmul(x, weights_.he_normal({10, 2048}), false, true),
-                         weights_.constant(10, 0));
+    return ops::bias_add(
+        graph::floating_as(ops::matmul(x, weights_.he_normal({10, 2048}), false, true), DType::float32),
+        weights_.constant(10, 0));
   }
 
  private:
@@ -110,8 +116,8 @@ class LeNet5 {
 
  private:
   Value dense(const Value& x, std::int64_t size) {
-    return ops::bias_add(ops::matmul(x, weights_.he_normal({size, x.shape()[1]}), false, true),
-                         weights_.constant(size, 0));
+    const Value product = ops::matmul(x, weights_.he_normal({size, x.shape()[1]}), false, true);
+    return ops::bias_add(product, graph::floating_as(weights_.constant(size, 0), product.dtype()));
   }
 
   Weights& weights_;
@@ -119,6 +125,7 @@ class LeNet5 {
 
 struct Settings {
   std::string net = "resnet50";
+  std::string dtype = "float32";
   std::int64_t batch = 16;
   int threads = 2;
   int steps = 5;
@@ -151,9 +158,9 @@ class Workers final : public graph::Communicator {
 // Loss of `net` on (images, labels), gradients and the update, one graph.
 template <class Net>
 graph::Function training_step(const Settings& settings, Net& net, Weights& weights,
-                              std::vector<ParameterPtr>& moments) {
-  return graph::Function("step", [&](std::span<const Value> inputs) -> Values {
-    const Value logits = net(inputs[0]);
+                              std::vector<ParameterPtr>& moments, DType dtype) {
+  return graph::Function("step", [&, dtype](std::span<const Value> inputs) -> Values {
+    const Value logits = graph::floating_as(net(graph::floating_as(inputs[0], dtype)), DType::float32);
     const Value loss = graph::apply("softmax_cross_entropy", {logits, inputs[1]});
     if (loss.is_failed()) return loss;
     std::vector<Value> wanted;
@@ -199,10 +206,11 @@ void print_times(const graph::StepTimes& times, int steps) {
 
 template <class Net>
 int measure(const Settings& settings, graph::Communicator* workers) {
-  Weights weights;
+  const DType dtype = *dtype_from_string(settings.dtype);
+  Weights weights(dtype);
   std::vector<ParameterPtr> moments;
   Net net(weights);
-  graph::Function step = training_step(settings, net, weights, moments);
+  graph::Function step = training_step(settings, net, weights, moments, dtype);
   const std::vector<Tensor> inputs = batch_of(settings);
   graph::StepTimes times;
   std::vector<double> taken, losses;
@@ -242,6 +250,7 @@ int main(int argc, char** argv) {
   Settings settings;
   CLI::App app("Training steps on images");
   app.add_option("--net", settings.net)->check(CLI::IsMember({"resnet50", "lenet"}));
+  app.add_option("--dtype", settings.dtype)->check(CLI::IsMember({"float32", "bfloat16"}));
   app.add_option("--batch", settings.batch);
   app.add_option("--threads", settings.threads);
   app.add_option("--steps", settings.steps);

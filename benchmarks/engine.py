@@ -35,10 +35,21 @@ class Row:
     steps: int
     torch: tuple[str, ...] = ()
     target_seconds: float = 0.0
+    dtype: str = "float32"
 
 
 ROWS = (
     Row("ResNet-50, batch 16, float32, 2 threads", "resnet50", 16, 2, 4, ("channels_last",), 1.9),
+    Row(
+        "ResNet-50, batch 16, bfloat16, 2 threads",
+        "resnet50",
+        16,
+        2,
+        4,
+        ("channels_last", "bfloat16"),
+        1.0,
+        "bfloat16",
+    ),
     Row("LeNet-5, batch 32, float32, 1 thread", "lenet", 32, 1, 500, (), 1.5e-3),
 )
 
@@ -52,6 +63,8 @@ def command(contender: str, row: Row) -> list[str]:
             str(program),
             "--net",
             row.net,
+            "--dtype",
+            row.dtype,
             *(part for pair in zip(names, values, strict=True) for part in pair),
         ]
     python = os.environ[f"MUSTER_PEER_{contender.upper()}"]
@@ -97,6 +110,8 @@ def main() -> int:
         values = defaultdict(list)
         for _ in range(options.rounds):
             for contender in contenders:
+                if contender == "MindSpore" and row.dtype != "float32":
+                    continue  # its CPU kernels have no bfloat16
                 result = run(contender, row)
                 wrong = wrong or result is None
                 for key in ("seconds", "peak_bytes", "compile_seconds"):

@@ -50,7 +50,8 @@ Result<Call> decode_call(std::span<const std::byte, std::tuple_size_v<CallBytes>
   const auto kind = static_cast<Kind>(bytes[20]);
   const auto dtype = static_cast<DType>(bytes[21]);
   const auto reduction = static_cast<Reduction>(bytes[22]);
-  if (kind > Kind::barrier || dtype > DType::bool_ || reduction > Reduction::min || bytes[23] != std::byte{0})
+  if (kind > Kind::barrier || bytes[21] >= std::byte{all_dtypes.size()} || reduction > Reduction::min ||
+      bytes[23] != std::byte{0})
     return fail(Code::corrupt, "a call frame holds values that no call has");
   return Call{.number = net::load_little<std::uint64_t>(&bytes[0]),
               .count = net::load_little<std::uint64_t>(&bytes[8]),

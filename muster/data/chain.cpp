@@ -177,6 +177,8 @@ void Chain::look_up_rows(std::size_t rows, Stores stores, Channels channels_befo
   switch (size_bytes(output().dtype)) {
     case 1:
       return look_up_as(reinterpret_cast<std::uint8_t*>(out));
+    case 2:
+      return look_up_as(reinterpret_cast<std::uint16_t*>(out));
     case 4:
       return look_up_as(reinterpret_cast<std::uint32_t*>(out));
     default:

@@ -98,6 +98,11 @@ void look_up(const std::uint8_t* table, const std::uint8_t* in, std::size_t coun
   look_up_plain(table, in, count, out);
 }
 
+void look_up(const std::uint16_t* table, const std::uint8_t* in, std::size_t count, std::uint16_t* out,
+             Stores) {
+  look_up_plain(table, in, count, out);
+}
+
 void look_up(const std::uint32_t* table, const std::uint8_t* in, std::size_t count, std::uint32_t* out,
              Stores stores) {
   const std::size_t done = has_vbmi() ? look_up_fast(table, in, count, out, stores) : 0;

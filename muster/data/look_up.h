@@ -13,6 +13,8 @@ enum class Stores { cached, streaming };
 // long as four do without.
 void look_up(const std::uint8_t* table, const std::uint8_t* in, std::size_t count, std::uint8_t* out,
              Stores stores = Stores::cached);
+void look_up(const std::uint16_t* table, const std::uint8_t* in, std::size_t count, std::uint16_t* out,
+             Stores stores = Stores::cached);
 void look_up(const std::uint32_t* table, const std::uint8_t* in, std::size_t count, std::uint32_t* out,
              Stores stores = Stores::cached);
 void look_up(const std::uint64_t* table, const std::uint8_t* in, std::size_t count, std::uint64_t* out,

@@ -30,13 +30,17 @@ void with_type(DType dtype, Use use) {
       return use(static_cast<std::int8_t*>(nullptr));
     case DType::bool_:
       return use(static_cast<bool*>(nullptr));
+    case DType::bfloat16:
+      return use(static_cast<bfloat16*>(nullptr));
   }
 }
 
 // As C++ converts, but for what C++ leaves undefined: a float beyond an integer type's range becomes the
 // nearest bound, and one that is no number becomes 0.
-template <class To, class From>
-To convert(From value) {
+template <class To, class Given>
+To convert(Given given) {
+  using From = Computed<Given>;
+  const From value = given;
   if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && !std::is_same_v<To, bool>) {
     if (std::isnan(value)) return 0;
     // 2^digits is the first value too large, and exact in every float type, which the largest To need not be.
@@ -44,7 +48,7 @@ To convert(From value) {
     if (value >= beyond) return std::numeric_limits<To>::max();
     if (value <= static_cast<From>(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
   }
-  return static_cast<To>(value);
+  return static_cast<To>(static_cast<Computed<To>>(value));
 }
 
 template <class To>

@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "muster/graph/widen.h"
+
 namespace muster::graph {
 namespace {
 
@@ -108,11 +110,13 @@ Result<> run(const OneOp& plan, const std::vector<Tensor>& inputs, const std::ve
 }  // namespace
 
 Result<Chosen> choose_kernel(const Op& op, const Signature& signature) {
+  const bool low = has_bfloat16(signature);
   for (const Kernel& kernel : op.kernels) {
-    if (!kernel.usable(signature)) continue;
+    if ((low && !kernel.takes_bfloat16) || !kernel.usable(signature)) continue;
     Prepared prepared = kernel.prepare(signature);
     if (!prepared.declined) return Chosen{&kernel, std::move(prepared)};
   }
+  if (low) return choose_widened(op, signature);
   std::string types;
   for (const TensorType& type : signature.inputs) types += (types.empty() ? "" : ", ") + to_string(type);
   return fail(Code::not_provided, fmt::format("{} has no kernel for {}", op.name, types));

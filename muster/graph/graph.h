@@ -15,6 +15,7 @@
 #include "muster/graph/op.h"           // IWYU pragma: export
 #include "muster/graph/parameter.h"    // IWYU pragma: export
 #include "muster/graph/plan.h"         // IWYU pragma: export
+#include "muster/graph/precision.h"    // IWYU pragma: export
 #include "muster/graph/run.h"          // IWYU pragma: export
 #include "muster/graph/tape.h"         // IWYU pragma: export
 #include "muster/graph/trace.h"        // IWYU pragma: export

@@ -7,6 +7,7 @@
 
 #include "muster/graph/execute.h"
 #include "muster/graph/ops/ops.h"
+#include "muster/graph/precision.h"
 #include "muster/graph/tape.h"
 #include "muster/graph/trace.h"
 #include "muster/tensor/tensor.h"
@@ -42,6 +43,17 @@ Value input_problem(const Op& op, std::span<const Value> inputs) {
   return {};
 }
 
+// A node of the trace around, or the results now.
+Values apply_row(const Op& op, std::span<const Value> inputs, const Attributes& attributes) {
+  if (Trace* trace = Trace::current()) {
+    Values made = trace->add(op, inputs, attributes);
+    return made.size() == 1 && made[0].is_failed() ? all_failed(op, inputs.size(), made[0]) : made;
+  }
+  Result<Values> made = execute(op, inputs, attributes, default_context());
+  if (made) note_on_tapes(op, inputs, *made, attributes);
+  return made ? *std::move(made) : all_failed(op, inputs.size(), Value::failed(made.error()));
+}
+
 }  // namespace
 
 std::span<const Op* const> ops() { return table(); }
@@ -59,13 +71,13 @@ Values apply_all(std::string_view name, std::span<const Value> inputs, const Att
     return Value::failed(Code::invalid_argument, fmt::format("there is no op named '{}'", name));
   if (const Value problem = input_problem(*op, inputs); problem.defined())
     return all_failed(*op, inputs.size(), problem);
-  if (Trace* trace = Trace::current()) {
-    Values made = trace->add(*op, inputs, attributes);
-    return made.size() == 1 && made[0].is_failed() ? all_failed(*op, inputs.size(), made[0]) : made;
+  if (const auto wanted = prescribed(*op, inputs)) {
+    Values made = apply_row(*op, wanted->inputs, attributes);
+    if (wanted->results)
+      for (Value& value : made) value = floating_as(value, *wanted->results);
+    return made;
   }
-  Result<Values> made = execute(*op, inputs, attributes, default_context());
-  if (made) note_on_tapes(*op, inputs, *made, attributes);
-  return made ? *std::move(made) : all_failed(*op, inputs.size(), Value::failed(made.error()));
+  return apply_row(*op, inputs, attributes);
 }
 
 Values apply_all(std::string_view name, std::span<const Value> inputs, const Attributes& attributes,

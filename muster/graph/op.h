@@ -67,6 +67,8 @@ struct Kernel {
   Prepared (*prepare)(const Signature&);
   void (*run)(const KernelCall&);
   bool (*available)() = nullptr;  // null: on every machine
+  // Whether it takes bfloat16 where its rule does; for others bfloat16 is widened before and rounded after.
+  bool takes_bfloat16 = false;
 };
 
 // A node whose gradient is wanted. The values are traced, or in eager mode concrete.
@@ -85,6 +87,14 @@ enum class Sharing {
   in_place,      // output 0 is input 0, written by the op: the update of a parameter
   side_by_side,  // outputs lie in one piece of memory, in order, without gaps; each output is its input where
                  // nobody else needs that one
+};
+
+// What automatic mixed precision does with the floating inputs of an op.
+enum class MixedPrecision {
+  given,  // nothing
+  low,    // all become bfloat16: products, whose speed it is about
+  full,   // all become float32: what loses digits or overflows
+  widest  // all become float32 if one is
 };
 
 struct Op {
@@ -107,6 +117,9 @@ struct Op {
   std::vector<std::size_t> written = {};
   // A call that others take part in: it must run even when nobody uses its outputs.
   bool collective = false;
+  MixedPrecision precision = MixedPrecision::given;
+  // It takes inputs of different floating dtypes as they come: float32 parameters beside a bfloat16 input.
+  bool mixes = false;
 
   bool has_effect() const { return sharing == Sharing::in_place || !written.empty() || collective; }
 };

@@ -315,6 +315,7 @@ Result<std::unique_ptr<Plan>> Plan::compile(const Graph& graph, int threads) {
   auto state = std::make_unique<State>();
   state->graph = graph;
   remove_dead(state->graph);
+  fuse_casts(state->graph);
   fuse_dense(state->graph);
   fuse_relu(state->graph);
   make_buckets(state->graph);

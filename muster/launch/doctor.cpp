@@ -31,12 +31,20 @@ Finding examine_system() {
                                cores)};
 }
 
-Finding examine_kernels() {
-  const Isa isa = processor_isa();
+Finding examine_kernels(const Processor& processor) {
+  const Isa isa = processor.isa;
   return {.subject = "kernels",
           .value = isa == Isa::none
                        ? "reference: this processor has no vector instructions that fast ones use"
                        : fmt::format("{} and reference", to_string(isa))};
+}
+
+Finding examine_bfloat16(const Processor& processor) {
+  const std::string instructions = bfloat16_instructions(processor);
+  return {.subject = "bfloat16",
+          .value = instructions.empty()
+                       ? "none: mixed precision (amp_level) needs a processor with AVX512_BF16"
+                       : instructions};
 }
 
 Finding examine_primitives() {
@@ -106,9 +114,10 @@ void examine_variables(const Environment& environment, std::vector<Finding>& fin
 
 }  // namespace
 
-std::vector<Finding> examine_host(const Environment& environment) {
+std::vector<Finding> examine_host(const Environment& environment, const Processor& processor) {
   std::vector<Finding> findings = {examine_system(),
-                                   examine_kernels(),
+                                   examine_kernels(processor),
+                                   examine_bfloat16(processor),
                                    examine_primitives(),
                                    examine_shared_memory(),
                                    examine_process_watch(),

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "muster/base/base.h"
+#include "muster/tensor/tensor.h"
 
 namespace muster::launch {
 
@@ -14,6 +15,7 @@ struct Finding {
   std::string problem = {};  // empty: all is well; otherwise what is wrong and what to do
 };
 
-std::vector<Finding> examine_host(const Environment& environment);
+std::vector<Finding> examine_host(const Environment& environment,
+                                  const Processor& processor = this_processor());
 
 }  // namespace muster::launch

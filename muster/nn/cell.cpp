@@ -18,15 +18,25 @@ Values Cell::call(std::span<const Value> inputs) {
   if (refusal_) return Value::failed(*refusal_);
   if (graph::is_tracing()) {
     graph::watch(*this);
-    return construct(inputs);
+    return constructed(inputs);
   }
-  if (graph::runs_op_by_op()) return construct(inputs);
+  if (graph::runs_op_by_op()) return constructed(inputs);
   if (function_ == nullptr)
     function_ = std::make_unique<graph::Function>(class_name_, [this](std::span<const Value> traced) {
       graph::watch(*this);
-      return construct(traced);
+      return constructed(traced);
     });
   return (*function_)(inputs);
+}
+
+// construct, as mixed precision has it.
+Values Cell::constructed(std::span<const Value> inputs) {
+  if (!precision_) return construct(inputs);
+  const graph::PrecisionScope scope(precision_->ops);
+  const Values given = precision_->inputs ? graph::floating_as(inputs, *precision_->inputs)
+                                          : Values(inputs.begin(), inputs.end());
+  const Values made = construct(given);
+  return precision_->outputs ? graph::floating_as(made, *precision_->outputs) : made;
 }
 
 Values Cell::call(std::span<const Value> inputs, const RunContext& context) {

@@ -18,6 +18,14 @@ using graph::RunContext;
 using graph::Value;
 using graph::Values;
 
+// What mixed precision does around a cell's construct.
+struct CellPrecision {
+  graph::Precision ops;               // what it computes in
+  std::optional<DType> inputs = {};   // what its floating inputs are cast to
+  std::optional<DType> outputs = {};  // and its floating outputs
+  bool automatic = false;             // set by a level of mixed precision (amp.h), not by to_float
+};
+
 // Subclasses insert children and parameters in their constructor and compute in construct, by ops and by
 // calling children. Every write that could change the graph raises the version, so that cached plans of the
 // old tree are not used again. Threads: a tree of cells is used by one thread at a time.
@@ -72,6 +80,14 @@ class Cell : public graph::Versioned {
   // All below with paths from this cell, each once, parents before children.
   Children descendants() const;
 
+  // This cell and all below compute in `dtype`: float32, or bfloat16 where the processor multiplies it; their
+  // floating inputs and the parameters that they use are cast to it. Parameters stay float32, and BatchNorm
+  // and LayerNorm compute in float32 whatever comes in. A later call counts, also one for a part of the tree.
+  Result<> to_float(DType dtype, const Processor& processor = this_processor());
+  // Of this cell alone; nothing: it computes as the cell around it, or as it is given.
+  void set_precision(std::optional<CellPrecision> precision);
+  const std::optional<CellPrecision>& precision() const { return precision_; }
+
   bool training() const { return training_; }
   // This cell and all below.
   void set_train(bool training = true);
@@ -88,6 +104,7 @@ class Cell : public graph::Versioned {
   void accept(Result<> checked);
 
  private:
+  Values constructed(std::span<const Value> inputs);
   void collect(const std::string& prefix, Parameters& found) const;
   void collect(const std::string& prefix, Children& found) const;
 
@@ -97,6 +114,7 @@ class Cell : public graph::Versioned {
   bool auto_prefix_ = true;
   bool has_parent_ = false;
   bool training_ = false;
+  std::optional<CellPrecision> precision_;
   std::uint64_t version_ = graph::next_version();
   // Of the other mode (training or not): whoever comes back to a mode comes back to its version and plans.
   std::uint64_t other_version_ = graph::next_version();

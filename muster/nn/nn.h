@@ -5,6 +5,7 @@
 #pragma once
 
 #include "muster/nn/activations.h"    // IWYU pragma: export
+#include "muster/nn/amp.h"            // IWYU pragma: export
 #include "muster/nn/cell.h"           // IWYU pragma: export
 #include "muster/nn/clipping.h"       // IWYU pragma: export
 #include "muster/nn/containers.h"     // IWYU pragma: export

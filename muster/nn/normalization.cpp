@@ -87,9 +87,9 @@ Values LayerNorm::construct(std::span<const Value> inputs) {
   const graph::Attributes attributes{{"begin_norm_axis", norm}, {"eps", epsilon_}};
   if (norm == params) return graph::apply("layer_norm", {x, gamma_, beta_}, attributes);
   const Shape normalized(std::vector<std::int64_t>(sizes.begin() + norm, sizes.end()));
-  const Value y = graph::apply("layer_norm",
-                               {x, filled_like(x, normalized, 1), filled_like(x, normalized, 0)}, attributes);
-  return ops::add(ops::mul(y, gamma_), beta_);
+  const Value y = graph::apply(
+      "layer_norm", {x, filled_like(gamma_, normalized, 1), filled_like(gamma_, normalized, 0)}, attributes);
+  return graph::floating_as(ops::add(ops::mul(y, gamma_), beta_), x.dtype());
 }
 
 }  // namespace muster::nn

@@ -53,6 +53,7 @@ bool is_unsigned(DType dtype) { return dtype == DType::uint8 || dtype == DType::
 }  // namespace
 
 DType promoted(DType a, DType b) {
+  if (const auto dtype = graph::meeting_dtype(a, b)) return *dtype;
   if (a == b || b == DType::bool_) return a;
   if (a == DType::bool_) return b;
   if (is_floating(a) != is_floating(b)) return is_floating(a) ? a : b;

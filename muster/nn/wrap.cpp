@@ -13,8 +13,11 @@
 
 namespace muster::nn {
 
-WithLossCell::WithLossCell(CellPtr backbone, CellPtr loss_fn)
-    : Cell("WithLossCell"), backbone_(std::move(backbone)), loss_fn_(std::move(loss_fn)) {
+WithLossCell::WithLossCell(CellPtr backbone, CellPtr loss_fn, bool add_cast_fp32)
+    : Cell("WithLossCell"),
+      backbone_(std::move(backbone)),
+      loss_fn_(std::move(loss_fn)),
+      add_cast_fp32_(add_cast_fp32) {
   set_auto_prefix(false);
   insert_child("_backbone", backbone_);
   insert_child("_loss_fn", loss_fn_);
@@ -24,7 +27,7 @@ Values WithLossCell::construct(std::span<const Value> inputs) {
   if (Value wrong = input_problem(*this, inputs, 2, "data and label"); wrong.defined()) return wrong;
   Values given = backbone_->call(inputs.first(1));
   given.push_back(inputs[1]);
-  return loss_fn_->call(given);
+  return loss_fn_->call(add_cast_fp32_ ? graph::floating_as(given, DType::float32) : given);
 }
 
 Result<> check_buckets(const Buckets& buckets) {

@@ -12,16 +12,18 @@
 
 namespace muster::nn {
 
-// (data, label) to loss_fn(backbone(data), label). The names of parameters stay those of the backbone.
+// (data, label) to loss_fn(backbone(data), label), with `add_cast_fp32` of both in float32. The names of
+// parameters stay those of the backbone.
 class WithLossCell : public Cell {
  public:
-  WithLossCell(CellPtr backbone, CellPtr loss_fn);
+  WithLossCell(CellPtr backbone, CellPtr loss_fn, bool add_cast_fp32 = false);
   Values construct(std::span<const Value> inputs) override;
   const CellPtr& backbone_network() const { return backbone_; }
 
  private:
   CellPtr backbone_;
   CellPtr loss_fn_;
+  bool add_cast_fp32_;
 };
 
 // How the gradients of one step travel: together as they are made, up to `bytes` in one collective call (one

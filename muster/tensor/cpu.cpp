@@ -1,25 +1,43 @@
 #include "muster/tensor/cpu.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace muster {
 namespace {
 
-Isa detect() {
+#if defined(__x86_64__)
+// Bits of cpuid's leaf 7, subleaf 0, register edx.
+constexpr unsigned amx_bf16_bit = 1U << 22;
+constexpr unsigned amx_tile_bit = 1U << 24;
+
+bool has_amx_bf16() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  constexpr unsigned both = amx_bf16_bit | amx_tile_bit;
+  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx & both) == both;
+}
+#endif
+
+Processor detect() {
+  Processor found;
 #if defined(__x86_64__)
   __builtin_cpu_init();
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
-  if (avx2 && avx512) return Isa::avx512;
-  if (avx2) return Isa::avx2;
+  if (avx2) found.isa = avx512 ? Isa::avx512 : Isa::avx2;
+  found.avx512_bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
+  found.amx_bf16 = found.avx512_bf16 && has_amx_bf16();
 #endif
-  return Isa::none;
+  return found;
 }
 
 }  // namespace
 
-Isa processor_isa() {
-  static const Isa isa = detect();
-  return isa;
+const Processor& this_processor() {
+  static const Processor processor = detect();
+  return processor;
 }
 
 std::string_view to_string(Isa isa) {
@@ -32,6 +50,11 @@ std::string_view to_string(Isa isa) {
       return "avx512";
   }
   return "none";
+}
+
+std::string bfloat16_instructions(const Processor& processor) {
+  if (processor.amx_bf16) return "AVX512_BF16 and AMX_BF16";
+  return processor.avx512_bf16 ? "AVX512_BF16" : "";
 }
 
 }  // namespace muster

@@ -1,6 +1,7 @@
 // What this processor can do.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace muster {
@@ -8,8 +9,17 @@ namespace muster {
 // Vector instructions that fast kernels are written for, each including those before it.
 enum class Isa { none, avx2, avx512 };
 
-// The best of this processor: none elsewhere than on x86-64, where the reference kernels serve.
-Isa processor_isa();
+struct Processor {
+  Isa isa = Isa::none;  // none elsewhere than on x86-64, where the reference kernels serve
+  // Products of bfloat16, summed in float32.
+  bool avx512_bf16 = false;
+  bool amx_bf16 = false;
+};
+
+const Processor& this_processor();
+inline Isa processor_isa() { return this_processor().isa; }
 std::string_view to_string(Isa isa);
+// "AVX512_BF16 and AMX_BF16", "" when there is none.
+std::string bfloat16_instructions(const Processor& processor);
 
 }  // namespace muster

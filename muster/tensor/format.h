@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "muster/base/base.h"
+
 namespace muster {
 
 // Opaque outside of the kernels that made it: it knows its size, and reorder() turns it into another.
@@ -21,6 +23,8 @@ class Format {
   // For people: "aBcd16b".
   virtual std::string name() const = 0;
   virtual bool equals(const Format& other) const = 0;
+  // The same order of elements of another dtype; null where there is none.
+  virtual std::shared_ptr<const Format> with_dtype(DType) const { return nullptr; }
 };
 
 // Null: row-major order without padding.

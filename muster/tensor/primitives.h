@@ -39,7 +39,8 @@ using PrimitivePtr = std::shared_ptr<const Primitive>;
 
 // What every primitive is made for.
 struct PrimitiveSetting {
-  DType dtype = DType::float32;
+  DType dtype = DType::float32;   // float32 or bfloat16; statistics and parameters of batch_norm are float32
+  DType result = DType::float32;  // of output 0: of gradients of weights it may be float32 beside bfloat16
   std::span<const FormatPtr> formats = {};  // of the inputs as they come; empty: all plain
   bool free = false;                        // it may choose formats; else everything is plain
   int threads = 1;

@@ -84,7 +84,8 @@ Model::Model(ModelOptions options) : options_(std::move(options)) {
   if (options_.optimizer != nullptr) {
     const nn::CellPtr forward = options_.loss_fn == nullptr
                                     ? options_.network
-                                    : std::make_shared<nn::WithLossCell>(options_.network, options_.loss_fn);
+                                    : std::make_shared<nn::WithLossCell>(options_.network, options_.loss_fn,
+                                                                         options_.amp_level != "O0");
     one_step_ = std::make_shared<TrainStepCell>(forward, options_.optimizer);
     train_network_ = one_step_;
   } else {
@@ -92,19 +93,21 @@ Model::Model(ModelOptions options) : options_(std::move(options)) {
   }
   eval_network_ = options_.eval_network;
   if (eval_network_ == nullptr && options_.loss_fn != nullptr)
-    eval_network_ = std::make_shared<WithEvalCell>(options_.network, options_.loss_fn);
+    eval_network_ =
+        std::make_shared<WithEvalCell>(options_.network, options_.loss_fn, options_.amp_level != "O0");
 }
 
 Result<std::unique_ptr<Model>> Model::create(ModelOptions options) {
   if (options.network == nullptr) return fail(Code::invalid_argument, "Model: a network is needed");
-  if (options.amp_level != "O0")
-    return fail(options.amp_level == "O1" || options.amp_level == "O2" || options.amp_level == "O3" ||
-                        options.amp_level == "auto"
-                    ? Code::not_provided
-                    : Code::invalid_argument,
-                fmt::format("Model: amp_level '{}' is not provided yet; choose 'O0'", options.amp_level));
   if (!options.eval_indexes.empty() && options.eval_indexes.size() != 3)
     return fail(Code::invalid_argument, "Model: eval_indexes are three: of loss, prediction and label");
+  if (options.amp_level != "O0" && options.optimizer == nullptr)
+    return fail(
+        Code::invalid_argument,
+        fmt::format("Model: amp_level '{}' is for training, and there is no optimizer: a network by itself "
+                    "computes in bfloat16 after auto_mixed_precision",
+                    options.amp_level));
+  MUSTER_TRY_VOID(nn::auto_mixed_precision(*options.network, {.level = options.amp_level}));
   return std::unique_ptr<Model>(new Model(std::move(options)));
 }
 

@@ -33,6 +33,8 @@ struct ModelOptions {
   nn::CellPtr eval_network = {};
   // Which outputs of `eval_network` are the loss, the prediction and the label; by default 0, 1, 2.
   std::vector<std::size_t> eval_indexes = {};
+  // Mixed precision of the network, as nn/amp.h has it: "O0", "O1", "O2", "O3" or "auto". The loss is
+  // float32.
   std::string amp_level = "O0";
 };
 

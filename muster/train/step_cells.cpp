@@ -23,8 +23,11 @@ Value too_few(const nn::Cell& cell, std::size_t count) {
 
 }  // namespace
 
-WithEvalCell::WithEvalCell(nn::CellPtr network, nn::CellPtr loss_fn)
-    : Cell("WithEvalCell"), network_(std::move(network)), loss_fn_(std::move(loss_fn)) {
+WithEvalCell::WithEvalCell(nn::CellPtr network, nn::CellPtr loss_fn, bool add_cast_fp32)
+    : Cell("WithEvalCell"),
+      network_(std::move(network)),
+      loss_fn_(std::move(loss_fn)),
+      add_cast_fp32_(add_cast_fp32) {
   set_auto_prefix(false);
   insert_child("_network", network_);
   if (loss_fn_ != nullptr) insert_child("_loss_fn", loss_fn_);
@@ -34,6 +37,7 @@ Values WithEvalCell::construct(std::span<const Value> inputs) {
   if (inputs.size() < 2) return too_few(*this, inputs.size());
   Values outputs = network_->call(inputs.first(inputs.size() - 1));
   outputs.push_back(inputs.back());
+  if (add_cast_fp32_) outputs = graph::floating_as(outputs, DType::float32);
   if (loss_fn_ == nullptr) return outputs;
   const Values loss = loss_fn_->call(outputs);
   if (loss.empty()) return Value::failed(Code::invalid_argument, "the loss function gave no loss");

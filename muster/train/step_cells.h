@@ -12,15 +12,16 @@
 namespace muster::train {
 
 // construct(data, label) gives the loss, what the network gives, and the label, for metrics. Without a loss
-// function the loss is left out.
+// function the loss is left out. With `add_cast_fp32` the last two are cast to it first.
 class WithEvalCell : public nn::Cell {
  public:
-  WithEvalCell(nn::CellPtr network, nn::CellPtr loss_fn);
+  WithEvalCell(nn::CellPtr network, nn::CellPtr loss_fn, bool add_cast_fp32 = false);
   nn::Values construct(std::span<const nn::Value> inputs) override;
 
  private:
   nn::CellPtr network_;
   nn::CellPtr loss_fn_;
+  bool add_cast_fp32_;
 };
 
 // construct(inputs) runs a network that gives a loss, derives the gradients of the optimizer's parameters,

@@ -3,7 +3,7 @@
 Put the folder that `muster compat-path` prints in front of PYTHONPATH. Muster is no part of MindSpore.
 """
 
-from mindspore import _names, common, communication, context, dataset, nn, ops, train
+from mindspore import _names, amp, common, communication, context, dataset, nn, ops, train
 from mindspore._gradient import value_and_grad
 from mindspore.common import dtype
 from mindspore.common.parameter import ParameterTuple
@@ -20,6 +20,7 @@ from mindspore.train import Model, load_checkpoint, load_param_into_net, save_ch
 from muster import (
     Parameter,
     Tensor,
+    bfloat16,
     bool_,
     float32,
     float64,
@@ -40,6 +41,8 @@ __all__ = [
     "Parameter",
     "ParameterTuple",
     "Tensor",
+    "amp",
+    "bfloat16",
     "bool_",
     "common",
     "communication",

@@ -1,7 +1,7 @@
 """Muster starts a training job on any machines from environment variables alone, and trains on it fast."""
 
 import muster._openmp  # noqa: F401 - first: it decides how the kernels' threads wait, which is read once
-from muster import dataset, initializers, nn, ops, train
+from muster import amp, dataset, initializers, nn, ops, train
 from muster._core import (
     CorruptDataError,
     DType,
@@ -11,6 +11,7 @@ from muster._core import (
     PeerLostError,
     RefusedError,
     Tensor,
+    bfloat16,
     bool_,
     dtype,
     float32,
@@ -49,6 +50,8 @@ __all__ = [
     "PeerLostError",
     "RefusedError",
     "Tensor",
+    "amp",
+    "bfloat16",
     "bool_",
     "dataset",
     "dtype",

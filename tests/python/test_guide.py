@@ -10,6 +10,7 @@ from job import clean_environment
 from places import ROOT
 
 LAST_LINES = {
+    "mixed-precision.md": r"\[1\.\s+0\.10009766\]",
     "python.md": r"loss \d+\.\d+",
     "model.md": r"Train epoch time: \d+\.\d{3} ms, per step time: \d+\.\d{3} ms",
 }

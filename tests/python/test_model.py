@@ -276,7 +276,7 @@ def test_what_does_not_fit_is_an_error_before_the_first_step(digits):
         made_model().train(1, [])
     with pytest.raises(TypeError, match="loss_fn is a Cell"):
         train.Model(Network(), loss_fn=3)
-    with pytest.raises(NotImplementedError, match="amp_level"):
+    with pytest.raises(ValueError, match="amp_level 'O2' is for training"):
         train.Model(Network(), amp_level="O2")
 
 

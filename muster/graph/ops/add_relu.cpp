@@ -38,7 +38,8 @@ const Op& add_relu_op() {
       .inputs_min = 2,
       .inputs_max = 2,
       .infer = infer,
-      .kernels = {reference<float>(count_alike, run<float>), reference<double>(count_alike, run<double>)},
+      .kernels = {reference<float>(count_alike, run<float>), reference<double>(count_alike, run<double>),
+                  with_bfloat16(reference<bfloat16>(count_alike, run<bfloat16>))},
       .sharing = Sharing::reuse,
   };
   return op;
@@ -52,7 +53,8 @@ const Op& add_relu_grad_op() {
       .inputs_max = 3,
       .infer = infer_grad,
       .kernels = {reference<float>(count_alike, run_grad<float>),
-                  reference<double>(count_alike, run_grad<double>)},
+                  reference<double>(count_alike, run_grad<double>),
+                  with_bfloat16(reference<bfloat16>(count_alike, run_grad<bfloat16>))},
       .sharing = Sharing::reuse,
   };
   return op;

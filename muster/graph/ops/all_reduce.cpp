@@ -16,8 +16,9 @@ Types infer(const Signature& signature) {
                reduction_name(signature.attributes));
   MUSTER_TRY_VOID(require_equal_dtypes("all_reduce", signature));
   const DType dtype = signature.inputs[0].dtype;
-  if (!is_floating(dtype) && dtype != DType::int32 && dtype != DType::int64)
-    return bad("all_reduce: float32, float64, int32 or int64 is needed, not {}", muster::to_string(dtype));
+  if (dtype != DType::float32 && dtype != DType::float64 && dtype != DType::int32 && dtype != DType::int64)
+    return bad("all_reduce: float32, float64, int32 or int64 is needed, not {}: cast it",
+               muster::to_string(dtype));
   return std::vector<TensorType>(signature.inputs.begin(), signature.inputs.end());
 }
 

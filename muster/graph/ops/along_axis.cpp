@@ -118,6 +118,7 @@ const Op& cumsum_op() {
       .infer = infer_cumsum,
       .gradient = gradient_cumsum,
       .kernels = cumsum_kernels<float, double, std::int32_t, std::int64_t>(),
+      .precision = MixedPrecision::full,
   };
   return op;
 }

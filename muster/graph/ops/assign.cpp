@@ -50,7 +50,7 @@ const Op& assign_op() {
       .inputs_min = 2,
       .inputs_max = 2,
       .infer = infer<false>,
-      .kernels = {{"reference", any, size_of, run_assign}},
+      .kernels = {with_bfloat16({"reference", any, size_of, run_assign})},
       .sharing = Sharing::in_place,
   };
   return op;

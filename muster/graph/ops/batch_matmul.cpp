@@ -158,6 +158,7 @@ const Op& batch_matmul_op() {
       .kernels = {{"fast", usable_fast, prepare_fast, run<float>},
                   reference<float>(prepare_reference, run<float>),
                   reference<double>(prepare_reference, run<double>)},
+      .precision = MixedPrecision::low,
   };
   return op;
 }

@@ -8,12 +8,12 @@ namespace {
 
 using kernels::BatchNormSize;
 
-// The inputs [first, last) must be (C,) of x's dtype.
+// The inputs [first, last) must be (C,), of x's dtype or beside bfloat16 float32.
 Result<> check(std::string_view op, const Signature& signature, std::size_t first, std::size_t last = 5) {
   const TensorType& x = signature.inputs[0];
   MUSTER_TRY_VOID(require_floating(op, x));
   if (x.shape.rank() < 2) return bad("{}: x must be (N, C, ...), not {}", op, muster::to_string(x.shape));
-  const TensorType wanted{x.dtype, {x.shape[1]}};
+  const TensorType wanted{statistics_dtype(x.dtype), {x.shape[1]}};
   for (std::size_t i = first; i < last; ++i)
     if (signature.inputs[i] != wanted)
       return bad("{}: for x {} input {} must be {}, not {}", op, to_string(x), i, to_string(wanted),
@@ -24,7 +24,7 @@ Result<> check(std::string_view op, const Signature& signature, std::size_t firs
 Types infer(const Signature& signature) {
   MUSTER_TRY_VOID(check("batch_norm", signature, 1));
   const TensorType& x = signature.inputs[0];
-  const TensorType channel{x.dtype, {x.shape[1]}};
+  const TensorType channel{statistics_dtype(x.dtype), {x.shape[1]}};
   return std::vector<TensorType>{x, channel, channel};
 }
 
@@ -128,7 +128,9 @@ const Op& batch_norm_op() {
           "beta, moving_mean, moving_variance. With training, mean and variance are the batch's (divided by "
           "the count) and moving = momentum moving + (1 - momentum) batch is written in place (the variance "
           "divided by the count less one); else they are the moving ones. The other outputs are the mean and "
-          "the variance that were used. float32 or float64.",
+          "the variance that were used. float32, float64, or x and y bfloat16 and all others float32: then "
+          "only "
+          "y is rounded.",
       .inputs_min = 5,
       .inputs_max = 5,
       .outputs = 3,
@@ -138,6 +140,8 @@ const Op& batch_norm_op() {
                   reference<float>(prepare, run<float, false>),
                   reference<double>(prepare, run<double, false>)},
       .written = {3, 4},
+      .precision = MixedPrecision::full,
+      .mixes = true,
   };
   return op;
 }

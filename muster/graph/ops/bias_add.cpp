@@ -49,6 +49,7 @@ const Op& bias_add_op() {
       .gradient = gradient,
       .kernels = {reference<float>(prepare, run<float>), reference<double>(prepare, run<double>)},
       .sharing = Sharing::reuse,
+      .precision = MixedPrecision::widest,
   };
   return op;
 }

@@ -145,8 +145,8 @@ void run_reference(const KernelCall& call) {
 
 template <auto kind>
 std::vector<Kernel> kernel_list() {
-  return {{"runs", any_signature, prepare<kind>, run<kind>},
-          {"reference", any_signature, prepare_reference, run_reference<kind>}};
+  return {with_bfloat16({"runs", any_signature, prepare<kind>, run<kind>}),
+          with_bfloat16({"reference", any_signature, prepare_reference, run_reference<kind>})};
 }
 
 template <Binary kind>
@@ -158,7 +158,8 @@ Op row(std::string_view documentation) {
           .infer = infer<kind>,
           .gradient = gradient<kind>,
           .kernels = kernel_list<kind>(),
-          .sharing = Sharing::reuse};
+          .sharing = Sharing::reuse,
+          .precision = kind == Binary::pow ? MixedPrecision::full : MixedPrecision::given};
 }
 
 template <Comparison kind>

@@ -19,14 +19,23 @@ struct Settings {
   std::int64_t count = 0;
 };
 
+// Elements may lie in any order that the other dtype has too.
 Prepared prepare(const Signature& signature) {
-  return prepared(
-      Settings{signature.inputs[0].dtype, signature.outputs[0].dtype, signature.outputs[0].shape.elements()});
+  const DType from = signature.inputs[0].dtype;
+  const DType to = signature.outputs[0].dtype;
+  const FormatPtr given = signature.formats.empty() ? nullptr : signature.formats[0];
+  const FormatPtr made = given == nullptr ? nullptr : given->with_dtype(to);
+  if (made == nullptr) return prepared(Settings{from, to, signature.outputs[0].shape.elements()});
+  const std::size_t elements = given->size_bytes() / muster::size_bytes(from);
+  Prepared in_order = prepared(Settings{from, to, static_cast<std::int64_t>(elements)});
+  in_order.input_formats = {given};
+  in_order.output_formats = {made};
+  return in_order;
 }
 
 void run(const KernelCall& call) {
   const auto& [from, to, elements] = call.setting<Settings>();
-  kernels::cast(call.inputs[0], from, call.outputs[0], to, elements);
+  kernels::cast(call.inputs[0], from, call.outputs[0], to, elements, call.threads);
 }
 
 bool any(const Signature&) { return true; }
@@ -41,7 +50,7 @@ const Op& cast_op() {
           "saturates, NaN becomes 0; to bool is x != 0.",
       .infer = infer,
       .gradient = gradient,
-      .kernels = {{"reference", any, prepare, run}},
+      .kernels = {with_bfloat16({"reference", any, prepare, run})},
   };
   return op;
 }

@@ -227,7 +227,8 @@ const Op& cond_op() {
       .inputs_max = 65536,
       .infer = infer_cond,
       .gradient = gradient_cond,
-      .kernels = {{"reference", any, prepare_cond, run_cond}},
+      .kernels = {with_bfloat16({"reference", any, prepare_cond, run_cond})},
+      .mixes = true,
   };
   return op;
 }
@@ -242,7 +243,8 @@ const Op& while_loop_op() {
       .inputs_max = 65536,
       .infer = infer_while,
       .gradient = gradient_while,
-      .kernels = {{"reference", any, prepare_while, run_while}},
+      .kernels = {with_bfloat16({"reference", any, prepare_while, run_while})},
+      .mixes = true,
   };
   return op;
 }

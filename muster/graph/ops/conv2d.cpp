@@ -138,7 +138,8 @@ Result<Conv2dSize> grad_weight_size(const Signature& signature) {
 Types infer_grad_weight(const Signature& signature) {
   MUSTER_TRY_VOID(check("conv2d_grad_weight", signature));
   MUSTER_TRY(const Conv2dSize size, grad_weight_size(signature));
-  return std::vector<TensorType>{{signature.inputs[0].dtype, weight_shape(size)}};
+  const DType dtype = signature.attributes.get("dtype", signature.inputs[0].dtype);
+  return std::vector<TensorType>{{dtype, weight_shape(size)}};
 }
 
 Value grad_input(const Value& dy, const Value& weight, const Value& x, const Attributes& window) {
@@ -309,6 +310,7 @@ const Op& conv2d_op() {
                   primitive_kernel<make<Direction::forward, forward_size>>(),
                   reference<float>(prepare<forward_size>, run<float>),
                   reference<double>(prepare<forward_size>, run<double>)},
+      .precision = MixedPrecision::low,
   };
   return op;
 }
@@ -337,7 +339,9 @@ const Op& conv2d_grad_weight_op() {
       .name = "conv2d_grad_weight",
       .documentation =
           "The gradient of conv2d's weight (O, C / group, kh, kw) from x and dy; kh and kw are kernel, the "
-          "other attributes are conv2d's.",
+          "other attributes are conv2d's. Where x and dy are bfloat16 and a cast to float32 follows, the "
+          "compiler "
+          "sets dtype to float32.",
       .inputs_min = 2,
       .inputs_max = 2,
       .infer = infer_grad_weight,

@@ -199,7 +199,7 @@ const Op& transpose_op() {
       .documentation = "y[i...] with axis j of y being axis perm[j] of x (not negative); any dtype.",
       .infer = infer_transpose,
       .gradient = gradient_transpose,
-      .kernels = {{"reference", any, prepare_transpose, run}},
+      .kernels = {with_bfloat16({"reference", any, prepare_transpose, run})},
   };
   return op;
 }
@@ -213,7 +213,7 @@ const Op& slice_op() {
           "may be negative, begins count from the front. y has shape `size`; any dtype. Its gradient is pad.",
       .infer = infer_slice,
       .gradient = gradient_slice,
-      .kernels = {{"reference", any, prepare_slice, run}},
+      .kernels = {with_bfloat16({"reference", any, prepare_slice, run})},
   };
   return op;
 }
@@ -226,7 +226,7 @@ const Op& pad_op() {
           "begin + stride, ... (strides are 1 when not given). Any dtype. Its gradient is slice.",
       .infer = infer_pad,
       .gradient = gradient_pad,
-      .kernels = {{"reference", any, prepare_pad, run}},
+      .kernels = {with_bfloat16({"reference", any, prepare_pad, run})},
   };
   return op;
 }
@@ -237,7 +237,7 @@ const Op& broadcast_to_op() {
       .documentation = "x repeated along axes of size 1, and along new leading axes, to `shape`; any dtype.",
       .infer = infer_broadcast_to,
       .gradient = gradient_broadcast_to,
-      .kernels = {{"reference", any, prepare_broadcast_to, run}},
+      .kernels = {with_bfloat16({"reference", any, prepare_broadcast_to, run})},
   };
   return op;
 }

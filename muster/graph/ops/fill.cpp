@@ -25,7 +25,7 @@ Prepared prepare(const Signature& signature) {
 template <class T>
 void run(const KernelCall& call) {
   const auto& settings = call.setting<Settings>();
-  kernels::fill(static_cast<T>(settings.value), call.output<T>(), settings.count);
+  kernels::fill(static_cast<T>(static_cast<Computed<T>>(settings.value)), call.output<T>(), settings.count);
 }
 
 template <class T>
@@ -35,7 +35,7 @@ bool output_is(const Signature& signature) {
 
 template <class... T>
 std::vector<Kernel> kernel_list() {
-  return {{"reference", output_is<T>, prepare, run<T>}...};
+  return {with_bfloat16({"reference", output_is<T>, prepare, run<T>})...};
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ const Op& fill_op() {
       .inputs_max = 0,
       .infer = infer,
       .kernels = kernel_list<float, double, std::int32_t, std::int64_t, std::uint8_t, std::uint32_t,
-                             std::int8_t, bool>(),
+                             std::int8_t, bool, bfloat16>(),
   };
   return op;
 }

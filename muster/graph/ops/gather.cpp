@@ -217,8 +217,9 @@ const Op& gather_op() {
       .inputs_max = 2,
       .infer = infer_gather,
       .gradient = gradient_gather,
-      .kernels = {{"reference", second_is<std::int32_t>, prepare_gather, run_gather<std::int32_t>},
-                  {"reference", second_is<std::int64_t>, prepare_gather, run_gather<std::int64_t>}},
+      .kernels =
+          {with_bfloat16({"reference", second_is<std::int32_t>, prepare_gather, run_gather<std::int32_t>}),
+           with_bfloat16({"reference", second_is<std::int64_t>, prepare_gather, run_gather<std::int64_t>})},
   };
   return op;
 }

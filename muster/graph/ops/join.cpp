@@ -119,7 +119,8 @@ const Op& concat_op() {
       .inputs_max = 65536,
       .infer = infer_concat,
       .gradient = gradient_concat,
-      .kernels = {{"reference", any, prepare_concat, run<true>}},
+      .kernels = {with_bfloat16({"reference", any, prepare_concat, run<true>})},
+      .precision = MixedPrecision::widest,
   };
   return op;
 }
@@ -132,7 +133,7 @@ const Op& split_op() {
           "dtype.",
       .infer = infer_split,
       .gradient = gradient_split,
-      .kernels = {{"reference", any, prepare_split, run<false>}},
+      .kernels = {with_bfloat16({"reference", any, prepare_split, run<false>})},
   };
   return op;
 }

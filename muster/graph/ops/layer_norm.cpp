@@ -21,12 +21,12 @@ Types infer(const Signature& signature) {
   const TensorType& x = signature.inputs[0];
   MUSTER_TRY_VOID(require_floating("layer_norm", x));
   MUSTER_TRY(const std::size_t begin, begin_axis(x.shape, signature.attributes));
-  const TensorType wanted{x.dtype, trailing(x.shape, begin)};
+  const TensorType wanted{statistics_dtype(x.dtype), trailing(x.shape, begin)};
   for (std::size_t i : {1, 2})
     if (signature.inputs[i] != wanted)
       return bad("layer_norm: {} must be {}, not {}", i == 1 ? "gamma" : "beta", to_string(wanted),
                  to_string(signature.inputs[i]));
-  const TensorType statistics{x.dtype, leading(x.shape, begin)};
+  const TensorType statistics{statistics_dtype(x.dtype), leading(x.shape, begin)};
   return std::vector<TensorType>{x, statistics, statistics};
 }
 
@@ -148,8 +148,8 @@ Types infer_grad(const Signature& signature) {
   const TensorType& x = signature.inputs[1];
   MUSTER_TRY_VOID(require_floating("layer_norm_grad", x));
   MUSTER_TRY(const std::size_t begin, begin_axis(x.shape, signature.attributes));
-  const TensorType gamma{x.dtype, trailing(x.shape, begin)};
-  const TensorType statistics{x.dtype, leading(x.shape, begin)};
+  const TensorType gamma{statistics_dtype(x.dtype), trailing(x.shape, begin)};
+  const TensorType statistics{statistics_dtype(x.dtype), leading(x.shape, begin)};
   const TensorType* wanted[] = {&x, &x, &gamma, &statistics, &statistics};
   for (std::size_t i = 0; i < 5; ++i)
     if (signature.inputs[i] != *wanted[i])
@@ -208,7 +208,8 @@ const Op& layer_norm_op() {
           "y = (x - mean) / sqrt(variance + eps) gamma + beta over the axes from begin_norm_axis (-1 unless "
           "set) "
           "on; gamma and beta have the shape of those axes, eps is 1e-5 unless set; float32 or float64, "
-          "statistics in double. Outputs: y, and the mean and 1 / sqrt(variance + eps) that the gradient "
+          "or x and y bfloat16 and all others float32; statistics in double. Outputs: y, and the mean and 1 "
+          "/ sqrt(variance + eps) that the gradient "
           "needs. "
           "Source: Ba, Kiros, Hinton, Layer normalization, arXiv 1607.06450.",
       .inputs_min = 3,
@@ -217,6 +218,8 @@ const Op& layer_norm_op() {
       .infer = infer,
       .gradient = gradient,
       .kernels = {{"reference", any_signature, prepare<0>, run}},
+      .precision = MixedPrecision::full,
+      .mixes = true,
   };
   return op;
 }

@@ -45,7 +45,7 @@ Types infer(const Signature& signature) {
                t.a ? " transposed" : "", a_inner, muster::to_string(b.shape), t.b ? " transposed" : "",
                b_inner);
   const MatmulSize size = size_of(signature);
-  return std::vector<TensorType>{{a.dtype, {size.m, size.n}}};
+  return std::vector<TensorType>{{signature.attributes.get("dtype", a.dtype), {size.m, size.n}}};
 }
 
 Value product(const Value& a, const Value& b, bool transpose_a, bool transpose_b) {
@@ -146,6 +146,7 @@ const Op& matmul_op() {
       .gradient = gradient,
       .flops = flops,
       .kernels = kernel_list(),
+      .precision = MixedPrecision::low,
   };
   return op;
 }

@@ -87,6 +87,7 @@ const Op& nll_loss_op() {
       .gradient = gradient,
       .kernels = {forward_kernel<float, std::int32_t>(), forward_kernel<float, std::int64_t>(),
                   forward_kernel<double, std::int32_t>(), forward_kernel<double, std::int64_t>()},
+      .precision = MixedPrecision::full,
   };
   return op;
 }

@@ -148,8 +148,9 @@ Op row(std::string_view documentation) {
           .documentation = documentation,
           .infer = infer<kind>,
           .gradient = gradient<kind>,
-          .kernels = {{"reference", any_signature, prepare<kind>, run}},
-          .sharing = Sharing::reuse};
+          .kernels = {with_bfloat16({"reference", any_signature, prepare<kind>, run})},
+          .sharing = Sharing::reuse,
+          .precision = kind == Kind::softplus ? MixedPrecision::full : MixedPrecision::given};
 }
 
 template <Kind kind>
@@ -160,7 +161,7 @@ Op grad_row(std::string_view documentation) {
           .inputs_max = 2,
           .infer = infer_grad<kind>,
           .gradient = gradient_grad<kind>,
-          .kernels = {{"reference", any_signature, prepare<kind>, run_grad}},
+          .kernels = {with_bfloat16({"reference", any_signature, prepare<kind>, run_grad})},
           .sharing = Sharing::reuse};
 }
 

@@ -80,8 +80,8 @@ const Op& one_hot_op() {
       .inputs_max = 3,
       .infer = infer,
       .gradient = gradient,
-      .kernels = {reference<std::int32_t>(prepare, run<std::int32_t>),
-                  reference<std::int64_t>(prepare, run<std::int64_t>)},
+      .kernels = {with_bfloat16(reference<std::int32_t>(prepare, run<std::int32_t>)),
+                  with_bfloat16(reference<std::int64_t>(prepare, run<std::int64_t>))},
   };
   return op;
 }

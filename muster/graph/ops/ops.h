@@ -61,6 +61,8 @@ Result<> require_floating(std::string_view op, const TensorType& type);
 // "add: float32, float64, int32 or int64 is needed, not uint8", or nothing.
 Result<> require_number(std::string_view op, const TensorType& type);
 Result<> require_equal_dtypes(std::string_view op, const Signature& signature);
+// Of the statistics and parameters of a normalisation: those beside bfloat16 are float32.
+inline DType statistics_dtype(DType x) { return x == DType::bfloat16 ? DType::float32 : x; }
 
 // Settings that are one value of any type.
 template <class S>
@@ -81,6 +83,11 @@ inline Prepared elements_of_first(const Signature& signature) {
 }
 // Of a kernel that takes whatever the shape rule allows.
 inline bool any_signature(const Signature&) { return true; }
+// `kernel`, which knows bfloat16 itself.
+inline Kernel with_bfloat16(Kernel kernel) {
+  kernel.takes_bfloat16 = true;
+  return kernel;
+}
 
 // For kernels that take elements in any order, if it is the same for all, and give zero for zeros (padding):
 // the first format among the inputs when all of them look like output 0; null for plain.

@@ -22,6 +22,7 @@ bool primitives_available() { return primitive_library() != nullptr; }
 
 PrimitiveSetting setting_of(const Signature& signature) {
   return {.dtype = signature.inputs[0].dtype,
+          .result = signature.outputs[0].dtype,
           .formats = signature.formats,
           .free = !signature.formats.empty(),
           .threads = signature.threads};
@@ -35,14 +36,23 @@ Prepared prepare_loaded(MakePrimitive make, const Signature& signature) {
   return prepared(make(*primitive_library(), seen));
 }
 
-bool is_float32_with_elements(const Signature& signature) {
-  if (signature.inputs[0].dtype != DType::float32) return false;
+namespace {
+
+bool have_elements(const Signature& signature) {
   return std::all_of(signature.inputs.begin(), signature.inputs.end(),
                      [](const TensorType& type) { return type.shape.elements() > 0; });
 }
 
+}  // namespace
+
+bool is_float32_with_elements(const Signature& signature) {
+  return signature.inputs[0].dtype == DType::float32 && have_elements(signature);
+}
+
 bool suits_primitives(const Signature& signature) {
-  return is_float32_with_elements(signature) && primitives_available();
+  const DType dtype = signature.inputs[0].dtype;
+  return (dtype == DType::float32 || dtype == DType::bfloat16) && have_elements(signature) &&
+         primitives_available();
 }
 
 }  // namespace muster::graph

@@ -2,7 +2,7 @@
 // rows: of the one that is loaded where it is installed, and of our own (muster/tensor/lanes/lanes.h).
 #pragma once
 
-#include "muster/graph/op.h"
+#include "muster/graph/ops/ops.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -15,7 +15,7 @@ Prepared prepared(const PrimitivePtr& primitive);
 void run_primitive(const KernelCall& call);
 bool primitives_available();
 PrimitiveSetting setting_of(const Signature& signature);
-// float32 with elements, where the library is there.
+// float32 or bfloat16 with elements, where the library is there.
 bool suits_primitives(const Signature& signature);
 
 using MakePrimitive = PrimitivePtr (*)(const PrimitiveLibrary&, const Signature&);
@@ -26,9 +26,9 @@ Prepared prepare_loaded(MakePrimitive make, const Signature& signature);
 // The kernel whose primitive `make` makes of the library and the signature.
 template <MakePrimitive make>
 Kernel primitive_kernel() {
-  return {primitive_kernel_name, suits_primitives,
-          [](const Signature& signature) { return prepare_loaded(make, signature); }, run_primitive,
-          primitives_available};
+  return with_bfloat16({primitive_kernel_name, suits_primitives,
+                        [](const Signature& signature) { return prepare_loaded(make, signature); },
+                        run_primitive, primitives_available});
 }
 
 // The same of our own library, where it `suits`.

@@ -118,7 +118,8 @@ Op row(std::vector<Value> (*gradient)(const GradientQuery&), std::string_view do
           .infer = infer<kind>,
           .gradient = gradient,
           .kernels = {{"runs", any_signature, prepare, run<kind>},
-                      {"reference", any_signature, prepare, run_reference<kind>}}};
+                      {"reference", any_signature, prepare, run_reference<kind>}},
+          .precision = kind == Reduce::prod ? MixedPrecision::full : MixedPrecision::given};
 }
 
 Types infer_prod_grad(const Signature& signature) {

@@ -95,7 +95,7 @@ const Op& clip_op() {
           "is above max, every element becomes max.",
       .infer = infer_clip,
       .gradient = gradient_clip,
-      .kernels = {{"reference", any_signature, prepare_clip, run_clip}},
+      .kernels = {with_bfloat16({"reference", any_signature, prepare_clip, run_clip})},
       .sharing = Sharing::reuse,
   };
   return op;
@@ -111,7 +111,7 @@ const Op& select_op() {
       .inputs_max = 3,
       .infer = infer_select,
       .gradient = gradient_select,
-      .kernels = {{"reference", any_signature, prepare_select, run_select}},
+      .kernels = {with_bfloat16({"reference", any_signature, prepare_select, run_select})},
   };
   return op;
 }

@@ -89,7 +89,8 @@ Op row(std::string_view documentation) {
           .infer = infer<logarithm>,
           .gradient = gradient<logarithm>,
           .kernels = {{"reference", any_signature, prepare, run<logarithm>}},
-          .sharing = Sharing::reuse};
+          .sharing = Sharing::reuse,
+          .precision = MixedPrecision::full};
 }
 
 template <bool logarithm>

@@ -103,6 +103,7 @@ const Op& softmax_cross_entropy_op() {
       .gradient = gradient,
       .kernels = {forward_kernel<float, std::int32_t>(), forward_kernel<float, std::int64_t>(),
                   forward_kernel<double, std::int32_t>(), forward_kernel<double, std::int64_t>()},
+      .precision = MixedPrecision::full,
   };
   return op;
 }

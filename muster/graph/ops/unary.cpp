@@ -23,6 +23,12 @@ constexpr std::string_view name_of(Predicate kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
+// In bfloat16 their results overflow, or keep few of the digits that count.
+constexpr bool loses_digits(Unary kind) {
+  return kind == Unary::exp || kind == Unary::expm1 || kind == Unary::log || kind == Unary::log1p ||
+         kind == Unary::reciprocal || kind == Unary::rsqrt;
+}
+
 constexpr bool takes_integers(Unary kind) {
   return kind == Unary::neg || kind == Unary::abs || kind == Unary::sign || kind == Unary::square;
 }
@@ -61,8 +67,9 @@ Op row(Rule rule, std::string_view documentation) {
           .documentation = documentation,
           .infer = infer<kind>,
           .gradient = rule,
-          .kernels = {{"reference", any_signature, elements_of_first, run<kind>}},
-          .sharing = Sharing::reuse};
+          .kernels = {with_bfloat16({"reference", any_signature, elements_of_first, run<kind>})},
+          .sharing = Sharing::reuse,
+          .precision = loses_digits(kind) ? MixedPrecision::full : MixedPrecision::given};
 }
 
 template <Predicate kind>
@@ -70,7 +77,7 @@ Op row(std::string_view documentation) {
   return {.name = name_of(kind),
           .documentation = documentation,
           .infer = infer_predicate<kind>,
-          .kernels = {{"reference", any_signature, elements_of_first, run_predicate<kind>}}};
+          .kernels = {with_bfloat16({"reference", any_signature, elements_of_first, run_predicate<kind>})}};
 }
 
 const Value& x_of(const GradientQuery& query) { return query.inputs[0]; }

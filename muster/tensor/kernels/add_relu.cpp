@@ -1,5 +1,7 @@
 #include "muster/tensor/kernels/add_relu.h"
 
+#include "muster/tensor/kernels/bfloat16_loops.h"
+#include "muster/tensor/kernels/elementwise_loops.h"
 #include "muster/tensor/parallel.h"
 
 namespace muster::kernels {
@@ -28,6 +30,17 @@ void add_relu_grad(const AddReluGradArguments<T>& arguments, T* out, const Exten
                    out[i] = y[i] > 0 ? sum : T{0};
                  }
                });
+}
+
+template <>
+void add_relu(const bfloat16* a, const bfloat16* b, bfloat16* out, const Extent& extent) {
+  in_parts(bfloat16_loops().add_relu, extent.count, extent.threads, out, a, b);
+}
+
+template <>
+void add_relu_grad(const AddReluGradArguments<bfloat16>& arguments, bfloat16* out, const Extent& extent) {
+  in_parts(bfloat16_loops().add_relu_grad, extent.count, extent.threads, out, arguments.a, arguments.b,
+           arguments.y);
 }
 
 #define MUSTER_INSTANTIATE(T)                                    \

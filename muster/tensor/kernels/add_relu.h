@@ -1,5 +1,5 @@
 // Sums that pass a relu, forwards and backwards, and relu itself: elements in any order, on several threads.
-// T is float or double; outputs may be inputs.
+// T is float, double or bfloat16; outputs may be inputs.
 #pragma once
 
 #include <cstdint>

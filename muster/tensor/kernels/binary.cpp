@@ -3,6 +3,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "muster/tensor/kernels/bfloat16_loops.h"
 #include "muster/tensor/kernels/elementwise_loops.h"
 #include "muster/tensor/kernels/types.h"
 
@@ -153,6 +154,11 @@ void with_functor(Comparison kind, const Use& use) {
   }
 }
 
+// Whether both operands lie as the result does.
+bool walks_alike(const BroadcastLoops& loops) {
+  return loops.sizes.size() == 1 && loops.strides[0][0] == 1 && loops.strides[1][0] == 1;
+}
+
 // What moves elements looks at their size only.
 template <class Use>
 void with_size(std::size_t size_bytes, const Use& use) {
@@ -166,8 +172,11 @@ void with_size(std::size_t size_bytes, const Use& use) {
 }  // namespace
 
 void binary(Binary kind, DType dtype, const BroadcastLoops& loops, const Pair& pair, int threads) {
+  if (kind == Binary::add && dtype == DType::bfloat16 && walks_alike(loops))
+    return in_parts(bfloat16_loops().add, loops.count, threads, static_cast<bfloat16*>(pair.out),
+                    static_cast<const bfloat16*>(pair.a), static_cast<const bfloat16*>(pair.b));
   with_functor(kind, [&](const auto& f) {
-    with_number(dtype, [&](auto zero) {
+    with_number_element(dtype, [&](auto zero) {
       using T = decltype(zero);
       each_pair(f, loops, threads, static_cast<const T*>(pair.a), static_cast<const T*>(pair.b),
                 static_cast<T*>(pair.out));
@@ -177,7 +186,7 @@ void binary(Binary kind, DType dtype, const BroadcastLoops& loops, const Pair& p
 
 void binary_reference(Binary kind, DType dtype, const std::array<Shape, 3>& shapes, const Pair& pair) {
   with_functor(kind, [&](const auto& f) {
-    with_number(dtype, [&](auto zero) {
+    with_number_element(dtype, [&](auto zero) {
       using T = decltype(zero);
       each_pair_reference(f, shapes, static_cast<const T*>(pair.a), static_cast<const T*>(pair.b),
                           static_cast<T*>(pair.out));

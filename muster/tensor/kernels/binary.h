@@ -20,7 +20,7 @@ struct Pair {
   void* out = nullptr;
 };
 
-// float32, float64, int32, int64. `out` may be an operand of its size.
+// Floating, int32, int64. `out` may be an operand of its size.
 void binary(Binary kind, DType dtype, const BroadcastLoops& loops, const Pair& pair, int threads);
 // The definition. Shapes of a, b and the result.
 void binary_reference(Binary kind, DType dtype, const std::array<Shape, 3>& shapes, const Pair& pair);

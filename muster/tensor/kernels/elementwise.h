@@ -14,7 +14,8 @@ void bias_add(const T* x, const T* bias, T* out, std::int64_t rows, std::int64_t
 // Any T.
 template <class T>
 void fill(T value, T* out, std::int64_t count);
-// Between any two dtypes, as C++ converts; from floating to integer rounds towards zero and saturates.
-void cast(const void* x, DType from, void* out, DType to, std::int64_t count);
+// Between any two dtypes, as C++ converts; from floating to integer rounds towards zero and saturates, to
+// bfloat16 to the nearest (of a double: of the float nearest to it).
+void cast(const void* x, DType from, void* out, DType to, std::int64_t count, int threads = 1);
 
 }  // namespace muster::kernels

@@ -1,9 +1,11 @@
-// Private to kernels: the loops that elementwise kernels share. Functors say what one element becomes.
+// Private to kernels: the loops that elementwise kernels share. Functors say what one element becomes; of
+// bfloat16 they see floats, and what they give is rounded.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
+#include "muster/base/base.h"
 #include "muster/tensor/kernels/broadcast.h"
 #include "muster/tensor/parallel.h"
 
@@ -16,24 +18,34 @@ inline constexpr std::int64_t elementwise_grain = 16384;
 template <class F, class Out, class... In>
 void each(const F& f, std::int64_t count, int threads, Out* out, const In*... x) {
   parallel_for(count, elementwise_grain, threads, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) out[i] = f(x[i]...);
+    for (std::int64_t i = begin; i < end; ++i)
+      out[i] = static_cast<Out>(f(static_cast<Computed<In>>(x[i])...));
   });
+}
+
+// The same with a loop of its own: loop(x..., out, count).
+template <class Loop, class Out, class... In>
+void in_parts(const Loop& loop, std::int64_t count, int threads, Out* out, const In*... x) {
+  parallel_for(count, elementwise_grain, threads,
+               [&](std::int64_t begin, std::int64_t end) { loop((x + begin)..., out + begin, end - begin); });
 }
 
 // One run of pairs. Within a run an operand goes along (stride 1) or stands still (stride 0).
 template <class F, class In, class Out>
 void run_of_pairs(const F& f, const In* a, std::int64_t a_stride, const In* b, std::int64_t b_stride,
                   Out* out, std::int64_t count) {
+  using Number = Computed<In>;
+  const auto g = [&f](Number left, Number right) { return static_cast<Out>(f(left, right)); };
   if (a_stride == 1 && b_stride == 1) {
-    for (std::int64_t i = 0; i < count; ++i) out[i] = f(a[i], b[i]);
+    for (std::int64_t i = 0; i < count; ++i) out[i] = g(a[i], b[i]);
   } else if (a_stride == 1) {
-    const In right = *b;
-    for (std::int64_t i = 0; i < count; ++i) out[i] = f(a[i], right);
+    const Number right = *b;
+    for (std::int64_t i = 0; i < count; ++i) out[i] = g(a[i], right);
   } else if (b_stride == 1) {
-    const In left = *a;
-    for (std::int64_t i = 0; i < count; ++i) out[i] = f(left, b[i]);
+    const Number left = *a;
+    for (std::int64_t i = 0; i < count; ++i) out[i] = g(left, b[i]);
   } else {
-    const Out both = f(*a, *b);
+    const Out both = g(*a, *b);
     for (std::int64_t i = 0; i < count; ++i) out[i] = both;
   }
 }
@@ -65,7 +77,7 @@ void each_pair_reference(const F& f, const std::array<Shape, 3>& shapes, const I
       a_at += rest % out_shape[axis] * a_strides[axis];
       b_at += rest % out_shape[axis] * b_strides[axis];
     }
-    out[i] = f(a[a_at], b[b_at]);
+    out[i] = static_cast<Out>(f(static_cast<Computed<In>>(a[a_at]), static_cast<Computed<In>>(b[b_at])));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "muster/tensor/kernels/bfloat16_loops.h"
 #include "muster/tensor/kernels/elementwise_loops.h"
 #include "muster/tensor/kernels/types.h"
 
@@ -119,18 +120,24 @@ void with_derivative(const Nonlinearity& what, const Use& use) {
 
 void nonlinearity(const Nonlinearity& what, DType dtype, const void* x, void* y, std::int64_t count,
                   int threads) {
-  with_floating(dtype, [&](auto zero) {
+  if (what.kind == Kind::relu && dtype == DType::bfloat16)
+    return in_parts(bfloat16_loops().relu, count, threads, static_cast<bfloat16*>(y),
+                    static_cast<const bfloat16*>(x));
+  with_floating_element(dtype, [&](auto zero) {
     using T = decltype(zero);
-    with_function<T>(
+    with_function<Computed<T>>(
         what, [&](const auto& f) { each(f, count, threads, static_cast<T*>(y), static_cast<const T*>(x)); });
   });
 }
 
 void nonlinearity_grad(const Nonlinearity& what, DType dtype, const void* dy, const void* value, void* dx,
                        std::int64_t count, int threads) {
-  with_floating(dtype, [&](auto zero) {
+  if (what.kind == Kind::relu && dtype == DType::bfloat16)
+    return in_parts(bfloat16_loops().relu_grad, count, threads, static_cast<bfloat16*>(dx),
+                    static_cast<const bfloat16*>(dy), static_cast<const bfloat16*>(value));
+  with_floating_element(dtype, [&](auto zero) {
     using T = decltype(zero);
-    with_derivative<T>(what, [&](const auto& f) {
+    with_derivative<Computed<T>>(what, [&](const auto& f) {
       each(f, count, threads, static_cast<T*>(dx), static_cast<const T*>(dy), static_cast<const T*>(value));
     });
   });

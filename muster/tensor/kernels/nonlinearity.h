@@ -1,4 +1,4 @@
-// The functions between the layers of a network, and their derivatives. float32 or float64.
+// The functions between the layers of a network, and their derivatives. float32, float64 or bfloat16.
 #pragma once
 
 #include <cstdint>

@@ -27,6 +27,8 @@ void with_type(DType dtype, Use&& use) {
       return use(std::int8_t{});
     case DType::bool_:
       return use(bool{});
+    case DType::bfloat16:
+      return use(bfloat16{});
   }
 }
 
@@ -44,6 +46,18 @@ void with_number(DType dtype, Use&& use) {
   if (dtype == DType::int32) return use(std::int32_t{});
   if (dtype == DType::int64) return use(std::int64_t{});
   with_floating(dtype, use);
+}
+
+// Both for loops that widen each element and round each result (elementwise_loops.h): bfloat16 too.
+template <class Use>
+void with_floating_element(DType dtype, Use&& use) {
+  if (dtype == DType::bfloat16) return use(bfloat16{});
+  with_floating(dtype, use);
+}
+template <class Use>
+void with_number_element(DType dtype, Use&& use) {
+  if (dtype == DType::bfloat16) return use(bfloat16{});
+  with_number(dtype, use);
 }
 
 }  // namespace muster::kernels

@@ -34,7 +34,7 @@ T sign_of(T x) {
 
 template <class F>
 void over_numbers(DType dtype, const void* x, void* y, std::int64_t count, int threads, const F& f) {
-  with_number(dtype, [&](auto zero) {
+  with_number_element(dtype, [&](auto zero) {
     using T = decltype(zero);
     each(f, count, threads, static_cast<T*>(y), static_cast<const T*>(x));
   });
@@ -42,7 +42,7 @@ void over_numbers(DType dtype, const void* x, void* y, std::int64_t count, int t
 
 template <class F>
 void over_floating(DType dtype, const void* x, void* y, std::int64_t count, int threads, const F& f) {
-  with_floating(dtype, [&](auto zero) {
+  with_floating_element(dtype, [&](auto zero) {
     using T = decltype(zero);
     each(f, count, threads, static_cast<T*>(y), static_cast<const T*>(x));
   });
@@ -50,7 +50,7 @@ void over_floating(DType dtype, const void* x, void* y, std::int64_t count, int 
 
 template <class F>
 void over_floating_to_bool(DType dtype, const void* x, bool* y, std::int64_t count, int threads, const F& f) {
-  with_floating(dtype, [&](auto zero) {
+  with_floating_element(dtype, [&](auto zero) {
     using T = decltype(zero);
     each(f, count, threads, y, static_cast<const T*>(x));
   });
@@ -111,26 +111,27 @@ void predicate(Predicate kind, DType dtype, const void* x, bool* y, std::int64_t
     case Predicate::logical_not:
       return with_type(dtype, [&](auto zero) {
         using T = decltype(zero);
-        each([](T v) { return v == T{0}; }, count, threads, y, static_cast<const T*>(x));
+        each([](auto v) { return v == decltype(v){0}; }, count, threads, y, static_cast<const T*>(x));
       });
   }
 }
 
 void clip(ClipBounds bounds, DType dtype, const void* x, void* y, std::int64_t count, int threads) {
-  with_number(dtype, [&](auto zero) {
+  with_number_element(dtype, [&](auto zero) {
     using T = decltype(zero);
+    using Number = Computed<T>;
     const auto bound = [](double value) {
       if constexpr (std::is_integral_v<T>) {
         if (value <= static_cast<double>(std::numeric_limits<T>::min())) return std::numeric_limits<T>::min();
         if (value >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
       }
-      return static_cast<T>(value);
+      return static_cast<Number>(static_cast<T>(value));
     };
-    const T low = bound(bounds.low);
-    const T high = bound(bounds.high);
+    const Number low = bound(bounds.low);
+    const Number high = bound(bounds.high);
     each(
-        [low, high](T v) {
-          const T raised = v < low ? low : v;
+        [low, high](Number v) {
+          const Number raised = v < low ? low : v;
           return raised > high ? high : raised;
         },
         count, threads, static_cast<T*>(y), static_cast<const T*>(x));

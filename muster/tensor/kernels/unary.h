@@ -27,15 +27,15 @@ enum class Unary {
   round  // to the nearest; halves to the even one
 };
 
-// float32 and float64; neg, abs, sign and square also int32 and int64, where the smallest stays the smallest.
+// Floating; neg, abs, sign and square also int32 and int64, where the smallest stays the smallest.
 void unary(Unary kind, DType dtype, const void* x, void* y, std::int64_t count, int threads);
 
 enum class Predicate { isnan, isinf, isfinite, logical_not };
 
-// float32 and float64; logical_not (x == 0) any.
+// Floating; logical_not (x == 0) any.
 void predicate(Predicate kind, DType dtype, const void* x, bool* y, std::int64_t count, int threads);
 
-// x between `low` and `high`; NaN stays. float32, float64, int32, int64.
+// x between `low` and `high`; NaN stays. Floating, int32, int64.
 struct ClipBounds {
   double low = 0;
   double high = 0;

@@ -34,13 +34,22 @@ struct Descs {
   Desc x, weight, y;
 };
 
+Desc any_of(const Dims& dims, dnnl::memory::data_type type) {
+  return Desc(dims, type, dnnl::memory::format_tag::any);
+}
+
+// Of the weight, or of its gradient.
+dnnl::memory::data_type weight_type(const PrimitiveSetting& setting, Direction direction) {
+  return data_type(direction == Direction::grad_weight ? setting.result : setting.dtype);
+}
+
 // What the library is asked for: any order where it is free.
-Descs any_order(const PrimitiveSetting& setting, const Problem& p) {
-  const auto type = data_type(setting.dtype);
-  const auto one = [&](const Dims& dims) {
-    return setting.free ? Desc(dims, type, dnnl::memory::format_tag::any) : plain(dims, type);
+Descs any_order(const PrimitiveSetting& setting, const Problem& p, Direction direction) {
+  const auto one = [&](const Dims& dims, dnnl::memory::data_type type) {
+    return setting.free ? any_of(dims, type) : plain(dims, type);
   };
-  return {one(p.x), one(p.weight), one(p.y)};
+  const auto type = data_type(setting.dtype);
+  return {one(p.x, type), one(p.weight, weight_type(setting, direction)), one(p.y, type)};
 }
 
 // The order in which the images come, for all images: left to itself the library may take another for one
@@ -50,7 +59,7 @@ std::optional<Descs> incoming_order(const PrimitiveSetting& setting, const Probl
   if (!setting.free || setting.formats.empty() || setting.formats[0] == nullptr) return std::nullopt;
   const auto type = data_type(setting.dtype);
   const Desc first = desc_of(setting.formats[0], {});
-  const Descs descs{in_order_of(first, p.x, type), Desc(p.weight, type, dnnl::memory::format_tag::any),
+  const Descs descs{in_order_of(first, p.x, type), any_of(p.weight, weight_type(setting, direction)),
                     in_order_of(first, p.y, type)};
   if (direction == Direction::grad_weight && !same_format(setting.formats[1], format_of(descs.y)))
     return std::nullopt;
@@ -126,7 +135,8 @@ PrimitivePtr make_grad_input(const Descs& d, const Problem& p, bool fast) {
 }
 
 PrimitivePtr make_grad_weight(const Descs& d, const Problem& p, bool fast) {
-  const auto hint = forward_desc(d, p, nullptr, attributes());
+  const Descs forward{d.x, any_of(p.weight, d.x.get_data_type()), d.y};
+  const auto hint = forward_desc(forward, p, nullptr, attributes());
   const GradWeight::primitive_desc pd(engine(), algorithm::convolution_direct, d.x, d.weight, d.y, p.strides,
                                       p.dilations, p.pads_before, p.pads_after, hint, attributes());
   if (fast && !is_fast(pd)) return nullptr;
@@ -152,8 +162,12 @@ PrimitivePtr make_conv2d(const PrimitiveSetting& setting, const kernels::Conv2dS
           return make_one(*order, p, direction, {.bias = bias, .relu = relu, .fast = true});
         }))
       return made;
-  return tried(setting.threads,
-               [&] { return make_one(any_order(setting, p), p, direction, {.bias = bias, .relu = relu}); });
+  // Its last resorts for bfloat16 are many times slower than what it has for float32.
+  const bool fast = setting.dtype == DType::bfloat16;
+  return tried(setting.threads, [&] {
+    return make_one(any_order(setting, p, direction), p, direction,
+                    {.bias = bias, .relu = relu, .fast = fast});
+  });
 }
 
 }  // namespace muster::onednn

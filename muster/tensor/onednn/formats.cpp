@@ -1,6 +1,10 @@
 #include "muster/tensor/onednn/formats.h"
 
+#include <dnnl_debug.h>
+
 #include <array>
+#include <map>
+#include <optional>
 
 namespace muster::onednn {
 namespace {
@@ -29,6 +33,8 @@ dnnl::memory::data_type data_type(DType dtype) {
   switch (dtype) {
     case DType::float32:
       return Type::f32;
+    case DType::bfloat16:
+      return Type::bf16;
     case DType::int32:
       return Type::s32;
     case DType::uint8:
@@ -80,6 +86,25 @@ Desc in_order_of(const Desc& order, const Dims& dims, dnnl::memory::data_type ty
     for (const Tag tag : image_orders)
       if (order == Desc(order.get_dims(), order.get_data_type(), tag)) return Desc(dims, type, tag);
   return plain(dims, type);
+}
+
+// The order that the library calls so.
+std::optional<Tag> tag_named(const std::string& name) {
+  static const std::map<std::string, Tag> tags = [] {
+    std::map<std::string, Tag> made;
+    for (int tag = dnnl_format_tag_any + 1; tag < dnnl_format_tag_last; ++tag)
+      made.emplace(dnnl_fmt_tag2str(static_cast<dnnl_format_tag_t>(tag)), static_cast<Tag>(tag));
+    return made;
+  }();
+  const auto found = tags.find(name);
+  if (found == tags.end()) return std::nullopt;
+  return found->second;
+}
+
+FormatPtr DescFormat::with_dtype(DType dtype) const {
+  const std::optional<Tag> tag = tag_named(name());
+  if (!tag || desc_ != Desc(desc_.get_dims(), desc_.get_data_type(), *tag)) return nullptr;
+  return format_of(Desc(desc_.get_dims(), data_type(dtype), *tag));
 }
 
 }  // namespace muster::onednn

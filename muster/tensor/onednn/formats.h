@@ -26,6 +26,7 @@ class DescFormat final : public Format {
     const auto* const desc = dynamic_cast<const DescFormat*>(&other);
     return desc != nullptr && desc->desc_ == desc_;
   }
+  FormatPtr with_dtype(DType dtype) const override;
   const Desc& desc() const { return desc_; }
 
  private:
@@ -36,7 +37,7 @@ class DescFormat final : public Format {
 FormatPtr format_of(const Desc& desc);
 // `otherwise` when `format` is null.
 Desc desc_of(const FormatPtr& format, const Desc& otherwise);
-// The same order of axes and blocks for other dims and another type; `otherwise` if the order of an image's
+// The same order of axes and blocks for other dims and another type; row-major if the order of an image's
 // axes is none of those that kernels share.
 Desc in_order_of(const Desc& order, const Dims& dims, dnnl::memory::data_type type);
 

@@ -2,7 +2,7 @@
 
 from mindspore import _names
 from mindspore.context import ParallelMode
-from mindspore.train import callback, metrics, serialization
+from mindspore.train import amp, callback, metrics, serialization
 from mindspore.train._callbacks import (
     Callback,
     CheckpointConfig,
@@ -64,6 +64,7 @@ __all__ = [
     "Top1CategoricalAccuracy",
     "Top5CategoricalAccuracy",
     "TopKCategoricalAccuracy",
+    "amp",
     "callback",
     "get_metric_fn",
     "load_checkpoint",

@@ -10,6 +10,7 @@
 
 #include "muster/train/train.h"
 #include "python/muster/bindings/arguments.h"
+#include "python/muster/bindings/dtype.h"
 #include "python/muster/bindings/parameter.h"
 
 namespace muster::python {
@@ -25,11 +26,30 @@ bool overrides_construct(nb::handle self) {
   return !construct.is_none() && Py_TYPE(construct.ptr()) != bound;
 }
 
-nb::object call_construct(nb::handle self, nb::handle positional, nb::handle keywords) {
+nb::object call_plainly(nb::handle self, nb::handle positional, nb::handle keywords) {
   const nb::object construct = self.attr("construct");
   nb::object result = nb::steal(PyObject_Call(construct.ptr(), positional.ptr(), keywords.ptr()));
   if (!result.is_valid()) throw nb::python_error();
   return result;
+}
+
+// What Cell::call does around construct.
+nb::object call_construct(nb::handle self, const Cell& cell, nb::handle positional, nb::handle keywords) {
+  if (!cell.precision()) return call_plainly(self, positional, keywords);
+  const nn::CellPrecision precision = *cell.precision();
+  const graph::PrecisionScope scope(precision.ops);
+  const Arguments given(positional, keywords);
+  const graph::Values inputs = precision.inputs
+                                   ? graph::floating_as(given.tensors(), *precision.inputs)
+                                   : graph::Values(given.tensors().begin(), given.tensors().end());
+  const auto [args, kwargs] = given.with(inputs);
+  const nb::object result = call_plainly(self, args, kwargs);
+  if (!precision.outputs) return result;
+  graph::Values outputs;
+  const ResultForm form = ResultForm::of(result, outputs, cell.description() + ".construct");
+  outputs = graph::floating_as(outputs, *precision.outputs);
+  std::span<const graph::Value> rest = outputs;
+  return form.build(rest);
 }
 
 // The plan cache of a cell with a Python construct. It belongs to the cell, so it only borrows it.
@@ -39,7 +59,7 @@ TracedFunction& outside_function(nb::handle self, Cell& cell, PythonPart& part) 
         cell.class_name(),
         [self, &cell](nb::handle positional, nb::handle keywords) {
           graph::watch(cell);
-          return call_construct(self, positional, keywords);
+          return call_construct(self, cell, positional, keywords);
         },
         [&cell](graph::Body body) {
           return std::make_shared<graph::Function>(cell.class_name(), std::move(body));
@@ -51,9 +71,9 @@ nb::object call_python_cell(nb::handle self, Cell& cell, const nb::args& positio
                             const nb::kwargs& keywords) {
   if (graph::is_tracing()) {
     graph::watch(cell);
-    return call_construct(self, positional, keywords);
+    return call_construct(self, cell, positional, keywords);
   }
-  if (graph::runs_op_by_op()) return call_construct(self, positional, keywords);
+  if (graph::runs_op_by_op()) return call_construct(self, cell, positional, keywords);
   auto* part = dynamic_cast<PythonPart*>(&cell);
   MUSTER_CHECK(part != nullptr, "a Python subclass of a cell has no trampoline");
   return outside_function(self, cell, *part).call(Arguments(positional, keywords)).result;
@@ -371,6 +391,20 @@ void bind_cell(nb::module_& core) {
           },
           nb::arg("mode") = true, nb::sig("def set_train(self, mode: bool = True) -> typing.Self"),
           "This cell and all below train, or with False evaluate. Returns the cell.")
+      .def(
+          "to_float",
+          [](nb::object self, nb::handle dst_type) {
+            unwrap(nb::cast<Cell&>(self).to_float(dtype_from(dst_type)));
+            return self;
+          },
+          nb::arg("dst_type"), nb::sig("def to_float(self, dst_type: DType | str) -> typing.Self"),
+          "This cell and all below compute in `dst_type`, float32 or bfloat16: their inputs and the "
+          "parameters "
+          "that they use are cast to it. Parameters themselves stay float32, and BatchNorm and LayerNorm "
+          "compute "
+          "in float32. A later call counts, also one for a part of the tree. Returns the cell. ValueError "
+          "for "
+          "another dtype; NotImplementedError names the instructions that the processor lacks.")
       .def(
           "set_param_ps", [](const Cell&, const nb::args&, const nb::kwargs&) { refuse_parameter_server(); },
           nb::arg("args"), nb::arg("kwargs"), "Not provided yet: raises NotImplementedError.")

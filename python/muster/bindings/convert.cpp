@@ -67,9 +67,25 @@ Shape shape_of(const Py_buffer& view) {
   return Shape(std::vector<std::int64_t>(view.shape, view.shape + view.ndim));
 }
 
+// Whether it is an array of the bfloat16 that the package ml_dtypes adds to numpy.
+bool is_bfloat16_array(nb::handle object) {
+  const nb::object dtype = nb::getattr(object, "dtype", nb::none());
+  const nb::object name = nb::getattr(dtype, "name", nb::none());
+  return nb::isinstance<nb::str>(name) && nb::cast<std::string>(name) == "bfloat16";
+}
+
 Tensor copied_from_buffer(nb::handle object) {
   BufferView view(object, PyBUF_FULL_RO);
   Tensor made(dtype_of_buffer(*view), shape_of(*view));
+  if (PyBuffer_ToContiguous(made.bytes(), &*view, view->len, 'C') != 0) throw nb::python_error();
+  return made;
+}
+
+// Such elements fit no buffer's format, so their bits are taken as whole numbers.
+Tensor copied_from_bfloat16(nb::handle object) {
+  const nb::object bits = nb::module_::import_("numpy").attr("asarray")(object).attr("view")("uint16");
+  BufferView view(bits, PyBUF_FULL_RO);
+  Tensor made(DType::bfloat16, shape_of(*view));
   if (PyBuffer_ToContiguous(made.bytes(), &*view, view->len, 'C') != 0) throw nb::python_error();
   return made;
 }
@@ -111,10 +127,10 @@ void collect(nb::handle object, std::size_t depth, Nested& found) {
 
 template <class T>
 T number_as(nb::handle object) {
-  if constexpr (std::is_floating_point_v<T>) {
+  if constexpr (is_floating_v<T>) {
     const double value = PyFloat_AsDouble(object.ptr());
     if (value == -1.0 && PyErr_Occurred() != nullptr) throw nb::python_error();
-    return static_cast<T>(value);
+    return static_cast<T>(static_cast<Computed<T>>(value));
   } else {
     const nb::object whole = nb::steal(PyNumber_Long(object.ptr()));
     if (!whole.is_valid()) throw nb::python_error();
@@ -148,6 +164,8 @@ void with_element_type(DType dtype, Body body) {
       return body(std::int8_t{});
     case DType::bool_:
       return body(bool{});
+    case DType::bfloat16:
+      return body(bfloat16{});
   }
 }
 
@@ -170,6 +188,10 @@ Tensor copied_by_numpy(nb::handle object) {
   return copied_from_buffer(nb::module_::import_("numpy").attr("asarray")(object));
 }
 
+Tensor copied_from_array(nb::handle object) {
+  return is_bfloat16_array(object) ? copied_from_bfloat16(object) : copied_from_buffer(object);
+}
+
 }  // namespace
 
 Tensor tensor_copied(nb::handle object, std::optional<DType> dtype) {
@@ -179,7 +201,7 @@ Tensor tensor_copied(nb::handle object, std::optional<DType> dtype) {
     collect(object, 0, found);
     if (found.all_numbers) return from_numbers(found, dtype.value_or(dtype_of_numbers(found)));
   }
-  const Tensor made = has_buffer ? copied_from_buffer(object) : copied_by_numpy(object);
+  const Tensor made = has_buffer ? copied_from_array(object) : copied_by_numpy(object);
   return dtype ? tensor_as(made, *dtype) : made;
 }
 
@@ -208,7 +230,8 @@ Tensor tensor_as(const Tensor& from, DType dtype) {
       using T = decltype(zero);
       const Source* source = from.data<Source>();
       T* element = made.data<T>();
-      for (std::int64_t i = 0; i < from.elements(); ++i) element[i] = static_cast<T>(source[i]);
+      for (std::int64_t i = 0; i < from.elements(); ++i)
+        element[i] = static_cast<T>(static_cast<Computed<T>>(source[i]));
     });
   });
   return made;

@@ -13,8 +13,6 @@ struct DTypeName {
   DType dtype;
 };
 
-constexpr std::array all_dtypes = {DType::float32, DType::float64, DType::int32, DType::int64,
-                                   DType::uint8,   DType::uint32,  DType::int8,  DType::bool_};
 std::array<PyObject*, all_dtypes.size()> objects{};  // alive until the process ends
 
 std::string python_name(DType dtype) { return std::string(to_string(dtype)); }
@@ -44,7 +42,8 @@ DType dtype_from(nb::handle object) {
     if (const auto dtype = dtype_from_string(*name == "bool_" ? "bool" : *name)) return *dtype;
   const std::string shown = nb::cast<std::string>(nb::repr(object));
   throw nb::type_error(
-      ("no dtype " + shown + "; the dtypes are float32, float64, int32, int64, uint8, uint32, int8 and bool_")
+      ("no dtype " + shown +
+       "; the dtypes are float32, float64, bfloat16, int32, int64, uint8, uint32, int8 and bool_")
           .c_str());
 }
 

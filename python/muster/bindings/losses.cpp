@@ -176,10 +176,10 @@ void bind_wrappers(nb::module_& core) {
                                     "names that they have in the backbone.")
       .def(
           "__init__",
-          [](nb::pointer_and_handle<nn::WithLossCell> self, nn::CellPtr backbone, nn::CellPtr loss_fn) {
-            make_cell(self, std::move(backbone), std::move(loss_fn));
-          },
-          nb::arg("backbone"), nb::arg("loss_fn"))
+          [](nb::pointer_and_handle<nn::WithLossCell> self, nn::CellPtr backbone, nn::CellPtr loss_fn,
+             bool add_cast_fp32) { make_cell(self, std::move(backbone), std::move(loss_fn), add_cast_fp32); },
+          nb::arg("backbone"), nb::arg("loss_fn"), nb::arg("add_cast_fp32") = false,
+          "With `add_cast_fp32` the loss is computed in float32 whatever the backbone gives.")
       .def_prop_ro(
           "backbone_network", [](const nn::WithLossCell& self) { return self.backbone_network(); },
           "The backbone.");

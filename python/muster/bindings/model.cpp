@@ -158,10 +158,13 @@ void bind_eval_cell(nb::module_& core) {
       "Called with data and label, it gives the loss, what the network gives, and the label.")
       .def(
           "__init__",
-          [](nb::pointer_and_handle<train::WithEvalCell> self, nn::CellPtr network, nn::CellPtr loss_fn) {
-            new (self.p) Trampoline<train::WithEvalCell>(std::move(network), std::move(loss_fn));
+          [](nb::pointer_and_handle<train::WithEvalCell> self, nn::CellPtr network, nn::CellPtr loss_fn,
+             bool add_cast_fp32) {
+            new (self.p)
+                Trampoline<train::WithEvalCell>(std::move(network), std::move(loss_fn), add_cast_fp32);
           },
-          nb::arg("network"), nb::arg("loss_fn"));
+          nb::arg("network"), nb::arg("loss_fn"), nb::arg("add_cast_fp32") = false,
+          "With `add_cast_fp32` what the network gives is cast to float32 first.");
 }
 
 }  // namespace
@@ -182,7 +185,11 @@ void bind_model(nb::module_& core) {
           "`loss_fn` is called with what the network gives and the label; without it the network takes all "
           "columns of the dataset and gives the loss. `metrics` is a dict from names to metrics, or a set of "
           "names: {'accuracy'}. `eval_network` gives loss, prediction and label in an evaluation, at the "
-          "places that `eval_indexes` says.")
+          "places that `eval_indexes` says. `amp_level` 'O1', 'O2', 'O3' or 'auto' trains in mixed "
+          "precision: "
+          "the network computes in bfloat16 as amp.auto_mixed_precision has it, over parameters and a loss "
+          "in "
+          "float32; NotImplementedError names the instructions that the processor lacks for it.")
       .def("train", &train_model, nb::arg("epoch"), nb::arg("train_dataset"),
            nb::arg("callbacks") = nb::none(), nb::arg("dataset_sink_mode") = false, nb::arg("sink_size") = -1,
            nb::arg("initial_epoch") = 0,

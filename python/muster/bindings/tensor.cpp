@@ -29,7 +29,15 @@ nb::tuple shape_tuple(const Shape& shape) {
   return nb::tuple(sizes);
 }
 
-nb::object asnumpy(nb::handle self) {
+// numpy has no bfloat16 of its own; every bfloat16 is a float32.
+nb::object readable(nb::handle self) {
+  const Value& value = nb::cast<const Value&>(self);
+  if (value.dtype() != DType::bfloat16) return nb::borrow(self);
+  return tensor_object(tensor_as(elements_of(value), DType::float32));
+}
+
+nb::object asnumpy(nb::handle given) {
+  const nb::object self = readable(given);
   const nb::object view = nb::steal(PyMemoryView_FromObject(self.ptr()));
   if (!view.is_valid()) throw nb::python_error();
   return nb::module_::import_("numpy").attr("asarray")(view);
@@ -77,6 +85,7 @@ nb::dlpack::dtype dlpack_dtype(DType dtype) {
   if (is_floating(dtype)) code = nb::dlpack::dtype_code::Float;
   if (dtype == DType::uint8 || dtype == DType::uint32) code = nb::dlpack::dtype_code::UInt;
   if (dtype == DType::bool_) code = nb::dlpack::dtype_code::Bool;
+  if (dtype == DType::bfloat16) code = nb::dlpack::dtype_code::Bfloat;
   return {static_cast<std::uint8_t>(code), bits, 1};
 }
 
@@ -90,8 +99,8 @@ nb::object dlpack(nb::handle self, const nb::kwargs& options) {
 }
 
 std::optional<DType> dtype_of_dlpack(nb::dlpack::dtype dtype) {
-  for (int i = 0; i <= static_cast<int>(DType::bool_); ++i)
-    if (dlpack_dtype(static_cast<DType>(i)) == dtype) return static_cast<DType>(i);
+  for (const DType known : all_dtypes)
+    if (dlpack_dtype(known) == dtype) return known;
   return std::nullopt;
 }
 
@@ -147,7 +156,8 @@ void bind_reading(nb::class_<Value>& tensor) {
   tensor
       .def(
           "asnumpy", &asnumpy, nb::sig("def asnumpy(self) -> numpy.typing.NDArray"),
-          "The elements as a read-only numpy array, without a copy. A parameter's array follows its updates.")
+          "The elements as a read-only numpy array, without a copy. A parameter's array follows its updates. "
+          "Of bfloat16, which numpy lacks, the same numbers as float32, copied.")
       .def("numpy", &asnumpy, nb::sig("def numpy(self) -> numpy.typing.NDArray"), "The same as asnumpy().")
       .def("__array__", &array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
       .def("__dlpack__", &dlpack, nb::arg("kwargs"))

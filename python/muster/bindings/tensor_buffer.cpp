@@ -34,6 +34,8 @@ const char* format_of(DType dtype) {
       return "b";
     case DType::bool_:
       return "?";
+    case DType::bfloat16:  // Python has no name for it
+      break;
   }
   return nullptr;
 }
@@ -65,6 +67,11 @@ int get_buffer(PyObject* self, Py_buffer* out, int flags) {
     return -1;
   }
   const Tensor& tensor = view->tensor;
+  if (tensor.dtype() == DType::bfloat16) {
+    PyErr_SetString(PyExc_BufferError,
+                    "elements of bfloat16 are of no type that buffers have: asnumpy() gives them as float32");
+    return -1;
+  }
   out->buf = tensor.bytes();
   out->len = static_cast<Py_ssize_t>(tensor.size_bytes());
   out->readonly = 1;

@@ -25,6 +25,8 @@ std::string scalar_text(const Tensor& tensor) {
       return std::to_string(*tensor.data<std::int8_t>());
     case DType::bool_:
       return *tensor.data<bool>() ? "True" : "False";
+    case DType::bfloat16:
+      return number_text(static_cast<float>(*tensor.data<bfloat16>()));
   }
   return {};
 }
@@ -49,6 +51,8 @@ nb::object element_object(const Tensor& tensor, std::int64_t index) {
       return nb::int_(static_cast<int>(tensor.data<std::int8_t>()[index]));
     case DType::bool_:
       return nb::bool_(tensor.data<bool>()[index]);
+    case DType::bfloat16:
+      return nb::float_(static_cast<double>(tensor.data<bfloat16>()[index]));
   }
   return nb::none();
 }

@@ -23,9 +23,7 @@ TEST(Result, PassesTheFirstErrorToTheCaller) {
 }
 
 TEST(DType, IsFoundByTheNameItPrints) {
-  for (const DType dtype : {DType::float32, DType::float64, DType::int32, DType::int64, DType::uint8,
-                            DType::uint32, DType::int8, DType::bool_})
-    EXPECT_EQ(dtype_from_string(to_string(dtype)), dtype);
+  for (const DType dtype : all_dtypes) EXPECT_EQ(dtype_from_string(to_string(dtype)), dtype);
   EXPECT_FALSE(dtype_from_string("float33"));
 }
 

@@ -90,10 +90,8 @@ TEST(TypeCast, ConvertsAndStopsAtTheBounds) {
 }
 
 TEST(TypeCast, TakesValuesOfEveryDtype) {
-  for (const DType from : {DType::float32, DType::float64, DType::int32, DType::int64, DType::uint8,
-                           DType::uint32, DType::int8, DType::bool_})
-    for (const DType to : {DType::float32, DType::float64, DType::int32, DType::int64, DType::uint8,
-                           DType::uint32, DType::int8, DType::bool_}) {
+  for (const DType from : all_dtypes)
+    for (const DType to : all_dtypes) {
       const auto one = applied(type_cast(from), tensor<std::int32_t>({1, 0}, {2}));
       const auto back = applied(type_cast(DType::int32), applied(type_cast(to), one));
       EXPECT_THAT(values_of<std::int32_t>(back), ElementsAre(1, 0))

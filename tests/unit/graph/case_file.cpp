@@ -98,7 +98,8 @@ Result<> read_line(const std::string& word, Line& line, std::vector<Case>& cases
 
 template <class T>
 void write(const Tensor& tensor, const std::vector<double>& values) {
-  for (std::size_t i = 0; i < values.size(); ++i) tensor.data<T>()[i] = static_cast<T>(values[i]);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    tensor.data<T>()[i] = static_cast<T>(static_cast<Computed<T>>(values[i]));
 }
 
 }  // namespace
@@ -150,6 +151,9 @@ Tensor to_tensor(const CaseTensor& given, DType floating) {
       break;
     case DType::bool_:
       write<bool>(made, given.values);
+      break;
+    case DType::bfloat16:
+      write<bfloat16>(made, given.values);
       break;
   }
   return made;

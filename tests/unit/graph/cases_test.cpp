@@ -191,6 +191,76 @@ TEST_P(Cases, HoldForEveryKernel) {
   }
 }
 
+// ---- bfloat16 --------------------------------------------------------------------------------------------
+
+// The inputs of a case whose floating ones are bfloat16: all, or where the rest must be float32 (the
+// statistics of a normalisation) the first one or two. Nothing where the row takes none.
+std::optional<std::vector<Tensor>> in_bfloat16(const Op& op, const Case& given) {
+  for (const std::size_t lows : {given.inputs.size(), std::size_t{1}, std::size_t{2}}) {
+    std::vector<Tensor> inputs;
+    std::vector<TensorType> types;
+    for (std::size_t i = 0; i < given.inputs.size(); ++i) {
+      inputs.push_back(to_tensor(given.inputs[i], i < lows ? DType::bfloat16 : DType::float32));
+      types.push_back({inputs.back().dtype(), inputs.back().shape()});
+    }
+    if (op.infer({types, {}, given.attributes})) return inputs;
+  }
+  return std::nullopt;
+}
+
+Tensor cast(const Tensor& tensor, DType dtype) {
+  Tensor made(dtype, tensor.shape());
+  kernels::cast(tensor.bytes(), tensor.dtype(), made.bytes(), dtype, tensor.elements());
+  return made;
+}
+
+std::vector<Tensor> in_float32(const std::vector<Tensor>& tensors) {
+  std::vector<Tensor> made;
+  for (const Tensor& tensor : tensors)
+    made.push_back(tensor.dtype() == DType::bfloat16 ? cast(tensor, DType::float32) : tensor.clone());
+  return made;
+}
+
+// Results in bfloat16 are what float32 gives, rounded; another order of sums may round to the neighbour.
+void expect_rounded(const Tensor& found, const Tensor& wide) {
+  if (found.dtype() != DType::bfloat16) return expect_equal(as_doubles(found), as_doubles(wide), 2e-6);
+  expect_equal(as_doubles(found), as_doubles(cast(wide, DType::bfloat16)), 1.0 / 128);
+}
+
+void compare_with_float32(const Op& op, const Case& given, const std::vector<Tensor>& low) {
+  const std::vector<Tensor> wide = in_float32(low);
+  const auto computed = [&](const std::vector<Tensor>& inputs) {
+    return apply_all(op.name, std::vector<Value>(inputs.begin(), inputs.end()), given.attributes);
+  };
+  const Values found = computed(low);
+  const Values expected = computed(wide);
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    SCOPED_TRACE(fmt::format("output {}", i));
+    ASSERT_FALSE(found[i].is_failed()) << found[i].error().message;
+    expect_rounded(found[i].tensor(), expected[i].tensor());
+  }
+  for (std::size_t i = 0; i < low.size(); ++i) {
+    SCOPED_TRACE(fmt::format("input {} afterwards", i));
+    expect_rounded(low[i], wide[i]);
+  }
+}
+
+TEST_P(Cases, AreInBfloat16WhatFloat32GivesRounded) {
+  const Op* op = find_op(GetParam());
+  const auto bytes = real_files().read(std::string(MUSTER_CASES) + "/" + GetParam() + std::string(suffix));
+  const auto cases = read_cases({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
+  ASSERT_TRUE(op != nullptr && cases);
+  for (const Case& given : *cases) {
+    if (!given.error.empty() || given.floats().size() == 1) continue;
+    SCOPED_TRACE(given.sentence);
+    if (const auto low = in_bfloat16(*op, given))
+      compare_with_float32(*op, given, *low);
+    else
+      EXPECT_EQ(op->name, "all_reduce") << "no bfloat16";
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ops, Cases, testing::ValuesIn(case_names()),
                          [](const auto& param_info) { return param_info.param; });
 

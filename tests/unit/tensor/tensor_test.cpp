@@ -45,5 +45,12 @@ TEST(Tensor, AnEmptyTensorHasNoElements) {
   EXPECT_EQ(Tensor::scalar(2.5).elements(), 1);
 }
 
+TEST(Processor, NamesItsInstructionsForBfloat16) {
+  EXPECT_EQ(bfloat16_instructions({}), "");
+  EXPECT_EQ(bfloat16_instructions({.isa = Isa::avx512, .avx512_bf16 = true}), "AVX512_BF16");
+  EXPECT_EQ(bfloat16_instructions({.isa = Isa::avx512, .avx512_bf16 = true, .amx_bf16 = true}),
+            "AVX512_BF16 and AMX_BF16");
+}
+
 }  // namespace
 }  // namespace muster

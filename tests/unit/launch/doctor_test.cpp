@@ -1,0 +1,21 @@
+#include "muster/launch/doctor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace muster::launch {
+namespace {
+
+std::string bfloat16_of(const Processor& processor) {
+  for (const Finding& finding : examine_host(FixedEnvironment({}), processor))
+    if (finding.subject == "bfloat16") return finding.value;
+  return "not examined";
+}
+
+TEST(Doctor, NamesTheInstructionsForBfloat16OrThoseThatMixedPrecisionNeeds) {
+  EXPECT_EQ(bfloat16_of({.isa = Isa::avx512, .avx512_bf16 = true}), "AVX512_BF16");
+  EXPECT_THAT(bfloat16_of({.isa = Isa::avx512}), testing::HasSubstr("needs a processor with AVX512_BF16"));
+}
+
+}  // namespace
+}  // namespace muster::launch

@@ -1,0 +1,204 @@
+// Mixed precision of cells: what computes in bfloat16, what stays float32, and who may ask for it.
+#include "muster/nn/amp.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "muster/nn/nn.h"
+
+namespace muster::nn {
+namespace {
+
+using testing::HasSubstr;
+
+const Processor capable{.isa = Isa::avx512, .avx512_bf16 = true};
+
+// Notes the dtype that comes in, and passes it on.
+class Probe : public Cell {
+ public:
+  Probe() : Cell("Probe") {}
+  Values construct(std::span<const Value> inputs) override {
+    seen = inputs[0].dtype();
+    return inputs[0];
+  }
+  DType seen = DType::bool_;
+};
+
+struct Net {
+  std::shared_ptr<Probe> after_conv = std::make_shared<Probe>();
+  std::shared_ptr<Probe> after_norm = std::make_shared<Probe>();
+  std::shared_ptr<Probe> after_dense = std::make_shared<Probe>();
+  std::shared_ptr<Cell> conv = std::make_shared<Conv2d>(3, 16, Size2d{3, 3}, Conv2dOptions{.has_bias = true});
+  std::shared_ptr<Cell> dense = std::make_shared<Dense>(16 * 6 * 6, 5);
+  std::shared_ptr<SequentialCell> cell = std::make_shared<SequentialCell>(std::initializer_list<CellPtr>{
+      conv, after_conv, std::make_shared<BatchNorm2d>(16), after_norm, std::make_shared<ReLU>(),
+      std::make_shared<Flatten>(), dense, after_dense});
+};
+
+Tensor images(std::uint64_t number = 1) {
+  const RandomStream random(3, number);
+  Tensor made(DType::float32, {4, 3, 6, 6});
+  for (std::int64_t i = 0; i < made.elements(); ++i)
+    made.data<float>()[i] = static_cast<float>(random.normal(static_cast<std::uint64_t>(i)));
+  return made;
+}
+
+Tensor output_of(Cell& cell, const Tensor& input) {
+  const Values made = cell(input);
+  EXPECT_FALSE(made.at(0).is_failed()) << (made[0].is_failed() ? made[0].error().message : "");
+  return made[0].read().value();
+}
+
+void expect_near(const Tensor& found, const Tensor& expected, double tolerance) {
+  double scale = 0;
+  for (const float value : expected.span<float>())
+    scale = std::max(scale, std::abs(static_cast<double>(value)));
+  for (std::int64_t i = 0; i < expected.elements(); ++i)
+    ASSERT_NEAR(found.data<float>()[i], expected.data<float>()[i], tolerance * scale) << "element " << i;
+}
+
+TEST(Amp, O2ComputesInBfloat16AndGivesFloat32NearTheFullResult) {
+  Net net;
+  net.cell->set_train();
+  const Tensor full = output_of(*net.cell, images());
+  EXPECT_EQ(net.after_conv->seen, DType::float32);
+  ASSERT_TRUE(auto_mixed_precision(*net.cell, {.level = "O2"}, capable));
+  const Tensor low = output_of(*net.cell, images());
+  EXPECT_EQ(net.after_conv->seen, DType::bfloat16);
+  EXPECT_EQ(net.after_norm->seen, DType::bfloat16);
+  EXPECT_EQ(low.dtype(), DType::float32);
+  expect_near(low, full, 0.03);
+  for (const ParameterPtr& parameter : net.cell->parameters())
+    EXPECT_EQ(parameter->dtype(), DType::float32) << parameter->name();
+}
+
+TEST(Amp, O1ComputesProductsInBfloat16AndTheRestInFloat32) {
+  Net net;
+  net.cell->set_train();
+  const Tensor full = output_of(*net.cell, images());
+  ASSERT_TRUE(auto_mixed_precision(*net.cell, {.level = "O1"}, capable));
+  const Tensor mixed = output_of(*net.cell, images());
+  EXPECT_EQ(net.after_conv->seen, DType::float32);
+  EXPECT_EQ(net.after_norm->seen, DType::float32);
+  expect_near(mixed, full, 0.03);
+  EXPECT_NE(0, std::memcmp(mixed.bytes(), full.bytes(), full.size_bytes()));
+}
+
+TEST(Amp, AutoGivesProductsInBfloat16AndNormalisesInFloat32) {
+  Net net;
+  ASSERT_TRUE(auto_mixed_precision(*net.cell, {.level = "auto"}, capable));
+  output_of(*net.cell, images());
+  EXPECT_EQ(net.after_conv->seen, DType::bfloat16);
+  EXPECT_EQ(net.after_norm->seen, DType::float32);
+}
+
+TEST(Amp, ALaterLevelTakesThePlaceOfAnEarlierOne) {
+  Net net;
+  const Tensor full = output_of(*net.cell, images());
+  ASSERT_TRUE(auto_mixed_precision(*net.cell, {.level = "O2"}, capable));
+  ASSERT_TRUE(auto_mixed_precision(*net.cell, {.level = "O1"}, capable));
+  output_of(*net.cell, images());
+  EXPECT_EQ(net.after_conv->seen, DType::float32);
+  ASSERT_TRUE(auto_mixed_precision(*net.cell, {.level = "O0"}, capable));
+  output_of(*net.cell, images());
+  EXPECT_EQ(net.after_dense->seen, DType::float32);
+}
+
+TEST(Amp, WhatToFloatWasCalledForKeepsItsDtypeAtO1AndAuto) {
+  for (const char* level : {"O1", "auto"}) {
+    Net net;
+    ASSERT_TRUE(net.dense->to_float(DType::float32));
+    ASSERT_TRUE(net.conv->to_float(DType::bfloat16, capable));
+    ASSERT_TRUE(auto_mixed_precision(*net.cell, {.level = level}, capable));
+    output_of(*net.cell, images());
+    EXPECT_EQ(net.after_conv->seen, DType::bfloat16) << level;
+    EXPECT_EQ(net.after_dense->seen, DType::float32) << level;
+  }
+}
+
+TEST(Amp, ListsOfOnesOwnSayWhichCellsComputeInBfloat16) {
+  const auto is_conv = [](const Cell& cell) { return cell.class_name() == "Conv2d"; };
+  const auto is_dense = [](const Cell& cell) { return cell.class_name() == "Dense"; };
+  Net white;
+  ASSERT_TRUE(custom_mixed_precision(*white.cell, {.white = is_conv}, capable));
+  const Tensor by_white = output_of(*white.cell, images());
+  EXPECT_EQ(white.after_conv->seen, DType::float32);
+  EXPECT_TRUE(white.conv->precision());
+  EXPECT_FALSE(white.dense->precision());
+  Net black;
+  ASSERT_TRUE(custom_mixed_precision(*black.cell, {.black = is_dense}, capable));
+  output_of(*black.cell, images());
+  EXPECT_EQ(black.after_conv->seen, DType::bfloat16);
+  EXPECT_EQ(black.after_dense->seen, DType::bfloat16) << "what a black cell gives goes on in bfloat16";
+  EXPECT_EQ(black.dense->precision()->inputs, DType::float32);
+  EXPECT_FALSE(custom_mixed_precision(*black.cell, {}, capable));
+  EXPECT_FALSE(custom_mixed_precision(*black.cell, {.white = is_conv, .black = is_dense}, capable));
+}
+
+TEST(Amp, AProcessorWithoutTheInstructionsIsRefusedByTheirName) {
+  const Processor older{.isa = Isa::avx512};
+  Net net;
+  for (const char* level : {"O1", "O2", "O3", "auto"}) {
+    const Result<> done = auto_mixed_precision(*net.cell, {.level = level}, older);
+    ASSERT_FALSE(done) << level;
+    EXPECT_EQ(done.error().code, Code::not_provided);
+    EXPECT_THAT(done.error().message, HasSubstr("AVX512_BF16"));
+  }
+  EXPECT_THAT(net.cell->to_float(DType::bfloat16, older).error().message, HasSubstr("AVX512_BF16"));
+  EXPECT_FALSE(net.cell->precision());
+  EXPECT_TRUE(auto_mixed_precision(*net.cell, {.level = "O0"}, older));
+  EXPECT_TRUE(net.cell->to_float(DType::float32, older));
+}
+
+TEST(Amp, OtherLevelsAndDtypesAreRefused) {
+  Net net;
+  EXPECT_THAT(auto_mixed_precision(*net.cell, {.level = "O4"}, capable).error().message, HasSubstr("'O4'"));
+  EXPECT_THAT(
+      auto_mixed_precision(*net.cell, {.level = "O2", .dtype = DType::float64}, capable).error().message,
+      HasSubstr("not in float64"));
+  EXPECT_THAT(net.cell->to_float(DType::int32, capable).error().message, HasSubstr("not in int32"));
+}
+
+TEST(Amp, EagerModeComputesWhatThePlanDoes) {
+  Net net;
+  ASSERT_TRUE(auto_mixed_precision(*net.cell, {.level = "O2"}, capable));
+  const Tensor planned = output_of(*net.cell, images());
+  graph::set_eager(true);
+  const Tensor eager = output_of(*net.cell, images());
+  graph::set_eager(false);
+  EXPECT_EQ(net.after_conv->seen, DType::bfloat16);
+  EXPECT_EQ(eager.dtype(), DType::float32);
+  expect_near(eager, planned, 0.01);
+}
+
+TEST(Amp, AStepUpdatesFloat32WeightsByLessThanBfloat16CouldHold) {
+  const auto net = std::make_shared<Dense>(8, 1, DenseOptions{.weight_init = ones(), .bias_init = zeros()});
+  ASSERT_TRUE(auto_mixed_precision(*net, {.level = "O2"}, capable));
+  const auto sgd = std::make_shared<SGD>(net->trainable_params(), SGDOptions{.learning_rate = 1e-4});
+  TrainOneStepCell step(std::make_shared<WithLossCell>(net, std::make_shared<MSELoss>(), true), sgd);
+  step.set_train();
+  Tensor x(DType::float32, {1, 8});
+  std::fill_n(x.data<float>(), 8, 1.0F);
+  const Values loss = step(x, Tensor::zeros(DType::float32, {1, 1}));
+  ASSERT_FALSE(loss[0].is_failed()) << loss[0].error().message;
+  EXPECT_EQ(loss[0].dtype(), DType::float32);
+  EXPECT_EQ(*loss[0].read().value().data<float>(), 64.0F);
+  EXPECT_NEAR(net->parameters()[0]->storage().data<float>()[0], 1 - 1e-4 * 16, 1e-6);  // 1 - 2^-10 is nearest
+}
+
+TEST(Amp, AMixedLayerNormComputesInFloat32) {
+  LayerNorm norm({16});
+  const Tensor x = images().reshaped({27, 16});
+  const Tensor full = output_of(norm, x);
+  ASSERT_TRUE(norm.to_float(DType::bfloat16, capable));
+  const Values low = norm(x);
+  ASSERT_FALSE(low[0].is_failed()) << low[0].error().message;
+  EXPECT_EQ(low[0].dtype(), DType::bfloat16);
+  expect_near(graph::floating_as(low[0], DType::float32).tensor(), full, 0.01);
+}
+
+}  // namespace
+}  // namespace muster::nn
