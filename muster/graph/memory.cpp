@@ -117,7 +117,7 @@ class Planner {
         const Location location{Location::Kind::bucket, 0, offset};
         layout_.values[node.outputs[k]] = location;
         const ValueId from = root_of(node.inputs[k]);
-        if (is_only_for(node, i, from)) layout_.values[from] = location;
+        if (ends_in(i, from)) layout_.values[from] = location;  // given twice: at the first place
         offset += graph_.values[node.outputs[k]].size_bytes();
       }
       layout_.buckets_bytes = offset;
@@ -132,11 +132,9 @@ class Planner {
                        [&](ValueId id) { return root_of(id) == root; });
   }
 
-  // Whether what `root` is ends in node `i`, so that the result may lie over it.
-  bool is_only_for(const Node& node, std::size_t i, ValueId root) const {
-    const auto times = std::count_if(node.inputs.begin(), node.inputs.end(),
-                                     [&](ValueId id) { return root_of(id) == root; });
-    return times == 1 && last_use_[root] == i && in_arena(root) && !leaves(root);
+  // Whether what `root` is ends in node `i`, so that a result may lie over it.
+  bool ends_in(std::size_t i, ValueId root) const {
+    return last_use_[root] == i && in_arena(root) && !leaves(root);
   }
 
   // Each range of contiguous outputs gets one buffer, every other output its own.

@@ -32,7 +32,7 @@ class Bucketing {
       // What is not computed, or changes later, is read where the program reads it.
       const bool changes = std::any_of(graph.nodes.begin(), graph.nodes.end(),
                                        [&](const Node& node) { return writes(node, roots[id], roots); });
-      if (uses.maker[id] && uses.maker[roots[id]] && !changes) made_at_[i] = *uses.maker[id];
+      if (uses.maker[id] && !changes) made_at_[i] = *uses.maker[id];
     }
   }
 

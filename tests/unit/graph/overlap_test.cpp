@@ -251,18 +251,37 @@ TEST(Buckets, KeepWhatOthersStillNeed) {
   EXPECT_EQ(elements((*outputs)[3]), std::vector<float>(4, 2));
 }
 
-TEST(Buckets, OfAParameterAreReadWhereTheProgramReadsThem) {
+TEST(Buckets, MayHoldTheSameTwice) {
   Pair pair;
-  const auto weight = std::make_shared<Parameter>("weight", filled(4, 1));
   const auto plan =
-      plan_of({{DType::float32, {4}}}, [&](Trace& trace, const std::vector<Value>& in) -> Values {
+      plan_of({{DType::float32, {4}}}, [](Trace& trace, const std::vector<Value>& in) -> Values {
         const Value made = next(trace, in[0]);
-        (void)apply("sgd", {weight, in[0], Tensor::scalar(1.0f)});
-        return apply_all("all_reduce", std::vector<Value>{weight, made}, in_buckets_of(1));
+        const Values reduced =
+            apply_all("all_reduce", std::vector<Value>{made, in[0], made}, in_buckets_of(64));
+        return {apply("relu", {reduced[0]}), apply("relu", {reduced[1]}), apply("relu", {reduced[2]})};
       });
-  const auto outputs = plan->run(std::vector{filled(4, 3)}, {.communicator = &pair});
-  EXPECT_EQ(elements((*outputs)[0]), std::vector<float>(4, -4)) << "after the update";
-  EXPECT_EQ(elements((*outputs)[1]), std::vector<float>(4, 6));
+  const auto outputs = plan->run(std::vector{filled(4, 1)}, {.communicator = &pair});
+  ASSERT_TRUE(outputs) << outputs.error().message;
+  for (const Tensor& output : *outputs) EXPECT_EQ(elements(output), std::vector<float>(4, 2));
+}
+
+TEST(Buckets, OfAParameterAreReadWhereTheProgramReadsThem) {
+  for (const Attributes& attributes : {Attributes{}, in_buckets_of(1)}) {
+    Pair pair;
+    const auto weight = std::make_shared<Parameter>("weight", filled(4, 1));
+    const auto plan =
+        plan_of({{DType::float32, {4}}}, [&](Trace& trace, const std::vector<Value>& in) -> Values {
+          const Value made = next(trace, in[0]);
+          const Value view = apply("reshape", {weight}, {{"shape", std::vector<std::int64_t>{2, 2}}});
+          (void)apply("sgd", {weight, in[0], Tensor::scalar(1.0f)});
+          return apply_all("all_reduce", std::vector<Value>{weight, made, view}, attributes);
+        });
+    const auto outputs = plan->run(std::vector{filled(4, 3)}, {.communicator = &pair});
+    ASSERT_TRUE(outputs) << outputs.error().message;
+    EXPECT_EQ(elements((*outputs)[0]), std::vector<float>(4, -4)) << "after the update";
+    EXPECT_EQ(elements((*outputs)[1]), std::vector<float>(4, 6));
+    EXPECT_EQ(elements((*outputs)[2]), std::vector<float>(4, -4)) << "a view of it likewise";
+  }
 }
 
 TEST(Buckets, AFailedOneIsTheErrorOfTheStepAndNoParameterChanges) {
@@ -276,7 +295,9 @@ TEST(Buckets, AFailedOneIsTheErrorOfTheStepAndNoParameterChanges) {
     EXPECT_EQ(pair.calls.size(), failing + 1) << "the calls after it are not made";
     EXPECT_THAT(elements(steps.weight->storage()), ElementsAre(0, 0, 0, 0));
     pair.failing = SIZE_MAX;
-    EXPECT_TRUE(steps.run(pair)) << "the next run knows nothing of it";
+    EXPECT_TRUE(steps.run(pair));
+    EXPECT_EQ(pair.calls.size(), failing + 3) << "the next run knows nothing of it";
+    EXPECT_THAT(elements(steps.weight->storage()), ElementsAre(-2, -2, -2, -2));
   }
 }
 
