@@ -1,5 +1,6 @@
 #include "muster/train/run_context.h"
 
+#include "muster/train/front_end.h"
 #include "muster/train/session.h"
 
 namespace muster::train {
@@ -50,7 +51,8 @@ graph::RunContext run_context() {
           .threads = threads(),
           .step = runs++,
           .first_sample = session != nullptr ? session->rank() : 0,
-          .sample_stride = session != nullptr ? session->world_size() : 1};
+          .sample_stride = session != nullptr ? session->world_size() : 1,
+          .interrupted = &look_for_interruption};
 }
 
 void count_runs_from(std::uint64_t step) { runs = step; }

@@ -256,6 +256,41 @@ def test_ctrl_c_ends_a_training_and_leaves_the_model_usable(digits):
     model.train(1, batches(digits))
 
 
+class Endless(Network):
+    """Counts to a number that it never reaches."""
+
+    def construct(self, x):
+        count = muster.ops.while_loop(
+            lambda state: state < 1e30, lambda state: state * 1.0, muster.ops.ones(())
+        )
+        return super().construct(x) * count
+
+
+def interrupt_soon():
+    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    return timer
+
+
+def test_ctrl_c_ends_a_step_and_the_step_has_not_happened(digits):
+    model = made_model(network=Endless())
+    weight = model.predict_network.fc.weight
+    before = weight.asnumpy().copy()
+    timer = interrupt_soon()
+    with pytest.raises(KeyboardInterrupt):
+        model.train(1, batches(digits))
+    timer.join()
+    numpy.testing.assert_array_equal(weight.asnumpy(), before)
+
+
+def test_ctrl_c_ends_a_call_of_a_loop_written_by_hand():
+    net = Endless()
+    timer = interrupt_soon()
+    with pytest.raises(KeyboardInterrupt):
+        net(muster.Tensor(numpy.zeros((2, 784), numpy.float32)))
+    timer.join()
+
+
 def test_nothing_of_a_model_outlives_it(digits):
     net = Network()
     model = train.Model(net, nn.CrossEntropyLoss(), nn.SGD(net.trainable_params(), 0.1), {"accuracy"})

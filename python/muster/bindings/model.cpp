@@ -41,12 +41,12 @@ void print_in_python(std::string_view line) {
 }
 
 // A signal handler that raises (Ctrl-C) ends the training. Asking takes the interpreter lock, so it is done
-// every 50 ms only.
+// every 100 ms only.
 Result<> look_for_signals() {
   using std::chrono::steady_clock;
-  static steady_clock::time_point last{};
+  thread_local steady_clock::time_point last{};
   const auto now = steady_clock::now();
-  if (now - last < std::chrono::milliseconds(50)) return {};
+  if (now - last < std::chrono::milliseconds(100)) return {};
   last = now;
   return with_python([]() -> Result<> {
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
