@@ -4,6 +4,9 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
+
+#include "muster/base/base.h"
 
 namespace muster::app {
 
@@ -12,10 +15,15 @@ struct Invocation {
   int exit_code = 0;
 };
 
+// A command that starts with a script (x.py) gets Python before it. An error says that the script is not
+// there, or that the first word is an option.
+Result<> complete_command(std::vector<std::string>& command, const std::string& program);
+
 // Exit code of a command line that cannot be used, as most programs have it.
 inline constexpr int exit_code_usage = 2;
 
 void add_run(CLI::App& app, Invocation& invocation);
+void add_explain(CLI::App& app, Invocation& invocation);
 void add_data(CLI::App& app, Invocation& invocation);
 void add_information(CLI::App& app, Invocation& invocation);  // env, doctor, compat-path, version
 

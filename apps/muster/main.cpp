@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
   });
   Invocation invocation{.program = argc > 0 ? argv[0] : "muster"};
   add_run(app, invocation);
+  add_explain(app, invocation);
   add_data(app, invocation);
   add_information(app, invocation);
   try {

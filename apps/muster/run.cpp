@@ -23,24 +23,6 @@ int refuse(const std::string& message) {
   return exit_code_usage;
 }
 
-bool is_python_script(const std::string& word) {
-  return word.size() > 3 && word.compare(word.size() - 3, 3, ".py") == 0;
-}
-
-// Python for a script; an error that names a script which is not there, once instead of once a process.
-Result<> complete_command(std::vector<std::string>& command, const std::string& program) {
-  if (command.empty()) return {};
-  if (command.front().starts_with('-'))
-    return fail(Code::invalid_argument, fmt::format("there is no option '{}'", command.front()));
-  if (!is_python_script(command.front())) return {};
-  std::error_code ignored;
-  if (!std::filesystem::exists(command.front(), ignored))
-    return fail(Code::not_found, fmt::format("there is no script '{}' in {}", command.front(),
-                                             std::filesystem::current_path(ignored).string()));
-  command.insert(command.begin(), python_for_scripts(program));
-  return {};
-}
-
 Result<std::string> log_folder(const std::string& wanted) {
   std::error_code error;
   if (wanted.empty()) {

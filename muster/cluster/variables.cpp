@@ -123,6 +123,13 @@ constexpr auto table = std::to_array<Variable>({
      .default_value = "0",
      .choices = "0 | 1",
      .documentation = "1: what would be a warning about a device that is not there is an error."},
+    {.name = "MUSTER_EXPLAIN",
+     .type = Type::choice,
+     .default_note = "none",
+     .choices = "plan | trace",
+     .documentation =
+         "Set by `muster explain`: the script shows its plans, or its traces, as the one worker of "
+         "no job."},
     {.name = "MUSTER_LOG",
      .type = Type::choice,
      .default_value = "warning",

@@ -2,6 +2,9 @@
 
 #include <array>
 #include <utility>
+#include <vector>
+
+#include "muster/graph/trace.h"
 
 namespace muster::graph {
 namespace {
@@ -13,6 +16,9 @@ constexpr std::array<std::pair<Reduction, std::string_view>, 4> names{{
 }};
 ContextProvider context_provider = nullptr;
 thread_local const RunContext* innermost = nullptr;
+// Random streams that each scope has given, the innermost last: eager code under one context draws what its
+// trace would draw.
+thread_local std::vector<std::int64_t> scope_streams;
 }  // namespace
 
 void set_context_provider(ContextProvider provider) { context_provider = provider; }
@@ -23,8 +29,19 @@ RunContext default_context() {
 }
 
 ContextScope::ContextScope(const RunContext& context)
-    : context_(context), outer_(std::exchange(innermost, &context_)) {}
-ContextScope::~ContextScope() { innermost = outer_; }
+    : context_(context), outer_(std::exchange(innermost, &context_)) {
+  scope_streams.push_back(0);
+}
+ContextScope::~ContextScope() {
+  scope_streams.pop_back();
+  innermost = outer_;
+}
+
+std::int64_t next_random_stream() {
+  thread_local std::int64_t without_scope = 0;
+  if (Trace* const trace = Trace::current()) return trace->next_random_stream();
+  return scope_streams.empty() ? without_scope++ : scope_streams.back()++;
+}
 
 std::string_view to_string(Reduction reduction) {
   for (const auto& [value, name] : names)

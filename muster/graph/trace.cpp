@@ -21,11 +21,6 @@ bool same_elements(const Tensor& a, const Tensor& b) {
 
 bool is_tracing() { return current_trace != nullptr; }
 
-std::int64_t next_random_stream() {
-  static thread_local std::int64_t outside = 0;  // of any trace
-  return current_trace != nullptr ? current_trace->next_random_stream() : outside++;
-}
-
 void watch(const Versioned& object) {
   if (current_trace != nullptr) current_trace->watch(object);
 }

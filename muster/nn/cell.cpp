@@ -21,12 +21,27 @@ Values Cell::call(std::span<const Value> inputs) {
     return constructed(inputs);
   }
   if (graph::runs_op_by_op()) return constructed(inputs);
+  return outside_function()(inputs);
+}
+
+graph::Function& Cell::outside_function() {
   if (function_ == nullptr)
     function_ = std::make_unique<graph::Function>(class_name_, [this](std::span<const Value> traced) {
       graph::watch(*this);
       return constructed(traced);
     });
-  return (*function_)(inputs);
+  return *function_;
+}
+
+Result<graph::Explanation> Cell::explain(std::span<const Tensor> inputs, const RunContext& context) {
+  if (refusal_) return fail(*refusal_);
+  if (graph::runs_op_by_op())
+    return fail(Code::invalid_argument,
+                fmt::format("{} has no plan to explain: in eager mode each op runs by itself. Use graph mode",
+                            description()));
+  graph::Function& function = outside_function();
+  MUSTER_TRY_VOID(function.compile(inputs, {}, context));
+  return function.explain();
 }
 
 // construct, as mixed precision has it.

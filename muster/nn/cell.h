@@ -43,6 +43,8 @@ class Cell : public graph::Versioned {
   // Inside a trace, and in eager mode, construct runs inline; else through a cached plan of this cell.
   Values call(std::span<const Value> inputs);
   Values call(std::span<const Value> inputs, const RunContext& context);
+  // The plan that such a call would run, made unless there is one; runs nothing. An error in eager mode.
+  [[nodiscard]] Result<graph::Explanation> explain(std::span<const Tensor> inputs, const RunContext& context);
   Values operator()(const Value& input) { return call({&input, 1}); }
   Values operator()(const Value& input, const RunContext& context) { return call({&input, 1}, context); }
   Values operator()(const Value& first, const Value& second);
@@ -105,6 +107,7 @@ class Cell : public graph::Versioned {
 
  private:
   Values constructed(std::span<const Value> inputs);
+  graph::Function& outside_function();
   void collect(const std::string& prefix, Parameters& found) const;
   void collect(const std::string& prefix, Children& found) const;
 

@@ -8,6 +8,7 @@
 #include "muster/train/agreement.h"
 #include "muster/train/context.h"
 #include "muster/train/data_settings.h"
+#include "muster/train/explain.h"
 #include "muster/train/front_end.h"
 #include "muster/train/metrics.h"
 #include "muster/train/run_context.h"
@@ -290,7 +291,10 @@ class Model::Training {
   std::int64_t step_number_ = 0;  // of the next step, from 0
 };
 
-Result<> Model::train(const TrainOptions& options) { return Training(*this, options).run(); }
+Result<> Model::train(const TrainOptions& options) {
+  if (explain_mode() == ExplainMode::plan) return explain_and_end({.dataset = options.dataset});
+  return Training(*this, options).run();
+}
 
 Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch) {
   Session* session = Session::current();
@@ -314,6 +318,8 @@ Result<MetricValues> Model::eval(const EvalOptions& options) {
   if (options_.metrics.empty())
     return fail(Code::invalid_argument,
                 "eval: the model was made without metrics: there is nothing to count");
+  if (explain_mode() == ExplainMode::plan)
+    return fail(explain_and_end({.dataset = options.dataset, .train = false}).error());
   const auto context = prepared_context(options.context, CallbackContext::Mode::eval, options.callbacks);
   MUSTER_TRY_VOID(evaluate(options.dataset, *context, options_.metrics));
   MetricValues values;
@@ -370,6 +376,28 @@ Result<> Model::update_metrics(const std::vector<Tensor>& outputs, const NamedMe
     MUSTER_TRY_VOID(metric->update(given));
   }
   return {};
+}
+
+// ---- Explaining -------------------------------------------------------------------------------------------
+
+Result<graph::Explanation> Model::explain(const ExplainOptions& options) {
+  const nn::CellPtr& cell = options.train ? train_network_ : eval_network_;
+  if (cell == nullptr)
+    return fail(Code::invalid_argument,
+                "explain: the model evaluates nothing: it needs a loss_fn or an eval_network");
+  MUSTER_TRY_VOID(check_columns(
+      options.dataset, options.train ? options_.loss_fn != nullptr : options_.eval_network == nullptr,
+      options.train ? "training" : "validation"));
+  std::uint64_t passes = 0;
+  MUSTER_TRY(const data::Item batch, Batches(options.dataset, passes).next_of_any_pass());
+  cell->set_train(options.train);
+  return cell->explain(batch, {.threads = threads()});
+}
+
+// In a process that `muster explain` has started; an error that comes before.
+Result<> Model::explain_and_end(const ExplainOptions& options) {
+  MUSTER_TRY(const graph::Explanation explanation, explain(options));
+  end_explained({&explanation, 1});
 }
 
 Result<std::vector<Tensor>> Model::predict(std::span<const Tensor> inputs) {

@@ -53,6 +53,11 @@ struct TrainOptions {
   std::shared_ptr<CallbackContext> context = {};
 };
 
+struct ExplainOptions {
+  data::Dataset dataset;
+  bool train = true;  // a step of training; else of an evaluation
+};
+
 struct EvalOptions {
   data::Dataset dataset;
   std::vector<CallbackPtr> callbacks = {};
@@ -74,6 +79,9 @@ class Model {
   Result<> train(const TrainOptions& options);
   // Counts `metrics` over the dataset.
   Result<MetricValues> eval(const EvalOptions& options);
+  // The plan of a step on the first batch of the dataset, which does not run. Made with the parallel mode of
+  // the last train().
+  Result<graph::Explanation> explain(const ExplainOptions& options);
   // What the network gives, without training.
   Result<std::vector<Tensor>> predict(std::span<const Tensor> inputs);
 
@@ -94,6 +102,7 @@ class Model {
                                                     CallbackContext::Mode mode,
                                                     const std::vector<CallbackPtr>& callbacks) const;
   Result<> check_agreement_of_workers(std::int64_t steps_an_epoch);
+  Result<> explain_and_end(const ExplainOptions& options);
   // One pass; the values stay in the metrics.
   Result<> evaluate(const data::Dataset& dataset, CallbackContext& context, const NamedMetrics& metrics);
   Result<> update_metrics(const std::vector<Tensor>& outputs, const NamedMetrics& metrics) const;

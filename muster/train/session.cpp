@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "muster/train/explain.h"
 #include "muster/train/run_context.h"
 
 namespace muster::train {
@@ -145,6 +146,7 @@ std::optional<Failure> Session::join(const cluster::Settings& settings, const In
 tl::expected<Role, Failure> init(const Environment& environment, const InitOptions& options) {
   if (open_session != nullptr) return open_role;
   graph::set_context_provider(&run_context);
+  if (explain_mode() != ExplainMode::off) return Role::worker;
   const auto settings = cluster::read_settings(environment);
   if (!settings) return tl::unexpected(cluster::failure_from(settings.error()));
   for (const std::string& note : settings->notes) log::info(note);
@@ -166,20 +168,18 @@ Result<Session*> require_session(std::string_view call) {
               fmt::format("{}: this process is in no cluster; call init() first", call));
 }
 
+// `alone`: the answer in a process that is explained.
+Result<std::uint32_t> ask(std::string_view call, std::uint32_t (Session::*get)() const, std::uint32_t alone) {
+  if (explain_mode() != ExplainMode::off) return alone;
+  return require_session(call).map([get](Session* session) { return (session->*get)(); });
+}
+
 }  // namespace
 
-Result<std::uint32_t> get_rank() {
-  return require_session("get_rank").map([](Session* session) { return session->rank(); });
-}
-Result<std::uint32_t> get_group_size() {
-  return require_session("get_group_size").map([](Session* session) { return session->world_size(); });
-}
-Result<std::uint32_t> get_local_rank() {
-  return require_session("get_local_rank").map([](Session* session) { return session->local_rank(); });
-}
-Result<std::uint32_t> get_local_rank_size() {
-  return require_session("get_local_rank_size").map([](Session* session) { return session->local_size(); });
-}
+Result<std::uint32_t> get_rank() { return ask("get_rank", &Session::rank, 0); }
+Result<std::uint32_t> get_group_size() { return ask("get_group_size", &Session::world_size, 1); }
+Result<std::uint32_t> get_local_rank() { return ask("get_local_rank", &Session::local_rank, 0); }
+Result<std::uint32_t> get_local_rank_size() { return ask("get_local_rank_size", &Session::local_size, 1); }
 
 std::uint64_t seed() {
   if (chosen_seed) return *chosen_seed;

@@ -29,7 +29,8 @@ struct InitOptions {
 
 // Forms the cluster that `environment` describes, and waits for all of it. In a worker it returns when the
 // job can start. In the scheduler and in servers it returns when the job has ended well. A second call
-// returns the role at once.
+// returns the role at once. In a process that `muster explain` has started, it forms no cluster: the process
+// is a worker alone.
 tl::expected<Role, Failure> init(const Environment& environment = real_environment(),
                                  const InitOptions& options = {});
 

@@ -28,7 +28,7 @@ void flush_bounded() {
   };
   auto state = std::make_shared<State>();
   std::thread([state] {
-    if (exit_hook()) exit_hook()();
+    flush_front_end();
     std::fflush(nullptr);
     const std::lock_guard lock(state->mutex);
     state->finished = true;
@@ -41,6 +41,9 @@ void flush_bounded() {
 }  // namespace
 
 void set_exit_hook(std::function<void()> hook) { exit_hook() = std::move(hook); }
+void flush_front_end() {
+  if (exit_hook()) exit_hook()();
+}
 
 Result<std::unique_ptr<Watch>> Watch::create() {
   MUSTER_TRY(auto stop, net::StopSignal::create());

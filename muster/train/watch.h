@@ -49,5 +49,7 @@ class Watch {
 
 // Called, with a bounded wait, before the process is ended: to flush the streams of a language above.
 void set_exit_hook(std::function<void()> hook);
+// What the hook does, at once and on this thread.
+void flush_front_end();
 
 }  // namespace muster::train

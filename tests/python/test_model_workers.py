@@ -94,6 +94,13 @@ die = train.LambdaCallback(on_train_step_end=lambda run: rank and os.kill(os.get
         assert "worker 1" in job.workers[0].output()
 
 
+def test_eager_mode_reduces_gradients_too(digits):
+    eager = outputs(script(digits, before="muster.set_context(mode='eager')"), 2)
+    graph = outputs(script(digits), 2)
+    assert weights(eager[0]) == weights(eager[1])
+    assert losses(eager[0]) == pytest.approx(losses(graph[0]), rel=1e-4)
+
+
 def test_gradients_are_summed_unless_the_mean_is_asked_for(digits):
     mean = outputs(script(digits, mean=True, rate=0.125), 2)
     total = outputs(script(digits, mean=False, rate=0.0625), 2)

@@ -35,5 +35,6 @@ NB_MODULE(_core, core) {
   bind_metrics(core);
   bind_callbacks(core);
   bind_checkpoint(core);
+  bind_explanation(core);
   bind_model(core);
 }

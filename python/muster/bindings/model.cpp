@@ -146,6 +146,14 @@ nb::typed<nb::dict, nb::str, nb::any> eval_model(PythonModel& self, nb::handle v
   return metric_values_object(unwrap(std::move(values)));
 }
 
+graph::Explanation explain_model(PythonModel& self, nb::handle dataset, bool train) {
+  const train::ExplainOptions options{.dataset = dataset_from(dataset, "dataset"), .train = train};
+  return unwrap([&] {
+    const nb::gil_scoped_release unlocked;
+    return self.model->explain(options);
+  }());
+}
+
 // The network is called as itself, so that what it returns keeps its form.
 nb::any predict(PythonModel& self, const nb::args& predict_data) {
   self.model->network()->set_train(false);
@@ -205,6 +213,11 @@ void bind_model(nb::module_& core) {
            "loss as 'eval_loss', in eval_results of the run context.")
       .def("eval", &eval_model, nb::arg("valid_dataset"), nb::arg("callbacks") = nb::none(),
            "The metrics over the dataset, by name.")
+      .def(
+          "explain", &explain_model, nb::arg("dataset"), nb::arg("train") = true,
+          "The plan of a step on the first batch of the dataset, of training or of an evaluation: steps with "
+          "their kernels, parameters, memory, work and traces. The step does not run. Raises ValueError in "
+          "eager mode, which has no plans.")
       .def("predict", &predict, nb::arg("predict_data"),
            nb::sig("def predict(self, *predict_data: Tensor) -> typing.Any"),
            "What the network gives, not training.")

@@ -134,5 +134,19 @@ TEST(DefaultContext, IsTheInnermostScopes) {
   EXPECT_EQ(default_context().seed, 1u);
 }
 
+TEST(RandomStreams, BeginAnewInEachScopeAsTheyDoInEachTrace) {
+  const ContextScope outer({});
+  EXPECT_EQ(next_random_stream(), 0);
+  EXPECT_EQ(next_random_stream(), 1);
+  {
+    const ContextScope inner({});
+    EXPECT_EQ(next_random_stream(), 0);
+  }
+  EXPECT_EQ(next_random_stream(), 2);
+  const auto trace = Trace::begin("trace");
+  const Trace::Scope tracing(*trace);
+  EXPECT_EQ(next_random_stream(), 0);
+}
+
 }  // namespace
 }  // namespace muster::graph

@@ -1,0 +1,61 @@
+// muster explain: the plans and traces of a script.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "commands.h"
+
+namespace muster::app {
+namespace {
+
+struct ExplainFlags {
+  bool trace = false;
+  std::vector<std::string> command;
+};
+
+int refuse(const std::string& message) {
+  fmt::print(stderr, "muster explain: {}\n", message);
+  return exit_code_usage;
+}
+
+// This process becomes the script; only an error returns.
+int explain(ExplainFlags flags, const std::string& program) {
+  if (flags.command.empty()) return refuse("name a script: muster explain train.py");
+  if (const auto complete = complete_command(flags.command, program); !complete)
+    return refuse(complete.error().message);
+  ::setenv("MUSTER_EXPLAIN", flags.trace ? "trace" : "plan", 1);
+  std::vector<char*> arguments;
+  for (std::string& word : flags.command) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  ::execvp(arguments.front(), arguments.data());
+  return refuse(fmt::format("cannot start '{}': {}", flags.command.front(), std::strerror(errno)));
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Invocation& invocation) {
+  auto flags = std::make_shared<ExplainFlags>();
+  CLI::App* command = app.add_subcommand(
+      "explain", "Show the plan of a script's first step: kernels, formats, memory, work, traces");
+  command->footer(
+      "\nAfter the options come the script or program and its own arguments:\n"
+      "  muster explain train.py --epochs 10\n"
+      "The script runs in one process, without a cluster, up to its first step of training or evaluation. "
+      "The\n"
+      "step of a Model is shown and does not run; a loop written by hand runs once, and every plan that it "
+      "ran\n"
+      "is shown. With --trace the script runs to its end, and each trace is shown with the reason for it: a\n"
+      "script that traces again and again is slow.");
+  command->add_flag("--trace", flags->trace, "Show every trace and why it was made, and run the script");
+  command->prefix_command();
+  command->callback([command, flags, &invocation] {
+    flags->command = command->remaining();
+    invocation.exit_code = explain(*flags, invocation.program);
+  });
+}
+
+}  // namespace muster::app

@@ -1,0 +1,91 @@
+#include "muster/train/explain.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "muster/train/watch.h"
+
+namespace muster::train {
+namespace {
+
+using graph::Explanation;
+
+// Behind all that the language above has printed.
+void print(const std::string& text) {
+  flush_front_end();
+  fmt::print("{}", text);
+  std::fflush(stdout);
+}
+
+void print_all(std::span<const Explanation> explanations) {
+  std::string text;
+  for (const Explanation& explanation : explanations) text += fmt::format("\n{}", to_string(explanation));
+  print(text);
+}
+
+class Explainer final : public graph::FunctionObserver {
+ public:
+  explicit Explainer(ExplainMode mode) : mode_(mode) {}
+
+  void traced(const graph::Function& function, const graph::TraceRecord& trace) override {
+    if (mode_ == ExplainMode::trace)
+      print(fmt::format("trace {} of {}: {}\n", function.trace_count(), function.name(), to_string(trace)));
+  }
+
+  void calling(const graph::Function& function, bool again) override {
+    if (mode_ != ExplainMode::plan) return;
+    if (again) end_explained(seen_);
+    seen_.push_back(function.explain());
+  }
+
+  // The script has come to its end.
+  void conclude() const {
+    if (mode_ != ExplainMode::plan) return;
+    if (seen_.empty())
+      print(
+          "\nThe script made no plan: it called no cell and no traced function, or it runs in eager mode.\n");
+    else
+      print_all(seen_);
+  }
+
+ private:
+  ExplainMode mode_;
+  std::vector<Explanation> seen_;  // in the order of their first run
+};
+
+ExplainMode mode_from(const Environment& environment) {
+  const std::string wanted = environment.get("MUSTER_EXPLAIN").value_or("");
+  if (wanted == "plan") return ExplainMode::plan;
+  if (wanted == "trace") return ExplainMode::trace;
+  if (!wanted.empty())
+    log::warning(fmt::format("MUSTER_EXPLAIN='{}' is ignored: it is 'plan' or 'trace'", wanted));
+  return ExplainMode::off;
+}
+
+ExplainMode begin() {
+  const ExplainMode mode = mode_from(real_environment());
+  if (mode == ExplainMode::off) return mode;
+  static auto* const explainer = new Explainer(mode);  // never destroyed: asked when the process ends
+  graph::observe_functions(explainer);
+  std::atexit([] { explainer->conclude(); });
+  return mode;
+}
+
+}  // namespace
+
+ExplainMode explain_mode() {
+  static const ExplainMode mode = begin();
+  return mode;
+}
+
+void end_explained(std::span<const Explanation> explanations) {
+  print_all(explanations);
+  _exit(0);
+}
+
+}  // namespace muster::train

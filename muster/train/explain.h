@@ -1,0 +1,26 @@
+// `muster explain`: a script that is started with MUSTER_EXPLAIN shows its plans, or its traces, instead of
+// training.
+//
+// plan: the script runs alone, as the one worker of a job without a scheduler, up to its first step. A
+// Model's step is shown before it runs. A loop written by hand runs once, and what it ran is shown when a
+// plan would run again. Then the process ends with status 0. A script that comes to its end before that shows
+// what it has.
+// trace: the script runs alone and to its end, and each trace is shown when it is made.
+#pragma once
+
+#include <span>
+
+#include "muster/base/base.h"
+#include "muster/graph/graph.h"
+
+namespace muster::train {
+
+enum class ExplainMode { off, plan, trace };
+
+// What MUSTER_EXPLAIN of this process says. The first call begins to watch the functions.
+ExplainMode explain_mode();
+
+// Prints the explanations and ends the process.
+[[noreturn]] void end_explained(std::span<const graph::Explanation> explanations);
+
+}  // namespace muster::train

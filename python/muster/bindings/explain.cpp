@@ -1,0 +1,62 @@
+// Explanation: what a plan is made of.
+#include <nanobind/stl/string.h>
+
+#include <chrono>
+#include <string>
+
+#include "muster/graph/graph.h"
+#include "muster/train/train.h"
+#include "python/muster/bindings/bindings.h"
+
+namespace muster::python {
+namespace {
+
+using graph::Explanation;
+
+nb::object text(std::string_view value) { return nb::str(value.data(), value.size()); }
+
+nb::typed<nb::list, nb::dict> steps_of(const Explanation& self) {
+  nb::list made;
+  for (const graph::PlanStep& step : self.steps) {
+    nb::dict entry;
+    entry["op"] = text(step.op);
+    entry["kernel"] = text(step.kernel);
+    entry["result"] = text(step.result);
+    entry["format"] = text(step.format);
+    entry["flops"] = step.flops;
+    entry["bytes"] = step.bytes;
+    made.append(entry);
+  }
+  return made;
+}
+
+nb::typed<nb::dict, nb::str, nb::str> parameters_of(const Explanation& self) {
+  nb::dict made;
+  for (const auto& [name, type] : self.parameters) made[name.c_str()] = text(to_string(type));
+  return made;
+}
+
+}  // namespace
+
+void bind_explanation(nb::module_& core) {
+  train::explain_mode();  // begins to watch, where `muster explain` has started this process
+  nb::class_<Explanation>(core, "Explanation",
+                          "What one plan is made of; str() of it is what `muster explain` prints.")
+      .def("__str__", [](const Explanation& self) { return to_string(self); })
+      .def_prop_ro(
+          "name", [](const Explanation& self) { return self.name; }, "Of the function or cell.")
+      .def_prop_ro(
+          "steps", &steps_of,
+          "A dict for each kernel call: op, kernel, result (the type of its first output), format "
+          "('' where it is plain), flops (0 where the op does not count) and bytes read and written.")
+      .def_prop_ro("parameters", &parameters_of, "The types of the parameters by their names.")
+      .def_prop_ro(
+          "arena_bytes", [](const Explanation& self) { return self.arena_bytes; },
+          "Memory of all values between steps; those whose lives do not meet share it.")
+      .def_prop_ro("parameters_bytes", &Explanation::parameters_bytes)
+      .def_prop_ro("peak_bytes", &Explanation::peak_bytes,
+                   "Arena, parameters, inputs and outputs: all that one run needs at once.")
+      .def_prop_ro("flops", &Explanation::flops, "Floating-point operations of the steps that count them.");
+}
+
+}  // namespace muster::python

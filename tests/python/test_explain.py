@@ -1,0 +1,143 @@
+"""`muster explain` and Model.explain: the plan of a step, and the traces of a script."""
+
+import os
+import re
+import subprocess
+import sys
+
+import numpy
+import pytest
+from digits import write_digits
+from job import clean_environment
+from places import BUILD
+
+import muster
+from muster import dataset as ds
+from muster import nn
+
+HEAD = """
+import sys
+import numpy
+import muster
+from muster import dataset, nn, train
+
+muster.init()
+net = nn.SequentialCell(nn.Flatten(), nn.Dense(784, 10))
+loss_fn = nn.CrossEntropyLoss()
+optimizer = nn.Momentum(net.trainable_params(), 0.1, 0.9)
+print("worker", muster.get_rank(), "of", muster.get_group_size(), *sys.argv[1:])
+"""
+MODEL = """
+data = dataset.MnistDataset("digits").map(dataset.vision.Rescale(1 / 255.0, 0), "image")
+data = data.map(dataset.transforms.TypeCast(muster.int32), "label").batch(20)
+muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+saver = train.ModelCheckpoint("net", "checkpoints")
+"""
+LOOP = """
+grad_fn = muster.value_and_grad(lambda x, y: loss_fn(net(x), y), None, optimizer.parameters)
+reducer = nn.DistributedGradReducer(optimizer.parameters)
+for step in range(1000):
+    size = SIZE
+    x = muster.Tensor(numpy.ones((size, 784), numpy.float32))
+    loss, gradients = grad_fn(x, muster.Tensor(numpy.zeros(size, numpy.int32)))
+    optimizer(reducer(gradients))
+    print("step", step)
+"""
+
+
+def explain(folder, script, *flags):
+    (folder / "script.py").write_text(script)
+    environment = clean_environment()
+    environment["PATH"] = os.path.dirname(sys.executable) + os.pathsep + environment["PATH"]
+    command = [BUILD / "apps/muster/muster", "explain", *flags, "script.py", "--own", "3"]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_step_of_a_model_is_shown_and_not_taken(tmp_path):
+    write_digits(tmp_path / "digits", rows=40)
+    text = explain(
+        tmp_path,
+        HEAD
+        + MODEL
+        + "train.Model(net, loss_fn, optimizer).train(3, data, [saver, train.LossMonitor()])\n"
+        + "print('behind')",
+    )
+    assert text.startswith("worker 0 of 1 --own 3\n")
+    assert "TrainStepCell(float32 (20, 28, 28, 1), int32 (20,)): a plan of " in text
+    assert re.search(r"^ +\d+  momentum ", text, re.MULTILINE)
+    assert re.search(r"^  moments.1.weight +float32 \(10, 784\)$", text, re.MULTILINE)
+    assert re.search(r"^memory: .* at the peak: arena ", text, re.MULTILINE)
+    assert "loss is" not in text and "behind" not in text
+    assert not (tmp_path / "checkpoints").exists()
+
+
+def test_the_step_of_an_evaluation_is_shown(tmp_path):
+    write_digits(tmp_path / "digits", rows=40)
+    text = explain(tmp_path, HEAD + MODEL + "train.Model(net, loss_fn, metrics={'accuracy'}).eval(data)")
+    assert "WithEvalCell(" in text and "momentum" not in text
+
+
+def test_a_loop_written_by_hand_runs_once_and_its_plans_are_shown(tmp_path):
+    text = explain(tmp_path, HEAD + LOOP.replace("SIZE", "8"))
+    assert [line for line in text.splitlines() if line.startswith("step")] == ["step 0"]
+    names = re.findall(r"^(\S+)\(.*\): a plan of ", text, re.MULTILINE)
+    assert names == ["<lambda>", "Momentum"]
+
+
+def test_a_script_that_ends_early_shows_what_it_has(tmp_path):
+    text = explain(tmp_path, HEAD + "net(muster.Tensor(numpy.ones((2, 784), numpy.float32)))\nprint('last')")
+    assert text.index("last") < text.index("SequentialCell(float32 (2, 784)): a plan of ")
+    text = explain(tmp_path, HEAD + "muster.set_context(mode='eager')")
+    assert text.endswith("called no cell and no traced function, or it runs in eager mode.\n")
+
+
+def test_traces_are_shown_with_their_reasons_while_the_script_runs(tmp_path):
+    loop = LOOP.replace("1000", "4").replace("SIZE", "8 if step < 2 else 9")
+    lines = explain(tmp_path, HEAD + loop, "--trace").splitlines()
+    was = "input 0 is float32 (9, 784), was float32 (8, 784)"
+    assert [line.split(";")[0] for line in lines if not line.startswith("worker")] == [
+        "trace 1 of <lambda>: float32 (8, 784), int32 (8,): first call",
+        "trace 1 of Momentum: float32 (10, 784), float32 (10,): first call",
+        "step 0",
+        "step 1",
+        f"trace 2 of <lambda>: float32 (9, 784), int32 (9,): {was}",
+        "step 2",
+        "step 3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "name a script: muster explain train.py"),
+        (["missing.py"], "there is no script 'missing.py'"),
+        (["--traces", "x.py"], "there is no option '--traces'"),
+        (["./no_such_program"], "cannot start './no_such_program': No such file or directory"),
+    ],
+)
+def test_what_cannot_be_explained_is_said(tmp_path, arguments, message):
+    command = [BUILD / "apps/muster/muster", "explain", *arguments]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"muster explain: {message}")
+
+
+def test_a_model_explains_itself():
+    net = nn.Dense(4, 2)
+    model = muster.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1))
+    rows = numpy.ones((6, 4), numpy.float32), numpy.ones((6, 2), numpy.float32)
+    data = ds.NumpySlicesDataset(rows, ["x", "y"]).batch(3)
+    before = net.weight.asnumpy().copy()
+    explanation = model.explain(data)
+    assert explanation.name == "TrainStepCell"
+    assert [step["op"] for step in explanation.steps if step["flops"]] == ["dense", "matmul"]
+    assert explanation.parameters["weight"] == "float32 (2, 4)"
+    assert explanation.flops == 2 * 2 * 3 * 4 * 2
+    assert explanation.peak_bytes > explanation.arena_bytes + explanation.parameters_bytes
+    assert str(explanation).startswith("TrainStepCell(float32 (3, 4), float32 (3, 2)): a plan of ")
+    numpy.testing.assert_array_equal(net.weight.asnumpy(), before)
+    assert model.explain(data, train=False).name == "WithEvalCell"
