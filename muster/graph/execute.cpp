@@ -11,15 +11,21 @@
 namespace muster::graph {
 namespace {
 
+const Tensor& storage_of(Parameter& parameter, bool to_write, std::uint64_t seed) {
+  return to_write ? parameter.writable(seed) : parameter.materialize(seed);
+}
+
 Result<std::vector<Tensor>> read_all(const Op& op, std::span<const Value> inputs, const RunContext& context) {
   std::vector<Tensor> tensors;
   tensors.reserve(inputs.size());
-  for (const Value& input : inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Value& input = inputs[i];
     if (input.is_traced())
       return fail(Code::invalid_argument,
                   fmt::format("{}: a tensor of a graph that is already made ({}) was used outside it",
                               op.name, to_string(input.type())));
-    tensors.push_back(input.is_parameter() ? input.parameter()->materialize(context.seed) : input.tensor());
+    tensors.push_back(input.is_parameter() ? storage_of(*input.parameter(), op.writes(i), context.seed)
+                                           : input.tensor());
   }
   return tensors;
 }

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "muster/graph/ops/primitive.h"
+#include "muster/graph/parameter_formats.h"
+#include "muster/graph/updates.h"
 
 namespace muster::graph {
 namespace {
@@ -37,10 +39,15 @@ Reorder make_reorder(const FormatPtr& from, const FormatPtr& to, int threads) {
 
 class Chooser {
  public:
-  Chooser(const Graph& graph, int threads) : from_(graph), threads_(threads) {
+  Chooser(const Graph& graph, int threads, std::vector<ParameterFormatPtr> parameter_formats)
+      : from_(graph), threads_(threads) {
     made_.graph = graph;
     made_.graph.nodes.clear();
     made_.formats.resize(graph.values.size());
+    for (std::size_t i = 0; i < parameter_formats.size(); ++i)
+      if (parameter_formats[i] != nullptr)
+        made_.formats[graph.parameters[i].first] = parameter_formats[i]->format;
+    made_.parameter_formats = std::move(parameter_formats);
     root_.resize(graph.values.size());
     for (ValueId id = 0; id < root_.size(); ++id) root_[id] = id;
   }
@@ -53,6 +60,9 @@ class Chooser {
     return std::move(made_);
   }
 
+  // In which format the gradient of each update came; by the updates in order.
+  const std::vector<FormatPtr>& gradient_formats() const { return gradient_formats_; }
+
  private:
   Result<> add(Node node) {
     const Op& op = *node.op;
@@ -63,9 +73,12 @@ class Chooser {
       return {};
     }
     MUSTER_TRY(Chosen chosen, choose(node));
+    if (is_update(op)) gradient_formats_.push_back(made_.formats[node.inputs[1]]);
     const auto& wanted = chosen.prepared.input_formats;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      MUSTER_TRY(node.inputs[i], in_format(node.inputs[i], i < wanted.size() ? wanted[i] : nullptr));
+      MUSTER_TRY(const ValueId there, in_format(node.inputs[i], i < wanted.size() ? wanted[i] : nullptr));
+      MUSTER_CHECK(there == node.inputs[i] || !op.writes(i), "an op would write to a copy");
+      node.inputs[i] = there;
     }
     const auto& given = chosen.prepared.output_formats;
     for (std::size_t i = 0; i < node.outputs.size() && i < given.size(); ++i)
@@ -143,11 +156,20 @@ class Chooser {
   Choices made_;
   std::vector<ValueId> root_;  // by value: what it is another name of
   std::vector<Copy> copies_;
+  std::vector<FormatPtr> gradient_formats_;
 };
 
 }  // namespace
 
-Result<Choices> choose_kernels(const Graph& graph, int threads) { return Chooser(graph, threads).run(); }
+// Kernels are chosen once with all parameters plain; this tells in which formats the gradients come. Where
+// that gives parameters a format, they are chosen again.
+Result<Choices> choose_kernels(const Graph& graph, int threads) {
+  Chooser plain(graph, threads, {});
+  MUSTER_TRY(Choices choices, plain.run());
+  MUSTER_TRY(auto formats, parameter_formats(graph, plain.gradient_formats(), threads));
+  if (formats.empty()) return choices;
+  return Chooser(graph, threads, std::move(formats)).run();
+}
 
 std::size_t size_bytes(const TensorType& type, const FormatPtr& format) {
   return format == nullptr ? type.size_bytes() : format->size_bytes();

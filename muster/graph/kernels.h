@@ -12,10 +12,12 @@ struct Choices {
   Graph graph;                     // with a reorder wherever a value must lie otherwise than it was made
   std::vector<Chosen> nodes;       // by node; no kernel: a view, nothing runs
   std::vector<FormatPtr> formats;  // by value
+  std::vector<ParameterFormatPtr> parameter_formats;  // by parameter; null: plain
 };
 
-// Kernels see how their inputs come and may ask for another format; then a reorder goes before them. Inputs,
-// parameters and outputs of the graph are plain.
+// Kernels see how their inputs come and may ask for another format; then a reorder goes before them. Inputs
+// and outputs of the graph are plain, and so are its parameters but those that it updates: they lie as their
+// gradient comes (parameter_formats.h).
 Result<Choices> choose_kernels(const Graph& graph, int threads);
 
 // Of a value in `format`.

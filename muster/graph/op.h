@@ -2,7 +2,9 @@
 // row.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -69,6 +71,11 @@ struct Kernel {
   bool (*available)() = nullptr;  // null: on every machine
   // Whether it takes bfloat16 where its rule does; for others bfloat16 is widened before and rounded after.
   bool takes_bfloat16 = false;
+  // Of updates, which a plan joins into one pass over all parameters: the elements [begin, end) of input 0
+  // alone, on the calling thread, others at the same time. `finish` follows when all are done. Null
+  // elsewhere.
+  void (*run_part)(const KernelCall&, std::int64_t begin, std::int64_t end) = nullptr;
+  void (*finish)(const KernelCall&) = nullptr;
 };
 
 // A node whose gradient is wanted. The values are traced, or in eager mode concrete.
@@ -121,6 +128,11 @@ struct Op {
   // It takes inputs of different floating dtypes as they come: float32 parameters beside a bfloat16 input.
   bool mixes = false;
 
+  // Whether a call writes input `index`.
+  bool writes(std::size_t index) const {
+    return (index == 0 && sharing == Sharing::in_place) ||
+           std::find(written.begin(), written.end(), index) != written.end();
+  }
   bool has_effect() const { return sharing == Sharing::in_place || !written.empty() || collective; }
 };
 

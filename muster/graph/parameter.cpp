@@ -26,7 +26,7 @@ Parameter::Parameter(std::string name, const Tensor& values, bool requires_grad)
       requires_grad_(requires_grad),
       version_(next_version()),
       origin_(Origin::set_by_user),
-      storage_(values.clone()) {}
+      plain_(values.clone()) {}
 
 void Parameter::rename(std::string name) {
   name_ = std::move(name);
@@ -39,18 +39,51 @@ void Parameter::set_requires_grad(bool requires_grad) {
   version_ = next_version();
 }
 
+namespace {
+
+void reorder(const PrimitivePtr& primitive, std::byte* from, std::byte* to, int threads) {
+  const auto scratch = Buffer::allocate(primitive->scratch_bytes);
+  const bool done = primitive->run(&from, &to, scratch->data(), threads);
+  MUSTER_CHECK(done, "a parameter could not be brought into another order");
+}
+
+}  // namespace
+
 const Tensor& Parameter::materialize(std::uint64_t seed) {
-  if (!storage_.defined()) {
+  if (!materialized()) {
     Tensor made(type_.dtype, type_.shape);
     initializer_(made, RandomStream(seed, hash_text(name_)));
-    storage_ = std::move(made);
+    plain_ = std::move(made);
   }
-  return storage_;
+  return storage();
 }
 
 const Tensor& Parameter::storage() const {
-  MUSTER_CHECK(storage_.defined(), "a parameter was read before it was made");
-  return storage_;
+  MUSTER_CHECK(materialized(), "a parameter was read before it was made");
+  if (!plain_.defined()) {
+    Tensor made(type_.dtype, type_.shape);
+    reorder(format_->to_plain, formatted_->data(), made.bytes(), format_->threads);
+    plain_ = std::move(made);
+  }
+  return plain_;
+}
+
+const Tensor& Parameter::writable(std::uint64_t seed) {
+  materialize(seed);
+  formatted_.reset();
+  return plain_;
+}
+
+std::byte* Parameter::in_format(const ParameterFormatPtr& format, std::uint64_t seed, bool to_write) {
+  if (formatted_ == nullptr || !same_format(format_->format, format->format)) {
+    const Tensor& plain = materialize(seed);
+    auto made = Buffer::allocate(format->format->size_bytes());
+    reorder(format->from_plain, plain.bytes(), made->data(), format->threads);
+    formatted_ = std::move(made);
+    format_ = format;
+  }
+  if (to_write) plain_ = Tensor();
+  return formatted_->data();
 }
 
 Result<> Parameter::set(const Tensor& values) {
@@ -58,8 +91,9 @@ Result<> Parameter::set(const Tensor& values) {
   if (given != type_)
     return fail(Code::invalid_argument, fmt::format("parameter '{}' is {}, the values are {}", name_,
                                                     to_string(type_), to_string(given)));
-  if (!storage_.defined()) storage_ = Tensor(type_.dtype, type_.shape);
-  std::memmove(storage_.bytes(), values.bytes(), values.size_bytes());
+  if (!plain_.defined()) plain_ = Tensor(type_.dtype, type_.shape);
+  std::memmove(plain_.bytes(), values.bytes(), values.size_bytes());
+  formatted_.reset();
   origin_ = Origin::set_by_user;
   return {};
 }

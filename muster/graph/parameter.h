@@ -1,6 +1,7 @@
 // A named tensor that outlives the calls: weights, and the state of optimizers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,11 +13,23 @@
 
 namespace muster::graph {
 
+// Another order of elements in which a plan keeps a parameter between its runs, and the ways there and back,
+// which keep every bit. It has no padding: it is as large as row-major order.
+struct ParameterFormat {
+  FormatPtr format;
+  PrimitivePtr from_plain;
+  PrimitivePtr to_plain;
+  int threads = 1;  // that the two were made for
+};
+using ParameterFormatPtr = std::shared_ptr<const ParameterFormat>;
+
 // Fills a new tensor; `stream` belongs to this parameter alone (seed of the job, hash of the name).
 using Initializer = std::function<void(const Tensor& out, const RandomStream& stream)>;
 
-// Its identity is the object's. Storage is made on first use and then keeps its address: setting copies into
-// it, optimizers update it in place. Threads: one at a time.
+// Its identity is the object's. Storage is made on first use; setting copies into it, optimizers update it in
+// place. A plan that updates it may keep it in the order that its kernels want: then it is brought back to
+// row-major order when somebody reads it, so nobody but plans sees another, and a tensor that was read before
+// keeps what it held. Threads: one at a time, for reading too.
 class Parameter {
  public:
   enum class Origin { initialised, set_by_user };
@@ -39,13 +52,19 @@ class Parameter {
   std::uint64_t version() const { return version_; }
 
   Origin origin() const { return origin_; }
-  bool materialized() const { return storage_.defined(); }
-  // Makes the storage from (seed, name) if there is none yet.
+  bool materialized() const { return plain_.defined() || formatted_ != nullptr; }
+  // Makes the storage from (seed, name) if there is none yet. To be read.
   const Tensor& materialize(std::uint64_t seed);
-  // The storage; it must have been made.
+  // The same, to be written.
+  const Tensor& writable(std::uint64_t seed);
+  // The storage; it must have been made. To be read.
   const Tensor& storage() const;
   // Copies `values` in; an error when dtype or shape differ.
   [[nodiscard]] Result<> set(const Tensor& values);
+
+  // For plans: the elements in another order, made like the storage, to be read or also written. The address
+  // holds until the parameter is asked for another order or is set.
+  std::byte* in_format(const ParameterFormatPtr& format, std::uint64_t seed, bool to_write);
 
  private:
   std::string name_;
@@ -54,7 +73,10 @@ class Parameter {
   bool requires_grad_;
   std::uint64_t version_;
   Origin origin_ = Origin::initialised;
-  Tensor storage_;
+  // Of these two at least one is there once materialized; both when equal.
+  mutable Tensor plain_;
+  std::shared_ptr<Buffer> formatted_;
+  ParameterFormatPtr format_;  // of formatted_
 };
 
 using ParameterPtr = std::shared_ptr<Parameter>;

@@ -17,5 +17,7 @@ void fuse_dense(Graph& graph);
 void fuse_relu(Graph& graph);
 // An all_reduce that asks for buckets becomes several, each right behind the node that makes its last input.
 void make_buckets(Graph& graph);
+// Updates of parameters go as far back as they may, so that they stand in a row and run as one pass.
+void gather_updates(Graph& graph);
 
 }  // namespace muster::graph

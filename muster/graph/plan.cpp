@@ -13,6 +13,8 @@
 #include "muster/graph/passes.h"
 #include "muster/graph/pool.h"
 #include "muster/graph/retreat.h"
+#include "muster/graph/updates.h"
+#include "muster/graph/uses.h"
 
 namespace muster::graph {
 namespace {
@@ -22,7 +24,8 @@ struct Step {
   KernelCall call;
   std::vector<std::byte*> addresses;  // inputs, then outputs
   Prepared prepared;
-  std::size_t node = 0;
+  std::size_t node = 0;   // the first
+  std::size_t nodes = 1;  // more than one: updates that run as one
   std::string_view kernel;
   bool collective = false;
   std::size_t joined = 0;  // how many of the plan's calls must be done before
@@ -34,6 +37,18 @@ struct Patch {
   std::byte** where = nullptr;
   std::size_t index = 0;
   std::size_t offset_bytes = 0;
+};
+
+// Where a run finds a parameter.
+struct Placed {
+  ParameterPtr parameter;
+  ParameterFormatPtr format;  // null: plain
+  bool is_written = false;
+
+  std::byte* address(std::uint64_t seed) const {
+    if (format != nullptr) return parameter->in_format(format, seed, is_written);
+    return (is_written ? parameter->writable(seed) : parameter->materialize(seed)).bytes();
+  }
 };
 
 struct Copy {
@@ -53,14 +68,15 @@ struct Plan::State {
   std::vector<Step> steps;
   Retreat retreat;
   std::vector<Copy> copies;
-  std::vector<Patch> inputs;      // every run
-  std::vector<Patch> outputs;     // every run
-  std::vector<Patch> parameters;  // once, when they have storage: it never moves
-  std::vector<Patch> buckets;     // when they get other memory
-  bool parameters_ready = false;
+  std::vector<Patch> inputs;
+  std::vector<Patch> outputs;
+  std::vector<Patch> parameters;
+  std::vector<Patch> buckets;  // when they get other memory
   std::shared_ptr<Buffer> bucket_memory;
   Communicator* bucket_owner = nullptr;  // whose memory it is; null: ordinary memory
   std::vector<ParameterPtr> parameter_list;
+  std::vector<Placed> placed;                   // by parameter
+  std::vector<std::byte*> parameter_addresses;  // of this run, likewise
   std::vector<BufferPool> pools;
   std::vector<std::shared_ptr<Buffer>> taken;  // of this run, by output buffer
   std::vector<std::size_t> calls;              // the steps that are collective
@@ -68,14 +84,17 @@ struct Plan::State {
   std::unique_ptr<CallThread> call_thread;
 
   Result<> make_steps(int threads);
+  void add_step(std::span<const Node> nodes, std::span<Chosen> chosen);
   void make_copies();
   void bind(std::byte*& where, ValueId id);
   void bind(std::byte*& where, const Location& location);
-  void ready_parameters(std::uint64_t seed);
+  void place_parameters(std::vector<ParameterFormatPtr> formats);
+  void find_parameters(std::uint64_t seed);
   void ready_buckets(Communicator* sharing);
   CallThread* thread_for(const RunContext& context);
   Result<> check(std::span<const Tensor> given) const;
   PlanStep explain(const Step& step) const;
+  void add_work(const Node& node, PlanStep& step) const;
   std::string describe(const Step& step) const;
   class Run;
 };
@@ -87,6 +106,7 @@ std::string Plan::State::describe(const Step& step) const {
   if (!node.outputs.empty())
     if (const FormatPtr& format = formats[node.outputs[0]]; format != nullptr)
       text += " -> " + format->name();
+  if (step.nodes > 1) text += fmt::format(", {} together", step.nodes);
   return text;
 }
 
@@ -137,6 +157,7 @@ Result<> Plan::State::make_steps(int for_threads) {
   MUSTER_TRY(Choices choices, choose_kernels(graph, threads));
   graph = std::move(choices.graph);
   formats = std::move(choices.formats);
+  place_parameters(std::move(choices.parameter_formats));
   Sizes sizes;
   for (ValueId id = 0; id < graph.values.size(); ++id)
     sizes.values_bytes.push_back(graph::size_bytes(graph.values[id], formats[id]));
@@ -146,31 +167,47 @@ Result<> Plan::State::make_steps(int for_threads) {
   arena = Buffer::allocate(layout.arena_bytes);
   const std::vector<std::size_t> joined = joined_before(graph, overlap);
   steps.reserve(graph.nodes.size());  // patches point into it
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    Chosen& chosen = choices.nodes[i];
-    if (chosen.kernel == nullptr) continue;
-    const Node& node = graph.nodes[i];
-    Step& step = steps.emplace_back();
-    step.run = chosen.kernel->run;
-    step.node = i;
-    step.kernel = chosen.kernel->name;
-    step.prepared = std::move(chosen.prepared);
-    step.addresses.resize(node.inputs.size() + node.outputs.size());
-    std::byte** address = step.addresses.data();
-    for (const ValueId id : node.inputs) bind(*address++, id);
-    for (const ValueId id : node.outputs) bind(*address++, id);
-    step.call = {.inputs = step.addresses.data(),
-                 .outputs = step.addresses.data() + node.inputs.size(),
-                 .settings = step.prepared.settings.get(),
-                 .scratch = arena->data() + layout.scratch_offset_bytes[i],
-                 .failure = &step.failure};
-    step.collective = node.op->collective;
-    if (step.collective) calls.push_back(steps.size() - 1);
-    step.joined = joined[i];
-    retreat.add_step(node, graph, step.addresses.data());
+  const std::span<const Node> nodes = graph.nodes;
+  const std::span<Chosen> chosen = choices.nodes;
+  for (std::size_t i = 0, count = 1; i < nodes.size(); i += count) {
+    count = joined_updates(nodes.subspan(i), chosen.subspan(i));
+    if (chosen[i].kernel == nullptr) continue;
+    add_step(nodes.subspan(i, count), chosen.subspan(i, count));
+    steps.back().joined = joined[i + count - 1];
   }
   overlaps = overlap.any;
   return {};
+}
+
+// One node, or several updates as one.
+void Plan::State::add_step(std::span<const Node> nodes, std::span<Chosen> chosen) {
+  Step& step = steps.emplace_back();
+  step.node = static_cast<std::size_t>(nodes.data() - graph.nodes.data());
+  step.nodes = nodes.size();
+  step.kernel = chosen[0].kernel->name;
+  if (nodes.size() == 1) {
+    step.run = chosen[0].kernel->run;
+    step.prepared = std::move(chosen[0].prepared);
+  } else {
+    step.run = run_updates;
+    step.prepared = Prepared{std::make_shared<const Updates>(join_updates(graph, nodes, chosen))};
+  }
+  std::size_t addresses = 0;
+  for (const Node& node : nodes) addresses += node.inputs.size() + node.outputs.size();
+  step.addresses.resize(addresses);
+  std::byte** address = step.addresses.data();
+  for (const Node& node : nodes) {
+    for (const ValueId id : node.inputs) bind(*address++, id);
+    for (const ValueId id : node.outputs) bind(*address++, id);
+  }
+  step.call = {.inputs = step.addresses.data(),
+               .outputs = step.addresses.data() + nodes[0].inputs.size(),
+               .settings = step.prepared.settings.get(),
+               .scratch = arena->data() + layout.scratch_offset_bytes[step.node],
+               .failure = &step.failure};
+  step.collective = nodes[0].op->collective;
+  if (step.collective) calls.push_back(steps.size() - 1);
+  retreat.add_step(nodes[0], graph, step.addresses.data());
 }
 
 void Plan::State::make_copies() {
@@ -183,10 +220,25 @@ void Plan::State::make_copies() {
   }
 }
 
-void Plan::State::ready_parameters(std::uint64_t seed) {
-  for (const ParameterPtr& parameter : parameter_list) parameter->materialize(seed);
-  for (const Patch& patch : parameters) *patch.where = parameter_list[patch.index]->storage().bytes();
-  parameters_ready = true;
+void Plan::State::place_parameters(std::vector<ParameterFormatPtr> formats) {
+  formats.resize(graph.parameters.size());
+  const Roots roots(graph);
+  std::vector<bool> is_written(graph.values.size(), false);
+  for (const Node& node : graph.nodes)
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      if (node.op->writes(i)) is_written[roots.of(node.inputs[i])] = true;
+  for (std::size_t i = 0; i < formats.size(); ++i) {
+    const auto& [id, parameter] = graph.parameters[i];
+    parameter_list.push_back(parameter);
+    placed.push_back({parameter, std::move(formats[i]), is_written[id]});
+  }
+  parameter_addresses.resize(placed.size());
+}
+
+// Each run anew: another plan, or a reader, may have moved them meanwhile.
+void Plan::State::find_parameters(std::uint64_t seed) {
+  for (std::size_t i = 0; i < placed.size(); ++i) parameter_addresses[i] = placed[i].address(seed);
+  for (const Patch& patch : parameters) *patch.where = parameter_addresses[patch.index];
 }
 
 void Plan::State::ready_buckets(Communicator* sharing) {
@@ -319,9 +371,9 @@ Result<std::unique_ptr<Plan>> Plan::compile(const Graph& graph, int threads) {
   fuse_dense(state->graph);
   fuse_relu(state->graph);
   make_buckets(state->graph);
+  gather_updates(state->graph);
   MUSTER_TRY_VOID(state->make_steps(threads));
   state->make_copies();
-  for (const auto& [id, parameter] : graph.parameters) state->parameter_list.push_back(parameter);
   for (const std::size_t size : state->layout.buffers_bytes) state->pools.emplace_back(size);
   state->taken.resize(state->pools.size());
   return std::unique_ptr<Plan>(new Plan(std::move(state)));
@@ -330,7 +382,7 @@ Result<std::unique_ptr<Plan>> Plan::compile(const Graph& graph, int threads) {
 Result<std::vector<Tensor>> Plan::run(std::span<const Tensor> inputs, const RunContext& context) {
   State& state = *state_;
   MUSTER_TRY_VOID(state.check(inputs));
-  if (!state.parameters_ready) state.ready_parameters(context.seed);
+  state.find_parameters(context.seed);
   Communicator* const sharing = context.communicator != nullptr && context.communicator->shares_memory()
                                     ? context.communicator
                                     : nullptr;
@@ -360,23 +412,28 @@ std::span<const ParameterPtr> Plan::parameters() const { return state_->paramete
 std::size_t Plan::arena_bytes() const { return state_->layout.arena_bytes; }
 
 PlanStep Plan::State::explain(const Step& step) const {
-  const Node& node = graph.nodes[step.node];
-  PlanStep made{.op = node.op->name, .kernel = step.kernel, .result = {}, .format = {}};
+  const Node& first = graph.nodes[step.node];
+  PlanStep made{.op = first.op->name, .kernel = step.kernel, .result = {}, .format = {}};
+  for (const Node& node : std::span(graph.nodes).subspan(step.node, step.nodes)) add_work(node, made);
+  if (first.outputs.empty()) return made;
+  made.result = step.nodes > 1 ? fmt::format("{} parameters", step.nodes)
+                               : graph::to_string(graph.values[first.outputs[0]]);
+  if (const FormatPtr& format = formats[first.outputs[0]]; format != nullptr) made.format = format->name();
+  return made;
+}
+
+void Plan::State::add_work(const Node& node, PlanStep& step) const {
   std::vector<TensorType> types;
   for (const auto* ids : {&node.inputs, &node.outputs})
     for (const ValueId id : *ids) {
       types.push_back(graph.values[id]);
-      made.bytes += graph::size_bytes(graph.values[id], formats[id]);
+      step.bytes += graph::size_bytes(graph.values[id], formats[id]);
     }
   const std::span<const TensorType> all = types;
   if (node.op->flops != nullptr)
-    made.flops = node.op->flops({.inputs = all.first(node.inputs.size()),
-                                 .outputs = all.subspan(node.inputs.size()),
-                                 .attributes = node.attributes});
-  if (node.outputs.empty()) return made;
-  made.result = graph::to_string(graph.values[node.outputs[0]]);
-  if (const FormatPtr& format = formats[node.outputs[0]]; format != nullptr) made.format = format->name();
-  return made;
+    step.flops += node.op->flops({.inputs = all.first(node.inputs.size()),
+                                  .outputs = all.subspan(node.inputs.size()),
+                                  .attributes = node.attributes});
 }
 
 Explanation Plan::explain() const {

@@ -131,6 +131,18 @@ Prepared prepare(const Signature& signature) {
                    signature, format);
 }
 
+void run_vector(const KernelCall& call) {
+  const auto& [what, elements] = call.setting<Settings>();
+  kernels::vector_nonlinearity(kernels::vector_math().front(), what, call.input<float>(0),
+                               call.output<float>(), elements.count, call.threads);
+}
+
+void run_vector_grad(const KernelCall& call) {
+  const auto& [what, elements] = call.setting<Settings>();
+  kernels::vector_nonlinearity_grad(kernels::vector_math().front(), what, call.input<float>(0),
+                                    call.input<float>(1), call.output<float>(), elements.count, call.threads);
+}
+
 void run(const KernelCall& call) {
   const auto& [what, elements] = call.setting<Settings>();
   kernels::nonlinearity(what, elements.dtype, call.inputs[0], call.outputs[0], elements.count, call.threads);
@@ -142,15 +154,23 @@ void run_grad(const KernelCall& call) {
                              elements.count, call.threads);
 }
 
+// The reference, behind a kernel of vector functions where there is one.
+std::vector<Kernel> kernel_list(bool has_vector, Kernel vector, const Kernel& reference) {
+  vector.name = kernels::vector_math().front().name;
+  return has_vector ? std::vector{vector, reference} : std::vector{reference};
+}
+
 template <Kind kind>
 Op row(std::string_view documentation) {
-  return {.name = names_of(kind).forward,
-          .documentation = documentation,
-          .infer = infer<kind>,
-          .gradient = gradient<kind>,
-          .kernels = {with_bfloat16({"reference", any_signature, prepare<kind>, run})},
-          .sharing = Sharing::reuse,
-          .precision = kind == Kind::softplus ? MixedPrecision::full : MixedPrecision::given};
+  return {
+      .name = names_of(kind).forward,
+      .documentation = documentation,
+      .infer = infer<kind>,
+      .gradient = gradient<kind>,
+      .kernels = kernel_list(kernels::has_vector_math(kind), {{}, first_is<float>, prepare<kind>, run_vector},
+                             with_bfloat16({"reference", any_signature, prepare<kind>, run})),
+      .sharing = Sharing::reuse,
+      .precision = kind == Kind::softplus ? MixedPrecision::full : MixedPrecision::given};
 }
 
 template <Kind kind>
@@ -161,7 +181,9 @@ Op grad_row(std::string_view documentation) {
           .inputs_max = 2,
           .infer = infer_grad<kind>,
           .gradient = gradient_grad<kind>,
-          .kernels = {with_bfloat16({"reference", any_signature, prepare<kind>, run_grad})},
+          .kernels = kernel_list(kernels::has_vector_math_grad(kind),
+                                 {{}, first_is<float>, prepare<kind>, run_vector_grad},
+                                 with_bfloat16({"reference", any_signature, prepare<kind>, run_grad})),
           .sharing = Sharing::reuse};
 }
 

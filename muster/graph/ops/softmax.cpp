@@ -69,6 +69,33 @@ Prepared prepare(const Signature& signature) {
   return prepared(Settings{x.dtype, kernels::line_size(x.shape, *axis_of("softmax", signature))});
 }
 
+// Of the vector functions: lines of neighbours.
+Prepared prepare_vector(const Signature& signature) {
+  const auto [outer, size, inner] =
+      kernels::line_size(signature.inputs[0].shape, *axis_of("softmax", signature));
+  Prepared made = prepared(kernels::VectorLines{.rows = outer, .columns = size});
+  made.declined = inner != 1;
+  return made;
+}
+
+template <bool logarithm>
+void run_vector(const KernelCall& call) {
+  kernels::vector_softmax(kernels::vector_math().front(), logarithm, call.setting<kernels::VectorLines>(),
+                          call.input<float>(0), call.output<float>(), call.threads);
+}
+
+template <bool logarithm>
+void run_vector_grad(const KernelCall& call) {
+  kernels::vector_softmax_grad(kernels::vector_math().front(), logarithm,
+                               call.setting<kernels::VectorLines>(), call.input<float>(0),
+                               call.input<float>(1), call.output<float>(), call.threads);
+}
+
+std::vector<Kernel> kernel_list(void (*run_vector)(const KernelCall&), void (*run)(const KernelCall&)) {
+  return {{kernels::vector_math().front().name, first_is<float>, prepare_vector, run_vector},
+          {"reference", any_signature, prepare, run}};
+}
+
 template <bool logarithm>
 void run(const KernelCall& call) {
   const auto& [dtype, lines] = call.setting<Settings>();
@@ -88,7 +115,7 @@ Op row(std::string_view documentation) {
           .documentation = documentation,
           .infer = infer<logarithm>,
           .gradient = gradient<logarithm>,
-          .kernels = {{"reference", any_signature, prepare, run<logarithm>}},
+          .kernels = kernel_list(run_vector<logarithm>, run<logarithm>),
           .sharing = Sharing::reuse,
           .precision = MixedPrecision::full};
 }
@@ -101,7 +128,7 @@ Op grad_row(std::string_view documentation) {
           .inputs_max = 2,
           .infer = infer_grad<logarithm>,
           .gradient = logarithm ? gradient_of_log_softmax_grad : gradient_of_softmax_grad,
-          .kernels = {{"reference", any_signature, prepare, run_grad<logarithm>}},
+          .kernels = kernel_list(run_vector_grad<logarithm>, run_grad<logarithm>),
           .sharing = Sharing::reuse};
 }
 

@@ -1,6 +1,7 @@
 // Private to graph: the rows of training beside the formulas of networks: updates, schedules, losses.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "muster/graph/op.h"
@@ -8,6 +9,16 @@
 namespace muster::graph {
 
 std::vector<const Op*> training_ops();
+
+// What all updates share: "sgd: the gradient must be float32 (3,), not float32 (4,)", or nothing.
+Result<> require_alike(std::string_view op, std::string_view what, const TensorType& given,
+                       const TensorType& wanted);
+// `made` for inputs in the order in which the parameter lies: an update looks at one element after another.
+Prepared in_order_of_parameter(Prepared made, const Signature& signature);
+
+using RunPart = void (*)(const KernelCall&, std::int64_t begin, std::int64_t end);
+// `kernel`, able to do its work in parts (Kernel::run_part).
+Kernel in_parts(Kernel kernel, RunPart run_part, void (*finish)(const KernelCall&) = nullptr);
 
 const Op& adagrad_op();
 const Op& adam_op();

@@ -55,6 +55,22 @@ void run(const KernelCall& call) {
   kernels::unary(kind, dtype, call.inputs[0], call.outputs[0], count, call.threads);
 }
 
+template <Unary kind>
+void run_vector(const KernelCall& call) {
+  kernels::vector_unary(kernels::vector_math().front(), kind, call.input<float>(0), call.output<float>(),
+                        call.setting<Elements>().count, call.threads);
+}
+
+template <Unary kind>
+std::vector<Kernel> kernel_list() {
+  std::vector<Kernel> list;
+  if (kernels::has_vector_math(kind))
+    list.push_back(
+        {kernels::vector_math().front().name, first_is<float>, elements_of_first, run_vector<kind>});
+  list.push_back(with_bfloat16({"reference", any_signature, elements_of_first, run<kind>}));
+  return list;
+}
+
 template <Predicate kind>
 void run_predicate(const KernelCall& call) {
   const auto& [dtype, count] = call.setting<Elements>();
@@ -67,7 +83,7 @@ Op row(Rule rule, std::string_view documentation) {
           .documentation = documentation,
           .infer = infer<kind>,
           .gradient = rule,
-          .kernels = {with_bfloat16({"reference", any_signature, elements_of_first, run<kind>})},
+          .kernels = kernel_list<kind>(),
           .sharing = Sharing::reuse,
           .precision = loses_digits(kind) ? MixedPrecision::full : MixedPrecision::given};
 }

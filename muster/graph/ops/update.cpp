@@ -1,5 +1,6 @@
 // sgd and momentum: updates of parameters, in place.
 #include "muster/graph/ops/ops.h"
+#include "muster/graph/ops/training.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -7,22 +8,16 @@ namespace {
 
 using kernels::SgdSettings;
 
-Result<> require(std::string_view op, std::string_view what, const TensorType& given,
-                 const TensorType& wanted) {
-  if (given == wanted) return {};
-  return bad("{}: the {} must be {}, not {}", op, what, to_string(wanted), to_string(given));
-}
-
 // parameter, gradient, learning_rate, and with momentum: accumulation and (sgd) its started flag.
 Types infer(std::string_view op, const Signature& signature) {
   const TensorType& parameter = signature.inputs[0];
   MUSTER_TRY_VOID(require_floating(op, parameter));
-  MUSTER_TRY_VOID(require(op, "gradient", signature.inputs[1], parameter));
-  MUSTER_TRY_VOID(require(op, "learning rate", signature.inputs[2], {DType::float32, {}}));
+  MUSTER_TRY_VOID(require_alike(op, "gradient", signature.inputs[1], parameter));
+  MUSTER_TRY_VOID(require_alike(op, "learning rate", signature.inputs[2], {DType::float32, {}}));
   if (signature.inputs.size() > 3)
-    MUSTER_TRY_VOID(require(op, "accumulation", signature.inputs[3], parameter));
+    MUSTER_TRY_VOID(require_alike(op, "accumulation", signature.inputs[3], parameter));
   if (signature.inputs.size() > 4)
-    MUSTER_TRY_VOID(require(op, "flag of the first step", signature.inputs[4], {DType::float32, {}}));
+    MUSTER_TRY_VOID(require_alike(op, "flag of the first step", signature.inputs[4], {DType::float32, {}}));
   return same_as_first(signature);
 }
 
@@ -39,53 +34,59 @@ struct Settings {
 
 Prepared prepare(const Signature& signature) {
   const Attributes& attributes = signature.attributes;
-  return prepared(Settings{{.momentum = attributes.get("momentum", 0.0),
-                            .dampening = attributes.get("dampening", 0.0),
-                            .weight_decay = attributes.get("weight_decay", 0.0),
-                            .gradient_scale = 1 / attributes.get("loss_scale", 1.0),
-                            .nesterov = attributes.get("nesterov", false)},
-                           signature.inputs[0].shape.elements()});
+  Prepared made = prepared(Settings{{.momentum = attributes.get("momentum", 0.0),
+                                     .dampening = attributes.get("dampening", 0.0),
+                                     .weight_decay = attributes.get("weight_decay", 0.0),
+                                     .gradient_scale = 1 / attributes.get("loss_scale", 1.0),
+                                     .nesterov = attributes.get("nesterov", false)},
+                                    signature.inputs[0].shape.elements()});
+  return in_order_of_parameter(std::move(made), signature);
 }
 
-template <class T>
+// With momentum input 3 is the accumulation; sgd alone has a flag of the first step behind it.
+enum class State { none, accumulation, accumulation_and_flag };
+
+float* flag(const KernelCall& call) { return reinterpret_cast<float*>(call.inputs[4]); }
+
+template <class T, State state>
 kernels::SgdArguments<T> arguments(const KernelCall& call) {
   return {.parameter = call.output<T>(),
           .gradient = call.input<T>(1),
           .learning_rate = static_cast<T>(*call.input<float>(2)),
+          .accumulation = state == State::none ? nullptr : reinterpret_cast<T*>(call.inputs[3]),
+          .first = state == State::accumulation_and_flag && *flag(call) > 0,
           .count = call.setting<Settings>().count,
           .threads = call.threads};
 }
 
-template <class T>
-bool plain(const Signature& signature) {
-  return first_is<T>(signature) && signature.inputs.size() == 3;
+template <State state>
+void finish(const KernelCall& call) {
+  if constexpr (state == State::accumulation_and_flag) *flag(call) = 0;
 }
 
-template <class T>
-bool with_state(const Signature& signature) {
-  return first_is<T>(signature) && signature.inputs.size() == 5;
+template <class T, State state>
+void run(const KernelCall& call) {
+  kernels::sgd(call.setting<Settings>().sgd, arguments<T, state>(call));
+  finish<state>(call);
 }
 
-template <class T>
-void run_plain(const KernelCall& call) {
-  kernels::sgd(call.setting<Settings>().sgd, arguments<T>(call));
+template <class T, State state>
+void run_part(const KernelCall& call, std::int64_t begin, std::int64_t end) {
+  kernels::sgd_part(call.setting<Settings>().sgd, arguments<T, state>(call), begin, end);
 }
 
-template <class T>
-void run_sgd(const KernelCall& call) {
-  kernels::SgdArguments<T> given = arguments<T>(call);
-  auto* fresh = reinterpret_cast<float*>(call.inputs[4]);
-  given.accumulation = reinterpret_cast<T*>(call.inputs[3]);
-  given.first = *fresh > 0;
-  *fresh = 0;
-  kernels::sgd(call.setting<Settings>().sgd, given);
+constexpr std::size_t inputs_of(State state) {
+  return state == State::none ? 3 : (state == State::accumulation ? 4 : 5);
 }
 
-template <class T>
-void run_momentum(const KernelCall& call) {
-  kernels::SgdArguments<T> given = arguments<T>(call);
-  given.accumulation = reinterpret_cast<T*>(call.inputs[3]);
-  kernels::sgd(call.setting<Settings>().sgd, given);
+template <class T, State state>
+bool usable(const Signature& signature) {
+  return first_is<T>(signature) && signature.inputs.size() == inputs_of(state);
+}
+
+template <class T, State state>
+Kernel kernel() {
+  return in_parts({"reference", usable<T, state>, prepare, run<T, state>}, run_part<T, state>, finish<state>);
 }
 
 }  // namespace
@@ -102,10 +103,9 @@ const Op& sgd_op() {
       .inputs_min = 3,
       .inputs_max = 5,
       .infer = infer_sgd,
-      .kernels = {{"reference", plain<float>, prepare, run_plain<float>},
-                  {"reference", plain<double>, prepare, run_plain<double>},
-                  {"reference", with_state<float>, prepare, run_sgd<float>},
-                  {"reference", with_state<double>, prepare, run_sgd<double>}},
+      .kernels = {kernel<float, State::none>(), kernel<double, State::none>(),
+                  kernel<float, State::accumulation_and_flag>(),
+                  kernel<double, State::accumulation_and_flag>()},
       .sharing = Sharing::in_place,
       .written = {3, 4},
   };
@@ -121,8 +121,7 @@ const Op& momentum_op() {
       .inputs_min = 4,
       .inputs_max = 4,
       .infer = infer_momentum,
-      .kernels = {reference<float>(prepare, run_momentum<float>),
-                  reference<double>(prepare, run_momentum<double>)},
+      .kernels = {kernel<float, State::accumulation>(), kernel<double, State::accumulation>()},
       .sharing = Sharing::in_place,
       .written = {3},
   };

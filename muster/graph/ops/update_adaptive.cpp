@@ -10,22 +10,16 @@ namespace {
 using kernels::UpdateArguments;
 using kernels::UpdateScale;
 
-Result<> require(std::string_view op, std::string_view what, const TensorType& given,
-                 const TensorType& wanted) {
-  if (given == wanted) return {};
-  return bad("{}: the {} must be {}, not {}", op, what, to_string(wanted), to_string(given));
-}
-
 // parameter, gradient, learning rate, then `states` like the parameter.
 Result<> require_update(std::string_view op, const Signature& signature,
                         std::initializer_list<std::string_view> states) {
   const TensorType& parameter = signature.inputs[0];
   MUSTER_TRY_VOID(require_floating(op, parameter));
-  MUSTER_TRY_VOID(require(op, "gradient", signature.inputs[1], parameter));
-  MUSTER_TRY_VOID(require(op, "learning rate", signature.inputs[2], {DType::float32, {}}));
+  MUSTER_TRY_VOID(require_alike(op, "gradient", signature.inputs[1], parameter));
+  MUSTER_TRY_VOID(require_alike(op, "learning rate", signature.inputs[2], {DType::float32, {}}));
   std::size_t index = 3;
   for (const std::string_view state : states)
-    MUSTER_TRY_VOID(require(op, state, signature.inputs[index++], parameter));
+    MUSTER_TRY_VOID(require_alike(op, state, signature.inputs[index++], parameter));
   return {};
 }
 
@@ -44,8 +38,9 @@ struct Settings {
 
 template <class S>
 Prepared prepared_update(S kernel, const Signature& signature, std::size_t inputs_with_last_state) {
-  return prepared(Settings<S>{std::move(kernel), signature.inputs[0].shape.elements(),
-                              signature.inputs.size() == inputs_with_last_state});
+  Prepared made = prepared(Settings<S>{std::move(kernel), signature.inputs[0].shape.elements(),
+                                       signature.inputs.size() == inputs_with_last_state});
+  return in_order_of_parameter(std::move(made), signature);
 }
 
 template <class T, class S>
@@ -72,7 +67,7 @@ Types infer_adam(const Signature& signature) {
   if (step.dtype != DType::int32 || step.shape.elements() != 1)
     return bad("adam: the number of steps must be one int32, not {}", to_string(step));
   if (signature.inputs.size() > adam_inputs)
-    MUSTER_TRY_VOID(require("adam", "greatest mean square", signature.inputs[6], signature.inputs[0]));
+    MUSTER_TRY_VOID(require_alike("adam", "greatest mean square", signature.inputs[6], signature.inputs[0]));
   return same_as_first(signature);
 }
 
@@ -94,12 +89,30 @@ Prepared prepare_adam(const Signature& signature) {
 }
 
 template <class T>
-void run_adam(const KernelCall& call) {
-  const auto& settings = call.setting<Settings<kernels::AdamSettings>>();
+kernels::AdamState<T> adam_state(const KernelCall& call, const Settings<kernels::AdamSettings>& settings) {
   kernels::AdamState<T> states{.mean = state<T>(call, 3), .square = state<T>(call, 4)};
   if (!settings.kernel.decoupled) states.steps = *call.input<std::int32_t>(5);
   if (settings.has_last_state) states.greatest = state<T>(call, 6);
-  kernels::adam(settings.kernel, states, arguments<T>(call, settings));
+  return states;
+}
+
+template <class T>
+void run_adam(const KernelCall& call) {
+  const auto& settings = call.setting<Settings<kernels::AdamSettings>>();
+  kernels::adam(settings.kernel, adam_state<T>(call, settings), arguments<T>(call, settings));
+}
+
+template <class T>
+void run_adam_part(const KernelCall& call, std::int64_t begin, std::int64_t end) {
+  const auto& settings = call.setting<Settings<kernels::AdamSettings>>();
+  kernels::adam_part(settings.kernel, adam_state<T>(call, settings), arguments<T>(call, settings), begin,
+                     end);
+}
+
+template <bool decoupled>
+std::vector<Kernel> adam_kernels() {
+  return {in_parts(reference<float>(prepare_adam<decoupled>, run_adam<float>), run_adam_part<float>),
+          in_parts(reference<double>(prepare_adam<decoupled>, run_adam<double>), run_adam_part<double>)};
 }
 
 // ---- RMSProp, Adagrad, LARS -------------------------------------------------------------------------------
@@ -107,7 +120,7 @@ void run_adam(const KernelCall& call) {
 Types infer_rms_prop(const Signature& signature) {
   MUSTER_TRY_VOID(require_update("rms_prop", signature, {"mean square", "moment"}));
   if (signature.inputs.size() > 5)
-    MUSTER_TRY_VOID(require("rms_prop", "mean gradient", signature.inputs[5], signature.inputs[0]));
+    MUSTER_TRY_VOID(require_alike("rms_prop", "mean gradient", signature.inputs[5], signature.inputs[0]));
   return same_as_first(signature);
 }
 
@@ -121,12 +134,24 @@ Prepared prepare_rms_prop(const Signature& signature) {
 }
 
 template <class T>
+kernels::RmsPropState<T> rms_prop_state(const KernelCall& call,
+                                        const Settings<kernels::RmsPropSettings>& settings) {
+  return {.square = state<T>(call, 3),
+          .moment = state<T>(call, 4),
+          .mean = settings.has_last_state ? state<T>(call, 5) : nullptr};
+}
+
+template <class T>
 void run_rms_prop(const KernelCall& call) {
   const auto& settings = call.setting<Settings<kernels::RmsPropSettings>>();
-  const kernels::RmsPropState<T> states{.square = state<T>(call, 3),
-                                        .moment = state<T>(call, 4),
-                                        .mean = settings.has_last_state ? state<T>(call, 5) : nullptr};
-  kernels::rms_prop(settings.kernel, states, arguments<T>(call, settings));
+  kernels::rms_prop(settings.kernel, rms_prop_state<T>(call, settings), arguments<T>(call, settings));
+}
+
+template <class T>
+void run_rms_prop_part(const KernelCall& call, std::int64_t begin, std::int64_t end) {
+  const auto& settings = call.setting<Settings<kernels::RmsPropSettings>>();
+  kernels::rms_prop_part(settings.kernel, rms_prop_state<T>(call, settings), arguments<T>(call, settings),
+                         begin, end);
 }
 
 Types infer_adagrad(const Signature& signature) {
@@ -148,6 +173,12 @@ void run_adagrad(const KernelCall& call) {
   kernels::adagrad(settings.kernel, state<T>(call, 3), arguments<T>(call, settings));
 }
 
+template <class T>
+void run_adagrad_part(const KernelCall& call, std::int64_t begin, std::int64_t end) {
+  const auto& settings = call.setting<Settings<kernels::AdagradSettings>>();
+  kernels::adagrad_part(settings.kernel, state<T>(call, 3), arguments<T>(call, settings), begin, end);
+}
+
 Types infer_lars(const Signature& signature) {
   MUSTER_TRY_VOID(require_update("lars", signature, {}));
   return same_as_first(signature);
@@ -155,11 +186,11 @@ Types infer_lars(const Signature& signature) {
 
 Prepared prepare_lars(const Signature& signature) {
   const Attributes& attributes = signature.attributes;
-  return prepared_update(kernels::LarsSettings{.scale = scale_of(attributes),
-                                               .coefficient = attributes.get("coefficient", 0.001),
-                                               .eps = attributes.get("eps", 1e-5),
-                                               .clip = attributes.get("use_clip", false)},
-                         signature, 4);
+  return prepared(Settings<kernels::LarsSettings>{{.scale = scale_of(attributes),
+                                                   .coefficient = attributes.get("coefficient", 0.001),
+                                                   .eps = attributes.get("eps", 1e-5),
+                                                   .clip = attributes.get("use_clip", false)},
+                                                  signature.inputs[0].shape.elements()});
 }
 
 template <class T>
@@ -183,8 +214,7 @@ const Op& adam_op() {
       .inputs_min = adam_inputs,
       .inputs_max = adam_inputs + 1,
       .infer = infer_adam,
-      .kernels = {reference<float>(prepare_adam<false>, run_adam<float>),
-                  reference<double>(prepare_adam<false>, run_adam<double>)},
+      .kernels = adam_kernels<false>(),
       .sharing = Sharing::in_place,
       .written = {3, 4, 6},
   };
@@ -202,8 +232,7 @@ const Op& adam_weight_decay_op() {
       .inputs_min = 5,
       .inputs_max = 5,
       .infer = infer_adam_weight_decay,
-      .kernels = {reference<float>(prepare_adam<true>, run_adam<float>),
-                  reference<double>(prepare_adam<true>, run_adam<double>)},
+      .kernels = adam_kernels<true>(),
       .sharing = Sharing::in_place,
       .written = {3, 4},
   };
@@ -222,8 +251,9 @@ const Op& rms_prop_op() {
       .inputs_min = 5,
       .inputs_max = 6,
       .infer = infer_rms_prop,
-      .kernels = {reference<float>(prepare_rms_prop, run_rms_prop<float>),
-                  reference<double>(prepare_rms_prop, run_rms_prop<double>)},
+      .kernels = {in_parts(reference<float>(prepare_rms_prop, run_rms_prop<float>), run_rms_prop_part<float>),
+                  in_parts(reference<double>(prepare_rms_prop, run_rms_prop<double>),
+                           run_rms_prop_part<double>)},
       .sharing = Sharing::in_place,
       .written = {3, 4, 5},
   };
@@ -241,8 +271,9 @@ const Op& adagrad_op() {
       .inputs_min = 4,
       .inputs_max = 4,
       .infer = infer_adagrad,
-      .kernels = {reference<float>(prepare_adagrad, run_adagrad<float>),
-                  reference<double>(prepare_adagrad, run_adagrad<double>)},
+      .kernels = {in_parts(reference<float>(prepare_adagrad, run_adagrad<float>), run_adagrad_part<float>),
+                  in_parts(reference<double>(prepare_adagrad, run_adagrad<double>),
+                           run_adagrad_part<double>)},
       .sharing = Sharing::in_place,
       .written = {3},
   };

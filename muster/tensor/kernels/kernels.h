@@ -23,3 +23,4 @@
 #include "muster/tensor/kernels/unary.h"                  // IWYU pragma: export
 #include "muster/tensor/kernels/update.h"                 // IWYU pragma: export
 #include "muster/tensor/kernels/update_adaptive.h"        // IWYU pragma: export
+#include "muster/tensor/kernels/vector_math.h"            // IWYU pragma: export

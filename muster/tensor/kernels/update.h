@@ -1,7 +1,12 @@
-// Parameter updates, in place, one pass over memory. T is float or double.
+// Parameter updates, in place, one pass over memory. T is float or double. The same numbers give the same
+// bits on every processor (no multiplication is fused with an addition), so that ranks on different machines
+// stay equal.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <span>
 
 namespace muster::kernels {
 
@@ -29,5 +34,15 @@ struct SgdArguments {
 // at first, then g = nesterov ? g + momentum v : v; p -= learning_rate g.
 template <class T>
 void sgd(const SgdSettings& settings, const SgdArguments<T>& arguments);
+// The same for the elements [begin, end) alone, on the calling thread.
+template <class T>
+void sgd_part(const SgdSettings& settings, const SgdArguments<T>& arguments, std::int64_t begin,
+              std::int64_t end);
+
+// Calls body(i, begin, end) for ranges that cover the elements of every one of several tensors once; tensor i
+// has ends[i] - ends[i - 1] elements. Threads get equal shares of all of them together, so that many small
+// tensors cost one parallel loop.
+using PartBody = std::function<void(std::size_t tensor, std::int64_t begin, std::int64_t end)>;
+void for_each_part(std::span<const std::int64_t> ends, int threads, const PartBody& body);
 
 }  // namespace muster::kernels

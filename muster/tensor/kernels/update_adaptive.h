@@ -1,4 +1,6 @@
-// Parameter updates with a rate for each element, in place, one pass over memory. T is float or double.
+// Parameter updates with a rate for each element, in place, one pass over memory. T is float or double. The
+// same numbers give the same bits on every processor, as update.h says. The functions named _part do the
+// elements [begin, end) alone, on the calling thread.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +47,9 @@ struct AdamState {
 // weight_decay p), where g has no decay in it.
 template <class T>
 void adam(const AdamSettings& settings, const AdamState<T>& state, const UpdateArguments<T>& arguments);
+template <class T>
+void adam_part(const AdamSettings& settings, const AdamState<T>& state, const UpdateArguments<T>& arguments,
+               std::int64_t begin, std::int64_t end);
 
 struct RmsPropSettings {
   UpdateScale scale;
@@ -66,6 +71,9 @@ struct RmsPropState {
 template <class T>
 void rms_prop(const RmsPropSettings& settings, const RmsPropState<T>& state,
               const UpdateArguments<T>& arguments);
+template <class T>
+void rms_prop_part(const RmsPropSettings& settings, const RmsPropState<T>& state,
+                   const UpdateArguments<T>& arguments, std::int64_t begin, std::int64_t end);
 
 struct AdagradSettings {
   UpdateScale scale;
@@ -76,6 +84,9 @@ struct AdagradSettings {
 // s = s + g^2 (when it accumulates); p -= learning_rate g / (sqrt(s) + eps).
 template <class T>
 void adagrad(const AdagradSettings& settings, T* sum, const UpdateArguments<T>& arguments);
+template <class T>
+void adagrad_part(const AdagradSettings& settings, T* sum, const UpdateArguments<T>& arguments,
+                  std::int64_t begin, std::int64_t end);
 
 struct LarsSettings {
   UpdateScale scale;

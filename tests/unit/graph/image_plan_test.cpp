@@ -216,6 +216,102 @@ TEST(FusedRelu, GoesBeforeThePoolOnTheWayBack) {
   EXPECT_LT(relu, pool) << text;
 }
 
+// Two convolutions with weights in blocks of 16 channels, and what trains them.
+struct Training {
+  ParameterPtr first = std::make_shared<Parameter>("first", normal<float>({16, 32, 3, 3}, 1));
+  ParameterPtr second = std::make_shared<Parameter>("second", normal<float>({32, 16, 1, 1}, 2));
+  std::vector<ParameterPtr> moments = {
+      std::make_shared<Parameter>("m", Tensor::zeros(DType::float32, {16, 32, 3, 3})),
+      std::make_shared<Parameter>("n", Tensor::zeros(DType::float32, {32, 16, 1, 1}))};
+  Tensor images = normal<float>({2, 32, 7, 7}, 3);
+
+  Value network(const Value& x) const {
+    const Attributes padded{{"pads", std::vector<std::int64_t>{1, 1, 1, 1}}};
+    const Value hidden = apply("relu", {apply("conv2d", {x, first}, padded)});
+    const Value y = apply("conv2d", {apply("add", {hidden, hidden}), second});
+    return apply("reduce_mean", {apply("mul", {y, y})});
+  }
+  Value update(const Value& gradient, std::size_t index) const {
+    return apply("momentum", {index == 0 ? first : second, gradient, Tensor::scalar(0.01F), moments[index]},
+                 {{"momentum", 0.9}, {"weight_decay", 0.1}});
+  }
+  // Everything as one graph.
+  Function step() const {
+    return Function("step", [this](std::span<const Value> in) -> Values {
+      const Value loss = network(in[0]);
+      const auto gradients = Trace::current()->gradient({&loss, 1}, std::vector<Value>{first, second});
+      if (!gradients) return Value::failed(gradients.error());
+      for (std::size_t i = 0; i < 2; ++i)
+        if (Value done = update((*gradients)[i], i); done.is_failed()) return done;
+      return loss;
+    });
+  }
+};
+
+bool equal_bits(const Tensor& a, const Tensor& b) {
+  return a.size_bytes() == b.size_bytes() && std::memcmp(a.bytes(), b.bytes(), a.size_bytes()) == 0;
+}
+
+TEST(ParameterFormats, GiveTheBitsOfParametersInRowMajorOrder) {
+  const Training kept, apart;
+  Function step = kept.step();
+  const auto gradient =
+      value_and_grad("gradient", [&](std::span<const Value> in) -> Values { return apart.network(in[0]); },
+                     {.parameters = {apart.first, apart.second}});
+  for (int i = 0; i < 3; ++i) {
+    const auto loss = step.call({&kept.images, 1}, {}, {.threads = 2});
+    ASSERT_TRUE(loss) << loss.error().message;
+    const auto expected = gradient->call({&apart.images, 1}, {}, {.threads = 2});
+    ASSERT_TRUE(expected) << expected.error().message;
+    EXPECT_TRUE(equal_bits((*loss)[0], (*expected)[0])) << i;
+    for (std::size_t j = 0; j < 2; ++j) ASSERT_FALSE(apart.update((*expected)[j + 1], j).is_failed());
+  }
+  EXPECT_TRUE(equal_bits(kept.first->storage(), apart.first->storage()));
+  EXPECT_TRUE(equal_bits(kept.second->storage(), apart.second->storage()));
+  for (std::size_t j = 0; j < 2; ++j)
+    EXPECT_TRUE(equal_bits(kept.moments[j]->storage(), apart.moments[j]->storage()));
+}
+
+TEST(ParameterFormats, SaveTheReordersOfGradients) {
+  if (primitive_library() == nullptr) GTEST_SKIP() << "there is no primitive library here";
+  const Training training;
+  Function step = training.step();
+  ASSERT_TRUE(step.call({&training.images, 1}, {}, {}));
+  const std::string text = plan_text(step);
+  // What follows the first gradient of a weight are gradients and the update of both, as they come.
+  EXPECT_THAT(text.substr(text.find("conv2d_grad_weight")), Not(HasSubstr("reorder"))) << text;
+  EXPECT_THAT(text, testing::ContainsRegex("momentum .* -> .*, 2 together"));
+}
+
+TEST(ParameterFormats, ReadersBetweenStepsSeeWhatWasTrained) {
+  const Training training, watched;
+  Function alone = training.step();
+  Function step = watched.step();
+  Function evaluation("evaluation",
+                      [&](std::span<const Value> in) -> Values { return watched.network(in[0]); });
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(alone.call({&training.images, 1}, {}, {}));
+    ASSERT_TRUE(step.call({&watched.images, 1}, {}, {}));
+    const auto loss = evaluation.call({&watched.images, 1}, {}, {});
+    ASSERT_TRUE(loss) << loss.error().message;
+    const Value eager = watched.network(watched.images);
+    const float expected = eager.tensor().data<float>()[0];
+    EXPECT_NEAR((*loss)[0].data<float>()[0], expected, 1e-5 * expected) << i;
+    EXPECT_TRUE(equal_bits(watched.first->storage(), training.first->storage())) << i;
+  }
+}
+
+TEST(ParameterFormats, ValuesThatAreSetBetweenStepsCount) {
+  const Training training;
+  Function step = training.step();
+  ASSERT_TRUE(step.call({&training.images, 1}, {}, {}));
+  for (const ParameterPtr& parameter : {training.first, training.moments[0], training.moments[1]})
+    ASSERT_TRUE(parameter->set(Tensor::zeros(DType::float32, parameter->shape())));
+  const auto loss = step.call({&training.images, 1}, {}, {});
+  ASSERT_TRUE(loss);
+  EXPECT_EQ((*loss)[0].data<float>()[0], 0);
+}
+
 TEST(StepTimes, AddUpOverRuns) {
   const auto function = block_gradients(true);
   StepTimes times;

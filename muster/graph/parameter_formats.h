@@ -1,0 +1,21 @@
+// Private to graph: which parameters a plan keeps in a kernel's format, and in which.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "muster/graph/nodes.h"
+#include "muster/graph/parameter.h"
+
+namespace muster::graph {
+
+// A parameter that the graph updates, and the state of its optimizer, lie as the gradient comes: then neither
+// is reordered for the update, and kernels often read the weight in the format in which they make its
+// gradient. Everything else is plain: a graph that only reads a parameter (evaluation) must not fight over
+// its format with the one that trains it. `gradient_formats` are those of the graph's updates, in order. By
+// parameter; null: plain; empty: all are.
+Result<std::vector<ParameterFormatPtr>> parameter_formats(const Graph& graph,
+                                                          std::span<const FormatPtr> gradient_formats,
+                                                          int threads);
+
+}  // namespace muster::graph
