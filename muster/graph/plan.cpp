@@ -88,7 +88,7 @@ struct Plan::State {
   void make_copies();
   void bind(std::byte*& where, ValueId id);
   void bind(std::byte*& where, const Location& location);
-  void place_parameters(std::vector<ParameterFormatPtr> formats);
+  void place_parameters(std::vector<ParameterFormatPtr> kept_in);
   void find_parameters(std::uint64_t seed);
   void ready_buckets(Communicator* sharing);
   CallThread* thread_for(const RunContext& context);
@@ -220,17 +220,17 @@ void Plan::State::make_copies() {
   }
 }
 
-void Plan::State::place_parameters(std::vector<ParameterFormatPtr> formats) {
-  formats.resize(graph.parameters.size());
+void Plan::State::place_parameters(std::vector<ParameterFormatPtr> kept_in) {
+  kept_in.resize(graph.parameters.size());
   const Roots roots(graph);
   std::vector<bool> is_written(graph.values.size(), false);
   for (const Node& node : graph.nodes)
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
       if (node.op->writes(i)) is_written[roots.of(node.inputs[i])] = true;
-  for (std::size_t i = 0; i < formats.size(); ++i) {
+  for (std::size_t i = 0; i < kept_in.size(); ++i) {
     const auto& [id, parameter] = graph.parameters[i];
     parameter_list.push_back(parameter);
-    placed.push_back({parameter, std::move(formats[i]), is_written[id]});
+    placed.push_back({parameter, std::move(kept_in[i]), is_written[id]});
   }
   parameter_addresses.resize(placed.size());
 }
