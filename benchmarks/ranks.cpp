@@ -81,6 +81,7 @@ bool run_ranks(std::uint32_t ranks, bool tcp, const std::function<void(Communica
   for (const pid_t child : children) {
     int status = 0;
     ::waitpid(child, &status, 0);
+    if (WIFSIGNALED(status)) fmt::print(stderr, "a rank ended by signal {}\n", WTERMSIG(status));
     sound = sound && status == 0;
   }
   ::munmap(memory, sizeof(Board));

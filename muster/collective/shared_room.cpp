@@ -76,7 +76,7 @@ Offset SharedRoom::offset_of(const std::byte* data, std::size_t size_bytes) cons
   return nowhere;
 }
 
-Result<std::byte*> SharedRoom::reach(std::uint32_t local_rank, Offset offset, std::size_t size_bytes) {
+Result<> SharedRoom::reach(std::uint32_t local_rank, Offset offset, std::size_t size_bytes) {
   const Offset begin = window(local_rank);
   const bool inside =
       offset >= begin && offset - begin <= window_bytes_ && size_bytes <= window_bytes_ - (offset - begin);
@@ -89,7 +89,7 @@ Result<std::byte*> SharedRoom::reach(std::uint32_t local_rank, Offset offset, st
     const std::size_t ahead = std::max(mapped_least_bytes, std::bit_ceil(end));
     MUSTER_TRY(mapped, segment_->map({.offset_bytes = begin, .size_bytes = std::min(ahead, window_bytes_)}));
   }
-  return mapped.data() + (offset - begin);
+  return {};
 }
 
 }  // namespace muster::collective

@@ -33,8 +33,12 @@ class SharedRoom : public std::enable_shared_from_this<SharedRoom> {
   Result<std::shared_ptr<std::byte>> take(std::size_t size_bytes);
   // Where this rank's `size_bytes` bytes at `data` lie, nowhere if not in pieces that were taken. Any thread.
   Offset offset_of(const std::byte* data, std::size_t size_bytes) const;
-  // The bytes at an offset that a local rank told. One thread at a time.
-  Result<std::byte*> reach(std::uint32_t local_rank, Offset offset, std::size_t size_bytes);
+  // Makes the bytes that a local rank has told of reachable, then where they are: until the next reach() for
+  // that rank. One thread at a time.
+  Result<> reach(std::uint32_t local_rank, Offset offset, std::size_t size_bytes);
+  std::byte* at(std::uint32_t local_rank, Offset offset) const {
+    return windows_[local_rank].data() + (offset - window(local_rank));
+  }
 
  private:
   void give_back(Offset offset);

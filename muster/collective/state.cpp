@@ -194,17 +194,16 @@ Result<> Communicator::State::reduce_chunks(const std::byte* in, std::byte* out,
 Result<> Communicator::State::reach_all(std::size_t size_bytes) {
   all_reached_ = true;
   result_is_wanted_ = false;
+  SharedRoom& room = local_->room();
   for (std::uint32_t r = 0; r < local_->size(); ++r) {
     const Offsets told = local_->offsets(r);
     all_reached_ = all_reached_ && told.in != nowhere && told.out != nowhere;
     reached_[r] = {};
     if (r == local_->local_rank()) continue;
-    if (told.in != nowhere) {
-      MUSTER_TRY(reached_[r].in, local_->room().reach(r, told.in, size_bytes));
-    }
-    if (told.out != nowhere) {
-      MUSTER_TRY(reached_[r].out, local_->room().reach(r, told.out, size_bytes));
-    }
+    for (const Offset offset : {told.in, told.out})
+      if (offset != nowhere) MUSTER_TRY_VOID(room.reach(r, offset, size_bytes));
+    if (told.in != nowhere) reached_[r].in = room.at(r, told.in);
+    if (told.out != nowhere) reached_[r].out = room.at(r, told.out);
     result_is_wanted_ = result_is_wanted_ || told.out == nowhere;
   }
   return {};

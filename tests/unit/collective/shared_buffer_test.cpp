@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "ranks.h"
@@ -49,6 +50,22 @@ TEST(SharedBuffer, GivesItsMemoryBackAndComesZeroed) {
       EXPECT_EQ(floats[count - 1], 2);
       EXPECT_EQ(more.get()[count - 1], 1);
     }
+  });
+}
+
+// What is mapped of another rank's memory grows with it, also in the middle of a call.
+TEST(SharedBuffer, MayBeLargerThanAllBefore) {
+  constexpr std::size_t large = std::size_t{40} << 20;
+  const Ranks comms = connect_ranks(2, Hosts::one);
+  run_threads(2, [&](std::uint32_t rank) {
+    ASSERT_TRUE(sum_in_place(*comms[rank], floats_of(*comms[rank], 1)));
+    const auto in = comms[rank]->shared_buffer(large).value();
+    const auto out = comms[rank]->shared_buffer(large).value();
+    auto* values = reinterpret_cast<std::int32_t*>(in.get());
+    std::fill_n(values, large / 4, static_cast<std::int32_t>(rank + 1));
+    ASSERT_TRUE(comms[rank]->all_reduce(in.get(), out.get(), large / 4, DType::int32, Reduction::sum));
+    const auto* sums = reinterpret_cast<const std::int32_t*>(out.get());
+    EXPECT_EQ(std::count(sums, sums + large / 4, 3), static_cast<std::ptrdiff_t>(large / 4));
   });
 }
 
