@@ -72,10 +72,14 @@ std::string parameters_text(const Explanation& explanation) {
 }
 
 std::string memory_text(const Explanation& explanation) {
+  const std::string buckets =
+      explanation.buckets_bytes == 0
+          ? ""
+          : fmt::format("buckets {} (gradients of all workers), ", bytes_text(explanation.buckets_bytes));
   return fmt::format(
-      "memory: {} at the peak: arena {} (values between steps, sharing memory), parameters {}, inputs {}, "
+      "memory: {} at the peak: arena {} (values between steps, sharing memory), {}parameters {}, inputs {}, "
       "outputs {}\n",
-      bytes_text(explanation.peak_bytes()), bytes_text(explanation.arena_bytes),
+      bytes_text(explanation.peak_bytes()), bytes_text(explanation.arena_bytes), buckets,
       bytes_text(explanation.parameters_bytes()), bytes_text(explanation.inputs_bytes),
       bytes_text(explanation.outputs_bytes));
 }

@@ -39,7 +39,8 @@ struct Explanation {
   int threads = 1;
   std::vector<PlanStep> steps = {};
   std::vector<std::pair<std::string, TensorType>> parameters = {};
-  std::size_t arena_bytes = 0;  // all values between steps; those whose lives do not meet share memory
+  std::size_t arena_bytes = 0;    // all values between steps; those whose lives do not meet share memory
+  std::size_t buckets_bytes = 0;  // of what is reduced over workers
   std::size_t inputs_bytes = 0;
   std::size_t outputs_bytes = 0;
   std::vector<TraceRecord> traces = {};  // of the function, the first ones
@@ -48,7 +49,9 @@ struct Explanation {
   std::size_t bytes_moved() const;
   std::size_t parameters_bytes() const;
   // All that one run needs at once.
-  std::size_t peak_bytes() const { return arena_bytes + inputs_bytes + outputs_bytes + parameters_bytes(); }
+  std::size_t peak_bytes() const {
+    return arena_bytes + buckets_bytes + inputs_bytes + outputs_bytes + parameters_bytes();
+  }
 };
 
 // Many lines: the steps, parameters, memory, work and traces.

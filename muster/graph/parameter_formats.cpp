@@ -27,10 +27,10 @@ class Finder {
  public:
   Finder(const Graph& graph, int threads)
       : graph_(graph), threads_(threads), writers_(graph.values.size()), formats_(graph.parameters.size()) {
-    const Roots roots(graph);
+    const std::vector<ValueId> roots = roots_of(graph);
     for (const Node& node : graph.nodes)
       for (std::size_t i = 0; i < node.inputs.size(); ++i)
-        if (node.op->writes(i)) ++writers_[roots.of(node.inputs[i])];
+        if (node.op->writes(i)) ++writers_[roots[node.inputs[i]]];
   }
 
   Result<std::vector<ParameterFormatPtr>> run(std::span<const FormatPtr> gradient_formats) {

@@ -14,10 +14,9 @@ namespace {
 using Indices = std::vector<std::size_t>;
 
 bool writes(const Node& node, ValueId root, const std::vector<ValueId>& roots) {
-  if (node.op->sharing == Sharing::in_place && roots[node.inputs[0]] == root) return true;
-  return std::any_of(node.op->written.begin(), node.op->written.end(), [&](std::size_t index) {
-    return index < node.inputs.size() && roots[node.inputs[index]] == root;
-  });
+  for (std::size_t i = 0; i < node.inputs.size(); ++i)
+    if (node.op->writes(i) && roots[node.inputs[i]] == root) return true;
+  return false;
 }
 
 // Where the inputs of one all_reduce are made, and what it becomes.

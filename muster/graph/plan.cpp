@@ -222,11 +222,11 @@ void Plan::State::make_copies() {
 
 void Plan::State::place_parameters(std::vector<ParameterFormatPtr> kept_in) {
   kept_in.resize(graph.parameters.size());
-  const Roots roots(graph);
+  const std::vector<ValueId> roots = roots_of(graph);
   std::vector<bool> is_written(graph.values.size(), false);
   for (const Node& node : graph.nodes)
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
-      if (node.op->writes(i)) is_written[roots.of(node.inputs[i])] = true;
+      if (node.op->writes(i)) is_written[roots[node.inputs[i]]] = true;
   for (std::size_t i = 0; i < kept_in.size(); ++i) {
     const auto& [id, parameter] = graph.parameters[i];
     parameter_list.push_back(parameter);
@@ -438,8 +438,11 @@ void Plan::State::add_work(const Node& node, PlanStep& step) const {
 
 Explanation Plan::explain() const {
   const State& state = *state_;
-  Explanation made{
-      .name = state.graph.name, .inputs = {}, .threads = state.threads, .arena_bytes = arena_bytes()};
+  Explanation made{.name = state.graph.name,
+                   .inputs = {},
+                   .threads = state.threads,
+                   .arena_bytes = arena_bytes(),
+                   .buckets_bytes = state.layout.buckets_bytes};
   for (const ValueId id : state.graph.inputs) {
     const TensorType& type = state.graph.values[id];
     made.inputs += (made.inputs.empty() ? "" : ", ") + graph::to_string(type);

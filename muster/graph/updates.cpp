@@ -14,12 +14,12 @@ namespace {
 class Waiting {
  public:
   explicit Waiting(const Graph& graph)
-      : roots_(graph), read_(graph.values.size()), written_(graph.values.size()) {}
+      : roots_(roots_of(graph)), read_(graph.values.size()), written_(graph.values.size()) {}
 
   // Whether `node` must stay behind them: it reads what they write, or writes what they touch.
   bool hold(const Node& node) const {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const ValueId root = roots_.of(node.inputs[i]);
+      const ValueId root = roots_[node.inputs[i]];
       if (written_[root] || (read_[root] && node.op->writes(i))) return true;
     }
     return false;
@@ -27,22 +27,22 @@ class Waiting {
 
   void add(Node node) {
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
-      (node.op->writes(i) ? written_ : read_)[roots_.of(node.inputs[i])] = true;
+      (node.op->writes(i) ? written_ : read_)[roots_[node.inputs[i]]] = true;
     nodes_.push_back(std::move(node));
   }
 
   void release(std::vector<Node>& to) {
     for (Node& node : nodes_) {
-      for (const ValueId id : node.inputs) read_[roots_.of(id)] = written_[roots_.of(id)] = false;
+      for (const ValueId id : node.inputs) read_[roots_[id]] = written_[roots_[id]] = false;
       to.push_back(std::move(node));
     }
     nodes_.clear();
   }
 
  private:
-  Roots roots_;
-  std::vector<bool> read_;     // by root
-  std::vector<bool> written_;  // likewise
+  std::vector<ValueId> roots_;  // by value
+  std::vector<bool> read_;      // by root
+  std::vector<bool> written_;   // likewise
   std::vector<Node> nodes_;
 };
 

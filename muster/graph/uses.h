@@ -43,19 +43,4 @@ inline Node* sole_maker(Graph& graph, const Uses& uses, ValueId id, const Op& op
   return node.op == &op ? &node : nullptr;
 }
 
-// What each value is another name of: itself, or what a view or an in-place update began with.
-class Roots {
- public:
-  explicit Roots(const Graph& graph) : root_(graph.values.size()) {
-    for (ValueId id = 0; id < root_.size(); ++id) root_[id] = id;
-    for (const Node& node : graph.nodes)
-      if (node.op->sharing == Sharing::view || node.op->sharing == Sharing::in_place)
-        root_[node.outputs[0]] = root_[node.inputs[0]];
-  }
-  ValueId of(ValueId id) const { return root_[id]; }
-
- private:
-  std::vector<ValueId> root_;
-};
-
 }  // namespace muster::graph

@@ -53,9 +53,12 @@ void bind_explanation(nb::module_& core) {
       .def_prop_ro(
           "arena_bytes", [](const Explanation& self) { return self.arena_bytes; },
           "Memory of all values between steps; those whose lives do not meet share it.")
+      .def_prop_ro(
+          "buckets_bytes", [](const Explanation& self) { return self.buckets_bytes; },
+          "Memory of the gradients that are reduced over all workers.")
       .def_prop_ro("parameters_bytes", &Explanation::parameters_bytes)
       .def_prop_ro("peak_bytes", &Explanation::peak_bytes,
-                   "Arena, parameters, inputs and outputs: all that one run needs at once.")
+                   "Arena, buckets, parameters, inputs and outputs: all that one run needs at once.")
       .def_prop_ro("flops", &Explanation::flops, "Floating-point operations of the steps that count them.");
 }
 

@@ -415,6 +415,13 @@ TEST(Buckets, ChangeNoBitOfRandomGraphs) {
   }
 }
 
+TEST(Explanation, CountsTheMemoryOfBuckets) {
+  const Steps steps;
+  const Explanation explanation = steps.plan->explain();
+  EXPECT_EQ(explanation.buckets_bytes, 64u + 16 * 4) << "12 floats up to the next line, and 16";
+  EXPECT_THAT(to_string(explanation), HasSubstr("buckets 128"));
+}
+
 TEST(StepTimes, CountWhatIsWaitedForACall) {
   Pair pair;
   Steps steps;
