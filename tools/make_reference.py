@@ -20,6 +20,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 MODULES = (
     "muster",
     "muster.nn",
+    "muster.amp",
     "muster.ops",
     "muster.initializers",
     "muster.dataset",

@@ -108,7 +108,8 @@ TEST(Precision, WholeNumbersAndWhatOpsWriteStayThemselves) {
   const Value weight = parameter({3}, 1);
   const PrecisionScope scope({.rule = Rule::low});
   EXPECT_EQ(apply("neg", {counter}).dtype(), DType::int32);
-  EXPECT_FALSE(apply("assign", {weight, numbers({3}, 2)}).is_failed());
+  ASSERT_FALSE(apply("assign", {weight, numbers({3}, 2)}).is_failed());
+  expect_near(weight.parameter()->storage(), numbers({3}, 2), 0);
 }
 
 // y = sum(w * (low(a) low(b))), a scalar whose gradients differ everywhere.
@@ -203,6 +204,47 @@ TEST(Precision, BatchNormTakesFloat32StatisticsBesideBfloat16AndOnlyThose) {
   EXPECT_EQ(made[1].dtype(), DType::float32);
   ASSERT_TRUE(with(DType::bfloat16)[0].is_failed());
   EXPECT_THAT(with(DType::bfloat16)[0].error().message, HasSubstr("must be float32 (3,)"));
+}
+
+TEST(Precision, AProductMayGiveFloat32OfBfloat16Unrounded) {
+  const Value a = numbers({5, 7}, 1, DType::bfloat16), b = numbers({7, 3}, 2, DType::bfloat16);
+  const Value wide = apply("matmul", {a, b}, {{"dtype", DType::float32}});
+  ASSERT_EQ(wide.dtype(), DType::float32);
+  expect_near(wide, apply("matmul", {floating_as(a, DType::float32), floating_as(b, DType::float32)}), 1e-6);
+  const Value x = numbers({2, 16, 4, 4}, 3, DType::bfloat16), dy = numbers({2, 16, 2, 2}, 4, DType::bfloat16);
+  Attributes attributes{{"kernel", std::vector<std::int64_t>{3, 3}}};
+  const Value full = apply("conv2d_grad_weight",
+                           {floating_as(x, DType::float32), floating_as(dy, DType::float32)}, attributes);
+  attributes.set("dtype", DType::float32);
+  expect_near(apply("conv2d_grad_weight", {x, dy}, attributes), full, 1e-5);
+}
+
+TEST(Precision, ACastKeepsTheOrderAndThePaddingOfAKernelsFormat) {
+  Function function("f", [](std::span<const Value> inputs) -> Values {
+    const Value y = apply("conv2d", {inputs[0], inputs[1]});
+    const Value low = apply("relu", {floating_as(y, DType::bfloat16)});
+    return apply("add", {floating_as(low, DType::float32), y});
+  });
+  const Tensor inputs[] = {numbers({2, 20, 5, 5}, 1), numbers({20, 20, 3, 3}, 2)};
+  const auto found = function.call(inputs, {}, {});
+  ASSERT_TRUE(found) << found.error().message;
+  const Value y = apply("conv2d", {inputs[0], inputs[1]});
+  const Value low = apply("relu", {floating_as(y, DType::bfloat16)});
+  expect_near((*found)[0], apply("add", {floating_as(low, DType::float32), y}), precision);
+}
+
+TEST(Precision, WhatWasCastBeforeAnUpdateKeepsItsValue) {
+  const auto weight = std::make_shared<Parameter>("p", numbers({6}, 1, DType::bfloat16));
+  const Value before = weight->storage().clone();
+  Function function("f", [&](std::span<const Value> inputs) -> Values {
+    const Value wide = floating_as(weight, DType::float32);
+    const Value updated = apply("sgd", {weight, inputs[0], Tensor::scalar(1.0F)});
+    return {floating_as(wide, DType::bfloat16), updated};
+  });
+  const Tensor gradient[] = {numbers({6}, 2, DType::bfloat16)};
+  const auto found = function.call(gradient, {}, {});
+  ASSERT_TRUE(found) << found.error().message;
+  expect_near((*found)[0], before, 0);
 }
 
 }  // namespace
