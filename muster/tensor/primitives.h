@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "muster/tensor/format.h"
 #include "muster/tensor/kernels/batch_norm.h"
 #include "muster/tensor/kernels/conv2d.h"
+#include "muster/tensor/kernels/matmul.h"
 #include "muster/tensor/kernels/pool2d.h"
 
 namespace muster {
@@ -48,6 +50,14 @@ struct PrimitiveSetting {
 
 enum class Direction { forward, grad_input, grad_weight };
 
+// Products of `batch` pairs of matrices, one behind the other.
+struct MatmulProblem {
+  kernels::MatmulSize size;
+  std::int64_t batch = 1;
+  std::optional<DType> bias = {};
+  kernels::Activation activation = kernels::Activation::none;
+};
+
 // The functions of the library, one for each family of ops; inputs and outputs are those of the kernels in
 // kernels/, in the order of their argument structs.
 struct PrimitiveLibrary {
@@ -64,10 +74,12 @@ struct PrimitiveLibrary {
   // x, gamma, beta, moving mean, moving variance to y, mean, variance[, mask]; x, dy, gamma, mean,
   // variance[, mask] to dx, dgamma, dbeta. With `relu` y = max(y, 0), and the mask says where y > 0.
   PrimitivePtr (*batch_norm)(const PrimitiveSetting&, const kernels::BatchNormSize&, Direction, bool relu);
+  // a, b[, bias] to c. Everything lies plainly.
+  PrimitivePtr (*matmul)(const PrimitiveSetting&, const MatmulProblem&);
   // The same elements in another format; one of the two may be plain (null).
   PrimitivePtr (*reorder)(const FormatPtr& from, const FormatPtr& to, int threads);
 };
-constexpr std::uint32_t primitive_table_version = 1;
+constexpr std::uint32_t primitive_table_version = 2;
 
 // Loads the library on the first call. Null where there is none.
 const PrimitiveLibrary* primitive_library();

@@ -1,6 +1,7 @@
 """Model on several workers: equal parameters, equal bits, and the losses of one worker with all the data."""
 
 import re
+from pathlib import Path
 
 import pytest
 from digits import write_digits
@@ -23,7 +24,7 @@ dataset = dataset.map(vision.Rescale(1 / 255.0, 0), "image").map(transforms.Type
 dataset = dataset.batch(BATCH // workers, drop_remainder=True)
 BEFORE
 optimizer = nn.Momentum(net.trainable_params(), RATE, 0.9)
-model = train.Model(net, nn.CrossEntropyLoss(), optimizer)
+model = train.Model(net, nn.CrossEntropyLoss(), optimizer, amp_level=LEVEL)
 callback = train.LambdaCallback(on_train_step_end=lambda run: print("loss", repr(run.net_outputs.item())))
 model.train(4, dataset, callback)
 weights = b"".join(parameter.asnumpy().tobytes() for parameter in net.get_parameters())
@@ -38,8 +39,9 @@ def digits_fixture(tmp_path_factory):
     return str(folder)
 
 
-def script(folder, mean=True, rate=0.05, before="", context=""):
+def script(folder, mean=True, rate=0.05, before="", context="", level="O0"):
     text = SCRIPT.replace("FOLDER", repr(folder)).replace("BATCH", "32").replace("CONTEXT", context)
+    text = text.replace("LEVEL", repr(level))
     return text.replace("MEAN", str(mean)).replace("RATE", repr(rate)).replace("BEFORE", before)
 
 
@@ -99,6 +101,16 @@ def test_eager_mode_reduces_gradients_too(digits):
     graph = outputs(script(digits), 2)
     assert weights(eager[0]) == weights(eager[1])
     assert losses(eager[0]) == pytest.approx(losses(graph[0]), rel=1e-4)
+
+
+@pytest.mark.skipif("avx512_bf16" not in Path("/proc/cpuinfo").read_text(), reason="no AVX512_BF16 here")
+def test_ranks_in_mixed_precision_agree_and_follow_one_worker_in_float32(digits):
+    [alone] = outputs(script(digits), 1)
+    together = outputs(script(digits, level="O2"), 2)
+    assert weights(together[0]) == weights(together[1])
+    mean = [sum(both) / 2 for both in zip(*map(losses, together), strict=True)]
+    assert mean == pytest.approx(losses(alone), rel=0.05)
+    assert mean[-1] < 0.5 * mean[0]
 
 
 def test_gradients_are_summed_unless_the_mean_is_asked_for(digits):

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "muster/graph/ops/array.h"
+#include "muster/graph/ops/primitive.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -141,6 +142,17 @@ void run(const KernelCall& call) {
   kernels::batch_matmul(size, kernel, call.input<T>(0), call.input<T>(1), call.output<T>(), call.threads);
 }
 
+// The library's, for bfloat16 where no matrix is repeated.
+bool usable_low(const Signature& signature) {
+  return signature.inputs[0].dtype == DType::bfloat16 && suits_primitives(signature) &&
+         leading(signature.inputs[0].shape) == leading(signature.inputs[1].shape);
+}
+Prepared prepare_low(const Signature& signature) {
+  return prepared(primitive_library()->matmul(
+      setting_of(signature),
+      {.size = size_of(signature), .batch = leading(signature.inputs[0].shape).elements()}));
+}
+
 }  // namespace
 
 const Op& batch_matmul_op() {
@@ -155,7 +167,9 @@ const Op& batch_matmul_op() {
       .infer = infer,
       .gradient = gradient,
       .flops = flops,
-      .kernels = {{"fast", usable_fast, prepare_fast, run<float>},
+      .kernels = {with_bfloat16(
+                      {primitive_kernel_name, usable_low, prepare_low, run_primitive, primitives_available}),
+                  {"fast", usable_fast, prepare_fast, run<float>},
                   reference<float>(prepare_reference, run<float>),
                   reference<double>(prepare_reference, run<double>)},
       .precision = MixedPrecision::low,

@@ -1,5 +1,5 @@
 // matmul, and dense: matmul, bias and activation in one pass, which the compiler makes from the three.
-#include "muster/graph/ops/ops.h"
+#include "muster/graph/ops/primitive.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -116,9 +116,22 @@ Prepared prepare_fast(const Signature& signature) {
   return prepare(signature, &kernels::matmul_kernels()[index]);
 }
 
+// The library's, for bfloat16: its own float32 kernels this room has.
+bool usable_low(const Signature& signature) {
+  return signature.inputs[0].dtype == DType::bfloat16 && suits_primitives(signature);
+}
+Prepared prepare_low(const Signature& signature) {
+  const bool bias = signature.inputs.size() == 3;
+  return prepared(primitive_library()->matmul(
+      setting_of(signature), {.size = size_of(signature),
+                              .bias = bias ? std::optional(signature.inputs[2].dtype) : std::nullopt,
+                              .activation = activation_of(signature.attributes)}));
+}
+
 template <std::size_t... index>
 std::vector<Kernel> kernel_list(std::index_sequence<index...>) {
-  std::vector<Kernel> list;
+  std::vector<Kernel> list{
+      with_bfloat16({primitive_kernel_name, usable_low, prepare_low, run_primitive, primitives_available})};
   const auto fast = kernels::matmul_kernels();
   MUSTER_CHECK(fast.size() <= sizeof...(index), "more fast matmul kernels than the row has places for");
   ((index < fast.size()

@@ -94,6 +94,7 @@ extern "C" __attribute__((visibility("default"))) const muster::PrimitiveLibrary
                                         .max_pool2d = onednn::make_max_pool2d,
                                         .avg_pool2d = onednn::make_avg_pool2d,
                                         .batch_norm = onednn::make_batch_norm,
+                                        .matmul = onednn::make_matmul,
                                         .reorder = onednn::make_reorder};
   return &library;
 }

@@ -60,6 +60,7 @@ PrimitivePtr make_conv2d(const PrimitiveSetting&, const kernels::Conv2dSize&, Di
 PrimitivePtr make_max_pool2d(const PrimitiveSetting&, const kernels::Pool2dSize&, Direction);
 PrimitivePtr make_avg_pool2d(const PrimitiveSetting&, const kernels::Pool2dSize&, Direction);
 PrimitivePtr make_batch_norm(const PrimitiveSetting&, const kernels::BatchNormSize&, Direction, bool relu);
+PrimitivePtr make_matmul(const PrimitiveSetting&, const MatmulProblem&);
 PrimitivePtr make_reorder(const FormatPtr& from, const FormatPtr& to, int threads);
 
 }  // namespace muster::onednn

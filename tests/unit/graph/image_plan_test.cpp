@@ -83,6 +83,53 @@ TEST_P(ImagePlan, GivesTheSameBitsEachTime) {
     EXPECT_EQ(std::memcmp((*first)[i].bytes(), (*second)[i].bytes(), (*first)[i].size_bytes()), 0) << i;
 }
 
+// The same block on images and weights in bfloat16.
+std::shared_ptr<Function> low_block_gradients(bool training) {
+  const Body body = [training](std::span<const Value> in) -> Values {
+    std::vector<Value> low(in.begin(), in.end());
+    for (const std::size_t i : {0, 1, 6}) low[i] = floating_as(in[i], DType::bfloat16);
+    return floating_as(block(low, training), DType::float32);
+  };
+  return value_and_grad("low", body, {.parameters = {}, .positions = {0, 1, 2, 3, 6}});
+}
+
+// Of all elements together. Where rounding chose another maximum, or another side of relu, a whole gradient
+// goes another way: of one element in a hundred that makes a distance of a tenth.
+double distance(const Tensor& found, const Tensor& expected) {
+  double apart = 0, scale = 0;
+  for (std::int64_t i = 0; i < expected.elements(); ++i) {
+    const double exact = expected.data<double>()[i];
+    const double difference = static_cast<double>(found.data<float>()[i]) - exact;
+    apart += difference * difference;
+    scale += exact * exact;
+  }
+  return std::sqrt(apart / scale);
+}
+
+TEST_P(ImagePlan, InBfloat16IsNearWhatFloat64Computes) {
+  const auto function = low_block_gradients(GetParam());
+  const auto found = function->call(inputs_of<float>(), {}, {.threads = 2});
+  ASSERT_TRUE(found) << found.error().message;
+  const auto expected = block_gradients(GetParam())->call(inputs_of<double>(), {}, {});
+  ASSERT_TRUE(expected) << expected.error().message;
+  for (std::size_t i = 0; i < found->size(); ++i) {
+    EXPECT_EQ((*found)[i].dtype(), DType::float32);
+    EXPECT_LT(distance((*found)[i], (*expected)[i]), 0.15) << "output " << i;
+  }
+}
+
+TEST_P(ImagePlan, InBfloat16TakesTheLibrarysKernelsAndFusesAsInFloat32) {
+  if (primitive_library() == nullptr || !this_processor().avx512_bf16)
+    GTEST_SKIP() << "there are no such kernels here";
+  const auto function = low_block_gradients(GetParam());
+  ASSERT_TRUE(function->call(inputs_of<float>(), {}, {}));
+  const std::string text = function->plan()->to_string();
+  for (const char* op : {"conv2d", "conv2d_grad_input", "conv2d_grad_weight", "max_pool2d", "avg_pool2d"})
+    EXPECT_THAT(text, HasSubstr(std::string(op) + " [onednn]")) << text;
+  EXPECT_THAT(text, HasSubstr(GetParam() ? "batch_norm_relu [onednn]" : "batch_norm [onednn]"));
+  EXPECT_THAT(text, HasSubstr("add_relu [reference]"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Training, ImagePlan, testing::Bool());
 
 int count(const std::string& text, std::string_view wanted) {

@@ -189,6 +189,34 @@ TEST(Amp, AStepUpdatesFloat32WeightsByLessThanBfloat16CouldHold) {
   EXPECT_NEAR(net->parameters()[0]->storage().data<float>()[0], 1 - 1e-4 * 16, 1e-6);  // 1 - 2^-10 is nearest
 }
 
+// x plus a tensor that is no parameter.
+class Shifted : public Cell {
+ public:
+  Shifted() : Cell("Shifted") {}
+  Values construct(std::span<const Value> inputs) override {
+    return ops::add(inputs[0], Tensor::scalar(1.0F));
+  }
+};
+
+TEST(Amp, ATensorOfTheCodesOwnMeetsBfloat16InIt) {
+  Shifted cell;
+  EXPECT_EQ(cell(images())[0].dtype(), DType::float32);
+  ASSERT_TRUE(cell.to_float(DType::bfloat16, capable));
+  EXPECT_EQ(cell(images())[0].dtype(), DType::bfloat16);
+}
+
+TEST(Amp, ALossIsComputedInFloat32WhereThatIsAskedFor) {
+  const auto net = std::make_shared<Dense>(8, 1);
+  ASSERT_TRUE(net->to_float(DType::bfloat16, capable));
+  const Tensor x = images().reshaped({54, 8}), labels = Tensor::zeros(DType::float32, {54, 1});
+  for (const bool wide : {false, true}) {
+    WithLossCell cell(net, std::make_shared<L1Loss>(), wide);
+    const Values loss = cell(x, wide ? labels : graph::floating_as(labels, DType::bfloat16).tensor());
+    ASSERT_FALSE(loss[0].is_failed()) << loss[0].error().message;
+    EXPECT_EQ(loss[0].dtype(), wide ? DType::float32 : DType::bfloat16);
+  }
+}
+
 TEST(Amp, AMixedLayerNormComputesInFloat32) {
   LayerNorm norm({16});
   const Tensor x = images().reshaped({27, 16});
