@@ -120,16 +120,17 @@ Convolution::Convolution(const Simd& simd, Problem problem, std::vector<FormatPt
 void Convolution::pack(const float* weight, float* packed) const {
   const Channels& channels = problem_.channels;
   for (const Part& part : problem_.parts)
-    for (std::int64_t group = 0; group < outs_.count(); ++group)
+    for (std::int64_t group = 0; group < outs_.count(); ++group) {
+      const Range outs = outs_[group];
       for (std::int64_t c = 0; c < channels.in; ++c)
         for (std::int64_t p = 0; p < part.rows.taps; ++p)
           for (std::int64_t q = 0; q < part.columns.taps; ++q) {
             const std::int64_t row = part.rows.tap_first + p * part.rows.tap_step;
             const std::int64_t column = part.columns.tap_first + q * part.columns.tap_step;
             const float* const from = weight + c * channels.in_step + row * problem_.kernel_width + column;
-            for (std::int64_t o = outs_[group].begin; o < outs_[group].end; ++o)
-              *packed++ = from[o * channels.out_step];
+            for (std::int64_t o = outs.begin; o < outs.end; ++o) *packed++ = from[o * channels.out_step];
           }
+    }
 }
 
 // Samples that fill up the last block stay zeros.
@@ -152,8 +153,8 @@ void Convolution::compute(const Run& run, std::int64_t block, const Row& row) co
   const float* const x = run.x + block * channels.in * problem_.in.floats();
   float* const y = run.y + block * channels.out * problem_.out.floats();
   for (std::int64_t group = 0; group < outs_.count(); ++group) {
-    const std::int64_t first = outs_[group].begin;
-    const std::int64_t outs = outs_[group].size();
+    const auto [first, end] = outs_[group];
+    const std::int64_t outs = end - first;
     const float* const weight = run.weight + part.weight_offset + first * channels.in * taps;
     for (const Segment& segment : part.segments) {
       const bool empty = tap_rows.size() == 0 || segment.taps.size() == 0;
