@@ -50,7 +50,7 @@ ROWS = (
         1.0,
         "bfloat16",
     ),
-    Row("LeNet-5, batch 32, float32, 1 thread", "lenet", 32, 1, 500, (), 1.5e-3),
+    Row("LeNet-5, batch 32, float32, 1 thread", "lenet", 32, 1, 500, (), 0.9e-3),
 )
 
 

@@ -201,21 +201,24 @@ PrimitivePtr make(const PrimitiveLibrary& library, const Signature& signature) {
                         has_relu(signature));
 }
 
-// Fewer channels than what other kernels fill up to.
+// In a plan the library works on blocks of 16 channels: our own kernels are faster between fewer, and from or
+// to fewer where the images lie as they want them already. Outside of plans, where everything is plain, they
+// are faster for any kernel of more than one pixel until the channels are many. As measured.
 constexpr std::int64_t few = 16;
+constexpr std::int64_t many = 64;
 
-// Where samples side by side are faster, as measured: between few channels, and from or to few where the
-// images lie so already. Without the library they always are.
 template <Direction direction, Result<Conv2dSize> (*size)(const Signature&)>
 bool suits_lanes(const Signature& signature) {
   if (!is_float32_with_elements(signature)) return false;
   const Conv2dSize s = *size(signature);
   if (s.groups != 1) return false;
   if (!primitives_available()) return true;
-  const bool images_in_lanes =
-      comes_in_lanes<0>(signature) || (direction == Direction::grad_weight && comes_in_lanes<1>(signature));
+  if (!fills_lanes(s.batch)) return false;
   const std::int64_t least = std::min(s.in_channels, s.out_channels);
   const std::int64_t most = std::max(s.in_channels, s.out_channels);
+  if (signature.formats.empty()) return most <= many && s.kernel_height * s.kernel_width > 1;
+  const bool images_in_lanes =
+      comes_in_lanes<0>(signature) || (direction == Direction::grad_weight && comes_in_lanes<1>(signature));
   return most < few || (least < few && images_in_lanes);
 }
 

@@ -14,6 +14,8 @@ struct BatchNormSize {
   bool training = false;
 
   std::int64_t count() const { return batch * inner; }  // elements of one channel
+  // What a moving statistic is after the batch.
+  double moved(double moving, double found) const { return momentum * moving + (1 - momentum) * found; }
   // What the batch's variance (over count) is multiplied by on its way into the moving one: over count - 1.
   double unbiased() const {
     return count() > 1 ? static_cast<double>(count()) / static_cast<double>(count() - 1) : 1.0;

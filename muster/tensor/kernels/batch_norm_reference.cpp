@@ -36,7 +36,7 @@ Statistics statistics_of(const BatchNormSize& size, const T* x, std::int64_t cha
 
 template <class T>
 void move(const BatchNormSize& size, T& moving, double batch) {
-  moving = static_cast<T>(size.momentum * static_cast<double>(moving) + (1 - size.momentum) * batch);
+  moving = static_cast<T>(size.moved(static_cast<double>(moving), batch));
 }
 
 }  // namespace

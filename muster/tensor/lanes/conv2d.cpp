@@ -89,6 +89,8 @@ class Convolution final : public Primitive {
   std::int64_t start_floats() const { return problem_.bias ? problem_.channels.out * samples : 0; }
   void pack(const float* weight, float* packed) const;
   void spread(const float* bias, float* start) const;
+  ConvTile steps_of(const Part& part, const Range& tap_rows, const Range& tap_columns,
+                    std::int64_t outs) const;
   void compute(const Run& run, std::int64_t block, const Row& row) const;
 
   const Simd& simd_;
@@ -143,6 +145,31 @@ void Convolution::spread(const float* bias, float* start) const {
     }
 }
 
+// Everything of a tile but the addresses.
+ConvTile Convolution::steps_of(const Part& part, const Range& tap_rows, const Range& tap_columns,
+                               std::int64_t outs) const {
+  const std::int64_t taps = part.rows.taps * part.columns.taps;
+  ConvTile tile{.x_channel = problem_.in.floats(),
+                .x_tap_row = part.rows.in_tap * problem_.in.width * samples,
+                .x_tap_column = part.columns.in_tap * samples,
+                .x_column = part.columns.in_step * samples,
+                .weight_channel = taps * outs,
+                .weight_tap_row = part.columns.taps * outs,
+                .channels = problem_.channels.in,
+                .tap_rows = tap_rows.size(),
+                .tap_columns = tap_columns.size(),
+                .relu = problem_.relu,
+                .y_channel = problem_.out.floats(),
+                .y_column = part.columns.out_step * samples};
+  if (tile.tap_rows == 0 || tile.tap_columns == 0) {
+    tile.channels = 0;
+  } else if (taps == 1) {  // the innermost loop, over the taps of a row, takes the channels instead
+    std::swap(tile.channels, tile.tap_columns);
+    tile.x_tap_column = tile.x_channel;
+  }
+  return tile;
+}
+
 void Convolution::compute(const Run& run, std::int64_t block, const Row& row) const {
   const Channels& channels = problem_.channels;
   const Part& part = problem_.parts[row.part];
@@ -152,35 +179,19 @@ void Convolution::compute(const Run& run, std::int64_t block, const Row& row) co
   const std::int64_t y_row = (part.rows.out_first + row.t * part.rows.out_step) * problem_.out.width;
   const float* const x = run.x + block * channels.in * problem_.in.floats();
   float* const y = run.y + block * channels.out * problem_.out.floats();
+  const bool last = block + 1 == blocks();
   for (std::int64_t group = 0; group < outs_.count(); ++group) {
     const auto [first, end] = outs_[group];
     const std::int64_t outs = end - first;
     const float* const weight = run.weight + part.weight_offset + first * channels.in * taps;
     for (const Segment& segment : part.segments) {
-      const bool empty = tap_rows.size() == 0 || segment.taps.size() == 0;
+      ConvTile tile = steps_of(part, tap_rows, segment.taps, outs);
       const std::int64_t x_column = part.columns.input(segment.first, segment.taps.begin);
       const std::int64_t y_column = part.columns.out_first + segment.first * part.columns.out_step;
-      const ConvTile tile{
-          .x = empty ? x : x + (x_row + x_column) * samples,
-          .x_channel = problem_.in.floats(),
-          .x_tap_row = part.rows.in_tap * problem_.in.width * samples,
-          .x_tap_column = taps == 1 ? problem_.in.floats() : part.columns.in_tap * samples,
-          .x_column = part.columns.in_step * samples,
-          .weight = weight + (tap_rows.begin * part.columns.taps + segment.taps.begin) * outs,
-          .weight_channel = taps * outs,
-          .weight_tap_row = part.columns.taps * outs,
-          .channels = empty       ? 0
-                      : taps == 1 ? 1
-                                  : channels.in,
-          .tap_rows = tap_rows.size(),
-          .tap_columns = taps == 1 ? channels.in : segment.taps.size(),
-          .start = run.start == nullptr
-                       ? nullptr
-                       : run.start + (block + 1 == blocks() ? start_floats() : 0) + first * samples,
-          .relu = problem_.relu,
-          .y = y + first * problem_.out.floats() + (y_row + y_column) * samples,
-          .y_channel = problem_.out.floats(),
-          .y_column = part.columns.out_step * samples};
+      if (tile.channels > 0) tile.x = x + (x_row + x_column) * samples;
+      tile.weight = weight + (tap_rows.begin * part.columns.taps + segment.taps.begin) * outs;
+      if (run.start != nullptr) tile.start = run.start + (last ? start_floats() : 0) + first * samples;
+      tile.y = y + first * problem_.out.floats() + (y_row + y_column) * samples;
       simd_.conv_tiles[(outs - 1) * simd_.conv_columns_max + segment.columns - 1](tile);
     }
   }

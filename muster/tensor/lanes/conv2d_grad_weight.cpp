@@ -15,7 +15,7 @@ using kernels::Conv2dSize;
 using kernels::Inside;
 using kernels::WindowAxis;
 
-constexpr std::int64_t band_bytes = 24 << 10;  // of x and dy, so that they stay in L1 for all taps
+constexpr std::int64_t band_bytes = 36 << 10;  // of x and dy, so that they stay in L1 for all taps
 // Sums are split by samples until there are about as many tasks: a number that no machine's threads change.
 constexpr std::int64_t tasks_wanted = 16;
 

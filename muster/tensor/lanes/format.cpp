@@ -84,4 +84,6 @@ namespace muster {
 
 bool in_lanes(const FormatPtr& format) { return lanes::as_lanes(format) != nullptr; }
 
+bool fills_lanes(std::int64_t batch) { return 2 * batch > lanes::blocks_of(batch) * lanes::samples; }
+
 }  // namespace muster

@@ -37,8 +37,12 @@ constexpr PrimitiveLibrary table{
           const Simd& simd = simd_for(isa);
           return for_setting(setting, simd, make_avg_pool2d(simd, size, direction));
         },
-    .batch_norm = [](const PrimitiveSetting&, const kernels::BatchNormSize&, Direction,
-                     bool) { return PrimitivePtr(); },
+    .batch_norm =
+        [](const PrimitiveSetting& setting, const kernels::BatchNormSize& size, Direction direction,
+           bool relu) {
+          const Simd& simd = simd_for(isa);
+          return for_setting(setting, simd, make_batch_norm(simd, size, direction, relu));
+        },
     .reorder = [](const FormatPtr& from, const FormatPtr& to,
                   int) { return make_reorder(simd_for(isa), from, to); }};
 

@@ -13,6 +13,8 @@ PrimitivePtr make_conv2d(const Simd& simd, const kernels::Conv2dSize& size, Dire
 PrimitivePtr make_conv2d_grad_weight(const Simd& simd, const kernels::Conv2dSize& size);
 PrimitivePtr make_max_pool2d(const Simd& simd, const kernels::Pool2dSize& size, Direction direction);
 PrimitivePtr make_avg_pool2d(const Simd& simd, const kernels::Pool2dSize& size, Direction direction);
+PrimitivePtr make_batch_norm(const Simd& simd, const kernels::BatchNormSize& size, Direction direction,
+                             bool relu);
 PrimitivePtr make_channel_sum(const Simd& simd, const Shape& x);
 PrimitivePtr make_reorder(const Simd& simd, const FormatPtr& from, const FormatPtr& to);
 

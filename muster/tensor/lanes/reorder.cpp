@@ -64,7 +64,7 @@ class InPlainOrder final : public Primitive {
   }
 
  private:
-  static constexpr std::size_t most = 4;  // inputs or outputs of any primitive here
+  static constexpr std::size_t most = 6;  // inputs or outputs of any primitive here
 
   static std::size_t aligned(std::size_t bytes) {
     return (bytes + Buffer::alignment_bytes - 1) / Buffer::alignment_bytes * Buffer::alignment_bytes;

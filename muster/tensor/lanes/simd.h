@@ -52,6 +52,36 @@ struct WeightTile {
   std::int64_t sums_out = 0;
 };
 
+// Batch normalisation of one plane, of which `valid` samples are no padding.
+struct NormPlane {
+  const float* x = nullptr;
+  std::int64_t pixels = 0;
+  std::int64_t valid = 0;
+  float mean = 0;
+  float scale = 0;
+  float beta = 0;
+  float* y = nullptr;            // (x - mean) scale + beta
+  std::uint8_t* mask = nullptr;  // null, or whether y > 0; then y = max(y, 0)
+};
+
+// And backwards.
+struct NormGradPlane {
+  const float* x = nullptr;
+  const float* dy = nullptr;
+  const std::uint8_t* mask = nullptr;  // null, or where dy counts
+  std::int64_t pixels = 0;
+  std::int64_t valid = 0;
+  float mean = 0;
+  float scale = 0;
+  float constant = 0;
+  float slope = 0;
+  float* dx = nullptr;  // scale (dy - constant - slope (x - mean))
+};
+struct NormSums {
+  float dy = 0;
+  float product = 0;  // of dy and x - mean
+};
+
 struct Simd {
   // Tiles of 1 to outs_max outs by 1 to columns_max columns: entry (outs - 1) * columns_max + columns - 1.
   int conv_outs_max = 0;
@@ -67,6 +97,12 @@ struct Simd {
 
   // The sum of all floats of `pixels` pixels.
   float (*plane_sum)(const float* x, std::int64_t pixels) = nullptr;
+
+  // The sum of (x - mean)^2 over the samples that are no padding.
+  float (*plane_squares)(const float* x, std::int64_t pixels, std::int64_t valid, float mean) = nullptr;
+  void (*norm)(const NormPlane& plane) = nullptr;
+  NormSums (*norm_sums)(const NormGradPlane& plane) = nullptr;
+  void (*norm_grad)(const NormGradPlane& plane) = nullptr;
 
   // The pooling of one plane; batch and channels of the size do not count.
   void (*max_pool)(const kernels::Pool2dSize& size, const float* x, float* y,

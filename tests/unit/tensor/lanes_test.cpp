@@ -32,6 +32,58 @@ TEST_P(SampleLanes, ConvolveAsTheReferenceDoes) {
 
 TEST_P(SampleLanes, PoolAsTheReferenceDoes) { EXPECT_EQ(pool_as_the_reference_does(library(), 35), 320); }
 
+TEST_P(SampleLanes, NormaliseAsTheReferenceDoes) { normalise_as_the_reference_does(library(), 35); }
+
+TEST_P(SampleLanes, NormaliseWithReluAsTheReferenceDoes) {
+  for (const std::int64_t batch : {3, 16, 21}) {
+    Numbers numbers(5, static_cast<std::uint64_t>(batch));
+    const kernels::BatchNormSize s{.batch = batch, .channels = 5, .inner = 7, .training = true};
+    const Tensor x = numbers.normal({batch, 5, 7}), dy = numbers.normal(x.shape());
+    const Tensor gamma = numbers.normal({5}), beta = numbers.normal({5});
+    struct Results {
+      Tensor moving_mean, moving_variance, y, mean, variance, mask, dx, dgamma, dbeta;
+    };
+    const auto fresh = [&] {
+      const auto channels = [] { return Tensor::zeros(DType::float32, {5}); };
+      return Results{channels(),    channels(), zeros_like(x),
+                     channels(),    channels(), Tensor::zeros(DType::uint8, x.shape()),
+                     zeros_like(x), channels(), channels()};
+    };
+    const Results expected = fresh(), found = fresh();
+    kernels::batch_norm<float>(s, {.x = x.data<float>(),
+                                   .gamma = gamma.data<float>(),
+                                   .beta = beta.data<float>(),
+                                   .moving_mean = expected.moving_mean.data<float>(),
+                                   .moving_variance = expected.moving_variance.data<float>(),
+                                   .y = expected.y.data<float>(),
+                                   .mean = expected.mean.data<float>(),
+                                   .variance = expected.variance.data<float>(),
+                                   .mask = expected.mask.data<std::uint8_t>()});
+    kernels::batch_norm_grad<float>(s, {.x = x.data<float>(),
+                                        .dy = dy.data<float>(),
+                                        .gamma = gamma.data<float>(),
+                                        .mean = expected.mean.data<float>(),
+                                        .variance = expected.variance.data<float>(),
+                                        .mask = expected.mask.data<std::uint8_t>(),
+                                        .dx = expected.dx.data<float>(),
+                                        .dgamma = expected.dgamma.data<float>(),
+                                        .dbeta = expected.dbeta.data<float>()});
+    const std::vector<FormatPtr> formats(6);
+    const PrimitiveSetting setting{.formats = formats, .free = true};
+    run(library(), *library().batch_norm(setting, s, Direction::forward, true),
+        {x, gamma, beta, found.moving_mean, found.moving_variance},
+        {found.y, found.mean, found.variance, found.mask});
+    run(library(), *library().batch_norm(setting, s, Direction::grad_input, true),
+        {x, dy, gamma, expected.mean, expected.variance, expected.mask},
+        {found.dx, found.dgamma, found.dbeta});
+    expect_near(found.y, expected.y, 100, "y");
+    EXPECT_EQ(std::memcmp(found.mask.bytes(), expected.mask.bytes(), found.mask.size_bytes()), 0);
+    expect_near(found.dx, expected.dx, 1000, "dx");
+    expect_near(found.dgamma, expected.dgamma, 1000, "dgamma");
+    expect_near(found.dbeta, expected.dbeta, 1000, "dbeta");
+  }
+}
+
 // Three channels to seven, of 21 samples: 11 lanes of the second block are padding.
 constexpr Conv2dSize some_size{.batch = 21,
                                .in_channels = 3,

@@ -252,4 +252,69 @@ inline int pool_as_the_reference_does(const PrimitiveLibrary& library, std::int6
   return made;
 }
 
+// The same for 60 random batch normalisations.
+inline void normalise_as_the_reference_does(const PrimitiveLibrary& library, std::int64_t batch_max) {
+  const std::uint64_t seed = entropy();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  for (std::uint64_t number = 0; number < 60; ++number) {
+    SCOPED_TRACE(testing::Message() << "number " << number);
+    Numbers numbers(seed, number);
+    const kernels::BatchNormSize s{.batch = numbers.from(2, batch_max),
+                                   .channels = numbers.from(1, 40),
+                                   .inner = numbers.from(1, 30),
+                                   .eps = 1e-3,
+                                   .training = numbers.coin()};
+    const Shape channels{s.channels};
+    const Tensor x = numbers.normal({s.batch, s.channels, s.inner}), dy = numbers.normal(x.shape());
+    const Tensor gamma = numbers.normal(channels), beta = numbers.normal(channels);
+    const Tensor moving_mean = numbers.normal(channels),
+                 moving_variance = Tensor::zeros(DType::float32, channels);
+    for (float& value : moving_variance.span<float>()) value = static_cast<float>(numbers.from(1, 5));
+    struct Results {
+      Tensor moving_mean, moving_variance, y, mean, variance, dx, dgamma, dbeta;
+    };
+    const auto fresh = [&] {
+      return Results{moving_mean.clone(), moving_variance.clone(), zeros_like(x),     zeros_like(gamma),
+                     zeros_like(gamma),   zeros_like(x),           zeros_like(gamma), zeros_like(gamma)};
+    };
+    const Results expected = fresh();
+    kernels::batch_norm<float>(s, {.x = x.data<float>(),
+                                   .gamma = gamma.data<float>(),
+                                   .beta = beta.data<float>(),
+                                   .moving_mean = expected.moving_mean.data<float>(),
+                                   .moving_variance = expected.moving_variance.data<float>(),
+                                   .y = expected.y.data<float>(),
+                                   .mean = expected.mean.data<float>(),
+                                   .variance = expected.variance.data<float>()});
+    kernels::batch_norm_grad<float>(s, {.x = x.data<float>(),
+                                        .dy = dy.data<float>(),
+                                        .gamma = gamma.data<float>(),
+                                        .mean = expected.mean.data<float>(),
+                                        .variance = expected.variance.data<float>(),
+                                        .dx = expected.dx.data<float>(),
+                                        .dgamma = expected.dgamma.data<float>(),
+                                        .dbeta = expected.dbeta.data<float>()});
+    const Results found = fresh();
+    const std::vector<FormatPtr> formats(5);
+    const PrimitiveSetting setting{.formats = formats, .free = true, .threads = 2};
+    const auto forward = library.batch_norm(setting, s, Direction::forward, false);
+    ASSERT_NE(forward, nullptr);
+    run(library, *forward, {x, gamma, beta, found.moving_mean, found.moving_variance},
+        {found.y, found.mean, found.variance});
+    const auto backward = library.batch_norm(setting, s, Direction::grad_input, false);
+    ASSERT_NE(backward, nullptr);
+    run(library, *backward, {x, dy, gamma, expected.mean, expected.variance},
+        {found.dx, found.dgamma, found.dbeta});
+    const auto count = static_cast<double>(s.count());
+    expect_near(found.y, expected.y, 100 * count, "y");
+    expect_near(found.mean, expected.mean, count, "mean");
+    expect_near(found.variance, expected.variance, count, "variance");
+    expect_near(found.moving_mean, expected.moving_mean, count, "moving mean");
+    expect_near(found.moving_variance, expected.moving_variance, count, "moving variance");
+    expect_near(found.dx, expected.dx, 100 * count, "dx");
+    expect_near(found.dgamma, expected.dgamma, 100 * count, "dgamma");
+    expect_near(found.dbeta, expected.dbeta, count, "dbeta");
+  }
+}
+
 }  // namespace muster
