@@ -57,6 +57,22 @@ Result<bool> needs_port(const LocalFlags& flags) {
   return !flags.scheduler && !flags.port;
 }
 
+namespace {
+
+// OpenMP's threads spin for about 20 ms at each wait unless told otherwise, and keep a core from the thread
+// that they wait for when somebody else needs one too. Python's package decides so for itself where nobody
+// launched it.
+void add_wait_policy(std::map<std::string, std::string>& variables, std::int64_t workers,
+                     const Environment& environment) {
+  if (environment.get("OMP_WAIT_POLICY") || environment.get("GOMP_SPINCOUNT")) return;
+  if (workers > 1)
+    variables.emplace("OMP_WAIT_POLICY", "passive");
+  else
+    variables.emplace("GOMP_SPINCOUNT", "10000");
+}
+
+}  // namespace
+
 Result<LaunchSpec> local_spec(const LocalFlags& flags, const Environment& environment,
                               std::uint16_t free_port) {
   MUSTER_TRY_VOID(check(flags));
@@ -72,6 +88,7 @@ Result<LaunchSpec> local_spec(const LocalFlags& flags, const Environment& enviro
   };
   // A pipe makes Python keep its lines back: they would be late, and lost when the process is killed.
   if (!environment.get("PYTHONUNBUFFERED")) common.emplace("PYTHONUNBUFFERED", "1");
+  add_wait_policy(common, *flags.workers, environment);
 
   LaunchSpec spec;
   const auto add = [&](cluster::Role role, std::string_view variable, std::string label,

@@ -31,7 +31,7 @@ std::vector<std::string> golden(const LocalFlags& flags, const FixedEnvironment&
 }
 
 using Values = std::map<std::string, std::string, std::less<>>;
-const FixedEnvironment plain(Values{{"PYTHONUNBUFFERED", "1"}});
+const FixedEnvironment plain(Values{{"PYTHONUNBUFFERED", "1"}, {"OMP_WAIT_POLICY", "active"}});
 
 TEST(LocalPreset, StartsASchedulerAndTheWorkersOnLoopback) {
   EXPECT_THAT(
@@ -75,6 +75,27 @@ TEST(LocalPreset, MakesPythonWriteItsLinesAtOnceUnlessTheUserChose) {
   const auto chosen = local_spec(flags, FixedEnvironment(Values{{"PYTHONUNBUFFERED", ""}}), free_port);
   EXPECT_THAT(chosen->processes[1].environment,
               testing::Not(testing::Contains(testing::Key("PYTHONUNBUFFERED"))));
+}
+
+TEST(LocalPreset, KeepsWaitingThreadsFromSpinningUnlessTheUserChose) {
+  using testing::Contains;
+  using testing::Key;
+  using testing::Not;
+  using testing::Pair;
+  const auto variables = [](std::int64_t workers, Values chosen) {
+    const auto spec = local_spec({.workers = workers, .command = {"a.out"}},
+                                 FixedEnvironment(std::move(chosen)), free_port);
+    return spec->processes.back().environment;
+  };
+  EXPECT_THAT(variables(2, {}), Contains(Pair("OMP_WAIT_POLICY", "passive")));
+  EXPECT_THAT(variables(1, {}), Contains(Pair("GOMP_SPINCOUNT", "10000")));
+  EXPECT_THAT(variables(1, {}), Not(Contains(Key("OMP_WAIT_POLICY"))));
+  for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"})
+    for (const std::int64_t workers : {1, 2}) {
+      const auto found = variables(workers, {{name, "active"}});
+      EXPECT_THAT(found, Not(Contains(Key("OMP_WAIT_POLICY"))));
+      EXPECT_THAT(found, Not(Contains(Key("GOMP_SPINCOUNT"))));
+    }
 }
 
 struct BadFlags {

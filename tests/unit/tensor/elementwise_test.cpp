@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cmath>
+#include <memory>
 #include <vector>
 
 #include "muster/tensor/tensor.h"
@@ -112,6 +113,26 @@ TEST(Reductions, ThreadsChangeNoBit) {
     reduce(Reduce::sum, DType::float32, loops, x.data(), alone.data(), 1);
     reduce(Reduce::sum, DType::float32, loops, x.data(), together.data(), 5);
     EXPECT_EQ(alone, together);
+  }
+}
+
+// The definition: one word of Philox for each element, by its sample and its place in it.
+TEST(Dropout, KeepsWhatItsOwnRandomWordSays) {
+  for (const double keep_prob : {0.0, 0.3, 1.0}) {
+    const DropoutSize size{.samples = 3, .elements = 20'011, .keep_prob = keep_prob};
+    const DropoutDraw draw{
+        .seed = 0x1234567890, .step = 2, .stream = 3, .first_sample = 4, .sample_stride = 5};
+    const auto count = static_cast<std::size_t>(size.samples * size.elements);
+    const std::vector<float> x(count, 1.0F);
+    std::vector<float> y(count);
+    const auto mask = std::make_unique<bool[]>(count);
+    dropout(size, draw, DType::float32, x.data(), y.data(), mask.get(), 5);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::uint32_t row = i / 20'011;
+      const std::uint32_t place = i % 20'011;
+      const auto word = philox({place / 4, 4 + row * 5, 3, 2}, {0x34567890, 0x12});
+      ASSERT_EQ(mask[i], word[place % 4] < keep_prob * 0x1.0p32) << i << " with " << keep_prob;
+    }
   }
 }
 
