@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -430,6 +431,42 @@ TEST(ParameterFormats, ValuesThatAreSetBetweenStepsCount) {
   const auto loss = step.call({&training.images, 1}, {}, {});
   ASSERT_TRUE(loss);
   EXPECT_EQ((*loss)[0].data<float>()[0], 0);
+}
+
+// One convolution and the update of its weight; `before` may do more to it.
+Function weight_step(const ParameterPtr& weight, const std::function<void()>& before) {
+  const auto moment = std::make_shared<Parameter>("m", Tensor::zeros(DType::float32, weight->shape()));
+  return Function("step", [=](std::span<const Value> in) -> Values {
+    const Value y = apply("conv2d", {in[0], weight});
+    const Value loss = apply("reduce_mean", {apply("mul", {y, y})});
+    const auto gradients = Trace::current()->gradient({&loss, 1}, std::vector<Value>{weight});
+    if (!gradients) return Value::failed(gradients.error());
+    before();
+    return {loss, apply("momentum", {weight, (*gradients)[0], Tensor::scalar(0.1F), moment})};
+  });
+}
+
+TEST(ParameterFormats, AreNotThoseWithPadding) {
+  const auto weight = std::make_shared<Parameter>("weight", normal<float>({20, 20, 3, 3}, 1));
+  Function step = weight_step(weight, [] {});
+  const Tensor images = normal<float>({2, 20, 7, 7}, 2);
+  ASSERT_TRUE(step.call({&images, 1}, {}, {}));
+  EXPECT_THAT(plan_text(step), Not(testing::ContainsRegex("momentum .* ->")));
+}
+
+TEST(ParameterFormats, AreNotThoseOfParametersThatSomethingElseWrites) {
+  const auto weight = std::make_shared<Parameter>("weight", normal<float>({16, 16, 3, 3}, 1));
+  const Tensor images = normal<float>({2, 16, 7, 7}, 2);
+  const Value half = apply("mul", {weight, Tensor::scalar(0.5F)});
+  const auto halve = [&] { (void)apply("assign", {weight, half}); };
+  Function step = weight_step(weight, halve);
+  const auto outputs = step.call({&images, 1}, {}, {});
+  ASSERT_TRUE(outputs) << outputs.error().message;
+  EXPECT_THAT(plan_text(step), Not(testing::ContainsRegex("momentum .* ->")));
+  EXPECT_TRUE(equal_bits((*outputs)[1], weight->storage()));
+  // The gradient is far smaller than what was assigned.
+  for (std::int64_t i = 0; i < weight->storage().elements(); ++i)
+    ASSERT_NEAR(weight->storage().data<float>()[i], half.tensor().data<float>()[i], 0.2F);
 }
 
 TEST(StepTimes, AddUpOverRuns) {
