@@ -19,6 +19,11 @@ thread_local const RunContext* innermost = nullptr;
 // Random streams that each scope has given, the innermost last: eager code under one context draws what its
 // trace would draw.
 thread_local std::vector<std::int64_t> scope_streams;
+
+// Whether `inner` is a part of the run of `outer`, whose streams it goes on with.
+bool is_part(const RunContext& inner, const RunContext* outer) {
+  return outer != nullptr && inner.seed == outer->seed && inner.step == outer->step;
+}
 }  // namespace
 
 void set_context_provider(ContextProvider provider) { context_provider = provider; }
@@ -30,10 +35,12 @@ RunContext default_context() {
 
 ContextScope::ContextScope(const RunContext& context)
     : context_(context), outer_(std::exchange(innermost, &context_)) {
-  scope_streams.push_back(0);
+  scope_streams.push_back(is_part(context_, outer_) ? scope_streams.back() : 0);
 }
 ContextScope::~ContextScope() {
+  const std::int64_t given = scope_streams.back();
   scope_streams.pop_back();
+  if (is_part(context_, outer_)) scope_streams.back() = given;
   innermost = outer_;
 }
 

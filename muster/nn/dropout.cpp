@@ -13,7 +13,7 @@ Dropout::Dropout(double p) : Cell("Dropout"), p_(p) {
 Values Dropout::construct(std::span<const Value> inputs) {
   const Value x = only_input(*this, inputs);
   if (!training() || p_ == 0) return x;
-  return ops::dropout(x, 1 - p_);
+  return ops::dropout(x, 1 - p_, graph::default_context());
 }
 
 }  // namespace muster::nn

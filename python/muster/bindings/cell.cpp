@@ -87,7 +87,7 @@ nb::object call_built_in_cell(Cell& cell, const nb::args& positional, const nb::
   if (graph::is_tracing()) {
     values = cell.call(inputs);
   } else {
-    const graph::RunContext context = train::run_context();
+    const graph::RunContext context = graph::default_context();  // inside of an eager step: that step's
     const nb::gil_scoped_release unlocked;
     values = cell.call(inputs, context);
   }

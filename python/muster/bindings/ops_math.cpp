@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "muster/train/train.h"
+#include "muster/nn/nn.h"
 #include "python/muster/bindings/operands.h"
 #include "python/muster/bindings/value.h"
 
@@ -156,14 +156,14 @@ void bind_others(nb::module_& core) {
   core.def(
       "dropout",
       [](const Operand& x, double keep_prob) {
-        return tensor_result(ops::dropout(value_from(x), keep_prob, train::run_context()));
+        return tensor_result(ops::dropout(value_from(x), keep_prob, graph::default_context()));
       },
       nb::arg("x"), nb::arg("keep_prob") = 0.5, documentation_of("dropout"));
   core.def(
       "dropout_and_mask",
       [](const Operand& x, double keep_prob) {
         return nb::borrow<nb::typed<nb::tuple, TensorObject, TensorObject>>(
-            values_object(ops::dropout_and_mask(value_from(x), keep_prob, train::run_context())));
+            values_object(ops::dropout_and_mask(value_from(x), keep_prob, graph::default_context())));
       },
       nb::arg("x"), nb::arg("keep_prob") = 0.5, documentation_of("dropout"));
 }

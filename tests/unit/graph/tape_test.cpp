@@ -134,12 +134,15 @@ TEST(DefaultContext, IsTheInnermostScopes) {
   EXPECT_EQ(default_context().seed, 1u);
 }
 
-TEST(RandomStreams, BeginAnewInEachScopeAsTheyDoInEachTrace) {
-  const ContextScope outer({});
+TEST(RandomStreams, BeginAnewInEachRunAsTheyDoInEachTrace) {
+  const ContextScope outer({.step = 1});
   EXPECT_EQ(next_random_stream(), 0);
-  EXPECT_EQ(next_random_stream(), 1);
   {
-    const ContextScope inner({});
+    const ContextScope part({.step = 1});  // a cell that is called in the same step
+    EXPECT_EQ(next_random_stream(), 1);
+  }
+  {
+    const ContextScope other({.step = 2});
     EXPECT_EQ(next_random_stream(), 0);
   }
   EXPECT_EQ(next_random_stream(), 2);
