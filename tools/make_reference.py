@@ -11,7 +11,9 @@ import argparse
 import importlib
 import inspect
 import re
+import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -27,6 +29,22 @@ MODULES = (
     "muster.dataset.vision",
     "muster.dataset.transforms",
     "muster.train",
+)
+# Of package `mindspore`: names are listed, since what they mean stands on the pages above.
+COMPAT_MODULES = (
+    "mindspore",
+    "mindspore.nn",
+    "mindspore.ops",
+    "mindspore.ops.operations",
+    "mindspore.ops.composite",
+    "mindspore.train",
+    "mindspore.dataset",
+    "mindspore.dataset.vision",
+    "mindspore.dataset.transforms",
+    "mindspore.common",
+    "mindspore.common.initializer",
+    "mindspore.communication",
+    "mindspore.context",
 )
 
 
@@ -147,6 +165,24 @@ def pages() -> list[Page]:
     return made
 
 
+def compat_text() -> str:
+    """The page of package `mindspore`: every name that it has."""
+    program = Path(sys.executable).parent / "muster"
+    folder = subprocess.run([program, "compat-path"], capture_output=True, text=True, check=True).stdout
+    sys.path.insert(0, folder.strip())
+    lines = [
+        "# mindspore",
+        "",
+        "The names that scripts written for MindSpore find; [the guide](../guide/python.md) says how. Every",
+        "other name raises an error that says that it is not provided.",
+    ]
+    for name in COMPAT_MODULES:
+        module = importlib.import_module(name)
+        listed = ", ".join(f"`{each}`" for each in sorted(module.__all__, key=str.lower))
+        lines += ["", f"## {name}", "", _words(module), "", *textwrap.wrap(listed, 118)]
+    return "\n".join(lines) + "\n"
+
+
 def index(made: list[Page]) -> str:
     lines = [
         "# Reference",
@@ -155,6 +191,7 @@ def index(made: list[Page]) -> str:
         "",
     ]
     lines += [f"- [{page.name}]({page.path.name})" for page in made]
+    lines += ["- [mindspore](mindspore.md): the names for scripts written for MindSpore"]
     return "\n".join(lines) + "\n"
 
 
@@ -165,7 +202,8 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="change nothing; say what is out of date")
     check = parser.parse_args().check
     made = pages()
-    texts = {page.path: page.text() for page in made} | {FOLDER / "README.md": index(made)}
+    texts = {page.path: page.text() for page in made}
+    texts |= {FOLDER / "README.md": index(made), FOLDER / "mindspore.md": compat_text()}
     problems = [f"{name} has no docstring" for page in made for name in page.unexplained]
     for path, text in texts.items():
         if check and (not path.exists() or path.read_text() != text):

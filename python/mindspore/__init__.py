@@ -4,13 +4,15 @@ Put the folder that `muster compat-path` prints in front of PYTHONPATH. Muster i
 """
 
 from mindspore import _names, amp, common, communication, context, dataset, nn, ops, train
-from mindspore._gradient import value_and_grad
+from mindspore._gradient import grad, value_and_grad
 from mindspore.common import dtype
 from mindspore.common.parameter import ParameterTuple
 from mindspore.context import (
     GRAPH_MODE,
     PYNATIVE_MODE,
     ParallelMode,
+    get_auto_parallel_context,
+    get_context,
     reset_auto_parallel_context,
     set_auto_parallel_context,
     set_context,
@@ -51,6 +53,9 @@ __all__ = [
     "dtype",
     "float32",
     "float64",
+    "get_auto_parallel_context",
+    "get_context",
+    "grad",
     "int8",
     "int32",
     "int64",

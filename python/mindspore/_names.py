@@ -1,6 +1,32 @@
 """Names that MindSpore has and Muster has not (yet): every use of one says so."""
 
+import importlib
+import importlib.machinery
 import sys
+
+# Where scripts of older versions find names: the modules that hold them now.
+_OLDER_PATHS = {
+    "mindspore.common.api": "mindspore.common",
+    "mindspore.common.seed": "mindspore.common",
+    "mindspore.common.tensor": "mindspore.common",
+    "mindspore.communication.management": "mindspore.communication",
+    "mindspore.nn.cell": "mindspore.nn",
+    "mindspore.nn.dynamic_lr": "mindspore.nn",
+    "mindspore.nn.layer": "mindspore.nn",
+    "mindspore.nn.learning_rate_schedule": "mindspore.nn",
+    "mindspore.nn.loss": "mindspore.nn",
+    "mindspore.nn.loss.loss": "mindspore.nn",
+    "mindspore.nn.metrics": "mindspore.nn",
+    "mindspore.nn.optim": "mindspore.nn",
+    "mindspore.nn.optim.adam": "mindspore.nn",
+    "mindspore.nn.optim.momentum": "mindspore.nn",
+    "mindspore.nn.optim.optimizer": "mindspore.nn",
+    "mindspore.nn.optim.sgd": "mindspore.nn",
+    "mindspore.nn.wrap": "mindspore.nn",
+    "mindspore.nn.wrap.cell_wrapper": "mindspore.nn",
+    "mindspore.nn.wrap.grad_reducer": "mindspore.nn",
+    "mindspore.ops.primitive": "mindspore.ops",
+}
 
 
 def missing(module: str):
@@ -25,11 +51,28 @@ def refuse(call: str, /, **arguments) -> None:
             raise NotImplementedError(sentence(f"{call}({name}={value!r})"))
 
 
+class _OlderPath:
+    """A loader of modules that have the names of another one."""
+
+    @staticmethod
+    def create_module(spec):
+        return None
+
+    @staticmethod
+    def exec_module(module) -> None:
+        holder = importlib.import_module(_OLDER_PATHS[module.__name__])
+        module.__doc__ = f"An older path of {holder.__name__}."
+        module.__all__ = list(holder.__all__)
+        module.__getattr__ = lambda name: getattr(holder, name)
+
+
 class _MissingModules:
     """`from mindspore.nn import Conv2d` and `import mindspore.train` end here, after every other finder."""
 
     @staticmethod
     def find_spec(name: str, path=None, target=None):
+        if name in _OLDER_PATHS:
+            return importlib.machinery.ModuleSpec(name, _OlderPath, is_package=True)
         if name.startswith("mindspore."):
             raise ImportError(sentence(name))
         return None

@@ -149,6 +149,34 @@ print(data.get_dataset_size(), len(data), isinstance(data, ds.Dataset))
     assert done.stdout.splitlines() == ["(10, 28, 28, 1) float32"] * 3 + ["3 3 True"]
 
 
+def test_older_paths_hold_the_names_of_the_modules_that_have_them_now():
+    done = run(
+        """
+import mindspore as ms
+from mindspore.communication.management import get_rank, init
+from mindspore.nn.loss.loss import LossBase
+from mindspore.nn.optim.momentum import Momentum
+import mindspore.nn.metrics
+from mindspore.common.tensor import Tensor
+from mindspore.nn.wrap import *
+print(init is ms.communication.init, LossBase is ms.nn.LossBase, TrainOneStepCell is ms.nn.TrainOneStepCell)
+try:
+    from mindspore.nn.loss.loss import NoSuchLoss
+except ImportError as error:
+    print(error)
+try:
+    import mindspore.nn.loss.other
+except ImportError as error:
+    print(error)
+"""
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "True True True"
+    assert "NoSuchLoss" in lines[1]
+    assert lines[2].startswith("mindspore.nn.loss.other is not provided by Muster yet")
+
+
 def test_tensors_are_those_of_muster_and_print_alike():
     done = run("import mindspore as ms, muster; print(ms.Tensor(2.3499548), ms.Tensor is muster.Tensor)")
     assert done.stdout == str(numpy.float32(2.3499548)) + " True\n"

@@ -49,6 +49,24 @@ def set_context(**settings) -> None:
             raise NotImplementedError(_names.sentence(f"mindspore.set_context({name}={value!r})"))
 
 
+def get_context(attr_key):
+    """The mode or the device_target."""
+    if attr_key == "mode":
+        return PYNATIVE_MODE if muster._core._context()["mode"] == "eager" else GRAPH_MODE
+    if attr_key == "device_target":
+        return "CPU"
+    raise NotImplementedError(_names.sentence(f"mindspore.get_context({attr_key!r})"))
+
+
+def get_auto_parallel_context(attr_key):
+    """parallel_mode, gradients_mean, device_num or global_rank."""
+    if attr_key in ("parallel_mode", "gradients_mean"):
+        return muster._core._context()[attr_key]
+    if attr_key in ("device_num", "global_rank"):
+        return muster._core._context()["world_size" if attr_key == "device_num" else "rank"]
+    raise NotImplementedError(_names.sentence(f"mindspore.get_auto_parallel_context({attr_key!r})"))
+
+
 def _set_mode(mode) -> None:
     if mode not in (GRAPH_MODE, PYNATIVE_MODE):
         raise ValueError(f"set_context(mode): {mode!r} is neither GRAPH_MODE nor PYNATIVE_MODE")
@@ -131,6 +149,8 @@ __all__ = [
     "GRAPH_MODE",
     "PYNATIVE_MODE",
     "ParallelMode",
+    "get_auto_parallel_context",
+    "get_context",
     "reset_auto_parallel_context",
     "set_auto_parallel_context",
     "set_context",

@@ -2,6 +2,18 @@
 
 import muster
 from mindspore import _names
+from mindspore.communication import GlobalComm
+from mindspore.nn._activations import (
+    CELU,
+    Hardtanh,
+    HSigmoid,
+    HSwish,
+    LogSigmoid,
+    Mish,
+    PReLU,
+    SeLU,
+    Softsign,
+)
 from muster.nn import (
     ELU,
     GELU,
@@ -21,7 +33,6 @@ from muster.nn import (
     Conv2d,
     CosineDecayLR,
     CrossEntropyLoss,
-    DistributedGradReducer,
     Dropout,
     Embedding,
     ExponentialDecayLR,
@@ -99,7 +110,22 @@ class Dense(muster.nn.Dense):
         super().__init__(in_channels, out_channels, weight_init, bias_init, has_bias, activation)
 
 
+class DistributedGradReducer(muster.nn.DistributedGradReducer):
+    """muster.nn.DistributedGradReducer; `degree`, the number of workers, must be that of the cluster."""
+
+    def __init__(self, parameters, mean=None, degree=None, fusion_type=1, group=GlobalComm.WORLD_COMM_GROUP):
+        workers = muster._core._context()["world_size"]
+        _names.refuse(
+            "mindspore.nn.DistributedGradReducer",
+            degree=(degree, None, workers),
+            fusion_type=(fusion_type, 1),
+            group=(group, GlobalComm.WORLD_COMM_GROUP),
+        )
+        super().__init__(parameters, mean)
+
+
 __all__ = [
+    "CELU",
     "ELU",
     "F1",
     "GELU",
@@ -130,34 +156,42 @@ __all__ = [
     "ExponentialDecayLR",
     "Fbeta",
     "Flatten",
+    "HSigmoid",
+    "HSwish",
+    "Hardtanh",
     "Identity",
     "InverseDecayLR",
     "L1Loss",
     "LayerNorm",
     "LeakyReLU",
     "LearningRateSchedule",
+    "LogSigmoid",
     "LogSoftmax",
     "Loss",
     "LossBase",
     "MSELoss",
     "MaxPool2d",
     "Metric",
+    "Mish",
     "Momentum",
     "NLLLoss",
     "NaturalExpDecayLR",
     "Optimizer",
+    "PReLU",
     "PolynomialDecayLR",
     "Precision",
     "RMSProp",
     "ReLU",
     "ReLU6",
     "Recall",
+    "SeLU",
     "SequentialCell",
     "SiLU",
     "Sigmoid",
     "SmoothL1Loss",
     "Softmax",
     "SoftmaxCrossEntropyWithLogits",
+    "Softsign",
     "Tanh",
     "Top1CategoricalAccuracy",
     "Top5CategoricalAccuracy",

@@ -62,6 +62,12 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
     return ops.embedding(input, weight)
 
 
+def eye(n, m=None, dtype=None):
+    """n rows and m columns (n by default) with 1 on the diagonal and 0 elsewhere, float32 by default."""
+    on_diagonal = ops.equal(_column(n), _row(n if m is None else m))
+    return ops.cast(on_diagonal, muster.float32 if dtype is None else dtype)
+
+
 def fill(type, shape, value):
     """muster.ops.full, with the dtype first."""
     return ops.full(shape, value, dtype=type)
@@ -84,6 +90,20 @@ def index_select(input, axis, index):
     return ops.gather(input, index, axis)
 
 
+def linspace(start, end, steps):
+    """`steps` numbers from `start` to `end`, evenly apart, float32."""
+    if steps == 1:
+        return ops.full((1,), start, dtype=muster.float32)
+    places = ops.cast(ops.arange(steps), muster.float32)
+    return ops.add(ops.mul(places, (end - start) / (steps - 1)), start)
+
+
+def masked_fill(input_x, mask, value):
+    """`value`, a number or tensor, where the mask (bool) is true, else input_x; shapes broadcast."""
+    value = ops.cast(as_tensor(value), input_x.dtype)
+    return ops.select(mask, value, input_x)
+
+
 def narrow(input, axis, start, length):
     """`length` elements of `axis` from `start` on."""
     begin, size = [0] * input.ndim, [-1] * input.ndim
@@ -94,6 +114,11 @@ def narrow(input, axis, start, length):
 def permute(input, axis):
     """muster.ops.transpose."""
     return ops.transpose(input, axis)
+
+
+def range(start, end, step, maxlen=1000000):
+    """start, start + step, ... before end."""
+    return ops.arange(*(as_number(value) for value in (start, end, step)))
 
 
 def rank(input_x):
@@ -144,7 +169,21 @@ def strided_slice(
             None if begin_mask >> i & 1 else begin[i], None if end_mask >> i & 1 else end[i], strides[i]
         )
 
-    return input_x[tuple(entry(i) for i in range(len(begin)))]
+    return input_x[tuple(entry(i) for i in builtins.range(len(begin)))]
+
+
+def tril(input, diagonal=0):
+    """The elements of the last two axes on and below a diagonal, above 0 the main one; else 0."""
+    rows, columns = input.shape[-2:]
+    kept = ops.less_equal(ops.sub(_row(columns), _column(rows)), diagonal)
+    return ops.select(kept, input, ops.zeros_like(input))
+
+
+def triu(input, diagonal=0):
+    """The elements of the last two axes on and above a diagonal, above 0 the main one; else 0."""
+    rows, columns = input.shape[-2:]
+    kept = ops.greater_equal(ops.sub(_row(columns), _column(rows)), diagonal)
+    return ops.select(kept, input, ops.zeros_like(input))
 
 
 def unbind(input, dim=0):
@@ -170,6 +209,19 @@ def bmm(input_x, mat2):
 mm = matmul
 
 
+def _row(size):
+    return ops.expand_dims(ops.arange(size), 0)
+
+
+def _column(size):
+    return ops.expand_dims(ops.arange(size), 1)
+
+
+def as_number(value):
+    """A tensor of one element as a number, a number as it is."""
+    return value.item() if isinstance(value, muster.Tensor) else value
+
+
 def as_tensor(value):
     """Tensors as they are, anything else as a new tensor."""
     return value if isinstance(value, muster.Tensor) else muster.Tensor(value)
@@ -186,6 +238,7 @@ __all__ = [
     "cumsum",
     "embedding",
     "expand_dims",
+    "eye",
     "fill",
     "flatten",
     "flip",
@@ -193,6 +246,8 @@ __all__ = [
     "full_like",
     "gather",
     "index_select",
+    "linspace",
+    "masked_fill",
     "matmul",
     "mm",
     "narrow",
@@ -201,6 +256,7 @@ __all__ = [
     "ones_like",
     "pad",
     "permute",
+    "range",
     "rank",
     "reshape",
     "reverse",
@@ -217,6 +273,8 @@ __all__ = [
     "tile",
     "topk",
     "transpose",
+    "tril",
+    "triu",
     "unbind",
     "unsqueeze",
     "unstack",

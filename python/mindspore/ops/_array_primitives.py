@@ -5,9 +5,11 @@ from mindspore.ops import _array
 from mindspore.ops._primitive import Primitive, without_settings
 from muster import ops
 
+Eye = without_settings("Eye", _array.eye)
 ExpandDims = without_settings("ExpandDims", ops.expand_dims)
 Fill = without_settings("Fill", _array.fill)
 Flatten = without_settings("Flatten", _array.flatten)
+LinSpace = without_settings("LinSpace", _array.linspace)
 Ones = without_settings("Ones", ops.ones)
 OnesLike = without_settings("OnesLike", ops.ones_like)
 Rank = without_settings("Rank", _array.rank)
@@ -123,6 +125,17 @@ class MirrorPad(Primitive):
         return _padded(input_x, pairs, self.mode.lower())
 
 
+class Range(Primitive):
+    """mindspore.ops.range."""
+
+    def __init__(self, maxlen=1000000):
+        super().__init__()
+        self.maxlen = maxlen
+
+    def compute(self, start, end, step):
+        return _array.range(start, end, step)
+
+
 class ReverseV2(Primitive):
     """muster.ops.flip."""
 
@@ -209,6 +222,26 @@ class TopK(Primitive):
         return ops.topk(input_x, k)
 
 
+class _Triangle(Primitive):
+    def __init__(self, diagonal=0):
+        super().__init__()
+        self.diagonal = diagonal
+
+
+class Tril(_Triangle):
+    """mindspore.ops.tril."""
+
+    def compute(self, input):
+        return _array.tril(input, self.diagonal)
+
+
+class Triu(_Triangle):
+    """mindspore.ops.triu."""
+
+    def compute(self, input):
+        return _array.triu(input, self.diagonal)
+
+
 class Unstack(Primitive):
     """muster.ops.unstack; `num`, if given, is the size of the axis."""
 
@@ -250,15 +283,18 @@ __all__ = [
     "Concat",
     "CumSum",
     "ExpandDims",
+    "Eye",
     "Fill",
     "Flatten",
     "Gather",
+    "LinSpace",
     "MatMul",
     "MirrorPad",
     "OneHot",
     "Ones",
     "OnesLike",
     "Pad",
+    "Range",
     "Rank",
     "Reshape",
     "ReverseV2",
@@ -272,6 +308,8 @@ __all__ = [
     "Tile",
     "TopK",
     "Transpose",
+    "Tril",
+    "Triu",
     "Unstack",
     "WhileLoop",
     "Zeros",

@@ -1,10 +1,22 @@
 """All functions of mindspore.ops, collected from the families."""
 
+from mindspore._gradient import grad as grad
 from mindspore._gradient import value_and_grad as value_and_grad
-from mindspore.ops import _array, _image, _math, _training
+from mindspore.ops import _array, _image, _losses, _math, _training
 from mindspore.ops._array import *  # noqa: F403
 from mindspore.ops._image import *  # noqa: F403
+from mindspore.ops._losses import *  # noqa: F403
 from mindspore.ops._math import *  # noqa: F403
 from mindspore.ops._training import *  # noqa: F403
 
-__all__ = sorted({"value_and_grad", *_array.__all__, *_image.__all__, *_math.__all__, *_training.__all__})
+__all__ = sorted(
+    {
+        "grad",
+        "value_and_grad",
+        *_array.__all__,
+        *_image.__all__,
+        *_losses.__all__,
+        *_math.__all__,
+        *_training.__all__,
+    }
+)

@@ -81,6 +81,11 @@ def bias_add(input_x, bias):
     return ops.add(input_x, ops.reshape(bias, (-1,) + (1,) * (input_x.ndim - 2)))
 
 
+def squared_difference(x, y):
+    """(x - y)^2, shapes broadcast."""
+    return ops.square(ops.sub(x, y))
+
+
 def true_divide(dividend, divisor):
     """dividend / divisor, shapes broadcast."""
     return ops.div(dividend, divisor)

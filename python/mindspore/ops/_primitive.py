@@ -17,7 +17,11 @@ class Primitive:
         return self.compute(*inputs)
 
     def __repr__(self) -> str:
-        settings = ", ".join(f"{name}={value!r}" for name, value in vars(self).items() if name != "name")
+        settings = ", ".join(
+            f"{name}={value!r}"
+            for name, value in vars(self).items()
+            if name != "name" and not name.startswith("_")
+        )
         return f"{self.name}({settings})"
 
 

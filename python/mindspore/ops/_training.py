@@ -1,8 +1,29 @@
 """Functions for training by MindSpore's names."""
 
-from muster.ops import assign, assign_add, clip_by_global_norm, clip_by_norm
+from muster.ops import assign, assign_add, clip_by_global_norm, clip_by_norm, stop_gradient
 
+import muster
 from mindspore import _names
+from muster import ops
 
-__all__ = ["assign", "assign_add", "clip_by_global_norm", "clip_by_norm"]
+
+def assign_sub(variable, value):
+    """Takes `value` from the parameter `variable` in place; gives the variable."""
+    return ops.assign_add(variable, ops.neg(value) if isinstance(value, muster.Tensor) else -value)
+
+
+def depend(value, expr):
+    """`value`; what `expr` did has happened, since effects come in the order of the code."""
+    return value
+
+
+__all__ = [
+    "assign",
+    "assign_add",
+    "assign_sub",
+    "clip_by_global_norm",
+    "clip_by_norm",
+    "depend",
+    "stop_gradient",
+]
 __getattr__ = _names.missing(__name__)

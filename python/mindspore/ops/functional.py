@@ -3,6 +3,7 @@
 from mindspore import _names
 from mindspore.ops import _functions
 from mindspore.ops._functions import *  # noqa: F403
+from mindspore.ops.composite import partial
 
-__all__ = list(_functions.__all__)
+__all__ = [*_functions.__all__, "partial"]
 __getattr__ = _names.missing(__name__)

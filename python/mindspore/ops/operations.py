@@ -1,10 +1,28 @@
 """mindspore.ops.operations, often imported as P: the ops as classes."""
 
 from mindspore import _names
-from mindspore.ops import _array_primitives, _math_primitives
+from mindspore.ops import (
+    _array_primitives,
+    _image_primitives,
+    _loss_primitives,
+    _math_primitives,
+    _training_primitives,
+)
 from mindspore.ops._array_primitives import *  # noqa: F403
+from mindspore.ops._image_primitives import *  # noqa: F403
+from mindspore.ops._loss_primitives import *  # noqa: F403
 from mindspore.ops._math_primitives import *  # noqa: F403
 from mindspore.ops._primitive import Primitive as Primitive
+from mindspore.ops._training_primitives import *  # noqa: F403
 
-__all__ = sorted({"Primitive", *_array_primitives.__all__, *_math_primitives.__all__})
+__all__ = sorted(
+    {
+        "Primitive",
+        *_array_primitives.__all__,
+        *_image_primitives.__all__,
+        *_loss_primitives.__all__,
+        *_math_primitives.__all__,
+        *_training_primitives.__all__,
+    }
+)
 __getattr__ = _names.missing(__name__)

@@ -1,4 +1,6 @@
 // What training does to gradients and parameters beside optimizers.
+#include <nanobind/stl/string.h>
+
 #include <functional>
 #include <span>
 #include <string>

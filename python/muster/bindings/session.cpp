@@ -162,7 +162,20 @@ void bind_ranks(nb::module_& core) {
       "The number of workers of this host. After init().");
 }
 
+nb::dict chosen_context() {
+  const train::Context& context = train::context();
+  const train::Session* session = train::Session::current();
+  nb::dict made;
+  made["mode"] = context.mode == train::Mode::eager ? "eager" : "graph";
+  made["parallel_mode"] = std::string(train::to_string(context.parallel_mode));
+  made["gradients_mean"] = context.gradients_mean;
+  made["rank"] = session == nullptr ? 0 : session->rank();
+  made["world_size"] = session == nullptr ? 1 : session->world_size();
+  return made;
+}
+
 void bind_context(nb::module_& core) {
+  core.def("_context", &chosen_context);
   core.def("set_context", &set_context, nb::kw_only(), nb::arg("mode") = nb::none(),
            nb::arg("device_target") = nb::none(),
            "How and where code runs. `mode` 'graph' (the default) traces cells and functions once and runs "

@@ -1,0 +1,49 @@
+"""Functions for training as classes."""
+
+from mindspore import _names
+from mindspore.communication import GlobalComm
+from mindspore.ops import _training
+from mindspore.ops._primitive import Primitive, without_settings
+from muster import ops
+
+Assign = without_settings("Assign", ops.assign)
+AssignAdd = without_settings("AssignAdd", ops.assign_add)
+AssignSub = without_settings("AssignSub", _training.assign_sub)
+Depend = without_settings("Depend", _training.depend)
+
+
+class Identity(Primitive):
+    """The tensor itself."""
+
+    def compute(self, x):
+        """x."""
+        return x
+
+
+class ReduceOp:
+    """How AllReduce joins the tensors of all workers."""
+
+    SUM = "sum"
+    MAX = "max"
+    MIN = "min"
+    PROD = "prod"
+
+
+class AllReduce(Primitive):
+    """The tensors of all workers joined: muster.ops.all_reduce. Every worker calls it at the same place."""
+
+    def __init__(self, op=ReduceOp.SUM, group=GlobalComm.WORLD_COMM_GROUP):
+        super().__init__()
+        _names.refuse(
+            "mindspore.ops.AllReduce",
+            op=(op, ReduceOp.SUM, ReduceOp.MAX, ReduceOp.MIN),
+            group=(group, GlobalComm.WORLD_COMM_GROUP),
+        )
+        self.op = op
+
+    def compute(self, input_x):
+        """The joined tensor, equal on all workers."""
+        return ops.all_reduce(input_x, self.op)
+
+
+__all__ = ["AllReduce", "Assign", "AssignAdd", "AssignSub", "Depend", "Identity", "ReduceOp"]

@@ -1,0 +1,114 @@
+"""mindspore.ops.composite, often imported as C: functions of functions."""
+
+import functools
+
+import muster
+from mindspore import _names
+from mindspore._gradient import GradOperation
+from mindspore.ops._math import clip_by_value
+from mindspore.ops._training import clip_by_global_norm
+
+partial = functools.partial
+
+# What the type names of MultitypeFuncGraph.register mean here. Of the last kinds there are no values.
+_KINDS = {
+    "Tensor": muster.Tensor,
+    "Bool": bool,
+    "Int": int,
+    "Float": float,
+    "Number": (int, float),
+    "String": str,
+    "Tuple": tuple,
+    "List": list,
+    "Dictionary": dict,
+    "NoneType": type(None),
+    "None": type(None),
+    "Function": (type(lambda: None), functools.partial),
+    **dict.fromkeys(("RowTensor", "RowTensorInner", "MapTensor", "CSRTensor", "COOTensor"), ()),
+}
+
+
+class MultitypeFuncGraph:
+    """One of several functions, by the types of its arguments: those that `register` names."""
+
+    def __init__(self, name, read_value=False):
+        _names.refuse("mindspore.ops.MultitypeFuncGraph", read_value=(read_value, False))
+        self.name = name
+        self._functions = []  # (type names, function)
+
+    def register(self, *type_names):
+        """A decorator: the function is for arguments of these types."""
+        for name in type_names:
+            if not isinstance(name, str) or name not in _KINDS:
+                raise NotImplementedError(
+                    _names.sentence(f"mindspore.ops.MultitypeFuncGraph.register({name!r})")
+                )
+
+        def keep(function):
+            self._functions.append((type_names, function))
+            return function
+
+        return keep
+
+    def __call__(self, *args):
+        for type_names, function in self._functions:
+            if len(type_names) == len(args) and all(map(_is_a, args, type_names)):
+                return function(*args)
+        given = ", ".join(type(arg).__name__ for arg in args)
+        raise TypeError(f"{self.name}: no function is registered for ({given})")
+
+
+def _is_a(value, type_name):
+    return isinstance(value, _KINDS[type_name]) and not (
+        isinstance(value, bool) and type_name in ("Int", "Number")
+    )
+
+
+class Map:
+    """A function of the first entries of some tuples or lists, of the second ones, and so on, as a tuple."""
+
+    def __init__(self, ops=None, reverse=False):
+        self._function = ops
+        self._reverse = reverse
+
+    def __call__(self, *args):
+        function, *sequences = args if self._function is None else (self._function, *args)
+        return self._mapped(function, sequences)
+
+    def _mapped(self, function, sequences):
+        first = sequences[0]
+        if any(len(sequence) != len(first) for sequence in sequences):
+            raise ValueError("Map: the tuples or lists must have one length")
+        columns = list(zip(*sequences, strict=True))
+        results = [
+            self._entry(function, column) for column in (reversed(columns) if self._reverse else columns)
+        ]
+        return tuple(reversed(results) if self._reverse else results)
+
+    def _entry(self, function, column):
+        return function(*column)
+
+
+class HyperMap(Map):
+    """Map that goes into tuples and lists inside of those."""
+
+    def __call__(self, *args):
+        function, *sequences = args if self._function is None else (self._function, *args)
+        return self._entry(function, sequences)
+
+    def _entry(self, function, column):
+        if all(isinstance(entry, (tuple, list)) for entry in column):
+            return self._mapped(function, column)
+        return function(*column)
+
+
+__all__ = [
+    "GradOperation",
+    "HyperMap",
+    "Map",
+    "MultitypeFuncGraph",
+    "clip_by_global_norm",
+    "clip_by_value",
+    "partial",
+]
+__getattr__ = _names.missing(__name__)
