@@ -43,6 +43,7 @@ constexpr PrimitiveLibrary table{
           const Simd& simd = simd_for(isa);
           return for_setting(setting, simd, make_batch_norm(simd, size, direction, relu));
         },
+    .matmul = [](const PrimitiveSetting&, const MatmulProblem&) -> PrimitivePtr { return nullptr; },
     .reorder = [](const FormatPtr& from, const FormatPtr& to,
                   int) { return make_reorder(simd_for(isa), from, to); }};
 
