@@ -23,7 +23,7 @@ struct Made {
   std::unique_ptr<Model> model;
 };
 
-Made made_model(NamedMetrics metrics = {}) {
+Made made_model(NamedMetrics metrics = {}, std::string amp_level = "O0") {
   set_seed(1);
   const auto network = small_net();
   const auto optimizer =
@@ -31,7 +31,8 @@ Made made_model(NamedMetrics metrics = {}) {
   auto model = Model::create({.network = network,
                               .loss_fn = std::make_shared<nn::CrossEntropyLoss>(),
                               .optimizer = optimizer,
-                              .metrics = std::move(metrics)});
+                              .metrics = std::move(metrics),
+                              .amp_level = std::move(amp_level)});
   MUSTER_CHECK(model.has_value(), "the model is good");
   return {network, *std::move(model)};
 }
@@ -84,6 +85,17 @@ TEST(Model, LearnsAndCallsBackAtEveryStep) {
   EXPECT_THAT(std::vector(recorder->calls.begin(), recorder->calls.begin() + 5),
               ElementsAre("begin", "epoch_begin", "step_begin", "step_end", "step_begin"));
   EXPECT_EQ(recorder->calls.back(), "end");
+}
+
+TEST(Model, LearnsInMixedPrecisionOverFloat32) {
+  if (bfloat16_instructions(this_processor()).empty()) GTEST_SKIP() << "no instructions for bfloat16 here";
+  auto [network, model] = made_model({}, "O2");
+  const auto recorder = std::make_shared<Recorder>();
+  const auto done = model->train({.epochs = 8, .dataset = batches(80, 20), .callbacks = {recorder}});
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_LT(recorder->losses.back(), 0.5 * recorder->losses.front());
+  for (const graph::ParameterPtr& parameter : network->parameters())
+    EXPECT_EQ(parameter->dtype(), DType::float32) << parameter->name();
 }
 
 TEST(Model, TakesTheSameStepsAsALoopWrittenByHand) {
