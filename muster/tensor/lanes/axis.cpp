@@ -35,7 +35,7 @@ Axis backward_axis(const WindowAxis& w, std::int64_t r) {
 Range Axis::taps_inside(std::int64_t t) const {
   const std::int64_t first = input(t, 0);
   const std::int64_t begin = first >= 0 ? 0 : std::min(ceil_divided(-first, in_tap), taps);
-  const std::int64_t end = first >= in_size ? 0 : std::min(ceil_divided(in_size - first, in_tap), taps);
+  const std::int64_t end = std::min(ceil_divided(in_size - first, in_tap), taps);
   return {begin, std::max(begin, end)};
 }
 

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -82,6 +84,53 @@ TEST_P(SampleLanes, NormaliseWithReluAsTheReferenceDoes) {
     expect_near(found.dgamma, expected.dgamma, 1000, "dgamma");
     expect_near(found.dbeta, expected.dbeta, 1000, "dbeta");
   }
+}
+
+// So large that the weight's gradient takes its rows in several bands.
+TEST_P(SampleLanes, TakeLargeImagesInBands) {
+  const Conv2dSize s{.batch = 17,
+                     .in_channels = 1,
+                     .in_height = 9,
+                     .in_width = 70,
+                     .out_channels = 6,
+                     .out_height = 7,
+                     .out_width = 68,
+                     .kernel_height = 3,
+                     .kernel_width = 3};
+  Numbers numbers(6, 1);
+  const Tensor x = numbers.normal({17, 1, 9, 70}), dy = numbers.normal({17, 6, 7, 68});
+  const Tensor found = Tensor::zeros(DType::float32, {6, 1, 3, 3}), expected = zeros_like(found);
+  kernels::conv2d_grad_weight<float>(
+      s, {.x = x.data<float>(), .dy = dy.data<float>(), .dweight = expected.data<float>()});
+  const std::vector<FormatPtr> formats(2);
+  run(library(),
+      *library().conv2d({.formats = formats, .free = true}, s, Direction::grad_weight, false, false), {x, dy},
+      {found});
+  expect_near(found, expected, 17 * 7 * 68, "dweight");
+}
+
+TEST_P(SampleLanes, PoolTheFirstOfEqualsAndTheFirstNaN) {
+  const kernels::Pool2dSize s{.batch = 1,
+                              .channels = 1,
+                              .in_height = 2,
+                              .in_width = 6,
+                              .out_height = 1,
+                              .out_width = 2,
+                              .kernel_height = 2,
+                              .kernel_width = 3,
+                              .stride_height = 2,
+                              .stride_width = 3};
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> values{1, 2, 2, 7, nan, 9, 2, 0, 2, nan, 8, nan};
+  const Tensor x = Tensor::from<float>(values, {1, 1, 2, 6});
+  const Tensor y(DType::float32, {1, 1, 1, 2}), positions(DType::uint8, {1, 1, 1, 2});
+  const std::vector<FormatPtr> formats(1);
+  run(library(), *library().max_pool2d({.formats = formats, .free = true}, s, Direction::forward), {x},
+      {y, positions});
+  EXPECT_EQ(y.data<float>()[0], 2);
+  EXPECT_EQ(positions.data<std::uint8_t>()[0], 1);
+  EXPECT_TRUE(std::isnan(y.data<float>()[1]));
+  EXPECT_EQ(positions.data<std::uint8_t>()[1], 1);
 }
 
 // Three channels to seven, of 21 samples: 11 lanes of the second block are padding.
@@ -204,6 +253,10 @@ TEST(SampleLanesOf, FormatsOfOtherLibrariesDiffer) {
   EXPECT_FALSE(in_lanes(blocked->output_formats[0]));
   EXPECT_FALSE(same_format(blocked->output_formats[0], lanes->output_formats[0]));
   EXPECT_FALSE(same_format(lanes->output_formats[0], blocked->output_formats[0]));
+  size.out_channels = 16;
+  const auto fewer = lanes_library().conv2d(setting, size, Direction::forward, false, false);
+  EXPECT_TRUE(same_format(lanes->input_formats[0], fewer->input_formats[0]));
+  EXPECT_FALSE(same_format(lanes->output_formats[0], fewer->output_formats[0]));
 }
 
 }  // namespace
