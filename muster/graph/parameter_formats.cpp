@@ -63,10 +63,11 @@ class Finder {
     return update.op->writes(input) && graph_.values[update.inputs[input]] == graph_.values[update.inputs[0]];
   }
 
-  // Padding would have to stay zero whatever the formula. And nothing else may write the parameters: it could
-  // write to a copy in another order.
+  // Lanes are an order of images, whose number no two plans share. Padding would have to stay zero whatever
+  // the formula. And nothing else may write the parameters: it could write to a copy in another order.
   bool suits(const Node& update, const FormatPtr& format) const {
-    if (format->size_bytes() != graph_.values[update.inputs[0]].size_bytes()) return false;
+    if (in_lanes(format) || format->size_bytes() != graph_.values[update.inputs[0]].size_bytes())
+      return false;
     for (std::size_t i = 0; i < update.inputs.size(); ++i) {
       if (!is_in_format(update, i)) continue;
       if (writers_[update.inputs[i]] != 1 || !parameter_at(update.inputs[i])) return false;
