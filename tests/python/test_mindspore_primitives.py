@@ -93,6 +93,8 @@ FIGURES = [
         "C.GradOperation(sens_param=True)(lambda a, b: a * b)(row, row * 3, Tensor([[1.0, 10.0]]))",
         [[3, 60]],
     ),
+    ("len(C.GradOperation(True, sens_param=True)(lambda a, b: a * b)(row, row, row))", 2),
+    ("C.GradOperation(True, sens_param=True)(lambda a, b: a * b)(row, row * 3, row)[1]", [[1, 4]]),
     ("ops.GradOperation(get_by_list=True)(net)(row)[0]", [[1, 2]]),
     ("ops.GradOperation(get_by_list=True)(net, ms.ParameterTuple([net.bias]))(row)[0]", [1]),
     ("ops.GradOperation(get_all=True, get_by_list=True)(net, net.trainable_params())(row)[0][0]", [[1, 1]]),

@@ -67,6 +67,29 @@ def folder_fixture(tmp_path):
     return tmp_path
 
 
+def test_a_model_passes_on_what_it_is_given(folder):
+    lines = run(
+        folder,
+        """
+class Three(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.net = net
+
+    def construct(self, image, label):
+        return label, self.net(image), ms.ops.cast(label, ms.float32).mean() * 0 + 7
+
+model = Model(net, nn.CrossEntropyLoss(), opt, {"loss", "accuracy"}, Three(), [2, 1, 0])
+print(model.eval(create_dataset("train"))["loss"])
+evaluated = []
+note = train.LambdaCallback(on_train_epoch_end=lambda run: evaluated.append(len(run.eval_results) > 0))
+model.fit(4, create_dataset("train"), create_dataset("train"), 2, note)
+print(evaluated)
+""",
+    )
+    assert lines == ["7.0", "[False, True, False, True]"]
+
+
 def test_a_script_trains_and_evaluates_as_its_author_means_it(folder):
     lines = run(
         folder,
