@@ -1,0 +1,106 @@
+"""What callbacks of Model do from epoch to epoch, on figures that are known beforehand."""
+
+import numpy
+import pytest
+
+import muster
+from muster import dataset as ds
+from muster import nn, train
+
+ROWS = numpy.arange(24, dtype=numpy.float32).reshape(12, 2) / 24
+
+
+def data():
+    return ds.NumpySlicesDataset((ROWS, ROWS[:, :1]), ["x", "y"]).batch(4)
+
+
+class Given(train.Metric):
+    """Gives one number of a list after each evaluation."""
+
+    def __init__(self, values):
+        super().__init__()
+        self.values = iter(values)
+
+    def clear(self):
+        pass
+
+    def update(self, *inputs):
+        pass
+
+    def eval(self):
+        return next(self.values)
+
+
+def made_model(values, rate=0.1):
+    muster.set_seed(1)
+    net = nn.Dense(2, 1)
+    return train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), rate), {"score": Given(values)})
+
+
+def epochs_of(values, **options):
+    ends = []
+    count = train.LambdaCallback(on_train_epoch_end=lambda run: ends.append(run.cur_epoch_num))
+    stop = train.EarlyStopping("score", **options)
+    made_model(values).fit(8, data(), data(), callbacks=[count, stop])
+    return ends[-1]
+
+
+@pytest.mark.parametrize(
+    ("options", "last"),
+    [
+        ({"mode": "min", "patience": 2}, 4),
+        ({"mode": "max", "patience": 2}, 5),
+        ({"mode": "max", "patience": 2, "min_delta": 0.25}, 3),
+        ({"mode": "min", "patience": 3, "baseline": 2.0}, 3),
+    ],
+)
+def test_early_stopping_counts_epochs_without_improvement(options, last):
+    assert epochs_of([4.0, 3.5, 4.1, 3.9, 4.0, 4.0, 4.0, 4.0], **options) == last
+
+
+def test_a_plateau_cools_down_before_it_counts_again():
+    rates = []
+
+    def rate_of(run):
+        rates.append(run.optimizer.learning_rate.item())
+
+    note = train.LambdaCallback(on_train_epoch_end=rate_of)
+    reduce = train.ReduceLROnPlateau("score", factor=0.5, patience=1, mode="min", cooldown=2, min_lr=0.03)
+    made_model([1.0] * 8).fit(8, data(), data(), callbacks=[reduce, note])
+    assert rates == pytest.approx([0.1, 0.05, 0.05, 0.03, 0.03, 0.03, 0.03, 0.03])
+
+
+def test_the_training_goes_on_behind_an_evaluation_as_if_there_were_none():
+    seen = []
+
+    class Watcher(train.Callback):
+        def on_train_epoch_end(self, run_context):
+            args = run_context.original_args()
+            seen.append((args.cur_step_num, args.batch_num, args.net_outputs.shape))
+
+    made_model([1.0, 1.0]).fit(2, data(), data().take(1), callbacks=[Watcher()])
+    assert seen == [(3, 3, ()), (6, 3, ())]
+
+
+def test_a_monitor_prints_in_every_training(capsys):
+    monitor = train.LossMonitor(3)
+    for _ in range(2):
+        made_model([]).train(1, data(), monitor)
+    assert capsys.readouterr().out.count("epoch: 1 step: 3, loss is") == 2
+
+
+def test_the_time_of_a_step_is_that_of_the_steps_that_were_told(capsys):
+    made_model([]).train(1, data(), train.TimeMonitor(30))
+    words = capsys.readouterr().out.split()
+    assert float(words[8]) == pytest.approx(float(words[3]) / 30, abs=1e-3)
+
+
+def losses_from(epoch):
+    losses = []
+    note = train.LambdaCallback(on_train_step_end=lambda run: losses.append(run.net_outputs.item()))
+    made_model([], rate=0.0).train(3, data(), note, initial_epoch=epoch)
+    return losses
+
+
+def test_a_resumed_training_of_another_process_shuffles_as_an_unbroken_one():
+    assert losses_from(1) == losses_from(0)[3:]
