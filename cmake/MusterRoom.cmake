@@ -12,6 +12,10 @@ add_library(muster_warnings INTERFACE)
 target_compile_options(muster_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror
   $<$<NOT:$<CONFIG:Debug>>:-Wno-maybe-uninitialized>)  # g++ 12 reports false ones through optional and expected
+if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)  # and others about std::string where it comes out of precompiled headers
+  target_compile_options(muster_warnings INTERFACE
+    -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
+endif()
 if(MUSTER_SANITIZE)
   add_compile_options(-fsanitize=${MUSTER_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${MUSTER_SANITIZE})
