@@ -23,20 +23,6 @@ const Op& reorder_op() {
   return op;
 }
 
-struct Reorder {
-  const Kernel* kernel = nullptr;
-  PrimitivePtr primitive;  // null: no library can
-};
-
-// One of the two is plain, or both are of one library.
-Reorder make_reorder(const FormatPtr& from, const FormatPtr& to, int threads) {
-  const std::vector<Kernel>& kernels = reorder_op().kernels;
-  if (in_lanes(from) || in_lanes(to)) return {&kernels[1], lanes_library().reorder(from, to, threads)};
-  const PrimitiveLibrary* const library = primitive_library();
-  MUSTER_CHECK(library != nullptr, "a value has a format, but no library made it");
-  return {&kernels[0], library->reorder(from, to, threads)};
-}
-
 class Chooser {
  public:
   Chooser(const Graph& graph, int threads, std::vector<ParameterFormatPtr> parameter_formats)
@@ -132,7 +118,8 @@ class Chooser {
       MUSTER_TRY(const ValueId plain, in_format(id, nullptr));  // no library knows both
       return in_format(plain, format);
     }
-    const auto [kernel, primitive] = make_reorder(made_.formats[id], format, threads_);
+    const PrimitiveLibrary& library = library_of(made_.formats[id], format);
+    const PrimitivePtr primitive = library.reorder(made_.formats[id], format, threads_);
     if (primitive == nullptr)
       return fail(Code::internal, fmt::format("{}: a value of type {} cannot be reordered", made_.graph.name,
                                               to_string(made_.graph.values[id])));
@@ -142,7 +129,7 @@ class Chooser {
     root_.push_back(made);
     copies_.push_back({id, made});
     push({.op = &reorder_op(), .inputs = {id}, .outputs = {made}, .attributes = {}},
-         {kernel, prepared(primitive)});
+         {&reorder_op().kernels[&library == &lanes_library() ? 1 : 0], prepared(primitive)});
     return made;
   }
 

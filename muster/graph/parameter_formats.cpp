@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "muster/graph/ops/primitive.h"
 #include "muster/graph/updates.h"
 #include "muster/graph/uses.h"
 
@@ -15,9 +16,7 @@ namespace {
 // What brings a value of `type` from one format into another.
 Result<PrimitivePtr> reorder_of(const TensorType& type, const FormatPtr& from, const FormatPtr& to,
                                 int threads) {
-  const PrimitiveLibrary* const library = primitive_library();
-  MUSTER_CHECK(library != nullptr, "a value has a format, but no library made it");
-  PrimitivePtr made = library->reorder(from, to, threads);
+  PrimitivePtr made = library_of(from, to).reorder(from, to, threads);
   if (made == nullptr)
     return fail(Code::internal, fmt::format("a value of type {} cannot be reordered", to_string(type)));
   return made;

@@ -4,7 +4,7 @@ import importlib
 import importlib.machinery
 import sys
 
-# Where scripts of older versions find names: the modules that hold them now.
+# Other paths to the names of a module, many of older versions: the modules that hold them.
 _OLDER_PATHS = {
     "mindspore.common.api": "mindspore.common",
     "mindspore.common.seed": "mindspore.common",
@@ -26,6 +26,7 @@ _OLDER_PATHS = {
     "mindspore.nn.wrap.cell_wrapper": "mindspore.nn",
     "mindspore.nn.wrap.grad_reducer": "mindspore.nn",
     "mindspore.ops.primitive": "mindspore.ops",
+    "mindspore.train.amp": "mindspore.amp",
 }
 
 

@@ -28,6 +28,13 @@ PrimitiveSetting setting_of(const Signature& signature) {
           .threads = signature.threads};
 }
 
+const PrimitiveLibrary& library_of(const FormatPtr& from, const FormatPtr& to) {
+  if (in_lanes(from) || in_lanes(to)) return lanes_library();
+  const PrimitiveLibrary* const loaded = primitive_library();
+  MUSTER_CHECK(loaded != nullptr, "a value has a format, but no library made it");
+  return *loaded;
+}
+
 Prepared prepare_loaded(MakePrimitive make, const Signature& signature) {
   std::vector<FormatPtr> known(signature.formats.begin(), signature.formats.end());
   for (FormatPtr& format : known)

@@ -20,6 +20,9 @@ bool suits_primitives(const Signature& signature);
 
 using MakePrimitive = PrimitivePtr (*)(const PrimitiveLibrary&, const Signature&);
 
+// The library that reorders between two formats, of which one is plain or both are its own.
+const PrimitiveLibrary& library_of(const FormatPtr& from, const FormatPtr& to);
+
 // Made by the library that is loaded, to which values in our own format come as plain: a reorder goes before.
 Prepared prepare_loaded(MakePrimitive make, const Signature& signature);
 

@@ -1,8 +1,8 @@
 """mindspore.train: Model, callbacks, metrics, checkpoints."""
 
-from mindspore import _names
+from mindspore import _names, amp
 from mindspore.context import ParallelMode
-from mindspore.train import amp, callback, metrics, serialization
+from mindspore.train import callback, metrics, serialization
 from mindspore.train._callbacks import (
     Callback,
     CheckpointConfig,
