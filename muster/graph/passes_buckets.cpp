@@ -70,7 +70,8 @@ class Bucketing {
     Node made{.op = node_.op,
               .inputs = {},
               .outputs = {},
-              .attributes = {{"reduction", node_.attributes.get<std::string>("reduction", "sum")}}};
+              .attributes = {{"reduction", node_.attributes.get<std::string>("reduction", "sum")},
+                             {"weight_order", node_.attributes.get("weight_order", false)}}};
     for (const std::size_t index : bucket) {
       made.inputs.push_back(node_.inputs[index]);
       made.outputs.push_back(node_.outputs[index]);

@@ -78,8 +78,11 @@ struct PrimitiveLibrary {
   PrimitivePtr (*matmul)(const PrimitiveSetting&, const MatmulProblem&);
   // The same elements in another format; one of the two may be plain (null).
   PrimitivePtr (*reorder)(const FormatPtr& from, const FormatPtr& to, int threads);
+  // The order of elements that people know by `name` ("ABcd16b16a") for such a tensor; null where there is
+  // none.
+  FormatPtr (*format_named)(const Shape& shape, DType dtype, std::string_view name);
 };
-constexpr std::uint32_t primitive_table_version = 2;
+constexpr std::uint32_t primitive_table_version = 3;
 
 // Loads the library on the first call. Null where there is none.
 const PrimitiveLibrary* primitive_library();

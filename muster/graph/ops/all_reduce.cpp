@@ -1,6 +1,9 @@
+#include <algorithm>
 #include <cstring>
 
 #include "muster/graph/ops/ops.h"
+#include "muster/graph/ops/primitive.h"
+#include "muster/graph/ops/weight_order.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -102,6 +105,74 @@ void run(const KernelCall& call) {
 
 bool any(const Signature&) { return true; }
 
+bool has_ordered_weights(const Signature& signature) {
+  return signature.attributes.get("weight_order", false) &&
+         std::any_of(signature.inputs.begin(), signature.inputs.end(), travels_in_weight_order);
+}
+
+// Inside a plan kernels give and take weights in the order in which they travel, or reorders stand between.
+bool reorders_around(const Signature& signature) {
+  return !signature.formats.empty() && has_ordered_weights(signature) && primitives_available();
+}
+
+Prepared prepare_ordered(const Signature& signature) {
+  Prepared made = prepare(signature);
+  made.input_formats.resize(signature.inputs.size());
+  for (std::size_t i = 0; i < signature.inputs.size(); ++i) {
+    const TensorType& type = signature.inputs[i];
+    if (!travels_in_weight_order(type)) continue;
+    made.input_formats[i] = primitive_library()->format_named(type.shape, type.dtype, weight_order_name);
+    made.declined = made.declined || made.input_formats[i] == nullptr;
+  }
+  made.output_formats = made.input_formats;
+  return made;
+}
+
+// Where nobody reorders, the kernel does. The memory is its own: a plan gives no scratch to outputs that lie
+// side by side.
+struct ReorderingSettings {
+  Settings sizes;
+  std::vector<TensorType> types;
+  std::shared_ptr<Buffer> travelling;
+};
+
+Prepared prepare_reordering(const Signature& signature) {
+  const Prepared sizes = prepare(signature);
+  ReorderingSettings settings{.sizes = *static_cast<const Settings*>(sizes.settings.get()),
+                              .types = {signature.inputs.begin(), signature.inputs.end()},
+                              .travelling = nullptr};
+  settings.travelling = Buffer::allocate(settings.sizes.total_bytes);
+  return prepared(std::move(settings), 0);
+}
+
+void run_reordering(const KernelCall& call) {
+  const auto& [sizes, types, travelling] = call.setting<ReorderingSettings>();
+  if (call.communicator == nullptr || call.communicator->size() == 1) return copy_through(call, sizes);
+  std::byte* const begin = travelling->data();
+  const auto each = [&](auto&& move) {
+    std::byte* place = begin;
+    for (std::size_t i = 0; i < types.size(); place += sizes.sizes_bytes[i++]) move(i, place);
+  };
+  each([&](std::size_t i, std::byte* place) {
+    if (travels_in_weight_order(types[i]))
+      to_weight_order(types[i], call.inputs[i], place);
+    else
+      std::memcpy(place, call.inputs[i], sizes.sizes_bytes[i]);
+  });
+  const std::size_t elements = sizes.total_bytes / size_bytes(sizes.dtype);
+  Result<> reduced = call.communicator->all_reduce(begin, begin, elements, sizes.dtype, sizes.reduction);
+  if (!reduced) {
+    *call.failure = std::move(reduced).error();
+    return;
+  }
+  each([&](std::size_t i, const std::byte* place) {
+    if (travels_in_weight_order(types[i]))
+      from_weight_order(types[i], place, call.outputs[i]);
+    else
+      std::memcpy(call.outputs[i], place, sizes.sizes_bytes[i]);
+  });
+}
+
 }  // namespace
 
 const Op& all_reduce_op() {
@@ -112,13 +183,18 @@ const Op& all_reduce_op() {
           "collective for all of them. Every rank must call it. Alone it copies. With `bucket_bytes` or "
           "`bucket_splits` a plan makes several collectives of it, each as soon as its inputs are made, at "
           "most "
-          "so large or cut before these positions in the order in which the inputs are made.",
+          "so large or cut before these positions in the order in which the inputs are made. With "
+          "`weight_order` "
+          "inputs with the shape of convolution weights travel in the order that kernels give them in; the "
+          "results are the same.",
       .inputs_min = 1,
       .inputs_max = 65536,
       .outputs = 0,
       .infer = infer,
       .gradient = gradient,
-      .kernels = {{"reference", any, prepare, run}},
+      .kernels = {{"weight order", reorders_around, prepare_ordered, run},
+                  {"weight order, reference", has_ordered_weights, prepare_reordering, run_reordering},
+                  {"reference", any, prepare, run}},
       .sharing = Sharing::side_by_side,
       .collective = true,
   };

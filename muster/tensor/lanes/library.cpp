@@ -45,7 +45,8 @@ constexpr PrimitiveLibrary table{
         },
     .matmul = [](const PrimitiveSetting&, const MatmulProblem&) -> PrimitivePtr { return nullptr; },
     .reorder = [](const FormatPtr& from, const FormatPtr& to,
-                  int) { return make_reorder(simd_for(isa), from, to); }};
+                  int) { return make_reorder(simd_for(isa), from, to); },
+    .format_named = [](const Shape&, DType, std::string_view) -> FormatPtr { return nullptr; }};
 
 }  // namespace
 

@@ -101,6 +101,13 @@ std::optional<Tag> tag_named(const std::string& name) {
   return found->second;
 }
 
+FormatPtr format_named(const Shape& shape, DType dtype, std::string_view name) {
+  const std::optional<Tag> tag = tag_named(std::string(name));
+  if (!tag) return nullptr;
+  const Desc made(Dims(shape.begin(), shape.end()), data_type(dtype), *tag, true);
+  return made ? format_of(made) : nullptr;
+}
+
 FormatPtr DescFormat::with_dtype(DType dtype) const {
   const std::optional<Tag> tag = tag_named(name());
   if (!tag || desc_ != Desc(desc_.get_dims(), desc_.get_data_type(), *tag)) return nullptr;

@@ -35,6 +35,8 @@ class DescFormat final : public Format {
 
 // Null when `desc` is row-major order without padding.
 FormatPtr format_of(const Desc& desc);
+// The order of axes and blocks that the library calls `name`; null where it has none for such a tensor.
+FormatPtr format_named(const Shape& shape, DType dtype, std::string_view name);
 // `otherwise` when `format` is null.
 Desc desc_of(const FormatPtr& format, const Desc& otherwise);
 // The same order of axes and blocks for other dims and another type; row-major if the order of an image's

@@ -95,6 +95,7 @@ extern "C" __attribute__((visibility("default"))) const muster::PrimitiveLibrary
                                         .avg_pool2d = onednn::make_avg_pool2d,
                                         .batch_norm = onednn::make_batch_norm,
                                         .matmul = onednn::make_matmul,
-                                        .reorder = onednn::make_reorder};
+                                        .reorder = onednn::make_reorder,
+                                        .format_named = onednn::format_named};
   return &library;
 }
