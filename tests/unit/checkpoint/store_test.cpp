@@ -17,6 +17,16 @@ TEST(CheckpointStore, KeepsTheNewestFiles) {
   EXPECT_EQ(files.list("/c").value(), (std::vector<std::string>{"b.ckpt", "c.ckpt"}));
 }
 
+TEST(CheckpointStore, CountsAFileThatIsWrittenAgainOnceAndAsTheNewest) {
+  testing::MemoryStorage files;
+  Retention retention(2);
+  for (const char* path : {"/c/a.ckpt", "/c/b.ckpt", "/c/a.ckpt", "/c/c.ckpt"}) {
+    ASSERT_TRUE(save(path, {}, files));
+    ASSERT_TRUE(retention.add(path, files));
+  }
+  EXPECT_EQ(files.list("/c").value(), (std::vector<std::string>{"a.ckpt", "c.ckpt"}));
+}
+
 TEST(CheckpointStore, BearsThatSomebodyElseRemovedAFile) {
   testing::MemoryStorage files;
   Retention retention(1);
@@ -29,6 +39,8 @@ TEST(CheckpointStore, ChoosesAPrefixThatNoEarlierTrainingUsed) {
   EXPECT_EQ(free_prefix("CKP", Names{}), "CKP");
   EXPECT_EQ(free_prefix("CKP", Names{"CKP2-1_5.ckpt", "CKP-1_5.txt", "CKP_x-1_1.ckpt"}), "CKP");
   EXPECT_EQ(free_prefix("CKP", Names{"CKP-1_5.ckpt"}), "CKP_1");
+  EXPECT_EQ(free_prefix("CKP", Names{"CKP_3-1_5.ckpt"}), "CKP_4") << "the first one may be gone";
+  EXPECT_EQ(free_prefix("CKP", Names{"CKP_7.ckpt", "CKP_-1_5.ckpt", "other-1_5.ckpt"}), "CKP");
   EXPECT_EQ(free_prefix("CKP", Names{"CKP-1_5.ckpt", "CKP_9-2_1.ckpt", "CKP_10-2_1.ckpt"}), "CKP_11");
 }
 

@@ -134,6 +134,26 @@ TEST(EarlyStopping, KnowsThatAccuraciesGetBetterUpwards) {
   EXPECT_TRUE(context.stop_requested());
 }
 
+TEST(EarlyStopping, GoesBackToTheWeightsOfTheBestEpochIfAsked) {
+  for (const bool restore : {true, false}) {
+    EarlyStopping stopping({.patience = 2, .restore_best_weights = restore});
+    const auto weight = std::make_shared<graph::Parameter>("weight", Tensor::scalar(0.0F));
+    const auto network = testing::small_net();
+    network->insert_param("weight", weight);
+    CallbackContext begin;
+    ASSERT_TRUE(stopping.on_train_begin(begin));
+    std::int64_t epoch = 0;
+    for (const double loss : {3.0, 2.0, 2.5, 2.25}) {
+      auto context = after_epoch(++epoch, loss);
+      context.train_network = network;
+      ASSERT_TRUE(weight->set(Tensor::scalar(static_cast<float>(epoch))));
+      ASSERT_TRUE(stopping.on_train_epoch_end(context));
+      EXPECT_EQ(context.stop_requested(), epoch == 4);
+    }
+    EXPECT_EQ(*weight->storage().data<float>(), restore ? 2.0F : 4.0F);
+  }
+}
+
 TEST(EarlyStopping, ListsWhatThereIsToMonitor) {
   EarlyStopping stopping({.monitor = "auc"});
   auto context = after_epoch(1, 1.0);

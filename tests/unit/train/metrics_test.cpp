@@ -99,6 +99,14 @@ TEST(ConfusionMatrix, CountsByLabelAndPrediction) {
   EXPECT_THAT(array(shares, {scores, labels({1, 0, 0})}), ElementsAre(0.5, 0, 0.5, 0, 1, 0, 0, 0, 0));
 }
 
+TEST(ConfusionMatrix, TakesNumbersAboveTheThresholdAsTheSecondClass) {
+  const std::array batch{table({0.25F, 0.5F, 0.75F, 1.0F}, {4}), labels({0, 0, 1, 1})};
+  ConfusionMatrix usual({.num_classes = 2});
+  EXPECT_THAT(array(usual, batch), ElementsAre(2, 0, 0, 2)) << "0.5 itself is not above it";
+  ConfusionMatrix strict({.num_classes = 2, .threshold = 0.8});
+  EXPECT_THAT(array(strict, batch), ElementsAre(2, 0, 1, 1));
+}
+
 TEST(Metrics, AreMadeByName) {
   for (const std::string& name : metric_names()) EXPECT_TRUE(metric_named(name)) << name;
   EXPECT_THAT(metric_named("acuracy").error().message, HasSubstr("there are: accuracy, acc, loss"));

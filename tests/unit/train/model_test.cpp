@@ -182,6 +182,44 @@ TEST(Model, ShufflesAResumedTrainingAsAnUnbrokenOne) {
   EXPECT_EQ(second->epochs.front(), 2);
 }
 
+// A second process, made anew, goes on where the first one ended: dropout draws what it would have drawn.
+TEST(Model, ResumesDropoutAtTheStepOfTheUnbrokenTraining) {
+  const auto made = [] {
+    set_seed(1);
+    const auto network = std::make_shared<nn::SequentialCell>(
+        std::initializer_list<nn::CellPtr>{small_net(), std::make_shared<nn::Dropout>(0.5)});
+    const auto optimizer =
+        std::make_shared<nn::SGD>(network->trainable_params(), nn::SGDOptions{.learning_rate = 0.1});
+    auto model = Model::create(
+        {.network = network, .loss_fn = std::make_shared<nn::CrossEntropyLoss>(), .optimizer = optimizer});
+    MUSTER_CHECK(model.has_value(), "the model is good");
+    return Made{network, *std::move(model)};
+  };
+  const auto whole = std::make_shared<Recorder>(), second = std::make_shared<Recorder>();
+  ASSERT_TRUE(made().model->train({.epochs = 2, .dataset = batches(40, 10), .callbacks = {whole}}));
+  const Made first = made();
+  ASSERT_TRUE(first.model->train({.epochs = 1, .dataset = batches(40, 10)}));
+  const Made resumed = made();
+  const auto to = resumed.network->parameters(), from = first.network->parameters();
+  for (std::size_t i = 0; i < to.size(); ++i) ASSERT_TRUE(to[i]->set(from[i]->storage()));
+  ASSERT_TRUE(resumed.model->train(
+      {.epochs = 2, .dataset = batches(40, 10), .callbacks = {second}, .initial_epoch = 1}));
+  EXPECT_EQ(second->losses, std::vector<double>(whole->losses.begin() + 4, whole->losses.end()));
+}
+
+TEST(Model, GivesAMetricTheOutputsThatItsIndexesName) {
+  const auto accuracy = std::make_shared<Accuracy>();
+  const auto mae = std::make_shared<MAE>();
+  mae->set_indexes({2, 2});
+  auto [network, model] = made_model({{"accuracy", accuracy}, {"mae", mae}});
+  const auto values = model->eval({.dataset = batches(40, 10)});
+  ASSERT_TRUE(values) << values.error().message;
+  EXPECT_EQ(*number_of((*values)[1].second), 0) << "the labels beside themselves";
+  accuracy->set_indexes({1, 7});
+  EXPECT_THAT(model->eval({.dataset = batches(40, 10)}).error().message,
+              HasSubstr("metric 'accuracy' wants output 7 of the evaluation, which gives 3"));
+}
+
 TEST(Model, EvaluatesMetricsByName) {
   auto [network, model] =
       made_model({{"accuracy", std::make_shared<Accuracy>()}, {"loss", std::make_shared<Loss>()}});
