@@ -155,6 +155,7 @@ def test_gradients_are_clipped_by_the_length_of_all_together():
     assert [part.tolist() for part in clipped] == [[1.5, 0.0], [2.0]]
     assert [part.tolist() for part in ops.clip_by_global_norm(list(gradients), 10)] == [[3.0, 0.0], [4.0]]
     assert ops.clip_by_norm(tensor(3.0, 4.0), 2.5).tolist() == pytest.approx([1.5, 2.0], rel=1e-6)
+    assert ops.clip_by_norm(tensor(3.0, 4.0), 10.0).tolist() == [3.0, 4.0]
     greatest = ops.clip_by_norm(tensor(3.0, -4.0), 2.0, float("inf"))
     assert greatest.tolist() == pytest.approx([1.5, -2.0], rel=1e-6)
     with pytest.raises(ValueError, match="clip_norm must be above 0"):
