@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <string>
 
 #include "commands.h"
 #include "muster/launch/launch.h"
@@ -43,9 +44,9 @@ void add_information(CLI::App& app, Invocation& invocation) {
   });
   app.add_subcommand("compat-path", "The folder to put into PYTHONPATH for `import mindspore`")
       ->callback([&invocation] { invocation.exit_code = print_compat_path(); });
-  app.add_subcommand("version", "The version of Muster")->callback([] {
-    fmt::print("muster {}\n", MUSTER_VERSION);
-  });
+  const std::string version = fmt::format("muster {}", MUSTER_VERSION);
+  app.set_version_flag("--version", version, "The version of Muster");
+  app.add_subcommand("version", "The same")->callback([version] { fmt::print("{}\n", version); });
 }
 
 }  // namespace muster::app

@@ -209,6 +209,7 @@ def test_compat_path_is_the_folder_that_holds_mindspore(folder):
 
 def test_version_is_that_of_the_project(folder):
     assert re.fullmatch(r"muster \d+\.\d+\.\d+\n", muster("version").stdout)
+    assert muster("--version").stdout == muster("version").stdout
 
 
 def test_data_writes_synthetic_pictures_and_never_replaces_others(folder):
