@@ -75,6 +75,14 @@ Session::~Session() = default;
 
 Session* Session::current() { return open_session; }
 
+std::uint32_t Session::workers_here(std::uint32_t count) const {
+  const std::vector<cluster::Member>& workers = roster().workers;
+  return static_cast<std::uint32_t>(
+      std::count_if(workers.begin(), workers.begin() + count, [&](const cluster::Member& worker) {
+        return cluster::host_of(worker) == cluster::host_of(workers[rank()]);
+      }));
+}
+
 Error Session::verdict(Error error) const {
   if (error.code != Code::peer_lost) return error;
   const auto failure = watch_->wait_for_failure(patience_for_verdict);

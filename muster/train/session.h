@@ -45,13 +45,14 @@ class Session {
 
   std::uint32_t rank() const { return communicator_->rank(); }
   std::uint32_t world_size() const { return communicator_->size(); }
-  std::uint32_t local_rank() const { return communicator_->local_rank(); }
-  std::uint32_t local_size() const { return communicator_->local_size(); }
+  // Among the workers of this host, whether or not they share memory.
+  std::uint32_t local_rank() const { return workers_here(rank()); }
+  std::uint32_t local_size() const { return workers_here(world_size()); }
   const cluster::Roster& roster() const { return node_->roster(); }
   collective::Communicator& communicator() { return *communicator_; }
 
   // Whether other workers are on this host, and this process may share memory with them.
-  bool shares_memory() const { return local_size() > 1 && !in_forked_child(); }
+  bool shares_memory() const { return communicator_->local_size() > 1 && !in_forked_child(); }
   // Memory that makes reductions of it cheaper; ordinary memory, after one warning, where none is left.
   std::shared_ptr<Buffer> shared_buffer(std::size_t size_bytes);
 
@@ -75,6 +76,9 @@ class Session {
   static std::optional<Failure> join(const cluster::Settings& settings, const InitOptions& options);
   Session(std::unique_ptr<Watch> watch, std::unique_ptr<cluster::Node> node,
           std::unique_ptr<collective::Communicator> communicator);
+
+  // Of the first `count` workers, those of this host.
+  std::uint32_t workers_here(std::uint32_t count) const;
 
   std::unique_ptr<Watch> watch_;
   std::unique_ptr<cluster::Node> node_;

@@ -98,6 +98,7 @@ def test_the_bits_do_not_depend_on_how_ranks_lie_over_hosts(two_hosts):
         assert "local size 2" in job.workers[0].output()
     with Job(script, workers=4, MUSTER_TRANSPORT="tcp") as job:
         assert result(job) == on_one_host
+        assert "local size 4" in job.workers[0].output(), "they are on one host, though they share no memory"
 
 
 @needs_namespaces
