@@ -12,6 +12,12 @@ Value filled(const TensorType& type, double value) {
                {{"dtype", type.dtype}, {"shape", type.shape.sizes()}, {"value", value}});
 }
 
+// Where a node runs, the way back through it does too.
+std::vector<Value> gradients_of(const Node& node, const GradientQuery& query) {
+  const PlaceScope scope(node.placement);
+  return node.op->gradient(query);
+}
+
 // Marks what depends on `wrt` through floating values.
 std::vector<bool> depending(const Graph& graph, std::span<const ValueId> wrt) {
   std::vector<bool> marked(graph.values.size(), false);
@@ -54,7 +60,7 @@ struct Pass {
     if (!reached || !wanted) return {};
     if (node.op->gradient == nullptr)
       return fail(Code::not_provided, fmt::format("the gradient cannot pass through {}", node.op->name));
-    const std::vector<Value> made = node.op->gradient({inputs, outputs, flowing, node.attributes});
+    const std::vector<Value> made = gradients_of(node, {inputs, outputs, flowing, node.attributes});
     for (std::size_t i = 0; i < made.size(); ++i) {
       if (made[i].is_failed()) return fail(made[i].error());
       if (made[i].defined() && needed[node.inputs[i]]) add(node.inputs[i], made[i]);
@@ -78,6 +84,7 @@ Result<> require_differentiable(std::span<const Value> values, std::string_view 
 
 Result<std::vector<Value>> backward(const Graph& graph, std::span<const ValueId> losses,
                                     std::span<const ValueId> wrt, const std::function<Value(ValueId)>& at) {
+  const PlaceScope anywhere(nullptr);  // sums of gradients, ones and zeros
   const std::size_t nodes = graph.nodes.size();
   Pass pass{graph, at, depending(graph, wrt), std::vector<Value>(graph.values.size())};
   for (const ValueId id : losses) pass.add(id, filled(graph.values[id], 1.0));

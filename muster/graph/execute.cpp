@@ -24,8 +24,12 @@ Result<std::vector<Tensor>> read_all(const Op& op, std::span<const Value> inputs
       return fail(Code::invalid_argument,
                   fmt::format("{}: a tensor of a graph that is already made ({}) was used outside it",
                               op.name, to_string(input.type())));
-    tensors.push_back(input.is_parameter() ? storage_of(*input.parameter(), op.writes(i), context.seed)
-                                           : input.tensor());
+    if (input.is_parameter() && input.parameter()->absence() == nullptr) {
+      tensors.push_back(storage_of(*input.parameter(), op.writes(i), context.seed));
+      continue;
+    }
+    MUSTER_TRY(Tensor tensor, input.read());
+    tensors.push_back(std::move(tensor));
   }
   return tensors;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/graph/parts.h"
 #include "muster/graph/type.h"
 
 namespace muster::graph {
@@ -44,6 +45,9 @@ struct Explanation {
   std::size_t inputs_bytes = 0;
   std::size_t outputs_bytes = 0;
   std::vector<TraceRecord> traces = {};  // of the function, the first ones
+  // Of a placed network: over the workers of this job, or where it runs in one process, over as many as its
+  // placement names. No parts: it is not placed.
+  Parts parts = {};
 
   double flops() const;
   std::size_t bytes_moved() const;

@@ -31,6 +31,19 @@ std::vector<TensorType> types_of(std::span<const Tensor> tensors) {
   return types;
 }
 
+using Homes = std::vector<std::optional<std::uint32_t>>;
+
+Division division_of(const RunContext& context) {
+  if (context.stages == nullptr) return {};
+  return {.rank = context.stages->rank(), .size = context.stages->size()};
+}
+
+Homes homes_of(std::span<const Tensor> tensors) {
+  Homes homes;
+  for (const Tensor& tensor : tensors) homes.push_back(tensor.home());
+  return homes;
+}
+
 }  // namespace
 
 void observe_functions(FunctionObserver* wanted) { observer = wanted; }
@@ -39,6 +52,8 @@ struct Function::Entry {
   std::vector<TensorType> types;
   std::string extra;
   std::vector<Dependency> dependencies;
+  Division division;
+  Homes homes;
   std::unique_ptr<Plan> plan;
 
   bool has_types(std::span<const Tensor> inputs) const {
@@ -57,7 +72,7 @@ struct Function::Entry {
 
 Function::Function(std::string name, Body body)
     : Function(Private{}, std::move(name), [body = std::move(body)](std::span<const Value> inputs) {
-        return Recipe{body(inputs), {}};
+        return Recipe{body(inputs), {}, {}};
       }) {}
 
 Function::Function(Private, std::string name, Maker maker)
@@ -67,16 +82,21 @@ Function::~Function() = default;
 
 const Plan* Function::plan() const { return entries_.empty() ? nullptr : entries_.front()->plan.get(); }
 
-Function::Entry* Function::find(std::span<const Tensor> inputs, std::string_view extra) {
+Function::Entry* Function::find(std::span<const Tensor> inputs, std::string_view extra,
+                                const RunContext& context) {
+  const Division division = division_of(context);
+  const Homes homes = homes_of(inputs);
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
     if ((*entry)->extra != extra || !(*entry)->has_types(inputs) || (*entry)->changed() != nullptr) continue;
+    if ((*entry)->division != division || (*entry)->homes != homes || !(*entry)->plan->is_valid()) continue;
     std::rotate(entries_.begin(), entry, entry + 1);
     return entries_.front().get();
   }
   return nullptr;
 }
 
-std::string Function::reason(std::span<const Tensor> inputs, std::string_view extra) const {
+std::string Function::reason(std::span<const Tensor> inputs, std::string_view extra,
+                             const RunContext& context) const {
   if (entries_.empty()) return "first call";
   const Entry& last = *entries_.front();
   if (last.types.size() != inputs.size())
@@ -86,6 +106,11 @@ std::string Function::reason(std::span<const Tensor> inputs, std::string_view ex
     if (types[i] != last.types[i])
       return fmt::format("input {} is {}, was {}", i, to_string(types[i]), to_string(last.types[i]));
   if (last.extra != extra) return "other arguments that are no tensors";
+  if (last.division != division_of(context))
+    return fmt::format("worker {} of {}, was {} of {}", division_of(context).rank, division_of(context).size,
+                       last.division.rank, last.division.size);
+  if (last.homes != homes_of(inputs) || !last.plan->is_valid())
+    return "other workers have its inputs or parameters";
   if (const Dependency* changed = last.changed())
     return fmt::format("{} {}", changed->description,
                        changed->token->object == nullptr ? "is gone" : "was changed");
@@ -95,7 +120,7 @@ std::string Function::reason(std::span<const Tensor> inputs, std::string_view ex
 Result<Function::Entry*> Function::trace(std::span<const Tensor> inputs, std::string_view extra,
                                          const RunContext& context) {
   const TimePoint begin = real_clock().now();
-  TraceRecord record{.signature = {}, .reason = reason(inputs, extra), .nodes = 0, .duration = {}};
+  TraceRecord record{.signature = {}, .reason = reason(inputs, extra, context), .nodes = 0, .duration = {}};
   auto entry = std::make_unique<Entry>();
   entry->types = types_of(inputs);
   entry->extra = extra;
@@ -109,13 +134,21 @@ Result<Function::Entry*> Function::trace(std::span<const Tensor> inputs, std::st
     const Trace::Scope scope(*trace);
     recipe = maker_(traced);
   }
-  MUSTER_TRY(const Graph graph, trace->finish(recipe.outputs, std::move(recipe.contiguous)));
+  MUSTER_TRY(Graph graph, trace->finish(recipe.outputs, std::move(recipe.contiguous)));
+  graph.notes = std::move(recipe.notes);
+  graph.notes.resize(graph.outputs.size());
+  for (OutputNote& note : graph.notes) note.everywhere = note.everywhere || everywhere_;
   entry->dependencies = trace->take_dependencies();
-  MUSTER_TRY(entry->plan, Plan::compile(graph, context.threads));
+  entry->division = division_of(context);
+  entry->homes = homes_of(inputs);
+  MUSTER_TRY(entry->plan, Plan::compile(graph, {.threads = context.threads,
+                                                .division = entry->division,
+                                                .input_homes = entry->homes}));
 
   record.nodes = graph.nodes.size();
   record.duration = real_clock().now() - begin;
-  std::erase_if(entries_, [](const auto& old) { return old->changed() != nullptr; });
+  std::erase_if(entries_,
+                [](const auto& old) { return old->changed() != nullptr || !old->plan->is_valid(); });
   if (entries_.size() >= entries_max) entries_.pop_back();
   entries_.insert(entries_.begin(), std::move(entry));
   note(std::move(record));
@@ -134,7 +167,7 @@ void Function::note(TraceRecord record) {
 
 Result<std::vector<Tensor>> Function::call(std::span<const Tensor> inputs, std::string_view extra,
                                            const RunContext& context) {
-  Entry* entry = find(inputs, extra);
+  Entry* entry = find(inputs, extra, context);
   const bool again = entry != nullptr;
   if (!again) {
     MUSTER_TRY(entry, trace(inputs, extra, context));
@@ -145,7 +178,7 @@ Result<std::vector<Tensor>> Function::call(std::span<const Tensor> inputs, std::
 
 Result<> Function::compile(std::span<const Tensor> inputs, std::string_view extra,
                            const RunContext& context) {
-  if (find(inputs, extra) != nullptr) return {};
+  if (find(inputs, extra, context) != nullptr) return {};
   MUSTER_TRY_VOID(trace(inputs, extra, context));
   return {};
 }
@@ -170,7 +203,12 @@ Values Function::operator()(std::span<const Value> inputs, std::string_view extr
   const RunContext context = default_context();
   std::vector<Tensor> tensors;
   for (const Value& input : inputs) {
-    if (input.is_parameter()) input.parameter()->materialize(context.seed);
+    if (input.is_concrete()) {  // what is absent here may be needed elsewhere only
+      tensors.push_back(input.tensor());
+      continue;
+    }
+    if (input.is_parameter() && input.parameter()->absence() == nullptr)
+      input.parameter()->materialize(context.seed);
     Result<Tensor> tensor = input.read();
     if (!tensor) return Value::failed(tensor.error());
     tensors.push_back(*std::move(tensor));
@@ -227,15 +265,26 @@ Result<Values> run_gradients(const Body& body, const GradientOptions& options,
   return with_gradients(tape, std::move(outputs), options, inputs);
 }
 
+// Of `count` outputs, the gradients last.
+std::vector<OutputNote> notes_of(const GradientOptions& options, std::size_t count) {
+  std::vector<OutputNote> notes(count - options.positions.size() - options.parameters.size());
+  for (std::size_t i = 0; i < notes.size(); ++i) notes[i].everywhere = i == 0 || !options.has_aux;
+  for (const std::size_t position : options.positions)
+    notes.push_back({fmt::format("the gradient of input {}", position)});
+  for (const ParameterPtr& parameter : options.parameters)
+    notes.push_back({fmt::format("the gradient of '{}'", parameter->name())});
+  return notes;
+}
+
 }  // namespace
 
 std::shared_ptr<Function> value_and_grad(std::string name, Body body, GradientOptions options) {
   auto maker = [body = std::move(body), options = std::move(options)](std::span<const Value> inputs) {
     Result<Values> outputs =
         is_tracing() ? trace_gradients(body, options, inputs) : run_gradients(body, options, inputs);
-    if (!outputs) return Function::Recipe{Value::failed(outputs.error()), {}};
+    if (!outputs) return Function::Recipe{Value::failed(outputs.error()), {}, {}};
     const std::size_t count = options.parameters.size();
-    return Function::Recipe{*outputs, {{outputs->size() - count, count}}};
+    return Function::Recipe{*outputs, {{outputs->size() - count, count}}, notes_of(options, outputs->size())};
   };
   auto made = std::make_shared<Function>(Function::Private{}, std::move(name), std::move(maker));
   made->differentiates_ = true;

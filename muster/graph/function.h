@@ -43,6 +43,10 @@ class Function {
   Values operator()(std::span<const Value> inputs, std::string_view extra = {});
   Values operator()(std::span<const Value> inputs, std::string_view extra, const RunContext& context);
 
+  // Over several workers: each output goes to all of them. Without it only the losses of value_and_grad do,
+  // and others are absent (Tensor::absence) but where they are made. Before the first call.
+  void want_outputs_everywhere() { everywhere_ = true; }
+
   // Whether a call on values would run the body inline.
   bool runs_inline() const;
 
@@ -61,6 +65,7 @@ class Function {
   struct Recipe {
     Values outputs;
     std::vector<OutputRange> contiguous;
+    std::vector<OutputNote> notes;
   };
   using Maker = std::function<Recipe(std::span<const Value>)>;
   friend std::shared_ptr<Function> value_and_grad(std::string name, Body body, GradientOptions options);
@@ -70,14 +75,16 @@ class Function {
   Function(Private, std::string name, Maker maker);
 
  private:
-  Entry* find(std::span<const Tensor> inputs, std::string_view extra);
+  Entry* find(std::span<const Tensor> inputs, std::string_view extra, const RunContext& context);
   Result<Entry*> trace(std::span<const Tensor> inputs, std::string_view extra, const RunContext& context);
   void note(TraceRecord record);
-  std::string reason(std::span<const Tensor> inputs, std::string_view extra) const;
+  std::string reason(std::span<const Tensor> inputs, std::string_view extra,
+                     const RunContext& context) const;
 
   std::string name_;
   Maker maker_;
   bool differentiates_ = false;                  // made by value_and_grad
+  bool everywhere_ = false;                      // all outputs are wanted
   std::vector<std::unique_ptr<Entry>> entries_;  // the last used first
   std::vector<TraceRecord> traces_;
   std::size_t trace_count_ = 0;

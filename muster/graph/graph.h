@@ -14,6 +14,8 @@
 #include "muster/graph/nodes.h"        // IWYU pragma: export
 #include "muster/graph/op.h"           // IWYU pragma: export
 #include "muster/graph/parameter.h"    // IWYU pragma: export
+#include "muster/graph/parts.h"        // IWYU pragma: export
+#include "muster/graph/placement.h"    // IWYU pragma: export
 #include "muster/graph/plan.h"         // IWYU pragma: export
 #include "muster/graph/precision.h"    // IWYU pragma: export
 #include "muster/graph/run.h"          // IWYU pragma: export

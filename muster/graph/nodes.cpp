@@ -24,7 +24,9 @@ std::string to_string(const Graph& graph) {
     for (const ValueId id : node.outputs)
       text += fmt::format("  {} {}{}", name(id), to_string(graph.values[id]),
                           id == node.outputs.back() ? "" : ",");
-    text += fmt::format(" = {}({}){}\n", node.op->name, list(node.inputs), to_string(node.attributes));
+    text += fmt::format(" = {}({}){}", node.op->name, list(node.inputs), to_string(node.attributes));
+    if (node.placement != nullptr) text += fmt::format(" on worker {}", node.placement->rank);
+    text += "\n";
   }
   return text + fmt::format("  return {}\n", list(graph.outputs));
 }

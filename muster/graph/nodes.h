@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "muster/graph/op.h"
+#include "muster/graph/placement.h"
 
 namespace muster::graph {
 
@@ -17,12 +18,19 @@ struct Node {
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   Attributes attributes;
+  PlacementPtr placement = nullptr;  // null: wherever it suits
 };
 
 // Outputs [first, first + count) that lie in one buffer without gaps.
 struct OutputRange {
   std::size_t first = 0;
   std::size_t count = 0;
+};
+
+// What a divided network needs to know of an output.
+struct OutputNote {
+  std::string name;         // for people: "the gradient of 'conv1.weight'"
+  bool everywhere = false;  // every worker gets it, not only the one that makes it
 };
 
 // Nodes in program order. Immutable once made: passes work on copies.
@@ -35,6 +43,7 @@ struct Graph {
   std::vector<std::pair<ValueId, ParameterPtr>> parameters;
   std::vector<ValueId> outputs;
   std::vector<OutputRange> contiguous;
+  std::vector<OutputNote> notes;  // by output; empty: there is nothing to say
 };
 
 // One line for each node: "%4 float32 (32, 10) = relu(%3)".

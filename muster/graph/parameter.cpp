@@ -50,6 +50,7 @@ void reorder(const PrimitivePtr& primitive, std::byte* from, std::byte* to, int 
 }  // namespace
 
 const Tensor& Parameter::materialize(std::uint64_t seed) {
+  MUSTER_CHECK(absence() == nullptr, "a parameter was read that another worker has");
   if (!materialized()) {
     Tensor made(type_.dtype, type_.shape);
     initializer_(made, RandomStream(seed, hash_text(name_)));
@@ -91,11 +92,19 @@ Result<> Parameter::set(const Tensor& values) {
   if (given != type_)
     return fail(Code::invalid_argument, fmt::format("parameter '{}' is {}, the values are {}", name_,
                                                     to_string(type_), to_string(given)));
+  origin_ = Origin::set_by_user;
+  if (absence() != nullptr) return {};
   if (!plain_.defined()) plain_ = Tensor(type_.dtype, type_.shape);
   std::memmove(plain_.bytes(), values.bytes(), values.size_bytes());
   formatted_.reset();
-  origin_ = Origin::set_by_user;
   return {};
+}
+
+void Parameter::set_home(Home home) {
+  home_ = std::move(home);
+  if (home_->is_here) return;
+  plain_ = Tensor();
+  formatted_.reset();
 }
 
 }  // namespace muster::graph

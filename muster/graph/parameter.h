@@ -53,14 +53,27 @@ class Parameter {
 
   Origin origin() const { return origin_; }
   bool materialized() const { return plain_.defined() || formatted_ != nullptr; }
-  // Makes the storage from (seed, name) if there is none yet. To be read.
+  // Makes the storage from (seed, name) if there is none yet. To be read. Not of what is absent.
   const Tensor& materialize(std::uint64_t seed);
   // The same, to be written.
   const Tensor& writable(std::uint64_t seed);
   // The storage; it must have been made. To be read.
   const Tensor& storage() const;
-  // Copies `values` in; an error when dtype or shape differ.
+  // Copies `values` in; an error when dtype or shape differ. What another worker has is left to that one.
   [[nodiscard]] Result<> set(const Tensor& values);
+
+  // Once a network was divided over several workers: the one that has this parameter, and whether that is
+  // this process. What another worker has is never made here, and may not be read.
+  struct Home {
+    std::uint32_t rank = 0;
+    bool is_here = true;
+    std::string reason = {};  // for people who read it elsewhere
+  };
+  const std::optional<Home>& home() const { return home_; }
+  // Elsewhere, what was made here is dropped.
+  void set_home(Home home);
+  // Why it cannot be read here, and who has it; null when it can.
+  const std::string* absence() const { return home_ && !home_->is_here ? &home_->reason : nullptr; }
 
   // For plans: the elements in another order, made like the storage, to be read or also written. The address
   // holds until the parameter is asked for another order or is set.
@@ -77,6 +90,7 @@ class Parameter {
   mutable Tensor plain_;
   std::shared_ptr<Buffer> formatted_;
   ParameterFormatPtr format_;  // of formatted_
+  std::optional<Home> home_;
 };
 
 using ParameterPtr = std::shared_ptr<Parameter>;

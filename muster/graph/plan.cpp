@@ -267,6 +267,13 @@ Result<> Plan::State::check(std::span<const Tensor> given) const {
                   fmt::format("'{}': input {} must be {}, not {}", graph.name, i, graph::to_string(wanted),
                               graph::to_string({given[i].dtype(), given[i].shape()})));
   }
+  for (const Patch& patch : inputs)
+    if (const std::string* reason = given[patch.index].absence())
+      return fail(Code::invalid_argument,
+                  fmt::format("'{}': input {} is needed here: {}", graph.name, patch.index, *reason));
+  for (const ParameterPtr& parameter : parameter_list)
+    if (const std::string* reason = parameter->absence())
+      return fail(Code::invalid_argument, fmt::format("'{}': {}", graph.name, *reason));
   return {};
 }
 
@@ -363,7 +370,7 @@ class Plan::State::Run {
 Plan::Plan(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Plan::~Plan() = default;
 
-Result<std::unique_ptr<Plan>> Plan::compile(const Graph& graph, int threads) {
+Result<std::unique_ptr<Plan>> Plan::compile(const Graph& graph, const PlanOptions& options) {
   auto state = std::make_unique<State>();
   state->graph = graph;
   remove_dead(state->graph);
@@ -372,7 +379,7 @@ Result<std::unique_ptr<Plan>> Plan::compile(const Graph& graph, int threads) {
   fuse_relu(state->graph);
   make_buckets(state->graph);
   gather_updates(state->graph);
-  MUSTER_TRY_VOID(state->make_steps(threads));
+  MUSTER_TRY_VOID(state->make_steps(options.threads));
   state->make_copies();
   for (const std::size_t size : state->layout.buffers_bytes) state->pools.emplace_back(size);
   state->taken.resize(state->pools.size());
@@ -410,6 +417,8 @@ Result<std::vector<Tensor>> Plan::run(std::span<const Tensor> inputs, const RunC
 
 std::span<const ParameterPtr> Plan::parameters() const { return state_->parameter_list; }
 std::size_t Plan::arena_bytes() const { return state_->layout.arena_bytes; }
+const Parts* Plan::parts() const { return nullptr; }
+bool Plan::is_valid() const { return true; }
 
 PlanStep Plan::State::explain(const Step& step) const {
   const Node& first = graph.nodes[step.node];

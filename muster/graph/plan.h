@@ -1,7 +1,9 @@
 // Plan: a compiled graph, ready to run again and again.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,13 +14,19 @@
 
 namespace muster::graph {
 
+struct PlanOptions {
+  int threads = 1;  // that kernels are chosen for; other numbers work, slower
+  // Of a placed graph: the part to compile. Parameters that it places get their home.
+  Division division = {};
+  std::vector<std::optional<std::uint32_t>> input_homes = {};  // of the inputs' tensors (Tensor::home)
+};
+
 // Kernels chosen, memory planned once with lifetimes in one arena, arguments prebuilt: a run patches the
 // addresses of inputs and outputs and calls kernels; it allocates, hashes and locks nothing. Outputs come
 // from a pool whose buffers are used again when their last handle is gone. Threads: one run at a time.
 class Plan {
  public:
-  // Kernels are chosen for runs on `threads` threads; others work, slower.
-  static Result<std::unique_ptr<Plan>> compile(const Graph& graph, int threads = 1);
+  static Result<std::unique_ptr<Plan>> compile(const Graph& graph, const PlanOptions& options = {});
   ~Plan();
 
   // `inputs` must have the types of the graph's inputs. An error that comes before parameters are updated or
@@ -27,6 +35,10 @@ class Plan {
 
   std::span<const ParameterPtr> parameters() const;
   std::size_t arena_bytes() const;
+  // How the graph is divided; null when nothing in it is placed.
+  const Parts* parts() const;
+  // Whether all parameters of the graph still live where this plan takes them to be.
+  bool is_valid() const;
   // All but the traces.
   Explanation explain() const;
   // Each step with its kernel, one line each.

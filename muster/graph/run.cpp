@@ -1,5 +1,7 @@
 #include "muster/graph/run.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <utility>
 #include <vector>
@@ -48,6 +50,14 @@ std::int64_t next_random_stream() {
   thread_local std::int64_t without_scope = 0;
   if (Trace* const trace = Trace::current()) return trace->next_random_stream();
   return scope_streams.empty() ? without_scope++ : scope_streams.back()++;
+}
+
+Result<> Communicator::send(std::uint32_t to, std::span<const std::span<const std::byte>>) {
+  return fail(Code::not_provided, fmt::format("this group cannot send to worker {}", to));
+}
+
+Result<> Communicator::receive(std::uint32_t from, std::span<const std::span<std::byte>>) {
+  return fail(Code::not_provided, fmt::format("this group cannot receive from worker {}", from));
 }
 
 std::string_view to_string(Reduction reduction) {

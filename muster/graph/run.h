@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,11 @@ class Communicator {
   // Every member calls with the same count and dtype; `out` may be `in`. Blocks, with a deadline.
   [[nodiscard]] virtual Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype,
                                             Reduction reduction) = 0;
+  // From one member to another: pieces, one after the other, as one message; each ordered pair of ranks keeps
+  // the order of its messages. Both block, with a deadline; a send may wait for its receiver. That sizes
+  // differ, or that the other one is gone, is an error that names the rank. Here: this group cannot.
+  [[nodiscard]] virtual Result<> send(std::uint32_t to, std::span<const std::span<const std::byte>> pieces);
+  [[nodiscard]] virtual Result<> receive(std::uint32_t from, std::span<const std::span<std::byte>> pieces);
   // Whether there is memory in which all_reduce needs fewer copies; it may change, after the group has ended.
   virtual bool shares_memory() const { return false; }
   // Such memory, or any where none is left.
@@ -49,7 +55,10 @@ using Interruption = Result<> (*)();
 
 struct RunContext {
   std::uint64_t seed = 0;                // of all random numbers: initial parameters, dropout
-  Communicator* communicator = nullptr;  // null: a group of one
+  Communicator* communicator = nullptr;  // of reductions; null: a group of one
+  // The workers over which one copy of a placed network is divided: placed nodes run on the rank of their
+  // Placement. Null, or a group of one: everything runs here.
+  Communicator* stages = nullptr;
   int threads = 1;
   // Where random numbers stand: runs with another step draw others. Sample i of a batch here is sample
   // first_sample + i * sample_stride of the batch of all workers, so that nothing depends on their number.

@@ -91,7 +91,8 @@ Value Trace::borrow(const Value& value) {
 
 Values Trace::add(const Op& op, std::span<const Value> inputs, const Attributes& attributes) {
   MUSTER_CHECK(!finished_, "a node was added to a finished graph");
-  Node node{.op = &op, .inputs = {}, .outputs = {}, .attributes = attributes};
+  Node node{
+      .op = &op, .inputs = {}, .outputs = {}, .attributes = attributes, .placement = current_placement()};
   std::vector<TensorType> types;
   for (const Value& input : inputs) {
     const Value captured = capture(input);

@@ -77,10 +77,13 @@ Result<Tensor> Value::read() const {
   if (!defined()) return fail(Code::invalid_argument, "there is no value to read");
   switch (state_->kind) {
     case State::Kind::concrete:
+      if (const std::string* reason = state_->tensor.absence()) return fail(Code::invalid_argument, *reason);
       return state_->tensor;
     case State::Kind::failed:
       return fail(state_->error);
     case State::Kind::parameter:
+      if (const std::string* reason = state_->parameter->absence())
+        return fail(Code::invalid_argument, *reason);
       if (state_->parameter->materialized()) return state_->parameter->storage();
       return fail(Code::invalid_argument,
                   fmt::format("parameter '{}' has no values yet", state_->parameter->name()));

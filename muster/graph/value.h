@@ -48,7 +48,8 @@ class Value {
   // Of a failed value.
   const Error& error() const;
   // The elements now, or an error that says why there are none: a traced tensor has no value while its graph
-  // is made (so code cannot branch on it), a failed one tells its own error.
+  // is made (so code cannot branch on it), an absent one is on another worker, a failed one tells its own
+  // error.
   [[nodiscard]] Result<Tensor> read() const;
 
   // Equal for handles of the same tensor or parameter. For Tape.

@@ -26,4 +26,10 @@ std::shared_ptr<Buffer> Buffer::borrow(std::byte* data, std::size_t size_bytes,
   return std::shared_ptr<Buffer>(new Buffer(data, size_bytes, std::move(release)));
 }
 
+std::shared_ptr<Buffer> Buffer::absent(std::size_t size_bytes, std::string reason) {
+  auto made = borrow(nullptr, size_bytes, nullptr);
+  made->absence_ = std::make_unique<const std::string>(std::move(reason));
+  return made;
+}
+
 }  // namespace muster

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string>
 
 namespace muster {
 
@@ -16,6 +17,9 @@ class Buffer {
   // Somebody else's memory (numpy's, a shared segment's); `release` runs when the last user lets go.
   static std::shared_ptr<Buffer> borrow(std::byte* data, std::size_t size_bytes,
                                         std::function<void()> release);
+  // In place of memory that this process does not have; `reason` says why, and who has it: "'conv1.weight' is
+  // on worker 3". Nobody may ask for its data.
+  static std::shared_ptr<Buffer> absent(std::size_t size_bytes, std::string reason);
 
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -23,6 +27,8 @@ class Buffer {
 
   std::byte* data() const { return data_; }
   std::size_t size_bytes() const { return size_bytes_; }
+  // Null when there is memory.
+  const std::string* absence() const { return absence_.get(); }
 
  private:
   Buffer(std::byte* data, std::size_t size_bytes, std::function<void()> release);
@@ -30,6 +36,7 @@ class Buffer {
   std::byte* data_;
   std::size_t size_bytes_;
   std::function<void()> release_;
+  std::unique_ptr<const std::string> absence_;
 };
 
 }  // namespace muster

@@ -26,6 +26,11 @@ Tensor Tensor::zeros(DType dtype, Shape shape) {
   return made;
 }
 
+Tensor Tensor::absent(DType dtype, Shape shape, std::string reason) {
+  const auto bytes = static_cast<std::size_t>(shape.elements()) * muster::size_bytes(dtype);
+  return Tensor(dtype, std::move(shape), Buffer::absent(bytes, std::move(reason)));
+}
+
 Tensor Tensor::reshaped(Shape shape) const {
   MUSTER_CHECK(shape.elements() == elements_, "a reshape must keep the number of elements");
   Tensor view = *this;

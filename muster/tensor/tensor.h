@@ -8,8 +8,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 
 #include "muster/base/base.h"
 #include "muster/tensor/buffer.h"           // IWYU pragma: export
@@ -31,6 +34,9 @@ class Tensor {
   Tensor(DType dtype, Shape shape, std::shared_ptr<Buffer> buffer, std::size_t offset_bytes = 0);
 
   static Tensor zeros(DType dtype, Shape shape);
+  // Without elements: they are elsewhere, as `reason` says (Buffer::absent). It may be handed on, but not
+  // read.
+  static Tensor absent(DType dtype, Shape shape, std::string reason);
   template <class T>
   static Tensor scalar(T value) {
     Tensor made(dtype_of<T>, {});
@@ -41,12 +47,21 @@ class Tensor {
   static Tensor from(std::span<const T> values, Shape shape);
 
   bool defined() const { return buffer_ != nullptr; }
+  // Why there are no elements, and who has them; null when there are.
+  const std::string* absence() const { return buffer_ ? buffer_->absence() : nullptr; }
+  // The rank of the one process that has these elements, of several that work on one thing; all of them know.
+  // Nothing where everyone has elements, or where nobody knows.
+  std::optional<std::uint32_t> home() const { return home_; }
+  void set_home(std::uint32_t rank) { home_ = rank; }
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
   std::int64_t elements() const { return elements_; }
   std::size_t size_bytes() const { return static_cast<std::size_t>(elements_) * muster::size_bytes(dtype_); }
 
-  std::byte* bytes() const { return buffer_ ? buffer_->data() + offset_bytes_ : nullptr; }
+  std::byte* bytes() const {
+    MUSTER_CHECK(absence() == nullptr, "elements were read that another process has");
+    return buffer_ ? buffer_->data() + offset_bytes_ : nullptr;
+  }
   template <class T>
   T* data() const {
     MUSTER_CHECK(dtype_of<T> == dtype_, "a tensor was read as another dtype");
@@ -71,6 +86,7 @@ class Tensor {
   std::int64_t elements_ = 0;
   std::shared_ptr<Buffer> buffer_;
   std::size_t offset_bytes_ = 0;
+  std::optional<std::uint32_t> home_;
 };
 
 template <class T>

@@ -56,7 +56,7 @@ class Part {
       inputs_.push_back(static_cast<std::size_t>(index));
     for (const std::size_t index : inputs_) types_.push_back(signature.inputs[index]);
     Result<std::unique_ptr<Plan>> plan =
-        Plan::compile(*graph_of(signature.attributes, name), signature.threads);
+        Plan::compile(*graph_of(signature.attributes, name), {.threads = signature.threads});
     if (plan)
       plan_ = *std::move(plan);
     else

@@ -52,5 +52,16 @@ TEST(Processor, NamesItsInstructionsForBfloat16) {
             "AVX512_BF16 and AMX_BF16");
 }
 
+TEST(Tensor, IsHandedOnWithoutElementsAndKnowsWhoHasThem) {
+  const Tensor gradient = Tensor::absent(DType::float32, {1000000, 100}, "the gradient is on worker 3");
+  const Tensor view = gradient.reshaped({100, 1000000});
+  EXPECT_TRUE(view.defined());
+  EXPECT_EQ(view.size_bytes(), 400000000u);
+  ASSERT_NE(view.absence(), nullptr);
+  EXPECT_EQ(*view.absence(), "the gradient is on worker 3");
+  EXPECT_EQ(Tensor::zeros(DType::float32, {2}).absence(), nullptr);
+  EXPECT_EQ(Tensor().absence(), nullptr);
+}
+
 }  // namespace
 }  // namespace muster

@@ -1,0 +1,136 @@
+// Where nodes are placed, and values that another worker has.
+#include "muster/graph/placement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "muster/graph/graph.h"
+
+namespace muster::graph {
+namespace {
+
+using testing::HasSubstr;
+
+PlacementPtr on(std::uint32_t rank) {
+  return std::make_shared<const Placement>(Placement{rank, "Net 'layer', net.py:7"});
+}
+
+const TensorType pair_type{DType::float32, {2}};
+
+TEST(Placement, IsThatOfTheInnermostScope) {
+  const auto trace = Trace::begin("net");
+  const Value x = trace->input(pair_type);
+  const PlacementPtr outer = on(1), inner = on(2);
+  Value y = x;
+  {
+    const Trace::Scope scope(*trace);
+    y = apply("relu", {y});
+    const PlaceScope place(outer);
+    y = apply("relu", {y});
+    {
+      const PlaceScope deeper(inner);
+      y = apply("relu", {y});
+    }
+    y = apply("relu", {y});
+    const PlaceScope nowhere(nullptr);
+    y = apply("relu", {y});
+  }
+  EXPECT_EQ(current_placement(), nullptr);
+  const auto graph = trace->finish(std::array{y});
+  ASSERT_TRUE(graph);
+  ASSERT_EQ(graph->nodes.size(), 5u);
+  EXPECT_EQ(graph->nodes[0].placement, nullptr);
+  EXPECT_EQ(graph->nodes[1].placement, outer);
+  EXPECT_EQ(graph->nodes[2].placement, inner);
+  EXPECT_EQ(graph->nodes[3].placement, outer);
+  EXPECT_EQ(graph->nodes[4].placement, nullptr);
+  EXPECT_THAT(to_string(*graph), HasSubstr("relu(%2) on worker 2"));
+}
+
+const std::string reason = "the gradient of 'w' is on worker 3 (Net 'layer', net.py:7)";
+
+TEST(AnAbsentValue, IsNotRead) {
+  const Value value = Tensor::absent(DType::float32, {2}, reason);
+  EXPECT_EQ(value.type(), pair_type);
+  ASSERT_FALSE(value.read());
+  EXPECT_EQ(value.read().error().message, reason);
+}
+
+TEST(AnAbsentValue, IsNotComputedWithOpByOp) {
+  const Value made = apply("relu", {Tensor::absent(DType::float32, {2}, reason)});
+  ASSERT_TRUE(made.is_failed());
+  EXPECT_EQ(made.error().message, reason);
+}
+
+TEST(AnAbsentValue, PassesThroughAFunctionThatDoesNotNeedIt) {
+  Function second("second",
+                  [](std::span<const Value> inputs) -> Values { return apply("relu", {inputs[1]}); });
+  const Value absent = Tensor::absent(DType::float32, {2}, reason);
+  const Value there = Tensor::zeros(DType::float32, {2});
+  EXPECT_TRUE(second(std::array{absent, there})[0].is_concrete());
+  const Values failed = second(std::array{there, absent});
+  ASSERT_TRUE(failed[0].is_failed());
+  EXPECT_EQ(failed[0].error().message, "'second': input 1 is needed here: " + reason);
+}
+
+TEST(Gradients, AreComputedWhereTheNodeIs) {
+  const auto trace = Trace::begin("net");
+  const Value x = trace->input(pair_type);
+  const PlacementPtr first = on(1);
+  Result<std::vector<Value>> gradient;
+  {
+    const Trace::Scope scope(*trace);
+    const PlaceScope around(on(4));
+    Value y = x;
+    {
+      const PlaceScope place(first);
+      y = apply("tanh", {y});
+    }
+    const PlaceScope nowhere(nullptr);
+    gradient = trace->gradient(std::array{apply("relu", {y})}, std::array{x});
+  }
+  ASSERT_TRUE(gradient);
+  const auto graph = trace->finish(*gradient);
+  ASSERT_TRUE(graph);
+  for (const Node& node : graph->nodes) {
+    const bool is_of_tanh = node.op->name.starts_with("tanh");
+    EXPECT_EQ(node.placement, is_of_tanh ? first : nullptr) << node.op->name;
+  }
+}
+
+TEST(AParameter, ThatAnotherWorkerHasIsNeitherMadeNorRead) {
+  int made = 0;
+  const auto weight =
+      std::make_shared<Parameter>("w", pair_type, [&](const Tensor& out, const RandomStream&) {
+        ++made;
+        std::fill_n(out.data<float>(), 2, 1.f);
+      });
+  weight->materialize(0);
+  weight->set_home({.rank = 3, .is_here = false, .reason = reason});
+  EXPECT_FALSE(weight->materialized());
+  EXPECT_EQ(Value(weight).read().error().message, reason);
+  EXPECT_EQ(apply("relu", {weight}).error().message, reason);
+  ASSERT_TRUE(weight->set(Tensor::zeros(DType::float32, {2})));
+  EXPECT_FALSE(weight->materialized());
+  Function function("f", [&](std::span<const Value>) -> Values { return apply("relu", {weight}); });
+  EXPECT_EQ(function({})[0].error().message, "'f': " + reason);
+  EXPECT_EQ(made, 1);
+}
+
+TEST(ACommunicator, CannotSendUnlessItSaysHow) {
+  class Reducing final : public Communicator {
+    std::uint32_t rank() const override { return 0; }
+    std::uint32_t size() const override { return 2; }
+    Result<> all_reduce(const void*, void*, std::size_t, DType, Reduction) override { return {}; }
+  } group;
+  Communicator& communicator = group;
+  EXPECT_EQ(communicator.send(1, {}).error().message, "this group cannot send to worker 1");
+  EXPECT_EQ(communicator.receive(1, {}).error().message, "this group cannot receive from worker 1");
+}
+
+}  // namespace
+}  // namespace muster::graph
