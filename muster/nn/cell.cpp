@@ -44,8 +44,10 @@ Result<graph::Explanation> Cell::explain(std::span<const Tensor> inputs, const R
   return function.explain();
 }
 
-// construct, as mixed precision has it.
+// construct, where the cell is placed and as mixed precision has it.
 Values Cell::constructed(std::span<const Value> inputs) {
+  if (const auto refused = refused_place()) return Value::failed(*refused);
+  const PlacedScope placed(*this);
   if (!precision_) return construct(inputs);
   const graph::PrecisionScope scope(precision_->ops);
   const Values given = precision_->inputs ? graph::floating_as(inputs, *precision_->inputs)
@@ -98,6 +100,28 @@ void Cell::remove(std::string_view name) {
   std::erase_if(children_, same_name);
   std::erase_if(parameters_, same_name);
   touch();
+}
+
+Result<> Cell::place_at(std::string_view role, std::int64_t rank, std::string where) {
+  MUSTER_TRY(Place made, make_place(description(), role, rank, std::move(where)));
+  // What code that is being traced places is a part of that trace.
+  const bool changes = (!place_ || place_->rank != made.rank) && !graph::is_tracing();
+  place_ = std::move(made);
+  called_where_placed_ = false;
+  if (changes) touch();
+  return {};
+}
+
+Cell::PlacedScope::PlacedScope(const Cell& cell) {
+  if (!cell.place_) return;
+  cell.called_where_placed_ = true;
+  scope_.emplace(placement_of(cell.description(), *cell.place_));
+}
+
+std::optional<Error> Cell::refused_place() const {
+  if (!place_ || !graph::runs_op_by_op()) return std::nullopt;
+  const Result<> possible = check_place(description(), *place_);
+  return possible ? std::nullopt : std::optional<Error>(possible.error());
 }
 
 void Cell::prefix_names(const std::string& prefix) {

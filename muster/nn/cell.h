@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "muster/graph/graph.h"
+#include "muster/nn/place.h"
 
 namespace muster::nn {
 
@@ -90,6 +92,30 @@ class Cell : public graph::Versioned {
   void set_precision(std::optional<CellPrecision> precision);
   const std::optional<CellPrecision>& precision() const { return precision_; }
 
+  // In a job that divides a network over its workers, this cell runs on the worker of that rank, and so do
+  // the cells below that are placed nowhere themselves. In a process alone it has no effect. `role` is
+  // "MS_WORKER". An error names the cell, the line and the choices, and changes nothing.
+  Result<> place(std::string_view role, std::int64_t rank,
+                 const std::source_location& where = std::source_location::current()) {
+    return place_at(role, rank, code_line(where));
+  }
+  // The same for front ends, which know the line of their caller.
+  Result<> place_at(std::string_view role, std::int64_t rank, std::string where);
+  const std::optional<Place>& placed() const { return place_; }
+  // Whether it was called since it was placed.
+  bool called_where_placed() const { return called_where_placed_; }
+
+  // While it lives, ops of this thread run where `cell` is placed, if it is. For whoever calls a construct.
+  class PlacedScope {
+   public:
+    explicit PlacedScope(const Cell& cell);
+
+   private:
+    std::optional<graph::PlaceScope> scope_;
+  };
+  // Why this call cannot be made where the cell is placed, if so: op by op nothing can be divided.
+  std::optional<Error> refused_place() const;
+
   bool training() const { return training_; }
   // This cell and all below.
   void set_train(bool training = true);
@@ -118,6 +144,8 @@ class Cell : public graph::Versioned {
   bool has_parent_ = false;
   bool training_ = false;
   std::optional<CellPrecision> precision_;
+  std::optional<Place> place_;
+  mutable bool called_where_placed_ = false;
   std::uint64_t version_ = graph::next_version();
   // Of the other mode (training or not): whoever comes back to a mode comes back to its version and plans.
   std::uint64_t other_version_ = graph::next_version();

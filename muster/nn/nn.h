@@ -21,6 +21,7 @@
 #include "muster/nn/ops.h"            // IWYU pragma: export
 #include "muster/nn/optimizer.h"      // IWYU pragma: export
 #include "muster/nn/optimizers.h"     // IWYU pragma: export
+#include "muster/nn/place.h"          // IWYU pragma: export
 #include "muster/nn/pooling.h"        // IWYU pragma: export
 #include "muster/nn/schedules.h"      // IWYU pragma: export
 #include "muster/nn/windows.h"        // IWYU pragma: export

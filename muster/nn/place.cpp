@@ -1,0 +1,103 @@
+#include "muster/nn/place.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <utility>
+
+namespace muster::nn {
+namespace {
+
+std::uint32_t ranks = 0;
+PlaceCheck job_check = nullptr;
+
+// Primitives come and go while code is traced, so that none can be depended on by itself.
+class AllPrimitives final : public graph::Versioned {
+ public:
+  std::uint64_t tree_version() const override { return version_; }
+  std::string description() const override { return "the place of a primitive"; }
+  void touch() { version_ = graph::next_version(); }
+
+ private:
+  std::uint64_t version_ = graph::next_version();
+};
+
+AllPrimitives& all_primitives() {
+  static auto* const primitives = new AllPrimitives;  // never destroyed: traces may outlive everything
+  return *primitives;
+}
+
+}  // namespace
+
+std::string code_line(std::string_view file, std::uint64_t line) {
+  return fmt::format("{}:{}", file.substr(file.find_last_of('/') + 1), line);
+}
+
+std::uint32_t placed_ranks() { return ranks; }
+
+void set_place_check(PlaceCheck check) { job_check = check; }
+
+Result<> check_place(std::string_view what, const Place& place) {
+  if (job_check == nullptr) return {};
+  return job_check(place.rank).map_error([&](Error error) {
+    error.message = fmt::format("{} ({}): {}", what, place.where, error.message);
+    return error;
+  });
+}
+
+Result<Place> make_place(std::string_view what, std::string_view role, std::int64_t rank, std::string where) {
+  if (role != "MS_WORKER")
+    return fail(Code::invalid_argument, fmt::format("{} ({}): place: the role '{}' computes nothing; choose "
+                                                    "'MS_WORKER'",
+                                                    what, where, role));
+  if (rank < 0 || rank >= std::numeric_limits<std::uint32_t>::max())
+    return fail(Code::invalid_argument,
+                fmt::format("{} ({}): place: {} is no rank of a worker; choose one from 0 to the number of "
+                            "workers - 1",
+                            what, where, rank));
+  Place made{.rank = static_cast<std::uint32_t>(rank), .where = std::move(where)};
+  MUSTER_TRY_VOID(check_place(what, made));
+  ranks = std::max(ranks, made.rank + 1);
+  return made;
+}
+
+graph::PlacementPtr placement_of(std::string_view what, const Place& place) {
+  return std::make_shared<const graph::Placement>(
+      graph::Placement{.rank = place.rank, .origin = fmt::format("{}, {}", what, place.where)});
+}
+
+void watch_primitives() {
+  if (graph::is_tracing()) graph::watch(all_primitives());
+}
+
+// What code that is being traced places is a part of that trace.
+void note_placed_primitive() {
+  if (!graph::is_tracing()) all_primitives().touch();
+}
+
+Primitive::Primitive(std::string op, graph::Attributes attributes)
+    : op_(std::move(op)), attributes_(std::move(attributes)) {}
+
+Result<> Primitive::place(std::string_view role, std::int64_t rank, const std::source_location& where) {
+  MUSTER_TRY(place_, make_place(op_, role, rank, code_line(where)));
+  note_placed_primitive();
+  return {};
+}
+
+graph::Value Primitive::operator()(std::initializer_list<graph::Value> inputs) const {
+  return call({inputs.begin(), inputs.size()}).front();
+}
+
+graph::Values Primitive::call(std::span<const graph::Value> inputs) const {
+  watch_primitives();
+  if (!place_) return graph::apply_all(op_, inputs, attributes_);
+  if (graph::runs_op_by_op())
+    if (Result<> possible = check_place(op_, *place_); !possible)
+      return graph::Value::failed(possible.error());
+  const graph::PlaceScope scope(placement_of(op_, *place_));
+  return graph::apply_all(op_, inputs, attributes_);
+}
+
+}  // namespace muster::nn

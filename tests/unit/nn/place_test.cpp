@@ -1,0 +1,138 @@
+#include "muster/nn/place.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "muster/nn/nn.h"
+
+namespace muster::nn {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::MatchesRegex;
+
+// A layer, an op of its own, and another layer.
+class Network : public Cell {
+ public:
+  Network() : Cell("Network"), relu("relu") {
+    insert_child("first", first);
+    insert_child("second", second);
+  }
+  Values construct(std::span<const Value> inputs) override {
+    return second->call({{relu(first->call(inputs))}});
+  }
+
+  std::shared_ptr<Dense> first = std::make_shared<Dense>(3, 3, DenseOptions{.has_bias = false});
+  std::shared_ptr<Dense> second = std::make_shared<Dense>(3, 3, DenseOptions{.has_bias = false});
+
+  struct Relu : Primitive {
+    using Primitive::Primitive;
+    Value operator()(const Values& inputs) const { return call(inputs).front(); }
+  } relu;
+};
+
+graph::Graph traced(Cell& cell) {
+  const auto trace = graph::Trace::begin("test");
+  Values outputs;
+  {
+    const graph::Trace::Scope scope(*trace);
+    const Value input = trace->input({DType::float32, {2, 3}});
+    outputs = cell.call({&input, 1});
+  }
+  return *trace->finish(outputs);
+}
+
+// "matmul 1", "relu -"
+std::vector<std::string> places(const graph::Graph& graph) {
+  std::vector<std::string> found;
+  for (const graph::Node& node : graph.nodes)
+    found.push_back(std::string(node.op->name) + " " +
+                    (node.placement != nullptr ? std::to_string(node.placement->rank) : "-"));
+  return found;
+}
+
+TEST(Place, OpsOfAPlacedCellCarryItsRankAndWhereItWasPlaced) {
+  Network net;
+  ASSERT_TRUE(net.first->place("MS_WORKER", 3));
+  const graph::Graph graph = traced(net);
+  EXPECT_THAT(places(graph), ElementsAre("matmul 3", "relu -", "matmul -"));
+  EXPECT_THAT(graph.nodes[0].placement->origin, MatchesRegex("Dense 'first', place_test\\.cpp:[0-9]+"));
+}
+
+TEST(Place, TheInnermostPlaceWins) {
+  Network net;
+  ASSERT_TRUE(net.place("MS_WORKER", 0));
+  ASSERT_TRUE(net.second->place("MS_WORKER", 2));
+  EXPECT_THAT(places(traced(net)), ElementsAre("matmul 0", "relu 0", "matmul 2"));
+}
+
+TEST(Place, APrimitiveHasAPlaceOfItsOwn) {
+  Network net;
+  ASSERT_TRUE(net.first->place("MS_WORKER", 1));
+  ASSERT_TRUE(net.relu.place("MS_WORKER", 4));
+  EXPECT_THAT(places(traced(net)), ElementsAre("matmul 1", "relu 4", "matmul -"));
+}
+
+TEST(Place, ChangesTheVersionOnlyWhenTheRankChanges) {
+  Network net;
+  const auto unplaced = net.tree_version();
+  ASSERT_TRUE(net.first->place("MS_WORKER", 1));
+  const auto placed = net.tree_version();
+  EXPECT_NE(placed, unplaced);
+  ASSERT_TRUE(net.first->place("MS_WORKER", 1));
+  EXPECT_EQ(net.tree_version(), placed);
+}
+
+TEST(Place, APrimitiveThatIsPlacedLaterIsTracedAgain) {
+  Network net;
+  const Tensor input = Tensor::zeros(DType::float32, {2, 3});
+  graph::Function function("f", [&](std::span<const Value> inputs) { return net.call(inputs); });
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(function.call({&input, 1}, "", {}));
+  EXPECT_EQ(function.trace_count(), 1U);
+  ASSERT_TRUE(net.relu.place("MS_WORKER", 4));
+  ASSERT_TRUE(function.call({&input, 1}, "", {}));
+  EXPECT_EQ(function.trace_count(), 2U);
+}
+
+TEST(Place, AnotherRoleIsRefusedWithTheChoices) {
+  Network net;
+  const auto refused = net.first->place("MS_SCHED", 0);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message,
+              MatchesRegex("Dense 'first' \\(place_test\\.cpp:[0-9]+\\): place: the role 'MS_SCHED' computes "
+                           "nothing; choose 'MS_WORKER'"));
+  EXPECT_FALSE(net.first->placed());
+}
+
+TEST(Place, ANegativeRankIsRefused) {
+  Network net;
+  const auto refused = net.first->place("MS_WORKER", -1);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("-1 is no rank of a worker; choose one from 0"));
+}
+
+TEST(Place, KnowsWhetherThePlacedCellWasCalled) {
+  Network net;
+  ASSERT_TRUE(net.first->place("MS_WORKER", 0));
+  EXPECT_FALSE(net.first->called_where_placed());
+  traced(net);
+  EXPECT_TRUE(net.first->called_where_placed());
+}
+
+TEST(Place, InAProcessAloneItChangesNoBit) {
+  Network net;
+  const std::vector<float> numbers{1, -2, 3, -4, 5, -6};
+  const Tensor input = Tensor::from<float>(numbers, {2, 3});
+  const Tensor before = net(input).front().read().value();
+  ASSERT_TRUE(net.first->place("MS_WORKER", 3));
+  const Tensor after = net(input).front().read().value();
+  EXPECT_TRUE(std::equal(before.bytes(), before.bytes() + before.size_bytes(), after.bytes()));
+}
+
+}  // namespace
+}  // namespace muster::nn
