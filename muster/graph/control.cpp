@@ -74,6 +74,16 @@ Result<std::vector<Value>> captured(std::span<const Value> values) {
   return made;
 }
 
+// The node is placed with what it computes, as a whole. Where that is placed on several workers, dividing the
+// graph says so.
+PlacementPtr placement_of(std::initializer_list<GraphPtr> parts) {
+  if (current_placement() != nullptr) return current_placement();
+  for (const GraphPtr& graph : parts)
+    for (const Node& node : graph->nodes)
+      if (node.placement != nullptr) return node.placement;
+  return nullptr;
+}
+
 Result<Values> cond_node(const Value& pred, const std::function<Values()>& yes,
                          const std::function<Values()>& no) {
   const Value decides = as_bool("cond", pred);
@@ -91,6 +101,7 @@ Result<Values> cond_node(const Value& pred, const std::function<Values()>& yes,
   Inputs inputs(first);
   const auto true_inputs = inputs.indices_of(if_true.borrowed);
   const auto false_inputs = inputs.indices_of(if_false.borrowed);
+  const PlaceScope place(placement_of({if_true.graph, if_false.graph}));
   return apply_all("cond", inputs.values(),
                    {{"true", if_true.graph},
                     {"false", if_false.graph},
@@ -116,6 +127,7 @@ Result<Values> while_node(const Body& test, const Body& body, std::span<const Va
   Inputs inputs(first);
   const auto test_inputs = inputs.indices_of(tested.borrowed);
   const auto body_inputs = inputs.indices_of(looped.borrowed);
+  const PlaceScope place(placement_of({tested.graph, looped.graph}));
   return apply_all("while_loop", inputs.values(),
                    {{"test", tested.graph},
                     {"body", looped.graph},

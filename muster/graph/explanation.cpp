@@ -4,29 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <numeric>
+
+#include "muster/graph/amounts.h"
+#include "muster/graph/picture.h"
 
 namespace muster::graph {
 namespace {
-
-// 1.5 KiB, 97.5 MiB; 20.5 GFLOP: three digits that matter.
-std::string scaled(double value, double step, std::span<const std::string_view> units) {
-  std::size_t unit = 0;
-  for (; value >= step && unit + 1 < units.size(); ++unit) value /= step;
-  const bool whole = unit == 0 || value >= 100;
-  return fmt::format("{:.{}f} {}", value, whole ? 0 : 1, units[unit]);
-}
-
-std::string bytes_text(std::size_t bytes) {
-  constexpr std::array<std::string_view, 4> units{"B", "KiB", "MiB", "GiB"};
-  return scaled(static_cast<double>(bytes), 1024, units);
-}
-
-std::string flops_text(double flops) {
-  constexpr std::array<std::string_view, 5> units{"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP"};
-  return scaled(flops, 1000, units);
-}
 
 std::string result_text(const PlanStep& step) {
   return step.format.empty() ? step.result : fmt::format("{} in {}", step.result, step.format);
@@ -120,6 +104,7 @@ std::string to_string(const Explanation& explanation) {
          steps_text(explanation.steps) + "\n" + parameters_text(explanation) + memory_text(explanation) +
          fmt::format("work: {} where ops count it, {} read and written\n", flops_text(explanation.flops()),
                      bytes_text(explanation.bytes_moved())) +
+         (explanation.parts.parts.empty() ? "" : to_string(explanation.parts)) +
          traces_text(explanation.traces);
 }
 

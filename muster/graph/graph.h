@@ -15,6 +15,7 @@
 #include "muster/graph/op.h"           // IWYU pragma: export
 #include "muster/graph/parameter.h"    // IWYU pragma: export
 #include "muster/graph/parts.h"        // IWYU pragma: export
+#include "muster/graph/picture.h"      // IWYU pragma: export
 #include "muster/graph/placement.h"    // IWYU pragma: export
 #include "muster/graph/plan.h"         // IWYU pragma: export
 #include "muster/graph/precision.h"    // IWYU pragma: export

@@ -10,6 +10,7 @@
 #include "muster/graph/call_thread.h"
 #include "muster/graph/kernels.h"
 #include "muster/graph/memory.h"
+#include "muster/graph/partition.h"
 #include "muster/graph/passes.h"
 #include "muster/graph/pool.h"
 #include "muster/graph/retreat.h"
@@ -82,7 +83,13 @@ struct Plan::State {
   std::vector<std::size_t> calls;              // the steps that are collective
   bool overlaps = false;                       // whether any call may go on beside other steps
   std::unique_ptr<CallThread> call_thread;
+  Division division;              // of one worker: the graph is whole
+  std::vector<PartOutput> given;  // by output of the whole graph; empty: the graph is whole
+  std::optional<Parts> parts;
+  std::vector<std::pair<ParameterPtr, std::optional<std::uint32_t>>> homes;  // of the whole graph
 
+  Result<> take_part(const Graph& whole, const PlanOptions& options);
+  std::vector<Tensor> outputs_of_run() const;
   Result<> make_steps(int threads);
   void add_step(std::span<const Node> nodes, std::span<Chosen> chosen);
   void make_copies();
@@ -92,7 +99,7 @@ struct Plan::State {
   void find_parameters(std::uint64_t seed);
   void ready_buckets(Communicator* sharing);
   CallThread* thread_for(const RunContext& context);
-  Result<> check(std::span<const Tensor> given) const;
+  Result<> check(std::span<const Tensor> tensors, const RunContext& context) const;
   PlanStep explain(const Step& step) const;
   void add_work(const Node& node, PlanStep& step) const;
   std::string describe(const Step& step) const;
@@ -112,6 +119,10 @@ std::string Plan::State::describe(const Step& step) const {
 
 namespace {
 
+std::optional<std::uint32_t> rank_of(const std::optional<Parameter::Home>& home) {
+  return home ? std::optional(home->rank) : std::nullopt;
+}
+
 // By node: how many calls are joined when it begins. Calls are done in their order.
 std::vector<std::size_t> joined_before(const Graph& graph, const Overlap& overlap) {
   std::vector<std::size_t> joined(graph.nodes.size() + 1, 0);
@@ -124,6 +135,28 @@ std::vector<std::size_t> joined_before(const Graph& graph, const Overlap& overla
 }
 
 }  // namespace
+
+// The graph, or what this worker does of it.
+Result<> Plan::State::take_part(const Graph& whole, const PlanOptions& options) {
+  graph = whole;
+  if (!is_placed(whole, options.input_homes)) return {};
+  if (options.division.size == 1) {
+    // A part that could not be is no error where nothing is divided.
+    if (Result<Parts> divided = divided_as_placed(whole)) parts = *std::move(divided);
+    return {};
+  }
+  MUSTER_TRY(Partition part, partition(whole, options.division, options.input_homes));
+  division = options.division;
+  graph = std::move(part.graph);
+  given = std::move(part.outputs);
+  parts = std::move(part.parts);
+  for (auto& [parameter, home] : part.homes) parameter->set_home(std::move(home));
+  for (const auto& [id, tensor] : graph.captured)
+    if (const std::string* reason = tensor.absence())
+      return fail(Code::invalid_argument,
+                  fmt::format("'{}' holds a tensor that is needed here: {}", graph.name, *reason));
+  return {};
+}
 
 // Resolves a place to an address now, or notes that it must be patched later.
 void Plan::State::bind(std::byte*& where, const Location& location) {
@@ -256,21 +289,29 @@ CallThread* Plan::State::thread_for(const RunContext& context) {
   return call_thread->exists() ? call_thread.get() : nullptr;
 }
 
-Result<> Plan::State::check(std::span<const Tensor> given) const {
-  if (given.size() != graph.inputs.size())
+Result<> Plan::State::check(std::span<const Tensor> tensors, const RunContext& context) const {
+  if (tensors.size() != graph.inputs.size())
     return fail(Code::invalid_argument, fmt::format("'{}' takes {} tensors, {} were given", graph.name,
-                                                    graph.inputs.size(), given.size()));
-  for (std::size_t i = 0; i < given.size(); ++i) {
+                                                    graph.inputs.size(), tensors.size()));
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
     const TensorType& wanted = graph.values[graph.inputs[i]];
-    if (given[i].dtype() != wanted.dtype || given[i].shape() != wanted.shape)
+    if (tensors[i].dtype() != wanted.dtype || tensors[i].shape() != wanted.shape)
       return fail(Code::invalid_argument,
                   fmt::format("'{}': input {} must be {}, not {}", graph.name, i, graph::to_string(wanted),
-                              graph::to_string({given[i].dtype(), given[i].shape()})));
+                              graph::to_string({tensors[i].dtype(), tensors[i].shape()})));
   }
   for (const Patch& patch : inputs)
-    if (const std::string* reason = given[patch.index].absence())
+    if (const std::string* reason = tensors[patch.index].absence())
       return fail(Code::invalid_argument,
                   fmt::format("'{}': input {} is needed here: {}", graph.name, patch.index, *reason));
+  if (const Division& wanted = division; wanted.size > 1) {
+    const Division here =
+        context.stages == nullptr ? Division{} : Division{context.stages->rank(), context.stages->size()};
+    if (here != wanted)
+      return fail(Code::invalid_argument,
+                  fmt::format("'{}' was compiled for worker {} of {} and runs on worker {} of {}", graph.name,
+                              wanted.rank, wanted.size, here.rank, here.size));
+  }
   for (const ParameterPtr& parameter : parameter_list)
     if (const std::string* reason = parameter->absence())
       return fail(Code::invalid_argument, fmt::format("'{}': {}", graph.name, *reason));
@@ -372,7 +413,9 @@ Plan::~Plan() = default;
 
 Result<std::unique_ptr<Plan>> Plan::compile(const Graph& graph, const PlanOptions& options) {
   auto state = std::make_unique<State>();
-  state->graph = graph;
+  MUSTER_TRY_VOID(state->take_part(graph, options));
+  for (const auto& [id, parameter] : graph.parameters)
+    state->homes.emplace_back(parameter, rank_of(parameter->home()));
   remove_dead(state->graph);
   fuse_casts(state->graph);
   fuse_dense(state->graph);
@@ -388,7 +431,7 @@ Result<std::unique_ptr<Plan>> Plan::compile(const Graph& graph, const PlanOption
 
 Result<std::vector<Tensor>> Plan::run(std::span<const Tensor> inputs, const RunContext& context) {
   State& state = *state_;
-  MUSTER_TRY_VOID(state.check(inputs));
+  MUSTER_TRY_VOID(state.check(inputs, context));
   state.find_parameters(context.seed);
   Communicator* const sharing = context.communicator != nullptr && context.communicator->shares_memory()
                                     ? context.communicator
@@ -402,23 +445,37 @@ Result<std::vector<Tensor>> Plan::run(std::span<const Tensor> inputs, const RunC
     *patch.where = state.taken[patch.index]->data() + patch.offset_bytes;
   const Result<> done = State::Run(state, context).execute();
   std::vector<Tensor> outputs;
-  if (done) {
-    outputs.reserve(state.graph.outputs.size());
-    for (std::size_t i = 0; i < state.graph.outputs.size(); ++i) {
-      const TensorType& type = state.graph.values[state.graph.outputs[i]];
-      const Location& location = state.layout.outputs[i];
-      outputs.emplace_back(type.dtype, type.shape, state.taken[location.index], location.offset_bytes);
-    }
-  }
+  if (done) outputs = state.outputs_of_run();
   for (auto& buffer : state.taken) buffer.reset();
   if (!done) return fail(done.error());
   return outputs;
 }
 
+std::vector<Tensor> Plan::State::outputs_of_run() const {
+  std::vector<Tensor> here;
+  here.reserve(graph.outputs.size());
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+    const TensorType& type = graph.values[graph.outputs[i]];
+    const Location& location = layout.outputs[i];
+    here.emplace_back(type.dtype, type.shape, taken[location.index], location.offset_bytes);
+  }
+  if (division.size == 1) return here;
+  std::vector<Tensor> all;
+  all.reserve(given.size());
+  for (const PartOutput& output : given) {
+    all.push_back(output.absent ? *output.absent : here[output.index]);
+    if (output.home) all.back().set_home(*output.home);
+  }
+  return all;
+}
+
 std::span<const ParameterPtr> Plan::parameters() const { return state_->parameter_list; }
 std::size_t Plan::arena_bytes() const { return state_->layout.arena_bytes; }
-const Parts* Plan::parts() const { return nullptr; }
-bool Plan::is_valid() const { return true; }
+const Parts* Plan::parts() const { return state_->parts ? &*state_->parts : nullptr; }
+bool Plan::is_valid() const {
+  return std::all_of(state_->homes.begin(), state_->homes.end(),
+                     [](const auto& entry) { return rank_of(entry.first->home()) == entry.second; });
+}
 
 PlanStep Plan::State::explain(const Step& step) const {
   const Node& first = graph.nodes[step.node];
@@ -462,6 +519,7 @@ Explanation Plan::explain() const {
   for (const Step& step : state.steps) made.steps.push_back(state.explain(step));
   for (const ParameterPtr& parameter : state.parameter_list)
     made.parameters.emplace_back(parameter->name(), parameter->type());
+  if (state.parts) made.parts = *state.parts;
   return made;
 }
 

@@ -1,0 +1,14 @@
+// Private to graph: amounts for people, with the digits that matter.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace muster::graph {
+
+// "1.5 KiB", "97.5 MiB"
+std::string bytes_text(std::size_t bytes);
+// "20.5 GFLOP"
+std::string flops_text(double flops);
+
+}  // namespace muster::graph

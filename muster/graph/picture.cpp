@@ -1,0 +1,208 @@
+#include "muster/graph/picture.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "muster/graph/amounts.h"
+
+namespace muster::graph {
+namespace {
+
+// All lengths are pixels.
+constexpr int margin = 24;
+constexpr int column_width = 230;
+constexpr int column_gap = 50;
+constexpr int line_height = 18;
+constexpr int padding = 12;
+constexpr int title_height = 44;
+constexpr int message_height = 34;
+constexpr int label_width = 260;
+// Longer ones are cut, and whole where the pointer rests on them.
+constexpr std::size_t line_letters_max = 34;
+// A picture of more is none.
+constexpr std::size_t messages_max = 120;
+constexpr std::size_t lines_max = 24;
+
+std::string escaped(std::string_view text) {
+  std::string made;
+  for (const char letter : text) {
+    switch (letter) {
+      case '&':
+        made += "&amp;";
+        break;
+      case '<':
+        made += "&lt;";
+        break;
+      case '>':
+        made += "&gt;";
+        break;
+      case '"':
+        made += "&quot;";
+        break;
+      default:
+        // Other control characters are not allowed in XML at all.
+        made += static_cast<unsigned char>(letter) < 0x20 ? ' ' : letter;
+    }
+  }
+  return made;
+}
+
+// Whole letters of UTF-8 only.
+std::string cut(const std::string& text) {
+  if (text.size() <= line_letters_max) return text;
+  std::size_t end = line_letters_max - 1;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end) + "…";
+}
+
+std::string line(int x, int y, std::string_view style, const std::string& text) {
+  const std::string shown = cut(text);
+  const std::string whole = shown == text ? "" : fmt::format("<title>{}</title>", escaped(text));
+  return fmt::format("<text x=\"{}\" y=\"{}\" class=\"{}\">{}{}</text>\n", x, y, style, whole,
+                     escaped(shown));
+}
+
+// The crossings that travel together.
+struct Message {
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+  std::size_t bytes = 0;
+  std::string what;  // in short
+  std::vector<std::string> values;
+};
+
+std::vector<Message> messages_of(const Parts& parts) {
+  std::vector<Message> made;
+  std::size_t last = 0;
+  for (const Crossing& crossing : parts.crossings) {
+    if (made.empty() || crossing.message != last)
+      made.push_back({.from = crossing.from, .to = crossing.to, .what = {}, .values = {}});
+    last = crossing.message;
+    made.back().bytes += crossing.type.size_bytes();
+    made.back().values.push_back(fmt::format("{} {}", crossing.what, to_string(crossing.type)));
+    made.back().what = made.back().values.size() == 1 ? to_string(crossing.type)
+                                                      : fmt::format("{} values", made.back().values.size());
+  }
+  return made;
+}
+
+class Picture {
+ public:
+  explicit Picture(const Parts& parts) : parts_(parts), messages_(messages_of(parts)) {
+    for (const Part& part : parts.parts) box_lines_ = std::max(box_lines_, lines_of(part).size());
+  }
+
+  std::string draw() {
+    text_ = fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
+        "font-family=\"sans-serif\" font-size=\"12\">\n{2}<rect width=\"{0}\" height=\"{1}\" "
+        "fill=\"#ffffff\"/>\n",
+        width(), height(), style);
+    text_ +=
+        line(margin, margin + 8, "title", fmt::format("{} on {} workers", parts_.name, parts_.parts.size()));
+    draw_lifelines();
+    for (const Part& part : parts_.parts) draw_box(part);
+    for (std::size_t i = 0; i < shown(); ++i) draw_message(i);
+    if (shown() < messages_.size())
+      text_ += line(margin, message_y(shown()), "small",
+                    fmt::format("and {} messages more", messages_.size() - shown()));
+    return text_ + "</svg>\n";
+  }
+
+ private:
+  static constexpr std::string_view style =
+      "<style>.title{font-size:16px;font-weight:bold}.head{font-size:14px;font-weight:bold}"
+      ".placed{font-family:monospace}.small{fill:#555555;font-size:11px}"
+      ".label{fill:#1a4a8a;font-size:11px;text-anchor:middle}</style>\n"
+      "<defs><marker id=\"tip\" markerWidth=\"9\" markerHeight=\"8\" refX=\"8\" refY=\"4\" orient=\"auto\">"
+      "<path d=\"M0,0 L9,4 L0,8 z\" fill=\"#1a4a8a\"/></marker></defs>\n";
+
+  struct Line {
+    std::string_view style;
+    std::string text;
+  };
+
+  std::vector<Line> lines_of(const Part& part) const {
+    std::vector<Line> lines{{"head", fmt::format("worker {}", part.rank)}};
+    if (part.rank == parts_.reader) lines.push_back({"small", "has the inputs"});
+    for (const std::string& origin : part.placed) {
+      if (lines.size() == lines_max) {
+        lines.push_back({"placed", fmt::format("{} in all", part.placed.size())});
+        break;
+      }
+      lines.push_back({"placed", origin});
+    }
+    if (part.nodes == 0 && part.parameters.empty()) {
+      lines.push_back({"small", "nothing is placed here"});
+      return lines;
+    }
+    lines.push_back({"small", fmt::format("{} nodes, {}", part.nodes, flops_text(part.flops))});
+    lines.push_back({"small", fmt::format("{} parameters, {}", part.parameters.size(),
+                                          bytes_text(part.parameters_bytes))});
+    lines.push_back({"small", fmt::format("{} of activations", bytes_text(part.activations_bytes))});
+    return lines;
+  }
+
+  std::size_t shown() const { return std::min(messages_.size(), messages_max); }
+  int columns() const { return static_cast<int>(parts_.parts.size()); }
+  int width() const {
+    return std::max(2 * margin + columns() * (column_width + column_gap) - column_gap,
+                    2 * margin + label_width);
+  }
+  int box_height() const { return 2 * padding + static_cast<int>(box_lines_) * line_height; }
+  int boxes_end() const { return margin + title_height + box_height(); }
+  int message_y(std::size_t index) const {
+    return boxes_end() + static_cast<int>(index + 1) * message_height;
+  }
+  int height() const { return message_y(shown()) + margin; }
+  static int left(std::uint32_t rank) {
+    return margin + static_cast<int>(rank) * (column_width + column_gap);
+  }
+  static int middle(std::uint32_t rank) { return left(rank) + column_width / 2; }
+
+  void draw_lifelines() {
+    for (const Part& part : parts_.parts)
+      text_ += fmt::format(
+          "<line x1=\"{0}\" y1=\"{1}\" x2=\"{0}\" y2=\"{2}\" stroke=\"#bbbbbb\" stroke-dasharray=\"4 4\"/>\n",
+          middle(part.rank), boxes_end(), height() - margin);
+  }
+
+  void draw_box(const Part& part) {
+    text_ += fmt::format(
+        "<rect class=\"worker\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"8\" fill=\"{}\" "
+        "stroke=\"#1a4a8a\"/>\n",
+        left(part.rank), margin + title_height, column_width, box_height(),
+        part.nodes == 0 ? "#f4f4f4" : "#e8f0fb");
+    int y = margin + title_height + padding;
+    for (const Line& each : lines_of(part))
+      text_ += line(left(part.rank) + padding, y += line_height, each.style, each.text);
+  }
+
+  void draw_message(std::size_t index) {
+    const Message& message = messages_[index];
+    const int y = message_y(index);
+    std::string values;
+    for (const std::string& value : message.values) values += (values.empty() ? "" : ", ") + value;
+    const std::string label = fmt::format("{}, {}", message.what, bytes_text(message.bytes));
+    text_ += fmt::format(
+        "<g class=\"message\"><title>{}</title><line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" "
+        "stroke=\"#1a4a8a\" stroke-width=\"1.5\" marker-end=\"url(#tip)\"/>\n",
+        escaped(fmt::format("worker {} to worker {}: {}", message.from, message.to, values)),
+        middle(message.from), y, middle(message.to), y);
+    text_ += line((middle(message.from) + middle(message.to)) / 2, y - 6, "label", label) + "</g>\n";
+  }
+
+  const Parts& parts_;
+  std::vector<Message> messages_;
+  std::size_t box_lines_ = 0;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string to_svg(const Parts& parts) { return Picture(parts).draw(); }
+
+}  // namespace muster::graph

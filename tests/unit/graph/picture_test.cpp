@@ -1,0 +1,114 @@
+// The picture and the text of a divided network.
+#include "muster/graph/picture.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+
+namespace muster::graph {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+Parts three_workers() {
+  return {.name = "step",
+          .reader = 2,
+          .parts = {{.rank = 0,
+                     .placed = {"Net 'a<b>&\"c\"', net.py:3"},
+                     .parameters = {"a.weight", "a.bias"},
+                     .nodes = 7,
+                     .flops = 2.5e6,
+                     .parameters_bytes = 3072,
+                     .activations_bytes = 4096},
+                    {.rank = 1},
+                    {.rank = 2, .placed = {"Net 'head', net.py:4"}, .parameters = {}, .nodes = 1}},
+          .crossings = {
+              {.from = 2, .to = 0, .what = "input 0", .type = {DType::float32, {32, 8}}, .message = 0},
+              {.from = 2, .to = 0, .what = "input 1", .type = {DType::int32, {32}}, .message = 0},
+              {.from = 0, .to = 1, .what = "%9 (reduce_sum)", .type = {DType::float32, {}}, .message = 1}}};
+}
+
+std::size_t count(const std::string& text, const std::string& what) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++found;
+  return found;
+}
+
+// Elements that begin and end as XML wants it, each attribute in quotes, and text without loose ends.
+void expect_well_formed(const std::string& svg) {
+  static const std::regex tag(R"(<(/?)([a-z]+)((?:\s+[A-Za-z0-9:-]+="[^"<]*")*)\s*(/?)>)");
+  std::vector<std::string> open;
+  std::size_t end = 0;
+  for (auto found = std::sregex_iterator(svg.begin(), svg.end(), tag); found != std::sregex_iterator();
+       ++found) {
+    const auto place = static_cast<std::size_t>(found->position());
+    EXPECT_EQ(svg.substr(end, place - end).find_first_of("<>"), std::string::npos)
+        << svg.substr(end, place - end);
+    end = place + static_cast<std::size_t>(found->length());
+    if (!(*found)[1].str().empty()) {
+      ASSERT_FALSE(open.empty());
+      EXPECT_EQ((*found)[2].str(), open.back());
+      open.pop_back();
+    } else if ((*found)[4].str().empty()) {
+      open.push_back((*found)[2].str());
+    }
+  }
+  EXPECT_TRUE(open.empty());
+  static const std::regex loose("&(?!amp;|lt;|gt;|quot;)");
+  EXPECT_FALSE(std::regex_search(svg, loose));
+}
+
+TEST(Picture, HasABoxForEachWorkerAndAnArrowForEachMessage) {
+  const std::string svg = to_svg(three_workers());
+  expect_well_formed(svg);
+  EXPECT_EQ(count(svg, "class=\"worker\""), 3u);
+  EXPECT_EQ(count(svg, "class=\"message\""), 2u);
+  EXPECT_THAT(svg, HasSubstr(">worker 2<"));
+  EXPECT_THAT(svg, HasSubstr("2 parameters, 3.0 KiB"));
+  EXPECT_THAT(svg, HasSubstr("nothing is placed here"));
+  EXPECT_THAT(svg, HasSubstr("2 values, 1.1 KiB"));
+  EXPECT_THAT(svg, HasSubstr("float32 (), 4 B"));
+}
+
+TEST(Picture, EscapesWhatPeopleCallTheirLayers) {
+  const std::string svg = to_svg(three_workers());
+  EXPECT_THAT(svg, HasSubstr("Net 'a&lt;b&gt;&amp;&quot;c&quot;', net.py:3"));
+  EXPECT_THAT(svg, Not(HasSubstr("a<b>")));
+}
+
+TEST(Picture, CutsLongNamesBetweenLetters) {
+  Parts parts = three_workers();
+  std::string name = "Net '";
+  for (int i = 0; i < 40; ++i) name += "卷";
+  parts.parts[0].placed = {name};
+  const std::string svg = to_svg(parts);
+  expect_well_formed(svg);
+  EXPECT_THAT(svg, HasSubstr("卷…<"));
+  EXPECT_THAT(svg, HasSubstr("<title>" + name + "</title>"));
+}
+
+TEST(Picture, OfManyMessagesStaysOne) {
+  Parts parts = three_workers();
+  for (std::size_t i = 2; i < 1000; ++i) {
+    parts.crossings.push_back(parts.crossings.back());
+    parts.crossings.back().message = i;
+  }
+  const std::string svg = to_svg(parts);
+  expect_well_formed(svg);
+  EXPECT_EQ(count(svg, "class=\"message\""), 120u);
+  EXPECT_THAT(svg, HasSubstr("and 880 messages more"));
+}
+
+TEST(PartsInWords, TellWhatEachWorkerHoldsAndWhatCrosses) {
+  const std::string text = to_string(three_workers());
+  EXPECT_THAT(text, HasSubstr("workers: 3, worker 2 has the inputs; 3 values cross in 2 messages, 1.1 KiB"));
+  EXPECT_THAT(text,
+              HasSubstr("worker 0: 7 nodes, 2.5 MFLOP, 2 parameters of 3.0 KiB, 4.0 KiB of activations"));
+  EXPECT_THAT(text, HasSubstr("worker 1: nothing"));
+  EXPECT_THAT(text, HasSubstr("%9 (reduce_sum)"));
+}
+
+}  // namespace
+}  // namespace muster::graph
