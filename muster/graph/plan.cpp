@@ -10,6 +10,7 @@
 #include "muster/graph/call_thread.h"
 #include "muster/graph/kernels.h"
 #include "muster/graph/memory.h"
+#include "muster/graph/ops/transfer.h"
 #include "muster/graph/partition.h"
 #include "muster/graph/passes.h"
 #include "muster/graph/pool.h"
@@ -29,7 +30,11 @@ struct Step {
   std::size_t nodes = 1;  // more than one: updates that run as one
   std::string_view kernel;
   bool collective = false;
-  std::size_t joined = 0;  // how many of the plan's calls must be done before
+  bool transfers = false;  // sends or receives
+  bool receives = false;
+  bool beside = false;      // and is worth another thread
+  std::size_t joined = 0;   // how many of the plan's calls must be done before
+  std::uint64_t given = 0;  // in this run: its number among the calls of the other thread; 0: it has none
   std::optional<Error> failure;
 };
 
@@ -82,6 +87,7 @@ struct Plan::State {
   std::vector<std::shared_ptr<Buffer>> taken;  // of this run, by output buffer
   std::vector<std::size_t> calls;              // the steps that are collective
   bool overlaps = false;                       // whether any call may go on beside other steps
+  bool transfers_beside = false;               // whether any send or receive is worth it
   std::unique_ptr<CallThread> call_thread;
   Division division;              // of one worker: the graph is whole
   std::vector<PartOutput> given;  // by output of the whole graph; empty: the graph is whole
@@ -99,6 +105,7 @@ struct Plan::State {
   void find_parameters(std::uint64_t seed);
   void ready_buckets(Communicator* sharing);
   CallThread* thread_for(const RunContext& context);
+  bool reduces_beside(const RunContext& context) const;
   Result<> check(std::span<const Tensor> tensors, const RunContext& context) const;
   PlanStep explain(const Step& step) const;
   void add_work(const Node& node, PlanStep& step) const;
@@ -207,6 +214,8 @@ Result<> Plan::State::make_steps(int for_threads) {
     if (chosen[i].kernel == nullptr) continue;
     add_step(nodes.subspan(i, count), chosen.subspan(i, count));
     steps.back().joined = joined[i + count - 1];
+    steps.back().beside = overlap.beside[i];
+    transfers_beside = transfers_beside || overlap.beside[i];
   }
   overlaps = overlap.any;
   return {};
@@ -239,6 +248,8 @@ void Plan::State::add_step(std::span<const Node> nodes, std::span<Chosen> chosen
                .scratch = arena->data() + layout.scratch_offset_bytes[step.node],
                .failure = &step.failure};
   step.collective = nodes[0].op->collective;
+  step.receives = nodes[0].op == &receive_op();
+  step.transfers = step.receives || nodes[0].op == &send_op();
   if (step.collective) calls.push_back(steps.size() - 1);
   retreat.add_step(nodes[0], graph, step.addresses.data());
 }
@@ -284,9 +295,13 @@ void Plan::State::ready_buckets(Communicator* sharing) {
 
 // Null where nothing would go on beside the calls.
 CallThread* Plan::State::thread_for(const RunContext& context) {
-  if (!overlaps || context.communicator == nullptr || context.communicator->size() == 1) return nullptr;
+  if (!reduces_beside(context) && !transfers_beside) return nullptr;
   if (call_thread == nullptr) call_thread = std::make_unique<CallThread>();
   return call_thread->exists() ? call_thread.get() : nullptr;
+}
+
+bool Plan::State::reduces_beside(const RunContext& context) const {
+  return overlaps && context.communicator != nullptr && context.communicator->size() > 1;
 }
 
 Result<> Plan::State::check(std::span<const Tensor> tensors, const RunContext& context) const {
@@ -326,7 +341,7 @@ class Plan::State::Run {
         context_(context),
         to_the_end_(context),
         thread_(state.thread_for(context)),
-        calls_before_(thread_ != nullptr ? thread_->given() : 0) {
+        reduces_beside_(state.reduces_beside(context)) {
     to_the_end_.interrupted = nullptr;
   }
   // However it ends, no call goes on after it: calls use the plan's memory.
@@ -365,19 +380,36 @@ class Plan::State::Run {
     step.call.communicator = context.communicator;
     step.call.context = &context;
     step.failure.reset();
-    if (thread_ != nullptr && step.collective) {
+    step.given = 0;
+    if (step.collective && goes_beside(step)) {
       thread_->give(step.run, step.call);
+      step.given = thread_->given();
       return {};
     }
     timed(static_cast<std::size_t>(&step - state_.steps.data()), [&] { step.run(step.call); });
     return outcome(step);
   }
 
+  // Those of one kind keep their order: what must not wait goes behind one that is not done.
+  bool goes_beside(const Step& step) {
+    ++begun_;
+    if (thread_ == nullptr) return false;
+    if (!step.transfers) return reduces_beside_;
+    bool& waits = step.receives ? receive_waits_ : send_waits_;
+    return waits = waits || step.beside;
+  }
+
   // Waits for the first `count` calls.
   Result<> join(std::size_t count) {
-    if (thread_ == nullptr || count <= joined_) return {};
-    timed(state_.calls[count - 1], [&] { thread_->wait(calls_before_ + count); });
-    for (; joined_ < count; ++joined_) MUSTER_TRY_VOID(outcome(state_.steps[state_.calls[joined_]]));
+    if (thread_ == nullptr) return {};
+    for (; joined_ < count; ++joined_) {
+      const std::size_t index = state_.calls[joined_];
+      const Step& step = state_.steps[index];
+      if (step.given == 0) continue;
+      timed(index, [&] { thread_->wait(step.given); });
+      MUSTER_TRY_VOID(outcome(step));
+    }
+    if (joined_ == begun_) send_waits_ = receive_waits_ = false;
     return {};
   }
 
@@ -404,8 +436,11 @@ class Plan::State::Run {
   const RunContext& context_;
   RunContext to_the_end_;       // of steps behind the retreat, and of the plans that they run
   CallThread* thread_;          // null: calls run in their turn
-  std::uint64_t calls_before_;  // given to the thread in earlier runs
-  std::size_t joined_ = 0;
+  bool reduces_beside_;         // whether reductions go to the thread
+  std::size_t begun_ = 0;       // calls
+  std::size_t joined_ = 0;      // of these; those that ran in their turn, too
+  bool send_waits_ = false;     // whether a send that was given to the thread may not be done
+  bool receive_waits_ = false;  // likewise
 };
 
 Plan::Plan(std::unique_ptr<State> state) : state_(std::move(state)) {}
