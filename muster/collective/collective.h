@@ -1,23 +1,26 @@
-// The door of `collective`: operations that all ranks of a group take part in together.
+// The door of `collective`: operations that all ranks of a group take part in together, and messages from one
+// rank to another.
 //
 // Ranks with equal host keys share memory, others talk TCP, both at once in one group. The bits of a result
 // depend on the world size and the ranks only: values are combined element by element in the order of the
 // ranks, starting with rank 0's, whatever the transport, the layout over hosts or the chunking.
 //
-// Every rank makes the same calls in the same order. Calls that do not match, a peer that is gone, a passed
-// deadline and abort() end the group: the call fails with the reason, and so does every later call on every
-// rank. What a failed call leaves in its output is undefined. A new group starts with new Listeners.
+// Every rank makes the same collective calls in the same order. Calls that do not match, a peer that is gone,
+// a passed deadline and abort() end the group: the call fails with the reason, and so does every later call
+// on every rank. What a failed call leaves in its output is undefined. A new group starts with new Listeners.
 //
 // Ownership: a Communicator owns its connections and memory; buffers are borrowed for the length of a call. A
-// shared buffer may outlive it. Threads: calls come from one thread at a time; abort() and shared_buffer()
-// may come from any thread, and shared buffers may be dropped on any. In a forked child every call fails, and
-// shared buffers are its parent's.
+// shared buffer may outlive it. Threads: collective calls come from one thread at a time, and so do send()
+// and receive(); that may be two threads, at the same time. abort(), leave() and shared_buffer() may come
+// from any thread, and shared buffers may be dropped on any. In a forked child every call fails, and shared
+// buffers are its parent's.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -86,6 +89,14 @@ class Communicator {
   // Returns when every rank has called it.
   Result<> barrier();
 
+  // One message from this rank to another: its pieces, one after another. Messages of each ordered pair
+  // arrive in the order in which they were sent, whatever goes on in collective calls and between other
+  // ranks. send() returns when the bytes are on their way, and may return only when the other side receives
+  // them: ranks that send and receive all messages of the group in one order never block each other. The
+  // receiver gives the same sizes, or the group ends with an error that names both.
+  Result<> send(std::uint32_t to, std::span<const std::span<const std::byte>> pieces);
+  Result<> receive(std::uint32_t from, std::span<const std::span<std::byte>> pieces);
+
   // Memory, in whole pages, that the ranks of this host reach: an all_reduce whose `in` and `out` lie in such
   // memory on every rank needs no copies, and one of them alone saves some. Each rank has its own; nobody
   // need know of the others'. An error where no memory is left, and after the group has ended.
@@ -93,6 +104,10 @@ class Communicator {
 
   // Ends the group: waiting calls of every rank return within milliseconds and fail; the first reason stays.
   void abort(Error reason);
+  // This rank makes no more calls: whoever waits for it fails within milliseconds, and so does every
+  // collective call. Messages go on: what it sent is still received, and the others may send to each other.
+  // The destructor does the same.
+  void leave(Error reason);
 
   std::uint32_t rank() const;
   std::uint32_t size() const;

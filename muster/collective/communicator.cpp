@@ -29,6 +29,24 @@ Result<> check_size(std::size_t count, std::size_t item_size_bytes) {
   return {};
 }
 
+template <class Pieces>
+Result<> check_message(const Pieces& pieces, const Communicator& own, std::uint32_t peer,
+                       std::string_view what) {
+  constexpr std::size_t piece_limit = 1 << 16;
+  if (peer >= own.size() || peer == own.rank())
+    return fail(Code::invalid_argument,
+                fmt::format("rank {} of {} cannot {} rank {}", own.rank(), own.size(), what, peer));
+  if (pieces.size() > piece_limit)
+    return fail(Code::invalid_argument,
+                fmt::format("a message of {} pieces; at most {} are possible", pieces.size(), piece_limit));
+  std::size_t size_bytes = 0;
+  for (const auto& piece : pieces) {
+    MUSTER_TRY_VOID(check_size(piece.size(), 1));
+    MUSTER_TRY_VOID(check_size(size_bytes += piece.size(), 1));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Listener> Listener::open(const std::string& address) {
@@ -90,12 +108,24 @@ Result<> Communicator::barrier() {
                      [&](const Call& numbered) { return state_->barrier(numbered); });
 }
 
+Result<> Communicator::send(std::uint32_t to, std::span<const std::span<const std::byte>> pieces) {
+  MUSTER_TRY_VOID(check_message(pieces, *this, to, "send to"));
+  return state_->send(to, pieces);
+}
+
+Result<> Communicator::receive(std::uint32_t from, std::span<const std::span<std::byte>> pieces) {
+  MUSTER_TRY_VOID(check_message(pieces, *this, from, "receive from"));
+  return state_->receive(from, pieces);
+}
+
 Result<std::shared_ptr<std::byte>> Communicator::shared_buffer(std::size_t size_bytes) {
   MUSTER_TRY_VOID(check_size(size_bytes, 1));
   return state_->shared_buffer(size_bytes);
 }
 
 void Communicator::abort(Error reason) { state_->abort(std::move(reason)); }
+
+void Communicator::leave(Error reason) { state_->leave(std::move(reason)); }
 
 std::uint32_t Communicator::rank() const { return state_->group().rank; }
 std::uint32_t Communicator::size() const { return state_->size(); }

@@ -5,51 +5,6 @@
 #include <algorithm>
 
 namespace muster::collective {
-namespace {
-
-// A frame's payload is limited by what is due, which is exact; this only bounds the decoder.
-constexpr std::uint64_t payload_limit_bytes = std::uint64_t{1} << 32;
-
-}  // namespace
-
-Result<> check_origin(const net::FrameHeader& header, const FrameOrigin& own) {
-  if (header.job_id != own.job_id)
-    return fail(Code::refused,
-                fmt::format("job {:016x} is not this group's job {:016x}", header.job_id, own.job_id));
-  if (header.epoch != own.epoch)
-    return fail(Code::refused, fmt::format("epoch {} is not this group's epoch {}", header.epoch, own.epoch));
-  return {};
-}
-
-void Link::Direction::add(FrameType type, std::span<std::byte> payload) {
-  MUSTER_CHECK(frames < frame_limit, "too many frames in one exchange");
-  types[frames] = type;
-  payloads[frames] = payload;
-  ++frames;
-}
-
-std::span<std::byte> Link::Direction::bytes_of(std::size_t index) {
-  return index % 2 == 0 ? std::span<std::byte>(headers[index / 2]) : payloads[index / 2];
-}
-
-std::span<const iovec> Link::Direction::rest(std::array<iovec, 2 * frame_limit>& storage) {
-  std::size_t used = 0;
-  for (std::size_t index = piece; index < 2 * frames; ++index) {
-    const auto bytes = bytes_of(index).subspan(index == piece ? offset : 0);
-    storage[used++] = {.iov_base = bytes.data(), .iov_len = bytes.size()};
-  }
-  return std::span(storage).first(used);
-}
-
-std::size_t Link::Direction::take(std::size_t size_bytes) {
-  const std::size_t taken = std::min(size_bytes, bytes_of(piece).size() - offset);
-  offset += taken;
-  if (offset == bytes_of(piece).size()) {
-    ++piece;
-    offset = 0;
-  }
-  return taken;
-}
 
 Exchange::Exchange(std::uint32_t rank, FrameOrigin origin, std::vector<Link> links)
     : rank_(rank), origin_(origin), links_(std::move(links)), polled_(links_.size() + 1) {}
@@ -59,7 +14,7 @@ void Exchange::announce(const Call& call) {
   call_bytes_ = encode(call);
   for (Link& link : links_) {
     queue(link, FrameType::call, call_bytes_);
-    link.incoming_.add(FrameType::call, link.peer_call_);
+    link.incoming_.add_incoming(FrameType::call, link.peer_call_);
   }
 }
 
@@ -68,19 +23,11 @@ void Exchange::send(std::size_t index, std::span<const std::byte> payload) {
 }
 
 void Exchange::receive(std::size_t index, std::span<std::byte> payload) {
-  if (!payload.empty()) links_[index].incoming_.add(FrameType::data, payload);
+  if (!payload.empty()) links_[index].incoming_.add_incoming(FrameType::data, payload);
 }
 
 void Exchange::queue(Link& link, FrameType type, std::span<const std::byte> payload) {
-  // Sending only reads the bytes; a Direction serves both ways.
-  link.outgoing_.add(type, {const_cast<std::byte*>(payload.data()), payload.size()});
-  link.outgoing_.headers[link.outgoing_.frames - 1] =
-      net::encode_header({.type = static_cast<std::uint16_t>(type),
-                          .epoch = origin_.epoch,
-                          .job_id = origin_.job_id,
-                          .sequence = call_.number,
-                          .payload_size_bytes = payload.size(),
-                          .payload_checksum = net::payload_checksum(payload)});
+  link.outgoing_.add_outgoing(type, payload, {.origin = origin_, .sequence = call_.number});
 }
 
 bool Exchange::done() const {
@@ -119,7 +66,7 @@ Result<bool> Exchange::advance_sending(Link& link) {
     if (link.incoming_.done()) return fail(*link.send_failure_);
     return false;
   }
-  std::array<iovec, 2 * Link::frame_limit> pieces;
+  std::array<iovec, FrameList::piece_limit> pieces;
   auto sent = link.socket_.send_some(link.outgoing_.rest(pieces));
   if (!sent) {
     link.send_failure_ = Error{sent.error().code, fmt::format("{} is gone: its connection closed during {}",
@@ -131,9 +78,9 @@ Result<bool> Exchange::advance_sending(Link& link) {
 }
 
 Result<bool> Exchange::advance_receiving(Link& link) {
-  Link::Direction& incoming = link.incoming_;
+  FrameList& incoming = link.incoming_;
   if (incoming.done()) return false;
-  std::array<iovec, 2 * Link::frame_limit> pieces;
+  std::array<iovec, FrameList::piece_limit> pieces;
   auto received = link.socket_.receive_some(incoming.rest(pieces));
   if (!received) {
     const bool closed = received.error().code == Code::peer_lost;
@@ -142,9 +89,9 @@ Result<bool> Exchange::advance_receiving(Link& link) {
                                               : received.error().message);
   }
   for (std::size_t left = *received; left > 0;) {
-    const std::size_t piece = incoming.piece;
+    const std::size_t piece = incoming.piece();
     left -= incoming.take(left);
-    if (incoming.piece == piece) continue;
+    if (incoming.piece() == piece) continue;
     if (auto sound = check_piece(link, piece); !sound)
       return fail(sound.error().code, std::move(sound).error().message);
   }
@@ -153,12 +100,12 @@ Result<bool> Exchange::advance_receiving(Link& link) {
 
 Result<> Exchange::check_piece(Link& link, std::size_t piece) {
   const std::size_t frame = piece / 2;
-  auto header = net::decode_header(link.incoming_.headers[frame], payload_limit_bytes);
+  auto header = net::decode_header(link.incoming_.header(frame), payload_limit_bytes);
   if (!header) return fail(Code::corrupt, fmt::format("{} sent {}", link.name(), header.error().message));
   if (piece % 2 == 0) return check_header(link, frame, *header);
-  if (auto sound = net::check_payload(*header, link.incoming_.payloads[frame]); !sound)
+  if (auto sound = net::check_payload(*header, link.incoming_.payload(frame)); !sound)
     return fail(Code::corrupt, fmt::format("{}: {}", link.name(), sound.error().message));
-  if (link.incoming_.types[frame] != FrameType::call) return {};
+  if (link.incoming_.type(frame) != FrameType::call) return {};
   MUSTER_TRY(const Call peer_call, decode_call(link.peer_call_));
   if (!(peer_call == call_)) return fail(mismatch(rank_, call_, link.rank(), peer_call));
   return {};
@@ -167,17 +114,17 @@ Result<> Exchange::check_piece(Link& link, std::size_t piece) {
 Result<> Exchange::check_header(const Link& link, std::size_t frame, const net::FrameHeader& header) const {
   if (auto sound = check_origin(header, origin_); !sound)
     return fail(sound.error().code, fmt::format("a frame of {}: {}", link.name(), sound.error().message));
-  const auto due = static_cast<std::uint16_t>(link.incoming_.types[frame]);
-  const bool is_call = link.incoming_.types[frame] == FrameType::call;
+  const auto due = static_cast<std::uint16_t>(link.incoming_.type(frame));
+  const bool is_call = link.incoming_.type(frame) == FrameType::call;
   const bool in_sequence = is_call || header.sequence == call_.number;  // a call is compared as a whole
-  if (header.type == due && in_sequence && header.payload_size_bytes == link.incoming_.payloads[frame].size())
+  if (header.type == due && in_sequence && header.payload_size_bytes == link.incoming_.payload(frame).size())
     return {};
   return fail(
       Code::corrupt,
       fmt::format("{} sent a frame of type {:#06x} for call #{} with {} bytes during {}; due were type "
                   "{:#06x} and {} bytes",
                   link.name(), header.type, header.sequence, header.payload_size_bytes, to_string(call_), due,
-                  link.incoming_.payloads[frame].size()));
+                  link.incoming_.payload(frame).size()));
 }
 
 Result<> Exchange::wait_for_progress(const net::Wait& wait, TimePoint start) {

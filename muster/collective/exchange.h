@@ -5,9 +5,7 @@
 #pragma once
 
 #include <poll.h>
-#include <sys/uio.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -16,24 +14,10 @@
 
 #include "muster/base/base.h"
 #include "muster/collective/call.h"
+#include "muster/collective/frames.h"
 #include "muster/net/net.h"
 
 namespace muster::collective {
-
-enum class FrameType : std::uint16_t {
-  hello = 0x0200,
-  welcome = 0x0201,
-  refusal = 0x0202,
-  call = 0x0203,
-  data = 0x0204,
-};
-
-// Who frames come from: what a receiver demands of each.
-struct FrameOrigin {
-  std::uint64_t epoch = 0;
-  std::uint64_t job_id = 0;
-};
-Result<> check_origin(const net::FrameHeader& header, const FrameOrigin& own);
 
 // The connection to one remote rank.
 class Link {
@@ -48,30 +32,12 @@ class Link {
  private:
   friend class Exchange;
 
-  // At most a call and two pieces of data travel in each direction of one exchange.
-  static constexpr std::size_t frame_limit = 3;
-  struct Direction {
-    std::array<net::FrameHeaderBytes, frame_limit> headers;
-    std::array<FrameType, frame_limit> types;
-    std::array<std::span<std::byte>, frame_limit> payloads;
-    std::size_t frames = 0;  // queued
-    std::size_t piece = 0;   // headers and payloads alternate; the current one
-    std::size_t offset = 0;  // done of it
-    bool done() const { return piece == 2 * frames; }
-    void add(FrameType type, std::span<std::byte> payload);
-    std::span<std::byte> bytes_of(std::size_t index);
-    // Counts at most `size_bytes` as done, not past the end of the current piece; returns how many.
-    std::size_t take(std::size_t size_bytes);
-    void clear() { frames = piece = offset = 0; }
-    // The rest, as the system takes it.
-    std::span<const iovec> rest(std::array<iovec, 2 * frame_limit>& storage);
-  };
-
   std::uint32_t rank_;
   std::string name_;
   net::Socket socket_;
-  Direction outgoing_;
-  Direction incoming_;
+  // At most a call and two pieces of data in each direction of one exchange.
+  FrameList outgoing_;
+  FrameList incoming_;
   CallBytes peer_call_{};
   std::optional<Error> send_failure_;
 };

@@ -1,16 +1,9 @@
 #include "muster/collective/local_group.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
-#include <cstring>
 #include <new>
-#include <thread>
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 namespace muster::collective {
 namespace {
@@ -20,24 +13,7 @@ constexpr std::size_t page_size_bytes = 4096;
 constexpr std::size_t huge_page_size_bytes = 2 << 20;
 constexpr std::uint32_t abort_bit = 1;  // of the generation, which counts in steps of two
 
-// A short wait spins; then it gives the core away, which with more ranks than cores is what lets the others
-// arrive; then it sleeps. Who gets the core back only after a millisecond shares it with somebody who
-// computes (a backward pass beside this call), and is woken sooner than its turn comes again.
-constexpr std::uint32_t pauses_alone = 20;
-constexpr std::uint32_t pauses_crowded = 1;
-constexpr std::uint32_t yields = 200;
-constexpr Duration yields_longest = std::chrono::milliseconds(1);
-constexpr Duration sleep_longest = std::chrono::milliseconds(100);
-
 std::size_t round_up(std::size_t value, std::size_t step) { return (value + step - 1) / step * step; }
-
-void pause_core() {
-#if defined(__x86_64__)
-  _mm_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 }  // namespace
 
@@ -46,10 +22,7 @@ struct LocalGroup::Header {
   alignas(line_size_bytes) std::atomic<std::uint64_t> arrivals;
   alignas(line_size_bytes) std::atomic<std::uint32_t> generation;
   std::atomic<std::uint32_t> sleepers;
-  alignas(line_size_bytes) std::atomic<std::uint32_t> reason_taken;
-  std::uint32_t reason_code;
-  std::uint32_t reason_size;
-  char reason[1024];
+  alignas(line_size_bytes) SharedReason reason;
 };
 
 struct LocalGroup::RankLine {
@@ -62,7 +35,8 @@ struct LocalGroup::RankLine {
 LocalLayout::LocalLayout(const LocalShape& shape) {
   const std::size_t ranks = shape.ranks.size();
   lines = page_size_bytes;
-  small_slots = round_up(lines + ranks * sizeof(LocalGroup::RankLine), page_size_bytes);
+  pairs = round_up(lines + ranks * sizeof(LocalGroup::RankLine), page_size_bytes);
+  small_slots = round_up(pairs + PairMemory::size_bytes(ranks), page_size_bytes);
   small_result = small_slots + ranks * shape.small_size_bytes;
   slots = round_up(small_result + shape.small_size_bytes, huge_page_size_bytes);
   results = slots + 2 * ranks * shape.chunk_size_bytes;
@@ -74,7 +48,7 @@ LocalGroup::LocalGroup(LocalShape shape, net::Segment segment)
       layout_(shape_),
       segment_(std::make_shared<const net::Segment>(std::move(segment))),
       room_(std::make_shared<SharedRoom>(segment_, shape_.local_rank, size())),
-      pauses_(shape_.ranks.size() <= std::thread::hardware_concurrency() ? pauses_alone : pauses_crowded) {}
+      short_wait_(shape_.ranks.size()) {}
 
 Result<LocalGroup> LocalGroup::create(LocalShape shape) {
   static_assert(sizeof(Header) <= page_size_bytes);
@@ -83,6 +57,7 @@ Result<LocalGroup> LocalGroup::create(LocalShape shape) {
   LocalGroup made(std::move(shape), std::move(segment));
   new (made.segment_->data()) Header{};
   for (std::uint32_t r = 0; r < made.size(); ++r) new (&made.line(r)) RankLine{};
+  made.pairs().lay_out();
   return made;
 }
 
@@ -143,16 +118,7 @@ bool LocalGroup::aborted() const {
 }
 
 bool LocalGroup::released_soon() const {
-  for (std::uint32_t i = 0; i < pauses_; ++i) {
-    if (released()) return true;
-    pause_core();
-  }
-  const TimePoint last = real_clock().now() + yields_longest;
-  for (std::uint32_t i = 0; i < yields && real_clock().now() < last; ++i) {
-    if (released()) return true;
-    if (aborted()) return false;
-    ::sched_yield();
-  }
+  short_wait_.until([this] { return released() || aborted(); });
   return released();
 }
 
@@ -194,22 +160,11 @@ Result<> LocalGroup::compare_calls(const Call& call) const {
 
 void LocalGroup::abort(const Error& reason) {
   Header& shared = header();
-  if (shared.reason_taken.exchange(1) != 0) return;
-  const std::size_t size_bytes = std::min(reason.message.size(), sizeof(shared.reason));
-  std::memcpy(shared.reason, reason.message.data(), size_bytes);
-  shared.reason_size = static_cast<std::uint32_t>(size_bytes);
-  shared.reason_code = static_cast<std::uint32_t>(reason.code);
+  if (!shared.reason.give(reason)) return;
   shared.generation.fetch_or(abort_bit);
   net::futex_wake_all(shared.generation);
 }
 
-Error LocalGroup::abort_reason() const {
-  const Header& shared = header();
-  const std::size_t size_bytes = std::min<std::size_t>(shared.reason_size, sizeof(shared.reason));
-  const auto code = shared.reason_code <= static_cast<std::uint32_t>(Code::internal)
-                        ? static_cast<Code>(shared.reason_code)
-                        : Code::aborted;
-  return {code, std::string(shared.reason, size_bytes)};
-}
+Error LocalGroup::abort_reason() const { return header().reason.get(); }
 
 }  // namespace muster::collective

@@ -20,7 +20,10 @@
 
 #include "muster/base/base.h"
 #include "muster/collective/call.h"
+#include "muster/collective/pair_memory.h"
+#include "muster/collective/shared_reason.h"
 #include "muster/collective/shared_room.h"
+#include "muster/collective/waiting.h"
 #include "muster/net/net.h"
 
 namespace muster::collective {
@@ -42,7 +45,7 @@ struct Offsets {
 // Where the areas begin in the segment.
 struct LocalLayout {
   explicit LocalLayout(const LocalShape& shape);
-  std::size_t lines, small_slots, small_result, slots, results, end;
+  std::size_t lines, pairs, small_slots, small_result, slots, results, end;
 };
 
 class LocalGroup {
@@ -63,6 +66,7 @@ class LocalGroup {
   // Memory of this rank and of the others, for what no slot has to carry.
   SharedRoom& room() const { return *room_; }
 
+  PairMemory pairs() const { return {segment_->data() + layout_.pairs, shape_.ranks.size()}; }
   std::byte* small_slot(std::uint32_t local_rank) const;
   std::byte* small_result() const;
   // Of the sync to come (slots) and of the last one (results); see above.
@@ -123,7 +127,7 @@ class LocalGroup {
   std::shared_ptr<SharedRoom> room_;
   std::uint64_t syncs_ = 0;
   std::uint64_t compared_ = 0;  // number of the last call that was compared
-  std::uint32_t pauses_;
+  ShortWait short_wait_;
 };
 
 }  // namespace muster::collective

@@ -8,7 +8,7 @@
 namespace muster::collective {
 namespace {
 
-constexpr std::size_t hello_size_bytes = 12;
+constexpr std::size_t hello_size_bytes = 16;
 constexpr std::size_t refusal_limit_bytes = 1024;
 // Strangers may connect too; more of them at once than this, and the oldest is dropped.
 constexpr std::size_t guest_limit_beyond_ranks = 64;
@@ -58,8 +58,12 @@ Result<Connections> Rendezvous::meet() {
   MUSTER_TRY_VOID(accept_all());
   MUSTER_TRY_VOID(await_all_welcomes());
   std::sort(hosts_.begin(), hosts_.end(), [](const Peer& a, const Peer& b) { return a.rank < b.rank; });
-  Connections met{.links = {}, .local = std::move(local_)};
-  for (Peer& peer : hosts_) met.links.emplace_back(peer.rank, name(peer.rank), std::move(peer.socket));
+  Connections met{.links = {}, .message_links = {}, .local = std::move(local_)};
+  for (Peer& peer : hosts_)
+    if (peer.purpose == Purpose::calls)
+      met.links.emplace_back(peer.rank, name(peer.rank), std::move(peer.socket));
+    else
+      met.message_links.push_back({peer.rank, name(peer.rank), std::move(peer.socket)});
   return met;
 }
 
@@ -67,11 +71,14 @@ Result<> Rendezvous::connect_to_hosts() {
   for (std::uint32_t rank = 0; rank < group_.rank; ++rank) {
     if (is_local(rank)) continue;
     const Endpoint& endpoint = group_.endpoints[rank];
-    auto socket = net::Socket::connect({endpoint.address, endpoint.port}, wait_);
-    if (!socket)
-      return fail(socket.error().code, fmt::format("cannot reach rank {}: {}", rank, socket.error().message));
-    MUSTER_TRY_VOID(send_hello(*socket, rank));
-    hosts_.push_back({rank, *std::move(socket)});
+    for (const Purpose purpose : {Purpose::calls, Purpose::messages}) {
+      auto socket = net::Socket::connect({endpoint.address, endpoint.port}, wait_);
+      if (!socket)
+        return fail(socket.error().code,
+                    fmt::format("cannot reach rank {}: {}", rank, socket.error().message));
+      MUSTER_TRY_VOID(send_hello(*socket, rank, purpose));
+      hosts_.push_back({rank, purpose, *std::move(socket)});
+    }
   }
   return {};
 }
@@ -83,28 +90,30 @@ Result<> Rendezvous::connect_to_first() {
   if (!socket)
     return fail(socket.error().code,
                 fmt::format("cannot reach rank {} on this host: {}", rank, socket.error().message));
-  MUSTER_TRY_VOID(send_hello(*socket, rank));
+  MUSTER_TRY_VOID(send_hello(*socket, rank, Purpose::calls));
   first_ = *std::move(socket);
   return {};
 }
 
-Result<> Rendezvous::send_hello(net::Socket& socket, std::uint32_t to) {
+Result<> Rendezvous::send_hello(net::Socket& socket, std::uint32_t to, Purpose purpose) {
   net::ByteWriter payload;
   payload.number(group_.rank);
   payload.number(to);
   payload.number(static_cast<std::uint32_t>(group_.endpoints.size()));
+  payload.number(static_cast<std::uint32_t>(purpose));
   return socket.send_all(net::encode_frame(header_of(FrameType::hello, origin()), payload.bytes()), wait_);
+}
+
+bool Rendezvous::has_met(std::uint32_t rank, Purpose purpose) const {
+  if (is_local(rank)) return !is_first() || std::ranges::find(local_met_, rank) != local_met_.end();
+  return std::ranges::any_of(hosts_,
+                             [&](const Peer& peer) { return peer.rank == rank && peer.purpose == purpose; });
 }
 
 std::vector<std::uint32_t> Rendezvous::missing() const {
   std::vector<std::uint32_t> ranks;
-  for (std::uint32_t rank = group_.rank + 1; rank < group_.endpoints.size(); ++rank) {
-    const auto met_host = [&](const Peer& peer) { return peer.rank == rank; };
-    const bool met = is_local(rank) ? !is_first() || std::find(local_met_.begin(), local_met_.end(), rank) !=
-                                                         local_met_.end()
-                                    : std::any_of(hosts_.begin(), hosts_.end(), met_host);
-    if (!met) ranks.push_back(rank);
-  }
+  for (std::uint32_t rank = group_.rank + 1; rank < group_.endpoints.size(); ++rank)
+    if (!has_met(rank, Purpose::calls) || !has_met(rank, Purpose::messages)) ranks.push_back(rank);
   return ranks;
 }
 
@@ -185,7 +194,9 @@ Result<> Rendezvous::welcome(Guest& guest, const net::FrameHeader& header) {
   const auto from = reader.number<std::uint32_t>();
   const auto to = reader.number<std::uint32_t>();
   const auto size = reader.number<std::uint32_t>();
-  if (const auto reason = reason_to_refuse(guest, header, from, to, size); !reason.empty()) {
+  const auto purpose = static_cast<Purpose>(reader.number<std::uint32_t>());
+  const Hello hello{.from = from, .to = to, .size = size, .purpose = purpose};
+  if (const auto reason = reason_to_refuse(guest, header, hello); !reason.empty()) {
     refuse(guest, reason);
     return {};
   }
@@ -196,19 +207,21 @@ Result<> Rendezvous::welcome(Guest& guest, const net::FrameHeader& header) {
     if (!guest.socket.send_fd(local_->segment().fd(), wait_)) return {};
     local_met_.push_back(from);
   } else {
-    hosts_.push_back({from, std::move(guest.socket)});
+    hosts_.push_back({from, purpose, std::move(guest.socket)});
   }
   return {};
 }
 
 std::string Rendezvous::reason_to_refuse(const Guest& guest, const net::FrameHeader& header,
-                                         std::uint32_t from, std::uint32_t to, std::uint32_t size) const {
+                                         const Hello& hello) const {
   if (auto sound = check_origin(header, origin()); !sound) return sound.error().message;
+  const auto& [from, to, size, purpose] = hello;
   if (size != group_.endpoints.size())
     return fmt::format("a world of {} ranks is not this group's world of {}", size, group_.endpoints.size());
   if (to != group_.rank) return fmt::format("this is rank {}, not rank {}", group_.rank, to);
-  const auto still_missing = missing();
-  if (std::find(still_missing.begin(), still_missing.end(), from) == still_missing.end())
+  if (purpose > (guest.local ? Purpose::calls : Purpose::messages))
+    return fmt::format("a connection for purpose {} is unknown", static_cast<std::uint32_t>(purpose));
+  if (from <= group_.rank || from >= size || has_met(from, purpose))
     return fmt::format("rank {} is not awaited by rank {}", from, group_.rank);
   if (guest.local != is_local(from))
     return fmt::format("rank {} {} this host", from, guest.local ? "is not on" : "is on");

@@ -1,5 +1,5 @@
-// How the ranks of a group find each other: every rank connects to the lower ranks of other hosts and to the
-// first rank of its own host, and accepts the others.
+// How the ranks of a group find each other: every rank connects to the lower ranks of other hosts, once
+// for collective calls and once for messages, and to the first rank of its own host, and accepts the others.
 //
 // Byte by byte: docs/formats/collective.md.
 #pragma once
@@ -11,12 +11,14 @@
 #include "muster/collective/collective.h"
 #include "muster/collective/exchange.h"
 #include "muster/collective/local_group.h"
+#include "muster/collective/remote_pairs.h"
 
 namespace muster::collective {
 
 struct Connections {
-  std::vector<Link> links;          // to the ranks of other hosts, by rank
-  std::optional<LocalGroup> local;  // absent for a rank that is alone on its host
+  std::vector<Link> links;                 // to the ranks of other hosts, by rank
+  std::vector<MessageLink> message_links;  // likewise
+  std::optional<LocalGroup> local;         // absent for a rank that is alone on its host
 };
 
 class Rendezvous {
@@ -31,9 +33,18 @@ class Rendezvous {
     bool local = false;
     std::vector<std::byte> bytes;
   };
+  // What a connection is for: two ranks of different hosts have one of each.
+  enum class Purpose : std::uint32_t { calls, messages };
   struct Peer {
     std::uint32_t rank;
+    Purpose purpose;
     net::Socket socket;
+  };
+  struct Hello {
+    std::uint32_t from;
+    std::uint32_t to;
+    std::uint32_t size;
+    Purpose purpose;
   };
 
   Result<> connect_to_hosts();
@@ -44,16 +55,16 @@ class Rendezvous {
   // Whether the guest is done with: welcomed, refused or gone.
   Result<bool> hear(Guest& guest);
   Result<> welcome(Guest& guest, const net::FrameHeader& header);
-  std::string reason_to_refuse(const Guest& guest, const net::FrameHeader& header, std::uint32_t from,
-                               std::uint32_t to, std::uint32_t size) const;
+  std::string reason_to_refuse(const Guest& guest, const net::FrameHeader& header, const Hello& hello) const;
   void refuse(Guest& guest, const std::string& reason);
   Result<> await_welcome(net::Socket& socket, std::uint32_t rank);
   Result<> await_all_welcomes();
-  Result<> send_hello(net::Socket& socket, std::uint32_t to);
+  Result<> send_hello(net::Socket& socket, std::uint32_t to, Purpose purpose);
 
   bool is_local(std::uint32_t rank) const;
   bool is_first() const { return shape_.local_rank == 0; }
   std::string name(std::uint32_t rank) const;
+  bool has_met(std::uint32_t rank, Purpose purpose) const;
   std::vector<std::uint32_t> missing() const;
   FrameOrigin origin() const { return {.epoch = group_.epoch, .job_id = group_.job_id}; }
 

@@ -32,7 +32,7 @@ SharedRoom::SharedRoom(std::shared_ptr<const net::Segment> segment, std::uint32_
       windows_(local_ranks) {}
 
 // The first gap that is large enough: the window stays short, and so do the mappings of it elsewhere.
-Result<std::shared_ptr<std::byte>> SharedRoom::take(std::size_t size_bytes) {
+Result<std::pair<const Offset, net::Mapping>*> SharedRoom::place(std::size_t size_bytes) {
   const std::size_t wanted = size_bytes <= window_bytes_ ? whole_pages(size_bytes) : size_bytes;
   const std::lock_guard lock(mutex_);
   Offset offset = window(local_rank_);
@@ -51,10 +51,18 @@ Result<std::shared_ptr<std::byte>> SharedRoom::take(std::size_t size_bytes) {
     segment_->release(extent);
     return fail(std::move(mapped).error());
   }
-  std::byte* const data = mapped->data();
-  pieces_.emplace(offset, *std::move(mapped));
-  return std::shared_ptr<std::byte>(
-      data, [room = shared_from_this(), offset](std::byte*) { room->give_back(offset); });
+  return &*pieces_.emplace(offset, *std::move(mapped)).first;
+}
+
+Result<std::shared_ptr<std::byte>> SharedRoom::take(std::size_t size_bytes) {
+  MUSTER_TRY(const auto* const piece, place(size_bytes));
+  return std::shared_ptr<std::byte>(piece->second.data(), [room = shared_from_this(), offset = piece->first](
+                                                              std::byte*) { room->give_back(offset); });
+}
+
+Result<std::byte*> SharedRoom::take_for_good(std::size_t size_bytes) {
+  MUSTER_TRY(const auto* const piece, place(size_bytes));
+  return piece->second.data();
 }
 
 // A forked child has copies of the handles, but the memory is its parent's.
@@ -76,13 +84,23 @@ Offset SharedRoom::offset_of(const std::byte* data, std::size_t size_bytes) cons
   return nowhere;
 }
 
-Result<> SharedRoom::reach(std::uint32_t local_rank, Offset offset, std::size_t size_bytes) {
+Result<> SharedRoom::check_inside(std::uint32_t local_rank, Offset offset, std::size_t size_bytes) const {
   const Offset begin = window(local_rank);
-  const bool inside =
-      offset >= begin && offset - begin <= window_bytes_ && size_bytes <= window_bytes_ - (offset - begin);
-  if (!inside)
-    return fail(Code::corrupt,
-                fmt::format("local rank {} told of data outside of its shared memory", local_rank));
+  if (offset >= begin && offset - begin <= window_bytes_ && size_bytes <= window_bytes_ - (offset - begin))
+    return {};
+  return fail(Code::corrupt,
+              fmt::format("local rank {} told of data outside of its shared memory", local_rank));
+}
+
+Result<net::Mapping> SharedRoom::map_of(std::uint32_t local_rank, Offset offset,
+                                        std::size_t size_bytes) const {
+  MUSTER_TRY_VOID(check_inside(local_rank, offset, size_bytes));
+  return segment_->map({.offset_bytes = offset, .size_bytes = size_bytes});
+}
+
+Result<> SharedRoom::reach(std::uint32_t local_rank, Offset offset, std::size_t size_bytes) {
+  MUSTER_TRY_VOID(check_inside(local_rank, offset, size_bytes));
+  const Offset begin = window(local_rank);
   net::Mapping& mapped = windows_[local_rank];
   const std::size_t end = offset - begin + size_bytes;
   if (mapped.size_bytes() < end) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "muster/base/base.h"
@@ -31,17 +32,23 @@ class SharedRoom : public std::enable_shared_from_this<SharedRoom> {
 
   // Zeroed memory of this rank; it goes back when the last handle is dropped. Any thread.
   Result<std::shared_ptr<std::byte>> take(std::size_t size_bytes);
+  // The same, until the last rank of the group has ended: others may read it after this one has left.
+  Result<std::byte*> take_for_good(std::size_t size_bytes);
   // Where this rank's `size_bytes` bytes at `data` lie, nowhere if not in pieces that were taken. Any thread.
   Offset offset_of(const std::byte* data, std::size_t size_bytes) const;
   // Makes the bytes that a local rank has told of reachable, then where they are: until the next reach() for
   // that rank. One thread at a time.
   Result<> reach(std::uint32_t local_rank, Offset offset, std::size_t size_bytes);
+  // The same bytes, mapped for the caller alone. Any thread.
+  Result<net::Mapping> map_of(std::uint32_t local_rank, Offset offset, std::size_t size_bytes) const;
   std::byte* at(std::uint32_t local_rank, Offset offset) const {
     return windows_[local_rank].data() + (offset - window(local_rank));
   }
 
  private:
+  Result<std::pair<const Offset, net::Mapping>*> place(std::size_t size_bytes);
   void give_back(Offset offset);
+  Result<> check_inside(std::uint32_t local_rank, Offset offset, std::size_t size_bytes) const;
   Offset window(std::uint32_t local_rank) const {
     return segment_->size_bytes() + local_rank * window_bytes_;
   }

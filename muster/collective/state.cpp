@@ -38,28 +38,55 @@ Communicator::State::State(Group group, Sizes sizes, Connections connections, ne
       sizes_(sizes),
       local_(std::move(connections.local)),
       links_(group_.rank, {.epoch = group_.epoch, .job_id = group_.job_id}, std::move(connections.links)),
+      remote_pairs_({.epoch = group_.epoch, .job_id = group_.job_id}, std::move(connections.message_links)),
       stop_(std::move(stop)),
       call_timeout_(call_timeout),
       received_stride_(std::max(sizes_.small_size_bytes, slice_of(sizes_.chunk_size_bytes, 0, size()).size)),
       sources_(size()),
-      reached_(local_size()) {}
+      reached_(local_size()) {
+  if (local_) local_pairs_.emplace(*local_);
+  look_at_remote_ = [this]() -> Result<> {
+    MUSTER_TRY_VOID(usable_for_messages());  // leave() wakes nobody here
+    return remote_pairs_.look();
+  };
+  look_at_local_ = [this]() -> Result<> {
+    if (!local_) return {};
+    if (auto reason = local_pairs_->ended()) return fail(*std::move(reason));
+    return {};
+  };
+}
 
 // Peers that still wait for this rank learn at once that it will not come.
 Communicator::State::~State() {
   if (fork_count_ != net::fork_count() || !local_) return;
   local_->abort({Code::peer_lost, fmt::format("rank {} left the group", group_.rank)});
+  local_pairs_->leave();
 }
 
-void Communicator::State::abort(Error reason) {
+bool Communicator::State::end(const Error& reason) {
   {
     const std::lock_guard lock(mutex_);
-    if (failure_) return;
+    if (failure_) return false;
     failure_ = reason;
   }
   failed_.store(true, std::memory_order_release);
   stop_.raise();
   links_.reset();
   if (local_) local_->abort(reason);
+  return true;
+}
+
+void Communicator::State::abort(Error reason) {
+  if (!end(reason)) return;
+  remote_pairs_.reset();
+  if (local_) local_pairs_->abort(reason);
+}
+
+// Collective calls need everybody, messages do not: others may still be at it.
+void Communicator::State::leave(Error reason) {
+  if (!end(reason)) return;
+  remote_pairs_.finish();
+  if (local_) local_pairs_->leave();
 }
 
 std::optional<Error> Communicator::State::failure() const {
@@ -73,10 +100,15 @@ tl::unexpected<Error> Communicator::State::fail_group(const Error& error) {
 }
 
 Result<> Communicator::State::usable() {
+  MUSTER_TRY_VOID(usable_for_messages());
+  if (local_ && local_->aborted()) return fail_group(local_->abort_reason());
+  return {};
+}
+
+Result<> Communicator::State::usable_for_messages() {
   if (fork_count_ != net::fork_count())
     return fail(Code::refused, "a forked child cannot use its parent's communicator");
   if (failed_.load(std::memory_order_acquire)) return fail(*failure());
-  if (local_ && local_->aborted()) return fail_group(local_->abort_reason());
   return {};
 }
 
@@ -97,6 +129,30 @@ TimePoint Communicator::State::deadline() {
 Result<> Communicator::State::exchange() {
   if (links_.empty()) return {};
   return links_.run({.deadline = deadline(), .stop = &stop_});
+}
+
+// Waiting at one door must not make deaf for what comes to the other.
+MessageWait Communicator::State::message_wait(const std::function<Result<>()>& look) const {
+  const TimePoint now = real_clock().now();
+  return {.start = now, .deadline = now + call_timeout_, .stop = &stop_, .look = look};
+}
+
+Result<> Communicator::State::send(std::uint32_t to, SentPieces pieces) {
+  MUSTER_TRY_VOID(usable_for_messages());
+  const Message message = message_of(pieces, {.from = group_.rank, .to = to});
+  const Result<> done = is_local(to) ? local_pairs_->send(pieces, message, message_wait(look_at_remote_))
+                                     : remote_pairs_.send(pieces, message, message_wait(look_at_local_));
+  if (!done) return fail_group(done.error());
+  return {};
+}
+
+Result<> Communicator::State::receive(std::uint32_t from, ReceivedPieces pieces) {
+  MUSTER_TRY_VOID(usable_for_messages());
+  const Message message = message_of(pieces, {.from = from, .to = group_.rank});
+  const Result<> done = is_local(from) ? local_pairs_->receive(pieces, message, message_wait(look_at_remote_))
+                                       : remote_pairs_.receive(pieces, message, message_wait(look_at_local_));
+  if (!done) return fail_group(done.error());
+  return {};
 }
 
 // A rank that is alone on its host has nobody to share with.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -12,7 +13,10 @@
 #include "muster/collective/exchange.h"
 #include "muster/collective/kernels.h"
 #include "muster/collective/local_group.h"
+#include "muster/collective/local_pairs.h"
+#include "muster/collective/message.h"
 #include "muster/collective/plan.h"
+#include "muster/collective/remote_pairs.h"
 #include "muster/collective/rendezvous.h"
 #include "muster/collective/store_choice.h"
 
@@ -27,6 +31,9 @@ class Communicator::State {
   Result<> broadcast(std::byte* data, const Call& call);
   Result<> all_gather(const std::byte* in, std::byte* out, const Call& call);
   Result<> barrier(const Call& call);
+
+  Result<> send(std::uint32_t to, SentPieces pieces);
+  Result<> receive(std::uint32_t from, ReceivedPieces pieces);
 
   Result<std::shared_ptr<std::byte>> shared_buffer(std::size_t size_bytes);
   // Where the data of an all_reduce lies in this rank's shared memory.
@@ -47,6 +54,7 @@ class Communicator::State {
   }
 
   void abort(Error reason);
+  void leave(Error reason);
 
   const Group& group() const { return group_; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(group_.endpoints.size()); }
@@ -57,6 +65,11 @@ class Communicator::State {
   struct Piece;  // of a tensor: one chunk of it
 
   Result<> usable();
+  Result<> usable_for_messages();
+  bool is_local(std::uint32_t rank) const { return local_ && local_->has(rank); }
+  MessageWait message_wait(const std::function<Result<>()>& look) const;
+  // Whether this is the first reason.
+  bool end(const Error& reason);
   Result<> begin(Call& call, const Offsets& offsets);
   tl::unexpected<Error> fail_group(const Error& error);
   std::optional<Error> failure() const;
@@ -94,6 +107,10 @@ class Communicator::State {
   Sizes sizes_;
   std::optional<LocalGroup> local_;
   Exchange links_;
+  std::optional<LocalPairs> local_pairs_;
+  RemotePairs remote_pairs_;
+  std::function<Result<>()> look_at_local_;  // whether messages have ended, for waits that this does not end
+  std::function<Result<>()> look_at_remote_;
   net::StopSignal stop_;
   Duration call_timeout_;
   StoreChoice store_choice_;

@@ -12,8 +12,12 @@ constexpr unsigned tries_of_each = 4;
 
 }  // namespace
 
-StoreChoice::Class& StoreChoice::class_of(std::size_t size_bytes) {
-  return classes_[static_cast<std::size_t>(std::bit_width(size_bytes)) % classes_.size()];
+std::size_t StoreChoice::class_of(std::size_t size_bytes) {
+  return static_cast<std::size_t>(std::bit_width(size_bytes)) % class_count;
+}
+
+bool StoreChoice::is_trying(std::size_t size_bytes) const {
+  return size_bytes >= streaming_from_bytes && classes_[class_of(size_bytes)].calls < 2 * tries_of_each;
 }
 
 // One kind after the other, not in turn: lines that one kind left behind slow the first call of the other.
@@ -25,12 +29,12 @@ Stores StoreChoice::choose(const Class& tried) {
 }
 
 Stores StoreChoice::next(std::size_t size_bytes) {
-  return size_bytes < streaming_from_bytes ? Stores::cached : choose(class_of(size_bytes));
+  return size_bytes < streaming_from_bytes ? Stores::cached : choose(classes_[class_of(size_bytes)]);
 }
 
 void StoreChoice::record(std::size_t size_bytes, Duration busy) {
-  Class& tried = class_of(size_bytes);
-  if (size_bytes < streaming_from_bytes || tried.calls >= 2 * tries_of_each) return;
+  if (!is_trying(size_bytes)) return;
+  Class& tried = classes_[class_of(size_bytes)];
   Duration& fastest = tried.fastest[static_cast<std::size_t>(choose(tried))];
   fastest = std::min(fastest, busy);
   ++tried.calls;

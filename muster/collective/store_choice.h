@@ -14,6 +14,8 @@ namespace muster::collective {
 class StoreChoice {
  public:
   Stores next(std::size_t size_bytes);
+  // Whether a time is still of use.
+  bool is_trying(std::size_t size_bytes) const;
   // The time that a call with the stores from `next` spent moving bytes, without waiting for others.
   void record(std::size_t size_bytes, Duration busy);
 
@@ -22,10 +24,11 @@ class StoreChoice {
     unsigned calls = 0;
     std::array<Duration, 2> fastest = {Duration::max(), Duration::max()};  // by Stores
   };
-  Class& class_of(std::size_t size_bytes);
+  static std::size_t class_of(std::size_t size_bytes);
   static Stores choose(const Class& tried);
 
-  std::array<Class, 64> classes_;  // by powers of two
+  static constexpr std::size_t class_count = 64;
+  std::array<Class, class_count> classes_;  // by powers of two
 };
 
 }  // namespace muster::collective

@@ -1,0 +1,59 @@
+#include "muster/collective/frames.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace muster::collective {
+
+Result<> check_origin(const net::FrameHeader& header, const FrameOrigin& own) {
+  if (header.job_id != own.job_id)
+    return fail(Code::refused,
+                fmt::format("job {:016x} is not this group's job {:016x}", header.job_id, own.job_id));
+  if (header.epoch != own.epoch)
+    return fail(Code::refused, fmt::format("epoch {} is not this group's epoch {}", header.epoch, own.epoch));
+  return {};
+}
+
+void FrameList::add_incoming(FrameType type, std::span<std::byte> payload) {
+  MUSTER_CHECK(!full(), "too many frames at once");
+  types_[frames_] = type;
+  payloads_[frames_] = payload;
+  ++frames_;
+}
+
+void FrameList::add_outgoing(FrameType type, std::span<const std::byte> payload, const FrameSource& source) {
+  // Sending only reads the bytes; a list serves both ways.
+  add_incoming(type, {const_cast<std::byte*>(payload.data()), payload.size()});
+  headers_[frames_ - 1] = net::encode_header({.type = static_cast<std::uint16_t>(type),
+                                              .epoch = source.origin.epoch,
+                                              .job_id = source.origin.job_id,
+                                              .sequence = source.sequence,
+                                              .payload_size_bytes = payload.size(),
+                                              .payload_checksum = net::payload_checksum(payload)});
+}
+
+std::span<std::byte> FrameList::bytes_of(std::size_t piece) {
+  return piece % 2 == 0 ? std::span<std::byte>(headers_[piece / 2]) : payloads_[piece / 2];
+}
+
+std::size_t FrameList::take(std::size_t size_bytes) {
+  const std::size_t taken = std::min(size_bytes, bytes_of(piece_).size() - offset_);
+  offset_ += taken;
+  if (offset_ == bytes_of(piece_).size()) {
+    ++piece_;
+    offset_ = 0;
+  }
+  return taken;
+}
+
+std::span<const iovec> FrameList::rest(std::array<iovec, piece_limit>& storage) {
+  std::size_t used = 0;
+  for (std::size_t index = piece_; index < 2 * frames_; ++index) {
+    const auto bytes = bytes_of(index).subspan(index == piece_ ? offset_ : 0);
+    storage[used++] = {.iov_base = bytes.data(), .iov_len = bytes.size()};
+  }
+  return std::span(storage).first(used);
+}
+
+}  // namespace muster::collective

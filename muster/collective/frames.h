@@ -1,0 +1,76 @@
+// The frames between ranks of different hosts. Byte by byte: docs/formats/collective.md.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "muster/base/base.h"
+#include "muster/net/net.h"
+
+namespace muster::collective {
+
+enum class FrameType : std::uint16_t {
+  hello = 0x0200,
+  welcome = 0x0201,
+  refusal = 0x0202,
+  call = 0x0203,
+  data = 0x0204,
+  message = 0x0205,
+  mismatch = 0x0206,
+};
+
+// A frame's payload is limited by what is due, which is exact; this only bounds the decoder.
+constexpr std::uint64_t payload_limit_bytes = std::uint64_t{1} << 32;
+
+// Who frames come from: what a receiver demands of each.
+struct FrameOrigin {
+  std::uint64_t epoch = 0;
+  std::uint64_t job_id = 0;
+};
+Result<> check_origin(const net::FrameHeader& header, const FrameOrigin& own);
+
+// What identifies the frames of one call or message.
+struct FrameSource {
+  FrameOrigin origin;
+  std::uint64_t sequence = 0;
+};
+
+// Frames that go out, or that are due to come in, one after another; the payloads are borrowed.
+class FrameList {
+ public:
+  static constexpr std::size_t frame_limit = 8;
+  static constexpr std::size_t piece_limit = 2 * frame_limit;  // headers and payloads alternate
+
+  void add_incoming(FrameType type, std::span<std::byte> payload);
+  void add_outgoing(FrameType type, std::span<const std::byte> payload, const FrameSource& source);
+  void clear() { frames_ = piece_ = offset_ = 0; }
+
+  bool full() const { return frames_ == frame_limit; }
+  bool done() const { return piece_ == 2 * frames_; }
+  // The one under way.
+  std::size_t piece() const { return piece_; }
+  // Counts at most `size_bytes` as done, not past the end of the current piece; returns how many.
+  std::size_t take(std::size_t size_bytes);
+  // The rest, as the system takes it.
+  std::span<const iovec> rest(std::array<iovec, piece_limit>& storage);
+
+  const net::FrameHeaderBytes& header(std::size_t frame) const { return headers_[frame]; }
+  FrameType type(std::size_t frame) const { return types_[frame]; }
+  std::span<const std::byte> payload(std::size_t frame) const { return payloads_[frame]; }
+
+ private:
+  std::span<std::byte> bytes_of(std::size_t piece);
+
+  std::array<net::FrameHeaderBytes, frame_limit> headers_;
+  std::array<FrameType, frame_limit> types_;
+  std::array<std::span<std::byte>, frame_limit> payloads_;
+  std::size_t frames_ = 0;
+  std::size_t piece_ = 0;
+  std::size_t offset_ = 0;  // done of the piece
+};
+
+}  // namespace muster::collective

@@ -1,0 +1,247 @@
+#include "muster/collective/local_pairs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace muster::collective {
+namespace {
+
+// The other side sees so much at once: small enough that its copying goes along with ours.
+constexpr std::size_t step_bytes = 16 << 10;
+constexpr std::size_t at_timed = std::tuple_size_v<MessageBytes>;
+
+using Head = std::array<std::byte, Ring::line_size_bytes>;
+
+std::uint64_t whole_lines(std::uint64_t position) {
+  return (position + Ring::line_size_bytes - 1) / Ring::line_size_bytes * Ring::line_size_bytes;
+}
+
+// As many bytes as lie in one row from `position`, of at most `limit`.
+std::size_t in_a_row(std::uint64_t position, std::size_t limit) {
+  return std::min({limit, step_bytes, Ring::capacity_bytes - position % Ring::capacity_bytes});
+}
+
+template <class Work>
+void measure(bool wanted, Duration& total, Work&& work) {
+  if (!wanted) return work();
+  const TimePoint start = real_clock().now();
+  work();
+  total += real_clock().now() - start;
+}
+
+}  // namespace
+
+LocalPairs::LocalPairs(const LocalGroup& group)
+    : group_(group),
+      memory_(group.pairs()),
+      short_wait_(group.size()),
+      outgoing_(group.size()),
+      incoming_(group.size()) {}
+
+// ---- Sending ----
+
+Result<> LocalPairs::send(SentPieces pieces, Message message, const MessageWait& wait) {
+  const std::uint32_t to = group_.place_of(message.to);
+  Outgoing& way = outgoing_[to];
+  message.number = ++way.number;
+  MUSTER_TRY_VOID(check_peer(to, message));
+  if (way.ring == nullptr) MUSTER_TRY_VOID(make_ring(way, to));
+  begin_timing(way, message);
+  Head head{};
+  std::ranges::copy(encode(message), head.begin());
+  head[at_timed] = static_cast<std::byte>(timed_);
+  MUSTER_TRY_VOID(write(way, head, message, wait));
+  for (const auto piece : pieces) MUSTER_TRY_VOID(write(way, piece, message, wait));
+  way.written = whole_lines(way.written);
+  publish(way, to);
+  if (timed_) way.timed = {.number = message.number, .size_bytes = message.size_bytes, .busy = busy_};
+  return {};
+}
+
+Result<> LocalPairs::make_ring(Outgoing& way, std::uint32_t to) {
+  MUSTER_TRY(std::byte* const memory, group_.room().take_for_good(Ring::size_bytes));
+  way.ring = new (memory) Ring{};
+  memory_.ring(own_place(), to).store(group_.room().offset_of(memory, Ring::size_bytes));
+  wake(to);
+  return {};
+}
+
+// Which stores are the faster ones shows in what both sides take together: the receiver tells its part, and
+// until it has, nothing else is measured on this way.
+void LocalPairs::begin_timing(Outgoing& way, const Message& message) {
+  if (way.timed.number != 0 && way.ring->timed_number.load(std::memory_order_acquire) == way.timed.number) {
+    const Duration theirs(way.ring->timed_ns.load(std::memory_order_relaxed));
+    store_choice_.record(way.timed.size_bytes, way.timed.busy + theirs);
+    way.timed = {};
+  }
+  stores_ = store_choice_.next(message.size_bytes);
+  timed_ = way.timed.number == 0 && store_choice_.is_trying(message.size_bytes);
+  busy_ = {};
+}
+
+Result<> LocalPairs::write(Outgoing& way, std::span<const std::byte> bytes, const Message& message,
+                           const MessageWait& wait) {
+  const std::uint32_t to = group_.place_of(message.to);
+  Ring& ring = *way.ring;
+  while (!bytes.empty()) {
+    const std::uint64_t read = ring.read.load(std::memory_order_acquire);
+    const std::uint64_t used = way.written - read;
+    if (used > Ring::capacity_bytes) return fail(broken(message));
+    if (used == Ring::capacity_bytes) {
+      publish(way, to);
+      MUSTER_TRY_VOID(await(
+          to, [&] { return ring.read.load() != read; }, message, wait));
+      continue;
+    }
+    const std::size_t now = in_a_row(way.written, std::min(bytes.size(), Ring::capacity_bytes - used));
+    measure(timed_, busy_, [&] { copy(ring.at(way.written), bytes.data(), now, stores_); });
+    way.written += now;
+    bytes = bytes.subspan(now);
+    ring.written.store(way.written, std::memory_order_release);
+  }
+  return {};
+}
+
+// Lets the other side know, awake or asleep. While it is awake that costs no system call.
+void LocalPairs::publish(Outgoing& way, std::uint32_t to) {
+  way.ring->written.store(way.written);
+  wake(to);
+}
+
+// ---- Receiving ----
+
+Result<> LocalPairs::receive(ReceivedPieces pieces, Message message, const MessageWait& wait) {
+  const std::uint32_t from = group_.place_of(message.from);
+  Incoming& way = incoming_[from];
+  message.number = ++way.number;
+  if (way.ring == nullptr) MUSTER_TRY_VOID(open_ring(way, message, wait));
+  timed_ = false;
+  busy_ = {};
+  Head head;
+  MUSTER_TRY_VOID(read(way, head, message, wait));
+  MUSTER_TRY(const Message sent,
+             decode_message(std::span(head).first<std::tuple_size_v<MessageBytes>>(), message));
+  if (!(sent == message)) return fail(mismatch(sent, message));
+  timed_ = head[at_timed] != std::byte{0};
+  for (const auto piece : pieces) MUSTER_TRY_VOID(read(way, piece, message, wait));
+  way.read = whole_lines(way.read);
+  if (timed_) {
+    way.ring->timed_ns.store(static_cast<std::uint64_t>(std::chrono::nanoseconds(busy_).count()),
+                             std::memory_order_relaxed);
+    way.ring->timed_number.store(message.number, std::memory_order_release);
+  }
+  publish(way, from);
+  return {};
+}
+
+Result<> LocalPairs::open_ring(Incoming& way, const Message& message, const MessageWait& wait) {
+  const std::uint32_t from = group_.place_of(message.from);
+  const std::atomic<Offset>& place = memory_.ring(from, own_place());
+  MUSTER_TRY_VOID(await(
+      from, [&] { return place.load() != nowhere; }, message, wait));
+  MUSTER_TRY(way.mapping, group_.room().map_of(from, place.load(), Ring::size_bytes));
+  way.ring = std::launder(reinterpret_cast<Ring*>(way.mapping.data()));
+  return {};
+}
+
+Result<> LocalPairs::read(Incoming& way, std::span<std::byte> bytes, const Message& message,
+                          const MessageWait& wait) {
+  const std::uint32_t from = group_.place_of(message.from);
+  Ring& ring = *way.ring;
+  while (!bytes.empty()) {
+    const std::uint64_t ready = ring.written.load(std::memory_order_acquire) - way.read;
+    if (ready > Ring::capacity_bytes) return fail(broken(message));
+    if (ready == 0) {
+      publish(way, from);
+      MUSTER_TRY_VOID(await(
+          from, [&] { return ring.written.load() != way.read; }, message, wait));
+      continue;
+    }
+    const std::size_t now = in_a_row(way.read, std::min<std::size_t>(bytes.size(), ready));
+    measure(timed_, busy_, [&] { copy(bytes.data(), ring.at(way.read), now, Stores::cached); });
+    way.read += now;
+    bytes = bytes.subspan(now);
+    ring.read.store(way.read, std::memory_order_release);
+  }
+  return {};
+}
+
+void LocalPairs::publish(Incoming& way, std::uint32_t from) {
+  way.ring->read.store(way.read);
+  wake(from);
+}
+
+// ---- Waiting ----
+
+// Sequentially consistent with the bells: either we see that the other side sleeps, or it sees what we did.
+void LocalPairs::wake(std::uint32_t place) {
+  Bell& bell = memory_.bell(place);
+  if (bell.waits_for.load() != own_place() + 1) return;
+  bell.rung.fetch_add(1);
+  net::futex_wake_all(bell.rung);
+}
+
+template <class Ready>
+Result<> LocalPairs::await(std::uint32_t place, Ready&& ready, const Message& message,
+                           const MessageWait& wait) {
+  if (short_wait_.until([&] { return ready() || is_over(place); }) && ready()) return {};
+  Bell& bell = memory_.bell(own_place());
+  for (;;) {
+    bell.waits_for.store(place + 1);
+    const std::uint32_t seen = bell.rung.load();
+    const Duration left = wait.deadline - real_clock().now();
+    if (!ready() && !is_over(place) && left > Duration::zero())
+      net::futex_wait(bell.rung, seen, std::min(left, sleep_longest));
+    bell.waits_for.store(0);
+    if (ready()) return {};
+    const auto sound = check_peer(place, message);
+    if (ready()) return {};  // what a rank did before it left counts
+    if (!sound) return sound;
+    MUSTER_TRY_VOID(wait.look());
+    if (left <= Duration::zero())
+      return fail(too_late(message, wait, fmt::format("rank {}", group_.ranks()[place])));
+  }
+}
+
+bool LocalPairs::is_over(std::uint32_t place) const {
+  return memory_.ended().load() != 0 || memory_.bell(place).left.load() != 0;
+}
+
+Result<> LocalPairs::check_peer(std::uint32_t place, const Message& message) const {
+  if (auto reason = ended()) return fail(*std::move(reason));
+  if (memory_.bell(place).left.load() == 0) return {};
+  return fail(Code::peer_lost,
+              fmt::format("rank {} left the group before {}", group_.ranks()[place], to_string(message)));
+}
+
+Error LocalPairs::broken(const Message& message) const {
+  return {Code::corrupt,
+          fmt::format("the shared memory of {} holds places that cannot be", to_string(message))};
+}
+
+// ---- The end ----
+
+void LocalPairs::abort(const Error& reason) {
+  if (!memory_.reason().give(reason)) return;
+  memory_.ended().store(1);
+  for (std::uint32_t place = 0; place < group_.size(); ++place) {
+    Bell& bell = memory_.bell(place);
+    if (bell.waits_for.load() == 0) continue;
+    bell.rung.fetch_add(1);
+    net::futex_wake_all(bell.rung);
+  }
+}
+
+void LocalPairs::leave() {
+  memory_.bell(own_place()).left.store(1);
+  for (std::uint32_t place = 0; place < group_.size(); ++place) wake(place);
+}
+
+std::optional<Error> LocalPairs::ended() const {
+  if (memory_.ended().load() == 0) return std::nullopt;
+  return memory_.reason().get();
+}
+
+}  // namespace muster::collective

@@ -1,0 +1,64 @@
+// What the ranks of one host share for messages between two of them.
+//
+// Each ordered pair has a ring, which its sender makes in its part of the room with its first message: memory
+// comes with use. Its place stands in a table that is part of every group's memory, as are the bells: a rank
+// that sleeps says for whom it waits, and whoever did what it may wait for rings.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "muster/collective/shared_reason.h"
+#include "muster/collective/shared_room.h"
+
+namespace muster::collective {
+
+struct Bell {
+  alignas(128) std::atomic<std::uint32_t> rung;
+  std::atomic<std::uint32_t> waits_for;  // 1 + the local rank; 0: awake
+  std::atomic<std::uint32_t> left;       // this rank sends and receives no more
+};
+
+// A stream of bytes: how many were ever written and read. A message begins at a whole line, which holds its
+// MessageBytes; the data follows.
+struct Ring {
+  static constexpr std::size_t line_size_bytes = 64;
+  static constexpr std::size_t capacity_bytes = 512 << 10;
+  static constexpr std::size_t at_data = 4096;
+  static constexpr std::size_t size_bytes = at_data + capacity_bytes;
+
+  alignas(128) std::atomic<std::uint64_t> written;  // by the sender
+  alignas(128) std::atomic<std::uint64_t> read;     // by the receiver
+  // How long the receiver took to copy a message that the sender wanted timed.
+  std::atomic<std::uint64_t> timed_number;
+  std::atomic<std::uint64_t> timed_ns;
+
+  std::byte* at(std::uint64_t position) {
+    return reinterpret_cast<std::byte*>(this) + at_data + position % capacity_bytes;
+  }
+};
+
+class PairMemory {
+ public:
+  PairMemory(std::byte* area, std::size_t local_ranks) : area_(area), local_ranks_(local_ranks) {}
+  static std::size_t size_bytes(std::size_t local_ranks);
+  // By the rank that makes the group's memory, before others open it.
+  void lay_out() const;
+
+  // Raised when the group has ended, after its reason was given.
+  std::atomic<std::uint32_t>& ended() const;
+  SharedReason& reason() const;
+  Bell& bell(std::uint32_t local_rank) const;
+  // Where the ring from one local rank to another lies; nowhere while there is none.
+  std::atomic<Offset>& ring(std::uint32_t from, std::uint32_t to) const;
+
+ private:
+  struct Header;
+  Header& header() const;
+
+  std::byte* area_;
+  std::size_t local_ranks_;
+};
+
+}  // namespace muster::collective

@@ -1,0 +1,62 @@
+// How ranks of one host wait for each other before they sleep.
+#pragma once
+
+#include <sched.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+
+#include "muster/base/base.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace muster::collective {
+
+// Who sleeps looks up so often, for what reaches it in other ways than by being woken.
+constexpr Duration sleep_longest = std::chrono::milliseconds(100);
+
+inline void pause_core() {
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// A short wait spins; then it gives the core away, which with more ranks than cores is what lets the others
+// arrive; then whoever waits should sleep. Who gets the core back only after a millisecond shares it with
+// somebody who computes (a backward pass beside this call), and is woken sooner than its turn comes again.
+class ShortWait {
+ public:
+  explicit ShortWait(std::size_t ranks_of_host)
+      : pauses_(ranks_of_host <= std::thread::hardware_concurrency() ? pauses_alone : pauses_crowded) {}
+
+  // Whether `done()` became true meanwhile.
+  template <class Done>
+  bool until(Done&& done) const {
+    for (std::uint32_t i = 0; i < pauses_; ++i) {
+      if (done()) return true;
+      pause_core();
+    }
+    const TimePoint last = real_clock().now() + yields_longest;
+    for (std::uint32_t i = 0; i < yields && real_clock().now() < last; ++i) {
+      if (done()) return true;
+      ::sched_yield();
+    }
+    return done();
+  }
+
+ private:
+  static constexpr std::uint32_t pauses_alone = 20;
+  static constexpr std::uint32_t pauses_crowded = 1;
+  static constexpr std::uint32_t yields = 200;
+  static constexpr Duration yields_longest = std::chrono::milliseconds(1);
+
+  std::uint32_t pauses_;
+};
+
+}  // namespace muster::collective
