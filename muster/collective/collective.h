@@ -50,6 +50,7 @@ class Listener {
  public:
   // On a numeric address of this host; "0.0.0.0" and "::" listen on all.
   static Result<Listener> open(const std::string& address);
+  const std::string& address() const { return tcp_.address().ip; }
   std::uint16_t port() const { return tcp_.address().port; }
   const std::string& local_name() const { return local_.name(); }
 
@@ -88,6 +89,11 @@ class Communicator {
   Result<> all_gather(const void* in, void* out, std::size_t size_bytes);
   // Returns when every rank has called it.
   Result<> barrier();
+
+  // A collective call: the group of the ranks that give the same color, numbered from 0 in the order of their
+  // ranks here. It is as independent of this one as two groups can be: neither's end ends the other, and
+  // calls of both may go on at the same time.
+  Result<std::unique_ptr<Communicator>> split(std::uint32_t color);
 
   // One message from this rank to another: its pieces, one after another. Messages of each ordered pair
   // arrive in the order in which they were sent, whatever goes on in collective calls and between other

@@ -63,10 +63,13 @@ Result<std::unique_ptr<Communicator>> Communicator::connect(Group group, Listene
                    .small_size_bytes = sizes.small_size_bytes,
                    .chunk_size_bytes = sizes.chunk_size_bytes};
   while (shape.ranks[shape.local_rank] != group.rank) ++shape.local_rank;
+  State::Origin origin{.listen_address = listener.address(),
+                       .connect_timeout = options.connect_timeout,
+                       .call_timeout = options.call_timeout};
   MUSTER_TRY(Connections connections, Rendezvous(group, listener, std::move(shape), options).meet());
   MUSTER_TRY(net::StopSignal stop, net::StopSignal::create());
   return std::unique_ptr<Communicator>(new Communicator(std::make_unique<State>(
-      std::move(group), sizes, std::move(connections), std::move(stop), options.call_timeout)));
+      std::move(group), sizes, std::move(connections), std::move(stop), std::move(origin))));
 }
 
 Communicator::Communicator(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -106,6 +109,10 @@ Result<> Communicator::all_gather(const void* in, void* out, std::size_t size_by
 Result<> Communicator::barrier() {
   return state_->run({.kind = Kind::barrier},
                      [&](const Call& numbered) { return state_->barrier(numbered); });
+}
+
+Result<std::unique_ptr<Communicator>> Communicator::split(std::uint32_t color) {
+  return state_->split(color);
 }
 
 Result<> Communicator::send(std::uint32_t to, std::span<const std::span<const std::byte>> pieces) {

@@ -33,14 +33,14 @@ struct Communicator::State::Piece {
 };
 
 Communicator::State::State(Group group, Sizes sizes, Connections connections, net::StopSignal stop,
-                           Duration call_timeout)
+                           Origin origin)
     : group_(std::move(group)),
       sizes_(sizes),
       local_(std::move(connections.local)),
       links_(group_.rank, {.epoch = group_.epoch, .job_id = group_.job_id}, std::move(connections.links)),
       remote_pairs_({.epoch = group_.epoch, .job_id = group_.job_id}, std::move(connections.message_links)),
       stop_(std::move(stop)),
-      call_timeout_(call_timeout),
+      origin_(std::move(origin)),
       received_stride_(std::max(sizes_.small_size_bytes, slice_of(sizes_.chunk_size_bytes, 0, size()).size)),
       sources_(size()),
       reached_(local_size()) {
@@ -122,7 +122,7 @@ Result<> Communicator::State::begin(Call& call, const Offsets& offsets) {
 }
 
 TimePoint Communicator::State::deadline() {
-  if (!deadline_) deadline_ = real_clock().now() + call_timeout_;
+  if (!deadline_) deadline_ = real_clock().now() + origin_.call_timeout;
   return *deadline_;
 }
 
@@ -134,7 +134,7 @@ Result<> Communicator::State::exchange() {
 // Waiting at one door must not make deaf for what comes to the other.
 MessageWait Communicator::State::message_wait(const std::function<Result<>()>& look) const {
   const TimePoint now = real_clock().now();
-  return {.start = now, .deadline = now + call_timeout_, .stop = &stop_, .look = look};
+  return {.start = now, .deadline = now + origin_.call_timeout, .stop = &stop_, .look = look};
 }
 
 Result<> Communicator::State::send(std::uint32_t to, SentPieces pieces) {

@@ -3,8 +3,10 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "muster/base/base.h"
@@ -24,7 +26,12 @@ namespace muster::collective {
 
 class Communicator::State {
  public:
-  State(Group group, Sizes sizes, Connections connections, net::StopSignal stop, Duration call_timeout);
+  struct Origin {  // what connect() was given, for the groups that are split off
+    std::string listen_address;
+    Duration connect_timeout{};
+    Duration call_timeout{};
+  };
+  State(Group group, Sizes sizes, Connections connections, net::StopSignal stop, Origin origin);
   ~State();
 
   Result<> all_reduce(const std::byte* in, std::byte* out, const Call& call);
@@ -32,6 +39,7 @@ class Communicator::State {
   Result<> all_gather(const std::byte* in, std::byte* out, const Call& call);
   Result<> barrier(const Call& call);
 
+  Result<std::unique_ptr<Communicator>> split(std::uint32_t color);
   Result<> send(std::uint32_t to, SentPieces pieces);
   Result<> receive(std::uint32_t from, ReceivedPieces pieces);
 
@@ -66,6 +74,7 @@ class Communicator::State {
 
   Result<> usable();
   Result<> usable_for_messages();
+  Result<Group> split_group(std::uint32_t color, const Listener& listener);
   bool is_local(std::uint32_t rank) const { return local_ && local_->has(rank); }
   MessageWait message_wait(const std::function<Result<>()>& look) const;
   // Whether this is the first reason.
@@ -112,7 +121,7 @@ class Communicator::State {
   std::function<Result<>()> look_at_local_;  // whether messages have ended, for waits that this does not end
   std::function<Result<>()> look_at_remote_;
   net::StopSignal stop_;
-  Duration call_timeout_;
+  Origin origin_;
   StoreChoice store_choice_;
   StoreChoice store_choice_in_place_;
   std::uint64_t calls_ = 0;
