@@ -21,6 +21,7 @@ class CombinedNode : public Node {
     return draws;
   }
   std::int64_t batch_size() const override { return children_.front()->batch_size(); }
+  std::int64_t num_shards() const override { return children_.front()->num_shards(); }
 
  protected:
   const std::vector<NodePtr>& children() const { return children_; }

@@ -79,6 +79,8 @@ class Dataset {
   // Rows in the last batch() and repetitions in the last repeat() upstream; 1 without one.
   std::int64_t batch_size() const;
   std::int64_t repeat_count() const;
+  // Shards that the (first) source upstream was cut into, of which this dataset reads one.
+  std::int64_t num_shards() const;
   Result<Iterator> iterate(IterateOptions options) const;
 
  private:

@@ -57,6 +57,7 @@ class Node {
   // What the user set upstream, innermost last: see Dataset.
   virtual std::int64_t batch_size() const { return 1; }
   virtual std::int64_t repeat_count() const { return 1; }
+  virtual std::int64_t num_shards() const { return 1; }
 };
 
 using NodePtr = std::shared_ptr<const Node>;
@@ -71,6 +72,7 @@ class FlowNode : public Node {
   std::uint64_t draws() const override { return child_->draws(); }
   std::int64_t batch_size() const override { return child_->batch_size(); }
   std::int64_t repeat_count() const override { return child_->repeat_count(); }
+  std::int64_t num_shards() const override { return child_->num_shards(); }
 
  protected:
   const NodePtr& child() const { return child_; }

@@ -27,6 +27,8 @@ class Sampler {
   // The rows of one pass, size() of them. Only where size() gave no error.
   virtual std::vector<std::uint32_t> order(const SourceFacts& facts, std::uint64_t seed,
                                            std::uint64_t epoch) const = 0;
+  // Into how many shards it cuts the rows, to give one of them.
+  virtual std::int64_t num_shards() const { return 1; }
 };
 
 using SamplerPtr = std::shared_ptr<const Sampler>;

@@ -19,6 +19,7 @@ class ShardSampler final : public Sampler {
         shard_id_(static_cast<std::uint32_t>(options.shard_id.value_or(0))),
         num_samples_(options.num_samples) {}
 
+  std::int64_t num_shards() const override { return num_shards_; }
   Result<std::int64_t> size(const SourceFacts& facts) const override {
     const std::int64_t rows = shard_size(facts.rows, num_shards_);
     return num_samples_ ? std::min(rows, *num_samples_) : rows;
@@ -92,6 +93,7 @@ class SourceNode final : public Node {
   std::int64_t size() const override { return size_; }
   bool foreign() const override { return source_->foreign(); }
   std::uint64_t draws() const override { return 0; }
+  std::int64_t num_shards() const override { return sampler_->num_shards(); }
   std::unique_ptr<Stream> open(Pass pass) const override {
     const SourceFacts facts{source_->rows(), source_->labels()};
     return std::make_unique<SourceStream>(*source_, pool_, pass,
