@@ -33,6 +33,8 @@ graph::Function& Cell::outside_function() {
   return *function_;
 }
 
+void Cell::want_outputs_everywhere() { outside_function().want_outputs_everywhere(); }
+
 Result<graph::Explanation> Cell::explain(std::span<const Tensor> inputs, const RunContext& context) {
   if (refusal_) return fail(*refusal_);
   if (graph::runs_op_by_op())

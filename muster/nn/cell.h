@@ -52,6 +52,10 @@ class Cell : public graph::Versioned {
   Values operator()(const Value& first, const Value& second);
   Values operator()(const Value& first, const Value& second, const RunContext& context);
 
+  // In a job that divides a network over its workers, what such calls give goes to all of them, instead of
+  // staying where it is made. Before the first call.
+  void want_outputs_everywhere();
+
   // Why this cell cannot be used, if its constructor got arguments that do not fit; every call fails with it.
   const std::optional<Error>& refusal() const { return refusal_; }
 

@@ -59,6 +59,29 @@ Result<> check_equal_steps(std::int64_t steps_an_epoch, collective::Communicator
   return {};
 }
 
+Result<> check_equal_networks(std::uint64_t fingerprint, collective::Communicator& communicator) {
+  if (communicator.size() == 1) return {};
+  MUSTER_TRY(const auto rows, gather({fingerprint}, communicator));
+  if (const auto ranks = ranks_unlike_rank_0(rows, 0); !ranks.empty())
+    return fail(
+        Code::invalid_argument,
+        fmt::format("rank {} has traced another network than rank 0, or placed it otherwise: every rank "
+                    "must build the same network with the same calls of place()",
+                    fmt::join(ranks, ", ")));
+  return {};
+}
+
+Result<> check_equal_gathering(std::uint64_t callbacks, collective::Communicator& communicator) {
+  if (communicator.size() == 1) return {};
+  MUSTER_TRY(const auto rows, gather({callbacks}, communicator));
+  if (const auto ranks = ranks_unlike_rank_0(rows, 0); !ranks.empty())
+    return fail(Code::invalid_argument,
+                fmt::format("rank 0 has {} ModelCheckpoint callbacks but rank {} has {}: saving collects the "
+                            "parameters of all workers, so give all of them the same",
+                            rows[0][0], ranks.front(), rows[ranks.front()][0]));
+  return {};
+}
+
 Result<> check_agreement(std::span<const NamedTensor> parameters, collective::Communicator& communicator) {
   if (communicator.size() == 1) return {};
   MUSTER_TRY_VOID(check_counts(parameters.size(), communicator));

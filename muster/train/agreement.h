@@ -20,6 +20,13 @@ struct NamedTensor {
 // ranks, names the first parameter that differs and the ranks that disagree with rank 0.
 Result<> check_agreement(std::span<const NamedTensor> parameters, collective::Communicator& communicator);
 
+// A collective call like it: all ranks are to have traced the same network, placed alike; `fingerprint` is of
+// that.
+Result<> check_equal_networks(std::uint64_t fingerprint, collective::Communicator& communicator);
+
+// A collective call like it: all ranks are to have as many callbacks that collect parameters.
+Result<> check_equal_gathering(std::uint64_t callbacks, collective::Communicator& communicator);
+
 // A collective call like it: all ranks are to make as many steps an epoch, or the last ones would wait for
 // workers that have left. -1: without end.
 Result<> check_equal_steps(std::int64_t steps_an_epoch, collective::Communicator& communicator);

@@ -62,6 +62,9 @@ class Callback {
   Callback& operator=(const Callback&) = delete;
   virtual ~Callback() = default;
 
+  // Whether it collects the parameters of all workers in a divided job: then all of them must have it.
+  virtual bool gathers() const { return false; }
+
   virtual Result<> begin(CallbackContext&) { return {}; }
   virtual Result<> epoch_begin(CallbackContext&) { return {}; }
   virtual Result<> step_begin(CallbackContext&) { return {}; }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -22,9 +23,24 @@ void print(const std::string& text) {
   std::fflush(stdout);
 }
 
+// The first that is placed, as a picture.
+std::string write_picture(std::span<const Explanation> explanations, const std::string& path) {
+  const auto placed =
+      std::find_if(explanations.begin(), explanations.end(),
+                   [](const Explanation& explanation) { return !explanation.parts.parts.empty(); });
+  if (placed == explanations.end())
+    return fmt::format("\nNo picture was written to {}: nothing is placed on a worker (Cell.place).\n", path);
+  const std::string picture = graph::to_svg(placed->parts);
+  const Result<> written = real_files().write(path, std::as_bytes(std::span(picture)));
+  return written ? fmt::format("\nThe picture of the workers is in {}.\n", path)
+                 : fmt::format("\nNo picture was written: {}\n", written.error().message);
+}
+
 void print_all(std::span<const Explanation> explanations) {
   std::string text;
   for (const Explanation& explanation : explanations) text += fmt::format("\n{}", to_string(explanation));
+  if (const auto path = real_environment().get("MUSTER_EXPLAIN_SVG"))
+    text += write_picture(explanations, *path);
   print(text);
 }
 

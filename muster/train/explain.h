@@ -5,6 +5,8 @@
 // Model's step is shown before it runs. A loop written by hand runs once, and what it ran is shown when a
 // plan would run again. Then the process ends with status 0. A script that comes to its end before that shows
 // what it has.
+// A network that is placed (Cell::place) is also shown as it would be divided over its workers; with
+// MUSTER_EXPLAIN_SVG as a picture too, in the file of that name.
 // trace: the script runs alone and to its end, and each trace is shown when it is made.
 #pragma once
 

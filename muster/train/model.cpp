@@ -6,11 +6,13 @@
 #include <utility>
 
 #include "muster/train/agreement.h"
+#include "muster/train/batches.h"
 #include "muster/train/context.h"
-#include "muster/train/data_settings.h"
+#include "muster/train/division.h"
 #include "muster/train/explain.h"
 #include "muster/train/front_end.h"
 #include "muster/train/metrics.h"
+#include "muster/train/parameters.h"
 #include "muster/train/run_context.h"
 #include "muster/train/session.h"
 
@@ -46,35 +48,22 @@ Result<> check_columns(const data::Dataset& dataset, bool has_loss_fn, std::stri
                           what, columns, names));
 }
 
-// A pass of this process over the dataset, which a signal may end.
-Result<data::Iterator> begin_pass_of(const data::Dataset& dataset, std::uint64_t number) {
-  data::IterateOptions options = data_options(number);
-  options.while_waiting = &look_for_interruption;
-  return dataset.iterate(std::move(options));
-}
-
-// Items of a dataset that only a pass can count: behind a filter, or from a generator.
-Result<std::int64_t> counted(const data::Dataset& dataset) {
-  MUSTER_TRY(data::Iterator pass, begin_pass_of(dataset, 0));
-  std::int64_t items = 0;
-  while (true) {
-    MUSTER_TRY(const std::optional<data::Item> item, pass.next());
-    if (!item) return items;
-    ++items;
-  }
-}
-
-Result<std::int64_t> steps_of(const data::Dataset& dataset, std::string_view what) {
-  MUSTER_TRY_VOID(dataset.status());
-  MUSTER_TRY(std::int64_t size, dataset.size());
-  if (size == data::size_unknown) {
-    MUSTER_TRY(size, counted(dataset));
-  }
-  if (size == 0)
-    return fail(
-        Code::invalid_argument,
-        fmt::format("the {} dataset has no items: fewer rows than a batch, with drop_remainder?", what));
-  return size;
+// The workers of one stage hold the same parameters, whichever copy of the network they work on.
+Result<> check_agreement_of_copies(const nn::Cell& cell) {
+  MUSTER_TRY(const Division now, division());
+  if (now.replicas == 1) return {};
+  Session& session = *Session::current();
+  MUSTER_TRY(collective::Communicator * group, session.stage_group(now.stages));
+  std::vector<NamedTensor> values;
+  for (const graph::ParameterPtr& parameter : cell.parameters())
+    if (parameter->absence() == nullptr)
+      values.push_back({parameter->name(), parameter->materialize(seed())});
+  return check_agreement(values, *group).map_error([&](Error error) {
+    if (error.code == Code::invalid_argument)
+      error.message += fmt::format(" (a rank here is a copy of the network: rank k is worker {} + {} k)",
+                                   now.stage, now.stages);
+    return session.verdict(std::move(error));
+  });
 }
 
 }  // namespace
@@ -96,6 +85,8 @@ Model::Model(ModelOptions options) : options_(std::move(options)) {
   if (eval_network_ == nullptr && options_.loss_fn != nullptr)
     eval_network_ =
         std::make_shared<WithEvalCell>(options_.network, options_.loss_fn, options_.amp_level != "O0");
+  for (const nn::CellPtr& cell : {train_network_, eval_network_, options_.network})
+    if (cell != nullptr) cell->want_outputs_everywhere();
 }
 
 Result<std::unique_ptr<Model>> Model::create(ModelOptions options) {
@@ -128,42 +119,34 @@ std::shared_ptr<CallbackContext> Model::prepared_context(std::shared_ptr<Callbac
   return context;
 }
 
+// ---- In a divided job -------------------------------------------------------------------------------------
+
+Batches Model::batches_of(const data::Dataset& dataset, std::uint64_t& passes, const nn::Cell& cell) const {
+  Batches batches(dataset, passes);
+  if (graph::Communicator* workers = stages()) batches.divide(*workers, first_placed_rank(cell));
+  return batches;
+}
+
+Result<> Model::divide(nn::Cell& cell, Batches& batches) {
+  if (stages() == nullptr) return {};
+  MUSTER_TRY(const data::Item batch, batches.peek());
+  MUSTER_TRY(const graph::Explanation explanation, cell.explain(batch, tracing_context()));
+  MUSTER_TRY_VOID(check_placed_were_called(cell));
+  Session& session = *Session::current();
+  MUSTER_TRY_VOID(
+      check_equal_networks(explanation.parts.fingerprint, session.communicator()).map_error([&](Error error) {
+        return session.verdict(std::move(error));
+      }));
+  MUSTER_TRY_VOID(check_agreement_of_copies(cell));
+  batches.pass_on(explanation.parts.reader);
+  return {};
+}
+
+Result<std::vector<checkpoint::Entry>> Model::gather_parameters() {
+  return train::gather_parameters(options_.network->parameters());
+}
+
 // ---- Training ---------------------------------------------------------------------------------------------
-
-// Items of a dataset, pass after pass.
-class Model::Batches {
- public:
-  Batches(const data::Dataset& dataset, std::uint64_t& passes) : dataset_(dataset), passes_(passes) {}
-
-  // Begins a pass unless one is under way.
-  Result<> begin_pass() {
-    if (pass_) return {};
-    MUSTER_TRY(data::Iterator begun, begin_pass_of(dataset_, passes_));
-    pass_.emplace(std::move(begun));
-    ++passes_;
-    return {};
-  }
-  // Nothing at the end of the pass.
-  Result<std::optional<data::Item>> next() {
-    MUSTER_TRY_VOID(begin_pass());
-    MUSTER_TRY(std::optional<data::Item> item, pass_->next());
-    if (!item) pass_.reset();
-    return item;
-  }
-  // The next item, from a new pass at the end of one.
-  Result<data::Item> next_of_any_pass() {
-    for (int attempt = 0; attempt < 2; ++attempt) {
-      MUSTER_TRY(std::optional<data::Item> item, next());
-      if (item) return *std::move(item);
-    }
-    return fail(Code::invalid_argument, "the dataset gave no items in a whole pass");
-  }
-
- private:
-  const data::Dataset& dataset_;
-  std::uint64_t& passes_;
-  std::optional<data::Iterator> pass_;
-};
 
 // One call of Model::train.
 class Model::Training {
@@ -172,7 +155,7 @@ class Model::Training {
       : model_(model),
         options_(options),
         context_(model.prepared_context(options.context, CallbackContext::Mode::train, options.callbacks)),
-        batches_(options.dataset, model.passes_) {}
+        batches_(model.batches_of(options.dataset, model.passes_, *model.train_network_)) {}
 
   Result<> run() {
     MUSTER_TRY_VOID(prepare());
@@ -188,6 +171,9 @@ class Model::Training {
   bool groups_steps() const { return options_.dataset_sink_mode && options_.sink_size > 0; }
 
   Result<> prepare() {
+    MUSTER_TRY_VOID(division());
+    MUSTER_TRY_VOID(check_places(*model_.train_network_));
+    MUSTER_TRY_VOID(check_shards(options_.dataset));
     if (options_.epochs < 1 || options_.initial_epoch < 0)
       return fail(Code::invalid_argument,
                   fmt::format("train: epochs is {} and initial_epoch {}: at least 1 and 0 are needed",
@@ -199,11 +185,12 @@ class Model::Training {
       return fail(Code::invalid_argument, "train: the model was made without an optimizer");
     if (options_.valid_frequency < 1)
       return fail(Code::invalid_argument, "train: valid_frequency counts epochs from 1");
-    MUSTER_TRY(const std::int64_t steps, steps_of(options_.dataset, "training"));
+    MUSTER_TRY(const std::int64_t steps, batches_.count("training"));
     MUSTER_TRY_VOID(check_columns(options_.dataset, model_.options_.loss_fn != nullptr, "training"));
     if (options_.valid_dataset) {
-      MUSTER_TRY([[maybe_unused]] const std::int64_t of_validation,
-                 steps_of(*options_.valid_dataset, "validation"));
+      std::uint64_t passes = 0;
+      MUSTER_TRY_VOID(
+          model_.batches_of(*options_.valid_dataset, passes, *model_.train_network_).count("validation"));
     }
     if (steps < 0 && !groups_steps())
       return fail(Code::invalid_argument,
@@ -218,7 +205,18 @@ class Model::Training {
         options_.initial_epoch > 0 ? context_->cur_step_num : static_cast<std::int64_t>(model_.steps_);
     if (options_.initial_epoch > 0) model_.passes_ = static_cast<std::uint64_t>(options_.initial_epoch);
     model_.train_network_->set_train();
-    return model_.check_agreement_of_workers(context_->batch_num);
+    MUSTER_TRY_VOID(model_.check_agreement_of_workers(context_->batch_num));
+    MUSTER_TRY_VOID(check_callbacks());
+    return model_.divide(*model_.train_network_, batches_);
+  }
+
+  Result<> check_callbacks() const {
+    if (stages() == nullptr) return {};
+    const auto gathering = std::count_if(options_.callbacks.begin(), options_.callbacks.end(),
+                                         [](const CallbackPtr& callback) { return callback->gathers(); });
+    Session& session = *Session::current();
+    return check_equal_gathering(static_cast<std::uint64_t>(gathering), session.communicator())
+        .map_error([&](Error error) { return session.verdict(std::move(error)); });
   }
 
   Result<> run_epoch(std::int64_t number) {
@@ -306,6 +304,7 @@ Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch) {
   if (!together) return {};
   const auto explain = [&](Error error) { return session->verdict(std::move(error)); };
   MUSTER_TRY_VOID(check_equal_steps(steps_an_epoch, session->communicator()).map_error(explain));
+  if (stages() != nullptr) return {};  // each has its part only: see divide()
   std::vector<NamedTensor> values;
   for (const graph::ParameterPtr& parameter : train_network_->parameters())
     values.push_back({parameter->name(), parameter->materialize(seed())});
@@ -335,12 +334,15 @@ Result<> Model::evaluate(const data::Dataset& dataset, CallbackContext& context,
   if (eval_network_ == nullptr)
     return fail(Code::invalid_argument,
                 "eval: the model needs a loss_fn, or an eval_network that gives loss, outputs and label");
-  MUSTER_TRY(context.batch_num, steps_of(dataset, "validation"));
+  std::uint64_t passes = 0;
+  MUSTER_TRY_VOID(division());
+  MUSTER_TRY_VOID(check_places(*eval_network_));
+  Batches batches = batches_of(dataset, passes, *eval_network_);
+  MUSTER_TRY(context.batch_num, batches.count("validation"));
   MUSTER_TRY_VOID(check_columns(dataset, options_.eval_network == nullptr, "validation"));
   eval_network_->set_train(false);
+  MUSTER_TRY_VOID(divide(*eval_network_, batches));
   for (const auto& [name, metric] : metrics) MUSTER_TRY_VOID(metric->clear());
-  std::uint64_t passes = 0;
-  Batches batches(dataset, passes);
   const auto call = [&](CallbackMethod method) { return call_each(context.list_callback, method, context); };
   context.cur_step_num = 0;
   MUSTER_TRY_VOID(call(&Callback::on_eval_begin));
@@ -391,7 +393,7 @@ Result<graph::Explanation> Model::explain(const ExplainOptions& options) {
   std::uint64_t passes = 0;
   MUSTER_TRY(const data::Item batch, Batches(options.dataset, passes).next_of_any_pass());
   cell->set_train(options.train);
-  return cell->explain(batch, {.threads = threads()});
+  return cell->explain(batch, tracing_context());
 }
 
 // In a process that `muster explain` has started; an error that comes before.

@@ -13,8 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "muster/checkpoint/checkpoint.h"
 #include "muster/data/data.h"
 #include "muster/nn/nn.h"
+#include "muster/train/batches.h"
 #include "muster/train/callback.h"
 #include "muster/train/metric.h"
 #include "muster/train/step_cells.h"
@@ -69,7 +71,13 @@ struct EvalOptions {
 // In parallel mode data_parallel gradients are summed over all workers, or averaged with gradients_mean, and
 // every train() first proves that all workers hold equal parameters and make as many steps. Passes over the
 // dataset are numbered on from those before, or from `initial_epoch`, so that a resumed training shuffles as
-// an unbroken one. Threads: one call at a time, on one thread.
+// an unbroken one.
+//
+// Where the network is placed (Cell::place) in a cluster, one worker reads the data and the others learn the
+// types of each batch from it; outputs, loss and metrics are the same on all workers. Before the first step
+// all prove that they have traced the same network, placed alike.
+//
+// Threads: one call at a time, on one thread.
 class Model {
  public:
   // An error says what is missing or does not fit.
@@ -82,6 +90,9 @@ class Model {
   // The plan of a step on the first batch of the dataset, which does not run. Made with the parallel mode of
   // the last train().
   Result<graph::Explanation> explain(const ExplainOptions& options);
+  // The network's parameters by name, on every worker. In a divided job they come from the workers that have
+  // them, and all workers make this call.
+  Result<std::vector<checkpoint::Entry>> gather_parameters();
   // What the network gives, without training.
   Result<std::vector<Tensor>> predict(std::span<const Tensor> inputs);
 
@@ -95,9 +106,13 @@ class Model {
 
  private:
   class Training;
-  class Batches;
 
   explicit Model(ModelOptions options);
+  // Items for steps of `cell`. In a divided job its first placed worker reads, until divide() knows better.
+  Batches batches_of(const data::Dataset& dataset, std::uint64_t& passes, const nn::Cell& cell) const;
+  // In a divided job: the plan of a step of `cell` on the next item, which all workers must agree on and
+  // which says who reads; it does not run. Elsewhere nothing.
+  Result<> divide(nn::Cell& cell, Batches& batches);
   std::shared_ptr<CallbackContext> prepared_context(std::shared_ptr<CallbackContext> given,
                                                     CallbackContext::Mode mode,
                                                     const std::vector<CallbackPtr>& callbacks) const;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "muster/train/parameters.h"
+#include "muster/train/run_context.h"
 
 namespace muster::train {
 
@@ -25,6 +26,11 @@ Result<> ModelCheckpoint::on_train_begin(CallbackContext& context) {
   if (config.save_checkpoint_steps == 0 && config.save_checkpoint_seconds == 0)
     return fail(Code::invalid_argument,
                 "CheckpointConfig: one of save_checkpoint_steps and save_checkpoint_seconds is needed");
+  if (config.save_checkpoint_steps == 0 && stages() != nullptr)
+    return fail(
+        Code::invalid_argument,
+        "CheckpointConfig: the workers of a divided network save together, and their clocks differ: choose "
+        "save_checkpoint_steps instead of save_checkpoint_seconds");
   if (options_.prefix.empty() || options_.prefix.find('/') != std::string::npos)
     return fail(Code::invalid_argument,
                 fmt::format("ModelCheckpoint: prefix '{}' is no name of a file; folders go into directory",

@@ -24,12 +24,14 @@ struct ModelCheckpointOptions {
 
 // Writes DIRECTORY/PREFIX-EPOCH_STEP.ckpt with the parameters of network and optimizer, each durable before
 // training goes on, and once more at the end. Where files of an earlier training lie, PREFIX becomes PREFIX_1
-// and so on.
+// and so on. In a divided job every worker must have one with the same number of steps, and writes a whole
+// file; seconds cannot be used.
 class ModelCheckpoint : public Callback {
  public:
   explicit ModelCheckpoint(ModelCheckpointOptions options = {},
                            checkpoint::Storage& storage = checkpoint::real_storage(),
                            const Clock& clock = real_clock());
+  bool gathers() const override { return true; }
   Result<> on_train_begin(CallbackContext& context) override;
   Result<> on_train_step_end(CallbackContext& context) override;
   Result<> on_train_end(CallbackContext& context) override;

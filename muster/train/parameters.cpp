@@ -6,15 +6,31 @@
 #include <map>
 #include <utility>
 
+#include "muster/train/run_context.h"
 #include "muster/train/session.h"
 
 namespace muster::train {
 
+Result<std::vector<checkpoint::Entry>> gather_parameters(std::span<const graph::ParameterPtr> parameters) {
+  std::vector<checkpoint::Entry> entries;
+  for (const graph::ParameterPtr& parameter : parameters) {
+    const bool is_here = parameter->absence() == nullptr;
+    entries.push_back({parameter->name(), is_here ? parameter->materialize(seed())
+                                                  : Tensor(parameter->dtype(), parameter->shape())});
+    if (stages() == nullptr || !parameter->home()) continue;  // everybody has it
+    const Tensor& value = entries.back().value;
+    Session& session = *Session::current();
+    // The first replica's; the others' are equal.
+    MUSTER_TRY_VOID(session.communicator()
+                        .broadcast(value.bytes(), value.size_bytes(), parameter->home()->rank)
+                        .map_error([&](Error error) { return session.verdict(std::move(error)); }));
+  }
+  return entries;
+}
+
 Result<> save_parameters(std::span<const graph::ParameterPtr> parameters, const std::string& path,
                          Files& files) {
-  std::vector<checkpoint::Entry> entries;
-  for (const graph::ParameterPtr& parameter : parameters)
-    entries.push_back({parameter->name(), parameter->materialize(seed())});
+  MUSTER_TRY(const std::vector<checkpoint::Entry> entries, gather_parameters(parameters));
   return checkpoint::save(path, entries, files);
 }
 

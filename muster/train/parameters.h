@@ -11,7 +11,11 @@
 
 namespace muster::train {
 
-// All of them, made first where they are not yet, as a checkpoint file.
+// The elements of all, made first where they are not yet. In a divided job they come from the workers that
+// have them, and all workers make this call with the same parameters.
+Result<std::vector<checkpoint::Entry>> gather_parameters(std::span<const graph::ParameterPtr> parameters);
+
+// The same as a checkpoint file.
 Result<> save_parameters(std::span<const graph::ParameterPtr> parameters, const std::string& path,
                          Files& files = real_files());
 

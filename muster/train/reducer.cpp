@@ -6,6 +6,7 @@
 
 #include "muster/train/agreement.h"
 #include "muster/train/context.h"
+#include "muster/train/division.h"
 #include "muster/train/session.h"
 
 namespace muster::train {
@@ -74,11 +75,12 @@ Result<> DistributedReducer::check_gradients(std::span<const Tensor> gradients) 
   return {};
 }
 
-Result<> DistributedReducer::check_first_call(Session& session) {
+Result<> DistributedReducer::check_first_call(collective::Communicator& group) {
   std::vector<NamedTensor> values;
   for (const auto& parameter : parameters_)
-    values.push_back({parameter->name(), parameter->materialize(seed())});
-  return check_agreement(values, session.communicator());
+    if (parameter->absence() == nullptr)
+      values.push_back({parameter->name(), parameter->materialize(seed())});
+  return check_agreement(values, group);
 }
 
 std::shared_ptr<Buffer> DistributedReducer::output_buffer(Session& session, std::size_t size_bytes) {
@@ -90,17 +92,9 @@ std::shared_ptr<Buffer> DistributedReducer::output_buffer(Session& session, std:
   return *free;
 }
 
-Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> gradients) {
-  MUSTER_TRY_VOID(check_gradients(gradients));
-  std::vector<Tensor> reduced(gradients.begin(), gradients.end());
-  Session* session = Session::current();
-  if (session == nullptr) return reduced;
-  if (session->world_size() == 1 || gradients.empty()) {
-    session->report_step(++steps_);
-    return reduced;
-  }
-  const auto explain = [&](Error error) { return session->verdict(std::move(error)); };
-  if (steps_ == 0) MUSTER_TRY_VOID(check_first_call(*session).map_error(explain));
+Result<> DistributedReducer::reduce_some(std::span<const Tensor> gradients, std::span<Tensor> reduced,
+                                         collective::Communicator& group) {
+  Session& session = *Session::current();
   const auto reduction =
       mean_.value_or(context().gradients_mean) ? collective::Reduction::mean : collective::Reduction::sum;
   for (std::size_t begin = 0; begin < gradients.size();) {
@@ -109,16 +103,44 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
     const auto same_dtype = gradients.subspan(begin, end - begin);
     const DType dtype = same_dtype.front().dtype();
     auto in_place = bucket_in_place(same_dtype);
-    const Bucket bucket = in_place ? *std::move(in_place) : bucket_packed(*session, same_dtype, packed_);
-    const auto output = output_buffer(*session, bucket.size_bytes);
-    MUSTER_TRY_VOID(
-        session->communicator()
-            .all_reduce(bucket.data, output->data(), bucket.size_bytes / size_bytes(dtype), dtype, reduction)
-            .map_error(explain));
-    for (std::size_t i = 0; i < same_dtype.size(); ++i)
+    const Bucket bucket = in_place ? *std::move(in_place) : bucket_packed(session, same_dtype, packed_);
+    const auto output = output_buffer(session, bucket.size_bytes);
+    MUSTER_TRY_VOID(group.all_reduce(bucket.data, output->data(), bucket.size_bytes / size_bytes(dtype),
+                                     dtype, reduction));
+    for (std::size_t i = 0; i < same_dtype.size(); ++i) {
       reduced[begin + i] = Tensor(dtype, same_dtype[i].shape(), output, bucket.offsets_bytes[i]);
+      if (same_dtype[i].home()) reduced[begin + i].set_home(*same_dtype[i].home());
+    }
     begin = end;
   }
+  return {};
+}
+
+Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> gradients) {
+  MUSTER_TRY_VOID(check_gradients(gradients));
+  std::vector<Tensor> reduced(gradients.begin(), gradients.end());
+  Session* session = Session::current();
+  if (session == nullptr) return reduced;
+  MUSTER_TRY(const Division now, division());
+  const bool alone = session->world_size() == 1 || (now.divides() && now.replicas == 1);
+  if (alone || gradients.empty()) {
+    session->report_step(++steps_);
+    return reduced;
+  }
+  const auto explain = [&](Error error) { return session->verdict(std::move(error)); };
+  collective::Communicator* group = &session->communicator();
+  if (now.divides()) {
+    MUSTER_TRY(group, session->stage_group(now.stages));
+  }
+  if (steps_ == 0) MUSTER_TRY_VOID(check_first_call(*group).map_error(explain));
+  std::vector<Tensor> here;
+  for (const Tensor& gradient : gradients)
+    if (gradient.absence() == nullptr) here.push_back(gradient);
+  std::vector<Tensor> done(here.size());
+  MUSTER_TRY_VOID(reduce_some(here, done, *group).map_error(explain));
+  auto next = done.begin();
+  for (Tensor& gradient : reduced)
+    if (gradient.absence() == nullptr) gradient = *next++;
   session->report_step(++steps_);
   return reduced;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "muster/base/base.h"
+#include "muster/collective/collective.h"
 #include "muster/graph/graph.h"
 #include "muster/tensor/tensor.h"
 
@@ -25,11 +26,14 @@ class DistributedReducer {
   // One gradient for each parameter; the answer has the same shapes and new buffers. A collective call: every
   // worker makes it at the same place. The first call proves that all workers hold equal parameters, and
   // fails where they do not. In a process without a cluster, or a cluster of one, the gradients come back as
-  // they are.
+  // they are. In a divided job those that another worker has come back as they are, and the others are
+  // reduced over the copies of the network.
   Result<std::vector<Tensor>> reduce(std::span<const Tensor> gradients);
 
  private:
-  Result<> check_first_call(Session& session);
+  Result<> check_first_call(collective::Communicator& group);
+  Result<> reduce_some(std::span<const Tensor> gradients, std::span<Tensor> reduced,
+                       collective::Communicator& group);
   Result<> check_gradients(std::span<const Tensor> gradients) const;
   std::shared_ptr<Buffer> output_buffer(Session& session, std::size_t size_bytes);
 

@@ -1,7 +1,13 @@
 #include "muster/train/run_context.h"
 
+#include <map>
+#include <optional>
+
+#include "muster/train/context.h"
+#include "muster/train/division.h"
 #include "muster/train/front_end.h"
 #include "muster/train/session.h"
+#include "muster/train/stages.h"
 
 namespace muster::train {
 namespace {
@@ -38,21 +44,78 @@ class SessionCommunicator final : public graph::Communicator {
   }
 };
 
+// Reductions in a placed data-parallel job: over the workers of the same stage.
+class StageCommunicator final : public graph::Communicator {
+ public:
+  explicit StageCommunicator(collective::Communicator& group) : group_(group) {}
+  std::uint32_t rank() const override { return group_.rank(); }
+  std::uint32_t size() const override { return group_.size(); }
+  Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype,
+                      graph::Reduction reduction) override {
+    return group_.all_reduce(in, out, count, dtype, to_collective(reduction)).map_error([&](Error error) {
+      return Session::current()->verdict(std::move(error));
+    });
+  }
+
+ private:
+  collective::Communicator& group_;
+};
+
+// What reductions take part in: all workers, or in a placed job the same stage of all its copies; null where
+// there is one copy only.
+Result<graph::Communicator*> reductions() {
+  static SessionCommunicator world;
+  static std::map<collective::Communicator*, StageCommunicator> stage_groups;
+  if (Session::current() == nullptr) return nullptr;
+  MUSTER_TRY(const Division now, division());
+  if (!now.divides() || context().parallel_mode != ParallelMode::data_parallel) return &world;
+  if (now.replicas == 1) return nullptr;
+  MUSTER_TRY(collective::Communicator * group, Session::current()->stage_group(now.stages));
+  return &stage_groups.try_emplace(group, *group).first->second;
+}
+
 std::uint64_t runs = 0;
+
+// Ends a run in a job that cannot be divided as the network is placed, before it does anything.
+Result<> refuse_division() {
+  return reductions().map([](graph::Communicator*) {});
+}
 
 }  // namespace
 
-graph::RunContext run_context() {
-  static SessionCommunicator communicator;
+graph::Communicator* stages() {
+  // Where the division is impossible nothing runs: refuse_division.
+  const Division now = division().value_or(Division{});
+  if (!now.divides()) return nullptr;
+  static std::optional<Stages> made;
+  const Stages::Range range{.first = now.replica * now.stages, .size = now.stages};
+  if (!made || made->range().first != range.first || made->range().size != range.size)
+    made.emplace(Session::current()->communicator(), range,
+                 [](Error error) { return Session::current()->verdict(std::move(error)); });
+  return &*made;
+}
+
+graph::RunContext tracing_context() {
   const Session* session = Session::current();
-  // The samples of a batch are dealt out in turn, as data::row_order does.
-  return {.seed = seed(),
-          .communicator = session != nullptr ? &communicator : nullptr,
-          .threads = threads(),
-          .step = runs++,
-          .first_sample = session != nullptr ? session->rank() : 0,
-          .sample_stride = session != nullptr ? session->world_size() : 1,
-          .interrupted = &look_for_interruption};
+  const Result<graph::Communicator*> communicator = reductions();
+  graph::RunContext made{.seed = seed(),
+                         .communicator = communicator.value_or(nullptr),
+                         .stages = stages(),
+                         .threads = threads(),
+                         .interrupted = communicator ? &look_for_interruption : &refuse_division};
+  if (session == nullptr) return made;
+  // The samples of a batch are dealt out in turn, as data::row_order does. The workers of a replica have them
+  // together.
+  const Division now = division().value_or(Division{});
+  made.first_sample = made.stages != nullptr ? now.replica : session->rank();
+  made.sample_stride = made.stages != nullptr ? now.replicas : session->world_size();
+  return made;
+}
+
+graph::RunContext run_context() {
+  graph::RunContext made = tracing_context();
+  made.step = runs++;
+  return made;
 }
 
 void count_runs_from(std::uint64_t step) { runs = step; }

@@ -5,9 +5,16 @@
 
 namespace muster::train {
 
-// Seed, threads and, in a cluster, the communicator over all workers. Cheap; ask again for each run: each
-// answer counts as a step, so that every run draws random numbers of its own, the same on all workers.
+// Seed, threads and, in a cluster, the communicator over all workers, and the stages of a placed network.
+// Cheap; ask again for each run: each answer counts as a step, so that every run draws random numbers of its
+// own, the same on all workers.
 graph::RunContext run_context();
+
+// The same without counting a step, for what is traced and does not run.
+graph::RunContext tracing_context();
+
+// The workers that share this process's copy of a placed network; null where nothing is divided.
+graph::Communicator* stages();
 
 // The step of the next run: 0 after set_seed(), and what a resumed training goes on from.
 void count_runs_from(std::uint64_t step);

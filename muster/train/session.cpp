@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "muster/train/division.h"
 #include "muster/train/explain.h"
 #include "muster/train/run_context.h"
 
@@ -102,6 +103,13 @@ std::shared_ptr<Buffer> Session::shared_buffer(std::size_t size_bytes) {
   return Buffer::allocate(size_bytes);
 }
 
+Result<collective::Communicator*> Session::stage_group(std::uint32_t stages) {
+  if (const auto known = stage_groups_.find(stages); known != stage_groups_.end()) return known->second.get();
+  MUSTER_TRY(auto made, communicator_->split(rank() % stages));
+  watch_->attach(*made);
+  return (stage_groups_[stages] = std::move(made)).get();
+}
+
 bool Session::in_forked_child() const { return getpid() != pid_; }
 
 void Session::note_reason(std::string reason) { reason_ = std::move(reason); }
@@ -111,9 +119,11 @@ void Session::leave(int exit_status) {
   watch_->stand_down();
   if (reason_.empty() && exit_status != 0) reason_ = fmt::format("exited with status {}", exit_status);
   node_->leave(exit_status, reason_);
-  // Whoever still waits for this worker in a collective call would wait in vain.
-  communicator_->abort(
-      {Code::peer_lost, fmt::format("worker {} has left the job, with status {}", rank(), exit_status)});
+  // Whoever still waits for this worker would wait in vain; what it has sent still arrives.
+  const Error reason{Code::peer_lost,
+                     fmt::format("worker {} has left the job, with status {}", rank(), exit_status)};
+  communicator_->leave(reason);
+  for (const auto& [stages, group] : stage_groups_) group->leave(reason);
 }
 
 std::optional<Failure> Session::join(const cluster::Settings& settings, const InitOptions& options) {
@@ -154,6 +164,7 @@ std::optional<Failure> Session::join(const cluster::Settings& settings, const In
 tl::expected<Role, Failure> init(const Environment& environment, const InitOptions& options) {
   if (open_session != nullptr) return open_role;
   graph::set_context_provider(&run_context);
+  watch_places();
   if (explain_mode() != ExplainMode::off) return Role::worker;
   const auto settings = cluster::read_settings(environment);
   if (!settings) return tl::unexpected(cluster::failure_from(settings.error()));

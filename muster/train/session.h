@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,6 +52,10 @@ class Session {
   const cluster::Roster& roster() const { return node_->roster(); }
   collective::Communicator& communicator() { return *communicator_; }
 
+  // The workers that do the same stage of each copy of a placed network, numbered by their copies. The first
+  // call, and the first for another number of stages, is a collective one of all workers.
+  Result<collective::Communicator*> stage_group(std::uint32_t stages);
+
   // Whether other workers are on this host, and this process may share memory with them.
   bool shares_memory() const { return communicator_->local_size() > 1 && !in_forked_child(); }
   // Memory that makes reductions of it cheaper; ordinary memory, after one warning, where none is left.
@@ -83,6 +88,7 @@ class Session {
   std::unique_ptr<Watch> watch_;
   std::unique_ptr<cluster::Node> node_;
   std::unique_ptr<collective::Communicator> communicator_;
+  std::map<std::uint32_t, std::unique_ptr<collective::Communicator>> stage_groups_;  // by number of stages
   std::string reason_;
   std::int32_t pid_;
 };

@@ -92,7 +92,8 @@ Result<> EarlyStopping::on_train_end(CallbackContext&) {
 void EarlyStopping::keep_weights(const CallbackContext& context) {
   weights_.clear();
   for (const graph::ParameterPtr& parameter : context.train_network->parameters())
-    weights_.emplace_back(parameter, parameter->materialize(seed()).clone());
+    if (parameter->absence() == nullptr)  // what another worker has, that one keeps
+      weights_.emplace_back(parameter, parameter->materialize(seed()).clone());
 }
 
 Result<> EarlyStopping::restore_weights(const CallbackContext& context) const {

@@ -52,7 +52,7 @@ Result<std::unique_ptr<Watch>> Watch::create() {
 
 void Watch::attach(collective::Communicator& communicator) {
   const std::lock_guard lock(mutex_);
-  communicator_ = &communicator;
+  communicators_.push_back(&communicator);
   if (failure_) communicator.abort(Error{failure_->code, failure_->message});
 }
 
@@ -61,7 +61,8 @@ void Watch::job_failed(const cluster::Failure& failure) {
   if (leaving_ || failure_) return;
   failure_ = failure;
   stop_.raise();
-  if (communicator_ != nullptr) communicator_->abort(Error{failure.code, failure.message});
+  for (collective::Communicator* communicator : communicators_)
+    communicator->abort(Error{failure.code, failure.message});
   changed_.notify_all();
   thread_ = std::thread([this] { end_process_unless_leaving(); });
 }

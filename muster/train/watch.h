@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "muster/cluster/cluster.h"
 #include "muster/collective/collective.h"
@@ -24,7 +25,7 @@ class Watch {
 
   // Raised when the job fails: ends waits that come before there is a communicator.
   const net::StopSignal& stop() const { return stop_; }
-  // Aborted when the job fails; borrowed until the end of the process.
+  // One more that is aborted when the job fails; borrowed until the end of the process.
   void attach(collective::Communicator& communicator);
 
   // The job has failed: everything that waits ends, and the main thread has a second to end the process.
@@ -42,7 +43,7 @@ class Watch {
   std::condition_variable changed_;
   bool leaving_ = false;
   std::optional<cluster::Failure> failure_;  // written once
-  collective::Communicator* communicator_ = nullptr;
+  std::vector<collective::Communicator*> communicators_;
   net::StopSignal stop_;
   std::thread thread_;
 };

@@ -1,0 +1,233 @@
+#include "muster/train/batches.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "muster/train/data_settings.h"
+#include "muster/train/front_end.h"
+
+namespace muster::train {
+namespace {
+
+using graph::TensorType;
+using Words = std::vector<std::int64_t>;
+
+// More than any description or error has.
+constexpr std::uint64_t content_bytes_max = 1 << 20;
+
+// What goes before the content of a message.
+struct Header {
+  std::uint64_t kind = 0;
+  std::uint64_t content_bytes = 0;
+};
+
+std::vector<TensorType> types_of(const data::Item& item) {
+  std::vector<TensorType> types;
+  for (const Tensor& tensor : item) types.push_back({tensor.dtype(), tensor.shape()});
+  return types;
+}
+
+// dtype, rank and sizes of each.
+Words words_of(std::span<const TensorType> types) {
+  Words words;
+  for (const TensorType& type : types) {
+    words.push_back(static_cast<std::int64_t>(type.dtype));
+    words.push_back(static_cast<std::int64_t>(type.shape.rank()));
+    for (std::size_t axis = 0; axis < type.shape.rank(); ++axis) words.push_back(type.shape[axis]);
+  }
+  return words;
+}
+
+std::vector<TensorType> types_from(std::span<const std::int64_t> words) {
+  std::vector<TensorType> types;
+  while (words.size() >= 2) {
+    const auto rank = static_cast<std::size_t>(words[1]);
+    MUSTER_CHECK(rank <= words.size() - 2, "a description of tensors is cut off");
+    const auto sizes = words.subspan(2, rank);
+    types.push_back(
+        {static_cast<DType>(words[0]), Shape(std::vector<std::int64_t>(sizes.begin(), sizes.end()))});
+    words = words.subspan(2 + rank);
+  }
+  return types;
+}
+
+// Items of a dataset that only a pass can count: behind a filter, or from a generator.
+Result<std::int64_t> counted(const data::Dataset& dataset) {
+  MUSTER_TRY(data::Iterator pass, begin_pass_of(dataset, 0));
+  std::int64_t items = 0;
+  while (true) {
+    MUSTER_TRY(const std::optional<data::Item> item, pass.next());
+    if (!item) return items;
+    ++items;
+  }
+}
+
+}  // namespace
+
+Result<data::Iterator> begin_pass_of(const data::Dataset& dataset, std::uint64_t number) {
+  data::IterateOptions options = data_options(number);
+  options.while_waiting = &look_for_interruption;
+  return dataset.iterate(std::move(options));
+}
+
+void Batches::divide(graph::Communicator& stages, std::uint32_t reader) {
+  MUSTER_CHECK(!in_pass_ && !ahead_, "who reads is chosen before the first item");
+  MUSTER_CHECK(reader < stages.size(), "the reader is one of the stages");
+  stages_ = &stages;
+  reader_ = reader;
+}
+
+// ---- Messages ---------------------------------------------------------------------------------------------
+
+Result<> Batches::tell(Kind kind, std::span<const std::byte> content) {
+  const Header header{.kind = static_cast<std::uint64_t>(kind), .content_bytes = content.size()};
+  const auto bytes = std::as_bytes(std::span(&header, 1));
+  for (std::uint32_t rank = 0; rank < stages_->size(); ++rank) {
+    if (rank == reader_) continue;
+    MUSTER_TRY_VOID(stages_->send(rank, {{bytes}}));
+    if (!content.empty()) MUSTER_TRY_VOID(stages_->send(rank, {{content}}));
+  }
+  return {};
+}
+
+Result<> Batches::tell_failure(const Error& error) {
+  const std::string text = error.message.substr(0, content_bytes_max);
+  return tell(Kind::failure, std::as_bytes(std::span(text)));
+}
+
+// An error of the reader is the error here.
+Result<Batches::Message> Batches::hear() {
+  Header header;
+  const std::array into_header{std::as_writable_bytes(std::span(&header, 1))};
+  MUSTER_TRY_VOID(stages_->receive(reader_, into_header));
+  MUSTER_CHECK(header.kind <= static_cast<std::uint64_t>(Kind::count), "the reader says what nobody knows");
+  MUSTER_CHECK(header.content_bytes <= content_bytes_max, "the reader says more than it may");
+  std::vector<std::byte> content(header.content_bytes);
+  if (!content.empty()) {
+    const std::array into_content{std::span(content)};
+    MUSTER_TRY_VOID(stages_->receive(reader_, into_content));
+  }
+  Message message{.kind = static_cast<Kind>(header.kind)};
+  if (message.kind == Kind::failure)
+    return fail(Code::invalid_argument,
+                fmt::format("worker {}, which reads the data: {}", reader_,
+                            std::string_view(reinterpret_cast<const char*>(content.data()), content.size())));
+  message.words.resize(content.size() / sizeof(std::int64_t));
+  std::memcpy(message.words.data(), content.data(), message.words.size() * sizeof(std::int64_t));
+  return message;
+}
+
+// ---- Counting ---------------------------------------------------------------------------------------------
+
+Result<std::int64_t> Batches::counted_here(std::string_view what) {
+  MUSTER_TRY_VOID(dataset_.status());
+  MUSTER_TRY(std::int64_t size, dataset_.size());
+  if (size == data::size_unknown) {
+    MUSTER_TRY(size, counted(dataset_));
+  }
+  if (size == 0)
+    return fail(
+        Code::invalid_argument,
+        fmt::format("the {} dataset has no items: fewer rows than a batch, with drop_remainder?", what));
+  return size;
+}
+
+Result<std::int64_t> Batches::count(std::string_view what) {
+  if (!reads()) {
+    MUSTER_TRY(const Message message, hear());
+    MUSTER_CHECK(message.kind == Kind::count && message.words.size() == 1, "the reader counts the items");
+    return message.words.front();
+  }
+  const Result<std::int64_t> counted = counted_here(what);
+  if (!divided()) return counted;
+  if (!counted) {
+    MUSTER_TRY_VOID(tell_failure(counted.error()));
+  } else {
+    MUSTER_TRY_VOID(tell(Kind::count, std::as_bytes(std::span(&*counted, 1))));
+  }
+  return counted;
+}
+
+// ---- Items ------------------------------------------------------------------------------------------------
+
+Result<std::optional<data::Item>> Batches::read() {
+  if (!pass_) {
+    MUSTER_TRY(data::Iterator begun, begin_pass_of(dataset_, passes_ - 1));
+    pass_.emplace(std::move(begun));
+  }
+  return pass_->next();
+}
+
+Result<> Batches::tell_of_item(const std::optional<data::Item>& item) {
+  if (!item) return tell(Kind::end);
+  std::vector<TensorType> types = types_of(*item);
+  if (types == types_) return tell(Kind::same_types);
+  types_ = std::move(types);
+  const Words words = words_of(types_);
+  return tell(Kind::types, std::as_bytes(std::span(words)));
+}
+
+Result<std::optional<data::Item>> Batches::hear_of_item() {
+  MUSTER_TRY(const Message message, hear());
+  if (message.kind == Kind::end) return std::optional<data::Item>();
+  MUSTER_CHECK(message.kind == Kind::types || message.kind == Kind::same_types,
+               "the reader tells of an item or of the end");
+  if (message.kind == Kind::types) types_ = types_from(message.words);
+  std::optional<data::Item> item(std::in_place);
+  for (const TensorType& type : types_)
+    item->push_back(Tensor::absent(
+        type.dtype, type.shape, fmt::format("worker {} reads the data, and only it has the batch", reader_)));
+  return item;
+}
+
+Result<std::optional<data::Item>> Batches::next() {
+  if (ahead_) return std::exchange(ahead_, std::nullopt);
+  if (!std::exchange(in_pass_, true)) ++passes_;
+  std::optional<data::Item> item;
+  if (reads()) {
+    Result<std::optional<data::Item>> made = read();
+    if (!made) {
+      if (divided()) MUSTER_TRY_VOID(tell_failure(made.error()));
+      return made;
+    }
+    item = *std::move(made);
+    if (divided()) MUSTER_TRY_VOID(tell_of_item(item));
+  } else {
+    MUSTER_TRY(item, hear_of_item());
+  }
+  if (!item) {
+    pass_.reset();
+    in_pass_ = false;
+  }
+  return item;
+}
+
+Result<data::Item> Batches::next_of_any_pass() {
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    MUSTER_TRY(std::optional<data::Item> item, next());
+    if (item) return *std::move(item);
+  }
+  return fail(Code::invalid_argument, "the dataset gave no items in a whole pass");
+}
+
+Result<data::Item> Batches::peek() {
+  MUSTER_TRY(ahead_, next_of_any_pass());
+  return *ahead_;
+}
+
+void Batches::pass_on(std::uint32_t reader) {
+  if (reader == reader_) return;
+  MUSTER_CHECK(divided() && reader < stages_->size(), "the reader is one of the stages");
+  MUSTER_CHECK(ahead_.has_value(), "who reads is changed before the first item is used");
+  ahead_.reset();
+  pass_.reset();
+  types_.clear();
+  in_pass_ = false;
+  --passes_;
+  reader_ = reader;
+}
+
+}  // namespace muster::train

@@ -1,0 +1,73 @@
+// The items of a dataset, pass after pass. Where a network is divided over several workers, one of them
+// reads.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "muster/data/data.h"
+#include "muster/graph/graph.h"
+
+namespace muster::train {
+
+// Alone, this reads. In a divided job the reader does, so that image and label come from one hand even where
+// a generator draws its own random numbers; before each item it tells the others what types that has, or that
+// the pass has ended. They call nothing of the dataset, and their items have no elements. All of them make
+// the same calls, which are messages from the reader to the others.
+//
+// Threads: one.
+class Batches {
+ public:
+  // `passes` numbers the passes; both are borrowed.
+  Batches(const data::Dataset& dataset, std::uint64_t& passes) : dataset_(dataset), passes_(passes) {}
+
+  // From now on `reader`, a rank of `stages`, reads. Before the first item.
+  void divide(graph::Communicator& stages, std::uint32_t reader);
+
+  // The items of one pass, at least one; data::size_endless. The error, on all of them the reader's, says
+  // what is wrong with the `what` dataset.
+  Result<std::int64_t> count(std::string_view what);
+  // Nothing at the end of the pass; then a new one begins.
+  Result<std::optional<data::Item>> next();
+  // The next item, from a new pass at the end of one.
+  Result<data::Item> next_of_any_pass();
+  // The next item, which stays the next one.
+  Result<data::Item> peek();
+  // After peek(): another one is to be the reader, of the same pass. Nothing where it is the reader already.
+  void pass_on(std::uint32_t reader);
+
+ private:
+  enum class Kind : std::uint64_t { end, same_types, types, failure, count };
+  struct Message {
+    Kind kind = Kind::end;
+    std::vector<std::int64_t> words = {};
+    std::string text = {};
+  };
+
+  bool divided() const { return stages_ != nullptr && stages_->size() > 1; }
+  bool reads() const { return !divided() || stages_->rank() == reader_; }
+  Result<> tell(Kind kind, std::span<const std::byte> content = {});
+  Result<> tell_failure(const Error& error);
+  Result<Message> hear();
+  Result<std::int64_t> counted_here(std::string_view what);
+  Result<std::optional<data::Item>> read();
+  Result<std::optional<data::Item>> hear_of_item();
+  Result<> tell_of_item(const std::optional<data::Item>& item);
+
+  const data::Dataset& dataset_;
+  std::uint64_t& passes_;
+  bool in_pass_ = false;
+  std::optional<data::Iterator> pass_;  // of the reader
+  std::optional<data::Item> ahead_;     // what peek() has seen
+  graph::Communicator* stages_ = nullptr;
+  std::uint32_t reader_ = 0;
+  std::vector<graph::TensorType> types_;  // of the last item
+};
+
+// A pass of this process over the dataset, which a signal may end.
+Result<data::Iterator> begin_pass_of(const data::Dataset& dataset, std::uint64_t number);
+
+}  // namespace muster::train

@@ -1,0 +1,46 @@
+// A job that divides one network over its workers, as Cell::place says.
+//
+// A copy of the network is a replica: by default all workers together; in parallel mode data_parallel as many
+// as there are placed ranks, one replica after the other. Rank r of place() is the worker r of each replica.
+#pragma once
+
+#include <cstdint>
+
+#include "muster/base/base.h"
+#include "muster/data/data.h"
+#include "muster/nn/nn.h"
+
+namespace muster::train {
+
+struct Division {
+  std::uint32_t stages = 1;  // workers of one replica
+  std::uint32_t replicas = 1;
+  std::uint32_t stage = 0;  // of this worker in its replica
+  std::uint32_t replica = 0;
+  bool divides() const { return stages > 1; }
+};
+
+// Of this process, by what was placed so far. An error in a data-parallel job whose workers are no multiple
+// of the placed ranks.
+Result<Division> division();
+
+// Which replica this worker is a part of, and how many there are: what shard_id and num_shards of a dataset
+// are in a placed data-parallel job. Where nothing is placed each worker of a data-parallel job is one. After
+// the network was made, since place() decides; a later place() that would change the answer is an error.
+Result<std::uint32_t> get_replica_rank();
+Result<std::uint32_t> get_replica_count();
+
+// Asks place() and calls in eager mode to look at this process's job.
+void watch_places();
+
+// In a placed data-parallel job: a dataset of one shard for each worker would give every worker of a copy
+// another one, and only one of them reads.
+Result<> check_shards(const data::Dataset& dataset);
+// Before the first trace: each placed cell of the tree is placed on a worker that there is.
+Result<> check_places(const nn::Cell& network);
+// After it: each of them was called.
+Result<> check_placed_were_called(const nn::Cell& network);
+// Where the first placed cell of the tree is, or 0: probably the worker that uses the first input.
+std::uint32_t first_placed_rank(const nn::Cell& network);
+
+}  // namespace muster::train
