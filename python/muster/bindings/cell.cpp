@@ -12,6 +12,7 @@
 #include "python/muster/bindings/arguments.h"
 #include "python/muster/bindings/dtype.h"
 #include "python/muster/bindings/parameter.h"
+#include "python/muster/bindings/value.h"
 
 namespace muster::python {
 namespace {
@@ -35,6 +36,8 @@ nb::object call_plainly(nb::handle self, nb::handle positional, nb::handle keywo
 
 // What Cell::call does around construct.
 nb::object call_construct(nb::handle self, const Cell& cell, nb::handle positional, nb::handle keywords) {
+  if (const auto refused = cell.refused_place()) raise(*refused);
+  const Cell::PlacedScope placed(cell);
   if (!cell.precision()) return call_plainly(self, positional, keywords);
   const nn::CellPrecision precision = *cell.precision();
   const graph::PrecisionScope scope(precision.ops);
@@ -347,7 +350,8 @@ void bind_cell(nb::module_& core) {
       .def(
           "init_parameters_data",
           [](const Cell& self, bool) {
-            for (const auto& parameter : self.parameters()) parameter->materialize(train::seed());
+            for (const auto& parameter : self.parameters())
+              if (parameter->absence() == nullptr) parameter->materialize(train::seed());
             return parameters_dict(self, true);
           },
           nb::arg("auto_parallel_mode") = false,
@@ -405,6 +409,23 @@ void bind_cell(nb::module_& core) {
           "in float32. A later call counts, also one for a part of the tree. Returns the cell. ValueError "
           "for "
           "another dtype; NotImplementedError names the instructions that the processor lacks.")
+      .def(
+          "place",
+          [](nb::object self, const std::string& role, std::int64_t rank) {
+            unwrap(nb::cast<Cell&>(self).place_at(role, rank, caller_line()));
+            return self;
+          },
+          nb::arg("role"), nb::arg("rank"), nb::sig("def place(self, role: str, rank: int) -> typing.Self"),
+          "Where the cell runs in a job that divides its network over the workers: on the worker of that "
+          "rank. "
+          "Its parameters, their gradients and their optimizer state live there only. Cells inside of it "
+          "that "
+          "are placed themselves run where they are placed; ops that nobody placed run where the fewest "
+          "bytes "
+          "travel. Without init(), or in a cluster of one, it changes nothing. `role` is 'MS_WORKER'. "
+          "Returns "
+          "the cell. ValueError names the cell, the line and the choices: for another role, a rank that no "
+          "worker has, and in eager mode in a cluster, where ops run one by one and nothing can be divided.")
       .def(
           "set_param_ps", [](const Cell&, const nb::args&, const nb::kwargs&) { refuse_parameter_server(); },
           nb::arg("args"), nb::arg("kwargs"), "Not provided yet: raises NotImplementedError.")

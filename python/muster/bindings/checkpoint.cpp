@@ -20,7 +20,7 @@ std::vector<Entry> entries_of(nb::handle object) {
   std::vector<Entry> entries;
   if (nb::isinstance<nn::Cell>(object)) {
     for (const auto& parameter : nb::cast<const nn::Cell&>(object).parameters())
-      entries.push_back({parameter->name(), parameter->materialize(train::seed())});
+      entries.push_back({parameter->name(), elements_of(graph::Value(parameter))});
     return entries;
   }
   const auto add = [&](nb::handle name, nb::handle value) {
@@ -75,7 +75,9 @@ nb::typed<nb::tuple, nb::list, nb::list> load_param_into_net(const nn::Cell& net
 void bind_checkpoint(nb::module_& core) {
   core.def("save_checkpoint", &save_checkpoint, nb::arg("save_obj"), nb::arg("ckpt_file_name"),
            "Writes the parameters of a cell, or a dict from names to tensors, or a list of Parameters or of "
-           "{'name': ..., 'data': ...}. A crash leaves the old file or the new one. OSError names the file.");
+           "{'name': ..., 'data': ...}. A crash leaves the old file or the new one. OSError names the file. "
+           "ValueError "
+           "names a parameter that another worker has: save what Model.gather_parameters() gives.");
   core.def("load_checkpoint", &load_checkpoint, nb::arg("ckpt_file_name"),
            "The parameters of a file by name. FileNotFoundError or CorruptDataError name the file.");
   core.def("load_param_into_net", &load_param_into_net, nb::arg("net"), nb::arg("parameter_dict"),

@@ -1,5 +1,6 @@
 // Explanation: what a plan is made of.
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <chrono>
 #include <string>
@@ -36,6 +37,44 @@ nb::typed<nb::dict, nb::str, nb::str> parameters_of(const Explanation& self) {
   return made;
 }
 
+nb::typed<nb::list, nb::dict> workers_of(const Explanation& self) {
+  nb::list made;
+  for (const graph::Part& part : self.parts.parts) {
+    nb::dict entry;
+    entry["rank"] = part.rank;
+    entry["placed"] = part.placed;
+    entry["parameters"] = part.parameters;
+    entry["nodes"] = part.nodes;
+    entry["flops"] = part.flops;
+    entry["parameters_bytes"] = part.parameters_bytes;
+    entry["activations_bytes"] = part.activations_bytes;
+    made.append(entry);
+  }
+  return made;
+}
+
+nb::typed<nb::list, nb::dict> crossings_of(const Explanation& self) {
+  nb::list made;
+  for (const graph::Crossing& crossing : self.parts.crossings) {
+    nb::dict entry;
+    entry["from"] = crossing.from;
+    entry["to"] = crossing.to;
+    entry["what"] = crossing.what;
+    entry["type"] = text(to_string(crossing.type));
+    entry["bytes"] =
+        static_cast<std::size_t>(crossing.type.shape.elements()) * size_bytes(crossing.type.dtype);
+    entry["message"] = crossing.message;
+    made.append(entry);
+  }
+  return made;
+}
+
+std::string picture_of(const Explanation& self) {
+  if (self.parts.parts.empty())
+    throw nb::value_error("there is no picture: nothing of the network is placed on a worker (Cell.place)");
+  return graph::to_svg(self.parts);
+}
+
 }  // namespace
 
 void bind_explanation(nb::module_& core) {
@@ -56,6 +95,17 @@ void bind_explanation(nb::module_& core) {
       .def_prop_ro(
           "buckets_bytes", [](const Explanation& self) { return self.buckets_bytes; },
           "Memory of the gradients that are reduced over all workers.")
+      .def_prop_ro(
+          "workers", &workers_of,
+          "How a placed network is divided: a dict for each worker with its rank, what is placed there, its "
+          "parameters, nodes, flops, parameters_bytes and activations_bytes. Empty where nothing is placed.")
+      .def_prop_ro("crossings", &crossings_of,
+                   "A dict for each value that travels between workers, in the order of a run: from, to, "
+                   "what, type, bytes, "
+                   "and message: those with the same number travel together.")
+      .def("svg", &picture_of,
+           "The workers and what travels between them as a picture in SVG. ValueError where nothing is "
+           "placed.")
       .def_prop_ro("parameters_bytes", &Explanation::parameters_bytes)
       .def_prop_ro("peak_bytes", &Explanation::peak_bytes,
                    "Arena, buckets, parameters, inputs and outputs: all that one run needs at once.")

@@ -154,8 +154,20 @@ graph::Explanation explain_model(PythonModel& self, nb::handle dataset, bool tra
   }());
 }
 
-// The network is called as itself, so that what it returns keeps its form.
+// The network is called as itself, so that what it returns keeps its form. Only in a divided job the model
+// calls it, which sends what it gives to all workers.
 nb::any predict(PythonModel& self, const nb::args& predict_data) {
+  if (train::stages() != nullptr) {
+    std::vector<Tensor> inputs;
+    for (const graph::Value& value : tensors_of(predict_data, *self.model->network()))
+      inputs.push_back(elements_of(value));
+    Result<std::vector<Tensor>> outputs = [&] {
+      const nb::gil_scoped_release unlocked;
+      return self.model->predict(inputs);
+    }();
+    const std::vector<Tensor> made = unwrap(std::move(outputs));
+    return nb::borrow<nb::any>(values_object(graph::Values(made.begin(), made.end())));
+  }
   self.model->network()->set_train(false);
   return call_cell(nb::cast(self.model->network()), predict_data, nb::kwargs());
 }
@@ -218,6 +230,22 @@ void bind_model(nb::module_& core) {
           "The plan of a step on the first batch of the dataset, of training or of an evaluation: steps with "
           "their kernels, parameters, memory, work and traces. The step does not run. Raises ValueError in "
           "eager mode, which has no plans.")
+      .def(
+          "gather_parameters",
+          [](PythonModel& self) {
+            auto entries = [&] {
+              const nb::gil_scoped_release unlocked;
+              return self.model->gather_parameters();
+            }();
+            nb::dict made;
+            for (const checkpoint::Entry& entry : unwrap(std::move(entries)))
+              made[entry.name.c_str()] = tensor_object(entry.value);
+            return nb::borrow<nb::typed<nb::dict, nb::str, TensorObject>>(made);
+          },
+          "The parameters of the network by name, as tensors, on every worker. Where the network is placed "
+          "over "
+          "several workers they are collected from those that have them: all workers make this call. "
+          "save_checkpoint takes the result. PeerLostError names a worker that is gone.")
       .def("predict", &predict, nb::arg("predict_data"),
            nb::sig("def predict(self, *predict_data: Tensor) -> typing.Any"),
            "What the network gives, not training.")

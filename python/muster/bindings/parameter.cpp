@@ -39,7 +39,7 @@ ParameterPtr make_parameter(nb::handle input, const std::string& name, bool requ
 void set_data(const PythonParameter& self, nb::handle data) {
   const Tensor values =
       is_value(data) ? elements_of(nb::cast<const graph::Value&>(data)) : tensor_copied(data, self.dtype());
-  self.parameter()->materialize(train::seed());
+  if (self.parameter()->absence() == nullptr) self.parameter()->materialize(train::seed());
   unwrap(self.parameter()->set(values));
 }
 

@@ -103,7 +103,9 @@ nb::tuple reduced(train::DistributedReducer& reducer, nb::handle gradients) {
   std::vector<Tensor> tensors;
   for (const nb::handle gradient : nb::iter(gradients)) {
     if (!is_value(gradient)) throw nb::type_error("the reducer takes one gradient tensor for each parameter");
-    tensors.push_back(elements_of(nb::cast<const graph::Value&>(gradient)));
+    const auto& value = nb::cast<const graph::Value&>(gradient);
+    // What another worker has stays what it is.
+    tensors.push_back(value.is_concrete() ? value.tensor() : elements_of(value));
   }
   Result<std::vector<Tensor>> answer;
   {
@@ -160,6 +162,20 @@ void bind_ranks(nb::module_& core) {
   core.def(
       "get_local_rank_size", [] { return unwrap(train::get_local_rank_size()); },
       "The number of workers of this host. After init().");
+  core.def(
+      "get_replica_rank", [] { return unwrap(train::get_replica_rank()); },
+      "Which copy of a placed network this worker works on, from 0: the shard_id of its dataset in a "
+      "data-parallel "
+      "job. All workers work on one copy, 0, unless the parallel mode is 'data_parallel'; without place() "
+      "each "
+      "worker of a data-parallel job has its own. After init() and after the network was made.");
+  core.def(
+      "get_replica_count", [] { return unwrap(train::get_replica_count()); },
+      "How many copies of a placed network there are: the num_shards of a dataset in a data-parallel job. It "
+      "is "
+      "the number of workers divided by the placed ranks (1 + the highest rank of place()); ValueError when "
+      "that "
+      "is no whole number. After init() and after the network was made.");
 }
 
 nb::dict chosen_context() {

@@ -69,6 +69,9 @@ std::string representation_of(const graph::Value& value, nb::handle self) {
   const std::string type =
       "shape=" + to_string(value.shape()) + ", dtype=" + std::string(to_string(value.dtype())) + ")";
   if (value.is_traced()) return kind + "(being traced, " + type;
+  const bool is_absent =
+      value.is_parameter() ? value.parameter()->absence() != nullptr : value.tensor().absence() != nullptr;
+  if (is_absent) return kind + "(on another worker, " + type;
   const Tensor tensor = elements_of(value);
   if (tensor.shape().rank() == 0) return kind + "(" + scalar_text(tensor) + ", " + type;
   const nb::object array = self.attr("asnumpy")();

@@ -44,8 +44,11 @@ TensorObject tensor_result(Value value) {
 TensorObject tensor_object(Tensor tensor) { return tensor_result(Value(std::move(tensor))); }
 
 Tensor elements_of(const Value& value) {
-  if (value.is_concrete()) return value.tensor();
-  if (value.is_parameter()) return value.parameter()->materialize(train::seed());
+  if (value.is_parameter()) {
+    const std::string* absence = value.parameter()->absence();
+    if (absence != nullptr) raise(Error{Code::invalid_argument, *absence});
+    return value.parameter()->materialize(train::seed());
+  }
   Result<Tensor> elements = value.read();
   if (!elements && value.is_traced()) {
     Error error = elements.error();
@@ -70,6 +73,11 @@ std::string python_place() {
   const nb::object code = nb::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
   const auto file = nb::cast<std::string>(code.attr("co_filename"));
   return file + ":" + std::to_string(PyFrame_GetLineNumber(frame));
+}
+
+std::string caller_line() {
+  const std::string place = python_place();
+  return place.empty() ? "?" : place.substr(place.find_last_of('/') + 1);
 }
 
 }  // namespace muster::python

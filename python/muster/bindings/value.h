@@ -38,7 +38,9 @@ graph::Value value_from(nb::handle object, const graph::Value* like = nullptr);
 // Whether `object` is a Tensor or Parameter.
 bool is_value(nb::handle object);
 
-// "script.py:12", the line of Python code that is running now; empty if there is none.
+// "folder/script.py:12", the line of Python code that is running now; empty if there is none.
 std::string python_place();
+// "script.py:12" of it; "?" if there is none.
+std::string caller_line();
 
 }  // namespace muster::python

@@ -1,0 +1,48 @@
+// The places of ops that are objects in Python: mindspore.ops.Primitive.
+#include <nanobind/stl/string.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "muster/nn/nn.h"
+#include "python/muster/bindings/bindings.h"
+
+namespace muster::python {
+namespace {
+
+struct PrimitivePlace {
+  std::string what;
+  nn::Place place;
+};
+
+PrimitivePlace place_primitive(std::string what, const std::string& role, std::int64_t rank,
+                               const std::string& file, std::uint64_t line) {
+  nn::Place place = unwrap(nn::make_place(what, role, rank, nn::code_line(file, line)));
+  nn::note_placed_primitive();
+  return {std::move(what), std::move(place)};
+}
+
+nb::object call_primitive(const PrimitivePlace* placed, const nb::object& compute, const nb::tuple& inputs) {
+  nn::watch_primitives();
+  std::optional<graph::PlaceScope> scope;
+  if (placed != nullptr) {
+    if (graph::runs_op_by_op()) unwrap(nn::check_place(placed->what, placed->place));
+    scope.emplace(nn::placement_of(placed->what, placed->place));
+  }
+  nb::object result = nb::steal(PyObject_CallObject(compute.ptr(), inputs.ptr()));
+  if (!result.is_valid()) throw nb::python_error();
+  return result;
+}
+
+}  // namespace
+
+void bind_place(nb::module_& core) {
+  nb::class_<PrimitivePlace>(core, "_PrimitivePlace");
+  core.def("_place_primitive", &place_primitive, nb::arg("what"), nb::arg("role"), nb::arg("rank"),
+           nb::arg("file"), nb::arg("line"));
+  core.def("_call_primitive", &call_primitive, nb::arg("placed").none(), nb::arg("compute"),
+           nb::arg("inputs"));
+}
+
+}  // namespace muster::python
