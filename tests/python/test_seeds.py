@@ -115,3 +115,62 @@ def test_the_script_of_seed_002_trains_with_its_own_start_script(tmp_path):
         ]
         losses = [float(match[3]) for match in matches]
         assert sum(losses[4:]) < sum(losses[:4])
+
+
+SEED_003_LINE = re.compile(r"epoch: (\d+) step: (\d+), loss is (\d+\.?\d*(?:e-\d+)?)$")
+
+
+def seed_003(folder, script="", workers=5):
+    """The script of the page, unmodified or with a seed, by its own start script: the logs of the workers."""
+    shutil.copy(ROOT / "tests/seeds/003/lenet.py", folder)
+    text = (ROOT / "tests/seeds/003/train.py").read_text()
+    (folder / "train.py").write_text(text.replace("\ninit()\n", f"\ninit()\n{script}\n") if script else text)
+    start = (ROOT / "tests/seeds/003/run.sh").read_text()
+    if workers != 5:
+        start = start.replace("MS_WORKER_NUM=5", f"MS_WORKER_NUM={workers}")
+    if not port_is_free(8118):
+        start = start.replace("8118", str(free_port()))
+    (folder / "run.sh").write_text(start)
+    reap = [sys.executable, str(ROOT / "tests/python/reap.py"), "280", "bash", "run.sh", str(folder / "data")]
+    alone = {**environment(), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(reap, cwd=folder, env=alone, capture_output=True, text=True, timeout=300)
+    logs = {path.stem: path.read_text() for path in folder.glob("*/*.log")}
+    print(done.stdout, done.stderr, logs)  # shown when the test fails
+    assert done.returncode == 0
+    left = [line.split(" ", 2) for line in done.stdout.splitlines() if line.endswith("train.py")]
+    assert {status for _, status, _ in left} <= {"0"}  # run.sh waits for the workers itself
+    assert len(logs) == workers + 1
+    assert "Start" not in logs.pop("sched")
+    return logs
+
+
+def losses_003(log):
+    return [(match[1], match[2], match[3]) for match in map(SEED_003_LINE.match, log.splitlines()) if match]
+
+
+def test_the_script_of_seed_003_trains_over_five_workers_with_its_own_start_script(tmp_path):
+    write_digits(tmp_path / "data/train", rows=3200)
+    write_digits(tmp_path / "data/test", rows=320, seed=8, prefix="t10k")
+    logs = seed_003(tmp_path)
+    losses = {tuple(losses_003(text)) for text in logs.values()}
+    assert len(losses) == 1  # the same on all workers
+    [losses] = losses
+    assert len(losses) == 1000
+    assert 2 < float(losses[0][2]) < 3
+    assert float(losses[-1][2]) < 0.5
+    for text in logs.values():
+        assert text.count("asks for GPU") == 1
+        assert "Start testing" in text
+    [accuracy] = re.findall(r"^Accuracy is: {'Accuracy': (.+)}$", "\n".join(logs.values()), re.MULTILINE)
+    assert float(accuracy) > 0.9
+
+
+def test_the_losses_of_seed_003_over_five_workers_are_those_of_one(tmp_path):
+    found = []
+    for workers in (1, 5):
+        folder = tmp_path / str(workers)
+        write_digits(folder / "data/train", rows=640)
+        write_digits(folder / "data/test", rows=320, seed=8, prefix="t10k")
+        found += [losses_003(text) for text in seed_003(folder, "ms.set_seed(3)", workers).values()]
+    assert len(found[0]) == 200
+    assert all(losses == found[0] for losses in found)
