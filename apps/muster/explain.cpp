@@ -14,6 +14,7 @@ namespace {
 
 struct ExplainFlags {
   bool trace = false;
+  std::string svg;
   std::vector<std::string> command;
 };
 
@@ -27,6 +28,9 @@ int explain(ExplainFlags flags, const std::string& program) {
   if (flags.command.empty()) return refuse("name a script: muster explain train.py");
   if (const auto complete = complete_command(flags.command, program); !complete)
     return refuse(complete.error().message);
+  if (flags.trace && !flags.svg.empty())
+    return refuse("--svg draws what a plan is made of, and --trace shows none: choose one of them");
+  if (!flags.svg.empty()) ::setenv("MUSTER_EXPLAIN_SVG", flags.svg.c_str(), 1);
   ::setenv("MUSTER_EXPLAIN", flags.trace ? "trace" : "plan", 1);
   std::vector<char*> arguments;
   for (std::string& word : flags.command) arguments.push_back(word.data());
@@ -51,6 +55,8 @@ void add_explain(CLI::App& app, Invocation& invocation) {
       "is shown. With --trace the script runs to its end, and each trace is shown with the reason for it: a\n"
       "script that traces again and again is slow.");
   command->add_flag("--trace", flags->trace, "Show every trace and why it was made, and run the script");
+  command->add_option("--svg", flags->svg,
+                      "Write the picture of a placed network over its workers to this file");
   command->prefix_command();
   command->callback([command, flags, &invocation] {
     flags->command = command->remaining();

@@ -130,6 +130,10 @@ constexpr auto table = std::to_array<Variable>({
      .documentation =
          "Set by `muster explain`: the script shows its plans, or its traces, as the one worker of "
          "no job."},
+    {.name = "MUSTER_EXPLAIN_SVG",
+     .default_note = "none",
+     .note = "a file",
+     .documentation = "Set by `muster explain --svg`: the file for the picture of a placed network."},
     {.name = "MUSTER_LOG",
      .type = Type::choice,
      .default_value = "warning",
