@@ -76,3 +76,37 @@ def test_the_python_resnet50_trains(tmp_path):
 @pytest.mark.skipif(not (BUILD / "examples/resnet50_cifar10").exists(), reason="built without the examples")
 def test_the_cpp_resnet50_trains(tmp_path):
     run_resnet50(tmp_path, BUILD / "examples/resnet50_cifar10")
+
+
+def run_placed_lenet(folder, program, workers):
+    write_digits(folder / "MNIST_Data/train", rows=640)
+    write_digits(folder / "MNIST_Data/test", rows=96, seed=8, prefix="t10k")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MS_")}
+    environment |= {
+        "DATA_PATH": "MNIST_Data/train",
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": str(PACKAGES),
+        "PATH": os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"],
+    }
+    command = [BUILD / "apps/muster/muster", "run", "-n", str(workers), program]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    losses = re.findall(r"^\[worker (\d)\] (epoch: \d+ step: \d+, loss is .+)$", done.stdout, re.MULTILINE)
+    of_first = [line for rank, line in losses if rank == "0"]
+    assert len(of_first) == 4
+    return of_first, done.stdout
+
+
+def test_the_python_lenet_has_the_same_losses_over_five_workers_as_on_one(tmp_path):
+    alone, _ = run_placed_lenet(tmp_path / "one", ROOT / "examples/placed_lenet.py", 1)
+    placed, output = run_placed_lenet(tmp_path / "five", ROOT / "examples/placed_lenet.py", 5)
+    assert placed == alone
+    [accuracy] = re.findall(r"^\[worker 0\] test accuracy: (\d\.\d{3})$", output, re.MULTILINE)
+    assert float(accuracy) > 0.8
+
+
+@pytest.mark.skipif(not (BUILD / "examples/placed_lenet").exists(), reason="built without the examples")
+def test_the_cpp_lenet_has_the_same_losses_over_five_workers_as_on_one(tmp_path):
+    alone, _ = run_placed_lenet(tmp_path / "one", BUILD / "examples/placed_lenet", 1)
+    placed, _ = run_placed_lenet(tmp_path / "five", BUILD / "examples/placed_lenet", 5)
+    assert placed == alone

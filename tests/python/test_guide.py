@@ -12,6 +12,7 @@ from places import ROOT
 LAST_LINES = {
     "mixed-precision.md": r"\[1\.\s+0\.10009766\]",
     "python.md": r"loss \d+\.\d+",
+    "placement.md": r"\d to \d .* \d+ bytes",
     "model.md": r"Train epoch time: \d+\.\d{3} ms, per step time: \d+\.\d{3} ms",
 }
 
