@@ -82,6 +82,13 @@ class Bench:
 
         self.attempt(f"all_reduce {test.ranks}{suffix}", contender, run)
 
+    def crossing(self, contender: Contender) -> None:
+        def run(logs: Path) -> None:
+            for size, seconds in contender.run_crossing((KIB, 64 * KIB, MIB), logs).items():
+                self.record(f"crossing {size}", contender, seconds)
+
+        self.attempt("crossing", contender, run)
+
     def pictures(self, contender: Contender, cifar: Path) -> None:
         def run(logs: Path) -> None:
             self.record("picture", contender, contender.run_pictures(cifar, logs))
@@ -93,6 +100,10 @@ class Bench:
             for contender in self.contenders:
                 if contender.makes_pictures:
                     self.pictures(contender, prepare_pictures(self.logs))
+        if "crossing" in parts:
+            for contender in self.contenders:
+                if contender.sends:
+                    self.crossing(contender)
         trainers = [contender for contender in self.contenders if contender.trains]
         for workers in (2, 8):
             for part, omp_num_threads in (("job", "1"), ("omp", None)):
@@ -120,7 +131,7 @@ class Bench:
         }
 
 
-PARTS = ("job", "omp", "step", "all_reduce", "data")
+PARTS = ("job", "omp", "step", "all_reduce", "crossing", "data")
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -103,11 +103,18 @@ def timings(seconds: float, outputs: Iterable[str], notes: Sequence[str], worker
 
 def all_reduce_times(output: str, test: AllReduce) -> dict[int, float]:
     """Mean seconds of a call, for each size. The programs have checked the sums."""
-    times = {report["bytes"]: report["mean_us"] / 1e6 for report in json_lines(output)}
-    if sorted(times) != sorted(test.sizes_bytes):
-        raise WrongAnswerError(
-            f"all_reduce of {test.sizes_bytes} bytes reported {sorted(times)}: {output[-500:]}"
-        )
+    return times_by_size(output, "all_reduce", test.sizes_bytes, "mean_us")
+
+
+def crossing_times(output: str, sizes_bytes: Sequence[int]) -> dict[int, float]:
+    """Median seconds of a message, for each size. The programs have checked the bytes."""
+    return times_by_size(output, "crossing", sizes_bytes, "median_us")
+
+
+def times_by_size(output: str, what: str, sizes_bytes: Sequence[int], figure: str) -> dict[int, float]:
+    times = {report["bytes"]: report[figure] / 1e6 for report in json_lines(output)}
+    if sorted(times) != sorted(sizes_bytes):
+        raise WrongAnswerError(f"{what} of {sizes_bytes} bytes reported {sorted(times)}: {output[-500:]}")
     return times
 
 
@@ -133,6 +140,7 @@ class Contender:
     trains = True
     reduces = True
     makes_pictures = False
+    sends = False  # from one process to another
     shares_memory = True  # all_reduce uses TCP only when it is asked to
 
     def heading(self) -> str:
@@ -146,6 +154,10 @@ class Contender:
 
     def run_all_reduce(self, test: AllReduce, logs: Path) -> dict[int, float]:
         """Mean seconds of a call, for each size."""
+        raise NotImplementedError
+
+    def run_crossing(self, sizes_bytes: Sequence[int], logs: Path) -> dict[int, float]:
+        """Median seconds of a message from one process to another, for each size."""
         raise NotImplementedError
 
     def run_pictures(self, cifar: Path, logs: Path) -> float:
@@ -199,6 +211,7 @@ class DynamicCluster(Contender):
 class Muster(DynamicCluster):
     name, title = "muster", "Muster"
     makes_pictures = True
+    sends = True
 
     def __init__(self, command: Path, python: Path) -> None:
         self.python_ = python
@@ -227,6 +240,11 @@ class Muster(DynamicCluster):
         buffers = ["--shared", "--touch"] if test.touched else []
         command = Command("all_reduce", [*program, "--bytes", sizes, "--transport", transport, *buffers])
         return all_reduce_times(require_success(run_together([command], logs)[0]), test)
+
+    def run_crossing(self, sizes_bytes: Sequence[int], logs: Path) -> dict[int, float]:
+        sizes = ",".join(map(str, sizes_bytes))
+        command = Command("crossing", [str(BUILD / "benchmarks/bench_crossing"), "--json", "--bytes", sizes])
+        return crossing_times(require_success(run_together([command], logs)[0]), sizes_bytes)
 
     def run_pictures(self, cifar: Path, logs: Path) -> float:
         command = Command("pictures", [str(BUILD / "benchmarks/bench_data"), str(cifar)])
@@ -295,9 +313,11 @@ class Torch(Contender):
 class OpenMpi(Contender):
     name, title = "mpi", "Open MPI"
     trains = False
+    sends = True
 
-    def __init__(self, program: Path) -> None:
-        self.program_ = program
+    def __init__(self, all_reduce: Path, crossing: Path) -> None:
+        self.all_reduce_ = all_reduce
+        self.crossing_ = crossing
 
     def version(self) -> str:
         said = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, check=False).stdout
@@ -309,10 +329,17 @@ class OpenMpi(Contender):
         if test.tcp:
             options += ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self"]
         touch = ["--touch"] if test.touched else []
-        arguments = ["mpirun", *options, str(self.program_), *touch, *map(str, test.sizes_bytes)]
+        program = [str(self.all_reduce_), *touch, *map(str, test.sizes_bytes)]
+        return all_reduce_times(self.mpirun([*options, *program], logs), test)
+
+    def run_crossing(self, sizes_bytes: Sequence[int], logs: Path) -> dict[int, float]:
+        program = ["--oversubscribe", "-n", "2", str(self.crossing_), *map(str, sizes_bytes)]
+        return crossing_times(self.mpirun(program, logs), sizes_bytes)
+
+    def mpirun(self, arguments: Sequence[str], logs: Path) -> str:
         root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-        (ended,) = run_together([Command("mpirun", arguments, root)], logs)
-        return all_reduce_times(require_success(ended), test)
+        (ended,) = run_together([Command("mpirun", ["mpirun", *arguments], root)], logs)
+        return require_success(ended)
 
 
 def package_version(python: str, package: str) -> str:
@@ -343,14 +370,16 @@ def find_python_peer(kind: type[MindSpore] | type[Torch], variable: str, install
 def find_mpi(scratch: Path) -> Contender | Missing:
     if not shutil.which("mpirun") or not shutil.which("mpicc"):
         return Missing(OpenMpi.title, "apt-get install openmpi-bin libopenmpi-dev")
-    program = scratch / "mpi_all_reduce"
-    source = PEERS / "mpi_all_reduce.c"
-    built = subprocess.run(
-        ["mpicc", "-O2", source, "-o", program], capture_output=True, text=True, check=False
-    )
-    if built.returncode != 0:
-        return Missing(OpenMpi.title, f"mpicc could not build {source}:\n{built.stderr}")
-    return OpenMpi(program)
+    programs = []
+    for name in ("mpi_all_reduce", "mpi_crossing"):
+        programs.append(scratch / name)
+        source = PEERS / f"{name}.c"
+        built = subprocess.run(
+            ["mpicc", "-O2", source, "-o", programs[-1]], capture_output=True, text=True, check=False
+        )
+        if built.returncode != 0:
+            return Missing(OpenMpi.title, f"mpicc could not build {source}:\n{built.stderr}")
+    return OpenMpi(*programs)
 
 
 def find_all(scratch: Path) -> list[Contender | Missing]:

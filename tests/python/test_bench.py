@@ -38,6 +38,13 @@ def test_refuses_a_job_that_did_not_train(output, complaint):
         contenders.check_losses(output, "worker_0", JOB)
 
 
+def test_refuses_messages_of_other_sizes_than_it_asked_for():
+    output = '{"program": "muster", "bytes": 1024, "median_us": 2.5, "mean_us": 9}\n'
+    assert contenders.crossing_times(output, (1024,)) == {1024: 2.5e-6}
+    with pytest.raises(contenders.WrongAnswerError, match="crossing of"):
+        contenders.crossing_times(output, (1024, 65536))
+
+
 def test_tells_exit_code_output_and_memory_of_every_process(tmp_path):
     commands = [
         processes.Command(
