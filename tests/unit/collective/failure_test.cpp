@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "forked.h"
 #include "ranks.h"
 
 namespace muster::collective {
@@ -169,76 +170,65 @@ INSTANTIATE_TEST_SUITE_P(Layouts, Failure, every_layout, name_of);
 
 class Processes : public testing::TestWithParam<Hosts> {};
 
-// The ranks other than 0 are processes of their own. They are forked before this process has a thread.
 TEST_P(Processes, AddTheSameAndAKilledOneEndsTheWait) {
-  constexpr std::uint32_t ranks = 3;
-  std::array<int, 2> up{}, down{};  // endpoints travel to the parent and, complete, back
-  ASSERT_EQ(::pipe(up.data()) | ::pipe(down.data()), 0);
-  struct Notice {
-    std::uint32_t rank;
-    std::uint16_t port;
-    char name[64];
-  };
-  const auto participate = [&](std::uint32_t rank, auto&& exchange) {
-    Listener listener = Listener::open("127.0.0.1").value();
-    Notice mine{.rank = rank, .port = listener.port(), .name = {}};
-    listener.local_name().copy(mine.name, sizeof(mine.name) - 1);
-    const std::array<Notice, ranks> all = exchange(mine);
-    Group group{.epoch = 1, .job_id = 7, .rank = rank, .endpoints = {}};
-    for (const Notice& each : all)
-      group.endpoints.push_back({.host_key = host_of(GetParam(), each.rank),
-                                 .address = "127.0.0.1",
-                                 .port = each.port,
-                                 .local_name = each.name});
-    return Communicator::connect(group, std::move(listener), patient).value();
-  };
-  std::vector<pid_t> children;
-  for (std::uint32_t rank = 1; rank < ranks; ++rank) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      const auto comm = participate(rank, [&](const Notice& mine) {
-        std::array<Notice, ranks> all;
-        const bool told = ::write(up[1], &mine, sizeof(mine)) == sizeof(mine) &&
-                          ::read(down[0], all.data(), sizeof(all)) == sizeof(all);
-        if (!told) std::_Exit(3);
-        return all;
-      });
-      for (int call = 0; call < 10; ++call)
-        if (!sum_of_one(*comm, 100'000)) std::_Exit(4);
-      char go = 0;
-      if (rank == 2 && ::read(down[0], &go, 1) == 1) ::raise(SIGKILL);
-      std::_Exit(comm->barrier() ? 5 : 0);  // it must fail, and soon
+  Forked ranks(3, GetParam(), patient, [](const Forked::Child& child) {
+    for (int call = 0; call < 10; ++call)
+      if (!sum_of_one(child.comm, 100'000)) return 4;
+    if (child.comm.rank() == 2) {
+      child.wait_for_go();
+      ::raise(SIGKILL);
     }
-    children.push_back(child);
-  }
-  const auto comm = participate(0, [&](const Notice& mine) {
-    std::array<Notice, ranks> all;
-    all[0] = mine;
-    for (std::uint32_t other = 1; other < ranks; ++other) {
-      Notice notice;
-      EXPECT_EQ(::read(up[0], &notice, sizeof(notice)), static_cast<ssize_t>(sizeof(notice)));
-      all[notice.rank] = notice;
-    }
-    for (std::uint32_t other = 1; other < ranks; ++other)
-      EXPECT_EQ(::write(down[1], all.data(), sizeof(all)), static_cast<ssize_t>(sizeof(all)));
-    return all;
+    return child.comm.barrier() ? 5 : 0;  // it must fail, and soon
   });
   for (int call = 0; call < 10; ++call) {
     std::vector<float> data(100'000, 1);
-    ASSERT_TRUE(comm->all_reduce(data.data(), data.data(), data.size(), DType::float32, Reduction::sum));
+    ASSERT_TRUE(
+        ranks.comm().all_reduce(data.data(), data.data(), data.size(), DType::float32, Reduction::sum));
     ASSERT_EQ(data, std::vector<float>(data.size(), 3));
   }
-  ASSERT_EQ(::write(down[1], "g", 1), 1);  // not before: who dies takes the calls of the others along
-  int status = 0;
-  ASSERT_EQ(::waitpid(children[1], &status, 0), children[1]);
-  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
+  ranks.go();  // not before: who dies takes the calls of the others along
+  const int killed = ranks.wait_for(2);
+  EXPECT_TRUE(WIFSIGNALED(killed) && WTERMSIG(killed) == SIGKILL) << killed;
   // What the cluster does when it learns of the death.
-  std::thread watcher([&] { comm->abort({Code::peer_lost, "worker 2 was killed"}); });
-  EXPECT_FALSE(comm->barrier());
+  std::thread watcher([&] { ranks.comm().abort({Code::peer_lost, "worker 2 was killed"}); });
+  EXPECT_FALSE(ranks.comm().barrier());
   watcher.join();
-  ASSERT_EQ(::waitpid(children[0], &status, 0), children[0]);
+  const int status = ranks.wait_for(1);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
-  for (const int fd : {up[0], up[1], down[0], down[1]}) ::close(fd);
+}
+
+// Rank 2 dies in the middle of a message to rank 0, while rank 1 waits for one from it.
+TEST_P(Processes, ThatAreKilledEndTheWaitForTheirMessages) {
+  Forked ranks(3, GetParam(), patient, [](const Forked::Child& child) {
+    std::vector<std::byte> bytes(64 << 20);
+    const std::span<std::byte> piece(bytes);
+    const std::span<const std::byte> sent(piece);
+    if (child.comm.rank() == 2) return child.comm.send(0, {&sent, 1}) ? 4 : 5;  // it never gets so far
+    const auto done = child.comm.receive(2, {&piece, 1});
+    return !done && done.error().code == Code::peer_lost ? 0 : 6;
+  });
+  const auto receive = [&](std::size_t size_bytes) {
+    std::vector<std::byte> bytes(size_bytes);
+    const std::span<std::byte> piece(bytes);
+    return ranks.comm().receive(2, {&piece, 1});
+  };
+  std::thread watcher;
+  Result<> done;
+  const Duration took = timed([&] {
+    ::kill(ranks.child(2), SIGKILL);
+    EXPECT_TRUE(WIFSIGNALED(ranks.wait_for(2)));
+    // Between hosts the connection tells it; on one host the cluster does.
+    if (GetParam() != Hosts::each_its_own)
+      watcher = std::thread([&] { ranks.comm().abort({Code::peer_lost, "worker 2 was killed"}); });
+    done = receive(64 << 20);
+    const int status = ranks.wait_for(1);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  });
+  if (watcher.joinable()) watcher.join();
+  EXPECT_LT(took, soon);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Code::peer_lost);
+  EXPECT_THAT(done.error().message, AnyOf(HasSubstr("worker 2 was killed"), HasSubstr("rank 2")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, Processes, every_layout, name_of);
