@@ -82,6 +82,17 @@ class Bench:
 
         self.attempt(f"all_reduce {test.ranks}{suffix}", contender, run)
 
+    def placed(self, contender: Contender) -> None:
+        def run(logs: Path) -> None:
+            result = contender.run_placed(self.digits.parent, ROWS, logs)
+            self.record("placed job", contender, result.seconds)
+            self.record("placed step", contender, result.step_seconds)
+            self.record("placed accuracy", contender, result.accuracy)
+            for note in result.notes:
+                self.notes[f"{contender.title}, seed 003: {note}"] = None
+
+        self.attempt(f"seed 003 {len(self.values['placed job'][contender.name])}", contender, run)
+
     def crossing(self, contender: Contender) -> None:
         def run(logs: Path) -> None:
             for size, seconds in contender.run_crossing((KIB, 64 * KIB, MIB), logs).items():
@@ -100,6 +111,10 @@ class Bench:
             for contender in self.contenders:
                 if contender.makes_pictures:
                     self.pictures(contender, prepare_pictures(self.logs))
+        if "placed" in parts:
+            for contender in self.contenders:
+                if contender.places:
+                    self.placed(contender)
         if "crossing" in parts:
             for contender in self.contenders:
                 if contender.sends:
@@ -131,7 +146,7 @@ class Bench:
         }
 
 
-PARTS = ("job", "omp", "step", "all_reduce", "crossing", "data")
+PARTS = ("job", "omp", "step", "all_reduce", "placed", "crossing", "data")
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -146,7 +161,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--without", default="", help="contenders to leave out: mindspore, torch, mpi, muster"
     )
-    parser.add_argument("--data", type=Path, help="folder of train-*-ubyte with 8,000 rows (default: made)")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        help="folder of train-*-ubyte with 8,000 rows, beside it test (default: made)",
+    )
     parser.add_argument("--json", type=Path, help="write every value of every round to this file")
     options = parser.parse_args(arguments)
     options.parts = options.parts.split(",")

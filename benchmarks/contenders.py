@@ -20,6 +20,10 @@ PEERS = HERE / "peers"
 BUILD = ROOT / "build"
 EPOCHS, BATCH, PRINT_EVERY = 10, 32, 10
 LOSS_LINE = re.compile(r"epoch: (\d+), step: (\d+), loss is (\S+)")
+PLACED_WORKERS = 5
+PLACED_LOSS_LINE = re.compile(r"epoch: (\d+) step: (\d+), loss is (\S+)")
+PLACED_STEP_LINE = re.compile(r"Train epoch time: \S+ ms, per step time: (\S+) ms")
+PLACED_ACCURACY_LINE = re.compile(r"Accuracy is: \{'Accuracy': (\S+)\}")
 
 
 class WrongAnswerError(Exception):
@@ -56,6 +60,16 @@ class JobResult:
 
 
 @dataclass(frozen=True)
+class PlacedResult:
+    """Seed 003: LeNet, its layers placed on five workers, trained and then evaluated."""
+
+    seconds: float  # until the last worker has ended
+    step_seconds: float  # mean over the epochs after the first
+    accuracy: float
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
 class AllReduce:
     ranks: int
     sizes_bytes: Sequence[int]
@@ -80,6 +94,24 @@ def check_losses(output: str, who: str, job: Job) -> None:
         raise WrongAnswerError(
             f"{who}: the loss began at {first:.3f} and only fell to {sum(last) / len(last):.3f}"
         )
+
+
+def placed_result(seconds: float, output: str, notes: Sequence[str], rows: int) -> PlacedResult:
+    """From what worker 0 printed, the only one whose figures the text vouches for."""
+    losses = [(int(m[1]), float(m[3])) for m in PLACED_LOSS_LINE.finditer(output)]
+    if len(losses) != EPOCHS * (rows // BATCH):
+        raise WrongAnswerError(
+            f"worker 0 printed {len(losses)} losses, {EPOCHS * (rows // BATCH)} were expected"
+        )
+    if not all(math.isfinite(loss) for _, loss in losses):
+        raise WrongAnswerError("worker 0 printed a loss that is no number")
+    steps = [float(m[1]) / 1e3 for m in PLACED_STEP_LINE.finditer(output)]
+    if len(steps) != EPOCHS:
+        raise WrongAnswerError(f"worker 0 printed the time of {len(steps)} epochs, of {EPOCHS}")
+    accuracy = PLACED_ACCURACY_LINE.search(output)
+    if not accuracy:
+        raise WrongAnswerError("worker 0 printed no accuracy")
+    return PlacedResult(seconds, sum(steps[1:]) / len(steps[1:]), float(accuracy[1]), notes)
 
 
 def json_lines(output: str) -> list[dict]:
@@ -141,6 +173,7 @@ class Contender:
     reduces = True
     makes_pictures = False
     sends = False  # from one process to another
+    places = False  # parts of a network on workers
     shares_memory = True  # all_reduce uses TCP only when it is asked to
 
     def heading(self) -> str:
@@ -150,6 +183,10 @@ class Contender:
         raise NotImplementedError
 
     def run_job(self, job: Job, logs: Path) -> JobResult:
+        raise NotImplementedError
+
+    def run_placed(self, digits: Path, rows: int, logs: Path) -> PlacedResult:
+        """`digits`: the folder of train/ with `rows` digits and of test/."""
         raise NotImplementedError
 
     def run_all_reduce(self, test: AllReduce, logs: Path) -> dict[int, float]:
@@ -207,10 +244,46 @@ class DynamicCluster(Contender):
             return JobResult(seconds, notes, peak_memory_bytes=max(w.peak_memory_bytes for w in workers))
         return timings(seconds, [worker.output for worker in workers], notes, job.workers)
 
+    def placed_text(self, text: str) -> str:
+        """A script of seed 003 as it runs here."""
+        return text
+
+    def run_placed(self, digits: Path, rows: int, logs: Path) -> PlacedResult:
+        scripts = logs / "scripts"
+        scripts.mkdir(parents=True)
+        for source in (ROOT / "tests/seeds/003").glob("*.py"):
+            (scripts / source.name).write_text(self.placed_text(source.read_text()))
+        variables = {
+            **self.environment(),
+            "DATA_PATH": str(digits),
+            "OMP_NUM_THREADS": "1",
+            "MS_WORKER_NUM": str(PLACED_WORKERS),
+            "MS_SCHED_HOST": "127.0.0.1",
+            "MS_SCHED_PORT": str(free_port()),
+        }
+        arguments = [self.python(), str(scripts / "train.py")]
+        commands = [Command("scheduler", arguments, {**variables, "MS_ROLE": "MS_SCHED"})]
+        for rank in range(PLACED_WORKERS):
+            told = {**variables, "MS_ROLE": "MS_WORKER", "MS_NODE_ID": str(rank)}
+            commands.append(Command(f"worker_{rank}", arguments, told))
+        ended = run_together(commands, logs)
+        failed = [each for each in ended if each.exit_code != 0]
+        if self.strict and failed:
+            require_success(failed[0])
+        notes = [f"{each.name} ended with {each.exit_code}" for each in failed]
+        workers = ended[1:]
+        # Nobody numbers MindSpore's workers: worker 0 is the one that tells the accuracy.
+        first = next((each for each in workers if PLACED_ACCURACY_LINE.search(each.output)), workers[0])
+        result = placed_result(max(each.seconds for each in workers), first.output, notes, rows)
+        if self.strict and result.accuracy < 0.8:
+            raise WrongAnswerError(f"the accuracy is {result.accuracy}: nothing was learnt")
+        return result
+
 
 class Muster(DynamicCluster):
     name, title = "muster", "Muster"
     makes_pictures = True
+    places = True
     sends = True
 
     def __init__(self, command: Path, python: Path) -> None:
@@ -254,6 +327,7 @@ class Muster(DynamicCluster):
 class MindSpore(DynamicCluster):
     name, title = "mindspore", "MindSpore"
     makes_pictures = True
+    places = True
     reduces = False
     strict = False  # of eight workers two crash at exit, after the work is done: noted, not held against it
 
@@ -265,6 +339,9 @@ class MindSpore(DynamicCluster):
 
     def python(self) -> str:
         return self.python_
+
+    def placed_text(self, text: str) -> str:
+        return text.replace("device_target='GPU'", "device_target='CPU'")  # it refuses to start without one
 
     def run_pictures(self, cifar: Path, logs: Path) -> float:
         command = Command("pictures", [self.python_, str(PEERS / "mindspore_data.py"), str(cifar)])

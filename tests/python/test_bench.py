@@ -38,6 +38,34 @@ def test_refuses_a_job_that_did_not_train(output, complaint):
         contenders.check_losses(output, "worker_0", JOB)
 
 
+def placed_output(steps=6, last="0.4", accuracy="Accuracy is: {'Accuracy': 0.95}"):
+    lines = []
+    for epoch in range(1, 11):
+        lines += [
+            f"epoch: {epoch} step: {i}, loss is {last if i == steps else 2.3}" for i in range(1, steps + 1)
+        ]
+        lines += [f"Train epoch time: 60.000 ms, per step time: {9 if epoch == 1 else 2}.000 ms"]
+    return "\n".join([*lines, accuracy])
+
+
+def test_takes_the_figures_of_a_placed_job_from_what_it_printed():
+    result = contenders.placed_result(12.0, placed_output(), [], 6 * 32)
+    assert (result.seconds, result.step_seconds, result.accuracy) == (12.0, 0.002, 0.95)
+
+
+@pytest.mark.parametrize(
+    ("output", "complaint"),
+    [
+        (placed_output(steps=5), "printed 50 losses, 60 were expected"),
+        (placed_output(last="nan"), "no number"),
+        (placed_output(accuracy=""), "no accuracy"),
+    ],
+)
+def test_refuses_a_placed_job_that_did_not_train(output, complaint):
+    with pytest.raises(contenders.WrongAnswerError, match=complaint):
+        contenders.placed_result(12.0, output, [], 6 * 32)
+
+
 def test_refuses_messages_of_other_sizes_than_it_asked_for():
     output = '{"program": "muster", "bytes": 1024, "median_us": 2.5, "mean_us": 9}\n'
     assert contenders.crossing_times(output, (1024,)) == {1024: 2.5e-6}
@@ -69,10 +97,12 @@ def test_says_whether_muster_reached_its_target():
         "job 2": {"mindspore": 20.0, "torch": 8.7, "muster": 1.45},
         "all_reduce 1048576 2": {"mpi": 0.00058, "muster": 0.0003},
         "step 2": {"torch": 0.002},
+        "placed accuracy": {"mindspore": 0.94, "muster": 0.91},
     }
     text = table.render(medians, {"muster": "Muster 1"}, "2 cores", 5)
     assert "| whole job, 2 workers | 20 s | 8.7 s | - | 1.45 s | 6.00 | <= 1.5 s | yes |" in text
     assert (
         "| all_reduce 1 MiB, 2 processes | - | - | 580 us | 300 us | 1.93 | <= 0.5 x Open MPI | NO |" in text
     )
+    assert "| 0.9400 | - | - | 0.9100 |  | >= MindSpore - 0.02 | NO |" in text
     assert "| step, 2 workers | - | 2 ms | - | - |  | <= 150 us |  |" in text
