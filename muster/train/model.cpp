@@ -183,6 +183,13 @@ class Model::Training {
                   fmt::format("train: sink_size is {}: -1, or a number of steps from 1", options_.sink_size));
     if (model_.options_.loss_fn != nullptr && model_.options_.optimizer == nullptr)
       return fail(Code::invalid_argument, "train: the model was made without an optimizer");
+    if (options_.micro_batches < 1 || (options_.micro_batches > 1 && model_.one_step_ == nullptr))
+      return fail(
+          Code::invalid_argument,
+          fmt::format("train: micro_batches is {}: a number from 1, and more than 1 only where the model has "
+                      "an optimizer",
+                      options_.micro_batches));
+    if (model_.one_step_ != nullptr) model_.one_step_->set_micro_batches(options_.micro_batches);
     if (options_.valid_frequency < 1)
       return fail(Code::invalid_argument, "train: valid_frequency counts epochs from 1");
     MUSTER_TRY(const std::int64_t steps, batches_.count("training"));
@@ -337,6 +344,7 @@ Result<> Model::evaluate(const data::Dataset& dataset, CallbackContext& context,
   std::uint64_t passes = 0;
   MUSTER_TRY_VOID(division());
   MUSTER_TRY_VOID(check_places(*eval_network_));
+  MUSTER_TRY_VOID(check_shards(dataset));
   Batches batches = batches_of(dataset, passes, *eval_network_);
   MUSTER_TRY(context.batch_num, batches.count("validation"));
   MUSTER_TRY_VOID(check_columns(dataset, options_.eval_network == nullptr, "validation"));

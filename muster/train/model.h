@@ -51,6 +51,10 @@ struct TrainOptions {
   // Evaluated after every `valid_frequency`-th epoch.
   std::optional<data::Dataset> valid_dataset = {};
   std::int64_t valid_frequency = 1;
+  // Splits each batch into so many equal parts that go through the network one after the other, and updates
+  // once: for a loss that is a mean over samples and a network without batch statistics the result is the
+  // same but for rounding. The workers of a placed network work on different parts at the same time.
+  std::int64_t micro_batches = 1;
   // For front ends that want to keep it; else the model makes one.
   std::shared_ptr<CallbackContext> context = {};
 };

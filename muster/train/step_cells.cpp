@@ -21,6 +21,18 @@ Value too_few(const nn::Cell& cell, std::size_t count) {
                                                            cell.class_name(), count));
 }
 
+// Equal parts of the samples of a batch.
+Values split_samples(const Value& batch, std::int64_t parts) {
+  const std::int64_t rows = batch.shape().rank() == 0 ? 0 : batch.shape()[0];
+  if (rows == 0 || rows % parts != 0)
+    return Value::failed(
+        Code::invalid_argument,
+        fmt::format("a batch of {} samples cannot be split into {} equal micro_batches: choose a "
+                    "batch size that is a multiple of it, and drop_remainder",
+                    rows, parts));
+  return nn::ops::split_by(batch, rows / parts);
+}
+
 }  // namespace
 
 WithEvalCell::WithEvalCell(nn::CellPtr network, nn::CellPtr loss_fn, bool add_cast_fp32)
@@ -50,9 +62,9 @@ TrainStepCell::TrainStepCell(nn::CellPtr network, std::shared_ptr<nn::Optimizer>
   set_auto_prefix(false);
   insert_child("network", network_);
   insert_child("optimizer", optimizer_);
-  with_gradients_ = graph::value_and_grad(
-      "gradient", [this](std::span<const Value> inputs) { return network_->call(inputs); },
-      {.parameters = optimizer_->updated_parameters(), .has_aux = true});
+  with_gradients_ =
+      graph::value_and_grad("gradient", [this](std::span<const Value> inputs) { return forward(inputs); },
+                            {.parameters = optimizer_->updated_parameters(), .has_aux = true});
   set_train();
 }
 
@@ -61,6 +73,40 @@ void TrainStepCell::set_reduction(std::optional<graph::Reduction> reduction, con
   reduction_ = reduction;
   buckets_ = buckets;
   touch();
+}
+
+void TrainStepCell::set_micro_batches(std::int64_t count) {
+  if (count == micro_batches_) return;
+  micro_batches_ = count;
+  touch();
+}
+
+Values TrainStepCell::forward(std::span<const Value> inputs) {
+  if (micro_batches_ == 1) return network_->call(inputs);
+  std::vector<Values> parts(static_cast<std::size_t>(micro_batches_));
+  for (const Value& input : inputs) {
+    const Values split = split_samples(input, micro_batches_);
+    if (const Value* failed = failed_one(split)) return *failed;
+    for (std::size_t k = 0; k < parts.size(); ++k) parts[k].push_back(split[k]);
+  }
+  Value total;
+  for (const Values& part : parts) {
+    const Values outputs = network_->call(part);
+    if (const Value* failed = failed_one(outputs)) return *failed;
+    if (outputs.size() != 1 || outputs[0].shape().rank() != 0)
+      return Value::failed(
+          Code::invalid_argument,
+          fmt::format("with micro_batches the network gives one number, the mean loss of its "
+                      "samples, and nothing else; {} gives {} outputs, the first {}",
+                      network_->description(), outputs.size(),
+                      outputs.empty() ? "none" : to_string(outputs[0].type())));
+    total = total.defined() ? nn::ops::add(total, outputs[0]) : outputs[0];
+  }
+  const Value share = graph::apply("fill", std::span<const Value>{},
+                                   {{"dtype", total.dtype()},
+                                    {"shape", std::vector<std::int64_t>{}},
+                                    {"value", 1.0 / static_cast<double>(micro_batches_)}});
+  return nn::ops::mul(total, share);
 }
 
 Values TrainStepCell::construct(std::span<const Value> inputs) {

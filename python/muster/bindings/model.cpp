@@ -102,7 +102,8 @@ void run_training(PythonModel& self, train::TrainOptions options, const HeldCont
 }
 
 void train_model(PythonModel& self, std::int64_t epoch, nb::handle train_dataset, nb::handle callbacks,
-                 bool dataset_sink_mode, std::int64_t sink_size, std::int64_t initial_epoch) {
+                 bool dataset_sink_mode, std::int64_t sink_size, std::int64_t initial_epoch,
+                 std::int64_t micro_batches) {
   const HeldContext held;
   held.object.attr("train_dataset") = train_dataset;
   run_training(self,
@@ -111,13 +112,14 @@ void train_model(PythonModel& self, std::int64_t epoch, nb::handle train_dataset
                 .callbacks = callbacks_from(callbacks),
                 .dataset_sink_mode = dataset_sink_mode,
                 .sink_size = sink_size,
-                .initial_epoch = initial_epoch},
+                .initial_epoch = initial_epoch,
+                .micro_batches = micro_batches},
                held);
 }
 
 void fit_model(PythonModel& self, std::int64_t epoch, nb::handle train_dataset, nb::handle valid_dataset,
                std::int64_t valid_frequency, nb::handle callbacks, bool dataset_sink_mode,
-               std::int64_t sink_size, std::int64_t initial_epoch) {
+               std::int64_t sink_size, std::int64_t initial_epoch, std::int64_t micro_batches) {
   const HeldContext held;
   held.object.attr("train_dataset") = train_dataset;
   held.object.attr("valid_dataset") = valid_dataset;
@@ -127,7 +129,8 @@ void fit_model(PythonModel& self, std::int64_t epoch, nb::handle train_dataset, 
                               .dataset_sink_mode = dataset_sink_mode,
                               .sink_size = sink_size,
                               .initial_epoch = initial_epoch,
-                              .valid_frequency = valid_frequency};
+                              .valid_frequency = valid_frequency,
+                              .micro_batches = micro_batches};
   if (!valid_dataset.is_none()) options.valid_dataset = dataset_from(valid_dataset, "valid_dataset");
   run_training(self, std::move(options), held);
 }
@@ -212,15 +215,21 @@ void bind_model(nb::module_& core) {
           "float32; NotImplementedError names the instructions that the processor lacks for it.")
       .def("train", &train_model, nb::arg("epoch"), nb::arg("train_dataset"),
            nb::arg("callbacks") = nb::none(), nb::arg("dataset_sink_mode") = false, nb::arg("sink_size") = -1,
-           nb::arg("initial_epoch") = 0,
+           nb::arg("initial_epoch") = 0, nb::kw_only(), nb::arg("micro_batches") = 1,
            "Trains until `epoch` epochs are done, of which `initial_epoch` were done before. Callbacks run "
            "after every step; with `dataset_sink_mode` and a `sink_size`, an epoch is that many steps and "
            "callbacks run around all of them. In parallel mode 'data_parallel' gradients are summed over all "
-           "workers, or averaged with gradients_mean.")
+           "workers, or averaged with gradients_mean. `micro_batches` splits each batch into so many equal "
+           "parts, "
+           "which the workers of a placed network work on at the same time, all forward before all backward; "
+           "the "
+           "update is one, and the same but for rounding where the loss is a mean over samples and the "
+           "network has "
+           "no batch statistics. ValueError where a batch cannot be split so.")
       .def("fit", &fit_model, nb::arg("epoch"), nb::arg("train_dataset"),
            nb::arg("valid_dataset") = nb::none(), nb::arg("valid_frequency") = 1,
            nb::arg("callbacks") = nb::none(), nb::arg("dataset_sink_mode") = false, nb::arg("sink_size") = -1,
-           nb::arg("initial_epoch") = 0,
+           nb::arg("initial_epoch") = 0, nb::kw_only(), nb::arg("micro_batches") = 1,
            "Trains, and evaluates after every `valid_frequency` epochs; callbacks find the metrics, and the "
            "loss as 'eval_loss', in eval_results of the run context.")
       .def("eval", &eval_model, nb::arg("valid_dataset"), nb::arg("callbacks") = nb::none(),
