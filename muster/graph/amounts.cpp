@@ -28,4 +28,8 @@ std::string flops_text(double flops) {
   return scaled(flops, 1000, units);
 }
 
+std::string counted(std::size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 }  // namespace muster::graph

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 namespace muster::graph {
 
@@ -10,5 +11,7 @@ namespace muster::graph {
 std::string bytes_text(std::size_t bytes);
 // "20.5 GFLOP"
 std::string flops_text(double flops);
+// "1 node", "2 nodes"
+std::string counted(std::size_t count, std::string_view what);
 
 }  // namespace muster::graph

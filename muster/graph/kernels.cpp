@@ -7,6 +7,7 @@
 
 #include "muster/graph/ops/primitive.h"
 #include "muster/graph/parameter_formats.h"
+#include "muster/graph/passes.h"
 #include "muster/graph/updates.h"
 
 namespace muster::graph {
@@ -25,8 +26,9 @@ const Op& reorder_op() {
 
 class Chooser {
  public:
-  Chooser(const Graph& graph, int threads, std::vector<ParameterFormatPtr> parameter_formats)
-      : from_(graph), threads_(threads) {
+  Chooser(const Graph& graph, int threads, std::span<const FormatPtr> seen_as,
+          std::vector<ParameterFormatPtr> parameter_formats)
+      : from_(graph), threads_(threads), seen_as_(seen_as.begin(), seen_as.end()) {
     made_.graph = graph;
     made_.graph.nodes.clear();
     made_.formats.resize(graph.values.size());
@@ -36,12 +38,14 @@ class Chooser {
     made_.parameter_formats = std::move(parameter_formats);
     root_.resize(graph.values.size());
     for (ValueId id = 0; id < root_.size(); ++id) root_[id] = id;
+    seen_as_.resize(graph.values.size());
+    names_ = root_;
   }
 
   Result<Choices> run() {
     for (const Node& node : from_.nodes) MUSTER_TRY_VOID(add(node));
     for (ValueId& id : made_.graph.outputs) {
-      MUSTER_TRY(id, in_format(id, nullptr));
+      MUSTER_TRY(id, in_format(names_[id], nullptr));
     }
     return std::move(made_);
   }
@@ -52,6 +56,9 @@ class Chooser {
  private:
   Result<> add(Node node) {
     const Op& op = *node.op;
+    for (ValueId& id : node.inputs) {
+      MUSTER_TRY(id, seen(id));
+    }
     if (op.sharing == Sharing::view) {
       MUSTER_TRY(node.inputs[0], in_format(node.inputs[0], nullptr));
       root_[node.outputs[0]] = root_[node.inputs[0]];
@@ -72,6 +79,16 @@ class Chooser {
     note_writes(node);
     push(std::move(node), std::move(chosen));
     return {};
+  }
+
+  // Under which id nodes find a value: what was received is brought into its format when it is first needed,
+  // so that the worker may compute until then.
+  Result<ValueId> seen(ValueId id) {
+    if (id >= seen_as_.size() || seen_as_[id] == nullptr) return id < names_.size() ? names_[id] : id;
+    const FormatPtr format = std::exchange(seen_as_[id], nullptr);
+    MUSTER_TRY(names_[id], in_format(id, format));
+    copies_.push_back({names_[id], id});  // and back
+    return names_[id];
   }
 
   Result<Chosen> choose(const Node& node) const {
@@ -144,18 +161,45 @@ class Chooser {
   std::vector<ValueId> root_;  // by value: what it is another name of
   std::vector<Copy> copies_;
   std::vector<FormatPtr> gradient_formats_;
+  std::vector<FormatPtr> seen_as_;  // by value of the graph; null once it is so
+  std::vector<ValueId> names_;      // by value of the graph: under which id nodes find it
 };
+
+// Of the values that some node of `from` makes, or that come from outside.
+void take_formats(const Graph& from, const std::vector<FormatPtr>& formats, std::vector<bool>& known,
+                  std::vector<FormatPtr>& made) {
+  const auto take = [&](ValueId id) {
+    if (id >= known.size() || known[id]) return;
+    known[id] = true;
+    made[id] = formats[id];
+  };
+  for (const auto& entry : from.parameters) take(entry.first);
+  for (const Node& node : from.nodes)
+    for (const ValueId id : node.outputs) take(id);
+}
 
 }  // namespace
 
 // Kernels are chosen once with all parameters plain; this tells in which formats the gradients come. Where
 // that gives parameters a format, they are chosen again.
-Result<Choices> choose_kernels(const Graph& graph, int threads) {
-  Chooser plain(graph, threads, {});
+Result<Choices> choose_kernels(const Graph& graph, int threads, std::span<const FormatPtr> seen_as) {
+  Chooser plain(graph, threads, seen_as, {});
   MUSTER_TRY(Choices choices, plain.run());
   MUSTER_TRY(auto formats, parameter_formats(graph, plain.gradient_formats(), threads));
   if (formats.empty()) return choices;
-  return Chooser(graph, threads, std::move(formats)).run();
+  return Chooser(graph, threads, seen_as, std::move(formats)).run();
+}
+
+Result<std::vector<FormatPtr>> formats_in_plan(const Graph& graph, int threads) {
+  std::vector<bool> known(graph.values.size(), false);
+  std::vector<FormatPtr> made(graph.values.size());
+  Graph fused = graph;
+  fuse(fused);
+  for (const Graph* form : {&std::as_const(fused), &graph}) {
+    MUSTER_TRY(const Choices choices, choose_kernels(*form, threads));
+    take_formats(choices.graph, choices.formats, known, made);
+  }
+  return made;
 }
 
 std::size_t size_bytes(const TensorType& type, const FormatPtr& format) {

@@ -1,6 +1,7 @@
 // Private to graph: which kernel runs each node, and in which format each value lies between them.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "muster/graph/execute.h"
@@ -18,7 +19,11 @@ struct Choices {
 // Kernels see how their inputs come and may ask for another format; then a reorder goes before them. Inputs
 // and outputs of the graph are plain, and so are its parameters but those that it updates: they lie as their
 // gradient comes (parameter_formats.h).
-Result<Choices> choose_kernels(const Graph& graph, int threads);
+// `seen_as`, by value, may be shorter: the format in which kernels see a value that is received, in place of
+// the plain one in which it comes; null: as it comes.
+Result<Choices> choose_kernels(const Graph& graph, int threads, std::span<const FormatPtr> seen_as = {});
+// By value: in which format it would lie in a plan of this graph, fused or not; null: plain, or nowhere.
+Result<std::vector<FormatPtr>> formats_in_plan(const Graph& graph, int threads);
 
 // Of a value in `format`.
 std::size_t size_bytes(const TensorType& type, const FormatPtr& format);

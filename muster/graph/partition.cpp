@@ -41,6 +41,11 @@ class PartMaker {
   }
 
   std::vector<PartOutput> take_outputs() { return std::move(outputs_); }
+  std::vector<std::pair<ValueId, ValueId>> received() const {
+    std::vector<std::pair<ValueId, ValueId>> made;
+    for (const auto& [transfer, id] : received_) made.emplace_back(id, transfer->value);
+    return made;
+  }
 
  private:
   bool runs_here(std::size_t node) const {
@@ -182,14 +187,21 @@ bool is_placed(const Graph& graph, std::span<const std::optional<std::uint32_t>>
 Result<Partition> partition(Graph whole, const Division& division,
                             std::span<const std::optional<std::uint32_t>> input_homes) {
   remove_dead(whole);
-  const std::vector<std::size_t> groups = split_reductions(whole);
-  MUSTER_TRY(const Places places, find_places(whole, division.size, input_homes));
-  const Schedule schedule = schedule_transfers(whole, places, groups, division.size);
-  PartMaker maker(whole, groups, places, schedule, division.rank);
-  Partition made{.graph = maker.run(), .outputs = {}, .homes = {}, .parts = {}};
+  fuse_casts(whole);  // of what is rounded on one worker and widened on another, too
+  Graph split = whole;
+  const std::vector<std::size_t> groups = split_reductions(split);
+  MUSTER_TRY(const Places places, find_places(split, division.size, input_homes));
+  const Schedule schedule = schedule_transfers(split, places, groups, division.size);
+  PartMaker maker(split, groups, places, schedule, division.rank);
+  Partition made{.graph = maker.run(),
+                 .outputs = {},
+                 .received = maker.received(),
+                 .whole = std::move(whole),
+                 .homes = {},
+                 .parts = {}};
   made.outputs = maker.take_outputs();
-  made.homes = homes_of(whole, places, division.rank);
-  made.parts = describe(whole, places, schedule, division.size);
+  made.homes = homes_of(split, places, division.rank);
+  made.parts = describe(split, places, schedule, division.size);
   return made;
 }
 

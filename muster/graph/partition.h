@@ -24,6 +24,9 @@ struct PartOutput {
 struct Partition {
   Graph graph;                      // the part of one worker; of the outputs, those that it has
   std::vector<PartOutput> outputs;  // by output of the whole graph
+  // What it receives: the value here, and that of the graph in `whole`.
+  std::vector<std::pair<ValueId, ValueId>> received;
+  Graph whole;  // that was divided
   std::vector<std::pair<ParameterPtr, Parameter::Home>> homes;
   Parts parts;
 };

@@ -15,10 +15,10 @@ std::string part_text(const Part& part) {
   std::string placed;
   for (const std::string& origin : part.placed) placed += (placed.empty() ? "" : "; ") + origin;
   if (part.nodes == 0 && part.parameters.empty()) return fmt::format("  worker {}: nothing\n", part.rank);
-  return fmt::format("  worker {}: {} nodes, {}, {} parameters of {}, {} of activations{}\n", part.rank,
-                     part.nodes, flops_text(part.flops), part.parameters.size(),
-                     bytes_text(part.parameters_bytes), bytes_text(part.activations_bytes),
-                     placed.empty() ? "" : fmt::format("\n    {}", placed));
+  return fmt::format(
+      "  worker {}: {}, {}, {} of {}, {} of activations{}\n", part.rank, counted(part.nodes, "node"),
+      flops_text(part.flops), counted(part.parameters.size(), "parameter"), bytes_text(part.parameters_bytes),
+      bytes_text(part.activations_bytes), placed.empty() ? "" : fmt::format("\n    {}", placed));
 }
 
 std::string crossings_text(const std::vector<Crossing>& crossings) {

@@ -45,6 +45,13 @@ void remove_dead(Graph& graph) {
   std::erase_if(graph.nodes, [&](const Node&) { return !keep[next++]; });
 }
 
+void fuse(Graph& graph) {
+  remove_dead(graph);
+  fuse_casts(graph);
+  fuse_dense(graph);
+  fuse_relu(graph);
+}
+
 void fuse_dense(Graph& graph) {
   const Uses uses = uses_of(graph);
   for (Node& node : graph.nodes) absorb_bias(graph, uses, node);

@@ -15,6 +15,8 @@ void fuse_dense(Graph& graph);
 // relu joins the conv2d, batch_norm or add before it, and on the way back relu_grad the batch_norm_grad after
 // it or the add before it, or else changes places with the max_pool2d_grad before it.
 void fuse_relu(Graph& graph);
+// All of the above. What they make has the bits of what they replace, but for fuse_casts.
+void fuse(Graph& graph);
 // An all_reduce that asks for buckets becomes several, each right behind the node that makes its last input.
 void make_buckets(Graph& graph);
 // Updates of parameters go as far back as they may, so that they stand in a row and run as one pass.

@@ -35,7 +35,11 @@ void absorb_widening(Graph& graph, const Uses& uses, Node& node) {
     if (product == nullptr) continue;
     Attributes attributes = product->attributes;
     attributes.set("dtype", DType::float32);
-    node = {.op = op, .inputs = product->inputs, .outputs = node.outputs, .attributes = attributes};
+    node = {.op = op,
+            .inputs = product->inputs,
+            .outputs = node.outputs,
+            .attributes = attributes,
+            .placement = product->placement};
     return;
   }
 }

@@ -139,8 +139,8 @@ class Picture {
       lines.push_back({"small", "nothing is placed here"});
       return lines;
     }
-    lines.push_back({"small", fmt::format("{} nodes, {}", part.nodes, flops_text(part.flops))});
-    lines.push_back({"small", fmt::format("{} parameters, {}", part.parameters.size(),
+    lines.push_back({"small", fmt::format("{}, {}", counted(part.nodes, "node"), flops_text(part.flops))});
+    lines.push_back({"small", fmt::format("{}, {}", counted(part.parameters.size(), "parameter"),
                                           bytes_text(part.parameters_bytes))});
     lines.push_back({"small", fmt::format("{} of activations", bytes_text(part.activations_bytes))});
     return lines;

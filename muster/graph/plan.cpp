@@ -92,6 +92,9 @@ struct Plan::State {
   Division division;              // of one worker: the graph is whole
   std::vector<PartOutput> given;  // by output of the whole graph; empty: the graph is whole
   std::optional<Parts> parts;
+  // By value that is received: its format where one worker does all. Kernels are chosen by the formats in
+  // which values come, and other kernels may give other bits.
+  std::vector<FormatPtr> seen_as;
   std::vector<std::pair<ParameterPtr, std::optional<std::uint32_t>>> homes;  // of the whole graph
 
   Result<> take_part(const Graph& whole, const PlanOptions& options);
@@ -157,6 +160,11 @@ Result<> Plan::State::take_part(const Graph& whole, const PlanOptions& options) 
   graph = std::move(part.graph);
   given = std::move(part.outputs);
   parts = std::move(part.parts);
+  if (!part.received.empty()) {
+    MUSTER_TRY(const auto formats_alone, formats_in_plan(part.whole, options.threads));
+    seen_as.resize(graph.values.size());
+    for (const auto& [here, there] : part.received) seen_as[here] = formats_alone[there];
+  }
   for (auto& [parameter, home] : part.homes) parameter->set_home(std::move(home));
   for (const auto& [id, tensor] : graph.captured)
     if (const std::string* reason = tensor.absence())
@@ -194,7 +202,7 @@ void Plan::State::bind(std::byte*& where, ValueId id) { bind(where, layout.value
 
 Result<> Plan::State::make_steps(int for_threads) {
   threads = for_threads;
-  MUSTER_TRY(Choices choices, choose_kernels(graph, threads));
+  MUSTER_TRY(Choices choices, choose_kernels(graph, threads, seen_as));
   graph = std::move(choices.graph);
   formats = std::move(choices.formats);
   place_parameters(std::move(choices.parameter_formats));
@@ -451,10 +459,7 @@ Result<std::unique_ptr<Plan>> Plan::compile(const Graph& graph, const PlanOption
   MUSTER_TRY_VOID(state->take_part(graph, options));
   for (const auto& [id, parameter] : graph.parameters)
     state->homes.emplace_back(parameter, rank_of(parameter->home()));
-  remove_dead(state->graph);
-  fuse_casts(state->graph);
-  fuse_dense(state->graph);
-  fuse_relu(state->graph);
+  fuse(state->graph);
   make_buckets(state->graph);
   gather_updates(state->graph);
   MUSTER_TRY_VOID(state->make_steps(options.threads));

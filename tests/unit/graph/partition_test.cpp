@@ -63,9 +63,9 @@ TEST(ALeNetOnFiveWorkers, SendsActivationsForwardAndTheirGradientsBack) {
 
 TEST(AnExplanation, OfAPlacedNetTellsEachWorkersPartWithoutACluster) {
   LeNet net;
-  const auto function = value_and_grad(
-      "lenet", [&](std::span<const Value> inputs) { return net.loss(inputs); },
-      {.parameters = net.parameters()});
+  const auto function =
+      value_and_grad("lenet", [&](std::span<const Value> inputs) { return net.loss(inputs); },
+                     {.parameters = net.parameters()});
   ASSERT_TRUE(function->compile(net.batch(0), {}, {}));
   const Explanation explanation = function->explain();
   EXPECT_EQ(explanation.parts.parts.size(), 5u);
@@ -75,7 +75,8 @@ TEST(AnExplanation, OfAPlacedNetTellsEachWorkersPartWithoutACluster) {
   EXPECT_EQ(net.parameters()[0]->home(), std::nullopt);
   const std::string svg = to_svg(explanation.parts);
   EXPECT_THAT(svg, HasSubstr("worker 3 to worker 4: "));
-  if (const char* file = std::getenv("MUSTER_TEST_SVG")) std::ofstream(file) << svg << "<!--" << text << "-->";
+  if (const char* file = std::getenv("MUSTER_TEST_SVG"))
+    std::ofstream(file) << svg << "<!--" << text << "-->";
 }
 
 // By rank.
@@ -301,6 +302,63 @@ TEST(AParameterThatChanges, IsSentAsItIsWhenItIsUsed) {
   };
   EXPECT_EQ(run({}), "4 10; 8 20; 4 10; ");
   EXPECT_THAT(reasons(run), Each("4 10; 8 20; 4 10; "));
+}
+
+// Both are needed by the same node; a third value, needed by another, is on its way already.
+TEST(WhatIsNeededTogether, TravelsTogether) {
+  struct Made {
+    std::vector<std::size_t> messages;
+    std::vector<float> sum;
+  };
+  const std::vector<Made> made = on_workers<Made>(2, [](const RunContext& context) {
+    Function function("f", [](std::span<const Value> inputs) -> Values {
+      Value first, second, third;
+      {
+        const PlaceScope place(on(0));
+        third = apply("exp", {inputs[0]});
+        first = apply("relu", {inputs[0]});
+        second = apply("tanh", {first});
+      }
+      const PlaceScope place(on(1));
+      return apply("add", {apply("add", {first, second}), apply("exp", {third})});
+    });
+    function.want_outputs_everywhere();
+    Made result;
+    const auto outputs = function.call(std::vector{numbers({3}, 1)}, {}, context);
+    if (!outputs) return result;
+    result.sum = elements((*outputs)[0]);
+    for (const Crossing& crossing : function.plan()->parts()->crossings)
+      result.messages.push_back(crossing.message);
+    return result;
+  });
+  EXPECT_THAT(made[0].messages, ElementsAre(0, 1, 1, 2));
+  EXPECT_EQ(made[0].sum, made[1].sum);
+  EXPECT_EQ(made[0].sum.size(), 3u);
+}
+
+// Until a placed network is found to change it, every worker may have its own: all are equal.
+TEST(AParameterThatGetsAHome, IsReadThereByFunctionsThatWereTracedBefore) {
+  const auto found = reasons([](const RunContext& context) {
+    const auto mean =
+        std::make_shared<Parameter>("mean", Tensor::from<float>(std::array{1.F, 2.F}, {2}), false);
+    Function look("look", [&](std::span<const Value>) -> Values { return apply("add", {mean, mean}); });
+    look.want_outputs_everywhere();
+    Function change("change", [&](std::span<const Value> inputs) -> Values {
+      const PlaceScope place(on(1));
+      return apply("assign", {mean, inputs[0]});
+    });
+    std::string text;
+    const std::vector<Tensor> values{Tensor::from<float>(std::array{3.F, 4.F}, {2})};
+    for (int i = 0; i < 2; ++i) {
+      const auto looked = look.call({}, {}, context);
+      if (!looked) return looked.error().message;
+      text += fmt::format("{} {}; ", elements((*looked)[0])[0], elements((*looked)[0])[1]);
+      if (const auto changed = change.call(values, {}, context); !changed) return changed.error().message;
+    }
+    return text + (mean->absence() == nullptr ? "here" : "elsewhere") + "; " + look.traces().back().reason;
+  });
+  EXPECT_THAT(found, ElementsAre("2 4; 6 8; elsewhere; other workers have its inputs or parameters",
+                                 "2 4; 6 8; here; other workers have its inputs or parameters"));
 }
 
 TEST(CountersAndRates, AreEverywhereAndCrossNowhere) {

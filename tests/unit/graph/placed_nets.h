@@ -198,7 +198,7 @@ class Chain final : public Net {
 
 class LeNet final : public Net {
  public:
-  LeNet() {
+  explicit LeNet(std::int64_t samples = 8) : samples_(samples) {
     conv1_ = parameter("conv1.weight", {6, 1, 5, 5});
     conv2_ = parameter("conv2.weight", {16, 6, 5, 5}, 0.1F);
     for (const auto& [name, in, out] : {std::tuple{"fc1", 400, 120}, {"fc2", 120, 84}, {"fc3", 84, 10}}) {
@@ -207,14 +207,15 @@ class LeNet final : public Net {
     }
   }
   std::vector<Tensor> batch(std::uint64_t step) const override {
-    Tensor labels(DType::int32, {8});
-    for (int i = 0; i < 8; ++i) labels.data<std::int32_t>()[i] = (i + static_cast<int>(step)) % 10;
-    return {numbers({8, 1, 32, 32}, step), labels};
+    Tensor labels(DType::int32, {samples_});
+    for (std::int64_t i = 0; i < samples_; ++i)
+      labels.data<std::int32_t>()[i] = static_cast<std::int32_t>((i + static_cast<std::int64_t>(step)) % 10);
+    return {numbers({samples_, 1, 32, 32}, step), labels};
   }
   Values loss(std::span<const Value> inputs) override {
     Value x = convolution(inputs[0], conv1_, 3, "LeNet 'conv1', lenet.py:31");
     x = convolution(x, conv2_, 4, "LeNet 'conv2', lenet.py:32");
-    x = apply("reshape", {x}, {{"shape", Ints{8, 400}}});
+    x = apply("reshape", {x}, {{"shape", Ints{samples_, 400}}});
     x = apply("relu", {dense(x, 0, "LeNet 'fc1', lenet.py:28")});
     x = apply("relu", {dense(x, 1, "LeNet 'fc2', lenet.py:29")});
     x = dense(x, 2, "LeNet 'fc3', lenet.py:30");
@@ -236,6 +237,7 @@ class LeNet final : public Net {
                  {apply("matmul", {x, dense_[2 * rank]}, {{"transpose_b", true}}), dense_[2 * rank + 1]});
   }
 
+  std::int64_t samples_;
   ParameterPtr conv1_, conv2_;
   std::vector<ParameterPtr> dense_;
 };

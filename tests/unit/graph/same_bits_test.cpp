@@ -58,6 +58,9 @@ TEST_P(SameBits, OfAChainThatComesBackToItsFirstWorker) {
 
 TEST_P(SameBits, OfLeNetOnFiveWorkers) { expect_same_bits_on<LeNet>(5, optimizer(), loop()); }
 
+// As many samples as some kernels take side by side, which a graph in one piece keeps so between its layers.
+TEST_P(SameBits, OfLeNetInLanes) { expect_same_bits_on<LeNet>(5, optimizer(), loop(), std::int64_t{32}); }
+
 TEST_P(SameBits, OfAResidualNetWhoseSkipsCross) { expect_same_bits_on<Residual>(3, optimizer(), loop()); }
 
 TEST_P(SameBits, OfALayerUsedByTwoWorkers) { expect_same_bits_on<Shared>(3, optimizer(), loop()); }
