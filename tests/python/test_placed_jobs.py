@@ -44,7 +44,7 @@ def model_of(net):
     return train.Model(net, nn.CrossEntropyLoss(), optimizer, metrics={"accuracy": train.Accuracy()})
 
 class Losses(train.Callback):
-    def step_end(self, run):
+    def on_train_step_end(self, run):
         print("loss", float(run.net_outputs.asnumpy()).hex())
 
 def show_weights(model):
@@ -352,3 +352,59 @@ model_of(net).train(1, digits(), saver)
 """
     for text in failures(code, 2, digits):
         assert "rank 0 has 1 ModelCheckpoint callbacks but rank 1 has 0" in text
+
+
+PIECES = """
+class Residual(nn.Cell):
+    def __init__(self, places):
+        super().__init__()
+        self.flatten = nn.Flatten()
+        self.first = nn.Dense(784, 12)
+        self.shared = nn.Dense(12, 12)  # used by both of the next, on two workers
+        self.left = nn.SequentialCell(self.shared, nn.ReLU())
+        self.right = nn.SequentialCell(self.shared, nn.Tanh(), nn.Dense(12, 12))
+        self.last = nn.Dense(12, 10)
+        for cell, place in zip((self.first, self.left, self.right, self.last), places):
+            cell.place("MS_WORKER", place)
+
+    def construct(self, x):
+        x = self.first(self.flatten(x))
+        return self.last(x + self.right(self.left(x)))
+
+def uneven(rows):
+    dataset = MnistDataset(FOLDER).map(vision.Rescale(1 / 255.0, 0), "image")
+    return dataset.map(transforms.TypeCast(muster.int32), "label").batch(rows)
+
+net = Residual(PLACES)
+model = model_of(net)
+model.fit(2, uneven(48), uneven(70), callbacks=Losses())
+print("accuracy", model.eval(uneven(33)))
+ones = muster.Tensor(np.ones((2, 28, 28, 1), np.float32))
+print("predicted", model.predict(ones).asnumpy().tobytes().hex())
+show_weights(model)
+"""
+
+
+def test_skips_shared_layers_and_changing_batches_keep_the_bits(digits):
+    [alone] = outputs(PIECES.replace("PLACES", "()"), 1, digits)
+    for text in outputs(PIECES.replace("PLACES", "(0, 2, 1, 0)"), 3, digits):
+        for word in ("loss", "accuracy", "predicted", "weights"):
+            assert lines(text, word) == lines(alone, word)
+
+
+def test_micro_batches_change_no_more_than_rounding(digits):
+    code = TRAINING.replace("Losses())", "Losses(), micro_batches=4)")
+    [whole] = outputs(TRAINING.replace("PLACES", "()"), 1, digits)
+    [alone] = outputs(code.replace("PLACES", "()"), 1, digits)
+    placed = outputs(code.replace("PLACES", "(0, 1, 2)"), 3, digits)
+    for text in placed:
+        for word in ("loss", "accuracy", "weights"):
+            assert lines(text, word) == lines(alone, word)
+    numbers = [[float.fromhex(loss) for loss in lines(text, "loss")] for text in (alone, whole)]
+    assert numbers[0] == pytest.approx(numbers[1], rel=1e-4)
+
+
+def test_a_batch_that_cannot_be_split_is_refused(digits):
+    code = "net = Net((0, 1, 1)); model_of(net).train(1, digits(), Losses(), micro_batches=3)"
+    for text in failures(code, 2, digits):
+        assert "a batch of 16 samples cannot be split into 3 equal micro_batches" in text
