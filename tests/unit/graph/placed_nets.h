@@ -317,7 +317,7 @@ class Random final : public Net {
       const PlaceScope place(rank < size_ ? on(static_cast<std::uint32_t>(rank)) : nullptr);
       const Value& a = values[values.size() - 1 - below(std::min<std::size_t>(values.size(), 4))];
       const Value& b = below(2) == 0 ? values[below(values.size())] : Value(weights_[below(5)]);
-      switch (below(6)) {
+      switch (below(7)) {
         case 0:
           values.push_back(apply("add", {a, b}));
           break;
@@ -328,7 +328,10 @@ class Random final : public Net {
           values.push_back(apply("reshape", {apply("tanh", {a})}, {{"shape", Ints{6, 6}}}));
           break;
         case 3:
-          values.push_back(apply("mul", {a, b}));
+          values.push_back(apply("bias_add", {apply("mul", {a, b}), bias_}));
+          break;
+        case 4:
+          values.push_back(apply("relu", {apply("bias_add", {apply("matmul", {a, b}), bias_})}));
           break;
         default:
           values.push_back(apply("tanh", {apply("matmul", {a, b})}));
@@ -345,6 +348,79 @@ class Random final : public Net {
  private:
   std::uint32_t seed_, size_;
   std::vector<ParameterPtr> weights_;
+  ParameterPtr bias_ = parameter("bias", {6});
+};
+
+// Convolutions, norms, pools and ways around them on any workers, of few channels and of many.
+class RandomImages final : public Net {
+ public:
+  RandomImages(std::uint32_t seed, std::uint32_t size, bool low = false)
+      : seed_(seed), size_(size), low_(low) {
+    for (const std::int64_t from : channels)
+      for (const std::int64_t to : channels)
+        weights_.push_back(parameter(fmt::format("conv{}to{}", from, to), {to, from, 3, 3}));
+    for (const std::int64_t count : channels) {
+      scales_.push_back(parameter(fmt::format("scale{}", count), {count}, 1));
+      biases_.push_back(parameter(fmt::format("bias{}", count), {count}));
+      for (const char* name : {"mean", "variance"}) {
+        const Initializer ones = [](const Tensor& out, const RandomStream&) {
+          std::fill_n(out.data<float>(), out.elements(), 1.F);
+        };
+        statistics_.push_back(std::make_shared<Parameter>(fmt::format("{}{}", name, count),
+                                                          TensorType{DType::float32, {count}}, ones, false));
+      }
+    }
+    dense_ = parameter("dense", {5, 5});
+  }
+  std::vector<Tensor> batch(std::uint64_t step) const override { return {numbers({16, 6, 8, 8}, step)}; }
+  std::vector<ParameterPtr> statistics() const override { return statistics_; }
+  Values loss(std::span<const Value> inputs) override {
+    const PrecisionScope precision({.rule = low_ ? Precision::Rule::automatic : Precision::Rule::given});
+    std::mt19937 random(seed_);
+    const auto below = [&](std::size_t count) { return random() % count; };
+    std::vector<std::uint32_t> norms;  // each norm's statistics are written on one worker
+    for (std::size_t i = 0; i < channels.size(); ++i)
+      norms.push_back(static_cast<std::uint32_t>(below(size_)));
+    Value x = inputs[0];
+    std::size_t at = 0;  // which of the channels x has
+    std::vector<Value> before(channels.size());
+    for (int i = 0; i < 7; ++i) {
+      const std::size_t rank = below(size_ + 1);
+      const PlaceScope place(rank < size_ ? on(static_cast<std::uint32_t>(rank)) : nullptr);
+      switch (below(5)) {
+        case 0: {
+          const PlaceScope there(on(norms[at]));
+          x = apply("batch_norm", {x, scales_[at], biases_[at], statistics_[2 * at], statistics_[2 * at + 1]},
+                    {{"training", true}});
+          break;
+        }
+        case 1:
+          x = apply("relu", {x});
+          break;
+        case 2:
+          if (before[at].defined())
+            x = apply("relu", {apply("add", {x, floating_as(before[at], x.dtype())})});
+          break;
+        default: {
+          before[at] = x;
+          const std::size_t to = below(channels.size());
+          x = apply("conv2d", {x, weights_[at * channels.size() + to]}, {{"pads", Ints{1, 1, 1, 1}}});
+          at = to;
+        }
+      }
+    }
+    const PlaceScope place(on(static_cast<std::uint32_t>(below(size_))));
+    x = apply("max_pool2d", {apply("relu", {x})}, {{"kernel", Ints{2, 2}}, {"strides", Ints{2, 2}}});
+    x = floating_as(apply("mul", {x, x}), DType::float32);
+    return apply("add", {apply("reduce_mean", {x}), apply("reduce_mean", {apply("tanh", {dense_})})});
+  }
+
+ private:
+  inline static const std::vector<std::int64_t> channels{6, 16, 20};
+  std::uint32_t seed_, size_;
+  bool low_;
+  std::vector<ParameterPtr> weights_, scales_, biases_, statistics_;
+  ParameterPtr dense_;
 };
 
 }  // namespace muster::graph

@@ -78,5 +78,23 @@ TEST(SameBitsOfAnyGraph, OnAnyPlacement) {
   }
 }
 
+TEST(SameBitsOfAnyGraph, OfImagesOnAnyPlacement) {
+  for (std::uint32_t seed = 1; seed <= 24; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    expect_same_bits_on<RandomImages>(2 + seed % 2, "momentum",
+                                      seed % 4 < 2 ? Loop::one_graph : Loop::by_hand, seed, 2 + seed % 2);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(SameBitsOfAnyGraph, OfImagesInMixedPrecision) {
+  for (std::uint32_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    expect_same_bits_on<RandomImages>(
+        2 + seed % 2, "momentum", seed % 4 < 2 ? Loop::one_graph : Loop::by_hand, seed, 2 + seed % 2, true);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
 }  // namespace
 }  // namespace muster::graph
