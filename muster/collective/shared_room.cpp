@@ -41,9 +41,12 @@ Result<std::pair<const Offset, net::Mapping>*> SharedRoom::place(std::size_t siz
     offset = begin + piece.size_bytes();
   }
   if (wanted > window(local_rank_) + window_bytes_ - offset)
-    return fail(Code::invalid_argument,
-                fmt::format("{} bytes of shared memory do not fit into the {} that a rank has room for",
-                            size_bytes, window_bytes_));
+    return fail(
+        Code::invalid_argument,
+        fmt::format(
+            "{} bytes of shared memory do not fit into the {} that a rank has room for; the limit is the "
+            "size of files (ulimit -f)",
+            size_bytes, window_bytes_));
   const net::Extent extent{.offset_bytes = offset, .size_bytes = wanted};
   MUSTER_TRY_VOID(segment_->reserve(extent));
   auto mapped = segment_->map(extent);

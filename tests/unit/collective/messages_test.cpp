@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <numeric>
 #include <optional>
@@ -156,6 +157,33 @@ TEST_P(Messages, GoOnBesideCollectiveCallsOfAnotherThread) {
       if (rank < 2) expect_sent(send(comm, rank + 1, bytes));
     }
   });
+}
+
+// A sender that computes for longer than its receiver stays awake: it must wake it, or messages wait until
+// the receiver looks up by itself, which it does every 100 ms.
+TEST_P(Messages, ThatComeLateWakeTheirReceiver) {
+  constexpr std::size_t rounds = 25;
+  const Ranks comms = connect_ranks(2, GetParam(), patient);
+  std::atomic<std::size_t> received{0};
+  std::vector<TimePoint> sent_at(rounds), received_at(rounds);
+  const Bytes bytes = bytes_of(seed_, 0, 10);
+  run_threads(2, [&](std::uint32_t rank) {
+    for (std::size_t round = 0; round < rounds; ++round)
+      if (rank == 1) {
+        expect_message(*comms[1], 0, bytes);
+        received_at[round] = real_clock().now();
+        ++received;
+      } else {
+        const TimePoint start = real_clock().now();
+        while (received < round || real_clock().now() - start < milliseconds(5)) std::this_thread::yield();
+        sent_at[round] = real_clock().now();
+        expect_sent(send(*comms[0], 1, bytes));
+      }
+  });
+  std::vector<Duration> took(rounds);
+  for (std::size_t round = 0; round < rounds; ++round) took[round] = received_at[round] - sent_at[round];
+  std::nth_element(took.begin(), took.begin() + rounds / 2, took.end());
+  EXPECT_LT(took[rounds / 2], milliseconds(50));
 }
 
 // Any total order of messages works, whoever is late: that is what a placed graph relies on.
