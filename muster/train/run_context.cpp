@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 
+#include "muster/train/call_context.h"
 #include "muster/train/context.h"
 #include "muster/train/division.h"
 #include "muster/train/front_end.h"
@@ -44,42 +45,54 @@ class SessionCommunicator final : public graph::Communicator {
   }
 };
 
-// Reductions in a placed data-parallel job: over the workers of the same stage.
+// Reductions in a placed data-parallel job: over the workers of the same stage. Their group is formed before
+// the first of them, by all workers.
 class StageCommunicator final : public graph::Communicator {
  public:
-  explicit StageCommunicator(collective::Communicator& group) : group_(group) {}
-  std::uint32_t rank() const override { return group_.rank(); }
-  std::uint32_t size() const override { return group_.size(); }
+  explicit StageCommunicator(std::uint32_t stages) : stages_(stages) {}
+  std::uint32_t rank() const override { return Session::current()->rank() / stages_; }
+  std::uint32_t size() const override { return Session::current()->world_size() / stages_; }
   Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype,
                       graph::Reduction reduction) override {
-    return group_.all_reduce(in, out, count, dtype, to_collective(reduction)).map_error([&](Error error) {
-      return Session::current()->verdict(std::move(error));
+    Session& session = *Session::current();
+    MUSTER_TRY(collective::Communicator * group, session.stage_group(stages_));
+    return group->all_reduce(in, out, count, dtype, to_collective(reduction)).map_error([&](Error error) {
+      return session.verdict(std::move(error));
     });
   }
 
  private:
-  collective::Communicator& group_;
+  std::uint32_t stages_;
 };
+
+bool reduces_over_copies(const Division& now) {
+  return now.divides() && context().parallel_mode == ParallelMode::data_parallel;
+}
 
 // What reductions take part in: all workers, or in a placed job the same stage of all its copies; null where
 // there is one copy only.
-Result<graph::Communicator*> reductions() {
+graph::Communicator* reductions() {
   static SessionCommunicator world;
-  static std::map<collective::Communicator*, StageCommunicator> stage_groups;
+  static std::map<std::uint32_t, StageCommunicator> of_stages;
+  const Division now = division().value_or(Division{});
   if (Session::current() == nullptr) return nullptr;
-  MUSTER_TRY(const Division now, division());
-  if (!now.divides() || context().parallel_mode != ParallelMode::data_parallel) return &world;
+  if (!reduces_over_copies(now)) return &world;
   if (now.replicas == 1) return nullptr;
-  MUSTER_TRY(collective::Communicator * group, Session::current()->stage_group(now.stages));
-  return &stage_groups.try_emplace(group, *group).first->second;
+  return &of_stages.try_emplace(now.stages, now.stages).first->second;
+}
+
+// All workers come here before their first step, also those that reduce nothing.
+Result<> form_groups() {
+  MUSTER_TRY(const Division now, division());
+  if (!reduces_over_copies(now) || now.replicas == 1) return {};
+  MUSTER_TRY_VOID(Session::current()->stage_group(now.stages));
+  return {};
 }
 
 std::uint64_t runs = 0;
 
 // Ends a run in a job that cannot be divided as the network is placed, before it does anything.
-Result<> refuse_division() {
-  return reductions().map([](graph::Communicator*) {});
-}
+Result<> refuse_division() { return form_groups(); }
 
 }  // namespace
 
@@ -97,12 +110,11 @@ graph::Communicator* stages() {
 
 graph::RunContext tracing_context() {
   const Session* session = Session::current();
-  const Result<graph::Communicator*> communicator = reductions();
   graph::RunContext made{.seed = seed(),
-                         .communicator = communicator.value_or(nullptr),
+                         .communicator = reductions(),
                          .stages = stages(),
                          .threads = threads(),
-                         .interrupted = communicator ? &look_for_interruption : &refuse_division};
+                         .interrupted = division() ? &look_for_interruption : &refuse_division};
   if (session == nullptr) return made;
   // The samples of a batch are dealt out in turn, as data::row_order does. The workers of a replica have them
   // together.
@@ -112,9 +124,16 @@ graph::RunContext tracing_context() {
   return made;
 }
 
-graph::RunContext run_context() {
+graph::RunContext call_context() {
   graph::RunContext made = tracing_context();
   made.step = runs++;
+  return made;
+}
+
+graph::RunContext run_context() {
+  const Result<> formed = form_groups();
+  graph::RunContext made = call_context();
+  if (!formed) made.interrupted = &refuse_division;
   return made;
 }
 

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "muster/train/call_context.h"
 #include "muster/train/division.h"
 #include "muster/train/explain.h"
 #include "muster/train/run_context.h"
@@ -163,7 +164,7 @@ std::optional<Failure> Session::join(const cluster::Settings& settings, const In
 
 tl::expected<Role, Failure> init(const Environment& environment, const InitOptions& options) {
   if (open_session != nullptr) return open_role;
-  graph::set_context_provider(&run_context);
+  graph::set_context_provider(&call_context);
   watch_places();
   if (explain_mode() != ExplainMode::off) return Role::worker;
   const auto settings = cluster::read_settings(environment);

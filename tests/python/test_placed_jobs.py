@@ -408,3 +408,13 @@ def test_a_batch_that_cannot_be_split_is_refused(digits):
     code = "net = Net((0, 1, 1)); model_of(net).train(1, digits(), Losses(), micro_batches=3)"
     for text in failures(code, 2, digits):
         assert "a batch of 16 samples cannot be split into 3 equal micro_batches" in text
+
+
+def test_one_worker_may_compute_by_itself_before_copies_train(digits):
+    code = REPLICATED.replace("PLACES", "(0, 1, 0)").replace(
+        "model = model_of(net)",
+        "model = model_of(net)\nif rank == 2: print('by itself', (muster.Tensor([1.0]) + 2).tolist())",
+    )
+    texts = outputs(code, 4, digits)
+    assert lines(texts[2], "by itself") == ["[3.0]"]
+    assert lines(texts[0], "weights") == lines(texts[3], "weights")
