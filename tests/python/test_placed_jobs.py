@@ -280,7 +280,8 @@ model_of(net).train(50, digits(), die)
         texts = [job.workers[rank].output() for rank in (0, 2)]
     for text in texts:
         assert "worker 1" in text
-        assert re.search(r"while (waiting for|sending) .* (from|to) worker 1", text), text
+        # Who waited for the other survivor was told by that one.
+        assert re.search(r"while (waiting for|sending) .* (from|to) worker [012]: .*worker 1", text), text
 
 
 REPLICATED = """
