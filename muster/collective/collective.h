@@ -10,10 +10,10 @@
 // on every rank. What a failed call leaves in its output is undefined. A new group starts with new Listeners.
 //
 // Ownership: a Communicator owns its connections and memory; buffers are borrowed for the length of a call. A
-// shared buffer may outlive it. Threads: collective calls come from one thread at a time, and so do send()
-// and receive(); that may be two threads, at the same time. abort(), leave() and shared_buffer() may come
-// from any thread, and shared buffers may be dropped on any. In a forked child every call fails, and shared
-// buffers are its parent's.
+// shared buffer may outlive it. Threads: collective calls come from one thread at a time, so do calls of
+// send(), and so do calls of receive(); that may be three threads, at the same time. abort(), leave() and
+// shared_buffer() may come from any thread, and shared buffers may be dropped on any. In a forked child every
+// call fails, and shared buffers are its parent's.
 #pragma once
 
 #include <chrono>

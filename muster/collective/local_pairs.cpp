@@ -23,12 +23,9 @@ std::size_t in_a_row(std::uint64_t position, std::size_t limit) {
   return std::min({limit, step_bytes, Ring::capacity_bytes - position % Ring::capacity_bytes});
 }
 
-template <class Work>
-void measure(bool wanted, Duration& total, Work&& work) {
-  if (!wanted) return work();
-  const TimePoint start = real_clock().now();
-  work();
-  total += real_clock().now() - start;
+void ring(Bell& bell) {
+  bell.rung.fetch_add(1);
+  net::futex_wake_all(bell.rung);
 }
 
 }  // namespace
@@ -39,6 +36,13 @@ LocalPairs::LocalPairs(const LocalGroup& group)
       short_wait_(group.size()),
       outgoing_(group.size()),
       incoming_(group.size()) {}
+
+void LocalPairs::Copying::copy(std::byte* to, const std::byte* from, std::size_t size_bytes) {
+  if (!timed) return collective::copy(to, from, size_bytes, stores);
+  const TimePoint start = real_clock().now();
+  collective::copy(to, from, size_bytes, stores);
+  busy += real_clock().now() - start;
+}
 
 // ---- Sending ----
 
@@ -51,12 +55,13 @@ Result<> LocalPairs::send(SentPieces pieces, Message message, const MessageWait&
   begin_timing(way, message);
   Head head{};
   std::ranges::copy(encode(message), head.begin());
-  head[at_timed] = static_cast<std::byte>(timed_);
+  head[at_timed] = static_cast<std::byte>(sending_.timed);
   MUSTER_TRY_VOID(write(way, head, message, wait));
   for (const auto piece : pieces) MUSTER_TRY_VOID(write(way, piece, message, wait));
   way.written = whole_lines(way.written);
   publish(way, to);
-  if (timed_) way.timed = {.number = message.number, .size_bytes = message.size_bytes, .busy = busy_};
+  if (sending_.timed)
+    way.timed = {.number = message.number, .size_bytes = message.size_bytes, .busy = sending_.busy};
   return {};
 }
 
@@ -64,7 +69,7 @@ Result<> LocalPairs::make_ring(Outgoing& way, std::uint32_t to) {
   MUSTER_TRY(std::byte* const memory, group_.room().take_for_good(Ring::size_bytes));
   way.ring = new (memory) Ring{};
   memory_.ring(own_place(), to).store(group_.room().offset_of(memory, Ring::size_bytes));
-  wake(to);
+  wake(to, &Seat::receiving);
   return {};
 }
 
@@ -76,9 +81,8 @@ void LocalPairs::begin_timing(Outgoing& way, const Message& message) {
     store_choice_.record(way.timed.size_bytes, way.timed.busy + theirs);
     way.timed = {};
   }
-  stores_ = store_choice_.next(message.size_bytes);
-  timed_ = way.timed.number == 0 && store_choice_.is_trying(message.size_bytes);
-  busy_ = {};
+  sending_ = {.stores = store_choice_.next(message.size_bytes),
+              .timed = way.timed.number == 0 && store_choice_.is_trying(message.size_bytes)};
 }
 
 Result<> LocalPairs::write(Outgoing& way, std::span<const std::byte> bytes, const Message& message,
@@ -92,11 +96,11 @@ Result<> LocalPairs::write(Outgoing& way, std::span<const std::byte> bytes, cons
     if (used == Ring::capacity_bytes) {
       publish(way, to);
       MUSTER_TRY_VOID(await(
-          to, [&] { return ring.read.load() != read; }, message, wait));
+          to, &Seat::sending, [&] { return ring.read.load() != read; }, message, wait));
       continue;
     }
     const std::size_t now = in_a_row(way.written, std::min(bytes.size(), Ring::capacity_bytes - used));
-    measure(timed_, busy_, [&] { copy(ring.at(way.written), bytes.data(), now, stores_); });
+    sending_.copy(ring.at(way.written), bytes.data(), now);
     way.written += now;
     bytes = bytes.subspan(now);
     ring.written.store(way.written, std::memory_order_release);
@@ -107,7 +111,7 @@ Result<> LocalPairs::write(Outgoing& way, std::span<const std::byte> bytes, cons
 // Lets the other side know, awake or asleep. While it is awake that costs no system call.
 void LocalPairs::publish(Outgoing& way, std::uint32_t to) {
   way.ring->written.store(way.written);
-  wake(to);
+  wake(to, &Seat::receiving);
 }
 
 // ---- Receiving ----
@@ -117,18 +121,17 @@ Result<> LocalPairs::receive(ReceivedPieces pieces, Message message, const Messa
   Incoming& way = incoming_[from];
   message.number = ++way.number;
   if (way.ring == nullptr) MUSTER_TRY_VOID(open_ring(way, message, wait));
-  timed_ = false;
-  busy_ = {};
+  receiving_ = {};
   Head head;
   MUSTER_TRY_VOID(read(way, head, message, wait));
   MUSTER_TRY(const Message sent,
              decode_message(std::span(head).first<std::tuple_size_v<MessageBytes>>(), message));
   if (!(sent == message)) return fail(mismatch(sent, message));
-  timed_ = head[at_timed] != std::byte{0};
+  receiving_.timed = head[at_timed] != std::byte{0};
   for (const auto piece : pieces) MUSTER_TRY_VOID(read(way, piece, message, wait));
   way.read = whole_lines(way.read);
-  if (timed_) {
-    way.ring->timed_ns.store(static_cast<std::uint64_t>(std::chrono::nanoseconds(busy_).count()),
+  if (receiving_.timed) {
+    way.ring->timed_ns.store(static_cast<std::uint64_t>(std::chrono::nanoseconds(receiving_.busy).count()),
                              std::memory_order_relaxed);
     way.ring->timed_number.store(message.number, std::memory_order_release);
   }
@@ -140,7 +143,7 @@ Result<> LocalPairs::open_ring(Incoming& way, const Message& message, const Mess
   const std::uint32_t from = group_.place_of(message.from);
   const std::atomic<Offset>& place = memory_.ring(from, own_place());
   MUSTER_TRY_VOID(await(
-      from, [&] { return place.load() != nowhere; }, message, wait));
+      from, &Seat::receiving, [&] { return place.load() != nowhere; }, message, wait));
   MUSTER_TRY(way.mapping, group_.room().map_of(from, place.load(), Ring::size_bytes));
   way.ring = std::launder(reinterpret_cast<Ring*>(way.mapping.data()));
   return {};
@@ -156,11 +159,11 @@ Result<> LocalPairs::read(Incoming& way, std::span<std::byte> bytes, const Messa
     if (ready == 0) {
       publish(way, from);
       MUSTER_TRY_VOID(await(
-          from, [&] { return ring.written.load() != way.read; }, message, wait));
+          from, &Seat::receiving, [&] { return ring.written.load() != way.read; }, message, wait));
       continue;
     }
     const std::size_t now = in_a_row(way.read, std::min<std::size_t>(bytes.size(), ready));
-    measure(timed_, busy_, [&] { copy(bytes.data(), ring.at(way.read), now, Stores::cached); });
+    receiving_.copy(bytes.data(), ring.at(way.read), now);
     way.read += now;
     bytes = bytes.subspan(now);
     ring.read.store(way.read, std::memory_order_release);
@@ -170,24 +173,22 @@ Result<> LocalPairs::read(Incoming& way, std::span<std::byte> bytes, const Messa
 
 void LocalPairs::publish(Incoming& way, std::uint32_t from) {
   way.ring->read.store(way.read);
-  wake(from);
+  wake(from, &Seat::sending);
 }
 
 // ---- Waiting ----
 
 // Sequentially consistent with the bells: either we see that the other side sleeps, or it sees what we did.
-void LocalPairs::wake(std::uint32_t place) {
-  Bell& bell = memory_.bell(place);
-  if (bell.waits_for.load() != own_place() + 1) return;
-  bell.rung.fetch_add(1);
-  net::futex_wake_all(bell.rung);
+void LocalPairs::wake(std::uint32_t place, Bell Seat::*bell) {
+  Bell& theirs = memory_.seat(place).*bell;
+  if (theirs.waits_for.load() == own_place() + 1) ring(theirs);
 }
 
 template <class Ready>
-Result<> LocalPairs::await(std::uint32_t place, Ready&& ready, const Message& message,
+Result<> LocalPairs::await(std::uint32_t place, Bell Seat::*own_bell, Ready&& ready, const Message& message,
                            const MessageWait& wait) {
   if (short_wait_.until([&] { return ready() || is_over(place); }) && ready()) return {};
-  Bell& bell = memory_.bell(own_place());
+  Bell& bell = memory_.seat(own_place()).*own_bell;
   for (;;) {
     bell.waits_for.store(place + 1);
     const std::uint32_t seen = bell.rung.load();
@@ -206,12 +207,12 @@ Result<> LocalPairs::await(std::uint32_t place, Ready&& ready, const Message& me
 }
 
 bool LocalPairs::is_over(std::uint32_t place) const {
-  return memory_.ended().load() != 0 || memory_.bell(place).left.load() != 0;
+  return memory_.ended().load() != 0 || memory_.seat(place).left.load() != 0;
 }
 
 Result<> LocalPairs::check_peer(std::uint32_t place, const Message& message) const {
   if (auto reason = ended()) return fail(*std::move(reason));
-  if (memory_.bell(place).left.load() == 0) return {};
+  if (memory_.seat(place).left.load() == 0) return {};
   return fail(Code::peer_lost,
               fmt::format("rank {} left the group before {}", group_.ranks()[place], to_string(message)));
 }
@@ -226,17 +227,15 @@ Error LocalPairs::broken(const Message& message) const {
 void LocalPairs::abort(const Error& reason) {
   if (!memory_.reason().give(reason)) return;
   memory_.ended().store(1);
-  for (std::uint32_t place = 0; place < group_.size(); ++place) {
-    Bell& bell = memory_.bell(place);
-    if (bell.waits_for.load() == 0) continue;
-    bell.rung.fetch_add(1);
-    net::futex_wake_all(bell.rung);
-  }
+  for (std::uint32_t place = 0; place < group_.size(); ++place)
+    for (Bell* const bell : {&memory_.seat(place).receiving, &memory_.seat(place).sending})
+      if (bell->waits_for.load() != 0) ring(*bell);
 }
 
 void LocalPairs::leave() {
-  memory_.bell(own_place()).left.store(1);
-  for (std::uint32_t place = 0; place < group_.size(); ++place) wake(place);
+  memory_.seat(own_place()).left.store(1);
+  for (std::uint32_t place = 0; place < group_.size(); ++place)
+    for (Bell Seat::*const bell : {&Seat::receiving, &Seat::sending}) wake(place, bell);
 }
 
 std::optional<Error> LocalPairs::ended() const {

@@ -1,6 +1,7 @@
 // Messages between two ranks of one host, through the rings of pair_memory.h: the sender copies in, the
 // receiver copies out, and while both are at it neither makes a system call. A message that is larger than
-// the ring goes through it in pieces.
+// the ring goes through it in pieces. Threads: one sends and one receives at a time; the two may be
+// different.
 #pragma once
 
 #include <optional>
@@ -53,6 +54,12 @@ class LocalPairs {
   };
 
   Result<> make_ring(Outgoing& way, std::uint32_t to);
+  struct Copying {  // of the message at hand
+    Stores stores = Stores::cached;
+    bool timed = false;
+    Duration busy{};
+    void copy(std::byte* to, const std::byte* from, std::size_t size_bytes);
+  };
   void begin_timing(Outgoing& way, const Message& message);
   Result<> write(Outgoing& way, std::span<const std::byte> bytes, const Message& message,
                  const MessageWait& wait);
@@ -62,22 +69,22 @@ class LocalPairs {
   Result<> read(Incoming& way, std::span<std::byte> bytes, const Message& message, const MessageWait& wait);
   void publish(Incoming& way, std::uint32_t from);
 
-  // Returns when `ready()`, which `place` brings about.
+  // Returns when `ready()`, which `place` brings about and rings `bell` of this rank's seat for.
   template <class Ready>
-  Result<> await(std::uint32_t place, Ready&& ready, const Message& message, const MessageWait& wait);
+  Result<> await(std::uint32_t place, Bell Seat::*bell, Ready&& ready, const Message& message,
+                 const MessageWait& wait);
   bool is_over(std::uint32_t place) const;
   Result<> check_peer(std::uint32_t place, const Message& message) const;
   Error broken(const Message& message) const;
-  void wake(std::uint32_t place);
+  void wake(std::uint32_t place, Bell Seat::*bell);
   std::uint32_t own_place() const { return group_.local_rank(); }
 
   const LocalGroup& group_;
   PairMemory memory_;
   ShortWait short_wait_;
-  StoreChoice store_choice_;
-  Stores stores_ = Stores::cached;  // of the message at hand
-  Duration busy_{};                 // copying it
-  bool timed_ = false;              // whether that is measured
+  StoreChoice store_choice_;  // when sending
+  Copying sending_;
+  Copying receiving_;
   std::vector<Outgoing> outgoing_;  // by local rank
   std::vector<Incoming> incoming_;  // likewise
 };

@@ -1,8 +1,9 @@
 // What the ranks of one host share for messages between two of them.
 //
 // Each ordered pair has a ring, which its sender makes in its part of the room with its first message: memory
-// comes with use. Its place stands in a table that is part of every group's memory, as are the bells: a rank
-// that sleeps says for whom it waits, and whoever did what it may wait for rings.
+// comes with use. Its place stands in a table that is part of every group's memory, as is a seat for each
+// rank with two bells, one for each direction: who sleeps says for whom it waits, and whoever did what it may
+// wait for rings.
 #pragma once
 
 #include <atomic>
@@ -17,7 +18,12 @@ namespace muster::collective {
 struct Bell {
   alignas(128) std::atomic<std::uint32_t> rung;
   std::atomic<std::uint32_t> waits_for;  // 1 + the local rank; 0: awake
-  std::atomic<std::uint32_t> left;       // this rank sends and receives no more
+};
+
+struct Seat {
+  Bell receiving;                                // rung when there is something to read
+  Bell sending;                                  // rung when there is room again
+  alignas(128) std::atomic<std::uint32_t> left;  // this rank sends and receives no more
 };
 
 // A stream of bytes: how many were ever written and read. A message begins at a whole line, which holds its
@@ -49,7 +55,7 @@ class PairMemory {
   // Raised when the group has ended, after its reason was given.
   std::atomic<std::uint32_t>& ended() const;
   SharedReason& reason() const;
-  Bell& bell(std::uint32_t local_rank) const;
+  Seat& seat(std::uint32_t local_rank) const;
   // Where the ring from one local rank to another lies; nowhere while there is none.
   std::atomic<Offset>& ring(std::uint32_t from, std::uint32_t to) const;
 

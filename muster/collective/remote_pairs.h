@@ -1,11 +1,12 @@
 // Messages between two ranks of different hosts, over connections of their own: what a rank sends may lie in
 // front of the next collective call's frames, or arrive in the middle of them on another thread. With sockets
 // of their own neither can be mistaken for the other, and neither waits for the other; the price is a second
-// descriptor for each remote rank.
+// descriptor for each remote rank. Threads: one sends and one receives at a time; the two may be different.
 #pragma once
 
 #include <poll.h>
 
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,7 @@ class RemotePairs {
   Result<> receive(ReceivedPieces pieces, Message message, const MessageWait& wait);
 
   // Whether a peer has ended the group.
-  Result<> look();
+  Result<> look() const;
   // Tells all peers that the group has ended. Any thread.
   void reset();
   // What was sent still arrives, and nothing more. Any thread.
@@ -50,14 +51,18 @@ class RemotePairs {
   Error gone(const MessageLink& link, const Message& message) const;
   Error gone_while_sending(MessageLink& link, const Message& message);
   Result<> await(MessageLink& link, short events, const Message& message, const MessageWait& wait);
-  Result<> check_resets() const;
-  void prepare_polls();
+  Result<> check_resets(const std::vector<pollfd>& polled) const;
+  std::vector<pollfd> all_polled() const;
 
   FrameOrigin origin_;
   std::vector<MessageLink> links_;  // by rank
-  FrameList frames_;                // of the message at hand
-  MessageBytes head_{};
-  std::vector<pollfd> polled_;
+  struct Way {                      // the message at hand, of one direction
+    FrameList frames;
+    MessageBytes head{};
+  };
+  Way outgoing_;
+  Way incoming_;
+  std::mutex writing_;  // held by the one that writes to a connection
 };
 
 }  // namespace muster::collective

@@ -138,6 +138,25 @@ TEST_P(Messages, GoBothWays) {
   });
 }
 
+// Everybody sends to the next one first, which blocks for ever where nobody receives meanwhile.
+TEST_P(Messages, OfBothDirectionsMayHaveAThreadEach) {
+  const Ranks comms = connect_ranks(3, GetParam(), patient);
+  run_threads(6, [&](std::uint32_t thread) {
+    const std::uint32_t rank = thread / 2, next = (rank + 1) % 3, before = (rank + 2) % 3;
+    const RandomStream random(seed_, 4);
+    for (std::uint64_t round = 0; round < 40; ++round) {
+      const std::size_t size = random.below(round, round % 8 == 0 ? 6 << 20 : 100'000);
+      if (thread % 2 == 0) {
+        expect_sent(send(*comms[rank], next, bytes_of(seed_, 3 * round + rank, size)));
+        expect_sent(send(*comms[rank], before, bytes_of(seed_, 3 * round + rank, size / 3)));
+      } else {
+        expect_message(*comms[rank], before, bytes_of(seed_, 3 * round + before, size));
+        expect_message(*comms[rank], next, bytes_of(seed_, 3 * round + next, size / 3));
+      }
+    }
+  });
+}
+
 TEST_P(Messages, GoOnBesideCollectiveCallsOfAnotherThread) {
   const Ranks comms = connect_ranks(3, GetParam(), patient);
   run_threads(6, [&](std::uint32_t thread) {
