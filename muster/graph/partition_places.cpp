@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "muster/graph/ops/image.h"
 #include "muster/graph/ops/ops.h"
 #include "muster/graph/partition_search.h"
 #include "muster/graph/uses.h"
@@ -38,7 +39,8 @@ class Placer {
         joined_with_(is_everywhere_.size()),
         fixed_(is_everywhere_.size()),
         parameter_of_(graph.values.size(), nullptr),
-        origins_(graph.parameters.size()) {
+        origins_(graph.parameters.size()),
+        with_norm_(graph.nodes.size()) {
     input_homes_.resize(graph.inputs.size());
     std::iota(joined_with_.begin(), joined_with_.end(), std::size_t{0});
     for (const auto& [id, parameter] : graph.parameters) parameter_of_[id] = parameter.get();
@@ -47,6 +49,7 @@ class Placer {
   Result<Places> run() {
     MUSTER_TRY_VOID(check_ranks());
     find_everywhere();
+    find_relus_of_norms();
     reader_ = find_reader();
     fix();
     MUSTER_TRY_VOID(join_writers());
@@ -72,7 +75,10 @@ class Placer {
   }
 
   // An update goes where its parameter is, wherever it is traced.
-  bool is_held(const Node& node) const { return node.placement != nullptr && !updates_parameter(node); }
+  bool is_held(std::size_t index) const {
+    const Node& node = graph_.nodes[index];
+    return node.placement != nullptr && !updates_parameter(node) && !with_norm_[index];
+  }
   bool updates_parameter(const Node& node) const {
     return node.op->sharing == Sharing::in_place && parameter_of_[roots_[node.inputs[0]]] != nullptr;
   }
@@ -152,15 +158,32 @@ class Placer {
 
   // ---- What is held somewhere ----
 
+  // One kernel computes a batch_norm in training with the relu behind it, and its bits are not those of two.
+  // So the relu runs with the norm, wherever it is placed, and so does its way back.
+  void find_relus_of_norms() {
+    const Uses uses = uses_of(graph_);
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      if (node.op == &relu_op() && uses.count[node.inputs[0]] == 1 && maker_[node.inputs[0]]) {
+        const std::size_t maker = *maker_[node.inputs[0]];
+        const Node& norm = graph_.nodes[maker];
+        if (norm.op == &batch_norm_op() && norm.attributes.get("training", false)) with_norm_[i] = maker;
+      } else if (node.op == &relu_grad_op() && maker_[node.inputs[1]]) {
+        with_norm_[i] = with_norm_[*maker_[node.inputs[1]]];
+      }
+    }
+  }
+
   Rank find_reader() const {
     const auto first = std::find(input_homes_.begin(), input_homes_.end(), std::nullopt);
     if (first == input_homes_.end()) return 0;
     std::vector<bool> depends(graph_.values.size(), false);
     depends[graph_.inputs[static_cast<std::size_t>(first - input_homes_.begin())]] = true;
-    for (const Node& node : graph_.nodes) {
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
       if (std::none_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) { return depends[id]; }))
         continue;
-      if (is_held(node)) return node.placement->rank;
+      if (is_held(i)) return node.placement->rank;
       for (const ValueId id : node.inputs)
         if (parameter_of_[id] != nullptr && parameter_of_[id]->home()) return parameter_of_[id]->home()->rank;
       for (const ValueId id : node.outputs) depends[id] = true;
@@ -170,8 +193,9 @@ class Placer {
 
   void fix() {
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i)
-      if (const Node& node = graph_.nodes[i]; is_held(node))
-        fixed_[i] = Fixed{node.placement->rank, node.placement->origin};
+      if (is_held(i)) fixed_[i] = Fixed{graph_.nodes[i].placement->rank, graph_.nodes[i].placement->origin};
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i)
+      if (with_norm_[i]) join(i, *with_norm_[i]);
     for (std::size_t i = 0; i < graph_.inputs.size(); ++i)
       fixed_[piece_of(graph_.inputs[i])] = Fixed{input_homes_[i].value_or(reader_), {}};
     for (const auto& [id, tensor] : graph_.captured)
@@ -287,6 +311,7 @@ class Placer {
   std::vector<std::optional<Fixed>> fixed_;     // of pieces that stand for all
   std::vector<const Parameter*> parameter_of_;  // by value; null: it is none
   std::vector<std::string> origins_;
+  std::vector<std::optional<std::size_t>> with_norm_;  // by node: a batch_norm that it belongs to
   Rank reader_ = 0;
 };
 

@@ -21,7 +21,8 @@ struct Places {
   std::uint32_t reader = 0;           // whose inputs count
 };
 
-// - A placed node runs where it is placed.
+// - A placed node runs where it is placed; but a relu that one kernel computes with the batch_norm before it
+//   runs with that.
 // - A parameter lives where it already has its home, or else with its first placed user, or else with its
 //   first user. What writes to it runs there, placed or not.
 // - An input lives where its tensor's home is (`input_homes`), or else on the reader: the worker of the first

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -87,11 +89,20 @@ class Optimizer {
   ParameterPtr rate_, steps_;
 };
 
+// All that are not numbers are alike.
+using Bits = std::vector<std::uint32_t>;
+inline Bits bits_of(const Tensor& tensor) {
+  Bits made;
+  for (const float element : tensor.span<float>())
+    made.push_back(std::isnan(element) ? UINT32_MAX : std::bit_cast<std::uint32_t>(element));
+  return made;
+}
+
 // What a worker saw in a training.
 struct Seen {
-  std::vector<std::vector<float>> losses;
-  std::map<std::string, std::vector<float>> parameters;  // that it has, state included
-  std::set<std::string> elsewhere;                       // that others have
+  std::vector<Bits> losses;
+  std::map<std::string, Bits> parameters;  // that it has, state included
+  std::set<std::string> elsewhere;         // that others have
   std::optional<std::string> problem;
   std::optional<Parts> parts;
 };
@@ -133,7 +144,7 @@ class Training {
         seen.problem = loss.error().message;
         return seen;
       }
-      seen.losses.push_back(elements(*loss));
+      seen.losses.push_back(bits_of(*loss));
     }
     look(seen, net_->parameters());
     look(seen, net_->statistics());
@@ -161,7 +172,7 @@ class Training {
   static void look(Seen& seen, const std::vector<ParameterPtr>& parameters) {
     for (const ParameterPtr& parameter : parameters)
       if (parameter->absence() == nullptr && parameter->materialized())
-        seen.parameters[parameter->name()] = elements(parameter->storage());
+        seen.parameters[parameter->name()] = bits_of(parameter->storage());
       else
         seen.elsewhere.insert(parameter->name());
   }

@@ -22,7 +22,7 @@ void expect_same_bits_on(std::uint32_t size, const std::string& optimizer, Loop 
           return Training(std::make_unique<N>(arguments...), optimizer, loop).run(context);
         },
         buffered);
-    std::map<std::string, std::vector<float>> together;
+    std::map<std::string, Bits> together;
     std::set<std::size_t> fingerprints;
     for (const Seen& worker : seen) {
       ASSERT_FALSE(worker.problem) << *worker.problem;
