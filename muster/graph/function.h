@@ -78,8 +78,7 @@ class Function {
   Entry* find(std::span<const Tensor> inputs, std::string_view extra, const RunContext& context);
   Result<Entry*> trace(std::span<const Tensor> inputs, std::string_view extra, const RunContext& context);
   void note(TraceRecord record);
-  std::string reason(std::span<const Tensor> inputs, std::string_view extra,
-                     const RunContext& context) const;
+  std::string reason(std::span<const Tensor> inputs, std::string_view extra, const RunContext& context) const;
 
   std::string name_;
   Maker maker_;

@@ -21,7 +21,7 @@ constexpr int title_height = 44;
 constexpr int message_height = 34;
 constexpr int label_width = 260;
 // Longer ones are cut, and whole where the pointer rests on them.
-constexpr std::size_t line_letters_max = 34;
+constexpr std::size_t line_letters_max = 30;
 // A picture of more is none.
 constexpr std::size_t messages_max = 120;
 constexpr std::size_t lines_max = 24;
@@ -115,7 +115,7 @@ class Picture {
  private:
   static constexpr std::string_view style =
       "<style>.title{font-size:16px;font-weight:bold}.head{font-size:14px;font-weight:bold}"
-      ".placed{font-family:monospace}.small{fill:#555555;font-size:11px}"
+      ".placed{fill:#1a4a8a}.small{fill:#555555;font-size:11px}"
       ".label{fill:#1a4a8a;font-size:11px;text-anchor:middle}</style>\n"
       "<defs><marker id=\"tip\" markerWidth=\"9\" markerHeight=\"8\" refX=\"8\" refY=\"4\" orient=\"auto\">"
       "<path d=\"M0,0 L9,4 L0,8 z\" fill=\"#1a4a8a\"/></marker></defs>\n";
@@ -125,15 +125,22 @@ class Picture {
     std::string text;
   };
 
+  // "LeNet 'conv1'", and below it where that is written.
+  static void add_origin(const std::string& origin, std::vector<Line>& lines) {
+    const std::size_t comma = origin.rfind(", ");
+    lines.push_back({"placed", origin.substr(0, comma)});
+    if (comma != std::string::npos) lines.push_back({"small", origin.substr(comma + 2)});
+  }
+
   std::vector<Line> lines_of(const Part& part) const {
     std::vector<Line> lines{{"head", fmt::format("worker {}", part.rank)}};
     if (part.rank == parts_.reader) lines.push_back({"small", "has the inputs"});
     for (const std::string& origin : part.placed) {
-      if (lines.size() == lines_max) {
+      if (lines.size() >= lines_max) {
         lines.push_back({"placed", fmt::format("{} in all", part.placed.size())});
         break;
       }
-      lines.push_back({"placed", origin});
+      add_origin(origin, lines);
     }
     if (part.nodes == 0 && part.parameters.empty()) {
       lines.push_back({"small", "nothing is placed here"});

@@ -74,7 +74,8 @@ TEST(Picture, HasABoxForEachWorkerAndAnArrowForEachMessage) {
 
 TEST(Picture, EscapesWhatPeopleCallTheirLayers) {
   const std::string svg = to_svg(three_workers());
-  EXPECT_THAT(svg, HasSubstr("Net 'a&lt;b&gt;&amp;&quot;c&quot;', net.py:3"));
+  EXPECT_THAT(svg, HasSubstr(">Net 'a&lt;b&gt;&amp;&quot;c&quot;'<"));
+  EXPECT_THAT(svg, HasSubstr(">net.py:3<"));
   EXPECT_THAT(svg, Not(HasSubstr("a<b>")));
 }
 
