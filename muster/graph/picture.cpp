@@ -22,6 +22,7 @@ constexpr int message_height = 34;
 constexpr int label_width = 260;
 // Longer ones are cut, and whole where the pointer rests on them.
 constexpr std::size_t line_letters_max = 30;
+constexpr std::size_t label_letters_max = 42;
 // A picture of more is none.
 constexpr std::size_t messages_max = 120;
 constexpr std::size_t lines_max = 24;
@@ -51,15 +52,16 @@ std::string escaped(std::string_view text) {
 }
 
 // Whole letters of UTF-8 only.
-std::string cut(const std::string& text) {
-  if (text.size() <= line_letters_max) return text;
-  std::size_t end = line_letters_max - 1;
+std::string cut(const std::string& text, std::size_t letters_max) {
+  if (text.size() <= letters_max) return text;
+  std::size_t end = letters_max - 1;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
   return text.substr(0, end) + "…";
 }
 
-std::string line(int x, int y, std::string_view style, const std::string& text) {
-  const std::string shown = cut(text);
+std::string line(int x, int y, std::string_view style, const std::string& text,
+                 std::size_t letters_max = line_letters_max) {
+  const std::string shown = cut(text, letters_max);
   const std::string whole = shown == text ? "" : fmt::format("<title>{}</title>", escaped(text));
   return fmt::format("<text x=\"{}\" y=\"{}\" class=\"{}\">{}{}</text>\n", x, y, style, whole,
                      escaped(shown));
@@ -101,8 +103,8 @@ class Picture {
         "font-family=\"sans-serif\" font-size=\"12\">\n{2}<rect width=\"{0}\" height=\"{1}\" "
         "fill=\"#ffffff\"/>\n",
         width(), height(), style);
-    text_ +=
-        line(margin, margin + 8, "title", fmt::format("{} on {} workers", parts_.name, parts_.parts.size()));
+    text_ += line(margin, margin + 8, "title",
+                  fmt::format("{} on {} workers", parts_.name, parts_.parts.size()), label_letters_max);
     draw_lifelines();
     for (const Part& part : parts_.parts) draw_box(part);
     for (std::size_t i = 0; i < shown(); ++i) draw_message(i);
@@ -199,7 +201,8 @@ class Picture {
         "stroke=\"#1a4a8a\" stroke-width=\"1.5\" marker-end=\"url(#tip)\"/>\n",
         escaped(fmt::format("worker {} to worker {}: {}", message.from, message.to, values)),
         middle(message.from), y, middle(message.to), y);
-    text_ += line((middle(message.from) + middle(message.to)) / 2, y - 6, "label", label) + "</g>\n";
+    text_ += line((middle(message.from) + middle(message.to)) / 2, y - 6, "label", label, label_letters_max) +
+             "</g>\n";
   }
 
   const Parts& parts_;

@@ -69,7 +69,7 @@ TEST(Picture, HasABoxForEachWorkerAndAnArrowForEachMessage) {
   EXPECT_THAT(svg, HasSubstr("2 parameters, 3.0 KiB"));
   EXPECT_THAT(svg, HasSubstr("nothing is placed here"));
   EXPECT_THAT(svg, HasSubstr("2 values, 1.1 KiB"));
-  EXPECT_THAT(svg, HasSubstr("float32 (), 4 B"));
+  EXPECT_THAT(svg, HasSubstr(">float32 (), 4 B<"));
 }
 
 TEST(Picture, EscapesWhatPeopleCallTheirLayers) {
