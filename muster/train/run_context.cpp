@@ -71,10 +71,9 @@ bool reduces_over_copies(const Division& now) {
 
 // What reductions take part in: all workers, or in a placed job the same stage of all its copies; null where
 // there is one copy only.
-graph::Communicator* reductions() {
+graph::Communicator* reductions(const Division& now) {
   static SessionCommunicator world;
   static std::map<std::uint32_t, StageCommunicator> of_stages;
-  const Division now = division().value_or(Division{});
   if (Session::current() == nullptr) return nullptr;
   if (!reduces_over_copies(now)) return &world;
   if (now.replicas == 1) return nullptr;
@@ -94,11 +93,7 @@ std::uint64_t runs = 0;
 // Ends a run in a job that cannot be divided as the network is placed, before it does anything.
 Result<> refuse_division() { return form_groups(); }
 
-}  // namespace
-
-graph::Communicator* stages() {
-  // Where the division is impossible nothing runs: refuse_division.
-  const Division now = division().value_or(Division{});
+graph::Communicator* stages_of(const Division& now) {
   if (!now.divides()) return nullptr;
   static std::optional<Stages> made;
   const Stages::Range range{.first = now.replica * now.stages, .size = now.stages};
@@ -108,17 +103,24 @@ graph::Communicator* stages() {
   return &*made;
 }
 
+}  // namespace
+
+graph::Communicator* stages() { return stages_of(division().value_or(Division{})); }
+
+// Every run asks, each op of eager mode too.
 graph::RunContext tracing_context() {
   const Session* session = Session::current();
+  // Where the division is impossible nothing runs: refuse_division.
+  const Result<Division> possible = division();
+  const Division now = possible.value_or(Division{});
   graph::RunContext made{.seed = seed(),
-                         .communicator = reductions(),
-                         .stages = stages(),
+                         .communicator = reductions(now),
+                         .stages = stages_of(now),
                          .threads = threads(),
-                         .interrupted = division() ? &look_for_interruption : &refuse_division};
+                         .interrupted = possible ? &look_for_interruption : &refuse_division};
   if (session == nullptr) return made;
   // The samples of a batch are dealt out in turn, as data::row_order does. The workers of a replica have them
   // together.
-  const Division now = division().value_or(Division{});
   made.first_sample = made.stages != nullptr ? now.replica : session->rank();
   made.sample_stride = made.stages != nullptr ? now.replicas : session->world_size();
   return made;

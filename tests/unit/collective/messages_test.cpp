@@ -19,10 +19,6 @@ using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
 
-constexpr auto soon = std::chrono::seconds(2);  // far less than any deadline that a wrong wait would run into
-const Options patient{.connect_timeout = std::chrono::seconds(30), .call_timeout = std::chrono::seconds(60)};
-const Options hasty{.connect_timeout = std::chrono::seconds(30), .call_timeout = milliseconds(150)};
-
 using Bytes = std::vector<std::byte>;
 
 Bytes bytes_of(std::uint64_t seed, std::uint64_t stream, std::size_t size_bytes) {

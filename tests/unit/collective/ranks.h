@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +13,13 @@
 #include "muster/collective/collective.h"
 
 namespace muster::collective {
+
+inline constexpr auto soon =
+    std::chrono::seconds(2);  // far less than any deadline that a wrong wait would run into
+inline const Options patient{.connect_timeout = std::chrono::seconds(30),
+                             .call_timeout = std::chrono::seconds(60)};
+inline const Options hasty{.connect_timeout = std::chrono::seconds(30),
+                           .call_timeout = std::chrono::milliseconds(150)};
 
 // How ranks are spread over hosts.
 enum class Hosts { one, each_its_own, two_interleaved };

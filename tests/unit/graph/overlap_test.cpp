@@ -6,13 +6,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <cstring>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "gate.h"
 #include "muster/graph/graph.h"
 
 namespace muster::graph {
@@ -54,25 +53,6 @@ class Pair final : public Communicator {
     shared.push_back(Buffer::allocate(size_bytes));
     return shared.back();
   }
-};
-
-// Opens once; waiting has a deadline.
-class Gate {
- public:
-  void open() {
-    const std::lock_guard lock(mutex_);
-    is_open_ = true;
-    changed_.notify_all();
-  }
-  bool wait() {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, seconds(20), [&] { return is_open_; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool is_open_ = false;
 };
 
 // relu, and what a test wants to happen when it runs.
@@ -190,7 +170,7 @@ TEST(Buckets, FollowTheOrderOfMakingAndNotThatOfTheList) {
 
 TEST(Buckets, GoOnWhileLaterStepsRun) {
   Pair pair;
-  Gate second_step;
+  Gate second_step(seconds(20));
   int runs = 0;
   at_step = [&] {
     if (++runs == 3) second_step.open();
@@ -303,7 +283,7 @@ TEST(Buckets, AFailedOneIsTheErrorOfTheStepAndNoParameterChanges) {
 
 TEST(Buckets, AreDoneBeforeAStepThatFailsElsewhereReturns) {
   Pair pair;
-  Gate failed;
+  Gate failed(seconds(20));
   std::atomic<bool> done = false;
   pair.during = [&](const Pair::Call&) {
     (void)failed.wait();

@@ -7,11 +7,10 @@
 
 #include <algorithm>
 #include <array>
-#include <condition_variable>
 #include <cstdlib>
 #include <fstream>
-#include <mutex>
 
+#include "gate.h"
 #include "placed_nets.h"
 
 namespace muster::graph {
@@ -391,30 +390,11 @@ const Op& busy_op() {
   return op;
 }
 
-// Opens once; waiting has a deadline.
-class Gate {
- public:
-  void open() {
-    const std::lock_guard lock(mutex_);
-    is_open_ = true;
-    changed_.notify_all();
-  }
-  bool wait() {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(10), [&] { return is_open_; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool is_open_ = false;
-};
-
 // Nodes of `count` elements, on workers 0 and 1 as `order` says; then worker `joins` adds all up. Worker 1 is
 // busy until worker 0 is.
 std::vector<std::string> busy_workers(const std::vector<std::uint32_t>& order, std::uint32_t joins,
                                       std::int64_t count) {
-  Gate gate;
+  Gate gate(std::chrono::seconds(10));
   return reasons([&](const RunContext& context) {
     std::string problem;
     Function function("f", [&](std::span<const Value> inputs) -> Values {
