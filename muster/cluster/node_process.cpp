@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <thread>
 
@@ -86,13 +87,13 @@ class Node::Implementation {
   }
 
   std::optional<Failure> wait_for_roster(const Interrupted& interrupted) {
-    if (!wait_until(interrupted, [&] { return roster_ || job_ended_; })) {
+    if (!wait_until(interrupted, [&] { return current_roster_.load() || job_ended_; })) {
       loop_.post([this] { step(node_event::Interrupted{}); });
       wait_for_left();
     }
     const std::lock_guard lock(mutex_);
     if (failure_) return failure_;
-    if (!roster_) return Failure{Code::aborted, "the job ended before it had formed", 1};
+    if (!current_roster_.load()) return Failure{Code::aborted, "the job ended before it had formed", 1};
     return std::nullopt;
   }
 
@@ -124,11 +125,20 @@ class Node::Implementation {
     const std::lock_guard lock(mutex_);
     return failure_;
   }
-  // Written before `join` returns, and never after: no lock is needed, which a forked child could find taken.
-  const Roster& roster() const { return *roster_; }
+  // Never null after `join`. No lock is needed, which a forked child could find taken.
+  std::shared_ptr<const Roster> roster() const { return *current_roster_.load(std::memory_order_acquire); }
+  // Written before `join` returns, and never after.
   std::uint32_t rank() const { return rank_; }
   Role role() const { return role_; }
   void report_step(std::uint64_t step) { last_step_.store(step, std::memory_order_relaxed); }
+  void report_progress(Progress progress) {
+    calls_.store(progress.calls, std::memory_order_relaxed);
+    collectives_.store(progress.collectives, std::memory_order_relaxed);
+  }
+  void set_hooks(EpochHooks hooks) {
+    loop_.post([this, hooks = std::move(hooks)] { hooks_ = hooks; });
+  }
+  void report_link_lost(std::uint64_t, const std::string&) {}
   bool is_forked() const { return fork_count_ != net::fork_count(); }
 
  private:
@@ -192,7 +202,7 @@ class Node::Implementation {
 
   void apply(const node_action::Formed& formed) {
     const std::lock_guard lock(mutex_);
-    roster_ = formed.roster;
+    current_roster_.store(&rosters_.emplace_back(formed.roster), std::memory_order_release);
     rank_ = formed.rank;
     changed_.notify_all();
   }
@@ -233,12 +243,16 @@ class Node::Implementation {
   net::Loop loop_;
   std::unique_ptr<net::Connection> connection_;
   std::size_t attempts_ = 0;
+  EpochHooks hooks_;
 
   std::atomic<std::uint64_t> last_step_{no_step};
+  std::atomic<std::uint64_t> calls_{0};
+  std::atomic<std::uint64_t> collectives_{0};
   std::atomic<bool> leaving_{false};
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::shared_ptr<const Roster> roster_;
+  std::deque<std::shared_ptr<const Roster>> rosters_;  // all of them: who holds a reference keeps a roster
+  std::atomic<const std::shared_ptr<const Roster>*> current_roster_{nullptr};
   std::uint32_t rank_ = 0;
   std::optional<Failure> failure_;
   bool job_ended_ = false;
@@ -275,10 +289,19 @@ tl::expected<std::unique_ptr<Node>, Failure> Node::join(const Settings& settings
   return std::unique_ptr<Node>(new Node(std::move(implementation)));
 }
 
-const Roster& Node::roster() const { return implementation_->roster(); }
+std::shared_ptr<const Roster> Node::roster() const { return implementation_->roster(); }
 Role Node::role() const { return implementation_->role(); }
 std::uint32_t Node::rank() const { return implementation_->rank(); }
 void Node::report_step(std::uint64_t step) { implementation_->report_step(step); }
+void Node::report_progress(Progress progress) { implementation_->report_progress(progress); }
+
+void Node::on_epoch(EpochHooks hooks) {
+  if (!implementation_->is_forked()) implementation_->set_hooks(std::move(hooks));
+}
+
+void Node::report_link_lost(std::uint64_t epoch, std::string reason) {
+  if (!implementation_->is_forked()) implementation_->report_link_lost(epoch, std::move(reason));
+}
 
 void Node::on_failure(std::function<void(const Failure&)> callback) {
   if (!implementation_->is_forked()) implementation_->set_callback(std::move(callback));

@@ -44,12 +44,26 @@ class Node {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  const Roster& roster() const;
+  // Of the current epoch; never null. It changes when an epoch was lost, the rank does not.
+  std::shared_ptr<const Roster> roster() const;
   Role role() const;
   std::uint32_t rank() const;
 
-  // The last step that was done: an atomic store. It travels with the heartbeat.
+  // The last step that was done, and the calls: atomic stores. They travel with the heartbeat.
   void report_step(std::uint64_t step);
+  void report_progress(Progress progress);
+
+  // How this process goes from one epoch of a recovering job to the next. Both are called on the node's own
+  // thread, one after the other; `lost` may be called again before `formed` when the next epoch is lost too.
+  struct EpochHooks {
+    // The epoch has ended: where will this process be reached in the next one? An error ends this process.
+    std::function<Result<DataEndpoint>(const Failure& reason)> lost;
+    std::function<void(std::shared_ptr<const Roster>)> formed;  // the next epoch has begun
+  };
+  // A lost epoch waits until the hooks are there.
+  void on_epoch(EpochHooks hooks);
+  // The data plane of `epoch` broke here although nobody may have died: asks for a new epoch with all.
+  void report_link_lost(std::uint64_t epoch, std::string reason);
 
   // `callback` is called once, on the node's own thread, when the job has failed; at once when it already
   // has.

@@ -26,6 +26,10 @@ struct Member {
   std::string local_name = {};     // where processes of its host reach it
   std::int32_t pid = 0;            // in the process space below
   std::string process_space = {};  // equal for processes whose pids mean the same
+  // Drawn when the process starts, from the clock: a later process of the same node id has a higher one.
+  std::uint64_t incarnation = 0;
+  bool is_named = false;  // its node id is from MS_NODE_ID, not made by Muster
+  bool has_left = false;  // it was done before this epoch began; nobody can reach it
 
   friend bool operator==(const Member&, const Member&) = default;
 };
@@ -48,8 +52,29 @@ struct Roster {
   std::uint64_t seed = 0;  // for the job's random numbers
   std::vector<Member> workers = {};
   std::vector<Member> servers = {};
+  bool recovers = false;  // a lost process ends the epoch, not the job
+  // The most that any process of the job has finished: every process has their end state on disk.
+  std::uint64_t finished_calls = 0;
+  // The most that any process that lived on from the epoch before has finished.
+  std::uint64_t finished_collectives = 0;
 
   friend bool operator==(const Roster&, const Roster&) = default;
+};
+
+// What a process has behind it: numbered calls of train, fit and eval, and hand-made collectives.
+struct Progress {
+  std::uint64_t calls = 0;
+  std::uint64_t collectives = 0;
+
+  friend bool operator==(const Progress&, const Progress&) = default;
+};
+
+// Where the data plane of a process is reached.
+struct DataEndpoint {
+  std::uint16_t port = 0;
+  std::string local_name = {};
+
+  friend bool operator==(const DataEndpoint&, const DataEndpoint&) = default;
 };
 
 // Exit codes of processes that end for the cluster's sake (sysexits.h where it has a fitting one).

@@ -144,7 +144,7 @@ std::optional<Failure> Session::join(const cluster::Settings& settings, const In
 
   node->on_failure([watch = watch->get()](const Failure& failure) { watch->job_failed(failure); });
   auto communicator =
-      collective::Communicator::connect(group_of(node->roster(), node->rank()), *std::move(listener),
+      collective::Communicator::connect(group_of(*node->roster(), node->rank()), *std::move(listener),
                                         {.connect_timeout = settings.topo_timeout,
                                          .call_timeout = settings.receive_timeout,
                                          .stop = &(*watch)->stop()});

@@ -49,7 +49,7 @@ class Session {
   // Among the workers of this host, whether or not they share memory.
   std::uint32_t local_rank() const { return workers_here(rank()); }
   std::uint32_t local_size() const { return workers_here(world_size()); }
-  const cluster::Roster& roster() const { return node_->roster(); }
+  const cluster::Roster& roster() const { return *node_->roster(); }
   collective::Communicator& communicator() { return *communicator_; }
 
   // The workers that do the same stage of each copy of a placed network, numbered by their copies. The first

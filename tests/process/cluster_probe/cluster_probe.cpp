@@ -77,7 +77,7 @@ int run_node(const Settings& settings) {
   if (!registration) return end_by(failure_from(registration.error()));
   auto node = Node::join(settings, *registration, is_interrupted);
   if (!node) return end_by(node.error());
-  const Roster& roster = (*node)->roster();
+  const Roster roster = *(*node)->roster();
   say(fmt::format("rank {} of {} seed {} address {}", (*node)->rank(), roster.workers.size(), roster.seed,
                   registration->address));
   if (settings.role == Role::server) {
