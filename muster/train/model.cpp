@@ -53,16 +53,17 @@ Result<> check_agreement_of_copies(const nn::Cell& cell) {
   MUSTER_TRY(const Division now, division());
   if (now.replicas == 1) return {};
   Session& session = *Session::current();
-  MUSTER_TRY(collective::Communicator * group, session.stage_group(now.stages));
   std::vector<NamedTensor> values;
   for (const graph::ParameterPtr& parameter : cell.parameters())
     if (parameter->absence() == nullptr)
       values.push_back({parameter->name(), parameter->materialize(seed())});
-  return check_agreement(values, *group).map_error([&](Error error) {
-    if (error.code == Code::invalid_argument)
-      error.message += fmt::format(" (a rank here is a copy of the network: rank k is worker {} + {} k)",
-                                   now.stage, now.stages);
-    return session.verdict(std::move(error));
+  return session.call_stage_group(now.stages, [&](collective::Communicator& group) {
+    return check_agreement(values, group).map_error([&](Error error) {
+      if (error.code == Code::invalid_argument)
+        error.message += fmt::format(" (a rank here is a copy of the network: rank k is worker {} + {} k)",
+                                     now.stage, now.stages);
+      return error;
+    });
   });
 }
 
@@ -132,11 +133,9 @@ Result<> Model::divide(nn::Cell& cell, Batches& batches) {
   MUSTER_TRY(const data::Item batch, batches.peek());
   MUSTER_TRY(const graph::Explanation explanation, cell.explain(batch, tracing_context()));
   MUSTER_TRY_VOID(check_placed_were_called(cell));
-  Session& session = *Session::current();
-  MUSTER_TRY_VOID(
-      check_equal_networks(explanation.parts.fingerprint, session.communicator()).map_error([&](Error error) {
-        return session.verdict(std::move(error));
-      }));
+  MUSTER_TRY_VOID(Session::current()->call_all([&](collective::Communicator& all) {
+    return check_equal_networks(explanation.parts.fingerprint, all);
+  }));
   MUSTER_TRY_VOID(check_agreement_of_copies(cell));
   batches.pass_on(explanation.parts.reader);
   return {};
@@ -221,9 +220,9 @@ class Model::Training {
     if (stages() == nullptr) return {};
     const auto gathering = std::count_if(options_.callbacks.begin(), options_.callbacks.end(),
                                          [](const CallbackPtr& callback) { return callback->gathers(); });
-    Session& session = *Session::current();
-    return check_equal_gathering(static_cast<std::uint64_t>(gathering), session.communicator())
-        .map_error([&](Error error) { return session.verdict(std::move(error)); });
+    return Session::current()->call_all([&](collective::Communicator& all) {
+      return check_equal_gathering(static_cast<std::uint64_t>(gathering), all);
+    });
   }
 
   Result<> run_epoch(std::int64_t number) {
@@ -309,13 +308,13 @@ Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch) {
   if (together) reduction = context().gradients_mean ? graph::Reduction::mean : graph::Reduction::sum;
   if (one_step_ != nullptr) one_step_->set_reduction(reduction, context().buckets);
   if (!together) return {};
-  const auto explain = [&](Error error) { return session->verdict(std::move(error)); };
-  MUSTER_TRY_VOID(check_equal_steps(steps_an_epoch, session->communicator()).map_error(explain));
+  MUSTER_TRY_VOID(session->call_all(
+      [&](collective::Communicator& all) { return check_equal_steps(steps_an_epoch, all); }));
   if (stages() != nullptr) return {};  // each has its part only: see divide()
   std::vector<NamedTensor> values;
   for (const graph::ParameterPtr& parameter : train_network_->parameters())
     values.push_back({parameter->name(), parameter->materialize(seed())});
-  return check_agreement(values, session->communicator()).map_error(explain);
+  return session->call_all([&](collective::Communicator& all) { return check_agreement(values, all); });
 }
 
 // ---- Evaluation -------------------------------------------------------------------------------------------

@@ -21,9 +21,9 @@ Result<std::vector<checkpoint::Entry>> gather_parameters(std::span<const graph::
     const Tensor& value = entries.back().value;
     Session& session = *Session::current();
     // The first replica's; the others' are equal.
-    MUSTER_TRY_VOID(session.communicator()
-                        .broadcast(value.bytes(), value.size_bytes(), parameter->home()->rank)
-                        .map_error([&](Error error) { return session.verdict(std::move(error)); }));
+    MUSTER_TRY_VOID(session.call_all([&](collective::Communicator& all) {
+      return all.broadcast(value.bytes(), value.size_bytes(), parameter->home()->rank);
+    }));
   }
   return entries;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <utility>
 
 #include "muster/train/agreement.h"
 #include "muster/train/context.h"
@@ -75,12 +76,20 @@ Result<> DistributedReducer::check_gradients(std::span<const Tensor> gradients) 
   return {};
 }
 
-Result<> DistributedReducer::check_first_call(collective::Communicator& group) {
+Result<> DistributedReducer::check_equal_parameters(collective::Communicator& group) {
   std::vector<NamedTensor> values;
   for (const auto& parameter : parameters_)
     if (parameter->absence() == nullptr)
       values.push_back({parameter->name(), parameter->materialize(seed())});
   return check_agreement(values, group);
+}
+
+// Memory that the workers of an earlier epoch shared is shared with nobody now.
+void DistributedReducer::forget_other_epochs(const Session& session) {
+  if (std::exchange(epoch_, session.epoch()) == session.epoch()) return;
+  packed_.reset();
+  outputs_ = {};
+  checked_ = false;
 }
 
 std::shared_ptr<Buffer> DistributedReducer::output_buffer(Session& session, std::size_t size_bytes) {
@@ -127,17 +136,16 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
     session->report_step(++steps_);
     return reduced;
   }
-  const auto explain = [&](Error error) { return session->verdict(std::move(error)); };
-  collective::Communicator* group = &session->communicator();
-  if (now.divides()) {
-    MUSTER_TRY(group, session->stage_group(now.stages));
-  }
-  if (steps_ == 0) MUSTER_TRY_VOID(check_first_call(*group).map_error(explain));
+  forget_other_epochs(*session);
   std::vector<Tensor> here;
   for (const Tensor& gradient : gradients)
     if (gradient.absence() == nullptr) here.push_back(gradient);
   std::vector<Tensor> done(here.size());
-  MUSTER_TRY_VOID(reduce_some(here, done, *group).map_error(explain));
+  const Session::GroupCall work = [&](collective::Communicator& group) -> Result<> {
+    if (!std::exchange(checked_, true)) MUSTER_TRY_VOID(check_equal_parameters(group));
+    return reduce_some(here, done, group);
+  };
+  MUSTER_TRY_VOID(now.divides() ? session->call_stage_group(now.stages, work) : session->call_all(work));
   auto next = done.begin();
   for (Tensor& gradient : reduced)
     if (gradient.absence() == nullptr) gradient = *next++;

@@ -34,16 +34,22 @@ class SessionCommunicator final : public graph::Communicator {
   std::uint32_t size() const override { return Session::current()->world_size(); }
   Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype,
                       graph::Reduction reduction) override {
-    Session& session = *Session::current();
-    return session.communicator()
-        .all_reduce(in, out, count, dtype, to_collective(reduction))
-        .map_error([&](Error error) { return session.verdict(std::move(error)); });
+    return Session::current()->call_all([&](collective::Communicator& all) {
+      return all.all_reduce(in, out, count, dtype, to_collective(reduction));
+    });
   }
   bool shares_memory() const override { return Session::current()->shares_memory(); }
   std::shared_ptr<Buffer> shared_buffer(std::size_t size_bytes) override {
     return Session::current()->shared_buffer(size_bytes);
   }
 };
+
+// One for each epoch, kept: plans know by the address whose memory they hold, and that of an epoch that is
+// over is memory like any other.
+SessionCommunicator& world() {
+  static std::map<std::uint64_t, SessionCommunicator> of_epochs;
+  return of_epochs[Session::current()->epoch()];
+}
 
 // Reductions in a placed data-parallel job: over the workers of the same stage. Their group is formed before
 // the first of them, by all workers.
@@ -54,10 +60,8 @@ class StageCommunicator final : public graph::Communicator {
   std::uint32_t size() const override { return Session::current()->world_size() / stages_; }
   Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype,
                       graph::Reduction reduction) override {
-    Session& session = *Session::current();
-    MUSTER_TRY(collective::Communicator * group, session.stage_group(stages_));
-    return group->all_reduce(in, out, count, dtype, to_collective(reduction)).map_error([&](Error error) {
-      return session.verdict(std::move(error));
+    return Session::current()->call_stage_group(stages_, [&](collective::Communicator& group) {
+      return group.all_reduce(in, out, count, dtype, to_collective(reduction));
     });
   }
 
@@ -72,10 +76,9 @@ bool reduces_over_copies(const Division& now) {
 // What reductions take part in: all workers, or in a placed job the same stage of all its copies; null where
 // there is one copy only.
 graph::Communicator* reductions(const Division& now) {
-  static SessionCommunicator world;
   static std::map<std::uint32_t, StageCommunicator> of_stages;
   if (Session::current() == nullptr) return nullptr;
-  if (!reduces_over_copies(now)) return &world;
+  if (!reduces_over_copies(now)) return &world();
   if (now.replicas == 1) return nullptr;
   return &of_stages.try_emplace(now.stages, now.stages).first->second;
 }
@@ -98,7 +101,7 @@ graph::Communicator* stages_of(const Division& now) {
   static std::optional<Stages> made;
   const Stages::Range range{.first = now.replica * now.stages, .size = now.stages};
   if (!made || made->range().first != range.first || made->range().size != range.size)
-    made.emplace(Session::current()->communicator(), range,
+    made.emplace(Session::current()->rank(), range, [] { return Session::current()->communicator(); },
                  [](Error error) { return Session::current()->verdict(std::move(error)); });
   return &*made;
 }

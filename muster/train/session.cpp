@@ -12,6 +12,7 @@
 #include "muster/train/call_context.h"
 #include "muster/train/division.h"
 #include "muster/train/explain.h"
+#include "muster/train/front_end.h"
 #include "muster/train/run_context.h"
 
 namespace muster::train {
@@ -20,6 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto patience_for_verdict = 1s;
+constexpr auto patience_for_new_epoch = 10s;  // that was asked for
 
 // Never destroyed: threads and exit handlers may look at it until the very end of the process.
 Session* open_session = nullptr;
@@ -52,26 +54,11 @@ std::optional<Failure> serve(const cluster::Settings& settings, const InitOption
   return cluster::run_scheduler(settings, {.seed = {}, .interrupted = options.interrupted});
 }
 
-collective::Group group_of(const cluster::Roster& roster, std::uint32_t rank) {
-  collective::Group group{.epoch = roster.epoch, .job_id = roster.job_id, .rank = rank, .endpoints = {}};
-  for (const cluster::Member& worker : roster.workers)
-    group.endpoints.push_back({.host_key = worker.host_key,
-                               .address = worker.address,
-                               .port = worker.data_port,
-                               .local_name = worker.local_name});
-  return group;
-}
-
 }  // namespace
 
 Session::Session(std::unique_ptr<Watch> watch, std::unique_ptr<cluster::Node> node,
-                 std::unique_ptr<collective::Communicator> communicator)
-    : watch_(std::move(watch)),
-      node_(std::move(node)),
-      communicator_(std::move(communicator)),
-      pid_(getpid()) {
-  watch_->attach(*communicator_);
-}
+                 std::unique_ptr<Epochs> epochs)
+    : watch_(std::move(watch)), epochs_(std::move(epochs)), node_(std::move(node)), pid_(getpid()) {}
 
 Session::~Session() = default;
 
@@ -87,12 +74,26 @@ std::uint32_t Session::workers_here(std::uint32_t count) const {
 
 Error Session::verdict(Error error) const {
   if (error.code != Code::peer_lost) return error;
-  const auto failure = watch_->wait_for_failure(patience_for_verdict);
-  return failure ? Error{failure->code, failure->message} : error;
+  return epochs_->wait_until_over(patience_for_verdict).value_or(std::move(error));
+}
+
+Result<> Session::explained(Result<collective::Communicator*> group, const GroupCall& call) const {
+  return group.and_then([&](collective::Communicator* made) { return call(*made); }).map_error([&](Error error) {
+    return verdict(std::move(error));
+  });
+}
+
+bool Session::shares_memory() const {
+  const std::vector<cluster::Member>& workers = roster().workers;
+  const auto here = std::count_if(workers.begin(), workers.end(), [&](const cluster::Member& worker) {
+    return worker.host_key == workers[rank()].host_key;
+  });
+  return here > 1 && !in_forked_child();
 }
 
 std::shared_ptr<Buffer> Session::shared_buffer(std::size_t size_bytes) {
-  auto made = communicator_->shared_buffer(size_bytes);
+  auto made = communicator().and_then(
+      [&](collective::Communicator* group) { return group->shared_buffer(size_bytes); });
   if (made) return Buffer::borrow(made->get(), size_bytes, [memory = *made] {});
   static std::once_flag warned;
   const bool group_has_ended = made.error().code != Code::io && made.error().code != Code::invalid_argument;
@@ -104,11 +105,26 @@ std::shared_ptr<Buffer> Session::shared_buffer(std::size_t size_bytes) {
   return Buffer::allocate(size_bytes);
 }
 
-Result<collective::Communicator*> Session::stage_group(std::uint32_t stages) {
-  if (const auto known = stage_groups_.find(stages); known != stage_groups_.end()) return known->second.get();
-  MUSTER_TRY(auto made, communicator_->split(rank() % stages));
-  watch_->attach(*made);
-  return (stage_groups_[stages] = std::move(made)).get();
+bool Session::lost_epoch(const Error& error) {
+  const bool may_be_a_loss = error.code == Code::peer_lost || error.code == Code::timeout ||
+                             error.code == Code::refused || error.code == Code::corrupt;
+  if (!may_be_a_loss || in_forked_child() || !recovers()) return false;
+  if (!epochs_->wait_until_over(patience_for_verdict)) {
+    node_->report_link_lost(epoch(), error.message);
+    epochs_->wait_until_over(patience_for_new_epoch);
+  }
+  return epochs_->wait_until_over({}).has_value() && !failure();
+}
+
+Result<> Session::next_epoch() {
+  MUSTER_TRY_VOID(epochs_->next(&look_for_interruption));
+  log::info(fmt::format("epoch {}: all {} workers are here", epoch(), world_size()));
+  return {};
+}
+
+void Session::report_finished_calls(std::uint64_t calls) {
+  progress_.calls = calls;
+  node_->report_progress(progress_);
 }
 
 bool Session::in_forked_child() const { return getpid() != pid_; }
@@ -121,10 +137,8 @@ void Session::leave(int exit_status) {
   if (reason_.empty() && exit_status != 0) reason_ = fmt::format("exited with status {}", exit_status);
   node_->leave(exit_status, reason_);
   // Whoever still waits for this worker would wait in vain; what it has sent still arrives.
-  const Error reason{Code::peer_lost,
-                     fmt::format("worker {} has left the job, with status {}", rank(), exit_status)};
-  communicator_->leave(reason);
-  for (const auto& [stages, group] : stage_groups_) group->leave(reason);
+  epochs_->leave({Code::peer_lost,
+                  fmt::format("worker {} has left the job, with status {}", rank(), exit_status)});
 }
 
 std::optional<Failure> Session::join(const cluster::Settings& settings, const InitOptions& options) {
@@ -134,29 +148,37 @@ std::optional<Failure> Session::join(const cluster::Settings& settings, const In
   if (!listener) return cluster::failure_from(listener.error());
   registration->data_port = listener->port();
   registration->local_name = listener->local_name();
-  auto watch = Watch::create();
-  if (!watch) return cluster::failure_from(watch.error());
+  auto watch = std::make_unique<Watch>();
   auto joined = cluster::Node::join(settings, *registration, options.interrupted);
   if (!joined) return std::move(joined).error();
   auto node = *std::move(joined);
   log::set_name(fmt::format("{} {}", to_string(settings.role), node->rank()));
   if (settings.role == Role::server) return node->wait(options.interrupted);
 
-  node->on_failure([watch = watch->get()](const Failure& failure) { watch->job_failed(failure); });
-  auto communicator =
-      collective::Communicator::connect(group_of(*node->roster(), node->rank()), *std::move(listener),
-                                        {.connect_timeout = settings.topo_timeout,
-                                         .call_timeout = settings.receive_timeout,
-                                         .stop = &(*watch)->stop()});
-  if (!communicator) {
-    // A peer that died meanwhile: the cluster knows who and how, and says so in a moment.
-    const auto reason = (*watch)->wait_for_failure(patience_for_verdict);
-    Failure failure = reason.value_or(cluster::failure_from(communicator.error()));
-    (*watch)->stand_down();
-    node->leave(failure.exit_code, failure.message);
-    return failure;
+  auto epochs = std::make_unique<Epochs>(node->roster(), *std::move(listener),
+                                         Epochs::Options{.rank = node->rank(),
+                                                         .address = registration->address,
+                                                         .connect_timeout = settings.topo_timeout,
+                                                         .call_timeout = settings.receive_timeout});
+  watch->attach(*epochs);
+  node->on_failure([watch = watch.get()](const Failure& failure) { watch->job_failed(failure); });
+  node->on_epoch(
+      {.lost = [epochs = epochs.get()](
+                   const Failure& reason) { return epochs->lost({Code::peer_lost, reason.message}); },
+       .formed = [epochs = epochs.get()](
+                     std::shared_ptr<const cluster::Roster> roster) { epochs->formed(std::move(roster)); }});
+  // Where processes may come back, the others may be anywhere in their scripts.
+  if (!node->roster()->recovers) {
+    if (const auto connected = epochs->communicator(); !connected) {
+      // A peer that died meanwhile: the cluster knows who and how, and says so in a moment.
+      const auto reason = watch->wait_for_failure(patience_for_verdict);
+      Failure failure = reason.value_or(cluster::failure_from(connected.error()));
+      watch->stand_down();
+      node->leave(failure.exit_code, failure.message);
+      return failure;
+    }
   }
-  open_session = new Session(*std::move(watch), std::move(node), *std::move(communicator));
+  open_session = new Session(std::move(watch), std::move(node), std::move(epochs));
   chosen_threads = 0;
   on_exit(leave_at_exit, nullptr);
   return std::nullopt;

@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +16,7 @@
 #include "muster/cluster/cluster.h"
 #include "muster/collective/collective.h"
 #include "muster/tensor/tensor.h"
+#include "muster/train/epochs.h"
 #include "muster/train/watch.h"
 
 namespace muster::train {
@@ -44,22 +44,50 @@ class Session {
   Session& operator=(const Session&) = delete;
   ~Session();
 
-  std::uint32_t rank() const { return communicator_->rank(); }
-  std::uint32_t world_size() const { return communicator_->size(); }
+  std::uint32_t rank() const { return node_->rank(); }
+  std::uint32_t world_size() const { return static_cast<std::uint32_t>(roster().workers.size()); }
   // Among the workers of this host, whether or not they share memory.
   std::uint32_t local_rank() const { return workers_here(rank()); }
   std::uint32_t local_size() const { return workers_here(world_size()); }
-  const cluster::Roster& roster() const { return *node_->roster(); }
-  collective::Communicator& communicator() { return *communicator_; }
+  // Of the epoch in use.
+  const cluster::Roster& roster() const { return epochs_->roster(); }
+  std::uint64_t epoch() const { return roster().epoch; }
 
+  // All workers, in the epoch in use; connected at the latest by the first call, to which all workers come.
+  Result<collective::Communicator*> communicator() { return epochs_->communicator(); }
   // The workers that do the same stage of each copy of a placed network, numbered by their copies. The first
-  // call, and the first for another number of stages, is a collective one of all workers.
-  Result<collective::Communicator*> stage_group(std::uint32_t stages);
+  // call in an epoch, and the first for another number of stages, is a collective one of all workers.
+  Result<collective::Communicator*> stage_group(std::uint32_t stages) { return epochs_->stage_group(stages); }
+
+  // One collective call of all workers, or of those of a stage group; its error says what verdict() does.
+  using GroupCall = std::function<Result<>(collective::Communicator&)>;
+  Result<> call_all(const GroupCall& call) { return explained(communicator(), call); }
+  Result<> call_stage_group(std::uint32_t stages, const GroupCall& call) {
+    return explained(stage_group(stages), call);
+  }
 
   // Whether other workers are on this host, and this process may share memory with them.
-  bool shares_memory() const { return communicator_->local_size() > 1 && !in_forked_child(); }
-  // Memory that makes reductions of it cheaper; ordinary memory, after one warning, where none is left.
+  bool shares_memory() const;
+  // Memory that makes reductions of it cheaper in this epoch; ordinary memory, after one warning, where none
+  // is left.
   std::shared_ptr<Buffer> shared_buffer(std::size_t size_bytes);
+
+  // Whether lost processes may come back (MS_ENABLE_RECOVERY).
+  bool recovers() const { return roster().recovers; }
+  // Whether the call that failed with `error` may be made again in the next epoch: a process was lost, or the
+  // way to it. Waits for the cluster's word on it, and asks for a new epoch when nobody died.
+  bool lost_epoch(const Error& error);
+  // Blocks until the next epoch has formed; what it waits for is logged. The job's failure, or Ctrl-C, is the
+  // error. Main thread.
+  Result<> next_epoch();
+  // This worker has finished so many calls of train, eval and the like, each with its state on disk.
+  void report_finished_calls(std::uint64_t calls);
+  // As many as any worker had when the epoch in use formed: those that need not, and cannot, be made again.
+  std::uint64_t finished_calls() const { return roster().finished_calls; }
+  // A hand-written loop goes on with its body although the epoch was lost in it: until the next step, nothing
+  // is reduced and nothing is updated.
+  bool step_is_void() const { return step_is_void_; }
+  void set_step_void(bool is_void) { step_is_void_ = is_void; }
 
   // The last step that was done; others are told it should this process die. Any thread.
   void report_step(std::uint64_t step) { node_->report_step(step); }
@@ -79,16 +107,17 @@ class Session {
   friend tl::expected<Role, Failure> init(const Environment&, const InitOptions&);
   // The whole life of a server; a worker's until it has a session. Nothing: all went well.
   static std::optional<Failure> join(const cluster::Settings& settings, const InitOptions& options);
-  Session(std::unique_ptr<Watch> watch, std::unique_ptr<cluster::Node> node,
-          std::unique_ptr<collective::Communicator> communicator);
+  Session(std::unique_ptr<Watch> watch, std::unique_ptr<cluster::Node> node, std::unique_ptr<Epochs> epochs);
 
+  Result<> explained(Result<collective::Communicator*> group, const GroupCall& call) const;
   // Of the first `count` workers, those of this host.
   std::uint32_t workers_here(std::uint32_t count) const;
 
   std::unique_ptr<Watch> watch_;
-  std::unique_ptr<cluster::Node> node_;
-  std::unique_ptr<collective::Communicator> communicator_;
-  std::map<std::uint32_t, std::unique_ptr<collective::Communicator>> stage_groups_;  // by number of stages
+  std::unique_ptr<Epochs> epochs_;
+  std::unique_ptr<cluster::Node> node_;  // calls the others, so it goes first
+  cluster::Progress progress_;
+  bool step_is_void_ = false;
   std::string reason_;
   std::int32_t pid_;
 };

@@ -15,11 +15,13 @@ Result<> Stages::all_reduce(const void*, void*, std::size_t, DType, graph::Reduc
 }
 
 Result<> Stages::send(std::uint32_t to, std::span<const std::span<const std::byte>> pieces) {
-  return explained(communicator_.send(range_.first + to, pieces));
+  return explained(source_().and_then(
+      [&](collective::Communicator* group) { return group->send(range_.first + to, pieces); }));
 }
 
 Result<> Stages::receive(std::uint32_t from, std::span<const std::span<std::byte>> pieces) {
-  return explained(communicator_.receive(range_.first + from, pieces));
+  return explained(source_().and_then(
+      [&](collective::Communicator* group) { return group->receive(range_.first + from, pieces); }));
 }
 
 }  // namespace muster::train

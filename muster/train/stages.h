@@ -11,10 +11,12 @@
 
 namespace muster::train {
 
-// The ranks of `communicator` from `first` on, counted from there. They send to each other; reductions are
-// not theirs. Borrows the communicator. Threads: as its send() and receive().
+// The ranks of a group from `first` on, counted from there. They send to each other; reductions are not
+// theirs. Threads: as the group's send() and receive().
 class Stages final : public graph::Communicator {
  public:
+  // The group's communicator, asked for each call; borrowed for its length.
+  using Source = std::function<Result<collective::Communicator*>()>;
   // What an error of the communicator means: Session::verdict.
   using Verdict = std::function<Error(Error)>;
   struct Range {
@@ -22,11 +24,12 @@ class Stages final : public graph::Communicator {
     std::uint32_t size = 1;
   };
 
-  Stages(collective::Communicator& communicator, Range range, Verdict verdict = {})
-      : communicator_(communicator), range_(range), verdict_(std::move(verdict)) {}
+  // `rank` is this process's in the group.
+  Stages(std::uint32_t rank, Range range, Source source, Verdict verdict = {})
+      : rank_(rank), range_(range), source_(std::move(source)), verdict_(std::move(verdict)) {}
 
   const Range& range() const { return range_; }
-  std::uint32_t rank() const override { return communicator_.rank() - range_.first; }
+  std::uint32_t rank() const override { return rank_ - range_.first; }
   std::uint32_t size() const override { return range_.size; }
   Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype,
                       graph::Reduction reduction) override;
@@ -36,8 +39,9 @@ class Stages final : public graph::Communicator {
  private:
   Result<> explained(Result<> done) const;
 
-  collective::Communicator& communicator_;
+  std::uint32_t rank_;
   Range range_;
+  Source source_;
   Verdict verdict_;
 };
 

@@ -45,24 +45,17 @@ void flush_front_end() {
   if (exit_hook()) exit_hook()();
 }
 
-Result<std::unique_ptr<Watch>> Watch::create() {
-  MUSTER_TRY(auto stop, net::StopSignal::create());
-  return std::unique_ptr<Watch>(new Watch(std::move(stop)));
-}
-
-void Watch::attach(collective::Communicator& communicator) {
+void Watch::attach(Epochs& epochs) {
   const std::lock_guard lock(mutex_);
-  communicators_.push_back(&communicator);
-  if (failure_) communicator.abort(Error{failure_->code, failure_->message});
+  epochs_ = &epochs;
+  if (failure_) epochs.end(Error{failure_->code, failure_->message});
 }
 
 void Watch::job_failed(const cluster::Failure& failure) {
   const std::lock_guard lock(mutex_);
   if (leaving_ || failure_) return;
   failure_ = failure;
-  stop_.raise();
-  for (collective::Communicator* communicator : communicators_)
-    communicator->abort(Error{failure.code, failure.message});
+  if (epochs_ != nullptr) epochs_->end(Error{failure.code, failure.message});
   changed_.notify_all();
   thread_ = std::thread([this] { end_process_unless_leaving(); });
 }

@@ -3,30 +3,25 @@
 
 #include <condition_variable>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
-#include <vector>
 
 #include "muster/cluster/cluster.h"
-#include "muster/collective/collective.h"
-#include "muster/net/net.h"
+#include "muster/train/epochs.h"
 
 namespace muster::train {
 
 // Threads: any.
 class Watch {
  public:
-  static Result<std::unique_ptr<Watch>> create();
+  Watch() = default;
   ~Watch() { stand_down(); }
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // Raised when the job fails: ends waits that come before there is a communicator.
-  const net::StopSignal& stop() const { return stop_; }
-  // One more that is aborted when the job fails; borrowed until the end of the process.
-  void attach(collective::Communicator& communicator);
+  // Whose waits end when the job fails; borrowed until the end of the process.
+  void attach(Epochs& epochs);
 
   // The job has failed: everything that waits ends, and the main thread has a second to end the process.
   void job_failed(const cluster::Failure& failure);
@@ -36,15 +31,13 @@ class Watch {
   void stand_down();
 
  private:
-  explicit Watch(net::StopSignal stop) : stop_(std::move(stop)) {}
   void end_process_unless_leaving();
 
   std::mutex mutex_;
   std::condition_variable changed_;
   bool leaving_ = false;
   std::optional<cluster::Failure> failure_;  // written once
-  std::vector<collective::Communicator*> communicators_;
-  net::StopSignal stop_;
+  Epochs* epochs_ = nullptr;
   std::thread thread_;
 };
 

@@ -29,7 +29,7 @@ constexpr std::uint32_t reader = 1;
 void on_workers(const std::function<void(std::uint32_t, graph::Communicator&)>& work) {
   const auto communicators = collective::connect_ranks(ranks, Hosts::one);
   collective::run_threads(ranks, [&](std::uint32_t rank) {
-    Stages stages(*communicators[rank], {.first = 0, .size = ranks});
+    Stages stages(rank, {.first = 0, .size = ranks}, [group = communicators[rank].get()] { return group; });
     work(rank, stages);
   });
 }

@@ -1,0 +1,160 @@
+#include "muster/train/epochs.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <utility>
+
+namespace muster::train {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto look_interval = 100ms;
+
+collective::Group group_of(const cluster::Roster& roster, std::uint32_t rank) {
+  collective::Group group{.epoch = roster.epoch, .job_id = roster.job_id, .rank = rank, .endpoints = {}};
+  for (const cluster::Member& worker : roster.workers)
+    group.endpoints.push_back({.host_key = worker.host_key,
+                               .address = worker.address,
+                               .port = worker.data_port,
+                               .local_name = worker.local_name});
+  return group;
+}
+
+// Nobody can be connected to who is not there any more.
+Result<> check_all_are_here(const cluster::Roster& roster) {
+  for (const cluster::Member& worker : roster.workers)
+    if (worker.has_left)
+      return fail(Code::aborted,
+                  fmt::format("worker {} has finished its script and left the job, so the workers of epoch {} "
+                              "can make no step together",
+                              worker.rank, roster.epoch));
+  return {};
+}
+
+}  // namespace
+
+Epochs::Epochs(std::shared_ptr<const cluster::Roster> first, collective::Listener listener, Options options)
+    : options_(std::move(options)), roster_(std::move(first)), listener_(std::move(listener)) {}
+
+// ---- What happens to the job ------------------------------------------------------------------------------
+
+Result<cluster::DataEndpoint> Epochs::lost(const Error& reason) {
+  // A peer of the last epoch may still knock at the old one.
+  MUSTER_TRY(auto listener, collective::Listener::open(options_.address));
+  cluster::DataEndpoint endpoint{.port = listener.port(), .local_name = listener.local_name()};
+  const std::lock_guard lock(mutex_);
+  listener_.emplace(std::move(listener));
+  next_.reset();
+  if (!over_) over_ = reason;
+  abort(reason);
+  changed_.notify_all();
+  return endpoint;
+}
+
+void Epochs::formed(std::shared_ptr<const cluster::Roster> roster) {
+  const std::lock_guard lock(mutex_);
+  next_ = std::move(roster);
+  changed_.notify_all();
+}
+
+void Epochs::end(const Error& reason) {
+  const std::lock_guard lock(mutex_);
+  if (ended_) return;
+  ended_ = reason;
+  abort(reason);
+  changed_.notify_all();
+}
+
+void Epochs::abort(const Error& reason) {
+  if (stop_ != nullptr) stop_->raise();
+  if (communicator_ != nullptr) communicator_->abort(reason);
+  for (const auto& [stages, group] : stage_groups_) group->abort(reason);
+}
+
+// ---- The epoch in use -------------------------------------------------------------------------------------
+
+Result<> Epochs::usable() const {
+  if (ended_) return fail(*ended_);
+  if (over_) return fail(*over_);
+  return {};
+}
+
+Result<Epochs::CommunicatorPtr> Epochs::connect() {
+  MUSTER_TRY_VOID(check_all_are_here(*roster_));
+  MUSTER_TRY(net::StopSignal stop, net::StopSignal::create());
+  std::optional<collective::Listener> listener;
+  {
+    const std::lock_guard lock(mutex_);
+    MUSTER_TRY_VOID(usable());
+    if (!listener_) return fail(Code::peer_lost, "this epoch's workers could not be connected");
+    listener.swap(listener_);
+    stop_ = &stop;
+  }
+  auto made = collective::Communicator::connect(
+      group_of(*roster_, options_.rank), *std::move(listener),
+      {.connect_timeout = options_.connect_timeout, .call_timeout = options_.call_timeout, .stop = &stop});
+  const std::lock_guard lock(mutex_);
+  stop_ = nullptr;
+  MUSTER_TRY_VOID(usable());
+  return made;
+}
+
+Result<collective::Communicator*> Epochs::communicator() {
+  if (communicator_ == nullptr) {
+    MUSTER_TRY(CommunicatorPtr made, connect());
+    const std::lock_guard lock(mutex_);
+    communicator_ = std::move(made);
+    if (const auto still = usable(); !still) abort(still.error());
+  }
+  return communicator_.get();
+}
+
+Result<collective::Communicator*> Epochs::stage_group(std::uint32_t stages) {
+  if (const auto known = stage_groups_.find(stages); known != stage_groups_.end()) return known->second.get();
+  MUSTER_TRY(collective::Communicator * all, communicator());
+  MUSTER_TRY(CommunicatorPtr made, all->split(options_.rank % stages));
+  const std::lock_guard lock(mutex_);
+  collective::Communicator* const group = (stage_groups_[stages] = std::move(made)).get();
+  if (const auto still = usable(); !still) abort(still.error());
+  return group;
+}
+
+void Epochs::leave(const Error& reason) {
+  const std::lock_guard lock(mutex_);
+  if (communicator_ != nullptr) communicator_->leave(reason);
+  for (const auto& [stages, group] : stage_groups_) group->leave(reason);
+}
+
+// ---- The next epoch ---------------------------------------------------------------------------------------
+
+std::optional<Error> Epochs::wait_until_over(Duration limit) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, limit, [&] { return ended_ || over_; });
+  return ended_ ? ended_ : over_;
+}
+
+Result<> Epochs::next(const std::function<Result<>()>& interruption) {
+  // Nobody else calls them, and a memory that is still in use outlives them.
+  const auto drop_old = [this] {
+    std::map<std::uint32_t, CommunicatorPtr> groups;
+    CommunicatorPtr old;
+    const std::lock_guard lock(mutex_);
+    groups.swap(stage_groups_);
+    old.swap(communicator_);
+  };
+  drop_old();
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, look_interval, [&] { return ended_ || next_; })) {
+    lock.unlock();
+    MUSTER_TRY_VOID(interruption());
+    lock.lock();
+  }
+  if (ended_) return fail(*ended_);
+  roster_ = std::exchange(next_, nullptr);
+  over_.reset();
+  return {};
+}
+
+}  // namespace muster::train

@@ -1,0 +1,76 @@
+// The group of workers from epoch to epoch. A lost process ends the epoch: whoever waits in a call of its
+// communicator fails at once, and the next epoch, with all processes, has a communicator of its own.
+//
+// Threads: one main thread makes the calls of a communicator and moves on to the next epoch, when it is ready
+// to; lost(), formed() and end() may come at any time from others.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "muster/cluster/cluster.h"
+#include "muster/collective/collective.h"
+#include "muster/net/net.h"
+
+namespace muster::train {
+
+class Epochs {
+ public:
+  struct Options {
+    std::uint32_t rank = 0;
+    std::string address;  // where this worker listens
+    Duration connect_timeout{};
+    Duration call_timeout{};
+  };
+  Epochs(std::shared_ptr<const cluster::Roster> first, collective::Listener listener, Options options);
+
+  // The epoch is over, and so is the one that was about to follow it; where this worker will be reached in
+  // the next.
+  Result<cluster::DataEndpoint> lost(const Error& reason);
+  // The next epoch has all of its processes.
+  void formed(std::shared_ptr<const cluster::Roster> roster);
+  // No epoch follows. The first reason stays.
+  void end(const Error& reason);
+
+  // Of the epoch in use.
+  const cluster::Roster& roster() const { return *roster_; }
+  // Connected at its first use: all workers come to it. An error once the epoch is over.
+  Result<collective::Communicator*> communicator();
+  // The communicator of the workers that do the same stage; a collective call at its first use.
+  Result<collective::Communicator*> stage_group(std::uint32_t stages);
+  // This worker makes no more calls.
+  void leave(const Error& reason);
+
+  // Why the epoch in use is over, waited for at most so long.
+  std::optional<Error> wait_until_over(Duration limit);
+  // Moves on to the next epoch once it has formed. Ends early by `interruption`, asked about every 100 ms, or
+  // by end().
+  Result<> next(const std::function<Result<>()>& interruption);
+
+ private:
+  using CommunicatorPtr = std::unique_ptr<collective::Communicator>;
+
+  Result<> usable() const;
+  void abort(const Error& reason);
+  Result<CommunicatorPtr> connect();
+
+  const Options options_;
+  std::shared_ptr<const cluster::Roster> roster_;  // written by the main thread only, as the next three
+  CommunicatorPtr communicator_;
+  std::map<std::uint32_t, CommunicatorPtr> stage_groups_;  // by number of stages
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<collective::Listener> listener_;  // of the newest epoch, until it is connected
+  std::shared_ptr<const cluster::Roster> next_;
+  std::optional<Error> over_;         // why the epoch in use is
+  std::optional<Error> ended_;        // why no other follows
+  net::StopSignal* stop_ = nullptr;   // ends the connecting under way
+};
+
+}  // namespace muster::train
