@@ -9,6 +9,7 @@
 #include "muster/graph/ops/ops.h"
 #include "muster/graph/ops/transfer.h"
 #include "muster/graph/partition_describe.h"
+#include "muster/graph/partition_order.h"
 #include "muster/graph/partition_reductions.h"
 #include "muster/graph/partition_transfers.h"
 #include "muster/graph/passes.h"
@@ -156,6 +157,18 @@ class PartMaker {
   std::size_t last_group_ = 0;
 };
 
+void reorder(Graph& graph, std::vector<std::size_t>& groups, Places& places, std::uint32_t size) {
+  const Graph before = graph;
+  const auto groups_before = groups;
+  const auto places_before = places.nodes;
+  std::size_t at = 0;
+  for (const std::size_t i : order_for_workers(before, places, groups, size)) {
+    graph.nodes[at] = before.nodes[i];
+    groups[at] = groups_before[i];
+    places.nodes[at++] = places_before[i];
+  }
+}
+
 std::vector<std::pair<ParameterPtr, Parameter::Home>> homes_of(const Graph& whole, const Places& places,
                                                                std::uint32_t rank) {
   std::vector<std::pair<ParameterPtr, Parameter::Home>> homes;
@@ -189,8 +202,9 @@ Result<Partition> partition(Graph whole, const Division& division,
   remove_dead(whole);
   fuse_casts(whole);  // of what is rounded on one worker and widened on another, too
   Graph split = whole;
-  const std::vector<std::size_t> groups = split_reductions(split);
-  MUSTER_TRY(const Places places, find_places(split, division.size, input_homes));
+  std::vector<std::size_t> groups = split_reductions(split);
+  MUSTER_TRY(Places places, find_places(split, division.size, input_homes));
+  reorder(split, groups, places, division.size);
   const Schedule schedule = schedule_transfers(split, places, groups, division.size);
   PartMaker maker(split, groups, places, schedule, division.rank);
   Partition made{.graph = maker.run(),
