@@ -75,11 +75,14 @@ class RealFiles final : public Files {
     return bytes;
   }
 
-  Result<> write(const std::string& path, std::span<const std::byte> bytes) override {
+  Result<> write_pieces(const std::string& path,
+                        std::span<const std::span<const std::byte>> pieces) override {
     std::string temporary = path + ".XXXXXX";
     const Descriptor descriptor(::mkostemp(temporary.data(), O_CLOEXEC));
     if (descriptor.get() < 0) return fail_errno(fmt::format("cannot create '{}'", temporary), errno);
-    auto result = write_all(descriptor.get(), bytes, temporary);
+    Result<> result;
+    for (const std::span<const std::byte> piece : pieces)
+      if (result) result = write_all(descriptor.get(), piece, temporary);
     if (result && ::fsync(descriptor.get()) != 0)
       result = fail_errno(fmt::format("cannot sync '{}'", temporary), errno);
     if (result && ::rename(temporary.c_str(), path.c_str()) != 0)
@@ -115,8 +118,12 @@ Result<std::vector<std::byte>> MemoryFiles::read(const std::string& path) const 
   return found->second;
 }
 
-Result<> MemoryFiles::write(const std::string& path, std::span<const std::byte> bytes) {
-  contents_[path].assign(bytes.begin(), bytes.end());
+Result<> MemoryFiles::write_pieces(const std::string& path,
+                                   std::span<const std::span<const std::byte>> pieces) {
+  std::vector<std::byte>& content = contents_[path];
+  content.clear();
+  for (const std::span<const std::byte> piece : pieces)
+    content.insert(content.end(), piece.begin(), piece.end());
   return {};
 }
 

@@ -16,7 +16,12 @@ class Files {
   // The whole file. not_found when it does not exist.
   virtual Result<std::vector<std::byte>> read(const std::string& path) const = 0;
   // Writes a new or existing file durably: unique temporary name, write, fsync, rename, fsync of the folder.
-  virtual Result<> write(const std::string& path, std::span<const std::byte> bytes) = 0;
+  Result<> write(const std::string& path, std::span<const std::byte> bytes) {
+    return write_pieces(path, std::span(&bytes, 1));
+  }
+  // The same of a file that is these pieces, one after the other: nobody has to copy them together.
+  virtual Result<> write_pieces(const std::string& path,
+                                std::span<const std::span<const std::byte>> pieces) = 0;
   // Names inside a folder, sorted, without "." and "..".
   virtual Result<std::vector<std::string>> list(const std::string& folder) const = 0;
 };
@@ -27,7 +32,7 @@ Files& real_files();
 class MemoryFiles final : public Files {
  public:
   Result<std::vector<std::byte>> read(const std::string& path) const override;
-  Result<> write(const std::string& path, std::span<const std::byte> bytes) override;
+  Result<> write_pieces(const std::string& path, std::span<const std::span<const std::byte>> pieces) override;
   Result<std::vector<std::string>> list(const std::string& folder) const override;
 
  private:

@@ -1,9 +1,17 @@
-// The door of `checkpoint`: named tensors as a file, written so that a crash leaves the old file or the new
-// one, never half of one.
+// The door of `checkpoint`: named tensors as files, and recovery points, written so that a crash leaves the
+// old or the new, never half of one.
 //
-// The bytes are those of MindSpore's .ckpt files (docs/formats/checkpoint.md), so that either reads the
-// other's. Ownership: everything is a value. Threads: any, one at a time for one path.
+// Files that people save and load have the bytes of MindSpore's .ckpt (docs/formats/checkpoint.md), so that
+// either reads the other's. What a job needs to go on after a death is a recovery point
+// (docs/formats/recovery-point.md): tensors as safetensors, sections of any bytes, a manifest with their
+// hashes. Ownership: everything is a value; a RunStore owns no more than its folder on the disk. Threads:
+// any, one at a time for one path; RunStore and BackgroundSaver say what they allow.
 #pragma once
 
-#include "muster/checkpoint/format.h"  // IWYU pragma: export
-#include "muster/checkpoint/store.h"   // IWYU pragma: export
+#include "muster/checkpoint/background_saver.h"  // IWYU pragma: export
+#include "muster/checkpoint/format.h"            // IWYU pragma: export
+#include "muster/checkpoint/point.h"             // IWYU pragma: export
+#include "muster/checkpoint/run_store.h"         // IWYU pragma: export
+#include "muster/checkpoint/safetensors.h"       // IWYU pragma: export
+#include "muster/checkpoint/storage.h"           // IWYU pragma: export
+#include "muster/checkpoint/store.h"             // IWYU pragma: export

@@ -1,12 +1,9 @@
 #include "muster/checkpoint/store.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <filesystem>
 #include <optional>
 
 namespace muster::checkpoint {
@@ -25,35 +22,7 @@ std::optional<std::int64_t> number_in(std::string_view name, std::string_view pr
   return number;
 }
 
-class RealStorage final : public Storage {
- public:
-  Result<std::vector<std::byte>> read(const std::string& path) const override {
-    return real_files().read(path);
-  }
-  Result<> write(const std::string& path, std::span<const std::byte> bytes) override {
-    return real_files().write(path, bytes);
-  }
-  Result<std::vector<std::string>> list(const std::string& folder) const override {
-    return real_files().list(folder);
-  }
-  Result<> make_folder(const std::string& path) override {
-    std::error_code error;
-    std::filesystem::create_directories(path, error);
-    if (error) return fail_errno(fmt::format("cannot make folder '{}'", path), error.value());
-    return {};
-  }
-  Result<> remove(const std::string& path) override {
-    if (::unlink(path.c_str()) != 0) return fail_errno(fmt::format("cannot remove '{}'", path), errno);
-    return {};
-  }
-};
-
 }  // namespace
-
-Storage& real_storage() {
-  static RealStorage storage;
-  return storage;
-}
 
 Result<> save(const std::string& path, std::span<const Entry> entries, Files& files) {
   return files.write(path, encode(entries));

@@ -10,21 +10,11 @@
 
 #include "muster/base/base.h"
 #include "muster/checkpoint/format.h"
+#include "muster/checkpoint/storage.h"
 
 namespace muster::checkpoint {
 
 inline constexpr std::string_view extension = ".ckpt";
-
-// Files, and what else a folder of checkpoints needs.
-class Storage : public Files {
- public:
-  // Makes a folder and those above it; one that is there is no error.
-  virtual Result<> make_folder(const std::string& path) = 0;
-  // Removes a file. not_found when it does not exist.
-  virtual Result<> remove(const std::string& path) = 0;
-};
-
-Storage& real_storage();
 
 // Durable: whoever sees the name sees all of the file, also after a crash.
 Result<> save(const std::string& path, std::span<const Entry> entries, Files& files = real_files());

@@ -1,0 +1,44 @@
+// Saves recovery points on a thread of its own, so that training need not wait for the disk.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "muster/checkpoint/run_store.h"
+
+namespace muster::checkpoint {
+
+// At most one save is under way: memory is bounded by two points, and points reach the disk in their order.
+// save() and wait() belong to one thread.
+class BackgroundSaver {
+ public:
+  // `store` outlives it and stays where it is.
+  explicit BackgroundSaver(RunStore& store);
+  BackgroundSaver(const BackgroundSaver&) = delete;
+  BackgroundSaver& operator=(const BackgroundSaver&) = delete;
+  // Waits for the save that is under way: a program that ends loses no point.
+  ~BackgroundSaver();
+
+  // Takes the point and returns; while an earlier one is under way, waits for it. A save that fails says so
+  // loudly (log::error) and is kept for wait(); training goes on.
+  void save(Point point);
+
+  // Waits until nothing is under way. The first failure since the last wait(), if there was one. To be called
+  // before the store's points() are asked for.
+  Result<> wait();
+
+ private:
+  void run();
+
+  RunStore& store_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<Point> next_;  // handed over, not yet done
+  std::optional<Error> failure_;
+  bool ending_ = false;
+  std::thread thread_;  // the last member: it uses the others
+};
+
+}  // namespace muster::checkpoint

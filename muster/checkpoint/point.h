@@ -1,0 +1,47 @@
+// What one worker needs to go on from a moment of a job.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/checkpoint/format.h"
+
+namespace muster::checkpoint {
+
+// Calls of train, fit and eval are numbered from 0 in the order of the script. Points are ordered as a job
+// passes them: the start of a call, its steps, its end.
+struct PointId {
+  enum class Moment : std::uint8_t { start, step, end };
+
+  std::uint64_t call = 0;
+  Moment moment = Moment::start;
+  std::uint64_t step = 0;  // of a step point: the steps of the call that are done
+
+  friend auto operator<=>(const PointId&, const PointId&) = default;
+};
+
+// "start of call 0", "step 300 of call 0", "end of call 0".
+std::string to_string(const PointId& id);
+// "start", "step", "end".
+std::string_view to_string(PointId::Moment moment);
+
+// The name of its folder: "call_0.start", "call_0.step_300", "call_0.end".
+std::string folder_name(const PointId& id);
+// Nothing of any other name.
+std::optional<PointId> point_of_folder(std::string_view name);
+
+struct Point {
+  PointId id = {};
+  // Names are unique and not empty. Whoever saves in the background hands over tensors that nobody writes to
+  // any more.
+  std::vector<Entry> tensors = {};
+  // Named sections of any bytes, JSON by convention: "training", "callback 0 ModelCheckpoint".
+  std::map<std::string, std::string> state = {};
+};
+
+}  // namespace muster::checkpoint

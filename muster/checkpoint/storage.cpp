@@ -1,0 +1,186 @@
+#include "muster/checkpoint/storage.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+namespace muster::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_;
+};
+
+class RealOutput final : public OutputFile {
+ public:
+  RealOutput(Descriptor descriptor, std::string path)
+      : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
+
+  Result<> append(std::span<const std::byte> bytes) override {
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(descriptor_.get(), bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return fail_errno(fmt::format("cannot write '{}'", path_), errno);
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    }
+    return {};
+  }
+
+  Result<> sync() override {
+    if (::fsync(descriptor_.get()) != 0) return fail_errno(fmt::format("cannot sync '{}'", path_), errno);
+    return {};
+  }
+
+ private:
+  Descriptor descriptor_;
+  std::string path_;
+};
+
+class RealInput final : public InputFile {
+ public:
+  RealInput(Descriptor descriptor, std::string path, std::uint64_t size)
+      : descriptor_(std::move(descriptor)), path_(std::move(path)), size_(size) {}
+
+  std::uint64_t size_bytes() const override { return size_; }
+
+  Result<> read_at(std::uint64_t offset, std::span<std::byte> into) const override {
+    while (!into.empty()) {
+      const ssize_t got = ::pread(descriptor_.get(), into.data(), into.size(), static_cast<off_t>(offset));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return fail_errno(fmt::format("cannot read '{}'", path_), errno);
+      if (got == 0) return fail(Code::corrupt, fmt::format("'{}' ends at byte {}", path_, offset));
+      into = into.subspan(static_cast<std::size_t>(got));
+      offset += static_cast<std::uint64_t>(got);
+    }
+    return {};
+  }
+
+ private:
+  Descriptor descriptor_;
+  std::string path_;
+  std::uint64_t size_;
+};
+
+Result<std::unique_ptr<OutputFile>> open_for_writing(const std::string& path, int flags) {
+  Descriptor descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666));
+  if (!descriptor) return fail_errno(fmt::format("cannot create '{}'", path), errno);
+  return std::make_unique<RealOutput>(std::move(descriptor), path);
+}
+
+class RealStorage final : public Storage {
+ public:
+  Result<std::vector<std::byte>> read(const std::string& path) const override {
+    return real_files().read(path);
+  }
+  Result<> write_pieces(const std::string& path,
+                        std::span<const std::span<const std::byte>> pieces) override {
+    return real_files().write_pieces(path, pieces);
+  }
+  Result<std::vector<std::string>> list(const std::string& folder) const override {
+    return real_files().list(folder);
+  }
+
+  Result<> make_folder(const std::string& path) override {
+    std::error_code error;
+    if (path.empty() || fs::is_directory(path, error)) return {};
+    const std::string parent = fs::path(path).parent_path().string();
+    if (parent != path) MUSTER_TRY_VOID(make_folder(parent));
+    if (::mkdir(path.c_str(), 0777) != 0) {
+      const int number = errno;
+      if (number == EEXIST && fs::is_directory(path, error)) return {};  // another process was faster
+      return fail_errno(fmt::format("cannot make folder '{}'", path), number);
+    }
+    return sync_folder(parent.empty() ? "." : parent);
+  }
+
+  Result<std::string> make_temporary_folder(const std::string& prefix) override {
+    std::string path = prefix + "XXXXXX";
+    if (::mkdtemp(path.data()) == nullptr)
+      return fail_errno(fmt::format("cannot make folder '{}'", path), errno);
+    return path;
+  }
+
+  Result<std::unique_ptr<OutputFile>> create(const std::string& path) override {
+    return open_for_writing(path, O_EXCL | O_NOFOLLOW);
+  }
+
+  Result<std::unique_ptr<OutputFile>> append_to(const std::string& path, std::uint64_t size_bytes) override {
+    Descriptor descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666));
+    if (!descriptor) return fail_errno(fmt::format("cannot open '{}'", path), errno);
+    if (::ftruncate(descriptor.get(), static_cast<off_t>(size_bytes)) != 0)
+      return fail_errno(fmt::format("cannot cut '{}' to {} bytes", path, size_bytes), errno);
+    return std::make_unique<RealOutput>(std::move(descriptor), path);
+  }
+
+  Result<std::unique_ptr<InputFile>> open(const std::string& path) const override {
+    Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    if (!descriptor) return fail_errno(fmt::format("cannot open '{}'", path), errno);
+    struct stat status {};
+    if (::fstat(descriptor.get(), &status) != 0)
+      return fail_errno(fmt::format("cannot stat '{}'", path), errno);
+    if (!S_ISREG(status.st_mode)) return fail(Code::io, fmt::format("cannot read '{}': it is no file", path));
+    return std::make_unique<RealInput>(std::move(descriptor), path,
+                                       static_cast<std::uint64_t>(status.st_size));
+  }
+
+  Result<> rename(const std::string& from, const std::string& to) override {
+    if (::rename(from.c_str(), to.c_str()) != 0)
+      return fail_errno(fmt::format("cannot rename '{}' to '{}'", from, to), errno);
+    return {};
+  }
+
+  Result<> exchange(const std::string& first, const std::string& second) override {
+    if (::renameat2(AT_FDCWD, first.c_str(), AT_FDCWD, second.c_str(), RENAME_EXCHANGE) == 0) return {};
+    if (errno == EINVAL || errno == ENOSYS)
+      return fail(Code::not_provided, fmt::format("'{}' and '{}' cannot be exchanged here", first, second));
+    return fail_errno(fmt::format("cannot exchange '{}' and '{}'", first, second), errno);
+  }
+
+  Result<> sync_folder(const std::string& path) override {
+    const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!descriptor || ::fsync(descriptor.get()) != 0)
+      return fail_errno(fmt::format("cannot sync folder '{}'", path), errno);
+    return {};
+  }
+
+  Result<> remove(const std::string& path) override {
+    if (::unlink(path.c_str()) != 0) return fail_errno(fmt::format("cannot remove '{}'", path), errno);
+    return {};
+  }
+
+  Result<> remove_folder(const std::string& path) override {
+    std::error_code error;
+    fs::remove_all(path, error);
+    if (error) return fail_errno(fmt::format("cannot remove folder '{}'", path), error.value());
+    return {};
+  }
+};
+
+}  // namespace
+
+Storage& real_storage() {
+  static RealStorage storage;
+  return storage;
+}
+
+}  // namespace muster::checkpoint
