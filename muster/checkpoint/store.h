@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "muster/base/base.h"
@@ -33,9 +34,13 @@ class Retention {
   // `path` has been written. A file that is gone already is no error.
   Result<> add(const std::string& path, Storage& storage = real_storage());
 
+  // What it has been told of and has not removed, oldest first; what another one was told of.
+  const std::deque<std::string>& paths() const { return paths_; }
+  void restore(std::deque<std::string> paths) { paths_ = std::move(paths); }
+
  private:
   std::size_t keep_max_;
-  std::deque<std::string> paths_;  // oldest first
+  std::deque<std::string> paths_;
 };
 
 }  // namespace muster::checkpoint

@@ -11,6 +11,7 @@
 #include "muster/data/data.h"
 #include "muster/nn/nn.h"
 #include "muster/train/metric.h"
+#include "muster/train/state.h"
 
 namespace muster::train {
 
@@ -64,6 +65,14 @@ class Callback {
 
   // Whether it collects the parameters of all workers in a divided job: then all of them must have it.
   virtual bool gathers() const { return false; }
+
+  // What it has to know again, beside its settings, when the training goes on from a recovery point: taken
+  // after the callbacks of a step, given back in this process or in one that takes its place, there after
+  // on_train_begin and on_train_epoch_begin.
+  virtual Result<State> state() { return State{}; }
+  virtual Result<> load_state(const State&) { return {}; }
+  // Whether it seems to know something that state() leaves out: its name, for a warning.
+  virtual std::optional<std::string> forgets() const { return std::nullopt; }
 
   virtual Result<> begin(CallbackContext&) { return {}; }
   virtual Result<> epoch_begin(CallbackContext&) { return {}; }

@@ -13,6 +13,7 @@
 
 #include "muster/base/base.h"
 #include "muster/tensor/tensor.h"
+#include "muster/train/state.h"
 
 namespace muster::train {
 
@@ -53,6 +54,9 @@ class Metric {
   virtual Result<MetricValue> eval() = 0;
   // Whether update is given the loss alone instead of outputs and labels.
   virtual bool wants_loss() const { return false; }
+  // What has been counted, for recovery points.
+  virtual Result<State> state() { return State{}; }
+  virtual Result<> load_state(const State&) { return {}; }
 
   // Which of the evaluation's outputs update is given, when the default does not fit.
   const std::optional<std::vector<std::size_t>>& indexes() const { return indexes_; }

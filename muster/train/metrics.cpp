@@ -20,6 +20,26 @@ Result<MetricValue> share(std::string_view metric, double part, double all) {
   return part / all;
 }
 
+// Of metrics that count a part of something.
+template <class Part>
+State state_of_share(Part part, std::int64_t all) {
+  return {.text = StateValues().set("part", part).set("all", all).to_json()};
+}
+
+Result<> load_share(const State& state, std::int64_t& part, std::int64_t& all) {
+  MUSTER_TRY(const StateValues values, StateValues::from_json(state.text));
+  MUSTER_TRY(part, values.integer("part"));
+  MUSTER_TRY(all, values.integer("all"));
+  return {};
+}
+
+Result<> load_share(const State& state, double& part, std::int64_t& all) {
+  MUSTER_TRY(const StateValues values, StateValues::from_json(state.text));
+  MUSTER_TRY(part, values.number("part"));
+  MUSTER_TRY(all, values.integer("all"));
+  return {};
+}
+
 }  // namespace
 
 Result<EvalType> eval_type_from_string(std::string_view name) {
@@ -56,6 +76,9 @@ Result<MetricValue> Accuracy::eval() {
   return share("Accuracy", static_cast<double>(right_), static_cast<double>(rows_));
 }
 
+Result<State> Accuracy::state() { return state_of_share(right_, rows_); }
+Result<> Accuracy::load_state(const State& state) { return load_share(state, right_, rows_); }
+
 // ---- Loss -------------------------------------------------------------------------------------------------
 
 Result<> Loss::clear() {
@@ -74,6 +97,9 @@ Result<> Loss::update(std::span<const Tensor> inputs) {
 }
 
 Result<MetricValue> Loss::eval() { return share("Loss", sum_, static_cast<double>(batches_)); }
+
+Result<State> Loss::state() { return state_of_share(sum_, batches_); }
+Result<> Loss::load_state(const State& state) { return load_share(state, sum_, batches_); }
 
 // ---- TopKCategoricalAccuracy ------------------------------------------------------------------------------
 
@@ -99,6 +125,9 @@ Result<> TopKCategoricalAccuracy::update(std::span<const Tensor> inputs) {
 Result<MetricValue> TopKCategoricalAccuracy::eval() {
   return share("TopKCategoricalAccuracy", static_cast<double>(right_), static_cast<double>(rows_));
 }
+
+Result<State> TopKCategoricalAccuracy::state() { return state_of_share(right_, rows_); }
+Result<> TopKCategoricalAccuracy::load_state(const State& state) { return load_share(state, right_, rows_); }
 
 // ---- Precision, Recall, Fbeta -----------------------------------------------------------------------------
 
@@ -142,6 +171,23 @@ Result<MetricValue> ClassCounts::eval(bool average) {
   for (const Counts& counts : classes_) values.push_back(of_class(counts));
   if (average) return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
   return Tensor::from<double>(values, {static_cast<std::int64_t>(values.size())});
+}
+
+Result<State> ClassCounts::state() {
+  std::vector<double> numbers;
+  for (const Counts& counts : classes_)
+    numbers.insert(numbers.end(), {counts.right, counts.predicted, counts.labelled});
+  return State{.text = StateValues().set("classes", std::move(numbers)).to_json()};
+}
+
+Result<> ClassCounts::load_state(const State& state) {
+  MUSTER_TRY(const StateValues values, StateValues::from_json(state.text));
+  MUSTER_TRY(const std::vector<double> numbers, values.numbers("classes"));
+  if (numbers.size() % 3 != 0) return fail(Code::corrupt, "the state counts three things of each class");
+  classes_.clear();
+  for (std::size_t i = 0; i < numbers.size(); i += 3)
+    classes_.push_back({.right = numbers[i], .predicted = numbers[i + 1], .labelled = numbers[i + 2]});
+  return {};
 }
 
 double Precision::of_class(const Counts& counts) const {
@@ -193,6 +239,9 @@ Result<> MAE::update(std::span<const Tensor> inputs) {
 
 Result<MetricValue> MAE::eval() { return share("MAE", sum_, static_cast<double>(rows_)); }
 
+Result<State> MAE::state() { return state_of_share(sum_, rows_); }
+Result<> MAE::load_state(const State& state) { return load_share(state, sum_, rows_); }
+
 Result<> MSE::clear() {
   sum_ = 0;
   rows_ = 0;
@@ -207,6 +256,9 @@ Result<> MSE::update(std::span<const Tensor> inputs) {
 }
 
 Result<MetricValue> MSE::eval() { return share("MSE", sum_, static_cast<double>(rows_)); }
+
+Result<State> MSE::state() { return state_of_share(sum_, rows_); }
+Result<> MSE::load_state(const State& state) { return load_share(state, sum_, rows_); }
 
 // ---- ConfusionMatrix --------------------------------------------------------------------------------------
 
@@ -270,6 +322,20 @@ Result<MetricValue> ConfusionMatrix::eval() {
   for (std::int64_t i = 0; i < n; ++i)
     for (std::int64_t j = 0; j < n; ++j) values.data<double>()[i * n + j] = at(i, j) / divisor(i, j);
   return values;
+}
+
+Result<State> ConfusionMatrix::state() {
+  return State{.text = StateValues().set("counts", counts_).set("empty", empty_).to_json()};
+}
+
+Result<> ConfusionMatrix::load_state(const State& state) {
+  MUSTER_TRY(const StateValues values, StateValues::from_json(state.text));
+  MUSTER_TRY(std::vector<double> counts, values.numbers("counts"));
+  if (counts.size() != counts_.size())
+    return fail(Code::corrupt, fmt::format("the state has {} counts, not {}", counts.size(), counts_.size()));
+  counts_ = std::move(counts);
+  MUSTER_TRY(empty_, values.flag("empty"));
+  return {};
 }
 
 }  // namespace muster::train

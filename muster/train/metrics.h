@@ -23,6 +23,8 @@ class Accuracy : public Metric {
   Result<> clear() override;
   Result<> update(std::span<const Tensor> inputs) override;
   Result<MetricValue> eval() override;
+  Result<State> state() override;
+  Result<> load_state(const State& state) override;
 
  private:
   EvalType type_;
@@ -36,6 +38,8 @@ class Loss : public Metric {
   Result<> clear() override;
   Result<> update(std::span<const Tensor> inputs) override;
   Result<MetricValue> eval() override;
+  Result<State> state() override;
+  Result<> load_state(const State& state) override;
   bool wants_loss() const override { return true; }
 
  private:
@@ -52,6 +56,8 @@ class TopKCategoricalAccuracy : public Metric {
   Result<> clear() override;
   Result<> update(std::span<const Tensor> inputs) override;
   Result<MetricValue> eval() override;
+  Result<State> state() override;
+  Result<> load_state(const State& state) override;
 
  private:
   std::int64_t k_;
@@ -77,6 +83,8 @@ class ClassCounts : public Metric {
   // For each class, or their mean.
   Result<MetricValue> eval() override { return eval(false); }
   Result<MetricValue> eval(bool average);
+  Result<State> state() override;
+  Result<> load_state(const State& state) override;
 
  protected:
   explicit ClassCounts(EvalType type) : type_(type) {}
@@ -131,6 +139,8 @@ class MAE : public Metric {
   Result<> clear() override;
   Result<> update(std::span<const Tensor> inputs) override;
   Result<MetricValue> eval() override;
+  Result<State> state() override;
+  Result<> load_state(const State& state) override;
 
  private:
   double sum_ = 0;
@@ -143,6 +153,8 @@ class MSE : public Metric {
   Result<> clear() override;
   Result<> update(std::span<const Tensor> inputs) override;
   Result<MetricValue> eval() override;
+  Result<State> state() override;
+  Result<> load_state(const State& state) override;
 
  private:
   double sum_ = 0;
@@ -163,6 +175,8 @@ class ConfusionMatrix : public Metric {
   Result<> clear() override;
   Result<> update(std::span<const Tensor> inputs) override;
   Result<MetricValue> eval() override;
+  Result<State> state() override;
+  Result<> load_state(const State& state) override;
 
  private:
   double divisor(std::int64_t label, std::int64_t prediction) const;

@@ -70,4 +70,28 @@ Result<> ModelCheckpoint::save(const CallbackContext& context) {
   return retention_.add(path, storage_);
 }
 
+Result<State> ModelCheckpoint::state() {
+  const auto since = std::chrono::duration_cast<std::chrono::nanoseconds>(clock_.now() - saved_at_);
+  return State{.text = StateValues()
+                           .set("prefix", prefix_)
+                           .set("saved_step", saved_step_)
+                           .set("since_saved_ns", std::int64_t{since.count()})
+                           .set("latest", latest_)
+                           .set("files", std::vector<std::string>(retention_.paths().begin(),
+                                                                  retention_.paths().end()))
+                           .to_json()};
+}
+
+Result<> ModelCheckpoint::load_state(const State& state) {
+  MUSTER_TRY(const StateValues values, StateValues::from_json(state.text));
+  MUSTER_TRY(prefix_, values.text("prefix"));
+  MUSTER_TRY(saved_step_, values.integer("saved_step"));
+  MUSTER_TRY(const std::int64_t since, values.integer("since_saved_ns"));
+  MUSTER_TRY(latest_, values.text("latest"));
+  MUSTER_TRY(const std::vector<std::string> files, values.texts("files"));
+  saved_at_ = clock_.now() - std::chrono::nanoseconds(since);
+  retention_.restore({files.begin(), files.end()});
+  return {};
+}
+
 }  // namespace muster::train

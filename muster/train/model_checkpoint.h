@@ -36,6 +36,9 @@ class ModelCheckpoint : public Callback {
   Result<> on_train_step_end(CallbackContext& context) override;
   Result<> on_train_end(CallbackContext& context) override;
   Result<> on_eval_begin(CallbackContext&) override { return {}; }
+  // Prefix and files stay those of before.
+  Result<State> state() override;
+  Result<> load_state(const State& state) override;
 
   // The last file that was written; empty before.
   const std::string& latest_ckpt_file_name() const { return latest_; }

@@ -23,6 +23,17 @@ Result<std::string> loss_text(const CallbackContext& context) {
   return is_double ? number_text(loss) : number_text(static_cast<float>(loss));
 }
 
+// A clock begins anew in each process, so what has passed is kept.
+State state_of_time(Duration passed) {
+  return {.text = StateValues().set("passed_ns", std::int64_t{passed.count()}).to_json()};
+}
+
+Result<Duration> time_of_state(const State& state) {
+  MUSTER_TRY(const StateValues values, StateValues::from_json(state.text));
+  MUSTER_TRY(const std::int64_t passed, values.integer("passed_ns"));
+  return Duration(passed);
+}
+
 }  // namespace
 
 Result<> LossMonitor::step_end(CallbackContext& context) {
@@ -51,6 +62,16 @@ Result<> LossMonitor::on_train_epoch_end(CallbackContext& context) {
   return {};
 }
 
+Result<State> LossMonitor::state() {
+  return State{.text = StateValues().set("last_printed", last_printed_).to_json()};
+}
+
+Result<> LossMonitor::load_state(const State& state) {
+  MUSTER_TRY(const StateValues values, StateValues::from_json(state.text));
+  MUSTER_TRY(last_printed_, values.integer("last_printed"));
+  return {};
+}
+
 Result<> TimeMonitor::epoch_begin(CallbackContext& context) {
   (context.mode == CallbackContext::Mode::train ? train_begin_ : eval_begin_) = clock_.now();
   return {};
@@ -62,6 +83,14 @@ Result<> TimeMonitor::epoch_end(CallbackContext& context) {
   const std::int64_t steps = std::max<std::int64_t>(1, data_size_ > 0 ? data_size_ : context.batch_num);
   print_line(fmt::format("{} epoch time: {:5.3f} ms, per step time: {:5.3f} ms", trains ? "Train" : "Eval",
                          spent, spent / static_cast<double>(steps)));
+  return {};
+}
+
+Result<State> TimeMonitor::state() { return state_of_time(clock_.now() - train_begin_); }
+
+Result<> TimeMonitor::load_state(const State& state) {
+  MUSTER_TRY(const Duration passed, time_of_state(state));
+  train_begin_ = clock_.now() - passed;
   return {};
 }
 
@@ -103,6 +132,15 @@ Result<> ProgressBar::on_train_step_end(CallbackContext& context) {
 
 Result<> ProgressBar::on_train_epoch_end(CallbackContext& context) {
   draw(context, true);
+  return {};
+}
+
+Result<State> ProgressBar::state() { return state_of_time(clock_.now() - epoch_begin_); }
+
+Result<> ProgressBar::load_state(const State& state) {
+  MUSTER_TRY(const Duration passed, time_of_state(state));
+  epoch_begin_ = clock_.now() - passed;
+  drawn_ = {};
   return {};
 }
 

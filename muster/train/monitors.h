@@ -14,6 +14,8 @@ class LossMonitor : public Callback {
   Result<> step_end(CallbackContext& context) override;
   Result<> on_train_epoch_end(CallbackContext& context) override;
   Result<> on_eval_step_end(CallbackContext&) override { return {}; }
+  Result<State> state() override;
+  Result<> load_state(const State& state) override;
 
  private:
   std::int64_t per_print_times_;
@@ -29,6 +31,9 @@ class TimeMonitor : public Callback {
       : data_size_(data_size), clock_(clock) {}
   Result<> epoch_begin(CallbackContext& context) override;
   Result<> epoch_end(CallbackContext& context) override;
+  // The time that the epoch has taken so far.
+  Result<State> state() override;
+  Result<> load_state(const State& state) override;
 
  private:
   std::int64_t data_size_;
@@ -51,6 +56,8 @@ class ProgressBar : public Callback {
   Result<> on_train_epoch_begin(CallbackContext& context) override;
   Result<> on_train_step_end(CallbackContext& context) override;
   Result<> on_train_epoch_end(CallbackContext& context) override;
+  Result<State> state() override;
+  Result<> load_state(const State& state) override;
   // What is shown now, without the control characters.
   std::string line(const CallbackContext& context) const;
 

@@ -22,6 +22,13 @@ Result<double> learning_rate_of(const CallbackContext& context) {
   return static_cast<double>(*rate->materialize(seed()).data<float>());
 }
 
+// What another worker has, that one keeps.
+std::vector<graph::ParameterPtr> parameters_here(const CallbackContext& context) {
+  std::vector<graph::ParameterPtr> parameters = context.train_network->parameters();
+  std::erase_if(parameters, [](const graph::ParameterPtr& p) { return p->absence() != nullptr; });
+  return parameters;
+}
+
 }  // namespace
 
 Result<MonitorMode> monitor_mode_from_string(std::string_view name) {
@@ -91,15 +98,37 @@ Result<> EarlyStopping::on_train_end(CallbackContext&) {
 
 void EarlyStopping::keep_weights(const CallbackContext& context) {
   weights_.clear();
-  for (const graph::ParameterPtr& parameter : context.train_network->parameters())
-    if (parameter->absence() == nullptr)  // what another worker has, that one keeps
-      weights_.emplace_back(parameter, parameter->materialize(seed()).clone());
+  for (const graph::ParameterPtr& parameter : parameters_here(context))
+    weights_.push_back({parameter->name(), parameter->materialize(seed()).clone()});
 }
 
 Result<> EarlyStopping::restore_weights(const CallbackContext& context) const {
   if (options_.verbose)
     print_line(fmt::format("Epoch {}: back to the weights of the best epoch", context.cur_epoch_num));
-  for (const auto& [parameter, values] : weights_) MUSTER_TRY_VOID(parameter->set(values));
+  const std::vector<graph::ParameterPtr> parameters = parameters_here(context);
+  if (parameters.size() != weights_.size())
+    return fail(Code::invalid_argument,
+                "EarlyStopping: the network has other parameters than in its best epoch");
+  for (std::size_t i = 0; i < weights_.size(); ++i) MUSTER_TRY_VOID(parameters[i]->set(weights_[i].value));
+  return {};
+}
+
+Result<State> EarlyStopping::state() {
+  return State{.text = StateValues()
+                           .set_number_or_none("best", best_.best())
+                           .set("waited", waited_)
+                           .set("stopped_epoch", stopped_epoch_)
+                           .to_json(),
+               .tensors = weights_};
+}
+
+Result<> EarlyStopping::load_state(const State& state) {
+  MUSTER_TRY(const StateValues values, StateValues::from_json(state.text));
+  MUSTER_TRY(const std::optional<double> best, values.number_or_none("best"));
+  MUSTER_TRY(waited_, values.integer("waited"));
+  MUSTER_TRY(stopped_epoch_, values.integer("stopped_epoch"));
+  best_.restore(best);
+  weights_ = state.tensors;
   return {};
 }
 
@@ -142,6 +171,24 @@ Result<> ReduceLROnPlateau::reduce(const CallbackContext& context) {
   if (options_.verbose)
     print_line(fmt::format("Epoch {}: the learning rate is reduced to {}", context.cur_epoch_num,
                            number_text(static_cast<float>(reduced))));
+  return {};
+}
+
+// The learning rate itself is a parameter of the optimizer.
+Result<State> ReduceLROnPlateau::state() {
+  return State{.text = StateValues()
+                           .set_number_or_none("best", best_.best())
+                           .set("waited", waited_)
+                           .set("cooling", cooling_)
+                           .to_json()};
+}
+
+Result<> ReduceLROnPlateau::load_state(const State& state) {
+  MUSTER_TRY(const StateValues values, StateValues::from_json(state.text));
+  MUSTER_TRY(const std::optional<double> best, values.number_or_none("best"));
+  MUSTER_TRY(waited_, values.integer("waited"));
+  MUSTER_TRY(cooling_, values.integer("cooling"));
+  best_.restore(best);
   return {};
 }
 

@@ -25,6 +25,8 @@ class Best {
   bool is_better(double value, double than) const;
   const std::string& monitor() const { return monitor_; }
   void reset() { best_.reset(); }
+  const std::optional<double>& best() const { return best_; }
+  void restore(std::optional<double> best) { best_ = best; }
 
  private:
   std::string monitor_;
@@ -57,6 +59,8 @@ class EarlyStopping : public Callback {
   Result<> on_train_epoch_end(CallbackContext& context) override;
   Result<> on_train_end(CallbackContext& context) override;
   Result<> on_eval_begin(CallbackContext&) override { return {}; }
+  Result<State> state() override;
+  Result<> load_state(const State& state) override;
 
  private:
   void keep_weights(const CallbackContext& context);
@@ -66,7 +70,7 @@ class EarlyStopping : public Callback {
   Best best_;
   std::int64_t waited_ = 0;
   std::int64_t stopped_epoch_ = 0;
-  std::vector<std::pair<graph::ParameterPtr, Tensor>> weights_;  // of the best epoch
+  std::vector<checkpoint::Entry> weights_;  // of the best epoch: the parameters that this process has
 };
 
 struct ReduceLROnPlateauOptions {
@@ -86,6 +90,8 @@ class ReduceLROnPlateau : public Callback {
   explicit ReduceLROnPlateau(ReduceLROnPlateauOptions options = {});
   Result<> on_train_begin(CallbackContext& context) override;
   Result<> on_train_epoch_end(CallbackContext& context) override;
+  Result<State> state() override;
+  Result<> load_state(const State& state) override;
 
  private:
   Result<> reduce(const CallbackContext& context);

@@ -6,11 +6,13 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "muster/train/train.h"
 #include "python/muster/bindings/bindings.h"
 #include "python/muster/bindings/foreign.h"
+#include "python/muster/bindings/state.h"
 
 namespace muster::python {
 
@@ -51,7 +53,41 @@ class CallbackTrampoline final : public Base {
   MUSTER_CALLBACK_METHODS(MUSTER_OVERRIDE)
 #undef MUSTER_OVERRIDE
 
+  // A state_dict in Python is the whole state; with it, load_state_dict is one's own too.
+  Result<train::State> state() override {
+    return with_python([&]() -> Result<train::State> {
+      const nb::object method = override_of("state_dict");
+      if (!method.is_valid()) return Base::state();
+      return state_from(method(), class_name(nb_trampoline.base()) + ".state_dict");
+    });
+  }
+  Result<> load_state(const train::State& state) override {
+    return with_python([&]() -> Result<> {
+      if (!override_of("state_dict").is_valid()) return Base::load_state(state);
+      const nb::object method = override_of("load_state_dict");
+      if (!method.is_valid())
+        return fail(Code::not_provided,
+                    class_name(nb_trampoline.base()) + " has a state_dict but no load_state_dict");
+      method(state_object(state));
+      return {};
+    });
+  }
+  // Attributes that a subclass in Python has set.
+  std::optional<std::string> forgets() const override {
+    const nb::gil_scoped_acquire lock;
+    const nb::handle self = nb_trampoline.base();
+    if (override_of("state_dict").is_valid() || !nb::hasattr(self, "__dict__") ||
+        nb::len(nb::object(self.attr("__dict__"))) == 0)
+      return std::nullopt;
+    return class_name(self);
+  }
+
  private:
+  nb::object override_of(const char* name) const {
+    const nb::detail::ticket override(nb_trampoline, name, nb::detail::str_hash(name), false);
+    if (!override.key.is_valid()) return {};
+    return nb_trampoline.base().attr(override.key);
+  }
   // What the Python override of `method` answered; nothing when there is none.
   std::optional<Result<>> overridden(const char* method, train::CallbackContext& context) {
     std::optional<Result<>> answer;
@@ -76,6 +112,7 @@ void bind_callback_methods(Class& made) {
       nb::arg("run_context"));
   MUSTER_CALLBACK_METHODS(MUSTER_BIND)
 #undef MUSTER_BIND
+  bind_state<Made>(made);
 }
 
 // A class for `Made`, which Python may subclass. Its __init__ is bound by the caller.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "python/muster/bindings/foreign.h"
+#include "python/muster/bindings/state.h"
 #include "python/muster/bindings/value.h"
 
 namespace muster::python {
@@ -81,6 +82,25 @@ class MetricTrampoline final : public Base {
     });
   }
 
+  Result<train::State> state() override {
+    return with_python([&]() -> Result<train::State> {
+      const nb::object method = override_of("state_dict");
+      if (!method.is_valid()) return Base::state();
+      return state_from(method(), class_name(nb_trampoline.base()) + ".state_dict");
+    });
+  }
+  Result<> load_state(const train::State& state) override {
+    return with_python([&]() -> Result<> {
+      if (!override_of("state_dict").is_valid()) return Base::load_state(state);
+      const nb::object method = override_of("load_state_dict");
+      if (!method.is_valid())
+        return fail(Code::not_provided,
+                    class_name(nb_trampoline.base()) + " has a state_dict but no load_state_dict");
+      method(state_object(state));
+      return {};
+    });
+  }
+
  private:
   nb::object override_of(const char* name) {
     const nb::detail::ticket override(nb_trampoline, name, nb::detail::str_hash(name), false);
@@ -132,6 +152,7 @@ nb::class_<Made, Parent..., MetricTrampoline<Made>> bind_metric_class(nb::module
       .def(
           "update", [](Made& self, const nb::args& inputs) { unwrap(self.Made::update(tensors_of(inputs))); },
           nb::arg("inputs"), "Counts one batch: tensors, arrays or lists.");
+  bind_state<Made>(made);
   return made;
 }
 
