@@ -57,8 +57,12 @@ std::optional<Failure> serve(const cluster::Settings& settings, const InitOption
 }  // namespace
 
 Session::Session(std::unique_ptr<Watch> watch, std::unique_ptr<cluster::Node> node,
-                 std::unique_ptr<Epochs> epochs)
-    : watch_(std::move(watch)), epochs_(std::move(epochs)), node_(std::move(node)), pid_(getpid()) {}
+                 std::unique_ptr<Epochs> epochs, std::string recovery_path)
+    : watch_(std::move(watch)),
+      epochs_(std::move(epochs)),
+      node_(std::move(node)),
+      recovery_path_(std::move(recovery_path)),
+      pid_(getpid()) {}
 
 Session::~Session() = default;
 
@@ -122,6 +126,17 @@ Result<> Session::next_epoch() {
   return {};
 }
 
+Result<checkpoint::RunStore*> Session::run_store() {
+  if (!run_store_) {
+    MUSTER_TRY(auto made, checkpoint::RunStore::open({.folder = recovery_path_,
+                                                      .job = fmt::format("{:016x}", roster().job_id),
+                                                      .world = world_size(),
+                                                      .rank = rank()}));
+    run_store_.emplace(std::move(made));
+  }
+  return &*run_store_;
+}
+
 void Session::report_finished_calls(std::uint64_t calls) {
   progress_.calls = calls;
   node_->report_progress(progress_);
@@ -178,7 +193,7 @@ std::optional<Failure> Session::join(const cluster::Settings& settings, const In
       return failure;
     }
   }
-  open_session = new Session(std::move(watch), std::move(node), std::move(epochs));
+  open_session = new Session(std::move(watch), std::move(node), std::move(epochs), settings.recovery_path);
   chosen_threads = 0;
   on_exit(leave_at_exit, nullptr);
   return std::nullopt;

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "muster/base/base.h"
+#include "muster/checkpoint/checkpoint.h"
 #include "muster/cluster/cluster.h"
 #include "muster/collective/collective.h"
 #include "muster/tensor/tensor.h"
@@ -84,6 +85,8 @@ class Session {
   void report_finished_calls(std::uint64_t calls);
   // As many as any worker had when the epoch in use formed: those that need not, and cannot, be made again.
   std::uint64_t finished_calls() const { return roster().finished_calls; }
+  // Where this worker keeps its recovery points, in MS_RECOVERY_PATH. Opened by the first call.
+  Result<checkpoint::RunStore*> run_store();
   // A hand-written loop goes on with its body although the epoch was lost in it: until the next step, nothing
   // is reduced and nothing is updated.
   bool step_is_void() const { return step_is_void_; }
@@ -107,7 +110,8 @@ class Session {
   friend tl::expected<Role, Failure> init(const Environment&, const InitOptions&);
   // The whole life of a server; a worker's until it has a session. Nothing: all went well.
   static std::optional<Failure> join(const cluster::Settings& settings, const InitOptions& options);
-  Session(std::unique_ptr<Watch> watch, std::unique_ptr<cluster::Node> node, std::unique_ptr<Epochs> epochs);
+  Session(std::unique_ptr<Watch> watch, std::unique_ptr<cluster::Node> node, std::unique_ptr<Epochs> epochs,
+          std::string recovery_path);
 
   Result<> explained(Result<collective::Communicator*> group, const GroupCall& call) const;
   // Of the first `count` workers, those of this host.
@@ -116,6 +120,8 @@ class Session {
   std::unique_ptr<Watch> watch_;
   std::unique_ptr<Epochs> epochs_;
   std::unique_ptr<cluster::Node> node_;  // calls the others, so it goes first
+  std::string recovery_path_;
+  std::optional<checkpoint::RunStore> run_store_;
   cluster::Progress progress_;
   bool step_is_void_ = false;
   std::string reason_;
