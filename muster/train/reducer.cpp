@@ -145,7 +145,8 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
     if (!std::exchange(checked_, true)) MUSTER_TRY_VOID(check_equal_parameters(group));
     return reduce_some(here, done, group);
   };
-  MUSTER_TRY_VOID(now.divides() ? session->call_stage_group(now.stages, work) : session->call_all(work));
+  const auto stages = now.divides() ? std::optional(now.stages) : std::nullopt;
+  MUSTER_TRY_VOID(session->call_by_hand("the reduction of gradients", stages, work));
   auto next = done.begin();
   for (Tensor& gradient : reduced)
     if (gradient.absence() == nullptr) gradient = *next++;

@@ -27,6 +27,28 @@ collective::Reduction to_collective(graph::Reduction reduction) {
   return collective::Reduction::sum;
 }
 
+struct AllReduce {
+  const void* in;
+  void* out;
+  std::size_t count;
+  DType dtype;
+  graph::Reduction reduction;
+};
+
+// A call that may be made twice needs its input twice.
+Result<> all_reduce_by_hand(std::optional<std::uint32_t> stages, AllReduce given) {
+  Session& session = *Session::current();
+  std::vector<std::byte> kept;
+  const auto* bytes = static_cast<const std::byte*>(given.in);
+  if (given.in == given.out && session.recovers() && !session.is_in_call()) {
+    kept.assign(bytes, bytes + given.count * size_bytes(given.dtype));
+    given.in = kept.data();
+  }
+  return session.call_by_hand("all_reduce", stages, [&](collective::Communicator& group) {
+    return group.all_reduce(given.in, given.out, given.count, given.dtype, to_collective(given.reduction));
+  });
+}
+
 // `graph` knows no collective and `collective` no tensor: this joins them.
 class SessionCommunicator final : public graph::Communicator {
  public:
@@ -34,9 +56,7 @@ class SessionCommunicator final : public graph::Communicator {
   std::uint32_t size() const override { return Session::current()->world_size(); }
   Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype,
                       graph::Reduction reduction) override {
-    return Session::current()->call_all([&](collective::Communicator& all) {
-      return all.all_reduce(in, out, count, dtype, to_collective(reduction));
-    });
+    return all_reduce_by_hand({}, {in, out, count, dtype, reduction});
   }
   bool shares_memory() const override { return Session::current()->shares_memory(); }
   std::shared_ptr<Buffer> shared_buffer(std::size_t size_bytes) override {
@@ -60,9 +80,7 @@ class StageCommunicator final : public graph::Communicator {
   std::uint32_t size() const override { return Session::current()->world_size() / stages_; }
   Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype,
                       graph::Reduction reduction) override {
-    return Session::current()->call_stage_group(stages_, [&](collective::Communicator& group) {
-      return group.all_reduce(in, out, count, dtype, to_collective(reduction));
-    });
+    return all_reduce_by_hand(stages_, {in, out, count, dtype, reduction});
   }
 
  private:

@@ -126,6 +126,27 @@ Result<> Session::next_epoch() {
   return {};
 }
 
+Result<> Session::call_by_hand(std::string_view what, std::optional<std::uint32_t> stages,
+                               const GroupCall& call) {
+  const auto make = [&] { return stages ? call_stage_group(*stages, call) : call_all(call); };
+  if (!recovers() || is_in_call_) return make();
+  while (true) {
+    if (roster().finished_collectives > progress_.collectives)
+      return fail(Code::refused,
+                  fmt::format("{}, the collective call number {} of this script, cannot be made: the other "
+                              "workers have passed it before this one came back. Only calls inside of train, "
+                              "eval and muster.recoverable can be made up for",
+                              what, progress_.collectives + 1));
+    const Result<> done = make();
+    if (done) break;
+    if (!lost_epoch(done.error())) return done;
+    MUSTER_TRY_VOID(next_epoch());
+  }
+  ++progress_.collectives;
+  node_->report_progress(progress_);
+  return {};
+}
+
 Result<checkpoint::RunStore*> Session::run_store() {
   if (!run_store_) {
     MUSTER_TRY(auto made, checkpoint::RunStore::open({.folder = recovery_path_,
