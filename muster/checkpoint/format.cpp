@@ -49,9 +49,7 @@ class Writer {
     number(size);
   }
   void append(std::span<const std::byte> more) { bytes_.insert(bytes_.end(), more.begin(), more.end()); }
-  void reserve(std::size_t size) { bytes_.reserve(size); }
   std::vector<std::byte> take() { return std::move(bytes_); }
-  std::size_t size() const { return bytes_.size(); }
 
  private:
   std::vector<std::byte> bytes_;
@@ -177,15 +175,18 @@ std::size_t varint_bytes(std::uint64_t value) {
   return count;
 }
 
-void write_part(Writer& out, const std::string& name, std::span<const std::byte> head,
-                std::span<const std::byte> content) {
-  const std::size_t tensor_bytes = head.size() + 1 + varint_bytes(content.size()) + content.size();
+// What stands before the content of one part.
+std::vector<std::byte> part_head(const std::string& name, std::span<const std::byte> head,
+                                 std::size_t content_bytes) {
+  Writer out;
+  const std::size_t tensor_bytes = head.size() + 1 + varint_bytes(content_bytes) + content_bytes;
   const std::size_t name_bytes = 1 + varint_bytes(name.size()) + name.size();
   out.begin_block(field_value, name_bytes + 1 + varint_bytes(tensor_bytes) + tensor_bytes);
   out.text(field_name, name);
   out.begin_block(field_tensor, tensor_bytes);
   out.append(head);
-  out.block(field_content, content);
+  out.begin_block(field_content, content_bytes);
+  return out.take();
 }
 
 Result<Part> read_tensor(Reader reader) {
@@ -265,21 +266,27 @@ Result<Entry> join(const Collected& collected, const Reader& file) {
 
 }  // namespace
 
-std::vector<std::byte> encode(std::span<const Entry> entries, std::size_t part_bytes) {
-  Writer out;
-  std::size_t total = 0;
-  for (const Entry& entry : entries) total += entry.value.size_bytes() + entry.name.size() + 128;
-  out.reserve(total);
+Pieces encode_pieces(std::span<const Entry> entries, std::size_t part_bytes) {
+  Pieces made;
   for (const Entry& entry : entries) {
     const std::vector<std::byte> head = head_of(entry.value);
     std::span<const std::byte> rest(entry.value.bytes(), entry.value.size_bytes());
     do {
       const std::size_t size = std::min(part_bytes, rest.size());
-      write_part(out, entry.name, head, rest.first(size));
+      made.heads.push_back(part_head(entry.name, head, size));
+      made.pieces.emplace_back(made.heads.back());
+      made.pieces.push_back(rest.first(size));
       rest = rest.subspan(size);
     } while (!rest.empty());
   }
-  return out.take();
+  return made;
+}
+
+std::vector<std::byte> encode(std::span<const Entry> entries, std::size_t part_bytes) {
+  const Pieces made = encode_pieces(entries, part_bytes);
+  std::vector<std::byte> bytes;
+  for (const auto piece : made.pieces) bytes.insert(bytes.end(), piece.begin(), piece.end());
+  return bytes;
 }
 
 Result<std::vector<Entry>> decode(std::span<const std::byte> file, const std::string& path) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,6 +20,15 @@ struct Entry {
 // An entry of more than this many bytes is written as several parts under one name.
 inline constexpr std::size_t part_bytes_max = std::size_t{512} << 20;
 
+// A file as pieces, one after the other. The pieces point into `heads` and into the tensors, which are not
+// copied.
+struct Pieces {
+  std::deque<std::vector<std::byte>> heads = {};
+  std::vector<std::span<const std::byte>> pieces = {};
+};
+
+Pieces encode_pieces(std::span<const Entry> entries, std::size_t part_bytes = part_bytes_max);
+// The same in one piece.
 std::vector<std::byte> encode(std::span<const Entry> entries, std::size_t part_bytes = part_bytes_max);
 
 // In the order of the file. Every length is checked against the file's end; errors (corrupt) name `path`, the

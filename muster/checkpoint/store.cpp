@@ -25,7 +25,7 @@ std::optional<std::int64_t> number_in(std::string_view name, std::string_view pr
 }  // namespace
 
 Result<> save(const std::string& path, std::span<const Entry> entries, Files& files) {
-  return files.write(path, encode(entries));
+  return files.write_pieces(path, encode_pieces(entries).pieces);
 }
 
 Result<std::vector<Entry>> load(const std::string& path, const Files& files) {

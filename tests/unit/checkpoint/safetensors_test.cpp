@@ -1,0 +1,163 @@
+#include "muster/checkpoint/safetensors.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <iostream>
+
+#include "tests/unit/checkpoint/memory_storage.h"
+#include "tests/unit/checkpoint/points.h"
+
+namespace muster::checkpoint {
+namespace {
+
+using testing::MemoryStorage;
+
+// The length of the header, and the header.
+std::string with_length(const std::string& header) {
+  std::string bytes;
+  for (int i = 0; i < 8; ++i) bytes.push_back(static_cast<char>(header.size() >> 8 * i));
+  return bytes + header;
+}
+
+std::string reading(const std::string& file) {
+  MemoryStorage disk;
+  MUSTER_CHECK(disk.write("/f/x", std::as_bytes(std::span(file))), "the file was not written");
+  const auto loaded = safetensors::load("/f/x", disk);
+  if (loaded) return "read";
+  EXPECT_TRUE(loaded.error().code == Code::corrupt || loaded.error().code == Code::not_provided);
+  return loaded.error().message;
+}
+
+// The example of docs/formats/recovery-point.md.
+TEST(Safetensors, WritesTheBytesOfItsDescription) {
+  MemoryStorage disk;
+  const std::array entries{Entry{"b", Tensor::from<float>(std::array{1.0F, -2.0F}, {2})}};
+  ASSERT_TRUE(safetensors::save("/f/x", entries, disk));
+  const auto bytes = disk.read("/f/x").value();
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string header = R"({"b":{"data_offsets":[0,8],"dtype":"F32","shape":[2]}})";
+  EXPECT_EQ(text, with_length(header + std::string(56 - header.size(), ' ')) +
+                      std::string("\x00\x00\x80\x3F\x00\x00\x00\xC0", 8));
+}
+
+TEST(Safetensors, GivesBackEveryDtype) {
+  MemoryStorage disk;
+  std::vector<Entry> entries;
+  for (const DType dtype : all_dtypes) {
+    Tensor tensor = Tensor::zeros(dtype, {3, 5});
+    for (std::size_t i = 0; i < tensor.size_bytes(); ++i) tensor.bytes()[i] = static_cast<std::byte>(i % 2);
+    entries.push_back({std::string(to_string(dtype)) + " \"quoted\" \xC3\xA9", tensor});
+  }
+  entries.push_back({"scalar", Tensor::scalar(3.0)});
+  entries.push_back({"nothing", Tensor(DType::int64, {0, 7})});
+  ASSERT_TRUE(safetensors::save("/f/x", entries, disk));
+  auto loaded = safetensors::load("/f/x", disk);
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  ASSERT_EQ(loaded->size(), entries.size());
+  for (const Entry& entry : entries) {
+    const auto found =
+        std::find_if(loaded->begin(), loaded->end(), [&](const Entry& e) { return e.name == entry.name; });
+    ASSERT_NE(found, loaded->end()) << entry.name;
+    EXPECT_EQ(found->value.dtype(), entry.value.dtype());
+    EXPECT_EQ(found->value.shape(), entry.value.shape());
+    EXPECT_EQ(std::memcmp(found->value.bytes(), entry.value.bytes(), entry.value.size_bytes()), 0)
+        << entry.name;
+  }
+}
+
+TEST(Safetensors, LaysEveryTensorWhereItsElementsAreAligned) {
+  const std::array entries{
+      Entry{"mask", Tensor::zeros(DType::bool_, {3})}, Entry{"half", Tensor::zeros(DType::bfloat16, {3})},
+      Entry{"wide", Tensor::zeros(DType::float64, {3})}, Entry{"weight", Tensor::zeros(DType::float32, {3})}};
+  const auto planned = safetensors::plan(entries).value();
+  for (const auto& place : planned.places) EXPECT_EQ(place.begin % size_bytes(place.dtype), 0u) << place.name;
+  EXPECT_EQ(planned.places.front().begin % 64, 0u);
+}
+
+TEST(Safetensors, ReadsTheTextsAndSpacesOfOtherWriters) {
+  EXPECT_EQ(reading(with_length(R"({ "__metadata__" : {"format": "pt"}, "a": {"shape": [], "dtype": "F32",)"
+                                R"( "data_offsets": [0, 4]} }   )") +
+                    "1234"),
+            "read");
+}
+
+TEST(Safetensors, RefusesWhatCannotBe) {
+  const auto tensor = [](const std::string& name, const std::string& dtype, const std::string& shape,
+                         const std::string& offsets) {
+    return '"' + name + R"(":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" +
+           offsets + '}';
+  };
+  const auto file = [](const std::string& inside, std::size_t data_bytes) {
+    return with_length('{' + inside + '}') + std::string(data_bytes, 'x');
+  };
+  EXPECT_EQ(reading("1234567"), "'/f/x': 7 bytes are no safetensors file");
+  EXPECT_EQ(reading(std::string(8, '\xFF') + "{}"),
+            "'/f/x': its header would have 18446744073709551615 bytes; the file has 10, and a header may "
+            "have 8388608");
+  EXPECT_EQ(reading(with_length(" {}")), "'/f/x': its header does not begin with '{'");
+  EXPECT_EQ(reading(with_length("{\"a\"")), "the header of '/f/x': it is no JSON from byte 5 on");
+  EXPECT_EQ(reading(file(tensor("a", "F32", "[2]", "[0,8]") + ',' + tensor("b", "F32", "[2]", "[4,12]"), 12)),
+            "'/f/x': tensor 'b' begins at byte 4 of the elements, not at 8: there is an overlap");
+  EXPECT_EQ(
+      reading(file(tensor("a", "F32", "[2]", "[0,8]") + ',' + tensor("b", "F32", "[2]", "[12,20]"), 20)),
+      "'/f/x': tensor 'b' begins at byte 12 of the elements, not at 8: there is a hole");
+  EXPECT_EQ(reading(file(tensor("a", "F32", "[2]", "[0,8]"), 9)),
+            "'/f/x': its tensors have 8 bytes, and the file 9");
+  EXPECT_EQ(reading(file(tensor("a", "F32", "[2]", "[0,8]"), 7)),
+            "'/f/x': tensor 'a': its bytes 0 to 8 are not in the file, which has 7");
+  EXPECT_EQ(reading(file(tensor("a", "F32", "[2]", "[8,0]"), 8)),
+            "'/f/x': tensor 'a': its bytes 8 to 0 are not in the file, which has 8");
+  EXPECT_EQ(reading(file(tensor("a", "F32", "[3]", "[0,8]"), 8)),
+            "'/f/x': tensor 'a': (3,) has 8 bytes of elements, not 12");
+  EXPECT_EQ(reading(file(tensor("a", "F32", "[9223372036854775808]", "[0,8]"), 8)),
+            "'/f/x': tensor 'a': its shape has sizes that no axis can have");
+  EXPECT_EQ(reading(file(tensor("a", "F32", "[4611686018427387904,4,2]", "[0,8]"), 8)),
+            "'/f/x': tensor 'a': its shape has more elements than can be");
+  EXPECT_EQ(reading(file(tensor("a", "F32", "[0,4611686018427387904,4]", "[0,0]"), 0)),
+            "'/f/x': tensor 'a': its shape has more elements than can be");
+  EXPECT_EQ(reading(file(tensor("a", "F32", "[-1]", "[0,8]"), 8)),
+            "'/f/x': tensor 'a': its shape has sizes that no axis can have");
+  EXPECT_EQ(reading(file(tensor("a", "F16", "[4]", "[0,8]"), 8)),
+            "'/f/x': tensor 'a' holds elements of type F16, which Muster has not; leave it out when writing");
+  EXPECT_EQ(reading(file(tensor("a", "cos\\nsystem", "[4]", "[0,8]"), 8)),
+            "'/f/x': tensor 'a': its dtype is none that there is");
+  EXPECT_EQ(reading(file(tensor("a", "F32", "[2]", "[0,8]") + ',' + tensor("a", "F32", "[2]", "[8,16]"), 16)),
+            "the header of '/f/x': 'a' is there twice");
+  EXPECT_EQ(reading(file("\"a\":{}", 0)),
+            "'/f/x': tensor 'a': it is not described by dtype, shape and data_offsets");
+  EXPECT_EQ(reading(file("\"__metadata__\":{\"a\":1}", 0)), "'/f/x': its metadata are no texts");
+}
+
+TEST(Safetensors, TakesANameForANameWhateverItIs) {
+  MemoryStorage disk;
+  const std::array entries{Entry{"../../etc/passwd", Tensor::scalar(1.0F)}};
+  ASSERT_TRUE(safetensors::save("/f/x", entries, disk));
+  EXPECT_EQ(safetensors::load("/f/x", disk).value().front().name, "../../etc/passwd");
+  EXPECT_EQ(disk.paths(), std::vector<std::string>{"/f/x"}) << "no name ever becomes a path";
+}
+
+TEST(Safetensors, SurvivesBytesOfAllKinds) {
+  const std::uint64_t seed = entropy();
+  std::cout << "seed " << seed << "\n";
+  const RandomStream random(seed, 0);
+  MemoryStorage disk;
+  ASSERT_TRUE(safetensors::save("/f/x", testing::point(testing::step(0, 1), 1).tensors, disk));
+  const auto good = disk.read("/f/x").value();
+  std::uint64_t drawn = 0;
+  for (int round = 0; round < 20000; ++round) {
+    auto& file = disk.content("/f/x");
+    file = good;
+    for (int changes = 0; changes < 3; ++changes) {
+      const std::uint64_t place = random.below(drawn++, file.size());
+      file[place] = static_cast<std::byte>(random.below(drawn++, 256));
+    }
+    const auto loaded = safetensors::load("/f/x", disk);
+    if (!loaded) {
+      EXPECT_TRUE(loaded.error().code == Code::corrupt || loaded.error().code == Code::not_provided);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace muster::checkpoint
