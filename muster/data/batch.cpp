@@ -32,6 +32,11 @@ class BatchStream final : public Stream {
     return Block{1, std::move(whole.columns), {whole.keys.front()}};
   }
 
+  Result<std::size_t> skip(std::size_t batches) override {
+    MUSTER_TRY(const std::size_t rows, child_->skip(batches * rows_));
+    return rows / rows_ + (rows % rows_ != 0 && !drop_remainder_);
+  }
+
  private:
   const std::unique_ptr<Stream> child_;
   const std::vector<Column>& columns_;

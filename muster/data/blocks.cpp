@@ -9,6 +9,17 @@
 
 namespace muster::data {
 
+Result<std::size_t> Stream::skip(std::size_t rows) {
+  constexpr std::size_t rows_max = 64;  // bounds the memory of what is dropped
+  std::size_t done = 0;
+  while (done < rows) {
+    MUSTER_TRY(const auto block, next(std::min(rows - done, rows_max)));
+    if (!block) break;
+    done += block->rows;
+  }
+  return done;
+}
+
 Shape with_leading(std::int64_t size, const Shape& shape) {
   std::vector<std::int64_t> sizes = {size};
   sizes.insert(sizes.end(), shape.begin(), shape.end());

@@ -35,6 +35,7 @@ class ColumnNode final : public FlowNode {
       block->columns = std::move(chosen);
       return block;
     }
+    Result<std::size_t> skip(std::size_t rows) override { return child->skip(rows); }
     const std::unique_ptr<Stream> child;
     const std::vector<std::size_t>& places;
   };

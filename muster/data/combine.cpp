@@ -101,6 +101,17 @@ class ConcatStream final : public Stream {
     return std::nullopt;
   }
 
+  Result<std::size_t> skip(std::size_t rows) override {
+    std::size_t done = 0;
+    for (; current_ < children_.size(); ++current_, stream_ = nullptr) {
+      if (!stream_) stream_ = children_[current_]->open(pass_);
+      MUSTER_TRY(const std::size_t passed, stream_->skip(rows - done));
+      done += passed;
+      if (done == rows) break;
+    }
+    return done;
+  }
+
  private:
   const std::vector<NodePtr>& children_;
   const Pass pass_;

@@ -23,12 +23,27 @@ class RepeatStream final : public Stream {
       }
       // A pass with nothing in it, repeated for ever, would never return.
       if (!yielded_ || pass_.epoch + 1 == end_) return std::nullopt;
-      ++pass_.epoch;
-      stream_ = child_.open(pass_);
+      begin_next();
+    }
+  }
+
+  Result<std::size_t> skip(std::size_t rows) override {
+    std::size_t done = 0;
+    while (true) {
+      MUSTER_TRY(const std::size_t passed, stream_->skip(rows - done));
+      done += passed;
+      yielded_ = yielded_ || passed > 0;
+      if (done == rows || !yielded_ || pass_.epoch + 1 == end_) return done;
+      begin_next();
     }
   }
 
  private:
+  void begin_next() {
+    ++pass_.epoch;
+    stream_ = child_.open(pass_);
+  }
+
   const Node& child_;
   Pass pass_;
   const std::optional<std::uint64_t> end_;
@@ -67,6 +82,12 @@ class TakeStream final : public Stream {
     return block;
   }
 
+  Result<std::size_t> skip(std::size_t rows) override {
+    MUSTER_TRY(const std::size_t done, child_->skip(std::min(rows, left_)));
+    left_ -= done;
+    return done;
+  }
+
  private:
   const std::unique_ptr<Stream> child_;
   std::size_t left_;
@@ -93,16 +114,21 @@ class SkipStream final : public Stream {
       : child_(std::move(child)), left_(static_cast<std::size_t>(count)) {}
 
   Result<std::optional<Block>> next(std::size_t want) override {
-    while (left_ > 0) {
-      MUSTER_TRY(const auto block, child_->next(std::min(left_, skip_rows_max)));
-      if (!block) return std::nullopt;
-      left_ -= block->rows;
-    }
+    MUSTER_TRY_VOID(pass_over());
     return child_->next(want);
   }
 
+  Result<std::size_t> skip(std::size_t rows) override {
+    MUSTER_TRY_VOID(pass_over());
+    return child_->skip(rows);
+  }
+
  private:
-  static constexpr std::size_t skip_rows_max = 64;  // bounds the memory of what is thrown away
+  Result<> pass_over() {
+    if (left_ > 0) MUSTER_TRY_VOID(child_->skip(left_));
+    left_ = 0;
+    return {};
+  }
 
   const std::unique_ptr<Stream> child_;
   std::size_t left_;

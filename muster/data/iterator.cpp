@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "muster/data/iterator_state.h"
 
@@ -36,6 +37,7 @@ Iterator::State::State(NodePtr node, IterateOptions options)
       while_waiting_(std::move(options.while_waiting)),
       workers_(options.workers > 0 ? options.workers : workers_default()),
       stream_(node_->open({.seed = options.seed, .epoch = options.epoch, .workers = &workers_})),
+      to_skip_(options.skip_items),
       ahead_max_(options.prefetch_items) {
   if (node_->foreign()) thread_ = std::thread([this] { make_ahead(); });
 }
@@ -68,6 +70,8 @@ Result<std::optional<Item>> Iterator::State::next() {
 }
 
 Result<std::optional<Item>> Iterator::State::make() {
+  if (const std::size_t skipped = std::exchange(to_skip_, 0); skipped > 0)
+    MUSTER_TRY_VOID(stream_->skip(skipped));
   MUSTER_TRY(auto block, stream_->next(1));
   if (!block) return std::nullopt;
   for (Tensor& column : block->columns) column = column.reshaped(without_leading(column.shape()));

@@ -13,6 +13,9 @@ namespace muster::data {
 struct IterateOptions {
   std::uint64_t seed = 0;   // the job's: equal on all ranks
   std::uint64_t epoch = 0;  // which pass this is: each has a shuffle of its own
+  // The pass begins after so many items: those of somebody who went before. Built-in operations do not make
+  // them, nor do functions of map() see them.
+  std::size_t skip_items = 0;
   // Made ahead at most, but no more than about 128 MiB once there are two; at least 1.
   std::size_t prefetch_items = 8;
   int workers = 0;  // threads that share the work of built-in operations; 0: as many as processors, at most 8

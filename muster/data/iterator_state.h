@@ -41,6 +41,7 @@ class Iterator::State {
   const std::function<Result<>()> while_waiting_;
   Workers workers_;  // outlive the stream, too
   std::unique_ptr<Stream> stream_;
+  std::size_t to_skip_;
   // What ended the pass: the end, or an error. Said again to whoever asks again.
   std::optional<Result<std::optional<Item>>> last_;
   int measured_ = 0;

@@ -54,6 +54,9 @@ class OperationStream final : public Stream {
     return changed;
   }
 
+  // The operations do not see the rows.
+  Result<std::size_t> skip(std::size_t rows) override { return child_->skip(rows); }
+
  private:
   // Views of the block's memory: nothing is copied.
   std::vector<Tensor> row_of(const Block& block, std::size_t row) const {

@@ -96,6 +96,19 @@ class TransformStream final : public Stream {
     return block;
   }
 
+  // Only what is made already is dropped row by row.
+  Result<std::size_t> skip(std::size_t rows) override {
+    std::size_t made = 0;
+    for (const Block& block : made_) made += block.rows;
+    if (made > 0 || failed_ || ended_) {
+      MUSTER_TRY(const std::size_t dropped, Stream::skip(std::min(rows, std::max<std::size_t>(made, 1))));
+      if (dropped == 0 || dropped == rows) return dropped;
+      MUSTER_TRY(const std::size_t more, skip(rows - dropped));
+      return dropped + more;
+    }
+    return child_->skip(rows);
+  }
+
  private:
   // As many rows as are wanted, also where the child gives them one by one, since they have different sizes:
   // the workers can share only what is there.

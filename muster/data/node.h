@@ -27,6 +27,10 @@ class Stream {
   virtual ~Stream() = default;
   // Between one and `want` rows in order, or nothing at the end of the pass.
   virtual Result<std::optional<Block>> next(std::size_t want) = 0;
+  // Passes over the next `rows` rows as if they had been taken; how many there were: fewer only at the end of
+  // the pass. By default they are made and dropped; where a row needs none of those before it, they are not
+  // made.
+  virtual Result<std::size_t> skip(std::size_t rows);
 };
 
 // Which pass over the rows.

@@ -76,6 +76,12 @@ class SourceStream final : public Stream {
     return block;
   }
 
+  Result<std::size_t> skip(std::size_t rows) override {
+    rows = std::min(rows, order_.size() - position_);
+    position_ += rows;
+    return rows;
+  }
+
  private:
   const Source& source_;
   const BufferPool& pool_;

@@ -56,7 +56,7 @@ std::vector<TensorType> types_from(std::span<const std::int64_t> words) {
 
 // Items of a dataset that only a pass can count: behind a filter, or from a generator.
 Result<std::int64_t> counted(const data::Dataset& dataset) {
-  MUSTER_TRY(data::Iterator pass, begin_pass_of(dataset, 0));
+  MUSTER_TRY(data::Iterator pass, begin_pass_of(dataset, {}));
   std::int64_t items = 0;
   while (true) {
     MUSTER_TRY(const std::optional<data::Item> item, pass.next());
@@ -67,10 +67,22 @@ Result<std::int64_t> counted(const data::Dataset& dataset) {
 
 }  // namespace
 
-Result<data::Iterator> begin_pass_of(const data::Dataset& dataset, std::uint64_t number) {
-  data::IterateOptions options = data_options(number);
+Result<data::Iterator> begin_pass_of(const data::Dataset& dataset, const DataPosition& from) {
+  data::IterateOptions options = data_options(from.pass);
+  options.skip_items = from.items;
   options.while_waiting = &look_for_interruption;
   return dataset.iterate(std::move(options));
+}
+
+void Batches::begin_at(const DataPosition& position) {
+  MUSTER_CHECK(!in_pass_ && !ahead_, "where to begin is said before the first item");
+  passes_ = position.pass;
+  begin_ = taken_ = position.items;
+}
+
+DataPosition Batches::position() const {
+  if (!in_pass_) return {.pass = passes_, .items = taken_};
+  return {.pass = passes_ - 1, .items = taken_};
 }
 
 void Batches::divide(graph::Communicator& stages, std::uint32_t reader) {
@@ -155,7 +167,7 @@ Result<std::int64_t> Batches::count(std::string_view what) {
 
 Result<std::optional<data::Item>> Batches::read() {
   if (!pass_) {
-    MUSTER_TRY(data::Iterator begun, begin_pass_of(dataset_, passes_ - 1));
+    MUSTER_TRY(data::Iterator begun, begin_pass_of(dataset_, {.pass = passes_ - 1, .items = begin_}));
     pass_.emplace(std::move(begun));
   }
   return pass_->next();
@@ -184,7 +196,10 @@ Result<std::optional<data::Item>> Batches::hear_of_item() {
 }
 
 Result<std::optional<data::Item>> Batches::next() {
-  if (ahead_) return std::exchange(ahead_, std::nullopt);
+  if (ahead_) {
+    ++taken_;
+    return std::exchange(ahead_, std::nullopt);
+  }
   if (!std::exchange(in_pass_, true)) ++passes_;
   std::optional<data::Item> item;
   if (reads()) {
@@ -198,9 +213,12 @@ Result<std::optional<data::Item>> Batches::next() {
   } else {
     MUSTER_TRY(item, hear_of_item());
   }
-  if (!item) {
+  if (item) {
+    ++taken_;
+  } else {
     pass_.reset();
     in_pass_ = false;
+    begin_ = taken_ = 0;
   }
   return item;
 }
@@ -215,6 +233,7 @@ Result<data::Item> Batches::next_of_any_pass() {
 
 Result<data::Item> Batches::peek() {
   MUSTER_TRY(ahead_, next_of_any_pass());
+  --taken_;
   return *ahead_;
 }
 

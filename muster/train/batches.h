@@ -13,6 +13,12 @@
 
 namespace muster::train {
 
+// Where a training is in its data.
+struct DataPosition {
+  std::uint64_t pass = 0;   // its number, from 0
+  std::uint64_t items = 0;  // of it that were taken
+};
+
 // Alone, this reads. In a divided job the reader does, so that image and label come from one hand even where
 // a generator draws its own random numbers; before each item it tells the others what types that has, or that
 // the pass has ended. They call nothing of the dataset, and their items have no elements. All of them make
@@ -23,6 +29,11 @@ class Batches {
  public:
   // `passes` numbers the passes; both are borrowed.
   Batches(const data::Dataset& dataset, std::uint64_t& passes) : dataset_(dataset), passes_(passes) {}
+
+  // Begins there instead of at the beginning of the next pass. Before the first item.
+  void begin_at(const DataPosition& position);
+  // Where next() goes on.
+  DataPosition position() const;
 
   // From now on `reader`, a rank of `stages`, reads. Before the first item.
   void divide(graph::Communicator& stages, std::uint32_t reader);
@@ -60,6 +71,8 @@ class Batches {
   const data::Dataset& dataset_;
   std::uint64_t& passes_;
   bool in_pass_ = false;
+  std::uint64_t begin_ = 0;             // the first item of the pass that next() gives
+  std::uint64_t taken_ = 0;             // items of the pass before the next one
   std::optional<data::Iterator> pass_;  // of the reader
   std::optional<data::Item> ahead_;     // what peek() has seen
   graph::Communicator* stages_ = nullptr;
@@ -67,7 +80,7 @@ class Batches {
   std::vector<graph::TensorType> types_;  // of the last item
 };
 
-// A pass of this process over the dataset, which a signal may end.
-Result<data::Iterator> begin_pass_of(const data::Dataset& dataset, std::uint64_t number);
+// A pass of this process over the dataset, which a signal may end, from an item on.
+Result<data::Iterator> begin_pass_of(const data::Dataset& dataset, const DataPosition& from);
 
 }  // namespace muster::train

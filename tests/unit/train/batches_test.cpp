@@ -127,5 +127,61 @@ TEST(Batches, WhatWasSeenAheadComesNext) {
   EXPECT_FALSE(alone.next().value());
 }
 
+// Labels of the first sample of each item, from the position on to the end of pass `last`.
+std::vector<std::int32_t> labels_until(Batches& items, std::uint64_t last) {
+  std::vector<std::int32_t> labels;
+  while (items.position().pass <= last)
+    if (const auto item = items.next().value()) labels.push_back((*item)[1].span<std::int32_t>()[0]);
+  return labels;
+}
+
+TEST(Batches, BeginInTheMiddleOfAPass) {
+  const data::Dataset dataset =
+      data::mnist({.folder = "/bars"}, bars(60)).map({data::type_cast(DType::int32)}, {"label"}).batch(4);
+  std::uint64_t passes = 0, later_passes = 0;
+  Batches whole(dataset, passes);
+  for (int i = 0; i < 15 + 1 + 6; ++i) (void)whole.next().value();  // a pass, its end, and a part of the next
+  EXPECT_EQ(whole.position().pass, 1U);
+  EXPECT_EQ(whole.position().items, 6U);
+  Batches later(dataset, later_passes);
+  later.begin_at(whole.position());
+  EXPECT_EQ(labels_until(later, 2), labels_until(whole, 2));
+}
+
+TEST(Batches, KeepTheirPositionBetweenPassesAndWhileAnItemIsPeekedAt) {
+  const data::Dataset dataset = batches(20, 10);
+  std::uint64_t passes = 4;
+  Batches items(dataset, passes);
+  EXPECT_EQ(items.position().pass, 4U);
+  ASSERT_TRUE(items.peek());
+  EXPECT_EQ(items.position().pass, 4U);
+  EXPECT_EQ(items.position().items, 0U);
+  for (int i = 0; i < 3; ++i) (void)items.next().value();
+  EXPECT_EQ(items.position().pass, 5U);
+  EXPECT_EQ(items.position().items, 0U);
+}
+
+TEST(Batches, BeginInTheMiddleWhoeverReads) {
+  on_workers([](std::uint32_t rank, graph::Communicator& stages) {
+    const data::Dataset dataset = data::mnist({.folder = "/bars", .shuffle = false}, bars(50))
+                                      .map({data::type_cast(DType::int32)}, {"label"})
+                                      .batch(9);
+    std::uint64_t passes = 0;
+    Batches shared(dataset, passes);
+    shared.divide(stages, reader);
+    shared.begin_at({.pass = 3, .items = 2});
+    ASSERT_TRUE(shared.peek());
+    shared.pass_on(2);
+    for (std::int32_t item = 2; item < 6; ++item) {
+      const auto given = shared.next().value();
+      ASSERT_TRUE(given);
+      if (rank != 2) continue;
+      EXPECT_EQ((*given)[1].span<std::int32_t>()[0], 9 * item % 10);
+    }
+    EXPECT_FALSE(shared.next().value());
+    EXPECT_EQ(passes, 4U);
+  });
+}
+
 }  // namespace
 }  // namespace muster::train
