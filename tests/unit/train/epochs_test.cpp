@@ -1,0 +1,166 @@
+#include "muster/train/epochs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "tests/unit/collective/ranks.h"
+
+namespace muster::train {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+constexpr std::uint32_t workers = 2;
+
+const Error killed{Code::peer_lost, "worker 1 was killed"};
+
+Result<> no_interruption() { return {}; }
+
+// Two workers as the cluster moves them from epoch to epoch.
+class Cluster {
+ public:
+  Cluster() {
+    for (std::uint32_t rank = 0; rank < workers; ++rank) {
+      auto listener = collective::Listener::open("127.0.0.1").value();
+      endpoints_.push_back({.port = listener.port(), .local_name = listener.local_name()});
+      listeners_.push_back(std::move(listener));
+    }
+    const auto first = next_roster();
+    for (std::uint32_t rank = 0; rank < workers; ++rank)
+      made_.push_back(std::make_unique<Epochs>(first, std::move(listeners_[rank]),
+                                               Epochs::Options{.rank = rank,
+                                                               .address = "127.0.0.1",
+                                                               .connect_timeout = 20s,
+                                                               .call_timeout = 20s}));
+  }
+
+  Epochs& worker(std::uint32_t rank) { return *made_[rank]; }
+
+  void lose_epoch() {
+    for (std::uint32_t rank = 0; rank < workers; ++rank) endpoints_[rank] = made_[rank]->lost(killed).value();
+  }
+  void form_next() {
+    const auto roster = next_roster();
+    for (const auto& epochs : made_) epochs->formed(roster);
+  }
+
+  // On every worker at once.
+  void on_each(const std::function<void(Epochs&, std::uint32_t)>& work) {
+    collective::run_threads(workers, [&](std::uint32_t rank) { work(*made_[rank], rank); });
+  }
+
+ private:
+  std::shared_ptr<const cluster::Roster> next_roster() {
+    auto roster = std::make_shared<cluster::Roster>();
+    roster->epoch = ++epoch_;
+    roster->job_id = 7;
+    roster->recovers = true;
+    for (std::uint32_t rank = 0; rank < workers; ++rank) {
+      cluster::Member member{.rank = rank, .host_key = "host", .address = "127.0.0.1"};
+      member.data_port = endpoints_[rank].port;
+      member.local_name = endpoints_[rank].local_name;
+      roster->workers.push_back(member);
+    }
+    return roster;
+  }
+
+  std::uint64_t epoch_ = 0;
+  std::vector<cluster::DataEndpoint> endpoints_;
+  std::vector<collective::Listener> listeners_;
+  std::vector<std::unique_ptr<Epochs>> made_;
+};
+
+void expect_barrier(Epochs& epochs) {
+  const auto group = epochs.communicator();
+  ASSERT_TRUE(group) << group.error().message;
+  EXPECT_TRUE((*group)->barrier());
+}
+
+TEST(AnEpoch, IsConnectedByTheFirstCallToWhichAllCome) {
+  Cluster cluster;
+  cluster.on_each([](Epochs& epochs, std::uint32_t) { expect_barrier(epochs); });
+}
+
+TEST(AnEpoch, ThatIsLostEndsTheCallThatWaits) {
+  Cluster cluster;
+  cluster.on_each([](Epochs& epochs, std::uint32_t) { expect_barrier(epochs); });
+  Result<> done;
+  std::thread waiting([&] { done = (*cluster.worker(0).communicator())->barrier(); });
+  cluster.lose_epoch();
+  waiting.join();
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().message, killed.message);
+}
+
+TEST(AnEpoch, ThatIsLostEndsTheConnectingUnderWay) {
+  Cluster cluster;
+  Result<collective::Communicator*> made = nullptr;
+  std::thread waiting([&] { made = cluster.worker(0).communicator(); });
+  cluster.lose_epoch();
+  waiting.join();
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().message, killed.message);
+}
+
+TEST(TheNextEpoch, HasAGroupOfItsOwn) {
+  Cluster cluster;
+  cluster.on_each([](Epochs& epochs, std::uint32_t) { expect_barrier(epochs); });
+  cluster.lose_epoch();
+  cluster.form_next();
+  cluster.on_each([](Epochs& epochs, std::uint32_t) {
+    EXPECT_FALSE(epochs.communicator().and_then([](auto* group) { return group->barrier(); }));
+    ASSERT_TRUE(epochs.next(&no_interruption));
+    EXPECT_EQ(epochs.roster().epoch, 2u);
+    expect_barrier(epochs);
+  });
+}
+
+TEST(TheNextEpoch, MayBeLostBeforeAnybodyUsesIt) {
+  Cluster cluster;
+  for (int i = 0; i < 3; ++i) {
+    cluster.lose_epoch();
+    cluster.form_next();
+  }
+  cluster.on_each([](Epochs& epochs, std::uint32_t) {
+    ASSERT_TRUE(epochs.next(&no_interruption));
+    EXPECT_EQ(epochs.roster().epoch, 4u);
+    expect_barrier(epochs);
+  });
+}
+
+TEST(TheNextEpoch, IsNotWaitedForOnceTheJobHasFailed) {
+  Cluster cluster;
+  cluster.lose_epoch();
+  cluster.worker(0).end({Code::timeout, "nobody came back"});
+  const Result<> next = cluster.worker(0).next(&no_interruption);
+  ASSERT_FALSE(next);
+  EXPECT_EQ(next.error().message, "nobody came back");
+}
+
+TEST(TheNextEpoch, IsNotWaitedForAfterAnInterruption) {
+  Cluster cluster;
+  cluster.lose_epoch();
+  const Result<> next = cluster.worker(0).next([]() -> Result<> { return fail(Code::aborted, "Ctrl-C"); });
+  ASSERT_FALSE(next);
+  EXPECT_EQ(next.error().message, "Ctrl-C");
+}
+
+TEST(AWorkerThatHasLeft, IsNamedByWhoNeedsIt) {
+  auto roster = std::make_shared<cluster::Roster>();
+  roster->epoch = 3;
+  roster->workers = {{.rank = 0}, {.rank = 1, .has_left = true}};
+  Epochs epochs(roster, collective::Listener::open("127.0.0.1").value(), {.rank = 0, .address = "127.0.0.1"});
+  const auto made = epochs.communicator();
+  ASSERT_FALSE(made);
+  EXPECT_THAT(made.error().message, HasSubstr("worker 1 has finished its script"));
+}
+
+}  // namespace
+}  // namespace muster::train
