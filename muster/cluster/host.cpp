@@ -76,6 +76,14 @@ Result<std::string> worker_address(const Settings& settings, const std::vector<s
                             fmt::join(net::local_addresses().value_or(std::vector<std::string>{}), ", ")));
 }
 
+// The milliseconds of the wall clock, and random bits below: later is higher, and no two are equal.
+std::uint64_t new_incarnation() {
+  constexpr unsigned random_bits = 20;
+  const auto time = std::chrono::system_clock::now().time_since_epoch();
+  const auto count = static_cast<std::uint64_t>(std::chrono::duration_cast<milliseconds>(time).count());
+  return (count << random_bits) | (entropy() >> (64 - random_bits));
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> resolve_scheduler(const Settings& settings, const Interrupted& interrupted) {
@@ -145,6 +153,7 @@ Result<Registration> describe_host(const Settings& settings, const Interrupted& 
   if (settings.transport == "tcp") registration.host_key += fmt::format("#{:016x}", entropy());
   registration.pid = ::getpid();
   registration.process_space = net::process_space();
+  registration.incarnation = new_incarnation();
   return registration;
 }
 

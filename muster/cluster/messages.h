@@ -1,13 +1,17 @@
 // What scheduler and nodes say to each other. Byte by byte: docs/formats/cluster.md.
 //
 //   node                          scheduler
-//   Register            ->
+//   Register            ->        a node of a recovering job does so again on each new connection
 //                       <-        Accept, or Refuse (the connection then ends)
-//                       <-        Progress, while others are missing
+//                       <-        Waiting, while others are missing
 //                       <-        RosterReady
 //   Beat                ->
 //                       <-        Beat
 //   PeerGone            ->        a process of the node's host has ended
+//   LinkLost            ->        the data plane broke, whoever may have died or not
+//                       <-        EpochLost: a recovering job goes on in the next epoch
+//   Rejoin              ->        where the node is reached then
+//                       <-        RosterReady, of the next epoch
 //   Leave               ->
 //                       <-        LeaveAck
 //                       <-        Ended: the job has ended, well or by a failure
@@ -30,11 +34,13 @@ inline constexpr std::uint64_t no_step = std::numeric_limits<std::uint64_t>::max
 
 namespace message {
 
-// `member.rank` is not yet known.
+// `member.rank` is not yet known. The header's job and epoch are 0 unless the node has a roster.
 struct Register {
   Member member;
   std::uint32_t worker_num = 0;
   std::uint32_t server_num = 0;
+  bool recovers = false;
+  bool epoch_lost = false;  // the header's epoch: a scheduler that has lost its memory of that hears it here
   friend bool operator==(const Register&, const Register&) = default;
 };
 
@@ -51,9 +57,9 @@ struct Refuse {
   friend bool operator==(const Refuse&, const Refuse&) = default;
 };
 
-struct Progress {
+struct Waiting {
   std::string text = {};
-  friend bool operator==(const Progress&, const Progress&) = default;
+  friend bool operator==(const Waiting&, const Waiting&) = default;
 };
 
 struct RosterReady {
@@ -64,12 +70,14 @@ struct RosterReady {
 // `step` is the last one done; the scheduler's answer has no_step.
 struct Beat {
   std::uint64_t step = no_step;
+  Progress progress = {};
   friend bool operator==(const Beat&, const Beat&) = default;
 };
 
 struct PeerGone {
   Role role = Role::worker;
   std::uint32_t rank = 0;
+  std::uint64_t incarnation = 0;
   friend bool operator==(const PeerGone&, const PeerGone&) = default;
 };
 
@@ -94,11 +102,30 @@ struct EndedAck {
   friend bool operator==(const EndedAck&, const EndedAck&) = default;
 };
 
+// The header's epoch is over; the answer is Rejoin, whenever this is said.
+struct EpochLost {
+  Failure reason;
+  friend bool operator==(const EpochLost&, const EpochLost&) = default;
+};
+
+// The header's epoch is the lost one.
+struct Rejoin {
+  DataEndpoint endpoint;
+  Progress progress = {};
+  friend bool operator==(const Rejoin&, const Rejoin&) = default;
+};
+
+struct LinkLost {
+  std::string reason = {};
+  friend bool operator==(const LinkLost&, const LinkLost&) = default;
+};
+
 }  // namespace message
 
-using MessageBody = std::variant<message::Register, message::Accept, message::Refuse, message::Progress,
-                                 message::RosterReady, message::Beat, message::PeerGone, message::Leave,
-                                 message::LeaveAck, message::Ended, message::EndedAck>;
+using MessageBody =
+    std::variant<message::Register, message::Accept, message::Refuse, message::Waiting, message::RosterReady,
+                 message::Beat, message::PeerGone, message::Leave, message::LeaveAck, message::Ended,
+                 message::EndedAck, message::EpochLost, message::Rejoin, message::LinkLost>;
 
 // Every message says which job and which epoch of it the sender means; both are 0 before it was accepted.
 struct Message {
@@ -115,6 +142,9 @@ inline std::chrono::milliseconds beat_interval_for(std::chrono::milliseconds nod
 
 // How long a process that seems to have ended is given to let the rest of its words arrive.
 inline constexpr std::chrono::milliseconds last_words_time{100};
+
+// One connection of a scheduler, numbered by the driver and never used again.
+using PeerId = std::uint64_t;
 
 template <class... Cases>
 struct Overloaded : Cases... {

@@ -12,6 +12,7 @@ constexpr milliseconds retry_min{10};
 constexpr milliseconds retry_max = seconds(1);
 constexpr milliseconds attempt_time = seconds(3);
 constexpr milliseconds leave_time = seconds(2);
+constexpr milliseconds answer_time = seconds(5);  // of a scheduler that may be a stopped one
 constexpr milliseconds progress_first = seconds(5);
 constexpr milliseconds progress_interval = seconds(30);
 
@@ -29,15 +30,17 @@ NodeMachine::NodeMachine(NodeConfig config, TimePoint now)
       next_progress_(now + progress_first),
       heard_(now) {}
 
-NodeActions NodeMachine::step(const NodeEvent& event, std::uint64_t last_step, TimePoint now) {
+NodeActions NodeMachine::step(const NodeEvent& event, const NodeReport& report, TimePoint now) {
   // This process may have been stopped; what the scheduler said meanwhile may not have been read yet.
   if (now - std::exchange(now_, now) > 2 * beat_interval_ + milliseconds(250)) heard_ = now;
-  last_step_ = last_step;
+  report_ = report;
   std::visit(
       Overloaded{[&](const node_event::Connected&) { connected(); },
                  [&](const node_event::Disconnected& e) { disconnected(e.reason); },
                  [&](const node_event::Received& e) { received(e.message); },
                  [&](const node_event::Exited& e) { exited(e); },
+                 [&](const node_event::Endpoint& e) { endpoint(e); },
+                 [&](const node_event::LinkLost& e) { link_lost(e); },
                  [&](const node_event::Leave& e) { leave(e); },
                  [&](const node_event::Interrupted&) { interrupted(); }, [](const node_event::Tick&) {}},
       event);
@@ -54,6 +57,7 @@ TimePoint NodeMachine::deadline() const {
   TimePoint next = phase_ == Phase::running ? next_beat_ : phase_deadline_;
   if (is_registered()) next = std::min(next, next_beat_);
   if (scheduler_doubted_until_) next = std::min(next, *scheduler_doubted_until_);
+  if (needed_until_) next = std::min(next, *needed_until_);
   return next;
 }
 
@@ -69,13 +73,20 @@ void NodeMachine::connected() {
   if (phase_ != Phase::connecting) return;
   has_connection_ = true;
   phase_ = Phase::registering;
-  phase_deadline_ = now_ + config_.receive_timeout;
-  send(message::Register{config_.member, config_.worker_num, config_.server_num});
+  phase_deadline_ =
+      now_ + (is_member() ? std::min(config_.receive_timeout, answer_time) : config_.receive_timeout);
+  if (!is_member()) job_id_ = epoch_ = 0;
+  send(message::Register{config_.member, config_.worker_num, config_.server_num, config_.recovers,
+                         epoch_lost_});
 }
 
 // Tries are dense at first, since the scheduler is most likely starting too: a quarter of the time already
 // waited.
 void NodeMachine::try_again(const std::string& reason) {
+  if (is_member()) {
+    why_no_scheduler_ = reason;
+    return look_again();
+  }
   const Duration waited = now_ - start_;
   const auto limit = std::min(config_.retry_timeout, config_.topo_timeout);
   if (waited >= limit) {
@@ -110,7 +121,10 @@ void NodeMachine::disconnected(const std::string& reason) {
       scheduler_lost(fmt::format("its connection was lost ({})", reason));
       return;
     case Phase::leaving:
-      left();
+      if (is_member() && leave_)
+        look_for_scheduler(reason);
+      else
+        left();
       return;
     case Phase::waiting:
     case Phase::ended:
@@ -122,19 +136,18 @@ void NodeMachine::disconnected(const std::string& reason) {
 
 void NodeMachine::received(const Message& message) {
   if (!has_connection_ || phase_ == Phase::ended) return;
-  if (phase_ == Phase::registering) {
+  if (phase_ == Phase::registering && !is_member()) {
     job_id_ = message.job_id;
     epoch_ = message.epoch;
-  } else if (message.job_id != job_id_ || message.epoch != epoch_) {
+  } else if (!takes(message)) {
     return;  // a stale word changes nothing
   }
   heard_ = now_;
   std::visit(Overloaded{[&](const message::Accept& accept) { accepted(accept); },
                         [&](const message::Refuse& refuse) { fail(refuse.failure); },
-                        [&](const message::Progress& progress) {
-                          if (phase_ == Phase::accepted) log(log::Level::warning, progress.text);
-                        },
-                        [&](const message::RosterReady& ready) { formed(ready); },
+                        [&](const message::Waiting& waiting) { wait_for_others(waiting); },
+                        [&](const message::RosterReady& ready) { formed(ready, message.epoch); },
+                        [&](const message::EpochLost& lost) { epoch_lost(lost, message.epoch); },
                         [&](const message::LeaveAck&) {
                           if (phase_ != Phase::leaving) return;
                           left();
@@ -147,6 +160,13 @@ void NodeMachine::received(const Message& message) {
              message.body);
 }
 
+void NodeMachine::wait_for_others(const message::Waiting& waiting) {
+  // The answer to the registration takes a while, which this says.
+  if (phase_ == Phase::registering) phase_deadline_ = now_ + config_.receive_timeout;
+  if (phase_ == Phase::registering || phase_ == Phase::accepted || epoch_lost_)
+    log(log::Level::warning, waiting.text);
+}
+
 void NodeMachine::accepted(const message::Accept& accept) {
   if (phase_ != Phase::registering) return;
   phase_ = Phase::accepted;
@@ -154,23 +174,32 @@ void NodeMachine::accepted(const message::Accept& accept) {
   next_beat_ = now_ + beat_interval_;
   // The scheduler watches this time; the answer's time on top is for the case that its word got lost.
   phase_deadline_ = now_ + config_.topo_timeout + config_.receive_timeout;
+  if (config_.recovers) phase_deadline_ += config_.node_timeout;  // in which others may come back
   scheduler_watched_ = shares_pids(accept.process_space, config_.member.process_space) && accept.pid > 0;
-  if (scheduler_watched_) actions_.push_back(node_action::Watch{Role::scheduler, 0, accept.pid});
+  if (scheduler_watched_ && std::exchange(scheduler_pid_, accept.pid) != accept.pid)
+    actions_.push_back(
+        node_action::Watch{Role::scheduler, 0, accept.pid, static_cast<std::uint64_t>(accept.pid)});
+  if (is_member()) found_scheduler();
 }
 
-void NodeMachine::formed(const message::RosterReady& ready) {
-  if (phase_ != Phase::registering && phase_ != Phase::accepted) return;
-  const Role role = config_.member.role;
-  const auto& members = role == Role::worker ? ready.roster->workers : ready.roster->servers;
+void NodeMachine::formed(const message::RosterReady& ready, std::uint64_t epoch) {
+  if (is_member() ? epoch <= epoch_ : phase_ != Phase::registering && phase_ != Phase::accepted) return;
+  const Member& me = config_.member;
+  const auto& members = me.role == Role::worker ? ready.roster->workers : ready.roster->servers;
   const auto self = std::find_if(members.begin(), members.end(), [&](const Member& member) {
-    return member.node_id == config_.member.node_id;
+    // A process without MS_NODE_ID may have got the id of the one whose place it took.
+    return member.incarnation == me.incarnation && (me.incarnation != 0 || member.node_id == me.node_id);
   });
   if (self == members.end()) {
     fail({Code::internal,
           fmt::format("the roster of the scheduler at {} does not name this node", config_.scheduler), 1});
     return;
   }
-  phase_ = Phase::running;
+  epoch_ = epoch;
+  epoch_lost_ = false;
+  gone_.clear();
+  link_lost_.reset();
+  if (phase_ != Phase::leaving) phase_ = Phase::running;
   next_beat_ = now_ + beat_interval_;
   roster_ = ready.roster;
   actions_.push_back(node_action::Formed{roster_, self->rank});
@@ -184,29 +213,40 @@ void NodeMachine::watch_neighbours(std::uint32_t own_rank) {
   std::size_t own = 0;
   for (const auto* group : {&roster_->workers, &roster_->servers}) {
     for (const Member& member : *group) {
-      if (!shares_pids(member.process_space, config_.member.process_space) || member.pid <= 0) continue;
+      const bool is_here = shares_pids(member.process_space, config_.member.process_space) && member.pid > 0;
+      if (!is_here || member.has_left) continue;
       if (member.role == config_.member.role && member.rank == own_rank) own = ring.size();
       ring.push_back(&member);
     }
   }
   for (std::size_t i = 1; i <= watched_max && i < ring.size(); ++i) {
     const Member& member = *ring[(own + i) % ring.size()];
-    actions_.push_back(node_action::Watch{member.role, member.rank, member.pid});
+    const bool is_known = std::find(watched_.begin(), watched_.end(), member.incarnation) != watched_.end();
+    if (config_.recovers && is_known) continue;  // in the epoch before
+    watched_.push_back(member.incarnation);
+    actions_.push_back(node_action::Watch{member.role, member.rank, member.pid, member.incarnation});
   }
 }
 
 // --- time --------------------------------------------------------------------------------------------------
 
 void NodeMachine::check() {
+  if (needed_until_ && now_ >= *needed_until_ && give_up_scheduler()) return;
   switch (phase_) {
     case Phase::waiting:
-      connect();
+      if (now_ >= phase_deadline_) connect();
       return;
     case Phase::connecting:
+      if (now_ < phase_deadline_) return;
       actions_.push_back(node_action::Disconnect{});
       try_again("no answer");
       return;
     case Phase::registering:
+      if (now_ < phase_deadline_) return;
+      if (is_member()) {
+        drop_connection();
+        return try_again("it does not answer");
+      }
       fail({Code::timeout,
             fmt::format(
                 "the scheduler at {} did not answer the registration for {:.3g} s (MS_RECEIVE_MSG_TIMEOUT)",
@@ -225,6 +265,10 @@ void NodeMachine::check() {
       break;
     case Phase::leaving:
       if (now_ >= phase_deadline_) {
+        if (is_member() && leave_ && leave_->status == 0) {
+          drop_connection();
+          return look_for_scheduler("it does not answer");
+        }
         left();
         return;
       }
@@ -241,36 +285,47 @@ void NodeMachine::check() {
         fmt::format("no heartbeat came for {:.3g} s (MS_NODE_TIMEOUT)", in_seconds(config_.node_timeout)));
   } else if (now_ >= next_beat_) {
     next_beat_ = now_ + beat_interval_;
-    send(message::Beat{last_step_});
+    send(message::Beat{report_.step, report_.progress});
   }
 }
 
 void NodeMachine::exited(const node_event::Exited& event) {
-  if (phase_ != Phase::accepted && phase_ != Phase::running) return;
-  if (event.role != Role::scheduler)
-    send(message::PeerGone{event.role, event.rank});
-  else if (!scheduler_doubted_until_)
+  const bool is_connected = phase_ == Phase::accepted || phase_ == Phase::running;
+  if (event.role != Role::scheduler) {
+    gone_.push_back({event.role, event.rank, event.incarnation});
+    if (is_connected) send(gone_.back());
+    return;
+  }
+  const bool is_this_one =
+      event.incarnation == 0 || event.incarnation == static_cast<std::uint64_t>(scheduler_pid_);
+  if (is_this_one) scheduler_pid_ = 0;  // another one may get this number
+  if (is_connected && is_this_one && !scheduler_doubted_until_)
     scheduler_doubted_until_ = now_ + last_words_time;
 }
 
 // --- the end -----------------------------------------------------------------------------------------------
 
 void NodeMachine::leave(const node_event::Leave& event) {
-  if (phase_ == Phase::leaving) return;
-  if (phase_ != Phase::accepted && phase_ != Phase::running) {  // nobody to tell
-    left();
-    return;
-  }
+  if (phase_ == Phase::leaving || leave_) return;
+  if (phase_ == Phase::accepted || phase_ == Phase::running) return say_goodbye(event);
+  if (!is_member() || phase_ == Phase::ended) return left();  // nobody to tell
+  leave_ = event;
+  needed_until_ = now_ + (event.status == 0 ? config_.node_timeout : leave_time);
+}
+
+void NodeMachine::say_goodbye(const node_event::Leave& event) {
   phase_ = Phase::leaving;
   phase_deadline_ = now_ + leave_time;
   scheduler_doubted_until_.reset();
-  send(message::Leave{event.status, last_step_, event.reason});
+  leave_ = event;
+  if (is_member()) send(message::Beat{report_.step, report_.progress});  // what others may rely on
+  send(message::Leave{event.status, report_.step, event.reason});
 }
 
 void NodeMachine::interrupted() {
   if (phase_ == Phase::ended || phase_ == Phase::leaving) return;
   const Failure failure{Code::aborted, "interrupted", exit_code_interrupted};
-  const bool is_known = is_registered();
+  const bool is_known = is_registered() || is_member();
   if (!std::exchange(job_ended_, true)) actions_.push_back(node_action::JobEnded{failure});
   if (is_known)
     leave({failure.exit_code, failure.message});
@@ -280,13 +335,19 @@ void NodeMachine::interrupted() {
 
 void NodeMachine::left() {
   drop_connection();
+  needed_until_.reset();
   phase_ = Phase::ended;
   actions_.push_back(node_action::Left{});
 }
 
 void NodeMachine::scheduler_lost(const std::string& how) {
-  const auto step = last_step_ == no_step ? std::string("no step was done")
-                                          : fmt::format("this node's last step was {}", last_step_);
+  if (config_.recovers && phase_ != Phase::ended) return look_for_scheduler(how);
+  fail_without_scheduler(how);
+}
+
+void NodeMachine::fail_without_scheduler(const std::string& how) {
+  const auto step = report_.step == no_step ? std::string("no step was done")
+                                            : fmt::format("this node's last step was {}", report_.step);
   fail({Code::peer_lost, fmt::format("the scheduler at {} is gone: {}; {}", config_.scheduler, how, step),
         exit_code_peer_lost});
 }
@@ -294,10 +355,11 @@ void NodeMachine::scheduler_lost(const std::string& how) {
 void NodeMachine::fail(Failure failure) { end(std::move(failure)); }
 
 void NodeMachine::end(std::optional<Failure> failure) {
-  const bool was_leaving = phase_ == Phase::leaving;
+  const bool was_leaving = phase_ == Phase::leaving || leave_;
   drop_connection();
   phase_ = Phase::ended;
   scheduler_doubted_until_.reset();
+  needed_until_.reset();
   if (!std::exchange(job_ended_, true)) actions_.push_back(node_action::JobEnded{std::move(failure)});
   if (was_leaving) actions_.push_back(node_action::Left{});
 }

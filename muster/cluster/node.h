@@ -5,6 +5,10 @@
 // waiting -> connecting -> registering -> accepted -> running -> leaving -> ended
 //    ^____________|_____________|                 a lost connection counts as the scheduler's death from here
 //    on
+//
+// In a job that recovers, a lost connection is made again for as long as the process lives; only who needs
+// the scheduler (to leave, or for the next epoch) waits for it no longer than MS_NODE_TIMEOUT. A lost epoch
+// leads from running to running: AskEndpoint, Endpoint, Rejoin, and the next roster.
 #pragma once
 
 #include <utility>
@@ -28,6 +32,16 @@ struct Received {
 struct Exited {
   Role role = Role::scheduler;
   std::uint32_t rank = 0;
+  std::uint64_t incarnation = 0;
+};
+// The answer to AskEndpoint.
+struct Endpoint {
+  Result<DataEndpoint> endpoint;
+};
+// The data plane of `epoch` broke here.
+struct LinkLost {
+  std::uint64_t epoch = 0;
+  std::string reason = {};
 };
 struct Leave {
   std::int32_t status = 0;
@@ -37,9 +51,9 @@ struct Interrupted {};
 // The time `deadline()` has come.
 struct Tick {};
 }  // namespace node_event
-using NodeEvent =
-    std::variant<node_event::Connected, node_event::Disconnected, node_event::Received, node_event::Exited,
-                 node_event::Leave, node_event::Interrupted, node_event::Tick>;
+using NodeEvent = std::variant<node_event::Connected, node_event::Disconnected, node_event::Received,
+                               node_event::Exited, node_event::Endpoint, node_event::LinkLost,
+                               node_event::Leave, node_event::Interrupted, node_event::Tick>;
 
 namespace node_action {
 struct Connect {};
@@ -52,6 +66,11 @@ struct Watch {
   Role role = Role::scheduler;
   std::uint32_t rank = 0;
   std::int32_t pid = 0;
+  std::uint64_t incarnation = 0;
+};
+// The epoch has ended: where will the data plane of this process be reached in the next one?
+struct AskEndpoint {
+  Failure reason;
 };
 struct Formed {
   std::shared_ptr<const Roster> roster = {};
@@ -68,9 +87,9 @@ struct Log {
   std::string text = {};
 };
 }  // namespace node_action
-using NodeAction =
-    std::variant<node_action::Connect, node_action::Disconnect, node_action::Send, node_action::Watch,
-                 node_action::Formed, node_action::JobEnded, node_action::Left, node_action::Log>;
+using NodeAction = std::variant<node_action::Connect, node_action::Disconnect, node_action::Send,
+                                node_action::Watch, node_action::AskEndpoint, node_action::Formed,
+                                node_action::JobEnded, node_action::Left, node_action::Log>;
 using NodeActions = std::vector<NodeAction>;
 
 struct NodeConfig {
@@ -82,14 +101,20 @@ struct NodeConfig {
   std::chrono::milliseconds node_timeout{};
   std::chrono::milliseconds receive_timeout{};
   std::string scheduler = {};  // "127.0.0.1:8118", for messages to people
+  bool recovers = false;
+};
+
+// What the process tells of itself with each event.
+struct NodeReport {
+  std::uint64_t step = no_step;  // the last that was done
+  Progress progress = {};
 };
 
 class NodeMachine {
  public:
   NodeMachine(NodeConfig config, TimePoint now);
 
-  // `last_step` is the last step that was done, or no_step.
-  NodeActions step(const NodeEvent& event, std::uint64_t last_step, TimePoint now);
+  NodeActions step(const NodeEvent& event, const NodeReport& report, TimePoint now);
   // When the next Tick is due; the first one starts the machine.
   TimePoint deadline() const;
 
@@ -102,7 +127,7 @@ class NodeMachine {
   void disconnected(const std::string& reason);
   void received(const Message& message);
   void accepted(const message::Accept& accept);
-  void formed(const message::RosterReady& ready);
+  void formed(const message::RosterReady& ready, std::uint64_t epoch);
   void watch_neighbours(std::uint32_t own_rank);
   void exited(const node_event::Exited& event);
   void leave(const node_event::Leave& event);
@@ -110,7 +135,23 @@ class NodeMachine {
   void left();
   void check();
 
+  // node_recovery.cpp: what only a node of a job that recovers does.
+  void epoch_lost(const message::EpochLost& lost, std::uint64_t epoch);
+  void endpoint(const node_event::Endpoint& event);
+  void link_lost(const node_event::LinkLost& event);
+  void look_for_scheduler(const std::string& how);
+  void look_again();
+  void found_scheduler();
+  bool takes(const Message& message) const;
+  bool needs_scheduler() const;
+  bool give_up_scheduler();
+  void rejoin();
+
   void connect();
+  bool is_member() const { return config_.recovers && roster_ != nullptr; }
+  void say_goodbye(const node_event::Leave& event);
+  void wait_for_others(const message::Waiting& waiting);
+  void fail_without_scheduler(const std::string& how);
   void try_again(const std::string& reason);
   void scheduler_lost(const std::string& how);
   void fail(Failure failure);
@@ -124,12 +165,23 @@ class NodeMachine {
   Phase phase_ = Phase::waiting;
   std::uint64_t job_id_ = 0;
   std::uint64_t epoch_ = 0;
-  std::uint64_t last_step_ = no_step;
+  NodeReport report_;
   std::shared_ptr<const Roster> roster_;
   std::chrono::milliseconds beat_interval_;
   bool has_connection_ = false;
   bool job_ended_ = false;  // and has been said
   bool scheduler_watched_ = false;
+  std::int32_t scheduler_pid_ = 0;
+
+  bool epoch_lost_ = false;                          // and the next has not begun
+  bool endpoint_asked_ = false;                      // and the answer has not come
+  std::vector<message::PeerGone> gone_ = {};         // in this epoch
+  std::vector<std::uint64_t> watched_ = {};          // incarnations
+  std::optional<message::LinkLost> link_lost_ = {};  // of this epoch
+  std::optional<node_event::Leave> leave_ = {};      // not yet heard by the scheduler
+  std::string why_no_scheduler_ = {};
+  TimePoint no_scheduler_since_;
+  std::optional<TimePoint> needed_until_ = {};  // the scheduler, which is not there
 
   TimePoint now_;
   TimePoint start_;

@@ -35,14 +35,17 @@ NodeConfig config_from(const Settings& settings, const Registration& registratio
                      .data_port = registration.data_port,
                      .local_name = registration.local_name,
                      .pid = registration.pid,
-                     .process_space = registration.process_space},
+                     .process_space = registration.process_space,
+                     .incarnation = registration.incarnation,
+                     .is_named = !settings.node_id.empty()},
           .worker_num = settings.worker_num,
           .server_num = settings.server_num,
           .topo_timeout = settings.topo_timeout,
           .retry_timeout = settings.retry_timeout,
           .node_timeout = settings.node_timeout,
           .receive_timeout = settings.receive_timeout,
-          .scheduler = net::to_string(net::Address{settings.scheduler_host, settings.scheduler_port})};
+          .scheduler = net::to_string(net::Address{settings.scheduler_host, settings.scheduler_port}),
+          .recovers = settings.enable_recovery};
 }
 
 }  // namespace
@@ -55,6 +58,7 @@ class Node::Implementation {
       : role_(settings.role),
         port_(settings.scheduler_port),
         scheduler_ips_(registration.scheduler_ips),
+        patience_(settings.enable_recovery ? settings.node_timeout : milliseconds(0)),
         machine_(config_from(settings, registration), real_clock().now()) {}
 
   ~Implementation() {
@@ -136,9 +140,14 @@ class Node::Implementation {
     collectives_.store(progress.collectives, std::memory_order_relaxed);
   }
   void set_hooks(EpochHooks hooks) {
-    loop_.post([this, hooks = std::move(hooks)] { hooks_ = hooks; });
+    loop_.post([this, hooks = std::move(hooks)] {
+      hooks_ = hooks;
+      ask_endpoint();
+    });
   }
-  void report_link_lost(std::uint64_t, const std::string&) {}
+  void report_link_lost(std::uint64_t epoch, std::string reason) {
+    loop_.post([this, lost = node_event::LinkLost{epoch, std::move(reason)}] { step(lost); });
+  }
   bool is_forked() const { return fork_count_ != net::fork_count(); }
 
  private:
@@ -151,12 +160,14 @@ class Node::Implementation {
 
   void wait_for_left() {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, leave_time, [&] { return left_; });
+    changed_.wait_for(lock, leave_time + patience_, [&] { return left_; });
   }
 
   void step(const NodeEvent& event) {
-    const auto last_step = last_step_.load(std::memory_order_relaxed);
-    for (const NodeAction& action : machine_.step(event, last_step, real_clock().now()))
+    const NodeReport report{
+        last_step_.load(std::memory_order_relaxed),
+        {calls_.load(std::memory_order_relaxed), collectives_.load(std::memory_order_relaxed)}};
+    for (const NodeAction& action : machine_.step(event, report, real_clock().now()))
       std::visit([this](const auto& a) { apply(a); }, action);
     set_timer();
   }
@@ -195,16 +206,35 @@ class Node::Implementation {
   }
 
   void apply(const node_action::Watch& watch) {
-    loop_.watch_process(watch.pid, [this, watch] { step(node_event::Exited{watch.role, watch.rank}); });
+    loop_.watch_process(watch.pid, [this, watch] {
+      step(node_event::Exited{watch.role, watch.rank, watch.incarnation});
+    });
+  }
+
+  void apply(const node_action::AskEndpoint& ask) {
+    asked_ = ask.reason;
+    ask_endpoint();
+  }
+
+  // Once both the question and the hooks are there.
+  void ask_endpoint() {
+    if (!asked_ || !hooks_.lost) return;
+    const Failure reason = *std::exchange(asked_, std::nullopt);
+    loop_.post([this, answer = node_event::Endpoint{hooks_.lost(reason)}] { step(answer); });
   }
 
   void apply(const node_action::Log& line) { log::write(line.level, line.text); }
 
   void apply(const node_action::Formed& formed) {
-    const std::lock_guard lock(mutex_);
-    current_roster_.store(&rosters_.emplace_back(formed.roster), std::memory_order_release);
-    rank_ = formed.rank;
-    changed_.notify_all();
+    bool is_first = false;
+    {
+      const std::lock_guard lock(mutex_);
+      is_first = rosters_.empty();
+      current_roster_.store(&rosters_.emplace_back(formed.roster), std::memory_order_release);
+      if (is_first) rank_ = formed.rank;
+      changed_.notify_all();
+    }
+    if (!is_first && hooks_.formed) hooks_.formed(formed.roster);
   }
 
   void apply(const node_action::JobEnded& ended) {
@@ -239,11 +269,13 @@ class Node::Implementation {
   const Role role_;
   const std::uint16_t port_;
   const std::vector<std::string> scheduler_ips_;
+  const milliseconds patience_;  // of who leaves, with a scheduler that may come back
   NodeMachine machine_;
   net::Loop loop_;
   std::unique_ptr<net::Connection> connection_;
   std::size_t attempts_ = 0;
   EpochHooks hooks_;
+  std::optional<Failure> asked_;  // where this process will be reached, because of this
 
   std::atomic<std::uint64_t> last_step_{no_step};
   std::atomic<std::uint64_t> calls_{0};

@@ -26,6 +26,7 @@ struct Registration {
   std::string local_name = {};
   std::int32_t pid = 0;
   std::string process_space = {};
+  std::uint64_t incarnation = 0;                // see Member
   std::vector<std::string> scheduler_ips = {};  // what MS_SCHED_HOST means, to be tried in turn
 };
 
@@ -71,7 +72,8 @@ class Node {
   std::optional<Failure> failure() const;
 
   // Tells the scheduler that this process ends: done (status 0) or failed, for `reason`. Waits for its
-  // answer, at most two seconds. Only the first call counts.
+  // answer, at most two seconds; in a job that recovers, who is done waits up to MS_NODE_TIMEOUT for a
+  // scheduler that is gone. Only the first call counts.
   void leave(int exit_status, std::string reason);
 
   // Blocks until the job has ended (a server's whole life). Nothing: it ended well.

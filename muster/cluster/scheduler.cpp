@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <charconv>
-
 #include "muster/cluster/variables.h"
 
 namespace muster::cluster {
@@ -18,14 +16,8 @@ constexpr milliseconds progress_first = seconds(5);
 constexpr milliseconds progress_interval = seconds(30);
 constexpr std::size_t ids_shown_max = 32;
 
-// The rank that a node id asks for: "0", "7", but not "07", so that two ids never mean one rank.
-std::optional<std::uint32_t> rank_asked(std::string_view node_id, std::uint32_t count) {
-  std::uint32_t rank = 0;
-  const auto [end, error] = std::from_chars(node_id.data(), node_id.data() + node_id.size(), rank);
-  if (error != std::errc{} || end != node_id.data() + node_id.size() || rank >= count) return std::nullopt;
-  if (node_id.size() > 1 && node_id.front() == '0') return std::nullopt;
-  return rank;
-}
+// How long a process that cannot be watched may take to make its connection again.
+constexpr milliseconds reconnect_time{300};
 
 double in_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
@@ -33,6 +25,7 @@ double in_seconds(Duration duration) { return std::chrono::duration<double>(dura
 
 SchedulerMachine::SchedulerMachine(SchedulerConfig config, TimePoint now)
     : config_(std::move(config)),
+      epoch_(config_.epoch),
       now_(now),
       start_(now),
       next_check_(now + beat_interval_for(config_.node_timeout)),
@@ -42,29 +35,29 @@ SchedulerActions SchedulerMachine::step(const SchedulerEvent& event, TimePoint n
   if (phase_ == Phase::ended) return {};
   const TimePoint before = std::exchange(now_, now);
   const Duration expected = 2 * beat_interval_for(config_.node_timeout) + milliseconds(250);
+  if (std::exchange(starts_, false)) resume();
   if (now - before > expected) forgive_own_pause();
   std::visit(Overloaded{[&](const scheduler_event::Received& e) { received(e.peer, e.message); },
                         [&](const scheduler_event::Closed& e) { closed(e.peer); },
-                        [&](const scheduler_event::Exited& e) {
-                          if (const auto found = peers_.find(e.peer); found != peers_.end())
-                            exited(found->second);
-                        },
+                        [&](const scheduler_event::Exited& e) { exited(e.peer); },
                         [&](const scheduler_event::Interrupted&) {
                           fail({Code::aborted, "the scheduler was interrupted", exit_code_interrupted});
                         },
                         [](const scheduler_event::Tick&) {}},
              event);
   if (now >= deadline()) check(now);
+  if (config_.recovers) settle();
   end_if_all_told();
   return std::exchange(actions_, {});
 }
 
 TimePoint SchedulerMachine::deadline() const {
+  if (starts_ && config_.saved) return now_;
   TimePoint next = next_check_;
   if (next_doubt_) next = std::min(next, *next_doubt_);
   if (phase_ == Phase::forming) next = std::min({next, start_ + config_.topo_timeout, next_progress_});
   if (phase_ == Phase::telling) next = std::min(next, told_until_);
-  return next;
+  return config_.recovers ? std::min(next, recovery_deadline()) : next;
 }
 
 // --- events ------------------------------------------------------------------------------------------------
@@ -76,26 +69,36 @@ void SchedulerMachine::received(PeerId id, const Message& message) {
   }
   const auto found = peers_.find(id);
   if (found == peers_.end()) {
-    refuse(id, fmt::format("it has not registered with epoch {} of this job", config_.epoch));
+    refuse(id, fmt::format("it has not registered with epoch {} of this job", epoch_));
     return;
   }
-  if (message.job_id != config_.job_id || message.epoch != config_.epoch)
-    return;  // a stale word changes nothing
+  if (message.job_id != config_.job_id) return;  // a stale word changes nothing
+  // In a job that recovers, a registered process may say what concerns no epoch while the next one begins.
+  if (message.epoch != epoch_ && !config_.recovers) return;
   Peer& peer = found->second;
-  peer.heard = now_;
-  std::visit(Overloaded{[&](const message::Beat& beat) {
-                          if (beat.step != no_step && (peer.step == no_step || beat.step > peer.step)) {
-                            peer.step = beat.step;
-                            log(log::Level::debug,
-                                fmt::format("{} has done step {}", describe(peer), beat.step));
-                          }
-                          send(id, message::Beat{});
-                        },
+  peer.heard = peer.spoke = now_;
+  std::visit(Overloaded{[&](const message::Beat& beat) { handle(id, peer, beat, message.epoch); },
                         [&](const message::PeerGone& gone) { handle(peer, gone); },
                         [&](const message::Leave& leave) { handle(id, peer, leave); },
                         [&](const message::EndedAck&) { peer.told = peer.told || phase_ == Phase::telling; },
+                        [&](const message::Rejoin& rejoin) { handle(peer, rejoin, message.epoch); },
+                        [&](const message::LinkLost& lost) { handle(peer, lost, message.epoch); },
                         [](const auto&) {}},  // what only a scheduler says
              message.body);
+}
+
+void SchedulerMachine::handle(PeerId id, Peer& peer, const message::Beat& beat, std::uint64_t epoch) {
+  const bool goes_back = config_.recovers;  // to the last recovery point
+  if (beat.step != no_step && (peer.step == no_step || beat.step > peer.step || goes_back)) {
+    if (peer.step != beat.step) {
+      log(log::Level::debug, fmt::format("{} has done step {}", describe(peer), beat.step));
+      links_lost_in_a_row_ = 0;
+    }
+    peer.step = beat.step;
+  }
+  note_progress(peer, beat.progress);
+  send(id, message::Beat{});
+  if (config_.recovers) catch_up(id, peer, epoch);
 }
 
 void SchedulerMachine::handle(PeerId id, Peer& peer, const message::Leave& leave) {
@@ -106,50 +109,69 @@ void SchedulerMachine::handle(PeerId id, Peer& peer, const message::Leave& leave
   if (leave.step != no_step) peer.step = leave.step;
   if (phase_ == Phase::telling) return;
   if (leave.status != 0) {
+    if (config_.restarts_failed && config_.recovers && leave.status != exit_code_interrupted)
+      return lose(id, fmt::format("it failed: {}", leave.reason));
     const int exit_code = leave.status > 0 && leave.status < 256 ? leave.status : 1;
     fail({Code::aborted, fmt::format("{} failed: {}", describe(peer), leave.reason), exit_code});
   } else if (phase_ == Phase::forming) {
     fail({Code::aborted, fmt::format("{} left before every process had come", describe(peer)),
           exit_code_peer_lost});
-  } else if (peer.member.role == Role::worker && ++workers_left_ == config_.worker_num) {
-    end_job();
+  } else {
+    if (Seat* seat = seats_.find(peer.member.role, peer.member.rank)) {
+      seat->member.has_left = true;
+      seat->peer = 0;
+    }
+    if (config_.recovers) record(record::Left{peer.member.role, peer.member.rank});
+    if (peer.member.role == Role::worker && ++workers_left_ == config_.worker_num) end_job();
   }
 }
 
 void SchedulerMachine::handle(const Peer& reporter, const message::PeerGone& gone) {
-  const auto ranked = by_rank_.find(gone.role);
-  if (ranked == by_rank_.end() || gone.rank >= ranked->second.size()) return;
-  Peer& peer = peers_.at(ranked->second[gone.rank]);
+  const Seat* seat = seats_.find(gone.role, gone.rank);
+  if (seat == nullptr || seat->peer == 0) return;
+  Peer& peer = peers_.at(seat->peer);
+  if (peer.member.incarnation != gone.incarnation) return;  // somebody else sits there since
   // Only a process that sees the same pids can know.
-  if (shares_pids(peer.member.process_space, reporter.member.process_space)) exited(peer);
+  if (shares_pids(peer.member.process_space, reporter.member.process_space)) exited(seat->peer, peer);
 }
 
 void SchedulerMachine::closed(PeerId id) {
+  std::erase_if(newcomers_, [&](const Newcomer& newcomer) { return newcomer.id == id; });
   const auto found = peers_.find(id);
   if (found == peers_.end()) return;
   Peer& peer = found->second;
   peer.closed = true;
   peer.told = true;
   if (peer.left || phase_ == Phase::telling) return;
+  if (peer.exited) return declare_dead(id, peer, "it was killed or crashed");
+  if (config_.recovers) {  // a process that lives makes its connection again
+    if (!peer.watched) doubt(peer, reconnect_time);
+    return;
+  }
   // A watched process that was killed is about to be reported as such: worth a moment for the better message.
-  if (peer.watched && !peer.exited)
-    doubt(peer);
-  else
-    declare_dead(peer, peer.exited ? "it was killed or crashed" : "its connection was lost");
+  if (peer.watched) return doubt(peer, last_words_time);
+  declare_dead(id, peer, "its connection was lost");
 }
 
-void SchedulerMachine::exited(Peer& peer) {
+void SchedulerMachine::exited(PeerId watch_id) {
+  const auto current = watched_as_.find(watch_id);
+  const auto found = peers_.find(current == watched_as_.end() ? watch_id : current->second);
+  if (found != peers_.end()) exited(found->first, found->second);
+}
+
+void SchedulerMachine::exited(PeerId id, Peer& peer) {
   if (std::exchange(peer.exited, true) || peer.left || phase_ == Phase::telling) return;
   // Its connection may hold a last word, or be held open by a child that it forked.
   if (peer.closed)
-    declare_dead(peer, "it was killed or crashed");
+    declare_dead(id, peer, "it was killed or crashed");
   else
-    doubt(peer);
+    doubt(peer, last_words_time);
 }
 
 // The scheduler itself may have been stopped; what the nodes said meanwhile may not have been read yet.
 void SchedulerMachine::forgive_own_pause() {
   for (auto& [id, peer] : peers_) peer.heard = now_;
+  for (Newcomer& newcomer : newcomers_) newcomer.since = now_;
 }
 
 void SchedulerMachine::check(TimePoint now) {
@@ -160,20 +182,8 @@ void SchedulerMachine::check(TimePoint now) {
       for (auto& [id, peer] : peers_) peer.told = true;
     return;
   }
-  for (auto& [id, peer] : peers_) {
-    if (peer.left) continue;
-    if (peer.doubted_until && now >= *peer.doubted_until) {
-      declare_dead(peer, peer.exited ? "it was killed or crashed" : "its connection was lost");
-      return;
-    }
-    if (peer.doubted_until)
-      next_doubt_ = std::min(next_doubt_.value_or(*peer.doubted_until), *peer.doubted_until);
-    if (now - peer.heard >= config_.node_timeout) {
-      declare_dead(peer, fmt::format("no heartbeat came for {:.3g} s (MS_NODE_TIMEOUT)",
-                                     in_seconds(config_.node_timeout)));
-      return;
-    }
-  }
+  check_peers();
+  if (config_.recovers) check_recovery();
   if (phase_ != Phase::forming) return;
   if (now >= start_ + config_.topo_timeout) {
     fail({Code::timeout,
@@ -185,6 +195,24 @@ void SchedulerMachine::check(TimePoint now) {
   }
 }
 
+// Several may be dead at once; without recovery the first one ends the job.
+void SchedulerMachine::check_peers() {
+  std::vector<std::pair<PeerId, std::string>> dead;
+  for (auto& [id, peer] : peers_) {
+    if (peer.left) continue;
+    if (peer.doubted_until && now_ >= *peer.doubted_until) {
+      dead.emplace_back(id, peer.exited ? "it was killed or crashed" : "its connection was lost");
+    } else if (now_ - peer.heard >= config_.node_timeout) {
+      dead.emplace_back(id, fmt::format("no heartbeat came for {:.3g} s (MS_NODE_TIMEOUT)",
+                                        in_seconds(config_.node_timeout)));
+    } else if (peer.doubted_until) {
+      next_doubt_ = std::min(next_doubt_.value_or(*peer.doubted_until), *peer.doubted_until);
+    }
+  }
+  for (const auto& [id, how] : dead)
+    if (const auto found = peers_.find(id); found != peers_.end()) declare_dead(id, found->second, how);
+}
+
 // --- registration ------------------------------------------------------------------------------------------
 
 void SchedulerMachine::register_node(PeerId id, const Message& message, const message::Register& request) {
@@ -192,6 +220,7 @@ void SchedulerMachine::register_node(PeerId id, const Message& message, const me
     if (!known->second.left && phase_ == Phase::forming) accept(id, known->second.member);
     return;
   }
+  if (config_.recovers) return register_recovering(id, message, request);
   if (const auto reason = reason_to_refuse(message, request)) {
     log(log::Level::warning, fmt::format("refused {} '{}' from {}: {}", to_string(request.member.role),
                                          request.member.node_id, request.member.address, *reason));
@@ -205,65 +234,96 @@ void SchedulerMachine::register_node(PeerId id, const Message& message, const me
 std::optional<std::string> SchedulerMachine::reason_to_refuse(const Message& message,
                                                               const message::Register& request) const {
   const Member& member = request.member;
-  const bool is_stale = message.job_id != config_.job_id || message.epoch != config_.epoch;
+  const bool is_stale = message.job_id != config_.job_id || message.epoch != epoch_;
   if (message.job_id != 0 && is_stale)
     return fmt::format("it belongs to epoch {} of another job or another time; this is epoch {}",
-                       message.epoch, config_.epoch);
-  if (member.role == Role::scheduler) return "there is one scheduler, and this is it";
+                       message.epoch, epoch_);
   if (phase_ == Phase::telling)
     return failure_ ? fmt::format("the job has ended: {}", failure_->message) : "the job has ended";
-  if (!is_node_id(member.node_id)) return "its node id (MS_NODE_ID) is empty, too long or not printable";
-  if (request.worker_num != config_.worker_num)
-    return fmt::format("MS_WORKER_NUM is {} there and {} at the scheduler; it must be the same everywhere",
-                       request.worker_num, config_.worker_num);
-  if (request.server_num != config_.server_num)
-    return fmt::format("MS_SERVER_NUM is {} there and {} at the scheduler; it must be the same everywhere",
-                       request.server_num, config_.server_num);
+  if (auto reason = unusable(request)) return reason;
   if (const auto found = by_name_.find({member.role, member.node_id}); found != by_name_.end()) {
     const Peer& peer = peers_.at(found->second);
-    if (!peer.left)
-      return fmt::format("node id '{}' (MS_NODE_ID) is taken by a live {} at {}, pid {}", member.node_id,
-                         to_string(member.role), peer.member.address, peer.member.pid);
+    if (!peer.left) return taken_by(peer.member);
   }
-  const auto present = present_.find(member.role);
-  if (present != present_.end() && present->second >= wanted(member.role))
-    return fmt::format("the job has all of its {} {}s ({}); this one is not needed", wanted(member.role),
-                       to_string(member.role),
-                       member.role == Role::worker ? "MS_WORKER_NUM" : "MS_SERVER_NUM");
+  return no_room(member);
+}
+
+// Why a process with these settings can be part of no job of this scheduler.
+std::optional<std::string> SchedulerMachine::unusable(const message::Register& request) const {
+  const Member& member = request.member;
+  const auto differs = [](std::string_view variable, std::uint32_t there, std::uint32_t here) {
+    return fmt::format("{} is {} there and {} at the scheduler; it must be the same everywhere", variable,
+                       there, here);
+  };
+  if (member.role == Role::scheduler) return "there is one scheduler, and this is it";
+  if (!is_node_id(member.node_id)) return "its node id (MS_NODE_ID) is empty, too long or not printable";
+  if (request.worker_num != config_.worker_num)
+    return differs("MS_WORKER_NUM", request.worker_num, config_.worker_num);
+  if (request.server_num != config_.server_num)
+    return differs("MS_SERVER_NUM", request.server_num, config_.server_num);
+  if (config_.recovers && request.recovers && member.incarnation == 0) return "it has no incarnation";
+  if (request.recovers != config_.recovers)
+    return differs("MS_ENABLE_RECOVERY", request.recovers ? 1 : 0, config_.recovers ? 1 : 0);
   return std::nullopt;
+}
+
+std::optional<std::string> SchedulerMachine::no_room(const Member& member) const {
+  const auto present = present_.find(member.role);
+  if (present == present_.end() || present->second < wanted(member.role)) return std::nullopt;
+  return fmt::format("the job has all of its {} {}s ({}); this one is not needed", wanted(member.role),
+                     to_string(member.role), member.role == Role::worker ? "MS_WORKER_NUM" : "MS_SERVER_NUM");
 }
 
 void SchedulerMachine::accept(PeerId id, const Member& member) {
   const auto [place, is_new] = peers_.try_emplace(id);
   Peer& peer = place->second;
   peer.member = member;
-  peer.heard = now_;
+  peer.heard = peer.spoke = now_;
   send(id, message::Accept{beat_interval_for(config_.node_timeout), config_.pid, config_.process_space});
   if (!is_new) return;
-  order_.push_back(id);
-  by_name_[{member.role, member.node_id}] = id;
-  ++present_[member.role];
-  if (shares_pids(member.process_space, config_.process_space) && member.pid > 0) {
-    peer.watched = true;
-    actions_.push_back(scheduler_action::Watch{id, member.pid});
+  if (phase_ == Phase::forming) {
+    order_.push_back(id);
+    by_name_[{member.role, member.node_id}] = id;
+    ++present_[member.role];
   }
+  watch(id, peer);
   log(log::Level::debug, fmt::format("{} registered", describe(peer)));
+}
+
+void SchedulerMachine::watch(PeerId id, Peer& peer) {
+  if (!shares_pids(peer.member.process_space, config_.process_space) || peer.member.pid <= 0) return;
+  peer.watched = true;
+  peer.watch_id = id;
+  actions_.push_back(scheduler_action::Watch{id, peer.member.pid});
 }
 
 void SchedulerMachine::form_if_complete() {
   for (const Role role : {Role::worker, Role::server})
     if (present_[role] != wanted(role)) return;
   auto roster = std::make_shared<Roster>();
-  roster->epoch = config_.epoch;
+  roster->epoch = epoch_;
   roster->job_id = config_.job_id;
   roster->seed = config_.seed;
   roster->workers = rank_members(Role::worker, config_.worker_num);
   roster->servers = rank_members(Role::server, config_.server_num);
-  roster_ = std::move(roster);
-  phase_ = Phase::running;
-  for (const auto& [id, peer] : peers_) send(id, message::RosterReady{roster_});
+  roster->recovers = config_.recovers;
+  seats_ = Seats(*roster);
+  for (const auto& [id, peer] : peers_) seats_.find(peer.member.role, peer.member.rank)->peer = id;
+  begin_epoch(std::move(roster));
   log(log::Level::info, fmt::format("all {} workers and {} servers have come after {:.3g} s",
                                     config_.worker_num, config_.server_num, in_seconds(now_ - start_)));
+}
+
+void SchedulerMachine::begin_epoch(std::shared_ptr<const Roster> roster) {
+  roster_ = std::move(roster);
+  epoch_ = roster_->epoch;
+  phase_ = Phase::running;
+  if (config_.recovers) record(record::Formed{roster_});
+  for (auto& [id, peer] : peers_) {
+    peer.ready = false;
+    peer.epoch_told = now_;
+    if (!peer.left) send(id, message::RosterReady{roster_});
+  }
 }
 
 // Ids that are ranks first, the others into the gaps in the order in which they came.
@@ -285,7 +345,6 @@ std::vector<Member> SchedulerMachine::rank_members(Role role, std::uint32_t coun
     Peer& peer = peers_.at(id);
     peer.member.rank = rank;
     peer.ranked = true;
-    by_rank_[role].push_back(id);
     members.push_back(peer.member);
   }
   return members;
@@ -296,7 +355,7 @@ void SchedulerMachine::report_progress() {
   const std::string text = fmt::format("waiting since {:.3g} s: {}", in_seconds(now_ - start_), attendance());
   log(log::Level::warning, text);
   for (const auto& [id, peer] : peers_)
-    if (!peer.closed) send(id, message::Progress{text});
+    if (!peer.closed) send(id, message::Waiting{text});
 }
 
 // "2 of 4 workers came (node ids 0, b), 2 are missing".
@@ -319,19 +378,24 @@ std::string SchedulerMachine::attendance() const {
 
 // --- the end -----------------------------------------------------------------------------------------------
 
-void SchedulerMachine::doubt(Peer& peer) {
-  if (peer.doubted_until) return;
-  peer.doubted_until = now_ + last_words_time;
-  next_doubt_ = std::min(next_doubt_.value_or(*peer.doubted_until), *peer.doubted_until);
+void SchedulerMachine::doubt(Peer& peer, Duration time) {
+  const TimePoint until = now_ + time;
+  peer.doubted_until = std::min(peer.doubted_until.value_or(until), until);
+  next_doubt_ = std::min(next_doubt_.value_or(until), until);
 }
 
-void SchedulerMachine::declare_dead(Peer& peer, const std::string& how) {
+void SchedulerMachine::declare_dead(PeerId id, Peer& peer, const std::string& how) {
   peer.told = true;
+  if (config_.recovers && phase_ != Phase::telling) return lose(id, how);
+  fail(death_of(peer, how));
+}
+
+Failure SchedulerMachine::death_of(const Peer& peer, const std::string& how) const {
   const auto step = peer.step == no_step ? std::string("it had reported no step")
                                          : fmt::format("its last known step was {}", peer.step);
   const auto when = phase_ == Phase::forming ? " before every process had come" : "";
-  fail({Code::peer_lost, fmt::format("{} is gone{}: {}; {}", describe(peer), when, how, step),
-        exit_code_peer_lost});
+  return {Code::peer_lost, fmt::format("{} is gone{}: {}; {}", describe(peer), when, how, step),
+          exit_code_peer_lost};
 }
 
 // The first failure is the job's; what follows from it is not news.
@@ -345,6 +409,8 @@ void SchedulerMachine::end_job() {
   phase_ = Phase::telling;
   told_until_ = now_ + telling_time;
   next_doubt_.reset();
+  // A job without a roster has done nothing that is worth going on with.
+  if (config_.recovers && roster_) record(record::Ended{failure_});
   for (auto& [id, peer] : peers_)
     if (!peer.left && !peer.closed) send(id, message::Ended{failure_});
 }
@@ -370,13 +436,17 @@ std::uint32_t SchedulerMachine::wanted(Role role) const {
 }
 
 void SchedulerMachine::send(PeerId id, MessageBody body) {
-  actions_.push_back(scheduler_action::Send{id, {config_.job_id, config_.epoch, std::move(body)}});
+  actions_.push_back(scheduler_action::Send{id, {config_.job_id, epoch_, std::move(body)}});
 }
 
 void SchedulerMachine::refuse(PeerId id, const std::string& reason) {
   send(id,
        message::Refuse{{Code::refused, "the scheduler refused this process: " + reason, exit_code_refused}});
   actions_.push_back(scheduler_action::Close{id});
+}
+
+void SchedulerMachine::record(Record record) {
+  actions_.push_back(scheduler_action::Record{std::move(record)});
 }
 
 void SchedulerMachine::log(log::Level level, std::string text) {

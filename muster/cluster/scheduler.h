@@ -4,6 +4,10 @@
 // forming -> running -> ended. Every worker leaves done: the job ended well. Any death, any worker that
 // leaves failed, too few processes in time, or an interruption: it ended by that failure, the first one,
 // which every node is told.
+//
+// A job that recovers goes back and forth between running and recovering: a death ends the epoch, its seat is
+// vacant until a process takes it, and with the last one the next epoch begins. What must be known after the
+// scheduler's own death is recorded before anybody is told (saved_job.h).
 #pragma once
 
 #include <map>
@@ -12,11 +16,10 @@
 #include <vector>
 
 #include "muster/cluster/messages.h"
+#include "muster/cluster/saved_job.h"
+#include "muster/cluster/seats.h"
 
 namespace muster::cluster {
-
-// One connection, numbered by the driver and never used again.
-using PeerId = std::uint64_t;
 
 namespace scheduler_event {
 struct Received {
@@ -56,13 +59,17 @@ struct Log {
   log::Level level = log::Level::info;
   std::string text = {};
 };
+// Must be durable before the actions that follow.
+struct Record {
+  cluster::Record record;
+};
 // Nothing more to do: everyone who could be told knows.
 struct End {
   std::optional<Failure> failure = {};
 };
 }  // namespace scheduler_action
 using SchedulerAction = std::variant<scheduler_action::Send, scheduler_action::Close, scheduler_action::Watch,
-                                     scheduler_action::Log, scheduler_action::End>;
+                                     scheduler_action::Log, scheduler_action::Record, scheduler_action::End>;
 using SchedulerActions = std::vector<SchedulerAction>;
 
 struct SchedulerConfig {
@@ -75,6 +82,9 @@ struct SchedulerConfig {
   std::uint64_t seed = 0;
   std::int32_t pid = 0;
   std::string process_space = {};
+  bool recovers = false;
+  bool restarts_failed = false;        // a process that fails is started again, like one that died
+  std::optional<SavedJob> saved = {};  // an unfinished job to go on with; its job id and seed hold
 };
 
 class SchedulerMachine {
@@ -89,39 +99,87 @@ class SchedulerMachine {
   const std::optional<Failure>& failure() const { return failure_; }
 
  private:
-  enum class Phase { forming, running, telling, ended };
+  enum class Phase { forming, running, recovering, telling, ended };
   struct Peer {
     Member member;
     bool ranked = false;
     bool left = false;  // said Leave
     bool told = false;  // knows that the job has ended, or cannot be told
     bool watched = false;
-    bool closed = false;  // its connection
-    bool exited = false;  // its process
-    TimePoint heard;
+    bool closed = false;   // its connection
+    bool exited = false;   // its process
+    bool awaited = false;  // by a restarted scheduler, and never seen by it
+    bool ready = false;    // for the next epoch: has said where it will be reached
+    TimePoint heard;       // or forgiven
+    TimePoint spoke;       // truly
+    TimePoint epoch_told;  // what it has to know of the epoch
     std::uint64_t step = no_step;
-    std::optional<TimePoint> doubted_until = {};  // its last words may still arrive
+    Progress progress;
+    std::optional<TimePoint> doubted_until = {};  // its last words, or itself, may still come
+    PeerId watch_id = 0;                          // the connection under which its process is watched
   };
   using PeerMap = std::map<PeerId, Peer>;
+  // A process that waits for a seat: somebody who may be dead or alive sits there.
+  struct Newcomer {
+    PeerId id = 0;
+    Member member;
+    TimePoint since;
+  };
+  enum class Verdict { waits, decided };
 
   void received(PeerId id, const Message& message);
+  void handle(PeerId id, Peer& peer, const message::Beat& beat, std::uint64_t epoch);
   void handle(PeerId id, Peer& peer, const message::Leave& leave);
   void handle(const Peer& reporter, const message::PeerGone& gone);
   void closed(PeerId id);
-  void exited(Peer& peer);
+  void exited(PeerId watch_id);
+  void exited(PeerId id, Peer& peer);
   void check(TimePoint now);
+  void check_peers();
   void forgive_own_pause();
 
   void register_node(PeerId id, const Message& message, const message::Register& request);
   std::optional<std::string> reason_to_refuse(const Message& message, const message::Register& request) const;
+  std::optional<std::string> unusable(const message::Register& request) const;
+  std::optional<std::string> no_room(const Member& member) const;
   void accept(PeerId id, const Member& member);
+  void watch(PeerId id, Peer& peer);
   void form_if_complete();
+  void begin_epoch(std::shared_ptr<const Roster> roster);
   std::vector<Member> rank_members(Role role, std::uint32_t count);
   void report_progress();
   std::string attendance() const;
 
-  void doubt(Peer& peer);
-  void declare_dead(Peer& peer, const std::string& how);
+  // scheduler_recovery.cpp: what only a job that recovers does.
+  void resume();
+  void note_progress(Peer& peer, const Progress& progress);
+  void handle(Peer& peer, const message::Rejoin& rejoin, std::uint64_t epoch);
+  void handle(const Peer& peer, const message::LinkLost& lost, std::uint64_t epoch);
+  void lose(PeerId id, const std::string& how);
+  void forget(PeerId id);
+  void lose_epoch(Failure reason);
+  void tell_of_epoch(PeerId id, Peer& peer);
+  void catch_up(PeerId id, Peer& peer, std::uint64_t epoch);
+  void register_recovering(PeerId id, const Message& message, const message::Register& request);
+  void come_back(PeerId old_id, PeerId id, const Message& message, const message::Register& request);
+  void settle();
+  Verdict place(const Newcomer& newcomer);
+  Verdict place_before_roster(const Newcomer& newcomer);
+  Verdict contest(PeerId twin_id, const Newcomer& newcomer);
+  Verdict turn_away(const Newcomer& newcomer, const std::string& reason);
+  void sit(PeerId id, Member member, Seat& seat, bool ready);
+  void form_next_if_complete();
+  void announce_waiting();
+  std::string waiting_text() const;
+  void check_recovery();
+  TimePoint recovery_deadline() const;
+  Duration contest_time() const;
+  bool someone_is_doubted() const;
+  PeerId find_process(Role role, std::uint64_t incarnation) const;
+
+  void doubt(Peer& peer, Duration time);
+  void declare_dead(PeerId id, Peer& peer, const std::string& how);
+  Failure death_of(const Peer& peer, const std::string& how) const;
   void fail(Failure failure);
   void end_job();
   void end_if_all_told();
@@ -130,18 +188,30 @@ class SchedulerMachine {
   std::uint32_t wanted(Role role) const;
   void send(PeerId id, MessageBody body);
   void refuse(PeerId id, const std::string& reason);
+  void record(Record record);
   void log(log::Level level, std::string text);
 
   SchedulerConfig config_;
   Phase phase_ = Phase::forming;
-  PeerMap peers_;              // those that were accepted
+  std::uint64_t epoch_;        // the newest that has begun; while recovering, the lost one
+  PeerMap peers_;              // those that were accepted, and those that a restarted scheduler expects
   std::vector<PeerId> order_;  // of registration
   std::map<std::pair<Role, std::string>, PeerId> by_name_;
   std::map<Role, std::uint32_t> present_;
-  std::map<Role, std::vector<PeerId>> by_rank_;
+  Seats seats_;  // from the first roster on
   std::uint32_t workers_left_ = 0;
   std::shared_ptr<const Roster> roster_;
   std::optional<Failure> failure_;
+
+  std::vector<Newcomer> newcomers_;
+  std::map<PeerId, PeerId> watched_as_;  // watch id -> the process's connection now
+  Failure lost_reason_;                  // of the epoch, while recovering
+  std::uint64_t finished_calls_ = 0;
+  std::optional<TimePoint> link_lost_until_ = {};  // a death may explain it
+  Failure link_lost_reason_;
+  std::uint32_t links_lost_in_a_row_ = 0;  // without a step between them
+  bool vacancies_changed_ = false;
+  bool starts_ = true;
 
   TimePoint now_;
   TimePoint start_;

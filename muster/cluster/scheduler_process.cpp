@@ -7,6 +7,7 @@
 #include <map>
 
 #include "muster/cluster/host.h"
+#include "muster/cluster/recovery_log.h"
 #include "muster/cluster/scheduler.h"
 #include "muster/cluster/wire.h"
 #include "muster/net/net.h"
@@ -24,24 +25,63 @@ constexpr milliseconds goodbye_time{300};  // for nodes to close their connectio
 constexpr net::ConnectionLimits limits{.payload_size_bytes = node_payload_limit_bytes,
                                        .unsent_size_bytes = 2 * scheduler_payload_limit_bytes};
 
-SchedulerConfig config_from(const Settings& settings, const SchedulerOptions& options) {
-  return {.worker_num = settings.worker_num,
-          .server_num = settings.server_num,
-          .topo_timeout = settings.topo_timeout,
-          .node_timeout = settings.node_timeout,
-          .job_id = entropy() | 1,
-          .seed = options.seed.value_or(entropy()),
-          .pid = ::getpid(),
-          .process_space = net::process_space()};
+SchedulerConfig config_from(const Settings& settings, const SchedulerOptions& options,
+                            const RecoveryLog* log) {
+  SchedulerConfig config{.worker_num = settings.worker_num,
+                         .server_num = settings.server_num,
+                         .topo_timeout = settings.topo_timeout,
+                         .node_timeout = settings.node_timeout,
+                         .job_id = entropy() | 1,
+                         .seed = options.seed.value_or(entropy()),
+                         .pid = ::getpid(),
+                         .process_space = net::process_space(),
+                         .recovers = settings.enable_recovery,
+                         .restarts_failed = settings.max_restarts > 0};
+  if (log == nullptr) return config;
+  config.job_id = log->saved()->job.job_id;
+  config.seed = log->saved()->job.seed;
+  if (log->saved()->roster) config.saved = log->saved();
+  return config;
+}
+
+// The log of an unfinished job to go on with, or of a new one.
+Result<std::unique_ptr<RecoveryLog>> open_log(const Settings& settings, const SchedulerOptions& options) {
+  MUSTER_TRY(auto opened, RecoveryLog::open(settings.recovery_path));
+  auto log = std::make_unique<RecoveryLog>(std::move(opened));
+  if (!log->saved() || !log->saved()->is_unfinished()) {
+    MUSTER_TRY_VOID(log->start({.job = {.job_id = entropy() | 1,
+                                        .seed = options.seed.value_or(entropy()),
+                                        .worker_num = settings.worker_num,
+                                        .server_num = settings.server_num}}));
+    return log;
+  }
+  const SavedJob saved = *log->saved();
+  const auto differs = [&](std::string_view variable, std::uint32_t there, std::uint32_t here) {
+    return fail(
+        Code::invalid_argument,
+        fmt::format("{} is {}, and the unfinished job {:016x} in MS_RECOVERY_PATH='{}' has {}: set {} "
+                    "to {} to go on with it, or delete the folder to start fresh",
+                    variable, here, saved.job.job_id, settings.recovery_path, there, variable, there));
+  };
+  if (saved.job.worker_num != settings.worker_num)
+    return differs("MS_WORKER_NUM", saved.job.worker_num, settings.worker_num);
+  if (saved.job.server_num != settings.server_num)
+    return differs("MS_SERVER_NUM", saved.job.server_num, settings.server_num);
+  MUSTER_TRY_VOID(log->start(saved));
+  log::warning(fmt::format("resuming job {:016x} {} epoch {}; delete '{}' to start fresh", saved.job.job_id,
+                           saved.failure ? "after" : "in", saved.roster->epoch, settings.recovery_path));
+  return log;
 }
 
 // Drives the state machine with sockets, watched processes and the clock.
 class SchedulerDriver {
  public:
-  SchedulerDriver(const Settings& settings, const SchedulerOptions& options)
+  // `log` is null without recovery.
+  SchedulerDriver(const Settings& settings, const SchedulerOptions& options, std::unique_ptr<RecoveryLog> log)
       : settings_(settings),
         options_(options),
-        machine_(config_from(settings, options), real_clock().now()) {}
+        log_(std::move(log)),
+        machine_(config_from(settings, options, log_.get()), real_clock().now()) {}
 
   Result<> listen() {
     MUSTER_TRY(const auto ips, resolve_scheduler(settings_, options_.interrupted));
@@ -136,12 +176,22 @@ class SchedulerDriver {
     found->second->send(encode(send.message));
   }
 
+  // A job goes on although its scheduler could not be started again: that is worth an error, not the job.
+  void apply(const scheduler_action::Record& action) {
+    if (log_ == nullptr) return;
+    if (const auto written = log_->append(action.record); !written)
+      log::error(
+          fmt::format("{}: should the scheduler die now, the job cannot go on", written.error().message));
+  }
+
   // A roster goes to every node: it is encoded once.
   std::shared_ptr<const std::vector<std::byte>> encode(const Message& message) {
-    if (!std::holds_alternative<message::RosterReady>(message.body))
-      return std::make_shared<const std::vector<std::byte>>(encode_message(message));
-    if (!roster_frame_)
+    const auto* ready = std::get_if<message::RosterReady>(&message.body);
+    if (ready == nullptr) return std::make_shared<const std::vector<std::byte>>(encode_message(message));
+    if (encoded_ != ready->roster) {
+      encoded_ = ready->roster;
       roster_frame_ = std::make_shared<const std::vector<std::byte>>(encode_message(message));
+    }
     return roster_frame_;
   }
 
@@ -171,12 +221,14 @@ class SchedulerDriver {
 
   const Settings& settings_;
   const SchedulerOptions& options_;
+  const std::unique_ptr<RecoveryLog> log_;
   SchedulerMachine machine_;
   net::Loop loop_;
   std::vector<std::unique_ptr<net::ConnectionListener>> listeners_;
   std::map<PeerId, std::unique_ptr<net::Connection>> connections_;
   std::deque<Unregistered> unregistered_;
   PeerId next_peer_ = 1;
+  std::shared_ptr<const Roster> encoded_;  // as `roster_frame_`
   std::shared_ptr<const std::vector<std::byte>> roster_frame_;
 };
 
@@ -185,8 +237,14 @@ class SchedulerDriver {
 std::optional<Failure> run_scheduler(const Settings& settings, const SchedulerOptions& options) {
   log::set_name("scheduler");
   if (const auto prepared = prepare_recovery_path(settings); !prepared) return failure_from(prepared.error());
+  std::unique_ptr<RecoveryLog> log;
+  if (settings.enable_recovery) {
+    auto opened = open_log(settings, options);
+    if (!opened) return failure_from(opened.error());
+    log = *std::move(opened);
+  }
   net::raise_descriptor_limit();
-  SchedulerDriver driver(settings, options);
+  SchedulerDriver driver(settings, options, std::move(log));
   if (const auto listening = driver.listen(); !listening) return failure_from(listening.error());
   return driver.run();
 }

@@ -89,11 +89,15 @@ constexpr auto table = std::to_array<Variable>({
      .type = Type::choice,
      .default_value = "0",
      .choices = "0 | 1",
-     .documentation = "Recovery of lost processes. It is read and checked, but not provided yet."},
+     .documentation = "1: the job outlives its processes. Whoever dies is started again, by hand or by "
+                      "`muster run --max-restarts`, and training goes on from the newest recovery point. It "
+                      "needs MS_RECOVERY_PATH. 0: a lost process ends the job. The same for every process."},
     {.name = "MS_RECOVERY_PATH",
-     .default_note = "none",
+     .default_note = "none; must be set with MS_ENABLE_RECOVERY=1",
      .note = "a folder, absolute or relative to the current one; it is made when absent",
-     .documentation = "Where recovery keeps its files."},
+     .documentation =
+         "Where recovery keeps its files: the scheduler's log and the workers' recovery points. A "
+         "job that did not end well goes on from there; delete the folder to start fresh."},
     {.name = "MS_HCCL_CM_INIT",
      .default_note = "none",
      .note = "any value",
@@ -134,6 +138,14 @@ constexpr auto table = std::to_array<Variable>({
      .default_note = "none",
      .note = "a file",
      .documentation = "Set by `muster explain --svg`: the file for the picture of a placed network."},
+    {.name = "MUSTER_MAX_RESTARTS",
+     .type = Type::integer,
+     .default_value = "0",
+     .min = 0,
+     .max = seconds_max,
+     .documentation =
+         "Set by `muster run --max-restarts`: above 0, a worker that fails is waited for like one "
+         "that died, since it is started again."},
     {.name = "MUSTER_LOG",
      .type = Type::choice,
      .default_value = "warning",
@@ -360,14 +372,16 @@ Result<Settings> read_settings(const Environment& environment) {
       .resolve_timeout = read.seconds("MUSTER_RESOLVE_TIMEOUT"),
       .transport = read.text("MUSTER_TRANSPORT"),
       .strict = read.text("MUSTER_STRICT") == "1",
+      .max_restarts = static_cast<std::uint32_t>(read.integer("MUSTER_MAX_RESTARTS")),
   };
+  if (settings.enable_recovery && settings.recovery_path.empty())
+    return fail(Code::invalid_argument,
+                fmt::format("MS_RECOVERY_PATH is not set, which MS_ENABLE_RECOVERY=1 needs: allowed is {}",
+                            allowed_range(*find_variable("MS_RECOVERY_PATH"))));
   if (environment.get("MS_HCCL_CM_INIT"))
     settings.notes.push_back(
         "MS_HCCL_CM_INIT only matters on Ascend devices; it is not needed here, for IPv6 neither");
   settings.warnings = typo_warnings(environment);
-  if (settings.enable_recovery)
-    settings.warnings.push_back(
-        "MS_ENABLE_RECOVERY=1: recovery is not provided yet; a lost process ends the job");
   return settings;
 }
 

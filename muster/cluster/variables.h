@@ -72,6 +72,7 @@ struct Settings {
   std::chrono::milliseconds resolve_timeout{};
   std::string transport = {};              // MUSTER_TRANSPORT
   bool strict = false;                     // MUSTER_STRICT
+  std::uint32_t max_restarts = 0;          // MUSTER_MAX_RESTARTS
   std::vector<std::string> notes = {};     // worth a line of information, for the caller to log
   std::vector<std::string> warnings = {};  // e.g. of a variable that looks like a typo
 };

@@ -11,14 +11,22 @@ using net::ByteReader;
 using net::ByteWriter;
 
 // The frame types, in the order of MessageBody's alternatives.
-constexpr std::uint16_t first_type = 0x0100;
 constexpr std::uint16_t type_count = std::variant_size_v<MessageBody>;
-constexpr std::string_view type_names[type_count] = {"Register",    "Accept", "Refuse",   "Progress",
-                                                     "RosterReady", "Beat",   "PeerGone", "Leave",
-                                                     "LeaveAck",    "Ended",  "EndedAck"};
+constexpr std::string_view type_names[type_count] = {
+    "Register", "Accept",   "Refuse", "Waiting",  "RosterReady", "Beat",   "PeerGone",
+    "Leave",    "LeaveAck", "Ended",  "EndedAck", "EpochLost",   "Rejoin", "LinkLost"};
 constexpr std::uint8_t code_max = static_cast<std::uint8_t>(Code::internal);
 // A member's numbers and the lengths of its texts.
-constexpr std::size_t member_size_bytes_min = 1 + 4 + 2 + 4 + 5 * 4;
+constexpr std::size_t member_size_bytes_min = 1 + 4 + 2 + 4 + 8 + 1 + 5 * 4;
+// Bits of a byte of flags.
+constexpr std::uint8_t flag_named = 1;
+constexpr std::uint8_t flag_left = 2;
+constexpr std::uint8_t flag_recovers = 1;
+constexpr std::uint8_t flag_epoch_lost = 2;
+
+std::uint8_t flags(std::uint8_t first, bool has_first, std::uint8_t second, bool has_second) {
+  return static_cast<std::uint8_t>((has_first ? first : 0) | (has_second ? second : 0));
+}
 
 // At most `limit` bytes, and no half of a UTF-8 character.
 std::string_view cut(std::string_view text, std::size_t limit) {
@@ -32,6 +40,8 @@ void write(ByteWriter& out, const Member& member) {
   out.number(member.rank);
   out.number(member.data_port);
   out.number(static_cast<std::uint32_t>(member.pid));
+  out.number(member.incarnation);
+  out.number(flags(flag_named, member.is_named, flag_left, member.has_left));
   for (const std::string* text :
        {&member.node_id, &member.host_key, &member.address, &member.local_name, &member.process_space})
     out.text(*text);
@@ -43,6 +53,11 @@ void write(ByteWriter& out, const Failure& failure) {
   out.text(cut(failure.message, words_limit_bytes));
 }
 
+void write(ByteWriter& out, const Progress& progress) {
+  out.number(progress.calls);
+  out.number(progress.collectives);
+}
+
 void write(ByteWriter& out, const std::vector<Member>& members) {
   out.number(static_cast<std::uint32_t>(members.size()));
   for (const Member& member : members) write(out, member);
@@ -52,6 +67,7 @@ void write(ByteWriter& out, const message::Register& body) {
   write(out, body.member);
   out.number(body.worker_num);
   out.number(body.server_num);
+  out.number(flags(flag_recovers, body.recovers, flag_epoch_lost, body.epoch_lost));
 }
 void write(ByteWriter& out, const message::Accept& body) {
   out.number(static_cast<std::uint32_t>(body.beat_interval.count()));
@@ -59,18 +75,25 @@ void write(ByteWriter& out, const message::Accept& body) {
   out.text(body.process_space);
 }
 void write(ByteWriter& out, const message::Refuse& body) { write(out, body.failure); }
-void write(ByteWriter& out, const message::Progress& body) { out.text(cut(body.text, words_limit_bytes)); }
+void write(ByteWriter& out, const message::Waiting& body) { out.text(cut(body.text, words_limit_bytes)); }
 void write(ByteWriter& out, const message::RosterReady& body) {
   out.number(body.roster->epoch);
   out.number(body.roster->job_id);
   out.number(body.roster->seed);
   write(out, body.roster->workers);
   write(out, body.roster->servers);
+  out.number(static_cast<std::uint8_t>(body.roster->recovers));
+  out.number(body.roster->finished_calls);
+  out.number(body.roster->finished_collectives);
 }
-void write(ByteWriter& out, const message::Beat& body) { out.number(body.step); }
+void write(ByteWriter& out, const message::Beat& body) {
+  out.number(body.step);
+  write(out, body.progress);
+}
 void write(ByteWriter& out, const message::PeerGone& body) {
   out.number(static_cast<std::uint8_t>(body.role));
   out.number(body.rank);
+  out.number(body.incarnation);
 }
 void write(ByteWriter& out, const message::Leave& body) {
   out.number(static_cast<std::uint32_t>(body.status));
@@ -83,6 +106,13 @@ void write(ByteWriter& out, const message::Ended& body) {
   if (body.failure) write(out, *body.failure);
 }
 void write(ByteWriter&, const message::EndedAck&) {}
+void write(ByteWriter& out, const message::EpochLost& body) { write(out, body.reason); }
+void write(ByteWriter& out, const message::Rejoin& body) {
+  out.number(body.endpoint.port);
+  out.text(body.endpoint.local_name);
+  write(out, body.progress);
+}
+void write(ByteWriter& out, const message::LinkLost& body) { out.text(cut(body.reason, words_limit_bytes)); }
 
 // Reads values that may be out of their range; the first such value makes the message unusable.
 class Reader {
@@ -94,6 +124,7 @@ class Reader {
   std::int32_t i32() { return static_cast<std::int32_t>(u32()); }
   std::string name() { return in_.text(name_limit_bytes); }
   std::string words() { return in_.text(words_limit_bytes); }
+  bool flag() { return up_to(1) == 1; }
   std::uint8_t up_to(std::uint8_t max) {
     const auto value = in_.number<std::uint8_t>();
     in_range_ = in_range_ && value <= max;
@@ -107,6 +138,10 @@ class Reader {
     member.rank = u32();
     member.data_port = in_.number<std::uint16_t>();
     member.pid = i32();
+    member.incarnation = u64();
+    const std::uint8_t bits = up_to(flag_named | flag_left);
+    member.is_named = (bits & flag_named) != 0;
+    member.has_left = (bits & flag_left) != 0;
     for (std::string* text :
          {&member.node_id, &member.host_key, &member.address, &member.local_name, &member.process_space})
       *text = name();
@@ -118,6 +153,12 @@ class Reader {
     failure.exit_code = i32();
     failure.message = words();
     return failure;
+  }
+  Progress progress() {
+    Progress progress;
+    progress.calls = u64();
+    progress.collectives = u64();
+    return progress;
   }
   std::vector<Member> members(Role expected) {
     std::vector<Member> members(in_.count(worker_num_max, member_size_bytes_min));
@@ -132,6 +173,9 @@ class Reader {
     body.member = member();
     body.worker_num = u32();
     body.server_num = u32();
+    const std::uint8_t bits = up_to(flag_recovers | flag_epoch_lost);
+    body.recovers = (bits & flag_recovers) != 0;
+    body.epoch_lost = (bits & flag_epoch_lost) != 0;
   }
   void read(message::Accept& body) {
     body.beat_interval = std::chrono::milliseconds(u32());
@@ -139,7 +183,7 @@ class Reader {
     body.process_space = name();
   }
   void read(message::Refuse& body) { body.failure = failure(); }
-  void read(message::Progress& body) { body.text = words(); }
+  void read(message::Waiting& body) { body.text = words(); }
   void read(message::RosterReady& body) {
     auto roster = std::make_shared<Roster>();
     roster->epoch = u64();
@@ -147,12 +191,19 @@ class Reader {
     roster->seed = u64();
     roster->workers = members(Role::worker);
     roster->servers = members(Role::server);
+    roster->recovers = flag();
+    roster->finished_calls = u64();
+    roster->finished_collectives = u64();
     body.roster = std::move(roster);
   }
-  void read(message::Beat& body) { body.step = u64(); }
+  void read(message::Beat& body) {
+    body.step = u64();
+    body.progress = progress();
+  }
   void read(message::PeerGone& body) {
     body.role = role();
     body.rank = u32();
+    body.incarnation = u64();
   }
   void read(message::Leave& body) {
     body.status = i32();
@@ -161,9 +212,16 @@ class Reader {
   }
   void read(message::LeaveAck&) {}
   void read(message::Ended& body) {
-    if (up_to(1) == 1) body.failure = failure();
+    if (flag()) body.failure = failure();
   }
   void read(message::EndedAck&) {}
+  void read(message::EpochLost& body) { body.reason = failure(); }
+  void read(message::Rejoin& body) {
+    body.endpoint.port = in_.number<std::uint16_t>();
+    body.endpoint.local_name = name();
+    body.progress = progress();
+  }
+  void read(message::LinkLost& body) { body.reason = words(); }
 
   Result<> finish(std::string_view what) const {
     MUSTER_TRY_VOID(in_.finish(what));
@@ -192,7 +250,7 @@ MessageBody body_of(std::size_t wanted) {
 std::vector<std::byte> encode_message(const Message& message) {
   ByteWriter out;
   std::visit([&](const auto& body) { write(out, body); }, message.body);
-  const net::FrameHeader header{.type = static_cast<std::uint16_t>(first_type + message.body.index()),
+  const net::FrameHeader header{.type = static_cast<std::uint16_t>(message_type_first + message.body.index()),
                                 .epoch = message.epoch,
                                 .job_id = message.job_id};
   return net::encode_frame(header, out.bytes());
@@ -200,9 +258,9 @@ std::vector<std::byte> encode_message(const Message& message) {
 
 Result<Message> decode_message(const net::Frame& frame) {
   const std::uint16_t type = frame.header.type;
-  if (type < first_type || type >= first_type + type_count)
+  if (type < message_type_first || type >= message_type_first + type_count)
     return fail(Code::corrupt, fmt::format("frame type {:#06x} is no message of a cluster", type));
-  const std::size_t index = type - first_type;
+  const std::size_t index = type - message_type_first;
   Message message{.job_id = frame.header.job_id, .epoch = frame.header.epoch, .body = body_of(index)};
   Reader in(frame.payload);
   std::visit([&](auto& body) { in.read(body); }, message.body);

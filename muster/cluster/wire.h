@@ -15,6 +15,9 @@ namespace muster::cluster {
 inline constexpr std::uint64_t node_payload_limit_bytes = 64 << 10;
 inline constexpr std::uint64_t scheduler_payload_limit_bytes = 16 << 20;
 
+// The type of the first alternative of MessageBody; the others follow.
+inline constexpr std::uint16_t message_type_first = 0x0100;
+
 // The longest texts. Longer words for people are cut; longer names are refused.
 inline constexpr std::size_t name_limit_bytes = 128;
 inline constexpr std::size_t words_limit_bytes = 8 << 10;

@@ -51,6 +51,17 @@ Child::Child(Child&& other) noexcept
       status_(other.status_),
       time_to_end_(other.time_to_end_) {}
 
+Child& Child::operator=(Child&& other) noexcept {
+  std::swap(pid_, other.pid_);
+  std::swap(pidfd_, other.pidfd_);
+  std::swap(input_, other.input_);
+  std::swap(output_fd_, other.output_fd_);
+  std::swap(output_, other.output_);
+  std::swap(status_, other.status_);
+  std::swap(time_to_end_, other.time_to_end_);
+  return *this;
+}
+
 Child::~Child() {
   if (pid_ < 0) return;
   if (!status_) {

@@ -21,7 +21,7 @@ class Child {
   Child(const std::string& program, const Variables& variables);
   ~Child();
   Child(Child&& other) noexcept;
-  Child& operator=(Child&&) = delete;
+  Child& operator=(Child&& other) noexcept;
 
   pid_t pid() const { return pid_; }
   void tell(const std::string& line);

@@ -5,11 +5,8 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include <filesystem>
-
-#include "child.h"
+#include "job.h"
 #include "muster/cluster/cluster.h"
-#include "muster/net/net.h"
 
 namespace muster::process_test {
 namespace {
@@ -18,39 +15,6 @@ using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Optional;
-
-// Twice the two seconds that the issue allows: this machine may be busy.
-constexpr auto soon = 4s;
-
-// A job on a free port of this host.
-class Job {
- public:
-  explicit Job(std::uint32_t worker_num, const std::string& host = "127.0.0.1")
-      : reservation_(*net::PortReservation::open(host == "::1" ? "::1" : "127.0.0.1")) {
-    common_ = {{"MS_SCHED_HOST", host},
-               {"MS_SCHED_PORT", std::to_string(reservation_.port())},
-               {"MS_WORKER_NUM", std::to_string(worker_num)},
-               {"MS_TOPO_TIMEOUT", "20"}};
-  }
-
-  void set(const std::string& name, const std::string& value) { common_[name] = value; }
-  Child scheduler(Variables more = {}) { return start("MS_SCHED", std::move(more)); }
-  Child worker(const std::string& id, Variables more = {}) {
-    more["MS_NODE_ID"] = id;
-    return start("MS_WORKER", std::move(more));
-  }
-  Child start(const std::string& role, Variables more) {
-    Variables all = common_;
-    all["MS_ROLE"] = role;
-    for (const auto& [name, value] : more) all[name] = value;
-    return Child(CLUSTER_PROBE, all);
-  }
-  std::uint16_t port() const { return reservation_.port(); }
-
- private:
-  net::PortReservation reservation_;
-  Variables common_;
-};
 
 // A formed job: one scheduler, workers "0", "1", …
 struct Formed {
@@ -366,15 +330,6 @@ TEST_P(ABadValue, EndsTheProcessNamingVariableValueAndRange) {
   EXPECT_LT(child.time_to_end(), 2s);
   EXPECT_THAT(child.output(), AllOf(HasSubstr(fmt::format("{}='{}'", GetParam().name, GetParam().value)),
                                     HasSubstr(GetParam().range)));
-}
-
-TEST(Cluster, MakesARelativeRecoveryPathAndWarnsThatRecoveryIsNotProvided) {
-  const auto folder = std::filesystem::temp_directory_path() / fmt::format("muster-recovery-{}", ::getpid());
-  const auto relative = std::filesystem::relative(folder);
-  Formed formed(1, {{"MS_ENABLE_RECOVERY", "1"}, {"MS_RECOVERY_PATH", relative.string()}});
-  EXPECT_TRUE(std::filesystem::is_directory(folder));
-  EXPECT_THAT(formed.workers[0].output(), HasSubstr("recovery is not provided yet"));
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

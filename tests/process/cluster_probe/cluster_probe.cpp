@@ -2,6 +2,8 @@
 // script, it takes its role from the environment alone.
 //
 //   step <n>              reports a step
+//   progress <n>          reports n finished calls
+//   link-lost <epoch>     reports that its data plane broke in that epoch
 //   leave                 leaves done
 //   fail <status> <why>   leaves failed, then exits with the status
 //   fork                  forks a child that outlives this process and says what a cluster call gives there
@@ -53,6 +55,15 @@ int obey(Node& node) {
       words >> step;
       node.report_step(step);
       say(fmt::format("at step {}", step));
+    } else if (command == "progress") {
+      Progress progress;
+      words >> progress.calls;
+      node.report_progress(progress);
+      say(fmt::format("has finished {} calls", progress.calls));
+    } else if (command == "link-lost") {
+      std::uint64_t epoch = 0;
+      words >> epoch;
+      node.report_link_lost(epoch, "no answer on its data port");
     } else if (command == "leave") {
       node.leave(0, "");
       return 0;
@@ -71,10 +82,28 @@ int obey(Node& node) {
   return exit_code_interrupted;
 }
 
+std::string describe(const Roster& roster) {
+  std::string text =
+      fmt::format("epoch {} job {:016x} finished {}", roster.epoch, roster.job_id, roster.finished_calls);
+  for (const Member& worker : roster.workers)
+    text += fmt::format(" {}:{}:{}", worker.node_id, worker.pid, worker.data_port);
+  return text;
+}
+
+// Its data plane is one number, another in each epoch.
+void follow_epochs(Node& node) {
+  node.on_epoch({.lost = [port = std::uint16_t{100}](const Failure& reason) mutable -> Result<DataEndpoint> {
+                   say("lost: " + reason.message);
+                   return DataEndpoint{++port, "there"};
+                 },
+                 .formed = [](const auto& roster) { say(describe(*roster)); }});
+}
+
 int run_node(const Settings& settings) {
   const Interrupted is_interrupted = [] { return interrupted.load(); };
   auto registration = describe_host(settings, is_interrupted);
   if (!registration) return end_by(failure_from(registration.error()));
+  registration->data_port = 100;
   auto node = Node::join(settings, *registration, is_interrupted);
   if (!node) return end_by(node.error());
   const Roster roster = *(*node)->roster();
@@ -83,6 +112,10 @@ int run_node(const Settings& settings) {
   if (settings.role == Role::server) {
     const auto failure = (*node)->wait(is_interrupted);
     return failure ? end_by(*failure) : 0;
+  }
+  if (roster.recovers) {
+    say(describe(roster));
+    follow_epochs(**node);
   }
   (*node)->on_failure([](const Failure& failure) { ::_exit(end_by(failure)); });
   return obey(**node);

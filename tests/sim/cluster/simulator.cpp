@@ -158,7 +158,7 @@ void Simulator::node_step(std::size_t index, const NodeEvent& event) {
   if (node.stopped) return;
   const std::uint64_t steps =
       node.formed == TimePoint{} ? no_step : static_cast<std::uint64_t>((now_ - node.formed) / step_time);
-  apply(index, node.machine->step(event, steps, now_));
+  apply(index, node.machine->step(event, {steps}, now_));
   if (node.alive) schedule_node_tick(index);
 }
 
@@ -187,7 +187,7 @@ void Simulator::apply(const SchedulerActions& actions) {
                             else
                               after(0ms, tell);
                           },
-                          [](const scheduler_action::Log&) {},
+                          [](const scheduler_action::Log&) {}, [](const scheduler_action::Record&) {},
                           [&](const scheduler_action::End& a) {
                             result_.scheduler_ended = true;
                             result_.scheduler_failure = a.failure;
@@ -252,7 +252,7 @@ void Simulator::apply(std::size_t index, const NodeActions& actions) {
                               }
                             });
                           },
-                          [](const node_action::Log&) {}},
+                          [](const node_action::AskEndpoint&) {}, [](const node_action::Log&) {}},
                action);
   }
 }

@@ -131,11 +131,11 @@ TEST_F(Scheduler, IgnoresAReportAboutARankThatIsNotThere) {
 
 TEST_F(Scheduler, SaysAfterFiveSecondsWhoIsMissing) {
   enter(1, "a");
-  std::vector<message::Progress> told;
+  std::vector<message::Waiting> told;
   for (int i = 0; i < 60; ++i) {  // its heartbeats keep it alive
     clock.advance(100ms);
     for (const auto& actions : {receive(1, message::Beat{}), tick()})
-      for (const auto& progress : sent_to<message::Progress>(1, actions)) told.push_back(progress);
+      for (const auto& progress : sent_to<message::Waiting>(1, actions)) told.push_back(progress);
   }
   ASSERT_EQ(told.size(), 1u);
   EXPECT_THAT(told[0].text,
@@ -166,7 +166,7 @@ TEST_F(Scheduler, TakesNumbersAsRanksOnlyInTheirPlainForm) {
 
 class NodeSteps : public testing::Test {
  protected:
-  NodeActions step(const NodeEvent& event) { return machine.step(event, no_step, clock.now()); }
+  NodeActions step(const NodeEvent& event) { return machine.step(event, {}, clock.now()); }
   NodeActions receive(MessageBody body, std::uint64_t job = job_id, std::uint64_t at_epoch = epoch) {
     return step(node_event::Received{{job, at_epoch, std::move(body)}});
   }

@@ -122,11 +122,10 @@ TEST(Variables, WarnOfAProbableTypo) {
   EXPECT_THAT(read_with("MS_BUILD_PROCESS_NUM", "4")->warnings, IsEmpty());
 }
 
-TEST(Variables, WarnOnceThatRecoveryIsNotProvided) {
-  const auto settings = read_with("MS_ENABLE_RECOVERY", "1");
-  ASSERT_TRUE(settings);
-  EXPECT_TRUE(settings->enable_recovery);
-  EXPECT_THAT(settings->warnings, ::testing::ElementsAre(HasSubstr("not provided yet")));
+TEST(Variables, WantAPathForRecovery) {
+  EXPECT_THAT(error_with("MS_ENABLE_RECOVERY", "1"),
+              AllOf(HasSubstr("MS_RECOVERY_PATH is not set"), HasSubstr("MS_ENABLE_RECOVERY=1")));
+  EXPECT_TRUE(read_with("MS_ENABLE_RECOVERY", "0"));
 }
 
 TEST(Variables, TakeAnyValueOfCmInitWithANote) {

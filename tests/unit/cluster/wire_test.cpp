@@ -20,28 +20,36 @@ Member member(Role role, std::uint32_t rank) {
           .data_port = 40123,
           .local_name = "muster-0011223344556677",
           .pid = 4711,
-          .process_space = "boot:4026531836"};
+          .process_space = "boot:4026531836",
+          .incarnation = 1700000000000000000u + rank,
+          .is_named = rank % 2 == 0,
+          .has_left = rank == 3};
 }
 
 std::vector<Message> one_of_each() {
-  auto roster = std::make_shared<Roster>(Roster{.epoch = 3, .job_id = 7, .seed = 99});
+  auto roster = std::make_shared<Roster>(Roster{
+      .epoch = 3, .job_id = 7, .seed = 99, .recovers = true, .finished_calls = 2, .finished_collectives = 5});
   for (std::uint32_t rank = 0; rank < 5; ++rank) roster->workers.push_back(member(Role::worker, rank));
   roster->servers.push_back(member(Role::server, 0));
   const Failure failure{Code::peer_lost, "worker 2 is gone", 69};
   return {
       {0, 0, message::Register{member(Role::worker, 0), 8, 1}},
+      {7, 4, message::Register{member(Role::worker, 0), 8, 1, true, true}},
       {7, 1, message::Accept{std::chrono::milliseconds(250), 12, "space"}},
       {7, 1, message::Refuse{failure}},
-      {7, 1, message::Progress{"1 of 2"}},
+      {7, 1, message::Waiting{"1 of 2"}},
       {7, 1, message::RosterReady{roster}},
       {7, 1, message::Beat{}},
-      {7, 1, message::Beat{123456789}},
-      {7, 1, message::PeerGone{Role::server, 2}},
+      {7, 1, message::Beat{123456789, {3, 1000}}},
+      {7, 1, message::PeerGone{Role::server, 2, 99}},
       {7, 1, message::Leave{-9, 17, "ValueError: no"}},
       {7, 1, message::LeaveAck{}},
       {7, 1, message::Ended{}},
       {7, 1, message::Ended{failure}},
       {7, 1, message::EndedAck{}},
+      {7, 1, message::EpochLost{failure}},
+      {7, 1, message::Rejoin{{40124, "muster-8899aabbccddeeff"}, {2, 17}}},
+      {7, 1, message::LinkLost{"the connection to worker 3 broke"}},
   };
 }
 
@@ -82,7 +90,7 @@ TEST(Wire, SurvivesGarbage) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     const RandomStream random(seed, 1);
     net::Frame frame;
-    frame.header.type = static_cast<std::uint16_t>(0x00ff + random.below(0, 14));
+    frame.header.type = static_cast<std::uint16_t>(0x00ff + random.below(0, 17));
     frame.payload.resize(random.below(1, 200));
     for (std::size_t i = 0; i < frame.payload.size(); ++i)
       frame.payload[i] =

@@ -1,0 +1,410 @@
+// What the scheduler of a job that recovers does beyond the rest: seats become vacant and are taken again, an
+// epoch is lost and the next one formed, and a restarted scheduler goes on where its recovery log ends.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "muster/cluster/scheduler.h"
+
+namespace muster::cluster {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr milliseconds progress_interval = seconds(30);
+// In which processes that live find a scheduler that was started again. They try at least every second.
+constexpr milliseconds return_time = seconds(5);
+// A broken link is often a death that is about to be reported.
+constexpr milliseconds link_doubt_time{300};
+constexpr std::uint32_t links_lost_in_a_row_max = 10;
+
+double in_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+}  // namespace
+
+// --- the scheduler was dead itself -------------------------------------------------------------------------
+
+// Nobody is connected yet. A job that had ended by a failure has told its processes so: all seats are vacant.
+// Otherwise they may all live, and come back.
+void SchedulerMachine::resume() {
+  if (!config_.saved) return;
+  const SavedJob saved = *std::exchange(config_.saved, std::nullopt);
+  roster_ = saved.roster;
+  epoch_ = roster_->epoch;
+  seats_ = Seats(*roster_);
+  finished_calls_ = saved.finished_calls;
+  phase_ = saved.failure ? Phase::recovering : Phase::running;
+  next_progress_ = now_ + progress_interval;
+  PeerId expected = std::numeric_limits<PeerId>::max();  // numbers that no connection will have
+  for (Seat& seat : seats_.all()) {
+    const auto is_it = [&](const record::Left& left) {
+      return left.role == seat.member.role && left.rank == seat.member.rank;
+    };
+    if (saved.failure) {
+      seat.member.has_left = false;
+      seat.how = "it ended with the job";
+      seat.variable = "MS_TOPO_TIMEOUT";
+      seat.wait_until = now_ + config_.topo_timeout;
+      continue;
+    }
+    seat.member.has_left = seat.member.has_left || std::any_of(saved.left.begin(), saved.left.end(), is_it);
+    if (seat.member.has_left) {
+      workers_left_ += seat.member.role == Role::worker;
+      continue;
+    }
+    seat.peer = expected--;
+    Peer& peer = peers_[seat.peer];
+    peer.member = seat.member;
+    peer.ranked = peer.told = peer.closed = peer.awaited = true;
+    peer.heard = now_;
+    doubt(peer, return_time);
+    watch(seat.peer, peer);
+  }
+  if (workers_left_ == config_.worker_num) end_job();
+}
+
+// --- losing ------------------------------------------------------------------------------------------------
+
+// The process is gone; its seat is vacant.
+void SchedulerMachine::lose(PeerId id, const std::string& how) {
+  Peer& peer = peers_.at(id);
+  const Failure death = death_of(peer, how);
+  log(log::Level::warning, death.message);
+  Seat* seat = seats_.find_incarnation(peer.member.role, peer.member.incarnation);
+  const bool sits = seat != nullptr && seat->peer == id;
+  if (sits) {
+    // Where the scheduler itself was dead, everything may have been: people start it all again.
+    const bool is_long = peer.awaited && config_.topo_timeout > config_.node_timeout;
+    seat->peer = 0;
+    seat->how = how;
+    seat->step = peer.step;
+    seat->wait_until = now_ + (is_long ? config_.topo_timeout : config_.node_timeout);
+    seat->variable = is_long ? "MS_TOPO_TIMEOUT" : "MS_NODE_TIMEOUT";
+  }
+  forget(id);
+  if (!sits) return;
+  vacancies_changed_ = true;
+  lose_epoch(death);
+}
+
+void SchedulerMachine::forget(PeerId id) {
+  const auto found = peers_.find(id);
+  const Peer& peer = found->second;
+  if (phase_ == Phase::forming) {
+    std::erase(order_, id);
+    by_name_.erase({peer.member.role, peer.member.node_id});
+    --present_[peer.member.role];
+  }
+  if (!peer.closed) actions_.push_back(scheduler_action::Close{id});
+  watched_as_.erase(peer.watch_id);
+  peers_.erase(found);
+}
+
+void SchedulerMachine::lose_epoch(Failure reason) {
+  if (phase_ != Phase::running) return;
+  phase_ = Phase::recovering;
+  lost_reason_ = std::move(reason);
+  link_lost_until_.reset();
+  next_progress_ = now_ + progress_interval;
+  for (auto& [id, peer] : peers_) {
+    peer.ready = false;
+    if (!peer.left) tell_of_epoch(id, peer);
+  }
+}
+
+// What a process that knows an older epoch has to hear.
+void SchedulerMachine::tell_of_epoch(PeerId id, Peer& peer) {
+  peer.epoch_told = now_;
+  if (phase_ == Phase::recovering)
+    send(id, message::EpochLost{lost_reason_});
+  else
+    send(id, message::RosterReady{roster_});
+}
+
+// A word to it, or from it, may have been lost with a connection.
+void SchedulerMachine::catch_up(PeerId id, Peer& peer, std::uint64_t epoch) {
+  if (peer.left || now_ - peer.epoch_told < beat_interval_for(config_.node_timeout)) return;
+  if (phase_ == Phase::recovering ? !peer.ready : phase_ == Phase::running && epoch < epoch_)
+    tell_of_epoch(id, peer);
+}
+
+void SchedulerMachine::note_progress(Peer& peer, const Progress& progress) {
+  peer.progress = progress;
+  if (progress.calls <= finished_calls_) return;
+  finished_calls_ = progress.calls;
+  if (config_.recovers) record(record::Finished{finished_calls_});
+}
+
+void SchedulerMachine::handle(Peer& peer, const message::Rejoin& rejoin, std::uint64_t epoch) {
+  if (phase_ != Phase::recovering || epoch != epoch_ || peer.left) return;
+  peer.member.data_port = rejoin.endpoint.port;
+  peer.member.local_name = rejoin.endpoint.local_name;
+  note_progress(peer, rejoin.progress);
+  peer.ready = true;
+  if (Seat* seat = seats_.find_incarnation(peer.member.role, peer.member.incarnation))
+    seat->member = peer.member;
+}
+
+void SchedulerMachine::handle(const Peer& peer, const message::LinkLost& lost, std::uint64_t epoch) {
+  if (phase_ != Phase::running || epoch != epoch_ || link_lost_until_) return;
+  link_lost_until_ = now_ + link_doubt_time;
+  link_lost_reason_ = {Code::peer_lost, fmt::format("{} lost its peers: {}", describe(peer), lost.reason),
+                       exit_code_peer_lost};
+}
+
+// --- coming back -------------------------------------------------------------------------------------------
+
+PeerId SchedulerMachine::find_process(Role role, std::uint64_t incarnation) const {
+  for (const auto& [id, peer] : peers_)
+    if (peer.member.role == role && peer.member.incarnation == incarnation) return id;
+  return 0;
+}
+
+void SchedulerMachine::register_recovering(PeerId id, const Message& message,
+                                           const message::Register& request) {
+  const Member& member = request.member;
+  const auto turn_down = [&](const std::string& reason) {
+    log(log::Level::warning, fmt::format("refused {} '{}' from {}: {}", to_string(member.role),
+                                         member.node_id, member.address, reason));
+    refuse(id, reason);
+  };
+  const auto same_process = [&](const Newcomer& newcomer) {
+    return newcomer.member.role == member.role && newcomer.member.incarnation == member.incarnation;
+  };
+  if (auto reason = unusable(request)) return turn_down(*reason);
+  if (message.job_id != 0 && message.job_id != config_.job_id)
+    return turn_down(
+        fmt::format("it belongs to job {:016x}, and this is job {:016x}", message.job_id, config_.job_id));
+  if (message.epoch > epoch_)
+    return turn_down(
+        fmt::format("it belongs to epoch {}, and the newest that the scheduler knows is {}: is "
+                    "its MS_RECOVERY_PATH the one of before?",
+                    message.epoch, epoch_));
+  std::erase_if(newcomers_, same_process);  // on a connection of before
+  if (const PeerId old_id = find_process(member.role, member.incarnation); old_id != 0)
+    return come_back(old_id, id, message, request);
+  if (phase_ == Phase::telling)
+    return turn_down(failure_ ? fmt::format("the job has ended: {}", failure_->message)
+                              : "the job has ended");
+  if (message.job_id == 0) {
+    newcomers_.push_back({id, member, now_});
+    return;
+  }
+  // It has a roster, and it was given up. Its seat is its own again, unless somebody sits there.
+  Seat* seat = seats_.find_incarnation(member.role, member.incarnation);
+  if (seat == nullptr || !seat->is_vacant()) {
+    const Seat* now = seat != nullptr ? seat : seats_.find(member.role, member.node_id);
+    return turn_down(fmt::format(
+        "it is of epoch {}, and its place was taken by another process{}; this is "
+        "epoch {}",
+        message.epoch,
+        now == nullptr ? "" : fmt::format(" (at {}, pid {})", now->member.address, now->member.pid), epoch_));
+  }
+  sit(id, member, *seat, false);
+}
+
+// The same process on another connection.
+void SchedulerMachine::come_back(PeerId old_id, PeerId id, const Message& message,
+                                 const message::Register& request) {
+  auto entry = peers_.extract(old_id);
+  entry.key() = id;
+  Peer& peer = peers_.insert(std::move(entry)).position->second;
+  if (!peer.closed) actions_.push_back(scheduler_action::Close{old_id});
+  if (peer.watched) watched_as_[peer.watch_id] = id;
+  std::replace(order_.begin(), order_.end(), old_id, id);
+  if (phase_ == Phase::forming) by_name_[{peer.member.role, peer.member.node_id}] = id;
+  Seat* seat = seats_.find_incarnation(peer.member.role, peer.member.incarnation);
+  if (seat != nullptr && seat->peer == old_id) seat->peer = id;
+  peer.closed = peer.told = peer.awaited = false;
+  if (!peer.exited) peer.doubted_until.reset();
+  accept(id, peer.member);
+  const bool knows_roster = message.job_id != 0;
+  if (phase_ == Phase::telling) {
+    peer.told = peer.left;
+    send(id, message::Ended{failure_});
+  } else if (phase_ == Phase::recovering) {
+    if (!knows_roster) peer.ready = true;  // it has told where it is reached, and nobody has tried
+    if (!peer.ready && !peer.left) tell_of_epoch(id, peer);
+  } else if (phase_ == Phase::running && !peer.left) {
+    if (request.epoch_lost && message.epoch == epoch_)
+      lose_epoch({Code::peer_lost, fmt::format("epoch {} was lost before the scheduler died", epoch_),
+                  exit_code_peer_lost});
+    else if (!knows_roster || message.epoch < epoch_)
+      tell_of_epoch(id, peer);
+  }
+}
+
+// --- new processes -----------------------------------------------------------------------------------------
+
+// After each event: newcomers take seats, and with the last one the next epoch begins.
+void SchedulerMachine::settle() {
+  std::erase_if(newcomers_, [&](const Newcomer& newcomer) { return place(newcomer) == Verdict::decided; });
+  if (phase_ == Phase::recovering) form_next_if_complete();
+  if (std::exchange(vacancies_changed_, false) && phase_ == Phase::recovering && !seats_.vacant().empty())
+    announce_waiting();
+}
+
+SchedulerMachine::Verdict SchedulerMachine::place(const Newcomer& newcomer) {
+  if (phase_ == Phase::telling)
+    return turn_away(
+        newcomer, failure_ ? fmt::format("the job has ended: {}", failure_->message) : "the job has ended");
+  if (phase_ == Phase::forming) return place_before_roster(newcomer);
+  const bool may_still_change = someone_is_doubted() && now_ - newcomer.since < contest_time();
+  const auto choice = seats_.choose(newcomer.member);
+  if (const auto* reason = std::get_if<std::string>(&choice))
+    return may_still_change ? Verdict::waits : turn_away(newcomer, *reason);
+  Seat& seat = *std::get<Seat*>(choice);
+  // Who was done may be started again with the others; alone it has nothing to do.
+  if (seat.member.has_left && phase_ != Phase::recovering)
+    return may_still_change ? Verdict::waits
+                            : turn_away(newcomer, fmt::format("{} {} was done and has left the job",
+                                                              to_string(seat.member.role), seat.member.rank));
+  if (seat.peer != 0) return contest(seat.peer, newcomer);
+  sit(newcomer.id, newcomer.member, seat, true);
+  return Verdict::decided;
+}
+
+SchedulerMachine::Verdict SchedulerMachine::place_before_roster(const Newcomer& newcomer) {
+  const auto taken = by_name_.find({newcomer.member.role, newcomer.member.node_id});
+  if (taken != by_name_.end()) return contest(taken->second, newcomer);
+  if (const auto reason = no_room(newcomer.member)) {
+    const bool may_still_change = someone_is_doubted() && now_ - newcomer.since < contest_time();
+    return may_still_change ? Verdict::waits : turn_away(newcomer, *reason);
+  }
+  accept(newcomer.id, newcomer.member);
+  form_if_complete();
+  return Verdict::decided;
+}
+
+// Two processes for one seat: the one that sits there keeps it if it says a word within two beats.
+SchedulerMachine::Verdict SchedulerMachine::contest(PeerId twin_id, const Newcomer& newcomer) {
+  Peer& twin = peers_.at(twin_id);
+  const Duration beat = beat_interval_for(config_.node_timeout);
+  if (twin.spoke >= newcomer.since + beat / 2) return turn_away(newcomer, taken_by(twin.member));
+  if (now_ - newcomer.since < contest_time()) return Verdict::waits;
+  send(twin_id, message::Refuse{{Code::refused,
+                                 fmt::format("the scheduler refused this process: a newer one took its place "
+                                             "(at {}, pid {}), since it did not answer",
+                                             newcomer.member.address, newcomer.member.pid),
+                                 exit_code_refused}});
+  lose(twin_id, "it did not answer, and a newer process took its place");
+  return place(newcomer);
+}
+
+SchedulerMachine::Verdict SchedulerMachine::turn_away(const Newcomer& newcomer, const std::string& reason) {
+  log(log::Level::warning, fmt::format("refused {} '{}' from {}: {}", to_string(newcomer.member.role),
+                                       newcomer.member.node_id, newcomer.member.address, reason));
+  refuse(newcomer.id, reason);
+  return Verdict::decided;
+}
+
+// `ready`: it has said where it will be reached in the next epoch.
+void SchedulerMachine::sit(PeerId id, Member member, Seat& seat, bool ready) {
+  if (std::exchange(seat.member.has_left, false) && seat.member.role == Role::worker) --workers_left_;
+  member.rank = seat.member.rank;
+  if (seat.member.is_named && !member.is_named) {
+    member.node_id = seat.member.node_id;
+    member.is_named = true;
+  }
+  seat.member = member;
+  seat.peer = id;
+  accept(id, member);
+  Peer& peer = peers_.at(id);
+  peer.ranked = true;
+  peer.ready = ready;
+  if (!ready) tell_of_epoch(id, peer);
+  vacancies_changed_ = true;
+}
+
+void SchedulerMachine::form_next_if_complete() {
+  std::uint64_t collectives = 0;
+  for (const Seat& seat : seats_.all()) {
+    if (seat.member.has_left) continue;
+    if (seat.peer == 0) return;
+    const Peer& peer = peers_.at(seat.peer);
+    if (!peer.ready || peer.closed || peer.doubted_until) return;
+    collectives = std::max(collectives, peer.progress.collectives);
+  }
+  auto roster = std::make_shared<Roster>();
+  roster->epoch = epoch_ + 1;
+  roster->job_id = config_.job_id;
+  roster->seed = config_.seed;
+  roster->workers = seats_.members(Role::worker);
+  roster->servers = seats_.members(Role::server);
+  roster->recovers = true;
+  roster->finished_calls = finished_calls_;
+  roster->finished_collectives = collectives;
+  begin_epoch(std::move(roster));
+  log(log::Level::warning, fmt::format("epoch {}: all are there again, training goes on", epoch_));
+}
+
+// Of the vacant seats; when there are none, of those who live and have not answered.
+std::string SchedulerMachine::waiting_text() const {
+  if (auto text = seats_.waiting_text(epoch_ + 1); !text.empty()) return text;
+  std::vector<std::string> silent;
+  for (const auto& [id, peer] : peers_)
+    if (!peer.left && (!peer.ready || peer.closed)) silent.push_back(describe(peer));
+  silent.resize(std::min<std::size_t>(silent.size(), 8));
+  return silent.empty()
+             ? ""
+             : fmt::format("epoch {}: waiting for an answer of {}", epoch_ + 1, fmt::join(silent, ", "));
+}
+
+void SchedulerMachine::announce_waiting() {
+  const std::string text = waiting_text();
+  if (text.empty()) return;
+  log(log::Level::warning, text);
+  for (const auto& [id, peer] : peers_)
+    if (!peer.closed && !peer.left) send(id, message::Waiting{text});
+}
+
+// --- time --------------------------------------------------------------------------------------------------
+
+Duration SchedulerMachine::contest_time() const {
+  return 2 * beat_interval_for(config_.node_timeout) + milliseconds(250);
+}
+
+bool SchedulerMachine::someone_is_doubted() const {
+  return std::any_of(peers_.begin(), peers_.end(),
+                     [](const auto& entry) { return entry.second.doubted_until.has_value(); });
+}
+
+TimePoint SchedulerMachine::recovery_deadline() const {
+  TimePoint next = TimePoint::max();
+  if (phase_ == Phase::telling) return next;
+  for (const Newcomer& newcomer : newcomers_) next = std::min(next, newcomer.since + contest_time());
+  if (link_lost_until_) next = std::min(next, *link_lost_until_);
+  if (phase_ != Phase::recovering) return next;
+  for (const Seat* seat : seats_.vacant()) next = std::min(next, seat->wait_until);
+  return std::min(next, next_progress_);
+}
+
+void SchedulerMachine::check_recovery() {
+  if (link_lost_until_ && now_ >= *link_lost_until_) {
+    link_lost_until_.reset();
+    if (++links_lost_in_a_row_ > links_lost_in_a_row_max)
+      return fail({Code::peer_lost,
+                   fmt::format("the workers lost their connections {} times without a step between: {}",
+                               links_lost_in_a_row_, link_lost_reason_.message),
+                   exit_code_peer_lost});
+    log(log::Level::warning, link_lost_reason_.message);
+    lose_epoch(link_lost_reason_);
+  }
+  if (phase_ != Phase::recovering) return;
+  for (const Seat* seat : seats_.vacant()) {
+    if (now_ < seat->wait_until) continue;
+    const auto limit = seat->variable == "MS_NODE_TIMEOUT" ? config_.node_timeout : config_.topo_timeout;
+    return fail({Code::peer_lost,
+                 fmt::format("nobody came within {:.3g} s ({}): {}", in_seconds(limit), seat->variable,
+                             seats_.waiting_text(epoch_ + 1)),
+                 exit_code_peer_lost});
+  }
+  if (now_ < next_progress_) return;
+  next_progress_ = now_ + progress_interval;
+  announce_waiting();
+}
+
+}  // namespace muster::cluster

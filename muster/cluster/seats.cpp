@@ -1,0 +1,124 @@
+#include "muster/cluster/seats.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace muster::cluster {
+namespace {
+
+constexpr std::size_t seats_shown_max = 8;
+
+std::string when(const Seat& seat) {
+  return seat.step == no_step ? "before its first step" : fmt::format("at step {}", seat.step);
+}
+
+// "node 2", "server 0", or "worker 1" where a made id would say nothing to anyone.
+std::string name_of(const Member& member) {
+  if (!member.is_named) return fmt::format("{} {}", to_string(member.role), member.rank);
+  if (member.role == Role::worker) return fmt::format("node {}", member.node_id);
+  return fmt::format("{} {}", to_string(member.role), member.node_id);
+}
+
+std::string call_for(const Member& member) {
+  return member.is_named ? fmt::format("MS_NODE_ID={}", member.node_id) : "the same variables";
+}
+
+}  // namespace
+
+std::optional<std::uint32_t> rank_asked(std::string_view node_id, std::uint32_t count) {
+  std::uint32_t rank = 0;
+  const auto [end, error] = std::from_chars(node_id.data(), node_id.data() + node_id.size(), rank);
+  if (error != std::errc{} || end != node_id.data() + node_id.size() || rank >= count) return std::nullopt;
+  if (node_id.size() > 1 && node_id.front() == '0') return std::nullopt;
+  return rank;
+}
+
+std::string taken_by(const Member& member) {
+  return fmt::format("node id '{}' (MS_NODE_ID) is taken by a live {} at {}, pid {}", member.node_id,
+                     to_string(member.role), member.address, member.pid);
+}
+
+Seats::Seats(const Roster& roster) {
+  for (const auto* members : {&roster.workers, &roster.servers})
+    for (const Member& member : *members) seats_.push_back({.member = member});
+}
+
+Seat* Seats::find(Role role, std::uint32_t rank) {
+  for (Seat& seat : seats_)
+    if (seat.member.role == role && seat.member.rank == rank) return &seat;
+  return nullptr;
+}
+
+Seat* Seats::find(Role role, std::string_view node_id) {
+  for (Seat& seat : seats_)
+    if (seat.member.role == role && seat.member.node_id == node_id) return &seat;
+  return nullptr;
+}
+
+Seat* Seats::find_incarnation(Role role, std::uint64_t incarnation) {
+  for (Seat& seat : seats_)
+    if (seat.member.role == role && seat.member.incarnation == incarnation) return &seat;
+  return nullptr;
+}
+
+std::vector<const Seat*> Seats::vacant() const {
+  std::vector<const Seat*> found;
+  for (const Seat& seat : seats_)
+    if (seat.is_vacant()) found.push_back(&seat);
+  return found;
+}
+
+std::variant<Seat*, std::string> Seats::choose(const Member& member) {
+  std::vector<Seat*> vacant;
+  std::uint32_t count = 0;
+  for (Seat& seat : seats_) {
+    if (seat.member.role != member.role) continue;
+    ++count;
+    if (seat.is_vacant()) vacant.push_back(&seat);
+  }
+  if (Seat* own = find(member.role, member.node_id)) return own;
+  if (vacant.empty())
+    return fmt::format("the job has all of its {} {}s ({}); this one is not needed", count,
+                       to_string(member.role),
+                       member.role == Role::worker ? "MS_WORKER_NUM" : "MS_SERVER_NUM");
+  if (!member.is_named && vacant.size() == 1) return vacant.front();
+  std::vector<std::string> missing;
+  for (Seat* seat : vacant) {
+    const bool fits = !member.is_named || rank_asked(member.node_id, count) == seat->member.rank;
+    if (!seat->member.is_named && fits) return seat;
+    if (missing.size() < seats_shown_max) missing.push_back(name_of(seat->member));
+  }
+  return fmt::format("{} of the job's {}s are missing ({}): set MS_NODE_ID to the id of the one that this is",
+                     vacant.size(), to_string(member.role), fmt::join(missing, ", "));
+}
+
+std::string Seats::waiting_text(std::uint64_t next_epoch) const {
+  const auto missing = vacant();
+  if (missing.empty()) return {};
+  std::vector<std::string> names;
+  std::vector<std::string> calls;
+  for (const Seat* seat : missing) {
+    if (names.size() == seats_shown_max) {
+      names.push_back(fmt::format("{} more", missing.size() - seats_shown_max));
+      calls.push_back("...");
+      break;
+    }
+    names.push_back(fmt::format("{} ({} {})", name_of(seat->member), seat->how, when(*seat)));
+    if (const auto call = call_for(seat->member); std::find(calls.begin(), calls.end(), call) == calls.end())
+      calls.push_back(call);
+  }
+  return fmt::format("epoch {}: waiting for {} - start {} again with {}", next_epoch, fmt::join(names, ", "),
+                     missing.size() == 1 ? "it" : "them", fmt::join(calls, ", "));
+}
+
+std::vector<Member> Seats::members(Role role) const {
+  std::vector<Member> members;
+  for (const Seat& seat : seats_)
+    if (seat.member.role == role) members.push_back(seat.member);
+  return members;
+}
+
+}  // namespace muster::cluster

@@ -1,0 +1,58 @@
+// Who holds which rank of a job, from its first roster on. A rank belongs to a seat for the job's life; the
+// processes on it come and go. Plain values, no time passes here.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "muster/cluster/messages.h"
+
+namespace muster::cluster {
+
+struct Seat {
+  Member member = {};  // who sits here, or sat here last
+  PeerId peer = 0;     // 0: nobody
+  // Of a seat where nobody sits:
+  std::string how = {};            // "it was killed or crashed"
+  std::uint64_t step = no_step;    // the last one known
+  TimePoint wait_until = {};       // for somebody to come
+  std::string_view variable = {};  // that says how long
+
+  bool is_vacant() const { return peer == 0 && !member.has_left; }
+};
+
+class Seats {
+ public:
+  Seats() = default;
+  // The members of `roster`, on their ranks; nobody sits yet.
+  explicit Seats(const Roster& roster);
+
+  std::vector<Seat>& all() { return seats_; }
+  const std::vector<Seat>& all() const { return seats_; }
+  Seat* find(Role role, std::uint32_t rank);
+  Seat* find(Role role, std::string_view node_id);
+  Seat* find_incarnation(Role role, std::uint64_t incarnation);
+  std::vector<const Seat*> vacant() const;
+
+  // The seat for a new process, taken or not, or why there is none. One with a node id gets its own; one
+  // without gets the only vacant seat of its role, or one whose process had none either.
+  std::variant<Seat*, std::string> choose(const Member& member);
+
+  // "epoch 7: waiting for node 2 (it was killed or crashed at step 812) - start it again with MS_NODE_ID=2".
+  // Empty when no seat is vacant.
+  std::string waiting_text(std::uint64_t next_epoch) const;
+  // The members as the next roster has them.
+  std::vector<Member> members(Role role) const;
+
+ private:
+  std::vector<Seat> seats_;  // workers, then servers, by rank
+};
+
+// "node id '2' (MS_NODE_ID) is taken by a live worker at 10.0.0.7, pid 4711".
+std::string taken_by(const Member& member);
+
+// The rank that a node id asks for: "0", "7", but not "07", so that two ids never mean one rank.
+std::optional<std::uint32_t> rank_asked(std::string_view node_id, std::uint32_t count);
+
+}  // namespace muster::cluster
