@@ -174,3 +174,42 @@ def test_the_losses_of_seed_003_over_five_workers_are_those_of_one(tmp_path):
         found += [losses_003(text) for text in seed_003(folder, "ms.set_seed(3)", workers).values()]
     assert len(found[0]) == 200
     assert all(losses == found[0] for losses in found)
+
+
+def seed_001(folder, port):
+    """Its scripts, as they are but for a port that is taken, and recover.sh for a worker."""
+    folder.mkdir()
+    source = ROOT / "tests/seeds/001"
+    shutil.copy(source / "train.py", folder)
+    for name in ("run.sh", "recover.sh"):
+        (folder / name).write_text((source / name).read_text().replace("8118", port))
+    worker = (folder / "recover.sh").read_text().replace("MS_ROLE=MS_SCHED", "MS_ROLE=MS_WORKER")
+    worker = worker.replace("MS_NODE_ID=sched", "MS_NODE_ID=5").replace("scheduler.log", "worker_5_again.log")
+    (folder / "recover_worker.sh").write_text(worker)
+
+
+def run_seed_001(folder, digits, command):
+    seed_001(folder, "8118" if port_is_free(8118) else str(free_port()))
+    (folder / "MNIST_Data").symlink_to(digits)
+    reap = [sys.executable, str(ROOT / "tests/python/reap.py"), "150", *command]
+    shell = {**environment(), "EXEC_PATH": str(folder)}  # recover.sh counts on it
+    done = subprocess.run(reap, cwd=folder, env=shell, capture_output=True, text=True, timeout=180)
+    logs = "\n".join(f"== {path.name}\n{path.read_text()}" for path in (folder / "device").iterdir())
+    print(done.stdout, done.stderr, logs)  # shown when the test fails
+    assert done.returncode == 0
+    return sorted(line.split(" ", 2)[1] for line in done.stdout.splitlines() if line.endswith("train.py"))
+
+
+def test_seed_001_goes_on_after_a_worker_and_the_scheduler_were_killed(tmp_path):
+    write_digits(tmp_path / "digits/train", rows=60_000)
+    unbroken, broken = tmp_path / "unbroken", tmp_path / "broken"
+    assert run_seed_001(unbroken, tmp_path / "digits", ["bash", "run.sh"]) == ["0"] * 9
+    drill = [sys.executable, str(ROOT / "tests/python/seed_001_drill.py"), "5"]
+    assert run_seed_001(broken, tmp_path / "digits", drill) == ["-9"] * 2 + ["0"] * 9
+
+    assert "resuming job" in (broken / "device/worker_5_again.log").read_text()
+    for rank in range(8):
+        ends = [folder / f"ckpt_of_rank/{rank}" for folder in (unbroken, broken)]
+        newest = [max(end.glob("*.ckpt"), key=lambda path: path.stat().st_mtime) for end in ends]
+        assert newest[0].name == newest[1].name
+        assert newest[0].read_bytes() == newest[1].read_bytes()

@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""How long recovery takes: processes are killed and started again at once, and every step says when it was done.
+
+    ./dev bench recovery [--drills 20]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = Path(os.environ.get("MUSTER_BUILD", ROOT / "build"))
+PATIENCE_SECONDS = 120
+
+
+class Process:
+    """A process of the job; each of its lines with the time at which it came."""
+
+    def __init__(self, environment, folder):
+        self.lines = []
+        program = [sys.executable, "-u", str(ROOT / "benchmarks/recovery_net.py")]
+        self._popen = subprocess.Popen(
+            program, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self):
+        for line in self._popen.stdout:
+            self.lines.append((time.monotonic(), line.rstrip()))
+
+    def steps(self):
+        """(number, time at which it was done) of each step."""
+        found = (re.fullmatch(r"step (\d+) ([\d.]+)", line) for _, line in list(self.lines))
+        return [(int(match[1]), float(match[2])) for match in found if match]
+
+    def kill(self):
+        self._popen.send_signal(signal.SIGKILL)
+        self._popen.wait()
+
+    def wait(self):
+        status = self._popen.wait(PATIENCE_SECONDS)
+        self._reader.join()
+        return status
+
+
+class Job:
+    def __init__(self, folder, workers, **variables):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        told = ("MS_", "OMP_", "MUSTER_", "PYTHON")
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(told)}
+        self._folder = folder
+        self._environment = {
+            **clean,
+            "PYTHONPATH": str(BUILD / "python"),
+            "MS_WORKER_NUM": str(workers),
+            "MS_SCHED_HOST": "127.0.0.1",
+            "MS_SCHED_PORT": str(port),
+            "MS_ENABLE_RECOVERY": "1",
+            "MS_RECOVERY_PATH": str(folder / "recovery"),
+            "MUSTER_LOG": "info",
+            **{name: str(value) for name, value in variables.items()},
+        }
+        self.scheduler = self.start("MS_SCHED", "sched")
+        self.workers = [self.start("MS_WORKER", str(rank)) for rank in range(workers)]
+
+    def start(self, role, node_id):
+        return Process({**self._environment, "MS_ROLE": role, "MS_NODE_ID": node_id}, self._folder)
+
+    def wait_for_step(self, number):
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not all((steps := worker.steps()) and steps[-1][0] >= number for worker in self.workers):
+            if time.monotonic() > deadline:
+                sys.exit("no step came:\n" + "\n".join(line for _, line in self.workers[0].lines[-20:]))
+            time.sleep(0.005)
+
+    def end(self):
+        """What is not measured need not be trained to its end."""
+        for process in [self.scheduler, *self.workers]:
+            process.kill()
+
+
+def first_step_after(process, when):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        for _, done in process.steps():
+            if done > when:
+                return done
+        time.sleep(0.005)
+    sys.exit("no step came after the kill:\n" + "\n".join(line for _, line in process.lines[-20:]))
+
+
+def noticed(process, when):
+    """When the process said that it waits for somebody."""
+    return min(came for came, line in process.lines if came > when and "waiting for node" in line)
+
+
+def worker_drill(job, rank):
+    """Seconds until the others know, and until all have done a step again."""
+    killed_at = time.monotonic()
+    job.workers[rank].kill()
+    job.workers[rank] = job.start("MS_WORKER", str(rank))
+    # The returning process makes no step alone.
+    done = first_step_after(job.workers[rank], killed_at)
+    known = max(noticed(worker, killed_at) for i, worker in enumerate(job.workers) if i != rank)
+    return known - killed_at, done - killed_at
+
+
+def longest_gap(steps, begin, end):
+    times = [done for _, done in steps if begin <= done <= end]
+    return max(after - before for before, after in zip(times, times[1:], strict=False))
+
+
+def scheduler_drill(job):
+    """Seconds of the longest step around the scheduler's death, and of one before."""
+    time.sleep(1)
+    begin = time.monotonic()
+    time.sleep(1)
+    killed_at = time.monotonic()
+    job.scheduler.kill()
+    time.sleep(0.3)
+    job.scheduler = job.start("MS_SCHED", "sched")
+    time.sleep(1.5)
+    end = time.monotonic()
+    broken = max(longest_gap(worker.steps(), killed_at, end) for worker in job.workers)
+    usual = max(longest_gap(worker.steps(), begin, killed_at) for worker in job.workers)
+    return broken, usual
+
+
+def percentile(values, share):
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def deaths(folder, drills):
+    known, done, broken, usual = [], [], [], []
+    job = Job(folder, 4, HIDDEN=128, STEPS=10**7, SAVE_STEPS=100)
+    try:
+        job.wait_for_step(200)
+        for drill in range(drills):
+            noticed_after, done_after = worker_drill(job, drill % 4)
+            known.append(noticed_after)
+            done.append(done_after)
+            print(f"  worker {drill % 4}: known {noticed_after:.3f} s, next step {done_after:.3f} s", flush=True)
+            time.sleep(0.5)
+        for _ in range(max(1, drills // 4)):
+            gap, gap_before = scheduler_drill(job)
+            broken.append(gap)
+            usual.append(gap_before)
+            print(f"  scheduler: longest step {gap * 1e3:.1f} ms, {gap_before * 1e3:.1f} ms before", flush=True)
+    finally:
+        job.end()
+    print(f"| a worker killed, until the others know | median {statistics.median(known):.3f} s, longest {max(known):.3f} s |")
+    print(
+        "| a worker killed and started again, until all have done a step "
+        f"| median {statistics.median(done):.2f} s, p95 {percentile(done, 0.95):.2f} s |"
+    )
+    print(f"| the scheduler killed: the longest step | {max(broken) * 1e3:.0f} ms, {max(usual) * 1e3:.0f} ms undisturbed |")
+
+
+def saves(folder, workers):
+    """Steps of a net of 100 MB, with a recovery point every 10 steps and with none."""
+    medians = {}
+    for save_steps in (10, 10**6):
+        job = Job(folder / f"every-{save_steps}", workers, HIDDEN=31400, STEPS=120, SAVE_STEPS=save_steps)
+        statuses = [process.wait() for process in [job.scheduler, *job.workers]]
+        if statuses != [0] * (workers + 1):
+            sys.exit("\n".join(line for _, line in job.workers[0].lines[-20:]))
+        times = [done for _, done in job.workers[0].steps()]
+        gaps = [after - before for before, after in zip(times, times[1:], strict=False)][20:]
+        medians[save_steps] = sum(gaps) / len(gaps)
+    extra = medians[10] / medians[10**6] - 1
+    print(f"| {workers} workers, a point of 100 MB every 10 steps of {medians[10**6] * 1e3:.0f} ms | {extra:+.1%} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev bench recovery", description=__doc__.splitlines()[0])
+    parser.add_argument("--drills", type=int, default=20)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="muster-bench-") as name:
+        folder = Path(name)
+        for part in ("deaths", "every-10", "every-1000000"):
+            (folder / part).mkdir()
+        deaths(folder / "deaths", options.drills)
+        saves(folder, 4)
+
+
+main()

@@ -1,0 +1,131 @@
+"""Breaks trainings at random, and proves after each that its end is bit-equal to that of one nobody broke.
+
+  ./dev chaos --seed 1 --faults 200
+
+A seed replays the same faults in the same order, at times that depend on the machine.
+"""
+
+import argparse
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import faults
+from recovering_job import BUILD, ROOT, Job, Lost
+
+sys.path.insert(0, str(ROOT / "tests/python"))
+from digits import write_digits  # noqa: E402  (a module of the tests beside)
+
+MODES = ("model", "loop", "placed")
+TRANSPORTS = ("auto", "tcp")
+RECOVERY_BYTES = 96 << 20  # of the small disk that can be filled
+
+
+class SmallDisk:
+    """A file system that can be filled without harm; an ordinary folder where we may not mount."""
+
+    def __init__(self, folder):
+        folder.mkdir()
+        self.folder = folder
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={RECOVERY_BYTES}", "tmpfs", str(folder)]
+        self.is_small = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.is_small:
+            subprocess.run(["umount", "-l", str(self.folder)], check=False)
+
+
+def usable_faults(wanted):
+    usable = [fault for fault in faults.FAULTS if not wanted or fault.__name__ in wanted]
+    if shutil.which("strace") is None and faults.kill_at_write in usable:
+        print("no strace: nothing is killed at its n-th write")
+        usable.remove(faults.kill_at_write)
+    return usable
+
+
+def unbroken_end(folder, workers, mode, data, epochs):
+    with Job(folder, workers, mode, data, CHAOS_EPOCHS=epochs) as job:
+        return job.wait()
+
+
+def leftovers(folder):
+    """What a job must not leave: processes that it started, halves of points."""
+    found = subprocess.run(["pgrep", "-f", str(folder)], capture_output=True, text=True, check=False).stdout.split()
+    return [f"process {pid}" for pid in found] + [str(path) for path in folder.glob("recovery/job-*/*/*tmp*")]
+
+
+def break_one(folder, dice, expected, options, data, budget):
+    """One job with some faults; how many, and which."""
+    mode = dice.choice(options.modes)
+    variables = {"MUSTER_TRANSPORT": dice.choice(TRANSPORTS), "CHAOS_EPOCHS": str(options.epochs)}
+    done = []
+    with SmallDisk(folder.with_name(folder.name + "-disk")) as disk:
+        with Job(folder, options.workers, mode, data, recovery=disk.folder / "recovery", **variables) as job:
+            for _ in range(min(budget, dice.randint(1, 4))):
+                time.sleep(dice.uniform(0, 1.2))
+                fault = dice.choice(options.faults)
+                if fault is faults.fill_disk and not disk.is_small:
+                    fault = faults.kill_worker
+                since = job.newest_point()
+                if any(process.status() is not None for process in job.processes.values()):
+                    break  # it is ending
+                print(f"  {mode} {variables['MUSTER_TRANSPORT']}: {fault.__name__} after {since}", flush=True)
+                done.append(fault.__name__)
+                fault(job, dice)
+                job.wait_for_progress(since)
+            ends = job.wait()
+        if ends != expected[mode]:
+            raise Lost(f"the end differs: {ends} instead of {expected[mode]}")
+        if left := leftovers(folder):
+            raise Lost(f"left behind: {left}")
+    return done
+
+
+def parsed_options():
+    parser = argparse.ArgumentParser(prog="./dev chaos", description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randint(1, 10**6))
+    parser.add_argument("--faults", type=int, default=20, help="how many (default: %(default)s)")
+    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--modes", nargs="+", default=MODES, choices=MODES)
+    parser.add_argument("--only", nargs="+", default=[], help="names of faults")
+    options = parser.parse_args()
+    options.faults_wanted, options.faults = options.faults, usable_faults(options.only)
+    return options
+
+
+def main():
+    options = parsed_options()
+    print(f"seed {options.seed}, {options.faults_wanted} faults, {options.workers} workers, of {BUILD}")
+    dice = random.Random(options.seed)
+    counts = Counter()
+    folder = Path(tempfile.mkdtemp(prefix="muster-chaos-"))
+    write_digits(folder / "digits", rows=1280)
+    begin = time.monotonic()
+    try:
+        expected = {
+            mode: unbroken_end(folder / mode, options.workers, mode, folder / "digits", str(options.epochs))
+            for mode in options.modes
+        }
+        while (budget := options.faults_wanted - counts.total()) > 0:
+            job = folder / f"job-{counts.total()}"
+            counts.update(break_one(job, dice, expected, options, folder / "digits", budget))
+            shutil.rmtree(job)
+            print(f"{counts.total()} faults, bit-equal, nothing left, {time.monotonic() - begin:.0f} s", flush=True)
+    except Lost as lost:
+        print(f"seed {options.seed}: {lost}\nlogs are kept in {folder}", file=sys.stderr)
+        return 1
+    shutil.rmtree(folder)
+    print("\n".join(f"{count:5} {name}" for name, count in sorted(counts.items())))
+    return 0
+
+
+sys.exit(main())

@@ -1,0 +1,88 @@
+"""What chaos.py breaks: a small training whose every bit depends on every step before it.
+
+CHAOS_DATA: a folder of digits. CHAOS_MODE: model, loop or placed. It prints a hash of all parameters at its end.
+"""
+
+import hashlib
+import os
+
+import muster
+from muster import nn, train
+from muster.dataset import MnistDataset, transforms, vision
+
+EPOCHS = int(os.environ.get("CHAOS_EPOCHS", "12"))
+BATCH = 32
+SAVE_STEPS = 20
+
+
+def digits(shards, shard):
+    data = MnistDataset(os.environ["CHAOS_DATA"], shuffle=True, num_shards=shards, shard_id=shard)
+    data = data.map(vision.Rescale(1 / 255.0, 0), "image").map(transforms.TypeCast(muster.int32), "label")
+    return data.batch(BATCH // shards, drop_remainder=True)
+
+
+def layers():
+    return [nn.Flatten(), nn.Dense(28 * 28, 256), nn.ReLU(), nn.Dropout(p=0.3), nn.Dense(256, 10)]
+
+
+class Placed(nn.Cell):
+    """The same layers, dealt out to all workers."""
+
+    def __init__(self, workers):
+        super().__init__()
+        self.cells = nn.CellList(layers())
+        for i, cell in enumerate(self.cells):
+            cell.place("MS_WORKER", i * workers // len(self.cells))
+
+    def construct(self, x):
+        for cell in self.cells:
+            x = cell(x)
+        return x
+
+
+def train_model(net, data):
+    optimizer = nn.Momentum(net.trainable_params(), 0.05, 0.9)
+    model = train.Model(net, nn.CrossEntropyLoss(), optimizer)
+    config = train.CheckpointConfig(save_checkpoint_steps=SAVE_STEPS, keep_checkpoint_max=3)
+    folder = f"checkpoints/{muster.get_rank()}"
+    model.train(EPOCHS, data, [train.ModelCheckpoint("train", folder, config)])
+    return optimizer
+
+
+def train_by_hand(net, data):
+    loss_fn = nn.CrossEntropyLoss()
+    optimizer = nn.Momentum(net.trainable_params(), 0.05, 0.9)
+    grad_fn = muster.value_and_grad(lambda x, y: loss_fn(net(x), y), None, net.trainable_params())
+    reducer = nn.DistributedGradReducer(optimizer.parameters)
+    steps = muster.recoverable(net, optimizer, data, epochs=EPOCHS, save_steps=SAVE_STEPS)
+    for _epoch, _step, (image, label) in steps:
+        _loss, gradients = grad_fn(image, label)
+        optimizer(reducer(gradients))
+    return optimizer
+
+
+def elements(parameter):
+    try:
+        return parameter.asnumpy().tobytes()
+    except ValueError:  # another worker has it
+        return b""
+
+
+def main():
+    muster.init()
+    workers, rank = muster.get_group_size(), muster.get_rank()
+    mode = os.environ["CHAOS_MODE"]
+    muster.set_seed(3)
+    if mode == "placed":
+        net, data = Placed(workers), digits(1, 0)
+    else:
+        muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+        net, data = nn.SequentialCell(*layers()), digits(workers, rank)
+    optimizer = train_by_hand(net, data) if mode == "loop" else train_model(net, data)
+    state = hashlib.sha256()
+    for parameter in [*net.get_parameters(), *optimizer.get_parameters()]:
+        state.update(parameter.name.encode() + elements(parameter))
+    print("state", state.hexdigest(), flush=True)
+
+
+main()

@@ -1,0 +1,68 @@
+"""Processes die and come back: trainings end with the bits of one that nobody broke."""
+
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+from digits import write_digits
+from places import COMPAT_PACKAGES, PACKAGES, ROOT
+
+sys.path.insert(0, str(ROOT / "tests/chaos"))
+import faults  # noqa: E402  (a folder that is no package)
+from recovering_job import Job  # noqa: E402
+
+WORKERS = 3
+
+
+@pytest.fixture(name="digits", scope="module")
+def digits_fixture(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("digits")
+    write_digits(folder, rows=640)
+    return folder
+
+
+def start(folder, digits, mode="model", workers=WORKERS, **variables):
+    return Job(folder / "job", workers, mode, digits, **{"CHAOS_EPOCHS": "30", **variables})
+
+
+@pytest.fixture(name="unbroken", scope="module")
+def unbroken_fixture(tmp_path_factory, digits):
+    """The last state of each worker, by mode."""
+    ends = {}
+    for mode in ("model", "loop", "placed"):
+        with start(tmp_path_factory.mktemp(mode), digits, mode) as job:
+            ends[mode] = job.wait()
+    assert None not in ends["model"]
+    assert len(set(ends["model"])) == 1
+    return ends
+
+
+@pytest.mark.parametrize(
+    ("fault", "mode"),
+    [
+        (faults.kill_worker, "model"),
+        (faults.kill_worker, "loop"),
+        (faults.kill_worker, "placed"),
+        (faults.kill_two_workers, "model"),
+        (faults.kill_all_workers, "model"),
+        (faults.kill_scheduler, "model"),
+        (faults.kill_scheduler_and_worker, "model"),
+        (faults.kill_everybody, "placed"),
+        (faults.kill_worker_in_recovery_of_another, "loop"),
+        (faults.kill_returning_worker, "model"),
+        (faults.pause_worker, "placed"),
+        (faults.replace_stopped_worker, "model"),
+        (faults.cut, "loop"),
+    ],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_a_broken_training_ends_with_the_bits_of_an_unbroken_one(tmp_path, digits, unbroken, fault, mode):
+    with start(tmp_path, digits, mode) as job:
+        job.wait_for_progress(())
+        fault(job, random.Random(1))
+        assert job.wait() == unbroken[mode]
