@@ -24,6 +24,8 @@ inline constexpr int exit_code_usage = 2;
 
 void add_run(CLI::App& app, Invocation& invocation);
 void add_explain(CLI::App& app, Invocation& invocation);
+void add_checkpoint(CLI::App& app, Invocation& invocation);
+void add_verify(CLI::App& app, Invocation& invocation);
 void add_data(CLI::App& app, Invocation& invocation);
 void add_information(CLI::App& app, Invocation& invocation);  // env, doctor, compat-path, version
 

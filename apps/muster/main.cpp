@@ -17,6 +17,8 @@ int main(int argc, char** argv) {
   Invocation invocation{.program = argc > 0 ? argv[0] : "muster"};
   add_run(app, invocation);
   add_explain(app, invocation);
+  add_checkpoint(app, invocation);
+  add_verify(app, invocation);
   add_data(app, invocation);
   add_information(app, invocation);
   try {

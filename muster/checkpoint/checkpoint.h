@@ -9,7 +9,9 @@
 #pragma once
 
 #include "muster/checkpoint/background_saver.h"  // IWYU pragma: export
+#include "muster/checkpoint/compare.h"           // IWYU pragma: export
 #include "muster/checkpoint/format.h"            // IWYU pragma: export
+#include "muster/checkpoint/inspect.h"           // IWYU pragma: export
 #include "muster/checkpoint/point.h"             // IWYU pragma: export
 #include "muster/checkpoint/run_store.h"         // IWYU pragma: export
 #include "muster/checkpoint/safetensors.h"       // IWYU pragma: export

@@ -1,0 +1,150 @@
+"""`muster checkpoint` and `muster verify`, on what a job would have left."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = ROOT / "build/apps/muster/muster"
+PROBE = ROOT / "build/tests/process/checkpoint_probe/checkpoint_probe"
+JOB = "0123456789abcdef"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(*arguments: object) -> None:
+    subprocess.run([str(PROBE), *map(str, arguments)], check=True, timeout=60)
+
+
+def muster(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run([str(PROGRAM), *arguments], capture_output=True, text=True, timeout=60)
+
+
+def change(path: Path, at: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+
+
+def test_ls_lists_the_points_of_every_worker(folder):
+    write("run", "recovery", JOB, 2, 25)
+    done = muster("checkpoint", "ls", "recovery")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        f"job {JOB}, worker 0 of 2: recovery/job-{JOB}/worker_0",
+        "  start of call 0              2 tensors   224 bytes",
+        "  step 10 of call 0            2 tensors   236 bytes",
+        "  step 20 of call 0            2 tensors   236 bytes",
+        "  call 0 has ended",
+        f"job {JOB}, worker 1 of 2: recovery/job-{JOB}/worker_1",
+        "  start of call 0              2 tensors   224 bytes",
+        "  step 10 of call 0            2 tensors   236 bytes",
+        "  step 20 of call 0            2 tensors   236 bytes",
+        "  call 0 has ended",
+    ]
+
+
+@pytest.mark.parametrize("inside", ["", f"/job-{JOB}", f"/job-{JOB}/worker_1", f"/job-{JOB}/worker_1/call_0.step_20"])
+def test_show_names_the_tensors_and_sections_of_the_newest_point(folder, inside):
+    write("run", "recovery", JOB, 2, 25)
+    done = muster("checkpoint", "show", "recovery" + inside)
+    assert done.returncode == 0, done.stderr
+    tensors = [line.split() for line in done.stdout.splitlines() if line.startswith("  ")][-3:]
+    assert tensors[0][:4] == ["fc.weight", "float32", "(2,", "3)"]
+    assert tensors[1][:3] == ["fc.bias", "float32", "(2,)"]
+    assert tensors[2][:4] == ["training", "section", "12", "bytes"]
+    assert " step 20 of call 0" in done.stdout.splitlines()
+
+
+def test_verify_finds_every_point_whole_and_the_newest_that_all_hold(folder):
+    write("run", "recovery", JOB, 2, 25)
+    done = muster("checkpoint", "verify", "recovery")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("  ok       step 20 of call 0") == 2
+    assert done.stdout.splitlines()[-1] == "The newest point that all workers hold: step 20 of call 0"
+
+
+def test_verify_names_what_is_damaged(folder):
+    write("run", "recovery", JOB, 2, 25)
+    damaged = folder / f"recovery/job-{JOB}/worker_1/call_0.step_20/tensors.safetensors"
+    change(damaged, -1)
+    done = muster("checkpoint", "verify", "recovery")
+    assert done.returncode == 1
+    assert (
+        f"  DAMAGED: 'recovery/job-{JOB}/worker_1/call_0.step_20/tensors.safetensors' is damaged: "
+        "the bytes of tensor 'fc.bias' do not fit their hash"
+    ) in done.stdout.splitlines()
+    assert done.stdout.splitlines()[-1] == "The newest point that all workers hold: step 10 of call 0"
+
+
+@pytest.mark.parametrize("name", ["net.ckpt", "net.safetensors"])
+def test_files_of_tensors_are_listed_shown_and_checked(folder, name):
+    write("file", name, 7)
+    assert muster("checkpoint", "ls", name).stdout == f"{name}: 2 tensors, 32 bytes\n"
+    shown = muster("checkpoint", "show", name).stdout.splitlines()
+    assert shown[0] == f"{name}: 2 tensors"
+    assert shown[1].split()[:4] == ["fc.weight", "float32", "(2,", "3)"]
+    assert muster("checkpoint", "verify", name).returncode == 0
+    content = (folder / name).read_bytes()
+    (folder / name).write_bytes(content[:-3])
+    done = muster("checkpoint", "verify", name)
+    assert done.returncode == 1
+    assert done.stdout.startswith(f"DAMAGED {name}: "), done.stdout
+
+
+def test_what_is_no_checkpoint_is_refused_with_what_would_be(folder):
+    for command in ("ls", "show", "verify"):
+        done = muster("checkpoint", command, str(folder))
+        assert done.returncode == 2
+        assert "name MS_RECOVERY_PATH, the folder of a job" in done.stderr
+        assert muster("checkpoint", command, "missing.ckpt").returncode == 2
+        assert muster("checkpoint", command, "missing").returncode == 2
+
+
+def test_equal_runs_are_equal_whatever_their_jobs_are_called(folder):
+    write("run", "a", JOB, 2, 25)
+    write("run", "b", "f" * 16, 2, 25)
+    done = muster("verify", "a", "b")
+    assert (done.returncode, done.stdout) == (0, "equal: 50 steps and 6 points that both runs have\n")
+
+
+def test_the_first_step_and_tensor_that_differ_are_named(folder):
+    write("run", "a", JOB, 3, 45)
+    write("run", "b", JOB, 3, 45, 1, 17)
+    done = muster("verify", "a", "b")
+    assert done.returncode == 1
+    first, second = done.stdout.splitlines()
+    assert first.startswith(
+        "DIFFERENT: step 17 of call 0, of worker 1, is the first whose hashes differ: "
+    ), first
+    assert second == (
+        "DIFFERENT: step 20 of call 0, of worker 1, is the first point that differs: tensor 'fc.weight' differs "
+        "in 1 of 6 elements, the first at (0, 2): 20.0 and 20.5"
+    )
+
+
+def test_folders_of_checkpoint_files_are_compared_in_the_order_of_their_steps(folder):
+    for run, values in (("a", (1, 2, 3)), ("b", (1, 9, 9))):
+        (folder / run / "ckpt_0").mkdir(parents=True)
+        for step, value in zip((9, 10, 100), values, strict=True):
+            write("file", f"{run}/ckpt_0/net-1_{step}.ckpt", value)
+    done = muster("verify", "a", "b")
+    assert done.returncode == 1
+    assert done.stdout == (
+        "DIFFERENT: 'ckpt_0/net-1_10.ckpt' is the first file that differs: tensor 'fc.weight' differs in 1 of 6 "
+        "elements, the first at (0, 2): 2.0 and 9.0\n"
+    )
+    assert muster("verify", "a", "a").returncode == 0
+
+
+def test_runs_that_have_nothing_in_common_cannot_be_compared(folder):
+    write("run", "a", JOB, 1, 5)
+    done = muster("verify", "a", "missing")
+    assert done.returncode == 2
+    assert "missing" in done.stderr
+    assert muster("verify", "a").returncode == 2
