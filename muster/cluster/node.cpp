@@ -32,7 +32,11 @@ NodeMachine::NodeMachine(NodeConfig config, TimePoint now)
 
 NodeActions NodeMachine::step(const NodeEvent& event, const NodeReport& report, TimePoint now) {
   // This process may have been stopped; what the scheduler said meanwhile may not have been read yet.
-  if (now - std::exchange(now_, now) > 2 * beat_interval_ + milliseconds(250)) heard_ = now;
+  const Duration pause = now - std::exchange(now_, now);
+  if (pause > 2 * beat_interval_ + milliseconds(250)) {
+    heard_ = now;
+    if (needed_until_) *needed_until_ += pause;
+  }
   report_ = report;
   std::visit(
       Overloaded{[&](const node_event::Connected&) { connected(); },

@@ -36,7 +36,7 @@ SchedulerActions SchedulerMachine::step(const SchedulerEvent& event, TimePoint n
   const TimePoint before = std::exchange(now_, now);
   const Duration expected = 2 * beat_interval_for(config_.node_timeout) + milliseconds(250);
   if (std::exchange(starts_, false)) resume();
-  if (now - before > expected) forgive_own_pause();
+  if (now - before > expected) forgive_own_pause(now - before);
   std::visit(Overloaded{[&](const scheduler_event::Received& e) { received(e.peer, e.message); },
                         [&](const scheduler_event::Closed& e) { closed(e.peer); },
                         [&](const scheduler_event::Exited& e) { exited(e.peer); },
@@ -102,8 +102,11 @@ void SchedulerMachine::handle(PeerId id, Peer& peer, const message::Beat& beat, 
 }
 
 void SchedulerMachine::handle(PeerId id, Peer& peer, const message::Leave& leave) {
+  const bool is_news = !std::exchange(peer.left, true);
+  const bool is_done = leave.status == 0 && phase_ != Phase::forming && phase_ != Phase::telling;
+  if (is_news && is_done && config_.recovers) record(record::Left{peer.member.role, peer.member.rank});
   send(id, message::LeaveAck{});
-  if (std::exchange(peer.left, true)) return;
+  if (!is_news) return;
   peer.told = true;
   peer.doubted_until.reset();
   if (leave.step != no_step) peer.step = leave.step;
@@ -121,7 +124,6 @@ void SchedulerMachine::handle(PeerId id, Peer& peer, const message::Leave& leave
       seat->member.has_left = true;
       seat->peer = 0;
     }
-    if (config_.recovers) record(record::Left{peer.member.role, peer.member.rank});
     if (peer.member.role == Role::worker && ++workers_left_ == config_.worker_num) end_job();
   }
 }
@@ -169,9 +171,10 @@ void SchedulerMachine::exited(PeerId id, Peer& peer) {
 }
 
 // The scheduler itself may have been stopped; what the nodes said meanwhile may not have been read yet.
-void SchedulerMachine::forgive_own_pause() {
+void SchedulerMachine::forgive_own_pause(Duration pause) {
   for (auto& [id, peer] : peers_) peer.heard = now_;
   for (Newcomer& newcomer : newcomers_) newcomer.since = now_;
+  for (Seat& seat : seats_.all()) seat.wait_until += pause;
 }
 
 void SchedulerMachine::check(TimePoint now) {

@@ -136,7 +136,7 @@ class SchedulerMachine {
   void exited(PeerId id, Peer& peer);
   void check(TimePoint now);
   void check_peers();
-  void forgive_own_pause();
+  void forgive_own_pause(Duration pause);
 
   void register_node(PeerId id, const Message& message, const message::Register& request);
   std::optional<std::string> reason_to_refuse(const Message& message, const message::Register& request) const;

@@ -16,7 +16,7 @@ using std::chrono::seconds;
 
 constexpr milliseconds progress_interval = seconds(30);
 // In which processes that live find a scheduler that was started again. They try at least every second.
-constexpr milliseconds return_time = seconds(5);
+constexpr milliseconds return_time = seconds(3);
 // A broken link is often a death that is about to be reported.
 constexpr milliseconds link_doubt_time{300};
 constexpr std::uint32_t links_lost_in_a_row_max = 10;
@@ -191,10 +191,19 @@ void SchedulerMachine::register_recovering(PeerId id, const Message& message,
                               : "the job has ended");
   if (message.job_id == 0) {
     newcomers_.push_back({id, member, now_});
+    if (place(newcomers_.back()) == Verdict::decided) return newcomers_.pop_back();
+    send(id,
+         message::Waiting{fmt::format("waiting for a word of the process in whose place this one comes, or "
+                                      "for its end")});
     return;
   }
   // It has a roster, and it was given up. Its seat is its own again, unless somebody sits there.
   Seat* seat = seats_.find_incarnation(member.role, member.incarnation);
+  if (seat != nullptr && seat->member.has_left) {  // it was done, and has not heard that this was noted
+    accept(id, seat->member);
+    peers_.at(id).left = peers_.at(id).told = peers_.at(id).ranked = true;
+    return;
+  }
   if (seat == nullptr || !seat->is_vacant()) {
     const Seat* now = seat != nullptr ? seat : seats_.find(member.role, member.node_id);
     return turn_down(fmt::format(
@@ -252,7 +261,7 @@ SchedulerMachine::Verdict SchedulerMachine::place(const Newcomer& newcomer) {
     return turn_away(
         newcomer, failure_ ? fmt::format("the job has ended: {}", failure_->message) : "the job has ended");
   if (phase_ == Phase::forming) return place_before_roster(newcomer);
-  const bool may_still_change = someone_is_doubted() && now_ - newcomer.since < contest_time();
+  const bool may_still_change = someone_is_doubted();
   const auto choice = seats_.choose(newcomer.member);
   if (const auto* reason = std::get_if<std::string>(&choice))
     return may_still_change ? Verdict::waits : turn_away(newcomer, *reason);
@@ -270,10 +279,8 @@ SchedulerMachine::Verdict SchedulerMachine::place(const Newcomer& newcomer) {
 SchedulerMachine::Verdict SchedulerMachine::place_before_roster(const Newcomer& newcomer) {
   const auto taken = by_name_.find({newcomer.member.role, newcomer.member.node_id});
   if (taken != by_name_.end()) return contest(taken->second, newcomer);
-  if (const auto reason = no_room(newcomer.member)) {
-    const bool may_still_change = someone_is_doubted() && now_ - newcomer.since < contest_time();
-    return may_still_change ? Verdict::waits : turn_away(newcomer, *reason);
-  }
+  if (const auto reason = no_room(newcomer.member))
+    return someone_is_doubted() ? Verdict::waits : turn_away(newcomer, *reason);
   accept(newcomer.id, newcomer.member);
   form_if_complete();
   return Verdict::decided;
@@ -375,7 +382,8 @@ bool SchedulerMachine::someone_is_doubted() const {
 TimePoint SchedulerMachine::recovery_deadline() const {
   TimePoint next = TimePoint::max();
   if (phase_ == Phase::telling) return next;
-  for (const Newcomer& newcomer : newcomers_) next = std::min(next, newcomer.since + contest_time());
+  for (const Newcomer& newcomer : newcomers_)
+    if (const TimePoint due = newcomer.since + contest_time(); due > now_) next = std::min(next, due);
   if (link_lost_until_) next = std::min(next, *link_lost_until_);
   if (phase_ != Phase::recovering) return next;
   for (const Seat* seat : seats_.vacant()) next = std::min(next, seat->wait_until);

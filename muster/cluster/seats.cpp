@@ -85,6 +85,9 @@ std::variant<Seat*, std::string> Seats::choose(const Member& member) {
                        to_string(member.role),
                        member.role == Role::worker ? "MS_WORKER_NUM" : "MS_SERVER_NUM");
   if (!member.is_named && vacant.size() == 1) return vacant.front();
+  // The one that waits longest first.
+  std::stable_sort(vacant.begin(), vacant.end(),
+                   [](const Seat* a, const Seat* b) { return a->wait_until < b->wait_until; });
   std::vector<std::string> missing;
   for (Seat* seat : vacant) {
     const bool fits = !member.is_named || rank_asked(member.node_id, count) == seat->member.rank;

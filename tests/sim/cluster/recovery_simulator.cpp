@@ -1,0 +1,476 @@
+#include "recovery_simulator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace muster::cluster::sim {
+namespace {
+
+constexpr std::int32_t scheduler_pid = 1;  // plus its life
+constexpr std::int32_t first_pid = 1000;
+constexpr Duration time_limit = 600s;
+constexpr Duration step_time = 10ms;
+constexpr std::string_view scheduler_host = "host-a";
+
+}  // namespace
+
+RecoverySimulator::RecoverySimulator(RecoveryPlan plan)
+    : plan_(std::move(plan)), random_(plan_.seed, hash_text("recovery simulator")) {
+  plan_.hosts.resize(plan_.worker_num, "host-a");
+}
+
+RecoveryResult RecoverySimulator::run() {
+  after(0ms, [this] { start_scheduler(); });
+  for (std::size_t i = 0; i < plan_.worker_num; ++i) after(delay() * 10, [this, i] { start_process(i); });
+  for (const Fault& fault : plan_.faults) after(fault.when, [this, fault] { meet(fault); });
+  while (!events_.empty() && events_.top().at <= TimePoint{} + time_limit) {
+    const Event event = events_.top();
+    events_.pop();
+    now_ = event.at;
+    event.act();
+  }
+  result_.settled = events_.empty();
+  return std::move(result_);
+}
+
+Duration RecoverySimulator::delay() {
+  const double part = random_.uniform(draw_++);
+  return 10us + Duration(static_cast<Duration::rep>(part * static_cast<double>(plan_.delay_max.count())));
+}
+
+void RecoverySimulator::at(TimePoint when, std::function<void()> act) {
+  events_.push({when, event_number_++, std::move(act)});
+}
+
+void RecoverySimulator::meet(const Fault& fault) {
+  if (result_.ended_well || result_.failure) return;
+  const auto victim = running(fault.node);
+  const auto again = [&](std::size_t node) {
+    after(fault.lasts, [this, node] { start_again_unless_there(node); });
+  };
+  switch (fault.kind) {
+    case FaultKind::kills:
+      if (victim) kill_process(*victim), again(fault.node);
+      return;
+    case FaultKind::stops:
+      if (victim) stop_process(*victim, fault.lasts);
+      return;
+    case FaultKind::stops_with_twin:
+      if (!victim) return;
+      stop_process(*victim, fault.lasts);
+      after(fault.lasts / 3, [this, node = fault.node] { start_process(node); });
+      return;
+    case FaultKind::starts_a_twin:
+      if (victim) start_process(fault.node);
+      return;
+    case FaultKind::cuts_connection:
+      if (!victim || processes_[*victim]->connection == 0) return;
+      close_by_scheduler(processes_[*victim]->connection);
+      if (scheduler_alive_)
+        on_scheduler(
+            [this, id = processes_[*victim]->connection] { scheduler_step(scheduler_event::Closed{id}); });
+      return;
+    case FaultKind::loses_link:
+      if (victim && processes_[*victim]->epoch != 0)
+        process_step(*victim, node_event::LinkLost{processes_[*victim]->epoch, "cut"});
+      return;
+    case FaultKind::kills_scheduler:
+      // Half of them die between two actions of one step, where a record is written and nobody told.
+      if (random_.uniform(draw_++) < 0.5)
+        kill_scheduler(fault.lasts);
+      else
+        dies_at_record_ = static_cast<std::size_t>(fault.lasts / 1ms);
+      return;
+    case FaultKind::stops_scheduler:
+      scheduler_stopped_ = scheduler_alive_;
+      after(fault.lasts, [this] {
+        scheduler_stopped_ = false;
+        for (const auto& act : std::exchange(scheduler_missed_, {})) act();
+      });
+      return;
+    case FaultKind::kills_everybody:
+      kill_scheduler(fault.lasts / 2);
+      [[fallthrough]];
+    case FaultKind::kills_all_workers:
+      for (std::size_t i = 0; i < plan_.worker_num; ++i)
+        if (const auto process = running(i)) kill_process(*process), again(i);
+      return;
+  }
+}
+
+// --- processes ---------------------------------------------------------------------------------------------
+
+std::optional<std::size_t> RecoverySimulator::running(std::size_t node) const {
+  for (std::size_t i = processes_.size(); i-- > 0;)
+    if (processes_[i]->node == node && processes_[i]->alive && !processes_[i]->leave_called) return i;
+  return std::nullopt;
+}
+
+void RecoverySimulator::start_again_unless_there(std::size_t node) {
+  if (result_.ended_well || result_.failure || running(node)) return;
+  const bool is_done =
+      std::any_of(result_.processes.begin(), result_.processes.end(),
+                  [&](const auto& process) { return process.node == node && process.left_done; });
+  if (!is_done) start_process(node);
+}
+
+void RecoverySimulator::start_process(std::size_t node) {
+  if (result_.ended_well) return;
+  const std::size_t index = processes_.size();
+  auto process = std::make_unique<Process>();
+  process->node = node;
+  process->member.node_id = plan_.are_named ? std::to_string(node) : fmt::format("node-{:08x}", index);
+  process->member.is_named = plan_.are_named;
+  process->member.pid = first_pid + static_cast<std::int32_t>(index);
+  process->member.process_space = process->member.address = plan_.hosts[node];
+  process->member.incarnation = index + 1;
+  process->member.data_port = 1;
+  process->machine = std::make_unique<NodeMachine>(NodeConfig{.member = process->member,
+                                                              .worker_num = plan_.worker_num,
+                                                              .topo_timeout = plan_.topo_timeout,
+                                                              .retry_timeout = 60s,
+                                                              .node_timeout = plan_.node_timeout,
+                                                              .receive_timeout = 20s,
+                                                              .scheduler = "scheduler:1",
+                                                              .recovers = true},
+                                                   now_);
+  result_.processes.push_back({.node = node, .incarnation = index + 1});
+  processes_.push_back(std::move(process));
+  schedule_process_tick(index);
+}
+
+void RecoverySimulator::end_process(std::size_t index) {
+  Process& process = *processes_[index];
+  if (!std::exchange(process.alive, false)) return;
+  if (process.connection != 0) close_by_node(process.connection);
+  process.connection = 0;
+  for (const auto& watcher : process.watchers) after(delay(), watcher);
+}
+
+void RecoverySimulator::kill_process(std::size_t index) {
+  result_.processes[index].killed = true;
+  end_process(index);
+}
+
+void RecoverySimulator::stop_process(std::size_t index, Duration time) {
+  processes_[index]->stopped = true;
+  after(time, [this, index] {
+    processes_[index]->stopped = false;
+    for (const auto& act : std::exchange(processes_[index]->missed, {})) act();
+  });
+}
+
+void RecoverySimulator::on_process(std::size_t index, std::function<void()> act) {
+  Process& process = *processes_[index];
+  if (!process.alive) return;
+  if (process.stopped)
+    process.missed.push_back([this, index, act = std::move(act)] {
+      if (processes_[index]->alive) act();
+    });
+  else
+    act();
+}
+
+void RecoverySimulator::process_step(std::size_t index, const NodeEvent& event) {
+  on_process(index, [this, index, event] {
+    const auto steps = static_cast<std::uint64_t>(now_.time_since_epoch() / step_time);
+    const NodeReport report{processes_[index]->epoch == 0 ? no_step : steps, {}};
+    apply(index, processes_[index]->machine->step(event, report, now_));
+    if (processes_[index]->alive) schedule_process_tick(index);
+  });
+}
+
+void RecoverySimulator::schedule_process_tick(std::size_t index) {
+  Process& process = *processes_[index];
+  if (process.machine->ended()) return;
+  const TimePoint due = std::max(process.machine->deadline(), now_);
+  if (due >= process.tick) return;
+  process.tick = due;
+  at(due, [this, index, due] {
+    on_process(index, [this, index, due] {
+      if (processes_[index]->tick != due) return;
+      processes_[index]->tick = TimePoint::max();
+      process_step(index, node_event::Tick{});
+    });
+  });
+}
+
+void RecoverySimulator::apply(std::size_t index, const NodeActions& actions) {
+  Process& process = *processes_[index];
+  const auto end_soon = [this, index] {
+    after(delay(), [this, index] {
+      on_process(index, [this, index] {
+        result_.processes[index].ended = true;
+        end_process(index);
+        // Somebody sees that nobody is there any more.
+        if (!result_.failure)
+          after(100ms, [this, node = processes_[index]->node] { start_again_unless_there(node); });
+      });
+    });
+  };
+  const auto watch = [this, index](const node_action::Watch& a) {
+    auto tell = [this, index, a] { process_step(index, node_event::Exited{a.role, a.rank, a.incarnation}); };
+    if (a.role == Role::scheduler) {
+      const bool is_it =
+          scheduler_alive_ && a.pid == scheduler_pid + static_cast<std::int32_t>(scheduler_life_);
+      return is_it ? scheduler_watchers_.push_back(tell) : after(0ms, tell);
+    }
+    Process& watched = *processes_[static_cast<std::size_t>(a.pid - first_pid)];
+    watched.alive ? watched.watchers.push_back(tell) : after(0ms, tell);
+  };
+  for (const NodeAction& action : actions) {
+    std::visit(
+        Overloaded{[&](const node_action::Connect&) { connect(index); },
+                   [&](const node_action::Disconnect&) {
+                     if (process.connection != 0) close_by_node(process.connection);
+                     process.connection = 0;
+                   },
+                   [&](const node_action::Send& a) { send_to_scheduler(process.connection, a.message); },
+                   watch,
+                   [&](const node_action::AskEndpoint&) {
+                     process.epoch = 0;
+                     const auto port = ++process.member.data_port;
+                     after(delay(), [this, index, port] {
+                       process_step(index, node_event::Endpoint{DataEndpoint{port, "there"}});
+                     });
+                   },
+                   [&](const node_action::Formed& a) { train(index, a.roster); },
+                   [&](const node_action::JobEnded& a) {
+                     result_.processes[index].failure = a.failure;
+                     if (a.failure) result_.processes[index].left_done = false;  // nobody believed it
+                     after(delay(), [this, index] { on_process(index, [this, index] { leave(index, 1); }); });
+                     end_soon();
+                   },
+                   [&](const node_action::Left&) { end_soon(); }, [](const node_action::Log&) {}},
+        action);
+  }
+}
+
+// Undisturbed for long enough, it is done.
+void RecoverySimulator::train(std::size_t index, const std::shared_ptr<const Roster>& roster) {
+  check_roster(index, roster);
+  result_.processes[index].epochs.emplace_back(roster->epoch, now_);
+  processes_[index]->epoch = roster->epoch;
+  after(plan_.training_time + delay(), [this, index, epoch = roster->epoch] {
+    on_process(index, [this, index, epoch] {
+      if (processes_[index]->epoch == epoch) leave(index, 0);
+    });
+  });
+}
+
+void RecoverySimulator::leave(std::size_t index, std::int32_t status) {
+  if (std::exchange(processes_[index]->leave_called, true)) return;
+  result_.processes[index].left_done = status == 0 && !result_.processes[index].failure;
+  process_step(index, node_event::Leave{status, "it failed"});
+}
+
+// --- the scheduler -----------------------------------------------------------------------------------------
+
+void RecoverySimulator::start_scheduler() {
+  if (scheduler_alive_) return;
+  ++scheduler_life_;
+  if (!disk_ || !disk_->is_unfinished())
+    disk_ = SavedJob{.job = {.job_id = 1000 + scheduler_life_, .seed = 42, .worker_num = plan_.worker_num}};
+  SchedulerConfig config{.worker_num = plan_.worker_num,
+                         .topo_timeout = plan_.topo_timeout,
+                         .node_timeout = plan_.node_timeout,
+                         .job_id = disk_->job.job_id,
+                         .seed = disk_->job.seed,
+                         .pid = scheduler_pid + static_cast<std::int32_t>(scheduler_life_),
+                         .process_space = std::string(scheduler_host),
+                         .recovers = true};
+  if (disk_->roster) config.saved = disk_;
+  scheduler_ = std::make_unique<SchedulerMachine>(config, now_);
+  scheduler_alive_ = true;
+  scheduler_stopped_ = false;
+  scheduler_tick_ = TimePoint::max();
+  schedule_scheduler_tick();
+}
+
+void RecoverySimulator::kill_scheduler(Duration until_restart) {
+  if (!scheduler_alive_) return;
+  scheduler_alive_ = false;
+  scheduler_missed_.clear();
+  dies_at_record_.reset();
+  for (auto& [id, connection] : connections_) close_by_scheduler(id);
+  for (const auto& watcher : std::exchange(scheduler_watchers_, {})) after(delay(), watcher);
+  if (!result_.ended_well && !result_.failure) after(until_restart, [this] { start_scheduler(); });
+}
+
+void RecoverySimulator::on_scheduler(std::function<void()> act) {
+  if (!scheduler_alive_) return;
+  if (scheduler_stopped_)
+    scheduler_missed_.push_back([this, life = scheduler_life_, act = std::move(act)] {
+      if (scheduler_alive_ && life == scheduler_life_) act();
+    });
+  else
+    act();
+}
+
+void RecoverySimulator::scheduler_step(const SchedulerEvent& event) {
+  on_scheduler([this, event] {
+    apply(scheduler_->step(event, now_));
+    if (scheduler_alive_) schedule_scheduler_tick();
+  });
+}
+
+void RecoverySimulator::schedule_scheduler_tick() {
+  const TimePoint due = std::max(scheduler_->deadline(), now_);
+  if (due >= scheduler_tick_) return;
+  scheduler_tick_ = due;
+  at(due, [this, due, life = scheduler_life_] {
+    if (life != scheduler_life_) return;
+    on_scheduler([this, due] {
+      if (scheduler_tick_ != due) return;
+      scheduler_tick_ = TimePoint::max();
+      scheduler_step(scheduler_event::Tick{});
+    });
+  });
+}
+
+void RecoverySimulator::apply(const SchedulerActions& actions) {
+  for (const SchedulerAction& action : actions) {
+    if (!scheduler_alive_) return;
+    std::visit(Overloaded{[&](const scheduler_action::Send& a) { send_to_node(a.peer, a.message); },
+                          [&](const scheduler_action::Close& a) { close_by_scheduler(a.peer); },
+                          [&](const scheduler_action::Watch& a) {
+                            Process& watched = *processes_[static_cast<std::size_t>(a.pid - first_pid)];
+                            auto tell = [this, id = a.peer, life = scheduler_life_] {
+                              if (life == scheduler_life_) scheduler_step(scheduler_event::Exited{id});
+                            };
+                            watched.alive ? watched.watchers.push_back(tell) : after(0ms, tell);
+                          },
+                          [&](const scheduler_action::Record& a) {
+                            disk_->apply(a.record);
+                            if (!dies_at_record_) return;
+                            kill_scheduler(std::chrono::milliseconds(*dies_at_record_));
+                          },
+                          [](const scheduler_action::Log&) {},
+                          [&](const scheduler_action::End& a) {
+                            result_.ended_well = !a.failure;
+                            result_.failure = a.failure;
+                            result_.end = now_;
+                            kill_scheduler(0ms);
+                          }},
+               action);
+  }
+}
+
+// --- promises ----------------------------------------------------------------------------------------------
+
+void RecoverySimulator::check_roster(std::size_t index, const std::shared_ptr<const Roster>& roster) {
+  const auto broken = [&](const std::string& what) {
+    result_.broken.push_back(fmt::format("epoch {}: {}", roster->epoch, what));
+  };
+  const auto [known, is_new] = result_.rosters.try_emplace(roster->epoch, roster);
+  if (!is_new && !(*known->second == *roster)) broken("two rosters");
+  if (!result_.processes[index].epochs.empty() &&
+      result_.processes[index].epochs.back().first >= roster->epoch)
+    broken("a process went back to it");
+  std::set<std::uint64_t> incarnations;
+  for (std::uint32_t rank = 0; rank < roster->workers.size(); ++rank) {
+    const Member& member = roster->workers[rank];
+    if (!incarnations.insert(member.incarnation).second) broken("one process with two ranks");
+    const std::size_t node = result_.processes[member.incarnation - 1].node;
+    if (plan_.are_named && node != rank) broken("a rank went to another node");
+    // Where it is reached must be where it listens now.
+    if (member.incarnation == index + 1 && member.data_port != processes_[index]->member.data_port)
+      broken(fmt::format("it names port {} for a process at {}", member.data_port,
+                         processes_[index]->member.data_port));
+  }
+  if (!incarnations.contains(index + 1)) broken("it was told to a process that is not in it");
+}
+
+// Whose place was taken hears nothing but that.
+void RecoverySimulator::expect_may_hear(std::size_t index, const Message& message) {
+  if (!disk_ || !disk_->roster || std::holds_alternative<message::Refuse>(message.body)) return;
+  const bool is_newer = message.epoch >= disk_->roster->epoch;
+  const bool is_roster = std::holds_alternative<message::RosterReady>(message.body);
+  const auto& workers = disk_->roster->workers;
+  const bool is_in = std::any_of(workers.begin(), workers.end(),
+                                 [&](const Member& member) { return member.incarnation == index + 1; });
+  if (is_newer && is_roster && !is_in)
+    result_.broken.push_back(fmt::format("process {} hears a roster without it", index));
+}
+
+// --- network -----------------------------------------------------------------------------------------------
+
+void RecoverySimulator::connect(std::size_t index) {
+  const PeerId id = next_connection_++;
+  processes_[index]->connection = id;
+  connections_[id] = {.process = index};
+  after(delay(), [this, index, id] {
+    if (processes_[index]->connection != id || !processes_[index]->alive) return;
+    if (!scheduler_alive_) {
+      on_process(index, [this, index, id] {
+        if (processes_[index]->connection != id) return;
+        processes_[index]->connection = 0;
+        process_step(index, node_event::Disconnected{"connection refused"});
+      });
+      return;
+    }
+    Connection& connection = connections_[id];
+    connection.scheduler = scheduler_life_;
+    connection.node_open = connection.scheduler_open = true;
+    on_process(index, [this, index, id] {
+      if (processes_[index]->connection == id) process_step(index, node_event::Connected{});
+    });
+  });
+}
+
+void RecoverySimulator::send_to_scheduler(PeerId id, const Message& message) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end() || !found->second.node_open) return;
+  TimePoint& free = found->second.to_scheduler_free;
+  free = std::max(now_ + delay(), free);
+  at(free, [this, id, message] {
+    if (connections_[id].scheduler == scheduler_life_)
+      on_scheduler([this, id, message] {
+        if (connections_[id].scheduler_open) scheduler_step(scheduler_event::Received{id, message});
+      });
+  });
+}
+
+void RecoverySimulator::send_to_node(PeerId id, const Message& message) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end() || !found->second.scheduler_open) return;
+  expect_may_hear(found->second.process, message);
+  TimePoint& free = found->second.to_node_free;
+  free = std::max(now_ + delay(), free);
+  at(free, [this, id, message, index = found->second.process] {
+    on_process(index, [this, id, message, index] {
+      if (processes_[index]->connection == id && connections_[id].node_open)
+        process_step(index, node_event::Received{message});
+    });
+  });
+}
+
+// The other side learns of it behind everything that is under way.
+void RecoverySimulator::close_by_node(PeerId id) {
+  Connection& connection = connections_[id];
+  if (!std::exchange(connection.node_open, false)) return;
+  connection.to_scheduler_free = std::max(now_ + delay(), connection.to_scheduler_free);
+  at(connection.to_scheduler_free, [this, id] {
+    if (connections_[id].scheduler != scheduler_life_) return;
+    on_scheduler([this, id] {
+      if (std::exchange(connections_[id].scheduler_open, false)) scheduler_step(scheduler_event::Closed{id});
+    });
+  });
+}
+
+void RecoverySimulator::close_by_scheduler(PeerId id) {
+  Connection& connection = connections_[id];
+  if (!std::exchange(connection.scheduler_open, false)) return;
+  connection.to_node_free = std::max(now_ + delay(), connection.to_node_free);
+  at(connection.to_node_free, [this, id, index = connection.process] {
+    on_process(index, [this, id, index] {
+      if (!std::exchange(connections_[id].node_open, false) || processes_[index]->connection != id) return;
+      processes_[index]->connection = 0;
+      process_step(index, node_event::Disconnected{"connection reset"});
+    });
+  });
+}
+
+}  // namespace muster::cluster::sim

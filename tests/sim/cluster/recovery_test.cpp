@@ -1,0 +1,169 @@
+// Thousands of recovering jobs with random faults: what must hold whatever happens.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "recovery_simulator.h"
+
+namespace muster::cluster::sim {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::string history(const RecoveryPlan& plan, const RecoveryResult& result) {
+  std::string text = fmt::format("{} workers{}\n", plan.worker_num, plan.are_named ? "" : ", not named");
+  for (const Fault& fault : plan.faults)
+    text += fmt::format("  {} ms: fault {} on node {} for {} ms\n", fault.when / 1ms,
+                        static_cast<int>(fault.kind), fault.node, fault.lasts / 1ms);
+  for (const ProcessResult& process : result.processes) {
+    text += fmt::format("  process {} of node {}:", process.incarnation, process.node);
+    for (const auto& [epoch, when] : process.epochs)
+      text += fmt::format(" epoch {} at {} ms,", epoch, when.time_since_epoch() / 1ms);
+    text += fmt::format("{}{}{}{}\n", process.killed ? " killed" : "", process.left_done ? " left done" : "",
+                        process.ended ? " ended" : " runs on",
+                        process.failure ? " by: " + process.failure->message : "");
+  }
+  return text;
+}
+
+// Of a job whose lost processes are always started again in time.
+void expect_goes_on_to_the_end(const RecoveryResult& result) {
+  EXPECT_THAT(result.broken, IsEmpty());
+  EXPECT_TRUE(result.settled) << "something ticks for ever";
+  EXPECT_FALSE(result.failure) << result.failure->message;
+  EXPECT_TRUE(result.ended_well);
+  if (!result.ended_well || result.rosters.empty()) return;
+  // The members of the last epoch were done, nobody else was believed to be; and nobody hangs.
+  for (const Member& member : result.rosters.rbegin()->second->workers)
+    EXPECT_TRUE(result.processes[member.incarnation - 1].left_done) << "rank " << member.rank;
+  for (const ProcessResult& process : result.processes)
+    EXPECT_TRUE(process.ended || process.killed) << "process " << process.incarnation << " hangs";
+}
+
+RecoveryPlan plan_of(std::uint32_t worker_num, std::vector<Fault> faults) {
+  return {.seed = 1, .worker_num = worker_num, .faults = std::move(faults)};
+}
+
+RecoveryPlan random_plan(std::uint64_t seed) {
+  const RandomStream random(seed, hash_text("recovery plan"));
+  std::uint64_t draw = 0;
+  auto below = [&](std::uint64_t bound) { return random.below(draw++, bound); };
+  RecoveryPlan plan{.seed = seed, .worker_num = static_cast<std::uint32_t>(1 + below(5))};
+  plan.are_named = below(4) != 0;
+  plan.delay_max = std::chrono::microseconds(1 + below(10000));
+  for (std::uint32_t i = 0; i < plan.worker_num; ++i)
+    plan.hosts.push_back(below(3) == 0 ? "host-b" : "host-a");
+  const std::uint64_t faults = 1 + below(8);
+  for (std::uint64_t i = 0; i < faults; ++i)
+    plan.faults.push_back({.when = std::chrono::milliseconds(below(12000)),
+                           .kind = static_cast<FaultKind>(below(fault_kind_count)),
+                           .node = below(plan.worker_num),
+                           .lasts = std::chrono::milliseconds(below(1500))});
+  plan.node_timeout = 5s;
+  // Without names, a twin is just one process too many.
+  for (Fault& fault : plan.faults) {
+    const bool is_twin = fault.kind == FaultKind::stops_with_twin || fault.kind == FaultKind::starts_a_twin;
+    if (is_twin && !plan.are_named) fault.kind = FaultKind::kills;
+    if (fault.kind == FaultKind::stops || fault.kind == FaultKind::stops_with_twin) fault.lasts *= 3;
+  }
+  return plan;
+}
+
+TEST(RecoverySimulation, TakesAProcessThatIsStartedAgainAtOnce) {
+  for (const std::string host : {"host-a", "host-b"}) {
+    RecoveryPlan plan = plan_of(4, {{.when = 2s, .kind = FaultKind::kills, .node = 2, .lasts = 50ms}});
+    plan.hosts = {"host-a", "host-a", host, "host-a"};
+    const RecoveryResult result = RecoverySimulator(plan).run();
+    expect_goes_on_to_the_end(result);
+    ASSERT_EQ(result.rosters.size(), 2u) << history(plan, result);
+    // On a host of its own its death shows in the broken connection only, which might have been made again.
+    EXPECT_LT(result.processes[4].epochs.front().second, TimePoint{} + 2s + 450ms) << host;
+  }
+}
+
+TEST(RecoverySimulation, FencesAStoppedTwin) {
+  const RecoveryPlan plan =
+      plan_of(2, {{.when = 2s, .kind = FaultKind::stops_with_twin, .node = 1, .lasts = 8s}});
+  const RecoveryResult result = RecoverySimulator(plan).run();
+  expect_goes_on_to_the_end(result);
+  ASSERT_EQ(result.processes.size(), 3u);
+  for (const ProcessResult& old : result.processes) {
+    if (old.node != 1 || old.left_done) continue;
+    ASSERT_TRUE(old.failure) << history(plan, result);
+    EXPECT_EQ(old.failure->exit_code, exit_code_refused);
+    EXPECT_TRUE(old.ended);
+  }
+}
+
+TEST(RecoverySimulation, RefusesTheTwinOfALiveProcessAndNobodyNotices) {
+  const RecoveryPlan plan = plan_of(2, {{.when = 2s, .kind = FaultKind::starts_a_twin, .node = 1}});
+  const RecoveryResult result = RecoverySimulator(plan).run();
+  expect_goes_on_to_the_end(result);
+  EXPECT_EQ(result.rosters.size(), 1u) << "no epoch was lost";
+  ASSERT_TRUE(result.processes[2].failure);
+  EXPECT_THAT(result.processes[2].failure->message, HasSubstr("taken by a live worker"));
+}
+
+TEST(RecoverySimulation, TakesAProcessBackThatCountedAsDead) {
+  for (const std::string host : {"host-a", "host-b"}) {
+    RecoveryPlan plan = plan_of(2, {{.when = 2s, .kind = FaultKind::stops, .node = 1, .lasts = 4500ms}});
+    plan.hosts = {"host-a", host};
+    const RecoveryResult result = RecoverySimulator(plan).run();
+    expect_goes_on_to_the_end(result);
+    EXPECT_EQ(result.processes.size(), 2u);
+    EXPECT_EQ(result.rosters.size(), 2u) << history(plan, result);
+  }
+}
+
+TEST(RecoverySimulation, KeepsTheEpochWhenAConnectionOrTheSchedulerIsLost) {
+  for (const FaultKind kind : {FaultKind::cuts_connection, FaultKind::kills_scheduler}) {
+    for (std::uint64_t seed = 0; seed < 300; ++seed) {
+      SCOPED_TRACE(fmt::format("fault {}, seed {}", static_cast<int>(kind), seed));
+      RecoveryPlan plan = plan_of(3, {{.when = 1s, .kind = kind, .node = seed % 3, .lasts = 1s}});
+      plan.faults.front().when += std::chrono::milliseconds(seed);
+      plan.seed = seed;
+      plan.hosts = {"host-a", "host-b", "host-c"};
+      const RecoveryResult result = RecoverySimulator(plan).run();
+      expect_goes_on_to_the_end(result);
+      EXPECT_EQ(result.rosters.size(), 1u) << history(plan, result);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST(RecoverySimulation, EndsForAllWhenNobodyComesBackInTime) {
+  const RecoveryPlan plan = plan_of(3, {{.when = 2s, .kind = FaultKind::kills, .node = 1, .lasts = 100s}});
+  const RecoveryResult result = RecoverySimulator(plan).run();
+  EXPECT_THAT(result.broken, IsEmpty());
+  ASSERT_TRUE(result.failure);
+  EXPECT_THAT(result.failure->message, AllOf(HasSubstr("MS_NODE_TIMEOUT"),
+                                             HasSubstr("epoch 2: waiting for node 1 (it was killed or "
+                                                       "crashed at step"),
+                                             HasSubstr("MS_NODE_ID=1")));
+  EXPECT_LT(result.end, TimePoint{} + 2s + 3s + 300ms);
+  for (const std::size_t i : {0, 2}) EXPECT_EQ(result.processes[i].failure, result.failure);
+}
+
+TEST(RecoverySimulation, GoesOnToTheEndWhateverDiesStopsOrBreaks) {
+  std::uint64_t epochs = 0;
+  for (std::uint64_t seed = 0; seed < 10000; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const RecoveryPlan plan = random_plan(seed);
+    const RecoveryResult result = RecoverySimulator(plan).run();
+    expect_goes_on_to_the_end(result);
+    if (!result.rosters.empty()) epochs += result.rosters.rbegin()->first;
+    if (HasFailure()) {
+      fmt::print("{}", history(plan, result));
+      return;
+    }
+  }
+  fmt::print("10000 seeds: {} epochs\n", epochs);
+  EXPECT_GT(epochs, 20000u);
+}
+
+}  // namespace
+}  // namespace muster::cluster::sim
