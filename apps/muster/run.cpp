@@ -49,16 +49,22 @@ int run(RunFlags flags, const std::string& program) {
     if (!opened) return refuse(opened.error().message);
     reservation = std::move(*opened);
   }
-  const auto spec = launch::local_spec(local, real_environment(), reservation ? reservation->port() : 0);
-  if (!spec) return refuse(spec.error().message);
   const auto logs = log_folder(flags.log_folder);
   if (!logs) return refuse(logs.error().message);
+  local.recovery_folder = std::filesystem::absolute(*logs) / "recovery";
+  const auto spec = launch::local_spec(local, real_environment(), reservation ? reservation->port() : 0);
+  if (!spec) return refuse(spec.error().message);
 
   const auto& variables = spec->processes.front().environment;
   fmt::print(stderr, "muster: starting {} processes, scheduler at {}:{}, logs in {}\n",
              spec->processes.size(), variables.at("MS_SCHED_HOST"), variables.at("MS_SCHED_PORT"), *logs);
-  return launch::keep(
-      [&](int keeper_fd) { return launch::supervise(*spec, {.log_folder = *logs, .keeper_fd = keeper_fd}); });
+  const std::string own_folder = real_environment().get("MS_RECOVERY_PATH").value_or("");
+  return launch::keep([&](int keeper_fd) {
+    return launch::supervise(*spec, {.log_folder = *logs,
+                                     .restarts_max = static_cast<std::size_t>(local.max_restarts),
+                                     .recovery_folder = own_folder.empty() ? local.recovery_folder : own_folder,
+                                     .keeper_fd = keeper_fd});
+  });
 }
 
 }  // namespace
@@ -78,7 +84,11 @@ void add_run(CLI::App& app, Invocation& invocation) {
       "  muster run -n 4 --nnodes 2 --node-rank 0 --scheduler 10.0.0.1:8118 train.py    (on 10.0.0.1)\n"
       "  muster run -n 4 --nnodes 2 --node-rank 1 --scheduler 10.0.0.1:8118 train.py\n\n"
       "Every line of output begins with who wrote it. When a process fails, the others are ended, its last\n"
-      "lines are repeated and its exit code is the job's. Ctrl-C ends the job; a second one kills it.");
+      "lines are repeated and its exit code is the job's. Ctrl-C ends the job; a second one kills it.\n\n"
+      "With --max-restarts a process that dies or fails is started again instead, at once the first time and\n"
+      "after 1, 2, 4 ... 30 s when the job gets no further. It sets MS_ENABLE_RECOVERY=1, and MS_RECOVERY_PATH\n"
+      "to <log folder>/recovery unless you set it. The job ends when one process has the same failure three\n"
+      "times without a newer recovery point in between, or no restart left.");
   command->add_option("-n,--workers", local.workers, "Workers on this host")->type_name("NUMBER");
   command->add_option("--servers", local.servers, "Parameter servers of the job (default: 0)")
       ->type_name("NUMBER");
@@ -92,6 +102,10 @@ void add_run(CLI::App& app, Invocation& invocation) {
       ->type_name("NUMBER");
   command->add_option("--scheduler", local.scheduler, "Where the scheduler of several hosts listens")
       ->type_name("HOST:PORT");
+  command
+      ->add_option("--max-restarts", local.max_restarts,
+                   "How often each process that dies is started again (default: 0)")
+      ->type_name("NUMBER");
   command->prefix_command();
   command->callback([command, flags, &invocation] {
     flags->local.command = command->remaining();

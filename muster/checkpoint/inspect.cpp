@@ -171,6 +171,21 @@ std::optional<PointId> newest_common_point(const std::vector<FoundWorker>& worke
   return std::nullopt;
 }
 
+std::optional<PointId> newest_point_below(const std::string& folder, const Storage& storage) {
+  std::optional<PointId> newest;
+  const auto names_in = [&](const std::string& path) {
+    auto names = storage.list(path);
+    return names ? std::move(*names) : std::vector<std::string>{};
+  };
+  for (const std::string& job : names_in(folder)) {
+    if (!job.starts_with(job_prefix)) continue;
+    for (const std::string& worker : names_in(fmt::format("{}/{}", folder, job)))
+      for (const std::string& name : names_in(fmt::format("{}/{}/{}", folder, job, worker)))
+        if (const auto id = point_of_folder(name); id && (!newest || *newest < *id)) newest = id;
+  }
+  return newest;
+}
+
 std::vector<std::string> find_tensor_files(const std::string& folder, const Storage& storage) {
   std::vector<std::string> found;
   find_files(without_slash(folder), "", storage, depth_max, found);

@@ -44,6 +44,9 @@ void verify(FoundPoint& point, const Storage& storage);
 // The newest point that every worker of the job holds, as far as manifests tell. The workers are of one job.
 std::optional<PointId> newest_common_point(const std::vector<FoundWorker>& workers);
 
+// The greatest name of a point in the folders of all jobs (MS_RECOVERY_PATH): no more than names is read.
+std::optional<PointId> newest_point_below(const std::string& folder, const Storage& storage);
+
 // The files of tensors below a folder, relative to it, four folders deep; as people count: net-9 before net-10.
 std::vector<std::string> find_tensor_files(const std::string& folder, const Storage& storage);
 

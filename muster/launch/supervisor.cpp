@@ -14,9 +14,11 @@
 #include <deque>
 #include <optional>
 
+#include "muster/checkpoint/checkpoint.h"
 #include "muster/launch/console.h"
 #include "muster/launch/lines.h"
 #include "muster/launch/process.h"
+#include "muster/launch/restarts.h"
 
 namespace muster::launch {
 namespace {
@@ -39,6 +41,8 @@ struct Running {
   std::array<Output, 2> outputs = {};  // by Console::Stream
   net::Descriptor log = {};
   std::optional<int> wait_status = {};
+  Restarts restarts;
+  std::optional<TimePoint> restart_at = {};  // it has ended, and will be started again
 };
 
 // Lower: more likely the cause. A process that lost a peer ended because of another one; a scheduler that
@@ -62,10 +66,16 @@ class Supervisor {
 
   Result<> start();
   Result<> start_one(const ProcessSpec& spec);
+  Result<> start_process_of(Running& process, int log_flags);
   void wait();
   void take_signals();
   void take_ended_children();
   void note_end(Running& process);
+  void note_failure(Running& process);
+  bool plan_restart(Running& process);
+  void restart_what_is_due();
+  void restart(Running& process);
+  bool has_work_left(const Running& process) const;
   void take_output(Running& process, Console::Stream stream);
   void set_live(const Running* process);
   void drain(Running& process);
@@ -77,7 +87,8 @@ class Supervisor {
 
   void say(std::string_view text) { console_.line(Console::error, {}, fmt::format("muster: {}", text)); }
   bool is_running() const {
-    return std::any_of(processes_.begin(), processes_.end(), [](const Running& p) { return !p.wait_status; });
+    return std::any_of(processes_.begin(), processes_.end(),
+                       [](const Running& p) { return !p.wait_status || p.restart_at; });
   }
 
   const LaunchSpec& spec_;
@@ -109,14 +120,24 @@ Result<> Supervisor::start() {
 }
 
 Result<> Supervisor::start_one(const ProcessSpec& spec) {
-  const std::string path = options_.log_folder + '/' + spec.log_name;
-  net::Descriptor log(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!log) return fail_errno(fmt::format("cannot write '{}'", path), errno);
-  MUSTER_TRY(ChildProcess child, start_process(spec));
-  Running process{.spec = &spec, .pid = child.pid, .log = std::move(log)};
-  process.outputs[Console::out].fd = std::move(child.out);
-  process.outputs[Console::error].fd = std::move(child.error);
+  Running process{.spec = &spec,
+                  .restarts = Restarts(options_.restarts_max, options_.restart_delay, options_.restart_delay_max)};
+  MUSTER_TRY_VOID(start_process_of(process, O_TRUNC));
   processes_.push_back(std::move(process));
+  return {};
+}
+
+Result<> Supervisor::start_process_of(Running& process, int log_flags) {
+  const std::string path = options_.log_folder + '/' + process.spec->log_name;
+  net::Descriptor log(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | log_flags, 0666));
+  if (!log) return fail_errno(fmt::format("cannot write '{}'", path), errno);
+  MUSTER_TRY(ChildProcess child, start_process(*process.spec));
+  process.pid = child.pid;
+  process.log = std::move(log);
+  process.outputs[Console::out] = {.fd = std::move(child.out)};
+  process.outputs[Console::error] = {.fd = std::move(child.error)};
+  process.wait_status.reset();
+  process.restart_at.reset();
   return {};
 }
 
@@ -129,6 +150,7 @@ int Supervisor::run() {
   }
   while (is_running() && !keeper_is_gone_) {
     wait();
+    restart_what_is_due();
     if (phase_ == Phase::running || real_clock().now() < deadline_) continue;
     if (phase_ == Phase::settling) {
       say("asking the others to end");
@@ -153,10 +175,14 @@ void Supervisor::wait() {
       polled.push_back({.fd = console_.is_full() ? -1 : output.fd.get(), .events = POLLIN, .revents = 0});
 
   int timeout_ms = -1;
-  if (phase_ != Phase::running) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - real_clock().now());
-    timeout_ms = static_cast<int>(std::max<std::int64_t>(0, left.count()));
-  }
+  const auto wake_at = [&](TimePoint time) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(time - real_clock().now());
+    const int left_ms = static_cast<int>(std::max<std::int64_t>(0, left.count()));
+    timeout_ms = timeout_ms < 0 ? left_ms : std::min(timeout_ms, left_ms);
+  };
+  if (phase_ != Phase::running) wake_at(deadline_);
+  for (const Running& process : processes_)
+    if (process.restart_at) wake_at(*process.restart_at);
   if (::poll(polled.data(), polled.size(), timeout_ms) < 0) return;  // interrupted: look again
 
   for (const Console::Stream stream : {Console::out, Console::error})
@@ -197,16 +223,60 @@ void Supervisor::take_ended_children() {
 }
 
 void Supervisor::note_end(Running& process) {
-  if (exit_code_of(*process.wait_status) == 0) return;
+  if (exit_code_of(*process.wait_status) == 0 || plan_restart(process)) return;
+  note_failure(process);
+}
+
+void Supervisor::note_failure(Running& process) {
   if (phase_ == Phase::running || phase_ == Phase::settling) {
     failed_.push_back(static_cast<std::size_t>(&process - processes_.data()));
-    say(fmt::format("{} (pid {}) {}", process.spec->label, process.pid, describe_exit(*process.wait_status)));
+    const std::string& refusal = process.restarts.refusal();
+    say(fmt::format("{} (pid {}) {}{}{}", process.spec->label, process.pid, describe_exit(*process.wait_status),
+                    refusal.empty() ? "" : "; it is not started again: ", refusal));
   }
   if (phase_ == Phase::running) enter(Phase::settling, 0);
 }
 
+// A scheduler whose workers have all left has nothing to come back for.
+bool Supervisor::has_work_left(const Running& process) const {
+  return process.spec->role != cluster::Role::scheduler ||
+         std::any_of(processes_.begin(), processes_.end(), [&](const Running& other) {
+           return &other != &process && (!other.wait_status || other.restart_at);
+         });
+}
+
+// Returns whether the process will be started again.
+bool Supervisor::plan_restart(Running& process) {
+  if (phase_ != Phase::running || options_.restarts_max == 0) return false;
+  if (!is_restartable(process.spec->role, *process.wait_status) || !has_work_left(process)) return false;
+  const std::string end = describe_exit(*process.wait_status);
+  const auto newest = checkpoint::newest_point_below(options_.recovery_folder, checkpoint::real_storage());
+  const auto delay = process.restarts.after(end, newest ? to_string(*newest) : "");
+  if (!delay) return false;
+  const auto seconds = std::chrono::duration<double>(*delay).count();
+  say(fmt::format("{} (pid {}) {}: starting it again{} ({} of {})", process.spec->label, process.pid, end,
+                  *delay == Duration::zero() ? "" : fmt::format(" in {:g} s", seconds),
+                  process.restarts.restarts(), options_.restarts_max));
+  process.restart_at = real_clock().now() + *delay;
+  return true;
+}
+
+void Supervisor::restart_what_is_due() {
+  for (Running& process : processes_)
+    if (process.restart_at && real_clock().now() >= *process.restart_at) restart(process);
+}
+
+void Supervisor::restart(Running& process) {
+  const auto started = start_process_of(process, O_APPEND);
+  if (started) return;
+  say(fmt::format("{} cannot be started again: {}", process.spec->label, started.error().message));
+  process.restart_at.reset();
+  note_failure(process);
+}
+
 void Supervisor::enter(Phase phase, int signal_number) {
   phase_ = phase;
+  for (Running& process : processes_) process.restart_at.reset();  // the job ends: nobody comes back
   deadline_ = real_clock().now() + (phase == Phase::settling ? options_.settle : options_.grace);
   if (signal_number != 0) signal_all(signal_number);
 }

@@ -1,7 +1,9 @@
-// Starts the processes of a LaunchSpec, shows and keeps what they write, and ends all of them when one fails.
+// Starts the processes of a LaunchSpec, shows and keeps what they write, and ends all of them when one fails;
+// or starts those that die again, where the job can bear that.
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 
 #include "muster/launch/launch_spec.h"
@@ -14,6 +16,13 @@ struct SupervisorOptions {
   // (SIGTERM), and after the grace they are killed. A forwarded signal is followed by the grace alone.
   Duration settle = std::chrono::seconds(3);
   Duration grace = std::chrono::seconds(5);
+  // How often each process that dies or fails is started again, and how long the second restart waits; each
+  // after it waits twice as long, until the job gets on. It gets on when a newer recovery point lies in
+  // `recovery_folder`.
+  std::size_t restarts_max = 0;
+  std::string recovery_folder = {};
+  Duration restart_delay = std::chrono::seconds(1);
+  Duration restart_delay_max = std::chrono::seconds(30);
   int keeper_fd = -1;  // readable: the keeper is gone, and everything has to end at once
 };
 

@@ -49,7 +49,9 @@ def test_ls_lists_the_points_of_every_worker(folder):
     ]
 
 
-@pytest.mark.parametrize("inside", ["", f"/job-{JOB}", f"/job-{JOB}/worker_1", f"/job-{JOB}/worker_1/call_0.step_20"])
+@pytest.mark.parametrize(
+    "inside", ["", f"/job-{JOB}", f"/job-{JOB}/worker_1", f"/job-{JOB}/worker_1/call_0.step_20"]
+)
 def test_show_names_the_tensors_and_sections_of_the_newest_point(folder, inside):
     write("run", "recovery", JOB, 2, 25)
     done = muster("checkpoint", "show", "recovery" + inside)
@@ -123,8 +125,8 @@ def test_the_first_step_and_tensor_that_differ_are_named(folder):
         "DIFFERENT: step 17 of call 0, of worker 1, is the first whose hashes differ: "
     ), first
     assert second == (
-        "DIFFERENT: step 20 of call 0, of worker 1, is the first point that differs: tensor 'fc.weight' differs "
-        "in 1 of 6 elements, the first at (0, 2): 20.0 and 20.5"
+        "DIFFERENT: step 20 of call 0, of worker 1, is the first point that differs: tensor 'fc.weight' "
+        "differs in 1 of 6 elements, the first at (0, 2): 20.0 and 20.5"
     )
 
 
@@ -136,8 +138,8 @@ def test_folders_of_checkpoint_files_are_compared_in_the_order_of_their_steps(fo
     done = muster("verify", "a", "b")
     assert done.returncode == 1
     assert done.stdout == (
-        "DIFFERENT: 'ckpt_0/net-1_10.ckpt' is the first file that differs: tensor 'fc.weight' differs in 1 of 6 "
-        "elements, the first at (0, 2): 2.0 and 9.0\n"
+        "DIFFERENT: 'ckpt_0/net-1_10.ckpt' is the first file that differs: tensor 'fc.weight' differs in "
+        "1 of 6 elements, the first at (0, 2): 2.0 and 9.0\n"
     )
     assert muster("verify", "a", "a").returncode == 0
 

@@ -52,6 +52,28 @@ def test_run_starts_a_scheduler_and_workers_with_their_roles_and_the_scripts_own
     ]
 
 
+DIES_ONCE = """
+import os, pathlib, signal
+print(os.environ["MS_ENABLE_RECOVERY"], os.environ["MUSTER_MAX_RESTARTS"], os.environ["MS_RECOVERY_PATH"])
+died = pathlib.Path("died_" + os.environ["MS_ROLE"])
+if not died.exists():
+    died.touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+print("came back as", os.environ["MS_NODE_ID"])
+"""
+
+
+def test_run_starts_dead_processes_again_and_turns_recovery_on(folder):
+    done = muster("run", "-n", "1", "--max-restarts", "2", "--log-dir", "logs", write_script(folder, DIES_ONCE))
+    assert done.returncode == 0, done.stderr
+    assert f"[worker 0] 1 2 {folder}/logs/recovery\n" in done.stdout
+    assert "[worker 0] came back as 0\n" in done.stdout
+    assert re.search(
+        r"worker 0 \(pid \d+\) was killed by signal 9 \(Killed\): starting it again \(1 of 2\)", done.stderr
+    )
+    assert "came back" in (folder / "logs/worker_0.log").read_text()
+
+
 def test_run_keeps_a_log_of_each_process(folder):
     done = muster("run", "-n", "1", "--log-dir", "logs/first", write_script(folder, TELLS))
     assert done.returncode == 0, done.stderr

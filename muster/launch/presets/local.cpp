@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::int64_t port_min = 1024;
 constexpr std::int64_t port_max = 65535;
+constexpr std::int64_t restarts_max = 1'000'000;
 
 tl::unexpected<Error> wrong(std::string message) { return fail(Code::invalid_argument, std::move(message)); }
 
@@ -31,6 +32,9 @@ Result<> check_counts(const LocalFlags& flags) {
   if (flags.node_rank < 0 || flags.node_rank >= flags.node_count)
     return wrong(fmt::format("--node-rank {}: with --nnodes {} it is a whole number from 0 to {}",
                              flags.node_rank, flags.node_count, flags.node_count - 1));
+  if (flags.max_restarts < 0 || flags.max_restarts > restarts_max)
+    return wrong(fmt::format("--max-restarts {}: how often a process is started again is a whole number from 0 to {}",
+                             flags.max_restarts, restarts_max));
   return {};
 }
 
@@ -71,6 +75,20 @@ void add_wait_policy(std::map<std::string, std::string>& variables, std::int64_t
     variables.emplace("GOMP_SPINCOUNT", "10000");
 }
 
+// What makes a job survive the death of a process. The user's own choice of a folder stays.
+Result<> add_recovery(std::map<std::string, std::string>& variables, const LocalFlags& flags,
+                      const Environment& environment) {
+  if (flags.max_restarts == 0) return {};
+  if (environment.get("MS_ENABLE_RECOVERY").value_or("1") != "1")
+    return wrong(fmt::format("--max-restarts {} needs recovery, and MS_ENABLE_RECOVERY={} turns it off: leave one out",
+                             flags.max_restarts, *environment.get("MS_ENABLE_RECOVERY")));
+  variables.emplace("MS_ENABLE_RECOVERY", "1");
+  variables.emplace("MUSTER_MAX_RESTARTS", std::to_string(flags.max_restarts));
+  if (environment.get("MS_RECOVERY_PATH").value_or("").empty())
+    variables.emplace("MS_RECOVERY_PATH", flags.recovery_folder);
+  return {};
+}
+
 }  // namespace
 
 Result<LaunchSpec> local_spec(const LocalFlags& flags, const Environment& environment,
@@ -89,6 +107,7 @@ Result<LaunchSpec> local_spec(const LocalFlags& flags, const Environment& enviro
   // A pipe makes Python keep its lines back: they would be late, and lost when the process is killed.
   if (!environment.get("PYTHONUNBUFFERED")) common.emplace("PYTHONUNBUFFERED", "1");
   add_wait_policy(common, *flags.workers, environment);
+  MUSTER_TRY_VOID(add_recovery(common, flags, environment));
 
   LaunchSpec spec;
   const auto add = [&](cluster::Role role, std::string_view variable, std::string label,

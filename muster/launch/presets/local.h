@@ -18,6 +18,8 @@ struct LocalFlags {
   std::int64_t node_rank = 0;                 // which of them this is
   std::optional<std::string> scheduler = {};  // "host:port"
   std::optional<std::int64_t> port = {};      // of a scheduler on loopback
+  std::int64_t max_restarts = 0;              // above 0: of each process, and the job recovers
+  std::string recovery_folder = {};           // for max_restarts, unless MS_RECOVERY_PATH is set
   std::vector<std::string> command = {};
 };
 

@@ -13,6 +13,8 @@ namespace muster::launch::testing {
 struct Times {
   int settle_ms = 60'000;
   int grace_ms = 60'000;
+  int restarts = 0;
+  int restart_delay_ms = 1;
 };
 
 class Job {

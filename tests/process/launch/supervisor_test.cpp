@@ -118,6 +118,71 @@ TEST_F(SupervisorLeavesNothing, WhenItIsInterrupted) {
   expect_nothing_left();
 }
 
+// ---- Starting again ---------------------------------------------------------------------------------------
+
+// Dies in its first life; in its second it tells so.
+const std::string dies_once = "[ -e $FOLDER/died ] && echo second life && exit 0; touch $FOLDER/died; "
+                              "echo first life; kill -KILL $$";
+
+TEST(SupervisorRestarts, WhatDiedAndSaysWhy) {
+  Job job({dies_once}, {.restarts = 3});
+  EXPECT_THAT(job.wait(), Eq(0)) << job.text();
+  EXPECT_THAT(job.text(), ::testing::MatchesRegex("\\[worker 0\\] first life\n"
+                                                  "muster: worker 0 \\(pid [0-9]+\\) was killed by signal 9 "
+                                                  "\\(Killed\\): starting it again \\(1 of 3\\)\n"
+                                                  "\\[worker 0\\] second life\n"));
+  EXPECT_THAT(job.log(0), Eq("first life\nsecond life\n")) << "its log goes on";
+}
+
+TEST(SupervisorRestarts, OneAndLetsTheOthersGoOn) {
+  Job job({dies_once + "; exit 3", "echo pid $$; until [ -e $FOLDER/over ]; do read x; done; echo still here",
+           "until [ -e $FOLDER/died ]; do :; done; touch $FOLDER/over"},
+          {.restarts = 1});
+  EXPECT_THAT(job.wait(), Eq(0)) << job.text();
+  EXPECT_THAT(job.text(), AllOf(HasSubstr("[worker 1] still here\n"), HasSubstr("second life")));
+}
+
+TEST(SupervisorRestarts, NothingThatFailsForTheThirdTimeInOnePlace) {
+  Job job({"echo no such column >&2; exit 3"}, {.settle_ms = 50, .restarts = 10});
+  EXPECT_THAT(job.wait(), Eq(3));
+  EXPECT_THAT(job.text(),
+              AllOf(HasSubstr("exited with code 3: starting it again (1 of 10)"),
+                    HasSubstr("exited with code 3: starting it again in 0.001 s (2 of 10)"),
+                    Not(HasSubstr("(3 of 10)")),
+                    HasSubstr("exited with code 3; it is not started again: the same failure came 3 times without a "
+                              "newer recovery point in between\n"),
+                    EndsWith("the job failed: worker 0 exited with code 3; its last lines:\n"
+                             "[worker 0] no such column\n")));
+}
+
+TEST(SupervisorRestarts, WhatFailsAgainAsLongAsTheJobGetsOn) {
+  Job job({"point=$FOLDER/recovery/job-0123456789abcdef/worker_0/call_0.step_$(ls $FOLDER/recovery/*/* | wc -l); "
+           "mkdir -p $point; case $point in *step_5) exit 0;; esac; exit 3"},
+          {.restarts = 10});
+  EXPECT_THAT(job.wait(), Eq(0)) << job.text();
+  EXPECT_THAT(job.text(), AllOf(HasSubstr("(5 of 10)"), Not(HasSubstr("(6 of 10)")), Not(HasSubstr(" in 0.001 s"))));
+}
+
+TEST(SupervisorRestarts, NothingMoreOftenThanItMay) {
+  Job job({"echo >> $FOLDER/lives; exit $(wc -l < $FOLDER/lives)"}, {.settle_ms = 50, .restarts = 2});
+  EXPECT_THAT(job.wait(), Eq(3));
+  EXPECT_THAT(job.text(), HasSubstr("exited with code 3; it is not started again: it has been started again 2 times, "
+                                    "as often as --max-restarts allows"));
+}
+
+TEST(SupervisorRestarts, NobodyWhoOnlySaysWhatTheJobDecided) {
+  Job job({"exit 69"}, {.settle_ms = 50, .restarts = 5});
+  EXPECT_THAT(job.wait(), Eq(69));
+  EXPECT_THAT(job.text(), Not(HasSubstr("starting it again")));
+}
+
+TEST(SupervisorRestarts, NothingAfterItWasInterrupted) {
+  Job job({"exit 3"}, {.restarts = 10, .restart_delay_ms = 60'000});
+  job.line_with("starting it again in 60 s (2 of 10)");
+  job.signal(SIGINT);
+  EXPECT_THAT(job.wait(), Eq(128 + SIGINT));
+}
+
 TEST(Supervisor, EndsWhatAProcessLeftBehind) {
   Job job({"trap 'exit 0' USR1; setsid sh -c 'echo pid $$; kill -USR1 $PPID; exec sleep 1000' & wait"});
   const auto left_behind = job.process_announced();

@@ -1,0 +1,54 @@
+#include "muster/launch/restarts.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+
+namespace muster::launch {
+
+bool is_restartable(cluster::Role role, int wait_status) {
+  if (WIFSIGNALED(wait_status)) return true;
+  if (role == cluster::Role::scheduler) return false;
+  switch (WEXITSTATUS(wait_status)) {
+    case 0:
+    case cluster::exit_code_peer_lost:
+    case cluster::exit_code_timeout:
+    case cluster::exit_code_refused:
+    case cluster::exit_code_configuration:
+      return false;
+    default:
+      return true;
+  }
+}
+
+std::optional<Duration> Restarts::after(const std::string& failure, const std::string& progress) {
+  if (restarts_max_ == 0) return std::nullopt;
+  if (progress != progress_) {
+    progress_ = progress;
+    restarts_here_ = 0;
+    same_failures_ = 0;
+  }
+  same_failures_ = failure == failure_ ? same_failures_ + 1 : 1;
+  failure_ = failure;
+  if (restarts_ == restarts_max_) {
+    refusal_ = fmt::format("it has been started again {} times, as often as --max-restarts allows", restarts_);
+    return std::nullopt;
+  }
+  if (same_failures_ == same_failures_max) {
+    refusal_ = fmt::format("the same failure came {} times without a newer recovery point in between",
+                           same_failures_);
+    return std::nullopt;
+  }
+  ++restarts_;
+  return next_delay();
+}
+
+Duration Restarts::next_delay() {
+  if (restarts_here_++ == 0) return Duration::zero();
+  Duration delay = delay_first_;
+  for (std::size_t i = 2; i < restarts_here_ && delay < delay_max_; ++i) delay *= 2;
+  return std::min(delay, delay_max_);
+}
+
+}  // namespace muster::launch

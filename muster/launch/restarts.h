@@ -1,0 +1,50 @@
+// Whether a process that ended is started again, and when: the rule alone, without clock and processes.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "muster/launch/launch_spec.h"
+
+namespace muster::launch {
+
+// Whether the end of a process is one that starting it again can mend: a death, or a failure of its own. One
+// that only tells what the job has decided (a peer is lost for good, a deadline passed, it was refused) is
+// not, nor is what a scheduler says by its exit code.
+bool is_restartable(cluster::Role role, int wait_status);
+
+// Of one process.
+class Restarts {
+ public:
+  static constexpr std::size_t same_failures_max = 3;
+
+  // At most `restarts_max` times. The first restart is at once, the second waits for `delay`, each after it
+  // twice as long as the one before, up to `delay_max`.
+  Restarts(std::size_t restarts_max, Duration delay, Duration delay_max)
+      : restarts_max_(restarts_max), delay_first_(delay), delay_max_(delay_max) {}
+
+  // When to start it again after `failure` ("was killed by signal 9 (Killed)"), counted from now; nothing: not
+  // again, and refusal() says why. `progress` is anything that changes when the job gets on: it makes delays
+  // start anew, and the same failure counts as another one.
+  std::optional<Duration> after(const std::string& failure, const std::string& progress);
+
+  std::size_t restarts() const { return restarts_; }
+  // "it has been started again 3 times, as often as --max-restarts allows".
+  const std::string& refusal() const { return refusal_; }
+
+ private:
+  Duration next_delay();
+
+  std::size_t restarts_max_;
+  Duration delay_first_;
+  Duration delay_max_;
+  std::size_t restarts_ = 0;
+  std::size_t restarts_here_ = 0;  // since the job got on
+  std::size_t same_failures_ = 0;
+  std::optional<std::string> progress_ = {};
+  std::string failure_ = {};
+  std::string refusal_ = {};
+};
+
+}  // namespace muster::launch

@@ -1,0 +1,58 @@
+#include "muster/launch/restarts.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace muster::launch {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr int exited_with(int code) { return code << 8; }
+const std::string killed = "was killed by signal 9 (Killed)";
+
+Restarts restarts(std::size_t max) { return {max, seconds(1), seconds(5)}; }
+
+TEST(Restarts, AreAtOnceAndThenWaitLongerAndLonger) {
+  Restarts policy = restarts(100);
+  std::vector<std::optional<Duration>> delays;
+  for (const char* failure : {"a", "b", "c", "d", "e", "f"}) delays.push_back(policy.after(failure, "step 100"));
+  EXPECT_EQ(delays, (std::vector<std::optional<Duration>>{seconds(0), seconds(1), seconds(2), seconds(4), seconds(5),
+                                                          seconds(5)}));
+  EXPECT_EQ(policy.after("g", "step 200"), seconds(0)) << "the job got on";
+  EXPECT_EQ(policy.restarts(), 7u);
+}
+
+TEST(Restarts, EndWithTheThirdSameFailureInOnePlace) {
+  Restarts policy = restarts(100);
+  EXPECT_TRUE(policy.after(killed, "step 100"));
+  EXPECT_TRUE(policy.after(killed, "step 100"));
+  EXPECT_TRUE(policy.after(killed, "step 200")) << "elsewhere";
+  EXPECT_TRUE(policy.after("exited with code 1", "step 200")) << "another one";
+  EXPECT_TRUE(policy.after(killed, "step 200"));
+  EXPECT_TRUE(policy.after(killed, "step 200"));
+  EXPECT_FALSE(policy.after(killed, "step 200"));
+  EXPECT_EQ(policy.refusal(), "the same failure came 3 times without a newer recovery point in between");
+}
+
+TEST(Restarts, EndWhenNoneIsLeft) {
+  Restarts policy = restarts(1);
+  EXPECT_TRUE(policy.after(killed, "step 100"));
+  EXPECT_FALSE(policy.after(killed, "step 200"));
+  EXPECT_EQ(policy.refusal(), "it has been started again 1 times, as often as --max-restarts allows");
+  EXPECT_FALSE(restarts(0).after(killed, ""));
+}
+
+TEST(Restarts, MendDeathsAndFailuresButNoDecisionsOfTheJob) {
+  using cluster::Role;
+  for (const Role role : {Role::worker, Role::server, Role::scheduler}) EXPECT_TRUE(is_restartable(role, SIGKILL));
+  EXPECT_TRUE(is_restartable(Role::worker, exited_with(1)));
+  EXPECT_FALSE(is_restartable(Role::scheduler, exited_with(1))) << "its code is the job's verdict";
+  for (const int code : {0, cluster::exit_code_peer_lost, cluster::exit_code_timeout, cluster::exit_code_refused,
+                         cluster::exit_code_configuration})
+    EXPECT_FALSE(is_restartable(Role::worker, exited_with(code))) << code;
+}
+
+}  // namespace
+}  // namespace muster::launch
