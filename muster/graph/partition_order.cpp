@@ -180,8 +180,9 @@ class Orderer {
       });
   }
 
-  // Of the units that run not too far ahead, always the one that can start first; of several the furthest into the graph, then the one that became
-  // ready first, then the last of the program, whose way back comes first.
+  // Of the units that run not too far ahead, always the one that can start first; of several the furthest
+  // into the graph, then the one that became ready first, then the last of the program, whose way back comes
+  // first.
   double time_furthest_first() {
     free_.assign(size_, 0);
     waiting_.assign(std::size_t{size_} * size_, 0);
@@ -196,8 +197,8 @@ class Orderer {
     double end = 0;
     for (std::size_t count = 0; !ready.empty(); ++count) {
       const auto key = [&](std::size_t i) {
-        return std::tuple(runs_ahead(units_[i]), start_of(units_[i], ready_at[i]), -units_[i].depth, ready_at[i],
-                          -static_cast<double>(i));
+        return std::tuple(runs_ahead(units_[i]), start_of(units_[i], ready_at[i]), -units_[i].depth,
+                          ready_at[i], -static_cast<double>(i));
       };
       const auto next = std::min_element(ready.begin(), ready.end(),
                                          [&](std::size_t a, std::size_t b) { return key(a) < key(b); });

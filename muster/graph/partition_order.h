@@ -14,7 +14,8 @@ namespace muster::graph {
 // Each worker always runs what is furthest into the graph of what can run, and waits rather than make a third
 // result for a worker that has begun to use none of the last two. With micro batches that is one part of the
 // way forward and one of the way back in turn, once the first part has come back (1F1B: Narayanan et al.,
-// PipeDream, 2019), and the parts under way do not grow with their number. Reads and writes of one value keep their order, and so do collective calls. `groups`: schedule_transfers.
+// PipeDream, 2019), and the parts under way do not grow with their number. Reads and writes of one value keep
+// their order, and so do collective calls. `groups`: schedule_transfers.
 std::vector<std::size_t> order_for_workers(const Graph& graph, const Places& places,
                                            const std::vector<std::size_t>& groups, std::uint32_t size);
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "muster/data/data.h"
@@ -49,9 +50,18 @@ class CallbackContext {
   // Ends the training after this step or epoch.
   void request_stop() { stop_requested_ = true; }
   bool stop_requested() const { return stop_requested_; }
+  // Whether the job goes on after losing processes. Then a recovery point is saved after the callbacks of
+  // this step, if one of them asks for it; it goes without asking where the call begins and ends.
+  bool recovers = false;
+  void request_point() { point_requested_ = true; }
+
+  // For the training itself.
+  bool take_point_request() { return std::exchange(point_requested_, false); }
+  void restore_stop(bool requested) { stop_requested_ = requested; }
 
  private:
   bool stop_requested_ = false;
+  bool point_requested_ = false;
 };
 
 // Override what you need. The short names are called in trainings and evaluations, unless their on_train_ or
@@ -73,6 +83,8 @@ class Callback {
   virtual Result<> load_state(const State&) { return {}; }
   // Whether it seems to know something that state() leaves out: its name, for a warning.
   virtual std::optional<std::string> forgets() const { return std::nullopt; }
+  // Whether it says when recovery points are saved, at the same steps on all workers.
+  virtual bool requests_points() const { return false; }
 
   virtual Result<> begin(CallbackContext&) { return {}; }
   virtual Result<> epoch_begin(CallbackContext&) { return {}; }

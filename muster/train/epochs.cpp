@@ -26,10 +26,11 @@ collective::Group group_of(const cluster::Roster& roster, std::uint32_t rank) {
 Result<> check_all_are_here(const cluster::Roster& roster) {
   for (const cluster::Member& worker : roster.workers)
     if (worker.has_left)
-      return fail(Code::aborted,
-                  fmt::format("worker {} has finished its script and left the job, so the workers of epoch {} "
-                              "can make no step together",
-                              worker.rank, roster.epoch));
+      return fail(
+          Code::aborted,
+          fmt::format("worker {} has finished its script and left the job, so the workers of epoch {} "
+                      "can make no step together",
+                      worker.rank, roster.epoch));
   return {};
 }
 

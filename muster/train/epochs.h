@@ -68,9 +68,9 @@ class Epochs {
   std::condition_variable changed_;
   std::optional<collective::Listener> listener_;  // of the newest epoch, until it is connected
   std::shared_ptr<const cluster::Roster> next_;
-  std::optional<Error> over_;         // why the epoch in use is
-  std::optional<Error> ended_;        // why no other follows
-  net::StopSignal* stop_ = nullptr;   // ends the connecting under way
+  std::optional<Error> over_;        // why the epoch in use is
+  std::optional<Error> ended_;       // why no other follows
+  net::StopSignal* stop_ = nullptr;  // ends the connecting under way
 };
 
 }  // namespace muster::train

@@ -19,6 +19,7 @@
 #include "muster/train/batches.h"
 #include "muster/train/callback.h"
 #include "muster/train/metric.h"
+#include "muster/train/recovery.h"
 #include "muster/train/step_cells.h"
 
 namespace muster::train {
@@ -57,6 +58,8 @@ struct TrainOptions {
   std::int64_t micro_batches = 1;
   // For front ends that want to keep it; else the model makes one.
   std::shared_ptr<CallbackContext> context = {};
+  // Where to go on after a loss, borrowed; null: as the session says.
+  Recovery* recovery = nullptr;
 };
 
 struct ExplainOptions {

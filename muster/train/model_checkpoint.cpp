@@ -35,6 +35,11 @@ Result<> ModelCheckpoint::on_train_begin(CallbackContext& context) {
     return fail(Code::invalid_argument,
                 fmt::format("ModelCheckpoint: prefix '{}' is no name of a file; folders go into directory",
                             options_.prefix));
+  if (context.recovers && config.keep_checkpoint_max == 1) {
+    log::warning(
+        "ModelCheckpoint: keep_checkpoint_max is 1 and becomes 2, so that one is left when a save fails");
+    retention_ = checkpoint::Retention(2);
+  }
   MUSTER_TRY_VOID(storage_.make_folder(options_.directory));
   const auto names = storage_.list(options_.directory);
   prefix_ = checkpoint::free_prefix(options_.prefix, names ? *names : std::vector<std::string>{});
@@ -60,14 +65,29 @@ Result<> ModelCheckpoint::on_train_end(CallbackContext& context) {
   return save(context);
 }
 
-Result<> ModelCheckpoint::save(const CallbackContext& context) {
+Result<> ModelCheckpoint::save(CallbackContext& context) {
   const std::string path = fmt::format("{}/{}-{}_{}{}", options_.directory, prefix_, context.cur_epoch_num,
                                        context.step_in_epoch(), checkpoint::extension);
-  MUSTER_TRY_VOID(save_parameters(context.train_network->parameters(), path, storage_));
   saved_step_ = context.cur_step_num;
   saved_at_ = clock_.now();
-  latest_ = path;
-  return retention_.add(path, storage_);
+  context.request_point();
+  return write(context, path);
+}
+
+// Collecting the parameters is a call of all workers and may fail; the disk of one of them must not end the
+// training of all.
+Result<> ModelCheckpoint::write(const CallbackContext& context, const std::string& path) {
+  MUSTER_TRY(const std::vector<checkpoint::Entry> entries,
+             gather_parameters(context.train_network->parameters()));
+  Result<> written = checkpoint::save(path, entries, storage_);
+  if (written) {
+    latest_ = path;
+    written = retention_.add(path, storage_);
+  }
+  if (!written)
+    log::error(fmt::format("a checkpoint could not be saved, and training goes on without it: {}",
+                           written.error().message));
+  return {};
 }
 
 Result<State> ModelCheckpoint::state() {

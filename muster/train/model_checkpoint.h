@@ -24,14 +24,18 @@ struct ModelCheckpointOptions {
 
 // Writes DIRECTORY/PREFIX-EPOCH_STEP.ckpt with the parameters of network and optimizer, each durable before
 // training goes on, and once more at the end. Where files of an earlier training lie, PREFIX becomes PREFIX_1
-// and so on. In a divided job every worker must have one with the same number of steps, and writes a whole
-// file; seconds cannot be used.
+// and so on. A file that cannot be written (a full disk) is an alert in the log, and training goes on with
+// those that are there. In a divided job every worker must have one with the same number of steps, and writes
+// a whole file; seconds cannot be used.
+//
+// In a job that recovers, its steps are also those of the recovery points.
 class ModelCheckpoint : public Callback {
  public:
   explicit ModelCheckpoint(ModelCheckpointOptions options = {},
                            checkpoint::Storage& storage = checkpoint::real_storage(),
                            const Clock& clock = real_clock());
   bool gathers() const override { return true; }
+  bool requests_points() const override { return options_.config.save_checkpoint_steps > 0; }
   Result<> on_train_begin(CallbackContext& context) override;
   Result<> on_train_step_end(CallbackContext& context) override;
   Result<> on_train_end(CallbackContext& context) override;
@@ -45,7 +49,8 @@ class ModelCheckpoint : public Callback {
 
  private:
   bool is_due(const CallbackContext& context) const;
-  Result<> save(const CallbackContext& context);
+  Result<> save(CallbackContext& context);
+  Result<> write(const CallbackContext& context, const std::string& path);
 
   ModelCheckpointOptions options_;
   checkpoint::Storage& storage_;

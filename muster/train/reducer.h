@@ -24,10 +24,10 @@ class DistributedReducer {
                               std::optional<bool> mean = {});
 
   // One gradient for each parameter; the answer has the same shapes and new buffers. A collective call: every
-  // worker makes it at the same place. The first call of an epoch proves that all workers hold equal parameters, and
-  // fails where they do not. In a process without a cluster, or a cluster of one, the gradients come back as
-  // they are. In a divided job those that another worker has come back as they are, and the others are
-  // reduced over the copies of the network.
+  // worker makes it at the same place. The first call of an epoch proves that all workers hold equal
+  // parameters, and fails where they do not. In a process without a cluster, or a cluster of one, the
+  // gradients come back as they are. In a divided job those that another worker has come back as they are,
+  // and the others are reduced over the copies of the network.
   Result<std::vector<Tensor>> reduce(std::span<const Tensor> gradients);
 
  private:
@@ -41,8 +41,8 @@ class DistributedReducer {
   std::vector<std::shared_ptr<graph::Parameter>> parameters_;
   std::optional<bool> mean_;
   std::uint64_t steps_ = 0;
-  std::uint64_t epoch_ = 0;  // of what follows
-  bool checked_ = false;     // that all workers hold equal parameters
+  std::uint64_t epoch_ = 0;         // of what follows
+  bool checked_ = false;            // that all workers hold equal parameters
   std::shared_ptr<Buffer> packed_;  // where gradients that lie apart are put side by side
   // The last answers' memory, taken again once nobody holds it: a loop holds one answer while the next is
   // made.

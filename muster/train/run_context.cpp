@@ -119,8 +119,9 @@ graph::Communicator* stages_of(const Division& now) {
   static std::optional<Stages> made;
   const Stages::Range range{.first = now.replica * now.stages, .size = now.stages};
   if (!made || made->range().first != range.first || made->range().size != range.size)
-    made.emplace(Session::current()->rank(), range, [] { return Session::current()->communicator(); },
-                 [](Error error) { return Session::current()->verdict(std::move(error)); });
+    made.emplace(
+        Session::current()->rank(), range, [] { return Session::current()->communicator(); },
+        [](Error error) { return Session::current()->verdict(std::move(error)); });
   return &*made;
 }
 
@@ -161,5 +162,6 @@ graph::RunContext run_context() {
 }
 
 void count_runs_from(std::uint64_t step) { runs = step; }
+std::uint64_t counted_runs() { return runs; }
 
 }  // namespace muster::train

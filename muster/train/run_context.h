@@ -18,5 +18,6 @@ graph::Communicator* stages();
 
 // The step of the next run: 0 after set_seed(), and what a resumed training goes on from.
 void count_runs_from(std::uint64_t step);
+std::uint64_t counted_runs();
 
 }  // namespace muster::train

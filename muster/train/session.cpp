@@ -82,9 +82,8 @@ Error Session::verdict(Error error) const {
 }
 
 Result<> Session::explained(Result<collective::Communicator*> group, const GroupCall& call) const {
-  return group.and_then([&](collective::Communicator* made) { return call(*made); }).map_error([&](Error error) {
-    return verdict(std::move(error));
-  });
+  return group.and_then([&](collective::Communicator* made) { return call(*made); })
+      .map_error([&](Error error) { return verdict(std::move(error)); });
 }
 
 bool Session::shares_memory() const {
@@ -173,8 +172,8 @@ void Session::leave(int exit_status) {
   if (reason_.empty() && exit_status != 0) reason_ = fmt::format("exited with status {}", exit_status);
   node_->leave(exit_status, reason_);
   // Whoever still waits for this worker would wait in vain; what it has sent still arrives.
-  epochs_->leave({Code::peer_lost,
-                  fmt::format("worker {} has left the job, with status {}", rank(), exit_status)});
+  epochs_->leave(
+      {Code::peer_lost, fmt::format("worker {} has left the job, with status {}", rank(), exit_status)});
 }
 
 std::optional<Failure> Session::join(const cluster::Settings& settings, const InitOptions& options) {
@@ -199,8 +198,10 @@ std::optional<Failure> Session::join(const cluster::Settings& settings, const In
   watch->attach(*epochs);
   node->on_failure([watch = watch.get()](const Failure& failure) { watch->job_failed(failure); });
   node->on_epoch(
-      {.lost = [epochs = epochs.get()](
-                   const Failure& reason) { return epochs->lost({Code::peer_lost, reason.message}); },
+      {.lost =
+           [epochs = epochs.get()](const Failure& reason) {
+             return epochs->lost({Code::peer_lost, reason.message});
+           },
        .formed = [epochs = epochs.get()](
                      std::shared_ptr<const cluster::Roster> roster) { epochs->formed(std::move(roster)); }});
   // Where processes may come back, the others may be anywhere in their scripts.

@@ -22,7 +22,8 @@ struct Pipeline {
   }
   ValueId add(std::uint32_t worker, std::vector<ValueId> inputs) {
     const ValueId made = value();
-    graph.nodes.push_back({.op = find_op("relu"), .inputs = std::move(inputs), .outputs = {made}, .attributes = {}});
+    graph.nodes.push_back(
+        {.op = find_op("relu"), .inputs = std::move(inputs), .outputs = {made}, .attributes = {}});
     places.nodes.push_back(worker);
     return made;
   }

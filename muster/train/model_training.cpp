@@ -1,0 +1,186 @@
+#include "muster/train/model_training.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "muster/train/agreement.h"
+#include "muster/train/division.h"
+#include "muster/train/metrics.h"
+#include "muster/train/model_steps.h"
+#include "muster/train/run_context.h"
+#include "muster/train/session.h"
+
+namespace muster::train {
+
+Model::Training::Training(Model& model, const TrainOptions& options)
+    : model_(model),
+      options_(options),
+      context_(model.prepared_context(options.context, CallbackContext::Mode::train, options.callbacks)) {
+  const nn::CellPtr cells[] = {model.train_network_, model.options_.network, model.options_.optimizer,
+                               model.options_.loss_fn, model.eval_network_};
+  parameters_ = parameters_of(cells);
+}
+
+Result<> Model::Training::run() {
+  Recovery* const recovery = options_.recovery != nullptr ? options_.recovery : recovery_of_session();
+  // A training within a callback of another one is a part of that one's step.
+  if (recovery != nullptr && !recovery->calls().inside) return run_recovering(*recovery);
+  MUSTER_TRY_VOID(prepare(nullptr));
+  MUSTER_TRY_VOID(call(&Callback::on_train_begin));
+  return run_epochs();
+}
+
+// ---- Before the first step --------------------------------------------------------------------------------
+
+Result<> Model::Training::prepare(const checkpoint::Point* point) {
+  MUSTER_TRY_VOID(check_options());
+  MUSTER_TRY_VOID(count_steps());
+  if (point != nullptr) MUSTER_TRY_VOID(go_back_to(*point));
+  model_.train_network_->set_train();
+  MUSTER_TRY_VOID(model_.check_agreement_of_workers(context_->batch_num));
+  MUSTER_TRY_VOID(check_callbacks());
+  return model_.divide(*model_.train_network_, *batches_);
+}
+
+Result<> Model::Training::check_options() {
+  MUSTER_TRY_VOID(division());
+  MUSTER_TRY_VOID(check_places(*model_.train_network_));
+  MUSTER_TRY_VOID(check_shards(options_.dataset));
+  if (options_.epochs < 1 || options_.initial_epoch < 0)
+    return fail(Code::invalid_argument,
+                fmt::format("train: epochs is {} and initial_epoch {}: at least 1 and 0 are needed",
+                            options_.epochs, options_.initial_epoch));
+  if (options_.sink_size == 0 || options_.sink_size < -1)
+    return fail(Code::invalid_argument,
+                fmt::format("train: sink_size is {}: -1, or a number of steps from 1", options_.sink_size));
+  if (model_.options_.loss_fn != nullptr && model_.options_.optimizer == nullptr)
+    return fail(Code::invalid_argument, "train: the model was made without an optimizer");
+  if (options_.micro_batches < 1 || (options_.micro_batches > 1 && model_.one_step_ == nullptr))
+    return fail(
+        Code::invalid_argument,
+        fmt::format("train: micro_batches is {}: a number from 1, and more than 1 only where the model has "
+                    "an optimizer",
+                    options_.micro_batches));
+  if (model_.one_step_ != nullptr) model_.one_step_->set_micro_batches(options_.micro_batches);
+  if (options_.valid_frequency < 1)
+    return fail(Code::invalid_argument, "train: valid_frequency counts epochs from 1");
+  return {};
+}
+
+Result<> Model::Training::count_steps() {
+  batches_.emplace(model_.batches_of(options_.dataset, model_.passes_, *model_.train_network_));
+  MUSTER_TRY(const std::int64_t steps, batches_->count("training"));
+  MUSTER_TRY_VOID(check_columns(options_.dataset, model_.options_.loss_fn != nullptr, "training"));
+  if (options_.valid_dataset) {
+    std::uint64_t passes = 0;
+    MUSTER_TRY_VOID(
+        model_.batches_of(*options_.valid_dataset, passes, *model_.train_network_).count("validation"));
+  }
+  if (steps < 0 && !groups_steps())
+    return fail(Code::invalid_argument,
+                "train: a dataset that repeats without end needs dataset_sink_mode and a sink_size, which "
+                "say how many steps an epoch has");
+  context_->mode = CallbackContext::Mode::train;
+  context_->batch_num = groups_steps() ? options_.sink_size : steps;
+  context_->epoch_num = options_.epochs;
+  context_->evaluates = options_.valid_dataset.has_value();
+  context_->dataset_sink_mode = options_.dataset_sink_mode;
+  context_->cur_step_num = options_.initial_epoch * context_->batch_num;
+  epochs_done_ = options_.initial_epoch;
+  in_epoch_ = steps_are_made_ = false;
+  point_step_ = context_->cur_step_num;
+  step_number_ =
+      options_.initial_epoch > 0 ? context_->cur_step_num : static_cast<std::int64_t>(model_.steps_);
+  if (options_.initial_epoch > 0) model_.passes_ = static_cast<std::uint64_t>(options_.initial_epoch);
+  return {};
+}
+
+Result<> Model::Training::check_callbacks() const {
+  if (stages() == nullptr) return {};
+  const auto gathering = std::count_if(options_.callbacks.begin(), options_.callbacks.end(),
+                                       [](const CallbackPtr& callback) { return callback->gathers(); });
+  return Session::current()->call_all([&](collective::Communicator& all) {
+    return check_equal_gathering(static_cast<std::uint64_t>(gathering), all);
+  });
+}
+
+// ---- Steps ------------------------------------------------------------------------------------------------
+
+Result<> Model::Training::run_epochs() {
+  while (epochs_done_ < options_.epochs && !(context_->stop_requested() && !in_epoch_)) {
+    MUSTER_TRY_VOID(run_epoch(epochs_done_ + 1, std::exchange(in_epoch_, false)));
+    ++epochs_done_;
+  }
+  return call(&Callback::on_train_end);
+}
+
+Result<> Model::Training::run_epoch(std::int64_t number, bool in_middle) {
+  context_->cur_epoch_num = number;
+  if (!in_middle) {
+    context_->eval_results.clear();
+    MUSTER_TRY_VOID(call(&Callback::on_train_epoch_begin));
+  }
+  const bool steps_are_made = std::exchange(steps_are_made_, false);
+  if (!steps_are_made) MUSTER_TRY_VOID(groups_steps() ? run_group() : run_steps());
+  if (options_.valid_dataset && number % options_.valid_frequency == 0) MUSTER_TRY_VOID(validate());
+  return call(&Callback::on_train_epoch_end);
+}
+
+Result<> Model::Training::run_steps() {
+  while (!context_->stop_requested()) {
+    MUSTER_TRY(const std::optional<data::Item> batch, batches_->next());
+    if (!batch) return {};
+    ++context_->cur_step_num;
+    MUSTER_TRY_VOID(call(&Callback::on_train_step_begin));
+    MUSTER_TRY_VOID(step(*batch));
+    MUSTER_TRY_VOID(call(&Callback::on_train_step_end));
+    MUSTER_TRY_VOID(save_point_if_due());
+  }
+  return {};
+}
+
+// The steps of an epoch with callbacks around all of them.
+Result<> Model::Training::run_group() {
+  MUSTER_TRY_VOID(call(&Callback::on_train_step_begin));
+  for (std::int64_t i = 0; i < options_.sink_size; ++i) {
+    MUSTER_TRY(const data::Item batch, batches_->next_of_any_pass());
+    MUSTER_TRY_VOID(step(batch));
+    ++context_->cur_step_num;
+  }
+  MUSTER_TRY_VOID(call(&Callback::on_train_step_end));
+  return save_point_if_due();
+}
+
+// A resumed training draws the random numbers that an unbroken one would.
+Result<> Model::Training::step(std::span<const Tensor> batch) {
+  MUSTER_TRY(context_->net_outputs, run_step(*model_.train_network_, batch, step_number_++));
+  ++model_.steps_;
+  if (Session* session = Session::current()) session->report_step(model_.steps_);
+  note_step();
+  return {};
+}
+
+Result<> Model::Training::validate() {
+  const std::vector<Tensor> outputs = std::exchange(context_->net_outputs, {});
+  const std::int64_t steps = std::exchange(context_->cur_step_num, 0);
+  const std::int64_t batch_num = context_->batch_num;
+  context_->mode = CallbackContext::Mode::eval;
+  context_->eval_network = model_.eval_network_;
+  NamedMetrics metrics = model_.options_.metrics;
+  if (model_.options_.loss_fn != nullptr) metrics.emplace_back("eval_loss", std::make_shared<Loss>());
+  MUSTER_TRY_VOID(model_.evaluate(*options_.valid_dataset, *context_, metrics));
+  for (const auto& [name, metric] : metrics) {
+    MUSTER_TRY(MetricValue value, metric->eval());
+    context_->eval_results.emplace_back(name, std::move(value));
+  }
+  context_->mode = CallbackContext::Mode::train;
+  context_->net_outputs = outputs;
+  context_->cur_step_num = steps;
+  context_->batch_num = batch_num;
+  model_.train_network_->set_train();
+  return {};
+}
+
+}  // namespace muster::train

@@ -1,0 +1,71 @@
+// Private to train: one call of Model::train.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/train/batches.h"
+#include "muster/train/model.h"
+#include "muster/train/recovering_call.h"
+#include "muster/train/recovery_point.h"
+
+namespace muster::train {
+
+// In a job that recovers it is made of attempts: each goes on from the newest point that all workers hold,
+// until one comes to the end.
+class Model::Training {
+ public:
+  Training(Model& model, const TrainOptions& options);
+
+  Result<> run();
+
+ private:
+  // ---- One attempt ----
+  Result<> prepare(const checkpoint::Point* point);
+  Result<> check_options();
+  Result<> count_steps();
+  Result<> check_callbacks() const;
+  Result<> run_epochs();
+  Result<> run_epoch(std::int64_t number, bool in_middle);
+  Result<> run_steps();
+  Result<> run_group();
+  Result<> step(std::span<const Tensor> batch);
+  Result<> validate();
+  Result<> call(CallbackMethod method) { return call_each(options_.callbacks, method, *context_); }
+  bool groups_steps() const { return options_.dataset_sink_mode && options_.sink_size > 0; }
+
+  // ---- Going on after a loss (model_recovery.cpp) ----
+  Result<> run_recovering(Recovery& recovery);
+  Result<> attempt();
+  Result<> begin();
+  Result<> finish(bool is_saved);
+  Result<> take_end();
+  Result<> go_back_to(const checkpoint::Point& point);
+  Result<> save_point_if_due();
+  Result<checkpoint::Point> point_of(const checkpoint::PointId& id);
+  void note_step();
+  void warn_of_callbacks() const;
+  TrainingParts parts() const;
+  Result<> take_position(const TrainingPosition& position);
+
+  Model& model_;
+  const TrainOptions& options_;
+  std::shared_ptr<CallbackContext> context_;
+  std::vector<graph::ParameterPtr> parameters_;
+  std::optional<Batches> batches_;
+  std::int64_t step_number_ = 0;  // of the next step, from 0
+  std::int64_t epochs_done_ = 0;
+  bool in_epoch_ = false;                 // goes on in the middle of one
+  bool steps_are_made_ = false;           // and behind its last step
+  std::int64_t point_step_ = 0;           // when the last point was saved
+  std::unique_ptr<RecoveringCall> call_;  // in a job that recovers
+  bool has_begun_ = false;                // on_train_begin was called
+  bool is_fresh_ = true;                  // no step was made
+  bool points_are_requested_ = false;
+};
+
+}  // namespace muster::train

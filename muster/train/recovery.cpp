@@ -1,0 +1,53 @@
+#include "muster/train/recovery.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "muster/train/session.h"
+
+namespace muster::train {
+namespace {
+
+class SessionRecovery final : public Recovery {
+ public:
+  Result<checkpoint::RunStore*> store() override { return session().run_store(); }
+
+  Result<std::vector<Words>> gather(const Words& mine) override {
+    Words all(mine.size() * session().world_size());
+    MUSTER_TRY_VOID(session().call_all([&](collective::Communicator& group) {
+      return group.all_gather(mine.data(), all.data(), mine.size() * sizeof(std::uint64_t));
+    }));
+    std::vector<Words> rows;
+    for (auto begin = all.begin(); begin != all.end(); begin += static_cast<std::ptrdiff_t>(mine.size()))
+      rows.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(mine.size()));
+    return rows;
+  }
+
+  bool lost_epoch(const Error& error) override { return session().lost_epoch(error); }
+  Result<> next_epoch() override { return session().next_epoch(); }
+  std::uint64_t finished_calls() const override { return session().finished_calls(); }
+  void report_finished_calls(std::uint64_t calls) override { session().report_finished_calls(calls); }
+
+ private:
+  static Session& session() { return *Session::current(); }
+};
+
+}  // namespace
+
+Recovery* recovery_of_session() {
+  static SessionRecovery made;
+  const Session* session = Session::current();
+  return session != nullptr && session->recovers() && !session->in_forked_child() ? &made : nullptr;
+}
+
+// The store's folder is PATH/job-<job>/worker_<rank>.
+std::string resuming_line(const std::string& store_folder, std::uint64_t step) {
+  const std::filesystem::path job = std::filesystem::path(store_folder).parent_path();
+  std::string name = job.filename();
+  if (name.starts_with("job-")) name.erase(0, 4);
+  return fmt::format("resuming job {} at step {}; delete {} to start fresh", name, step,
+                     job.parent_path().string());
+}
+
+}  // namespace muster::train

@@ -1,0 +1,55 @@
+// How a process takes part in a job that goes on after it has lost processes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "muster/base/base.h"
+#include "muster/checkpoint/checkpoint.h"
+
+namespace muster::train {
+
+// The numbers of the calls of a process that all workers make together: train, fit, a recoverable loop. A
+// process that returns makes the same calls in the same order, so their numbers say how far it is.
+struct CallNumbers {
+  std::uint64_t begun = 0;  // of the next call
+  std::uint64_t evals = 0;  // evaluations by itself since then
+  bool inside = false;      // whether one is under way
+  bool resumed = false;     // whether this process has said that it goes on from what another left
+};
+
+// Threads: main.
+class Recovery {
+ public:
+  using Words = std::vector<std::uint64_t>;
+
+  Recovery() = default;
+  Recovery(const Recovery&) = delete;
+  Recovery& operator=(const Recovery&) = delete;
+  virtual ~Recovery() = default;
+
+  // Where this worker's points are; it stays there.
+  virtual Result<checkpoint::RunStore*> store() = 0;
+  // A collective call: row r of the answer is what rank r gave; all rows are as long as `mine`.
+  virtual Result<std::vector<Words>> gather(const Words& mine) = 0;
+  // Whether a call that failed with `error` may be made again after next_epoch().
+  virtual bool lost_epoch(const Error& error) = 0;
+  virtual Result<> next_epoch() = 0;
+  // As many calls as some worker had finished when the epoch formed.
+  virtual std::uint64_t finished_calls() const = 0;
+  virtual void report_finished_calls(std::uint64_t calls) = 0;
+
+  CallNumbers& calls() { return calls_; }
+
+ private:
+  CallNumbers calls_;
+};
+
+// That of the open session; null without one, and where nothing is recovered.
+Recovery* recovery_of_session();
+
+// "resuming job 0123456789abcdef at step 300; delete PATH to start fresh", for people.
+std::string resuming_line(const std::string& store_folder, std::uint64_t step);
+
+}  // namespace muster::train

@@ -1,0 +1,188 @@
+#include "muster/train/recovery_point.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "muster/train/run_context.h"
+#include "muster/train/session.h"
+
+namespace muster::train {
+namespace {
+
+using checkpoint::Entry;
+using checkpoint::Point;
+
+constexpr const char* position_section = "training";
+constexpr const char* runs_name = "runs";
+constexpr const char* outputs_name = "outputs";
+
+// Sections, and what stands before the names of the tensors that belong to them.
+std::string section_of_callback(std::size_t index) { return fmt::format("callback {}", index); }
+std::string section_of_metric(const std::string& name) { return fmt::format("metric {}", name); }
+std::string name_of_output(std::size_t index) { return fmt::format("output {}", index); }
+
+std::map<std::string, const Tensor*> by_name(const std::vector<Entry>& entries) {
+  std::map<std::string, const Tensor*> found;
+  for (const Entry& entry : entries) found[entry.name] = &entry.value;
+  return found;
+}
+
+// Names are unique in a point; two parameters of one name are told apart by their order.
+std::vector<std::string> unique_names(std::span<const graph::ParameterPtr> parameters) {
+  std::map<std::string, int> times;
+  std::vector<std::string> names;
+  for (const graph::ParameterPtr& parameter : parameters) {
+    const int before = times[parameter->name()]++;
+    names.push_back(before == 0 ? parameter->name() : fmt::format("{} #{}", parameter->name(), before + 1));
+  }
+  return names;
+}
+
+void put_state(State state, const std::string& section, Point& point) {
+  point.state[section] = std::move(state.text);
+  for (Entry& entry : state.tensors)
+    point.tensors.push_back({fmt::format("{}/{}", section, entry.name), entry.value.clone()});
+}
+
+State state_in(const Point& point, const std::string& section) {
+  State state;
+  if (const auto found = point.state.find(section); found != point.state.end()) state.text = found->second;
+  const std::string begin = section + "/";
+  for (const Entry& entry : point.tensors)
+    if (entry.name.starts_with(begin))
+      state.tensors.push_back({entry.name.substr(begin.size()), entry.value});
+  return state;
+}
+
+Result<> put_states(const TrainingParts& parts, Point& point) {
+  for (std::size_t i = 0; i < parts.callbacks.size(); ++i) {
+    MUSTER_TRY(State state, parts.callbacks[i]->state());
+    put_state(std::move(state), section_of_callback(i), point);
+  }
+  for (const auto& [name, metric] : parts.metrics) {
+    MUSTER_TRY(State state, metric->state());
+    put_state(std::move(state), section_of_metric(name), point);
+  }
+  return {};
+}
+
+// One that had nothing to say is asked to load nothing.
+Result<> load_states(const Point& point, const TrainingParts& parts) {
+  const auto explain = [](const std::string& section) {
+    return [section](Error error) {
+      error.message = fmt::format("{} of the recovery point: {}", section, error.message);
+      return error;
+    };
+  };
+  for (std::size_t i = 0; i < parts.callbacks.size(); ++i) {
+    const std::string section = section_of_callback(i);
+    const State state = state_in(point, section);
+    if (!state.text.empty())
+      MUSTER_TRY_VOID(parts.callbacks[i]->load_state(state).map_error(explain(section)));
+  }
+  for (const auto& [name, metric] : parts.metrics) {
+    const std::string section = section_of_metric(name);
+    const State state = state_in(point, section);
+    if (!state.text.empty()) MUSTER_TRY_VOID(metric->load_state(state).map_error(explain(section)));
+  }
+  return {};
+}
+
+Result<> set_parameters(const Point& point, std::span<const graph::ParameterPtr> parameters) {
+  const auto values = by_name(point.tensors);
+  const std::vector<std::string> names = unique_names(parameters);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const auto found = values.find(names[i]);
+    if (found != values.end()) {
+      MUSTER_TRY_VOID(parameters[i]->set(*found->second));
+    } else if (parameters[i]->absence() == nullptr && stages() == nullptr) {
+      return fail(Code::invalid_argument,
+                  fmt::format("{} has no parameter '{}': the script has changed since it was saved",
+                              to_string(point.id), names[i]));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Point> capture(const checkpoint::PointId& id, const TrainingParts& parts,
+                      const TrainingPosition& position) {
+  Point point{.id = id};
+  const std::vector<std::string> names = unique_names(parts.parameters);
+  for (std::size_t i = 0; i < parts.parameters.size(); ++i)
+    if (parts.parameters[i]->absence() == nullptr)
+      point.tensors.push_back({names[i], parts.parameters[i]->materialize(seed()).clone()});
+  for (std::size_t i = 0; i < position.outputs.size(); ++i)
+    point.tensors.push_back({name_of_output(i), position.outputs[i].clone()});
+  MUSTER_TRY_VOID(put_states(parts, point));
+  StateValues values = position.values;
+  values.set(runs_name, static_cast<std::int64_t>(counted_runs()));
+  values.set(outputs_name, static_cast<std::int64_t>(position.outputs.size()));
+  point.state[position_section] = values.to_json();
+  return point;
+}
+
+Result<TrainingPosition> position_in(const Point& point) {
+  TrainingPosition position;
+  const auto section = point.state.find(position_section);
+  if (section == point.state.end())
+    return fail(Code::corrupt, fmt::format("{} does not say where the training was", to_string(point.id)));
+  MUSTER_TRY(position.values, StateValues::from_json(section->second));
+  MUSTER_TRY(const std::int64_t outputs, position.values.integer(outputs_name));
+  const auto tensors = by_name(point.tensors);
+  for (std::int64_t i = 0; i < outputs; ++i) {
+    const auto found = tensors.find(name_of_output(static_cast<std::size_t>(i)));
+    if (found == tensors.end())
+      return fail(Code::corrupt, fmt::format("{} lacks what the last step gave", to_string(point.id)));
+    position.outputs.push_back(*found->second);
+  }
+  return position;
+}
+
+Result<> restore(const Point& point, const TrainingParts& parts) {
+  MUSTER_TRY(const TrainingPosition position, position_in(point));
+  MUSTER_TRY(const std::int64_t runs, position.values.integer(runs_name));
+  MUSTER_TRY_VOID(set_parameters(point, parts.parameters));
+  MUSTER_TRY_VOID(load_states(point, parts));
+  count_runs_from(static_cast<std::uint64_t>(runs));
+  return {};
+}
+
+Result<std::string> states_as_text(const TrainingParts& parts) {
+  Point point;
+  MUSTER_TRY_VOID(put_states(parts, point));
+  StateValues values;
+  for (auto& [section, text] : point.state) values.set(section, std::move(text));
+  return values.to_json();
+}
+
+Result<> load_states(const std::string& text, const TrainingParts& parts) {
+  MUSTER_TRY(const StateValues values, StateValues::from_json(text));
+  Point point;
+  const auto take = [&](const std::string& section) -> Result<> {
+    if (!values.has(section)) return {};
+    MUSTER_TRY(point.state[section], values.text(section));
+    return {};
+  };
+  for (std::size_t i = 0; i < parts.callbacks.size(); ++i) MUSTER_TRY_VOID(take(section_of_callback(i)));
+  for (const auto& [name, metric] : parts.metrics) MUSTER_TRY_VOID(take(section_of_metric(name)));
+  return load_states(point, parts);
+}
+
+std::vector<graph::ParameterPtr> parameters_of(std::span<const nn::CellPtr> cells) {
+  std::vector<graph::ParameterPtr> found;
+  std::set<const graph::Parameter*> seen;
+  for (const nn::CellPtr& cell : cells) {
+    if (cell == nullptr) continue;
+    for (const graph::ParameterPtr& parameter : cell->parameters())
+      if (seen.insert(parameter.get()).second) found.push_back(parameter);
+  }
+  return found;
+}
+
+}  // namespace muster::train

@@ -1,0 +1,45 @@
+// A training into a recovery point and back.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/checkpoint/checkpoint.h"
+#include "muster/nn/nn.h"
+#include "muster/train/callback.h"
+#include "muster/train/metric.h"
+#include "muster/train/state.h"
+
+namespace muster::train {
+
+// What a training consists of beside its position, borrowed.
+struct TrainingParts {
+  // Those that another worker has are left to that one.
+  std::span<const graph::ParameterPtr> parameters = {};
+  std::span<const CallbackPtr> callbacks = {};
+  const NamedMetrics& metrics;
+};
+
+// Where a training is, beside its parts.
+struct TrainingPosition {
+  StateValues values = {};           // counters by name
+  std::vector<Tensor> outputs = {};  // of the last step
+};
+
+// Copies of everything, the number of runs that random numbers come from too.
+Result<checkpoint::Point> capture(const checkpoint::PointId& id, const TrainingParts& parts,
+                                  const TrainingPosition& position);
+// Where the training was.
+Result<TrainingPosition> position_in(const checkpoint::Point& point);
+// Sets the parts, and the number of runs, to what they were. An error names what does not fit.
+Result<> restore(const checkpoint::Point& point, const TrainingParts& parts);
+
+// The states of callbacks and metrics without tensors, as one text, and back.
+Result<std::string> states_as_text(const TrainingParts& parts);
+Result<> load_states(const std::string& text, const TrainingParts& parts);
+
+// The parameters of all cells that are there, each once.
+std::vector<graph::ParameterPtr> parameters_of(std::span<const nn::CellPtr> cells);
+
+}  // namespace muster::train
