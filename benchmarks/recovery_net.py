@@ -7,10 +7,10 @@ import os
 import time
 
 import numpy
+from muster.dataset import NumpySlicesDataset
 
 import muster
 from muster import nn, train
-from muster.dataset import NumpySlicesDataset
 
 HIDDEN, STEPS, SAVE_STEPS = (int(os.environ[name]) for name in ("HIDDEN", "STEPS", "SAVE_STEPS"))
 WIDTH, BATCH = 784, 32

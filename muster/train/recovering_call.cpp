@@ -52,7 +52,7 @@ Result<std::unique_ptr<RecoveringCall>> RecoveringCall::begin(Recovery& recovery
   MUSTER_CHECK(!recovery.calls().inside, "one call at a time is recovered");
   MUSTER_TRY(checkpoint::RunStore * store, recovery.store());
   CallNumbers& calls = recovery.calls();
-  calls.inside = true;
+  recovery.set_inside(true);
   calls.evals = 0;
   return std::unique_ptr<RecoveringCall>(new RecoveringCall(recovery, *store, calls.begun++));
 }

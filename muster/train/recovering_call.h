@@ -19,7 +19,7 @@ class RecoveringCall {
   static Result<std::unique_ptr<RecoveringCall>> begin(Recovery& recovery);
   RecoveringCall(const RecoveringCall&) = delete;
   RecoveringCall& operator=(const RecoveringCall&) = delete;
-  ~RecoveringCall() { recovery_.calls().inside = false; }
+  ~RecoveringCall() { recovery_.set_inside(false); }
 
   std::uint64_t number() const { return number_; }
   Recovery& recovery() { return recovery_; }

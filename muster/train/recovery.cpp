@@ -26,6 +26,10 @@ class SessionRecovery final : public Recovery {
 
   bool lost_epoch(const Error& error) override { return session().lost_epoch(error); }
   Result<> next_epoch() override { return session().next_epoch(); }
+  void set_inside(bool inside) override {
+    Recovery::set_inside(inside);
+    session().set_in_call(inside);
+  }
   std::uint64_t finished_calls() const override { return session().finished_calls(); }
   void report_finished_calls(std::uint64_t calls) override { session().report_finished_calls(calls); }
 

@@ -41,6 +41,8 @@ class Recovery {
   virtual void report_finished_calls(std::uint64_t calls) = 0;
 
   CallNumbers& calls() { return calls_; }
+  // A numbered call begins or ends: collectives that are made by hand within it are a part of it.
+  virtual void set_inside(bool inside) { calls_.inside = inside; }
 
  private:
   CallNumbers calls_;

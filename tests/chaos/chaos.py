@@ -19,7 +19,7 @@ import faults
 from recovering_job import BUILD, ROOT, Job, Lost
 
 sys.path.insert(0, str(ROOT / "tests/python"))
-from digits import write_digits  # noqa: E402  (a module of the tests beside)
+from digits import write_digits
 
 MODES = ("model", "loop", "placed")
 TRANSPORTS = ("auto", "tcp")

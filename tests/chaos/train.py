@@ -6,9 +6,10 @@ CHAOS_DATA: a folder of digits. CHAOS_MODE: model, loop or placed. It prints a h
 import hashlib
 import os
 
+from muster.dataset import MnistDataset, transforms, vision
+
 import muster
 from muster import nn, train
-from muster.dataset import MnistDataset, transforms, vision
 
 EPOCHS = int(os.environ.get("CHAOS_EPOCHS", "12"))
 BATCH = 32

@@ -1,20 +1,15 @@
 """Processes die and come back: trainings end with the bits of one that nobody broke."""
 
-import os
 import random
-import re
-import shutil
-import signal
-import subprocess
 import sys
 
 import pytest
 from digits import write_digits
-from places import COMPAT_PACKAGES, PACKAGES, ROOT
+from places import ROOT
 
 sys.path.insert(0, str(ROOT / "tests/chaos"))
-import faults  # noqa: E402  (a folder that is no package)
-from recovering_job import Job  # noqa: E402
+import faults
+from recovering_job import Job
 
 WORKERS = 3
 
