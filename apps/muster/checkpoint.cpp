@@ -91,7 +91,8 @@ int show_file(const std::string& path) {
 
 void show_point(const Manifest& manifest) {
   fmt::print(" {}\n", to_string(manifest.id));
-  for (const auto& tensor : manifest.tensors) show_tensor(tensor.name, tensor.dtype, tensor.shape, tensor.hash);
+  for (const auto& tensor : manifest.tensors)
+    show_tensor(tensor.name, tensor.dtype, tensor.shape, tensor.hash);
   for (const auto& section : manifest.sections)
     fmt::print("  {:<40} {:<8} {:<20} {}\n", section.name, "section", size_text(section.size_bytes),
                checkpoint::hex(section.hash));
@@ -180,9 +181,10 @@ void add_one(CLI::App& parent, Invocation& invocation, const char* name, const c
   auto path = std::make_shared<std::string>();
   CLI::App* command = parent.add_subcommand(name, description);
   command
-      ->add_option("path", *path,
-                   "MS_RECOVERY_PATH, the folder of a job, a worker or a point in it, or a .ckpt or .safetensors "
-                   "file")
+      ->add_option(
+          "path", *path,
+          "MS_RECOVERY_PATH, the folder of a job, a worker or a point in it, or a .ckpt or .safetensors "
+          "file")
       ->required();
   command->callback([path, work, &invocation] { invocation.exit_code = work(*path); });
 }
@@ -194,12 +196,13 @@ void add_checkpoint(CLI::App& app, Invocation& invocation) {
       app.add_subcommand("checkpoint", "Recovery points and files of tensors: list, show, check them");
   command->require_subcommand(1);
   add_one(*command, invocation, "ls", "List the recovery points below a path, or sum up a file", list);
-  add_one(*command, invocation, "show", "Show the tensors and sections of each worker's newest point, or of a file",
-          show);
-  add_one(*command, invocation, "verify",
-          "Read everything and check every hash; exit code 0: all is whole, 1: something is damaged, 2: the path "
-          "cannot be used",
-          verify_one);
+  add_one(*command, invocation, "show",
+          "Show the tensors and sections of each worker's newest point, or of a file", show);
+  add_one(
+      *command, invocation, "verify",
+      "Read everything and check every hash; exit code 0: all is whole, 1: something is damaged, 2: the path "
+      "cannot be used",
+      verify_one);
 }
 
 void add_verify(CLI::App& app, Invocation& invocation) {
@@ -207,15 +210,15 @@ void add_verify(CLI::App& app, Invocation& invocation) {
   CLI::App* command =
       app.add_subcommand("verify", "Compare two runs, and name the first step and tensor that differ");
   command->footer(
-      "\nA run is the recovery folder of a job (MS_RECOVERY_PATH), a folder of .ckpt or .safetensors files, or\n"
+      "\nA run is the recovery folder of a job (MS_RECOVERY_PATH), a folder of .ckpt or .safetensors files, "
+      "or\n"
       "one such file:\n"
       "  muster verify unbroken/recovery broken/recovery\n"
       "Compared is what both have, bit by bit: hashes of steps, tensors of points, and the state of the\n"
       "training. Exit code 0: equal, 1: different, 2: nothing can be compared.");
   command->add_option("run_a", paths->first, "The first run")->required();
   command->add_option("run_b", paths->second, "The second run")->required();
-  command->callback(
-      [paths, &invocation] { invocation.exit_code = verify_two(paths->first, paths->second); });
+  command->callback([paths, &invocation] { invocation.exit_code = verify_two(paths->first, paths->second); });
 }
 
 }  // namespace muster::app

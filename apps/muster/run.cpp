@@ -60,10 +60,11 @@ int run(RunFlags flags, const std::string& program) {
              spec->processes.size(), variables.at("MS_SCHED_HOST"), variables.at("MS_SCHED_PORT"), *logs);
   const std::string own_folder = real_environment().get("MS_RECOVERY_PATH").value_or("");
   return launch::keep([&](int keeper_fd) {
-    return launch::supervise(*spec, {.log_folder = *logs,
-                                     .restarts_max = static_cast<std::size_t>(local.max_restarts),
-                                     .recovery_folder = own_folder.empty() ? local.recovery_folder : own_folder,
-                                     .keeper_fd = keeper_fd});
+    return launch::supervise(*spec,
+                             {.log_folder = *logs,
+                              .restarts_max = static_cast<std::size_t>(local.max_restarts),
+                              .recovery_folder = own_folder.empty() ? local.recovery_folder : own_folder,
+                              .keeper_fd = keeper_fd});
   });
 }
 
@@ -85,8 +86,10 @@ void add_run(CLI::App& app, Invocation& invocation) {
       "  muster run -n 4 --nnodes 2 --node-rank 1 --scheduler 10.0.0.1:8118 train.py\n\n"
       "Every line of output begins with who wrote it. When a process fails, the others are ended, its last\n"
       "lines are repeated and its exit code is the job's. Ctrl-C ends the job; a second one kills it.\n\n"
-      "With --max-restarts a process that dies or fails is started again instead, at once the first time and\n"
-      "after 1, 2, 4 ... 30 s when the job gets no further. It sets MS_ENABLE_RECOVERY=1, and MS_RECOVERY_PATH\n"
+      "With --max-restarts a process that dies or fails is started again instead, at once the first time "
+      "and\n"
+      "after 1, 2, 4 ... 30 s when the job gets no further. It sets MS_ENABLE_RECOVERY=1, and "
+      "MS_RECOVERY_PATH\n"
       "to <log folder>/recovery unless you set it. The job ends when one process has the same failure three\n"
       "times without a newer recovery point in between, or no restart left.");
   command->add_option("-n,--workers", local.workers, "Workers on this host")->type_name("NUMBER");

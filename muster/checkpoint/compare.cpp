@@ -158,14 +158,16 @@ Result<> RunComparer::compare_point(const Pair& pair, const FoundPoint& one, con
   };
   const auto& a = one.manifest->tensors;
   const auto& b = other.manifest->tensors;
-  if (std::equal(a.begin(), a.end(), b.begin(), b.end(), same) || (first_tensor_ && first_tensor_->first <= id))
+  if (std::equal(a.begin(), a.end(), b.begin(), b.end(), same) ||
+      (first_tensor_ && first_tensor_->first <= id))
     return {};
   MUSTER_TRY(Point loaded, read_point(one.folder, *one.manifest, storage_));
   MUSTER_TRY(Point other_loaded, read_point(other.folder, *other.manifest, storage_));
-  if (const auto found = difference(by_name(std::move(loaded.tensors)), by_name(std::move(other_loaded.tensors))))
+  if (const auto found =
+          difference(by_name(std::move(loaded.tensors)), by_name(std::move(other_loaded.tensors))))
     keep_first(first_tensor_, id,
-               fmt::format("{}, of worker {}, is the first point that differs: {}", to_string(id), pair.one->rank,
-                           *found));
+               fmt::format("{}, of worker {}, is the first point that differs: {}", to_string(id),
+                           pair.one->rank, *found));
   return {};
 }
 
@@ -175,8 +177,8 @@ void RunComparer::compare_sections(const Pair& pair, const Manifest& one, const 
   for (const SectionRecord& record : one.sections) {
     const auto found = hashes.find(record.name);
     if (found != hashes.end() && found->second == record.hash) continue;
-    const std::string text = fmt::format("section '{}' differs in {}, of worker {}", record.name, to_string(one.id),
-                                         pair.one->rank);
+    const std::string text = fmt::format("section '{}' differs in {}, of worker {}", record.name,
+                                         to_string(one.id), pair.one->rank);
     if (record.name == deciding_section)
       keep_first(first_section_, one.id, text);
     else
@@ -201,8 +203,8 @@ Result<> RunComparer::compare_points(const Pair& pair) {
 Result<Comparison> RunComparer::compare(const std::vector<FoundWorker>& one,
                                         const std::vector<FoundWorker>& other) {
   if (one.front().world != other.front().world)
-    made_.differences.push_back(fmt::format("the first run has {} workers, the second {}", one.front().world,
-                                            other.front().world));
+    made_.differences.push_back(
+        fmt::format("the first run has {} workers, the second {}", one.front().world, other.front().world));
   std::map<std::uint64_t, const FoundWorker*> others;
   for (const FoundWorker& worker : other) others[worker.rank] = &worker;
   for (const FoundWorker& worker : one) {
@@ -226,10 +228,11 @@ Result<Comparison> RunComparer::compare(const std::vector<FoundWorker>& one,
 Result<> check_one_job(const std::vector<FoundWorker>& workers, const std::string& path) {
   for (const FoundWorker& worker : workers)
     if (worker.job != workers.front().job)
-      return fail(Code::invalid_argument, fmt::format("'{}' has the points of several jobs: name the folder of one, "
-                                                      "for example '{}{}{}'",
-                                                      path, path, path.ends_with('/') ? "" : "/",
-                                                      fmt::format("{}{}", job_prefix, worker.job)));
+      return fail(Code::invalid_argument,
+                  fmt::format("'{}' has the points of several jobs: name the folder of one, "
+                              "for example '{}{}{}'",
+                              path, path, path.ends_with('/') ? "" : "/",
+                              fmt::format("{}{}", job_prefix, worker.job)));
   return {};
 }
 
@@ -261,7 +264,8 @@ Result<Comparison> compare_folders(const std::string& one, const std::string& ot
     if (!made.differences.empty()) continue;
     MUSTER_TRY(const auto found,
                file_difference(fmt::format("{}/{}", one, name), fmt::format("{}/{}", other, name), storage));
-    if (found) made.differences.push_back(fmt::format("'{}' is the first file that differs: {}", name, *found));
+    if (found)
+      made.differences.push_back(fmt::format("'{}' is the first file that differs: {}", name, *found));
   }
   return made;
 }
@@ -285,9 +289,10 @@ Result<Comparison> compare_runs(const std::string& first, const std::string& sec
     }
   }
   if (made.points == 0 && made.steps == 0 && made.differences.empty())
-    return fail(Code::not_found, fmt::format("'{}' and '{}' have no step and no point in common: there is nothing to "
-                                             "compare",
-                                             first, second));
+    return fail(Code::not_found,
+                fmt::format("'{}' and '{}' have no step and no point in common: there is nothing to "
+                            "compare",
+                            first, second));
   return made;
 }
 

@@ -72,7 +72,8 @@ bool is_worker(const std::vector<std::string>& names) {
          });
 }
 
-void look_below(const std::string& folder, const Storage& storage, int depth, std::vector<FoundWorker>& found) {
+void look_below(const std::string& folder, const Storage& storage, int depth,
+                std::vector<FoundWorker>& found) {
   const auto names = storage.list(folder);
   if (!names) return;
   if (is_worker(*names)) {
@@ -144,10 +145,11 @@ Result<std::vector<FoundWorker>> find_workers(const std::string& path, const Sto
     look_below(folder, storage, 2, found);
   }
   if (found.empty())
-    return fail(Code::not_found,
-                fmt::format("there are no recovery points in '{}': name MS_RECOVERY_PATH, the folder of a job, of a "
-                            "worker or of a point in it, or a .ckpt or .safetensors file",
-                            path));
+    return fail(
+        Code::not_found,
+        fmt::format("there are no recovery points in '{}': name MS_RECOVERY_PATH, the folder of a job, of a "
+                    "worker or of a point in it, or a .ckpt or .safetensors file",
+                    path));
   std::sort(found.begin(), found.end(), [](const FoundWorker& a, const FoundWorker& b) {
     return std::tie(a.job, a.rank, a.folder) < std::tie(b.job, b.rank, b.folder);
   });

@@ -24,9 +24,9 @@ struct FoundWorker {
   std::string job = {};  // as its journal or its points say
   std::uint64_t world = 0;
   std::uint64_t rank = 0;
-  std::vector<FoundPoint> points = {};      // oldest first
-  std::vector<CallRecord> finished = {};    // calls that have ended
-  std::vector<std::string> problems = {};   // of anything but points
+  std::vector<FoundPoint> points = {};     // oldest first
+  std::vector<CallRecord> finished = {};   // calls that have ended
+  std::vector<std::string> problems = {};  // of anything but points
 };
 
 // Whether the path is that of a file of tensors, by its name: .ckpt or .safetensors.
@@ -47,7 +47,8 @@ std::optional<PointId> newest_common_point(const std::vector<FoundWorker>& worke
 // The greatest name of a point in the folders of all jobs (MS_RECOVERY_PATH): no more than names is read.
 std::optional<PointId> newest_point_below(const std::string& folder, const Storage& storage);
 
-// The files of tensors below a folder, relative to it, four folders deep; as people count: net-9 before net-10.
+// The files of tensors below a folder, relative to it, four folders deep; as people count: net-9 before
+// net-10.
 std::vector<std::string> find_tensor_files(const std::string& folder, const Storage& storage);
 
 }  // namespace muster::checkpoint

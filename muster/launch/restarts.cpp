@@ -32,7 +32,8 @@ std::optional<Duration> Restarts::after(const std::string& failure, const std::s
   same_failures_ = failure == failure_ ? same_failures_ + 1 : 1;
   failure_ = failure;
   if (restarts_ == restarts_max_) {
-    refusal_ = fmt::format("it has been started again {} times, as often as --max-restarts allows", restarts_);
+    refusal_ =
+        fmt::format("it has been started again {} times, as often as --max-restarts allows", restarts_);
     return std::nullopt;
   }
   if (same_failures_ == same_failures_max) {

@@ -24,9 +24,9 @@ class Restarts {
   Restarts(std::size_t restarts_max, Duration delay, Duration delay_max)
       : restarts_max_(restarts_max), delay_first_(delay), delay_max_(delay_max) {}
 
-  // When to start it again after `failure` ("was killed by signal 9 (Killed)"), counted from now; nothing: not
-  // again, and refusal() says why. `progress` is anything that changes when the job gets on: it makes delays
-  // start anew, and the same failure counts as another one.
+  // When to start it again after `failure` ("was killed by signal 9 (Killed)"), counted from now; nothing:
+  // not again, and refusal() says why. `progress` is anything that changes when the job gets on: it makes
+  // delays start anew, and the same failure counts as another one.
   std::optional<Duration> after(const std::string& failure, const std::string& progress);
 
   std::size_t restarts() const { return restarts_; }

@@ -120,8 +120,9 @@ Result<> Supervisor::start() {
 }
 
 Result<> Supervisor::start_one(const ProcessSpec& spec) {
-  Running process{.spec = &spec,
-                  .restarts = Restarts(options_.restarts_max, options_.restart_delay, options_.restart_delay_max)};
+  Running process{
+      .spec = &spec,
+      .restarts = Restarts(options_.restarts_max, options_.restart_delay, options_.restart_delay_max)};
   MUSTER_TRY_VOID(start_process_of(process, O_TRUNC));
   processes_.push_back(std::move(process));
   return {};
@@ -231,7 +232,8 @@ void Supervisor::note_failure(Running& process) {
   if (phase_ == Phase::running || phase_ == Phase::settling) {
     failed_.push_back(static_cast<std::size_t>(&process - processes_.data()));
     const std::string& refusal = process.restarts.refusal();
-    say(fmt::format("{} (pid {}) {}{}{}", process.spec->label, process.pid, describe_exit(*process.wait_status),
+    say(fmt::format("{} (pid {}) {}{}{}", process.spec->label, process.pid,
+                    describe_exit(*process.wait_status),
                     refusal.empty() ? "" : "; it is not started again: ", refusal));
   }
   if (phase_ == Phase::running) enter(Phase::settling, 0);

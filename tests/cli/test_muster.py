@@ -55,8 +55,8 @@ def test_run_starts_a_scheduler_and_workers_with_their_roles_and_the_scripts_own
 DIES_ONCE = """
 import os, pathlib, signal
 print(os.environ["MS_ENABLE_RECOVERY"], os.environ["MUSTER_MAX_RESTARTS"], os.environ["MS_RECOVERY_PATH"])
-died = pathlib.Path("died_" + os.environ["MS_ROLE"])
-if not died.exists():
+died = pathlib.Path("died")
+if os.environ["MS_ROLE"] == "MS_WORKER" and not died.exists():
     died.touch()
     os.kill(os.getpid(), signal.SIGKILL)
 print("came back as", os.environ["MS_NODE_ID"])
@@ -64,7 +64,8 @@ print("came back as", os.environ["MS_NODE_ID"])
 
 
 def test_run_starts_dead_processes_again_and_turns_recovery_on(folder):
-    done = muster("run", "-n", "1", "--max-restarts", "2", "--log-dir", "logs", write_script(folder, DIES_ONCE))
+    script = write_script(folder, DIES_ONCE)
+    done = muster("run", "-n", "1", "--max-restarts", "2", "--log-dir", "logs", script)
     assert done.returncode == 0, done.stderr
     assert f"[worker 0] 1 2 {folder}/logs/recovery\n" in done.stdout
     assert "[worker 0] came back as 0\n" in done.stdout

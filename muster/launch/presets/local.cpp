@@ -33,8 +33,9 @@ Result<> check_counts(const LocalFlags& flags) {
     return wrong(fmt::format("--node-rank {}: with --nnodes {} it is a whole number from 0 to {}",
                              flags.node_rank, flags.node_count, flags.node_count - 1));
   if (flags.max_restarts < 0 || flags.max_restarts > restarts_max)
-    return wrong(fmt::format("--max-restarts {}: how often a process is started again is a whole number from 0 to {}",
-                             flags.max_restarts, restarts_max));
+    return wrong(
+        fmt::format("--max-restarts {}: how often a process is started again is a whole number from 0 to {}",
+                    flags.max_restarts, restarts_max));
   return {};
 }
 
@@ -80,8 +81,9 @@ Result<> add_recovery(std::map<std::string, std::string>& variables, const Local
                       const Environment& environment) {
   if (flags.max_restarts == 0) return {};
   if (environment.get("MS_ENABLE_RECOVERY").value_or("1") != "1")
-    return wrong(fmt::format("--max-restarts {} needs recovery, and MS_ENABLE_RECOVERY={} turns it off: leave one out",
-                             flags.max_restarts, *environment.get("MS_ENABLE_RECOVERY")));
+    return wrong(
+        fmt::format("--max-restarts {} needs recovery, and MS_ENABLE_RECOVERY={} turns it off: leave one out",
+                    flags.max_restarts, *environment.get("MS_ENABLE_RECOVERY")));
   variables.emplace("MS_ENABLE_RECOVERY", "1");
   variables.emplace("MUSTER_MAX_RESTARTS", std::to_string(flags.max_restarts));
   if (environment.get("MS_RECOVERY_PATH").value_or("").empty())

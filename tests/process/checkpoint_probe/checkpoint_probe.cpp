@@ -31,7 +31,8 @@ T must(Result<T> result) {
 
 std::vector<Entry> tensors(float value) {
   const std::vector<float> weight{1, 2, value, 4, 5, 6};
-  return {{"fc.weight", Tensor::from<float>(weight, {2, 3})}, {"fc.bias", Tensor::zeros(DType::float32, {2})}};
+  return {{"fc.weight", Tensor::from<float>(weight, {2, 3})},
+          {"fc.bias", Tensor::zeros(DType::float32, {2})}};
 }
 
 std::uint64_t number(const char* text) { return std::strtoull(text, nullptr, 10); }
@@ -69,18 +70,20 @@ void time(const char* what, std::size_t bytes, const Work& work) {
     seconds.push_back(std::chrono::duration<double>(real_clock().now() - begin).count());
   }
   std::sort(seconds.begin(), seconds.end());
-  fmt::print("{:<28} {:8.1f} ms {:8.0f} MB/s\n", what, 1e3 * seconds[2], static_cast<double>(bytes) / 1e6 / seconds[2]);
+  fmt::print("{:<28} {:8.1f} ms {:8.0f} MB/s\n", what, 1e3 * seconds[2],
+             static_cast<double>(bytes) / 1e6 / seconds[2]);
 }
 
 void time_saving(const std::string& folder, std::size_t bytes) {
   Point point{.id = {0, PointId::Moment::step, 1}};
   for (std::size_t i = 0; i < 10; ++i)
-    point.tensors.push_back({fmt::format("weight{}", i),
-                             Tensor::zeros(DType::float32, {static_cast<std::int64_t>(bytes / 40)})});
+    point.tensors.push_back(
+        {fmt::format("weight{}", i), Tensor::zeros(DType::float32, {static_cast<std::int64_t>(bytes / 40)})});
   auto store = must(RunStore::open({.folder = folder, .job = "0123456789abcdef", .world = 1, .rank = 0}));
   std::uint64_t hash = 0;
   time("XXH3", bytes, [&] {
-    for (const Entry& entry : point.tensors) hash = hash_bytes(entry.value.bytes(), entry.value.size_bytes(), hash);
+    for (const Entry& entry : point.tensors)
+      hash = hash_bytes(entry.value.bytes(), entry.value.size_bytes(), hash);
   });
   time("copy", bytes, [&] {
     for (const Entry& entry : point.tensors) hash += entry.value.clone().data<float>()[0] != 0;

@@ -41,8 +41,11 @@ bool ends(const net::Descriptor& process) {
 Job::Job(const std::vector<std::string>& commands, Times times) {
   folder_ = ::testing::TempDir() + "launch-" + std::to_string(::getpid());
   std::filesystem::create_directories(folder_);
-  std::vector<std::string> words = {PROGRAM, folder_, std::to_string(times.settle_ms),
-                                    std::to_string(times.grace_ms), std::to_string(times.restarts),
+  std::vector<std::string> words = {PROGRAM,
+                                    folder_,
+                                    std::to_string(times.settle_ms),
+                                    std::to_string(times.grace_ms),
+                                    std::to_string(times.restarts),
                                     std::to_string(times.restart_delay_ms)};
   words.insert(words.end(), commands.begin(), commands.end());
   std::vector<char*> arguments;

@@ -121,8 +121,9 @@ TEST_F(SupervisorLeavesNothing, WhenItIsInterrupted) {
 // ---- Starting again ---------------------------------------------------------------------------------------
 
 // Dies in its first life; in its second it tells so.
-const std::string dies_once = "[ -e $FOLDER/died ] && echo second life && exit 0; touch $FOLDER/died; "
-                              "echo first life; kill -KILL $$";
+const std::string dies_once =
+    "[ -e $FOLDER/died ] && echo second life && exit 0; touch $FOLDER/died; "
+    "echo first life; kill -KILL $$";
 
 TEST(SupervisorRestarts, WhatDiedAndSaysWhy) {
   Job job({dies_once}, {.restarts = 3});
@@ -145,29 +146,33 @@ TEST(SupervisorRestarts, OneAndLetsTheOthersGoOn) {
 TEST(SupervisorRestarts, NothingThatFailsForTheThirdTimeInOnePlace) {
   Job job({"echo no such column >&2; exit 3"}, {.settle_ms = 50, .restarts = 10});
   EXPECT_THAT(job.wait(), Eq(3));
-  EXPECT_THAT(job.text(),
-              AllOf(HasSubstr("exited with code 3: starting it again (1 of 10)"),
-                    HasSubstr("exited with code 3: starting it again in 0.001 s (2 of 10)"),
-                    Not(HasSubstr("(3 of 10)")),
-                    HasSubstr("exited with code 3; it is not started again: the same failure came 3 times without a "
-                              "newer recovery point in between\n"),
-                    EndsWith("the job failed: worker 0 exited with code 3; its last lines:\n"
-                             "[worker 0] no such column\n")));
+  EXPECT_THAT(
+      job.text(),
+      AllOf(HasSubstr("exited with code 3: starting it again (1 of 10)"),
+            HasSubstr("exited with code 3: starting it again in 0.001 s (2 of 10)"),
+            Not(HasSubstr("(3 of 10)")),
+            HasSubstr("exited with code 3; it is not started again: the same failure came 3 times without a "
+                      "newer recovery point in between\n"),
+            EndsWith("the job failed: worker 0 exited with code 3; its last lines:\n"
+                     "[worker 0] no such column\n")));
 }
 
 TEST(SupervisorRestarts, WhatFailsAgainAsLongAsTheJobGetsOn) {
-  Job job({"point=$FOLDER/recovery/job-0123456789abcdef/worker_0/call_0.step_$(ls $FOLDER/recovery/*/* | wc -l); "
-           "mkdir -p $point; case $point in *step_5) exit 0;; esac; exit 3"},
-          {.restarts = 10});
+  Job job(
+      {"point=$FOLDER/recovery/job-0123456789abcdef/worker_0/call_0.step_$(ls $FOLDER/recovery/*/* | wc -l); "
+       "mkdir -p $point; case $point in *step_5) exit 0;; esac; exit 3"},
+      {.restarts = 10});
   EXPECT_THAT(job.wait(), Eq(0)) << job.text();
-  EXPECT_THAT(job.text(), AllOf(HasSubstr("(5 of 10)"), Not(HasSubstr("(6 of 10)")), Not(HasSubstr(" in 0.001 s"))));
+  EXPECT_THAT(job.text(),
+              AllOf(HasSubstr("(5 of 10)"), Not(HasSubstr("(6 of 10)")), Not(HasSubstr(" in 0.001 s"))));
 }
 
 TEST(SupervisorRestarts, NothingMoreOftenThanItMay) {
   Job job({"echo >> $FOLDER/lives; exit $(wc -l < $FOLDER/lives)"}, {.settle_ms = 50, .restarts = 2});
   EXPECT_THAT(job.wait(), Eq(3));
-  EXPECT_THAT(job.text(), HasSubstr("exited with code 3; it is not started again: it has been started again 2 times, "
-                                    "as often as --max-restarts allows"));
+  EXPECT_THAT(job.text(),
+              HasSubstr("exited with code 3; it is not started again: it has been started again 2 times, "
+                        "as often as --max-restarts allows"));
 }
 
 TEST(SupervisorRestarts, NobodyWhoOnlySaysWhatTheJobDecided) {

@@ -46,20 +46,26 @@ TEST(LocalPreset, StartsASchedulerAndTheWorkersOnLoopback) {
 }
 
 TEST(LocalPreset, MakesAJobRecoverWhoseProcessesAreStartedAgain) {
-  const LocalFlags flags{.workers = 1, .max_restarts = 3, .recovery_folder = "/logs/recovery", .command = {"a.out"}};
-  EXPECT_THAT(golden(flags, plain),
-              testing::Contains("worker 0: MS_ENABLE_RECOVERY=1 MS_NODE_ID=0 MS_RECOVERY_PATH=/logs/recovery "
-                                "MS_ROLE=MS_WORKER MS_SCHED_HOST=127.0.0.1 MS_SCHED_PORT=40000 MS_SERVER_NUM=0 "
-                                "MS_WORKER_NUM=1 MUSTER_MAX_RESTARTS=3 $ a.out > worker_0.log"));
-  const auto chosen =
-      local_spec(flags, FixedEnvironment(Values{{"MS_RECOVERY_PATH", "/mine"}, {"MS_ENABLE_RECOVERY", "1"}}), free_port);
-  EXPECT_THAT(chosen->processes[1].environment, testing::Not(testing::Contains(testing::Key("MS_RECOVERY_PATH"))));
-  EXPECT_THAT(golden(flags, FixedEnvironment(Values{{"MS_ENABLE_RECOVERY", "0"}})),
-              ElementsAre("error: --max-restarts 3 needs recovery, and MS_ENABLE_RECOVERY=0 turns it off: leave one "
-                          "out"));
-  EXPECT_THAT(golden({.workers = 1, .max_restarts = -1, .command = {"a.out"}}, plain),
-              ElementsAre("error: --max-restarts -1: how often a process is started again is a whole number from 0 to "
-                          "1000000"));
+  const LocalFlags flags{
+      .workers = 1, .max_restarts = 3, .recovery_folder = "/logs/recovery", .command = {"a.out"}};
+  EXPECT_THAT(
+      golden(flags, plain),
+      testing::Contains("worker 0: MS_ENABLE_RECOVERY=1 MS_NODE_ID=0 MS_RECOVERY_PATH=/logs/recovery "
+                        "MS_ROLE=MS_WORKER MS_SCHED_HOST=127.0.0.1 MS_SCHED_PORT=40000 MS_SERVER_NUM=0 "
+                        "MS_WORKER_NUM=1 MUSTER_MAX_RESTARTS=3 $ a.out > worker_0.log"));
+  const auto chosen = local_spec(
+      flags, FixedEnvironment(Values{{"MS_RECOVERY_PATH", "/mine"}, {"MS_ENABLE_RECOVERY", "1"}}), free_port);
+  EXPECT_THAT(chosen->processes[1].environment,
+              testing::Not(testing::Contains(testing::Key("MS_RECOVERY_PATH"))));
+  EXPECT_THAT(
+      golden(flags, FixedEnvironment(Values{{"MS_ENABLE_RECOVERY", "0"}})),
+      ElementsAre("error: --max-restarts 3 needs recovery, and MS_ENABLE_RECOVERY=0 turns it off: leave one "
+                  "out"));
+  EXPECT_THAT(
+      golden({.workers = 1, .max_restarts = -1, .command = {"a.out"}}, plain),
+      ElementsAre(
+          "error: --max-restarts -1: how often a process is started again is a whole number from 0 to "
+          "1000000"));
 }
 
 TEST(LocalPreset, StartsServersBesideThem) {

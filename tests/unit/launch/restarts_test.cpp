@@ -17,9 +17,10 @@ Restarts restarts(std::size_t max) { return {max, seconds(1), seconds(5)}; }
 TEST(Restarts, AreAtOnceAndThenWaitLongerAndLonger) {
   Restarts policy = restarts(100);
   std::vector<std::optional<Duration>> delays;
-  for (const char* failure : {"a", "b", "c", "d", "e", "f"}) delays.push_back(policy.after(failure, "step 100"));
-  EXPECT_EQ(delays, (std::vector<std::optional<Duration>>{seconds(0), seconds(1), seconds(2), seconds(4), seconds(5),
-                                                          seconds(5)}));
+  for (const char* failure : {"a", "b", "c", "d", "e", "f"})
+    delays.push_back(policy.after(failure, "step 100"));
+  EXPECT_EQ(delays, (std::vector<std::optional<Duration>>{seconds(0), seconds(1), seconds(2), seconds(4),
+                                                          seconds(5), seconds(5)}));
   EXPECT_EQ(policy.after("g", "step 200"), seconds(0)) << "the job got on";
   EXPECT_EQ(policy.restarts(), 7u);
 }
@@ -46,11 +47,12 @@ TEST(Restarts, EndWhenNoneIsLeft) {
 
 TEST(Restarts, MendDeathsAndFailuresButNoDecisionsOfTheJob) {
   using cluster::Role;
-  for (const Role role : {Role::worker, Role::server, Role::scheduler}) EXPECT_TRUE(is_restartable(role, SIGKILL));
+  for (const Role role : {Role::worker, Role::server, Role::scheduler})
+    EXPECT_TRUE(is_restartable(role, SIGKILL));
   EXPECT_TRUE(is_restartable(Role::worker, exited_with(1)));
   EXPECT_FALSE(is_restartable(Role::scheduler, exited_with(1))) << "its code is the job's verdict";
-  for (const int code : {0, cluster::exit_code_peer_lost, cluster::exit_code_timeout, cluster::exit_code_refused,
-                         cluster::exit_code_configuration})
+  for (const int code : {0, cluster::exit_code_peer_lost, cluster::exit_code_timeout,
+                         cluster::exit_code_refused, cluster::exit_code_configuration})
     EXPECT_FALSE(is_restartable(Role::worker, exited_with(code))) << code;
 }
 

@@ -1,5 +1,5 @@
-// supervise <log folder> <settle ms> <grace ms> <restarts> <restart delay ms> <shell command> ...: each command
-// is a worker, which finds the folder in $FOLDER.
+// supervise <log folder> <settle ms> <grace ms> <restarts> <restart delay ms> <shell command> ...: each
+// command is a worker, which finds the folder in $FOLDER.
 #include <cstdlib>
 #include <span>
 
