@@ -4,8 +4,10 @@
 #include <netinet/tcp.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <system_error>
 
 #include "muster/base/base.h"
 
@@ -69,6 +71,18 @@ Result<> pause_between_attempts(const std::string& peer, int error, const Wait& 
                                          std::generic_category().message(error)));
 }
 
+// Whether the connection is gone, by the other side's doing or by the network's.
+bool is_lost(int error) {
+  constexpr std::array lost{EPIPE,     ECONNRESET,  ECONNABORTED, ETIMEDOUT, ENETDOWN,
+                            ENETRESET, ENETUNREACH, EHOSTDOWN,    EHOSTUNREACH};
+  return std::find(lost.begin(), lost.end(), error) != lost.end();
+}
+
+std::string lost_connection(const std::string& peer, int error) {
+  if (error == EPIPE || error == ECONNRESET) return fmt::format("{} closed the connection", peer);
+  return fmt::format("the connection to {} broke: {}", peer, std::generic_category().message(error));
+}
+
 }  // namespace
 
 Result<std::optional<Socket>> no_guest(int error) {
@@ -105,8 +119,7 @@ Result<std::size_t> Socket::send_some(std::span<const iovec> pieces) {
     const ssize_t sent = ::sendmsg(fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) return static_cast<std::size_t>(sent);
     if (errno == EAGAIN) return 0;
-    if (errno == EPIPE || errno == ECONNRESET)
-      return fail(Code::peer_lost, fmt::format("{} closed the connection", peer_));
+    if (is_lost(errno)) return fail(Code::peer_lost, lost_connection(peer_, errno));
     if (errno != EINTR) return fail_errno(fmt::format("cannot send to {}", peer_), errno);
   }
 }
@@ -118,8 +131,8 @@ Result<std::size_t> Socket::receive_some(std::span<const iovec> pieces) {
   for (;;) {
     const ssize_t received = ::recvmsg(fd(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (received > 0) return static_cast<std::size_t>(received);
-    if (received == 0 || errno == ECONNRESET || errno == EPIPE)
-      return fail(Code::peer_lost, fmt::format("{} closed the connection", peer_));
+    if (received == 0) return fail(Code::peer_lost, lost_connection(peer_, ECONNRESET));
+    if (is_lost(errno)) return fail(Code::peer_lost, lost_connection(peer_, errno));
     if (errno == EAGAIN) return 0;
     if (errno != EINTR) return fail_errno(fmt::format("cannot receive from {}", peer_), errno);
   }
