@@ -54,6 +54,7 @@ Bytes body_of(const record::Job& job) {
   out.number(job.seed);
   out.number(job.worker_num);
   out.number(job.server_num);
+  out.number(job.ended_job_id);
   return out.take();
 }
 Bytes body_of(const record::Formed& formed) { return payload_of(message::RosterReady{formed.roster}); }
@@ -91,6 +92,7 @@ Result<Record> read_record(std::span<const std::byte> payload) {
       job.seed = in.number<std::uint64_t>();
       job.worker_num = in.number<std::uint32_t>();
       job.server_num = in.number<std::uint32_t>();
+      job.ended_job_id = in.number<std::uint64_t>();
       MUSTER_TRY_VOID(in.finish("Job"));
       return job;
     }

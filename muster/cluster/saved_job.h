@@ -19,6 +19,7 @@ struct Job {
   std::uint64_t seed = 0;
   std::uint32_t worker_num = 0;
   std::uint32_t server_num = 0;
+  std::uint64_t ended_job_id = 0;  // the one before on this path, which ended well; 0: none
   friend bool operator==(const Job&, const Job&) = default;
 };
 // An epoch has begun. Written before anybody is told.

@@ -84,6 +84,7 @@ struct SchedulerConfig {
   std::string process_space = {};
   bool recovers = false;
   bool restarts_failed = false;        // a process that fails is started again, like one that died
+  std::uint64_t ended_job_id = 0;      // of the job before, which ended well
   std::optional<SavedJob> saved = {};  // an unfinished job to go on with; its job id and seed hold
 };
 

@@ -40,6 +40,7 @@ SchedulerConfig config_from(const Settings& settings, const SchedulerOptions& op
   if (log == nullptr) return config;
   config.job_id = log->saved()->job.job_id;
   config.seed = log->saved()->job.seed;
+  config.ended_job_id = log->saved()->job.ended_job_id;
   if (log->saved()->roster) config.saved = log->saved();
   return config;
 }
@@ -49,10 +50,12 @@ Result<std::unique_ptr<RecoveryLog>> open_log(const Settings& settings, const Sc
   MUSTER_TRY(auto opened, RecoveryLog::open(settings.recovery_path));
   auto log = std::make_unique<RecoveryLog>(std::move(opened));
   if (!log->saved() || !log->saved()->is_unfinished()) {
+    const bool ended_well = log->saved() && log->saved()->ended_well;
     MUSTER_TRY_VOID(log->start({.job = {.job_id = entropy() | 1,
                                         .seed = options.seed.value_or(entropy()),
                                         .worker_num = settings.worker_num,
-                                        .server_num = settings.server_num}}));
+                                        .server_num = settings.server_num,
+                                        .ended_job_id = ended_well ? log->saved()->job.job_id : 0}}));
     return log;
   }
   const SavedJob saved = *log->saved();

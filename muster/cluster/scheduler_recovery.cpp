@@ -175,6 +175,12 @@ void SchedulerMachine::register_recovering(PeerId id, const Message& message,
     return newcomer.member.role == member.role && newcomer.member.incarnation == member.incarnation;
   };
   if (auto reason = unusable(request)) return turn_down(*reason);
+  // It was done with the others, and the scheduler died before it could say so.
+  if (message.job_id != 0 && message.job_id == config_.ended_job_id) {
+    actions_.push_back(scheduler_action::Send{id, {message.job_id, message.epoch, message::Ended{}}});
+    actions_.push_back(scheduler_action::Close{id});
+    return;
+  }
   if (message.job_id != 0 && message.job_id != config_.job_id)
     return turn_down(
         fmt::format("it belongs to job {:016x}, and this is job {:016x}", message.job_id, config_.job_id));

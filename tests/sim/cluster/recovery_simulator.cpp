@@ -110,9 +110,10 @@ std::optional<std::size_t> RecoverySimulator::running(std::size_t node) const {
 
 void RecoverySimulator::start_again_unless_there(std::size_t node) {
   if (result_.ended_well || result_.failure || running(node)) return;
-  const bool is_done =
-      std::any_of(result_.processes.begin(), result_.processes.end(),
-                  [&](const auto& process) { return process.node == node && process.left_done; });
+  // The last one counts that had the place: who was done may have been started once more.
+  bool is_done = false;
+  for (const ProcessResult& process : result_.processes)
+    if (process.node == node && !process.failure) is_done = process.left_done;
   if (!is_done) start_process(node);
 }
 
@@ -271,8 +272,12 @@ void RecoverySimulator::leave(std::size_t index, std::int32_t status) {
 void RecoverySimulator::start_scheduler() {
   if (scheduler_alive_) return;
   ++scheduler_life_;
+  if (disk_ && disk_->ended_well) result_.ended_well = true;  // and it died before it could say so
   if (!disk_ || !disk_->is_unfinished())
-    disk_ = SavedJob{.job = {.job_id = 1000 + scheduler_life_, .seed = 42, .worker_num = plan_.worker_num}};
+    disk_ = SavedJob{.job = {.job_id = 1000 + scheduler_life_,
+                             .seed = 42,
+                             .worker_num = plan_.worker_num,
+                             .ended_job_id = disk_ && disk_->ended_well ? disk_->job.job_id : 0}};
   SchedulerConfig config{.worker_num = plan_.worker_num,
                          .topo_timeout = plan_.topo_timeout,
                          .node_timeout = plan_.node_timeout,
@@ -280,7 +285,8 @@ void RecoverySimulator::start_scheduler() {
                          .seed = disk_->job.seed,
                          .pid = scheduler_pid + static_cast<std::int32_t>(scheduler_life_),
                          .process_space = std::string(scheduler_host),
-                         .recovers = true};
+                         .recovers = true,
+                         .ended_job_id = disk_->job.ended_job_id};
   if (disk_->roster) config.saved = disk_;
   scheduler_ = std::make_unique<SchedulerMachine>(config, now_);
   scheduler_alive_ = true;
@@ -296,7 +302,8 @@ void RecoverySimulator::kill_scheduler(Duration until_restart) {
   dies_at_record_.reset();
   for (auto& [id, connection] : connections_) close_by_scheduler(id);
   for (const auto& watcher : std::exchange(scheduler_watchers_, {})) after(delay(), watcher);
-  if (!result_.ended_well && !result_.failure) after(until_restart, [this] { start_scheduler(); });
+  const bool had_ended = result_.ended_well || result_.failure;
+  if (!had_ended) after(until_restart, [this] { start_scheduler(); });
 }
 
 void RecoverySimulator::on_scheduler(std::function<void()> act) {
@@ -349,8 +356,8 @@ void RecoverySimulator::apply(const SchedulerActions& actions) {
                           },
                           [](const scheduler_action::Log&) {},
                           [&](const scheduler_action::End& a) {
-                            result_.ended_well = !a.failure;
-                            result_.failure = a.failure;
+                            if (!result_.ended_well) result_.failure = a.failure;
+                            result_.ended_well = !result_.failure;
                             result_.end = now_;
                             kill_scheduler(0ms);
                           }},

@@ -2,8 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "muster/cluster/node.h"
-#include "muster/cluster/scheduler.h"
+#include "machines.h"
 
 namespace muster::cluster {
 namespace {
@@ -12,32 +11,6 @@ using namespace std::chrono_literals;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-template <class T, class Actions>
-std::vector<T> all_of_kind(const Actions& actions) {
-  std::vector<T> found;
-  for (const auto& action : actions)
-    if (const auto* match = std::get_if<T>(&action)) found.push_back(*match);
-  return found;
-}
-
-// The bodies of one kind that are sent to `peer`.
-template <class Body>
-std::vector<Body> sent_to(PeerId peer, const SchedulerActions& actions) {
-  std::vector<Body> found;
-  for (const auto& send : all_of_kind<scheduler_action::Send>(actions))
-    if (const auto* body = std::get_if<Body>(&send.message.body); body != nullptr && send.peer == peer)
-      found.push_back(*body);
-  return found;
-}
-
-template <class Body>
-std::vector<Body> sent(const NodeActions& actions) {
-  std::vector<Body> found;
-  for (const auto& send : all_of_kind<node_action::Send>(actions))
-    if (const auto* body = std::get_if<Body>(&send.message.body)) found.push_back(*body);
-  return found;
-}
 
 constexpr std::uint64_t job_id = 77;
 constexpr std::uint64_t epoch = 4;

@@ -1,0 +1,541 @@
+// Single steps of the machines in a job that recovers; whole jobs are in tests/sim/cluster/recovery_test.cpp.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "machines.h"
+
+namespace muster::cluster {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr std::uint64_t job_id = 77;
+
+// Two workers "0" and "1" on hosts of their own, where the scheduler sees no processes.
+class RecoveringScheduler : public testing::Test {
+ protected:
+  SchedulerConfig config() const {
+    return {.worker_num = 2,
+            .topo_timeout = 60s,
+            .node_timeout = 10s,
+            .job_id = job_id,
+            .seed = 5,
+            .pid = 1,
+            .process_space = "here",
+            .recovers = true,
+            .restarts_failed = restarts_failed};
+  }
+  void SetUp() override { machine.emplace(config(), clock.now()); }
+
+  SchedulerActions receive(PeerId peer, MessageBody body, std::uint64_t epoch = 1) {
+    return keep(
+        machine->step(scheduler_event::Received{peer, {job_id, epoch, std::move(body)}}, clock.now()));
+  }
+  SchedulerActions enter(PeerId peer, const std::string& id, std::uint64_t incarnation, bool named = true) {
+    return keep(machine->step(scheduler_event::Received{peer, {0, 0, registration(id, incarnation, named)}},
+                              clock.now()));
+  }
+  // A node that has a roster, on a new connection.
+  SchedulerActions come_back(PeerId peer, const std::string& id, std::uint64_t incarnation,
+                             std::uint64_t epoch = 1, bool epoch_lost = false) {
+    auto request = registration(id, incarnation, true);
+    request.epoch_lost = epoch_lost;
+    return receive(peer, request, epoch);
+  }
+  static message::Register registration(const std::string& id, std::uint64_t incarnation, bool named) {
+    return {{.node_id = id, .process_space = id, .incarnation = incarnation, .is_named = named}, 2, 0, true};
+  }
+  SchedulerActions tick() { return keep(machine->step(scheduler_event::Tick{}, clock.now())); }
+  SchedulerActions close(PeerId peer) {
+    return keep(machine->step(scheduler_event::Closed{peer}, clock.now()));
+  }
+  // Lets time pass while these live.
+  SchedulerActions pass(Duration time, const std::vector<PeerId>& alive) {
+    SchedulerActions all;
+    for (Duration passed = 0ms; passed < time; passed += 50ms) {
+      clock.advance(50ms);
+      for (const PeerId peer : alive)
+        for (const auto& action : receive(peer, message::Beat{})) all.push_back(action);
+      for (const auto& action : tick()) all.push_back(action);
+    }
+    return all;
+  }
+  void form() {
+    enter(1, "0", 100);
+    ASSERT_THAT(sent_to<message::RosterReady>(1, enter(2, "1", 101)), SizeIs(1));
+  }
+  // Worker 1 is gone; worker 0 knows.
+  void lose_second() {
+    form();
+    close(2);
+    ASSERT_THAT(sent_to<message::EpochLost>(1, pass(400ms, {1})), SizeIs(1));
+  }
+  SchedulerActions rejoin(PeerId peer, std::uint16_t port, Progress progress = {}, std::uint64_t epoch = 1) {
+    return receive(peer, message::Rejoin{{port, "there"}, progress}, epoch);
+  }
+  std::vector<std::uint64_t> recorded_epochs() const {
+    std::vector<std::uint64_t> epochs;
+    for (const auto& record : records)
+      if (const auto* formed = std::get_if<record::Formed>(&record)) epochs.push_back(formed->roster->epoch);
+    return epochs;
+  }
+  SchedulerActions keep(SchedulerActions actions) {
+    for (const auto& action : all_of_kind<scheduler_action::Record>(actions))
+      records.push_back(action.record);
+    return actions;
+  }
+
+  bool restarts_failed = false;
+  ManualClock clock;
+  std::optional<SchedulerMachine> machine;
+  std::vector<Record> records;
+};
+
+TEST_F(RecoveringScheduler, RecordsAnEpochBeforeItTellsAnybody) {
+  enter(1, "0", 100);
+  const auto actions = enter(2, "1", 101);
+  std::size_t recorded = actions.size();
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    if (std::holds_alternative<scheduler_action::Record>(actions[i])) recorded = i;
+    const auto* send = std::get_if<scheduler_action::Send>(&actions[i]);
+    if (send != nullptr && std::holds_alternative<message::RosterReady>(send->message.body)) {
+      EXPECT_LT(recorded, i);
+    }
+  }
+  EXPECT_LT(recorded, actions.size());
+}
+
+TEST_F(RecoveringScheduler, RecordsAGoodbyeBeforeItAnswers) {
+  form();
+  const auto actions = receive(1, message::Leave{0, 7, ""});
+  ASSERT_FALSE(actions.empty());
+  EXPECT_TRUE(std::holds_alternative<scheduler_action::Record>(actions.front()));
+  EXPECT_THAT(sent_to<message::LeaveAck>(1, actions), SizeIs(1));
+}
+
+TEST_F(RecoveringScheduler, WaitsAMomentForABrokenConnectionThatItCannotExplain) {
+  form();
+  close(2);
+  EXPECT_THAT(sent_to<message::EpochLost>(1, pass(250ms, {1})), IsEmpty());
+  come_back(3, "1", 101);
+  EXPECT_THAT(sent_to<message::EpochLost>(1, pass(1s, {1, 3})), IsEmpty());
+  EXPECT_THAT(recorded_epochs(), ElementsAre(1));
+}
+
+TEST_F(RecoveringScheduler, BeginsTheNextEpochOnceTheNewProcessAndTheSurvivorAreThere) {
+  lose_second();
+  EXPECT_THAT(sent_to<message::RosterReady>(1, enter(3, "1", 200)), IsEmpty()) << "worker 0 has not moved";
+  const auto rosters = sent_to<message::RosterReady>(3, rejoin(1, 777, {2, 30}));
+  ASSERT_THAT(rosters, SizeIs(1));
+  const Roster& roster = *rosters[0].roster;
+  EXPECT_EQ(roster.epoch, 2u);
+  EXPECT_EQ(roster.workers[0].data_port, 777);
+  EXPECT_EQ(roster.workers[0].local_name, "there");
+  EXPECT_EQ(roster.workers[1].incarnation, 200u);
+  EXPECT_EQ(roster.finished_calls, 2u);
+  EXPECT_EQ(roster.finished_collectives, 30u);
+  EXPECT_THAT(recorded_epochs(), ElementsAre(1, 2));
+}
+
+TEST_F(RecoveringScheduler, TakesNoAnswerThatIsMeantForAnOlderEpoch) {
+  lose_second();
+  enter(3, "1", 200);
+  rejoin(1, 777, {}, 0);
+  EXPECT_THAT(recorded_epochs(), ElementsAre(1));
+}
+
+TEST_F(RecoveringScheduler, TakesANewerProcessInThePlaceOfOneThatSaysNothing) {
+  form();
+  enter(3, "1", 200);
+  const auto actions = pass(2s, {1});
+  const auto refusals = sent_to<message::Refuse>(2, actions);
+  ASSERT_THAT(refusals, SizeIs(1));
+  EXPECT_THAT(refusals[0].failure.message, HasSubstr("a newer one took its place"));
+  EXPECT_EQ(refusals[0].failure.exit_code, exit_code_refused);
+  EXPECT_THAT(sent_to<message::EpochLost>(1, actions), ::testing::Not(IsEmpty()));
+  rejoin(1, 777);
+  EXPECT_THAT(recorded_epochs(), ElementsAre(1, 2));
+}
+
+TEST_F(RecoveringScheduler, RefusesTheFencedTwinWhateverItSays) {
+  form();
+  enter(3, "1", 200);
+  pass(2s, {1});
+  rejoin(1, 777);
+  for (const MessageBody& body :
+       {MessageBody(message::Beat{}), MessageBody(message::Leave{0, 9, ""}), MessageBody(message::PeerGone{}),
+        MessageBody(message::Rejoin{}), MessageBody(message::LinkLost{"cut"})}) {
+    const auto actions = receive(2, body);
+    EXPECT_THAT(sent_to<message::Refuse>(2, actions), SizeIs(1));
+    EXPECT_THAT(all_of_kind<scheduler_action::Close>(actions), SizeIs(1));
+    EXPECT_THAT(all_of_kind<scheduler_action::Record>(actions), IsEmpty()) << "it changes nothing";
+  }
+  const auto again = sent_to<message::Refuse>(4, come_back(4, "1", 101));
+  ASSERT_THAT(again, SizeIs(1));
+  EXPECT_THAT(again[0].failure.message,
+              AllOf(HasSubstr("its place was taken"), HasSubstr("this is epoch 2")));
+}
+
+TEST_F(RecoveringScheduler, KeepsALiveProcessInItsPlace) {
+  form();
+  enter(3, "1", 200);
+  const auto actions = pass(2s, {1, 2});
+  const auto refusals = sent_to<message::Refuse>(3, actions);
+  ASSERT_THAT(refusals, SizeIs(1));
+  EXPECT_THAT(refusals[0].failure.message, HasSubstr("taken by a live worker"));
+  EXPECT_THAT(sent_to<message::EpochLost>(1, actions), IsEmpty());
+}
+
+TEST_F(RecoveringScheduler, TakesNoTwinBecauseItWasStoppedItself) {
+  form();
+  enter(3, "1", 200);
+  clock.advance(30s);
+  tick();  // what worker 1 said meanwhile was not read yet
+  EXPECT_THAT(sent_to<message::Refuse>(3, pass(1s, {1, 2})), SizeIs(1));
+  EXPECT_THAT(recorded_epochs(), ElementsAre(1));
+}
+
+TEST_F(RecoveringScheduler, IgnoresTheDeathOfAProcessThatSatThereBefore) {
+  lose_second();
+  enter(3, "1", 200);
+  rejoin(1, 777);
+  receive(3, message::Beat{}, 2);
+  machine->step(scheduler_event::Exited{2}, clock.now());
+  receive(1, message::PeerGone{Role::worker, 1, 101}, 2);
+  EXPECT_THAT(sent_to<message::EpochLost>(1, pass(1s, {1, 3})), IsEmpty());
+}
+
+TEST_F(RecoveringScheduler, FailsWithTheTextOfItsWaitingWhenTimeIsOver) {
+  form();
+  receive(2, message::Beat{812});
+  close(2);
+  std::vector<std::string> told;
+  for (const auto& waiting : sent_to<message::Waiting>(1, pass(9s, {1}))) told.push_back(waiting.text);
+  const std::string text =
+      "epoch 2: waiting for node 1 (its connection was lost at step 812) - start it again with MS_NODE_ID=1";
+  EXPECT_THAT(told, ElementsAre(text));
+  pass(2s, {1});
+  ASSERT_TRUE(machine->failure());
+  EXPECT_EQ(machine->failure()->message, "nobody came within 10 s (MS_NODE_TIMEOUT): " + text);
+}
+
+TEST_F(RecoveringScheduler, BeginsANewEpochOfAllWhenOneHasLostItsLinks) {
+  form();
+  receive(1, message::LinkLost{"reset by peer"});
+  EXPECT_THAT(sent_to<message::EpochLost>(2, pass(200ms, {1, 2})), IsEmpty()) << "a death may explain it";
+  const auto lost = sent_to<message::EpochLost>(2, pass(200ms, {1, 2}));
+  ASSERT_THAT(lost, SizeIs(1));
+  EXPECT_THAT(lost[0].reason.message, HasSubstr("reset by peer"));
+  rejoin(1, 777);
+  rejoin(2, 778);
+  EXPECT_THAT(recorded_epochs(), ElementsAre(1, 2));
+  receive(1, message::LinkLost{"late"}, 1);
+  EXPECT_THAT(sent_to<message::EpochLost>(2, pass(1s, {1, 2})), IsEmpty()) << "of an epoch that is over";
+}
+
+TEST_F(RecoveringScheduler, GivesUpLinksThatBreakAgainAndAgainWithoutAStep) {
+  form();
+  for (std::uint64_t epoch = 1; epoch <= 11 && !machine->failure(); ++epoch) {
+    receive(1, message::LinkLost{"reset by peer"}, epoch);
+    pass(400ms, {});
+    rejoin(1, 777, {}, epoch);
+    rejoin(2, 778, {}, epoch);
+  }
+  ASSERT_TRUE(machine->failure());
+  EXPECT_THAT(machine->failure()->message, AllOf(HasSubstr("11 times"), HasSubstr("reset by peer")));
+}
+
+TEST_F(RecoveringScheduler, TellsAgainWhoDidNotHear) {
+  lose_second();
+  EXPECT_THAT(sent_to<message::EpochLost>(1, pass(1200ms, {1})), ::testing::Not(IsEmpty()));
+  enter(3, "1", 200);
+  rejoin(1, 777);
+  EXPECT_THAT(sent_to<message::RosterReady>(1, pass(600ms, {1})), ::testing::Not(IsEmpty()))
+      << "it still speaks of epoch 1";
+}
+
+TEST_F(RecoveringScheduler, ForgetsADeathBeforeTheFirstRoster) {
+  enter(1, "0", 100);
+  close(1);
+  pass(400ms, {});
+  EXPECT_FALSE(machine->failure());
+  enter(2, "0", 200);
+  const auto rosters = sent_to<message::RosterReady>(3, enter(3, "1", 101));
+  ASSERT_THAT(rosters, SizeIs(1));
+  EXPECT_EQ(rosters[0].roster->workers[0].incarnation, 200u);
+}
+
+TEST_F(RecoveringScheduler, RefusesAProcessWithoutRecovery) {
+  message::Register request = registration("0", 100, true);
+  request.recovers = false;
+  const auto refusals =
+      sent_to<message::Refuse>(1, machine->step(scheduler_event::Received{1, {0, 0, request}}, clock.now()));
+  ASSERT_THAT(refusals, SizeIs(1));
+  EXPECT_THAT(refusals[0].failure.message, HasSubstr("MS_ENABLE_RECOVERY is 0 there and 1 at the scheduler"));
+}
+
+TEST_F(RecoveringScheduler, EndsByAFailureUnlessFailedProcessesAreStartedAgain) {
+  form();
+  receive(2, message::Leave{3, 5, "a mistake"});
+  EXPECT_TRUE(machine->failure());
+  restarts_failed = true;
+  SetUp();
+  form();
+  const auto actions = receive(2, message::Leave{3, 5, "a mistake"});
+  EXPECT_FALSE(machine->failure());
+  const auto waiting = sent_to<message::Waiting>(1, actions);
+  ASSERT_THAT(waiting, SizeIs(1));
+  EXPECT_THAT(waiting[0].text, HasSubstr("node 1 (it failed: a mistake at step 5)"));
+}
+
+// --- after its own death -----------------------------------------------------------------------------------
+
+class RestartedScheduler : public RecoveringScheduler {
+ protected:
+  // Dies after these have formed epoch 1, and is started again.
+  void restart() {
+    SavedJob saved{.job = {.job_id = job_id, .seed = 5, .worker_num = 2}};
+    for (const Record& record : records) saved.apply(record);
+    SchedulerConfig next = config();
+    next.saved = saved;
+    machine.emplace(next, clock.now());
+    tick();
+  }
+};
+
+TEST_F(RestartedScheduler, TakesItsNodesBackInTheSameEpoch) {
+  form();
+  restart();
+  EXPECT_THAT(sent_to<message::Accept>(11, come_back(11, "0", 100)), SizeIs(1));
+  EXPECT_THAT(sent_to<message::Accept>(12, come_back(12, "1", 101)), SizeIs(1));
+  EXPECT_THAT(sent_to<message::EpochLost>(11, pass(6s, {11, 12})), IsEmpty());
+  EXPECT_THAT(recorded_epochs(), ElementsAre(1));
+}
+
+TEST_F(RestartedScheduler, NoticesWhoDoesNotComeBack) {
+  form();
+  restart();
+  come_back(11, "0", 100);
+  EXPECT_THAT(sent_to<message::EpochLost>(11, pass(2900ms, {11})), IsEmpty());
+  EXPECT_THAT(sent_to<message::EpochLost>(11, pass(300ms, {11})), SizeIs(1));
+}
+
+TEST_F(RestartedScheduler, HearsFromANodeThatItsEpochWasLost) {
+  lose_second();
+  restart();
+  EXPECT_THAT(sent_to<message::EpochLost>(11, come_back(11, "0", 100, 1, true)), SizeIs(1));
+}
+
+TEST_F(RestartedScheduler, GivesTheRosterToWhoMissedIt) {
+  form();
+  restart();
+  EXPECT_THAT(sent_to<message::RosterReady>(11, enter(11, "0", 100)), SizeIs(1));
+}
+
+TEST_F(RestartedScheduler, WaitsForAllAfterAJobThatFailed) {
+  form();
+  receive(2, message::Leave{3, 5, "a mistake"});
+  restart();
+  enter(11, "0", 300);
+  const auto rosters = sent_to<message::RosterReady>(11, enter(12, "1", 301));
+  ASSERT_THAT(rosters, SizeIs(1));
+  EXPECT_EQ(rosters[0].roster->epoch, 2u);
+  EXPECT_EQ(rosters[0].roster->job_id, job_id);
+}
+
+TEST_F(RestartedScheduler, DoesNotWaitForWhoWasDone) {
+  form();
+  receive(1, message::Leave{0, 9, ""});
+  restart();
+  come_back(12, "1", 101);
+  receive(12, message::Leave{0, 9, ""});
+  tick();
+  EXPECT_THAT(records.back(), ::testing::VariantWith<record::Ended>(record::Ended{}));
+}
+
+TEST_F(RestartedScheduler, TellsWhoWasDoneThatItsJobHasEndedWhenTheNextHasBegun) {
+  SchedulerConfig next = config();
+  next.job_id = 78;
+  next.ended_job_id = job_id;
+  machine.emplace(next, clock.now());
+  EXPECT_THAT(sent_to<message::Ended>(11, come_back(11, "0", 100)), ElementsAre(message::Ended{}));
+  EXPECT_THAT(sent_to<message::Refuse>(
+                  12, keep(machine->step(scheduler_event::Received{12, {79, 1, registration("0", 100, true)}},
+                                         clock.now()))),
+              SizeIs(1))
+      << "of a job that nobody knows";
+}
+
+TEST_F(RestartedScheduler, RefusesANodeFromAnEpochThatItsLogDoesNotHave) {
+  form();
+  restart();
+  const auto refusals = sent_to<message::Refuse>(11, come_back(11, "0", 100, 9));
+  ASSERT_THAT(refusals, SizeIs(1));
+  EXPECT_THAT(refusals[0].failure.message, AllOf(HasSubstr("epoch 9"), HasSubstr("MS_RECOVERY_PATH")));
+}
+
+// --- the node ----------------------------------------------------------------------------------------------
+
+class RecoveringNode : public testing::Test {
+ protected:
+  NodeActions step(const NodeEvent& event) { return machine.step(event, {41, {3, 8}}, clock.now()); }
+  NodeActions tick() { return step(node_event::Tick{}); }
+  NodeActions receive(MessageBody body, std::uint64_t epoch = 1, std::uint64_t job = job_id) {
+    return step(node_event::Received{{job, epoch, std::move(body)}});
+  }
+  static std::shared_ptr<const Roster> roster(std::uint64_t epoch) {
+    auto made = std::make_shared<Roster>();
+    made->epoch = epoch;
+    made->recovers = true;
+    made->workers = {{.node_id = "me", .incarnation = 7}};
+    return made;
+  }
+  void form() {
+    tick();
+    step(node_event::Connected{});
+    receive(message::Accept{100ms, 1, "here"});
+    ASSERT_THAT(all_of_kind<node_action::Formed>(receive(message::RosterReady{roster(1)})), SizeIs(1));
+  }
+  // The scheduler's connection is lost, and made again up to the registration.
+  NodeActions reconnect() {
+    clock.advance(machine.deadline() - clock.now());
+    EXPECT_THAT(all_of_kind<node_action::Connect>(tick()), SizeIs(1));
+    return step(node_event::Connected{});
+  }
+
+  ManualClock clock;
+  NodeMachine machine{{.member = {.node_id = "me", .process_space = "here", .incarnation = 7},
+                       .worker_num = 1,
+                       .topo_timeout = 60s,
+                       .retry_timeout = 30s,
+                       .node_timeout = 10s,
+                       .receive_timeout = 4s,
+                       .scheduler = "host:8118",
+                       .recovers = true},
+                      clock.now()};
+};
+
+TEST_F(RecoveringNode, SaysWhereItIsReachedInTheNextEpochAndGoesThere) {
+  form();
+  const auto asked =
+      all_of_kind<node_action::AskEndpoint>(receive(message::EpochLost{{Code::peer_lost, "x"}}));
+  ASSERT_THAT(asked, SizeIs(1));
+  const auto answer = sent<message::Rejoin>(step(node_event::Endpoint{DataEndpoint{99, "there"}}));
+  EXPECT_THAT(answer, ElementsAre(message::Rejoin{{99, "there"}, {3, 8}}));
+  EXPECT_THAT(all_of_kind<node_action::Formed>(receive(message::RosterReady{roster(2)}, 2)), SizeIs(1));
+}
+
+TEST_F(RecoveringNode, RepeatsItsAnswerAndAsksOnce) {
+  form();
+  receive(message::EpochLost{});
+  EXPECT_THAT(all_of_kind<node_action::AskEndpoint>(receive(message::EpochLost{})), IsEmpty());
+  step(node_event::Endpoint{DataEndpoint{99, "there"}});
+  const auto again = receive(message::EpochLost{});
+  EXPECT_THAT(all_of_kind<node_action::AskEndpoint>(again), IsEmpty());
+  EXPECT_THAT(sent<message::Rejoin>(again), SizeIs(1));
+}
+
+TEST_F(RecoveringNode, IsNotMovedByWordsOfAnEpochThatIsOver) {
+  form();
+  receive(message::EpochLost{});
+  step(node_event::Endpoint{DataEndpoint{99, "there"}});
+  receive(message::RosterReady{roster(2)}, 2);
+  EXPECT_THAT(all_of_kind<node_action::AskEndpoint>(receive(message::EpochLost{}, 1)), IsEmpty());
+  EXPECT_THAT(all_of_kind<node_action::Formed>(receive(message::RosterReady{roster(1)}, 1)), IsEmpty());
+  EXPECT_THAT(all_of_kind<node_action::Formed>(receive(message::RosterReady{roster(2)}, 2)), IsEmpty());
+}
+
+TEST_F(RecoveringNode, LooksForItsSchedulerForAsLongAsItLives) {
+  form();
+  step(node_event::Disconnected{"reset"});
+  std::size_t warnings = 0;
+  for (int i = 0; i < 4000; ++i) {
+    clock.advance(machine.deadline() - clock.now());
+    EXPECT_THAT(all_of_kind<node_action::JobEnded>(tick()), IsEmpty());
+    warnings += all_of_kind<node_action::Log>(step(node_event::Disconnected{"refused"})).size();
+  }
+  EXPECT_GT(clock.now() - TimePoint{}, 1000s);
+  EXPECT_GT(warnings, 30u);
+  EXPECT_LT(warnings, 200u);
+}
+
+TEST_F(RecoveringNode, FindsARestartedSchedulerWithinATenthOfASecond) {
+  form();
+  step(node_event::Disconnected{"reset"});
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_LE(machine.deadline() - clock.now(), 100ms);
+    clock.advance(machine.deadline() - clock.now());
+    tick();
+    step(node_event::Disconnected{"refused"});
+  }
+}
+
+TEST_F(RecoveringNode, ComesBackWithJobEpochAndWhatItKnows) {
+  form();
+  receive(message::EpochLost{});
+  step(node_event::Disconnected{"reset"});
+  step(node_event::Exited{Role::worker, 5, 50});
+  const auto actions = reconnect();
+  const auto sends = all_of_kind<node_action::Send>(actions);
+  ASSERT_THAT(sends, SizeIs(1));
+  EXPECT_EQ(sends[0].message.job_id, job_id);
+  EXPECT_EQ(sends[0].message.epoch, 1u);
+  EXPECT_TRUE(std::get<message::Register>(sends[0].message.body).epoch_lost);
+  EXPECT_THAT(sent<message::PeerGone>(receive(message::Accept{100ms, 2, "here"})),
+              ElementsAre(message::PeerGone{Role::worker, 5, 50}));
+}
+
+TEST_F(RecoveringNode, EndsWhenItIsFenced) {
+  form();
+  step(node_event::Disconnected{"reset"});
+  reconnect();
+  const auto ended = all_of_kind<node_action::JobEnded>(
+      receive(message::Refuse{{Code::refused, "its place was taken", exit_code_refused}}, 5, 1234));
+  ASSERT_THAT(ended, SizeIs(1));
+  EXPECT_EQ(ended[0].failure->exit_code, exit_code_refused);
+}
+
+TEST_F(RecoveringNode, WaitsForASchedulerThatItNeedsNoLongerThanTheNodeTimeout) {
+  form();
+  step(node_event::Disconnected{"reset"});
+  step(node_event::LinkLost{1, "cut"});
+  std::optional<Failure> failure;
+  while (!failure) {
+    ASSERT_LT(clock.now(), TimePoint{} + 11s);
+    clock.advance(machine.deadline() - clock.now());
+    for (const auto& ended : all_of_kind<node_action::JobEnded>(tick())) failure = ended.failure;
+    if (!failure) step(node_event::Disconnected{"refused"});
+  }
+  EXPECT_GE(clock.now(), TimePoint{} + 10s);
+  EXPECT_THAT(failure->message, AllOf(HasSubstr("MS_NODE_TIMEOUT"), HasSubstr("last step was 41")));
+}
+
+TEST_F(RecoveringNode, SaysGoodbyeToASchedulerThatComesBack) {
+  form();
+  step(node_event::Disconnected{"reset"});
+  EXPECT_THAT(all_of_kind<node_action::Left>(step(node_event::Leave{0, ""})), IsEmpty());
+  reconnect();
+  const auto goodbye = receive(message::Accept{100ms, 2, "here"});
+  EXPECT_THAT(sent<message::Leave>(goodbye), SizeIs(1));
+  EXPECT_THAT(sent<message::Beat>(goodbye), ElementsAre(message::Beat{41, {3, 8}})) << "others rely on it";
+  EXPECT_THAT(all_of_kind<node_action::Left>(receive(message::LeaveAck{})), SizeIs(1));
+}
+
+TEST_F(RecoveringNode, EndsWhenItCannotListenAgain) {
+  form();
+  receive(message::EpochLost{});
+  const auto actions = step(node_event::Endpoint{fail(Code::io, "no free port")});
+  const auto ended = all_of_kind<node_action::JobEnded>(actions);
+  ASSERT_THAT(ended, SizeIs(1));
+  EXPECT_EQ(ended[0].failure->message, "no free port");
+  EXPECT_THAT(sent<message::Leave>(actions), SizeIs(1));
+}
+
+}  // namespace
+}  // namespace muster::cluster
