@@ -99,6 +99,22 @@ def test_files_of_tensors_are_listed_shown_and_checked(folder, name):
     assert done.stdout.startswith(f"DAMAGED {name}: "), done.stdout
 
 
+def test_files_are_those_of_safetensors(folder):
+    """Where that package is installed: it reads ours, and we read its own."""
+    package = pytest.importorskip("safetensors.numpy")
+    numpy = pytest.importorskip("numpy")
+    write("file", "ours.safetensors", 7)
+    read = package.load_file("ours.safetensors")
+    assert read["fc.weight"].tolist() == [[1, 2, 7], [4, 5, 6]]
+    assert read["fc.bias"].tolist() == [0, 0]
+    package.save_file(read, "theirs.safetensors", metadata={"format": "np"})
+    assert muster("verify", "ours.safetensors", "theirs.safetensors").returncode == 0
+    package.save_file({**read, "fc.bias": numpy.ones(2, numpy.float32)}, "other.safetensors")
+    done = muster("verify", "ours.safetensors", "other.safetensors")
+    assert done.returncode == 1
+    assert "tensor 'fc.bias' differs in 2 of 2 elements" in done.stdout
+
+
 def test_what_is_no_checkpoint_is_refused_with_what_would_be(folder):
     for command in ("ls", "show", "verify"):
         done = muster("checkpoint", command, str(folder))

@@ -143,6 +143,25 @@ TEST(SupervisorRestarts, OneAndLetsTheOthersGoOn) {
   EXPECT_THAT(job.text(), AllOf(HasSubstr("[worker 1] still here\n"), HasSubstr("second life")));
 }
 
+TEST(SupervisorRestarts, ASchedulerAsLongAsThereIsAWorker) {
+  Job needed({": scheduler; trap 'touch $FOLDER/over' EXIT; " + dies_once,
+              "until [ -e $FOLDER/over ]; do read x; done"},
+             {.restarts = 1});
+  EXPECT_THAT(needed.wait(), Eq(0)) << needed.text();
+  EXPECT_THAT(needed.text(), HasSubstr("second life"));
+}
+
+TEST(SupervisorRestarts, NoSchedulerWhoseWorkersHaveLeft) {
+  // The worker's pid is there until the supervisor has taken note of its end.
+  Job job({": scheduler; until [ -s $FOLDER/pid ]; do :; done; while kill -0 $(cat $FOLDER/pid) 2>/dev/null; "
+           "do :; "
+           "done; kill -KILL $$",
+           "echo $$ > $FOLDER/pid"},
+          {.settle_ms = 50, .restarts = 5});
+  EXPECT_THAT(job.wait(), Eq(128 + SIGKILL));
+  EXPECT_THAT(job.text(), Not(HasSubstr("starting it again")));
+}
+
 TEST(SupervisorRestarts, NothingThatFailsForTheThirdTimeInOnePlace) {
   Job job({"echo no such column >&2; exit 3"}, {.settle_ms = 50, .restarts = 10});
   EXPECT_THAT(job.wait(), Eq(3));

@@ -1,5 +1,5 @@
 // supervise <log folder> <settle ms> <grace ms> <restarts> <restart delay ms> <shell command> ...: each
-// command is a worker, which finds the folder in $FOLDER.
+// command is a worker, which finds the folder in $FOLDER; one that begins with ": scheduler;" is that.
 #include <cstdlib>
 #include <span>
 
@@ -11,8 +11,9 @@ int main(int argc, char** argv) {
   if (arguments.size() < 7) return 2;
   launch::LaunchSpec spec;
   for (char* command : arguments.subspan(6)) {
+    const bool is_scheduler = std::string_view(command).starts_with(": scheduler;");
     const std::string rank = std::to_string(spec.processes.size());
-    spec.processes.push_back({.role = cluster::Role::worker,
+    spec.processes.push_back({.role = is_scheduler ? cluster::Role::scheduler : cluster::Role::worker,
                               .label = "worker " + rank,
                               .arguments = {"sh", "-c", command},
                               .environment = {{"RANK", rank}, {"FOLDER", arguments[1]}},
