@@ -1,0 +1,81 @@
+"""`muster run --max-restarts`: what dies comes back by itself, and what cannot be mended ends the job."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from digits import write_digits
+from places import BUILD, PACKAGES, ROOT
+
+# The training of the chaos tests, with a callback that ends worker 1 at its 70th step.
+DIES = """
+import pathlib, signal, sys
+
+class Dies(train.Callback):
+    def on_train_step_end(self, run_context):
+        if muster.get_rank() != 1 or run_context.original_args().cur_step_num != 70:
+            return
+        ENDING
+"""
+ONCE = """
+        if not pathlib.Path("died").exists():
+            pathlib.Path("died").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def run(folder, ending, *options):
+    folder.mkdir()
+    write_digits(folder, rows=640)
+    script = (ROOT / "tests/chaos/train.py").read_text()
+    script = script.replace("def digits(", DIES.replace("ENDING", ending.strip()) + "\n\ndef digits(", 1)
+    script = script.replace("model.train(EPOCHS, data, [", "model.train(EPOCHS, data, [Dies(), ", 1)
+    (folder / "train.py").write_text(script)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MS_")}
+    environment |= {
+        "PYTHONPATH": str(PACKAGES),
+        "PATH": os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"],
+        "CHAOS_MODE": "model",
+        "CHAOS_DATA": str(folder),
+        "CHAOS_EPOCHS": "5",
+    }
+    command = [BUILD / "apps/muster/muster", "run", "-n", "2", "--log-dir", "logs", *options, "train.py"]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    print(done.stdout, done.stderr)  # shown when the test fails
+    return done
+
+
+def states(done):
+    return re.findall(r"^\[worker \d\] state (\w+)$", done.stdout, re.MULTILINE)
+
+
+def test_a_job_whose_worker_is_killed_ends_as_one_whose_is_not(tmp_path):
+    unbroken = run(tmp_path / "unbroken", "pass", "--max-restarts", "2")
+    broken = run(tmp_path / "broken", ONCE, "--max-restarts", "2")
+    assert unbroken.returncode == 0
+    assert broken.returncode == 0
+    assert re.search(
+        r"worker 1 \(pid \d+\) was killed by signal 9 \(Killed\): starting it again \(1 of 2\)", broken.stderr
+    )
+    assert states(broken) == states(unbroken)
+    assert len(states(broken)) == 2
+    runs = [str(tmp_path / name / "logs/recovery") for name in ("unbroken", "broken")]
+    verified = subprocess.run(
+        [BUILD / "apps/muster/muster", "verify", *runs], capture_output=True, text=True, timeout=60
+    )
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    assert verified.stdout.splitlines()[-1].startswith("equal: ")
+
+
+@pytest.mark.parametrize("ending", ["sys.exit(3)", "os._exit(3)"])
+def test_what_fails_three_times_at_one_step_ends_the_job_with_its_cause(tmp_path, ending):
+    done = run(tmp_path / "job", f"print('no way on', flush=True); {ending}", "--max-restarts", "9")
+    assert done.returncode == 3
+    assert "starting it again in 1 s (2 of 9)" in done.stderr
+    assert "(3 of 9)" not in done.stderr
+    assert (
+        "worker 1 exited with code 3; it is not started again: the same failure came 3 times"
+        in re.sub(r" \(pid \d+\)", "", done.stderr)
+    )
