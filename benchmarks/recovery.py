@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""How long recovery takes: processes are killed and started again at once, and every step says when it was done.
+"""How long recovery takes: processes are killed and started again at once; every step says when it was done.
 
-    ./dev bench recovery [--drills 20]
+./dev bench recovery [--drills 20]
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import re
 import signal
@@ -121,7 +122,7 @@ def worker_drill(job, rank):
 
 def longest_gap(steps, begin, end):
     times = [done for _, done in steps if begin <= done <= end]
-    return max(after - before for before, after in zip(times, times[1:], strict=False))
+    return max(after - before for before, after in itertools.pairwise(times))
 
 
 def scheduler_drill(job):
@@ -154,21 +155,31 @@ def deaths(folder, drills):
             noticed_after, done_after = worker_drill(job, drill % 4)
             known.append(noticed_after)
             done.append(done_after)
-            print(f"  worker {drill % 4}: known {noticed_after:.3f} s, next step {done_after:.3f} s", flush=True)
+            print(
+                f"  worker {drill % 4}: known {noticed_after:.3f} s, next step {done_after:.3f} s", flush=True
+            )
             time.sleep(0.5)
         for _ in range(max(1, drills // 4)):
             gap, gap_before = scheduler_drill(job)
             broken.append(gap)
             usual.append(gap_before)
-            print(f"  scheduler: longest step {gap * 1e3:.1f} ms, {gap_before * 1e3:.1f} ms before", flush=True)
+            print(
+                f"  scheduler: longest step {gap * 1e3:.1f} ms, {gap_before * 1e3:.1f} ms before", flush=True
+            )
     finally:
         job.end()
-    print(f"| a worker killed, until the others know | median {statistics.median(known):.3f} s, longest {max(known):.3f} s |")
-    print(
-        "| a worker killed and started again, until all have done a step "
-        f"| median {statistics.median(done):.2f} s, p95 {percentile(done, 0.95):.2f} s |"
-    )
-    print(f"| the scheduler killed: the longest step | {max(broken) * 1e3:.0f} ms, {max(usual) * 1e3:.0f} ms undisturbed |")
+    longest, usually = max(broken) * 1e3, max(usual) * 1e3
+    rows = {
+        "a worker killed, until the others know": (
+            f"median {statistics.median(known):.3f} s, longest {max(known):.3f} s"
+        ),
+        "a worker killed and started again, until all have done a step": (
+            f"median {statistics.median(done):.2f} s, p95 {percentile(done, 0.95):.2f} s"
+        ),
+        "the scheduler killed: the longest step": f"{longest:.0f} ms, {usually:.0f} ms undisturbed",
+    }
+    for what, result in rows.items():
+        print(f"| {what} | {result} |")
 
 
 def saves(folder, workers):
@@ -180,10 +191,11 @@ def saves(folder, workers):
         if statuses != [0] * (workers + 1):
             sys.exit("\n".join(line for _, line in job.workers[0].lines[-20:]))
         times = [done for _, done in job.workers[0].steps()]
-        gaps = [after - before for before, after in zip(times, times[1:], strict=False)][20:]
+        gaps = [after - before for before, after in itertools.pairwise(times)][20:]
         medians[save_steps] = sum(gaps) / len(gaps)
     extra = medians[10] / medians[10**6] - 1
-    print(f"| {workers} workers, a point of 100 MB every 10 steps of {medians[10**6] * 1e3:.0f} ms | {extra:+.1%} |")
+    step = medians[10**6] * 1e3
+    print(f"| {workers} workers, a point of 100 MB every 10 steps of {step:.0f} ms | {extra:+.1%} |")
 
 
 def main():

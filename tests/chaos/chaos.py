@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 import faults
-from recovering_job import BUILD, ROOT, Job, Lost
+from recovering_job import BUILD, ROOT, Job, LostError
 
 sys.path.insert(0, str(ROOT / "tests/python"))
 from digits import write_digits
@@ -58,7 +58,9 @@ def unbroken_end(folder, workers, mode, data, epochs):
 
 def leftovers(folder):
     """What a job must not leave: processes that it started, halves of points."""
-    found = subprocess.run(["pgrep", "-f", str(folder)], capture_output=True, text=True, check=False).stdout.split()
+    found = subprocess.run(
+        ["pgrep", "-f", str(folder)], capture_output=True, text=True, check=False
+    ).stdout.split()
     return [f"process {pid}" for pid in found] + [str(path) for path in folder.glob("recovery/job-*/*/*tmp*")]
 
 
@@ -83,9 +85,9 @@ def break_one(folder, dice, expected, options, data, budget):
                 job.wait_for_progress(since)
             ends = job.wait()
         if ends != expected[mode]:
-            raise Lost(f"the end differs: {ends} instead of {expected[mode]}")
+            raise LostError(f"the end differs: {ends} instead of {expected[mode]}")
         if left := leftovers(folder):
-            raise Lost(f"left behind: {left}")
+            raise LostError(f"left behind: {left}")
     return done
 
 
@@ -119,8 +121,11 @@ def main():
             job = folder / f"job-{counts.total()}"
             counts.update(break_one(job, dice, expected, options, folder / "digits", budget))
             shutil.rmtree(job)
-            print(f"{counts.total()} faults, bit-equal, nothing left, {time.monotonic() - begin:.0f} s", flush=True)
-    except Lost as lost:
+            print(
+                f"{counts.total()} faults, bit-equal, nothing left, {time.monotonic() - begin:.0f} s",
+                flush=True,
+            )
+    except LostError as lost:
         print(f"seed {options.seed}: {lost}\nlogs are kept in {folder}", file=sys.stderr)
         return 1
     shutil.rmtree(folder)

@@ -4,7 +4,7 @@ import signal
 import subprocess
 import time
 
-from recovering_job import Lost
+from recovering_job import LostError
 
 FENCED_STATUS = 77
 
@@ -96,7 +96,9 @@ def replace_stopped_worker(job, random):
     old.signal(signal.SIGCONT)
     status = old.wait(20)
     if status != FENCED_STATUS and job.processes[name].status() != FENCED_STATUS:
-        raise Lost(f"the woken {name} ended with {status}, not with {FENCED_STATUS}:\n{old.output()[-1500:]}")
+        raise LostError(
+            f"the woken {name} ended with {status}, not with {FENCED_STATUS}:\n{old.output()[-1500:]}"
+        )
     if job.processes[name].status() == FENCED_STATUS:  # the old one spoke in time: it was no stopped one
         start(job, name)
 
@@ -105,7 +107,9 @@ def cut(job, random):
     """All TCP connections of a worker, its process lives."""
     [name] = some_workers(job, random, 1)
     pid = job.processes[name].pid
-    listed = subprocess.run(["ss", "-tnpH", "state", "established"], capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        ["ss", "-tnpH", "state", "established"], capture_output=True, text=True, check=True
+    )
     for line in listed.stdout.splitlines():
         if f"pid={pid}," in line:
             port = line.split()[2].rpartition(":")[2]

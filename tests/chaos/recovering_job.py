@@ -15,7 +15,7 @@ BUILD = Path(os.environ.get("MUSTER_BUILD", ROOT / "build"))
 PATIENCE_SECONDS = 60
 
 
-class Lost(AssertionError):
+class LostError(AssertionError):
     """A promise that was not kept."""
 
 
@@ -69,7 +69,7 @@ class Process:
         try:
             return self._popen.wait(seconds)
         except subprocess.TimeoutExpired:
-            raise Lost(f"{self.name} did not end within {seconds} s") from None
+            raise LostError(f"{self.name} did not end within {seconds} s") from None
 
     def kill(self):
         self.signal(signal.SIGKILL)
@@ -128,7 +128,7 @@ class Job:
         deadline = time.monotonic() + seconds
         while self.newest_point() <= since and not self.has_ended():
             if time.monotonic() > deadline:
-                raise Lost(f"no step was made for {seconds} s")
+                raise LostError(f"no step was made for {seconds} s")
             time.sleep(0.02)
 
     def wait(self):
@@ -137,7 +137,7 @@ class Job:
         for process in self.processes.values():
             status = process.wait(max(0.1, deadline - time.monotonic()))
             if status != 0:
-                raise Lost(f"{process.name} ended with status {status}:\n{process.output()[-2000:]}")
+                raise LostError(f"{process.name} ended with status {status}:\n{process.output()[-2000:]}")
         ends = [re.search(r"state (\w+)", self.processes[name].output()) for name in self.names()[1:]]
         return [end and end[1] for end in ends]
 

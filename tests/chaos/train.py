@@ -1,6 +1,6 @@
 """What chaos.py breaks: a small training whose every bit depends on every step before it.
 
-CHAOS_DATA: a folder of digits. CHAOS_MODE: model, loop or placed. It prints a hash of all parameters at its end.
+CHAOS_DATA: a folder of digits. CHAOS_MODE: model, loop or placed. It ends with a hash of all parameters.
 """
 
 import hashlib

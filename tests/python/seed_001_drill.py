@@ -17,7 +17,9 @@ def processes(role, node_id=None):
     """Of this job, by what the shell exported to them."""
     for pid in Path(f"/proc/{os.getppid()}/task/{os.getppid()}/children").read_text().split():
         try:
-            told = dict(entry.partition("=")[::2] for entry in Path(f"/proc/{pid}/environ").read_text().split("\0"))
+            told = dict(
+                entry.partition("=")[::2] for entry in Path(f"/proc/{pid}/environ").read_text().split("\0")
+            )
         except OSError:
             continue
         if told.get("MS_ROLE") == role and node_id in (None, told.get("MS_NODE_ID")):

@@ -75,7 +75,6 @@ def test_what_fails_three_times_at_one_step_ends_the_job_with_its_cause(tmp_path
     assert done.returncode == 3
     assert "starting it again in 1 s (2 of 9)" in done.stderr
     assert "(3 of 9)" not in done.stderr
-    assert (
-        "worker 1 exited with code 3; it is not started again: the same failure came 3 times"
-        in re.sub(r" \(pid \d+\)", "", done.stderr)
+    assert "worker 1 exited with code 3; it is not started again: the same failure came 3 times" in re.sub(
+        r" \(pid \d+\)", "", done.stderr
     )
