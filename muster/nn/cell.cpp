@@ -20,6 +20,7 @@ Values Cell::call(std::span<const Value> inputs) {
     graph::watch(*this);
     return constructed(inputs);
   }
+  if (is_paused()) return {};
   if (graph::runs_op_by_op()) return constructed(inputs);
   return outside_function()(inputs);
 }

@@ -120,6 +120,9 @@ class Cell : public graph::Versioned {
   // Why this call cannot be made where the cell is placed, if so: op by op nothing can be divided.
   std::optional<Error> refused_place() const;
 
+  // Whether calls compute nothing just now: see pause_updates().
+  virtual bool is_paused() const { return false; }
+
   bool training() const { return training_; }
   // This cell and all below.
   void set_train(bool training = true);

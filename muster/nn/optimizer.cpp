@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "muster/nn/arguments.h"
@@ -11,6 +12,8 @@
 
 namespace muster::nn {
 namespace {
+
+std::atomic<bool> updates_are_paused = false;
 
 ParameterPtr scalar(std::string name, double value) {
   return std::make_shared<graph::Parameter>(std::move(name), graph::TensorType{DType::float32, {}},
@@ -71,6 +74,8 @@ Result<> check_decay(std::string_view owner, const WeightDecay& decay) {
 }
 
 }  // namespace
+
+void pause_updates(bool paused) { updates_are_paused = paused; }
 
 Optimizer::Optimizer(std::string class_name, const UpdatedParameters& parameters, const Settings& settings)
     : Cell(std::move(class_name)), grouped_(parameters.grouped()), loss_scale_(settings.loss_scale) {
@@ -281,6 +286,8 @@ Values Optimizer::run(std::span<const Value> gradients, bool are_prepared) {
   if (Value counted = count_step(); counted.is_failed()) return counted;
   return {};
 }
+
+bool Optimizer::is_paused() const { return updates_are_paused; }
 
 Values Optimizer::construct(std::span<const Value> gradients) { return run(gradients, false); }
 Values Optimizer::apply_prepared(std::span<const Value> gradients) { return run(gradients, true); }

@@ -80,6 +80,10 @@ class UpdatedParameters {
   bool grouped_;
 };
 
+// While updates are paused, an optimizer that is called by itself changes nothing and gives nothing: the step
+// was lost, and is made again. Any thread.
+void pause_updates(bool paused);
+
 // A cell that is called with the gradients, one for each of `updated_parameters()`, in order, and updates all
 // of them in place by one cached plan. Its state is Parameters of its own ("moments.fc.weight"). Rates are
 // parameters too ("learning_rate", "learning_rate_group_1"), so that setting one needs no new trace, or
@@ -126,6 +130,7 @@ class Optimizer : public Cell {
 
   // Checks, prepares each gradient, calls update() for each parameter, counts the step.
   Values construct(std::span<const Value> gradients) override;
+  bool is_paused() const override;
 
  protected:
   // One parameter's part of a step. `weight_decay` and `loss_scale` are still to be applied to the gradient.

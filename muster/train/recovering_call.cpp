@@ -101,14 +101,18 @@ Result<RecoveringCall::Start> RecoveringCall::agree(bool fresh) {
   return fail(Code::corrupt, "too many recovery points are damaged");
 }
 
+void RecoveringCall::save(checkpoint::Point point) {
+  // From here on this process is no newcomer: going back is not resuming what another one left.
+  recovery_.calls().resumed = true;
+  saver_.save(std::move(point));
+}
+
 void RecoveringCall::say_resuming(std::uint64_t step) {
   if (std::exchange(recovery_.calls().resumed, true)) return;
   print_line(resuming_line(store_.folder(), step));
 }
 
 void RecoveringCall::note_step(std::uint64_t step, std::uint64_t hash) {
-  // From here on this process is no newcomer: going back is not resuming what another left.
-  recovery_.calls().resumed = true;
   (void)store_.add_step_hash(number_, step, hash);
 }
 

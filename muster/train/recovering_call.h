@@ -41,7 +41,7 @@ class RecoveringCall {
   checkpoint::PointId end_id() const { return {.call = number_, .moment = checkpoint::PointId::Moment::end}; }
 
   // On another thread; a failure is said loudly and costs nothing but this point.
-  void save(checkpoint::Point point) { saver_.save(std::move(point)); }
+  void save(checkpoint::Point point);
   // One line for `muster verify`.
   void note_step(std::uint64_t step, std::uint64_t hash);
   // Collective: `end` is on every worker's disk, and the call is finished. `result` is for those who return

@@ -9,6 +9,7 @@
 #include "muster/train/context.h"
 #include "muster/train/division.h"
 #include "muster/train/session.h"
+#include "muster/train/void_step.h"
 
 namespace muster::train {
 namespace {
@@ -136,6 +137,7 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
     session->report_step(++steps_);
     return reduced;
   }
+  if (step_is_void()) return reduced;
   forget_other_epochs(*session);
   std::vector<Tensor> here;
   for (const Tensor& gradient : gradients)
@@ -146,7 +148,8 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
     return reduce_some(here, done, group);
   };
   const auto stages = now.divides() ? std::optional(now.stages) : std::nullopt;
-  MUSTER_TRY_VOID(session->call_by_hand("the reduction of gradients", stages, work));
+  MUSTER_TRY_VOID(or_void(session->call_by_hand("the reduction of gradients", stages, work)));
+  if (step_is_void()) return reduced;
   auto next = done.begin();
   for (Tensor& gradient : reduced)
     if (gradient.absence() == nullptr) gradient = *next++;

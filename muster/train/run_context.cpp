@@ -1,5 +1,6 @@
 #include "muster/train/run_context.h"
 
+#include <cstring>
 #include <map>
 #include <optional>
 
@@ -9,6 +10,7 @@
 #include "muster/train/front_end.h"
 #include "muster/train/session.h"
 #include "muster/train/stages.h"
+#include "muster/train/void_step.h"
 
 namespace muster::train {
 namespace {
@@ -44,9 +46,16 @@ Result<> all_reduce_by_hand(std::optional<std::uint32_t> stages, AllReduce given
     kept.assign(bytes, bytes + given.count * size_bytes(given.dtype));
     given.in = kept.data();
   }
-  return session.call_by_hand("all_reduce", stages, [&](collective::Communicator& group) {
-    return group.all_reduce(given.in, given.out, given.count, given.dtype, to_collective(given.reduction));
-  });
+  if (!step_is_void())
+    MUSTER_TRY_VOID(
+        or_void(session.call_by_hand("all_reduce", stages, [&](collective::Communicator& group) {
+          return group.all_reduce(given.in, given.out, given.count, given.dtype,
+                                  to_collective(given.reduction));
+        })));
+  // What the rest of a void step computes with.
+  if (step_is_void() && given.in != given.out)
+    std::memcpy(given.out, given.in, given.count * size_bytes(given.dtype));
+  return {};
 }
 
 // `graph` knows no collective and `collective` no tensor: this joins them.
@@ -105,8 +114,9 @@ graph::Communicator* reductions(const Division& now) {
 Result<> form_groups() {
   MUSTER_TRY(const Division now, division());
   if (!reduces_over_copies(now) || now.replicas == 1) return {};
-  MUSTER_TRY_VOID(Session::current()->stage_group(now.stages));
-  return {};
+  if (step_is_void()) return {};
+  const auto formed = Session::current()->stage_group(now.stages);
+  return formed ? Result<>{} : or_void(fail(formed.error()));
 }
 
 std::uint64_t runs = 0;

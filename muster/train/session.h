@@ -94,10 +94,6 @@ class Session {
 
   // Where this worker keeps its recovery points, in MS_RECOVERY_PATH. Opened by the first call.
   Result<checkpoint::RunStore*> run_store();
-  // A hand-written loop goes on with its body although the epoch was lost in it: until the next step, nothing
-  // is reduced and nothing is updated.
-  bool step_is_void() const { return step_is_void_; }
-  void set_step_void(bool is_void) { step_is_void_ = is_void; }
 
   // The last step that was done; others are told it should this process die. Any thread.
   void report_step(std::uint64_t step) { node_->report_step(step); }
@@ -131,7 +127,6 @@ class Session {
   std::optional<checkpoint::RunStore> run_store_;
   cluster::Progress progress_;
   bool is_in_call_ = false;
-  bool step_is_void_ = false;
   std::string reason_;
   std::int32_t pid_;
 };

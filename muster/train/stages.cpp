@@ -1,6 +1,9 @@
 #include "muster/train/stages.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "muster/train/void_step.h"
 
 namespace muster::train {
 
@@ -15,13 +18,19 @@ Result<> Stages::all_reduce(const void*, void*, std::size_t, DType, graph::Reduc
 }
 
 Result<> Stages::send(std::uint32_t to, std::span<const std::span<const std::byte>> pieces) {
-  return explained(source_().and_then(
-      [&](collective::Communicator* group) { return group->send(range_.first + to, pieces); }));
+  if (step_is_void()) return {};
+  return or_void(explained(source_().and_then(
+      [&](collective::Communicator* group) { return group->send(range_.first + to, pieces); })));
 }
 
 Result<> Stages::receive(std::uint32_t from, std::span<const std::span<std::byte>> pieces) {
-  return explained(source_().and_then(
-      [&](collective::Communicator* group) { return group->receive(range_.first + from, pieces); }));
+  if (!step_is_void())
+    MUSTER_TRY_VOID(or_void(explained(source_().and_then(
+        [&](collective::Communicator* group) { return group->receive(range_.first + from, pieces); }))));
+  // What the rest of a void step computes with.
+  if (step_is_void())
+    for (const std::span<std::byte> piece : pieces) std::fill(piece.begin(), piece.end(), std::byte{0});
+  return {};
 }
 
 }  // namespace muster::train

@@ -296,6 +296,7 @@ graph::Values tensors_of(const nb::args& arguments, const Cell& cell) {
 
 nb::any call_cell(nb::handle self, const nb::args& positional, const nb::kwargs& keywords) {
   Cell& cell = nb::cast<Cell&>(self);
+  if (cell.is_paused() && !graph::is_tracing()) return nb::borrow<nb::any>(nb::none());
   const nb::object result = overrides_construct(self) ? call_python_cell(self, cell, positional, keywords)
                                                       : call_built_in_cell(cell, positional, keywords);
   return nb::borrow<nb::any>(result);

@@ -38,4 +38,5 @@ NB_MODULE(_core, core) {
   bind_checkpoint(core);
   bind_explanation(core);
   bind_model(core);
+  bind_recoverable(core);
 }

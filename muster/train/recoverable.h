@@ -1,0 +1,95 @@
+// The two for-loops of a training that is written by hand, over epochs and over items, in a job that recovers:
+//
+//   train::Recoverable steps({.network = net, .optimizer = optimizer, .dataset = batches, .epochs = 10});
+//   while (true) {
+//     auto step = steps.next();
+//     if (!step) return step.error();
+//     if (!*step) break;
+//     ... gradients of (*step)->item, the reducer, the optimizer ...
+//   }
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "muster/data/data.h"
+#include "muster/nn/nn.h"
+#include "muster/train/batches.h"
+#include "muster/train/recovering_call.h"
+#include "muster/train/recovery_point.h"
+
+namespace muster::train {
+
+struct RecoverableOptions {
+  nn::CellPtr network;
+  std::shared_ptr<nn::Optimizer> optimizer;
+  data::Dataset dataset;
+  std::int64_t epochs = 1;
+  std::int64_t save_steps = 100;   // between recovery points
+  std::uint64_t first_pass = 0;    // of the dataset, which numbers its passes
+  Recovery* recovery = nullptr;    // null: as the session says
+};
+
+struct LoopStep {
+  std::int64_t epoch = 0;  // from 0
+  std::int64_t step = 0;   // of the epoch, from 0
+  data::Item item;
+};
+
+// Where the job does not recover, it is just the loops. Where it does, the loop counts as one call of the
+// script: a process that returns comes to the step that the others have gone back to, or passes over a loop
+// that is finished, with its end state.
+//
+// A process that is lost while a body runs makes that step void: collective calls return at once, the
+// optimizer does nothing, and the next step is the one that all go back to. Parameters of the network and of
+// the optimizer go back with it; what else the body keeps is its own.
+//
+// Threads: main.
+class Recoverable {
+ public:
+  explicit Recoverable(RecoverableOptions options) : options_(std::move(options)) {}
+  Recoverable(const Recoverable&) = delete;
+  Recoverable& operator=(const Recoverable&) = delete;
+  ~Recoverable();
+
+  // The next step; nothing when all are done. To be called when the body of the one before is done.
+  Result<std::optional<LoopStep>> next();
+  // The step that runs now is the last. All workers say it at the same step; leaving the loop otherwise
+  // leaves a call that is never finished.
+  void stop() { stop_ = true; }
+  // Passes over the dataset that have begun, from first_pass on.
+  std::uint64_t passes() const { return passes_; }
+
+ private:
+  Result<> begin();
+  Result<> end_step();
+  Result<std::optional<LoopStep>> go_on();
+  Result<> resume();
+  Result<> take(const checkpoint::Point& point);
+  Result<std::optional<LoopStep>> advance();
+  Result<> finish();
+  Result<checkpoint::Point> point_of(const checkpoint::PointId& id);
+  TrainingParts parts() const { return {.parameters = parameters_, .metrics = no_metrics_}; }
+
+  RecoverableOptions options_;
+  Recovery* recovery_ = nullptr;
+  std::unique_ptr<RecoveringCall> call_;
+  std::vector<graph::ParameterPtr> parameters_;
+  NamedMetrics no_metrics_;
+  std::uint64_t passes_ = 0;
+  std::optional<Batches> batches_;
+  std::int64_t epoch_ = 0;
+  std::int64_t step_ = 0;       // of the epoch: of the next
+  std::int64_t steps_ = 0;      // of all epochs: done
+  std::int64_t saved_ = 0;      // steps when the last point was saved
+  bool has_begun_ = false;
+  bool in_body_ = false;
+  bool is_agreed_ = false;      // all go on from the same point
+  bool is_fresh_ = true;
+  bool is_over_ = false;
+  bool stop_ = false;
+};
+
+}  // namespace muster::train

@@ -1,0 +1,79 @@
+// recoverable: the loops of a training that is written by hand.
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "muster/train/train.h"
+#include "python/muster/bindings/bindings.h"
+#include "python/muster/bindings/dataset.h"
+#include "python/muster/bindings/foreign.h"
+#include "python/muster/bindings/value.h"
+
+namespace muster::python {
+namespace {
+
+// What recoverable() returns.
+class Steps {
+ public:
+  Steps(nb::object dataset, train::RecoverableOptions options)
+      : dataset_(std::move(dataset)), loop_(std::move(options)) {}
+
+  nb::object next() {
+    Result<std::optional<train::LoopStep>> step = std::nullopt;
+    {
+      const nb::gil_scoped_release unlocked;
+      step = loop_.next();
+    }
+    nb::cast<PythonDataset&>(dataset_).passes = loop_.passes();
+    std::optional<train::LoopStep> made = unwrap(std::move(step));
+    if (!made) throw nb::stop_iteration();
+    const nb::tuple item = tuple_of(made->item, [](const Tensor& value) { return tensor_object(value); });
+    return nb::make_tuple(made->epoch, made->step, item);
+  }
+  void stop() { loop_.stop(); }
+
+ private:
+  nb::object dataset_;
+  train::Recoverable loop_;
+};
+
+std::unique_ptr<Steps> recoverable(nn::CellPtr net, std::shared_ptr<nn::Optimizer> optimizer,
+                                   nb::object dataset, std::int64_t epochs, std::int64_t save_steps) {
+  data::Dataset description = dataset_from(dataset, "dataset");
+  // Packages with other names wrap it.
+  if (!nb::isinstance<PythonDataset>(dataset)) dataset = dataset.attr("_pipeline");
+  const std::uint64_t passes = nb::cast<PythonDataset&>(dataset).passes;
+  return std::make_unique<Steps>(std::move(dataset), train::RecoverableOptions{.network = std::move(net),
+                                                                               .optimizer = std::move(optimizer),
+                                                                               .dataset = std::move(description),
+                                                                               .epochs = epochs,
+                                                                               .save_steps = save_steps,
+                                                                               .first_pass = passes});
+}
+
+}  // namespace
+
+void bind_recoverable(nb::module_& core) {
+  nb::class_<Steps>(core, "RecoverableSteps", "What recoverable() returns: the steps of a training.")
+      .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
+      .def("__next__", &Steps::next,
+           nb::sig("def __next__(self) -> tuple[int, int, tuple[Tensor, ...]]"))
+      .def("stop", &Steps::stop,
+           "The step that runs now is the last. All workers say it at the same step; leave the loop this way "
+           "and not by break.");
+  core.def(
+      "recoverable", &recoverable, nb::arg("net"), nb::arg("optimizer"), nb::arg("dataset"),
+      nb::arg("epochs") = 1, nb::kw_only(), nb::arg("save_steps") = 100,
+      "The two loops of a training that is written by hand, over epochs and over the items of a dataset: "
+      "`for epoch, step, (data, label) in muster.recoverable(net, optimizer, data_set, epochs=10):`, both "
+      "numbers from 0. In a job with MS_ENABLE_RECOVERY=1 the parameters of `net` and of `optimizer` are "
+      "saved every `save_steps` steps, and when a process is lost and comes back, all workers go on from the "
+      "last step that all of them have saved: numbers and data go back with it, variables of the script do "
+      "not. The step in which the loss was noticed is void: the optimizer does nothing in it. Elsewhere it is "
+      "just the loops.");
+}
+
+}  // namespace muster::python

@@ -1,0 +1,158 @@
+// A loop written by hand that is stopped, or loses a peer, ends with the bits of the unbroken one.
+#include "muster/train/recoverable.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "muster/train/run_context.h"
+#include "muster/train/session.h"
+#include "muster/train/void_step.h"
+#include "tests/unit/checkpoint/memory_storage.h"
+#include "tests/unit/train/bars.h"
+#include "tests/unit/train/local_recovery.h"
+
+namespace muster::train {
+namespace {
+
+using checkpoint::testing::MemoryStorage;
+using testing::bars;
+using testing::LocalRecovery;
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+// A process with its script: net, optimizer, loop.
+class Script {
+ public:
+  explicit Script(MemoryStorage* storage) {
+    if (storage != nullptr) recovery.emplace(*storage);
+    set_seed(5);
+    net = std::make_shared<nn::SequentialCell>(std::initializer_list<nn::CellPtr>{
+        std::make_shared<nn::Flatten>(), std::make_shared<nn::Dropout>(0.2),
+        std::make_shared<nn::Dense>(784, 10)});
+    net->set_train();
+    optimizer = std::make_shared<nn::Momentum>(net->trainable_params(),
+                                               nn::MomentumOptions{.learning_rate = 0.05});
+    gradients = graph::value_and_grad(
+        "by hand",
+        [this](std::span<const nn::Value> inputs) { return loss_fn((*net)(inputs[0])[0], inputs[1]); },
+        {.parameters = net->trainable_params()});
+  }
+
+  // Runs the loop; `at` is called within each body, and ends the process by giving false.
+  Result<bool> run(const std::function<bool(std::size_t)>& at = {}) {
+    Recoverable loop({.network = net,
+                      .optimizer = optimizer,
+                      .dataset = data::mnist({.folder = "/bars"}, bars(50))
+                                     .map({data::rescale(1.0F / 255.0F, 0.0F)}, {"image"})
+                                     .map({data::type_cast(DType::int32)}, {"label"})
+                                     .batch(10),
+                      .epochs = 4,
+                      .save_steps = 3,
+                      .recovery = recovery ? &*recovery : nullptr});
+    while (true) {
+      MUSTER_TRY(const std::optional<LoopStep> step, loop.next());
+      if (!step) return true;
+      steps.push_back(step->epoch * 5 + step->step);
+      const auto outputs = gradients->call(step->item, "", run_context()).value();
+      if (at && !at(steps.size())) return false;
+      (void)optimizer->call(nn::Values(outputs.begin() + 1, outputs.end()), run_context());
+    }
+  }
+
+  std::vector<std::byte> bits() const {
+    std::vector<std::byte> all;
+    for (const auto& cell : {nn::CellPtr(net), nn::CellPtr(optimizer)})
+      for (const graph::ParameterPtr& parameter : cell->parameters()) {
+        const Tensor& value = parameter->materialize(seed());
+        all.insert(all.end(), value.bytes(), value.bytes() + value.size_bytes());
+      }
+    return all;
+  }
+
+  std::optional<LocalRecovery> recovery;
+  std::shared_ptr<nn::Cell> net;
+  std::shared_ptr<nn::Optimizer> optimizer;
+  std::vector<std::int64_t> steps;
+
+ private:
+  nn::CrossEntropyLoss loss_fn;
+  std::shared_ptr<graph::Function> gradients;
+};
+
+std::vector<std::byte> unbroken() {
+  Script script(nullptr);
+  MUSTER_CHECK(script.run().value(), "nothing happens to it");
+  return script.bits();
+}
+
+TEST(Recoverable, WithoutRecoveryIsJustTheLoops) {
+  Script script(nullptr);
+  ASSERT_TRUE(script.run().value());
+  ASSERT_THAT(script.steps, SizeIs(20));
+  for (std::int64_t i = 0; i < 20; ++i) EXPECT_EQ(script.steps[static_cast<std::size_t>(i)], i);
+}
+
+TEST(Recoverable, AKilledProcessGoesOnBitByBit) {
+  const auto whole = unbroken();
+  for (const std::size_t killed_at : {1, 3, 4, 5, 6, 12, 20}) {
+    MemoryStorage storage;
+    {
+      Script first(&storage);
+      ASSERT_FALSE(first.run([&](std::size_t step) { return step != killed_at; }).value());
+    }
+    Script second(&storage);
+    ASSERT_TRUE(second.run().value());
+    EXPECT_EQ(second.bits(), whole) << "killed at " << killed_at;
+    EXPECT_EQ(second.steps.front(), static_cast<std::int64_t>((killed_at - 1) / 3 * 3));
+  }
+}
+
+TEST(Recoverable, AVoidStepUpdatesNothingAndIsMadeAgain) {
+  const auto whole = unbroken();
+  for (const std::size_t lost_at : {1, 4, 5, 20}) {
+    MemoryStorage storage;
+    Script script(&storage);
+    std::vector<std::byte> before, after;
+    const auto lose = [&](std::size_t step) {
+      if (step == lost_at + 1 && after.empty()) after = script.bits();
+      if (step != lost_at) return true;
+      before = script.bits();
+      EXPECT_TRUE(or_void(fail(Code::peer_lost, "somebody died")));
+      EXPECT_TRUE(step_is_void());
+      (void)script.optimizer->call(nn::Values{}, run_context());
+      EXPECT_EQ(script.bits(), before) << "an optimizer has worked in a void step";
+      return true;
+    };
+    ASSERT_TRUE(script.run(lose).value());
+    EXPECT_FALSE(step_is_void());
+    EXPECT_EQ(script.recovery->epochs, 1);
+    EXPECT_EQ(script.bits(), whole) << "lost at " << lost_at;
+    EXPECT_EQ(script.steps[lost_at], static_cast<std::int64_t>((lost_at - 1) / 3 * 3));
+  }
+}
+
+TEST(Recoverable, OtherErrorsInABodyAreErrors) {
+  MemoryStorage storage;
+  Script script(&storage);
+  EXPECT_TRUE(script.run([](std::size_t) {
+    EXPECT_FALSE(or_void(fail(Code::invalid_argument, "a mistake")));
+    return true;
+  }).value());
+  EXPECT_FALSE(or_void(fail(Code::peer_lost, "outside of a body")));
+}
+
+TEST(Recoverable, AFinishedLoopIsPassedOver) {
+  MemoryStorage storage;
+  Script first(&storage);
+  ASSERT_TRUE(first.run().value());
+  Script second(&storage);
+  second.recovery->finished = 1;
+  ASSERT_TRUE(second.run().value());
+  EXPECT_THAT(second.steps, SizeIs(0));
+  EXPECT_EQ(second.bits(), first.bits());
+}
+
+}  // namespace
+}  // namespace muster::train
