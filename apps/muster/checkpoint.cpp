@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -30,6 +31,23 @@ std::string size_text(std::uint64_t bytes) {
   std::size_t unit = 0;
   for (; size >= 1000 && unit < 3; ++unit) size /= 1000;
   return fmt::format("{:.1f} {}", size, units[unit]);
+}
+
+// A file of tensors, or those in a folder without recovery points. None: the path is for the others.
+std::vector<std::string> tensor_files(const std::string& path) {
+  if (checkpoint::is_tensor_file(path)) return {path};
+  if (checkpoint::find_workers(path, checkpoint::real_storage())) return {};
+  std::vector<std::string> files;
+  for (const std::string& name : checkpoint::find_tensor_files(path, checkpoint::real_storage()))
+    files.push_back(fmt::format("{}{}{}", path, path.ends_with('/') ? "" : "/", name));
+  return files;
+}
+
+// The worst of the exit codes of `work` for each of the files; nothing when there are none.
+std::optional<int> for_each_file(const std::string& path, int (*work)(const std::string&)) {
+  std::optional<int> code;
+  for (const std::string& file : tensor_files(path)) code = std::max(code.value_or(0), work(file));
+  return code;
 }
 
 std::string worker_text(const FoundWorker& worker) {
@@ -67,7 +85,7 @@ void list_worker(const FoundWorker& worker) {
 }
 
 int list(const std::string& path) {
-  if (checkpoint::is_tensor_file(path)) return list_file(path);
+  if (const auto code = for_each_file(path, list_file)) return *code;
   const auto workers = checkpoint::find_workers(path, checkpoint::real_storage());
   if (!workers) return refuse("checkpoint ls", workers.error().message);
   for (const FoundWorker& worker : *workers) list_worker(worker);
@@ -99,7 +117,7 @@ void show_point(const Manifest& manifest) {
 }
 
 int show(const std::string& path) {
-  if (checkpoint::is_tensor_file(path)) return show_file(path);
+  if (const auto code = for_each_file(path, show_file)) return *code;
   const auto workers = checkpoint::find_workers(path, checkpoint::real_storage());
   if (!workers) return refuse("checkpoint show", workers.error().message);
   for (const FoundWorker& worker : *workers) {
@@ -155,7 +173,7 @@ void print_newest(const std::vector<FoundWorker>& workers) {
 }
 
 int verify_one(const std::string& path) {
-  if (checkpoint::is_tensor_file(path)) return verify_file(path);
+  if (const auto code = for_each_file(path, verify_file)) return *code;
   auto workers = checkpoint::find_workers(path, checkpoint::real_storage());
   if (!workers) return refuse("checkpoint verify", workers.error().message);
   bool is_well = true;
@@ -181,10 +199,10 @@ void add_one(CLI::App& parent, Invocation& invocation, const char* name, const c
   auto path = std::make_shared<std::string>();
   CLI::App* command = parent.add_subcommand(name, description);
   command
-      ->add_option(
-          "path", *path,
-          "MS_RECOVERY_PATH, the folder of a job, a worker or a point in it, or a .ckpt or .safetensors "
-          "file")
+      ->add_option("path", *path,
+                   "MS_RECOVERY_PATH, the folder of a job, a worker or a point in it, a .ckpt or "
+                   ".safetensors file, or "
+                   "a folder of such files")
       ->required();
   command->callback([path, work, &invocation] { invocation.exit_code = work(*path); });
 }

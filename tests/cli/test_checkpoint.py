@@ -99,6 +99,20 @@ def test_files_of_tensors_are_listed_shown_and_checked(folder, name):
     assert done.stdout.startswith(f"DAMAGED {name}: "), done.stdout
 
 
+def test_a_folder_of_files_is_each_of_its_files(folder):
+    (folder / "ckpt").mkdir()
+    for step in (9, 10):
+        write("file", f"ckpt/net-1_{step}.ckpt", step)
+    assert muster("checkpoint", "ls", "ckpt").stdout.splitlines() == [
+        "ckpt/net-1_9.ckpt: 2 tensors, 32 bytes",
+        "ckpt/net-1_10.ckpt: 2 tensors, 32 bytes",
+    ]
+    (folder / "ckpt/net-1_9.ckpt").write_bytes(b"rubbish")
+    done = muster("checkpoint", "verify", "ckpt/")
+    assert done.returncode == 1
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["DAMAGED", "ok"]
+
+
 def test_files_are_those_of_safetensors(folder):
     """Where that package is installed: it reads ours, and we read its own."""
     package = pytest.importorskip("safetensors.numpy")
@@ -149,12 +163,12 @@ def test_the_first_step_and_tensor_that_differ_are_named(folder):
 def test_folders_of_checkpoint_files_are_compared_in_the_order_of_their_steps(folder):
     for run, values in (("a", (1, 2, 3)), ("b", (1, 9, 9))):
         (folder / run / "ckpt_0").mkdir(parents=True)
-        for step, value in zip((9, 10, 100), values, strict=True):
+        for step, value in zip((8, 9, 10), values, strict=True):
             write("file", f"{run}/ckpt_0/net-1_{step}.ckpt", value)
     done = muster("verify", "a", "b")
     assert done.returncode == 1
     assert done.stdout == (
-        "DIFFERENT: 'ckpt_0/net-1_10.ckpt' is the first file that differs: tensor 'fc.weight' differs in "
+        "DIFFERENT: 'ckpt_0/net-1_9.ckpt' is the first file that differs: tensor 'fc.weight' differs in "
         "1 of 6 elements, the first at (0, 2): 2.0 and 9.0\n"
     )
     assert muster("verify", "a", "a").returncode == 0

@@ -199,6 +199,19 @@ TEST(RunStoreFaults, SayWhatIsLostAndWhatToDo) {
       "fails costs the steps since then");
 }
 
+TEST(RunStoreFaults, OfAFolderThatVanishesAreErrors) {
+  MemoryStorage disk;
+  RunStore store = testing::open_store(disk);
+  ASSERT_TRUE(store.save(point(step(0, 1), 1)));
+  ASSERT_TRUE(disk.remove_folder("/recovery"));
+  EXPECT_FALSE(store.save(point(step(0, 2), 2)));
+  EXPECT_FALSE(store.load(step(0, 1)));
+  log::set_level(log::Level::error);
+  store.drop(step(0, 1));
+  log::set_level(log::Level::warning);
+  EXPECT_TRUE(store.points().empty());
+}
+
 // ---- Processes that are really killed, on a real disk -----------------------------------------------------
 
 // The real disk, on which this process is killed at the n-th operation.
