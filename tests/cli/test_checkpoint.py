@@ -1,6 +1,10 @@
 """`muster checkpoint` and `muster verify`, on what a job would have left."""
 
+import os
+import shutil
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -180,3 +184,58 @@ def test_runs_that_have_nothing_in_common_cannot_be_compared(folder):
     assert done.returncode == 2
     assert "missing" in done.stderr
     assert muster("verify", "a").returncode == 2
+
+
+# The system calls by which a point comes to the disk and goes.
+CALLS = "write,fsync,rename,renameat2,unlink,unlinkat,rmdir,mkdir,ftruncate"
+
+
+def strace(*arguments: str) -> subprocess.CompletedProcess:
+    command = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={CALLS}", *arguments]
+    return subprocess.run(
+        [*command, str(PROBE), "run", "recovery", JOB, "1", "70"], capture_output=True, text=True, timeout=60
+    )
+
+
+@pytest.fixture
+def strace_works(monkeypatch):
+    """In memory where that is possible: a kill is no loss of power, and hundreds of syncs take long."""
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        monkeypatch.chdir(folder)
+        if shutil.which("strace") is None or strace().returncode != 0:
+            pytest.skip("strace cannot be used here")
+        shutil.rmtree("recovery")
+        yield
+        monkeypatch.undo()
+
+
+def until_nothing_is_left_to_break(inject: str) -> Iterator[subprocess.CompletedProcess]:
+    for number in range(1, 400):
+        broken = strace("-e", f"{inject}:when={number}")
+        yield broken
+        if broken.returncode == 0:
+            assert number > 20
+            return
+        shutil.rmtree("recovery", ignore_errors=True)
+    raise AssertionError("it never ended")
+
+
+def expect_whole() -> None:
+    """What a kill has left holds no point that is not whole, and the next start goes on from there."""
+    if (Path("recovery") / f"job-{JOB}").is_dir():
+        found = muster("checkpoint", "verify", "recovery")
+        assert found.returncode == 0 or "there are no recovery points" in found.stderr, found.stdout
+    write("run", "recovery", JOB, 1, 10)
+    assert muster("checkpoint", "verify", "recovery").returncode == 0
+
+
+def test_no_kill_at_any_system_call_leaves_half_a_point(strace_works):
+    for _killed in until_nothing_is_left_to_break(f"inject={CALLS}:signal=KILL"):
+        expect_whole()
+
+
+def test_a_sync_that_fails_is_told_and_leaves_what_was_there(strace_works):
+    for failed in until_nothing_is_left_to_break("inject=fsync:error=EIO"):
+        assert failed.returncode == 0 or "Input/output error" in failed.stderr
+        expect_whole()
