@@ -42,6 +42,7 @@ void NodeMachine::epoch_lost(const message::EpochLost& lost, std::uint64_t epoch
     return;
   }
   log(log::Level::warning, fmt::format("epoch {} has ended: {}", epoch, lost.reason.message));
+  if (config_.member.role == Role::server) return rejoin();  // nobody connects to it
   if (!std::exchange(endpoint_asked_, true)) actions_.push_back(node_action::AskEndpoint{lost.reason});
 }
 

@@ -135,8 +135,10 @@ class SchedulerDriver {
     const TimePoint now = real_clock().now();
     while (!unregistered_.empty() &&
            (unregistered_.front().deadline <= now || unregistered_.size() > unregistered_max)) {
-      connections_.erase(unregistered_.front().peer);
+      const PeerId id = unregistered_.front().peer;
       unregistered_.pop_front();
+      connections_.erase(id);
+      step(scheduler_event::Closed{id});  // it may be one that waits for a place
     }
   }
 

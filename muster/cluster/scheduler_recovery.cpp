@@ -16,7 +16,10 @@ using std::chrono::seconds;
 
 constexpr milliseconds progress_interval = seconds(30);
 // In which processes that live find a scheduler that was started again. They try at least every second.
-constexpr milliseconds return_time = seconds(3);
+// Nobody waits for this on a host where processes can be seen: who has ended is seen at once, and a pid that
+// means another process by now is found out in the end.
+constexpr milliseconds return_time = seconds(5);
+constexpr milliseconds return_time_watched = seconds(8);
 // A broken link is often a death that is about to be reported.
 constexpr milliseconds link_doubt_time{300};
 constexpr std::uint32_t links_lost_in_a_row_max = 10;
@@ -60,8 +63,8 @@ void SchedulerMachine::resume() {
     peer.member = seat.member;
     peer.ranked = peer.told = peer.closed = peer.awaited = true;
     peer.heard = now_;
-    doubt(peer, return_time);
     watch(seat.peer, peer);
+    doubt(peer, peer.watched ? return_time_watched : return_time);
   }
   if (workers_left_ == config_.worker_num) end_job();
 }

@@ -113,6 +113,26 @@ TEST_F(Recovering, GoesOnWhenSeveralAreKilledOneDuringTheRecoveryOfAnother) {
   expect_end_well();
 }
 
+TEST_F(Recovering, GoesOnWithAServer) {
+  job_.emplace(1);
+  for (const auto& [name, value] :
+       Variables{{"MS_ENABLE_RECOVERY", "1"}, {"MS_RECOVERY_PATH", folder_.path()}, {"MS_SERVER_NUM", "1"}})
+    job_->set(name, value);
+  scheduler_.emplace(job_->scheduler());
+  Child server = job_->start("MS_PSERVER", {{"MS_NODE_ID", "0"}});
+  start_workers(1);
+  ASSERT_TRUE(workers_[0].printed("epoch 1 "));
+  server.signal(SIGKILL);
+  ASSERT_TRUE(workers_[0].printed("waiting for server 0"));
+  server = job_->start("MS_PSERVER", {{"MS_NODE_ID", "0"}});
+  expect_epoch(2);
+  workers_[0].signal(SIGKILL);
+  restart_worker(0);
+  expect_epoch(3);
+  expect_end_well();
+  EXPECT_THAT(server.ended_within(soon), Optional(0)) << server.output();
+}
+
 TEST_F(Recovering, GoesOnWhenAllWorkersAreKilled) {
   form(2);
   for (Child& worker : workers_) worker.signal(SIGKILL);
@@ -219,7 +239,7 @@ TEST_F(Recovering, RefusesATwinOfALiveWorkerAndGoesOn) {
 }
 
 TEST_F(Recovering, TakesAStoppedWorkerBackThatCountedAsDead) {
-  form(2, {{"MS_NODE_TIMEOUT", "2"}});
+  form(2, {{"MS_NODE_TIMEOUT", "3"}});
   workers_[1].signal(SIGSTOP);
   ASSERT_TRUE(workers_[0].printed("lost: worker 1")) << workers_[0].output();
   workers_[1].signal(SIGCONT);

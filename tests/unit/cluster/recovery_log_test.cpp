@@ -148,6 +148,12 @@ TEST(RecoveryLog, NoticesARecordInAnotherPlace) {
   EXPECT_EQ(read_log(three)->record_count, 3u);
 }
 
+TEST(RecoveryLog, HasOneJobAtItsBegin) {
+  const auto records = history();
+  EXPECT_EQ(read_log(write_log({records[0], records[1], records[0]}))->record_count, 2u);
+  EXPECT_FALSE(read_log(write_log({records[1]})));
+}
+
 TEST(RecoveryLog, RefusesAnotherVersionNamingBoth) {
   auto bytes = write_log({job});
   bytes[8] = std::byte{2};

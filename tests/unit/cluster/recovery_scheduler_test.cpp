@@ -1,5 +1,5 @@
-// Single steps of the machines in a job that recovers; whole jobs are in tests/sim/cluster/recovery_test.cpp.
-#include <fmt/format.h>
+// Single steps of the scheduler of a job that recovers; whole jobs are in
+// tests/sim/cluster/recovery_test.cpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -128,6 +128,42 @@ TEST_F(RecoveringScheduler, WaitsAMomentForABrokenConnectionThatItCannotExplain)
   EXPECT_THAT(recorded_epochs(), ElementsAre(1));
 }
 
+// Worker "1" is a process of the scheduler's own host, worker "0" another one of that.
+class SchedulerOfItsHost : public RecoveringScheduler {
+ protected:
+  void form_here() {
+    for (std::uint32_t i = 0; i < 2; ++i) enter_here(1 + i, std::to_string(i), 100 + i);
+    ASSERT_THAT(recorded_epochs(), ElementsAre(1));
+  }
+  void enter_here(PeerId peer, const std::string& id, std::uint64_t incarnation) {
+    auto request = registration(id, incarnation, true);
+    request.member.process_space = "here";
+    request.member.pid = static_cast<std::int32_t>(incarnation);
+    keep(machine->step(scheduler_event::Received{peer, {0, 0, request}}, clock.now()));
+  }
+};
+
+TEST_F(SchedulerOfItsHost, WaitsForTheConnectionOfAProcessThatItSeesAlive) {
+  form_here();
+  close(2);
+  EXPECT_THAT(sent_to<message::EpochLost>(1, pass(5s, {1})), IsEmpty());
+  machine->step(scheduler_event::Exited{2}, clock.now());
+  EXPECT_THAT(sent_to<message::EpochLost>(1, pass(600ms, {1})), ::testing::Not(IsEmpty()));
+}
+
+TEST_F(SchedulerOfItsHost, DoesNotTakeTheDeathOfAnOlderProcessForThatOfTheNewOne) {
+  form_here();
+  receive(1, message::PeerGone{Role::worker, 1, 101});
+  pass(200ms, {1});
+  enter_here(3, "1", 200);
+  rejoin(1, 777);
+  ASSERT_THAT(recorded_epochs(), ElementsAre(1, 2));
+  receive(1, message::PeerGone{Role::worker, 1, 101}, 2);  // seen by somebody else, later
+  EXPECT_THAT(sent_to<message::EpochLost>(1, pass(1s, {1, 3})), IsEmpty());
+  receive(1, message::PeerGone{Role::worker, 1, 200}, 2);
+  EXPECT_THAT(sent_to<message::EpochLost>(1, pass(200ms, {1, 3})), SizeIs(1));
+}
+
 TEST_F(RecoveringScheduler, BeginsTheNextEpochOnceTheNewProcessAndTheSurvivorAreThere) {
   lose_second();
   EXPECT_THAT(sent_to<message::RosterReady>(1, enter(3, "1", 200)), IsEmpty()) << "worker 0 has not moved";
@@ -182,6 +218,16 @@ TEST_F(RecoveringScheduler, RefusesTheFencedTwinWhateverItSays) {
               AllOf(HasSubstr("its place was taken"), HasSubstr("this is epoch 2")));
 }
 
+TEST_F(RecoveringScheduler, RefusesTheFencedTwinAlsoWhenThePlaceIsVacantAgain) {
+  lose_second();
+  enter(3, "1", 200);
+  rejoin(1, 777);
+  close(3);
+  pass(400ms, {1});
+  EXPECT_THAT(sent_to<message::Refuse>(4, come_back(4, "1", 101)), SizeIs(1));
+  EXPECT_THAT(sent_to<message::Accept>(5, come_back(5, "1", 200, 2)), SizeIs(1)) << "its own is its own";
+}
+
 TEST_F(RecoveringScheduler, KeepsALiveProcessInItsPlace) {
   form();
   enter(3, "1", 200);
@@ -199,6 +245,16 @@ TEST_F(RecoveringScheduler, TakesNoTwinBecauseItWasStoppedItself) {
   tick();  // what worker 1 said meanwhile was not read yet
   EXPECT_THAT(sent_to<message::Refuse>(3, pass(1s, {1, 2})), SizeIs(1));
   EXPECT_THAT(recorded_epochs(), ElementsAre(1));
+}
+
+TEST_F(RecoveringScheduler, DoesNotLoseItsPatienceWhileItIsStoppedItself) {
+  lose_second();
+  clock.advance(30s);
+  tick();
+  EXPECT_FALSE(machine->failure()) << "whoever came meanwhile was not heard yet";
+  enter(3, "1", 200);
+  rejoin(1, 777);
+  EXPECT_THAT(recorded_epochs(), ElementsAre(1, 2));
 }
 
 TEST_F(RecoveringScheduler, IgnoresTheDeathOfAProcessThatSatThereBefore) {
@@ -322,8 +378,30 @@ TEST_F(RestartedScheduler, NoticesWhoDoesNotComeBack) {
   form();
   restart();
   come_back(11, "0", 100);
-  EXPECT_THAT(sent_to<message::EpochLost>(11, pass(2900ms, {11})), IsEmpty());
+  EXPECT_THAT(sent_to<message::EpochLost>(11, pass(4900ms, {11})), IsEmpty());
   EXPECT_THAT(sent_to<message::EpochLost>(11, pass(300ms, {11})), SizeIs(1));
+}
+
+TEST_F(RestartedScheduler, SeesAtOnceWhichProcessesOfItsHostHaveEnded) {
+  auto roster = std::make_shared<Roster>();
+  roster->epoch = 1;
+  for (std::uint32_t rank = 0; rank < 2; ++rank)
+    roster->workers.push_back({.node_id = std::to_string(rank),
+                               .rank = rank,
+                               .pid = static_cast<std::int32_t>(40 + rank),
+                               .process_space = rank == 0 ? "elsewhere" : "here",
+                               .incarnation = 100 + rank});
+  records = {record::Job{.job_id = job_id, .worker_num = 2}, record::Formed{roster}};
+  SchedulerConfig next = config();
+  next.saved.emplace();
+  for (const Record& record : records) next.saved->apply(record);
+  machine.emplace(next, clock.now());
+  const auto watched = all_of_kind<scheduler_action::Watch>(tick());
+  ASSERT_THAT(watched, SizeIs(1));
+  EXPECT_EQ(watched[0].pid, 41);
+  come_back(11, "0", 100);
+  const auto actions = machine->step(scheduler_event::Exited{watched[0].peer}, clock.now());
+  EXPECT_THAT(sent_to<message::EpochLost>(11, actions), SizeIs(1));
 }
 
 TEST_F(RestartedScheduler, HearsFromANodeThatItsEpochWasLost) {
@@ -378,163 +456,6 @@ TEST_F(RestartedScheduler, RefusesANodeFromAnEpochThatItsLogDoesNotHave) {
   const auto refusals = sent_to<message::Refuse>(11, come_back(11, "0", 100, 9));
   ASSERT_THAT(refusals, SizeIs(1));
   EXPECT_THAT(refusals[0].failure.message, AllOf(HasSubstr("epoch 9"), HasSubstr("MS_RECOVERY_PATH")));
-}
-
-// --- the node ----------------------------------------------------------------------------------------------
-
-class RecoveringNode : public testing::Test {
- protected:
-  NodeActions step(const NodeEvent& event) { return machine.step(event, {41, {3, 8}}, clock.now()); }
-  NodeActions tick() { return step(node_event::Tick{}); }
-  NodeActions receive(MessageBody body, std::uint64_t epoch = 1, std::uint64_t job = job_id) {
-    return step(node_event::Received{{job, epoch, std::move(body)}});
-  }
-  static std::shared_ptr<const Roster> roster(std::uint64_t epoch) {
-    auto made = std::make_shared<Roster>();
-    made->epoch = epoch;
-    made->recovers = true;
-    made->workers = {{.node_id = "me", .incarnation = 7}};
-    return made;
-  }
-  void form() {
-    tick();
-    step(node_event::Connected{});
-    receive(message::Accept{100ms, 1, "here"});
-    ASSERT_THAT(all_of_kind<node_action::Formed>(receive(message::RosterReady{roster(1)})), SizeIs(1));
-  }
-  // The scheduler's connection is lost, and made again up to the registration.
-  NodeActions reconnect() {
-    clock.advance(machine.deadline() - clock.now());
-    EXPECT_THAT(all_of_kind<node_action::Connect>(tick()), SizeIs(1));
-    return step(node_event::Connected{});
-  }
-
-  ManualClock clock;
-  NodeMachine machine{{.member = {.node_id = "me", .process_space = "here", .incarnation = 7},
-                       .worker_num = 1,
-                       .topo_timeout = 60s,
-                       .retry_timeout = 30s,
-                       .node_timeout = 10s,
-                       .receive_timeout = 4s,
-                       .scheduler = "host:8118",
-                       .recovers = true},
-                      clock.now()};
-};
-
-TEST_F(RecoveringNode, SaysWhereItIsReachedInTheNextEpochAndGoesThere) {
-  form();
-  const auto asked =
-      all_of_kind<node_action::AskEndpoint>(receive(message::EpochLost{{Code::peer_lost, "x"}}));
-  ASSERT_THAT(asked, SizeIs(1));
-  const auto answer = sent<message::Rejoin>(step(node_event::Endpoint{DataEndpoint{99, "there"}}));
-  EXPECT_THAT(answer, ElementsAre(message::Rejoin{{99, "there"}, {3, 8}}));
-  EXPECT_THAT(all_of_kind<node_action::Formed>(receive(message::RosterReady{roster(2)}, 2)), SizeIs(1));
-}
-
-TEST_F(RecoveringNode, RepeatsItsAnswerAndAsksOnce) {
-  form();
-  receive(message::EpochLost{});
-  EXPECT_THAT(all_of_kind<node_action::AskEndpoint>(receive(message::EpochLost{})), IsEmpty());
-  step(node_event::Endpoint{DataEndpoint{99, "there"}});
-  const auto again = receive(message::EpochLost{});
-  EXPECT_THAT(all_of_kind<node_action::AskEndpoint>(again), IsEmpty());
-  EXPECT_THAT(sent<message::Rejoin>(again), SizeIs(1));
-}
-
-TEST_F(RecoveringNode, IsNotMovedByWordsOfAnEpochThatIsOver) {
-  form();
-  receive(message::EpochLost{});
-  step(node_event::Endpoint{DataEndpoint{99, "there"}});
-  receive(message::RosterReady{roster(2)}, 2);
-  EXPECT_THAT(all_of_kind<node_action::AskEndpoint>(receive(message::EpochLost{}, 1)), IsEmpty());
-  EXPECT_THAT(all_of_kind<node_action::Formed>(receive(message::RosterReady{roster(1)}, 1)), IsEmpty());
-  EXPECT_THAT(all_of_kind<node_action::Formed>(receive(message::RosterReady{roster(2)}, 2)), IsEmpty());
-}
-
-TEST_F(RecoveringNode, LooksForItsSchedulerForAsLongAsItLives) {
-  form();
-  step(node_event::Disconnected{"reset"});
-  std::size_t warnings = 0;
-  for (int i = 0; i < 4000; ++i) {
-    clock.advance(machine.deadline() - clock.now());
-    EXPECT_THAT(all_of_kind<node_action::JobEnded>(tick()), IsEmpty());
-    warnings += all_of_kind<node_action::Log>(step(node_event::Disconnected{"refused"})).size();
-  }
-  EXPECT_GT(clock.now() - TimePoint{}, 1000s);
-  EXPECT_GT(warnings, 30u);
-  EXPECT_LT(warnings, 200u);
-}
-
-TEST_F(RecoveringNode, FindsARestartedSchedulerWithinATenthOfASecond) {
-  form();
-  step(node_event::Disconnected{"reset"});
-  for (int i = 0; i < 100; ++i) {
-    EXPECT_LE(machine.deadline() - clock.now(), 100ms);
-    clock.advance(machine.deadline() - clock.now());
-    tick();
-    step(node_event::Disconnected{"refused"});
-  }
-}
-
-TEST_F(RecoveringNode, ComesBackWithJobEpochAndWhatItKnows) {
-  form();
-  receive(message::EpochLost{});
-  step(node_event::Disconnected{"reset"});
-  step(node_event::Exited{Role::worker, 5, 50});
-  const auto actions = reconnect();
-  const auto sends = all_of_kind<node_action::Send>(actions);
-  ASSERT_THAT(sends, SizeIs(1));
-  EXPECT_EQ(sends[0].message.job_id, job_id);
-  EXPECT_EQ(sends[0].message.epoch, 1u);
-  EXPECT_TRUE(std::get<message::Register>(sends[0].message.body).epoch_lost);
-  EXPECT_THAT(sent<message::PeerGone>(receive(message::Accept{100ms, 2, "here"})),
-              ElementsAre(message::PeerGone{Role::worker, 5, 50}));
-}
-
-TEST_F(RecoveringNode, EndsWhenItIsFenced) {
-  form();
-  step(node_event::Disconnected{"reset"});
-  reconnect();
-  const auto ended = all_of_kind<node_action::JobEnded>(
-      receive(message::Refuse{{Code::refused, "its place was taken", exit_code_refused}}, 5, 1234));
-  ASSERT_THAT(ended, SizeIs(1));
-  EXPECT_EQ(ended[0].failure->exit_code, exit_code_refused);
-}
-
-TEST_F(RecoveringNode, WaitsForASchedulerThatItNeedsNoLongerThanTheNodeTimeout) {
-  form();
-  step(node_event::Disconnected{"reset"});
-  step(node_event::LinkLost{1, "cut"});
-  std::optional<Failure> failure;
-  while (!failure) {
-    ASSERT_LT(clock.now(), TimePoint{} + 11s);
-    clock.advance(machine.deadline() - clock.now());
-    for (const auto& ended : all_of_kind<node_action::JobEnded>(tick())) failure = ended.failure;
-    if (!failure) step(node_event::Disconnected{"refused"});
-  }
-  EXPECT_GE(clock.now(), TimePoint{} + 10s);
-  EXPECT_THAT(failure->message, AllOf(HasSubstr("MS_NODE_TIMEOUT"), HasSubstr("last step was 41")));
-}
-
-TEST_F(RecoveringNode, SaysGoodbyeToASchedulerThatComesBack) {
-  form();
-  step(node_event::Disconnected{"reset"});
-  EXPECT_THAT(all_of_kind<node_action::Left>(step(node_event::Leave{0, ""})), IsEmpty());
-  reconnect();
-  const auto goodbye = receive(message::Accept{100ms, 2, "here"});
-  EXPECT_THAT(sent<message::Leave>(goodbye), SizeIs(1));
-  EXPECT_THAT(sent<message::Beat>(goodbye), ElementsAre(message::Beat{41, {3, 8}})) << "others rely on it";
-  EXPECT_THAT(all_of_kind<node_action::Left>(receive(message::LeaveAck{})), SizeIs(1));
-}
-
-TEST_F(RecoveringNode, EndsWhenItCannotListenAgain) {
-  form();
-  receive(message::EpochLost{});
-  const auto actions = step(node_event::Endpoint{fail(Code::io, "no free port")});
-  const auto ended = all_of_kind<node_action::JobEnded>(actions);
-  ASSERT_THAT(ended, SizeIs(1));
-  EXPECT_EQ(ended[0].failure->message, "no free port");
-  EXPECT_THAT(sent<message::Leave>(actions), SizeIs(1));
 }
 
 }  // namespace

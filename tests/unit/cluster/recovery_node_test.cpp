@@ -1,0 +1,211 @@
+// Single steps of a node in a job that recovers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "machines.h"
+
+namespace muster::cluster {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr std::uint64_t job_id = 77;
+
+class RecoveringNode : public testing::Test {
+ protected:
+  NodeActions step(const NodeEvent& event) { return machine.step(event, {41, {3, 8}}, clock.now()); }
+  NodeActions tick() { return step(node_event::Tick{}); }
+  NodeActions receive(MessageBody body, std::uint64_t epoch = 1, std::uint64_t job = job_id) {
+    return step(node_event::Received{{job, epoch, std::move(body)}});
+  }
+  static std::shared_ptr<const Roster> roster(std::uint64_t epoch) {
+    auto made = std::make_shared<Roster>();
+    made->epoch = epoch;
+    made->recovers = true;
+    made->workers = {{.node_id = "me", .incarnation = 7}};
+    return made;
+  }
+  void form() {
+    tick();
+    step(node_event::Connected{});
+    receive(message::Accept{100ms, 1, "here"});
+    ASSERT_THAT(all_of_kind<node_action::Formed>(receive(message::RosterReady{roster(1)})), SizeIs(1));
+  }
+  // The scheduler's connection is lost, and made again up to the registration.
+  NodeActions reconnect() {
+    clock.advance(machine.deadline() - clock.now());
+    EXPECT_THAT(all_of_kind<node_action::Connect>(tick()), SizeIs(1));
+    return step(node_event::Connected{});
+  }
+
+  ManualClock clock;
+  NodeMachine machine{{.member = {.node_id = "me", .process_space = "here", .incarnation = 7},
+                       .worker_num = 1,
+                       .topo_timeout = 60s,
+                       .retry_timeout = 30s,
+                       .node_timeout = 10s,
+                       .receive_timeout = 4s,
+                       .scheduler = "host:8118",
+                       .recovers = true},
+                      clock.now()};
+};
+
+TEST_F(RecoveringNode, SaysWhereItIsReachedInTheNextEpochAndGoesThere) {
+  form();
+  const auto asked =
+      all_of_kind<node_action::AskEndpoint>(receive(message::EpochLost{{Code::peer_lost, "x"}}));
+  ASSERT_THAT(asked, SizeIs(1));
+  const auto answer = sent<message::Rejoin>(step(node_event::Endpoint{DataEndpoint{99, "there"}}));
+  EXPECT_THAT(answer, ElementsAre(message::Rejoin{{99, "there"}, {3, 8}}));
+  EXPECT_THAT(all_of_kind<node_action::Formed>(receive(message::RosterReady{roster(2)}, 2)), SizeIs(1));
+}
+
+TEST_F(RecoveringNode, RepeatsItsAnswerAndAsksOnce) {
+  form();
+  receive(message::EpochLost{});
+  EXPECT_THAT(all_of_kind<node_action::AskEndpoint>(receive(message::EpochLost{})), IsEmpty());
+  step(node_event::Endpoint{DataEndpoint{99, "there"}});
+  const auto again = receive(message::EpochLost{});
+  EXPECT_THAT(all_of_kind<node_action::AskEndpoint>(again), IsEmpty());
+  EXPECT_THAT(sent<message::Rejoin>(again), SizeIs(1));
+}
+
+TEST_F(RecoveringNode, IsNotMovedByWordsOfAnEpochThatIsOver) {
+  form();
+  receive(message::EpochLost{});
+  step(node_event::Endpoint{DataEndpoint{99, "there"}});
+  receive(message::RosterReady{roster(2)}, 2);
+  EXPECT_THAT(all_of_kind<node_action::AskEndpoint>(receive(message::EpochLost{}, 1)), IsEmpty());
+  EXPECT_THAT(all_of_kind<node_action::Formed>(receive(message::RosterReady{roster(1)}, 1)), IsEmpty());
+  EXPECT_THAT(all_of_kind<node_action::Formed>(receive(message::RosterReady{roster(2)}, 2)), IsEmpty());
+}
+
+TEST_F(RecoveringNode, LooksForItsSchedulerForAsLongAsItLives) {
+  form();
+  step(node_event::Disconnected{"reset"});
+  std::size_t warnings = 0;
+  for (int i = 0; i < 4000; ++i) {
+    clock.advance(machine.deadline() - clock.now());
+    EXPECT_THAT(all_of_kind<node_action::JobEnded>(tick()), IsEmpty());
+    warnings += all_of_kind<node_action::Log>(step(node_event::Disconnected{"refused"})).size();
+  }
+  EXPECT_GT(clock.now() - TimePoint{}, 1000s);
+  EXPECT_GT(warnings, 30u);
+  EXPECT_LT(warnings, 200u);
+}
+
+TEST_F(RecoveringNode, FindsARestartedSchedulerWithinATenthOfASecond) {
+  form();
+  step(node_event::Disconnected{"reset"});
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_LE(machine.deadline() - clock.now(), 100ms);
+    clock.advance(machine.deadline() - clock.now());
+    tick();
+    step(node_event::Disconnected{"refused"});
+  }
+}
+
+TEST_F(RecoveringNode, ComesBackWithJobEpochAndWhatItKnows) {
+  form();
+  receive(message::EpochLost{});
+  step(node_event::Disconnected{"reset"});
+  step(node_event::Exited{Role::worker, 5, 50});
+  const auto actions = reconnect();
+  const auto sends = all_of_kind<node_action::Send>(actions);
+  ASSERT_THAT(sends, SizeIs(1));
+  EXPECT_EQ(sends[0].message.job_id, job_id);
+  EXPECT_EQ(sends[0].message.epoch, 1u);
+  EXPECT_TRUE(std::get<message::Register>(sends[0].message.body).epoch_lost);
+  EXPECT_THAT(sent<message::PeerGone>(receive(message::Accept{100ms, 2, "here"})),
+              ElementsAre(message::PeerGone{Role::worker, 5, 50}));
+}
+
+TEST_F(RecoveringNode, EndsWhenItIsFenced) {
+  form();
+  step(node_event::Disconnected{"reset"});
+  reconnect();
+  const auto ended = all_of_kind<node_action::JobEnded>(
+      receive(message::Refuse{{Code::refused, "its place was taken", exit_code_refused}}, 5, 1234));
+  ASSERT_THAT(ended, SizeIs(1));
+  EXPECT_EQ(ended[0].failure->exit_code, exit_code_refused);
+}
+
+TEST_F(RecoveringNode, WaitsForASchedulerThatItNeedsNoLongerThanTheNodeTimeout) {
+  form();
+  step(node_event::Disconnected{"reset"});
+  step(node_event::LinkLost{1, "cut"});
+  std::optional<Failure> failure;
+  while (!failure) {
+    ASSERT_LT(clock.now(), TimePoint{} + 11s);
+    clock.advance(machine.deadline() - clock.now());
+    for (const auto& ended : all_of_kind<node_action::JobEnded>(tick())) failure = ended.failure;
+    if (!failure) step(node_event::Disconnected{"refused"});
+  }
+  EXPECT_GE(clock.now(), TimePoint{} + 10s);
+  EXPECT_THAT(failure->message, AllOf(HasSubstr("MS_NODE_TIMEOUT"), HasSubstr("last step was 41")));
+}
+
+TEST_F(RecoveringNode, DoesNotCountItsOwnPauseAgainstTheScheduler) {
+  form();
+  step(node_event::Disconnected{"reset"});
+  step(node_event::LinkLost{1, "cut"});
+  clock.advance(60s);  // it was stopped
+  EXPECT_THAT(all_of_kind<node_action::JobEnded>(tick()), IsEmpty());
+}
+
+TEST_F(RecoveringNode, TellsASchedulerThatComesBackOfItsLinks) {
+  form();
+  step(node_event::Disconnected{"reset"});
+  step(node_event::LinkLost{1, "cut"});
+  reconnect();
+  EXPECT_THAT(sent<message::LinkLost>(receive(message::Accept{100ms, 2, "here"})),
+              ElementsAre(message::LinkLost{"cut"}));
+}
+
+TEST_F(RecoveringNode, AnswersByItselfWhereItIsAServer) {
+  machine = NodeMachine({.member = {.role = Role::server, .node_id = "me", .data_port = 5, .incarnation = 7},
+                         .topo_timeout = 60s,
+                         .retry_timeout = 30s,
+                         .node_timeout = 10s,
+                         .receive_timeout = 4s,
+                         .recovers = true},
+                        clock.now());
+  tick();
+  step(node_event::Connected{});
+  receive(message::Accept{100ms, 1, "here"});
+  auto roster = std::make_shared<Roster>();
+  roster->servers = {{.role = Role::server, .node_id = "me", .incarnation = 7}};
+  receive(message::RosterReady{roster});
+  const auto actions = receive(message::EpochLost{});
+  EXPECT_THAT(all_of_kind<node_action::AskEndpoint>(actions), IsEmpty());
+  EXPECT_THAT(sent<message::Rejoin>(actions), ElementsAre(message::Rejoin{{5, ""}, {3, 8}}));
+}
+
+TEST_F(RecoveringNode, SaysGoodbyeToASchedulerThatComesBack) {
+  form();
+  step(node_event::Disconnected{"reset"});
+  EXPECT_THAT(all_of_kind<node_action::Left>(step(node_event::Leave{0, ""})), IsEmpty());
+  reconnect();
+  const auto goodbye = receive(message::Accept{100ms, 2, "here"});
+  EXPECT_THAT(sent<message::Leave>(goodbye), SizeIs(1));
+  EXPECT_THAT(sent<message::Beat>(goodbye), ElementsAre(message::Beat{41, {3, 8}})) << "others rely on it";
+  EXPECT_THAT(all_of_kind<node_action::Left>(receive(message::LeaveAck{})), SizeIs(1));
+}
+
+TEST_F(RecoveringNode, EndsWhenItCannotListenAgain) {
+  form();
+  receive(message::EpochLost{});
+  const auto actions = step(node_event::Endpoint{fail(Code::io, "no free port")});
+  const auto ended = all_of_kind<node_action::JobEnded>(actions);
+  ASSERT_THAT(ended, SizeIs(1));
+  EXPECT_EQ(ended[0].failure->message, "no free port");
+  EXPECT_THAT(sent<message::Leave>(actions), SizeIs(1));
+}
+
+}  // namespace
+}  // namespace muster::cluster
