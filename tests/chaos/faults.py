@@ -4,7 +4,7 @@ import signal
 import subprocess
 import time
 
-from recovering_job import LostError
+from recovering_job import PATIENCE_SECONDS, LostError
 
 FENCED_STATUS = 77
 
@@ -87,20 +87,21 @@ def pause_worker(job, random):
 
 
 def replace_stopped_worker(job, random):
-    """Its twin takes its place; when it wakes up it is refused and ends by itself."""
+    """Its twin takes its place, and it is refused when it wakes up, and ends; or it wakes in time, and the
+    twin is."""
     [name] = some_workers(job, random, 1)
     old = job.processes[name]
     old.signal(signal.SIGSTOP)
-    start(job, name)
-    time.sleep(random.uniform(1, 3))
+    twin = job.start(name)
+    time.sleep(random.uniform(0.5, 4))
     old.signal(signal.SIGCONT)
-    status = old.wait(20)
-    if status != FENCED_STATUS and job.processes[name].status() != FENCED_STATUS:
-        raise LostError(
-            f"the woken {name} ended with {status}, not with {FENCED_STATUS}:\n{old.output()[-1500:]}"
-        )
-    if job.processes[name].status() == FENCED_STATUS:  # the old one spoke in time: it was no stopped one
-        start(job, name)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while FENCED_STATUS not in (old.status(), twin.status()) and not job.has_ended():
+        if time.monotonic() > deadline:
+            raise LostError(f"both live, {name} and its twin:\n{old.output()[-1500:]}")
+        time.sleep(0.02)
+    if twin.status() == FENCED_STATUS:
+        job.processes[name] = old
 
 
 def cut(job, random):
