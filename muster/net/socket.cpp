@@ -73,7 +73,7 @@ Result<> pause_between_attempts(const std::string& peer, int error, const Wait& 
 
 // Whether the connection is gone, by the other side's doing or by the network's.
 bool is_lost(int error) {
-  constexpr std::array lost{EPIPE,     ECONNRESET,  ECONNABORTED, ETIMEDOUT, ENETDOWN,
+  constexpr std::array lost{EPIPE,     ECONNRESET,  ECONNABORTED, ETIMEDOUT,   ENETDOWN,
                             ENETRESET, ENETUNREACH, EHOSTDOWN,    EHOSTUNREACH};
   return std::find(lost.begin(), lost.end(), error) != lost.end();
 }

@@ -16,11 +16,12 @@ Recoverable::~Recoverable() {
 Result<> Recoverable::begin() {
   if (options_.epochs < 1 || options_.save_steps < 1)
     return fail(Code::invalid_argument,
-                fmt::format("recoverable: epochs is {} and save_steps {}: both are at least 1", options_.epochs,
-                            options_.save_steps));
+                fmt::format("recoverable: epochs is {} and save_steps {}: both are at least 1",
+                            options_.epochs, options_.save_steps));
   passes_ = options_.first_pass;
   recovery_ = options_.recovery != nullptr ? options_.recovery : recovery_of_session();
-  if (recovery_ != nullptr && recovery_->calls().inside) recovery_ = nullptr;  // a part of another call's step
+  if (recovery_ != nullptr && recovery_->calls().inside)
+    recovery_ = nullptr;  // a part of another call's step
   const nn::CellPtr cells[] = {options_.network, options_.optimizer};
   parameters_ = parameters_of(cells);
   if (recovery_ == nullptr) {
@@ -145,7 +146,8 @@ Result<> Recoverable::take(const checkpoint::Point& point) {
   saved_ = steps_;
   is_fresh_ = false;
   if (batches_)
-    batches_->begin_at({.pass = static_cast<std::uint64_t>(pass), .items = static_cast<std::uint64_t>(items)});
+    batches_->begin_at(
+        {.pass = static_cast<std::uint64_t>(pass), .items = static_cast<std::uint64_t>(items)});
   return {};
 }
 

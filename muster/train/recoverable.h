@@ -1,4 +1,5 @@
-// The two for-loops of a training that is written by hand, over epochs and over items, in a job that recovers:
+// The two for-loops of a training that is written by hand, over epochs and over items, in a job that
+// recovers:
 //
 //   train::Recoverable steps({.network = net, .optimizer = optimizer, .dataset = batches, .epochs = 10});
 //   while (true) {
@@ -27,9 +28,9 @@ struct RecoverableOptions {
   std::shared_ptr<nn::Optimizer> optimizer;
   data::Dataset dataset;
   std::int64_t epochs = 1;
-  std::int64_t save_steps = 100;   // between recovery points
-  std::uint64_t first_pass = 0;    // of the dataset, which numbers its passes
-  Recovery* recovery = nullptr;    // null: as the session says
+  std::int64_t save_steps = 100;  // between recovery points
+  std::uint64_t first_pass = 0;   // of the dataset, which numbers its passes
+  Recovery* recovery = nullptr;   // null: as the session says
 };
 
 struct LoopStep {
@@ -81,12 +82,12 @@ class Recoverable {
   std::uint64_t passes_ = 0;
   std::optional<Batches> batches_;
   std::int64_t epoch_ = 0;
-  std::int64_t step_ = 0;       // of the epoch: of the next
-  std::int64_t steps_ = 0;      // of all epochs: done
-  std::int64_t saved_ = 0;      // steps when the last point was saved
+  std::int64_t step_ = 0;   // of the epoch: of the next
+  std::int64_t steps_ = 0;  // of all epochs: done
+  std::int64_t saved_ = 0;  // steps when the last point was saved
   bool has_begun_ = false;
   bool in_body_ = false;
-  bool is_agreed_ = false;      // all go on from the same point
+  bool is_agreed_ = false;  // all go on from the same point
   bool is_fresh_ = true;
   bool is_over_ = false;
   bool stop_ = false;

@@ -47,11 +47,9 @@ Result<> all_reduce_by_hand(std::optional<std::uint32_t> stages, AllReduce given
     given.in = kept.data();
   }
   if (!step_is_void())
-    MUSTER_TRY_VOID(
-        or_void(session.call_by_hand("all_reduce", stages, [&](collective::Communicator& group) {
-          return group.all_reduce(given.in, given.out, given.count, given.dtype,
-                                  to_collective(given.reduction));
-        })));
+    MUSTER_TRY_VOID(or_void(session.call_by_hand("all_reduce", stages, [&](collective::Communicator& group) {
+      return group.all_reduce(given.in, given.out, given.count, given.dtype, to_collective(given.reduction));
+    })));
   // What the rest of a void step computes with.
   if (step_is_void() && given.in != given.out)
     std::memcpy(given.out, given.in, given.count * size_bytes(given.dtype));

@@ -85,9 +85,9 @@ class Session {
   void report_finished_calls(std::uint64_t calls);
   // As many as any worker had when the epoch in use formed: those that need not, and cannot, be made again.
   std::uint64_t finished_calls() const { return roster().finished_calls; }
-  // A collective call that `what` names for people. Outside of numbered calls (train, eval, recoverable: where
-  // is_in_call() holds) it is numbered itself: it is made again in the next epoch when this one is lost in it,
-  // and is an error where the other workers have passed it already, since they cannot answer any more.
+  // A collective call that `what` names for people. Outside of numbered calls (train, eval, recoverable:
+  // where is_in_call() holds) it is numbered itself: it is made again in the next epoch when this one is lost
+  // in it, and is an error where the other workers have passed it already, since they cannot answer any more.
   Result<> call_by_hand(std::string_view what, std::optional<std::uint32_t> stages, const GroupCall& call);
   bool is_in_call() const { return is_in_call_; }
   void set_in_call(bool is_in_call) { is_in_call_ = is_in_call; }

@@ -46,12 +46,13 @@ std::unique_ptr<Steps> recoverable(nn::CellPtr net, std::shared_ptr<nn::Optimize
   // Packages with other names wrap it.
   if (!nb::isinstance<PythonDataset>(dataset)) dataset = dataset.attr("_pipeline");
   const std::uint64_t passes = nb::cast<PythonDataset&>(dataset).passes;
-  return std::make_unique<Steps>(std::move(dataset), train::RecoverableOptions{.network = std::move(net),
-                                                                               .optimizer = std::move(optimizer),
-                                                                               .dataset = std::move(description),
-                                                                               .epochs = epochs,
-                                                                               .save_steps = save_steps,
-                                                                               .first_pass = passes});
+  return std::make_unique<Steps>(std::move(dataset),
+                                 train::RecoverableOptions{.network = std::move(net),
+                                                           .optimizer = std::move(optimizer),
+                                                           .dataset = std::move(description),
+                                                           .epochs = epochs,
+                                                           .save_steps = save_steps,
+                                                           .first_pass = passes});
 }
 
 }  // namespace
@@ -59,8 +60,7 @@ std::unique_ptr<Steps> recoverable(nn::CellPtr net, std::shared_ptr<nn::Optimize
 void bind_recoverable(nb::module_& core) {
   nb::class_<Steps>(core, "RecoverableSteps", "What recoverable() returns: the steps of a training.")
       .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
-      .def("__next__", &Steps::next,
-           nb::sig("def __next__(self) -> tuple[int, int, tuple[Tensor, ...]]"))
+      .def("__next__", &Steps::next, nb::sig("def __next__(self) -> tuple[int, int, tuple[Tensor, ...]]"))
       .def("stop", &Steps::stop,
            "The step that runs now is the last. All workers say it at the same step; leave the loop this way "
            "and not by break.");
@@ -72,7 +72,8 @@ void bind_recoverable(nb::module_& core) {
       "numbers from 0. In a job with MS_ENABLE_RECOVERY=1 the parameters of `net` and of `optimizer` are "
       "saved every `save_steps` steps, and when a process is lost and comes back, all workers go on from the "
       "last step that all of them have saved: numbers and data go back with it, variables of the script do "
-      "not. The step in which the loss was noticed is void: the optimizer does nothing in it. Elsewhere it is "
+      "not. The step in which the loss was noticed is void: the optimizer does nothing in it. Elsewhere it "
+      "is "
       "just the loops.");
 }
 

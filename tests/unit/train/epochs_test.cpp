@@ -34,11 +34,10 @@ class Cluster {
     }
     const auto first = next_roster();
     for (std::uint32_t rank = 0; rank < workers; ++rank)
-      made_.push_back(std::make_unique<Epochs>(first, std::move(listeners_[rank]),
-                                               Epochs::Options{.rank = rank,
-                                                               .address = "127.0.0.1",
-                                                               .connect_timeout = 20s,
-                                                               .call_timeout = 20s}));
+      made_.push_back(std::make_unique<Epochs>(
+          first, std::move(listeners_[rank]),
+          Epochs::Options{
+              .rank = rank, .address = "127.0.0.1", .connect_timeout = 20s, .call_timeout = 20s}));
   }
 
   Epochs& worker(std::uint32_t rank) { return *made_[rank]; }

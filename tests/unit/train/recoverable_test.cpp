@@ -18,8 +18,8 @@ namespace {
 
 using checkpoint::testing::MemoryStorage;
 using testing::bars;
-using testing::LocalRecovery;
 using ::testing::ElementsAre;
+using testing::LocalRecovery;
 using ::testing::SizeIs;
 
 // A process with its script: net, optimizer, loop.
@@ -32,8 +32,8 @@ class Script {
         std::make_shared<nn::Flatten>(), std::make_shared<nn::Dropout>(0.2),
         std::make_shared<nn::Dense>(784, 10)});
     net->set_train();
-    optimizer = std::make_shared<nn::Momentum>(net->trainable_params(),
-                                               nn::MomentumOptions{.learning_rate = 0.05});
+    optimizer =
+        std::make_shared<nn::Momentum>(net->trainable_params(), nn::MomentumOptions{.learning_rate = 0.05});
     gradients = graph::value_and_grad(
         "by hand",
         [this](std::span<const nn::Value> inputs) { return loss_fn((*net)(inputs[0])[0], inputs[1]); },
@@ -136,10 +136,12 @@ TEST(Recoverable, AVoidStepUpdatesNothingAndIsMadeAgain) {
 TEST(Recoverable, OtherErrorsInABodyAreErrors) {
   MemoryStorage storage;
   Script script(&storage);
-  EXPECT_TRUE(script.run([](std::size_t) {
-    EXPECT_FALSE(or_void(fail(Code::invalid_argument, "a mistake")));
-    return true;
-  }).value());
+  EXPECT_TRUE(script
+                  .run([](std::size_t) {
+                    EXPECT_FALSE(or_void(fail(Code::invalid_argument, "a mistake")));
+                    return true;
+                  })
+                  .value());
   EXPECT_FALSE(or_void(fail(Code::peer_lost, "outside of a body")));
 }
 
