@@ -70,16 +70,25 @@ Result<> ModelCheckpoint::save(CallbackContext& context) {
                                        context.step_in_epoch(), checkpoint::extension);
   saved_step_ = context.cur_step_num;
   saved_at_ = clock_.now();
+  if (context.recovers && stages() == nullptr) {
+    const std::lock_guard lock(mutex_);
+    pending_ = path;
+    context.request_point([this, path](const auto& parameters) { write(parameters, path); });
+    return {};
+  }
   context.request_point();
-  return write(context, path);
+  // Of a divided network they come from other workers: a call of all of them, which may fail.
+  MUSTER_TRY(const std::vector<checkpoint::Entry> parameters,
+             gather_parameters(context.train_network->parameters()));
+  write(parameters, path);
+  return {};
 }
 
-// Collecting the parameters is a call of all workers and may fail; the disk of one of them must not end the
-// training of all.
-Result<> ModelCheckpoint::write(const CallbackContext& context, const std::string& path) {
-  MUSTER_TRY(const std::vector<checkpoint::Entry> entries,
-             gather_parameters(context.train_network->parameters()));
-  Result<> written = checkpoint::save(path, entries, storage_);
+// The disk of one worker must not end the training of all.
+void ModelCheckpoint::write(const std::vector<checkpoint::Entry>& parameters, const std::string& path) {
+  Result<> written = checkpoint::save(path, parameters, storage_);
+  const std::lock_guard lock(mutex_);
+  if (pending_ == path) pending_.clear();
   if (written) {
     latest_ = path;
     written = retention_.add(path, storage_);
@@ -87,16 +96,22 @@ Result<> ModelCheckpoint::write(const CallbackContext& context, const std::strin
   if (!written)
     log::error(fmt::format("a checkpoint could not be saved, and training goes on without it: {}",
                            written.error().message));
-  return {};
+}
+
+std::string ModelCheckpoint::latest_ckpt_file_name() const {
+  const std::lock_guard lock(mutex_);
+  return latest_;
 }
 
 Result<State> ModelCheckpoint::state() {
+  const std::lock_guard lock(mutex_);
   const auto since = std::chrono::duration_cast<std::chrono::nanoseconds>(clock_.now() - saved_at_);
   return State{.text = StateValues()
                            .set("prefix", prefix_)
                            .set("saved_step", saved_step_)
                            .set("since_saved_ns", std::int64_t{since.count()})
                            .set("latest", latest_)
+                           .set("pending", pending_)
                            .set("files", std::vector<std::string>(retention_.paths().begin(),
                                                                   retention_.paths().end()))
                            .to_json()};
@@ -107,9 +122,15 @@ Result<> ModelCheckpoint::load_state(const State& state) {
   MUSTER_TRY(prefix_, values.text("prefix"));
   MUSTER_TRY(saved_step_, values.integer("saved_step"));
   MUSTER_TRY(const std::int64_t since, values.integer("since_saved_ns"));
-  MUSTER_TRY(latest_, values.text("latest"));
-  MUSTER_TRY(const std::vector<std::string> files, values.texts("files"));
+  MUSTER_TRY(std::string latest, values.text("latest"));
+  MUSTER_TRY(const std::string pending, values.text("pending"));
+  MUSTER_TRY(std::vector<std::string> files, values.texts("files"));
   saved_at_ = clock_.now() - std::chrono::nanoseconds(since);
+  // It may be there or not: whether it is, nobody has noted since.
+  if (!pending.empty()) files.push_back(pending);
+  const std::lock_guard lock(mutex_);
+  latest_ = pending.empty() || !storage_.open(pending) ? std::move(latest) : pending;
+  pending_.clear();
   retention_.restore({files.begin(), files.end()});
   return {};
 }

@@ -1,7 +1,9 @@
 // A callback that saves the training as it goes.
 #pragma once
 
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "muster/base/base.h"
 #include "muster/checkpoint/checkpoint.h"
@@ -28,7 +30,8 @@ struct ModelCheckpointOptions {
 // those that are there. In a divided job every worker must have one with the same number of steps, and writes
 // a whole file; seconds cannot be used.
 //
-// In a job that recovers, its steps are also those of the recovery points.
+// In a job that recovers, its steps are also those of the recovery points, and files are written while the
+// training goes on; all of them are durable when it ends.
 class ModelCheckpoint : public Callback {
  public:
   explicit ModelCheckpoint(ModelCheckpointOptions options = {},
@@ -45,21 +48,23 @@ class ModelCheckpoint : public Callback {
   Result<> load_state(const State& state) override;
 
   // The last file that was written; empty before.
-  const std::string& latest_ckpt_file_name() const { return latest_; }
+  std::string latest_ckpt_file_name() const;
 
  private:
   bool is_due(const CallbackContext& context) const;
   Result<> save(CallbackContext& context);
-  Result<> write(const CallbackContext& context, const std::string& path);
+  void write(const std::vector<checkpoint::Entry>& parameters, const std::string& path);
 
   ModelCheckpointOptions options_;
   checkpoint::Storage& storage_;
   const Clock& clock_;
   std::string prefix_;  // without files of an earlier training
-  checkpoint::Retention retention_;
   std::int64_t saved_step_ = 0;
   TimePoint saved_at_{};
+  mutable std::mutex mutex_;  // guards what follows: files may be written on another thread
+  checkpoint::Retention retention_;
   std::string latest_;
+  std::string pending_;  // is being written, or about to be
 };
 
 }  // namespace muster::train

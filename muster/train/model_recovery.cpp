@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <set>
 #include <utility>
 
@@ -40,6 +41,7 @@ Result<> Model::Training::run_recovering(Recovery& recovery) {
 
 Result<> Model::Training::attempt() {
   batches_.reset();
+  if (files_.valid()) files_.wait();
   MUSTER_TRY(const RecoveringCall::Start start, call_->agree(is_fresh_));
   if (start.finished) return take_end();
   if (start.point && start.point->id == call_->end_id()) {
@@ -67,7 +69,9 @@ Result<> Model::Training::finish(bool is_saved) {
   std::optional<checkpoint::Point> end;
   if (!is_saved) {
     MUSTER_TRY(end, point_of(call_->end_id()));
+    hand_out(*end);
   }
+  if (files_.valid()) files_.wait();
   MUSTER_TRY(std::string states, states_as_text(parts()));
   return call_->finish(std::move(end), std::move(states));
 }
@@ -100,14 +104,28 @@ Result<> Model::Training::save_point_if_due() {
   const bool requested = context_->take_point_request();
   const bool due =
       points_are_requested_ ? requested : context_->cur_step_num - point_step_ >= steps_between_points;
-  if (!due) return {};
-  point_step_ = context_->cur_step_num;
+  if (!due && !requested) return {};
   in_epoch_ = true;
   auto point = point_of(call_->step_id(static_cast<std::uint64_t>(context_->cur_step_num)));
   in_epoch_ = false;
   if (!point) return fail(point.error());
+  hand_out(*point);
+  if (!due) return {};
+  point_step_ = context_->cur_step_num;
   call_->save(*std::move(point));
   return {};
+}
+
+// Nobody writes to the tensors of a point any more, so that it and files of callbacks share them.
+void Model::Training::hand_out(const checkpoint::Point& point) {
+  std::vector<CallbackContext::ParametersUse> uses = context_->take_uses();
+  if (uses.empty()) return;
+  const auto count = static_cast<std::ptrdiff_t>(model_.train_network_->parameters().size());
+  std::vector<checkpoint::Entry> parameters(point.tensors.begin(), point.tensors.begin() + count);
+  if (files_.valid()) files_.wait();
+  files_ = std::async(std::launch::async, [uses = std::move(uses), parameters = std::move(parameters)] {
+    for (const auto& use : uses) use(parameters);
+  });
 }
 
 // ---- What a point holds -----------------------------------------------------------------------------------
@@ -147,6 +165,7 @@ Result<> Model::Training::take_position(const TrainingPosition& position) {
   context_->mode = CallbackContext::Mode::train;
   context_->restore_stop(stop);
   (void)context_->take_point_request();
+  (void)context_->take_uses();
   context_->net_outputs = position.outputs;
   context_->eval_results.clear();
   model_.steps_ = static_cast<std::uint64_t>(steps);

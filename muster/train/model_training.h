@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <optional>
 #include <span>
@@ -46,6 +47,7 @@ class Model::Training {
   Result<> take_end();
   Result<> go_back_to(const checkpoint::Point& point);
   Result<> save_point_if_due();
+  void hand_out(const checkpoint::Point& point);
   Result<checkpoint::Point> point_of(const checkpoint::PointId& id);
   void note_step();
   void warn_of_callbacks() const;
@@ -66,6 +68,7 @@ class Model::Training {
   bool has_begun_ = false;                // on_train_begin was called
   bool is_fresh_ = true;                  // no step was made
   bool points_are_requested_ = false;
+  std::future<void> files_;  // what callbacks write of the last point; waits when it goes
 };
 
 }  // namespace muster::train
