@@ -186,7 +186,8 @@ def saves(folder, workers):
     """Steps of a net of 100 MB, with a recovery point every 10 steps and with none."""
     medians = {}
     for save_steps in (10, 10**6):
-        job = Job(folder / f"every-{save_steps}", workers, HIDDEN=31400, STEPS=120, SAVE_STEPS=save_steps)
+        (folder / str(save_steps)).mkdir()
+        job = Job(folder / str(save_steps), workers, HIDDEN=31400, STEPS=120, SAVE_STEPS=save_steps)
         statuses = [process.wait() for process in [job.scheduler, *job.workers]]
         if statuses != [0] * (workers + 1):
             sys.exit("\n".join(line for _, line in job.workers[0].lines[-20:]))
@@ -204,10 +205,11 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="muster-bench-") as name:
         folder = Path(name)
-        for part in ("deaths", "every-10", "every-1000000"):
+        for part in ("deaths", "saves-1", "saves-4"):
             (folder / part).mkdir()
         deaths(folder / "deaths", options.drills)
-        saves(folder, 4)
+        for workers in (1, 4):
+            saves(folder / f"saves-{workers}", workers)
 
 
 main()
