@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,7 +24,13 @@ class ForeignValue {
   virtual ~ForeignValue() = default;
   virtual std::string text() const = 0;
   virtual std::optional<double> number() const = 0;
+  // As JSON, if it can be said so.
+  virtual std::optional<std::string> json() const { return std::nullopt; }
 };
+
+// Makes a ForeignValue of its json() again; null where the language above has none.
+using ForeignReader = std::function<std::shared_ptr<const ForeignValue>(const std::string& json)>;
+void set_foreign_reader(ForeignReader reader);
 
 // A number, an array of float64 (one number for each class), or something of the language above.
 using MetricValue = std::variant<double, Tensor, std::shared_ptr<const ForeignValue>>;
@@ -35,6 +42,9 @@ std::optional<double> number_of(const MetricValue& value);
 
 // Results of an evaluation by name, in the order of the metrics.
 using MetricValues = std::vector<std::pair<std::string, MetricValue>>;
+// As JSON and back; nothing where a value of the language above cannot be said so.
+std::optional<std::string> to_json(const MetricValues& values);
+Result<MetricValues> metric_values_from(const std::string& json);
 // "{'Accuracy': 0.98, 'loss': 0.1}"
 std::string to_string(const MetricValues& values);
 

@@ -150,6 +150,12 @@ Result<MetricValues> Model::eval(const EvalOptions& options) {
                 "eval: the model was made without metrics: there is nothing to count");
   if (explain_mode() == ExplainMode::plan)
     return fail(explain_and_end({.dataset = options.dataset, .train = false}).error());
+  Recovery* const recovery = options.recovery != nullptr ? options.recovery : recovery_of_session();
+  if (recovery == nullptr || recovery->calls().inside) return eval_once(options);
+  return stages() == nullptr ? eval_alone(options, *recovery) : eval_together(options, *recovery);
+}
+
+Result<MetricValues> Model::eval_once(const EvalOptions& options) {
   const auto context = prepared_context(options.context, CallbackContext::Mode::eval, options.callbacks);
   MUSTER_TRY_VOID(evaluate(options.dataset, *context, options_.metrics));
   MetricValues values;

@@ -71,6 +71,7 @@ struct EvalOptions {
   data::Dataset dataset;
   std::vector<CallbackPtr> callbacks = {};
   std::shared_ptr<CallbackContext> context = {};
+  Recovery* recovery = nullptr;  // as in TrainOptions
 };
 
 // Forward, loss, gradient, reduction and update of a step are one plan, made once for each signature.
@@ -93,6 +94,7 @@ class Model {
   // Also what the front ends call fit, when there is a `valid_dataset`.
   Result<> train(const TrainOptions& options);
   // Counts `metrics` over the dataset.
+  // In a job that recovers, a process that returns is given the result of before.
   Result<MetricValues> eval(const EvalOptions& options);
   // The plan of a step on the first batch of the dataset, which does not run. Made with the parallel mode of
   // the last train().
@@ -125,6 +127,10 @@ class Model {
                                                     const std::vector<CallbackPtr>& callbacks) const;
   Result<> check_agreement_of_workers(std::int64_t steps_an_epoch);
   Result<> explain_and_end(const ExplainOptions& options);
+  Result<MetricValues> eval_once(const EvalOptions& options);
+  // By this worker alone; by all of them, where the network is divided.
+  Result<MetricValues> eval_alone(const EvalOptions& options, Recovery& recovery);
+  Result<MetricValues> eval_together(const EvalOptions& options, Recovery& recovery);
   // One pass; the values stay in the metrics.
   Result<> evaluate(const data::Dataset& dataset, CallbackContext& context, const NamedMetrics& metrics);
   Result<> update_metrics(const std::vector<Tensor>& outputs, const NamedMetrics& metrics) const;

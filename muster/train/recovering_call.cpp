@@ -48,13 +48,13 @@ std::optional<PointId> newest_in_all(const std::vector<Words>& rows, std::uint64
 
 }  // namespace
 
-Result<std::unique_ptr<RecoveringCall>> RecoveringCall::begin(Recovery& recovery) {
+Result<std::unique_ptr<RecoveringCall>> RecoveringCall::begin(Recovery& recovery, std::string kind) {
   MUSTER_CHECK(!recovery.calls().inside, "one call at a time is recovered");
   MUSTER_TRY(checkpoint::RunStore * store, recovery.store());
   CallNumbers& calls = recovery.calls();
   recovery.set_inside(true);
   calls.evals = 0;
-  return std::unique_ptr<RecoveringCall>(new RecoveringCall(recovery, *store, calls.begun++));
+  return std::unique_ptr<RecoveringCall>(new RecoveringCall(recovery, *store, std::move(kind), calls.begun++));
 }
 
 bool RecoveringCall::holds(const PointId& id) const {
@@ -116,23 +116,22 @@ void RecoveringCall::note_step(std::uint64_t step, std::uint64_t hash) {
   (void)store_.add_step_hash(number_, step, hash);
 }
 
-Result<> RecoveringCall::journal(std::string result) {
-  if (!store_.finished(number_)) {
-    const auto kept = store_.finish_call({.call = number_, .kind = "train", .result = std::move(result)});
-    if (!kept) log::error(fmt::format("the end of call {} is not kept: {}", number_, kept.error().message));
-  }
-  recovery_.report_finished_calls(number_ + 1);
-  return {};
+void RecoveringCall::journal(std::string result) {
+  if (store_.finished(number_)) return;
+  const auto kept = store_.finish_call({.call = number_, .kind = kind_, .result = std::move(result)});
+  if (!kept) log::error(fmt::format("the end of call {} is not kept: {}", number_, kept.error().message));
 }
 
+// Whoever is past the meeting knows that all have the end on disk. An end that could not be saved is not in
+// the journal either: it would be taken for one that is no more needed.
 Result<> RecoveringCall::finish(std::optional<checkpoint::Point> end, std::string result) {
   (void)saver_.wait();
-  if (end) {
-    saver_.save(*std::move(end));
-    (void)saver_.wait();
-  }
+  if (end) save(*std::move(end));
+  const bool is_kept = saver_.wait().has_value();
+  if (is_kept) journal(std::move(result));
   MUSTER_TRY_VOID(recovery_.gather({number_}));
-  return journal(std::move(result));
+  recovery_.report_finished_calls(number_ + 1);
+  return {};
 }
 
 Result<RecoveringCall::End> RecoveringCall::end() {
@@ -154,7 +153,8 @@ Result<RecoveringCall::End> RecoveringCall::end() {
                     "this worker cannot come back; delete {} and start the job anew",
                     number_, store_.folder(), store_.folder()));
   }
-  MUSTER_TRY_VOID(journal(end.result));
+  if (end.point) journal(end.result);
+  recovery_.report_finished_calls(number_ + 1);
   return end;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "muster/base/base.h"
 #include "muster/checkpoint/checkpoint.h"
@@ -16,7 +17,7 @@ namespace muster::train {
 class RecoveringCall {
  public:
   // Numbers the call. One at a time.
-  static Result<std::unique_ptr<RecoveringCall>> begin(Recovery& recovery);
+  static Result<std::unique_ptr<RecoveringCall>> begin(Recovery& recovery, std::string kind = "train");
   RecoveringCall(const RecoveringCall&) = delete;
   RecoveringCall& operator=(const RecoveringCall&) = delete;
   ~RecoveringCall() { recovery_.set_inside(false); }
@@ -56,8 +57,8 @@ class RecoveringCall {
   Result<End> end();
 
  private:
-  RecoveringCall(Recovery& recovery, checkpoint::RunStore& store, std::uint64_t number)
-      : recovery_(recovery), store_(store), number_(number), saver_(store) {}
+  RecoveringCall(Recovery& recovery, checkpoint::RunStore& store, std::string kind, std::uint64_t number)
+      : recovery_(recovery), store_(store), kind_(std::move(kind)), number_(number), saver_(store) {}
 
   struct Agreed {
     bool finished = false;
@@ -65,11 +66,12 @@ class RecoveringCall {
   };
   Result<Agreed> newest_common(bool fresh);
   bool holds(const checkpoint::PointId& id) const;
-  Result<> journal(std::string result);
+  void journal(std::string result);
   void say_resuming(std::uint64_t step);
 
   Recovery& recovery_;
   checkpoint::RunStore& store_;
+  std::string kind_;
   std::uint64_t number_;
   checkpoint::BackgroundSaver saver_;
 };

@@ -44,6 +44,14 @@ class PythonValue final : public train::ForeignValue {
     PyErr_Clear();
     return std::nullopt;
   }
+  std::optional<std::string> json() const override {
+    const nb::gil_scoped_acquire lock;
+    try {
+      return nb::cast<std::string>(nb::module_::import_("json").attr("dumps")(object_));
+    } catch (const nb::python_error&) {
+      return std::nullopt;  // an object of a class of its own
+    }
+  }
   const nb::object& object() const { return object_; }
 
  private:
@@ -331,6 +339,15 @@ void bind_metrics(nb::module_& core) {
       .def("eval", [](train::ConfusionMatrix& self) {
         return metric_value_object(unwrap(self.ConfusionMatrix::eval()));
       });
+  train::set_foreign_reader([](const std::string& json) -> std::shared_ptr<const train::ForeignValue> {
+    const nb::gil_scoped_acquire lock;
+    try {
+      return std::make_shared<const PythonValue>(
+          nb::module_::import_("json").attr("loads")(nb::str(json.data(), json.size())));
+    } catch (const nb::python_error&) {
+      return nullptr;
+    }
+  });
   core.def("metric_names", &train::metric_names, "The names that Model(metrics={...}) knows.");
 }
 

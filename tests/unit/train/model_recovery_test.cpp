@@ -19,6 +19,7 @@ namespace {
 
 using checkpoint::testing::MemoryStorage;
 using testing::bars;
+using testing::batches;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -256,6 +257,38 @@ TEST(ModelRecovery, AFullDiskCostsThePointsAndNotTheTraining) {
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(second.course->steps[11], 10) << "went back to what was there before";
   EXPECT_EQ(second.bits(), whole.bits);
+}
+
+TEST(ModelRecovery, AnEvaluationGivesItsResultOfBefore) {
+  Disks storage;
+  const auto evaluated = [&](Process& process, int& updates) {
+    process.course->fails_at = -1;
+    auto model = Model::create({.network = process.network,
+                                .loss_fn = std::make_shared<nn::CrossEntropyLoss>(),
+                                .metrics = {{"accuracy", metric_named("accuracy").value()},
+                                            {"recall", metric_named("recall").value()}}})
+                     .value();
+    const auto count = std::make_shared<LambdaCallback>(LambdaCallback::Functions{
+        .on_eval_step_end = [&](CallbackContext&) -> Result<> {
+          ++updates;
+          return {};
+        }});
+    return to_string(
+        model->eval({.dataset = batches(40, 10), .callbacks = {count}, .recovery = &process.recovery}).value());
+  };
+  Process first(storage);
+  int updates = 0;
+  const std::string before = evaluated(first, updates);
+  ASSERT_TRUE(first.train(1));
+  const std::string after = evaluated(first, updates);
+  EXPECT_EQ(updates, 8);
+  EXPECT_NE(before, after);
+  Process second(storage);
+  second.recovery.finished = 1;
+  EXPECT_EQ(evaluated(second, updates), before);
+  ASSERT_TRUE(second.train(1));
+  EXPECT_EQ(evaluated(second, updates), after);
+  EXPECT_EQ(updates, 8) << "a finished evaluation was made again";
 }
 
 TEST(ModelCheckpoint, AFullDiskCostsTheFileAndNotTheTraining) {
