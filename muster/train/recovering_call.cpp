@@ -54,7 +54,8 @@ Result<std::unique_ptr<RecoveringCall>> RecoveringCall::begin(Recovery& recovery
   CallNumbers& calls = recovery.calls();
   recovery.set_inside(true);
   calls.evals = 0;
-  return std::unique_ptr<RecoveringCall>(new RecoveringCall(recovery, *store, std::move(kind), calls.begun++));
+  return std::unique_ptr<RecoveringCall>(
+      new RecoveringCall(recovery, *store, std::move(kind), calls.begun++));
 }
 
 bool RecoveringCall::holds(const PointId& id) const {

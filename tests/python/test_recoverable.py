@@ -139,7 +139,8 @@ class Losses(train.Callback):
     def on_train_step_end(self, run_context):
         self.seen.append(float(run_context.net_outputs))
         self.last = run_context.net_outputs.asnumpy()
-        if rank == int(os.environ["VICTIM"]) and os.environ["PLACE"] == str(len(self.seen)) and not once.exists():
+        is_time = os.environ["PLACE"] == str(len(self.seen))
+        if rank == int(os.environ["VICTIM"]) and is_time and not once.exists():
             once.touch()
             os.kill(os.getpid(), signal.SIGKILL)
 

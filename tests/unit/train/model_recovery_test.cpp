@@ -268,13 +268,14 @@ TEST(ModelRecovery, AnEvaluationGivesItsResultOfBefore) {
                                 .metrics = {{"accuracy", metric_named("accuracy").value()},
                                             {"recall", metric_named("recall").value()}}})
                      .value();
-    const auto count = std::make_shared<LambdaCallback>(LambdaCallback::Functions{
-        .on_eval_step_end = [&](CallbackContext&) -> Result<> {
+    const auto count = std::make_shared<LambdaCallback>(
+        LambdaCallback::Functions{.on_eval_step_end = [&](CallbackContext&) -> Result<> {
           ++updates;
           return {};
         }});
     return to_string(
-        model->eval({.dataset = batches(40, 10), .callbacks = {count}, .recovery = &process.recovery}).value());
+        model->eval({.dataset = batches(40, 10), .callbacks = {count}, .recovery = &process.recovery})
+            .value());
   };
   Process first(storage);
   int updates = 0;
