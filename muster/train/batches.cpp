@@ -99,8 +99,13 @@ Result<> Batches::tell(Kind kind, std::span<const std::byte> content) {
   const auto bytes = std::as_bytes(std::span(&header, 1));
   for (std::uint32_t rank = 0; rank < stages_->size(); ++rank) {
     if (rank == reader_) continue;
-    MUSTER_TRY_VOID(stages_->send(rank, {{bytes}}));
-    if (!content.empty()) MUSTER_TRY_VOID(stages_->send(rank, {{content}}));
+    const auto explain = [&](Error error) {
+      error.message =
+          fmt::format("while sending what the next batch is to worker {}: {}", rank, error.message);
+      return error;
+    };
+    MUSTER_TRY_VOID(stages_->send(rank, {{bytes}}).map_error(explain));
+    if (!content.empty()) MUSTER_TRY_VOID(stages_->send(rank, {{content}}).map_error(explain));
   }
   return {};
 }
@@ -114,13 +119,18 @@ Result<> Batches::tell_failure(const Error& error) {
 Result<Batches::Message> Batches::hear() {
   Header header;
   const std::array into_header{std::as_writable_bytes(std::span(&header, 1))};
-  MUSTER_TRY_VOID(stages_->receive(reader_, into_header));
+  const auto explain = [this](Error error) {
+    error.message =
+        fmt::format("while waiting for what the next batch is from worker {}: {}", reader_, error.message);
+    return error;
+  };
+  MUSTER_TRY_VOID(stages_->receive(reader_, into_header).map_error(explain));
   MUSTER_CHECK(header.kind <= static_cast<std::uint64_t>(Kind::count), "the reader says what nobody knows");
   MUSTER_CHECK(header.content_bytes <= content_bytes_max, "the reader says more than it may");
   std::vector<std::byte> content(header.content_bytes);
   if (!content.empty()) {
     const std::array into_content{std::span(content)};
-    MUSTER_TRY_VOID(stages_->receive(reader_, into_content));
+    MUSTER_TRY_VOID(stages_->receive(reader_, into_content).map_error(explain));
   }
   Message message{.kind = static_cast<Kind>(header.kind)};
   if (message.kind == Kind::failure)

@@ -21,6 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto patience_for_verdict = 1s;
+constexpr int links_lost_max = 3;
 constexpr auto patience_for_new_epoch = 10s;  // that was asked for
 
 // Never destroyed: threads and exit handlers may look at it until the very end of the process.
@@ -77,6 +78,10 @@ std::uint32_t Session::workers_here(std::uint32_t count) const {
 }
 
 Error Session::verdict(Error error) const {
+  // Whatever is wrong with the way to the others, a new epoch makes a new one.
+  const bool link_failed = error.code == Code::timeout || error.code == Code::refused ||
+                           error.code == Code::corrupt || error.code == Code::io;
+  if (link_failed && recovers() && !in_forked_child()) error.code = Code::peer_lost;
   if (error.code != Code::peer_lost) return error;
   return epochs_->wait_until_over(patience_for_verdict).value_or(std::move(error));
 }
@@ -109,14 +114,20 @@ std::shared_ptr<Buffer> Session::shared_buffer(std::size_t size_bytes) {
 }
 
 bool Session::lost_epoch(const Error& error) {
-  const bool may_be_a_loss = error.code == Code::peer_lost || error.code == Code::timeout ||
-                             error.code == Code::refused || error.code == Code::corrupt;
-  if (!may_be_a_loss || in_forked_child() || !recovers()) return false;
+  if (error.code != Code::peer_lost || in_forked_child() || !recovers()) return false;
   if (!epochs_->wait_until_over(patience_for_verdict)) {
+    if (++links_lost_ > links_lost_max) return false;  // again and again at one step: another try is no help
     node_->report_link_lost(epoch(), error.message);
     epochs_->wait_until_over(patience_for_new_epoch);
   }
   return epochs_->wait_until_over({}).has_value() && !failure();
+}
+
+void Session::report_step(std::uint64_t step) {
+  node_->report_step(step);
+  if (step <= highest_step_.load(std::memory_order_relaxed)) return;
+  highest_step_.store(step, std::memory_order_relaxed);
+  links_lost_ = 0;
 }
 
 Result<> Session::next_epoch() {

@@ -6,6 +6,7 @@
 // ended one second later is ended with the failure's exit code, its streams flushed.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -96,10 +97,10 @@ class Session {
   Result<checkpoint::RunStore*> run_store();
 
   // The last step that was done; others are told it should this process die. Any thread.
-  void report_step(std::uint64_t step) { node_->report_step(step); }
+  void report_step(std::uint64_t step);
   // Why the job has failed, once it has. Any thread.
   std::optional<Failure> failure() const { return node_->failure(); }
-  // The reason behind `error`: when a peer died, the cluster's verdict (who, how, at which step), waited for
+  // The reason behind `error` of a call with other workers: when a peer died, the cluster's verdict (who, how, at which step), waited for
   // briefly, is worth more than a broken connection.
   Error verdict(Error error) const;
   // A forked child inherits this object but is no worker: it may not speak for its parent.
@@ -126,6 +127,8 @@ class Session {
   std::string recovery_path_;
   std::optional<checkpoint::RunStore> run_store_;
   cluster::Progress progress_;
+  std::atomic<std::uint64_t> highest_step_{0};
+  std::atomic<int> links_lost_{0};  // since then, without a death
   bool is_in_call_ = false;
   std::string reason_;
   std::int32_t pid_;

@@ -4,6 +4,7 @@ import functools
 import random
 import sys
 
+import job
 import pytest
 from digits import write_digits
 from places import ROOT
@@ -65,3 +66,37 @@ def test_a_broken_training_ends_with_the_bits_of_an_unbroken_one(tmp_path, digit
         job.wait_for_progress(())
         fault(job, random.Random(1))
         assert job.wait() == unbroken_end(mode)
+
+
+DAMAGED = """
+import numpy
+import muster
+from muster import nn, train
+from muster.dataset import ImageFolderDataset, NumpySlicesDataset, transforms
+muster.init()
+muster.set_auto_parallel_context(parallel_mode="data_parallel")
+if muster.get_rank() == 0:
+    pictures = numpy.zeros((4, 8, 8, 3), numpy.uint8)
+    data = NumpySlicesDataset((pictures, numpy.zeros(4, numpy.int32)), ["image", "label"])
+else:
+    data = ImageFolderDataset(FOLDER, decode=True)
+data = data.map(transforms.TypeCast(muster.float32), "image").map(transforms.TypeCast(muster.int32), "label")
+net = nn.SequentialCell(nn.Flatten(), nn.Dense(8 * 8 * 3, 10))
+model = train.Model(net, nn.CrossEntropyLoss(), nn.SGD(net.trainable_params(), 0.1))
+model.train(2, data.batch(1))
+"""
+
+
+def test_damaged_data_of_one_worker_ends_the_job_and_is_no_lost_peer(tmp_path):
+    pictures = tmp_path / "pictures/cats"
+    pictures.mkdir(parents=True)
+    for i in range(4):
+        (pictures / f"{i}.png").write_bytes(b"no picture")
+    script = DAMAGED.replace("FOLDER", repr(str(pictures.parent)))
+    recovery = {"MS_ENABLE_RECOVERY": "1", "MS_RECOVERY_PATH": str(tmp_path / "recovery")}
+    with job.Job(script, 2, **recovery) as broken:
+        statuses = [process.wait() for process in broken.everybody()]
+        texts = [process.output() for process in broken.workers]
+    assert 0 not in statuses
+    assert all(".png" in text for text in texts)
+    assert all("epoch 2" not in text for text in texts)
