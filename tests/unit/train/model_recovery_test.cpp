@@ -127,7 +127,7 @@ struct Whole {
 
 TEST(ModelRecovery, AKilledProcessGoesOnBitByBit) {
   const Whole whole;
-  for (const std::int64_t killed_at : {1, 3, 4, 7, 8, 14, 20, 28}) {
+  for (const std::int64_t killed_at : {1, 3, 4, 7, 8, 14, 20, 22, 28}) {
     Disks storage;
     {
       Process first(storage);
@@ -146,7 +146,7 @@ TEST(ModelRecovery, AKilledProcessGoesOnBitByBit) {
 
 TEST(ModelRecovery, ASurvivorGoesBackBitByBit) {
   const Whole whole;
-  for (const std::int64_t lost_at : {1, 3, 6, 7, 13, 14, 28}) {
+  for (const std::int64_t lost_at : {1, 3, 6, 7, 13, 14, 22, 28}) {
     Disks storage;
     Process process(storage);
     process.course->fails_at = lost_at;

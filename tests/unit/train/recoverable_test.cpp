@@ -58,6 +58,7 @@ class Script {
       const auto outputs = gradients->call(step->item, "", run_context()).value();
       if (at && !at(steps.size())) return false;
       (void)optimizer->call(nn::Values(outputs.begin() + 1, outputs.end()), run_context());
+      if (step_is_void()) behind_void_step = bits();
     }
   }
 
@@ -75,6 +76,7 @@ class Script {
   std::shared_ptr<nn::Cell> net;
   std::shared_ptr<nn::Optimizer> optimizer;
   std::vector<std::int64_t> steps;
+  std::vector<std::byte> behind_void_step;
 
  private:
   nn::CrossEntropyLoss loss_fn;
@@ -114,18 +116,16 @@ TEST(Recoverable, AVoidStepUpdatesNothingAndIsMadeAgain) {
   for (const std::size_t lost_at : {1, 4, 5, 20}) {
     MemoryStorage storage;
     Script script(&storage);
-    std::vector<std::byte> before, after;
+    std::vector<std::byte> before;
     const auto lose = [&](std::size_t step) {
-      if (step == lost_at + 1 && after.empty()) after = script.bits();
       if (step != lost_at) return true;
       before = script.bits();
       EXPECT_TRUE(or_void(fail(Code::peer_lost, "somebody died")));
       EXPECT_TRUE(step_is_void());
-      (void)script.optimizer->call(nn::Values{}, run_context());
-      EXPECT_EQ(script.bits(), before) << "an optimizer has worked in a void step";
       return true;
     };
     ASSERT_TRUE(script.run(lose).value());
+    EXPECT_EQ(script.behind_void_step, before) << "an optimizer has worked in a void step";
     EXPECT_FALSE(step_is_void());
     EXPECT_EQ(script.recovery->epochs, 1);
     EXPECT_EQ(script.bits(), whole) << "lost at " << lost_at;
