@@ -103,6 +103,19 @@ std::string ModelCheckpoint::latest_ckpt_file_name() const {
   return latest_;
 }
 
+// What a process was writing when it was killed: PREFIX-1_200.ckpt.XXXXXX. Nobody writes while all go back.
+void ModelCheckpoint::remove_half_written() {
+  const auto names = storage_.list(options_.directory);
+  if (!names) return;
+  for (const std::string& name : *names) {
+    const std::size_t end = name.rfind('.');
+    const bool is_temporary = end != std::string::npos && name.size() - end == 7 &&
+                              std::string_view(name).substr(0, end).ends_with(checkpoint::extension);
+    if (is_temporary && name.starts_with(prefix_ + "-"))
+      (void)storage_.remove(fmt::format("{}/{}", options_.directory, name));
+  }
+}
+
 Result<State> ModelCheckpoint::state() {
   const std::lock_guard lock(mutex_);
   const auto since = std::chrono::duration_cast<std::chrono::nanoseconds>(clock_.now() - saved_at_);
@@ -131,6 +144,7 @@ Result<> ModelCheckpoint::load_state(const State& state) {
   const std::lock_guard lock(mutex_);
   latest_ = pending.empty() || !storage_.open(pending) ? std::move(latest) : pending;
   pending_.clear();
+  remove_half_written();
   retention_.restore({files.begin(), files.end()});
   return {};
 }

@@ -54,6 +54,7 @@ class ModelCheckpoint : public Callback {
   bool is_due(const CallbackContext& context) const;
   Result<> save(CallbackContext& context);
   void write(const std::vector<checkpoint::Entry>& parameters, const std::string& path);
+  void remove_half_written();
 
   ModelCheckpointOptions options_;
   checkpoint::Storage& storage_;

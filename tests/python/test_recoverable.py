@@ -150,6 +150,21 @@ class Losses(train.Callback):
     def load_state_dict(self, state):
         self.seen, self.last = list(state["seen"]), state["last"]
 
+class Meeting(train.Callback):
+    # Waits for the others in each step, by a collective call of its own.
+    def __init__(self, parameters):
+        super().__init__()
+        self.reducer = nn.DistributedGradReducer(parameters)
+
+    def on_train_step_begin(self, run_context):
+        self.reducer([p * 0 + 1 for p in run_context.network.trainable_params()])
+
+    def state_dict(self):
+        return {}
+
+    def load_state_dict(self, state):
+        pass
+
 class Forgetful(train.Callback):
     def __init__(self):
         super().__init__()
@@ -161,7 +176,7 @@ model = train.Model(net, nn.MSELoss(), optimizer, {"mae"})
 first, second = Losses(), Losses()
 config = train.CheckpointConfig(save_checkpoint_steps=4)
 saving = lambda: train.ModelCheckpoint("run", os.environ["ONCE"] + f"_{rank}", config)
-model.fit(2, data, data, callbacks=[first, train.ReduceLROnPlateau("mae", patience=1), saving()])
+model.fit(2, data, data, callbacks=[first, Meeting(net.trainable_params()), train.ReduceLROnPlateau("mae", patience=1), saving()])
 after_first = model.eval(data)
 model.fit(3, data, data, callbacks=[second, Forgetful(), train.EarlyStopping("mae", patience=9), saving()])
 bits = "".join(p.asnumpy().tobytes().hex() for p in net.get_parameters())

@@ -48,6 +48,10 @@ PyObject* exception_of(Code code) {
 
 }  // namespace
 
+bool is_peer_lost_error(nb::handle exception) {
+  return PyErr_GivenExceptionMatches(exception.ptr(), peer_lost_error) != 0;
+}
+
 void raise(const Error& error) {
   raise_kept_exception(error);
   PyErr_SetString(exception_of(error.code), error.message.c_str());

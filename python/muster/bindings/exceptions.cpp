@@ -25,7 +25,9 @@ Error error_of(nb::python_error& exception) {
   const std::uint64_t ticket = next_ticket++;
   if (kept().size() >= kept_limit) kept().erase(kept().begin());
   kept().emplace(ticket, nb::borrow(exception.value()));
-  return Error{Code::internal,
+  // A callback that waited for others: the training may go back and make the step again.
+  const auto raised = nb::borrow(exception.value());
+  return Error{is_peer_lost_error(raised) ? Code::peer_lost : Code::internal,
                std::string(ticket_prefix) + std::to_string(ticket) + "] " + std::string(exception.what())};
 }
 

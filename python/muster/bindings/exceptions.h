@@ -12,4 +12,7 @@ Error error_of(nb::python_error& exception);
 // Raises the exception whose ticket `error` carries, if it carries one that has not been raised yet.
 void raise_kept_exception(const Error& error);
 
+// Whether `exception` is a PeerLostError.
+bool is_peer_lost_error(nb::handle exception);
+
 }  // namespace muster::python

@@ -137,9 +137,11 @@ TEST(ModelCheckpoint, GoesOnWithItsPrefixAndItsFiles) {
   for (context.cur_step_num = 1; context.cur_step_num <= 2; ++context.cur_step_num)
     ASSERT_TRUE(before.on_train_step_end(context));
   const State state = before.state().value();
+  ASSERT_TRUE(storage.write("/saved/run-1_3.ckpt.a1B2c3", std::vector<std::byte>(8)));
   ASSERT_TRUE(after.on_train_begin(context));  // would take run_1
   ASSERT_TRUE(after.load_state(state));
   EXPECT_EQ(after.latest_ckpt_file_name(), "/saved/run-1_2.ckpt");
+  EXPECT_FALSE(storage.read("/saved/run-1_3.ckpt.a1B2c3")) << "half a file of the process before";
   ASSERT_TRUE(after.on_train_step_end(context));
   EXPECT_EQ(after.latest_ckpt_file_name(), "/saved/run-1_3.ckpt");
   EXPECT_FALSE(storage.read("/saved/run-1_1.ckpt"));
