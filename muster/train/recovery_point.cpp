@@ -17,6 +17,7 @@ using checkpoint::Entry;
 using checkpoint::Point;
 
 constexpr const char* position_section = "training";
+constexpr const char* homes_section = "homes";
 constexpr const char* runs_name = "runs";
 constexpr const char* outputs_name = "outputs";
 
@@ -92,7 +93,51 @@ Result<> load_states(const Point& point, const TrainingParts& parts) {
   return {};
 }
 
+// Of a divided network: who has which parameter.
+void put_homes(std::span<const graph::ParameterPtr> parameters, Point& point) {
+  const std::vector<std::string> names = unique_names(parameters);
+  std::vector<std::string> homed, reasons;
+  std::vector<double> ranks;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const auto& home = parameters[i]->home();
+    if (!home) continue;
+    homed.push_back(names[i]);
+    ranks.push_back(home->rank);
+    reasons.push_back(home->is_here ? "" : home->reason);
+  }
+  if (homed.empty()) return;
+  point.state[homes_section] = StateValues()
+                                   .set("names", std::move(homed))
+                                   .set("ranks", std::move(ranks))
+                                   .set("reasons", std::move(reasons))
+                                   .to_json();
+}
+
+// A process that returns behind the training never divides the network itself, and must not take the initial
+// values of what others have for theirs.
+Result<> set_homes(const Point& point, std::span<const graph::ParameterPtr> parameters) {
+  const auto section = point.state.find(homes_section);
+  if (section == point.state.end()) return {};
+  MUSTER_TRY(const StateValues values, StateValues::from_json(section->second));
+  MUSTER_TRY(const std::vector<std::string> homed, values.texts("names"));
+  MUSTER_TRY(const std::vector<double> ranks, values.numbers("ranks"));
+  MUSTER_TRY(const std::vector<std::string> reasons, values.texts("reasons"));
+  if (ranks.size() != homed.size() || reasons.size() != homed.size())
+    return fail(Code::corrupt, fmt::format("{} does not say who has which parameter", to_string(point.id)));
+  const std::vector<std::string> names = unique_names(parameters);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const auto found = std::find(homed.begin(), homed.end(), names[i]);
+    if (parameters[i]->home() || found == homed.end()) continue;
+    const auto at = static_cast<std::size_t>(found - homed.begin());
+    parameters[i]->set_home({.rank = static_cast<std::uint32_t>(ranks[at]),
+                             .is_here = reasons[at].empty(),
+                             .reason = reasons[at]});
+  }
+  return {};
+}
+
 Result<> set_parameters(const Point& point, std::span<const graph::ParameterPtr> parameters) {
+  MUSTER_TRY_VOID(set_homes(point, parameters));
   const auto values = by_name(point.tensors);
   const std::vector<std::string> names = unique_names(parameters);
   for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -120,6 +165,7 @@ Result<Point> capture(const checkpoint::PointId& id, const TrainingParts& parts,
   for (std::size_t i = 0; i < position.outputs.size(); ++i)
     point.tensors.push_back({name_of_output(i), position.outputs[i].clone()});
   MUSTER_TRY_VOID(put_states(parts, point));
+  put_homes(parts.parameters, point);
   StateValues values = position.values;
   values.set(runs_name, static_cast<std::int64_t>(counted_runs()));
   values.set(outputs_name, static_cast<std::int64_t>(position.outputs.size()));

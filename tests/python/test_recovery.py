@@ -2,6 +2,7 @@
 
 import functools
 import random
+import signal
 import sys
 
 import job
@@ -100,3 +101,46 @@ def test_damaged_data_of_one_worker_ends_the_job_and_is_no_lost_peer(tmp_path):
     assert 0 not in statuses
     assert all(".png" in text for text in texts)
     assert all("epoch 2" not in text for text in texts)
+
+
+BEHIND_TRAINING = """
+import hashlib, os, pathlib, signal
+import numpy
+import muster
+from muster import nn, train
+from muster.dataset import NumpySlicesDataset
+muster.init()
+muster.set_seed(1)
+rank = muster.get_rank()
+net = nn.SequentialCell(nn.Dense(6, 8).place("MS_WORKER", 0), nn.Dense(8, 3).place("MS_WORKER", 1))
+random = numpy.random.default_rng(1)
+rows = random.standard_normal((40, 6)).astype(numpy.float32), random.integers(0, 3, 40).astype(numpy.int32)
+data = NumpySlicesDataset(rows, ["x", "label"]).batch(4)
+model = train.Model(net, nn.CrossEntropyLoss(), nn.Momentum(net.trainable_params(), 0.1, 0.9))
+model.train(2, data)
+died = pathlib.Path(DIED)
+if rank == 1 and not died.exists():
+    died.touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+weights = model.gather_parameters()
+bits = b"".join(weights[name].asnumpy().tobytes() for name in sorted(weights))
+print("weights", hashlib.sha256(bits).hexdigest())
+"""
+
+
+def test_a_worker_that_dies_behind_a_placed_training_knows_who_has_which_parameter(tmp_path):
+    def weights(name, is_to_die):
+        died = tmp_path / f"{name}-died"
+        if not is_to_die:
+            died.touch()
+        recovery = {"MS_ENABLE_RECOVERY": "1", "MS_RECOVERY_PATH": str(tmp_path / name)}
+        with job.Job(BEHIND_TRAINING.replace("DIED", repr(str(died))), 2, **recovery) as run:
+            if is_to_die:
+                assert run.workers[1].wait() == -signal.SIGKILL
+                run.workers[1] = run.start("worker 1", MS_ROLE="MS_WORKER", MS_NODE_ID="1")
+            assert [process.wait() for process in run.everybody()] == [0] * 3, run.workers[0].output()
+            return [worker.output().splitlines()[-1] for worker in run.workers]
+
+    unbroken = weights("unbroken", is_to_die=False)
+    assert unbroken[0] == unbroken[1]
+    assert weights("broken", is_to_die=True) == unbroken
