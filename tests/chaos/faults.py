@@ -17,8 +17,10 @@ def kill(job, *names):
 
 
 def start(job, *names):
+    """Again, whoever was not done."""
     for name in names:
-        job.start(name)
+        if job.processes[name].status() != 0 and not job.has_ended_well():
+            job.start(name)
 
 
 def some_workers(job, random, count):
@@ -91,6 +93,8 @@ def replace_stopped_worker(job, random):
     twin is."""
     [name] = some_workers(job, random, 1)
     old = job.processes[name]
+    if old.status() is not None:
+        return
     old.signal(signal.SIGSTOP)
     twin = job.start(name)
     time.sleep(random.uniform(0.5, 4))

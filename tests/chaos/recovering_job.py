@@ -123,6 +123,10 @@ class Job:
     def has_ended(self):
         return all(process.status() is not None for process in self.processes.values())
 
+    def has_ended_well(self):
+        """Whether all workers have said that they are done, though one may have been killed as it went."""
+        return self.processes["scheduler"].status() == 0
+
     def wait_for_progress(self, since, seconds=PATIENCE_SECONDS):
         """Until a newer point than `since` is on disk, or the job has ended."""
         deadline = time.monotonic() + seconds
@@ -136,7 +140,7 @@ class Job:
         deadline = time.monotonic() + PATIENCE_SECONDS
         for process in self.processes.values():
             status = process.wait(max(0.1, deadline - time.monotonic()))
-            if status != 0:
+            if status != 0 and not (status == -signal.SIGKILL and self.has_ended_well()):
                 raise LostError(f"{process.name} ended with status {status}:\n{process.output()[-2000:]}")
         ends = [re.search(r"state (\w+)", self.processes[name].output()) for name in self.names()[1:]]
         return [end and end[1] for end in ends]
