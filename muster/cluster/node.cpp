@@ -13,10 +13,6 @@ constexpr milliseconds retry_max = seconds(1);
 constexpr milliseconds attempt_time = seconds(3);
 constexpr milliseconds leave_time = seconds(2);
 constexpr milliseconds answer_time = seconds(5);  // of a scheduler that may be a stopped one
-constexpr milliseconds progress_first = seconds(5);
-constexpr milliseconds progress_interval = seconds(30);
-
-double in_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 }  // namespace
 

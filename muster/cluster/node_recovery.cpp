@@ -16,8 +16,6 @@ constexpr milliseconds pause_later = seconds(1);
 constexpr milliseconds at_first = seconds(60);
 constexpr milliseconds warning_interval = seconds(30);
 
-double in_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 }  // namespace
 
 // Whether a word of the scheduler is for this node as it is now.

@@ -12,14 +12,10 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr milliseconds telling_time = seconds(1);
-constexpr milliseconds progress_first = seconds(5);
-constexpr milliseconds progress_interval = seconds(30);
 constexpr std::size_t ids_shown_max = 32;
 
 // How long a process that cannot be watched may take to make its connection again.
 constexpr milliseconds reconnect_time{300};
-
-double in_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 }  // namespace
 

@@ -14,7 +14,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr milliseconds progress_interval = seconds(30);
 // In which processes that live find a scheduler that was started again. They try at least every second.
 // Nobody waits for this on a host where processes can be seen: who has ended is seen at once, and a pid that
 // means another process by now is found out in the end.
@@ -23,8 +22,6 @@ constexpr milliseconds return_time_watched = seconds(8);
 // A broken link is often a death that is about to be reported.
 constexpr milliseconds link_doubt_time{300};
 constexpr std::uint32_t links_lost_in_a_row_max = 10;
-
-double in_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 }  // namespace
 
