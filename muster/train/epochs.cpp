@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -37,7 +38,19 @@ Result<> check_all_are_here(const cluster::Roster& roster) {
 }  // namespace
 
 Epochs::Epochs(std::shared_ptr<const cluster::Roster> first, collective::Listener listener, Options options)
-    : options_(std::move(options)), roster_(std::move(first)), listener_(std::move(listener)) {}
+    : options_(std::move(options)), listener_(std::move(listener)) {
+  use(std::move(first));
+}
+
+// Every step asks who shares memory: it is found out once.
+void Epochs::use(std::shared_ptr<const cluster::Roster> roster) {
+  roster_ = std::move(roster);
+  const std::vector<cluster::Member>& workers = roster_->workers;
+  const auto here = std::count_if(workers.begin(), workers.end(), [&](const cluster::Member& worker) {
+    return worker.host_key == workers[options_.rank].host_key;
+  });
+  has_neighbours_ = here > 1;
+}
 
 // ---- What happens to the job ------------------------------------------------------------------------------
 
@@ -153,7 +166,7 @@ Result<> Epochs::next(const std::function<Result<>()>& interruption) {
     lock.lock();
   }
   if (ended_) return fail(*ended_);
-  roster_ = std::exchange(next_, nullptr);
+  use(std::exchange(next_, nullptr));
   over_.reset();
   return {};
 }

@@ -39,6 +39,8 @@ class Epochs {
 
   // Of the epoch in use.
   const cluster::Roster& roster() const { return *roster_; }
+  // Whether other workers of it share memory with this one.
+  bool has_neighbours() const { return has_neighbours_; }
   // Connected at its first use: all workers come to it. An error once the epoch is over.
   Result<collective::Communicator*> communicator();
   // The communicator of the workers that do the same stage; a collective call at its first use.
@@ -55,12 +57,14 @@ class Epochs {
  private:
   using CommunicatorPtr = std::unique_ptr<collective::Communicator>;
 
+  void use(std::shared_ptr<const cluster::Roster> roster);
   Result<> usable() const;
   void abort(const Error& reason);
   Result<CommunicatorPtr> connect();
 
   const Options options_;
-  std::shared_ptr<const cluster::Roster> roster_;  // written by the main thread only, as the next three
+  std::shared_ptr<const cluster::Roster> roster_;  // written by the main thread only, as what follows
+  bool has_neighbours_ = false;
   CommunicatorPtr communicator_;
   std::map<std::uint32_t, CommunicatorPtr> stage_groups_;  // by number of stages
 

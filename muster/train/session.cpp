@@ -91,14 +91,6 @@ Result<> Session::explained(Result<collective::Communicator*> group, const Group
       .map_error([&](Error error) { return verdict(std::move(error)); });
 }
 
-bool Session::shares_memory() const {
-  const std::vector<cluster::Member>& workers = roster().workers;
-  const auto here = std::count_if(workers.begin(), workers.end(), [&](const cluster::Member& worker) {
-    return worker.host_key == workers[rank()].host_key;
-  });
-  return here > 1 && !in_forked_child();
-}
-
 std::shared_ptr<Buffer> Session::shared_buffer(std::size_t size_bytes) {
   auto made = communicator().and_then(
       [&](collective::Communicator* group) { return group->shared_buffer(size_bytes); });

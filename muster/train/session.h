@@ -69,7 +69,7 @@ class Session {
   }
 
   // Whether other workers are on this host, and this process may share memory with them.
-  bool shares_memory() const;
+  bool shares_memory() const { return epochs_->has_neighbours() && !in_forked_child(); }
   // Memory that makes reductions of it cheaper in this epoch; ordinary memory, after one warning, where none
   // is left.
   std::shared_ptr<Buffer> shared_buffer(std::size_t size_bytes);
@@ -100,8 +100,8 @@ class Session {
   void report_step(std::uint64_t step);
   // Why the job has failed, once it has. Any thread.
   std::optional<Failure> failure() const { return node_->failure(); }
-  // The reason behind `error` of a call with other workers: when a peer died, the cluster's verdict (who, how, at which step), waited for
-  // briefly, is worth more than a broken connection.
+  // The reason behind `error` of a call with other workers: when a peer died, the cluster's verdict (who,
+  // how, at which step), waited for briefly, is worth more than a broken connection.
   Error verdict(Error error) const;
   // A forked child inherits this object but is no worker: it may not speak for its parent.
   bool in_forked_child() const;
