@@ -94,18 +94,13 @@ class MetricTrampoline final : public Base {
     return with_python([&]() -> Result<train::State> {
       const nb::object method = override_of("state_dict");
       if (!method.is_valid()) return Base::state();
-      return state_from(method(), class_name(nb_trampoline.base()) + ".state_dict");
+      return called_state_dict(nb_trampoline.base(), method);
     });
   }
   Result<> load_state(const train::State& state) override {
     return with_python([&]() -> Result<> {
       if (!override_of("state_dict").is_valid()) return Base::load_state(state);
-      const nb::object method = override_of("load_state_dict");
-      if (!method.is_valid())
-        return fail(Code::not_provided,
-                    class_name(nb_trampoline.base()) + " has a state_dict but no load_state_dict");
-      method(state_object(state));
-      return {};
+      return call_load_state_dict(nb_trampoline.base(), override_of("load_state_dict"), state);
     });
   }
 

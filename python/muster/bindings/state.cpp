@@ -144,6 +144,17 @@ State state_from(nb::handle object, const std::string& owner) {
 
 nb::object state_object(const State& state) { return Unpacker(state).unpack(loaded(state.text)); }
 
+State called_state_dict(nb::handle self, const nb::object& state_dict) {
+  return state_from(state_dict(), class_name(self) + ".state_dict");
+}
+
+Result<> call_load_state_dict(nb::handle self, const nb::object& load_state_dict, const State& state) {
+  if (!load_state_dict.is_valid())
+    return fail(Code::not_provided, class_name(self) + " has a state_dict but no load_state_dict");
+  load_state_dict(state_object(state));
+  return {};
+}
+
 State native_state_from(nb::handle object, const std::string& owner) {
   nb::dict values;
   values.update(dict_from(object, owner));

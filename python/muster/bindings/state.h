@@ -12,6 +12,10 @@ train::State state_from(nb::handle object, const std::string& owner);
 // The dict again.
 nb::object state_object(const train::State& state);
 
+// What the methods of a Python subclass make of it: `self` is the object, the others are what it defines.
+train::State called_state_dict(nb::handle self, const nb::object& state_dict);
+Result<> call_load_state_dict(nb::handle self, const nb::object& load_state_dict, const train::State& state);
+
 // The same for the state of those written in C++, whose tensors are in a dict under the name "tensors".
 train::State native_state_from(nb::handle object, const std::string& owner);
 nb::object native_state_object(const train::State& state);
