@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "muster/checkpoint/direct_writer.h"
+
 namespace muster::checkpoint {
 namespace {
 
@@ -31,9 +33,24 @@ class Descriptor {
   int fd_;
 };
 
-class RealOutput final : public OutputFile {
+// A file that is new: nobody else writes to it, so its bytes may come late and in blocks.
+class NewOutput final : public OutputFile {
  public:
-  RealOutput(Descriptor descriptor, std::string path)
+  NewOutput(Descriptor descriptor, std::string path)
+      : descriptor_(std::move(descriptor)), writer_(descriptor_.get(), std::move(path)) {}
+
+  Result<> append(std::span<const std::byte> bytes) override { return writer_.append(bytes); }
+  Result<> sync() override { return writer_.sync(); }
+
+ private:
+  Descriptor descriptor_;
+  DirectWriter writer_;
+};
+
+// A file that grows: what was appended is in the system's hands at once.
+class GrowingOutput final : public OutputFile {
+ public:
+  GrowingOutput(Descriptor descriptor, std::string path)
       : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
 
   Result<> append(std::span<const std::byte> bytes) override {
@@ -81,10 +98,15 @@ class RealInput final : public InputFile {
   std::uint64_t size_;
 };
 
-Result<std::unique_ptr<OutputFile>> open_for_writing(const std::string& path, int flags) {
-  Descriptor descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666));
-  if (!descriptor) return fail_errno(fmt::format("cannot create '{}'", path), errno);
-  return std::make_unique<RealOutput>(std::move(descriptor), path);
+std::string folder_of(const std::string& path) {
+  const std::string folder = fs::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+Result<> write_all(int fd, std::span<const std::span<const std::byte>> pieces, const std::string& path) {
+  DirectWriter writer(fd, path);
+  for (const std::span<const std::byte> piece : pieces) MUSTER_TRY_VOID(writer.append(piece));
+  return writer.sync();
 }
 
 class RealStorage final : public Storage {
@@ -94,7 +116,14 @@ class RealStorage final : public Storage {
   }
   Result<> write_pieces(const std::string& path,
                         std::span<const std::span<const std::byte>> pieces) override {
-    return real_files().write_pieces(path, pieces);
+    std::string temporary = path + ".XXXXXX";
+    const Descriptor descriptor(::mkostemp(temporary.data(), O_CLOEXEC));
+    if (!descriptor) return fail_errno(fmt::format("cannot create '{}'", temporary), errno);
+    Result<> written = write_all(descriptor.get(), pieces, temporary);
+    if (written) written = rename(temporary, path);
+    if (written) return sync_folder(folder_of(path));
+    ::unlink(temporary.c_str());
+    return written;
   }
   Result<std::vector<std::string>> list(const std::string& folder) const override {
     return real_files().list(folder);
@@ -121,7 +150,9 @@ class RealStorage final : public Storage {
   }
 
   Result<std::unique_ptr<OutputFile>> create(const std::string& path) override {
-    return open_for_writing(path, O_EXCL | O_NOFOLLOW);
+    Descriptor descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+    if (!descriptor) return fail_errno(fmt::format("cannot create '{}'", path), errno);
+    return std::make_unique<NewOutput>(std::move(descriptor), path);
   }
 
   Result<std::unique_ptr<OutputFile>> append_to(const std::string& path, std::uint64_t size_bytes) override {
@@ -129,7 +160,7 @@ class RealStorage final : public Storage {
     if (!descriptor) return fail_errno(fmt::format("cannot open '{}'", path), errno);
     if (::ftruncate(descriptor.get(), static_cast<off_t>(size_bytes)) != 0)
       return fail_errno(fmt::format("cannot cut '{}' to {} bytes", path, size_bytes), errno);
-    return std::make_unique<RealOutput>(std::move(descriptor), path);
+    return std::make_unique<GrowingOutput>(std::move(descriptor), path);
   }
 
   Result<std::unique_ptr<InputFile>> open(const std::string& path) const override {

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 
@@ -54,6 +55,28 @@ TEST_P(StorageContract, CreatesNoFileThatIsThere) {
   EXPECT_EQ(text("a"), "one");
   EXPECT_FALSE(storage().create(path("a")));
   EXPECT_EQ(text("a"), "one");
+}
+
+// Large files go to the disk in blocks: every size and every way to hand over the bytes gives the same file.
+TEST_P(StorageContract, KeepsEachByteOfFilesAroundTheSizesOfBlocks) {
+  constexpr std::size_t block = std::size_t{1} << 20;
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{4096}, block - 1, block,
+                                 block + 1, 3 * block, 3 * block + 4097}) {
+    std::string content(size, '\0');
+    for (std::size_t i = 0; i < size; ++i) content[i] = static_cast<char>((i * 2654435761U) >> 13);
+    const auto first = bytes_of(content).first(size / 3);
+    const auto rest = bytes_of(content).subspan(size / 3);
+    const std::string name = std::to_string(size);
+    auto file = storage().create(path(name));
+    ASSERT_TRUE(file) << file.error().message;
+    ASSERT_TRUE((*file)->append(first));
+    ASSERT_TRUE((*file)->append(rest));
+    ASSERT_TRUE((*file)->sync());
+    EXPECT_TRUE(text(name) == content) << size;
+    const std::array pieces{first, rest};
+    ASSERT_TRUE(storage().write_pieces(path("pieces " + name), pieces));
+    EXPECT_TRUE(text("pieces " + name) == content) << size;
+  }
 }
 
 TEST_P(StorageContract, AppendsBehindWhatIsToStay) {

@@ -1,0 +1,43 @@
+// Writes a new file from its beginning past the page cache, where the file system can do that.
+//
+// What is written once and read perhaps never need not go through the cache: the copy into its pages, and
+// freeing them when the file is removed, cost a training on the same cores more than the disk does.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "muster/base/base.h"
+
+namespace muster::checkpoint {
+
+class DirectWriter {
+ public:
+  // `fd` is of a new, empty file and outlives this; `path` is for errors.
+  DirectWriter(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+
+  // May keep the last bytes until sync().
+  Result<> append(std::span<const std::byte> bytes);
+  // All bytes are written, and on the disk.
+  Result<> sync();
+
+ private:
+  struct Free {
+    void operator()(std::byte* data) const;
+  };
+
+  std::size_t take(std::span<const std::byte> bytes);
+  Result<> write(std::span<const std::byte> bytes);
+  void set_direct(bool on);
+
+  int fd_;
+  std::string path_;
+  std::unique_ptr<std::byte[], Free> block_ = {};  // made at the first use
+  std::size_t filled_ = 0;
+  bool possible_ = true;  // as far as is known
+  bool direct_ = false;
+};
+
+}  // namespace muster::checkpoint
