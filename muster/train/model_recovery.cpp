@@ -147,7 +147,7 @@ Result<checkpoint::Point> Model::Training::point_of(const checkpoint::PointId& i
       .set("model_passes", static_cast<std::int64_t>(model_.passes_))
       .set("pass", static_cast<std::int64_t>(data.pass))
       .set("items", static_cast<std::int64_t>(data.items));
-  return capture(id, parts(), position);
+  return capture(id, parts(), position, call_->memory());
 }
 
 Result<> Model::Training::take_position(const TrainingPosition& position) {

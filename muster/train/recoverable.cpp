@@ -128,7 +128,7 @@ Result<checkpoint::Point> Recoverable::point_of(const checkpoint::PointId& id) {
       .set("passes", static_cast<std::int64_t>(passes_))
       .set("pass", static_cast<std::int64_t>(data.pass))
       .set("items", static_cast<std::int64_t>(data.items));
-  return capture(id, parts(), position);
+  return capture(id, parts(), position, call_->memory());
 }
 
 Result<> Recoverable::take(const checkpoint::Point& point) {

@@ -11,6 +11,7 @@
 #include "muster/base/base.h"
 #include "muster/checkpoint/checkpoint.h"
 #include "muster/train/recovery.h"
+#include "muster/train/snapshot_memory.h"
 
 namespace muster::train {
 
@@ -41,6 +42,8 @@ class RecoveringCall {
   }
   checkpoint::PointId end_id() const { return {.call = number_, .moment = checkpoint::PointId::Moment::end}; }
 
+  // Where the tensors of points are made.
+  SnapshotMemory& memory() { return memory_; }
   // On another thread; a failure is said loudly and costs nothing but this point.
   void save(checkpoint::Point point);
   // One line for `muster verify`.
@@ -73,6 +76,7 @@ class RecoveringCall {
   checkpoint::RunStore& store_;
   std::string kind_;
   std::uint64_t number_;
+  SnapshotMemory memory_;
   checkpoint::BackgroundSaver saver_;
 };
 

@@ -43,10 +43,10 @@ std::vector<std::string> unique_names(std::span<const graph::ParameterPtr> param
   return names;
 }
 
-void put_state(State state, const std::string& section, Point& point) {
+void put_state(State state, const std::string& section, Point& point, SnapshotMemory& memory) {
   point.state[section] = std::move(state.text);
   for (Entry& entry : state.tensors)
-    point.tensors.push_back({fmt::format("{}/{}", section, entry.name), entry.value.clone()});
+    point.tensors.push_back({fmt::format("{}/{}", section, entry.name), memory.copy(entry.value)});
 }
 
 State state_in(const Point& point, const std::string& section) {
@@ -59,14 +59,14 @@ State state_in(const Point& point, const std::string& section) {
   return state;
 }
 
-Result<> put_states(const TrainingParts& parts, Point& point) {
+Result<> put_states(const TrainingParts& parts, Point& point, SnapshotMemory& memory) {
   for (std::size_t i = 0; i < parts.callbacks.size(); ++i) {
     MUSTER_TRY(State state, parts.callbacks[i]->state());
-    put_state(std::move(state), section_of_callback(i), point);
+    put_state(std::move(state), section_of_callback(i), point, memory);
   }
   for (const auto& [name, metric] : parts.metrics) {
     MUSTER_TRY(State state, metric->state());
-    put_state(std::move(state), section_of_metric(name), point);
+    put_state(std::move(state), section_of_metric(name), point, memory);
   }
   return {};
 }
@@ -156,15 +156,15 @@ Result<> set_parameters(const Point& point, std::span<const graph::ParameterPtr>
 }  // namespace
 
 Result<Point> capture(const checkpoint::PointId& id, const TrainingParts& parts,
-                      const TrainingPosition& position) {
+                      const TrainingPosition& position, SnapshotMemory& memory) {
   Point point{.id = id};
   const std::vector<std::string> names = unique_names(parts.parameters);
   for (std::size_t i = 0; i < parts.parameters.size(); ++i)
     if (parts.parameters[i]->absence() == nullptr)
-      point.tensors.push_back({names[i], parts.parameters[i]->materialize(seed()).clone()});
+      point.tensors.push_back({names[i], memory.copy(parts.parameters[i]->materialize(seed()))});
   for (std::size_t i = 0; i < position.outputs.size(); ++i)
-    point.tensors.push_back({name_of_output(i), position.outputs[i].clone()});
-  MUSTER_TRY_VOID(put_states(parts, point));
+    point.tensors.push_back({name_of_output(i), memory.copy(position.outputs[i])});
+  MUSTER_TRY_VOID(put_states(parts, point, memory));
   put_homes(parts.parameters, point);
   StateValues values = position.values;
   values.set(runs_name, static_cast<std::int64_t>(counted_runs()));
@@ -201,7 +201,8 @@ Result<> restore(const Point& point, const TrainingParts& parts) {
 
 Result<std::string> states_as_text(const TrainingParts& parts) {
   Point point;
-  MUSTER_TRY_VOID(put_states(parts, point));
+  SnapshotMemory memory;
+  MUSTER_TRY_VOID(put_states(parts, point, memory));
   StateValues values;
   for (auto& [section, text] : point.state) values.set(section, std::move(text));
   return values.to_json();

@@ -9,6 +9,7 @@
 #include "muster/nn/nn.h"
 #include "muster/train/callback.h"
 #include "muster/train/metric.h"
+#include "muster/train/snapshot_memory.h"
 #include "muster/train/state.h"
 
 namespace muster::train {
@@ -27,9 +28,9 @@ struct TrainingPosition {
   std::vector<Tensor> outputs = {};  // of the last step
 };
 
-// Copies of everything, the number of runs that random numbers come from too.
+// Copies of everything, made in `memory`; the number of runs that random numbers come from too.
 Result<checkpoint::Point> capture(const checkpoint::PointId& id, const TrainingParts& parts,
-                                  const TrainingPosition& position);
+                                  const TrainingPosition& position, SnapshotMemory& memory);
 // Where the training was.
 Result<TrainingPosition> position_in(const checkpoint::Point& point);
 // Sets the parts, and the number of runs, to what they were. An error names what does not fit.
