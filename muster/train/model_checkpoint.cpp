@@ -70,17 +70,22 @@ Result<> ModelCheckpoint::save(CallbackContext& context) {
                                        context.step_in_epoch(), checkpoint::extension);
   saved_step_ = context.cur_step_num;
   saved_at_ = clock_.now();
-  if (context.recovers && stages() == nullptr) {
-    const std::lock_guard lock(mutex_);
-    pending_ = path;
-    context.request_point([this, path](const auto& parameters) { write(parameters, path); });
+  std::vector<checkpoint::Entry> parameters;
+  if (stages() != nullptr || !context.recovers) {
+    // Of a divided network they come from other workers: a call of all of them, which may fail.
+    MUSTER_TRY(parameters, gather_parameters(context.train_network->parameters()));
+  }
+  if (!context.recovers) {
+    write(parameters, path);
     return {};
   }
-  context.request_point();
-  // Of a divided network they come from other workers: a call of all of them, which may fail.
-  MUSTER_TRY(const std::vector<checkpoint::Entry> parameters,
-             gather_parameters(context.train_network->parameters()));
-  write(parameters, path);
+  // The next steps change what is in the parameters' own memory.
+  for (checkpoint::Entry& entry : parameters) entry.value = entry.value.clone();
+  const std::lock_guard lock(mutex_);
+  pending_ = path;
+  context.request_point([this, path, parameters = std::move(parameters)](const auto& of_point) {
+    write(parameters.empty() ? of_point : parameters, path);
+  });
   return {};
 }
 

@@ -120,7 +120,9 @@ Result<> Model::Training::save_point_if_due() {
 void Model::Training::hand_out(const checkpoint::Point& point) {
   std::vector<CallbackContext::ParametersUse> uses = context_->take_uses();
   if (uses.empty()) return;
-  const auto count = static_cast<std::ptrdiff_t>(model_.train_network_->parameters().size());
+  const auto network = model_.train_network_->parameters();
+  const auto count = std::count_if(network.begin(), network.end(),
+                                   [](const auto& parameter) { return parameter->absence() == nullptr; });
   std::vector<checkpoint::Entry> parameters(point.tensors.begin(), point.tensors.begin() + count);
   if (files_.valid()) files_.wait();
   files_ = std::async(std::launch::async, [uses = std::move(uses), parameters = std::move(parameters)] {
