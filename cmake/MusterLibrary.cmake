@@ -12,7 +12,7 @@ target_include_directories(muster PUBLIC
 target_compile_features(muster PUBLIC cxx_std_20)
 target_link_libraries(muster
   PUBLIC tl::expected
-  PRIVATE fmt::fmt spdlog::spdlog PkgConfig::xxhash JPEG::JPEG PNG::PNG Threads::Threads)
+  PRIVATE fmt::fmt spdlog::spdlog PkgConfig::xxhash OpenSSL::SSL OpenSSL::Crypto JPEG::JPEG PNG::PNG Threads::Threads)
 if(OpenMP_CXX_FOUND)
   target_link_libraries(muster PRIVATE OpenMP::OpenMP_CXX)
 endif()

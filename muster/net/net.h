@@ -9,6 +9,7 @@
 
 #include "muster/net/address.h"             // IWYU pragma: export
 #include "muster/net/bytes.h"               // IWYU pragma: export
+#include "muster/net/certificates.h"        // IWYU pragma: export
 #include "muster/net/descriptor.h"          // IWYU pragma: export
 #include "muster/net/frame.h"               // IWYU pragma: export
 #include "muster/net/futex.h"               // IWYU pragma: export
