@@ -1,6 +1,6 @@
 // The door of `net`: addresses, the one frame format of everything that Muster sends over a stream and the
-// bytes inside a frame, blocking sockets with deadlines, memory that the processes of a host share,
-// descriptors that close themselves.
+// bytes inside a frame, what protects them on their way, blocking sockets with deadlines, memory that the
+// processes of a host share, descriptors that close themselves.
 //
 // Ownership: plain values; sockets, listeners, segments, descriptors and reservations belong to who holds
 // them. Threads: free functions may be called from any thread, an object from one thread at a time, except
@@ -18,6 +18,7 @@
 #include "muster/net/port_reservation.h"    // IWYU pragma: export
 #include "muster/net/process_descriptor.h"  // IWYU pragma: export
 #include "muster/net/process_watch.h"       // IWYU pragma: export
+#include "muster/net/security.h"            // IWYU pragma: export
 #include "muster/net/segment.h"             // IWYU pragma: export
 #include "muster/net/socket.h"              // IWYU pragma: export
 #include "muster/net/wait.h"                // IWYU pragma: export
