@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <deque>
 #include <map>
 
 #include "muster/cluster/host.h"
@@ -19,8 +18,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr milliseconds poll_interval{100};
-constexpr seconds registration_time{10};  // for a connection to say who it is
-constexpr std::size_t unregistered_max = 1024;
 constexpr milliseconds goodbye_time{300};  // for nodes to close their connections at the end
 constexpr net::ConnectionLimits limits{.payload_size_bytes = node_payload_limit_bytes,
                                        .unsent_size_bytes = 2 * scheduler_payload_limit_bytes};
@@ -103,7 +100,6 @@ class SchedulerDriver {
     set_timer();
     while (!machine_.ended()) {
       loop_.run_for(poll_interval);
-      drop_unregistered();
       if (!interrupted && options_.interrupted && options_.interrupted()) {
         interrupted = true;
         step(scheduler_event::Interrupted{});
@@ -114,36 +110,12 @@ class SchedulerDriver {
   }
 
  private:
-  struct Unregistered {
-    PeerId peer;
-    TimePoint deadline;
-  };
-
   void accept(std::unique_ptr<net::Connection> connection) {
     const PeerId id = next_peer_++;
     net::Connection& accepted = *connection;
     connections_[id] = std::move(connection);
-    unregistered_.push_back({id, real_clock().now() + registration_time});
     accepted.set_events({.received = [this, id](const net::Frame& frame) { received(id, frame); },
                          .closed = [this, id](const Error&) { closed(id); }});
-    drop_unregistered();
-  }
-
-  // Whoever connects and says nothing, or floods us with connections, is dropped: the oldest first, since a
-  // node registers at once.
-  void drop_unregistered() {
-    const TimePoint now = real_clock().now();
-    while (!unregistered_.empty() &&
-           (unregistered_.front().deadline <= now || unregistered_.size() > unregistered_max)) {
-      const PeerId id = unregistered_.front().peer;
-      unregistered_.pop_front();
-      connections_.erase(id);
-      step(scheduler_event::Closed{id});  // it may be one that waits for a place
-    }
-  }
-
-  void forget_unregistered(PeerId id) {
-    std::erase_if(unregistered_, [&](const Unregistered& entry) { return entry.peer == id; });
   }
 
   void received(PeerId id, const net::Frame& frame) {
@@ -159,7 +131,6 @@ class SchedulerDriver {
 
   void closed(PeerId id) {
     connections_.erase(id);
-    forget_unregistered(id);
     step(scheduler_event::Closed{id});
   }
 
@@ -177,7 +148,7 @@ class SchedulerDriver {
   void apply(const scheduler_action::Send& send) {
     const auto found = connections_.find(send.peer);
     if (found == connections_.end()) return;
-    if (std::holds_alternative<message::Accept>(send.message.body)) forget_unregistered(send.peer);
+    if (std::holds_alternative<message::Accept>(send.message.body)) found->second->admit();
     found->second->send(encode(send.message));
   }
 
@@ -205,7 +176,6 @@ class SchedulerDriver {
     if (found == connections_.end()) return;
     found->second->finish();
     connections_.erase(found);
-    forget_unregistered(close.peer);
   }
 
   void apply(const scheduler_action::Watch& watch) {
@@ -219,7 +189,7 @@ class SchedulerDriver {
   // Nodes close their connections as soon as they know; closing ours first could cut off their last word.
   void say_goodbye() {
     listeners_.clear();
-    for (const Unregistered& entry : std::exchange(unregistered_, {})) connections_.erase(entry.peer);
+    std::erase_if(connections_, [](const auto& entry) { return entry.second->is_guest(); });
     const TimePoint deadline = real_clock().now() + goodbye_time;
     while (!connections_.empty() && real_clock().now() < deadline) loop_.run_for(milliseconds(5));
   }
@@ -231,7 +201,6 @@ class SchedulerDriver {
   net::Loop loop_;
   std::vector<std::unique_ptr<net::ConnectionListener>> listeners_;
   std::map<PeerId, std::unique_ptr<net::Connection>> connections_;
-  std::deque<Unregistered> unregistered_;
   PeerId next_peer_ = 1;
   std::shared_ptr<const Roster> encoded_;  // as `roster_frame_`
   std::shared_ptr<const std::vector<std::byte>> roster_frame_;

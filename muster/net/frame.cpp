@@ -17,6 +17,8 @@ constexpr std::size_t at_magic = 0, at_version = 4, at_type = 6, at_flags = 8, a
                       at_epoch = 16, at_job_id = 24, at_sequence = 32, at_payload_size = 40,
                       at_payload_checksum = 48, at_header_checksum = 56;
 
+constexpr std::size_t kept_size_bytes = 4 << 10;  // of an empty decoder's buffer
+
 std::uint64_t header_checksum(const std::byte* bytes) { return hash_bytes(bytes, at_header_checksum); }
 
 }  // namespace
@@ -85,9 +87,16 @@ std::vector<std::byte> encode_frame(FrameHeader header, std::span<const std::byt
 
 void FrameDecoder::append(std::span<const std::byte> bytes) {
   if (failure_) return;
-  buffer_.erase(buffer_.begin(), buffer_.begin() + static_cast<std::ptrdiff_t>(begin_));
-  begin_ = 0;
+  forget_consumed();
   buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+}
+
+// A peer that once sent much shall not hold memory for ever: there may be thousands.
+void FrameDecoder::forget_consumed() {
+  if (begin_ == buffer_.size() && buffer_.capacity() > kept_size_bytes) buffer_ = {};
+  buffer_.erase(buffer_.begin(),
+                buffer_.begin() + static_cast<std::ptrdiff_t>(std::min(begin_, buffer_.size())));
+  begin_ = 0;
 }
 
 Result<std::optional<Frame>> FrameDecoder::next() {
@@ -100,6 +109,10 @@ Result<std::optional<Frame>> FrameDecoder::next() {
   };
   const std::span<const std::byte> rest(buffer_.data() + begin_, buffer_.size() - begin_);
   if (!header_) {
+    if (rest.empty()) {
+      forget_consumed();
+      return std::nullopt;
+    }
     if (rest.size() < frame_header_size_bytes) return std::nullopt;
     auto header = decode_header(rest.first<frame_header_size_bytes>(), payload_limit_bytes_);
     if (!header) return refuse(std::move(header).error());

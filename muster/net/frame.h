@@ -56,6 +56,11 @@ class FrameDecoder {
  public:
   explicit FrameDecoder(std::uint64_t payload_limit_bytes) : payload_limit_bytes_(payload_limit_bytes) {}
 
+  // Of the frames whose header has not yet been read.
+  void set_payload_limit(std::uint64_t bytes) { payload_limit_bytes_ = bytes; }
+  // What has arrived and is not yet a frame.
+  std::size_t held_size_bytes() const { return buffer_.size() - begin_; }
+
   // Takes the bytes; call `next` until it gives no more frames.
   void append(std::span<const std::byte> bytes);
   // The next whole frame, or nothing while more bytes are needed.
@@ -67,6 +72,8 @@ class FrameDecoder {
   std::size_t begin_ = 0;  // of the bytes in buffer_ that are not yet consumed
   std::optional<FrameHeader> header_;
   std::optional<Error> failure_;
+
+  void forget_consumed();
 };
 
 }  // namespace muster::net

@@ -13,6 +13,7 @@
 #include "muster/base/base.h"
 #include "muster/net/address.h"
 #include "muster/net/frame.h"
+#include "muster/net/guests.h"
 
 namespace muster::net {
 
@@ -54,6 +55,7 @@ struct ConnectionEvents {
 struct ConnectionLimits {
   std::uint64_t payload_size_bytes = 0;  // of a received frame
   std::uint64_t unsent_size_bytes = 0;   // queued for a peer that does not read: the connection is closed
+  GuestLimits guests = {};               // of a listener's accepted connections, until they are admitted
 };
 
 // A connection that carries frames. Destroying it closes it without a word.
@@ -71,6 +73,10 @@ class Connection {
   void send(std::shared_ptr<const std::vector<std::byte>> frame);
   // Sends what is queued, within a second, then closes; no more events.
   void finish();
+  // An accepted connection is a guest (guests.h): it is closed after a while, and holds and sends little,
+  // until its owner knows that it belongs here and admits it.
+  void admit();
+  bool is_guest() const;
   const Address& peer() const;
 
   class Implementation;
@@ -80,7 +86,7 @@ class Connection {
   std::shared_ptr<Implementation> implementation_;
 };
 
-// Listens and accepts. An accepted connection reads once its events are set.
+// Listens and accepts. An accepted connection is a guest, and reads once its events are set.
 class ConnectionListener {
  public:
   static Result<std::unique_ptr<ConnectionListener>> open(

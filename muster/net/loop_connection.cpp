@@ -9,6 +9,8 @@ namespace muster::net {
 namespace {
 
 constexpr auto finish_time = std::chrono::seconds(1);
+constexpr std::size_t discarded_limit_bytes = 256 << 10;
+constexpr std::size_t guest_read_size_bytes = 4 << 10;  // at a time: members come first
 
 Error lost(const Address& peer, const asio::error_code& error) {
   if (error == asio::error::eof)
@@ -20,11 +22,11 @@ Error lost(const Address& peer, const asio::error_code& error) {
 
 Connection::Implementation::Implementation(Loop& loop, int fd, const Address& peer, int family,
                                            ConnectionLimits limits)
-    : socket_(loop.implementation().context, fd, family),
+    : loop_(loop),
+      socket_(loop.implementation().context, fd, family),
       peer_(peer),
       limits_(limits),
       decoder_(limits.payload_size_bytes),
-      buffer_(read_size_bytes),
       finish_timer_(loop.implementation().context) {}
 
 void Connection::Implementation::set_events(ConnectionEvents events) {
@@ -58,25 +60,53 @@ void Connection::Implementation::fail_later(Error error) {
 }
 
 void Connection::Implementation::read() {
-  socket_.socket.async_read_some(
-      asio::buffer(buffer_), [self = shared_from_this()](const asio::error_code& error, std::size_t size) {
-        if (self->state_ == State::closed) return;
-        if (error) return self->close(lost(self->peer_, error));
-        self->deliver(size);
-        if (self->state_ != State::closed) self->read();
-      });
+  socket_.socket.async_wait(asio::ip::tcp::socket::wait_read,
+                            [self = shared_from_this()](const asio::error_code& error) {
+                              if (self->state_ == State::closed) return;
+                              if (error) return self->close(lost(self->peer_, error));
+                              self->read_some();
+                              if (self->state_ != State::closed) self->read();
+                            });
 }
 
-void Connection::Implementation::deliver(std::size_t size) {
-  if (state_ != State::open) return;  // what comes after `finish` is read only to let the peer close first
-  decoder_.append(std::span(buffer_).first(size));
+void Connection::Implementation::read_some() {
+  std::span<std::byte> buffer(loop_.implementation().read_buffer);
+  if (is_guest()) buffer = buffer.first(guest_read_size_bytes);
+  const ssize_t size = ::recv(socket_.socket.native_handle(), buffer.data(), buffer.size(), 0);
+  if (size > 0) return deliver(buffer.first(static_cast<std::size_t>(size)));
+  if (size == 0) return close(lost(peer_, asio::error::eof));
+  if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return;
+  close(lost(peer_, asio::error_code(errno, asio::error::get_system_category())));
+}
+
+void Connection::Implementation::deliver(std::span<const std::byte> bytes) {
+  if (state_ != State::open) {  // what comes after `finish` is read only to let the peer close first
+    discarded_size_bytes_ += bytes.size();
+    if (discarded_size_bytes_ > discarded_limit_bytes) abandon();
+    return;
+  }
+  decoder_.append(bytes);
   while (state_ == State::open) {
     auto frame = decoder_.next();
     if (!frame) return close(frame.error());
-    if (!*frame) return;
+    if (!*frame) break;
     const auto events = events_;  // the callback may destroy the connection
     if (events->received) events->received(**std::move(frame));
   }
+  if (const auto room = room_; room && state_ == State::open) room->hold(guest_, decoder_.held_size_bytes());
+}
+
+void Connection::Implementation::enter(std::shared_ptr<GuestRoom> room) {
+  room_ = std::move(room);
+  decoder_.set_payload_limit(std::min(limits_.payload_size_bytes, room_->limits().payload_size_bytes));
+  guest_ = room_->arrive(shared_from_this());
+}
+
+void Connection::Implementation::admit() {
+  if (!is_guest()) return;
+  room_->leave(guest_);
+  room_.reset();
+  decoder_.set_payload_limit(limits_.payload_size_bytes);
 }
 
 void Connection::Implementation::send(std::shared_ptr<const std::vector<std::byte>> frame) {
@@ -128,6 +158,8 @@ void Connection::Implementation::shut_down() {
 
 void Connection::Implementation::close(const Error& error) {
   if (std::exchange(state_, State::closed) == State::closed) return;
+  if (is_guest()) room_->leave(guest_);
+  room_.reset();
   finish_timer_.cancel();
   socket_.close();
   unsent_.clear();
@@ -174,6 +206,8 @@ void Connection::send(std::shared_ptr<const std::vector<std::byte>> frame) {
   implementation_->send(std::move(frame));
 }
 void Connection::finish() { implementation_->finish(); }
+void Connection::admit() { implementation_->admit(); }
+bool Connection::is_guest() const { return implementation_->is_guest(); }
 const Address& Connection::peer() const { return implementation_->peer(); }
 
 }  // namespace muster::net

@@ -17,7 +17,11 @@ class Loop::Implementation {
     std::function<void()> act;
   };
 
+  // One for all connections: what is read goes into a decoder at once.
+  static constexpr std::size_t read_size_bytes = 64 << 10;
+
   asio::io_context context{1};
+  std::vector<std::byte> read_buffer = std::vector<std::byte>(read_size_bytes);
   asio::steady_timer timer{context};
   std::list<WatchedProcess> processes;
 };
@@ -37,13 +41,41 @@ class LoopSocket {
   ProcessDescriptor fd_;
 };
 
+// The guests of a listener. It and they share it, on the loop's thread.
+class GuestRoom : public std::enable_shared_from_this<GuestRoom> {
+ public:
+  GuestRoom(Loop& loop, GuestLimits limits) : guests_(limits), timer_(loop.implementation().context) {}
+
+  Guests::Id arrive(const std::shared_ptr<Connection::Implementation>& connection);
+  void hold(Guests::Id id, std::size_t size_bytes);
+  void leave(Guests::Id id);
+  // Makes room; false when nobody is there.
+  bool drop_oldest(const std::string& why);
+  const GuestLimits& limits() const { return guests_.limits(); }
+
+ private:
+  void drop(Guests::Id id, const std::string& why);
+  void wait();
+  void drop_overdue();
+
+  Guests guests_;
+  std::unordered_map<Guests::Id, std::weak_ptr<Connection::Implementation>> connections_;
+  asio::steady_timer timer_;
+  bool waits_ = false;
+  Guests::Id last_id_ = 0;
+};
+
 class Connection::Implementation : public std::enable_shared_from_this<Connection::Implementation> {
  public:
   Implementation(Loop& loop, int fd, const Address& peer, int family, ConnectionLimits limits);
 
   void set_events(ConnectionEvents events);
   void connect(const SocketAddress& address);
+  void enter(std::shared_ptr<GuestRoom> room);  // of an accepted connection
+  void admit();
+  bool is_guest() const { return room_ != nullptr; }
   void start();  // reading, on an open connection
+  void close(const Error& error);
   void send(std::shared_ptr<const std::vector<std::byte>> frame);
   void finish();
   void abandon();
@@ -53,14 +85,14 @@ class Connection::Implementation : public std::enable_shared_from_this<Connectio
 
  private:
   void read();
-  void deliver(std::size_t size);
+  void read_some();
+  void deliver(std::span<const std::byte> bytes);
   void write();
-  void close(const Error& error);
   void shut_down();
 
-  static constexpr std::size_t read_size_bytes = 64 << 10;
   enum class State { opening, open, finishing, closed };
 
+  Loop& loop_;
   LoopSocket socket_;
   Address peer_;
   ConnectionLimits limits_;
@@ -68,7 +100,9 @@ class Connection::Implementation : public std::enable_shared_from_this<Connectio
   State state_ = State::opening;
   bool reading_ = false;
   FrameDecoder decoder_;
-  std::vector<std::byte> buffer_;
+  std::size_t discarded_size_bytes_ = 0;  // after `finish`
+  std::shared_ptr<GuestRoom> room_;       // null once it is admitted, or gone
+  Guests::Id guest_ = 0;
   std::list<std::shared_ptr<const std::vector<std::byte>>> unsent_;
   std::size_t unsent_size_bytes_ = 0;
   bool writing_ = false;

@@ -10,6 +10,7 @@ namespace {
 
 constexpr int backlog = 4096;
 constexpr auto pause_when_full = std::chrono::milliseconds(100);
+constexpr int accepted_at_once_max = 64;  // then those who are connected have their turn
 
 Result<ProcessDescriptor> open_listening(const Address& address) {
   MUSTER_TRY(const SocketAddress wanted, to_socket_address(address));
@@ -39,12 +40,13 @@ class ConnectionListener::Implementation
         pause_(loop.implementation().context),
         address_(std::move(address)),
         limits_(limits),
+        guests_(std::make_shared<GuestRoom>(loop, limits.guests)),
         accepted_(std::move(accepted)) {}
 
   void wait() {
     watched_.async_wait(asio::posix::stream_descriptor::wait_read,
                         [self = shared_from_this()](const asio::error_code& error) {
-                          if (!error && !self->closed_) self->accept_all();
+                          if (!error && !self->closed_) self->accept_some();
                         });
   }
 
@@ -58,25 +60,28 @@ class ConnectionListener::Implementation
   const Address& address() const { return address_; }
 
  private:
-  void accept_all() {
-    while (!closed_) {
+  void accept_some() {
+    for (int count = 0; count < accepted_at_once_max && !closed_; ++count) {
       SocketAddress from;
       from.size_bytes = sizeof from.storage;
       const int fd = ::accept4(fd_.get(), from.get(), &from.size_bytes, SOCK_CLOEXEC | SOCK_NONBLOCK);
       if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
       if (fd < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return wait();
+      if (fd < 0 && guests_->drop_oldest("no descriptor is free (see ulimit -n)")) continue;
       if (fd < 0) return pause();
       auto implementation = std::make_shared<Connection::Implementation>(
           loop_, fd, from_socket_address(from).value_or(Address{}), from.family(), limits_);
+      implementation->enter(guests_);
       accepted_(std::make_unique<Connection>(std::move(implementation)));
     }
+    if (!closed_) wait();
   }
 
   // No descriptor is free: those who wait stay in the backlog.
   void pause() {
     pause_.expires_after(pause_when_full);
     pause_.async_wait([self = shared_from_this()](const asio::error_code& error) {
-      if (!error && !self->closed_) self->accept_all();
+      if (!error && !self->closed_) self->accept_some();
     });
   }
 
@@ -86,6 +91,7 @@ class ConnectionListener::Implementation
   asio::steady_timer pause_;
   Address address_;
   ConnectionLimits limits_;
+  std::shared_ptr<GuestRoom> guests_;
   std::function<void(std::unique_ptr<Connection>)> accepted_;
   bool closed_ = false;
 };

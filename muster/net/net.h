@@ -13,6 +13,7 @@
 #include "muster/net/descriptor.h"          // IWYU pragma: export
 #include "muster/net/frame.h"               // IWYU pragma: export
 #include "muster/net/futex.h"               // IWYU pragma: export
+#include "muster/net/guests.h"              // IWYU pragma: export
 #include "muster/net/host_key.h"            // IWYU pragma: export
 #include "muster/net/loop.h"                // IWYU pragma: export
 #include "muster/net/port_reservation.h"    // IWYU pragma: export

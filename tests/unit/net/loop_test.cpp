@@ -39,10 +39,14 @@ struct Server {
   std::vector<std::uint16_t> types = {};
   std::vector<std::string> ends = {};
   std::unique_ptr<ConnectionListener> listener = {};
+  GuestLimits guests = {};
 
   void open() {
+    const ConnectionLimits with_guests{.payload_size_bytes = limits.payload_size_bytes,
+                                       .unsent_size_bytes = limits.unsent_size_bytes,
+                                       .guests = guests};
     auto made =
-        ConnectionListener::open(loop, {ip, 0}, limits, [this](std::unique_ptr<Connection> connection) {
+        ConnectionListener::open(loop, {ip, 0}, with_guests, [this](std::unique_ptr<Connection> connection) {
           connection->set_events({.received = [this](Frame frame) { types.push_back(frame.header.type); },
                                   .closed = [this](const Error& error) { ends.push_back(error.message); }});
           connections.push_back(std::move(connection));
@@ -179,6 +183,100 @@ TEST(Loop, DoesNotKeepAConnectionOpenInAForkedChild) {
   EXPECT_TRUE(serve_until(loop, [&] { return !server.ends.empty(); }));
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
+}
+
+TEST(ConnectionListener, ClosesAGuestThatDoesNotSayWhoItIs) {
+  Loop loop;
+  Server server{.loop = loop, .guests = {.time = 50ms}};
+  server.open();
+  const Wait wait{.deadline = real_clock().now() + 10s};
+  auto silent = Socket::connect(server.listener->address(), wait);
+  ASSERT_TRUE(silent);
+  auto admitted = Socket::connect(server.listener->address(), wait);
+  ASSERT_TRUE(admitted);
+  ASSERT_TRUE(serve_until(loop, [&] { return server.connections.size() == 2; }));
+  EXPECT_TRUE(server.connections[1]->is_guest());
+  server.connections[1]->admit();
+  EXPECT_FALSE(server.connections[1]->is_guest());
+  ASSERT_TRUE(serve_until(loop, [&] { return !server.ends.empty(); }));
+  EXPECT_THAT(server.ends[0], HasSubstr("did not say who it is within 0.05 s"));
+  ASSERT_TRUE(admitted->send_all(*frame_of(7, 10), wait));
+  ASSERT_TRUE(serve_until(loop, [&] { return !server.types.empty(); }));
+  EXPECT_EQ(server.ends.size(), 1);
+}
+
+TEST(ConnectionListener, DropsTheOldestOfTooManyGuests) {
+  Loop loop;
+  Server server{.loop = loop, .guests = {.count = 2}};
+  server.open();
+  const Wait wait{.deadline = real_clock().now() + 10s};
+  std::vector<Socket> guests;
+  for (int i = 0; i < 100; ++i) {  // more than are accepted in one turn
+    auto guest = Socket::connect(server.listener->address(), wait);
+    ASSERT_TRUE(guest);
+    guests.push_back(*std::move(guest));
+  }
+  ASSERT_TRUE(serve_until(loop, [&] { return server.ends.size() == 98; }));
+  EXPECT_THAT(server.ends[0], HasSubstr("a newer connection took its place"));
+  ASSERT_TRUE(guests[99].send_all(*frame_of(7, 10), wait));
+  ASSERT_TRUE(serve_until(loop, [&] { return !server.types.empty(); }));
+}
+
+TEST(ConnectionListener, TakesNoLargeFrameOfAGuest) {
+  Loop loop;
+  Server server{.loop = loop, .guests = {.payload_size_bytes = 1000}};
+  server.open();
+  const Wait wait{.deadline = real_clock().now() + 10s};
+  auto guest = Socket::connect(server.listener->address(), wait);
+  auto member = Socket::connect(server.listener->address(), wait);
+  ASSERT_TRUE(guest && member);
+  ASSERT_TRUE(serve_until(loop, [&] { return server.connections.size() == 2; }));
+  server.connections[1]->admit();
+  ASSERT_TRUE(guest->send_all(encode_header({.type = 1, .payload_size_bytes = 1001}), wait));
+  ASSERT_TRUE(member->send_all(*frame_of(7, 1001), wait));
+  ASSERT_TRUE(serve_until(loop, [&] { return !server.ends.empty() && !server.types.empty(); }));
+  EXPECT_THAT(server.ends[0], HasSubstr("over the limit of 1000"));
+}
+
+TEST(ConnectionListener, HoldsLittleOfAllItsGuests) {
+  Loop loop;
+  Server server{.loop = loop, .guests = {.held_size_bytes = 10'000}};
+  server.open();
+  const Wait wait{.deadline = real_clock().now() + 10s};
+  const auto whole = frame_of(7, 8'000);
+  std::vector<Socket> guests;
+  for (int i = 0; i < 3; ++i) {
+    auto guest = Socket::connect(server.listener->address(), wait);
+    ASSERT_TRUE(guest);
+    ASSERT_TRUE(guest->send_all(std::span(*whole).first(4'000), wait));
+    guests.push_back(*std::move(guest));
+  }
+  ASSERT_TRUE(serve_until(loop, [&] { return !server.ends.empty(); }));
+  EXPECT_THAT(server.ends[0], HasSubstr("had sent 10000 bytes, and it most of them"));
+  EXPECT_EQ(server.ends.size(), 1);
+}
+
+TEST(ConnectionListener, ReadsOnlySoMuchOfWhoGoesOnTalkingAfterTheEnd) {
+  Loop loop;
+  Server server{.loop = loop};
+  server.open();
+  const Wait wait{.deadline = real_clock().now() + 10s};
+  auto talker = Socket::connect(server.listener->address(), wait);
+  ASSERT_TRUE(talker);
+  ASSERT_TRUE(serve_until(loop, [&] { return server.connections.size() == 1; }));
+  server.connections[0]->finish();
+  server.connections.clear();
+  const std::vector<std::byte> words(64 << 10);
+  const iovec piece{.iov_base = const_cast<std::byte*>(words.data()), .iov_len = words.size()};
+  std::size_t taken = 0;
+  const TimePoint begin = real_clock().now();
+  EXPECT_TRUE(serve_until(loop, [&] {
+    const auto sent = talker->send_some({&piece, 1});
+    taken += sent.value_or(0);
+    return !sent;
+  }));
+  EXPECT_LT(real_clock().now() - begin, 900ms)
+      << "it was read until the time was over, " << taken << " bytes";
 }
 
 TEST(ConnectionListener, NamesTheProcessThatHoldsItsPort) {

@@ -1,0 +1,60 @@
+#include "muster/net/guests.h"
+
+#include <algorithm>
+
+namespace muster::net {
+
+std::optional<Guests::Id> Guests::arrive(Id id, const std::string& ip, TimePoint now) {
+  MUSTER_CHECK(guests_.empty() || id > guests_.rbegin()->first, "a guest's id is not new");
+  std::optional<Id> leaves;
+  if (guests_.size() >= limits_.count) {
+    auto found = guests_.begin();
+    if (const auto count = counts_.find(ip); count != counts_.end() && 2 * count->second > limits_.count)
+      found = std::ranges::find_if(guests_, [&](const auto& entry) { return entry.second.ip == ip; });
+    leaves = found->first;
+    leave(*leaves);
+  }
+  guests_.emplace_hint(guests_.end(), id, Guest{.ip = ip, .deadline = now + limits_.time});
+  ++counts_[ip];
+  return leaves;
+}
+
+std::optional<Guests::Id> Guests::hold(Id id, std::size_t size_bytes) {
+  const auto found = guests_.find(id);
+  if (found == guests_.end()) return std::nullopt;
+  held_size_bytes_ += size_bytes - std::exchange(found->second.held_size_bytes, size_bytes);
+  if (held_size_bytes_ <= limits_.held_size_bytes) return std::nullopt;
+  const auto largest =
+      std::ranges::max_element(guests_, {}, [](const auto& entry) { return entry.second.held_size_bytes; });
+  const Id leaves = largest->first;
+  leave(leaves);
+  return leaves;
+}
+
+void Guests::leave(Id id) {
+  const auto found = guests_.find(id);
+  if (found == guests_.end()) return;
+  held_size_bytes_ -= found->second.held_size_bytes;
+  const auto count = counts_.find(found->second.ip);
+  if (--count->second == 0) counts_.erase(count);
+  guests_.erase(found);
+}
+
+std::optional<Guests::Id> Guests::oldest() const {
+  return guests_.empty() ? std::nullopt : std::optional(guests_.begin()->first);
+}
+
+std::vector<Guests::Id> Guests::overdue(TimePoint now) const {
+  std::vector<Id> ids;
+  for (const auto& [id, guest] : guests_) {
+    if (guest.deadline > now) break;
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+TimePoint Guests::deadline() const {
+  return guests_.empty() ? TimePoint::max() : guests_.begin()->second.deadline;
+}
+
+}  // namespace muster::net
