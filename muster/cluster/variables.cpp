@@ -6,6 +6,8 @@
 #include <array>
 #include <charconv>
 
+#include "muster/cluster/spelling.h"
+
 namespace muster::cluster {
 namespace {
 
@@ -205,37 +207,16 @@ std::string problem_of(const Variable& variable, std::string_view value) {
   return fmt::format("{}='{}' cannot be used: allowed is {}", variable.name, value, allowed_range(variable));
 }
 
-// The number of letters to insert, delete, replace or swap with a neighbour to make one from the other.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
-  for (std::size_t i = 0; i <= a.size(); ++i) {
-    for (std::size_t j = 0; j <= b.size(); ++j) {
-      if (i == 0 || j == 0) {
-        cost[i][j] = i + j;
-        continue;
-      }
-      const std::size_t replace = cost[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
-      cost[i][j] = std::min({replace, cost[i - 1][j] + 1, cost[i][j - 1] + 1});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
-    }
-  }
-  return cost[a.size()][b.size()];
-}
-
 std::vector<std::string> typo_warnings(const Environment& environment) {
-  constexpr std::size_t distance_max = 2;
-  constexpr std::size_t name_size_max = 64;
+  std::vector<std::string_view> known;
+  for (const Variable& variable : table) known.push_back(variable.name);
   std::vector<std::string> warnings;
   for (const std::string_view prefix : {"MS_", "MUSTER_"}) {
     for (const std::string& name : environment.names(prefix)) {
-      if (find_variable(name) != nullptr || name.size() > name_size_max) continue;
-      const auto nearest = std::min_element(table.begin(), table.end(), [&](const auto& a, const auto& b) {
-        return edit_distance(name, a.name) < edit_distance(name, b.name);
-      });
-      if (edit_distance(name, nearest->name) <= distance_max)
+      if (find_variable(name) != nullptr) continue;
+      if (const auto meant = nearest_name(name, known))
         warnings.push_back(
-            fmt::format("{} is set but is no variable of Muster; did you mean {}?", name, nearest->name));
+            fmt::format("{} is set but is no variable of Muster; did you mean {}?", name, *meant));
     }
   }
   return warnings;

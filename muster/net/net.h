@@ -21,5 +21,6 @@
 #include "muster/net/process_watch.h"       // IWYU pragma: export
 #include "muster/net/security.h"            // IWYU pragma: export
 #include "muster/net/segment.h"             // IWYU pragma: export
+#include "muster/net/small_file.h"          // IWYU pragma: export
 #include "muster/net/socket.h"              // IWYU pragma: export
 #include "muster/net/wait.h"                // IWYU pragma: export
