@@ -124,11 +124,33 @@ constexpr auto table = std::to_array<Variable>({
      .documentation =
          "Processes with equal host keys share memory. Different ones make processes of one host "
          "talk as if they were on several, for tests."},
+    {.name = "MUSTER_TLS_CONFIG",
+     .default_note = "none: without encryption",
+     .note = "a JSON file",
+     .documentation =
+         "Encrypts and authenticates what processes of the job say to each other, as "
+         "set_ps_context(enable_ssl=True, config_file_path=...) does: the file names certificates. The "
+         "same for every process, with certificates of its own where you like."},
+    {.name = "MUSTER_TLS_CLIENT_PASSWORD_FILE",
+     .default_note = "none",
+     .note = "a file of one line, or fd:N for a descriptor",
+     .documentation = "Holds the password of client_cert_path."},
+    {.name = "MUSTER_TLS_SERVER_PASSWORD_FILE",
+     .default_note = "none",
+     .note = "a file of one line, or fd:N for a descriptor",
+     .documentation = "Holds the password of server_cert_path."},
+    {.name = "MUSTER_TOKEN_FILE",
+     .default_note = "none",
+     .note = "a file of one line, or fd:N for a descriptor",
+     .documentation =
+         "Holds a secret that all processes of the job share: it keeps strangers out and encrypts, without "
+         "certificates. Not together with MUSTER_TLS_CONFIG. The same for every process."},
     {.name = "MUSTER_STRICT",
      .type = Type::choice,
      .default_value = "0",
      .choices = "0 | 1",
-     .documentation = "1: what would be a warning about a device that is not there is an error."},
+     .documentation = "1: what would be a warning about a device that is not there, or about a secret that "
+                      "every user of the host can read, is an error."},
     {.name = "MUSTER_EXPLAIN",
      .type = Type::choice,
      .default_note = "none",
@@ -305,12 +327,12 @@ std::vector<VariableState> inspect_variables(const Environment& environment) {
 
 std::string variables_text(const Environment& environment) {
   std::string text =
-      fmt::format("{:<24}{:<24}{:<12}{:<12}{}\n", "variable", "value", "origin", "default", "allowed");
+      fmt::format("{:<34}{:<24}{:<12}{:<12}{}\n", "variable", "value", "origin", "default", "allowed");
   for (const VariableState& state : inspect_variables(environment)) {
     const Variable& variable = *state.variable;
     const auto fallback = variable.default_value.empty() ? "-" : variable.default_value;
     text +=
-        fmt::format("{:<24}{:<24}{:<12}{:<12}{}\n", variable.name, state.value.empty() ? "-" : state.value,
+        fmt::format("{:<34}{:<24}{:<12}{:<12}{}\n", variable.name, state.value.empty() ? "-" : state.value,
                     state.from_environment ? "environment" : "default", fallback, allowed_range(variable));
     if (!state.problem.empty() && state.from_environment) text += fmt::format("  ! {}\n", state.problem);
     if (!state.from_environment && !variable.default_note.empty())
@@ -354,6 +376,11 @@ Result<Settings> read_settings(const Environment& environment) {
       .transport = read.text("MUSTER_TRANSPORT"),
       .strict = read.text("MUSTER_STRICT") == "1",
       .max_restarts = static_cast<std::uint32_t>(read.integer("MUSTER_MAX_RESTARTS")),
+      .security = {.enable_ssl = !read.text("MUSTER_TLS_CONFIG").empty(),
+                   .config_path = read.text("MUSTER_TLS_CONFIG"),
+                   .client_password_file = read.text("MUSTER_TLS_CLIENT_PASSWORD_FILE"),
+                   .server_password_file = read.text("MUSTER_TLS_SERVER_PASSWORD_FILE"),
+                   .token_file = read.text("MUSTER_TOKEN_FILE")},
   };
   if (settings.enable_recovery && settings.recovery_path.empty())
     return fail(Code::invalid_argument,

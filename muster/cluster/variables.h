@@ -12,6 +12,7 @@
 
 #include "muster/base/base.h"
 #include "muster/cluster/roster.h"
+#include "muster/cluster/security_settings.h"
 
 namespace muster::cluster {
 
@@ -70,9 +71,10 @@ struct Settings {
   std::chrono::milliseconds node_timeout{};
   std::chrono::milliseconds receive_timeout{};
   std::chrono::milliseconds resolve_timeout{};
-  std::string transport = {};              // MUSTER_TRANSPORT
-  bool strict = false;                     // MUSTER_STRICT
-  std::uint32_t max_restarts = 0;          // MUSTER_MAX_RESTARTS
+  std::string transport = {};      // MUSTER_TRANSPORT
+  bool strict = false;             // MUSTER_STRICT
+  std::uint32_t max_restarts = 0;  // MUSTER_MAX_RESTARTS
+  SecuritySettings security = {};
   std::vector<std::string> notes = {};     // worth a line of information, for the caller to log
   std::vector<std::string> warnings = {};  // e.g. of a variable that looks like a typo
 };
