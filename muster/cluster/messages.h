@@ -32,6 +32,9 @@ namespace muster::cluster {
 
 inline constexpr std::uint64_t no_step = std::numeric_limits<std::uint64_t>::max();
 
+// Of one registration.
+inline constexpr std::size_t traits_max = 32;
+
 namespace message {
 
 // `member.rank` is not yet known. The header's job and epoch are 0 unless the node has a roster.
@@ -41,6 +44,8 @@ struct Register {
   std::uint32_t server_num = 0;
   bool recovers = false;
   bool epoch_lost = false;  // the header's epoch: a scheduler that has lost its memory of that hears it here
+  bool strict = false;      // MUSTER_STRICT: a trait that differs is an error
+  Traits traits = {};       // at most traits_max
   friend bool operator==(const Register&, const Register&) = default;
 };
 

@@ -76,8 +76,13 @@ void NodeMachine::connected() {
   phase_deadline_ =
       now_ + (is_member() ? std::min(config_.receive_timeout, answer_time) : config_.receive_timeout);
   if (!is_member()) job_id_ = epoch_ = 0;
-  send(message::Register{config_.member, config_.worker_num, config_.server_num, config_.recovers,
-                         epoch_lost_});
+  send(message::Register{.member = config_.member,
+                         .worker_num = config_.worker_num,
+                         .server_num = config_.server_num,
+                         .recovers = config_.recovers,
+                         .epoch_lost = epoch_lost_,
+                         .strict = config_.strict,
+                         .traits = config_.traits});
 }
 
 // Tries are dense at first, since the scheduler is most likely starting too: a quarter of the time already

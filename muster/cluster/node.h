@@ -102,6 +102,8 @@ struct NodeConfig {
   std::chrono::milliseconds receive_timeout{};
   std::string scheduler = {};  // "127.0.0.1:8118", for messages to people
   bool recovers = false;
+  bool strict = false;
+  Traits traits = {};
 };
 
 // What the process tells of itself with each event.

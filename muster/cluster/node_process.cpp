@@ -45,7 +45,9 @@ NodeConfig config_from(const Settings& settings, const Registration& registratio
           .node_timeout = settings.node_timeout,
           .receive_timeout = settings.receive_timeout,
           .scheduler = net::to_string(net::Address{settings.scheduler_host, settings.scheduler_port}),
-          .recovers = settings.enable_recovery};
+          .recovers = settings.enable_recovery,
+          .strict = settings.strict,
+          .traits = registration.traits};
 }
 
 }  // namespace

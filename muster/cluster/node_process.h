@@ -28,6 +28,7 @@ struct Registration {
   std::string process_space = {};
   std::uint64_t incarnation = 0;                // see Member
   std::vector<std::string> scheduler_ips = {};  // what MS_SCHED_HOST means, to be tried in turn
+  Traits traits = {};                           // what should be equal everywhere; see fingerprint.h
 };
 
 // Resolves the scheduler's host name, waiting for it up to MUSTER_RESOLVE_TIMEOUT, and finds this host's

@@ -77,6 +77,15 @@ struct DataEndpoint {
   friend bool operator==(const DataEndpoint&, const DataEndpoint&) = default;
 };
 
+// One fact of a process that should be the same in every process of the job: see fingerprint.h.
+struct Trait {
+  std::string key = {};
+  std::string value = {};
+
+  friend bool operator==(const Trait&, const Trait&) = default;
+};
+using Traits = std::vector<Trait>;
+
 // Exit codes of processes that end for the cluster's sake (sysexits.h where it has a fitting one).
 inline constexpr int exit_code_peer_lost = 69;      // a process of the job is gone
 inline constexpr int exit_code_timeout = 75;        // a deadline passed

@@ -23,10 +23,11 @@ constexpr std::uint8_t flag_named = 1;
 constexpr std::uint8_t flag_left = 2;
 constexpr std::uint8_t flag_recovers = 1;
 constexpr std::uint8_t flag_epoch_lost = 2;
+constexpr std::uint8_t flag_strict = 4;
+// The lengths of a trait's texts.
+constexpr std::size_t trait_size_bytes_min = 2 * 4;
 
-std::uint8_t flags(std::uint8_t first, bool has_first, std::uint8_t second, bool has_second) {
-  return static_cast<std::uint8_t>((has_first ? first : 0) | (has_second ? second : 0));
-}
+std::uint8_t flag(std::uint8_t bit, bool is_set) { return is_set ? bit : std::uint8_t{0}; }
 
 // At most `limit` bytes, and no half of a UTF-8 character.
 std::string_view cut(std::string_view text, std::size_t limit) {
@@ -41,7 +42,7 @@ void write(ByteWriter& out, const Member& member) {
   out.number(member.data_port);
   out.number(static_cast<std::uint32_t>(member.pid));
   out.number(member.incarnation);
-  out.number(flags(flag_named, member.is_named, flag_left, member.has_left));
+  out.number(static_cast<std::uint8_t>(flag(flag_named, member.is_named) | flag(flag_left, member.has_left)));
   for (const std::string* text :
        {&member.node_id, &member.host_key, &member.address, &member.local_name, &member.process_space})
     out.text(*text);
@@ -63,11 +64,23 @@ void write(ByteWriter& out, const std::vector<Member>& members) {
   for (const Member& member : members) write(out, member);
 }
 
+void write(ByteWriter& out, const Traits& traits) {
+  const std::size_t count = std::min(traits.size(), traits_max);
+  out.number(static_cast<std::uint32_t>(count));
+  for (const Trait& trait : std::span(traits).first(count)) {
+    out.text(cut(trait.key, name_limit_bytes));
+    out.text(cut(trait.value, name_limit_bytes));
+  }
+}
+
 void write(ByteWriter& out, const message::Register& body) {
   write(out, body.member);
   out.number(body.worker_num);
   out.number(body.server_num);
-  out.number(flags(flag_recovers, body.recovers, flag_epoch_lost, body.epoch_lost));
+  out.number(static_cast<std::uint8_t>(flag(flag_recovers, body.recovers) |
+                                       flag(flag_epoch_lost, body.epoch_lost) |
+                                       flag(flag_strict, body.strict)));
+  write(out, body.traits);
 }
 void write(ByteWriter& out, const message::Accept& body) {
   out.number(static_cast<std::uint32_t>(body.beat_interval.count()));
@@ -169,13 +182,24 @@ class Reader {
     return members;
   }
 
+  Traits traits() {
+    Traits traits(in_.count(traits_max, trait_size_bytes_min));
+    for (Trait& trait : traits) {
+      trait.key = name();
+      trait.value = name();
+    }
+    return traits;
+  }
+
   void read(message::Register& body) {
     body.member = member();
     body.worker_num = u32();
     body.server_num = u32();
-    const std::uint8_t bits = up_to(flag_recovers | flag_epoch_lost);
+    const std::uint8_t bits = up_to(flag_recovers | flag_epoch_lost | flag_strict);
     body.recovers = (bits & flag_recovers) != 0;
     body.epoch_lost = (bits & flag_epoch_lost) != 0;
+    body.strict = (bits & flag_strict) != 0;
+    body.traits = traits();
   }
   void read(message::Accept& body) {
     body.beat_interval = std::chrono::milliseconds(u32());

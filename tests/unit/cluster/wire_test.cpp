@@ -35,6 +35,11 @@ std::vector<Message> one_of_each() {
   return {
       {0, 0, message::Register{member(Role::worker, 0), 8, 1}},
       {7, 4, message::Register{member(Role::worker, 0), 8, 1, true, true}},
+      {0, 0,
+       message::Register{.member = member(Role::worker, 0),
+                         .worker_num = 8,
+                         .strict = true,
+                         .traits = {{"script", "00112233"}, {"OMP_NUM_THREADS", ""}}}},
       {7, 1, message::Accept{std::chrono::milliseconds(250), 12, "space"}},
       {7, 1, message::Refuse{failure}},
       {7, 1, message::Waiting{"1 of 2"}},
@@ -141,6 +146,18 @@ TEST(Wire, CutsLongWordsBetweenCharacters) {
   const auto& cut = std::get<message::Leave>(decoded->body).reason;
   EXPECT_EQ(cut.size(), words_limit_bytes - 1);
   EXPECT_TRUE(reason.starts_with(cut));
+}
+
+TEST(Wire, CutsTooManyTraitsAndRefusesThemFromOthers) {
+  message::Register request{.member = member(Role::worker, 0), .traits = {traits_max + 1, Trait{"k", "v"}}};
+  net::Frame frame = *frame_of(encode_message({0, 0, request}));
+  const auto decoded = decode_message(frame);
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(std::get<message::Register>(decoded->body).traits.size(), traits_max);
+  const std::size_t traits_size_bytes = traits_max * (4 + 1 + 4 + 1);
+  frame.payload[frame.payload.size() - traits_size_bytes - 4] = std::byte{traits_max + 1};
+  frame.payload.resize(frame.payload.size() + 8);  // an empty trait more
+  EXPECT_FALSE(decode_message(frame));
 }
 
 TEST(Wire, HasRoomForTheLargestRoster) {
