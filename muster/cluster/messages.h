@@ -16,6 +16,15 @@
 //                       <-        LeaveAck
 //                       <-        Ended: the job has ended, well or by a failure
 //   EndedAck            ->
+//                       <-        Stuck: nothing goes on, and who waits for whom; or it goes on again
+//
+//   visitor (muster status, muster doctor; it never registers)
+//   StatusRequest       ->
+//                       <-        Status, and the connection ends
+//   Echo                ->
+//                       <-        Echo, the same
+//   MeetDoctors         ->
+//                       <-        Doctors, again whenever one comes or goes
 #pragma once
 
 #include <algorithm>
@@ -25,7 +34,9 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
+#include "muster/cluster/activity.h"
 #include "muster/cluster/roster.h"
 
 namespace muster::cluster {
@@ -76,6 +87,7 @@ struct RosterReady {
 struct Beat {
   std::uint64_t step = no_step;
   Progress progress = {};
+  Activity activity = {};
   friend bool operator==(const Beat&, const Beat&) = default;
 };
 
@@ -125,12 +137,76 @@ struct LinkLost {
   friend bool operator==(const LinkLost&, const LinkLost&) = default;
 };
 
+// For people, of a job in which no step is finished any more, or where it goes on after all.
+struct Stuck {
+  std::string text = {};
+  friend bool operator==(const Stuck&, const Stuck&) = default;
+};
+
+struct StatusRequest {
+  friend bool operator==(const StatusRequest&, const StatusRequest&) = default;
+};
+
+// The job as its scheduler sees it now.
+struct Status {
+  enum class State : std::uint8_t { forming, running, recovering, ended };
+  struct Node {
+    Member member = {};
+    bool has_rank = false;
+    bool is_connected = false;
+    std::uint64_t epoch = 0;  // that it knows of
+    std::uint64_t step = no_step;
+    Activity activity = {};
+    std::chrono::milliseconds silence{};  // since its last word
+    friend bool operator==(const Node&, const Node&) = default;
+  };
+
+  State state = State::forming;
+  bool recovers = false;
+  std::uint32_t worker_num = 0;
+  std::uint32_t server_num = 0;
+  std::chrono::milliseconds age{};           // of the scheduler
+  std::chrono::milliseconds without_step{};  // since something was finished; 0 unless running
+  std::string text = {};                     // what is waited for, or why it ended; may be empty
+  std::vector<Node> nodes = {};
+  friend bool operator==(const Status&, const Status&) = default;
+};
+
+// Measures the way between two processes. The answer has the same number and filling, and the wall clock of
+// who answers, which its driver writes.
+struct Echo {
+  std::uint64_t number = 0;
+  std::uint64_t wall_clock_us = 0;
+  std::string filling = {};
+  friend bool operator==(const Echo&, const Echo&) = default;
+};
+
+// A `muster doctor` that can be reached by others for a while.
+struct Doctor {
+  std::string host = {};  // its name, for people
+  std::string address = {};
+  std::uint16_t port = 0;
+  friend bool operator==(const Doctor&, const Doctor&) = default;
+};
+
+struct MeetDoctors {
+  Doctor self;
+  friend bool operator==(const MeetDoctors&, const MeetDoctors&) = default;
+};
+
+// All that are there, the one who is told too.
+struct Doctors {
+  std::vector<Doctor> doctors = {};
+  friend bool operator==(const Doctors&, const Doctors&) = default;
+};
+
 }  // namespace message
 
-using MessageBody =
-    std::variant<message::Register, message::Accept, message::Refuse, message::Waiting, message::RosterReady,
-                 message::Beat, message::PeerGone, message::Leave, message::LeaveAck, message::Ended,
-                 message::EndedAck, message::EpochLost, message::Rejoin, message::LinkLost>;
+using MessageBody = std::variant<message::Register, message::Accept, message::Refuse, message::Waiting,
+                                 message::RosterReady, message::Beat, message::PeerGone, message::Leave,
+                                 message::LeaveAck, message::Ended, message::EndedAck, message::EpochLost,
+                                 message::Rejoin, message::LinkLost, message::Stuck, message::StatusRequest,
+                                 message::Status, message::Echo, message::MeetDoctors, message::Doctors>;
 
 // Every message says which job and which epoch of it the sender means; both are 0 before it was accepted.
 struct Message {

@@ -13,11 +13,15 @@ using net::ByteWriter;
 // The frame types, in the order of MessageBody's alternatives.
 constexpr std::uint16_t type_count = std::variant_size_v<MessageBody>;
 constexpr std::string_view type_names[type_count] = {
-    "Register", "Accept",   "Refuse", "Waiting",  "RosterReady", "Beat",   "PeerGone",
-    "Leave",    "LeaveAck", "Ended",  "EndedAck", "EpochLost",   "Rejoin", "LinkLost"};
+    "Register", "Accept",        "Refuse", "Waiting",  "RosterReady", "Beat",   "PeerGone",
+    "Leave",    "LeaveAck",      "Ended",  "EndedAck", "EpochLost",   "Rejoin", "LinkLost",
+    "Stuck",    "StatusRequest", "Status", "Echo",     "MeetDoctors", "Doctors"};
 constexpr std::uint8_t code_max = static_cast<std::uint8_t>(Code::internal);
 // A member's numbers and the lengths of its texts.
 constexpr std::size_t member_size_bytes_min = 1 + 4 + 2 + 4 + 8 + 1 + 5 * 4;
+// Of Status and of Doctors.
+constexpr std::size_t status_node_size_bytes_min = member_size_bytes_min + 1 + 8 + 8 + 26 + 8;
+constexpr std::size_t doctor_size_bytes_min = 2 * 4 + 2;
 // Bits of a byte of flags.
 constexpr std::uint8_t flag_named = 1;
 constexpr std::uint8_t flag_left = 2;
@@ -26,6 +30,8 @@ constexpr std::uint8_t flag_epoch_lost = 2;
 constexpr std::uint8_t flag_strict = 4;
 // The lengths of a trait's texts.
 constexpr std::size_t trait_size_bytes_min = 2 * 4;
+constexpr std::uint8_t flag_has_rank = 1;
+constexpr std::uint8_t flag_connected = 2;
 
 std::uint8_t flag(std::uint8_t bit, bool is_set) { return is_set ? bit : std::uint8_t{0}; }
 
@@ -57,6 +63,30 @@ void write(ByteWriter& out, const Failure& failure) {
 void write(ByteWriter& out, const Progress& progress) {
   out.number(progress.calls);
   out.number(progress.collectives);
+}
+
+void write(ByteWriter& out, const Activity& activity) {
+  out.number(static_cast<std::uint8_t>(activity.phase));
+  out.number(static_cast<std::uint8_t>(activity.call));
+  out.number(activity.call_number);
+  out.number(activity.finished);
+  out.number(activity.train_epoch);
+}
+
+void write(ByteWriter& out, const message::Doctor& doctor) {
+  out.text(doctor.host);
+  out.text(doctor.address);
+  out.number(doctor.port);
+}
+
+void write(ByteWriter& out, const message::Status::Node& node) {
+  write(out, node.member);
+  out.number(static_cast<std::uint8_t>(flag(flag_has_rank, node.has_rank) |
+                                       flag(flag_connected, node.is_connected)));
+  out.number(node.epoch);
+  out.number(node.step);
+  write(out, node.activity);
+  out.number(static_cast<std::uint64_t>(node.silence.count()));
 }
 
 void write(ByteWriter& out, const std::vector<Member>& members) {
@@ -102,6 +132,7 @@ void write(ByteWriter& out, const message::RosterReady& body) {
 void write(ByteWriter& out, const message::Beat& body) {
   out.number(body.step);
   write(out, body.progress);
+  write(out, body.activity);
 }
 void write(ByteWriter& out, const message::PeerGone& body) {
   out.number(static_cast<std::uint8_t>(body.role));
@@ -126,6 +157,29 @@ void write(ByteWriter& out, const message::Rejoin& body) {
   write(out, body.progress);
 }
 void write(ByteWriter& out, const message::LinkLost& body) { out.text(cut(body.reason, words_limit_bytes)); }
+void write(ByteWriter& out, const message::Stuck& body) { out.text(cut(body.text, words_limit_bytes)); }
+void write(ByteWriter&, const message::StatusRequest&) {}
+void write(ByteWriter& out, const message::Status& body) {
+  out.number(static_cast<std::uint8_t>(body.state));
+  out.number(static_cast<std::uint8_t>(body.recovers));
+  out.number(body.worker_num);
+  out.number(body.server_num);
+  out.number(static_cast<std::uint64_t>(body.age.count()));
+  out.number(static_cast<std::uint64_t>(body.without_step.count()));
+  out.text(cut(body.text, words_limit_bytes));
+  out.number(static_cast<std::uint32_t>(body.nodes.size()));
+  for (const message::Status::Node& node : body.nodes) write(out, node);
+}
+void write(ByteWriter& out, const message::Echo& body) {
+  out.number(body.number);
+  out.number(body.wall_clock_us);
+  out.text(cut(body.filling, echo_limit_bytes));
+}
+void write(ByteWriter& out, const message::MeetDoctors& body) { write(out, body.self); }
+void write(ByteWriter& out, const message::Doctors& body) {
+  out.number(static_cast<std::uint32_t>(body.doctors.size()));
+  for (const message::Doctor& doctor : body.doctors) write(out, doctor);
+}
 
 // Reads values that may be out of their range; the first such value makes the message unusable.
 class Reader {
@@ -172,6 +226,41 @@ class Reader {
     progress.calls = u64();
     progress.collectives = u64();
     return progress;
+  }
+  Activity activity() {
+    Activity activity;
+    activity.phase = static_cast<WorkPhase>(up_to(static_cast<std::uint8_t>(WorkPhase::evaluating)));
+    activity.call = static_cast<GroupCall>(up_to(static_cast<std::uint8_t>(GroupCall::receive)));
+    activity.call_number = u64();
+    activity.finished = u64();
+    activity.train_epoch = u64();
+    return activity;
+  }
+  // A time that fits into a clock, however often it is added up.
+  std::chrono::milliseconds time() {
+    constexpr std::uint64_t limit = std::uint64_t{1} << 42;
+    const std::uint64_t count = u64();
+    in_range_ = in_range_ && count <= limit;
+    return std::chrono::milliseconds(count <= limit ? count : 0);
+  }
+  message::Doctor doctor() {
+    message::Doctor doctor;
+    doctor.host = name();
+    doctor.address = name();
+    doctor.port = in_.number<std::uint16_t>();
+    return doctor;
+  }
+  message::Status::Node status_node() {
+    message::Status::Node node;
+    node.member = member();
+    const std::uint8_t bits = up_to(flag_has_rank | flag_connected);
+    node.has_rank = (bits & flag_has_rank) != 0;
+    node.is_connected = (bits & flag_connected) != 0;
+    node.epoch = u64();
+    node.step = u64();
+    node.activity = activity();
+    node.silence = time();
+    return node;
   }
   std::vector<Member> members(Role expected) {
     std::vector<Member> members(in_.count(worker_num_max, member_size_bytes_min));
@@ -223,6 +312,7 @@ class Reader {
   void read(message::Beat& body) {
     body.step = u64();
     body.progress = progress();
+    body.activity = activity();
   }
   void read(message::PeerGone& body) {
     body.role = role();
@@ -246,6 +336,30 @@ class Reader {
     body.progress = progress();
   }
   void read(message::LinkLost& body) { body.reason = words(); }
+  void read(message::Stuck& body) { body.text = words(); }
+  void read(message::StatusRequest&) {}
+  void read(message::Status& body) {
+    body.state =
+        static_cast<message::Status::State>(up_to(static_cast<std::uint8_t>(message::Status::State::ended)));
+    body.recovers = flag();
+    body.worker_num = u32();
+    body.server_num = u32();
+    body.age = time();
+    body.without_step = time();
+    body.text = words();
+    body.nodes.resize(in_.count(status_nodes_max, status_node_size_bytes_min));
+    for (std::size_t i = 0; i < body.nodes.size() && in_.ok(); ++i) body.nodes[i] = status_node();
+  }
+  void read(message::Echo& body) {
+    body.number = u64();
+    body.wall_clock_us = u64();
+    body.filling = in_.text(echo_limit_bytes);
+  }
+  void read(message::MeetDoctors& body) { body.self = doctor(); }
+  void read(message::Doctors& body) {
+    body.doctors.resize(in_.count(doctors_max, doctor_size_bytes_min));
+    for (std::size_t i = 0; i < body.doctors.size() && in_.ok(); ++i) body.doctors[i] = doctor();
+  }
 
   Result<> finish(std::string_view what) const {
     MUSTER_TRY_VOID(in_.finish(what));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "muster/cluster/messages.h"
+#include "muster/cluster/variables.h"
 #include "muster/net/net.h"
 
 namespace muster::cluster {
@@ -21,6 +22,11 @@ inline constexpr std::uint16_t message_type_first = 0x0100;
 // The longest texts. Longer words for people are cut; longer names are refused.
 inline constexpr std::size_t name_limit_bytes = 128;
 inline constexpr std::size_t words_limit_bytes = 8 << 10;
+
+// The filling of an Echo, the nodes of a Status (of which more are left out), and the doctors that meet.
+inline constexpr std::size_t echo_limit_bytes = 32 << 10;
+inline constexpr std::size_t status_nodes_max = worker_num_max;
+inline constexpr std::size_t doctors_max = 64;
 
 // A whole frame, header included.
 std::vector<std::byte> encode_message(const Message& message);

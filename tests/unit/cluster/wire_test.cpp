@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "muster/cluster/variables.h"
 
 namespace muster::cluster {
@@ -24,6 +26,25 @@ Member member(Role role, std::uint32_t rank) {
           .incarnation = 1700000000000000000u + rank,
           .is_named = rank % 2 == 0,
           .has_left = rank == 3};
+}
+
+message::Status status() {
+  message::Status status{.state = message::Status::State::recovering,
+                         .recovers = true,
+                         .worker_num = 2,
+                         .server_num = 1,
+                         .age = std::chrono::hours(30),
+                         .without_step = std::chrono::seconds(3),
+                         .text = "worker 1 is waited for"};
+  status.nodes.push_back({.member = member(Role::worker, 0),
+                          .has_rank = true,
+                          .is_connected = true,
+                          .epoch = 3,
+                          .step = 41,
+                          .activity = {WorkPhase::computing, GroupCall::none, 0, 7, 1},
+                          .silence = std::chrono::milliseconds(120)});
+  status.nodes.push_back({.member = member(Role::server, 0)});
+  return status;
 }
 
 std::vector<Message> one_of_each() {
@@ -55,6 +76,13 @@ std::vector<Message> one_of_each() {
       {7, 1, message::EpochLost{failure}},
       {7, 1, message::Rejoin{{40124, "muster-8899aabbccddeeff"}, {2, 17}}},
       {7, 1, message::LinkLost{"the connection to worker 3 broke"}},
+      {7, 1, message::Beat{41, {}, {WorkPhase::reading_data, GroupCall::all_reduce, 18, 40, 2}}},
+      {7, 1, message::Stuck{"rank 2: in data loading at step 41"}},
+      {0, 0, message::StatusRequest{}},
+      {7, 1, status()},
+      {0, 0, message::Echo{5, 1700000000000000u, "0123456789"}},
+      {0, 0, message::MeetDoctors{{"alpha", "10.0.0.7", 40125}}},
+      {0, 0, message::Doctors{{{"alpha", "10.0.0.7", 40125}, {"beta", "10.0.0.8", 40126}}}},
   };
 }
 
@@ -95,7 +123,8 @@ TEST(Wire, SurvivesGarbage) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     const RandomStream random(seed, 1);
     net::Frame frame;
-    frame.header.type = static_cast<std::uint16_t>(0x00ff + random.below(0, 17));
+    frame.header.type =
+        static_cast<std::uint16_t>(0x00ff + random.below(0, std::variant_size_v<MessageBody> + 3));
     frame.payload.resize(random.below(1, 200));
     for (std::size_t i = 0; i < frame.payload.size(); ++i)
       frame.payload[i] =
@@ -130,6 +159,17 @@ TEST(Wire, RefusesUnknownTypesAndRoles) {
   frame = *frame_of(encode_message({7, 1, message::PeerGone{Role::worker, 0}}));
   frame.payload[0] = std::byte{3};
   EXPECT_THAT(decode_message(frame).error().message, HasSubstr("out of its range"));
+}
+
+TEST(Wire, HasAMessageOfEachTypeInItsTests) {
+  std::set<std::size_t> types;
+  for (const Message& message : one_of_each()) types.insert(message.body.index());
+  EXPECT_EQ(types.size(), std::variant_size_v<MessageBody>);
+}
+
+TEST(Wire, RefusesMoreDoctorsThanEverMeet) {
+  const message::Doctors many{std::vector<message::Doctor>(doctors_max + 1)};
+  EXPECT_FALSE(decode_message(*frame_of(encode_message({0, 0, many}))));
 }
 
 TEST(Wire, RefusesARosterWhoseRanksAreNotInOrder) {

@@ -1,0 +1,61 @@
+#include "muster/cluster/activity.h"
+
+#include <fmt/format.h>
+
+namespace muster::cluster {
+namespace {
+
+std::string_view to_string(WorkPhase phase) {
+  switch (phase) {
+    case WorkPhase::starting:
+      return "starting";
+    case WorkPhase::script:
+      return "in the script";
+    case WorkPhase::reading_data:
+      return "in data loading";
+    case WorkPhase::computing:
+      return "computing";
+    case WorkPhase::saving:
+      return "saving";
+    case WorkPhase::evaluating:
+      return "evaluating";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string_view to_string(GroupCall call) {
+  switch (call) {
+    case GroupCall::none:
+      return "";
+    case GroupCall::all_reduce:
+      return "all_reduce";
+    case GroupCall::broadcast:
+      return "broadcast";
+    case GroupCall::all_gather:
+      return "all_gather";
+    case GroupCall::barrier:
+      return "barrier";
+    case GroupCall::send:
+      return "send";
+    case GroupCall::receive:
+      return "receive";
+  }
+  return "";
+}
+
+std::string to_string(const Activity& activity) {
+  switch (activity.call) {
+    case GroupCall::none:
+      return std::string(to_string(activity.phase));
+    case GroupCall::send:
+      return fmt::format("sending a message to rank {}", activity.call_number);
+    case GroupCall::receive:
+      return fmt::format("waiting for a message from rank {}", activity.call_number);
+    default:
+      return fmt::format("in {} {}", to_string(activity.call), activity.call_number);
+  }
+}
+
+}  // namespace muster::cluster

@@ -1,0 +1,34 @@
+// What a process of the job is at, as its heartbeats tell it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace muster::cluster {
+
+// What the process's main thread does. `script`: whatever the user's own code does.
+enum class WorkPhase : std::uint8_t { starting, script, reading_data, computing, saving, evaluating };
+
+// A call with other workers that some thread of the process is in.
+enum class GroupCall : std::uint8_t { none, all_reduce, broadcast, all_gather, barrier, send, receive };
+
+struct Activity {
+  WorkPhase phase = WorkPhase::starting;
+  GroupCall call = GroupCall::none;
+  // Of a collective call: its place among those of its group, 1 is the first. Of send and receive: the other
+  // rank.
+  std::uint64_t call_number = 0;
+  // Counts whatever is finished beside steps: collective calls, batches of an evaluation.
+  std::uint64_t finished = 0;
+  std::uint64_t train_epoch = 0;  // 1 is the first; 0: not in Model.train or fit
+
+  friend bool operator==(const Activity&, const Activity&) = default;
+};
+
+// "all_reduce", "receive"; "" for none.
+std::string_view to_string(GroupCall call);
+// "in all_reduce 18", "waiting for a message from rank 1", "in data loading", "in the script".
+std::string to_string(const Activity& activity);
+
+}  // namespace muster::cluster
