@@ -58,4 +58,21 @@ std::string to_string(const Activity& activity) {
   }
 }
 
+std::string ranks_text(std::span<const std::uint32_t> ranks) {
+  constexpr std::size_t pieces_max = 16;
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  std::size_t pieces = 0;
+  for (std::size_t begin = 0; begin < ranks.size();) {
+    std::size_t end = begin + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    if (end - begin < 3) end = begin + 1;
+    if (pieces++ > 0) text += ", ";
+    if (pieces > pieces_max) return text + fmt::format("and {} more", ranks.size() - begin);
+    text +=
+        end - begin > 1 ? fmt::format("{}-{}", ranks[begin], ranks[end - 1]) : std::to_string(ranks[begin]);
+    begin = end;
+  }
+  return text;
+}
+
 }  // namespace muster::cluster

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -30,5 +31,7 @@ struct Activity {
 std::string_view to_string(GroupCall call);
 // "in all_reduce 18", "waiting for a message from rank 1", "in data loading", "in the script".
 std::string to_string(const Activity& activity);
+// "rank 2", "ranks 0, 1, 3", "ranks 0-5, 9": of ascending numbers, the first of many.
+std::string ranks_text(std::span<const std::uint32_t> ranks);
 
 }  // namespace muster::cluster

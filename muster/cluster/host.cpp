@@ -140,6 +140,11 @@ Result<> prepare_recovery_path(const Settings& settings) {
                           error.message(), allowed_range(*find_variable("MS_RECOVERY_PATH"))));
 }
 
+std::uint64_t wall_clock_us() {
+  const auto time = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(time).count());
+}
+
 Result<Registration> describe_host(const Settings& settings, const Interrupted& interrupted) {
   MUSTER_TRY_VOID(prepare_recovery_path(settings));
   Registration registration;

@@ -17,4 +17,7 @@ Result<std::vector<std::string>> listening_ips(const Settings& settings, const s
 // Makes MS_RECOVERY_PATH when it is set and absent.
 Result<> prepare_recovery_path(const Settings& settings);
 
+// Of this host, since 1970.
+std::uint64_t wall_clock_us();
+
 }  // namespace muster::cluster

@@ -152,6 +152,7 @@ void NodeMachine::received(const Message& message) {
                         [&](const message::Refuse& refuse) { fail(refuse.failure); },
                         [&](const message::Waiting& waiting) { wait_for_others(waiting); },
                         [&](const message::RosterReady& ready) { formed(ready, message.epoch); },
+                        [&](const message::Stuck& stuck) { log(log::Level::warning, stuck.text); },
                         [&](const message::EpochLost& lost) { epoch_lost(lost, message.epoch); },
                         [&](const message::LeaveAck&) {
                           if (phase_ != Phase::leaving) return;
@@ -290,7 +291,7 @@ void NodeMachine::check() {
         fmt::format("no heartbeat came for {:.3g} s (MS_NODE_TIMEOUT)", in_seconds(config_.node_timeout)));
   } else if (now_ >= next_beat_) {
     next_beat_ = now_ + beat_interval_;
-    send(message::Beat{report_.step, report_.progress});
+    send(message::Beat{report_.step, report_.progress, report_.activity});
   }
 }
 
@@ -323,7 +324,8 @@ void NodeMachine::say_goodbye(const node_event::Leave& event) {
   phase_deadline_ = now_ + leave_time;
   scheduler_doubted_until_.reset();
   leave_ = event;
-  if (is_member()) send(message::Beat{report_.step, report_.progress});  // what others may rely on
+  if (is_member())
+    send(message::Beat{report_.step, report_.progress, report_.activity});  // what others may rely on
   send(message::Leave{event.status, report_.step, event.reason});
 }
 

@@ -110,6 +110,7 @@ struct NodeConfig {
 struct NodeReport {
   std::uint64_t step = no_step;  // the last that was done
   Progress progress = {};
+  Activity activity = {};
 };
 
 class NodeMachine {

@@ -22,6 +22,7 @@ constexpr milliseconds reconnect_time{300};
 SchedulerMachine::SchedulerMachine(SchedulerConfig config, TimePoint now)
     : config_(std::move(config)),
       epoch_(config_.epoch),
+      stuck_(config_.stuck_limit),
       now_(now),
       start_(now),
       next_check_(now + beat_interval_for(config_.node_timeout)),
@@ -65,6 +66,7 @@ void SchedulerMachine::received(PeerId id, const Message& message) {
   }
   const auto found = peers_.find(id);
   if (found == peers_.end()) {
+    if (serve_visitor(id, message)) return;
     refuse(id, fmt::format("it has not registered with epoch {} of this job", epoch_));
     return;
   }
@@ -73,6 +75,7 @@ void SchedulerMachine::received(PeerId id, const Message& message) {
   if (message.epoch != epoch_ && !config_.recovers) return;
   Peer& peer = found->second;
   peer.heard = peer.spoke = now_;
+  peer.epoch = message.epoch;
   std::visit(Overloaded{[&](const message::Beat& beat) { handle(id, peer, beat, message.epoch); },
                         [&](const message::PeerGone& gone) { handle(peer, gone); },
                         [&](const message::Leave& leave) { handle(id, peer, leave); },
@@ -92,6 +95,7 @@ void SchedulerMachine::handle(PeerId id, Peer& peer, const message::Beat& beat, 
     }
     peer.step = beat.step;
   }
+  note_activity(peer, beat);
   note_progress(peer, beat.progress);
   send(id, message::Beat{});
   if (config_.recovers) catch_up(id, peer, epoch);
@@ -134,6 +138,7 @@ void SchedulerMachine::handle(const Peer& reporter, const message::PeerGone& gon
 }
 
 void SchedulerMachine::closed(PeerId id) {
+  if (visitors_.left(id)) tell_doctors();
   std::erase_if(newcomers_, [&](const Newcomer& newcomer) { return newcomer.id == id; });
   const auto found = peers_.find(id);
   if (found == peers_.end()) return;
@@ -171,6 +176,7 @@ void SchedulerMachine::forgive_own_pause(Duration pause) {
   for (auto& [id, peer] : peers_) peer.heard = now_;
   for (Newcomer& newcomer : newcomers_) newcomer.since = now_;
   for (Seat& seat : seats_.all()) seat.wait_until += pause;
+  stuck_.forgive(pause);
 }
 
 void SchedulerMachine::check(TimePoint now) {
@@ -183,6 +189,7 @@ void SchedulerMachine::check(TimePoint now) {
   }
   check_peers();
   if (config_.recovers) check_recovery();
+  if (phase_ == Phase::running) check_stuck();
   if (phase_ != Phase::forming) return;
   if (now >= start_ + config_.topo_timeout) {
     fail({Code::timeout,
@@ -317,6 +324,7 @@ void SchedulerMachine::begin_epoch(std::shared_ptr<const Roster> roster) {
   roster_ = std::move(roster);
   epoch_ = roster_->epoch;
   phase_ = Phase::running;
+  stuck_.begin(now_);
   if (config_.recovers) record(record::Formed{roster_});
   for (auto& [id, peer] : peers_) {
     peer.ready = false;

@@ -18,6 +18,8 @@
 #include "muster/cluster/messages.h"
 #include "muster/cluster/saved_job.h"
 #include "muster/cluster/seats.h"
+#include "muster/cluster/stuck_watch.h"
+#include "muster/cluster/visitors.h"
 
 namespace muster::cluster {
 
@@ -83,9 +85,10 @@ struct SchedulerConfig {
   std::int32_t pid = 0;
   std::string process_space = {};
   bool recovers = false;
-  bool restarts_failed = false;        // a process that fails is started again, like one that died
-  std::uint64_t ended_job_id = 0;      // of the job before, which ended well
-  std::optional<SavedJob> saved = {};  // an unfinished job to go on with; its job id and seed hold
+  bool restarts_failed = false;              // a process that fails is started again, like one that died
+  std::optional<Duration> stuck_limit = {};  // see StuckWatch
+  std::uint64_t ended_job_id = 0;            // of the job before, which ended well
+  std::optional<SavedJob> saved = {};        // an unfinished job to go on with; its job id and seed hold
 };
 
 class SchedulerMachine {
@@ -115,7 +118,10 @@ class SchedulerMachine {
     TimePoint spoke;       // truly
     TimePoint epoch_told;  // what it has to know of the epoch
     std::uint64_t step = no_step;
+    std::uint64_t epoch = 0;  // that it last spoke of
     Progress progress;
+    Activity activity;
+    StuckWatch::Mark mark;
     std::optional<TimePoint> doubted_until = {};  // its last words, or itself, may still come
     PeerId watch_id = 0;                          // the connection under which its process is watched
   };
@@ -178,6 +184,17 @@ class SchedulerMachine {
   bool someone_is_doubted() const;
   PeerId find_process(Role role, std::uint64_t incarnation) const;
 
+  // scheduler_watch.cpp: what the job is at, for people who look at it and for those who wait.
+  void note_activity(Peer& peer, const message::Beat& beat);
+  void check_stuck();
+  std::optional<WorkPhase> slowest_phase() const;
+  std::string who_waits_for_whom() const;
+  std::string silence_of(const Peer& peer) const;
+  void say_to_all(const std::string& text);
+  bool serve_visitor(PeerId id, const Message& message);
+  void tell_doctors();
+  message::Status status() const;
+
   void doubt(Peer& peer, Duration time);
   void declare_dead(PeerId id, Peer& peer, const std::string& how);
   Failure death_of(const Peer& peer, const std::string& how) const;
@@ -204,6 +221,8 @@ class SchedulerMachine {
   std::shared_ptr<const Roster> roster_;
   std::optional<Failure> failure_;
 
+  StuckWatch stuck_;
+  Visitors visitors_;
   std::vector<Newcomer> newcomers_;
   std::map<PeerId, PeerId> watched_as_;  // watch id -> the process's connection now
   Failure lost_reason_;                  // of the epoch, while recovering

@@ -33,7 +33,8 @@ SchedulerConfig config_from(const Settings& settings, const SchedulerOptions& op
                          .pid = ::getpid(),
                          .process_space = net::process_space(),
                          .recovers = settings.enable_recovery,
-                         .restarts_failed = settings.max_restarts > 0};
+                         .restarts_failed = settings.max_restarts > 0,
+                         .stuck_limit = settings.stuck_limit};
   if (log == nullptr) return config;
   config.job_id = log->saved()->job.job_id;
   config.seed = log->saved()->job.seed;
@@ -71,6 +72,12 @@ Result<std::unique_ptr<RecoveryLog>> open_log(const Settings& settings, const Sc
   log::warning(fmt::format("resuming job {:016x} {} epoch {}; delete '{}' to start fresh", saved.job.job_id,
                            saved.failure ? "after" : "in", saved.roster->epoch, settings.recovery_path));
   return log;
+}
+
+// The clock is asked as late as possible.
+message::Echo stamped(message::Echo echo) {
+  echo.wall_clock_us = wall_clock_us();
+  return echo;
 }
 
 // Drives the state machine with sockets, watched processes and the clock.
@@ -149,6 +156,8 @@ class SchedulerDriver {
     const auto found = connections_.find(send.peer);
     if (found == connections_.end()) return;
     if (std::holds_alternative<message::Accept>(send.message.body)) found->second->admit();
+    if (const auto* echo = std::get_if<message::Echo>(&send.message.body))
+      return found->second->send(encode({send.message.job_id, send.message.epoch, stamped(*echo)}));
     found->second->send(encode(send.message));
   }
 

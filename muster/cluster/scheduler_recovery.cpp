@@ -37,6 +37,7 @@ void SchedulerMachine::resume() {
   seats_ = Seats(*roster_);
   finished_calls_ = saved.finished_calls;
   phase_ = saved.failure ? Phase::recovering : Phase::running;
+  stuck_.begin(now_);
   next_progress_ = now_ + progress_interval;
   PeerId expected = std::numeric_limits<PeerId>::max();  // numbers that no connection will have
   for (Seat& seat : seats_.all()) {

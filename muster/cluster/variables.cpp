@@ -170,6 +170,14 @@ constexpr auto table = std::to_array<Variable>({
      .documentation =
          "Set by `muster run --max-restarts`: above 0, a worker that fails is waited for like one "
          "that died, since it is started again."},
+    {.name = "MUSTER_STUCK_LIMIT",
+     .type = Type::integer,
+     .default_note = "learned from the job's own steps, at least 10",
+     .min = 0,
+     .max = seconds_max,
+     .documentation =
+         "Seconds without a finished step after which every process says who waits for whom. 0: never. "
+         "Only the scheduler's counts."},
     {.name = "MUSTER_LOG",
      .type = Type::choice,
      .default_value = "warning",
@@ -382,6 +390,7 @@ Result<Settings> read_settings(const Environment& environment) {
                    .server_password_file = read.text("MUSTER_TLS_SERVER_PASSWORD_FILE"),
                    .token_file = read.text("MUSTER_TOKEN_FILE")},
   };
+  if (!read.text("MUSTER_STUCK_LIMIT").empty()) settings.stuck_limit = read.seconds("MUSTER_STUCK_LIMIT");
   if (settings.enable_recovery && settings.recovery_path.empty())
     return fail(Code::invalid_argument,
                 fmt::format("MS_RECOVERY_PATH is not set, which MS_ENABLE_RECOVERY=1 needs: allowed is {}",

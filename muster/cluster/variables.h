@@ -75,6 +75,7 @@ struct Settings {
   bool strict = false;             // MUSTER_STRICT
   std::uint32_t max_restarts = 0;  // MUSTER_MAX_RESTARTS
   SecuritySettings security = {};
+  std::optional<std::chrono::milliseconds> stuck_limit = {};  // nothing: learned
   std::vector<std::string> notes = {};     // worth a line of information, for the caller to log
   std::vector<std::string> warnings = {};  // e.g. of a variable that looks like a typo
 };

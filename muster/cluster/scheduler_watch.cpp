@@ -1,0 +1,185 @@
+// What the scheduler knows of where its processes are: for people who look at the job (muster status), for
+// those who look at the network (muster doctor), and for all when the job does not go on.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "muster/cluster/scheduler.h"
+#include "muster/cluster/wire.h"
+
+namespace muster::cluster {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Duration silence_worth_telling = seconds(2);
+constexpr std::size_t groups_shown_max = 16;
+constexpr std::size_t slow_described_max = 2;
+
+milliseconds whole(Duration duration) { return std::chrono::duration_cast<milliseconds>(duration); }
+
+// Who waits comes last; of two who wait, the one who is behind comes first.
+struct Place {
+  bool waits = false;
+  std::uint64_t number = 0;
+  std::string text = {};
+  auto operator<=>(const Place&) const = default;
+};
+
+}  // namespace
+
+// --- a job that does not go on -----------------------------------------------------------------------------
+
+void SchedulerMachine::note_activity(Peer& peer, const message::Beat& beat) {
+  peer.activity = beat.activity;
+  const StuckWatch::Mark mark{beat.step == no_step ? 0 : beat.step, beat.activity.finished};
+  const StuckWatch::Mark before = std::exchange(peer.mark, mark);
+  if (phase_ != Phase::running || peer.member.role != Role::worker) return;
+  if (const auto pause = stuck_.moved(before, mark, now_))
+    say_to_all(fmt::format("the job goes on, after {:.3g} s without a step", in_seconds(*pause)));
+}
+
+void SchedulerMachine::check_stuck() {
+  const auto slowest = slowest_phase();
+  if (!slowest || !stuck_.is_due(*slowest, now_)) return;
+  const auto usual = stuck_.usual();
+  say_to_all(
+      fmt::format("no step has been finished for {:.3g} s{}: {}", in_seconds(stuck_.pause(now_)),
+                  usual ? fmt::format(" (one is usually seen after {:.2g} s)", in_seconds(*usual)) : "",
+                  who_waits_for_whom()));
+}
+
+// The most patient phase of those who wait for nobody. Nothing where nobody waits for anybody and the scripts
+// are busy with what is no step.
+std::optional<WorkPhase> SchedulerMachine::slowest_phase() const {
+  std::optional<WorkPhase> slowest;
+  bool someone_waits = false;
+  for (const auto& [id, peer] : peers_) {
+    if (peer.left || peer.member.role != Role::worker) continue;
+    const WorkPhase phase = peer.activity.phase;
+    if (peer.activity.call != GroupCall::none)
+      someone_waits = true;
+    else if (!slowest || stuck_.limit(phase) > stuck_.limit(*slowest))
+      slowest = phase;
+  }
+  const bool makes_steps = slowest == WorkPhase::computing || slowest == WorkPhase::reading_data;
+  if (someone_waits) return slowest.value_or(WorkPhase::computing);
+  return makes_steps ? slowest : std::nullopt;
+}
+
+std::string SchedulerMachine::silence_of(const Peer& peer) const {
+  const Duration silence = now_ - peer.spoke;
+  return silence < silence_worth_telling ? ""
+                                         : fmt::format(", no heartbeat for {:.3g} s", in_seconds(silence));
+}
+
+// "rank 2: in data loading at step 41; ranks 0, 1, 3: in all_reduce 18 (rank 2 is …)".
+std::string SchedulerMachine::who_waits_for_whom() const {
+  std::map<Place, std::vector<std::uint32_t>> groups;
+  std::vector<std::string> slow;
+  for (const auto& [id, peer] : peers_) {
+    if (peer.member.role != Role::worker) continue;
+    const bool waits = peer.activity.call != GroupCall::none && !peer.left;
+    std::string text = peer.left ? "has left the job" : to_string(peer.activity);
+    if (!waits && !peer.left && peer.step != no_step) text += fmt::format(" at step {}", peer.step);
+    if (!peer.left) text += silence_of(peer);
+    groups[{waits, waits ? peer.activity.call_number : 0, std::move(text)}].push_back(peer.member.rank);
+    if (!waits && !peer.left) slow.push_back(describe(peer));
+  }
+  std::vector<std::string> lines;
+  for (auto& [place, ranks] : groups) {
+    std::sort(ranks.begin(), ranks.end());
+    if (lines.size() < groups_shown_max)
+      lines.push_back(fmt::format("{}: {}", ranks_text(ranks), place.text));
+  }
+  std::string text = fmt::format("{}", fmt::join(lines, "; "));
+  if (groups.size() > groups_shown_max) text += "; …";
+  if (slow.size() <= slow_described_max && !slow.empty() && groups.size() > 1)
+    text += fmt::format(" ({})", fmt::join(slow, ", "));
+  return text;
+}
+
+void SchedulerMachine::say_to_all(const std::string& text) {
+  log(log::Level::warning, text);
+  for (const auto& [id, peer] : peers_)
+    if (!peer.closed && !peer.left) send(id, message::Stuck{text});
+}
+
+// --- visitors ----------------------------------------------------------------------------------------------
+
+bool SchedulerMachine::serve_visitor(PeerId id, const Message& message) {
+  if (std::holds_alternative<message::StatusRequest>(message.body)) {
+    send(id, status());
+    actions_.push_back(scheduler_action::Close{id});
+    return true;
+  }
+  if (const auto* echo = std::get_if<message::Echo>(&message.body)) {
+    if (visitors_.may_echo(id, echo->filling.size()))
+      send(id, *echo);
+    else
+      refuse(id, fmt::format("it has measured with more than {} bytes", echo_budget_bytes));
+    return true;
+  }
+  if (const auto* meeting = std::get_if<message::MeetDoctors>(&message.body)) {
+    if (visitors_.meet(id, meeting->self))
+      tell_doctors();
+    else
+      refuse(id, fmt::format("{} doctors are here already", doctors_max));
+    return true;
+  }
+  return false;
+}
+
+void SchedulerMachine::tell_doctors() {
+  message::Doctors all;
+  for (const auto& [id, doctor] : visitors_.doctors()) all.doctors.push_back(doctor);
+  for (const auto& [id, doctor] : visitors_.doctors()) send(id, all);
+}
+
+message::Status SchedulerMachine::status() const {
+  using State = message::Status::State;
+  message::Status status{.recovers = config_.recovers,
+                         .worker_num = config_.worker_num,
+                         .server_num = config_.server_num,
+                         .age = whole(now_ - start_)};
+  switch (phase_) {
+    case Phase::forming:
+      status.state = State::forming;
+      status.text = attendance();
+      break;
+    case Phase::running:
+      status.state = State::running;
+      status.without_step = whole(stuck_.pause(now_));
+      break;
+    case Phase::recovering:
+      status.state = State::recovering;
+      status.text = waiting_text();
+      break;
+    case Phase::telling:
+    case Phase::ended:
+      status.state = State::ended;
+      status.text = failure_ ? failure_->message : "all workers are done";
+      break;
+  }
+  for (const auto& [id, peer] : peers_) {
+    if (status.nodes.size() == status_nodes_max) break;
+    message::Status::Node& node = status.nodes.emplace_back();
+    node = {.member = peer.member,
+            .has_rank = peer.ranked,
+            .is_connected = !peer.closed,
+            .epoch = peer.epoch,
+            .step = peer.step,
+            .activity = peer.activity,
+            .silence = whole(now_ - peer.spoke)};
+    node.member.has_left = peer.left;
+  }
+  std::stable_sort(status.nodes.begin(), status.nodes.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.member.role, a.member.rank) < std::pair(b.member.role, b.member.rank);
+  });
+  return status;
+}
+
+}  // namespace muster::cluster
