@@ -14,6 +14,7 @@
 #include "muster/net/address.h"
 #include "muster/net/frame.h"
 #include "muster/net/guests.h"
+#include "muster/net/security.h"
 
 namespace muster::net {
 
@@ -46,9 +47,10 @@ class Loop {
 
 // What a connection tells its owner. After `closed`, nothing more.
 struct ConnectionEvents {
-  std::function<void()> opened = {};  // of `connect` only
+  std::function<void()> opened = {};  // of `connect` only; the other side is who was expected
   std::function<void(Frame)> received = {};
-  // Everything that had arrived was delivered before.
+  // Everything that had arrived was delivered before. Code::refused: one side did not believe the other, or
+  // TLS is on at one side only.
   std::function<void(const Error&)> closed = {};
 };
 
@@ -58,12 +60,26 @@ struct ConnectionLimits {
   GuestLimits guests = {};               // of a listener's accepted connections, until they are admitted
 };
 
+// How the connections that a process makes are protected.
+struct ConnectionSecurity {
+  std::shared_ptr<const Security> security = {};  // null: plain
+  Identity expected = {};                         // whom it must meet
+  std::string peer_name = {};                     // how errors call the other side; empty: by its address
+};
+
+// How those that it accepts are.
+struct ListenerSecurity {
+  std::shared_ptr<const Security> security = {};  // null: plain
+  // The frame that tells a peer without TLS that it is refused, and why.
+  std::function<std::vector<std::byte>(const std::string& reason)> plain_refusal = {};
+};
+
 // A connection that carries frames. Destroying it closes it without a word.
 class Connection {
  public:
   // Tries to connect, once; `opened` or `closed` tells how that went.
   static std::unique_ptr<Connection> connect(Loop& loop, const Address& address, ConnectionLimits limits,
-                                             ConnectionEvents events);
+                                             ConnectionEvents events, ConnectionSecurity security = {});
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -78,6 +94,8 @@ class Connection {
   void admit();
   bool is_guest() const;
   const Address& peer() const;
+  // What the other side's certificate says, once a frame has come; null where none was shown.
+  const PeerNames* peer_names() const;
 
   class Implementation;
   explicit Connection(std::shared_ptr<Implementation> implementation);  // for the rest of net/loop*
@@ -91,7 +109,7 @@ class ConnectionListener {
  public:
   static Result<std::unique_ptr<ConnectionListener>> open(
       Loop& loop, const Address& address, ConnectionLimits limits,
-      std::function<void(std::unique_ptr<Connection>)> accepted);
+      std::function<void(std::unique_ptr<Connection>)> accepted, ListenerSecurity security = {});
   ~ConnectionListener();
   ConnectionListener(const ConnectionListener&) = delete;
   ConnectionListener& operator=(const ConnectionListener&) = delete;

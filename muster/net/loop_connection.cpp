@@ -33,18 +33,31 @@ void Connection::Implementation::set_events(ConnectionEvents events) {
   events_ = std::make_shared<ConnectionEvents>(std::move(events));
 }
 
-void Connection::Implementation::connect(const SocketAddress& address) {
+void Connection::Implementation::connect(const SocketAddress& address, ConnectionSecurity security) {
+  peer_name_ = security.peer_name;
   asio::ip::tcp::endpoint endpoint;
   std::memcpy(endpoint.data(), address.get(), address.size_bytes);
   endpoint.resize(address.size_bytes);
-  socket_.socket.async_connect(endpoint, [self = shared_from_this()](const asio::error_code& error) {
+  const auto connected = [self = shared_from_this(),
+                          security = std::move(security)](const asio::error_code& error) {
     if (self->state_ != State::opening) return;
     if (error)
       return self->close({Code::peer_lost, fmt::format("{}: {}", to_string(self->peer_), error.message())});
+    if (!security.security) {
+      self->start();
+      return self->tell_opened();
+    }
+    self->start_tls(security.security,
+                    {.side = TlsSide::connector, .peer = self->name(), .expected = security.expected});
     self->start();
-    const auto events = self->events_;
-    if (events->opened) events->opened();
-  });
+  };
+  socket_.socket.async_connect(endpoint, connected);
+}
+
+void Connection::Implementation::tell_opened() {
+  if (std::exchange(was_opened_, true) || state_ != State::open) return;
+  const auto events = events_;
+  if (events->opened) events->opened();
 }
 
 void Connection::Implementation::start() {
@@ -74,9 +87,14 @@ void Connection::Implementation::read_some() {
   if (is_guest()) buffer = buffer.first(guest_read_size_bytes);
   const ssize_t size = ::recv(socket_.socket.native_handle(), buffer.data(), buffer.size(), 0);
   if (size > 0) return deliver(buffer.first(static_cast<std::size_t>(size)));
-  if (size == 0) return close(lost(peer_, asio::error::eof));
+  if (size == 0) return close(end_of_stream());
   if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return;
   close(lost(peer_, asio::error_code(errno, asio::error::get_system_category())));
+}
+
+Error Connection::Implementation::end_of_stream() const {
+  if (!tls_ || tls_->is_open()) return lost(peer_, asio::error::eof);
+  return {Code::peer_lost, fmt::format("{} closed the connection during the TLS handshake", name())};
 }
 
 void Connection::Implementation::deliver(std::span<const std::byte> bytes) {
@@ -85,15 +103,29 @@ void Connection::Implementation::deliver(std::span<const std::byte> bytes) {
     if (discarded_size_bytes_ > discarded_limit_bytes) abandon();
     return;
   }
+  if (tls_) {
+    decrypt(bytes);
+  } else if (!refuses_tls(bytes)) {
+    deliver_frames(bytes);
+  }
+  report_held();
+}
+
+void Connection::Implementation::report_held() {
+  const auto room = room_;
+  if (!room || state_ != State::open) return;
+  room->hold(guest_, decoder_.held_size_bytes() + (tls_ ? tls_->held_size_bytes() : 0));
+}
+
+void Connection::Implementation::deliver_frames(std::span<const std::byte> bytes) {
   decoder_.append(bytes);
   while (state_ == State::open) {
     auto frame = decoder_.next();
     if (!frame) return close(frame.error());
-    if (!*frame) break;
+    if (!*frame) return;
     const auto events = events_;  // the callback may destroy the connection
     if (events->received) events->received(**std::move(frame));
   }
-  if (const auto room = room_; room && state_ == State::open) room->hold(guest_, decoder_.held_size_bytes());
 }
 
 void Connection::Implementation::enter(std::shared_ptr<GuestRoom> room) {
@@ -111,6 +143,13 @@ void Connection::Implementation::admit() {
 
 void Connection::Implementation::send(std::shared_ptr<const std::vector<std::byte>> frame) {
   if (state_ != State::open) return;
+  if (!tls_) return queue(std::move(frame));
+  if (!tls_->is_open()) return before_handshake_.push_back(std::move(frame));
+  // What went wrong is reported by the read.
+  if (tls_->write(*frame)) queue_tls_output();
+}
+
+void Connection::Implementation::queue(std::shared_ptr<const std::vector<std::byte>> frame) {
   unsent_size_bytes_ += frame->size();
   if (unsent_size_bytes_ > limits_.unsent_size_bytes)
     return fail_later(
@@ -140,8 +179,14 @@ void Connection::Implementation::write() {
 void Connection::Implementation::finish() {
   if (state_ == State::opening) return abandon();
   if (state_ != State::open) return;
+  if (tls_) tls_->finish();
+  if (tls_) queue_tls_output();
   state_ = State::finishing;
   set_events({});
+  wait_to_finish();
+}
+
+void Connection::Implementation::wait_to_finish() {
   finish_timer_.expires_after(finish_time);
   finish_timer_.async_wait([self = shared_from_this()](const asio::error_code& error) {
     if (!error) self->abandon();
@@ -182,7 +227,7 @@ Connection::Connection(std::shared_ptr<Implementation> implementation)
 Connection::~Connection() { implementation_->leave_to_itself(); }
 
 std::unique_ptr<Connection> Connection::connect(Loop& loop, const Address& address, ConnectionLimits limits,
-                                                ConnectionEvents events) {
+                                                ConnectionEvents events, ConnectionSecurity security) {
   const auto target = to_socket_address(address);
   const int family = target ? target->family() : AF_INET;
   const int fd = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -194,7 +239,7 @@ std::unique_ptr<Connection> Connection::connect(Loop& loop, const Address& addre
   else if (fd < 0)
     implementation->fail_later(fail_errno("cannot open a socket", error).value());
   else
-    implementation->connect(*target);
+    implementation->connect(*target, std::move(security));
   return std::make_unique<Connection>(std::move(implementation));
 }
 
@@ -209,5 +254,6 @@ void Connection::finish() { implementation_->finish(); }
 void Connection::admit() { implementation_->admit(); }
 bool Connection::is_guest() const { return implementation_->is_guest(); }
 const Address& Connection::peer() const { return implementation_->peer(); }
+const PeerNames* Connection::peer_names() const { return implementation_->peer_names(); }
 
 }  // namespace muster::net

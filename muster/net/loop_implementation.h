@@ -6,6 +6,7 @@
 
 #include "muster/net/loop.h"
 #include "muster/net/process_descriptor.h"
+#include "muster/net/tls_session.h"
 
 namespace muster::net {
 
@@ -70,8 +71,10 @@ class Connection::Implementation : public std::enable_shared_from_this<Connectio
   Implementation(Loop& loop, int fd, const Address& peer, int family, ConnectionLimits limits);
 
   void set_events(ConnectionEvents events);
-  void connect(const SocketAddress& address);
-  void enter(std::shared_ptr<GuestRoom> room);  // of an accepted connection
+  void connect(const SocketAddress& address, ConnectionSecurity security);
+  // Both of an accepted connection.
+  void enter(std::shared_ptr<GuestRoom> room);
+  void be_accepted(std::shared_ptr<const ListenerSecurity> security);
   void admit();
   bool is_guest() const { return room_ != nullptr; }
   void start();  // reading, on an open connection
@@ -81,14 +84,32 @@ class Connection::Implementation : public std::enable_shared_from_this<Connectio
   void abandon();
   void leave_to_itself();  // the owner is gone; what it finished is still sent
   const Address& peer() const { return peer_; }
+  const PeerNames* peer_names() const { return tls_ ? tls_->peer_names() : nullptr; }
   void fail_later(Error error);
 
  private:
   void read();
   void read_some();
   void deliver(std::span<const std::byte> bytes);
+  void deliver_frames(std::span<const std::byte> bytes);
+  void report_held();
+  Error end_of_stream() const;
+  void queue(std::shared_ptr<const std::vector<std::byte>> bytes);
   void write();
   void shut_down();
+  void wait_to_finish();
+  void tell_opened();
+
+  // loop_security.cpp
+  void start_tls(std::shared_ptr<const Security> security, TlsSession::Options options);
+  void go_on_with_handshake();
+  void decrypt(std::span<const std::byte> bytes);
+  void queue_tls_output();
+  bool is_still_believed();
+  bool refuses_tls(std::span<const std::byte> bytes);
+  void turn_away(const Error& error, std::vector<std::byte> last_words);
+  void close_for(const Error& error);
+  std::string name() const;
 
   enum class State { opening, open, finishing, closed };
 
@@ -106,7 +127,15 @@ class Connection::Implementation : public std::enable_shared_from_this<Connectio
   std::list<std::shared_ptr<const std::vector<std::byte>>> unsent_;
   std::size_t unsent_size_bytes_ = 0;
   bool writing_ = false;
-  asio::steady_timer finish_timer_;
+  asio::steady_timer finish_timer_;  // also of the handshake
+
+  std::unique_ptr<TlsSession> tls_;  // null: plain
+  std::shared_ptr<const ListenerSecurity> listener_security_;
+  std::string peer_name_;
+  bool was_opened_ = false;  // its owner was told
+  bool has_received_ = false;
+  std::list<std::shared_ptr<const std::vector<std::byte>>> before_handshake_;
+  TimePoint next_peer_check_{};
 };
 
 }  // namespace muster::net

@@ -33,7 +33,8 @@ class ConnectionListener::Implementation
     : public std::enable_shared_from_this<ConnectionListener::Implementation> {
  public:
   Implementation(Loop& loop, ProcessDescriptor fd, Address address, ConnectionLimits limits,
-                 std::function<void(std::unique_ptr<Connection>)> accepted)
+                 std::function<void(std::unique_ptr<Connection>)> accepted,
+                 std::shared_ptr<const ListenerSecurity> security)
       : loop_(loop),
         fd_(std::move(fd)),
         watched_(loop.implementation().context, fd_.get()),
@@ -41,7 +42,8 @@ class ConnectionListener::Implementation
         address_(std::move(address)),
         limits_(limits),
         guests_(std::make_shared<GuestRoom>(loop, limits.guests)),
-        accepted_(std::move(accepted)) {}
+        accepted_(std::move(accepted)),
+        security_(std::move(security)) {}
 
   void wait() {
     watched_.async_wait(asio::posix::stream_descriptor::wait_read,
@@ -72,6 +74,7 @@ class ConnectionListener::Implementation
       auto implementation = std::make_shared<Connection::Implementation>(
           loop_, fd, from_socket_address(from).value_or(Address{}), from.family(), limits_);
       implementation->enter(guests_);
+      implementation->be_accepted(security_);
       accepted_(std::make_unique<Connection>(std::move(implementation)));
     }
     if (!closed_) wait();
@@ -93,19 +96,21 @@ class ConnectionListener::Implementation
   ConnectionLimits limits_;
   std::shared_ptr<GuestRoom> guests_;
   std::function<void(std::unique_ptr<Connection>)> accepted_;
+  const std::shared_ptr<const ListenerSecurity> security_;
   bool closed_ = false;
 };
 
 Result<std::unique_ptr<ConnectionListener>> ConnectionListener::open(
     Loop& loop, const Address& address, ConnectionLimits limits,
-    std::function<void(std::unique_ptr<Connection>)> accepted) {
+    std::function<void(std::unique_ptr<Connection>)> accepted, ListenerSecurity security) {
   MUSTER_TRY(ProcessDescriptor fd, open_listening(address));
   SocketAddress bound;
   bound.size_bytes = sizeof bound.storage;
   ::getsockname(fd.get(), bound.get(), &bound.size_bytes);
   MUSTER_TRY(const Address actual, from_socket_address(bound));
   auto implementation =
-      std::make_shared<Implementation>(loop, std::move(fd), actual, limits, std::move(accepted));
+      std::make_shared<Implementation>(loop, std::move(fd), actual, limits, std::move(accepted),
+                                       std::make_shared<const ListenerSecurity>(std::move(security)));
   implementation->wait();
   return std::unique_ptr<ConnectionListener>(new ConnectionListener(std::move(implementation)));
 }

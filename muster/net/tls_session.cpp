@@ -50,8 +50,6 @@ struct TlsCallbacks {
 namespace {
 
 constexpr auto first_byte_of_frame = std::byte{'M'};
-// The kinds of record that a handshake may begin with: an alert, a handshake message.
-constexpr auto alert_record = std::byte{0x15}, handshake_record = std::byte{0x16};
 
 // The oldest one that is about TLS: below it lie those of what TLS is made of.
 unsigned long take_tls_error() {
@@ -111,6 +109,7 @@ int TlsSession::read_input(char* data, int size) {
   }
   if (taken == 0) return -1;
   if (!open_) handshake_size_bytes_ += taken;
+  held_size_bytes_ += taken;
   std::memcpy(data, input_.data(), taken);
   input_ = input_.subspan(taken);
   return static_cast<int>(taken);
@@ -197,7 +196,7 @@ Result<> TlsSession::look_at_first_byte() {
   if (started_ || input_.empty()) return {};
   started_ = true;
   const std::byte first = input_.front();
-  if (first == handshake_record || first == alert_record) return {};
+  if (first == tls_handshake_record || first == tls_alert_record) return {};
   spoke_plain_ = first == first_byte_of_frame;
   if (spoke_plain_)
     return fail_with(Code::refused, fmt::format("{} does not use TLS, and this process does: it has to be "
@@ -222,6 +221,7 @@ Result<bool> TlsSession::shake_hands() {
   }
   MUSTER_TRY_VOID(check_open());
   open_ = true;
+  held_size_bytes_ = 0;
   return true;
 }
 
@@ -244,7 +244,10 @@ Result<std::size_t> TlsSession::read(std::span<std::byte> bytes) {
   ERR_clear_error();
   std::size_t size = 0;
   const int result = SSL_read_ex(ssl_, bytes.data(), bytes.size(), &size);
-  if (result == 1) return size;
+  if (result == 1) {
+    held_size_bytes_ = 0;
+    return size;
+  }
   const int kind = SSL_get_error(ssl_, result);
   if (kind == SSL_ERROR_WANT_READ) return 0;
   return fail_from(result);

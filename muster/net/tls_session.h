@@ -21,6 +21,9 @@ struct bio_st;
 
 namespace muster::net {
 
+// The kinds of record that TLS may begin with; no frame of Muster's begins so.
+inline constexpr auto tls_alert_record = std::byte{0x15}, tls_handshake_record = std::byte{0x16};
+
 enum class TlsSide { listener, connector };
 
 class TlsSession {
@@ -55,6 +58,8 @@ class TlsSession {
   // Tells the other side that no more will come.
   void finish();
 
+  // Of what came in, what has not yet come out.
+  std::size_t held_size_bytes() const { return held_size_bytes_; }
   // Ciphertext that is to be sent.
   std::span<const std::byte> output() const { return std::span(output_).subspan(output_begin_); }
   void sent(std::size_t size_bytes);
@@ -90,6 +95,7 @@ class TlsSession {
   std::vector<std::byte> output_;
   std::size_t output_begin_ = 0;
   std::size_t handshake_size_bytes_ = 0;
+  std::size_t held_size_bytes_ = 0;
   bool started_ = false;
   bool open_ = false;
   bool spoke_plain_ = false;
