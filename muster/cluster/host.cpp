@@ -55,6 +55,10 @@ class LookUp {
   std::shared_ptr<Shared> shared_;
 };
 
+std::string own_addresses() {
+  return fmt::format("{}", fmt::join(net::local_addresses().value_or(std::vector<std::string>{}), ", "));
+}
+
 Result<std::string> worker_address(const Settings& settings, const std::vector<std::string>& scheduler_ips) {
   if (settings.worker_ip.empty()) {
     Result<std::string> address = fail(Code::internal, "no address");
@@ -72,8 +76,19 @@ Result<std::string> worker_address(const Settings& settings, const std::vector<s
   const auto ip = net::parse_ip(settings.worker_ip);
   if (!ip) return refuse("it is no IP address");
   if (net::is_local(*ip)) return *ip;
-  return refuse(fmt::format("this host's addresses are {}",
-                            fmt::join(net::local_addresses().value_or(std::vector<std::string>{}), ", ")));
+  return refuse(fmt::format("this host's addresses are {}", own_addresses()));
+}
+
+Result<std::vector<std::string>> bound_ips(const Settings& settings) {
+  const auto refuse = [&](const std::string& why) {
+    return fail(Code::invalid_argument,
+                fmt::format("MUSTER_BIND='{}' cannot be used: {}; allowed is {}", settings.bind, why,
+                            allowed_range(*find_variable("MUSTER_BIND"))));
+  };
+  const auto ip = net::parse_ip(settings.bind);
+  if (!ip) return refuse("it is no IP address");
+  if (net::is_unspecified(*ip) || net::is_local(*ip)) return std::vector{*ip};
+  return refuse(fmt::format("this host's addresses are {}", own_addresses()));
 }
 
 // The milliseconds of the wall clock, and random bits below: later is higher, and no two are equal.
@@ -110,20 +125,33 @@ Result<std::vector<std::string>> resolve_scheduler(const Settings& settings, con
   return fail(bad_host(settings, why));
 }
 
-Result<std::vector<std::string>> listening_ips(const Settings& settings,
-                                               const std::vector<std::string>& ips) {
+Result<std::vector<std::string>> listening_ips(const Settings& settings, const Interrupted& interrupted) {
+  if (!settings.bind.empty()) return bound_ips(settings);
+  MUSTER_TRY(const auto ips, resolve_scheduler(settings, interrupted));
   std::vector<std::string> local;
   std::copy_if(ips.begin(), ips.end(), std::back_inserter(local), net::is_local);
   if (local.empty())
     return fail(bad_host(
-        settings, fmt::format("it means {}, which is no address of this host, where the scheduler runs",
-                              fmt::join(ips, ", "))));
+        settings,
+        fmt::format("it means {}, which is no address of this host, where the scheduler runs. Where a "
+                    "NAT or a service stands between, set MUSTER_BIND to the address to listen at: this "
+                    "host has {}",
+                    fmt::join(ips, ", "), own_addresses())));
   const bool is_name = !net::parse_ip(settings.scheduler_host);
   if (is_name && settings.scheduler_host != "localhost" &&
       std::all_of(local.begin(), local.end(), net::is_loopback))
     log::warning(fmt::format("MS_SCHED_HOST='{}' means {} here: workers on other hosts cannot reach it",
                              settings.scheduler_host, fmt::join(local, ", ")));
   return local;
+}
+
+std::string warn_of_open_network(const std::vector<std::string>& ips) {
+  if (std::ranges::all_of(ips, net::is_loopback)) return {};
+  return fmt::format(
+      "the job is open to whoever reaches {} over the network, since neither certificates nor a token are "
+      "set: see "
+      "docs/guide/security.md",
+      fmt::join(ips, ", "));
 }
 
 Result<> prepare_recovery_path(const Settings& settings) {

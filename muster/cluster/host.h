@@ -11,8 +11,12 @@ namespace muster::cluster {
 // The addresses that MS_SCHED_HOST means, never none.
 Result<std::vector<std::string>> resolve_scheduler(const Settings& settings, const Interrupted& interrupted);
 
-// Those of `ips` at which a scheduler can listen here, never none.
-Result<std::vector<std::string>> listening_ips(const Settings& settings, const std::vector<std::string>& ips);
+// Where a scheduler listens here, never nowhere: at MUSTER_BIND, else at those addresses of MS_SCHED_HOST
+// that this host has.
+Result<std::vector<std::string>> listening_ips(const Settings& settings, const Interrupted& interrupted);
+
+// What to say of a scheduler that listens there and knows nobody by a certificate or a token; empty: nothing.
+std::string warn_of_open_network(const std::vector<std::string>& ips);
 
 // Makes MS_RECOVERY_PATH when it is set and absent.
 Result<> prepare_recovery_path(const Settings& settings);

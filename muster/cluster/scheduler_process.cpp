@@ -91,9 +91,9 @@ class SchedulerDriver {
         machine_(config_from(settings, options, log_.get()), real_clock().now()) {}
 
   Result<> listen() {
-    MUSTER_TRY(const auto ips, resolve_scheduler(settings_, options_.interrupted));
-    MUSTER_TRY(const auto local, listening_ips(settings_, ips));
-    for (const std::string& ip : local) {
+    MUSTER_TRY(const auto ips, listening_ips(settings_, options_.interrupted));
+    if (const auto warning = warn_of_open_network(ips); !warning.empty()) log::warning(warning);
+    for (const std::string& ip : ips) {
       MUSTER_TRY(auto listener,
                  net::ConnectionListener::open(loop_, {ip, settings_.scheduler_port}, limits,
                                                [this](auto connection) { accept(std::move(connection)); }));

@@ -63,6 +63,7 @@ struct Settings {
   std::uint32_t worker_num = 1;
   std::uint32_t server_num = 0;
   std::string worker_ip = {};  // empty: the local address of the route to the scheduler
+  std::string bind = {};       // MUSTER_BIND; empty: what scheduler_host means
   std::string host_key = {};   // empty: from the kernel
   bool enable_recovery = false;
   std::string recovery_path = {};

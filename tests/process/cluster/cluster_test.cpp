@@ -302,6 +302,35 @@ TEST(Cluster, WaitsForANameThatIsNotYetKnown) {
   EXPECT_GE(worker.time_to_end(), 1900ms);
 }
 
+// Where the name of the scheduler leads elsewhere here: behind a service or a NAT.
+TEST(Cluster, ListensWhereMusterBindSaysWhateverItsHostIsCalled) {
+  Job job(1);
+  Child scheduler = job.scheduler({{"MS_SCHED_HOST", "no-such-host.invalid"}, {"MUSTER_BIND", "127.0.0.1"}});
+  Child worker = job.worker("0");
+  ASSERT_TRUE(worker.printed("rank 0")) << worker.output() << scheduler.output();
+  worker.tell("leave");
+  EXPECT_THAT(scheduler.ended_within(soon), Optional(0));
+  EXPECT_EQ(scheduler.output(), "") << "nobody but this host comes in: no warning";
+}
+
+TEST(Cluster, ListensOnlyWhereTheSchedulersHostIs) {
+  Job job(1, "127.0.0.2");
+  Child scheduler = job.scheduler();
+  Child elsewhere = job.worker("0", {{"MS_SCHED_HOST", "127.0.0.1"}, {"MS_CLUSTER_RETRY_NUM", "1"}});
+  EXPECT_THAT(elsewhere.ended_within(10s), Optional(cluster::exit_code_timeout));
+  EXPECT_THAT(elsewhere.output(), HasSubstr("Connection refused"));
+  Child worker = job.worker("0");
+  EXPECT_TRUE(worker.printed("rank 0")) << worker.output();
+}
+
+TEST(Cluster, SaysThatAJobOffLoopbackIsOpenToItsNetwork) {
+  Job job(1);
+  Child scheduler = job.scheduler({{"MUSTER_BIND", "0.0.0.0"}});
+  Child worker = job.worker("0");
+  ASSERT_TRUE(worker.printed("rank 0")) << worker.output() << scheduler.output();
+  EXPECT_TRUE(scheduler.printed("the job is open to whoever reaches 0.0.0.0 over the network"));
+}
+
 struct BadValue {
   const char* role;
   const char* name;
@@ -317,6 +346,9 @@ INSTANTIATE_TEST_SUITE_P(
                     BadValue{"MS_WORKER", "MS_SCHED_HOST", "no-such-host.invalid", "host name"},
                     BadValue{"MS_SCHED", "MS_SCHED_HOST", "no-such-host.invalid", "host name"},
                     BadValue{"MS_SCHED", "MS_SCHED_HOST", "192.0.2.1", "no address of this host"},
+                    BadValue{"MS_SCHED", "MS_SCHED_HOST", "192.0.2.1", "set MUSTER_BIND to"},
+                    BadValue{"MS_SCHED", "MUSTER_BIND", "192.0.2.1", "this host's addresses are"},
+                    BadValue{"MS_SCHED", "MUSTER_BIND", "a-name", "it is no IP address"},
                     BadValue{"MS_WORKER", "MS_WORKER_IP", "192.0.2.1", "address of this host"},
                     BadValue{"MS_WORKER", "MS_WORKER_IP", "here", "address of this host"},
                     BadValue{"MS_WORKER", "MS_NODE_TIMEOUT", "0", "1 to 1000000000"},
