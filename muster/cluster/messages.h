@@ -95,6 +95,7 @@ struct PeerGone {
   Role role = Role::worker;
   std::uint32_t rank = 0;
   std::uint64_t incarnation = 0;
+  WaitStatus status = {};
   friend bool operator==(const PeerGone&, const PeerGone&) = default;
 };
 

@@ -285,7 +285,7 @@ void NodeMachine::check() {
       return;
   }
   if (scheduler_doubted_until_ && now_ >= *scheduler_doubted_until_) {
-    scheduler_lost("it was killed or crashed");
+    scheduler_lost(how_it_ended(scheduler_status_));
   } else if (now_ - heard_ >= config_.node_timeout) {
     scheduler_lost(
         fmt::format("no heartbeat came for {:.3g} s (MS_NODE_TIMEOUT)", in_seconds(config_.node_timeout)));
@@ -298,13 +298,16 @@ void NodeMachine::check() {
 void NodeMachine::exited(const node_event::Exited& event) {
   const bool is_connected = phase_ == Phase::accepted || phase_ == Phase::running;
   if (event.role != Role::scheduler) {
-    gone_.push_back({event.role, event.rank, event.incarnation});
+    gone_.push_back({event.role, event.rank, event.incarnation, event.status});
     if (is_connected) send(gone_.back());
     return;
   }
   const bool is_this_one =
       event.incarnation == 0 || event.incarnation == static_cast<std::uint64_t>(scheduler_pid_);
-  if (is_this_one) scheduler_pid_ = 0;  // another one may get this number
+  if (is_this_one) {
+    scheduler_pid_ = 0;  // another one may get this number
+    scheduler_status_ = event.status;
+  }
   if (is_connected && is_this_one && !scheduler_doubted_until_)
     scheduler_doubted_until_ = now_ + last_words_time;
 }

@@ -33,6 +33,7 @@ struct Exited {
   Role role = Role::scheduler;
   std::uint32_t rank = 0;
   std::uint64_t incarnation = 0;
+  WaitStatus status = {};
 };
 // The answer to AskEndpoint.
 struct Endpoint {
@@ -175,6 +176,7 @@ class NodeMachine {
   bool job_ended_ = false;  // and has been said
   bool scheduler_watched_ = false;
   std::int32_t scheduler_pid_ = 0;
+  WaitStatus scheduler_status_ = {};
 
   bool epoch_lost_ = false;                          // and the next has not begun
   bool endpoint_asked_ = false;                      // and the answer has not come

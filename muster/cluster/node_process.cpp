@@ -208,8 +208,8 @@ class Node::Implementation {
   }
 
   void apply(const node_action::Watch& watch) {
-    loop_.watch_process(watch.pid, [this, watch] {
-      step(node_event::Exited{watch.role, watch.rank, watch.incarnation});
+    loop_.watch_process(watch.pid, [this, watch](WaitStatus status) {
+      step(node_event::Exited{watch.role, watch.rank, watch.incarnation, status});
     });
   }
 

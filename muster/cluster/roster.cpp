@@ -1,5 +1,9 @@
 #include "muster/cluster/roster.h"
 
+#include <fmt/format.h>
+#include <string.h>
+#include <sys/wait.h>
+
 namespace muster::cluster {
 
 std::string_view to_string(Role role) {
@@ -12,6 +16,15 @@ std::string_view to_string(Role role) {
       return "server";
   }
   return "unknown role";
+}
+
+std::string how_it_ended(const WaitStatus& status) {
+  if (!status) return "it was killed or crashed";
+  if (!WIFSIGNALED(*status))
+    return fmt::format("it ended with exit code {} and without a word", WEXITSTATUS(*status));
+  const char* const name = ::sigabbrev_np(WTERMSIG(*status));
+  return fmt::format("it was killed by signal {} ({})", WTERMSIG(*status),
+                     name == nullptr ? "unknown" : name);
 }
 
 Failure failure_from(const Error& error) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -85,6 +86,11 @@ struct Trait {
   friend bool operator==(const Trait&, const Trait&) = default;
 };
 using Traits = std::vector<Trait>;
+
+// How a process ended, as waitpid() tells it, where anybody knows.
+using WaitStatus = std::optional<std::int32_t>;
+// "it was killed by signal 9 (KILL)", "it ended with exit code 3 and without a word".
+std::string how_it_ended(const WaitStatus& status);
 
 // Exit codes of processes that end for the cluster's sake (sysexits.h where it has a fitting one).
 inline constexpr int exit_code_peer_lost = 69;      // a process of the job is gone

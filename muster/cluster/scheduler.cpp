@@ -36,7 +36,7 @@ SchedulerActions SchedulerMachine::step(const SchedulerEvent& event, TimePoint n
   if (now - before > expected) forgive_own_pause(now - before);
   std::visit(Overloaded{[&](const scheduler_event::Received& e) { received(e.peer, e.message); },
                         [&](const scheduler_event::Closed& e) { closed(e.peer); },
-                        [&](const scheduler_event::Exited& e) { exited(e.peer); },
+                        [&](const scheduler_event::Exited& e) { exited(e); },
                         [&](const scheduler_event::Interrupted&) {
                           fail({Code::aborted, "the scheduler was interrupted", exit_code_interrupted});
                         },
@@ -134,7 +134,8 @@ void SchedulerMachine::handle(const Peer& reporter, const message::PeerGone& gon
   Peer& peer = peers_.at(seat->peer);
   if (peer.member.incarnation != gone.incarnation) return;  // somebody else sits there since
   // Only a process that sees the same pids can know.
-  if (shares_pids(peer.member.process_space, reporter.member.process_space)) exited(seat->peer, peer);
+  if (shares_pids(peer.member.process_space, reporter.member.process_space))
+    exited(seat->peer, peer, gone.status);
 }
 
 void SchedulerMachine::closed(PeerId id) {
@@ -146,7 +147,7 @@ void SchedulerMachine::closed(PeerId id) {
   peer.closed = true;
   peer.told = true;
   if (peer.left || phase_ == Phase::telling) return;
-  if (peer.exited) return declare_dead(id, peer, "it was killed or crashed");
+  if (peer.exited) return declare_dead(id, peer, how_it_ended(peer.status));
   if (config_.recovers) {  // a process that lives makes its connection again
     if (!peer.watched) doubt(peer, reconnect_time);
     return;
@@ -156,17 +157,18 @@ void SchedulerMachine::closed(PeerId id) {
   declare_dead(id, peer, "its connection was lost");
 }
 
-void SchedulerMachine::exited(PeerId watch_id) {
-  const auto current = watched_as_.find(watch_id);
-  const auto found = peers_.find(current == watched_as_.end() ? watch_id : current->second);
-  if (found != peers_.end()) exited(found->first, found->second);
+void SchedulerMachine::exited(const scheduler_event::Exited& event) {
+  const auto current = watched_as_.find(event.peer);
+  const auto found = peers_.find(current == watched_as_.end() ? event.peer : current->second);
+  if (found != peers_.end()) exited(found->first, found->second, event.status);
 }
 
-void SchedulerMachine::exited(PeerId id, Peer& peer) {
+void SchedulerMachine::exited(PeerId id, Peer& peer, const WaitStatus& status) {
+  if (!peer.status) peer.status = status;
   if (std::exchange(peer.exited, true) || peer.left || phase_ == Phase::telling) return;
   // Its connection may hold a last word, or be held open by a child that it forked.
   if (peer.closed)
-    declare_dead(id, peer, "it was killed or crashed");
+    declare_dead(id, peer, how_it_ended(peer.status));
   else
     doubt(peer, last_words_time);
 }
@@ -207,7 +209,7 @@ void SchedulerMachine::check_peers() {
   for (auto& [id, peer] : peers_) {
     if (peer.left) continue;
     if (peer.doubted_until && now_ >= *peer.doubted_until) {
-      dead.emplace_back(id, peer.exited ? "it was killed or crashed" : "its connection was lost");
+      dead.emplace_back(id, peer.exited ? how_it_ended(peer.status) : "its connection was lost");
     } else if (now_ - peer.heard >= config_.node_timeout) {
       dead.emplace_back(id, fmt::format("no heartbeat came for {:.3g} s (MS_NODE_TIMEOUT)",
                                         in_seconds(config_.node_timeout)));

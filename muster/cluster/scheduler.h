@@ -35,6 +35,7 @@ struct Closed {
 // The watched process has ended.
 struct Exited {
   PeerId peer = 0;
+  WaitStatus status = {};
 };
 struct Interrupted {};
 // The time `deadline()` has come.
@@ -112,6 +113,7 @@ class SchedulerMachine {
     bool watched = false;
     bool closed = false;   // its connection
     bool exited = false;   // its process
+    WaitStatus status;     // of that
     bool awaited = false;  // by a restarted scheduler, and never seen by it
     bool ready = false;    // for the next epoch: has said where it will be reached
     TimePoint heard;       // or forgiven
@@ -139,8 +141,8 @@ class SchedulerMachine {
   void handle(PeerId id, Peer& peer, const message::Leave& leave);
   void handle(const Peer& reporter, const message::PeerGone& gone);
   void closed(PeerId id);
-  void exited(PeerId watch_id);
-  void exited(PeerId id, Peer& peer);
+  void exited(const scheduler_event::Exited& event);
+  void exited(PeerId id, Peer& peer, const WaitStatus& status);
   void check(TimePoint now);
   void check_peers();
   void forgive_own_pause(Duration pause);

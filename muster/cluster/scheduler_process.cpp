@@ -188,7 +188,9 @@ class SchedulerDriver {
   }
 
   void apply(const scheduler_action::Watch& watch) {
-    loop_.watch_process(watch.pid, [this, peer = watch.peer] { step(scheduler_event::Exited{peer}); });
+    loop_.watch_process(watch.pid, [this, peer = watch.peer](WaitStatus status) {
+      step(scheduler_event::Exited{peer, status});
+    });
   }
 
   void apply(const scheduler_action::Log& line) { log::write(line.level, line.text); }

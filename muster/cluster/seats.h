@@ -14,7 +14,7 @@ struct Seat {
   Member member = {};  // who sits here, or sat here last
   PeerId peer = 0;     // 0: nobody
   // Of a seat where nobody sits:
-  std::string how = {};            // "it was killed or crashed"
+  std::string how = {};            // "it was killed by signal 9 (KILL)"
   std::uint64_t step = no_step;    // the last one known
   TimePoint wait_until = {};       // for somebody to come
   std::string_view variable = {};  // that says how long
@@ -39,8 +39,8 @@ class Seats {
   // without gets the only vacant seat of its role, or one whose process had none either.
   std::variant<Seat*, std::string> choose(const Member& member);
 
-  // "epoch 7: waiting for node 2 (it was killed or crashed at step 812) - start it again with MS_NODE_ID=2".
-  // Empty when no seat is vacant.
+  // "epoch 7: waiting for node 2 (it was killed by signal 9 (KILL) at step 812) - start it again with
+  // MS_NODE_ID=2". Empty when no seat is vacant.
   std::string waiting_text(std::uint64_t next_epoch) const;
   // The members as the next roster has them.
   std::vector<Member> members(Role role) const;

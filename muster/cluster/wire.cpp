@@ -30,6 +30,8 @@ constexpr std::uint8_t flag_epoch_lost = 2;
 constexpr std::uint8_t flag_strict = 4;
 // The lengths of a trait's texts.
 constexpr std::size_t trait_size_bytes_min = 2 * 4;
+constexpr std::int32_t status_unknown = -1;
+constexpr std::int32_t status_max = 0xffff;  // of waitpid()
 constexpr std::uint8_t flag_has_rank = 1;
 constexpr std::uint8_t flag_connected = 2;
 
@@ -138,6 +140,7 @@ void write(ByteWriter& out, const message::PeerGone& body) {
   out.number(static_cast<std::uint8_t>(body.role));
   out.number(body.rank);
   out.number(body.incarnation);
+  out.number(static_cast<std::uint32_t>(body.status.value_or(status_unknown)));
 }
 void write(ByteWriter& out, const message::Leave& body) {
   out.number(static_cast<std::uint32_t>(body.status));
@@ -189,6 +192,12 @@ class Reader {
   std::uint32_t u32() { return in_.number<std::uint32_t>(); }
   std::uint64_t u64() { return in_.number<std::uint64_t>(); }
   std::int32_t i32() { return static_cast<std::int32_t>(u32()); }
+  WaitStatus wait_status() {
+    const std::int32_t status = i32();
+    if (status == status_unknown) return std::nullopt;
+    in_range_ = in_range_ && status >= 0 && status <= status_max;
+    return status;
+  }
   std::string name() { return in_.text(name_limit_bytes); }
   std::string words() { return in_.text(words_limit_bytes); }
   bool flag() { return up_to(1) == 1; }
@@ -318,6 +327,7 @@ class Reader {
     body.role = role();
     body.rank = u32();
     body.incarnation = u64();
+    body.status = wait_status();
   }
   void read(message::Leave& body) {
     body.status = i32();

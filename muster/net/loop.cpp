@@ -41,25 +41,38 @@ void Loop::set_timer(TimePoint when, std::function<void()> act) {
   });
 }
 
-void Loop::watch_process(std::int32_t pid, std::function<void()> act) {
+void Loop::watch_process(std::int32_t pid, std::function<void(std::optional<int>)> act) {
   auto process = open_process(pid);
   if (!process) {
-    if (process.error().code == Code::not_found) post(std::move(act));
+    if (process.error().code == Code::not_found) post([act = std::move(act)] { act(std::nullopt); });
     return;
   }
   const int fd = process->get();
-  auto& processes = implementation_->processes;
-  processes.push_front(
-      {*std::move(process), asio::posix::stream_descriptor(implementation_->context, fd), std::move(act)});
-  const auto place = processes.begin();
+  Implementation& all = *implementation_;
+  all.processes.push_front({*std::move(process), asio::posix::stream_descriptor(all.context, fd),
+                            std::move(act), asio::steady_timer(all.context)});
+  const auto place = all.processes.begin();
   place->watched.async_wait(asio::posix::stream_descriptor::wait_read,
-                            [&processes, place](const asio::error_code& error) {
-                              if (error) return;
-                              const auto ended = std::move(place->act);
-                              place->watched.release();
-                              processes.erase(place);
-                              ended();
+                            [&all, place](const asio::error_code& error) {
+                              if (!error) all.tell_of_end(place);
                             });
+}
+
+// The status is there once the parent has waited for the process: worth a moment, in which it usually does.
+void Loop::Implementation::tell_of_end(Place process) {
+  constexpr int asked_max = 5;  // 1 + 2 + 4 + 8 + 16 ms
+  const std::optional<int> status = wait_status(process->fd);
+  if (!status && process->asked < asked_max) {
+    process->timer.expires_after(std::chrono::milliseconds(1 << process->asked++));
+    process->timer.async_wait([this, process](const asio::error_code& error) {
+      if (!error) tell_of_end(process);
+    });
+    return;
+  }
+  const auto act = std::move(process->act);
+  process->watched.release();
+  processes.erase(process);
+  act(status);
 }
 
 void raise_descriptor_limit() {

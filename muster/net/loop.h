@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,9 +35,10 @@ class Loop {
   // Calls `act` at `when`; a later call replaces an earlier one. TimePoint::max(): never.
   void set_timer(TimePoint when, std::function<void()> act);
 
-  // Calls `act` once when the process `pid` has ended, at once if there is none. Nothing if it cannot be
-  // watched (an old kernel, no permission, no free descriptor).
-  void watch_process(std::int32_t pid, std::function<void()> act);
+  // Calls `act` once when the process `pid` has ended, at once if there is none, with its wait status if that
+  // becomes known within some milliseconds. Nothing if it cannot be watched (an old kernel, no permission, no
+  // free descriptor).
+  void watch_process(std::int32_t pid, std::function<void(std::optional<int>)> act);
 
   class Implementation;
   Implementation& implementation() { return *implementation_; }  // for the rest of net/loop*

@@ -15,8 +15,12 @@ class Loop::Implementation {
   struct WatchedProcess {
     ProcessDescriptor fd;
     asio::posix::stream_descriptor watched;
-    std::function<void()> act;
+    std::function<void(std::optional<int>)> act;
+    asio::steady_timer timer;
+    int asked = 0;  // for its status
   };
+  using Place = std::list<WatchedProcess>::iterator;
+  void tell_of_end(Place process);
 
   // One for all connections: what is read goes into a decoder at once.
   static constexpr std::size_t read_size_bytes = 64 << 10;

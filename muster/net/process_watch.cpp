@@ -1,6 +1,7 @@
 #include "muster/net/process_watch.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -53,7 +54,27 @@ bool holds_any(const fs::path& process, const std::set<std::string>& sockets) {
   return false;
 }
 
+// The first version of the kernel's struct pidfd_info, which the headers of this system may be too old to
+// have.
+struct ProcessInformation {
+  static constexpr std::uint64_t has_exit_code = 1 << 3;
+
+  std::uint64_t mask = has_exit_code;  // asked for, then what was told
+  std::uint64_t cgroup_id = 0;
+  std::uint32_t ids[11] = {};
+  std::int32_t exit_code = 0;
+};
+static_assert(sizeof(ProcessInformation) == 64);
+constexpr unsigned long get_information = _IOWR(0xFF, 11, ProcessInformation);
+
 }  // namespace
+
+std::optional<int> wait_status(const ProcessDescriptor& process) {
+  ProcessInformation information;
+  if (::ioctl(process.get(), get_information, &information) != 0) return std::nullopt;
+  if ((information.mask & ProcessInformation::has_exit_code) == 0) return std::nullopt;
+  return information.exit_code;
+}
 
 Result<ProcessDescriptor> open_process(std::int32_t pid) {
   const int fd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));  // glibc 2.36 declares it for C only

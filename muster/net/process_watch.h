@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "muster/base/base.h"
@@ -11,6 +12,10 @@ namespace muster::net {
 
 // Code::not_found when there is no such process.
 Result<ProcessDescriptor> open_process(std::int32_t pid);
+
+// How a process ended, as waitpid() tells its parent; anybody who watched it may ask. Nothing before its
+// parent has waited for it, or where the kernel cannot tell (before Linux 6.15).
+std::optional<int> wait_status(const ProcessDescriptor& process);
 
 // Equal for processes to which a pid means the same process: the kernel's boot id and the inode of the pid
 // namespace. Empty when /proc cannot tell: then nothing is comparable.

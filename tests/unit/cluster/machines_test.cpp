@@ -1,6 +1,7 @@
 // Single steps of the state machines, where the simulator's runs would not show the difference.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include "machines.h"
 
@@ -92,6 +93,16 @@ TEST_F(Scheduler, BelievesAReportOfADeathOnlyFromTheSameProcessSpace) {
   clock.advance(1s);
   tick();
   EXPECT_FALSE(machine.failure());
+}
+
+TEST_F(Scheduler, SaysHowAProcessEndedWhereSomebodyKnows) {
+  EXPECT_EQ(how_it_ended(std::nullopt), "it was killed or crashed");
+  EXPECT_EQ(how_it_ended(3 << 8), "it ended with exit code 3 and without a word");
+  form();
+  machine.step(scheduler_event::Exited{2, SIGKILL}, clock.now());
+  machine.step(scheduler_event::Closed{2}, clock.now());
+  ASSERT_TRUE(machine.failure());
+  EXPECT_THAT(machine.failure()->message, HasSubstr("it was killed by signal 9 (KILL)"));
 }
 
 TEST_F(Scheduler, IgnoresAReportAboutARankThatIsNotThere) {
@@ -227,6 +238,15 @@ TEST_F(NodeSteps, BelievesTheLastWordOfASchedulerWhoseProcessHasEnded) {
       all_of_kind<node_action::JobEnded>(receive(message::Ended{Failure{Code::aborted, "why", 3}}));
   ASSERT_EQ(ended.size(), 1u);
   EXPECT_EQ(ended[0].failure->message, "why");
+}
+
+TEST_F(NodeSteps, SaysByWhichSignalTheSchedulerWasKilled) {
+  form();
+  step(node_event::Exited{Role::scheduler, 0, 0, SIGKILL});
+  clock.advance(last_words_time);
+  const auto ended = all_of_kind<node_action::JobEnded>(tick());
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_THAT(ended[0].failure->message, HasSubstr("it was killed by signal 9 (KILL)"));
 }
 
 TEST_F(NodeSteps, WatchesTheNextProcessesOfItsHost) {

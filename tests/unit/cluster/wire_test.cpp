@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <set>
 
@@ -68,6 +69,7 @@ std::vector<Message> one_of_each() {
       {7, 1, message::Beat{}},
       {7, 1, message::Beat{123456789, {3, 1000}}},
       {7, 1, message::PeerGone{Role::server, 2, 99}},
+      {7, 1, message::PeerGone{Role::worker, 1, 99, SIGKILL}},
       {7, 1, message::Leave{-9, 17, "ValueError: no"}},
       {7, 1, message::LeaveAck{}},
       {7, 1, message::Ended{}},

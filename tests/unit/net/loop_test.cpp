@@ -155,15 +155,36 @@ TEST(Loop, TellsThatAProcessHasEnded) {
     ::_exit(0);
   }
   bool ended = false;
-  loop.watch_process(child, [&] { ended = true; });
+  const auto note = [&](std::optional<int> status) {
+    ended = true;
+    EXPECT_EQ(status, std::nullopt);  // nobody has waited for it
+  };
+  loop.watch_process(child, note);
   loop.run_for(1ms);
   EXPECT_FALSE(ended);
   ::kill(child, SIGKILL);
   EXPECT_TRUE(serve_until(loop, [&] { return ended; }));  // before it is reaped
   ::waitpid(child, nullptr, 0);
   ended = false;
-  loop.watch_process(child, [&] { ended = true; });
+  loop.watch_process(child, note);
   EXPECT_TRUE(serve_until(loop, [&] { return ended; })) << "a process that is gone already";
+}
+
+TEST(Loop, TellsHowAProcessHasEndedOnceItsParentKnows) {
+  Loop loop;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  const auto watched = open_process(child);
+  std::optional<std::optional<int>> told;
+  loop.watch_process(child, [&](std::optional<int> status) { told = status; });
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  ASSERT_TRUE(serve_until(loop, [&] { return told.has_value(); }));
+  if (!wait_status(*watched)) GTEST_SKIP() << "this kernel tells only the parent (Linux 6.15 is needed)";
+  EXPECT_EQ(*told, SIGKILL);
 }
 
 TEST(Loop, DoesNotKeepAConnectionOpenInAForkedChild) {
