@@ -225,8 +225,7 @@ inline std::chrono::milliseconds beat_interval_for(std::chrono::milliseconds nod
 // How long a process that seems to have ended is given to let the rest of its words arrive.
 inline constexpr std::chrono::milliseconds last_words_time{100};
 
-// When people are told what is waited for, and how often again.
-inline constexpr std::chrono::milliseconds progress_first = std::chrono::seconds(5);
+// How often people are told again what is waited for.
 inline constexpr std::chrono::milliseconds progress_interval = std::chrono::seconds(30);
 
 // For messages to people.

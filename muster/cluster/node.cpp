@@ -14,6 +14,19 @@ constexpr milliseconds attempt_time = seconds(3);
 constexpr milliseconds leave_time = seconds(2);
 constexpr milliseconds answer_time = seconds(5);  // of a scheduler that may be a stopped one
 
+std::string_view advice(Code code) {
+  switch (code) {
+    case Code::io:
+      return "Is MS_SCHED_HOST right, and is there a route to it from this host?";
+    case Code::timeout:
+      return "Is MS_SCHED_HOST right, is that host up, and does no firewall drop what goes to MS_SCHED_PORT?";
+    case Code::corrupt:
+      return "Does another program listen at MS_SCHED_PORT?";
+    default:
+      return "Is it started, and are MS_SCHED_HOST and MS_SCHED_PORT the same there?";
+  }
+}
+
 }  // namespace
 
 NodeMachine::NodeMachine(NodeConfig config, TimePoint now)
@@ -23,7 +36,8 @@ NodeMachine::NodeMachine(NodeConfig config, TimePoint now)
       start_(now),
       phase_deadline_(now),
       next_beat_(now),
-      next_progress_(now + progress_first),
+      announcements_(now),
+      next_progress_(now),
       heard_(now) {}
 
 NodeActions NodeMachine::step(const NodeEvent& event, const NodeReport& report, TimePoint now) {
@@ -36,7 +50,7 @@ NodeActions NodeMachine::step(const NodeEvent& event, const NodeReport& report, 
   report_ = report;
   std::visit(
       Overloaded{[&](const node_event::Connected&) { connected(); },
-                 [&](const node_event::Disconnected& e) { disconnected(e.reason); },
+                 [&](const node_event::Disconnected& e) { disconnected(e); },
                  [&](const node_event::Received& e) { received(e.message); },
                  [&](const node_event::Exited& e) { exited(e); },
                  [&](const node_event::Endpoint& e) { endpoint(e); },
@@ -58,6 +72,9 @@ TimePoint NodeMachine::deadline() const {
   if (is_registered()) next = std::min(next, next_beat_);
   if (scheduler_doubted_until_) next = std::min(next, *scheduler_doubted_until_);
   if (needed_until_) next = std::min(next, *needed_until_);
+  const bool is_before_registration =
+      phase_ == Phase::waiting || phase_ == Phase::connecting || phase_ == Phase::registering;
+  if (is_before_registration && !is_member()) next = std::min(next, announcements_.due());
   return next;
 }
 
@@ -87,39 +104,53 @@ void NodeMachine::connected() {
 
 // Tries are dense at first, since the scheduler is most likely starting too: a quarter of the time already
 // waited.
-void NodeMachine::try_again(const std::string& reason) {
-  if (is_member()) {
-    why_no_scheduler_ = reason;
-    return look_again();
-  }
+void NodeMachine::try_again(const std::string& reason, Code code) {
+  why_no_scheduler_ = reason;
+  why_no_scheduler_code_ = code;
+  if (is_member()) return look_again();
   const Duration waited = now_ - start_;
   const auto limit = std::min(config_.retry_timeout, config_.topo_timeout);
   if (waited >= limit) {
     const auto variable =
         config_.retry_timeout < config_.topo_timeout ? "MS_CLUSTER_RETRY_NUM times 3 s" : "MS_TOPO_TIMEOUT";
     fail({Code::timeout,
-          fmt::format("no scheduler could be reached at {} for {:.3g} s ({}): {}. Is it started, and are "
-                      "MS_SCHED_HOST "
-                      "and MS_SCHED_PORT the same there?",
-                      config_.scheduler, in_seconds(limit), variable, reason),
+          fmt::format("no scheduler could be reached at {} for {:.3g} s ({}): {}. {}", config_.scheduler,
+                      in_seconds(limit), variable, reason, advice(code)),
           exit_code_timeout});
     return;
   }
   phase_ = Phase::waiting;
   const Duration pause = std::clamp<Duration>(waited / 4, retry_min, retry_max);
   phase_deadline_ = std::min(now_ + pause, start_ + limit);
-  if (now_ < next_progress_) return;
-  next_progress_ = now_ + progress_interval;
-  log(log::Level::warning, fmt::format("waiting for the scheduler at {} since {:.3g} s: {}",
-                                       config_.scheduler, in_seconds(waited), reason));
 }
 
-void NodeMachine::disconnected(const std::string& reason) {
+// What this process itself can see of why it is not yet part of the job.
+void NodeMachine::say_why_not_registered() {
+  if (is_member() || now_ < announcements_.due()) return;
+  std::string state = why_no_scheduler_;
+  Code code = why_no_scheduler_code_;
+  if (phase_ == Phase::registering) {
+    state = "it accepts connections, but does not answer the registration";
+    code = Code::corrupt;
+  } else if (state.empty()) {
+    state = "timed out: nothing answers";
+    code = Code::timeout;
+  }
+  if (!announcements_.says(state, now_)) return;
+  log(log::Level::warning, fmt::format("waiting for the scheduler at {} since {:.3g} s: {}. {}",
+                                       config_.scheduler, in_seconds(now_ - start_), state, advice(code)));
+}
+
+void NodeMachine::disconnected(const node_event::Disconnected& event) {
+  const std::string& reason = event.reason;
   has_connection_ = false;
+  const bool is_new = phase_ == Phase::connecting || phase_ == Phase::registering;
+  if (is_new && event.code == Code::refused && !is_member())
+    return fail({Code::refused, reason, exit_code_refused});
   switch (phase_) {
     case Phase::connecting:
     case Phase::registering:
-      try_again(reason);
+      try_again(reason, event.code);
       return;
     case Phase::accepted:
     case Phase::running:
@@ -241,14 +272,16 @@ void NodeMachine::check() {
   switch (phase_) {
     case Phase::waiting:
       if (now_ >= phase_deadline_) connect();
-      return;
+      return say_why_not_registered();
     case Phase::connecting:
-      if (now_ < phase_deadline_) return;
-      actions_.push_back(node_action::Disconnect{});
-      try_again("no answer");
-      return;
+      if (now_ >= phase_deadline_) {
+        actions_.push_back(node_action::Disconnect{});
+        try_again(fmt::format("timed out: nothing answers within {:.3g} s", in_seconds(attempt_time)),
+                  Code::timeout);
+      }
+      return say_why_not_registered();
     case Phase::registering:
-      if (now_ < phase_deadline_) return;
+      if (now_ < phase_deadline_) return say_why_not_registered();
       if (is_member()) {
         drop_connection();
         return try_again("it does not answer");

@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "muster/cluster/forming.h"
 #include "muster/cluster/messages.h"
 
 namespace muster::cluster {
@@ -24,6 +25,9 @@ struct Connected {};
 // The attempt failed, or the connection ended after everything that had arrived on it was delivered.
 struct Disconnected {
   std::string reason = {};
+  // not_found: nothing listens there; io: there is no way to it; timeout; corrupt: what answers is no Muster;
+  // refused: it will not have this process, whenever that tries.
+  Code code = Code::peer_lost;
 };
 struct Received {
   Message message;
@@ -128,7 +132,7 @@ class NodeMachine {
   enum class Phase { waiting, connecting, registering, accepted, running, leaving, ended };
 
   void connected();
-  void disconnected(const std::string& reason);
+  void disconnected(const node_event::Disconnected& event);
   void received(const Message& message);
   void accepted(const message::Accept& accept);
   void formed(const message::RosterReady& ready, std::uint64_t epoch);
@@ -156,7 +160,8 @@ class NodeMachine {
   void say_goodbye(const node_event::Leave& event);
   void wait_for_others(const message::Waiting& waiting);
   void fail_without_scheduler(const std::string& how);
-  void try_again(const std::string& reason);
+  void try_again(const std::string& reason, Code code = Code::peer_lost);
+  void say_why_not_registered();
   void scheduler_lost(const std::string& how);
   void fail(Failure failure);
   void end(std::optional<Failure> failure);
@@ -185,6 +190,7 @@ class NodeMachine {
   std::optional<message::LinkLost> link_lost_ = {};  // of this epoch
   std::optional<node_event::Leave> leave_ = {};      // not yet heard by the scheduler
   std::string why_no_scheduler_ = {};
+  Code why_no_scheduler_code_ = Code::peer_lost;
   TimePoint no_scheduler_since_;
   std::optional<TimePoint> needed_until_ = {};  // the scheduler, which is not there
 
@@ -192,7 +198,8 @@ class NodeMachine {
   TimePoint start_;
   TimePoint phase_deadline_;  // next try, answer due, roster due, leave given up
   TimePoint next_beat_;
-  TimePoint next_progress_;
+  Announcements announcements_;                            // before it is registered
+  TimePoint next_progress_;                                // of a member without a scheduler
   TimePoint heard_;                                        // from the scheduler
   std::optional<TimePoint> scheduler_doubted_until_ = {};  // its last words may still arrive
   NodeActions actions_;

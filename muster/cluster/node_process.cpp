@@ -186,7 +186,7 @@ class Node::Implementation {
                                             .closed =
                                                 [this](const Error& error) {
                                                   connection_.reset();
-                                                  step(node_event::Disconnected{error.message});
+                                                  step(node_event::Disconnected{error.message, error.code});
                                                 }});
   }
 
@@ -194,7 +194,7 @@ class Node::Implementation {
     auto message = decode_message(frame);
     if (message) return step(node_event::Received{*std::move(message)});
     connection_.reset();
-    step(node_event::Disconnected{message.error().message});
+    step(node_event::Disconnected{message.error().message, message.error().code});
   }
 
   void apply(const node_action::Disconnect&) {

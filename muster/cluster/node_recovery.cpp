@@ -80,6 +80,7 @@ void NodeMachine::look_for_scheduler(const std::string& how) {
   why_no_scheduler_ = how;
   no_scheduler_since_ = start_ = now_;
   next_progress_ = now_ + warning_interval;
+  announcements_ = Announcements(now_);
   if (!is_member()) {  // as if it came for the first time
     log(log::Level::warning, fmt::format("the scheduler at {} is gone: {}", config_.scheduler, how));
     return try_again(how);

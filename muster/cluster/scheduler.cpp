@@ -1,9 +1,6 @@
 #include "muster/cluster/scheduler.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include "muster/cluster/variables.h"
 
 namespace muster::cluster {
 namespace {
@@ -12,7 +9,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr milliseconds telling_time = seconds(1);
-constexpr std::size_t ids_shown_max = 32;
 
 // How long a process that cannot be watched may take to make its connection again.
 constexpr milliseconds reconnect_time{300};
@@ -26,7 +22,7 @@ SchedulerMachine::SchedulerMachine(SchedulerConfig config, TimePoint now)
       now_(now),
       start_(now),
       next_check_(now + beat_interval_for(config_.node_timeout)),
-      next_progress_(now + progress_first) {}
+      announcements_(now) {}
 
 SchedulerActions SchedulerMachine::step(const SchedulerEvent& event, TimePoint now) {
   if (phase_ == Phase::ended) return {};
@@ -37,6 +33,7 @@ SchedulerActions SchedulerMachine::step(const SchedulerEvent& event, TimePoint n
   std::visit(Overloaded{[&](const scheduler_event::Received& e) { received(e.peer, e.message); },
                         [&](const scheduler_event::Closed& e) { closed(e.peer); },
                         [&](const scheduler_event::Exited& e) { exited(e); },
+                        [&](const scheduler_event::Strange& e) { strange(e); },
                         [&](const scheduler_event::Interrupted&) {
                           fail({Code::aborted, "the scheduler was interrupted", exit_code_interrupted});
                         },
@@ -52,7 +49,7 @@ TimePoint SchedulerMachine::deadline() const {
   if (starts_ && config_.saved) return now_;
   TimePoint next = next_check_;
   if (next_doubt_) next = std::min(next, *next_doubt_);
-  if (phase_ == Phase::forming) next = std::min({next, start_ + config_.topo_timeout, next_progress_});
+  if (phase_ == Phase::forming) next = std::min({next, start_ + config_.topo_timeout, announcements_.due()});
   if (phase_ == Phase::telling) next = std::min(next, told_until_);
   return config_.recovers ? std::min(next, recovery_deadline()) : next;
 }
@@ -192,15 +189,7 @@ void SchedulerMachine::check(TimePoint now) {
   check_peers();
   if (config_.recovers) check_recovery();
   if (phase_ == Phase::running) check_stuck();
-  if (phase_ != Phase::forming) return;
-  if (now >= start_ + config_.topo_timeout) {
-    fail({Code::timeout,
-          fmt::format("the job is not complete after {:.3g} s (MS_TOPO_TIMEOUT): {}",
-                      in_seconds(config_.topo_timeout), attendance()),
-          exit_code_timeout});
-  } else if (now >= next_progress_) {
-    report_progress();
-  }
+  if (phase_ == Phase::forming) check_forming();
 }
 
 // Several may be dead at once; without recovery the first one ends the job.
@@ -221,170 +210,6 @@ void SchedulerMachine::check_peers() {
     if (const auto found = peers_.find(id); found != peers_.end()) declare_dead(id, found->second, how);
 }
 
-// --- registration ------------------------------------------------------------------------------------------
-
-void SchedulerMachine::register_node(PeerId id, const Message& message, const message::Register& request) {
-  if (const auto known = peers_.find(id); known != peers_.end()) {  // said twice
-    if (!known->second.left && phase_ == Phase::forming) accept(id, known->second.member);
-    return;
-  }
-  if (config_.recovers) return register_recovering(id, message, request);
-  if (const auto reason = reason_to_refuse(message, request)) {
-    log(log::Level::warning, fmt::format("refused {} '{}' from {}: {}", to_string(request.member.role),
-                                         request.member.node_id, request.member.address, *reason));
-    refuse(id, *reason);
-    return;
-  }
-  accept(id, request.member);
-  form_if_complete();
-}
-
-std::optional<std::string> SchedulerMachine::reason_to_refuse(const Message& message,
-                                                              const message::Register& request) const {
-  const Member& member = request.member;
-  const bool is_stale = message.job_id != config_.job_id || message.epoch != epoch_;
-  if (message.job_id != 0 && is_stale)
-    return fmt::format("it belongs to epoch {} of another job or another time; this is epoch {}",
-                       message.epoch, epoch_);
-  if (phase_ == Phase::telling)
-    return failure_ ? fmt::format("the job has ended: {}", failure_->message) : "the job has ended";
-  if (auto reason = unusable(request)) return reason;
-  if (const auto found = by_name_.find({member.role, member.node_id}); found != by_name_.end()) {
-    const Peer& peer = peers_.at(found->second);
-    if (!peer.left) return taken_by(peer.member);
-  }
-  return no_room(member);
-}
-
-// Why a process with these settings can be part of no job of this scheduler.
-std::optional<std::string> SchedulerMachine::unusable(const message::Register& request) const {
-  const Member& member = request.member;
-  const auto differs = [](std::string_view variable, std::uint32_t there, std::uint32_t here) {
-    return fmt::format("{} is {} there and {} at the scheduler; it must be the same everywhere", variable,
-                       there, here);
-  };
-  if (member.role == Role::scheduler) return "there is one scheduler, and this is it";
-  if (!is_node_id(member.node_id)) return "its node id (MS_NODE_ID) is empty, too long or not printable";
-  if (request.worker_num != config_.worker_num)
-    return differs("MS_WORKER_NUM", request.worker_num, config_.worker_num);
-  if (request.server_num != config_.server_num)
-    return differs("MS_SERVER_NUM", request.server_num, config_.server_num);
-  if (config_.recovers && request.recovers && member.incarnation == 0) return "it has no incarnation";
-  if (request.recovers != config_.recovers)
-    return differs("MS_ENABLE_RECOVERY", request.recovers ? 1 : 0, config_.recovers ? 1 : 0);
-  return std::nullopt;
-}
-
-std::optional<std::string> SchedulerMachine::no_room(const Member& member) const {
-  const auto present = present_.find(member.role);
-  if (present == present_.end() || present->second < wanted(member.role)) return std::nullopt;
-  return fmt::format("the job has all of its {} {}s ({}); this one is not needed", wanted(member.role),
-                     to_string(member.role), member.role == Role::worker ? "MS_WORKER_NUM" : "MS_SERVER_NUM");
-}
-
-void SchedulerMachine::accept(PeerId id, const Member& member) {
-  const auto [place, is_new] = peers_.try_emplace(id);
-  Peer& peer = place->second;
-  peer.member = member;
-  peer.heard = peer.spoke = now_;
-  send(id, message::Accept{beat_interval_for(config_.node_timeout), config_.pid, config_.process_space});
-  if (!is_new) return;
-  if (phase_ == Phase::forming) {
-    order_.push_back(id);
-    by_name_[{member.role, member.node_id}] = id;
-    ++present_[member.role];
-  }
-  watch(id, peer);
-  log(log::Level::debug, fmt::format("{} registered", describe(peer)));
-}
-
-void SchedulerMachine::watch(PeerId id, Peer& peer) {
-  if (!shares_pids(peer.member.process_space, config_.process_space) || peer.member.pid <= 0) return;
-  peer.watched = true;
-  peer.watch_id = id;
-  actions_.push_back(scheduler_action::Watch{id, peer.member.pid});
-}
-
-void SchedulerMachine::form_if_complete() {
-  for (const Role role : {Role::worker, Role::server})
-    if (present_[role] != wanted(role)) return;
-  auto roster = std::make_shared<Roster>();
-  roster->epoch = epoch_;
-  roster->job_id = config_.job_id;
-  roster->seed = config_.seed;
-  roster->workers = rank_members(Role::worker, config_.worker_num);
-  roster->servers = rank_members(Role::server, config_.server_num);
-  roster->recovers = config_.recovers;
-  seats_ = Seats(*roster);
-  for (const auto& [id, peer] : peers_) seats_.find(peer.member.role, peer.member.rank)->peer = id;
-  begin_epoch(std::move(roster));
-  log(log::Level::info, fmt::format("all {} workers and {} servers have come after {:.3g} s",
-                                    config_.worker_num, config_.server_num, in_seconds(now_ - start_)));
-}
-
-void SchedulerMachine::begin_epoch(std::shared_ptr<const Roster> roster) {
-  roster_ = std::move(roster);
-  epoch_ = roster_->epoch;
-  phase_ = Phase::running;
-  stuck_.begin(now_);
-  if (config_.recovers) record(record::Formed{roster_});
-  for (auto& [id, peer] : peers_) {
-    peer.ready = false;
-    peer.epoch_told = now_;
-    if (!peer.left) send(id, message::RosterReady{roster_});
-  }
-}
-
-// Ids that are ranks first, the others into the gaps in the order in which they came.
-std::vector<Member> SchedulerMachine::rank_members(Role role, std::uint32_t count) {
-  std::vector<std::optional<PeerId>> places(count);
-  std::vector<PeerId> others;
-  for (const PeerId id : order_) {
-    const Member& member = peers_.at(id).member;
-    if (member.role != role) continue;
-    if (const auto rank = rank_asked(member.node_id, count))
-      places[*rank] = id;
-    else
-      others.push_back(id);
-  }
-  auto next = others.begin();
-  std::vector<Member> members;
-  for (std::uint32_t rank = 0; rank < count; ++rank) {
-    const PeerId id = places[rank] ? *places[rank] : *next++;
-    Peer& peer = peers_.at(id);
-    peer.member.rank = rank;
-    peer.ranked = true;
-    members.push_back(peer.member);
-  }
-  return members;
-}
-
-void SchedulerMachine::report_progress() {
-  next_progress_ = now_ + progress_interval;
-  const std::string text = fmt::format("waiting since {:.3g} s: {}", in_seconds(now_ - start_), attendance());
-  log(log::Level::warning, text);
-  for (const auto& [id, peer] : peers_)
-    if (!peer.closed) send(id, message::Waiting{text});
-}
-
-// "2 of 4 workers came (node ids 0, b), 2 are missing".
-std::string SchedulerMachine::attendance() const {
-  std::vector<std::string> parts;
-  for (const Role role : {Role::worker, Role::server}) {
-    if (wanted(role) == 0) continue;
-    std::vector<std::string_view> ids;
-    for (const PeerId id : order_)
-      if (peers_.at(id).member.role == role) ids.push_back(peers_.at(id).member.node_id);
-    const std::size_t count = ids.size();
-    ids.resize(std::min(count, ids_shown_max));
-    parts.push_back(fmt::format("{} of {} {}s came (node ids: {}{}), {} missing", count, wanted(role),
-                                to_string(role),
-                                count == 0 ? "none" : fmt::format("{}", fmt::join(ids, ", ")),
-                                count > ids_shown_max ? ", ..." : "", wanted(role) - count));
-  }
-  return fmt::format("{}", fmt::join(parts, "; "));
-}
-
 // --- the end -----------------------------------------------------------------------------------------------
 
 void SchedulerMachine::doubt(Peer& peer, Duration time) {
@@ -395,6 +220,7 @@ void SchedulerMachine::doubt(Peer& peer, Duration time) {
 
 void SchedulerMachine::declare_dead(PeerId id, Peer& peer, const std::string& how) {
   peer.told = true;
+  if (phase_ == Phase::forming) attempts_.gone(peer.member, how, now_);
   if (config_.recovers && phase_ != Phase::telling) return lose(id, how);
   fail(death_of(peer, how));
 }
@@ -410,6 +236,7 @@ Failure SchedulerMachine::death_of(const Peer& peer, const std::string& how) con
 // The first failure is the job's; what follows from it is not news.
 void SchedulerMachine::fail(Failure failure) {
   if (failure_ || phase_ == Phase::telling) return;
+  if (phase_ == Phase::forming && !is_complete()) failure.message += ": " + whole_table();
   failure_ = std::move(failure);
   end_job();
 }

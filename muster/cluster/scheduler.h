@@ -15,6 +15,8 @@
 #include <variant>
 #include <vector>
 
+#include "muster/cluster/fingerprint.h"
+#include "muster/cluster/forming.h"
 #include "muster/cluster/messages.h"
 #include "muster/cluster/saved_job.h"
 #include "muster/cluster/seats.h"
@@ -37,13 +39,20 @@ struct Exited {
   PeerId peer = 0;
   WaitStatus status = {};
 };
+// A connection ended by more than a plain close: what came is no Muster, TLS was refused, nothing came in
+// time. Closed follows.
+struct Strange {
+  PeerId peer = 0;
+  std::string address = {};
+  std::string reason = {};
+};
 struct Interrupted {};
 // The time `deadline()` has come.
 struct Tick {};
 }  // namespace scheduler_event
 using SchedulerEvent =
     std::variant<scheduler_event::Received, scheduler_event::Closed, scheduler_event::Exited,
-                 scheduler_event::Interrupted, scheduler_event::Tick>;
+                 scheduler_event::Strange, scheduler_event::Interrupted, scheduler_event::Tick>;
 
 namespace scheduler_action {
 struct Send {
@@ -86,6 +95,7 @@ struct SchedulerConfig {
   std::int32_t pid = 0;
   std::string process_space = {};
   bool recovers = false;
+  bool strict = false;                       // MUSTER_STRICT: processes that differ are an error
   bool restarts_failed = false;              // a process that fails is started again, like one that died
   std::optional<Duration> stuck_limit = {};  // see StuckWatch
   std::uint64_t ended_job_id = 0;            // of the job before, which ended well
@@ -125,7 +135,9 @@ class SchedulerMachine {
     Activity activity;
     StuckWatch::Mark mark;
     std::optional<TimePoint> doubted_until = {};  // its last words, or itself, may still come
-    PeerId watch_id = 0;                          // the connection under which its process is watched
+    bool strict = false;
+    Traits traits;
+    PeerId watch_id = 0;  // the connection under which its process is watched
   };
   using PeerMap = std::map<PeerId, Peer>;
   // A process that waits for a seat: somebody who may be dead or alive sits there.
@@ -133,6 +145,8 @@ class SchedulerMachine {
     PeerId id = 0;
     Member member;
     TimePoint since;
+    bool strict = false;
+    Traits traits = {};
   };
   enum class Verdict { waits, decided };
 
@@ -147,17 +161,30 @@ class SchedulerMachine {
   void check_peers();
   void forgive_own_pause(Duration pause);
 
+  // scheduler_forming.cpp
   void register_node(PeerId id, const Message& message, const message::Register& request);
   std::optional<std::string> reason_to_refuse(const Message& message, const message::Register& request) const;
   std::optional<std::string> unusable(const message::Register& request) const;
   std::optional<std::string> no_room(const Member& member) const;
+  std::string duplicate_id(const Member& holder) const;
+  void turn_down(PeerId id, const Member& member, const std::string& reason);
+  void note_traits(PeerId id, bool strict, const Traits& traits);
   void accept(PeerId id, const Member& member);
   void watch(PeerId id, Peer& peer);
+  bool is_complete() const;
   void form_if_complete();
   void begin_epoch(std::shared_ptr<const Roster> roster);
   std::vector<Member> rank_members(Role role, std::uint32_t count);
-  void report_progress();
-  std::string attendance() const;
+  void strange(const scheduler_event::Strange& event);
+  FormingView view() const;
+  std::string whole_table() const;
+  void check_forming();
+  void tell_all(const std::string& text);
+  std::vector<TraitBearer> bearers(Role role) const;
+  std::vector<std::string> differences() const;
+  bool check_traits();
+  bool is_strict() const;
+  std::optional<std::string> misfit(const Newcomer& newcomer) const;
 
   // scheduler_recovery.cpp: what only a job that recovers does.
   void resume();
@@ -222,6 +249,8 @@ class SchedulerMachine {
   std::uint32_t workers_left_ = 0;
   std::shared_ptr<const Roster> roster_;
   std::optional<Failure> failure_;
+  Attempts attempts_;
+  std::vector<std::string> differences_told_ = {};
 
   StuckWatch stuck_;
   Visitors visitors_;
@@ -237,9 +266,11 @@ class SchedulerMachine {
 
   TimePoint now_;
   TimePoint start_;
-  TimePoint next_check_;     // of everything that is looked at every beat
-  TimePoint next_progress_;  // report
-  TimePoint told_until_;     // when waiting for those who do not answer ends
+  TimePoint next_check_;         // of everything that is looked at every beat
+  Announcements announcements_;  // while forming
+  TimePoint next_progress_;      // report, while recovering
+  TimePoint next_stranger_line_ = {};
+  TimePoint told_until_;  // when waiting for those who do not answer ends
   std::optional<TimePoint> next_doubt_;
   SchedulerActions actions_;
 };

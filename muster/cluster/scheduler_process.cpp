@@ -33,6 +33,7 @@ SchedulerConfig config_from(const Settings& settings, const SchedulerOptions& op
                          .pid = ::getpid(),
                          .process_space = net::process_space(),
                          .recovers = settings.enable_recovery,
+                         .strict = settings.strict,
                          .restarts_failed = settings.max_restarts > 0,
                          .stuck_limit = settings.stuck_limit};
   if (log == nullptr) return config;
@@ -122,7 +123,7 @@ class SchedulerDriver {
     net::Connection& accepted = *connection;
     connections_[id] = std::move(connection);
     accepted.set_events({.received = [this, id](const net::Frame& frame) { received(id, frame); },
-                         .closed = [this, id](const Error&) { closed(id); }});
+                         .closed = [this, id](const Error& error) { closed(id, error); }});
   }
 
   void received(PeerId id, const net::Frame& frame) {
@@ -130,15 +131,26 @@ class SchedulerDriver {
     if (message) {
       step(scheduler_event::Received{id, *std::move(message)});
     } else {
-      log::warning(fmt::format("a connection from {} was closed: {}",
-                               net::to_string(connections_.at(id)->peer()), message.error().message));
-      closed(id);
+      closed(id, message.error());
     }
   }
 
-  void closed(PeerId id) {
+  void closed(PeerId id, const Error& error) {
+    // Who goes without a word is no news: a look whether somebody listens here is made like that.
+    const auto found = connections_.find(id);
+    if (found != connections_.end() && error.code != Code::peer_lost)
+      step(strange_event(id, found->second->peer(), error));
     connections_.erase(id);
     step(scheduler_event::Closed{id});
+  }
+
+  // Without the port, which is another one each time somebody tries.
+  static scheduler_event::Strange strange_event(PeerId id, const net::Address& peer, const Error& error) {
+    std::string reason = error.message;
+    const std::string whole = net::to_string(peer);
+    if (const auto at = reason.find(whole); at != std::string::npos)
+      reason.replace(at, whole.size(), peer.ip);
+    return {id, peer.ip, std::move(reason)};
   }
 
   void step(const SchedulerEvent& event) {
@@ -169,15 +181,24 @@ class SchedulerDriver {
           fmt::format("{}: should the scheduler die now, the job cannot go on", written.error().message));
   }
 
-  // A roster goes to every node: it is encoded once.
+  // What goes to every node is encoded once: a roster, and the table of a job that forms.
   std::shared_ptr<const std::vector<std::byte>> encode(const Message& message) {
-    const auto* ready = std::get_if<message::RosterReady>(&message.body);
-    if (ready == nullptr) return std::make_shared<const std::vector<std::byte>>(encode_message(message));
-    if (encoded_ != ready->roster) {
-      encoded_ = ready->roster;
-      roster_frame_ = std::make_shared<const std::vector<std::byte>>(encode_message(message));
+    const bool is_for_all = std::holds_alternative<message::RosterReady>(message.body) ||
+                            std::holds_alternative<message::Waiting>(message.body);
+    if (!is_for_all) return std::make_shared<const std::vector<std::byte>>(encode_message(message));
+    if (encoded_frame_ == nullptr || !is_same_text(encoded_, message)) {
+      encoded_ = message;
+      encoded_frame_ = std::make_shared<const std::vector<std::byte>>(encode_message(message));
     }
-    return roster_frame_;
+    return encoded_frame_;
+  }
+
+  // Without looking into rosters.
+  static bool is_same_text(const Message& a, const Message& b) {
+    if (a.epoch != b.epoch || a.body.index() != b.body.index()) return false;
+    const auto* waiting = std::get_if<message::Waiting>(&a.body);
+    if (waiting != nullptr) return *waiting == std::get<message::Waiting>(b.body);
+    return std::get<message::RosterReady>(a.body).roster == std::get<message::RosterReady>(b.body).roster;
   }
 
   void apply(const scheduler_action::Close& close) {
@@ -213,8 +234,8 @@ class SchedulerDriver {
   std::vector<std::unique_ptr<net::ConnectionListener>> listeners_;
   std::map<PeerId, std::unique_ptr<net::Connection>> connections_;
   PeerId next_peer_ = 1;
-  std::shared_ptr<const Roster> encoded_;  // as `roster_frame_`
-  std::shared_ptr<const std::vector<std::byte>> roster_frame_;
+  Message encoded_;  // as `encoded_frame_`
+  std::shared_ptr<const std::vector<std::byte>> encoded_frame_;
 };
 
 }  // namespace

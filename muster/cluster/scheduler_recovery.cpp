@@ -167,15 +167,11 @@ PeerId SchedulerMachine::find_process(Role role, std::uint64_t incarnation) cons
 void SchedulerMachine::register_recovering(PeerId id, const Message& message,
                                            const message::Register& request) {
   const Member& member = request.member;
-  const auto turn_down = [&](const std::string& reason) {
-    log(log::Level::warning, fmt::format("refused {} '{}' from {}: {}", to_string(member.role),
-                                         member.node_id, member.address, reason));
-    refuse(id, reason);
-  };
+  const auto refuse_it = [&](const std::string& reason) { turn_down(id, member, reason); };
   const auto same_process = [&](const Newcomer& newcomer) {
     return newcomer.member.role == member.role && newcomer.member.incarnation == member.incarnation;
   };
-  if (auto reason = unusable(request)) return turn_down(*reason);
+  if (auto reason = unusable(request)) return refuse_it(*reason);
   // It was done with the others, and the scheduler died before it could say so.
   if (message.job_id != 0 && message.job_id == config_.ended_job_id) {
     actions_.push_back(scheduler_action::Send{id, {message.job_id, message.epoch, message::Ended{}}});
@@ -183,10 +179,10 @@ void SchedulerMachine::register_recovering(PeerId id, const Message& message,
     return;
   }
   if (message.job_id != 0 && message.job_id != config_.job_id)
-    return turn_down(
+    return refuse_it(
         fmt::format("it belongs to job {:016x}, and this is job {:016x}", message.job_id, config_.job_id));
   if (message.epoch > epoch_)
-    return turn_down(
+    return refuse_it(
         fmt::format("it belongs to epoch {}, and the newest that the scheduler knows is {}: is "
                     "its MS_RECOVERY_PATH the one of before?",
                     message.epoch, epoch_));
@@ -194,10 +190,10 @@ void SchedulerMachine::register_recovering(PeerId id, const Message& message,
   if (const PeerId old_id = find_process(member.role, member.incarnation); old_id != 0)
     return come_back(old_id, id, message, request);
   if (phase_ == Phase::telling)
-    return turn_down(failure_ ? fmt::format("the job has ended: {}", failure_->message)
+    return refuse_it(failure_ ? fmt::format("the job has ended: {}", failure_->message)
                               : "the job has ended");
   if (message.job_id == 0) {
-    newcomers_.push_back({id, member, now_});
+    newcomers_.push_back({id, member, now_, request.strict, request.traits});
     if (place(newcomers_.back()) == Verdict::decided) return newcomers_.pop_back();
     send(id,
          message::Waiting{fmt::format("waiting for a word of the process in whose place this one comes, or "
@@ -213,13 +209,14 @@ void SchedulerMachine::register_recovering(PeerId id, const Message& message,
   }
   if (seat == nullptr || !seat->is_vacant()) {
     const Seat* now = seat != nullptr ? seat : seats_.find(member.role, member.node_id);
-    return turn_down(fmt::format(
+    return refuse_it(fmt::format(
         "it is of epoch {}, and its place was taken by another process{}; this is "
         "epoch {}",
         message.epoch,
         now == nullptr ? "" : fmt::format(" (at {}, pid {})", now->member.address, now->member.pid), epoch_));
   }
   sit(id, member, *seat, false);
+  note_traits(id, request.strict, request.traits);
 }
 
 // The same process on another connection.
@@ -237,6 +234,7 @@ void SchedulerMachine::come_back(PeerId old_id, PeerId id, const Message& messag
   peer.closed = peer.told = peer.awaited = false;
   if (!peer.exited) peer.doubted_until.reset();
   accept(id, peer.member);
+  note_traits(id, request.strict, request.traits);
   const bool knows_roster = message.job_id != 0;
   if (phase_ == Phase::telling) {
     peer.told = peer.left;
@@ -279,7 +277,9 @@ SchedulerMachine::Verdict SchedulerMachine::place(const Newcomer& newcomer) {
                             : turn_away(newcomer, fmt::format("{} {} was done and has left the job",
                                                               to_string(seat.member.role), seat.member.rank));
   if (seat.peer != 0) return contest(seat.peer, newcomer);
+  if (const auto reason = misfit(newcomer)) return turn_away(newcomer, *reason);
   sit(newcomer.id, newcomer.member, seat, true);
+  note_traits(newcomer.id, newcomer.strict, newcomer.traits);
   return Verdict::decided;
 }
 
@@ -289,6 +289,7 @@ SchedulerMachine::Verdict SchedulerMachine::place_before_roster(const Newcomer& 
   if (const auto reason = no_room(newcomer.member))
     return someone_is_doubted() ? Verdict::waits : turn_away(newcomer, *reason);
   accept(newcomer.id, newcomer.member);
+  note_traits(newcomer.id, newcomer.strict, newcomer.traits);
   form_if_complete();
   return Verdict::decided;
 }
@@ -297,7 +298,7 @@ SchedulerMachine::Verdict SchedulerMachine::place_before_roster(const Newcomer& 
 SchedulerMachine::Verdict SchedulerMachine::contest(PeerId twin_id, const Newcomer& newcomer) {
   Peer& twin = peers_.at(twin_id);
   const Duration beat = beat_interval_for(config_.node_timeout);
-  if (twin.spoke >= newcomer.since + beat / 2) return turn_away(newcomer, taken_by(twin.member));
+  if (twin.spoke >= newcomer.since + beat / 2) return turn_away(newcomer, duplicate_id(twin.member));
   if (now_ - newcomer.since < contest_time()) return Verdict::waits;
   send(twin_id, message::Refuse{{Code::refused,
                                  fmt::format("the scheduler refused this process: a newer one took its place "
@@ -309,9 +310,7 @@ SchedulerMachine::Verdict SchedulerMachine::contest(PeerId twin_id, const Newcom
 }
 
 SchedulerMachine::Verdict SchedulerMachine::turn_away(const Newcomer& newcomer, const std::string& reason) {
-  log(log::Level::warning, fmt::format("refused {} '{}' from {}: {}", to_string(newcomer.member.role),
-                                       newcomer.member.node_id, newcomer.member.address, reason));
-  refuse(newcomer.id, reason);
+  turn_down(newcomer.id, newcomer.member, reason);
   return Verdict::decided;
 }
 
@@ -351,6 +350,7 @@ void SchedulerMachine::form_next_if_complete() {
   roster->recovers = true;
   roster->finished_calls = finished_calls_;
   roster->finished_collectives = collectives;
+  if (!check_traits()) return;
   begin_epoch(std::move(roster));
   log(log::Level::warning, fmt::format("epoch {}: all are there again, training goes on", epoch_));
 }
@@ -369,10 +369,7 @@ std::string SchedulerMachine::waiting_text() const {
 
 void SchedulerMachine::announce_waiting() {
   const std::string text = waiting_text();
-  if (text.empty()) return;
-  log(log::Level::warning, text);
-  for (const auto& [id, peer] : peers_)
-    if (!peer.closed && !peer.left) send(id, message::Waiting{text});
+  if (!text.empty()) tell_all(text);
 }
 
 // --- time --------------------------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ std::variant<Seat*, std::string> Seats::choose(const Member& member) {
   }
   if (Seat* own = find(member.role, member.node_id)) return own;
   if (vacant.empty())
-    return fmt::format("the job has all of its {} {}s ({}); this one is not needed", count,
+    return fmt::format("surplus: the job has all of its {} {}s ({}); this one is not needed", count,
                        to_string(member.role),
                        member.role == Role::worker ? "MS_WORKER_NUM" : "MS_SERVER_NUM");
   if (!member.is_named && vacant.size() == 1) return vacant.front();

@@ -148,6 +148,29 @@ Result<std::string> source_address(const Address& peer) {
   return std::move(address.ip);
 }
 
+Error connect_error(const Address& peer, int error_number) {
+  const std::string where = to_string(peer);
+  switch (error_number) {
+    case ECONNREFUSED:
+      return {Code::not_found, fmt::format("connection refused: nothing listens at {}", where)};
+    case ETIMEDOUT:
+      return {Code::timeout, fmt::format("timed out: {} does not answer", where)};
+    case ENETUNREACH:
+    case EHOSTUNREACH:
+    case ENETDOWN:
+    case EHOSTDOWN:
+    case EADDRNOTAVAIL:
+    case EACCES:  // a firewall, or a route that forbids it
+    case EPERM:
+    case EINVAL:  // a route into a black hole
+      return {Code::io, fmt::format("unreachable: {}: {} (errno {})", where, std::strerror(error_number),
+                                    error_number)};
+    default:
+      return {Code::peer_lost,
+              fmt::format("{}: {} (errno {})", where, std::strerror(error_number), error_number)};
+  }
+}
+
 Result<SocketAddress> to_socket_address(const Address& address) {
   auto found = look_up(address.ip, AI_NUMERICHOST);
   if (!found) return fail(Code::invalid_argument, fmt::format("'{}' is not an IP address", address.ip));

@@ -51,6 +51,10 @@ bool is_local(const std::string& ip);
 // The local address that packets to `peer` leave from. Nothing is sent.
 Result<std::string> source_address(const Address& peer);
 
+// Why a connection to `peer` could not be made, by the error number of the attempt: nothing listens there
+// (Code::not_found), there is no way to it (Code::io), nothing answered (Code::timeout).
+Error connect_error(const Address& peer, int error_number);
+
 // The system's form of an address.
 struct SocketAddress {
   sockaddr_storage storage{};

@@ -41,8 +41,7 @@ void Connection::Implementation::connect(const SocketAddress& address, Connectio
   const auto connected = [self = shared_from_this(),
                           security = std::move(security)](const asio::error_code& error) {
     if (self->state_ != State::opening) return;
-    if (error)
-      return self->close({Code::peer_lost, fmt::format("{}: {}", to_string(self->peer_), error.message())});
+    if (error) return self->close(connect_error(self->peer_, error.value()));
     if (!security.security) {
       self->start();
       return self->tell_opened();

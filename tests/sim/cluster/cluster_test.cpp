@@ -243,9 +243,10 @@ TEST(ClusterSimulation, SaysWhoCameWhenTooFewDo) {
   const RunResult result = Simulator(plan).run();
   expect_invariants(plan, result);
   expect_one_reason(result);
-  EXPECT_THAT(
-      result.scheduler_failure->message,
-      AllOf(HasSubstr("MS_TOPO_TIMEOUT"), HasSubstr("2 of 4 workers came (node ids: 0, blue), 2 missing")));
+  EXPECT_THAT(result.scheduler_failure->message,
+              AllOf(HasSubstr("MS_TOPO_TIMEOUT"), HasSubstr("2 of 4 workers came, 2 missing"),
+                    HasSubstr("registered: rank 0; 1 without MS_NODE_ID\n"),
+                    HasSubstr("absent: 2 workers, never seen (ranks 1-3 free)")));
   EXPECT_EQ(result.scheduler_failure->exit_code, exit_code_timeout);
 }
 

@@ -113,19 +113,6 @@ TEST_F(Scheduler, IgnoresAReportAboutARankThatIsNotThere) {
   EXPECT_FALSE(machine.failure());
 }
 
-TEST_F(Scheduler, SaysAfterFiveSecondsWhoIsMissing) {
-  enter(1, "a");
-  std::vector<message::Waiting> told;
-  for (int i = 0; i < 60; ++i) {  // its heartbeats keep it alive
-    clock.advance(100ms);
-    for (const auto& actions : {receive(1, message::Beat{}), tick()})
-      for (const auto& progress : sent_to<message::Waiting>(1, actions)) told.push_back(progress);
-  }
-  ASSERT_EQ(told.size(), 1u);
-  EXPECT_THAT(told[0].text,
-              AllOf(HasSubstr("1 of 2 workers came (node ids: a), 1 missing"), HasSubstr("5 s")));
-}
-
 TEST_F(Scheduler, DoesNotBlameNodesForItsOwnPause) {
   form();
   clock.advance(10s);  // it was stopped itself; the heartbeats wait unread
@@ -180,11 +167,13 @@ class NodeSteps : public testing::Test {
 
 TEST_F(NodeSteps, TriesAtOnceThenAfterTenMillisecondsThenLessAndLessOften) {
   std::vector<Duration> pauses;
+  TimePoint before = clock.now();
   for (int i = 0; i < 40; ++i) {
-    ASSERT_EQ(all_of_kind<node_action::Connect>(tick()).size(), 1u);
+    while (all_of_kind<node_action::Connect>(tick()).empty())  // it may say something in between
+      clock.advance(machine.deadline() - clock.now());
+    if (i > 0) pauses.push_back(clock.now() - before);
+    before = clock.now();
     step(node_event::Disconnected{"refused"});
-    pauses.push_back(machine.deadline() - clock.now());
-    clock.advance(pauses.back());
   }
   EXPECT_EQ(pauses.front(), 10ms);
   EXPECT_TRUE(std::is_sorted(pauses.begin(), pauses.end()));

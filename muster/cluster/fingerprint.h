@@ -1,0 +1,28 @@
+// What should be the same in every process of a job: a process that has something else is named before the
+// first step. The scheduler compares what processes say when they register.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/base/base.h"
+#include "muster/cluster/roster.h"
+
+namespace muster::cluster {
+
+// Of this process: Muster's version, the byte order, and the variables that can change results. Those that
+// are not set are absent.
+Traits traits_of(const Environment& environment);
+
+struct TraitBearer {
+  std::optional<std::uint32_t> rank = {};
+  std::string name = {};  // for people, where there is no rank
+  const Traits* traits = nullptr;
+};
+
+// One line for each key that not all have alike: "OMP_NUM_THREADS is '4' at rank 3, '2' at ranks 0-2". What
+// most have comes last. Empty: all agree.
+std::vector<std::string> trait_differences(const std::vector<TraitBearer>& bearers);
+
+}  // namespace muster::cluster

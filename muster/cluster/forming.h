@@ -1,0 +1,89 @@
+// What is known of a cluster that has not formed: who came, who is absent, who tried in vain and why, as a
+// table for people. Plain values; no time passes here by itself.
+//
+//   waiting since 2 s: 2 of 4 workers came, 2 missing
+//     registered: ranks 0-1
+//     absent: rank 2 (MS_NODE_ID=2), never seen
+//     absent: rank 3 (MS_NODE_ID=3), refused 1 s ago (at 10.0.0.7, pid 4711): wrong worker number:
+//     MS_WORKER_NUM ... stranger: 10.0.0.9, 3 connections, the last 1 s ago: not a Muster frame: the first
+//     bytes are not MSTR
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "muster/base/base.h"
+#include "muster/cluster/roster.h"
+
+namespace muster::cluster {
+
+// One that led to nothing.
+struct Attempt {
+  Member member = {};       // node_id is empty for a stranger, who did not say who it is
+  std::string what = {};    // "refused", or "gone": was part of the job and is so no more
+  std::string reason = {};  // made printable
+  std::uint64_t count = 0;
+  TimePoint last = {};
+};
+
+// The newest attempts; bounded, whoever knocks how often.
+class Attempts {
+ public:
+  static constexpr std::size_t kept_max = 32;  // of nodes, and as many of strangers
+
+  // Returns whether it is worth a log line now: a flood of attempts is not one of lines.
+  bool refused(const Member& member, const std::string& reason, TimePoint now);
+  void gone(const Member& member, const std::string& how, TimePoint now);
+  bool strange(const std::string& address, const std::string& reason, TimePoint now);
+  // It is part of the job now.
+  void came(const Member& member);
+
+  const std::vector<Attempt>& nodes() const { return nodes_; }
+  const std::vector<Attempt>& strangers() const { return strangers_; }
+
+ private:
+  bool note(std::vector<Attempt>& kept, Attempt attempt);
+  bool has_line_left(TimePoint now);
+
+  std::vector<Attempt> nodes_;
+  std::vector<Attempt> strangers_;
+  TimePoint lines_since_ = {};
+  std::uint32_t lines_ = 0;
+};
+
+struct FormingView {
+  std::uint32_t worker_num = 0;
+  std::uint32_t server_num = 0;
+  std::vector<const Member*> present = {};  // in the order in which they came
+  const Attempts* attempts = nullptr;
+  std::vector<std::string> differences = {};  // see fingerprint.h
+};
+
+// "2 of 4 workers came, 2 missing".
+std::string attendance(const FormingView& view);
+// The lines below that, each after a line break and two spaces. Without `now` they leave out times and
+// counts, which change although nothing happens.
+std::string forming_table(const FormingView& view, std::optional<TimePoint> now);
+
+// Words from outside, for a terminal: no control characters, not long.
+std::string printable(std::string text);
+
+// "ranks 0-2, 5, 7", "rank 4"; ascending numbers. `noun` is the singular.
+std::string numbered(std::string_view noun, const std::vector<std::uint32_t>& numbers);
+
+// When a text that may change is said again: at 2 s, then every 5 s when it has changed, else every 15 s.
+class Announcements {
+ public:
+  explicit Announcements(TimePoint start);
+  TimePoint due() const { return due_; }
+  // Call it when due; `state` is the text without what changes by itself.
+  bool says(const std::string& state, TimePoint now);
+
+ private:
+  TimePoint due_;
+  TimePoint said_at_ = {};
+  std::optional<std::string> said_ = {};
+};
+
+}  // namespace muster::cluster
