@@ -10,8 +10,13 @@ namespace {
 
 constexpr std::size_t hello_size_bytes = 16;
 constexpr std::size_t refusal_limit_bytes = 1024;
-// Strangers may connect too; more of them at once than this, and the oldest is dropped.
-constexpr std::size_t guest_limit_beyond_ranks = 64;
+// Strangers may connect too. They are limited like those of the scheduler, and all ranks may come at once.
+net::GuestLimits guest_limits(const Group& group) {
+  net::GuestLimits limits;
+  limits.count += 2 * group.endpoints.size();
+  return limits;
+}
+constexpr int accepted_at_once_max = 64;  // then those who are connected have their turn
 
 net::FrameHeader header_of(FrameType type, const FrameOrigin& origin) {
   return {.type = static_cast<std::uint16_t>(type), .epoch = origin.epoch, .job_id = origin.job_id};
@@ -35,7 +40,8 @@ Rendezvous::Rendezvous(const Group& group, Listener& listener, LocalShape shape,
       listener_(listener),
       shape_(std::move(shape)),
       wait_{.deadline = real_clock().now() + options.connect_timeout, .stop = options.stop},
-      timeout_(options.connect_timeout) {}
+      timeout_(options.connect_timeout),
+      guest_rules_(guest_limits(group)) {}
 
 bool Rendezvous::is_local(std::uint32_t rank) const {
   return std::find(shape_.ranks.begin(), shape_.ranks.end(), rank) != shape_.ranks.end();
@@ -125,9 +131,9 @@ Result<> Rendezvous::accept_all() {
     polled.push_back({.fd = listener_.tcp_.fd(), .events = POLLIN, .revents = 0});
     polled.push_back({.fd = listener_.local_.fd(), .events = POLLIN, .revents = 0});
     polled.emplace_back();
-    MUSTER_TRY(const net::Readiness readiness, net::poll_until(polled, wait_));
+    MUSTER_TRY(const net::Readiness readiness, wait_for_guests(polled));
     if (readiness == net::Readiness::stopped) return fail(Code::aborted, "connecting the group was stopped");
-    if (readiness == net::Readiness::deadline) {
+    if (readiness == net::Readiness::deadline && real_clock().now() >= wait_.deadline) {
       std::vector<std::string> names;
       for (const std::uint32_t rank : missing()) names.push_back(name(rank));
       const std::chrono::duration<double> waited = timeout_;
@@ -135,20 +141,37 @@ Result<> Rendezvous::accept_all() {
                                              fmt::join(names, ", ")));
     }
     MUSTER_TRY_VOID(hear_guests(polled));
+    drop_overdue_guests();
     MUSTER_TRY_VOID(take_new_guests());
   }
   return {};
 }
 
+Result<net::Readiness> Rendezvous::wait_for_guests(std::span<pollfd> polled) const {
+  net::Wait wait = wait_;
+  wait.deadline = std::min(wait.deadline, guest_rules_.deadline());
+  return net::poll_until(polled, wait);
+}
+
+void Rendezvous::drop_overdue_guests() {
+  for (const net::Guests::Id id : guest_rules_.overdue(real_clock().now())) {
+    std::erase_if(guests_, [&](const Guest& guest) { return guest.id == id; });
+    guest_rules_.leave(id);
+  }
+}
+
 Result<> Rendezvous::take_new_guests() {
-  const std::size_t limit = group_.endpoints.size() + guest_limit_beyond_ranks;
   const auto take = [&](auto& listener, bool local) -> Result<> {
-    for (;;) {
+    for (int count = 0; count < accepted_at_once_max; ++count) {
       MUSTER_TRY(auto socket, listener.accept());
       if (!socket) return {};
-      if (guests_.size() == limit) guests_.erase(guests_.begin());
-      guests_.push_back({.socket = *std::move(socket), .local = local, .bytes = {}});
+      const std::string& peer = socket->peer();
+      const auto leaves =
+          guest_rules_.arrive(++last_guest_, peer.substr(0, peer.rfind(':')), real_clock().now());
+      if (leaves) std::erase_if(guests_, [&](const Guest& guest) { return guest.id == *leaves; });
+      guests_.push_back({.id = last_guest_, .socket = *std::move(socket), .local = local, .bytes = {}});
     }
+    return {};
   };
   MUSTER_TRY_VOID(take(listener_.tcp_, false));
   return take(listener_.local_, true);
@@ -161,7 +184,10 @@ Result<> Rendezvous::hear_guests(const std::vector<pollfd>& polled) {
     if (polled[i].revents != 0) {
       MUSTER_TRY(done, hear(guests_[i]));
     }
-    if (!done) staying.push_back(std::move(guests_[i]));
+    if (done)
+      guest_rules_.leave(guests_[i].id);
+    else
+      staying.push_back(std::move(guests_[i]));
   }
   guests_ = std::move(staying);
   return {};
@@ -181,8 +207,9 @@ Result<bool> Rendezvous::hear(Guest& guest) {
       net::decode_header(std::span(guest.bytes).first<net::frame_header_size_bytes>(), hello_size_bytes);
   if (!header || header->type != static_cast<std::uint16_t>(FrameType::hello) ||
       !net::check_payload(*header, std::span(guest.bytes).subspan(net::frame_header_size_bytes))) {
-    log::warning(
-        fmt::format("closed a connection from {} that is no member of the group", guest.socket.peer()));
+    if (const auto more = stranger_lines_.take(real_clock().now()))
+      log::warning(fmt::format("closed a connection from {} that is no member of the group{}",
+                               guest.socket.peer(), *more));
     return true;
   }
   MUSTER_TRY_VOID(welcome(guest, *header));
@@ -229,7 +256,8 @@ std::string Rendezvous::reason_to_refuse(const Guest& guest, const net::FrameHea
 }
 
 void Rendezvous::refuse(Guest& guest, const std::string& reason) {
-  log::warning(fmt::format("refused {}: {}", guest.socket.peer(), reason));
+  if (const auto more = refusal_lines_.take(real_clock().now()))
+    log::warning(fmt::format("refused {}: {}{}", guest.socket.peer(), reason, *more));
   net::ByteWriter payload;
   payload.text(reason);
   const auto bytes = net::encode_frame(header_of(FrameType::refusal, origin()), payload.bytes());

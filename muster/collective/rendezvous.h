@@ -29,6 +29,7 @@ class Rendezvous {
 
  private:
   struct Guest {  // who connected and has not yet said who it is
+    net::Guests::Id id;
     net::Socket socket;
     bool local = false;
     std::vector<std::byte> bytes;
@@ -51,6 +52,8 @@ class Rendezvous {
   Result<> connect_to_first();
   Result<> accept_all();
   Result<> take_new_guests();
+  void drop_overdue_guests();
+  Result<net::Readiness> wait_for_guests(std::span<pollfd> polled) const;
   Result<> hear_guests(const std::vector<pollfd>& polled);
   // Whether the guest is done with: welcomed, refused or gone.
   Result<bool> hear(Guest& guest);
@@ -78,6 +81,10 @@ class Rendezvous {
   std::vector<Peer> hosts_;               // connected, by us or by them
   std::vector<std::uint32_t> local_met_;  // by the first rank of a host: who has the memory
   std::vector<Guest> guests_;
+  net::Guests guest_rules_;
+  net::Guests::Id last_guest_ = 0;
+  net::LineLimit stranger_lines_;
+  net::LineLimit refusal_lines_;
 };
 
 }  // namespace muster::collective

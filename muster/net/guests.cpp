@@ -1,6 +1,9 @@
 #include "muster/net/guests.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <utility>
 
 namespace muster::net {
 
@@ -55,6 +58,20 @@ std::vector<Guests::Id> Guests::overdue(TimePoint now) const {
 
 TimePoint Guests::deadline() const {
   return guests_.empty() ? TimePoint::max() : guests_.begin()->second.deadline;
+}
+
+std::optional<std::string> LineLimit::take(TimePoint now) {
+  if (!begin_ || now - *begin_ >= period_) {
+    begin_ = now;
+    written_ = 0;
+  }
+  if (written_ >= lines_) {
+    ++left_out_;
+    return std::nullopt;
+  }
+  ++written_;
+  const auto left_out = std::exchange(left_out_, 0);
+  return left_out == 0 ? "" : fmt::format(" (and {} more of this kind before, not shown)", left_out);
 }
 
 }  // namespace muster::net

@@ -58,4 +58,21 @@ class Guests {
   std::size_t held_size_bytes_ = 0;
 };
 
+// How often a line that guests can provoke is written: a few at once, then no more for a while.
+class LineLimit {
+ public:
+  explicit LineLimit(int lines = 5, Duration period = std::chrono::seconds(10))
+      : lines_(lines), period_(period) {}
+
+  // Nothing: leave this line out. Else what to put behind it: how many were left out before, or "".
+  std::optional<std::string> take(TimePoint now);
+
+ private:
+  int lines_;
+  Duration period_;
+  std::optional<TimePoint> begin_ = {};  // of the period
+  int written_ = 0;                      // in it
+  std::uint64_t left_out_ = 0;
+};
+
 }  // namespace muster::net

@@ -321,6 +321,7 @@ TEST(Connect, IsNotDisturbedByStrangers) {
   const auto hello =
       net::encode_frame({.type = 0x0200, .epoch = 1, .job_id = 7}, std::array<std::byte, 12>{});
   send_from_stranger({hello.begin(), hello.begin() + 70});
+  for (int i = 0; i < 300; ++i) send_from_stranger({});  // more than are let in at once
   run_threads(2, [&](std::uint32_t rank) {
     auto connected =
         Communicator::connect({.epoch = 1, .job_id = 7, .rank = rank, .endpoints = prepared.endpoints},

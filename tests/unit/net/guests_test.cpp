@@ -58,5 +58,16 @@ TEST(Guests, LetTheLargestGoWhenTheyHoldTooMuchTogether) {
   EXPECT_EQ(guests.hold(2, 1000), std::nullopt) << "it is gone";
 }
 
+TEST(LineLimit, LeavesOutWhatComesTooOftenAndSaysHowMuchThatWas) {
+  LineLimit limit(2, 10s);
+  EXPECT_EQ(limit.take(start), "");
+  EXPECT_EQ(limit.take(start + 1s), "");
+  EXPECT_EQ(limit.take(start + 2s), std::nullopt);
+  EXPECT_EQ(limit.take(start + 9s), std::nullopt);
+  EXPECT_EQ(limit.take(start + 10s), " (and 2 more of this kind before, not shown)");
+  EXPECT_EQ(limit.take(start + 11s), "");
+  EXPECT_EQ(limit.take(start + 12s), std::nullopt);
+}
+
 }  // namespace
 }  // namespace muster::net
