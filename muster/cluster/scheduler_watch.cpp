@@ -148,7 +148,7 @@ message::Status SchedulerMachine::status() const {
   switch (phase_) {
     case Phase::forming:
       status.state = State::forming;
-      status.text = attendance();
+      status.text = whole_table();
       break;
     case Phase::running:
       status.state = State::running;
