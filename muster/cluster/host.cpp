@@ -176,6 +176,7 @@ std::uint64_t wall_clock_us() {
 Result<Registration> describe_host(const Settings& settings, const Interrupted& interrupted) {
   MUSTER_TRY_VOID(prepare_recovery_path(settings));
   Registration registration;
+  MUSTER_TRY(registration.security, open_security(settings.security, settings.strict));
   MUSTER_TRY(registration.scheduler_ips, resolve_scheduler(settings, interrupted));
   MUSTER_TRY(registration.address, worker_address(settings, registration.scheduler_ips));
   registration.host_key = settings.host_key;
@@ -186,8 +187,17 @@ Result<Registration> describe_host(const Settings& settings, const Interrupted& 
   if (settings.transport == "tcp") registration.host_key += fmt::format("#{:016x}", entropy());
   registration.pid = ::getpid();
   registration.process_space = net::process_space();
+  registration.host_name = net::host_name();
   registration.incarnation = new_incarnation();
   return registration;
+}
+
+net::Identity scheduler_identity(const Settings& settings) {
+  return {.hosts = {settings.scheduler_host}, .node_id = std::string(net::scheduler_node_id)};
+}
+
+net::Identity identity_of(const Member& member) {
+  return {.hosts = {member.address, member.host_name}, .node_id = member.node_id};
 }
 
 }  // namespace muster::cluster

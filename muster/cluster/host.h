@@ -24,4 +24,7 @@ Result<> prepare_recovery_path(const Settings& settings);
 // Of this host, since 1970.
 std::uint64_t wall_clock_us();
 
+// As whom the scheduler is met: by what MS_SCHED_HOST says, however it was resolved.
+net::Identity scheduler_identity(const Settings& settings);
+
 }  // namespace muster::cluster

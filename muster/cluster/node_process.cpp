@@ -36,6 +36,7 @@ NodeConfig config_from(const Settings& settings, const Registration& registratio
                      .local_name = registration.local_name,
                      .pid = registration.pid,
                      .process_space = registration.process_space,
+                     .host_name = registration.host_name,
                      .incarnation = registration.incarnation,
                      .is_named = !settings.node_id.empty()},
           .worker_num = settings.worker_num,
@@ -60,6 +61,10 @@ class Node::Implementation {
       : role_(settings.role),
         port_(settings.scheduler_port),
         scheduler_ips_(registration.scheduler_ips),
+        security_{.security = registration.security,
+                  .expected = scheduler_identity(settings),
+                  .peer_name = fmt::format("the scheduler at {}",
+                                           net::to_string(net::Address{settings.scheduler_host, port_}))},
         patience_(settings.enable_recovery ? settings.node_timeout : milliseconds(0)),
         machine_(config_from(settings, registration), real_clock().now()) {}
 
@@ -187,7 +192,8 @@ class Node::Implementation {
                                                 [this](const Error& error) {
                                                   connection_.reset();
                                                   step(node_event::Disconnected{error.message, error.code});
-                                                }});
+                                                }},
+                                           security_);
   }
 
   void received(const net::Frame& frame) {
@@ -271,6 +277,7 @@ class Node::Implementation {
   const Role role_;
   const std::uint16_t port_;
   const std::vector<std::string> scheduler_ips_;
+  const net::ConnectionSecurity security_;
   const milliseconds patience_;  // of who leaves, with a scheduler that may come back
   NodeMachine machine_;
   net::Loop loop_;

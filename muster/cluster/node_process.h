@@ -14,11 +14,12 @@
 #include "muster/cluster/roster.h"
 #include "muster/cluster/scheduler_process.h"
 #include "muster/cluster/variables.h"
+#include "muster/net/net.h"
 
 namespace muster::cluster {
 
-// What a node tells of itself. Host key, address and process come from `describe_host`; the data plane adds
-// its port and local name before joining.
+// What a node tells of itself, and what protects its connections. Host key, address and process come from
+// `describe_host`; the data plane adds its port and local name before joining.
 struct Registration {
   std::string host_key = {};
   std::string address = {};
@@ -26,15 +27,20 @@ struct Registration {
   std::string local_name = {};
   std::int32_t pid = 0;
   std::string process_space = {};
-  std::uint64_t incarnation = 0;                // see Member
-  std::vector<std::string> scheduler_ips = {};  // what MS_SCHED_HOST means, to be tried in turn
-  Traits traits = {};                           // what should be equal everywhere; see fingerprint.h
+  std::string host_name = {};
+  std::uint64_t incarnation = 0;                       // see Member
+  std::vector<std::string> scheduler_ips = {};         // what MS_SCHED_HOST means, to be tried in turn
+  std::shared_ptr<const net::Security> security = {};  // null: plain
+  Traits traits = {};                                  // what should be equal everywhere; see fingerprint.h
 };
 
-// Resolves the scheduler's host name, waiting for it up to MUSTER_RESOLVE_TIMEOUT, and finds this host's
-// address and identity. `data_port` and `local_name` are left for the caller. Errors name the variable to
-// blame.
+// Reads what protects the job, resolves the scheduler's host name, waiting for it up to
+// MUSTER_RESOLVE_TIMEOUT, and finds this host's address and identity. `data_port` and `local_name` are left
+// for the caller. Errors name the variable to blame.
 Result<Registration> describe_host(const Settings& settings, const Interrupted& interrupted = {});
+
+// As whom a process of the job may be met: by where it is, by its machine's name, or by its node id.
+net::Identity identity_of(const Member& member);
 
 class Node {
  public:

@@ -81,23 +81,43 @@ message::Echo stamped(message::Echo echo) {
   return echo;
 }
 
+std::vector<std::byte> refusal_frame(const std::string& reason) {
+  return encode_message(
+      {.body = message::Refuse{
+           {Code::refused, "the scheduler refused this process: " + reason, exit_code_refused}}});
+}
+
+// Whether a process registers as what its certificate says; without certificates everybody is believed.
+Result<> check_claim(const net::Connection& connection, const Message& message) {
+  const auto* request = std::get_if<message::Register>(&message.body);
+  const net::PeerNames* names = connection.peer_names();
+  if (request == nullptr || names == nullptr) return {};
+  net::Identity claimed = identity_of(request->member);
+  claimed.hosts.push_back(connection.peer().ip);
+  return net::check_identity(*names, claimed);
+}
+
 // Drives the state machine with sockets, watched processes and the clock.
 class SchedulerDriver {
  public:
   // `log` is null without recovery.
-  SchedulerDriver(const Settings& settings, const SchedulerOptions& options, std::unique_ptr<RecoveryLog> log)
+  SchedulerDriver(const Settings& settings, const SchedulerOptions& options, std::unique_ptr<RecoveryLog> log,
+                  std::shared_ptr<const net::Security> security)
       : settings_(settings),
         options_(options),
         log_(std::move(log)),
+        security_(std::move(security)),
         machine_(config_from(settings, options, log_.get()), real_clock().now()) {}
 
   Result<> listen() {
     MUSTER_TRY(const auto ips, listening_ips(settings_, options_.interrupted));
-    if (const auto warning = warn_of_open_network(ips); !warning.empty()) log::warning(warning);
+    if (const auto warning = warn_of_open_network(ips); !warning.empty() && security_ == nullptr)
+      log::warning(warning);
     for (const std::string& ip : ips) {
       MUSTER_TRY(auto listener,
                  net::ConnectionListener::open(loop_, {ip, settings_.scheduler_port}, limits,
-                                               [this](auto connection) { accept(std::move(connection)); }));
+                                               [this](auto connection) { accept(std::move(connection)); },
+                                               {.security = security_, .plain_refusal = refusal_frame}));
       listeners_.push_back(std::move(listener));
     }
     return {};
@@ -129,10 +149,20 @@ class SchedulerDriver {
   void received(PeerId id, const net::Frame& frame) {
     auto message = decode_message(frame);
     if (message) {
+      if (const auto honest = check_claim(*connections_.at(id), *message); !honest)
+        return turn_away(id, honest.error());
       step(scheduler_event::Received{id, *std::move(message)});
     } else {
       closed(id, message.error());
     }
+  }
+
+  // Nobody takes the place of another whose certificate it does not have.
+  void turn_away(PeerId id, const Error& error) {
+    net::Connection& connection = *connections_.at(id);
+    connection.send(std::make_shared<const std::vector<std::byte>>(refusal_frame(error.message)));
+    connection.finish();
+    closed(id, error);
   }
 
   void closed(PeerId id, const Error& error) {
@@ -229,6 +259,7 @@ class SchedulerDriver {
   const Settings& settings_;
   const SchedulerOptions& options_;
   const std::unique_ptr<RecoveryLog> log_;
+  const std::shared_ptr<const net::Security> security_;
   SchedulerMachine machine_;
   net::Loop loop_;
   std::vector<std::unique_ptr<net::ConnectionListener>> listeners_;
@@ -243,6 +274,8 @@ class SchedulerDriver {
 std::optional<Failure> run_scheduler(const Settings& settings, const SchedulerOptions& options) {
   log::set_name("scheduler");
   if (const auto prepared = prepare_recovery_path(settings); !prepared) return failure_from(prepared.error());
+  auto security = open_security(settings.security, settings.strict);
+  if (!security) return failure_from(security.error());
   std::unique_ptr<RecoveryLog> log;
   if (settings.enable_recovery) {
     auto opened = open_log(settings, options);
@@ -250,7 +283,7 @@ std::optional<Failure> run_scheduler(const Settings& settings, const SchedulerOp
     log = *std::move(opened);
   }
   net::raise_descriptor_limit();
-  SchedulerDriver driver(settings, options, std::move(log));
+  SchedulerDriver driver(settings, options, std::move(log), *std::move(security));
   if (const auto listening = driver.listen(); !listening) return failure_from(listening.error());
   return driver.run();
 }

@@ -18,7 +18,7 @@ constexpr std::string_view type_names[type_count] = {
     "Stuck",    "StatusRequest", "Status", "Echo",     "MeetDoctors", "Doctors"};
 constexpr std::uint8_t code_max = static_cast<std::uint8_t>(Code::internal);
 // A member's numbers and the lengths of its texts.
-constexpr std::size_t member_size_bytes_min = 1 + 4 + 2 + 4 + 8 + 1 + 5 * 4;
+constexpr std::size_t member_size_bytes_min = 1 + 4 + 2 + 4 + 8 + 1 + 6 * 4;
 // Of Status and of Doctors.
 constexpr std::size_t status_node_size_bytes_min = member_size_bytes_min + 1 + 8 + 8 + 26 + 8;
 constexpr std::size_t doctor_size_bytes_min = 2 * 4 + 2;
@@ -51,8 +51,8 @@ void write(ByteWriter& out, const Member& member) {
   out.number(static_cast<std::uint32_t>(member.pid));
   out.number(member.incarnation);
   out.number(static_cast<std::uint8_t>(flag(flag_named, member.is_named) | flag(flag_left, member.has_left)));
-  for (const std::string* text :
-       {&member.node_id, &member.host_key, &member.address, &member.local_name, &member.process_space})
+  for (const std::string* text : {&member.node_id, &member.host_key, &member.address, &member.local_name,
+                                  &member.process_space, &member.host_name})
     out.text(*text);
 }
 
@@ -218,8 +218,8 @@ class Reader {
     const std::uint8_t bits = up_to(flag_named | flag_left);
     member.is_named = (bits & flag_named) != 0;
     member.has_left = (bits & flag_left) != 0;
-    for (std::string* text :
-         {&member.node_id, &member.host_key, &member.address, &member.local_name, &member.process_space})
+    for (std::string* text : {&member.node_id, &member.host_key, &member.address, &member.local_name,
+                              &member.process_space, &member.host_name})
       *text = name();
     return member;
   }

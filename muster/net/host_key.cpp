@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "muster/base/base.h"
 
@@ -21,6 +22,12 @@ Result<std::string> host_key(const Environment& environment) {
   struct stat status {};
   if (::stat("/proc/self/ns/net", &status) != 0) return fail_errno("cannot read /proc/self/ns/net", errno);
   return fmt::format("{}-{}", boot_id, status.st_ino);
+}
+
+std::string host_name() {
+  constexpr std::size_t name_limit = 64;  // Linux'
+  char name[name_limit + 1] = {};
+  return ::gethostname(name, name_limit) == 0 ? name : "";
 }
 
 }  // namespace muster::net

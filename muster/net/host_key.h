@@ -1,4 +1,4 @@
-// Which processes can share memory.
+// Which processes can share memory, and what the machine calls itself.
 #pragma once
 
 #include <string>
@@ -11,5 +11,8 @@ namespace muster::net {
 // through abstract unix sockets: the kernel's boot id and the namespace's inode. MUSTER_HOST_KEY overrides
 // it; different keys on one host force TCP.
 Result<std::string> host_key(const Environment& environment);
+
+// gethostname(); empty when it has none.
+std::string host_name();
 
 }  // namespace muster::net

@@ -24,6 +24,7 @@ Member member(Role role, std::uint32_t rank) {
           .local_name = "muster-0011223344556677",
           .pid = 4711,
           .process_space = "boot:4026531836",
+          .host_name = "machine.example",
           .incarnation = 1700000000000000000u + rank,
           .is_named = rank % 2 == 0,
           .has_left = rank == 3};
@@ -206,8 +207,8 @@ TEST(Wire, HasRoomForTheLargestRoster) {
   auto roster = std::make_shared<Roster>();
   for (std::uint32_t rank = 0; rank < worker_num_max; ++rank) {
     Member full = member(Role::worker, rank);
-    for (std::string* text :
-         {&full.node_id, &full.host_key, &full.address, &full.local_name, &full.process_space})
+    for (std::string* text : {&full.node_id, &full.host_key, &full.address, &full.local_name,
+                              &full.process_space, &full.host_name})
       text->assign(name_limit_bytes, 'n');
     roster->workers.push_back(full);
   }
