@@ -26,6 +26,7 @@ void add_run(CLI::App& app, Invocation& invocation);
 void add_explain(CLI::App& app, Invocation& invocation);
 void add_checkpoint(CLI::App& app, Invocation& invocation);
 void add_verify(CLI::App& app, Invocation& invocation);
+void add_certs(CLI::App& app, Invocation& invocation);
 void add_data(CLI::App& app, Invocation& invocation);
 void add_information(CLI::App& app, Invocation& invocation);  // env, doctor, compat-path, version
 

@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   add_explain(app, invocation);
   add_checkpoint(app, invocation);
   add_verify(app, invocation);
+  add_certs(app, invocation);
   add_data(app, invocation);
   add_information(app, invocation);
   try {

@@ -35,12 +35,50 @@ Result<std::string> log_folder(const std::string& wanted) {
                                     wanted.empty() ? "muster-logs" : wanted));
 }
 
+// Files of secrets as every process can read them: those of the flags, or of this process's own variables.
+Result<> hand_on_secrets(launch::LocalFlags& local) {
+  struct Secret {
+    std::string& name;
+    const char* variable;
+    const char* flag;
+    const char* what;
+  };
+  for (const Secret& secret : {Secret{local.client_password_file, "MUSTER_TLS_CLIENT_PASSWORD_FILE",
+                                      "--client-password-file", "a password"},
+                               Secret{local.server_password_file, "MUSTER_TLS_SERVER_PASSWORD_FILE",
+                                      "--server-password-file", "a password"},
+                               Secret{local.token_file, "MUSTER_TOKEN_FILE", "--token-file", "a token"}}) {
+    const bool is_flag = !secret.name.empty();
+    if (!is_flag) secret.name = real_environment().get(secret.variable).value_or("");
+    if (secret.name.empty()) continue;
+    auto name = launch::handed_on(secret.name, secret.what);
+    if (!name)
+      return fail(name.error().code, fmt::format("{} {}: {}", is_flag ? secret.flag : secret.variable,
+                                                 secret.name, name.error().message));
+    secret.name = *std::move(name);
+  }
+  return {};
+}
+
+// The configuration's name in a folder that may be another than the processes'.
+Result<> find_tls_config(launch::LocalFlags& local) {
+  if (local.tls_config.empty()) return {};
+  std::error_code error;
+  if (!std::filesystem::exists(local.tls_config, error))
+    return fail(Code::not_found, fmt::format("--tls-config {}: there is no such file", local.tls_config));
+  local.tls_config = std::filesystem::absolute(local.tls_config).string();
+  return {};
+}
+
 int run(RunFlags flags, const std::string& program) {
   launch::LocalFlags& local = flags.local;
   if (const auto complete = complete_command(local.command, program); !complete)
     return refuse(complete.error().message);
   const auto needs_port = launch::needs_port(local);
   if (!needs_port) return refuse(needs_port.error().message);
+
+  if (const auto found = find_tls_config(local); !found) return refuse(found.error().message);
+  if (const auto secrets = hand_on_secrets(local); !secrets) return refuse(secrets.error().message);
 
   // Held until the job has ended, so that nobody else is given the port before the scheduler listens on it.
   std::optional<net::PortReservation> reservation;
@@ -109,6 +147,14 @@ void add_run(CLI::App& app, Invocation& invocation) {
       ->add_option("--max-restarts", local.max_restarts,
                    "How often each process that dies is started again (default: 0)")
       ->type_name("NUMBER");
+  const auto add_file = [&](const char* flag, std::string& file, const char* description) {
+    command->add_option(flag, file, description)->type_name("FILE");
+  };
+  add_file("--tls-config", local.tls_config, "Encrypt with the certificates that this JSON file names");
+  add_file("--client-password-file", local.client_password_file,
+           "Holds the password of client_cert_path; fd:N reads a descriptor");
+  add_file("--server-password-file", local.server_password_file, "The same of server_cert_path");
+  add_file("--token-file", local.token_file, "Keep strangers out with this secret, without certificates");
   command->prefix_command();
   command->callback([command, flags, &invocation] {
     flags->local.command = command->remaining();

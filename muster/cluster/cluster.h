@@ -13,4 +13,5 @@
 #include "muster/cluster/node_process.h"       // IWYU pragma: export
 #include "muster/cluster/roster.h"             // IWYU pragma: export
 #include "muster/cluster/scheduler_process.h"  // IWYU pragma: export
+#include "muster/cluster/security_settings.h"  // IWYU pragma: export
 #include "muster/cluster/variables.h"          // IWYU pragma: export

@@ -13,6 +13,7 @@
 #include "muster/train/division.h"
 #include "muster/train/explain.h"
 #include "muster/train/front_end.h"
+#include "muster/train/ps_context.h"
 #include "muster/train/run_context.h"
 
 namespace muster::train {
@@ -229,8 +230,9 @@ tl::expected<Role, Failure> init(const Environment& environment, const InitOptio
   graph::set_context_provider(&call_context);
   watch_places();
   if (explain_mode() != ExplainMode::off) return Role::worker;
-  const auto settings = cluster::read_settings(environment);
+  auto settings = cluster::read_settings(environment);
   if (!settings) return tl::unexpected(cluster::failure_from(settings.error()));
+  settings->security = chosen_security(settings->security, ps_context());
   for (const std::string& note : settings->notes) log::info(note);
   for (const std::string& warning : settings->warnings) log::warning(warning);
   auto failure =

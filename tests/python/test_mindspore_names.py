@@ -55,7 +55,7 @@ except Exception as error:
             "auto_parallel",
         ),
         ("ms.set_ps_context(enable_ps=True)", "NotImplementedError", "enable_ps"),
-        ("ms.set_ps_context(enable_ssl=True, client_password='x')", "NotImplementedError", "enable_ssl"),
+        ("ms.set_ps_context(scheduler_manage_port=1)", "NotImplementedError", "scheduler_manage_port"),
         ("nn.Dense(1, 1).set_param_ps()", "NotImplementedError", "set_param_ps"),
         ("nn.Dense(1, 1).weight.set_param_ps(init_in_server=True)", "NotImplementedError", "set_param_ps"),
         ("nn.Dense(1, 1, dtype=ms.float64)", "NotImplementedError", "dtype=float64"),

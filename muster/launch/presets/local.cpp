@@ -91,6 +91,20 @@ Result<> add_recovery(std::map<std::string, std::string>& variables, const Local
   return {};
 }
 
+// Names of files, never what is in them: a command line and an environment can be seen by others.
+Result<> add_security(std::map<std::string, std::string>& variables, const LocalFlags& flags) {
+  if (!flags.tls_config.empty() && !flags.token_file.empty())
+    return wrong("--tls-config and --token-file: a job has certificates or a token, not both");
+  const auto add = [&](const char* variable, const std::string& value) {
+    if (!value.empty()) variables.emplace(variable, value);
+  };
+  add("MUSTER_TLS_CONFIG", flags.tls_config);
+  add("MUSTER_TLS_CLIENT_PASSWORD_FILE", flags.client_password_file);
+  add("MUSTER_TLS_SERVER_PASSWORD_FILE", flags.server_password_file);
+  add("MUSTER_TOKEN_FILE", flags.token_file);
+  return {};
+}
+
 }  // namespace
 
 Result<LaunchSpec> local_spec(const LocalFlags& flags, const Environment& environment,
@@ -110,6 +124,7 @@ Result<LaunchSpec> local_spec(const LocalFlags& flags, const Environment& enviro
   if (!environment.get("PYTHONUNBUFFERED")) common.emplace("PYTHONUNBUFFERED", "1");
   add_wait_policy(common, *flags.workers, environment);
   MUSTER_TRY_VOID(add_recovery(common, flags, environment));
+  MUSTER_TRY_VOID(add_security(common, flags));
 
   LaunchSpec spec;
   const auto add = [&](cluster::Role role, std::string_view variable, std::string label,

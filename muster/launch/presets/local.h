@@ -20,6 +20,11 @@ struct LocalFlags {
   std::optional<std::int64_t> port = {};      // of a scheduler on loopback
   std::int64_t max_restarts = 0;              // above 0: of each process, and the job recovers
   std::string recovery_folder = {};           // for max_restarts, unless MS_RECOVERY_PATH is set
+  // Files as the processes can open them, empty: none.
+  std::string tls_config = {};
+  std::string client_password_file = {};
+  std::string server_password_file = {};
+  std::string token_file = {};
   std::vector<std::string> command = {};
 };
 

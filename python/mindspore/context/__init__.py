@@ -2,7 +2,7 @@
 
 import muster
 from mindspore import _device, _names
-from muster import _core, reset_auto_parallel_context
+from muster import _core, get_ps_context, reset_auto_parallel_context, reset_ps_context
 
 GRAPH_MODE = 0
 PYNATIVE_MODE = 1
@@ -137,12 +137,16 @@ def set_auto_parallel_context(
     muster.set_auto_parallel_context(parallel_mode=parallel_mode, gradients_mean=gradients_mean, **buckets)
 
 
-def set_ps_context(*, enable_ps=False, enable_ssl=False, **settings) -> None:
-    """Parameter servers and encryption: both raise, they are not provided yet."""
-    muster.set_ps_context(enable_ps=enable_ps, enable_ssl=enable_ssl)
-    if settings:
-        named = ", ".join(sorted(settings))
-        raise NotImplementedError(_names.sentence(f"mindspore.set_ps_context({named})"))
+_PS_SETTINGS = ("enable_ps", "enable_ssl", "config_file_path", "client_password", "server_password")
+
+
+def set_ps_context(**settings) -> None:
+    """Encryption, before init(): enable_ssl, config_file_path, client_password and server_password. Parameter
+    servers (enable_ps) are not provided yet."""
+    others = ", ".join(sorted(set(settings) - set(_PS_SETTINGS)))
+    if others:
+        raise NotImplementedError(_names.sentence(f"mindspore.set_ps_context({others})"))
+    muster.set_ps_context(**settings)
 
 
 __all__ = [
@@ -151,7 +155,9 @@ __all__ = [
     "ParallelMode",
     "get_auto_parallel_context",
     "get_context",
+    "get_ps_context",
     "reset_auto_parallel_context",
+    "reset_ps_context",
     "set_auto_parallel_context",
     "set_context",
     "set_ps_context",

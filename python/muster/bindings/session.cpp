@@ -1,4 +1,5 @@
 // This process's part in the job: init, ranks, seed, context, reducer.
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -6,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -140,14 +142,31 @@ void set_auto_parallel_context(std::optional<std::string> parallel_mode, std::op
   if (gradients_mean) train::set_gradients_mean(*gradients_mean);
 }
 
-void set_ps_context(bool enable_ps, bool enable_ssl) {
-  if (enable_ssl)
-    raise(Error{Code::not_provided,
-                "set_ps_context(enable_ssl=True) is not provided yet: connections are not encrypted"});
+void set_ps_context(bool enable_ps, std::optional<bool> enable_ssl,
+                    std::optional<std::filesystem::path> config_file_path,
+                    std::optional<std::string> client_password, std::optional<std::string> server_password) {
   if (enable_ps)
     raise(Error{Code::not_provided,
                 "set_ps_context(enable_ps=True) is not provided yet: parameter servers hold no "
                 "parameters; use data parallel training"});
+  std::optional<std::string> path;
+  if (config_file_path) path = config_file_path->string();
+  unwrap(train::set_ps_context({.enable_ssl = enable_ssl,
+                                .config_file_path = std::move(path),
+                                .client_password = std::move(client_password),
+                                .server_password = std::move(server_password)}));
+}
+
+nb::object get_ps_context(const std::string& attr_key) {
+  const train::PsContext& context = train::ps_context();
+  if (attr_key == "enable_ps") return nb::bool_(false);
+  if (attr_key == "enable_ssl") return nb::bool_(context.enable_ssl);
+  if (attr_key == "config_file_path") return nb::cast(context.config_file_path);
+  const bool is_password = attr_key == "client_password" || attr_key == "server_password";
+  raise(Error{
+      Code::invalid_argument,
+      "get_ps_context('" + attr_key + "'): " +
+          (is_password ? "passwords are not told" : "choose enable_ps, enable_ssl or config_file_path")});
 }
 
 void bind_ranks(nb::module_& core) {
@@ -210,8 +229,22 @@ void bind_context(nb::module_& core) {
       "given stays.");
   core.def(
       "set_ps_context", &set_ps_context, nb::kw_only(), nb::arg("enable_ps") = false,
-      nb::arg("enable_ssl") = false,
-      "Parameter servers and encryption: both are not provided yet, so True raises NotImplementedError.");
+      nb::arg("enable_ssl") = nb::none(), nb::arg("config_file_path") = nb::none(),
+      nb::arg("client_password") = nb::none(), nb::arg("server_password") = nb::none(),
+      nb::sig("def set_ps_context(*, enable_ps: bool = False, enable_ssl: bool | None = None, "
+              "config_file_path: str | os.PathLike | None = None, client_password: str | None = None, "
+              "server_password: str | None = None) -> None"),
+      "Encryption, before init(): `enable_ssl` with the JSON file `config_file_path`, which names "
+      "certificates, and the passwords of its .p12 files. What is not given stays. MUSTER_TLS_CONFIG and its "
+      "kin do the same from outside, without a password in the script. `enable_ps`: parameter servers that "
+      "hold parameters are not provided yet, so True raises NotImplementedError.");
+  core.def(
+      "get_ps_context", &get_ps_context, nb::arg("attr_key"),
+      nb::sig("def get_ps_context(attr_key: str) -> bool | str"),
+      "What set_ps_context chose: 'enable_ps', 'enable_ssl' or 'config_file_path'. Passwords are not told.");
+  core.def(
+      "reset_ps_context", [] { unwrap(train::reset_ps_context()); },
+      "What set_ps_context chose, back to the defaults. Before init().");
   core.attr("_default_bucket_bytes") = nn::Buckets{}.bytes;
   core.def("reset_auto_parallel_context", &train::reset_parallel_context, "Back to the defaults.");
 }

@@ -45,6 +45,22 @@ TEST(LocalPreset, StartsASchedulerAndTheWorkersOnLoopback) {
           "MS_SERVER_NUM=0 MS_WORKER_NUM=2 $ python3 net.py --epochs 3 > worker_1.log"));
 }
 
+TEST(LocalPreset, HandsOnTheFilesOfAProtectedJobByName) {
+  EXPECT_THAT(golden({.workers = 1,
+                      .tls_config = "/c/config.json",
+                      .client_password_file = "fd:9",
+                      .server_password_file = "/c/server.password",
+                      .command = {"a.out"}},
+                     plain),
+              testing::Contains("worker 0: MS_NODE_ID=0 MS_ROLE=MS_WORKER MS_SCHED_HOST=127.0.0.1 "
+                                "MS_SCHED_PORT=40000 MS_SERVER_NUM=0 MS_WORKER_NUM=1 "
+                                "MUSTER_TLS_CLIENT_PASSWORD_FILE=fd:9 MUSTER_TLS_CONFIG=/c/config.json "
+                                "MUSTER_TLS_SERVER_PASSWORD_FILE=/c/server.password $ a.out > worker_0.log"));
+  EXPECT_THAT(
+      golden({.workers = 1, .tls_config = "c", .token_file = "t", .command = {"a.out"}}, plain),
+      ElementsAre("error: --tls-config and --token-file: a job has certificates or a token, not both"));
+}
+
 TEST(LocalPreset, MakesAJobRecoverWhoseProcessesAreStartedAgain) {
   const LocalFlags flags{
       .workers = 1, .max_restarts = 3, .recovery_folder = "/logs/recovery", .command = {"a.out"}};

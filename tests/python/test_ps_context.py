@@ -1,0 +1,35 @@
+"""set_ps_context and its kin: what a script chooses about encryption before init()."""
+
+import subprocess
+import sys
+
+import pytest
+from job import clean_environment
+
+
+def run(script, module="muster", **variables):
+    """What the last line of a script's error says, or its output."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {module} as ms\n{script}"],
+        env={**clean_environment(), **variables},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return done.stdout.strip() or done.stderr.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize("module", ["muster", "mindspore"])
+def test_what_is_set_can_be_read_back_but_for_passwords(module):
+    script = """
+ms.set_ps_context(config_file_path="a/config.json", enable_ssl=True, client_password="x", server_password="y")
+ms.set_ps_context(enable_ps=False)
+print(ms.get_ps_context("enable_ssl"), ms.get_ps_context("config_file_path"), ms.get_ps_context("enable_ps"))
+ms.reset_ps_context()
+print(ms.get_ps_context("enable_ssl"), repr(ms.get_ps_context("config_file_path")))
+"""
+    assert run(script, module) == "True a/config.json False\nFalse ''"
+    told = run('ms.set_ps_context(client_password="x"); ms.get_ps_context("client_password")', module)
+    assert told == "ValueError: get_ps_context('client_password'): passwords are not told"
+    assert "choose enable_ps, enable_ssl or config_file_path" in run('ms.get_ps_context("port")', module)
