@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <set>
 
+#include "promises.h"
 #include "simulator.h"
 
 namespace muster::cluster::sim {
@@ -12,68 +12,12 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 // --- what must hold whatever happens -----------------------------------------------------------------------
 
-void expect_agreement(const Plan& plan, const RunResult& result) {
-  std::shared_ptr<const Roster> roster;
-  std::set<std::pair<Role, std::uint32_t>> ranks;
-  for (std::size_t i = 0; i < result.nodes.size(); ++i) {
-    const NodeResult& node = result.nodes[i];
-    if (!node.roster) continue;
-    if (!roster) roster = node.roster;
-    EXPECT_EQ(*roster, *node.roster) << "rosters differ";
-    EXPECT_TRUE(ranks.insert({plan.nodes[i].role, node.rank}).second)
-        << "rank " << node.rank << " was given twice";
-    const auto& members = plan.nodes[i].role == Role::worker ? node.roster->workers : node.roster->servers;
-    ASSERT_LT(node.rank, members.size());
-    EXPECT_EQ(members[node.rank].node_id, plan.nodes[i].node_id);
-    EXPECT_EQ(members[node.rank].rank, node.rank);
-  }
-  if (!roster) return;
-  EXPECT_EQ(roster->workers.size(), plan.worker_num);
-  EXPECT_EQ(roster->servers.size(), plan.server_num);
-  for (const Member& member : roster->workers) {
-    if (member.node_id.size() > 1 || member.node_id < "0" || member.node_id > "9") continue;
-    const auto asked = static_cast<std::uint32_t>(member.node_id[0] - '0');
-    if (asked < plan.worker_num) {
-      EXPECT_EQ(member.rank, asked) << "a node id that is a rank is that rank";
-    }
-  }
-}
-
-void expect_everyone_ends(const Plan& plan, const RunResult& result) {
-  EXPECT_TRUE(result.settled) << "something ticks for ever";
-  EXPECT_TRUE(result.scheduler_ended || result.scheduler_crashed) << "the scheduler hangs";
-  for (std::size_t i = 0; i < result.nodes.size(); ++i) {
-    const NodeResult& node = result.nodes[i];
-    EXPECT_TRUE(node.process_ended || node.crashed || node.stopped)
-        << "node " << i << " '" << plan.nodes[i].node_id << "' hangs";
-  }
-}
-
-void expect_true_outcome(const Plan& plan, const RunResult& result) {
-  if (result.scheduler_ended && !result.scheduler_failure) {
-    for (std::size_t i = 0; i < result.nodes.size(); ++i) {
-      const NodeResult& node = result.nodes[i];
-      if (plan.nodes[i].role != Role::worker) continue;  // a server may die unseen while the job ends
-      EXPECT_FALSE(node.crashed && node.roster) << "a death was not reported";
-      EXPECT_FALSE(node.stopped && node.roster) << "a stopped node was not reported";
-    }
-  }
-  // Who was part of the job and did not leave done before its failure says that it failed.
-  const bool job_failed = result.scheduler_crashed || result.scheduler_failure;
-  for (const NodeResult& node : result.nodes) {
-    if (!job_failed || !node.roster || node.crashed || node.stopped || node.left_done) continue;
-    if (result.scheduler_crashed && node.job_ended) continue;  // it was told before
-    EXPECT_TRUE(node.failure || node.fault != TimePoint{}) << "a node does not know that its job failed";
-  }
-}
-
 void expect_invariants(const Plan& plan, const RunResult& result) {
-  expect_agreement(plan, result);
-  expect_everyone_ends(plan, result);
-  expect_true_outcome(plan, result);
+  EXPECT_THAT(broken_promises(plan, result), IsEmpty());
 }
 
 // With a network that loses nothing, every node repeats the scheduler's reason.
@@ -361,6 +305,22 @@ TEST(ClusterSimulation, FormsOneThousandNodesAndTellsThemOfADeath) {
   expect_one_reason(result);
   EXPECT_THAT(result.scheduler_failure->message, HasSubstr("node-613"));
   for (const NodeResult& node : result.nodes) EXPECT_LT(node.end - result.nodes[613].fault, 1200ms);
+}
+
+TEST(ClusterSimulation, FormsTenThousandNodesAndTellsThemOfADeath) {
+  Plan plan = plan_of(7, 10'000);
+  for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
+    plan.nodes[i].host = fmt::format("host-{}", i / 8);
+    plan.nodes[i].fate_after = 30s;
+    plan.nodes[i].start = std::chrono::milliseconds((i * 7919) % 1000);
+  }
+  plan.nodes[6131].fate = Fate::crashes;
+  plan.nodes[6131].fate_after = 1500ms;
+  const RunResult result = Simulator(plan).run();
+  expect_invariants(plan, result);
+  expect_one_reason(result);
+  EXPECT_THAT(result.scheduler_failure->message, HasSubstr("worker 6131"));
+  for (const NodeResult& node : result.nodes) EXPECT_LT(node.end - result.nodes[6131].fault, 1200ms);
 }
 
 }  // namespace

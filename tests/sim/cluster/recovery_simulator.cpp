@@ -13,12 +13,19 @@ constexpr std::int32_t first_pid = 1000;
 constexpr Duration time_limit = 600s;
 constexpr Duration step_time = 10ms;
 constexpr std::string_view scheduler_host = "host-a";
+constexpr std::size_t remembered_max = 32;
+
+void remember(std::vector<Message>& said, const Message& message) {
+  if (message.epoch == 0 || said.size() == remembered_max) return;
+  said.push_back(message);
+}
 
 }  // namespace
 
 RecoverySimulator::RecoverySimulator(RecoveryPlan plan)
     : plan_(std::move(plan)), random_(plan_.seed, hash_text("recovery simulator")) {
   plan_.hosts.resize(plan_.worker_num, "host-a");
+  lines_.resize(plan_.worker_num);
 }
 
 RecoveryResult RecoverySimulator::run() {
@@ -90,6 +97,12 @@ void RecoverySimulator::meet(const Fault& fault) {
         for (const auto& act : std::exchange(scheduler_missed_, {})) act();
       });
       return;
+    case FaultKind::cuts_off:
+    case FaultKind::cuts_off_to_scheduler:
+    case FaultKind::cuts_off_from_scheduler:
+      return cut_off(fault);
+    case FaultKind::replays:
+      return replay(fault.node);
     case FaultKind::kills_everybody:
       kill_scheduler(fault.lasts / 2);
       [[fallthrough]];
@@ -98,6 +111,28 @@ void RecoverySimulator::meet(const Fault& fault) {
         if (const auto process = running(i)) kill_process(*process), again(i);
       return;
   }
+}
+
+void RecoverySimulator::cut_off(const Fault& fault) {
+  Line& line = lines_[fault.node];
+  if (fault.kind != FaultKind::cuts_off_from_scheduler)
+    line.to_scheduler = std::max(line.to_scheduler, now_ + fault.lasts);
+  if (fault.kind != FaultKind::cuts_off_to_scheduler)
+    line.to_node = std::max(line.to_node, now_ + fault.lasts);
+}
+
+// A network that doubles and delays without end, or somebody who recorded what was said.
+void RecoverySimulator::replay(std::size_t node) {
+  const auto victim = running(node);
+  if (!victim || !disk_ || !disk_->roster || processes_[*victim]->connection == 0) return;
+  const PeerId id = processes_[*victim]->connection;
+  const std::uint64_t epoch = disk_->roster->epoch;
+  const auto is_old = [&](const Message& message) { return message.epoch != 0 && message.epoch < epoch; };
+  for (const Message& message : std::vector(lines_[node].said_to_scheduler))
+    if (is_old(message)) send_to_scheduler(id, message), ++result_.replayed;
+  if (processes_[*victim]->epoch != epoch) return;  // what is of an earlier epoch may be new to it
+  for (const Message& message : std::vector(lines_[node].said_to_node))
+    if (is_old(message)) send_to_node(id, message), ++result_.replayed;
 }
 
 // --- processes ---------------------------------------------------------------------------------------------
@@ -372,22 +407,38 @@ void RecoverySimulator::check_roster(std::size_t index, const std::shared_ptr<co
     result_.broken.push_back(fmt::format("epoch {}: {}", roster->epoch, what));
   };
   const auto [known, is_new] = result_.rosters.try_emplace(roster->epoch, roster);
-  if (!is_new && !(*known->second == *roster)) broken("two rosters");
+  if (!is_new && known->second != roster && !(*known->second == *roster)) broken("two rosters");
   if (!result_.processes[index].epochs.empty() &&
       result_.processes[index].epochs.back().first >= roster->epoch)
     broken("a process went back to it");
-  std::set<std::uint64_t> incarnations;
-  for (std::uint32_t rank = 0; rank < roster->workers.size(); ++rank) {
-    const Member& member = roster->workers[rank];
-    if (!incarnations.insert(member.incarnation).second) broken("one process with two ranks");
-    const std::size_t node = result_.processes[member.incarnation - 1].node;
-    if (plan_.are_named && node != rank) broken("a rank went to another node");
+  if (is_new) check_ranks(*roster);
+  if (!members(roster).contains(index + 1)) broken("it was told to a process that is not in it");
+  for (const Member& member : roster->workers) {
     // Where it is reached must be where it listens now.
     if (member.incarnation == index + 1 && member.data_port != processes_[index]->member.data_port)
       broken(fmt::format("it names port {} for a process at {}", member.data_port,
                          processes_[index]->member.data_port));
   }
-  if (!incarnations.contains(index + 1)) broken("it was told to a process that is not in it");
+}
+
+void RecoverySimulator::check_ranks(const Roster& roster) {
+  std::set<std::uint64_t> incarnations;
+  for (std::uint32_t rank = 0; rank < roster.workers.size(); ++rank) {
+    const Member& member = roster.workers[rank];
+    if (!incarnations.insert(member.incarnation).second)
+      result_.broken.push_back(fmt::format("epoch {}: one process with two ranks", roster.epoch));
+    const std::size_t node = result_.processes[member.incarnation - 1].node;
+    if (plan_.are_named && node != rank)
+      result_.broken.push_back(fmt::format("epoch {}: a rank went to another node", roster.epoch));
+  }
+}
+
+const std::set<std::uint64_t>& RecoverySimulator::members(const std::shared_ptr<const Roster>& roster) {
+  if (members_of_ == roster) return members_;
+  members_of_ = roster;
+  members_.clear();
+  for (const Member& member : roster->workers) members_.insert(member.incarnation);
+  return members_;
 }
 
 // Whose place was taken hears nothing but that.
@@ -395,10 +446,7 @@ void RecoverySimulator::expect_may_hear(std::size_t index, const Message& messag
   if (!disk_ || !disk_->roster || std::holds_alternative<message::Refuse>(message.body)) return;
   const bool is_newer = message.epoch >= disk_->roster->epoch;
   const bool is_roster = std::holds_alternative<message::RosterReady>(message.body);
-  const auto& workers = disk_->roster->workers;
-  const bool is_in = std::any_of(workers.begin(), workers.end(),
-                                 [&](const Member& member) { return member.incarnation == index + 1; });
-  if (is_newer && is_roster && !is_in)
+  if (is_newer && is_roster && !members(disk_->roster).contains(index + 1))
     result_.broken.push_back(fmt::format("process {} hears a roster without it", index));
 }
 
@@ -408,7 +456,8 @@ void RecoverySimulator::connect(std::size_t index) {
   const PeerId id = next_connection_++;
   processes_[index]->connection = id;
   connections_[id] = {.process = index};
-  after(delay(), [this, index, id] {
+  const Line& line = line_of(connections_[id]);
+  at(std::max({now_ + delay(), line.to_scheduler, line.to_node}), [this, index, id] {
     if (processes_[index]->connection != id || !processes_[index]->alive) return;
     if (!scheduler_alive_) {
       on_process(index, [this, index, id] {
@@ -430,8 +479,10 @@ void RecoverySimulator::connect(std::size_t index) {
 void RecoverySimulator::send_to_scheduler(PeerId id, const Message& message) {
   const auto found = connections_.find(id);
   if (found == connections_.end() || !found->second.node_open) return;
+  Line& line = line_of(found->second);
   TimePoint& free = found->second.to_scheduler_free;
-  free = std::max(now_ + delay(), free);
+  free = std::max({now_ + delay(), free, line.to_scheduler});
+  remember(line.said_to_scheduler, message);
   at(free, [this, id, message] {
     if (connections_[id].scheduler == scheduler_life_)
       on_scheduler([this, id, message] {
@@ -444,8 +495,10 @@ void RecoverySimulator::send_to_node(PeerId id, const Message& message) {
   const auto found = connections_.find(id);
   if (found == connections_.end() || !found->second.scheduler_open) return;
   expect_may_hear(found->second.process, message);
+  Line& line = line_of(found->second);
   TimePoint& free = found->second.to_node_free;
-  free = std::max(now_ + delay(), free);
+  free = std::max({now_ + delay(), free, line.to_node});
+  remember(line.said_to_node, message);
   at(free, [this, id, message, index = found->second.process] {
     on_process(index, [this, id, message, index] {
       if (processes_[index]->connection == id && connections_[id].node_open)
@@ -458,7 +511,8 @@ void RecoverySimulator::send_to_node(PeerId id, const Message& message) {
 void RecoverySimulator::close_by_node(PeerId id) {
   Connection& connection = connections_[id];
   if (!std::exchange(connection.node_open, false)) return;
-  connection.to_scheduler_free = std::max(now_ + delay(), connection.to_scheduler_free);
+  connection.to_scheduler_free =
+      std::max({now_ + delay(), connection.to_scheduler_free, line_of(connection).to_scheduler});
   at(connection.to_scheduler_free, [this, id] {
     if (connections_[id].scheduler != scheduler_life_) return;
     on_scheduler([this, id] {
@@ -470,7 +524,7 @@ void RecoverySimulator::close_by_node(PeerId id) {
 void RecoverySimulator::close_by_scheduler(PeerId id) {
   Connection& connection = connections_[id];
   if (!std::exchange(connection.scheduler_open, false)) return;
-  connection.to_node_free = std::max(now_ + delay(), connection.to_node_free);
+  connection.to_node_free = std::max({now_ + delay(), connection.to_node_free, line_of(connection).to_node});
   at(connection.to_node_free, [this, id, index = connection.process] {
     on_process(index, [this, id, index] {
       if (!std::exchange(connections_[id].node_open, false) || processes_[index]->connection != id) return;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <queue>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,13 @@ enum class FaultKind {
   stops_scheduler,
   kills_all_workers,
   kills_everybody,
+  cuts_off,  // the host of a node: what is said meanwhile arrives after `lasts`, as TCP brings it
+  cuts_off_to_scheduler,
+  cuts_off_from_scheduler,
+  replays,  // what was said on connections of this node in earlier epochs is said again, both ways
 };
-inline constexpr std::uint64_t fault_kind_count = 10;
+inline constexpr std::uint64_t fault_kind_count = 10;  // without those of the network
+inline constexpr std::uint64_t schedule_fault_kind_count = 14;
 
 struct Fault {
   Duration when = 0ms;
@@ -71,6 +77,7 @@ struct RecoveryResult {
   bool ended_well = false;
   std::optional<Failure> failure = {};
   bool settled = false;
+  std::uint64_t replayed = 0;  // words of earlier epochs
   TimePoint end{};
   Duration longest_recovery = 0ms;  // from the last process's start to the epoch with it
 };
@@ -94,6 +101,12 @@ class RecoverySimulator {
     std::vector<std::function<void()>> missed = {};  // while stopped
     std::vector<std::function<void()>> watchers = {};
   };
+  struct Line {                // between a node's host and the scheduler's
+    TimePoint to_scheduler{};  // nothing arrives before
+    TimePoint to_node{};
+    std::vector<Message> said_to_scheduler = {};  // the newest, for replays
+    std::vector<Message> said_to_node = {};
+  };
   struct Connection {
     std::size_t process = 0;
     std::uint64_t scheduler = 0;  // which life of it
@@ -115,6 +128,9 @@ class RecoverySimulator {
   void at(TimePoint when, std::function<void()> act);
   void after(Duration wait, std::function<void()> act) { at(now_ + wait, std::move(act)); }
   void meet(const Fault& fault);
+  void cut_off(const Fault& fault);
+  void replay(std::size_t node);
+  Line& line_of(const Connection& connection) { return lines_[processes_[connection.process]->node]; }
 
   void start_process(std::size_t node);
   void start_again_unless_there(std::size_t node);
@@ -144,6 +160,8 @@ class RecoverySimulator {
   void close_by_scheduler(PeerId id);
   void expect_may_hear(std::size_t process, const Message& message);
   void check_roster(std::size_t process, const std::shared_ptr<const Roster>& roster);
+  void check_ranks(const Roster& roster);
+  const std::set<std::uint64_t>& members(const std::shared_ptr<const Roster>& roster);
 
   RecoveryPlan plan_;
   RandomStream random_;
@@ -164,6 +182,9 @@ class RecoverySimulator {
   std::optional<std::size_t> dies_at_record_ = {};
 
   std::map<PeerId, Connection> connections_;
+  std::vector<Line> lines_;          // by node
+  std::set<std::uint64_t> members_;  // incarnations, of `members_of_`
+  std::shared_ptr<const Roster> members_of_;
   PeerId next_connection_ = 1;
   RecoveryResult result_;
 };

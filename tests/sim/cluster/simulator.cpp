@@ -263,7 +263,10 @@ void Simulator::connect(std::size_t index) {
   const PeerId id = next_connection_++;
   nodes_[index].connection = id;
   connections_[id] = Connection{.node = index};
-  after(delay(), [this, index, id] {
+  TimePoint answered = now_ + delay();
+  for (const Way way : {Way::to_scheduler, Way::to_node})
+    if (const auto until = held_up(index, way)) answered = std::max(answered, *until);
+  at(answered, [this, index, id] {
     if (nodes_[index].connection != id) return;
     if (!scheduler_alive_) {
       nodes_[index].connection = 0;
@@ -275,8 +278,19 @@ void Simulator::connect(std::size_t index) {
   });
 }
 
-void Simulator::deliver(TimePoint& free, std::function<void()> act) {
-  TimePoint arrival = now_ + delay();
+std::optional<TimePoint> Simulator::held_up(std::size_t node, Way way) const {
+  std::optional<TimePoint> until;
+  for (const Partition& partition : plan_.partitions) {
+    const TimePoint begin = TimePoint{} + partition.begin;
+    const TimePoint end = begin + partition.lasts;
+    const bool is_held = partition.node == node && (partition.way == Way::both || partition.way == way);
+    if (is_held && begin <= now_ && now_ < end) until = std::max(until.value_or(end), end);
+  }
+  return until;
+}
+
+void Simulator::deliver(TimePoint& free, std::function<void()> act, TimePoint earliest) {
+  TimePoint arrival = std::max(now_ + delay(), earliest);
   if (!plan_.network.reorders) arrival = free = std::max(arrival, free);
   at(arrival, std::move(act));
 }
@@ -284,6 +298,7 @@ void Simulator::deliver(TimePoint& free, std::function<void()> act) {
 void Simulator::send_to_scheduler(PeerId id, const Message& message) {
   const auto found = connections_.find(id);
   if (found == connections_.end() || !found->second.node_open) return;
+  if (held_up(found->second.node, Way::to_scheduler)) return;
   if (chance() < plan_.network.cut) return cut(id);
   const int copies = chance() < plan_.network.drop ? 0 : chance() < plan_.network.duplicate ? 2 : 1;
   for (int i = 0; i < copies; ++i)
@@ -295,6 +310,7 @@ void Simulator::send_to_scheduler(PeerId id, const Message& message) {
 void Simulator::send_to_node(PeerId id, const Message& message) {
   const auto found = connections_.find(id);
   if (found == connections_.end() || !found->second.scheduler_open) return;
+  if (held_up(found->second.node, Way::to_node)) return;
   if (chance() < plan_.network.cut) return cut(id);
   const int copies = chance() < plan_.network.drop ? 0 : chance() < plan_.network.duplicate ? 2 : 1;
   for (int i = 0; i < copies; ++i)
@@ -304,39 +320,46 @@ void Simulator::send_to_node(PeerId id, const Message& message) {
     });
 }
 
-// The other side learns of it behind everything that is under way.
-void Simulator::close_by_node(PeerId id) {
+// The other side learns of an end behind everything that is under way, and behind a partition: unlike words,
+// it is never lost.
+void Simulator::tell_scheduler_of_end(PeerId id) {
   Connection& connection = connections_[id];
-  if (!std::exchange(connection.node_open, false)) return;
-  deliver(connection.to_scheduler_free, [this, id] {
-    if (std::exchange(connections_[id].scheduler_open, false)) scheduler_step(scheduler_event::Closed{id});
-  });
+  const TimePoint earliest = held_up(connection.node, Way::to_scheduler).value_or(now_);
+  deliver(
+      connection.to_scheduler_free,
+      [this, id] {
+        if (std::exchange(connections_[id].scheduler_open, false))
+          scheduler_step(scheduler_event::Closed{id});
+      },
+      earliest);
+}
+
+void Simulator::tell_node_of_end(PeerId id) {
+  Connection& connection = connections_[id];
+  const TimePoint earliest = held_up(connection.node, Way::to_node).value_or(now_);
+  deliver(
+      connection.to_node_free,
+      [this, id] {
+        Connection& closed = connections_[id];
+        if (!std::exchange(closed.node_open, false) || nodes_[closed.node].connection != id) return;
+        nodes_[closed.node].connection = 0;
+        node_step(closed.node, node_event::Disconnected{"connection reset"});
+      },
+      earliest);
+}
+
+void Simulator::close_by_node(PeerId id) {
+  if (std::exchange(connections_[id].node_open, false)) tell_scheduler_of_end(id);
 }
 
 void Simulator::close_by_scheduler(PeerId id) {
-  Connection& connection = connections_[id];
-  if (!std::exchange(connection.scheduler_open, false)) return;
-  deliver(connection.to_node_free, [this, id] {
-    Connection& closed = connections_[id];
-    if (!std::exchange(closed.node_open, false) || nodes_[closed.node].connection != id) return;
-    nodes_[closed.node].connection = 0;
-    node_step(closed.node, node_event::Disconnected{"connection reset"});
-  });
+  if (std::exchange(connections_[id].scheduler_open, false)) tell_node_of_end(id);
 }
 
 void Simulator::cut(PeerId id) {
-  Connection& connection = connections_[id];
-  const bool both = connection.node_open && connection.scheduler_open;
-  if (!both) return;
-  deliver(connection.to_scheduler_free, [this, id] {
-    if (std::exchange(connections_[id].scheduler_open, false)) scheduler_step(scheduler_event::Closed{id});
-  });
-  deliver(connection.to_node_free, [this, id] {
-    Connection& closed = connections_[id];
-    if (!std::exchange(closed.node_open, false) || nodes_[closed.node].connection != id) return;
-    nodes_[closed.node].connection = 0;
-    node_step(closed.node, node_event::Disconnected{"connection reset"});
-  });
+  if (!connections_[id].node_open || !connections_[id].scheduler_open) return;
+  tell_scheduler_of_end(id);
+  tell_node_of_end(id);
 }
 
 }  // namespace muster::cluster::sim

@@ -29,7 +29,20 @@ struct Network {
   double cut = 0;  // chance, at each message, that its connection breaks
 };
 
+enum class Way { both, to_scheduler, to_node };
+inline constexpr std::uint64_t way_count = 3;
+
+// A node and the scheduler are cut off from each other for a while, or one of them hears nothing of the
+// other.
+struct Partition {
+  std::size_t node = 0;
+  Duration begin = 0ms;
+  Duration lasts = 0ms;
+  Way way = Way::both;
+};
+
 enum class Fate { leaves_done, leaves_failed, crashes, crashes_but_child_holds_sockets, is_stopped };
+inline constexpr std::uint64_t fate_count = 5;
 
 struct NodePlan {
   Role role = Role::worker;
@@ -48,6 +61,7 @@ struct Plan {
   std::uint32_t server_num = 0;
   std::vector<NodePlan> nodes = {};
   Network network = {};
+  std::vector<Partition> partitions = {};
   Duration scheduler_start = 0ms;
   std::optional<Duration> scheduler_crash = {};
   std::optional<Duration> scheduler_interrupt = {};
@@ -130,7 +144,11 @@ class Simulator {
   void connect(std::size_t index);
   void send_to_scheduler(PeerId id, const Message& message);
   void send_to_node(PeerId id, const Message& message);
-  void deliver(TimePoint& free, std::function<void()> act);
+  void deliver(TimePoint& free, std::function<void()> act, TimePoint earliest = {});
+  void tell_node_of_end(PeerId id);
+  void tell_scheduler_of_end(PeerId id);
+  // When what is sent now arrives at the earliest, behind a partition; nothing while there is none.
+  std::optional<TimePoint> held_up(std::size_t node, Way way) const;
   void close_by_node(PeerId id);
   void close_by_scheduler(PeerId id);
   void cut(PeerId id);
