@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "muster/net/small_file.h"
+
 namespace muster::net {
 namespace {
 
@@ -14,17 +16,14 @@ constexpr std::size_t file_size_limit_bytes = 4 << 20;
 constexpr long mac_iteration_limit = 10'000'000;  // seconds, not hours, for a file that asks for more
 constexpr int names_max = 1024;
 
-Result<std::vector<std::byte>> read_bounded(const CertificateSource& source) {
+Result<std::string> read_bounded(const CertificateSource& source) {
   if (source.path.empty()) return fail(Code::invalid_argument, fmt::format("{} is empty", source.field));
-  auto bytes = real_files().read(source.path);
-  if (!bytes) return fail(bytes.error().code, fmt::format("{}: {}", source.field, bytes.error().message));
-  if (bytes->size() > file_size_limit_bytes)
-    return fail(Code::invalid_argument, fmt::format("{} has {} bytes; at most {} are read", source.name(),
-                                                    bytes->size(), file_size_limit_bytes));
-  return bytes;
+  auto file = read_small_file(source.path, file_size_limit_bytes);
+  if (!file) return fail(file.error().code, fmt::format("{}: {}", source.field, file.error().message));
+  return std::move(file->text);
 }
 
-openssl::Bio bio_of(const std::vector<std::byte>& bytes) {
+openssl::Bio bio_of(const std::string& bytes) {
   return openssl::Bio(BIO_new_mem_buf(bytes.data(), static_cast<int>(bytes.size())));
 }
 

@@ -11,12 +11,6 @@ namespace {
 constexpr auto handshake_time = std::chrono::seconds(3);
 constexpr auto peer_check_interval = std::chrono::seconds(1);
 
-// A fatal alert of TLS, "protocol version", in plain: what whoever begins TLS understands.
-std::vector<std::byte> alert_for_tls() {
-  return {std::byte{0x15}, std::byte{3}, std::byte{3}, std::byte{0},
-          std::byte{2},    std::byte{2}, std::byte{70}};
-}
-
 }  // namespace
 
 std::string Connection::Implementation::name() const {
@@ -101,12 +95,12 @@ void Connection::Implementation::close_for(const Error& error) {
 
 bool Connection::Implementation::refuses_tls(std::span<const std::byte> bytes) {
   if (std::exchange(has_received_, true)) return false;
-  const bool begins = bytes.front() == tls_handshake_record;
+  const bool begins = begins_tls(bytes);
   if (!begins && bytes.front() != tls_alert_record) return false;
   turn_away({Code::refused, fmt::format("{} uses TLS, and this process does not: it has to be configured on "
                                         "every process or on none",
                                         name())},
-            begins ? alert_for_tls() : std::vector<std::byte>());
+            begins ? answer_to_tls() : std::vector<std::byte>());
   return true;
 }
 

@@ -7,6 +7,7 @@
 
 #include "muster/net/cipher_names.h"
 #include "muster/net/security_implementation.h"
+#include "muster/net/tls_session.h"
 
 namespace muster::net {
 namespace {
@@ -151,6 +152,16 @@ Result<std::shared_ptr<const Security>> Security::from_token(std::string_view to
   MUSTER_TRY(made->server, token_context(*made));
   MUSTER_TRY(made->client, token_context(*made));
   return std::make_shared<const Security>(std::move(made));
+}
+
+bool begins_tls(std::span<const std::byte> bytes) {
+  return !bytes.empty() && bytes.front() == tls_handshake_record;
+}
+
+// A fatal alert, "protocol version".
+std::vector<std::byte> answer_to_tls() {
+  return {tls_alert_record, std::byte{3}, std::byte{3}, std::byte{0},
+          std::byte{2},     std::byte{2}, std::byte{70}};
 }
 
 bool Security::uses_certificates() const { return implementation_->trust != nullptr; }

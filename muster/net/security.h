@@ -5,7 +5,9 @@
 // whatever connects or listens. Threads: any.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +38,10 @@ struct Identity {
 inline constexpr std::string_view scheduler_node_id = "scheduler";
 // A name of type URI with this prefix says for which node a certificate was made: "muster:node:3".
 inline constexpr std::string_view node_uri_prefix = "muster:node:";
+
+// Whether what somebody sends to a plain listener begins TLS, and what tells it that nobody speaks TLS here.
+bool begins_tls(std::span<const std::byte> bytes);
+std::vector<std::byte> answer_to_tls();
 
 // What a verified certificate says of its owner: its alternative names. The common name never counts.
 struct PeerNames {

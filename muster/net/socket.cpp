@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "muster/base/base.h"
+#include "muster/net/tls_channel.h"
 
 namespace muster::net {
 namespace {
@@ -112,6 +113,14 @@ Result<> Socket::wait_for(short events, const Wait& wait) const {
 }
 
 Result<std::size_t> Socket::send_some(std::span<const iovec> pieces) {
+  return tls_ ? tls_->send_some(*this, pieces) : send_plain(pieces);
+}
+
+Result<std::size_t> Socket::receive_some(std::span<const iovec> pieces) {
+  return tls_ ? tls_->receive_some(*this, pieces) : receive_plain(pieces);
+}
+
+Result<std::size_t> Socket::send_plain(std::span<const iovec> pieces) {
   msghdr message{};
   message.msg_iov = const_cast<iovec*>(pieces.data());  // sendmsg only reads it
   message.msg_iovlen = pieces.size();
@@ -124,7 +133,7 @@ Result<std::size_t> Socket::send_some(std::span<const iovec> pieces) {
   }
 }
 
-Result<std::size_t> Socket::receive_some(std::span<const iovec> pieces) {
+Result<std::size_t> Socket::receive_plain(std::span<const iovec> pieces) {
   msghdr message{};
   message.msg_iov = const_cast<iovec*>(pieces.data());  // recvmsg only reads it
   message.msg_iovlen = pieces.size();
@@ -158,7 +167,39 @@ Result<> Socket::receive_all(std::span<std::byte> bytes, const Wait& wait) {
   return {};
 }
 
-void Socket::finish_sending() { ::shutdown(fd(), SHUT_WR); }
+void Socket::finish_sending() {
+  if (tls_) tls_->finish(*this);
+  ::shutdown(fd(), SHUT_WR);
+}
+
+void Socket::ReleaseTls::operator()(TlsChannel* channel) const { delete channel; }
+
+Result<> Socket::begin_tls(SocketSecurity security) {
+  int domain = 0;
+  socklen_t size = sizeof(domain);
+  ::getsockopt(fd(), SOL_SOCKET, SO_DOMAIN, &domain, &size);
+  MUSTER_TRY(auto session,
+             TlsSession::create(std::move(security.security),
+                                {.side = security.listens ? TlsSide::listener : TlsSide::connector,
+                                 .peer = security.peer_name.empty() ? peer_ : security.peer_name,
+                                 .expected = std::move(security.expected)}));
+  // Over unix sockets descriptors travel beside the bytes.
+  tls_.reset(new TlsChannel(std::move(session), domain != AF_UNIX));
+  return {};
+}
+
+Result<bool> Socket::shake_hands() { return tls_ ? tls_->shake_hands(*this) : Result<bool>(true); }
+bool Socket::spoke_plain() const { return tls_ && tls_->spoke_plain(); }
+const PeerNames* Socket::peer_names() const { return tls_ ? tls_->peer_names() : nullptr; }
+
+Result<> Socket::start_tls(SocketSecurity security, const Wait& wait) {
+  MUSTER_TRY_VOID(begin_tls(std::move(security)));
+  for (;;) {
+    MUSTER_TRY(const bool through, shake_hands());
+    if (through) return {};
+    MUSTER_TRY_VOID(wait_for(tls_->has_output() ? POLLOUT : POLLIN, wait));
+  }
+}
 
 void Socket::reset() {
   // For TCP, connecting to nowhere means: disconnect at once.

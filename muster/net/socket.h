@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,9 +14,20 @@
 #include "muster/base/base.h"
 #include "muster/net/address.h"
 #include "muster/net/process_descriptor.h"
+#include "muster/net/security.h"
 #include "muster/net/wait.h"
 
 namespace muster::net {
+
+class TlsChannel;
+
+// How a socket goes over to TLS.
+struct SocketSecurity {
+  std::shared_ptr<const Security> security = {};
+  bool listens = false;                   // this side accepted the connection
+  std::optional<Identity> expected = {};  // none: any certificate that is believed
+  std::string peer_name = {};             // how errors call the other side; empty: as the socket does
+};
 
 class Socket {
  public:
@@ -31,10 +43,21 @@ class Socket {
   Result<std::size_t> send_some(std::span<const iovec> pieces);
   Result<std::size_t> receive_some(std::span<const iovec> pieces);
 
+  // TLS from here on, before anything else was sent; what is sent and received above and below is encrypted.
+  // `begin_tls` only prepares it: then `shake_hands` goes on without waiting, until it returns true.
+  Result<> start_tls(SocketSecurity security, const Wait& wait);
+  Result<> begin_tls(SocketSecurity security);
+  Result<bool> shake_hands();
+  // After a handshake that failed: the other side spoke plain Muster. `end_tls` lets it be answered in kind.
+  bool spoke_plain() const;
+  void end_tls() { tls_.reset(); }
+  // What the other side's certificate says, once the handshake is through; null where none was shown.
+  const PeerNames* peer_names() const;
+
   Result<> send_all(std::span<const std::byte> bytes, const Wait& wait);
   Result<> receive_all(std::span<std::byte> bytes, const Wait& wait);
 
-  // Unix sockets only: one descriptor with one byte beside the stream.
+  // Unix sockets only: one descriptor with one byte beside the stream, not encrypted.
   Result<> send_fd(int fd, const Wait& wait);
   Result<ProcessDescriptor> receive_fd(const Wait& wait);
 
@@ -48,10 +71,17 @@ class Socket {
   const std::string& peer() const { return peer_; }
 
  private:
+  friend class TlsChannel;
+  struct ReleaseTls {
+    void operator()(TlsChannel* channel) const;
+  };
   Result<> wait_for(short events, const Wait& wait) const;
+  Result<std::size_t> send_plain(std::span<const iovec> pieces);
+  Result<std::size_t> receive_plain(std::span<const iovec> pieces);
 
   ProcessDescriptor fd_;
   std::string peer_;
+  std::unique_ptr<TlsChannel, ReleaseTls> tls_;  // null: plain
 };
 
 // What a failed accept() means: nobody waits, or the guest left again; only a lack of descriptors is an

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "muster/base/base.h"
+#include "muster/net/security.h"
 #include "muster/net/segment.h"
 
 namespace muster::net {
@@ -38,6 +39,21 @@ Pair local_pair() {
   Socket near = Socket::connect_local(listener.name(), within(seconds(10))).value();
   return {std::move(near), std::move(*listener.accept().value())};
 }
+
+std::shared_ptr<const Security> security() {
+  static const auto made = Security::from_token("0123456789abcdef0123456789abcdef").value();
+  return made;
+}
+Pair secured(Pair pair) {
+  std::thread other([&] {
+    EXPECT_TRUE(pair.far.start_tls({.security = security(), .listens = true}, within(seconds(10))));
+  });
+  EXPECT_TRUE(pair.near.start_tls({.security = security()}, within(seconds(10))));
+  other.join();
+  return pair;
+}
+Pair secured_tcp_pair() { return secured(tcp_pair()); }
+Pair secured_local_pair() { return secured(local_pair()); }
 
 class SocketContract : public testing::TestWithParam<Pair (*)()> {};
 
@@ -82,7 +98,68 @@ TEST_P(SocketContract, DeliversWhatWasSentBeforeTheEnd) {
   EXPECT_EQ(pair.far.receive_all(received, within(seconds(10))).error().code, Code::peer_lost);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, SocketContract, testing::Values(&tcp_pair, &local_pair));
+TEST_P(SocketContract, SendsOnOneThreadWhatAnotherReceives) {
+  Pair pair = GetParam()();
+  const std::vector<std::byte> bytes(24 << 20, std::byte{7});
+  std::vector<std::byte> near_got(bytes.size()), far_got(bytes.size());
+  std::thread near_sends([&] { EXPECT_TRUE(pair.near.send_all(bytes, within(seconds(60)))); });
+  std::thread far_sends([&] { EXPECT_TRUE(pair.far.send_all(bytes, within(seconds(60)))); });
+  std::thread near_receives([&] { EXPECT_TRUE(pair.near.receive_all(near_got, within(seconds(60)))); });
+  EXPECT_TRUE(pair.far.receive_all(far_got, within(seconds(60))));
+  for (std::thread* each : {&near_sends, &far_sends, &near_receives}) each->join();
+  EXPECT_TRUE(near_got == bytes);
+  EXPECT_TRUE(far_got == bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, SocketContract,
+                         testing::Values(&tcp_pair, &local_pair, &secured_tcp_pair, &secured_local_pair));
+
+TEST(SecuredSocket, PassesADescriptorBehindEncryptedBytes) {
+  Pair pair = secured_local_pair();
+  Segment made = Segment::create(8192).value();
+  made.data()[5] = std::byte{42};
+  const std::vector<std::byte> bytes(100'000, std::byte{3});
+  std::thread sender([&] {
+    EXPECT_TRUE(pair.near.send_all(bytes, within(seconds(10))));
+    EXPECT_TRUE(pair.near.send_fd(made.fd(), within(seconds(10))));
+  });
+  std::vector<std::byte> received(bytes.size());
+  ASSERT_TRUE(pair.far.receive_all(received, within(seconds(10))));
+  auto descriptor = pair.far.receive_fd(within(seconds(10)));
+  sender.join();
+  ASSERT_TRUE(descriptor) << descriptor.error().message;
+  EXPECT_EQ(Segment::open(*std::move(descriptor), 8192).value().data()[5], std::byte{42});
+}
+
+TEST(SecuredSocket, SaysWhyTheOtherSideIsNotBelieved) {
+  Pair pair = tcp_pair();
+  const auto stranger = Security::from_token("another token of some length").value();
+  std::string far_says = "nothing";
+  std::thread other([&] {
+    const auto done = pair.far.start_tls({.security = security(), .listens = true}, within(seconds(10)));
+    if (!done) far_says = done.error().message;
+  });
+  const auto done = pair.near.start_tls({.security = stranger, .peer_name = "rank 0"}, within(seconds(10)));
+  other.join();
+  ASSERT_FALSE(done);
+  EXPECT_THAT(done.error().message, HasSubstr("rank 0 refused this process's token"));
+  EXPECT_THAT(far_says, HasSubstr("has another token"));
+}
+
+TEST(SecuredSocket, AnswersWhoSpeaksPlainInPlain) {
+  Pair pair = tcp_pair();
+  const std::string hello = "MSTR and so on";
+  ASSERT_TRUE(pair.near.send_all(std::as_bytes(std::span(hello)), within(seconds(10))));
+  const auto done = pair.far.start_tls({.security = security(), .listens = true}, within(seconds(10)));
+  ASSERT_FALSE(done);
+  EXPECT_THAT(done.error().message, HasSubstr("does not use TLS, and this process does"));
+  ASSERT_TRUE(pair.far.spoke_plain());
+  pair.far.end_tls();
+  EXPECT_TRUE(pair.far.send_all(std::as_bytes(std::span(hello)), within(seconds(10))));
+  std::vector<std::byte> answer(hello.size());
+  EXPECT_TRUE(pair.near.receive_all(answer, within(seconds(10))));
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(answer.data()), answer.size()), hello);
+}
 
 TEST(TcpSocket, WaitsForAListenerThatComesLater) {
   const Address address = TcpListener::open({"127.0.0.1", 0}).value().address();  // closed again
