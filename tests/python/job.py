@@ -31,11 +31,12 @@ def clean_environment():
 class Process:
     """One process, its output kept and searchable while it runs."""
 
-    def __init__(self, name, command, environment):
+    def __init__(self, name, command, environment, stdin=None):
         self.name = name
         self._popen = subprocess.Popen(
             command,
             env=environment,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -59,6 +60,18 @@ class Process:
             self._seen.append(line)
             if match := re.search(pattern, line):
                 return match
+
+    def has_printed(self, pattern):
+        """Whether a line that nobody has looked at yet has `pattern`; does not wait."""
+        while not self._lines.empty():
+            line = self._lines.get()
+            if line is None:
+                self._lines.put(None)
+                return False
+            self._seen.append(line)
+            if re.search(pattern, line):
+                return True
+        return False
 
     def signal(self, number):
         os.kill(self._popen.pid, number)
