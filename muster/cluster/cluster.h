@@ -10,6 +10,7 @@
 // failure of any process fails the job; every node hears the first reason.
 #pragma once
 
+#include "muster/cluster/fingerprint.h"        // IWYU pragma: export
 #include "muster/cluster/node_process.h"       // IWYU pragma: export
 #include "muster/cluster/roster.h"             // IWYU pragma: export
 #include "muster/cluster/scheduler_process.h"  // IWYU pragma: export

@@ -10,6 +10,8 @@
 #include <mutex>
 #include <thread>
 
+#include "muster/cluster/forming.h"
+#include "muster/cluster/messages.h"
 #include "muster/net/net.h"
 
 namespace muster::cluster {
@@ -103,13 +105,21 @@ std::uint64_t new_incarnation() {
 
 Result<std::vector<std::string>> resolve_scheduler(const Settings& settings, const Interrupted& interrupted) {
   if (const auto ip = net::parse_ip(settings.scheduler_host)) return std::vector{*ip};
-  const TimePoint deadline = real_clock().now() + std::max(settings.resolve_timeout, resolve_time_min);
+  const TimePoint start = real_clock().now();
+  const TimePoint deadline = start + std::max(settings.resolve_timeout, resolve_time_min);
+  Announcements announcements(start);
   std::string why = "the resolver did not answer in time (MUSTER_RESOLVE_TIMEOUT lets it take longer)";
   TimePoint next{};
   std::optional<LookUp> look_up;
   while (real_clock().now() < deadline) {
     if (interrupted && interrupted()) return fail(Code::aborted, "interrupted while resolving MS_SCHED_HOST");
-    if (!look_up && real_clock().now() >= next) look_up.emplace(settings.scheduler_host);
+    const TimePoint now = real_clock().now();
+    if (now >= announcements.due() && announcements.says(why, now))
+      log::warning(
+          fmt::format("waiting since {:.3g} s for the scheduler's name MS_SCHED_HOST='{}' to become "
+                      "known: {}",
+                      in_seconds(now - start), settings.scheduler_host, why));
+    if (!look_up && now >= next) look_up.emplace(settings.scheduler_host);
     if (!look_up) {
       std::this_thread::sleep_for(std::min<Duration>(poll_interval, next - real_clock().now()));
       continue;
@@ -185,6 +195,7 @@ Result<Registration> describe_host(const Settings& settings, const Interrupted& 
   }
   // Nobody shares memory with a key that nobody else has.
   if (settings.transport == "tcp") registration.host_key += fmt::format("#{:016x}", entropy());
+  registration.traits = settings.traits;
   registration.pid = ::getpid();
   registration.process_space = net::process_space();
   registration.host_name = net::host_name();

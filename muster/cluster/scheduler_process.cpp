@@ -174,12 +174,14 @@ class SchedulerDriver {
     step(scheduler_event::Closed{id});
   }
 
-  // Without the port, which is another one each time somebody tries.
+  // Without the port, which is another one each time somebody tries; and for readers elsewhere.
   static scheduler_event::Strange strange_event(PeerId id, const net::Address& peer, const Error& error) {
     std::string reason = error.message;
-    const std::string whole = net::to_string(peer);
-    if (const auto at = reason.find(whole); at != std::string::npos)
-      reason.replace(at, whole.size(), peer.ip);
+    const auto replace = [&](const std::string& words, std::string_view by) {
+      if (const auto at = reason.find(words); at != std::string::npos) reason.replace(at, words.size(), by);
+    };
+    replace(net::to_string(peer), peer.ip);
+    replace("this process", "the scheduler");
     return {id, peer.ip, std::move(reason)};
   }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 
+#include "muster/cluster/fingerprint.h"
 #include "muster/cluster/spelling.h"
 
 namespace muster::cluster {
@@ -154,8 +155,9 @@ constexpr auto table = std::to_array<Variable>({
      .type = Type::choice,
      .default_value = "0",
      .choices = "0 | 1",
-     .documentation = "1: what would be a warning about a device that is not there, or about a secret that "
-                      "every user of the host can read, is an error."},
+     .documentation =
+         "1: what would be a warning about a device that is not there, about a secret that every "
+         "user of the host can read, or about processes of the job that differ, is an error."},
     {.name = "MUSTER_EXPLAIN",
      .type = Type::choice,
      .default_note = "none",
@@ -405,6 +407,7 @@ Result<Settings> read_settings(const Environment& environment) {
     settings.notes.push_back(
         "MS_HCCL_CM_INIT only matters on Ascend devices; it is not needed here, for IPv6 neither");
   settings.warnings = typo_warnings(environment);
+  settings.traits = traits_of(environment);
   return settings;
 }
 
