@@ -28,6 +28,7 @@ void add_checkpoint(CLI::App& app, Invocation& invocation);
 void add_verify(CLI::App& app, Invocation& invocation);
 void add_certs(CLI::App& app, Invocation& invocation);
 void add_data(CLI::App& app, Invocation& invocation);
-void add_information(CLI::App& app, Invocation& invocation);  // env, doctor, compat-path, version
+void add_information(CLI::App& app, Invocation& invocation);  // env, compat-path, version
+void add_watching(CLI::App& app, Invocation& invocation);     // status, doctor
 
 }  // namespace muster::app

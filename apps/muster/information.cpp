@@ -1,4 +1,4 @@
-// muster env, doctor, compat-path, version: what Muster sees.
+// muster env, compat-path, version: what Muster sees.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -22,26 +22,11 @@ int print_compat_path() {
   return 1;
 }
 
-int print_doctor() {
-  bool well = true;
-  for (const launch::Finding& finding : launch::examine_host(real_environment())) {
-    fmt::print("{:<8} {:<22} {}\n", finding.problem.empty() ? "ok" : "PROBLEM", finding.subject,
-               finding.value);
-    if (finding.problem.empty()) continue;
-    well = false;
-    fmt::print("{:31} {}\n", "", finding.problem);
-  }
-  return well ? 0 : 1;
-}
-
 }  // namespace
 
 void add_information(CLI::App& app, Invocation& invocation) {
   app.add_subcommand("env", "Every environment variable that Muster reads: value, default, range, origin")
       ->callback([] { fmt::print("{}", cluster::variables_text(real_environment())); });
-  app.add_subcommand("doctor", "Look at this host for what a job needs")->callback([&invocation] {
-    invocation.exit_code = print_doctor();
-  });
   app.add_subcommand("compat-path", "The folder to put into PYTHONPATH for `import mindspore`")
       ->callback([&invocation] { invocation.exit_code = print_compat_path(); });
   const std::string version = fmt::format("muster {}", MUSTER_VERSION);

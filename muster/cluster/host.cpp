@@ -183,6 +183,11 @@ std::uint64_t wall_clock_us() {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(time).count());
 }
 
+message::Echo stamped(message::Echo echo) {
+  echo.wall_clock_us = wall_clock_us();
+  return echo;
+}
+
 Result<Registration> describe_host(const Settings& settings, const Interrupted& interrupted) {
   MUSTER_TRY_VOID(prepare_recovery_path(settings));
   Registration registration;

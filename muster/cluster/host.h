@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/cluster/messages.h"
 #include "muster/cluster/node_process.h"
 
 namespace muster::cluster {
@@ -23,6 +24,8 @@ Result<> prepare_recovery_path(const Settings& settings);
 
 // Of this host, since 1970.
 std::uint64_t wall_clock_us();
+// The answer to an Echo, to be sent at once.
+message::Echo stamped(message::Echo echo);
 
 // As whom the scheduler is met: by what MS_SCHED_HOST says, however it was resolved.
 net::Identity scheduler_identity(const Settings& settings);

@@ -152,6 +152,9 @@ class Node::Implementation {
       ask_endpoint();
     });
   }
+  void set_activity(std::function<Activity()> activity) {
+    loop_.post([this, activity = std::move(activity)] { activity_ = activity; });
+  }
   void report_link_lost(std::uint64_t epoch, std::string reason) {
     loop_.post([this, lost = node_event::LinkLost{epoch, std::move(reason)}] { step(lost); });
   }
@@ -173,7 +176,8 @@ class Node::Implementation {
   void step(const NodeEvent& event) {
     const NodeReport report{
         last_step_.load(std::memory_order_relaxed),
-        {calls_.load(std::memory_order_relaxed), collectives_.load(std::memory_order_relaxed)}};
+        {calls_.load(std::memory_order_relaxed), collectives_.load(std::memory_order_relaxed)},
+        activity_ ? activity_() : Activity{}};
     for (const NodeAction& action : machine_.step(event, report, real_clock().now()))
       std::visit([this](const auto& a) { apply(a); }, action);
     set_timer();
@@ -284,6 +288,7 @@ class Node::Implementation {
   std::unique_ptr<net::Connection> connection_;
   std::size_t attempts_ = 0;
   EpochHooks hooks_;
+  std::function<Activity()> activity_;
   std::optional<Failure> asked_;  // where this process will be reached, because of this
 
   std::atomic<std::uint64_t> last_step_{no_step};
@@ -335,6 +340,10 @@ Role Node::role() const { return implementation_->role(); }
 std::uint32_t Node::rank() const { return implementation_->rank(); }
 void Node::report_step(std::uint64_t step) { implementation_->report_step(step); }
 void Node::report_progress(Progress progress) { implementation_->report_progress(progress); }
+
+void Node::on_beat(std::function<Activity()> activity) {
+  if (!implementation_->is_forked()) implementation_->set_activity(std::move(activity));
+}
 
 void Node::on_epoch(EpochHooks hooks) {
   if (!implementation_->is_forked()) implementation_->set_hooks(std::move(hooks));

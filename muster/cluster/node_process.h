@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/cluster/activity.h"
 #include "muster/cluster/roster.h"
 #include "muster/cluster/scheduler_process.h"
 #include "muster/cluster/variables.h"
@@ -60,6 +61,10 @@ class Node {
   // The last step that was done, and the calls: atomic stores. They travel with the heartbeat.
   void report_step(std::uint64_t step);
   void report_progress(Progress progress);
+
+  // What this process is at, asked for each heartbeat on the node's own thread, and never after the Node is
+  // gone.
+  void on_beat(std::function<Activity()> activity);
 
   // How this process goes from one epoch of a recovering job to the next. Both are called on the node's own
   // thread, one after the other; `lost` may be called again before `formed` when the next epoch is lost too.

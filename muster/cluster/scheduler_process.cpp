@@ -75,12 +75,6 @@ Result<std::unique_ptr<RecoveryLog>> open_log(const Settings& settings, const Sc
   return log;
 }
 
-// The clock is asked as late as possible.
-message::Echo stamped(message::Echo echo) {
-  echo.wall_clock_us = wall_clock_us();
-  return echo;
-}
-
 std::vector<std::byte> refusal_frame(const std::string& reason) {
   return encode_message(
       {.body = message::Refuse{

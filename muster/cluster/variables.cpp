@@ -369,6 +369,15 @@ std::string variables_markdown() {
   return text;
 }
 
+SecuritySettings read_security_settings(const Environment& environment) {
+  const Reader read(environment);
+  return {.enable_ssl = !read.text("MUSTER_TLS_CONFIG").empty(),
+          .config_path = read.text("MUSTER_TLS_CONFIG"),
+          .client_password_file = read.text("MUSTER_TLS_CLIENT_PASSWORD_FILE"),
+          .server_password_file = read.text("MUSTER_TLS_SERVER_PASSWORD_FILE"),
+          .token_file = read.text("MUSTER_TOKEN_FILE")};
+}
+
 Result<Settings> read_settings(const Environment& environment) {
   MUSTER_TRY_VOID(check_all(environment));
   const Reader read(environment);
@@ -392,11 +401,7 @@ Result<Settings> read_settings(const Environment& environment) {
       .transport = read.text("MUSTER_TRANSPORT"),
       .strict = read.text("MUSTER_STRICT") == "1",
       .max_restarts = static_cast<std::uint32_t>(read.integer("MUSTER_MAX_RESTARTS")),
-      .security = {.enable_ssl = !read.text("MUSTER_TLS_CONFIG").empty(),
-                   .config_path = read.text("MUSTER_TLS_CONFIG"),
-                   .client_password_file = read.text("MUSTER_TLS_CLIENT_PASSWORD_FILE"),
-                   .server_password_file = read.text("MUSTER_TLS_SERVER_PASSWORD_FILE"),
-                   .token_file = read.text("MUSTER_TOKEN_FILE")},
+      .security = read_security_settings(environment),
   };
   if (!read.text("MUSTER_STUCK_LIMIT").empty()) settings.stuck_limit = read.seconds("MUSTER_STUCK_LIMIT");
   if (settings.enable_recovery && settings.recovery_path.empty())

@@ -85,6 +85,9 @@ struct Settings {
 // The most workers, and the most servers, of one job.
 inline constexpr std::uint32_t worker_num_max = 16384;
 
+// Those of them that say how connections are protected, for processes that are no part of a job.
+SecuritySettings read_security_settings(const Environment& environment);
+
 // The error names the variable, its value and the allowed range.
 Result<Settings> read_settings(const Environment& environment);
 

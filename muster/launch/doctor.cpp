@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -63,6 +64,26 @@ Finding examine_shared_memory() {
   return finding;
 }
 
+// Muster shares memory by memfd, which this does not limit; other libraries of a script may need it.
+Finding examine_shm_folder() {
+  constexpr std::uint64_t recommended_bytes = 64 << 20;
+  Finding finding{.subject = "/dev/shm", .fix = "in a container: --shm-size=1g", .is_warning = true};
+  struct statvfs folder {};
+  if (::statvfs("/dev/shm", &folder) != 0) {
+    finding.problem = fmt::format(
+        "it cannot be used ({}): Muster does not need it, data loaders of other "
+        "libraries may",
+        std::strerror(errno));
+    return finding;
+  }
+  const std::uint64_t size_bytes = std::uint64_t{folder.f_blocks} * folder.f_frsize;
+  const std::uint64_t free_bytes = std::uint64_t{folder.f_bavail} * folder.f_frsize;
+  finding.value = fmt::format("{} MiB, {} free", size_bytes >> 20, free_bytes >> 20);
+  if (free_bytes < recommended_bytes)
+    finding.problem = "little: Muster does not need it, data loaders of other libraries may";
+  return finding;
+}
+
 Finding examine_process_watch() {
   Finding finding{.subject = "process watch", .value = "pidfd"};
   const net::Descriptor self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
@@ -115,16 +136,11 @@ void examine_variables(const Environment& environment, std::vector<Finding>& fin
 }  // namespace
 
 std::vector<Finding> examine_host(const Environment& environment, const Processor& processor) {
-  std::vector<Finding> findings = {examine_system(),
-                                   examine_kernels(processor),
-                                   examine_bfloat16(processor),
-                                   examine_primitives(),
-                                   examine_shared_memory(),
-                                   examine_process_watch(),
-                                   examine_descriptor_limit(),
-                                   examine_loopback("127.0.0.1"),
-                                   examine_loopback("::1"),
-                                   examine_resolver("localhost")};
+  std::vector<Finding> findings = {
+      examine_system(),        examine_kernels(processor),   examine_bfloat16(processor),
+      examine_primitives(),    examine_shared_memory(),      examine_shm_folder(),
+      examine_process_watch(), examine_descriptor_limit(),   examine_loopback("127.0.0.1"),
+      examine_loopback("::1"), examine_resolver("localhost")};
   char name[256] = {};
   if (::gethostname(name, sizeof name - 1) == 0) findings.push_back(examine_resolver(name));
   examine_variables(environment, findings);

@@ -12,7 +12,9 @@ namespace muster::launch {
 struct Finding {
   std::string subject = {};
   std::string value = {};
-  std::string problem = {};  // empty: all is well; otherwise what is wrong and what to do
+  std::string problem = {};  // empty: all is well; otherwise what is wrong
+  std::string fix = {};      // what to do about it, where the problem does not say
+  bool is_warning = false;   // a job works in spite of the problem
 };
 
 std::vector<Finding> examine_host(const Environment& environment,

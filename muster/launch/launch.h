@@ -7,10 +7,12 @@
 // process of one thread.
 #pragma once
 
-#include "muster/launch/certs.h"          // IWYU pragma: export
-#include "muster/launch/doctor.h"         // IWYU pragma: export
-#include "muster/launch/keeper.h"         // IWYU pragma: export
-#include "muster/launch/launch_spec.h"    // IWYU pragma: export
-#include "muster/launch/presets/local.h"  // IWYU pragma: export
-#include "muster/launch/secret_file.h"    // IWYU pragma: export
-#include "muster/launch/supervisor.h"     // IWYU pragma: export
+#include "muster/launch/certs.h"           // IWYU pragma: export
+#include "muster/launch/doctor.h"          // IWYU pragma: export
+#include "muster/launch/doctor_network.h"  // IWYU pragma: export
+#include "muster/launch/keeper.h"          // IWYU pragma: export
+#include "muster/launch/launch_spec.h"     // IWYU pragma: export
+#include "muster/launch/presets/local.h"   // IWYU pragma: export
+#include "muster/launch/secret_file.h"     // IWYU pragma: export
+#include "muster/launch/status.h"          // IWYU pragma: export
+#include "muster/launch/supervisor.h"      // IWYU pragma: export

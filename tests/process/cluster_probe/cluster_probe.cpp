@@ -3,6 +3,7 @@
 //
 //   step <n>              reports a step
 //   progress <n>          reports n finished calls
+//   at <what> [<number>]  is from now on reading-data or computing, or in all_reduce with this number
 //   link-lost <epoch>     reports that its data plane broke in that epoch
 //   leave                 leaves done
 //   fail <status> <why>   leaves failed, then exits with the status
@@ -25,6 +26,8 @@ using namespace muster;
 using namespace muster::cluster;
 
 std::atomic<bool> interrupted{false};
+std::atomic<bool> reads_data{false};
+std::atomic<std::uint64_t> all_reduce{0};
 
 void say(const std::string& line) {
   std::fputs((line + "\n").c_str(), stdout);
@@ -60,6 +63,13 @@ int obey(Node& node) {
       words >> progress.calls;
       node.report_progress(progress);
       say(fmt::format("has finished {} calls", progress.calls));
+    } else if (command == "at") {
+      std::string what;
+      std::uint64_t number = 0;
+      words >> what >> number;
+      reads_data = what == "reading-data";
+      all_reduce = number;
+      say("is at " + what);
     } else if (command == "link-lost") {
       std::uint64_t epoch = 0;
       words >> epoch;
@@ -117,6 +127,12 @@ int run_node(const Settings& settings) {
     say(describe(roster));
     follow_epochs(**node);
   }
+  (*node)->on_beat([] {
+    const std::uint64_t number = all_reduce;
+    return Activity{.phase = reads_data ? WorkPhase::reading_data : WorkPhase::computing,
+                    .call = number == 0 ? GroupCall::none : GroupCall::all_reduce,
+                    .call_number = number};
+  });
   (*node)->on_failure([](const Failure& failure) { ::_exit(end_by(failure)); });
   return obey(**node);
 }

@@ -1,0 +1,103 @@
+// muster status and muster doctor: how a job, a host and the network between hosts are.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "commands.h"
+#include "muster/launch/launch.h"
+
+namespace muster::app {
+namespace {
+
+struct Flags {
+  std::string scheduler;
+  bool json = false;
+  double patience_s = 3;
+};
+
+int refuse(std::string_view command, const std::string& message, int exit_code) {
+  fmt::print(stderr, "muster {}: {}\n", command, message);
+  return exit_code;
+}
+
+int print_status(const Flags& flags) {
+  const auto scheduler = launch::find_scheduler(flags.scheduler, real_environment());
+  if (!scheduler) return refuse("status", scheduler.error().message, exit_code_usage);
+  const auto security = launch::find_security(real_environment());
+  if (!security) return refuse("status", security.error().message, exit_code_usage);
+  const auto status = launch::ask_status(*scheduler, *security);
+  if (!status) return refuse("status", status.error().message, 1);
+  fmt::print("{}", flags.json ? launch::status_json(*status) : launch::status_text(*status));
+  return 0;
+}
+
+// Whether all is well.
+bool print(const std::vector<launch::Finding>& findings) {
+  bool well = true;
+  for (const launch::Finding& finding : findings) {
+    const bool is_well = finding.problem.empty();
+    fmt::print("{:<8} {:<22} {}\n",
+               is_well              ? "ok"
+               : finding.is_warning ? "warning"
+                                    : "PROBLEM",
+               finding.subject, finding.value);
+    if (is_well) continue;
+    well = well && finding.is_warning;
+    fmt::print("{:31} {}\n", "", finding.problem);
+    if (!finding.fix.empty()) fmt::print("{:31} fix: {}\n", "", finding.fix);
+  }
+  std::fflush(stdout);
+  return well;
+}
+
+int print_doctor(const Flags& flags) {
+  bool well = print(launch::examine_host(real_environment()));
+  if (flags.scheduler.empty()) return well ? 0 : 1;
+  const auto scheduler = launch::find_scheduler(flags.scheduler, real_environment());
+  if (!scheduler) return refuse("doctor", scheduler.error().message, exit_code_usage);
+  const auto security = launch::find_security(real_environment());
+  if (!security) return refuse("doctor", security.error().message, exit_code_usage);
+  const auto patience = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(flags.patience_s));
+  well = print(launch::examine_network({.scheduler = *scheduler,
+                                        .patience = patience,
+                                        .own_ip = real_environment().get("MS_WORKER_IP").value_or(""),
+                                        .security = *security})) &&
+         well;
+  return well ? 0 : 1;
+}
+
+void add_status(CLI::App& app, Invocation& invocation) {
+  const auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand("status", "The live roster of a job: who is at which step");
+  command
+      ->add_option("--scheduler", flags->scheduler,
+                   "Where its scheduler listens (default: MS_SCHED_HOST and MS_SCHED_PORT)")
+      ->type_name("HOST:PORT");
+  command->add_flag("--json", flags->json, "For programs");
+  command->callback([flags, &invocation] { invocation.exit_code = print_status(*flags); });
+}
+
+void add_doctor(CLI::App& app, Invocation& invocation) {
+  const auto flags = std::make_shared<Flags>();
+  CLI::App* command =
+      app.add_subcommand("doctor", "Look at this host, and at the network, for what a job needs");
+  command
+      ->add_option("--scheduler", flags->scheduler,
+                   "Look at the way to this one too, and to all hosts where the same is run at the same time")
+      ->type_name("HOST:PORT");
+  command->add_option("--wait", flags->patience_s, "Seconds to be there for other hosts (default: 3)")
+      ->check(CLI::Range(0.0, 600.0))
+      ->type_name("SECONDS");
+  command->callback([flags, &invocation] { invocation.exit_code = print_doctor(*flags); });
+}
+
+}  // namespace
+
+void add_watching(CLI::App& app, Invocation& invocation) {
+  add_status(app, invocation);
+  add_doctor(app, invocation);
+}
+
+}  // namespace muster::app

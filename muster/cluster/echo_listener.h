@@ -1,0 +1,37 @@
+// Answers those who measure the way to this process.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "muster/cluster/visitors.h"
+#include "muster/net/net.h"
+
+namespace muster::cluster {
+
+// Threads: that of its loop. It answers Echo, a bounded number on each connection, and nothing else.
+class EchoListener {
+ public:
+  // On a free port.
+  static Result<std::unique_ptr<EchoListener>> open(net::Loop& loop, const std::string& ip,
+                                                    std::shared_ptr<const net::Security> security);
+
+  const net::Address& address() const { return listener_->address(); }
+  // When somebody was answered last.
+  TimePoint last_served() const { return last_served_; }
+
+ private:
+  EchoListener() = default;
+  void accept(std::unique_ptr<net::Connection> connection);
+  void answer(PeerId id, const net::Frame& frame);
+  void drop(PeerId id);
+
+  Visitors visitors_;
+  PeerId next_ = 1;
+  TimePoint last_served_;
+  std::map<PeerId, std::unique_ptr<net::Connection>> connections_;
+  std::unique_ptr<net::ConnectionListener> listener_;
+};
+
+}  // namespace muster::cluster

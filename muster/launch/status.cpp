@@ -1,0 +1,197 @@
+#include "muster/launch/status.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace muster::launch {
+namespace {
+
+using cluster::Role;
+using cluster::message::Status;
+using nlohmann::json;
+
+constexpr auto answer_limit = std::chrono::seconds(5);
+
+std::string_view name_of(Status::State state) {
+  switch (state) {
+    case Status::State::forming:
+      return "forming";
+    case Status::State::running:
+      return "running";
+    case Status::State::recovering:
+      return "recovering";
+    case Status::State::ended:
+      return "ended";
+  }
+  return "";
+}
+
+std::string_view name_of(cluster::WorkPhase phase) {
+  switch (phase) {
+    case cluster::WorkPhase::starting:
+      return "starting";
+    case cluster::WorkPhase::script:
+      return "script";
+    case cluster::WorkPhase::reading_data:
+      return "reading_data";
+    case cluster::WorkPhase::computing:
+      return "computing";
+    case cluster::WorkPhase::saving:
+      return "saving";
+    case cluster::WorkPhase::evaluating:
+      return "evaluating";
+  }
+  return "";
+}
+
+std::uint32_t absent(const Status& status, Role role) {
+  const auto present = static_cast<std::uint32_t>(std::count_if(
+      status.nodes.begin(), status.nodes.end(), [&](const auto& node) { return node.member.role == role; }));
+  const std::uint32_t wanted = role == Role::worker ? status.worker_num : status.server_num;
+  return wanted > present ? wanted - present : 0;
+}
+
+std::string doing(const Status::Node& node) {
+  if (node.member.has_left) return "has left, done";
+  if (!node.is_connected) return "not connected";
+  return to_string(node.activity);
+}
+
+std::string step_of(const Status::Node& node) {
+  if (node.step == cluster::no_step) return "-";
+  return node.activity.train_epoch == 0 ? fmt::format("{}", node.step)
+                                        : fmt::format("{} (epoch {})", node.step, node.activity.train_epoch);
+}
+
+double in_seconds(std::chrono::milliseconds time) { return static_cast<double>(time.count()) / 1000; }
+
+// Columns as wide as their widest cell.
+std::string table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const auto& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+json node_json(const Status::Node& node) {
+  const bool calls = node.activity.call != cluster::GroupCall::none;
+  const auto or_null = [](bool is_there, auto value) { return is_there ? json(value) : json(nullptr); };
+  return {{"role", to_string(node.member.role)},
+          {"rank", or_null(node.has_rank, node.member.rank)},
+          {"node_id", node.member.node_id},
+          {"address", node.member.address},
+          {"pid", node.member.pid},
+          {"epoch", node.epoch},
+          {"step", or_null(node.step != cluster::no_step, node.step)},
+          {"train_epoch", or_null(node.activity.train_epoch != 0, node.activity.train_epoch)},
+          {"phase", name_of(node.activity.phase)},
+          {"call", or_null(calls, to_string(node.activity.call))},
+          {"call_number", or_null(calls, node.activity.call_number)},
+          {"doing", doing(node)},
+          {"connected", node.is_connected},
+          {"left", node.member.has_left},
+          {"last_heartbeat_s", in_seconds(node.silence)}};
+}
+
+}  // namespace
+
+Result<net::HostPort> find_scheduler(const std::string& given, const Environment& environment) {
+  if (!given.empty()) return net::parse_host_port(given);
+  const auto host = environment.get("MS_SCHED_HOST");
+  const auto port = environment.get("MS_SCHED_PORT");
+  if (!host || !port)
+    return fail(Code::invalid_argument,
+                "which scheduler? Give --scheduler HOST:PORT, or set MS_SCHED_HOST and MS_SCHED_PORT");
+  const bool is_v6 = host->find(':') != std::string::npos && !host->starts_with('[');
+  return net::parse_host_port(is_v6 ? fmt::format("[{}]:{}", *host, *port)
+                                    : fmt::format("{}:{}", *host, *port));
+}
+
+Result<std::shared_ptr<const net::Security>> find_security(const Environment& environment) {
+  return cluster::open_security(cluster::read_security_settings(environment),
+                                environment.get("MUSTER_STRICT") == "1");
+}
+
+net::ConnectionSecurity way_to_scheduler(const net::HostPort& scheduler,
+                                         std::shared_ptr<const net::Security> security) {
+  return {.security = std::move(security),
+          .expected = {.hosts = {scheduler.host}, .node_id = std::string(net::scheduler_node_id)},
+          .peer_name = "the scheduler"};
+}
+
+Result<JobStatus> ask_status(const net::HostPort& scheduler, std::shared_ptr<const net::Security> security) {
+  const cluster::Visit::Options options{.limit = answer_limit,
+                                        .security = way_to_scheduler(scheduler, std::move(security))};
+  MUSTER_TRY(const auto ips, net::resolve(scheduler.host));
+  net::Loop loop;
+  Result<cluster::Message> answer = fail(Code::not_found, scheduler.host + " has no address");
+  for (const std::string& ip : ips) {
+    answer = cluster::Visit::open(loop, {ip, scheduler.port}, options).and_then([](const auto& visit) {
+      return visit->ask(cluster::message::StatusRequest{}, answer_limit);
+    });
+    if (answer) break;
+  }
+  if (!answer) return fail(answer.error());
+  auto* status = std::get_if<Status>(&answer->body);
+  if (status == nullptr)
+    return fail(Code::corrupt, "who listens there is no scheduler: it answers something else");
+  return JobStatus{.scheduler = fmt::format("{}:{}", scheduler.host, scheduler.port),
+                   .job_id = answer->job_id,
+                   .epoch = answer->epoch,
+                   .status = std::move(*status)};
+}
+
+std::string status_text(const JobStatus& job) {
+  const Status& status = job.status;
+  std::string text = fmt::format("job {:016x} at {}: {}, epoch {}, since {:.3g} s", job.job_id, job.scheduler,
+                                 name_of(status.state), job.epoch, in_seconds(status.age));
+  const bool has_steps = std::any_of(status.nodes.begin(), status.nodes.end(),
+                                     [](const auto& node) { return node.step != cluster::no_step; });
+  if (status.state == Status::State::running && has_steps)
+    text += fmt::format(", last step finished {:.3g} s ago", in_seconds(status.without_step));
+  text += status.text.empty() ? "\n" : fmt::format("\n{}\n", status.text);
+  std::vector<std::vector<std::string>> rows = {
+      {"role", "rank", "node", "host", "process", "epoch", "step", "doing", "last heartbeat"}};
+  for (const Status::Node& node : status.nodes)
+    rows.push_back({std::string(to_string(node.member.role)),
+                    node.has_rank ? std::to_string(node.member.rank) : "-", node.member.node_id,
+                    node.member.address, std::to_string(node.member.pid), std::to_string(node.epoch),
+                    step_of(node), doing(node), fmt::format("{:.1f} s ago", in_seconds(node.silence))});
+  text += table(rows);
+  for (const Role role : {Role::worker, Role::server})
+    if (const std::uint32_t count = absent(status, role); count > 0)
+      text += fmt::format("absent: {} {}{}\n", count, to_string(role), count == 1 ? "" : "s");
+  return text;
+}
+
+std::string status_json(const JobStatus& job) {
+  const Status& status = job.status;
+  json nodes = json::array();
+  for (const Status::Node& node : status.nodes) nodes.push_back(node_json(node));
+  const json made = {{"scheduler", job.scheduler},
+                     {"job", fmt::format("{:016x}", job.job_id)},
+                     {"epoch", job.epoch},
+                     {"state", name_of(status.state)},
+                     {"recovers", status.recovers},
+                     {"worker_num", status.worker_num},
+                     {"server_num", status.server_num},
+                     {"age_s", in_seconds(status.age)},
+                     {"without_step_s", in_seconds(status.without_step)},
+                     {"text", status.text},
+                     {"absent_workers", absent(status, Role::worker)},
+                     {"absent_servers", absent(status, Role::server)},
+                     {"nodes", std::move(nodes)}};
+  // A name may hold bytes that are no text.
+  return made.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace muster::launch

@@ -1,0 +1,35 @@
+// The live roster of a job, asked from its scheduler, for people and for programs.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "muster/cluster/cluster.h"
+#include "muster/net/net.h"
+
+namespace muster::launch {
+
+struct JobStatus {
+  std::string scheduler = {};  // as it was asked for
+  std::uint64_t job_id = 0;
+  std::uint64_t epoch = 0;
+  cluster::message::Status status = {};
+};
+
+// Where MS_SCHED_HOST and MS_SCHED_PORT say that the scheduler is, unless `given` ("host:port") does.
+Result<net::HostPort> find_scheduler(const std::string& given, const Environment& environment);
+
+// What protects the connections of a process with this environment; null: nothing.
+Result<std::shared_ptr<const net::Security>> find_security(const Environment& environment);
+// How a connection to a scheduler is made: it is met as what it is called, or as the scheduler.
+net::ConnectionSecurity way_to_scheduler(const net::HostPort& scheduler,
+                                         std::shared_ptr<const net::Security> security);
+
+// Errors say what is wrong with the way there.
+Result<JobStatus> ask_status(const net::HostPort& scheduler, std::shared_ptr<const net::Security> security);
+
+// A table, and a line above that says how the job is.
+std::string status_text(const JobStatus& status);
+std::string status_json(const JobStatus& status);
+
+}  // namespace muster::launch

@@ -1,0 +1,83 @@
+#include "muster/launch/status.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace muster::launch {
+namespace {
+
+using cluster::GroupCall;
+using cluster::Role;
+using cluster::WorkPhase;
+using cluster::message::Status;
+using ::testing::HasSubstr;
+
+JobStatus job() {
+  Status status{.state = Status::State::running,
+                .worker_num = 3,
+                .age = std::chrono::seconds(90),
+                .without_step = std::chrono::milliseconds(400)};
+  status.nodes.push_back({.member = {.role = Role::worker, .node_id = "0", .address = "10.0.0.7", .pid = 411},
+                          .has_rank = true,
+                          .is_connected = true,
+                          .epoch = 2,
+                          .step = 41,
+                          .activity = {WorkPhase::computing, GroupCall::all_reduce, 18, 0, 3},
+                          .silence = std::chrono::milliseconds(200)});
+  status.nodes.push_back(
+      {.member = {.role = Role::worker, .node_id = "blue", .rank = 1, .address = "10.0.0.8", .pid = 5},
+       .has_rank = true});
+  return {.scheduler = "10.0.0.5:8118", .job_id = 0xabc, .epoch = 2, .status = status};
+}
+
+TEST(Status, IsATableOfTheLiveRoster) {
+  EXPECT_EQ(
+      status_text(job()),
+      "job 0000000000000abc at 10.0.0.5:8118: running, epoch 2, since 90 s, last step finished 0.4 s ago\n"
+      "role    rank  node  host      process  epoch  step          doing             last heartbeat\n"
+      "worker  0     0     10.0.0.7  411      2      41 (epoch 3)  in all_reduce 18  0.2 s ago\n"
+      "worker  1     blue  10.0.0.8  5        0      -             not connected     0.0 s ago\n"
+      "absent: 1 worker\n");
+}
+
+TEST(Status, IsJsonForPrograms) {
+  const auto json = nlohmann::json::parse(status_json(job()));
+  EXPECT_EQ(json["job"], "0000000000000abc");
+  EXPECT_EQ(json["state"], "running");
+  EXPECT_EQ(json["absent_workers"], 1);
+  const auto& node = json["nodes"][0];
+  EXPECT_EQ(node["rank"], 0);
+  EXPECT_EQ(node["node_id"], "0");
+  EXPECT_EQ(node["address"], "10.0.0.7");
+  EXPECT_EQ(node["pid"], 411);
+  EXPECT_EQ(node["epoch"], 2);
+  EXPECT_EQ(node["step"], 41);
+  EXPECT_EQ(node["train_epoch"], 3);
+  EXPECT_EQ(node["phase"], "computing");
+  EXPECT_EQ(node["call"], "all_reduce");
+  EXPECT_EQ(node["call_number"], 18);
+  EXPECT_EQ(node["last_heartbeat_s"], 0.2);
+  EXPECT_EQ(json["nodes"][1]["step"], nullptr);
+  EXPECT_EQ(json["nodes"][1]["call"], nullptr);
+}
+
+TEST(Status, KeepsJsonWholeWhateverANodeIsCalled) {
+  JobStatus odd = job();
+  odd.status.nodes[0].member.address = "\xff\"\n";
+  EXPECT_TRUE(nlohmann::json::accept(status_json(odd)));
+}
+
+TEST(Scheduler, IsFoundByTheFlagBeforeTheVariables) {
+  const FixedEnvironment variables({{"MS_SCHED_HOST", "::1"}, {"MS_SCHED_PORT", "8118"}});
+  EXPECT_EQ(find_scheduler("alpha:9000", variables)->host, "alpha");
+  EXPECT_EQ(find_scheduler("", variables)->host, "::1");
+  EXPECT_EQ(find_scheduler("", variables)->port, 8118);
+  const auto none = find_scheduler("", FixedEnvironment({}));
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().message, HasSubstr("--scheduler HOST:PORT"));
+}
+
+}  // namespace
+}  // namespace muster::launch
