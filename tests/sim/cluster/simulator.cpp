@@ -156,10 +156,19 @@ void Simulator::node_step(std::size_t index, const NodeEvent& event) {
   NodeProcess& node = nodes_[index];
   if (!node.alive) return;
   if (node.stopped) return;
-  const std::uint64_t steps =
-      node.formed == TimePoint{} ? no_step : static_cast<std::uint64_t>((now_ - node.formed) / step_time);
-  apply(index, node.machine->step(event, {steps}, now_));
+  apply(index, node.machine->step(event, {steps_done(node), {}, activity_of(index)}, now_));
   if (node.alive) schedule_node_tick(index);
+}
+
+std::uint64_t Simulator::steps_done(const NodeProcess& node) const {
+  if (node.formed == TimePoint{}) return no_step;
+  const TimePoint until = hanging_ ? hanging_since_ : now_;
+  return static_cast<std::uint64_t>(std::max(Duration{}, until - node.formed - hung_) / step_time);
+}
+
+Activity Simulator::activity_of(std::size_t index) const {
+  if (!hanging_ || hanging_ == index) return {.phase = WorkPhase::reading_data};
+  return {.phase = WorkPhase::computing, .call = GroupCall::all_reduce, .call_number = 18};
 }
 
 void Simulator::schedule_node_tick(std::size_t index) {
@@ -202,58 +211,72 @@ void Simulator::apply(std::size_t index, const NodeActions& actions) {
   NodeProcess& node = nodes_[index];
   NodeResult& result = result_.nodes[index];
   for (const NodeAction& action : actions) {
-    std::visit(Overloaded{[&](const node_action::Connect&) { connect(index); },
-                          [&](const node_action::Disconnect&) {
-                            if (node.connection != 0) close_by_node(node.connection);
-                            node.connection = 0;
-                          },
-                          [&](const node_action::Send& a) { send_to_scheduler(node.connection, a.message); },
-                          [&](const node_action::Watch& a) {
-                            auto tell = [this, index, a] {
-                              node_step(index, node_event::Exited{a.role, a.rank});
-                            };
-                            auto& watchers = a.pid == scheduler_pid
-                                                 ? scheduler_watchers_
-                                                 : nodes_[static_cast<std::size_t>(a.pid) - 100].watchers;
-                            const bool alive = a.pid == scheduler_pid
-                                                   ? scheduler_alive_
-                                                   : nodes_[static_cast<std::size_t>(a.pid) - 100].alive;
-                            if (alive)
-                              watchers.push_back(tell);
-                            else
-                              after(0ms, tell);
-                          },
-                          [&](const node_action::Formed& a) {
-                            result.roster = a.roster;
-                            result.rank = a.rank;
-                            node.formed = now_;
-                            if (!node.plan.before_roster)
-                              after(node.plan.fate_after, [this, index] { meet_fate(index); });
-                          },
-                          [&](const node_action::JobEnded& a) {
-                            result.job_ended = true;
-                            result.failure = a.failure;
-                            // The process ends soon: its script fails, or a server returns.
-                            after(delay(), [this, index] {
-                              leave(index, 1, "the job failed");
-                              after(delay(), [this, index] {
-                                if (nodes_[index].alive && !nodes_[index].stopped) {
-                                  result_.nodes[index].process_ended = true;
-                                  end_node(index, false);
-                                }
-                              });
-                            });
-                          },
-                          [&](const node_action::Left&) {
-                            after(delay(), [this, index] {
-                              if (nodes_[index].alive && !nodes_[index].stopped) {
-                                result_.nodes[index].process_ended = true;
-                                end_node(index, false);
-                              }
-                            });
-                          },
-                          [](const node_action::AskEndpoint&) {}, [](const node_action::Log&) {}},
-               action);
+    std::visit(
+        Overloaded{[&](const node_action::Connect&) { connect(index); },
+                   [&](const node_action::Disconnect&) {
+                     if (node.connection != 0) close_by_node(node.connection);
+                     node.connection = 0;
+                   },
+                   [&](const node_action::Send& a) { send_to_scheduler(node.connection, a.message); },
+                   [&](const node_action::Watch& a) {
+                     auto tell = [this, index, a] { node_step(index, node_event::Exited{a.role, a.rank}); };
+                     auto& watchers = a.pid == scheduler_pid
+                                          ? scheduler_watchers_
+                                          : nodes_[static_cast<std::size_t>(a.pid) - 100].watchers;
+                     const bool alive = a.pid == scheduler_pid
+                                            ? scheduler_alive_
+                                            : nodes_[static_cast<std::size_t>(a.pid) - 100].alive;
+                     if (alive)
+                       watchers.push_back(tell);
+                     else
+                       after(0ms, tell);
+                   },
+                   [&](const node_action::Formed& a) {
+                     result.roster = a.roster;
+                     result.rank = a.rank;
+                     node.formed = now_;
+                     if (node.plan.hangs_after) {
+                       after(*node.plan.hangs_after, [this, index] {
+                         hanging_ = index;
+                         hanging_since_ = now_;
+                       });
+                       after(*node.plan.hangs_after + node.plan.hangs_for, [this] {
+                         hung_ += now_ - hanging_since_;
+                         hanging_.reset();
+                       });
+                     }
+                     if (!node.plan.before_roster)
+                       after(node.plan.fate_after, [this, index] { meet_fate(index); });
+                   },
+                   [&](const node_action::JobEnded& a) {
+                     result.job_ended = true;
+                     result.failure = a.failure;
+                     // The process ends soon: its script fails, or a server returns.
+                     after(delay(), [this, index] {
+                       leave(index, 1, "the job failed");
+                       after(delay(), [this, index] {
+                         if (nodes_[index].alive && !nodes_[index].stopped) {
+                           result_.nodes[index].process_ended = true;
+                           end_node(index, false);
+                         }
+                       });
+                     });
+                   },
+                   [&](const node_action::Left&) {
+                     after(delay(), [this, index] {
+                       if (nodes_[index].alive && !nodes_[index].stopped) {
+                         result_.nodes[index].process_ended = true;
+                         end_node(index, false);
+                       }
+                     });
+                   },
+                   [](const node_action::AskEndpoint&) {},
+                   [&](const node_action::Log& line) {
+                     const bool is_of_pace = line.text.find("step has been finished") != std::string::npos ||
+                                             line.text.find("the job goes on") != std::string::npos;
+                     if (is_of_pace) result.told.emplace_back(now_, line.text);
+                   }},
+        action);
   }
 }
 

@@ -53,6 +53,9 @@ struct NodePlan {
   Duration fate_after = 500ms;  // its roster, or its start when `before_roster`
   bool before_roster = false;
   std::string host = "host-a";
+  // After its roster: it is in the middle of a step for so long, and all others wait for it.
+  std::optional<Duration> hangs_after = {};
+  Duration hangs_for = 60s;
 };
 
 struct Plan {
@@ -82,6 +85,7 @@ struct NodeResult {
   bool stopped = false;
   TimePoint end{};
   TimePoint fault{};
+  std::vector<std::pair<TimePoint, std::string>> told = {};  // of a job that does not go on, or goes on
 };
 
 struct RunResult {
@@ -140,6 +144,8 @@ class Simulator {
   void apply(std::size_t index, const NodeActions& actions);
   void schedule_scheduler_tick();
   void schedule_node_tick(std::size_t index);
+  std::uint64_t steps_done(const NodeProcess& node) const;
+  Activity activity_of(std::size_t index) const;
 
   void connect(std::size_t index);
   void send_to_scheduler(PeerId id, const Message& message);
@@ -169,6 +175,9 @@ class Simulator {
   TimePoint scheduler_tick_ = TimePoint::max();
   std::vector<std::function<void()>> scheduler_watchers_;
   std::vector<NodeProcess> nodes_;
+  std::optional<std::size_t> hanging_ = {};  // the node that all others wait for
+  TimePoint hanging_since_{};
+  Duration hung_{};  // before
   std::map<PeerId, Connection> connections_;
   PeerId next_connection_ = 1;
   RunResult result_;
