@@ -72,6 +72,16 @@ struct Options {
   const net::StopSignal* stop = nullptr;               // ends connect() early; borrowed for its length
 };
 
+// What a call is.
+enum class Operation : std::uint8_t { none, all_reduce, broadcast, all_gather, barrier, send, receive };
+
+// A look at a group from outside.
+struct UnderWay {
+  Operation operation = Operation::none;
+  std::uint64_t number = 0;    // of a collective call, from 1; of send and receive: the other rank
+  std::uint64_t finished = 0;  // collective calls
+};
+
 class Communicator {
  public:
   // Connects to all other ranks; returns when all are connected. Errors name the ranks and their addresses.
@@ -114,6 +124,10 @@ class Communicator {
   // collective call. Messages go on: what it sent is still received, and the others may send to each other.
   // The destructor does the same.
   void leave(Error reason);
+
+  // What some thread is in now: a collective call rather than a message. Any thread; it costs a call two
+  // stores.
+  UnderWay under_way() const;
 
   std::uint32_t rank() const;
   std::uint32_t size() const;

@@ -134,6 +134,8 @@ void Communicator::abort(Error reason) { state_->abort(std::move(reason)); }
 
 void Communicator::leave(Error reason) { state_->leave(std::move(reason)); }
 
+UnderWay Communicator::under_way() const { return state_->under_way(); }
+
 std::uint32_t Communicator::rank() const { return state_->group().rank; }
 std::uint32_t Communicator::size() const { return state_->size(); }
 std::uint32_t Communicator::local_rank() const { return state_->local_rank(); }

@@ -20,6 +20,26 @@ class Stopwatch {
   TimePoint start_;
 };
 
+// From its construction to its destruction.
+class Mark {
+ public:
+  Mark(std::atomic<std::uint64_t>& mark, std::uint64_t value) : mark_(mark) {
+    mark_.store(value, std::memory_order_relaxed);
+  }
+  ~Mark() { mark_.store(0, std::memory_order_relaxed); }
+  Mark(const Mark&) = delete;
+  Mark& operator=(const Mark&) = delete;
+
+ private:
+  std::atomic<std::uint64_t>& mark_;
+};
+
+constexpr Operation operation_of(Kind kind) {
+  return static_cast<Operation>(static_cast<std::uint8_t>(kind) + 1);
+}
+static_assert(operation_of(Kind::all_reduce) == Operation::all_reduce);
+static_assert(operation_of(Kind::barrier) == Operation::barrier);
+
 }  // namespace
 
 // One chunk of an all_reduce: where it lies in the caller's buffers, and the sync after which its raw values
@@ -115,10 +135,24 @@ Result<> Communicator::State::usable_for_messages() {
 Result<> Communicator::State::begin(Call& call, const Offsets& offsets) {
   MUSTER_TRY_VOID(usable());
   call.number = ++calls_;
+  in_call_.store(call.number << operation_bits | static_cast<std::uint64_t>(operation_of(call.kind)),
+                 std::memory_order_relaxed);
   deadline_.reset();
   if (local_) local_->announce(call, offsets);
   if (!links_.empty()) links_.announce(call);
   return {};
+}
+
+UnderWay Communicator::State::under_way() const {
+  const std::uint64_t call = in_call_.load(std::memory_order_relaxed);
+  const auto operation = static_cast<Operation>(call & ((1U << operation_bits) - 1));
+  const std::uint64_t number = call >> operation_bits;
+  if (operation != Operation::none) return {operation, number, number - 1};
+  if (const std::uint64_t from = in_receive_.load(std::memory_order_relaxed); from != 0)
+    return {Operation::receive, from >> 1, number};
+  if (const std::uint64_t to = in_send_.load(std::memory_order_relaxed); to != 0)
+    return {Operation::send, to >> 1, number};
+  return {Operation::none, 0, number};
 }
 
 TimePoint Communicator::State::deadline() {
@@ -139,6 +173,7 @@ MessageWait Communicator::State::message_wait(const std::function<Result<>()>& l
 
 Result<> Communicator::State::send(std::uint32_t to, SentPieces pieces) {
   MUSTER_TRY_VOID(usable_for_messages());
+  const Mark mark(in_send_, std::uint64_t{to} << 1 | 1);
   const Message message = message_of(pieces, {.from = group_.rank, .to = to});
   const Result<> done = is_local(to) ? local_pairs_->send(pieces, message, message_wait(look_at_remote_))
                                      : remote_pairs_.send(pieces, message, message_wait(look_at_local_));
@@ -148,6 +183,7 @@ Result<> Communicator::State::send(std::uint32_t to, SentPieces pieces) {
 
 Result<> Communicator::State::receive(std::uint32_t from, ReceivedPieces pieces) {
   MUSTER_TRY_VOID(usable_for_messages());
+  const Mark mark(in_receive_, std::uint64_t{from} << 1 | 1);
   const Message message = message_of(pieces, {.from = from, .to = group_.rank});
   const Result<> done = is_local(from) ? local_pairs_->receive(pieces, message, message_wait(look_at_remote_))
                                        : remote_pairs_.receive(pieces, message, message_wait(look_at_local_));

@@ -53,6 +53,7 @@ class Communicator::State {
   Result<> run(Call call, const Offsets& offsets, Work&& work) {
     MUSTER_TRY_VOID(begin(call, offsets));
     const Result<> done = work(call);
+    in_call_.store(call.number << operation_bits, std::memory_order_relaxed);
     if (!done) return fail_group(done.error());
     return {};
   }
@@ -63,6 +64,8 @@ class Communicator::State {
 
   void abort(Error reason);
   void leave(Error reason);
+
+  UnderWay under_way() const;
 
   const Group& group() const { return group_; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(group_.endpoints.size()); }
@@ -140,6 +143,13 @@ class Communicator::State {
   bool all_reached_ = false;       // nobody needs slots and the shared result
   bool result_is_wanted_ = false;  // somebody else needs the shared result
   std::uint32_t fork_count_ = net::fork_count();
+
+  // For under_way(): the number of the newest collective call, and its operation while it lasts; the rank,
+  // and 1 as long as a message goes there or comes from there.
+  static constexpr unsigned operation_bits = 8;
+  std::atomic<std::uint64_t> in_call_{0};
+  std::atomic<std::uint64_t> in_send_{0};
+  std::atomic<std::uint64_t> in_receive_{0};
 
   std::atomic<bool> failed_{false};
   mutable std::mutex mutex_;

@@ -135,6 +135,44 @@ Result<collective::Communicator*> Epochs::stage_group(std::uint32_t stages) {
   return group;
 }
 
+namespace {
+
+cluster::GroupCall call_of(collective::Operation operation) {
+  switch (operation) {
+    case collective::Operation::none:
+      return cluster::GroupCall::none;
+    case collective::Operation::all_reduce:
+      return cluster::GroupCall::all_reduce;
+    case collective::Operation::broadcast:
+      return cluster::GroupCall::broadcast;
+    case collective::Operation::all_gather:
+      return cluster::GroupCall::all_gather;
+    case collective::Operation::barrier:
+      return cluster::GroupCall::barrier;
+    case collective::Operation::send:
+      return cluster::GroupCall::send;
+    case collective::Operation::receive:
+      return cluster::GroupCall::receive;
+  }
+  return cluster::GroupCall::none;
+}
+
+void tell_of(const collective::Communicator& group, cluster::Activity& activity) {
+  const collective::UnderWay now = group.under_way();
+  activity.finished += now.finished;
+  if (now.operation == collective::Operation::none || activity.call != cluster::GroupCall::none) return;
+  activity.call = call_of(now.operation);
+  activity.call_number = now.number;
+}
+
+}  // namespace
+
+void Epochs::tell(cluster::Activity& activity) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [stages, group] : stage_groups_) tell_of(*group, activity);
+  if (communicator_ != nullptr) tell_of(*communicator_, activity);
+}
+
 void Epochs::leave(const Error& reason) {
   const std::lock_guard lock(mutex_);
   if (communicator_ != nullptr) communicator_->leave(reason);

@@ -48,6 +48,9 @@ class Epochs {
   // This worker makes no more calls.
   void leave(const Error& reason);
 
+  // Adds what the calls of this worker with others are at. Any thread.
+  void tell(cluster::Activity& activity) const;
+
   // Why the epoch in use is over, waited for at most so long.
   std::optional<Error> wait_until_over(Duration limit);
   // Moves on to the next epoch once it has formed. Ends early by `interruption`, asked about every 100 ms, or

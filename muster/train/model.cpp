@@ -9,6 +9,7 @@
 #include "muster/train/batches.h"
 #include "muster/train/context.h"
 #include "muster/train/division.h"
+#include "muster/train/doing.h"
 #include "muster/train/explain.h"
 #include "muster/train/front_end.h"
 #include "muster/train/metrics.h"
@@ -171,6 +172,7 @@ Result<> Model::evaluate(const data::Dataset& dataset, CallbackContext& context,
   if (eval_network_ == nullptr)
     return fail(Code::invalid_argument,
                 "eval: the model needs a loss_fn, or an eval_network that gives loss, outputs and label");
+  const Doing evaluating(cluster::WorkPhase::evaluating);
   std::uint64_t passes = 0;
   MUSTER_TRY_VOID(division());
   MUSTER_TRY_VOID(check_places(*eval_network_));
@@ -192,6 +194,7 @@ Result<> Model::evaluate(const data::Dataset& dataset, CallbackContext& context,
     MUSTER_TRY_VOID(call(&Callback::on_eval_step_begin));
     MUSTER_TRY(context.net_outputs, run_step(*eval_network_, *batch));
     MUSTER_TRY_VOID(update_metrics(context.net_outputs, metrics));
+    note_finished();
     MUSTER_TRY_VOID(call(&Callback::on_eval_step_end));
   }
   MUSTER_TRY_VOID(call(&Callback::on_eval_epoch_end));
@@ -241,8 +244,11 @@ Result<> Model::explain_and_end(const ExplainOptions& options) {
 }
 
 Result<std::vector<Tensor>> Model::predict(std::span<const Tensor> inputs) {
+  const Doing computing(cluster::WorkPhase::computing);
   options_.network->set_train(false);
-  return run_step(*options_.network, inputs);
+  auto outputs = run_step(*options_.network, inputs);
+  note_finished();
+  return outputs;
 }
 
 }  // namespace muster::train

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "muster/train/doing.h"
 #include "muster/train/model_training.h"
 #include "muster/train/session.h"
 
@@ -66,6 +67,7 @@ Result<> Model::Training::begin() {
 }
 
 Result<> Model::Training::finish(bool is_saved) {
+  const Doing saving(cluster::WorkPhase::saving);
   std::optional<checkpoint::Point> end;
   if (!is_saved) {
     MUSTER_TRY(end, point_of(call_->end_id()));
@@ -105,6 +107,7 @@ Result<> Model::Training::save_point_if_due() {
   const bool due =
       points_are_requested_ ? requested : context_->cur_step_num - point_step_ >= steps_between_points;
   if (!due && !requested) return {};
+  const Doing saving(cluster::WorkPhase::saving);
   in_epoch_ = true;
   auto point = point_of(call_->step_id(static_cast<std::uint64_t>(context_->cur_step_num)));
   in_epoch_ = false;

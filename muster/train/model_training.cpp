@@ -7,6 +7,7 @@
 
 #include "muster/train/agreement.h"
 #include "muster/train/division.h"
+#include "muster/train/doing.h"
 #include "muster/train/metrics.h"
 #include "muster/train/model_steps.h"
 #include "muster/train/run_context.h"
@@ -35,6 +36,7 @@ Result<> Model::Training::run() {
 // ---- Before the first step --------------------------------------------------------------------------------
 
 Result<> Model::Training::prepare(const checkpoint::Point* point) {
+  const Doing starting(cluster::WorkPhase::starting);
   MUSTER_TRY_VOID(check_options());
   MUSTER_TRY_VOID(count_steps());
   if (point != nullptr) MUSTER_TRY_VOID(go_back_to(*point));
@@ -113,11 +115,23 @@ Result<> Model::Training::run_epochs() {
     MUSTER_TRY_VOID(run_epoch(epochs_done_ + 1, std::exchange(in_epoch_, false)));
     ++epochs_done_;
   }
+  note_train_epoch(0);
   return call(&Callback::on_train_end);
+}
+
+Result<std::optional<data::Item>> Model::Training::read_batch() {
+  const Doing reading(cluster::WorkPhase::reading_data);
+  return batches_->next();
+}
+
+Result<data::Item> Model::Training::read_batch_of_any_pass() {
+  const Doing reading(cluster::WorkPhase::reading_data);
+  return batches_->next_of_any_pass();
 }
 
 Result<> Model::Training::run_epoch(std::int64_t number, bool in_middle) {
   context_->cur_epoch_num = number;
+  note_train_epoch(number);
   if (!in_middle) {
     context_->eval_results.clear();
     MUSTER_TRY_VOID(call(&Callback::on_train_epoch_begin));
@@ -130,7 +144,7 @@ Result<> Model::Training::run_epoch(std::int64_t number, bool in_middle) {
 
 Result<> Model::Training::run_steps() {
   while (!context_->stop_requested()) {
-    MUSTER_TRY(const std::optional<data::Item> batch, batches_->next());
+    MUSTER_TRY(const std::optional<data::Item> batch, read_batch());
     if (!batch) return {};
     ++context_->cur_step_num;
     MUSTER_TRY_VOID(call(&Callback::on_train_step_begin));
@@ -145,7 +159,7 @@ Result<> Model::Training::run_steps() {
 Result<> Model::Training::run_group() {
   MUSTER_TRY_VOID(call(&Callback::on_train_step_begin));
   for (std::int64_t i = 0; i < options_.sink_size; ++i) {
-    MUSTER_TRY(const data::Item batch, batches_->next_of_any_pass());
+    MUSTER_TRY(const data::Item batch, read_batch_of_any_pass());
     MUSTER_TRY_VOID(step(batch));
     ++context_->cur_step_num;
   }
@@ -155,6 +169,7 @@ Result<> Model::Training::run_group() {
 
 // A resumed training draws the random numbers that an unbroken one would.
 Result<> Model::Training::step(std::span<const Tensor> batch) {
+  const Doing computing(cluster::WorkPhase::computing);
   MUSTER_TRY(context_->net_outputs, run_step(*model_.train_network_, batch, step_number_++));
   ++model_.steps_;
   if (Session* session = Session::current()) session->report_step(model_.steps_);

@@ -34,6 +34,8 @@ class Model::Training {
   Result<> run_epoch(std::int64_t number, bool in_middle);
   Result<> run_steps();
   Result<> run_group();
+  Result<std::optional<data::Item>> read_batch();
+  Result<data::Item> read_batch_of_any_pass();
   Result<> step(std::span<const Tensor> batch);
   Result<> validate();
   Result<> call(CallbackMethod method) { return call_each(options_.callbacks, method, *context_); }

@@ -11,6 +11,7 @@
 
 #include "muster/train/call_context.h"
 #include "muster/train/division.h"
+#include "muster/train/doing.h"
 #include "muster/train/explain.h"
 #include "muster/train/front_end.h"
 #include "muster/train/ps_context.h"
@@ -208,6 +209,11 @@ std::optional<Failure> Session::join(const cluster::Settings& settings, const In
            },
        .formed = [epochs = epochs.get()](
                      std::shared_ptr<const cluster::Roster> roster) { epochs->formed(std::move(roster)); }});
+  node->on_beat([epochs = epochs.get()] {
+    cluster::Activity activity = activity_of_main_thread();
+    epochs->tell(activity);
+    return activity;
+  });
   // Where processes may come back, the others may be anywhere in their scripts.
   if (!node->roster()->recovers) {
     if (const auto connected = epochs->communicator(); !connected) {
@@ -221,6 +227,7 @@ std::optional<Failure> Session::join(const cluster::Settings& settings, const In
   }
   open_session = new Session(std::move(watch), std::move(node), std::move(epochs), settings.recovery_path);
   chosen_threads = 0;
+  set_doing(cluster::WorkPhase::script);
   on_exit(leave_at_exit, nullptr);
   return std::nullopt;
 }

@@ -15,6 +15,7 @@
 #include "muster/train/context.h"           // IWYU pragma: export
 #include "muster/train/data_settings.h"     // IWYU pragma: export
 #include "muster/train/division.h"          // IWYU pragma: export
+#include "muster/train/doing.h"             // IWYU pragma: export
 #include "muster/train/explain.h"           // IWYU pragma: export
 #include "muster/train/front_end.h"         // IWYU pragma: export
 #include "muster/train/metrics.h"           // IWYU pragma: export

@@ -59,7 +59,10 @@ Values TracedFunction::run(const Arguments& arguments) {
   if (graph::is_tracing()) return (*function_)(arguments.tensors(), signature);
   const graph::RunContext context = train::run_context();
   const nb::gil_scoped_release unlocked;
-  return (*function_)(arguments.tensors(), signature, context);
+  const train::Doing computing(cluster::WorkPhase::computing);
+  Values values = (*function_)(arguments.tensors(), signature, context);
+  train::note_finished();
+  return values;
 }
 
 TracedFunction::Answer TracedFunction::call(const Arguments& arguments) {
