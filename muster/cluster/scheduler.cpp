@@ -71,6 +71,7 @@ void SchedulerMachine::received(PeerId id, const Message& message) {
   // In a job that recovers, a registered process may say what concerns no epoch while the next one begins.
   if (message.epoch != epoch_ && !config_.recovers) return;
   Peer& peer = found->second;
+  if (message.epoch < peer.epoch_first) return;  // of a process that was here before it
   peer.heard = peer.spoke = now_;
   peer.epoch = message.epoch;
   std::visit(Overloaded{[&](const message::Beat& beat) { handle(id, peer, beat, message.epoch); },

@@ -121,14 +121,15 @@ class SchedulerMachine {
     bool left = false;  // said Leave
     bool told = false;  // knows that the job has ended, or cannot be told
     bool watched = false;
-    bool closed = false;   // its connection
-    bool exited = false;   // its process
-    WaitStatus status;     // of that
-    bool awaited = false;  // by a restarted scheduler, and never seen by it
-    bool ready = false;    // for the next epoch: has said where it will be reached
-    TimePoint heard;       // or forgiven
-    TimePoint spoke;       // truly
-    TimePoint epoch_told;  // what it has to know of the epoch
+    bool closed = false;            // its connection
+    bool exited = false;            // its process
+    WaitStatus status;              // of that
+    bool awaited = false;           // by a restarted scheduler, and never seen by it
+    bool ready = false;             // for the next epoch: has said where it will be reached
+    TimePoint heard;                // or forgiven
+    TimePoint spoke;                // truly
+    std::uint64_t epoch_first = 0;  // that it can name: it was not there before
+    TimePoint epoch_told;           // what it has to know of the epoch
     std::uint64_t step = no_step;
     std::uint64_t epoch = 0;  // that it last spoke of
     Progress progress;

@@ -15,11 +15,6 @@ constexpr Duration step_time = 10ms;
 constexpr std::string_view scheduler_host = "host-a";
 constexpr std::size_t remembered_max = 32;
 
-void remember(std::vector<Message>& said, const Message& message) {
-  if (message.epoch == 0 || said.size() == remembered_max) return;
-  said.push_back(message);
-}
-
 }  // namespace
 
 RecoverySimulator::RecoverySimulator(RecoveryPlan plan)
@@ -121,18 +116,26 @@ void RecoverySimulator::cut_off(const Fault& fault) {
     line.to_node = std::max(line.to_node, now_ + fault.lasts);
 }
 
-// A network that doubles and delays without end, or somebody who recorded what was said.
+// What this process and those before it on the node said and heard; who somebody is (Register) only from
+// itself, since that is all by which the scheduler knows it.
 void RecoverySimulator::replay(std::size_t node) {
   const auto victim = running(node);
   if (!victim || !disk_ || !disk_->roster || processes_[*victim]->connection == 0) return;
   const PeerId id = processes_[*victim]->connection;
   const std::uint64_t epoch = disk_->roster->epoch;
-  const auto is_old = [&](const Message& message) { return message.epoch != 0 && message.epoch < epoch; };
-  for (const Message& message : std::vector(lines_[node].said_to_scheduler))
-    if (is_old(message)) send_to_scheduler(id, message), ++result_.replayed;
+  const auto is_old = [&](const Said& said) {
+    const bool is_name = std::holds_alternative<message::Register>(said.message.body);
+    return said.message.epoch != 0 && said.message.epoch < epoch && (!is_name || said.process == *victim);
+  };
+  for (const Said& said : std::vector(lines_[node].said_to_scheduler))
+    if (is_old(said)) send_to_scheduler(id, said.message), ++result_.replayed;
   if (processes_[*victim]->epoch != epoch) return;  // what is of an earlier epoch may be new to it
-  for (const Message& message : std::vector(lines_[node].said_to_node))
-    if (is_old(message)) send_to_node(id, message), ++result_.replayed;
+  for (const Said& said : std::vector(lines_[node].said_to_node))
+    if (is_old(said)) send_to_node(id, said.message), ++result_.replayed;
+}
+
+void RecoverySimulator::remember(std::vector<Said>& said, std::size_t process, const Message& message) {
+  if (message.epoch != 0 && said.size() < remembered_max) said.push_back({process, message});
 }
 
 // --- processes ---------------------------------------------------------------------------------------------
@@ -482,7 +485,7 @@ void RecoverySimulator::send_to_scheduler(PeerId id, const Message& message) {
   Line& line = line_of(found->second);
   TimePoint& free = found->second.to_scheduler_free;
   free = std::max({now_ + delay(), free, line.to_scheduler});
-  remember(line.said_to_scheduler, message);
+  remember(line.said_to_scheduler, found->second.process, message);
   at(free, [this, id, message] {
     if (connections_[id].scheduler == scheduler_life_)
       on_scheduler([this, id, message] {
@@ -498,7 +501,7 @@ void RecoverySimulator::send_to_node(PeerId id, const Message& message) {
   Line& line = line_of(found->second);
   TimePoint& free = found->second.to_node_free;
   free = std::max({now_ + delay(), free, line.to_node});
-  remember(line.said_to_node, message);
+  remember(line.said_to_node, found->second.process, message);
   at(free, [this, id, message, index = found->second.process] {
     on_process(index, [this, id, message, index] {
       if (processes_[index]->connection == id && connections_[id].node_open)

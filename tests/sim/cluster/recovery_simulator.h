@@ -101,11 +101,15 @@ class RecoverySimulator {
     std::vector<std::function<void()>> missed = {};  // while stopped
     std::vector<std::function<void()>> watchers = {};
   };
+  struct Said {
+    std::size_t process = 0;
+    Message message;
+  };
   struct Line {                // between a node's host and the scheduler's
     TimePoint to_scheduler{};  // nothing arrives before
     TimePoint to_node{};
-    std::vector<Message> said_to_scheduler = {};  // the newest, for replays
-    std::vector<Message> said_to_node = {};
+    std::vector<Said> said_to_scheduler = {};  // for replays
+    std::vector<Said> said_to_node = {};
   };
   struct Connection {
     std::size_t process = 0;
@@ -130,6 +134,7 @@ class RecoverySimulator {
   void meet(const Fault& fault);
   void cut_off(const Fault& fault);
   void replay(std::size_t node);
+  static void remember(std::vector<Said>& said, std::size_t process, const Message& message);
   Line& line_of(const Connection& connection) { return lines_[processes_[connection.process]->node]; }
 
   void start_process(std::size_t node);
