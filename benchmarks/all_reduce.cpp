@@ -1,7 +1,8 @@
 // bench_all_reduce: all_reduce of float32 among processes of this host. It forks the ranks itself, checks the
 // answer first, then times every call on rank 0.
 //
-//   bench_all_reduce --ranks 2,4,8 --bytes 1024,1048576,102228128 --transport auto|tcp [--shared] [--touch]
+//   bench_all_reduce --ranks 2,4,8 --bytes 1024,1048576,102228128 --transport auto|tcp|tls [--shared]
+//   [--touch]
 //
 // One line for each size and number of ranks: minimum, median and mean over the calls, in microseconds.
 #include <fmt/format.h>
@@ -147,13 +148,13 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::Range(1, 256));
   app.add_option("--bytes", settings.bytes, "sizes")->delimiter(',');
-  app.add_option("--transport", settings.transport)->check(CLI::IsMember({"auto", "tcp"}));
+  app.add_option("--transport", settings.transport)->check(CLI::IsMember({"auto", "tcp", "tls"}));
   app.add_flag("--shared", settings.shared, "in buffers that the ranks of a host share");
   app.add_flag("--touch", settings.touch, "write each input anew and read each output, not counted");
   app.add_flag("--json", settings.json, "one JSON object a line");
   CLI11_PARSE(app, argc, argv);
   for (const std::uint32_t ranks : settings.ranks)
-    if (!muster::benchmarks::run_ranks(ranks, settings.transport == "tcp",
+    if (!muster::benchmarks::run_ranks(ranks, muster::benchmarks::transport_of(settings.transport),
                                        [&](Communicator& comm) { run_rank(settings, comm); }))
       return 1;
   return 0;

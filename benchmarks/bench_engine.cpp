@@ -264,9 +264,10 @@ int main(int argc, char** argv) {
                                    : measure<ResNet50>(settings, workers);
   };
   if (settings.workers == 1) return measured(nullptr);
-  const bool right = benchmarks::run_ranks(settings.workers, false, [&](collective::Communicator& group) {
-    Workers workers(group);
-    if (measured(&workers) != 0) std::_Exit(1);
-  });
+  const bool right = benchmarks::run_ranks(settings.workers, benchmarks::Transport::automatic,
+                                           [&](collective::Communicator& group) {
+                                             Workers workers(group);
+                                             if (measured(&workers) != 0) std::_Exit(1);
+                                           });
   return right ? 0 : 1;
 }

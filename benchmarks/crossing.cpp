@@ -2,7 +2,7 @@
 // It forks the two processes itself, checks the bytes first, then times round trips: a crossing is half of
 // one.
 //
-//   bench_crossing --bytes 1024,65536,1048576 --transport auto|tcp
+//   bench_crossing --bytes 1024,65536,1048576 --transport auto|tcp|tls
 //
 // One line for each size: minimum, median and mean over the crossings, in microseconds.
 #include <fmt/format.h>
@@ -114,9 +114,11 @@ int main(int argc, char** argv) {
   Settings settings;
   CLI::App app("messages between two processes of this host");
   app.add_option("--bytes", settings.bytes, "sizes")->delimiter(',');
-  app.add_option("--transport", settings.transport)->check(CLI::IsMember({"auto", "tcp"}));
+  app.add_option("--transport", settings.transport)->check(CLI::IsMember({"auto", "tcp", "tls"}));
   app.add_flag("--json", settings.json, "one JSON object a line");
   CLI11_PARSE(app, argc, argv);
-  const bool tcp = settings.transport == "tcp";
-  return muster::benchmarks::run_ranks(2, tcp, [&](Communicator& comm) { run_rank(settings, comm); }) ? 0 : 1;
+  const auto transport = muster::benchmarks::transport_of(settings.transport);
+  return muster::benchmarks::run_ranks(2, transport, [&](Communicator& comm) { run_rank(settings, comm); })
+             ? 0
+             : 1;
 }

@@ -31,7 +31,15 @@ struct Board {
   Notice notices[256];
 };
 
-std::unique_ptr<Communicator> connect(Board& board, std::uint32_t rank, std::uint32_t ranks, bool tcp) {
+std::shared_ptr<const net::Security> security_of(Transport transport) {
+  if (transport != Transport::tls) return nullptr;
+  auto made = net::Security::from_token("a token for measuring, known to all");
+  if (!made) die(made.error());
+  return *std::move(made);
+}
+
+std::unique_ptr<Communicator> connect(Board& board, std::uint32_t rank, std::uint32_t ranks,
+                                      Transport transport) {
   auto listener = Listener::open("127.0.0.1");
   if (!listener) die(listener.error());
   Notice& notice = board.notices[rank];
@@ -45,12 +53,14 @@ std::unique_ptr<Communicator> connect(Board& board, std::uint32_t rank, std::uin
   }
   Group group{.epoch = 1, .job_id = 1, .rank = rank, .endpoints = {}};
   for (std::uint32_t r = 0; r < ranks; ++r)
-    group.endpoints.push_back(Endpoint{.host_key = tcp ? fmt::format("rank {}", r) : "this host",
-                                       .address = "127.0.0.1",
-                                       .port = board.notices[r].port,
-                                       .local_name = board.notices[r].local_name});
-  auto connected = Communicator::connect(std::move(group), *std::move(listener),
-                                         {.call_timeout = std::chrono::seconds(60)});
+    group.endpoints.push_back(
+        Endpoint{.host_key = transport == Transport::automatic ? "this host" : fmt::format("rank {}", r),
+                 .address = "127.0.0.1",
+                 .port = board.notices[r].port,
+                 .local_name = board.notices[r].local_name});
+  auto connected =
+      Communicator::connect(std::move(group), *std::move(listener),
+                            {.call_timeout = std::chrono::seconds(60), .security = security_of(transport)});
   if (!connected) die(connected.error());
   return *std::move(connected);
 }
@@ -62,7 +72,12 @@ void die(const Error& error) {
   std::_Exit(1);
 }
 
-bool run_ranks(std::uint32_t ranks, bool tcp, const std::function<void(Communicator&)>& work) {
+Transport transport_of(const std::string& name) {
+  if (name == "tls") return Transport::tls;
+  return name == "tcp" ? Transport::tcp : Transport::automatic;
+}
+
+bool run_ranks(std::uint32_t ranks, Transport transport, const std::function<void(Communicator&)>& work) {
   void* memory = ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return false;
   auto* board = new (memory) Board{};
@@ -70,7 +85,7 @@ bool run_ranks(std::uint32_t ranks, bool tcp, const std::function<void(Communica
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     const pid_t child = ::fork();
     if (child == 0) {
-      const auto communicator = connect(*board, rank, ranks, tcp);
+      const auto communicator = connect(*board, rank, ranks, transport);
       work(*communicator);
       std::fflush(stdout);
       std::_Exit(0);

@@ -35,7 +35,8 @@ struct Endpoint {
   std::string host_key;
   std::string address;  // numeric IP
   std::uint16_t port = 0;
-  std::string local_name;  // of its Listener, for ranks with the same host key
+  std::string local_name;       // of its Listener, for ranks with the same host key
+  net::Identity identity = {};  // as whom its certificate may speak, where there are certificates
 };
 
 struct Group {
@@ -70,6 +71,8 @@ struct Options {
   Duration connect_timeout = std::chrono::minutes(1);  // for connect(), all peers together
   Duration call_timeout = std::chrono::minutes(10);    // for each call
   const net::StopSignal* stop = nullptr;               // ends connect() early; borrowed for its length
+  // Of all connections; the same kind on every rank. Null: plain. Memory that ranks share is not encrypted.
+  std::shared_ptr<const net::Security> security = {};
 };
 
 // What a call is.

@@ -65,7 +65,8 @@ Result<std::unique_ptr<Communicator>> Communicator::connect(Group group, Listene
   while (shape.ranks[shape.local_rank] != group.rank) ++shape.local_rank;
   State::Origin origin{.listen_address = listener.address(),
                        .connect_timeout = options.connect_timeout,
-                       .call_timeout = options.call_timeout};
+                       .call_timeout = options.call_timeout,
+                       .security = options.security};
   MUSTER_TRY(Connections connections, Rendezvous(group, listener, std::move(shape), options).meet());
   MUSTER_TRY(net::StopSignal stop, net::StopSignal::create());
   return std::unique_ptr<Communicator>(new Communicator(std::make_unique<State>(

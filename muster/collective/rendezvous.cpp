@@ -41,6 +41,7 @@ Rendezvous::Rendezvous(const Group& group, Listener& listener, LocalShape shape,
       shape_(std::move(shape)),
       wait_{.deadline = real_clock().now() + options.connect_timeout, .stop = options.stop},
       timeout_(options.connect_timeout),
+      security_(options.security),
       guest_rules_(guest_limits(group)) {}
 
 bool Rendezvous::is_local(std::uint32_t rank) const {
@@ -82,6 +83,7 @@ Result<> Rendezvous::connect_to_hosts() {
       if (!socket)
         return fail(socket.error().code,
                     fmt::format("cannot reach rank {}: {}", rank, socket.error().message));
+      MUSTER_TRY_VOID(secure(*socket, rank));
       MUSTER_TRY_VOID(send_hello(*socket, rank, purpose));
       hosts_.push_back({rank, purpose, *std::move(socket)});
     }
@@ -96,9 +98,20 @@ Result<> Rendezvous::connect_to_first() {
   if (!socket)
     return fail(socket.error().code,
                 fmt::format("cannot reach rank {} on this host: {}", rank, socket.error().message));
+  MUSTER_TRY_VOID(secure(*socket, rank));
   MUSTER_TRY_VOID(send_hello(*socket, rank, Purpose::calls));
   first_ = *std::move(socket);
   return {};
+}
+
+// A handshake needs the other side's turn. Everybody who waits for one waits for a lower rank, so that no
+// circle of ranks can wait for each other here either.
+Result<> Rendezvous::secure(net::Socket& socket, std::uint32_t rank) const {
+  if (!security_) return {};
+  auto done = socket.start_tls(
+      {.security = security_, .expected = group_.endpoints[rank].identity, .peer_name = name(rank)}, wait_);
+  if (done) return {};
+  return fail(done.error().code, fmt::format("cannot reach rank {}: {}", rank, done.error().message));
 }
 
 Result<> Rendezvous::send_hello(net::Socket& socket, std::uint32_t to, Purpose purpose) {
@@ -169,6 +182,7 @@ Result<> Rendezvous::take_new_guests() {
       const auto leaves =
           guest_rules_.arrive(++last_guest_, peer.substr(0, peer.rfind(':')), real_clock().now());
       if (leaves) std::erase_if(guests_, [&](const Guest& guest) { return guest.id == *leaves; });
+      if (!secure_guest(*socket)) continue;
       guests_.push_back({.id = last_guest_, .socket = *std::move(socket), .local = local, .bytes = {}});
     }
     return {};
@@ -194,6 +208,46 @@ Result<> Rendezvous::hear_guests(const std::vector<pollfd>& polled) {
 }
 
 Result<bool> Rendezvous::hear(Guest& guest) {
+  if (guest.is_refused) return drain(guest);
+  if (security_ && !believe(guest)) return false;
+  return hear_hello(guest);
+}
+
+// Without a usable revocation list nobody is let in; it may come in time.
+bool Rendezvous::secure_guest(net::Socket& socket) {
+  if (!security_) return true;
+  const auto begun = socket.begin_tls({.security = security_, .listens = true});
+  if (begun) return true;
+  if (const auto more = stranger_lines_.take(real_clock().now()))
+    log::warning(
+        fmt::format("refused a connection of {}: {}{}", socket.peer(), begun.error().message, *more));
+  return false;
+}
+
+bool Rendezvous::believe(Guest& guest) {
+  const auto through = guest.socket.shake_hands();
+  if (through) return *through;
+  const bool is_plain = guest.socket.spoke_plain();
+  if (is_plain) {
+    guest.socket.end_tls();
+    refuse(guest, through.error().message);
+  } else if (const auto more = stranger_lines_.take(real_clock().now())) {
+    log::warning(fmt::format("refused a connection: {}{}", through.error().message, *more));
+  }
+  // Closing at once could discard what was said last.
+  guest.socket.finish_sending();
+  guest.is_refused = true;
+  return false;
+}
+
+bool Rendezvous::drain(Guest& guest) {
+  std::array<std::byte, 4096> ignored;
+  const iovec piece{.iov_base = ignored.data(), .iov_len = ignored.size()};
+  guest.socket.end_tls();
+  return !guest.socket.receive_some({&piece, 1});
+}
+
+Result<bool> Rendezvous::hear_hello(Guest& guest) {
   constexpr std::size_t wanted = net::frame_header_size_bytes + hello_size_bytes;
   const std::size_t have = guest.bytes.size();
   guest.bytes.resize(wanted);
@@ -201,6 +255,16 @@ Result<bool> Rendezvous::hear(Guest& guest) {
   const auto received = guest.socket.receive_some({&piece, 1});
   if (!received) return true;
   guest.bytes.resize(have + *received);
+  if (!security_ && net::begins_tls(guest.bytes)) {
+    const auto answer = net::answer_to_tls();
+    static_cast<void>(guest.socket.send_all(answer, {.deadline = real_clock().now()}));
+    if (const auto more = stranger_lines_.take(real_clock().now()))
+      log::warning(fmt::format("closed a connection from {}, which uses TLS while this job does not{}",
+                               guest.socket.peer(), *more));
+    guest.socket.finish_sending();
+    guest.is_refused = true;
+    return false;
+  }
   if (guest.bytes.size() < wanted) return false;
   // Whoever does not even speak our frames is closed without a word.
   const auto header =
@@ -252,6 +316,9 @@ std::string Rendezvous::reason_to_refuse(const Guest& guest, const net::FrameHea
     return fmt::format("rank {} is not awaited by rank {}", from, group_.rank);
   if (guest.local != is_local(from))
     return fmt::format("rank {} {} this host", from, guest.local ? "is not on" : "is on");
+  if (const net::PeerNames* names = guest.socket.peer_names())
+    if (auto honest = net::check_identity(*names, group_.endpoints[from].identity); !honest)
+      return honest.error().message;
   return {};
 }
 

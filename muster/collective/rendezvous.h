@@ -32,6 +32,7 @@ class Rendezvous {
     net::Guests::Id id;
     net::Socket socket;
     bool local = false;
+    bool is_refused = false;  // it is only given time to hear why
     std::vector<std::byte> bytes;
   };
   // What a connection is for: two ranks of different hosts have one of each.
@@ -57,11 +58,17 @@ class Rendezvous {
   Result<> hear_guests(const std::vector<pollfd>& polled);
   // Whether the guest is done with: welcomed, refused or gone.
   Result<bool> hear(Guest& guest);
+  Result<bool> hear_hello(Guest& guest);
+  // A step of the handshake; false while it is not through, or will never be.
+  bool believe(Guest& guest);
+  bool secure_guest(net::Socket& socket);
+  static bool drain(Guest& guest);
   Result<> welcome(Guest& guest, const net::FrameHeader& header);
   std::string reason_to_refuse(const Guest& guest, const net::FrameHeader& header, const Hello& hello) const;
   void refuse(Guest& guest, const std::string& reason);
   Result<> await_welcome(net::Socket& socket, std::uint32_t rank);
   Result<> await_all_welcomes();
+  Result<> secure(net::Socket& socket, std::uint32_t rank) const;
   Result<> send_hello(net::Socket& socket, std::uint32_t to, Purpose purpose);
 
   bool is_local(std::uint32_t rank) const;
@@ -76,6 +83,7 @@ class Rendezvous {
   LocalShape shape_;
   net::Wait wait_;
   Duration timeout_;
+  const std::shared_ptr<const net::Security> security_;  // null: plain
   std::optional<LocalGroup> local_;
   std::optional<net::Socket> first_;      // to the first rank of this host, when that is another
   std::vector<Peer> hosts_;               // connected, by us or by them

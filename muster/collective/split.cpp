@@ -50,9 +50,11 @@ Result<std::unique_ptr<Communicator>> Communicator::State::split(std::uint32_t c
   auto listener = Listener::open(origin_.listen_address);
   if (!listener) return fail_group(listener.error());
   MUSTER_TRY(Group group, split_group(color, *listener));
-  auto made = Communicator::connect(
-      std::move(group), *std::move(listener),
-      {.connect_timeout = origin_.connect_timeout, .call_timeout = origin_.call_timeout, .stop = &stop_});
+  auto made = Communicator::connect(std::move(group), *std::move(listener),
+                                    {.connect_timeout = origin_.connect_timeout,
+                                     .call_timeout = origin_.call_timeout,
+                                     .stop = &stop_,
+                                     .security = origin_.security});
   if (!made)
     return fail_group(
         {made.error().code, fmt::format("the group of color {}: {}", color, made.error().message)});

@@ -30,6 +30,7 @@ class Communicator::State {
     std::string listen_address;
     Duration connect_timeout{};
     Duration call_timeout{};
+    std::shared_ptr<const net::Security> security = {};
   };
   State(Group group, Sizes sizes, Connections connections, net::StopSignal stop, Origin origin);
   ~State();

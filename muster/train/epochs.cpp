@@ -19,7 +19,8 @@ collective::Group group_of(const cluster::Roster& roster, std::uint32_t rank) {
     group.endpoints.push_back({.host_key = worker.host_key,
                                .address = worker.address,
                                .port = worker.data_port,
-                               .local_name = worker.local_name});
+                               .local_name = worker.local_name,
+                               .identity = cluster::identity_of(worker)});
   return group;
 }
 
@@ -106,9 +107,11 @@ Result<Epochs::CommunicatorPtr> Epochs::connect() {
     listener.swap(listener_);
     stop_ = &stop;
   }
-  auto made = collective::Communicator::connect(
-      group_of(*roster_, options_.rank), *std::move(listener),
-      {.connect_timeout = options_.connect_timeout, .call_timeout = options_.call_timeout, .stop = &stop});
+  auto made = collective::Communicator::connect(group_of(*roster_, options_.rank), *std::move(listener),
+                                                {.connect_timeout = options_.connect_timeout,
+                                                 .call_timeout = options_.call_timeout,
+                                                 .stop = &stop,
+                                                 .security = options_.security});
   const std::lock_guard lock(mutex_);
   stop_ = nullptr;
   MUSTER_TRY_VOID(usable());

@@ -26,6 +26,7 @@ class Epochs {
     std::string address;  // where this worker listens
     Duration connect_timeout{};
     Duration call_timeout{};
+    std::shared_ptr<const net::Security> security = {};  // of the connections between workers; null: plain
   };
   Epochs(std::shared_ptr<const cluster::Roster> first, collective::Listener listener, Options options);
 

@@ -199,7 +199,8 @@ std::optional<Failure> Session::join(const cluster::Settings& settings, const In
                                          Epochs::Options{.rank = node->rank(),
                                                          .address = registration->address,
                                                          .connect_timeout = settings.topo_timeout,
-                                                         .call_timeout = settings.receive_timeout});
+                                                         .call_timeout = settings.receive_timeout,
+                                                         .security = registration->security});
   watch->attach(*epochs);
   node->on_failure([watch = watch.get()](const Failure& failure) { watch->job_failed(failure); });
   node->on_epoch(
