@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "muster/cluster/scheduler.h"
 #include "muster/cluster/wire.h"
@@ -55,19 +56,20 @@ void SchedulerMachine::check_stuck() {
 // The most patient phase of those who wait for nobody. Nothing where nobody waits for anybody and the scripts
 // are busy with what is no step.
 std::optional<WorkPhase> SchedulerMachine::slowest_phase() const {
-  std::optional<WorkPhase> slowest;
   bool someone_waits = false;
+  std::set<WorkPhase> phases;  // of those who do not
   for (const auto& [id, peer] : peers_) {
     if (peer.left || peer.member.role != Role::worker) continue;
-    const WorkPhase phase = peer.activity.phase;
     if (peer.activity.call != GroupCall::none)
       someone_waits = true;
-    else if (!slowest || stuck_.limit(phase) > stuck_.limit(*slowest))
-      slowest = phase;
+    else
+      phases.insert(peer.activity.phase);
   }
-  const bool makes_steps = slowest == WorkPhase::computing || slowest == WorkPhase::reading_data;
-  if (someone_waits) return slowest.value_or(WorkPhase::computing);
-  return makes_steps ? slowest : std::nullopt;
+  const bool makes_steps = phases.contains(WorkPhase::computing) || phases.contains(WorkPhase::reading_data);
+  if (!someone_waits && !makes_steps) return std::nullopt;
+  if (phases.empty()) return WorkPhase::computing;
+  return *std::max_element(phases.begin(), phases.end(),
+                           [this](WorkPhase a, WorkPhase b) { return stuck_.limit(a) < stuck_.limit(b); });
 }
 
 std::string SchedulerMachine::silence_of(const Peer& peer) const {

@@ -33,6 +33,7 @@ void StuckWatch::begin(TimePoint now) {
 std::optional<Duration> StuckWatch::moved(const Mark& before, const Mark& mark, TimePoint now) {
   if (mark == before) return std::nullopt;
   const Duration pause = now - std::exchange(last_, now);
+  longest_pause_ = std::max(longest_pause_, pause);
   // Another training, or going back to a recovery point, counts from below again.
   if (!most_ || mark.steps < before.steps) most_ = mark.steps < before.steps ? mark : before;
   if (mark.steps > most_->steps) {
@@ -60,7 +61,8 @@ Duration StuckWatch::limit(WorkPhase phase) const {
   if (chosen_ && chosen_->count() == 0) return Duration::max();
   if (chosen_) return steps_ > 0 ? *chosen_ : std::max(*chosen_, limit_at_first);
   const auto usual_gap = usual();
-  if (!usual_gap || steps_ < steps_known || phase == WorkPhase::starting) return limit_at_first;
+  if (!usual_gap || steps_ < steps_known || phase == WorkPhase::starting)
+    return std::max(limit_at_first, 2 * longest_pause_);
   const Duration least = phase == WorkPhase::script                                     ? limit_min_script
                          : phase == WorkPhase::saving || phase == WorkPhase::evaluating ? limit_min_saving
                                                                                         : limit_min;

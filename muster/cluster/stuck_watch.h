@@ -50,6 +50,7 @@ class StuckWatch {
   std::optional<TimePoint> last_most_;  // when it did
   std::deque<Duration> gaps_ = {};      // between its last rises, of all epochs
   Duration longest_{};                  // of all of them
+  Duration longest_pause_{};            // first steps too
 };
 
 }  // namespace muster::cluster

@@ -29,8 +29,8 @@ def cluster():
         port = probe.getsockname()[1]
     processes = []
 
-    def start(workers):
-        common = {"MS_SCHED_HOST": "127.0.0.1", "MS_SCHED_PORT": str(port), "MS_WORKER_NUM": "2"}
+    def start(workers, **more):
+        common = {"MS_SCHED_HOST": "127.0.0.1", "MS_SCHED_PORT": str(port), "MS_WORKER_NUM": "2", **more}
         roles = [("MS_SCHED", "s")] + [("MS_WORKER", str(i)) for i in range(workers)]
         for role, node in roles:
             processes.append(
@@ -60,11 +60,11 @@ def muster(*arguments, **options):
     )
 
 
-def status_once(scheduler, is_it=lambda told: True):
+def status_once(scheduler, is_it=lambda told: True, **options):
     """Asks again while the scheduler does not listen yet, or is not as it will be."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
-        done = muster("status", "--scheduler", scheduler, "--json")
+        done = muster("status", "--scheduler", scheduler, "--json", **options)
         if done.returncode == 0 and is_it(told := json.loads(done.stdout)):
             return told
         assert done.returncode == 0 or "connection refused" in done.stderr, done.stderr
@@ -166,3 +166,38 @@ def test_doctor_says_that_something_else_answers():
             guest.close()
     assert doctor.returncode == 1
     assert re.search(r"PROBLEM +handshake", output), output
+
+
+@pytest.fixture
+def certificates(tmp_path):
+    """The variables of processes that use certificates for this host."""
+    folder = tmp_path / "certificates"
+    made = muster("certs", "new", "--hosts", "127.0.0.1", "--out", str(folder))
+    assert made.returncode == 0, made.stderr
+    return {
+        "MUSTER_TLS_CONFIG": str(folder / "config.json"),
+        "MUSTER_TLS_CLIENT_PASSWORD_FILE": str(folder / "client.password"),
+        "MUSTER_TLS_SERVER_PASSWORD_FILE": str(folder / "server.password"),
+    }
+
+
+def test_status_and_doctors_come_in_with_certificates_and_not_without(cluster, certificates):
+    scheduler = cluster(workers=1, **certificates)
+    inside = {**os.environ, **certificates}
+    assert status_once(scheduler, lambda told: told["nodes"], env=inside)["state"] == "forming"
+    outside = muster("status", "--scheduler", scheduler)
+    assert outside.returncode == 1
+    assert "TLS" in outside.stderr
+    doctors = [
+        subprocess.Popen(
+            [str(PROGRAM), "doctor", "--scheduler", scheduler, "--wait", "5"],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=inside,
+        )
+        for _ in range(2)
+    ]
+    for doctor in doctors:
+        output, _ = doctor.communicate(timeout=60)
+        assert "answers, encrypted, both sides with certificates" in output, output
+        assert re.search(r"to \S+ \(127\.0\.0\.1\) +round trip .*bit/s$", output, re.MULTILINE), output

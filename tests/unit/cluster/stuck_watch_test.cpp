@@ -89,6 +89,14 @@ TEST_F(Stuck, LearnsFromAPauseThatEndedByItself) {
   EXPECT_EQ(told_after(WorkPhase::computing), 80s);
 }
 
+TEST_F(Stuck, IsSaidOnceAtMostWhereAllStepsTakeManyMinutes) {
+  watch.begin(clock.now());
+  steps(1, 8min);
+  EXPECT_EQ(watch.limit(WorkPhase::computing), 16min);
+  steps(10, 8min);
+  EXPECT_EQ(watch.limit(WorkPhase::computing), 160min);
+}
+
 TEST_F(Stuck, LearnsFromTheStepsOfAllHoweverManyProcessesTellOfThem) {
   watch.begin(clock.now());
   for (step = 1; step < 20; ++step) {
