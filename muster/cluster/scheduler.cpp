@@ -71,7 +71,7 @@ void SchedulerMachine::received(PeerId id, const Message& message) {
   // In a job that recovers, a registered process may say what concerns no epoch while the next one begins.
   if (message.epoch != epoch_ && !config_.recovers) return;
   Peer& peer = found->second;
-  if (message.epoch < peer.epoch_first) return;  // of a process that was here before it
+  if (!can_say(peer, message)) return;
   peer.heard = peer.spoke = now_;
   peer.epoch = message.epoch;
   std::visit(Overloaded{[&](const message::Beat& beat) { handle(id, peer, beat, message.epoch); },
@@ -82,6 +82,17 @@ void SchedulerMachine::received(PeerId id, const Message& message) {
                         [&](const message::LinkLost& lost) { handle(peer, lost, message.epoch); },
                         [](const auto&) {}},  // what only a scheduler says
              message.body);
+}
+
+// What a process that was here before it has said is not its word; and only who has part in an epoch is done
+// with it, or loses it.
+bool SchedulerMachine::can_say(const Peer& peer, const Message& message) const {
+  if (message.epoch < peer.epoch_accepted) return false;
+  const auto* leave = std::get_if<message::Leave>(&message.body);
+  const bool is_of_member = (leave != nullptr && leave->status == 0) ||
+                            std::holds_alternative<message::Rejoin>(message.body) ||
+                            std::holds_alternative<message::LinkLost>(message.body);
+  return !is_of_member || message.epoch >= peer.epoch_member;
 }
 
 void SchedulerMachine::handle(PeerId id, Peer& peer, const message::Beat& beat, std::uint64_t epoch) {

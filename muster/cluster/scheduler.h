@@ -121,15 +121,16 @@ class SchedulerMachine {
     bool left = false;  // said Leave
     bool told = false;  // knows that the job has ended, or cannot be told
     bool watched = false;
-    bool closed = false;            // its connection
-    bool exited = false;            // its process
-    WaitStatus status;              // of that
-    bool awaited = false;           // by a restarted scheduler, and never seen by it
-    bool ready = false;             // for the next epoch: has said where it will be reached
-    TimePoint heard;                // or forgiven
-    TimePoint spoke;                // truly
-    std::uint64_t epoch_first = 0;  // that it can name: it was not there before
-    TimePoint epoch_told;           // what it has to know of the epoch
+    bool closed = false;               // its connection
+    bool exited = false;               // its process
+    WaitStatus status;                 // of that
+    bool awaited = false;              // by a restarted scheduler, and never seen by it
+    bool ready = false;                // for the next epoch: has said where it will be reached
+    TimePoint heard;                   // or forgiven
+    TimePoint spoke;                   // truly
+    std::uint64_t epoch_accepted = 0;  // it was not there before: an earlier word is not its own
+    std::uint64_t epoch_member = 0;    // the first that it has part in
+    TimePoint epoch_told;              // what it has to know of the epoch
     std::uint64_t step = no_step;
     std::uint64_t epoch = 0;  // that it last spoke of
     Progress progress;
@@ -152,6 +153,7 @@ class SchedulerMachine {
   enum class Verdict { waits, decided };
 
   void received(PeerId id, const Message& message);
+  bool can_say(const Peer& peer, const Message& message) const;
   void handle(PeerId id, Peer& peer, const message::Beat& beat, std::uint64_t epoch);
   void handle(PeerId id, Peer& peer, const message::Leave& leave);
   void handle(const Peer& reporter, const message::PeerGone& gone);

@@ -112,7 +112,7 @@ void SchedulerMachine::accept(PeerId id, const Member& member) {
   peer.heard = peer.spoke = now_;
   send(id, message::Accept{beat_interval_for(config_.node_timeout), config_.pid, config_.process_space});
   if (!is_new) return;
-  peer.epoch_first = epoch_;
+  peer.epoch_accepted = peer.epoch_member = epoch_;
   if (phase_ == Phase::forming) {
     order_.push_back(id);
     by_name_[{member.role, member.node_id}] = id;

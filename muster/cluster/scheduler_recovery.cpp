@@ -205,7 +205,7 @@ void SchedulerMachine::register_recovering(PeerId id, const Message& message,
   if (seat != nullptr && seat->member.has_left) {  // it was done, and has not heard that this was noted
     accept(id, seat->member);
     peers_.at(id).left = peers_.at(id).told = peers_.at(id).ranked = true;
-    peers_.at(id).epoch_first = message.epoch;
+    peers_.at(id).epoch_accepted = peers_.at(id).epoch_member = message.epoch;
     return;
   }
   if (seat == nullptr || !seat->is_vacant()) {
@@ -217,7 +217,7 @@ void SchedulerMachine::register_recovering(PeerId id, const Message& message,
         now == nullptr ? "" : fmt::format(" (at {}, pid {})", now->member.address, now->member.pid), epoch_));
   }
   sit(id, member, *seat, false);
-  peers_.at(id).epoch_first = message.epoch;
+  peers_.at(id).epoch_accepted = peers_.at(id).epoch_member = message.epoch;
   note_traits(id, request.strict, request.traits);
 }
 
@@ -330,6 +330,7 @@ void SchedulerMachine::sit(PeerId id, Member member, Seat& seat, bool ready) {
   Peer& peer = peers_.at(id);
   peer.ranked = true;
   peer.ready = ready;
+  if (ready) peer.epoch_member = epoch_ + 1;
   if (!ready) tell_of_epoch(id, peer);
   vacancies_changed_ = true;
 }
