@@ -71,7 +71,7 @@ def include_problem(path: str, included: str) -> str | None:
         return None
     if in_library and FLOORS[target] >= FLOORS[room]:
         return f"{room} (floor {FLOORS[room]}) must not include {target} (floor {FLOORS[target]})"
-    joins_rooms = path.startswith(("tests/sim/", "tests/process/"))
+    joins_rooms = path.startswith(("tests/sim/", "tests/process/", "tests/fuzz/"))
     if included != f"muster/{target}/{target}.h" and not joins_rooms:
         return f'"{included}" is private to {target}: include its door "muster/{target}/{target}.h"'
     return None
