@@ -132,12 +132,12 @@ TEST(SecuredCluster, TellsBothSidesWhenOnlyOneUsesTls) {
   Child scheduler = job.scheduler(with_token(folder, token));
   Child plain = job.worker("0");
   expect_refused(plain, "the scheduler refused this process: it does not use TLS, and this job does");
-  EXPECT_TRUE(scheduler.printed("does not use TLS, and this process does")) << scheduler.output();
+  EXPECT_TRUE(scheduler.printed("does not use TLS, and the scheduler does")) << scheduler.output();
   Job open_job(1);
   Child open_scheduler = open_job.scheduler();
   Child careful = open_job.worker("0", with_token(folder, token));
   expect_refused(careful, "does not speak TLS 1.2 or 1.3, and this process does");
-  EXPECT_TRUE(open_scheduler.printed("uses TLS, and this process does not")) << open_scheduler.output();
+  EXPECT_TRUE(open_scheduler.printed("uses TLS, and the scheduler does not")) << open_scheduler.output();
 }
 
 TEST(SecuredCluster, RefusesAnotherToken) {
