@@ -30,6 +30,7 @@ class Certified {
     use(ProcessFiles::write(folder_, issuer.issue(ProcessFiles().server), client, issuer.pem(),
                             issuer.crl()));
   }
+  void read_again(const Authority& issuer) const { folder_.write("crl.pem", issuer.crl()); }
   Variables variables() const {
     return {{"MUSTER_TLS_CONFIG", folder_.path("config.json")},
             {"MUSTER_TLS_CLIENT_PASSWORD_FILE", folder_.path("password")},
@@ -124,6 +125,26 @@ TEST(SecuredCluster, RefusesAWorkersCertificateWhereASchedulerShouldBe) {
   Child scheduler = job.scheduler(certified.variables());
   Child worker = job.worker("3", certified.variables());
   expect_refused(worker, "was made for node 3, not for node scheduler");
+}
+
+TEST(SecuredCluster, CutsOffAWorkerThatIsRevokedWhileItWorks) {
+  Authority authority("Job authority");
+  const net::Credential client = authority.issue(ProcessFiles().client);
+  const Certified good(authority, ProcessFiles{});
+  const Certified doomed(authority, client);
+  Job job(2);
+  Child scheduler = job.scheduler(good.variables());
+  Child honest = job.worker("0", good.variables());
+  Child other = job.worker("1", doomed.variables());
+  ASSERT_TRUE(honest.printed("rank 0")) << honest.output();
+  authority.revoke(client);
+  good.read_again(authority);
+  EXPECT_TRUE(scheduler.printed("is no longer good: certificate revoked (CN=client)", 4s))
+      << scheduler.output();
+  EXPECT_THAT(honest.ended_within(soon), Optional(cluster::exit_code_peer_lost)) << honest.output();
+  EXPECT_THAT(honest.output(), HasSubstr("worker 1 (node '1'"));
+  EXPECT_THAT(scheduler.ended_within(soon), Optional(cluster::exit_code_peer_lost)) << scheduler.output();
+  EXPECT_THAT(other.ended_within(soon), testing::Not(Optional(0))) << other.output();
 }
 
 TEST(SecuredCluster, TellsBothSidesWhenOnlyOneUsesTls) {
