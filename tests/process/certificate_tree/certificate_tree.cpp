@@ -74,7 +74,7 @@ void make_leaves(const Tree& tree, const Credential& ca) {
   tree.leaf("client-only", &ca, "", [](CertificateSpec& spec) { spec.for_servers = false; });
   tree.leaf("expired", &ca, "", [](CertificateSpec& spec) { spec.end_s = Tree::at(-1); });
   tree.leaf("not-yet-valid", &ca, "", [](CertificateSpec& spec) { spec.begin_s = Tree::at(1); });
-  tree.leaf("ends-soon", &ca, "", [](CertificateSpec& spec) { spec.end_s = Tree::at(20) + 60; });
+  tree.leaf("ends-soon", &ca, "", [](CertificateSpec& spec) { spec.end_s = Tree::at(20) + day_s / 2; });
   tree.leaf("wrong-name", &ca, "",
             [](CertificateSpec& spec) { spec.alternative_names = {"DNS:elsewhere.invalid"}; });
   tree.leaf("127.0.0.1", &ca, "",
