@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -41,6 +42,7 @@ struct Running {
   std::array<Output, 2> outputs = {};  // by Console::Stream
   net::Descriptor log = {};
   std::optional<int> wait_status = {};
+  bool was_asked_to_end = false;
   Restarts restarts;
   std::optional<TimePoint> restart_at = {};  // it has ended, and will be started again
 };
@@ -84,6 +86,7 @@ class Supervisor {
   void signal_all(int number);
   int finish();
   int report();
+  std::string verdicts() const;
 
   void say(std::string_view text) { console_.line(Console::error, {}, fmt::format("muster: {}", text)); }
   bool is_running() const {
@@ -285,8 +288,11 @@ void Supervisor::enter(Phase phase, int signal_number) {
 
 void Supervisor::signal_all(int number) {
   // The group's number is ours as long as its leader has not been reaped.
-  for (const Running& process : processes_)
-    if (!process.wait_status) ::kill(-process.pid, number);
+  for (Running& process : processes_)
+    if (!process.wait_status) {
+      ::kill(-process.pid, number);
+      process.was_asked_to_end = true;
+    }
 }
 
 void Supervisor::take_output(Running& process, Console::Stream stream) {
@@ -347,6 +353,32 @@ int Supervisor::finish() {
   return code;
 }
 
+// "scheduler, worker 0 exited with code 75; worker 1 ran on until asked to end". A process that never
+// came to init() is absent to all others; only who started it knows more.
+std::string Supervisor::verdicts() const {
+  constexpr std::size_t labels_max = 8;
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_end;
+  for (const Running& process : processes_) {
+    const std::string end = process.was_asked_to_end || !process.wait_status
+                                ? std::string("ran on until asked to end")
+                                : describe_exit(*process.wait_status);
+    auto found =
+        std::find_if(by_end.begin(), by_end.end(), [&](const auto& entry) { return entry.first == end; });
+    if (found == by_end.end()) found = by_end.insert(by_end.end(), {end, {}});
+    found->second.push_back(process.spec->label);
+  }
+  std::vector<std::string> parts;
+  for (auto& [end, labels] : by_end) {
+    const std::size_t count = labels.size();
+    if (count > labels_max) {
+      labels.resize(labels_max);
+      labels.push_back(fmt::format("{} more", count - labels_max));
+    }
+    parts.push_back(fmt::format("{} {}", fmt::join(labels, ", "), end));
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
 int Supervisor::report() {
   if (keeper_is_gone_) return 128 + SIGKILL;
   if (interrupted_by_ != 0) {
@@ -360,6 +392,7 @@ int Supervisor::report() {
       })];
   const auto& last =
       cause.outputs[cause.outputs[Console::error].last.empty() ? Console::out : Console::error].last;
+  if (processes_.size() > 1) say(fmt::format("how its processes ended: {}", verdicts()));
   say(fmt::format("the job failed: {} {}{}", cause.spec->label, describe_exit(*cause.wait_status),
                   last.empty() ? std::string{} : "; its last lines:"));
   for (const std::string& line : last) console_.line(Console::error, cause.spec->label, line);

@@ -45,6 +45,16 @@ TEST(Supervisor, EndsAllWhenOneFailsAndRepeatsItsMessageLast) {
                     EndsWith("[worker 1] about to fail\n[worker 1] no such column\n")));
 }
 
+TEST(Supervisor, SaysHowEachProcessEndedOrThatItRanOn) {
+  // In the others' words a process that never comes to init() is absent; here it is told what it did.
+  Job job({waits, "echo no roster; exit 75", waits, "exit 0"}, {.settle_ms = 50});
+  EXPECT_THAT(job.wait(), Eq(75));
+  EXPECT_THAT(
+      job.text(),
+      HasSubstr("muster: how its processes ended: worker 0, worker 2 ran on until asked to end; worker 1 "
+                "exited with code 75; worker 3 exited with code 0\n"));
+}
+
 TEST(Supervisor, LetsTheOthersNoticeAFailureThemselves) {
   // Only when worker 1 has ended by itself does the job end: nobody asks it to within the minute to settle.
   Job job({"echo boom; exit 5", "trap 'echo asked to end' TERM; echo lost a peer; exit 69"});
