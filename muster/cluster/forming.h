@@ -4,9 +4,9 @@
 //   waiting since 2 s: 2 of 4 workers came, 2 missing
 //     registered: ranks 0-1
 //     absent: rank 2 (MS_NODE_ID=2), never seen
-//     absent: rank 3 (MS_NODE_ID=3), refused 1 s ago (at 10.0.0.7, pid 4711): wrong worker number:
-//     MS_WORKER_NUM ... stranger: 10.0.0.9, 3 connections, the last 1 s ago: not a Muster frame: the first
-//     bytes are not MSTR
+//     absent: rank 3 (MS_NODE_ID=3), refused 1 s ago (at 10.0.0.7, pid 4711): wrong worker number: ...
+//     worker '1' refused 1 s ago (at 10.0.0.8, pid 815): duplicate id: ...
+//     stranger: 10.0.0.9, 3 connections, the last 1 s ago: not a Muster frame: ...
 #pragma once
 
 #include <cstdint>

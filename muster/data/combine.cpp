@@ -22,6 +22,7 @@ class CombinedNode : public Node {
   }
   std::int64_t batch_size() const override { return children_.front()->batch_size(); }
   std::int64_t num_shards() const override { return children_.front()->num_shards(); }
+  std::int64_t source_rows() const override { return children_.front()->source_rows(); }
 
  protected:
   const std::vector<NodePtr>& children() const { return children_; }

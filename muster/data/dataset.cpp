@@ -96,6 +96,7 @@ Result<std::int64_t> Dataset::count_items(IterateOptions options) const {
   }
 }
 
+std::int64_t Dataset::source_rows() const { return node_ ? (*node_)->source_rows() : size_unknown; }
 std::int64_t Dataset::num_shards() const { return node_ ? (*node_)->num_shards() : 1; }
 std::int64_t Dataset::batch_size() const { return node_ ? (*node_)->batch_size() : 1; }
 std::int64_t Dataset::repeat_count() const { return node_ ? (*node_)->repeat_count() : 1; }

@@ -81,6 +81,8 @@ class Dataset {
   std::int64_t repeat_count() const;
   // Shards that the (first) source upstream was cut into, of which this dataset reads one.
   std::int64_t num_shards() const;
+  // Rows of that source, all its shards together; size_unknown behind what cannot tell.
+  std::int64_t source_rows() const;
   Result<Iterator> iterate(IterateOptions options) const;
 
  private:

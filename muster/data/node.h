@@ -62,6 +62,7 @@ class Node {
   virtual std::int64_t batch_size() const { return 1; }
   virtual std::int64_t repeat_count() const { return 1; }
   virtual std::int64_t num_shards() const { return 1; }
+  virtual std::int64_t source_rows() const { return size_unknown; }
 };
 
 using NodePtr = std::shared_ptr<const Node>;
@@ -77,6 +78,7 @@ class FlowNode : public Node {
   std::int64_t batch_size() const override { return child_->batch_size(); }
   std::int64_t repeat_count() const override { return child_->repeat_count(); }
   std::int64_t num_shards() const override { return child_->num_shards(); }
+  std::int64_t source_rows() const override { return child_->source_rows(); }
 
  protected:
   const NodePtr& child() const { return child_; }

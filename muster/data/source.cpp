@@ -100,6 +100,7 @@ class SourceNode final : public Node {
   bool foreign() const override { return source_->foreign(); }
   std::uint64_t draws() const override { return 0; }
   std::int64_t num_shards() const override { return sampler_->num_shards(); }
+  std::int64_t source_rows() const override { return source_->rows(); }
   std::unique_ptr<Stream> open(Pass pass) const override {
     const SourceFacts facts{source_->rows(), source_->labels()};
     return std::make_unique<SourceStream>(*source_, pool_, pass,

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 namespace muster::train {
@@ -79,6 +80,34 @@ Result<> check_equal_gathering(std::uint64_t callbacks, collective::Communicator
                 fmt::format("rank 0 has {} ModelCheckpoint callbacks but rank {} has {}: saving collects the "
                             "parameters of all workers, so give all of them the same",
                             rows[0][0], ranks.front(), rows[ranks.front()][0]));
+  return {};
+}
+
+Result<> compare_traits(const cluster::Traits& mine, bool strict, collective::Communicator& communicator) {
+  if (communicator.size() == 1) return {};
+  constexpr std::size_t value_words = 4;  // the last byte ends the text
+  Words words(1 + mine.size() * value_words);
+  words[0] = strict ? 1 : 0;
+  for (std::size_t i = 0; i < mine.size(); ++i)
+    std::memcpy(&words[1 + i * value_words], mine[i].value.data(),
+                std::min(mine[i].value.size(), value_words * sizeof(std::uint64_t) - 1));
+  MUSTER_TRY(const auto rows, gather(words, communicator));
+  std::vector<cluster::Traits> traits(rows.size(), mine);
+  std::vector<cluster::TraitBearer> bearers;
+  for (std::uint32_t rank = 0; rank < rows.size(); ++rank) {
+    for (std::size_t i = 0; i < mine.size(); ++i)
+      traits[rank][i].value = reinterpret_cast<const char*>(&rows[rank][1 + i * value_words]);
+    bearers.push_back({.rank = rank, .traits = &traits[rank]});
+  }
+  const std::vector<std::string> lines = cluster::trait_differences(bearers);
+  if (lines.empty()) return {};
+  const std::string text = fmt::format("the workers of this job differ: {}", fmt::join(lines, "; "));
+  const bool one_is_strict =
+      std::any_of(rows.begin(), rows.end(), [](const Words& row) { return row[0] != 0; });
+  if (one_is_strict)
+    return fail(Code::invalid_argument,
+                text + ". Make them alike, or unset MUSTER_STRICT to get a warning only");
+  log::warning(text);
   return {};
 }
 

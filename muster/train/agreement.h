@@ -6,6 +6,7 @@
 #include <string>
 
 #include "muster/base/base.h"
+#include "muster/cluster/cluster.h"
 #include "muster/collective/collective.h"
 #include "muster/tensor/tensor.h"
 
@@ -30,5 +31,10 @@ Result<> check_equal_gathering(std::uint64_t callbacks, collective::Communicator
 // A collective call like it: all ranks are to make as many steps an epoch, or the last ones would wait for
 // workers that have left. -1: without end.
 Result<> check_equal_steps(std::int64_t steps_an_epoch, collective::Communicator& communicator);
+
+// A collective call like it: who has another value for one of the facts is named, in a warning, or in an
+// error equal on all ranks where one of them is strict. All ranks give the same keys in the same order;
+// values are cut after 31 bytes, an empty one is "not set".
+Result<> compare_traits(const cluster::Traits& mine, bool strict, collective::Communicator& communicator);
 
 }  // namespace muster::train

@@ -8,6 +8,7 @@
 #include "muster/train/agreement.h"
 #include "muster/train/batches.h"
 #include "muster/train/context.h"
+#include "muster/train/data_settings.h"
 #include "muster/train/division.h"
 #include "muster/train/doing.h"
 #include "muster/train/explain.h"
@@ -126,7 +127,7 @@ Result<> Model::train(const TrainOptions& options) {
   return Training(*this, options).run();
 }
 
-Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch) {
+Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch, const data::Dataset& dataset) {
   Session* session = Session::current();
   const bool together = session != nullptr && session->world_size() > 1 &&
                         context().parallel_mode == ParallelMode::data_parallel;
@@ -136,6 +137,14 @@ Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch) {
   if (!together) return {};
   MUSTER_TRY_VOID(session->call_all(
       [&](collective::Communicator& all) { return check_equal_steps(steps_an_epoch, all); }));
+  // Rows of a whole source only: a part that a script cut out itself may well have another size.
+  const bool is_sharded = dataset.num_shards() > 1;
+  const cluster::Traits traits = {
+      {"seed", fmt::format("{}", seed())},
+      {"the data's seed", fmt::format("{}", data_settings().seed.value_or(seed()))},
+      {"the dataset's number of rows", is_sharded ? fmt::format("{}", dataset.source_rows()) : ""}};
+  MUSTER_TRY_VOID(session->call_all(
+      [&](collective::Communicator& all) { return compare_traits(traits, session->is_strict(), all); }));
   if (stages() != nullptr) return {};  // each has its part only: see divide()
   std::vector<NamedTensor> values;
   for (const graph::ParameterPtr& parameter : train_network_->parameters())

@@ -125,7 +125,7 @@ class Model {
   std::shared_ptr<CallbackContext> prepared_context(std::shared_ptr<CallbackContext> given,
                                                     CallbackContext::Mode mode,
                                                     const std::vector<CallbackPtr>& callbacks) const;
-  Result<> check_agreement_of_workers(std::int64_t steps_an_epoch);
+  Result<> check_agreement_of_workers(std::int64_t steps_an_epoch, const data::Dataset& dataset);
   Result<> explain_and_end(const ExplainOptions& options);
   Result<MetricValues> eval_once(const EvalOptions& options);
   // By this worker alone; by all of them, where the network is divided.

@@ -41,7 +41,7 @@ Result<> Model::Training::prepare(const checkpoint::Point* point) {
   MUSTER_TRY_VOID(count_steps());
   if (point != nullptr) MUSTER_TRY_VOID(go_back_to(*point));
   model_.train_network_->set_train();
-  MUSTER_TRY_VOID(model_.check_agreement_of_workers(context_->batch_num));
+  MUSTER_TRY_VOID(model_.check_agreement_of_workers(context_->batch_num, options_.dataset));
   MUSTER_TRY_VOID(check_callbacks());
   return model_.divide(*model_.train_network_, *batches_);
 }

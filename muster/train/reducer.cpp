@@ -144,7 +144,11 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
     if (gradient.absence() == nullptr) here.push_back(gradient);
   std::vector<Tensor> done(here.size());
   const Session::GroupCall work = [&](collective::Communicator& group) -> Result<> {
-    if (!std::exchange(checked_, true)) MUSTER_TRY_VOID(check_equal_parameters(group));
+    if (!std::exchange(checked_, true)) {
+      const cluster::Traits traits = {{"seed", fmt::format("{}", seed())}};
+      if (!now.divides()) MUSTER_TRY_VOID(compare_traits(traits, session->is_strict(), group));
+      MUSTER_TRY_VOID(check_equal_parameters(group));
+    }
     return reduce_some(here, done, group);
   };
   const auto stages = now.divides() ? std::optional(now.stages) : std::nullopt;

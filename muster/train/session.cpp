@@ -14,6 +14,7 @@
 #include "muster/train/doing.h"
 #include "muster/train/explain.h"
 #include "muster/train/front_end.h"
+#include "muster/train/program.h"
 #include "muster/train/ps_context.h"
 #include "muster/train/run_context.h"
 
@@ -188,6 +189,7 @@ std::optional<Failure> Session::join(const cluster::Settings& settings, const In
   if (!listener) return cluster::failure_from(listener.error());
   registration->data_port = listener->port();
   registration->local_name = listener->local_name();
+  for (cluster::Trait& trait : program_traits()) registration->traits.push_back(std::move(trait));
   auto watch = std::make_unique<Watch>();
   auto joined = cluster::Node::join(settings, *registration, options.interrupted);
   if (!joined) return std::move(joined).error();
@@ -227,6 +229,7 @@ std::optional<Failure> Session::join(const cluster::Settings& settings, const In
     }
   }
   open_session = new Session(std::move(watch), std::move(node), std::move(epochs), settings.recovery_path);
+  open_session->strict_ = settings.strict;
   chosen_threads = 0;
   set_doing(cluster::WorkPhase::script);
   on_exit(leave_at_exit, nullptr);

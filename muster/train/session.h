@@ -74,6 +74,8 @@ class Session {
   // is left.
   std::shared_ptr<Buffer> shared_buffer(std::size_t size_bytes);
 
+  // MUSTER_STRICT: workers that differ are an error.
+  bool is_strict() const { return strict_; }
   // Whether lost processes may come back (MS_ENABLE_RECOVERY).
   bool recovers() const { return roster().recovers; }
   // Whether the call that failed with `error` may be made again in the next epoch: a process was lost, or the
@@ -130,6 +132,7 @@ class Session {
   std::atomic<std::uint64_t> highest_step_{0};
   std::atomic<int> links_lost_{0};  // since then, without a death
   bool is_in_call_ = false;
+  bool strict_ = false;
   std::string reason_;
   std::int32_t pid_;
 };

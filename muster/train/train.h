@@ -23,6 +23,7 @@
 #include "muster/train/model_checkpoint.h"  // IWYU pragma: export
 #include "muster/train/monitors.h"          // IWYU pragma: export
 #include "muster/train/parameters.h"        // IWYU pragma: export
+#include "muster/train/program.h"           // IWYU pragma: export
 #include "muster/train/ps_context.h"        // IWYU pragma: export
 #include "muster/train/recoverable.h"       // IWYU pragma: export
 #include "muster/train/reducer.h"           // IWYU pragma: export

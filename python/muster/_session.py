@@ -1,12 +1,15 @@
-"""What Python adds to the session of a process: how it ends by an exception that nobody catches."""
+"""What Python adds to the session of a process: what it runs, and how it ends by an uncaught exception."""
 
+import platform
 import sys
+from pathlib import Path
 
 from muster import _core
 
 
 def init() -> None:
     _tell_of_uncaught_exceptions()
+    _core._note_script(_script(), platform.python_version())
     try:
         _core.init()
     except Exception as error:
@@ -15,6 +18,18 @@ def init() -> None:
 
 
 init.__doc__ = _core.init.__doc__
+
+
+def _script() -> bytes:
+    """What Python was started with, the file or the text after -c; nothing where that cannot be told."""
+    path = getattr(sys.modules.get("__main__"), "__file__", None)
+    if path is not None:
+        try:
+            return Path(path).read_bytes()
+        except OSError:
+            return b""
+    after_flag = sys.orig_argv.index("-c") + 1 if "-c" in sys.orig_argv else len(sys.orig_argv)
+    return "".join(sys.orig_argv[after_flag : after_flag + 1]).encode(errors="surrogateescape")
 
 
 def _tell_of_uncaught_exceptions() -> None:

@@ -276,6 +276,12 @@ void bind_session(nb::module_& core) {
           "Without `mean`, set_auto_parallel_context(gradients_mean=...) decides.")
       .def("__call__", &reduced, nb::arg("gradients"),
            nb::sig("def __call__(self, gradients: collections.abc.Iterable[Tensor]) -> tuple[Tensor, ...]"));
+  core.def(
+      "_note_script",
+      [](const nb::bytes& text, const std::string& version) {
+        train::note_script({text.c_str(), text.size()}, {"Python's version", version});
+      },
+      nb::arg("text"), nb::arg("version"));
   core.def("_note_reason", &note_reason, nb::arg("reason"));
   core.def("_init_exit_code", [] { return init_exit_code; });
   core.def("_job_exit_code", &job_exit_code);
