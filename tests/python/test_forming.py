@@ -1,7 +1,7 @@
 """Eight ways in which a job does not form: who says what, within 5 s.
 
-The expected words are those of the page docs/guide/forming.md: in each of its sections the first block is what
-the odd process says, the second what the scheduler and the waiting workers do.
+The expected words are those of the page docs/guide/forming.md: in each of its sections the first block is
+what the odd process says, the second what the scheduler and the waiting workers do.
 """
 
 import re

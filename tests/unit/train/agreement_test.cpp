@@ -65,5 +65,37 @@ TEST(Agreement, RefusesAnotherNetwork) {
   expect_all_say(outcomes({{weight}, {weight, weight}}), "rank 0 trains 1 parameters but rank 1 trains 2");
 }
 
+// What each rank is told of its `traits`; the last rank may be strict.
+std::vector<Result<>> compared(const std::vector<cluster::Traits>& traits, bool strict) {
+  const auto ranks = static_cast<std::uint32_t>(traits.size());
+  const auto communicators = collective::connect_ranks(ranks, Hosts::one);
+  std::vector<Result<>> results(ranks);
+  collective::run_threads(ranks, [&](std::uint32_t rank) {
+    results[rank] = compare_traits(traits[rank], strict && rank + 1 == ranks, *communicators[rank]);
+  });
+  return results;
+}
+
+TEST(Agreement, IsSilentAboutEqualTraits) {
+  const cluster::Traits same = {{"seed", "18446744073709551615"}, {"rows", ""}};
+  for (const Result<>& result : compared({same, same, same}, true)) EXPECT_TRUE(result);
+}
+
+TEST(Agreement, WarnsOfATraitThatDiffersAndEndsAStrictJob) {
+  const std::vector<cluster::Traits> traits = {{{"seed", "1"}, {"rows", "60000"}},
+                                               {{"seed", "1"}, {"rows", "59999"}},
+                                               {{"seed", "1"}, {"rows", "60000"}}};
+  for (const Result<>& result : compared(traits, false)) EXPECT_TRUE(result);
+  expect_all_say(
+      compared(traits, true),
+      "the workers of this job differ: rows is '59999' at rank 1, '60000' at ranks 0, 2. Make them");
+}
+
+TEST(Agreement, CutsALongTrait) {
+  const std::string base(40, 'x');
+  for (const Result<>& result : compared({{{"k", base + "a"}}, {{"k", base + "b"}}}, true))
+    EXPECT_TRUE(result);
+}
+
 }  // namespace
 }  // namespace muster::train
