@@ -134,17 +134,19 @@ class Examination {
     }
     finding.value = fmt::format("a scheduler of Muster answers, {}", protection());
     status_ = std::get<Status>(answer->body);
-    static constexpr std::string_view states[] = {"forming", "running", "recovering", "ended"};
-    add({.subject = "job",
-         .value = fmt::format("{} since {:.3g} s: {} of {} workers{}{}",
-                              states[static_cast<std::size_t>(status_.state)], in_seconds(status_.age),
-                              std::count_if(status_.nodes.begin(), status_.nodes.end(),
-                                            [](const Status::Node& node) {
-                                              return node.member.role == cluster::Role::worker &&
-                                                     node.is_connected;
-                                            }),
-                              status_.worker_num, status_.text.empty() ? "" : "; ", status_.text)});
+    add({.subject = "job", .value = job_text()});
     return true;
+  }
+
+  std::string job_text() const {
+    static constexpr std::string_view states[] = {"forming", "running", "recovering", "ended"};
+    const auto is_here = [](const Status::Node& node) {
+      return node.member.role == cluster::Role::worker && node.is_connected;
+    };
+    return fmt::format("{} since {:.3g} s, {} of {} workers are here (muster status says more)",
+                       states[static_cast<std::size_t>(status_.state)], in_seconds(status_.age),
+                       std::count_if(status_.nodes.begin(), status_.nodes.end(), is_here),
+                       status_.worker_num);
   }
 
   std::string_view protection() const {
