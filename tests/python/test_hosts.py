@@ -1,90 +1,19 @@
 """One job over several hosts, which are network namespaces joined by a cable (needs root, Linux and `ip`)."""
 
-import os
-import shutil
+import re
 import subprocess
-import sys
 import time
 
 import pytest
+from hosts import TRAIN, needs_namespaces, result, two_hosts_joined
 from job import Job, kill, seconds_until_ended
-
-
-def can_make_namespaces():
-    """Root may be too little: many containers forbid it."""
-    if shutil.which("ip") is None:
-        return False
-    made = subprocess.run(["unshare", "--net", "ip", "link", "set", "lo", "up"], capture_output=True)
-    return made.returncode == 0
-
-
-needs_namespaces = pytest.mark.skipif(
-    not can_make_namespaces(), reason="`ip` is missing, or network namespaces are not allowed here"
-)
-
-TRAIN = """
-import hashlib
-import muster as ms
-from muster import nn
-
-ms.init()
-ms.set_seed(1)
-net = nn.SequentialCell(nn.Dense(64, 300), nn.Tanh(), nn.Dense(300, 10))
-loss_fn = nn.CrossEntropyLoss()
-optimizer = nn.Momentum(net.trainable_params(), 1e-2, 0.9)
-rank = ms.get_rank()
-data = ms.Tensor([[((7 * i + 3 * j + rank) % 11) / 11 for j in range(64)] for i in range(8)], ms.float32)
-label = ms.Tensor([(i + rank) % 10 for i in range(8)], ms.int32)
-grad_fn = ms.value_and_grad(lambda x, y: loss_fn(net(x), y), None, net.trainable_params())
-reducer = nn.DistributedGradReducer(optimizer.parameters)
-for step in range(STEPS):
-    loss, grads = grad_fn(data, label)
-    optimizer(reducer(grads))
-    if step == 0:
-        print("first step")
-bits = b"".join(parameter.asnumpy().tobytes() for parameter in net.trainable_params())
-print("parameters", hashlib.sha256(bits).hexdigest(), "local size", ms.get_local_rank_size())
-"""
 
 
 @pytest.fixture
 def two_hosts():
     """Commands that run another in host A (10.77.0.1) and in host B (10.77.0.2)."""
-    cable = [f"mst{os.getpid()}a", f"mst{os.getpid()}b"]
-    hosts = []  # a namespace lives as long as the process that holds it
-
-    def ip(*words):
-        subprocess.run(["ip", *words], check=True)
-
-    def inside(host):
-        return ["nsenter", "--net", f"--target={host.pid}"]
-
-    try:
-        for _ in cable:
-            holder = ["unshare", "--net", sys.executable, "-c", "print(flush=True); input()"]
-            hosts.append(subprocess.Popen(holder, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
-            hosts[-1].stdout.readline()  # the namespace is there
-        ip("link", "add", cable[0], "type", "veth", "peer", "name", cable[1])
-        for number, (host, end) in enumerate(zip(hosts, cable, strict=True), start=1):
-            ip("link", "set", end, "netns", str(host.pid), "name", "cable")
-            for words in (f"addr add 10.77.0.{number}/24 dev cable", "link set cable up", "link set lo up"):
-                subprocess.run([*inside(host), "ip", *words.split()], check=True)
-        yield [inside(host) for host in hosts]
-    finally:
-        for host in hosts:
-            host.kill()
-            host.wait()
-
-
-def result(job):
-    """What all workers print in the end: the hash of their parameters, equal on all of them."""
-    hashes = set()
-    for worker in job.workers:
-        assert worker.wait() == 0, worker.output()
-        hashes.add(worker.wait_for_line(r"parameters (\w+)")[1])
-    assert job.scheduler.wait() == 0, job.scheduler.output()
-    assert len(hashes) == 1
-    return hashes.pop()
+    with two_hosts_joined() as hosts:
+        yield hosts
 
 
 @needs_namespaces
@@ -128,3 +57,72 @@ def test_a_host_that_is_cut_off_ends_the_job_after_the_node_timeout(two_hosts):
         assert [process.wait() == 0 for process in job.everybody()] == [False, False, False]
         assert "worker 1" in job.workers[0].output()
         assert "scheduler" in job.workers[1].output()
+
+
+def in_job(hosts, steps, **variables):
+    return Job(TRAIN.replace("STEPS", str(steps)), workers=len(hosts), hosts=hosts, **variables)
+
+
+@needs_namespaces
+def test_a_job_meets_over_ipv6(two_hosts):
+    with in_job(two_hosts, 5, MS_SCHED_HOST="10.77.0.1") as job:
+        over_ipv4 = result(job)
+    with in_job(two_hosts, 5, MS_SCHED_HOST="fd77::1") as job:
+        assert result(job) == over_ipv4
+
+
+def received_bytes(host, interface):
+    shown = subprocess.run(
+        [*host, "ip", "-s", "link", "show", interface], capture_output=True, text=True, check=True
+    )
+    return int(re.search(r"RX:.*\n\s*(\d+)", shown.stdout)[1])
+
+
+@needs_namespaces
+def test_tensors_go_to_the_interface_that_ms_worker_ip_names(two_hosts):
+    a, b = two_hosts
+    hosts = [[*a, "env", "MS_WORKER_IP=10.78.0.1"], [*b, "env", "MS_WORKER_IP=10.78.0.2"]]
+    before = received_bytes(b, "spare")
+    with in_job(hosts, 20, MS_SCHED_HOST="10.77.0.1") as job:
+        result(job)
+    of_a_step = 4 * 64 * 300  # of the largest parameter's gradient
+    assert received_bytes(b, "spare") - before > 20 * of_a_step / 2
+    assert received_bytes(b, "cable") < of_a_step, "the scheduler's words are few"
+
+
+def wait_until_words_are_lost(host):
+    """Until something that was sent half a second ago is still not acknowledged."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        shown = subprocess.run([*host, "ss", "-tin"], capture_output=True, text=True, check=True)
+        for line in shown.stdout.splitlines():
+            last_sent = re.search(r"lastsnd:(\d+)", line)
+            if last_sent and int(last_sent[1]) > 500 and re.search(r"unacked:[1-9]", line):
+                return
+    raise AssertionError(f"nothing was lost:\n{shown.stdout}")
+
+
+@needs_namespaces
+def test_a_host_that_is_cut_off_and_comes_back_in_time_loses_nothing(two_hosts):
+    a, b = two_hosts
+    with in_job(two_hosts, 300, MS_SCHED_HOST="10.77.0.1") as job:
+        undisturbed = result(job)
+    with in_job(two_hosts, 300, MS_SCHED_HOST="10.77.0.1", MS_NODE_TIMEOUT="30") as job:
+        for worker in job.workers:
+            worker.wait_for_line("first step")
+        subprocess.run([*b, "ip", "link", "set", "cable", "down"], check=True)
+        wait_until_words_are_lost(a)
+        subprocess.run([*b, "ip", "link", "set", "cable", "up"], check=True)
+        assert result(job) == undisturbed
+
+
+@needs_namespaces
+def test_a_slow_cable_changes_no_bit(two_hosts):
+    with in_job(two_hosts, 5, MS_SCHED_HOST="10.77.0.1") as job:
+        fast = result(job)
+    limit = "qdisc add dev cable root tbf rate 4mbit burst 16kb latency 200ms"
+    for host in two_hosts:
+        if subprocess.run([*host, "tc", *limit.split()], capture_output=True).returncode != 0:
+            pytest.skip("this kernel has no tbf queueing discipline")
+    with in_job(two_hosts, 5, MS_SCHED_HOST="10.77.0.1") as job:
+        assert result(job) == fast
