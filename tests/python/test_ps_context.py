@@ -33,3 +33,19 @@ print(ms.get_ps_context("enable_ssl"), repr(ms.get_ps_context("config_file_path"
     told = run('ms.set_ps_context(client_password="x"); ms.get_ps_context("client_password")', module)
     assert told == "ValueError: get_ps_context('client_password'): passwords are not told"
     assert "choose enable_ps, enable_ssl or config_file_path" in run('ms.get_ps_context("port")', module)
+
+
+def join_as_worker(script, **variables):
+    common = {"MS_ROLE": "MS_WORKER", "MS_SCHED_HOST": "127.0.0.1", "MS_SCHED_PORT": "8118"}
+    return run(script, MS_WORKER_NUM="1", **common, **variables)
+
+
+def test_init_says_what_of_the_choice_cannot_be_used():
+    told = join_as_worker("ms.set_ps_context(enable_ssl=True); ms.init()")
+    assert told.startswith("ValueError: enable_ssl=True needs a configuration")
+    told = join_as_worker("ms.set_ps_context(enable_ssl=True, config_file_path='absent.json'); ms.init()")
+    assert told.startswith("ValueError: config_file_path='absent.json' cannot be used: cannot open")
+    told = join_as_worker("ms.init()", MUSTER_TLS_CONFIG="absent.json")
+    assert told.startswith("ValueError: MUSTER_TLS_CONFIG='absent.json' cannot be used: cannot open")
+    told = join_as_worker("ms.init()", MUSTER_TLS_CONFIG="a", MUSTER_TOKEN_FILE="b")
+    assert "MUSTER_TOKEN_FILE='b' is set, and TLS with certificates is on" in told
