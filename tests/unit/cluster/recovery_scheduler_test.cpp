@@ -48,8 +48,12 @@ class RecoveringScheduler : public testing::Test {
     request.epoch_lost = epoch_lost;
     return receive(peer, request, epoch);
   }
-  static message::Register registration(const std::string& id, std::uint64_t incarnation, bool named) {
-    return {{.node_id = id, .process_space = id, .incarnation = incarnation, .is_named = named}, 2, 0, true};
+  message::Register registration(const std::string& id, std::uint64_t incarnation, bool named) const {
+    return {.member = {.node_id = id, .process_space = id, .incarnation = incarnation, .is_named = named},
+            .worker_num = 2,
+            .recovers = true,
+            .strict = strict,
+            .traits = traits};
   }
   SchedulerActions tick() { return keep(machine->step(scheduler_event::Tick{}, clock.now())); }
   SchedulerActions close(PeerId peer) {
@@ -92,10 +96,39 @@ class RecoveringScheduler : public testing::Test {
   }
 
   bool restarts_failed = false;
+  bool strict = false;
+  Traits traits = {{"script", "aa"}};  // of who registers
   ManualClock clock;
   std::optional<SchedulerMachine> machine;
   std::vector<Record> records;
 };
+
+TEST_F(RecoveringScheduler, NamesAProcessThatComesBackAndDiffers) {
+  lose_second();
+  rejoin(1, 40);
+  traits = {{"script", "bb"}};
+  const auto actions = enter(3, "1", 102);
+  EXPECT_THAT(
+      sent_to<message::Waiting>(1, actions),
+      ElementsAre(message::Waiting{"the processes of this job differ: script is 'aa' at rank 0, 'bb' at "
+                                   "rank 1"}));
+  EXPECT_THAT(sent_to<message::RosterReady>(3, actions), SizeIs(1));
+}
+
+TEST_F(RecoveringScheduler, TurnsAwayAProcessThatComesBackToAStrictJobAndDiffers) {
+  strict = true;
+  lose_second();
+  rejoin(1, 40);
+  traits = {{"script", "bb"}};
+  const auto refusals = sent_to<message::Refuse>(3, enter(3, "1", 102));
+  ASSERT_THAT(refusals, SizeIs(1));
+  EXPECT_THAT(refusals[0].failure.message,
+              AllOf(HasSubstr("it differs from the others (MUSTER_STRICT=1): script is "),
+                    HasSubstr("'bb' at this process"), HasSubstr("'aa' at rank 0")));
+  EXPECT_FALSE(machine->failure()) << "the right one may still come";
+  traits = {{"script", "aa"}};
+  EXPECT_THAT(sent_to<message::RosterReady>(4, enter(4, "1", 103)), SizeIs(1));
+}
 
 TEST_F(RecoveringScheduler, RecordsAnEpochBeforeItTellsAnybody) {
   enter(1, "0", 100);
