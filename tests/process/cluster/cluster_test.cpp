@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <fstream>
+
 #include "job.h"
 #include "muster/cluster/cluster.h"
 
@@ -185,6 +187,36 @@ TEST(Cluster, DropsAConnectionThatDoesNotSayWhoItIsWithinFiveSeconds) {
   EXPECT_GE(real_clock().now() - begin, 4900ms);
   formed.workers[0].tell("leave");
   EXPECT_THAT(formed.scheduler.ended_within(soon), Optional(0)) << formed.scheduler.output();
+}
+
+double peak_memory_mib(const Child& child) {
+  std::ifstream status(fmt::format("/proc/{}/status", child.pid()));
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmHWM:")) return std::stod(line.substr(6)) / 1024;
+  return 0;
+}
+
+// A flood at full speed, for a minute: ./dev bench cluster
+TEST(Cluster, TakesAWorkerAtOnceThoughStrangersFillTheDoorOfTheScheduler) {
+  net::raise_descriptor_limit();
+  Job job(1);
+  Child scheduler = job.scheduler();
+  const net::Wait wait{.deadline = real_clock().now() + 30s};
+  std::vector<net::Socket> strangers;
+  double before = 0;
+  for (int i = 0; i < 1500; ++i) {
+    auto stranger = net::Socket::connect({"127.0.0.1", job.port()}, wait);
+    ASSERT_TRUE(stranger) << stranger.error().message;
+    if (i == 0) before = peak_memory_mib(scheduler);
+    const std::string noise(i % 3 == 0 ? 100 : 0, 'x');
+    static_cast<void>(stranger->send_all(std::as_bytes(std::span(noise)), wait));
+    strangers.push_back(*std::move(stranger));
+  }
+  Child worker = job.worker("0");
+  EXPECT_TRUE(worker.printed("rank 0", 2s)) << worker.output();
+  EXPECT_LT(peak_memory_mib(scheduler) - before, 16);
+  worker.tell("leave");
+  EXPECT_THAT(scheduler.ended_within(soon), Optional(0));
 }
 
 TEST(Cluster, EndsForAllWhenAWorkerIsKilledAndNamesItAndItsStep) {

@@ -37,6 +37,11 @@ class Runs {
  private:
   static constexpr std::uint64_t shown_max = 20;
 
+  void say_progress() const {
+    fmt::print("{} of {}\n", done_.load(), options_.schedules);
+    std::fflush(stdout);
+  }
+
   void some() {
     for (std::uint64_t i = next_++; i < options_.schedules && broken_ < shown_max; i = next_++) {
       const std::uint64_t seed = options_.seed + i;
@@ -44,7 +49,7 @@ class Runs {
       formed_ += result.formed;
       ended_well_ += result.ended_well;
       epochs_ += result.epochs;
-      if (++done_ % 100'000 == 0) fmt::print("{} of {}\n", done_.load(), options_.schedules);
+      if (++done_ % 100'000 == 0) say_progress();
       if (result.broken.empty()) continue;
       ++broken_;
       const std::lock_guard lock(printing_);
