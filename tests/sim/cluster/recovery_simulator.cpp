@@ -409,6 +409,11 @@ void RecoverySimulator::check_roster(std::size_t index, const std::shared_ptr<co
   const auto broken = [&](const std::string& what) {
     result_.broken.push_back(fmt::format("epoch {}: {}", roster->epoch, what));
   };
+  // Who is started behind the end of a job begins another one, with epochs of its own.
+  if (!result_.rosters.empty() && result_.rosters.begin()->second->job_id != roster->job_id) {
+    if (!result_.ended_well) broken("of a second job");
+    result_.rosters.clear();
+  }
   const auto [known, is_new] = result_.rosters.try_emplace(roster->epoch, roster);
   if (!is_new && known->second != roster && !(*known->second == *roster)) broken("two rosters");
   if (!result_.processes[index].epochs.empty() &&
