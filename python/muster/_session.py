@@ -1,15 +1,13 @@
 """What Python adds to the session of a process: what it runs, and how it ends by an uncaught exception."""
 
-import platform
 import sys
-from pathlib import Path
 
 from muster import _core
 
 
 def init() -> None:
     _tell_of_uncaught_exceptions()
-    _core._note_script(_script(), platform.python_version())
+    _core._note_script(_script(), sys.version.split()[0])
     try:
         _core.init()
     except Exception as error:
@@ -25,7 +23,8 @@ def _script() -> bytes:
     path = getattr(sys.modules.get("__main__"), "__file__", None)
     if path is not None:
         try:
-            return Path(path).read_bytes()
+            with open(path, "rb") as script:
+                return script.read()
         except OSError:
             return b""
     after_flag = sys.orig_argv.index("-c") + 1 if "-c" in sys.orig_argv else len(sys.orig_argv)
