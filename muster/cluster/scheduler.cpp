@@ -148,7 +148,7 @@ void SchedulerMachine::handle(const Peer& reporter, const message::PeerGone& gon
 }
 
 void SchedulerMachine::closed(PeerId id) {
-  if (visitors_.left(id)) tell_doctors();
+  forget_visitor(id);
   std::erase_if(newcomers_, [&](const Newcomer& newcomer) { return newcomer.id == id; });
   const auto found = peers_.find(id);
   if (found == peers_.end()) return;
@@ -291,6 +291,7 @@ void SchedulerMachine::refuse(PeerId id, const std::string& reason) {
   send(id,
        message::Refuse{{Code::refused, "the scheduler refused this process: " + reason, exit_code_refused}});
   actions_.push_back(scheduler_action::Close{id});
+  forget_visitor(id);
 }
 
 void SchedulerMachine::record(Record record) {

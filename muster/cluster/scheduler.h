@@ -224,6 +224,7 @@ class SchedulerMachine {
   std::string silence_of(const Peer& peer) const;
   void say_to_all(const std::string& text);
   bool serve_visitor(PeerId id, const Message& message);
+  void forget_visitor(PeerId id);
   void tell_doctors();
   message::Status status() const;
 

@@ -20,6 +20,7 @@ constexpr Duration stranger_lines_interval = seconds(10);
 // --- who comes ---------------------------------------------------------------------------------------------
 
 void SchedulerMachine::register_node(PeerId id, const Message& message, const message::Register& request) {
+  forget_visitor(id);
   if (const auto known = peers_.find(id); known != peers_.end()) {  // said twice
     if (!known->second.left && phase_ == Phase::forming) accept(id, known->second.member);
     return;

@@ -116,6 +116,7 @@ bool SchedulerMachine::serve_visitor(PeerId id, const Message& message) {
   if (std::holds_alternative<message::StatusRequest>(message.body)) {
     send(id, status());
     actions_.push_back(scheduler_action::Close{id});
+    forget_visitor(id);
     return true;
   }
   if (const auto* echo = std::get_if<message::Echo>(&message.body)) {
@@ -133,6 +134,11 @@ bool SchedulerMachine::serve_visitor(PeerId id, const Message& message) {
     return true;
   }
   return false;
+}
+
+// It is gone, or no visitor any more: no Closed follows a connection that is closed from here.
+void SchedulerMachine::forget_visitor(PeerId id) {
+  if (visitors_.left(id)) tell_doctors();
 }
 
 void SchedulerMachine::tell_doctors() {

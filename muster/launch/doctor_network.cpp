@@ -34,7 +34,8 @@ double in_seconds(Duration duration) { return std::chrono::duration<double>(dura
 
 std::string own_host_name() {
   char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 ? name : "?";
+  constexpr std::size_t told_max = 64;  // names on the wire are limited
+  return ::gethostname(name, sizeof name - 1) == 0 ? std::string(name).substr(0, told_max) : "?";
 }
 
 // What people can do about a connection that was not made.

@@ -219,6 +219,26 @@ TEST_F(SchedulerWatch, BringsDoctorsTogether) {
   EXPECT_EQ(told[0].doctors, (std::vector<message::Doctor>{{"beta", "10.0.0.8", 40126}}));
 }
 
+TEST_F(SchedulerWatch, KeepsNoDoctorWhoseConnectionItHasClosed) {
+  for (PeerId id = 100; id < 100 + 2 * doctors_max; ++id) {
+    visit(id, message::MeetDoctors{{"alpha", "10.0.0.7", 40125}});
+    if (id % 2 == 0)
+      visit(id, message::StatusRequest{});
+    else
+      visit(id, message::Leave{});  // which no visitor says
+  }
+  const auto told = sent_to<message::Doctors>(9, visit(9, message::MeetDoctors{{"beta", "10.0.0.8", 40126}}));
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].doctors.size(), 1u);
+}
+
+TEST_F(SchedulerWatch, TurnsAwayMoreDoctorsThanItHasRoomFor) {
+  for (PeerId id = 100; id < 100 + doctors_max; ++id)
+    EXPECT_EQ(sent_to<message::Doctors>(id, visit(id, message::MeetDoctors{{"alpha", "10.0.0.7", 1}})).size(),
+              1u);
+  EXPECT_EQ(sent_to<message::Refuse>(9, visit(9, message::MeetDoctors{{"beta", "10.0.0.8", 2}})).size(), 1u);
+}
+
 TEST(Ranks, AreToldInAsFewWordsAsPossible) {
   EXPECT_EQ(ranks_text(std::array{2u}), "rank 2");
   EXPECT_EQ(ranks_text(std::array{0u, 1u, 3u}), "ranks 0, 1, 3");
