@@ -10,7 +10,8 @@ target_include_directories(muster_options INTERFACE
 target_compile_features(muster_options INTERFACE cxx_std_20)
 add_library(muster_warnings INTERFACE)
 target_compile_options(muster_warnings INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
+  $<$<NOT:$<BOOL:${MUSTER_FUZZ}>>:-Werror>  # with clang, which warns of other things, only for fuzzing
   $<$<NOT:$<CONFIG:Debug>>:-Wno-maybe-uninitialized>)  # g++ 12 reports false ones through optional and expected
 if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)  # and others about std::string where it comes out of precompiled headers
   target_compile_options(muster_warnings INTERFACE

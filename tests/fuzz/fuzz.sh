@@ -15,7 +15,7 @@ if [ -z "$clang" ]; then
   exit 0
 fi
 cmake -S . -B build-fuzz -G Ninja -DCMAKE_CXX_COMPILER="$clang" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-  -DCMAKE_CXX_FLAGS="-fsanitize=fuzzer-no-link -Wno-error -Wno-unknown-warning-option" \
+  -DCMAKE_CXX_FLAGS="-fsanitize=fuzzer-no-link -Wno-unknown-warning-option -Wno-ignored-attributes" \
   -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1" -DMUSTER_SANITIZE=address,undefined -DMUSTER_FUZZ=ON \
   -DMUSTER_PYTHON=OFF -DMUSTER_EXAMPLES=OFF >build-fuzz.log || { cat build-fuzz.log >&2; exit 1; }
 rm -f build-fuzz.log
