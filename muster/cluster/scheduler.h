@@ -182,7 +182,6 @@ class SchedulerMachine {
   FormingView view() const;
   std::string whole_table() const;
   void check_forming();
-  void tell_all(const std::string& text);
   std::vector<TraitBearer> bearers(Role role) const;
   std::vector<std::string> differences() const;
   bool check_traits();
@@ -222,7 +221,6 @@ class SchedulerMachine {
   std::optional<WorkPhase> slowest_phase() const;
   std::string who_waits_for_whom() const;
   std::string silence_of(const Peer& peer) const;
-  void say_to_all(const std::string& text);
   bool serve_visitor(PeerId id, const Message& message);
   void forget_visitor(PeerId id);
   void tell_doctors();
@@ -239,6 +237,13 @@ class SchedulerMachine {
   std::uint32_t wanted(Role role) const;
   void send(PeerId id, MessageBody body);
   void refuse(PeerId id, const std::string& reason);
+  // The same words, as `Words` (Waiting or Stuck), to every node that is connected, and into the log.
+  template <class Words>
+  void tell_all(const std::string& text) {
+    log(log::Level::warning, text);
+    for (const auto& [id, peer] : peers_)
+      if (!peer.closed && !peer.left) send(id, Words{text});
+  }
   void record(Record record);
   void log(log::Level level, std::string text);
 

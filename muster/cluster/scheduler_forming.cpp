@@ -230,13 +230,8 @@ void SchedulerMachine::check_forming() {
                  exit_code_timeout});
   if (now_ < announcements_.due()) return;
   if (!announcements_.says(forming_table(view(), std::nullopt), now_)) return;
-  tell_all(fmt::format("waiting since {:.3g} s: {}", in_seconds(now_ - start_), whole_table()));
-}
-
-void SchedulerMachine::tell_all(const std::string& text) {
-  log(log::Level::warning, text);
-  for (const auto& [id, peer] : peers_)
-    if (!peer.closed && !peer.left) send(id, message::Waiting{text});
+  tell_all<message::Waiting>(
+      fmt::format("waiting since {:.3g} s: {}", in_seconds(now_ - start_), whole_table()));
 }
 
 std::vector<TraitBearer> SchedulerMachine::bearers(Role role) const {
@@ -273,7 +268,7 @@ bool SchedulerMachine::check_traits() {
   differences_told_ = lines;
   const std::string text = fmt::format("the processes of this job differ: {}", fmt::join(lines, "; "));
   if (!is_strict()) {
-    tell_all(text);
+    tell_all<message::Waiting>(text);
     return true;
   }
   fail({Code::invalid_argument, text + ". Make them alike, or unset MUSTER_STRICT to get a warning only",

@@ -372,7 +372,7 @@ std::string SchedulerMachine::waiting_text() const {
 
 void SchedulerMachine::announce_waiting() {
   const std::string text = waiting_text();
-  if (!text.empty()) tell_all(text);
+  if (!text.empty()) tell_all<message::Waiting>(text);
 }
 
 // --- time --------------------------------------------------------------------------------------------------

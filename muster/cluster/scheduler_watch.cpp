@@ -40,14 +40,15 @@ void SchedulerMachine::note_activity(Peer& peer, const message::Beat& beat) {
   const StuckWatch::Mark before = std::exchange(peer.mark, mark);
   if (phase_ != Phase::running || peer.member.role != Role::worker) return;
   if (const auto pause = stuck_.moved(before, mark, now_))
-    say_to_all(fmt::format("the job goes on, after {:.3g} s without a step", in_seconds(*pause)));
+    tell_all<message::Stuck>(
+        fmt::format("the job goes on, after {:.3g} s without a step", in_seconds(*pause)));
 }
 
 void SchedulerMachine::check_stuck() {
   const auto slowest = slowest_phase();
   if (!slowest || !stuck_.is_due(*slowest, now_)) return;
   const auto usual = stuck_.usual();
-  say_to_all(
+  tell_all<message::Stuck>(
       fmt::format("no step has been finished for {:.3g} s{}: {}", in_seconds(stuck_.pause(now_)),
                   usual ? fmt::format(" (one is usually seen after {:.2g} s)", in_seconds(*usual)) : "",
                   who_waits_for_whom()));
@@ -102,12 +103,6 @@ std::string SchedulerMachine::who_waits_for_whom() const {
   if (slow.size() <= slow_described_max && !slow.empty() && groups.size() > 1)
     text += fmt::format(" ({})", fmt::join(slow, ", "));
   return text;
-}
-
-void SchedulerMachine::say_to_all(const std::string& text) {
-  log(log::Level::warning, text);
-  for (const auto& [id, peer] : peers_)
-    if (!peer.closed && !peer.left) send(id, message::Stuck{text});
 }
 
 // --- visitors ----------------------------------------------------------------------------------------------
