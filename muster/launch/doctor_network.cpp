@@ -18,6 +18,7 @@ namespace muster::launch {
 namespace {
 
 using namespace std::chrono_literals;
+using cluster::in_seconds;
 using cluster::Visit;
 using cluster::message::Doctor;
 using cluster::message::Status;
@@ -29,8 +30,6 @@ constexpr Duration meeting_limit = 30s;  // however many come
 constexpr double clock_difference_max_s = 5;
 constexpr Duration round_trip_max = 50ms;
 constexpr double bandwidth_min_bits = 100e6;
-
-double in_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 std::string own_host_name() {
   char name[256] = {};

@@ -8,6 +8,7 @@
 namespace muster::launch {
 namespace {
 
+using cluster::in_seconds;
 using cluster::Role;
 using cluster::message::Status;
 using nlohmann::json;
@@ -64,8 +65,6 @@ std::string step_of(const Status::Node& node) {
   return node.activity.train_epoch == 0 ? fmt::format("{}", node.step)
                                         : fmt::format("{} (epoch {})", node.step, node.activity.train_epoch);
 }
-
-double in_seconds(std::chrono::milliseconds time) { return static_cast<double>(time.count()) / 1000; }
 
 // Columns as wide as their widest cell.
 std::string table(const std::vector<std::vector<std::string>>& rows) {

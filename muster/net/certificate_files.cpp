@@ -23,10 +23,6 @@ Result<std::string> read_bounded(const CertificateSource& source) {
   return std::move(file->text);
 }
 
-openssl::Bio bio_of(const std::string& bytes) {
-  return openssl::Bio(BIO_new_mem_buf(bytes.data(), static_cast<int>(bytes.size())));
-}
-
 // Reading PEM ends with the error that there is no more.
 bool is_end_of_pem() {
   const unsigned long error = ERR_peek_last_error();
@@ -37,7 +33,7 @@ bool is_end_of_pem() {
 template <class Object, class Read>
 Result<std::vector<Object>> read_all(const CertificateSource& source, std::string_view what, Read read) {
   MUSTER_TRY(const auto bytes, read_bounded(source));
-  const openssl::Bio bio = bio_of(bytes);
+  const openssl::Bio bio = openssl::reader(bytes);
   std::vector<Object> objects;
   ERR_clear_error();
   while (Object object{read(bio.get())}) objects.push_back(std::move(object));

@@ -31,8 +31,6 @@ void free_bags(STACK_OF(PKCS12_SAFEBAG) * bags) { sk_PKCS12_SAFEBAG_pop_free(bag
 void free_safes(STACK_OF(PKCS7) * safes) { sk_PKCS7_pop_free(safes, PKCS7_free); }
 void free_text(char* text) { OPENSSL_free(text); }
 
-Bio reader(std::string_view text) { return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size()))); }
-
 // What `write` leaves in a memory BIO.
 template <class Write>
 Result<std::string> written(std::string_view what, Write write) {

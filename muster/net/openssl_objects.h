@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace muster::net::openssl {
 
@@ -32,6 +33,11 @@ using Key = std::unique_ptr<EVP_PKEY, Release<EVP_PKEY_free>>;
 using Package = std::unique_ptr<PKCS12, Release<PKCS12_free>>;
 using Session = std::unique_ptr<SSL_SESSION, Release<SSL_SESSION_free>>;
 using Store = std::unique_ptr<X509_STORE, Release<X509_STORE_free>>;
+
+// Reads `bytes`, which stay where they are until it is gone.
+inline Bio reader(std::string_view bytes) {
+  return Bio(BIO_new_mem_buf(bytes.data(), static_cast<int>(bytes.size())));
+}
 
 // Takes what went wrong on this thread, newest first: "mac verify failure".
 inline std::string take_reason() {

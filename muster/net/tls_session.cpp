@@ -128,8 +128,8 @@ int TlsSession::verify(int good, X509_STORE_CTX* context) {
     return 0;
   }
   if (X509_STORE_CTX_get_error_depth(context) != 0) return 1;
-  const PeerNames names = names_of(X509_STORE_CTX_get_current_cert(context));
   if (!options_.expected) return 1;
+  const PeerNames names = names_of(X509_STORE_CTX_get_current_cert(context));
   if (const auto fits = check_identity(names, *options_.expected); !fits) {
     verify_problem_ = fits.error().message;
     X509_STORE_CTX_set_error(context, X509_V_ERR_HOSTNAME_MISMATCH);
