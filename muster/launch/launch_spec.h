@@ -1,4 +1,4 @@
-// What to start: the value between the presets, which translate flags and environment into it, and the
+// What to start on one host: the value between the presets, which translate settings into it, and the
 // supervisor, which starts it.
 #pragma once
 
@@ -6,12 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "muster/cluster/cluster.h"
-
 namespace muster::launch {
 
 struct ProcessSpec {
-  cluster::Role role = cluster::Role::worker;
+  enum class Kind {
+    work,     // the job has ended when all of these have
+    service,  // started before the work and ended after it, like a daemon that the work needs
+  };
+  Kind kind = Kind::work;
+  std::string role = {};                    // "scheduler", "worker", "server", "ps", "mpirun", ...
   std::string label = {};                   // "worker 2": stands before its lines
   std::vector<std::string> arguments = {};  // the program first; it is searched in PATH as a shell does
   std::map<std::string, std::string> environment = {};  // set on top of the launcher's own variables
@@ -20,8 +23,20 @@ struct ProcessSpec {
   friend bool operator==(const ProcessSpec&, const ProcessSpec&) = default;
 };
 
+// A file that is there, readable for this user alone, from before the first process starts until the last has
+// ended.
+struct FileSpec {
+  std::string path = {};
+  std::string contents = {};
+
+  friend bool operator==(const FileSpec&, const FileSpec&) = default;
+};
+
 struct LaunchSpec {
+  std::vector<FileSpec> files = {};
   std::vector<ProcessSpec> processes = {};
+  // No work of its own: this host's services stay until the first host says that the job has ended.
+  bool waits_for_release = false;
 
   friend bool operator==(const LaunchSpec&, const LaunchSpec&) = default;
 };

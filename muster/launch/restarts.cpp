@@ -5,11 +5,13 @@
 
 #include <algorithm>
 
+#include "muster/cluster/cluster.h"
+
 namespace muster::launch {
 
-bool is_restartable(cluster::Role role, int wait_status) {
+bool is_restartable(std::string_view role, int wait_status) {
   if (WIFSIGNALED(wait_status)) return true;
-  if (role == cluster::Role::scheduler) return false;
+  if (role == "scheduler") return false;
   switch (WEXITSTATUS(wait_status)) {
     case 0:
     case cluster::exit_code_peer_lost:

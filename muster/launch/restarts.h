@@ -4,15 +4,16 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 
-#include "muster/launch/launch_spec.h"
+#include "muster/base/base.h"
 
 namespace muster::launch {
 
 // Whether the end of a process is one that starting it again can mend: a death, or a failure of its own. One
 // that only tells what the job has decided (a peer is lost for good, a deadline passed, it was refused) is
 // not, nor is what a scheduler says by its exit code.
-bool is_restartable(cluster::Role role, int wait_status);
+bool is_restartable(std::string_view role, int wait_status);
 
 // Of one process.
 class Restarts {

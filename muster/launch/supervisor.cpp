@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "muster/checkpoint/checkpoint.h"
+#include "muster/cluster/cluster.h"
 #include "muster/launch/console.h"
 #include "muster/launch/lines.h"
 #include "muster/launch/process.h"
@@ -53,7 +54,7 @@ int rank_as_cause(const Running& process) {
   const int status = *process.wait_status;
   if (WIFSIGNALED(status)) return 0;
   if (WEXITSTATUS(status) == cluster::exit_code_peer_lost) return 3;
-  return process.spec->role == cluster::Role::scheduler ? 2 : 1;
+  return process.spec->role == "scheduler" ? 2 : 1;
 }
 
 class Supervisor {
@@ -244,7 +245,7 @@ void Supervisor::note_failure(Running& process) {
 
 // A scheduler whose workers have all left has nothing to come back for.
 bool Supervisor::has_work_left(const Running& process) const {
-  return process.spec->role != cluster::Role::scheduler ||
+  return process.spec->role != "scheduler" ||
          std::any_of(processes_.begin(), processes_.end(), [&](const Running& other) {
            return &other != &process && (!other.wait_status || other.restart_at);
          });

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <string>
 
+#include "muster/base/base.h"
 #include "muster/launch/launch_spec.h"
 
 namespace muster::launch {

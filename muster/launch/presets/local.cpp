@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "muster/cluster/cluster.h"
 #include "muster/net/net.h"
 
 namespace muster::launch {
@@ -127,28 +128,27 @@ Result<LaunchSpec> local_spec(const LocalFlags& flags, const Environment& enviro
   MUSTER_TRY_VOID(add_security(common, flags));
 
   LaunchSpec spec;
-  const auto add = [&](cluster::Role role, std::string_view variable, std::string label,
-                       std::string node_id) {
+  const auto add = [&](std::string role, std::string_view variable, std::string label, std::string node_id) {
     auto variables = common;
     variables.emplace("MS_ROLE", variable);
     variables.emplace("MS_NODE_ID", std::move(node_id));
     std::string log_name = label + ".log";
     for (char& c : log_name) c = c == ' ' ? '_' : c;
-    spec.processes.push_back({.role = role,
+    spec.processes.push_back({.role = std::move(role),
                               .label = std::move(label),
                               .arguments = flags.command,
                               .environment = std::move(variables),
                               .log_name = std::move(log_name)});
   };
   if (flags.node_rank == 0) {
-    add(cluster::Role::scheduler, "MS_SCHED", "scheduler", "scheduler");
+    add("scheduler", "MS_SCHED", "scheduler", "scheduler");
     for (std::int64_t i = 0; i < flags.servers; ++i)
-      add(cluster::Role::server, "MS_PSERVER", fmt::format("server {}", i), std::to_string(i));
+      add("server", "MS_PSERVER", fmt::format("server {}", i), std::to_string(i));
   }
   // Node ids that are the ranks, so that a label says the rank from the first line on.
   for (std::int64_t i = 0; i < *flags.workers; ++i) {
     const std::int64_t rank = flags.node_rank * *flags.workers + i;
-    add(cluster::Role::worker, "MS_WORKER", fmt::format("worker {}", rank), std::to_string(rank));
+    add("worker", "MS_WORKER", fmt::format("worker {}", rank), std::to_string(rank));
   }
   return spec;
 }

@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
   for (char* command : arguments.subspan(6)) {
     const bool is_scheduler = std::string_view(command).starts_with(": scheduler;");
     const std::string rank = std::to_string(spec.processes.size());
-    spec.processes.push_back({.role = is_scheduler ? cluster::Role::scheduler : cluster::Role::worker,
+    spec.processes.push_back({.role = is_scheduler ? "scheduler" : "worker",
                               .label = "worker " + rank,
                               .arguments = {"sh", "-c", command},
                               .environment = {{"RANK", rank}, {"FOLDER", arguments[1]}},
