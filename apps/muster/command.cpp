@@ -1,30 +1,55 @@
 // The command that a user gives: a script or a program, and its arguments.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <filesystem>
 
 #include "commands.h"
+#include "muster/launch/launch.h"
 #include "places.h"
 
 namespace muster::app {
 namespace {
 
-bool is_python_script(const std::string& word) {
-  return word.size() > 3 && word.compare(word.size() - 3, 3, ".py") == 0;
+// A file that is named with its folder can be looked at before it is started.
+Result<> check_program(const std::string& program) {
+  namespace fs = std::filesystem;
+  if (program.find('/') == std::string::npos) return {};
+  std::error_code ignored;
+  if (!fs::exists(program, ignored))
+    return fail(Code::not_found, fmt::format("there is no program '{}'", program));
+  if (fs::is_directory(program, ignored))
+    return fail(Code::invalid_argument, fmt::format("'{}' is a folder: name a script or a program", program));
+  if (::access(program.c_str(), X_OK) != 0)
+    return fail(
+        Code::invalid_argument,
+        fmt::format("'{}' is not executable: make it so (chmod +x {}), or name what runs it (bash {})",
+                    program, program, program));
+  return {};
 }
 
 }  // namespace
 
-Result<> complete_command(std::vector<std::string>& command, const std::string& program) {
+Result<> check_command(const std::vector<std::string>& command) {
   if (command.empty()) return {};
-  if (command.front().starts_with('-'))
-    return fail(Code::invalid_argument, fmt::format("there is no option '{}'", command.front()));
-  if (!is_python_script(command.front())) return {};
+  const std::string& first = command.front();
+  if (first.starts_with('-'))
+    return fail(Code::invalid_argument, fmt::format("there is no option '{}'", first));
+  if (!launch::is_python_script(first)) return check_program(first);
   std::error_code ignored;
-  if (!std::filesystem::exists(command.front(), ignored))
-    return fail(Code::not_found, fmt::format("there is no script '{}' in {}", command.front(),
+  if (!std::filesystem::exists(first, ignored))
+    return fail(Code::not_found, fmt::format("there is no script '{}' in {}", first,
                                              std::filesystem::current_path(ignored).string()));
-  command.insert(command.begin(), python_for_scripts(program));
+  if (::access(first.c_str(), R_OK) != 0)
+    return fail(Code::invalid_argument,
+                fmt::format("the script '{}' cannot be read: chmod +r {}", first, first));
+  return {};
+}
+
+Result<> complete_command(std::vector<std::string>& command, const std::string& program) {
+  MUSTER_TRY_VOID(check_command(command));
+  if (!command.empty() && launch::is_python_script(command.front()))
+    command.insert(command.begin(), python_for_scripts(program));
   return {};
 }
 

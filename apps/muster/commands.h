@@ -15,8 +15,11 @@ struct Invocation {
   int exit_code = 0;
 };
 
-// A command that starts with a script (x.py) gets Python before it. An error says that the script is not
-// there, or that the first word is an option.
+// Whether a command names something that can be started. An error says that a script is not there, that a
+// program cannot be executed, or that the first word is an option.
+Result<> check_command(const std::vector<std::string>& command);
+
+// A command that starts with a script (x.py) gets Python before it. Errors as check_command's.
 Result<> complete_command(std::vector<std::string>& command, const std::string& program);
 
 // Exit code of a command line that cannot be used, as most programs have it.

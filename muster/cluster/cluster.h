@@ -18,5 +18,6 @@
 #include "muster/cluster/roster.h"             // IWYU pragma: export
 #include "muster/cluster/scheduler_process.h"  // IWYU pragma: export
 #include "muster/cluster/security_settings.h"  // IWYU pragma: export
+#include "muster/cluster/spelling.h"           // IWYU pragma: export
 #include "muster/cluster/variables.h"          // IWYU pragma: export
 #include "muster/cluster/visit.h"              // IWYU pragma: export

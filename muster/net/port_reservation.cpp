@@ -8,9 +8,13 @@
 
 namespace muster::net {
 
-Result<PortReservation> PortReservation::open(const std::string& ip) {
-  MUSTER_TRY(SocketAddress wanted, to_socket_address({.ip = ip, .port = 0}));
-  const auto failed = [&] { return fail_errno(fmt::format("cannot reserve a port of {}", ip), errno); };
+Result<PortReservation> PortReservation::open(const std::string& ip, std::uint16_t port) {
+  MUSTER_TRY(SocketAddress wanted, to_socket_address({.ip = ip, .port = port}));
+  const auto failed = [&] {
+    return fail_errno(
+        fmt::format("cannot reserve {} of {}", port == 0 ? "a port" : fmt::format("port {}", port), ip),
+        errno);
+  };
 
   // Bound but not listening: others that set SO_REUSEADDR too may bind and listen, and the kernel keeps the
   // port out of its own choices.

@@ -13,8 +13,8 @@ namespace muster::net {
 // port and sets SO_REUSEADDR, as servers do, can listen on it.
 class PortReservation {
  public:
-  // A port of this numeric address that nobody uses.
-  static Result<PortReservation> open(const std::string& ip);
+  // This port of a numeric address, or, if it is 0, one that nobody uses.
+  static Result<PortReservation> open(const std::string& ip, std::uint16_t port = 0);
   std::uint16_t port() const { return port_; }
 
  private:

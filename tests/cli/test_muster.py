@@ -201,9 +201,15 @@ def test_a_command_line_that_cannot_be_used_says_what_to_do(folder, arguments, m
 
 
 def test_run_says_which_program_cannot_be_started(folder):
-    done = muster("run", "-n", "1", "./no-such-program")
-    assert done.returncode == 127
-    assert "cannot start './no-such-program': No such file or directory" in done.stderr
+    (folder / "notes.txt").write_text("no program")
+    for program, code, words in [
+        ("./no-such-program", 2, "there is no program './no-such-program'"),
+        ("./notes.txt", 2, "'./notes.txt' is not executable: make it so (chmod +x ./notes.txt)"),
+        (".//", 2, "'.//' is a folder: name a script or a program"),
+        ("no-such-program", 127, "cannot start 'no-such-program'"),
+    ]:
+        done = muster("run", "-n", "1", program)
+        assert (done.returncode, words in done.stderr) == (code, True), done.stderr
 
 
 def test_env_shows_where_each_value_comes_from(folder, monkeypatch):

@@ -5,6 +5,8 @@
 
 #include <csignal>
 
+#include "muster/cluster/cluster.h"
+
 namespace muster::launch {
 namespace {
 

@@ -1,0 +1,168 @@
+#include "run_flags.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "muster/net/net.h"
+
+namespace muster::app {
+namespace {
+
+using launch::PartialSettings;
+using launch::Setting;
+
+constexpr const char* footer =
+    "\nAfter the options come the script or program and its own arguments, which are passed on as they are:\n"
+    "  muster run -n 4 train.py --epochs 10\n"
+    "  muster run -n 2 ./train\n"
+    "A script ends in .py; it is run by the Python of the environment that `muster` was installed into.\n\n"
+    "On several hosts, run the same line on each, with its own rank:\n"
+    "  muster run -n 4 --nnodes 2 --node-rank 0 --scheduler 10.0.0.1:8118 train.py    (on 10.0.0.1)\n"
+    "  muster run -n 4 --nnodes 2 --node-rank 1 --scheduler 10.0.0.1:8118 train.py\n\n"
+    "Every line of output begins with who wrote it. When a process fails, the others are ended, its last\n"
+    "lines are repeated and its exit code is the job's. Ctrl-C ends the job; a second one kills it.\n\n"
+    "With --max-restarts a process that dies or fails is started again instead, at once the first time and\n"
+    "after 1, 2, 4 ... 30 s when the job gets no further. It sets MS_ENABLE_RECOVERY=1, and "
+    "MS_RECOVERY_PATH\n"
+    "to <log folder>/recovery unless you set it. The job ends when one process has the same failure three\n"
+    "times without a newer recovery point in between, or no restart left.";
+
+tl::unexpected<Error> wrong(std::string message) { return fail(Code::invalid_argument, std::move(message)); }
+
+template <class T>
+void say(PartialSettings::Said<T>& setting, const std::optional<T>& flag, const char* name) {
+  if (flag) setting = Setting<T>{*flag, name};
+}
+
+Result<> read_hosts(PartialSettings& said, const RunFlags& flags) {
+  if (flags.hosts && flags.hostfile)
+    return wrong("--hosts and --hostfile both name the hosts: leave one out");
+  const char* const name = flags.hosts ? "--hosts" : "--hostfile";
+  if (flags.hosts) {
+    auto hosts = launch::parse_hosts(*flags.hosts);
+    if (!hosts) return wrong(fmt::format("--hosts {}: {}", *flags.hosts, hosts.error().message));
+    said.hosts = {*std::move(hosts), name};
+  } else if (flags.hostfile) {
+    auto file = net::read_small_file(*flags.hostfile, launch::hostfile_bytes_max);
+    if (!file)
+      return fail(file.error().code, fmt::format("--hostfile {}: {}", *flags.hostfile, file.error().message));
+    MUSTER_TRY(auto hosts, launch::parse_hostfile(file->text, *flags.hostfile));
+    said.hosts = {std::move(hosts), name};
+  }
+  if (said.hosts)
+    said.reach = Setting<launch::Reach>{flags.host_index ? launch::Reach::each : launch::Reach::ssh, name};
+  return {};
+}
+
+Result<> read_tail(PartialSettings& said, const RunFlags& flags) {
+  if (!flags.tail) return {};
+  Setting<std::vector<std::int64_t>> tail{{}, "--tail"};
+  for (std::string_view rest = *flags.tail; !rest.empty();) {
+    const auto comma = std::min(rest.find(','), rest.size());
+    std::int64_t rank = 0;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + comma, rank);
+    if (error != std::errc{} || end != rest.data() + comma)
+      return wrong(fmt::format("--tail {}: write ranks, as in --tail 0,3", *flags.tail));
+    tail.value.push_back(rank);
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  said.tail = std::move(tail);
+  return {};
+}
+
+Result<> read_environment(PartialSettings& said, const RunFlags& flags) {
+  for (const std::string& entry : flags.environment) {
+    const auto equals = entry.find('=');
+    if (equals == 0 || equals == std::string::npos)
+      return wrong(fmt::format("--env {}: write NAME=VALUE", entry));
+    said.environment.insert_or_assign(entry.substr(0, equals),
+                                      Setting<std::string>{entry.substr(equals + 1), "--env"});
+  }
+  return {};
+}
+
+void add_places(CLI::App& command, RunFlags& flags) {
+  command.add_option("-n,--workers", flags.slots, "Workers on this host, or on each")->type_name("NUMBER");
+  command.add_option("--nnodes", flags.host_count, "Hosts that take part (default: 1)")->type_name("NUMBER");
+  command.add_option("--node-rank", flags.host_index, "Which of them this is: 0 runs the scheduler")
+      ->type_name("NUMBER");
+  command
+      .add_option("--scheduler,--master", flags.scheduler,
+                  "Where the scheduler or master of several hosts listens")
+      ->type_name("HOST:PORT");
+  command.add_option("--port", flags.port, "Port of the scheduler or master (default: a free one)")
+      ->type_name("PORT");
+}
+
+void add_files(CLI::App& command, RunFlags& flags) {
+  const auto add = [&](const char* flag, RunFlags::Text& file, const char* description) {
+    command.add_option(flag, file, description)->type_name("FILE");
+  };
+  add("--tls-config", flags.tls_config, "Encrypt with the certificates that this JSON file names");
+  add("--client-password-file", flags.client_password_file,
+      "Holds the password of client_cert_path; fd:N reads a descriptor");
+  add("--server-password-file", flags.server_password_file, "The same of server_cert_path");
+  add("--token-file", flags.token_file, "Keep strangers out with this secret, without certificates");
+  command.add_option("--job", flags.job_file, "All of this from a file; flags win over it")
+      ->type_name("FILE");
+}
+
+std::string preset_choices() {
+  std::string text = "What the script expects (default: guessed from it, else muster):";
+  for (const launch::Preset& preset : launch::presets())
+    text += fmt::format("\n{}: {}", preset.name, preset.summary);
+  return text;
+}
+
+}  // namespace
+
+void add_run_flags(CLI::App& command, RunFlags& flags) {
+  command.footer(footer);
+  command.add_option("--preset", flags.preset, preset_choices())->type_name("NAME");
+  add_places(command, flags);
+  command.add_option("--servers", flags.servers, "Parameter servers of the job (default: 0)")
+      ->type_name("NUMBER");
+  command
+      .add_option("--log-dir", flags.log_folder,
+                  "Folder for one log of each process (default: muster-logs/<time>)")
+      ->type_name("FOLDER");
+  command
+      .add_option("--max-restarts", flags.max_restarts,
+                  "How often each process that dies is started again (default: 0)")
+      ->type_name("NUMBER");
+  command.add_option("--env", flags.environment, "A variable of the processes; may be given several times")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  add_files(command, flags);
+  command.add_flag("--dry-run", flags.is_dry,
+                   "Print the job as a job file and the processes, and start nothing");
+  command.add_flag("--explain", flags.explains, "The same, and beside each value who said it");
+}
+
+Result<launch::PartialSettings> settings_of(const RunFlags& flags) {
+  PartialSettings said;
+  if (!flags.command.empty()) said.command = {flags.command, "command line"};
+  say(said.preset, flags.preset, "--preset");
+  say(said.slots, flags.slots, "-n");
+  say(said.host_count, flags.host_count, "--nnodes");
+  say(said.self, flags.host_index, "--node-rank");
+  say(said.scheduler, flags.scheduler, "--scheduler");
+  say(said.port, flags.port, "--port");
+  say(said.servers, flags.servers, "--servers");
+  say(said.max_restarts, flags.max_restarts, "--max-restarts");
+  say(said.style, flags.style, "--style");
+  say(said.rank_table, flags.rank_table, "--rank-table");
+  say(said.ssh, flags.ssh, "--ssh");
+  say(said.log_folder, flags.log_folder, "--log-dir");
+  say(said.tls_config, flags.tls_config, "--tls-config");
+  say(said.client_password_file, flags.client_password_file, "--client-password-file");
+  say(said.server_password_file, flags.server_password_file, "--server-password-file");
+  say(said.token_file, flags.token_file, "--token-file");
+  MUSTER_TRY_VOID(read_hosts(said, flags));
+  MUSTER_TRY_VOID(read_tail(said, flags));
+  MUSTER_TRY_VOID(read_environment(said, flags));
+  return said;
+}
+
+}  // namespace muster::app

@@ -1,0 +1,133 @@
+#include "muster/launch/presets/muster.h"
+
+#include <fmt/format.h>
+
+namespace muster::launch {
+namespace {
+
+constexpr std::uint16_t default_port = 8118;  // where every host has to know it beforehand
+
+tl::unexpected<Error> wrong(std::string message) { return fail(Code::invalid_argument, std::move(message)); }
+
+// Variables that somebody exported for processes started by hand, and that say something else.
+Result<> check_variables(const JobSettings& job, const Environment& environment) {
+  const auto check = [&](const char* variable, const std::string& value,
+                         const std::string& what) -> Result<> {
+    const auto exported = environment.get(variable);
+    if (!exported || exported->empty() || *exported == value) return {};
+    return wrong(fmt::format("{}={} contradicts {}: unset it, or leave that out", variable, *exported, what));
+  };
+  const std::int64_t workers = job.slot_count();
+  MUSTER_TRY_VOID(
+      check("MS_WORKER_NUM", std::to_string(workers), fmt::format("a job of {} workers", workers)));
+  if (job.servers.origin != default_origin)
+    MUSTER_TRY_VOID(check("MS_SERVER_NUM", std::to_string(job.servers.value),
+                          fmt::format("{} {}", job.servers.origin, job.servers.value)));
+  if (!job.scheduler) return {};
+  const auto address = *net::parse_host_port(job.scheduler->value);
+  const std::string said = fmt::format("{} {}", job.scheduler->origin, job.scheduler->value);
+  MUSTER_TRY_VOID(check("MS_SCHED_HOST", address.host, said));
+  return check("MS_SCHED_PORT", std::to_string(address.port), said);
+}
+
+Result<> check(const JobSettings& job, const Environment& environment) {
+  if (job.hosts.origin == default_origin && !job.slots)
+    return wrong("say how many workers to start on this host, for example: -n 4");
+  MUSTER_TRY_VOID(check_first_address(job));
+  if (job.max_restarts.value > 0 && environment.get("MS_ENABLE_RECOVERY").value_or("1") != "1")
+    return wrong(fmt::format("{} {} needs recovery, and MS_ENABLE_RECOVERY={} turns it off: leave one out",
+                             job.max_restarts.origin, job.max_restarts.value,
+                             *environment.get("MS_ENABLE_RECOVERY")));
+  return check_variables(job, environment);
+}
+
+using Variables = std::map<std::string, std::string>;
+
+// What makes a job survive the death of a process. The user's own choice of a folder stays.
+void add_recovery(Variables& variables, const PresetInput& input) {
+  const JobSettings& job = input.job;
+  if (job.max_restarts.value > 0) {
+    variables.emplace("MS_ENABLE_RECOVERY", "1");
+    variables.emplace("MUSTER_MAX_RESTARTS", std::to_string(job.max_restarts.value));
+  }
+  if (!job.recovery_folder.value.empty())
+    variables.emplace("MS_RECOVERY_PATH", job.recovery_folder.value);
+  else if (job.max_restarts.value > 0 && input.environment.get("MS_RECOVERY_PATH").value_or("").empty())
+    variables.emplace("MS_RECOVERY_PATH", input.log_folder + "/recovery");
+}
+
+// Names of files, never what is in them: a command line and an environment can be seen by others.
+void add_security(Variables& variables, const JobSettings& job) {
+  const auto add = [&](const char* variable, const Setting<std::string>& name) {
+    if (!name.value.empty()) variables.emplace(variable, name.value);
+  };
+  add("MUSTER_TLS_CONFIG", job.tls_config);
+  add("MUSTER_TLS_CLIENT_PASSWORD_FILE", job.client_password_file);
+  add("MUSTER_TLS_SERVER_PASSWORD_FILE", job.server_password_file);
+  add("MUSTER_TOKEN_FILE", job.token_file);
+}
+
+// What all processes of the job have in common.
+Variables common_variables(const PresetInput& input) {
+  const net::HostPort scheduler = first_address(input, default_port);
+  Variables variables = {
+      {"MS_SCHED_HOST", scheduler.host},
+      {"MS_SCHED_PORT", std::to_string(scheduler.port)},
+      {"MS_WORKER_NUM", std::to_string(input.job.slot_count())},
+      {"MS_SERVER_NUM", std::to_string(input.job.servers.value)},
+  };
+  add_python_variables(variables, input);
+  add_recovery(variables, input);
+  add_security(variables, input.job);
+  return variables;
+}
+
+Result<LaunchSpec> spec(const PresetInput& input) {
+  const JobSettings& job = input.job;
+  const Variables common = common_variables(input);
+  LaunchSpec result;
+  const auto add = [&](std::string role, const char* variable, std::string label, std::string node_id) {
+    Variables variables = common;
+    variables.emplace("MS_ROLE", variable);
+    variables.emplace("MS_NODE_ID", std::move(node_id));
+    add_own_variables(variables, job);
+    result.processes.push_back({.role = std::move(role),
+                                .label = label,
+                                .arguments = job.argv(),
+                                .environment = std::move(variables),
+                                .log_name = log_name_of(label)});
+  };
+  if (job.self.value == 0) {
+    add("scheduler", "MS_SCHED", "scheduler", "scheduler");
+    for (std::int64_t i = 0; i < job.servers.value; ++i)
+      add("server", "MS_PSERVER", fmt::format("server {}", i), std::to_string(i));
+  }
+  // Node ids that are the ranks, so that a label says the rank from the first line on.
+  for (std::int64_t i = 0; i < job.own_host().slots; ++i) {
+    const std::int64_t rank = job.first_slot() + i;
+    add("worker", "MS_WORKER", fmt::format("worker {}", rank), std::to_string(rank));
+  }
+  return result;
+}
+
+}  // namespace
+
+const Preset muster_preset = {
+    .name = "muster",
+    .summary = "scheduler, workers and servers by MS_* variables",
+    .check = check,
+    .ports_wanted = port_of_first,
+    .needs_meeting = never_meets,
+    .spec = spec,
+};
+
+const Preset mindspore_preset = {
+    .name = "mindspore",
+    .summary = "the same, for scripts that import mindspore",
+    .check = check,
+    .ports_wanted = port_of_first,
+    .needs_meeting = never_meets,
+    .spec = spec,
+};
+
+}  // namespace muster::launch

@@ -1,0 +1,78 @@
+// A preset: what one family of scripts expects of the launcher, as pure functions. They start nothing, open
+// nothing and ask nobody.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/launch/launch_spec.h"
+#include "muster/launch/settings/job_settings.h"
+#include "muster/net/net.h"
+
+namespace muster::launch {
+
+// Free ports that a job needs on its hosts.
+struct PortsWanted {
+  std::int64_t count = 0;
+  std::uint16_t min = 0, max = 0;  // both 0: whatever the system gives
+  bool only_first = false;         // on the first host alone
+};
+
+struct PresetInput {
+  const JobSettings& job;
+  const Environment& environment;  // of the launcher, whose variables the processes inherit
+  // ports[i]: of host i, as many as were wanted. Empty where none were.
+  std::vector<std::vector<std::uint16_t>> ports = {};
+  // A folder of this user alone, for files; removed at the end.
+  std::string run_folder = {};
+  std::string log_folder = {};
+  std::string rank_table = {};  // what is in the file of that name
+  // Of each host, where they have met: its address, its interface towards the others, its own sshd's public
+  // key.
+  std::vector<std::string> addresses = {};
+  std::vector<std::string> interfaces = {};
+  std::vector<std::string> host_keys = {};
+};
+
+struct Preset {
+  std::string_view name;
+  std::string_view summary;  // one line for --help
+  // What is wrong with the settings for this preset, found before anything is opened.
+  Result<> (*check)(const JobSettings& job, const Environment& environment);
+  PortsWanted (*ports_wanted)(const JobSettings& job);
+  // Whether hosts that run the same line each have to tell each other something before they can start.
+  bool (*needs_meeting)(const JobSettings& job);
+  // The processes of host job.self.
+  Result<LaunchSpec> (*spec)(const PresetInput& input);
+};
+
+std::span<const Preset> presets();
+// Errors name the choices.
+Result<const Preset*> find_preset(const Setting<std::string>& name);
+
+// ---- What presets share -----------------------------------------------------------------------------------
+
+PortsWanted no_ports(const JobSettings& job);
+bool never_meets(const JobSettings& job);
+
+// The address that all hosts find the first one at: what --scheduler names, else the first host's name, else
+// loopback where the job has one host. The port is that of --scheduler or --port, else of `ports`, else
+// `default_port`. check_first_address finds out before whether there is one.
+net::HostPort first_address(const PresetInput& input, std::uint16_t default_port);
+Result<> check_first_address(const JobSettings& job);
+// One free port on the first host where neither --scheduler nor --port names one, and this launcher knows it.
+PortsWanted port_of_first(const JobSettings& job);
+
+// Variables that help every Python process under a launcher, unless the user or the job chose: lines are
+// written at once, and OpenMP's threads leave the cores to each other.
+void add_python_variables(std::map<std::string, std::string>& variables, const PresetInput& input);
+// Those of --env and of the job file: they win over all others.
+void add_own_variables(std::map<std::string, std::string>& variables, const JobSettings& job);
+
+// "worker 2" and "worker_2.log".
+std::string log_name_of(std::string_view label);
+
+}  // namespace muster::launch

@@ -1,0 +1,151 @@
+#include "muster/launch/runner.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "muster/launch/keeper.h"
+#include "muster/launch/ports.h"
+#include "muster/launch/presets/preset.h"
+#include "muster/launch/secret_file.h"
+#include "muster/launch/supervisor.h"
+
+namespace muster::launch {
+namespace {
+
+constexpr int exit_code_refused = 2;  // as for a command line that cannot be used
+
+// Files of secrets as every process can read them: those of the settings, or of this process's own variables.
+Result<> hand_on_secrets(JobSettings& job, const Environment& environment) {
+  struct Secret {
+    Setting<std::string>& name;
+    const char* variable;
+    const char* what;
+  };
+  for (const Secret& secret :
+       {Secret{job.client_password_file, "MUSTER_TLS_CLIENT_PASSWORD_FILE", "a password"},
+        Secret{job.server_password_file, "MUSTER_TLS_SERVER_PASSWORD_FILE", "a password"},
+        Secret{job.token_file, "MUSTER_TOKEN_FILE", "a token"}}) {
+    if (secret.name.value.empty())
+      secret.name = {environment.get(secret.variable).value_or(""), secret.variable};
+    if (secret.name.value.empty()) continue;
+    auto name = handed_on(secret.name.value, secret.what);
+    if (!name)
+      return fail(name.error().code,
+                  fmt::format("{} {}: {}", secret.name.origin, secret.name.value, name.error().message));
+    secret.name.value = *std::move(name);
+  }
+  return {};
+}
+
+// The configuration's name in a folder that may be another than the processes'.
+Result<> find_tls_config(JobSettings& job) {
+  if (job.tls_config.value.empty()) return {};
+  std::error_code error;
+  if (!std::filesystem::exists(job.tls_config.value, error))
+    return fail(Code::not_found,
+                fmt::format("{} {}: there is no such file", job.tls_config.origin, job.tls_config.value));
+  job.tls_config.value = std::filesystem::absolute(job.tls_config.value).string();
+  return {};
+}
+
+// Before the folder is made, its name is not known to the second.
+std::string absolute_logs(const JobSettings& job) {
+  const std::string& name = job.log_folder.value;
+  return std::filesystem::absolute(name.empty() ? "muster-logs/<time>" : name).string();
+}
+
+// One host's part of a job: what it reserves stays reserved until the work has ended.
+struct Work {
+  ReservedPorts ports;
+  LaunchSpec spec;
+};
+
+Result<Work> make_work(const JobSettings& job, const Environment& environment) {
+  MUSTER_TRY(const Preset* preset, find_preset(job.preset));
+  const PortsWanted wanted = preset->ports_wanted(job);
+  Work work;
+  if (job.self.value == 0 || !wanted.only_first) {
+    MUSTER_TRY(work.ports, reserve_ports(wanted, job.reach.value));
+  }
+  MUSTER_TRY(work.spec, preset->spec({.job = job,
+                                      .environment = environment,
+                                      .ports = {work.ports.numbers()},
+                                      .log_folder = absolute_logs(job)}));
+  return work;
+}
+
+std::string announcement(const JobSettings& job, const LaunchSpec& spec) {
+  std::string text = fmt::format("muster: starting {} process{}", spec.processes.size(),
+                                 spec.processes.size() == 1 ? "" : "es");
+  if (job.preset.value != "muster")
+    text += fmt::format(" (preset {}, {})", job.preset.value, job.preset.origin);
+  const auto& variables = spec.processes.front().environment;
+  if (variables.contains("MS_SCHED_HOST"))
+    text += fmt::format(", scheduler at {}:{}", variables.at("MS_SCHED_HOST"), variables.at("MS_SCHED_PORT"));
+  return text + fmt::format(", logs in {}", job.log_folder.value);
+}
+
+std::string recovery_folder(const JobSettings& job, const Environment& environment) {
+  if (!job.recovery_folder.value.empty()) return job.recovery_folder.value;
+  const std::string own = environment.get("MS_RECOVERY_PATH").value_or("");
+  return own.empty() ? job.log_folder.value + "/recovery" : own;
+}
+
+int run_work(const JobSettings& job, const Environment& environment, int keeper_fd) {
+  const auto work = make_work(job, environment);
+  if (!work) {
+    fmt::print(stderr, "muster run: {}\n", work.error().message);
+    return exit_code_refused;
+  }
+  fmt::print(stderr, "{}\n", announcement(job, work->spec));
+  return supervise(work->spec, {.log_folder = job.log_folder.value,
+                                .restarts_max = static_cast<std::size_t>(job.max_restarts.value),
+                                .recovery_folder = recovery_folder(job, environment),
+                                .keeper_fd = keeper_fd});
+}
+
+// As a shell would take it.
+std::string quoted_word(const std::string& word) {
+  constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,@%+";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+  std::string result = "'";
+  for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+
+}  // namespace
+
+Result<JobSettings> prepared(JobSettings job, const Environment& environment) {
+  MUSTER_TRY(const Preset* preset, find_preset(job.preset));
+  MUSTER_TRY_VOID(preset->check(job, environment));
+  MUSTER_TRY_VOID(find_tls_config(job));
+  MUSTER_TRY_VOID(hand_on_secrets(job, environment));
+  return job;
+}
+
+int run_job(const JobSettings& job, const Environment& environment) {
+  return keep([&](int keeper_fd) { return run_work(job, environment, keeper_fd); });
+}
+
+Result<std::string> describe_job(const JobSettings& job, const Environment& environment,
+                                 WithOrigins origins) {
+  MUSTER_TRY(const Work work, make_work(job, environment));
+  std::string text = job_file_text(job, origins);
+  if (job.hosts.value.size() > 1)
+    text += fmt::format("\n# On host {} of {}:\n", job.self.value, job.hosts.value.size());
+  else
+    text += '\n';
+  for (const ProcessSpec& process : work.spec.processes) {
+    text += fmt::format("# {}:", process.label);
+    for (const auto& [name, value] : process.environment)
+      text += fmt::format(" {}={}", name, quoted_word(value));
+    for (const std::string& word : process.arguments) text += ' ' + quoted_word(word);
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace muster::launch

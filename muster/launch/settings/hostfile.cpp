@@ -1,0 +1,128 @@
+#include "muster/launch/settings/hostfile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace muster::launch {
+namespace {
+
+constexpr std::size_t name_bytes_max = 255;
+constexpr std::size_t shown_bytes_max = 64;
+
+tl::unexpected<Error> wrong(std::string message) { return fail(Code::invalid_argument, std::move(message)); }
+
+std::string shown(std::string_view text) {
+  std::string result(text.substr(0, shown_bytes_max));
+  for (char& c : result)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return text.size() > shown_bytes_max ? result + "..." : result;
+}
+
+std::string_view trimmed(std::string_view text) {
+  const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+bool is_name_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' ||
+         c == '_' || c == ':' || c == '%' || c == '@';
+}
+
+// A name is handed to ssh and to mpirun: one that begins like an option is not a name.
+Result<std::string> host_name(std::string_view text) {
+  if (text.empty()) return wrong("a host without a name");
+  if (text.size() > name_bytes_max || text.front() == '-' || text.find("@-") != std::string_view::npos ||
+      !std::all_of(text.begin(), text.end(), is_name_character))
+    return wrong(fmt::format("'{}' is not the name of a host", shown(text)));
+  return std::string(text);
+}
+
+Result<std::int64_t> slot_number(std::string_view text, std::string_view host) {
+  std::int64_t slots = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), slots);
+  if (error != std::errc{} || end != text.data() + text.size() || slots < 1)
+    return wrong(fmt::format("host '{}' has '{}' slots: a whole number from 1 on", shown(host), shown(text)));
+  return slots;
+}
+
+// "name", "name:slots", "[address]:slots"; an address of IPv6 without brackets has no slots.
+Result<HostSlots> parse_host(std::string_view text) {
+  std::string_view name = text;
+  std::string_view slots;
+  const auto bracket = text.find(']');
+  const auto open = text.find('[');
+  if (open != std::string_view::npos && bracket != std::string_view::npos) {
+    name = text.substr(open + 1, bracket - open - 1);
+    const std::string_view rest = text.substr(bracket + 1);
+    if (open != 0 || (!rest.empty() && rest.front() != ':'))
+      return wrong(fmt::format("'{}' is not the name of a host", shown(text)));
+    slots = rest.empty() ? rest : rest.substr(1);
+    if (!rest.empty() && slots.empty()) MUSTER_TRY_VOID(slot_number(slots, name));
+  } else if (std::count(text.begin(), text.end(), ':') == 1) {
+    name = text.substr(0, text.find(':'));
+    slots = text.substr(text.find(':') + 1);
+    if (slots.empty()) MUSTER_TRY_VOID(slot_number(slots, name));
+  }
+  HostSlots host;
+  MUSTER_TRY(host.name, host_name(name));
+  if (!slots.empty()) {
+    MUSTER_TRY(host.slots, slot_number(slots, name));
+  }
+  return host;
+}
+
+Result<HostSlots> parse_line(std::string_view line) {
+  const auto space = std::min(line.find_first_of(" \t"), line.size());
+  MUSTER_TRY(HostSlots host, parse_host(line.substr(0, space)));
+  for (std::string_view rest = trimmed(line.substr(space)); !rest.empty();) {
+    const auto end = std::min(rest.find_first_of(" \t"), rest.size());
+    const std::string_view word = rest.substr(0, end);
+    rest = trimmed(rest.substr(end));
+    if (word.starts_with("slots=")) {
+      MUSTER_TRY(host.slots, slot_number(word.substr(6), host.name));
+    } else if (!word.starts_with("max_slots=") && !word.starts_with("max-slots=")) {
+      return wrong(fmt::format("'{}' after host '{}': write slots=<number>", shown(word), host.name));
+    }
+  }
+  return host;
+}
+
+}  // namespace
+
+Result<std::vector<HostSlots>> parse_hosts(std::string_view text) {
+  std::vector<HostSlots> hosts;
+  for (std::string_view rest = text;;) {
+    const auto comma = std::min(rest.find(','), rest.size());
+    MUSTER_TRY(HostSlots host, parse_host(trimmed(rest.substr(0, comma))));
+    hosts.push_back(std::move(host));
+    if (hosts.size() > hosts_max) return wrong(fmt::format("more than {} hosts", hosts_max));
+    if (comma == rest.size()) return hosts;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+Result<std::vector<HostSlots>> parse_hostfile(std::string_view text, std::string_view name) {
+  if (text.size() > hostfile_bytes_max)
+    return wrong(
+        fmt::format("{}: a hostfile of {} bytes: at most {}", name, text.size(), hostfile_bytes_max));
+  std::vector<HostSlots> hosts;
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const auto end = std::min(text.find('\n'), text.size());
+    const std::string_view whole = text.substr(0, end);
+    const std::string_view line = trimmed(whole.substr(0, std::min(whole.find('#'), whole.size())));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.empty()) continue;
+    auto host = parse_line(line);
+    if (!host) return wrong(fmt::format("{}, line {}: {}", name, number, host.error().message));
+    hosts.push_back(*std::move(host));
+    if (hosts.size() > hosts_max) return wrong(fmt::format("{}: more than {} hosts", name, hosts_max));
+  }
+  if (hosts.empty()) return wrong(fmt::format("{}: it names no host", name));
+  return hosts;
+}
+
+}  // namespace muster::launch
