@@ -253,3 +253,30 @@ def test_data_writes_synthetic_pictures_and_never_replaces_others(folder):
     assert refused.returncode == 1 and "made/here/test_batch.bin" in refused.stderr
     assert (folder / "made/here/test_batch.bin").read_bytes() == b"real" * 3073
     assert muster("data", "synthetic-cifar10", "made/here", "--records", "0").returncode == 1
+
+
+def test_the_page_on_job_files_lists_the_keys_that_there_are(folder):
+    page = (ROOT / "docs/formats/job.md").read_text()
+    keys = re.findall(r"^\| (\w+) \|", page, re.MULTILINE)[1:]
+    assert len(keys) > 15
+    for key in keys:  # a time is a value of no key's type, so the key itself is what is known or not
+        (folder / "job.toml").write_text(f"{key} = 07:30:00")
+        said = muster("run", "--job", "job.toml").stderr
+        assert f"job.toml, line 1: {key} " in said
+        assert "no setting" not in said
+    (folder / "job.toml").write_text("weather = 07:30:00")
+    assert "weather is no setting" in muster("run", "--job", "job.toml").stderr
+
+
+def test_a_dry_run_prints_a_job_file_that_means_the_same_and_starts_nothing(folder):
+    (folder / "train.py").write_text("import muster\nopen('started', 'w')\n")
+    flags = ["-n", "2", "--max-restarts", "3", "--env", "A=b c", "--port", "9000"]
+    first = muster("run", *flags, "--dry-run", "train.py", "--epochs", "10")
+    assert first.returncode == 0, first.stderr
+    (folder / "job.toml").write_text(first.stdout)
+    second = muster("run", "--job", "job.toml", "--dry-run")
+    assert second.stdout.replace(f"{folder}/train.py", "train.py") == first.stdout
+    assert sorted(path.name for path in folder.iterdir()) == ["job.toml", "train.py"]
+    explained = muster("run", "--job", "job.toml", "-n", "1", "--explain").stdout
+    assert re.search(r"^slots = 1 +# -n$", explained, re.MULTILINE)
+    assert re.search(r"^restarts = 3 +# job.toml: restarts$", explained, re.MULTILINE)
