@@ -83,7 +83,7 @@ Result<> read_environment(PartialSettings& said, const RunFlags& flags) {
 }
 
 void add_places(CLI::App& command, RunFlags& flags) {
-  command.add_option("-n,--workers", flags.slots, "Workers on this host, or on each")->type_name("NUMBER");
+  command.add_option("-n,--workers,--slots", flags.slots, "Workers on this host, or on each")->type_name("NUMBER");
   command.add_option("--nnodes", flags.host_count, "Hosts that take part (default: 1)")->type_name("NUMBER");
   command.add_option("--node-rank", flags.host_index, "Which of them this is: 0 runs the scheduler")
       ->type_name("NUMBER");
