@@ -31,6 +31,7 @@ void add_checkpoint(CLI::App& app, Invocation& invocation);
 void add_verify(CLI::App& app, Invocation& invocation);
 void add_certs(CLI::App& app, Invocation& invocation);
 void add_data(CLI::App& app, Invocation& invocation);
+void add_ranktable(CLI::App& app, Invocation& invocation);
 void add_information(CLI::App& app, Invocation& invocation);  // env, compat-path, version
 void add_watching(CLI::App& app, Invocation& invocation);     // status, doctor
 

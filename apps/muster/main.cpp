@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
   add_verify(app, invocation);
   add_certs(app, invocation);
   add_data(app, invocation);
+  add_ranktable(app, invocation);
   add_watching(app, invocation);
   add_information(app, invocation);
   try {

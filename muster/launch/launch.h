@@ -13,6 +13,7 @@
 #include "muster/launch/keeper.h"                 // IWYU pragma: export
 #include "muster/launch/launch_spec.h"            // IWYU pragma: export
 #include "muster/launch/presets/preset.h"         // IWYU pragma: export
+#include "muster/launch/rank_table.h"             // IWYU pragma: export
 #include "muster/launch/runner.h"                 // IWYU pragma: export
 #include "muster/launch/settings/guess.h"         // IWYU pragma: export
 #include "muster/launch/settings/hostfile.h"      // IWYU pragma: export
