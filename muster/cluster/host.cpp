@@ -5,9 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <filesystem>
-#include <mutex>
 #include <thread>
 
 #include "muster/cluster/forming.h"
@@ -30,32 +28,6 @@ Error bad_host(const Settings& settings, const std::string& why) {
           fmt::format("MS_SCHED_HOST='{}' cannot be used: {}; allowed is {}", settings.scheduler_host, why,
                       allowed_range(*find_variable("MS_SCHED_HOST")))};
 }
-
-// One look-up on a thread of its own, since the system's resolver cannot be stopped.
-class LookUp {
- public:
-  explicit LookUp(const std::string& host) : shared_(std::make_shared<Shared>()) {
-    std::thread([shared = shared_, host] {
-      auto found = net::resolve(host);
-      const std::lock_guard lock(shared->mutex);
-      shared->result = std::move(found);
-      shared->done.notify_all();
-    }).detach();
-  }
-  std::optional<Result<std::vector<std::string>>> wait_for(Duration time) {
-    std::unique_lock lock(shared_->mutex);
-    shared_->done.wait_for(lock, time, [&] { return shared_->result.has_value(); });
-    return shared_->result;
-  }
-
- private:
-  struct Shared {
-    std::mutex mutex;
-    std::condition_variable done;
-    std::optional<Result<std::vector<std::string>>> result;
-  };
-  std::shared_ptr<Shared> shared_;
-};
 
 std::string own_addresses() {
   return fmt::format("{}", fmt::join(net::local_addresses().value_or(std::vector<std::string>{}), ", "));
@@ -110,7 +82,7 @@ Result<std::vector<std::string>> resolve_scheduler(const Settings& settings, con
   Announcements announcements(start);
   std::string why = "the resolver did not answer in time (MUSTER_RESOLVE_TIMEOUT lets it take longer)";
   TimePoint next{};
-  std::optional<LookUp> look_up;
+  std::optional<net::LookUp> look_up;
   while (real_clock().now() < deadline) {
     if (interrupted && interrupted()) return fail(Code::aborted, "interrupted while resolving MS_SCHED_HOST");
     const TimePoint now = real_clock().now();

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <functional>
 #include <memory>
 
 namespace muster::net {
@@ -112,20 +113,43 @@ Result<std::vector<std::string>> resolve(const std::string& host) {
   return ips;
 }
 
-Result<std::vector<std::string>> local_addresses() {
+namespace {
+
+// Calls `see` with each interface's name and address, until it returns false.
+Result<> for_each_address(const std::function<bool(const char*, const std::string&)>& see) {
   ifaddrs* first = nullptr;
   if (::getifaddrs(&first) != 0) return fail_errno("cannot list this host's addresses", errno);
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(first, &::freeifaddrs);
-  std::vector<std::string> ips;
   for (const ifaddrs* each = first; each != nullptr; each = each->ifa_next) {
     if (each->ifa_addr == nullptr) continue;
     const int family = each->ifa_addr->sa_family;
     if (family != AF_INET && family != AF_INET6) continue;
     const socklen_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-    MUSTER_TRY(Address address, from_socket_address(copy_of(each->ifa_addr, size)));
-    ips.push_back(std::move(address.ip));
+    MUSTER_TRY(const Address address, from_socket_address(copy_of(each->ifa_addr, size)));
+    if (!see(each->ifa_name, address.ip)) break;
   }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> local_addresses() {
+  std::vector<std::string> ips;
+  MUSTER_TRY_VOID(for_each_address([&](const char*, const std::string& ip) {
+    ips.push_back(ip);
+    return true;
+  }));
   return ips;
+}
+
+Result<std::string> interface_of(const std::string& ip) {
+  std::string found;
+  MUSTER_TRY_VOID(for_each_address([&](const char* name, const std::string& each) {
+    if (each == ip) found = name;
+    return found.empty();
+  }));
+  if (found.empty()) return fail(Code::not_found, fmt::format("no interface of this host has {}", ip));
+  return found;
 }
 
 bool is_local(const std::string& ip) {

@@ -46,6 +46,8 @@ Result<std::vector<std::string>> resolve(const std::string& host);
 
 // The addresses of this host's interfaces, loopback included.
 Result<std::vector<std::string>> local_addresses();
+// The name of the interface that has this address: "eth0".
+Result<std::string> interface_of(const std::string& ip);
 // Whether a socket of this host can be bound to `ip`; true for the whole of 127.0.0.0/8.
 bool is_local(const std::string& ip);
 // The local address that packets to `peer` leave from. Nothing is sent.

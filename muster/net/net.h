@@ -15,6 +15,7 @@
 #include "muster/net/futex.h"               // IWYU pragma: export
 #include "muster/net/guests.h"              // IWYU pragma: export
 #include "muster/net/host_key.h"            // IWYU pragma: export
+#include "muster/net/look_up.h"             // IWYU pragma: export
 #include "muster/net/loop.h"                // IWYU pragma: export
 #include "muster/net/port_reservation.h"    // IWYU pragma: export
 #include "muster/net/process_descriptor.h"  // IWYU pragma: export

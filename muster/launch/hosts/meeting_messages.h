@@ -1,0 +1,70 @@
+// What the launchers of several hosts say to each other, and its bytes: docs/formats/meeting.md.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "muster/base/base.h"
+#include "muster/net/net.h"
+
+namespace muster::launch {
+
+inline constexpr std::int64_t meeting_version = 1;
+inline constexpr std::int64_t meeting_hosts_max = 4096;
+inline constexpr std::size_t meeting_ports_max = 64;                 // of one host
+inline constexpr std::uint64_t host_report_bytes_max = 16 << 10;     // what the first host takes
+inline constexpr std::uint64_t meeting_roster_bytes_max = 16 << 20;  // what the others take
+
+// What one host tells all others.
+struct HostReport {
+  std::int64_t index = 0;                 // which of the job's hosts it is
+  std::vector<std::uint16_t> ports = {};  // that are free there, and held
+  std::string host_key = {};              // "ssh-ed25519 AAAA...", public
+  std::string interface = {};             // its network interface on the way to the others
+  std::string address = {};               // as the first host sees it, who fills it in
+
+  friend bool operator==(const HostReport&, const HostReport&) = default;
+};
+
+namespace meeting_message {
+
+// To the first host, first of all.
+struct Report {
+  std::int64_t version = meeting_version;
+  std::int64_t hosts = 0;   // of the job, as this host was told
+  std::string preset = {};  // likewise
+  HostReport host = {};
+};
+// To the others. The connection is closed behind it.
+struct Refusal {
+  std::string reason = {};
+};
+struct Roster {
+  std::vector<HostReport> hosts = {};  // by index
+};
+// Both ways, so that a cable that was cut is noticed.
+struct Beat {};
+// To the first host: this host's work has ended. To the others: the job has.
+struct Ended {
+  int exit_code = 0;
+  std::string reason = {};
+};
+
+}  // namespace meeting_message
+
+using MeetingMessage = std::variant<meeting_message::Report, meeting_message::Refusal,
+                                    meeting_message::Roster, meeting_message::Beat, meeting_message::Ended>;
+
+// A whole frame.
+std::vector<std::byte> encode(const MeetingMessage& message);
+// Errors say what is wrong with it; nothing in the message can be dangerous in a file of ssh or on a command
+// line.
+Result<MeetingMessage> decode_meeting_message(const net::Frame& frame);
+
+// "ssh-ed25519 AAAA...": a key's type and the key, and nothing behind that.
+bool is_public_key(std::string_view text);
+
+}  // namespace muster::launch

@@ -1,0 +1,158 @@
+#include "muster/launch/hosts/meeting.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <mutex>
+
+namespace muster::launch {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+constexpr int patience_ms = 20'000;
+
+// A port that stays free for the first host.
+net::PortReservation& port() {
+  static auto reserved = net::PortReservation::open("127.0.0.1");
+  return *reserved;
+}
+
+struct Lines {
+  std::mutex mutex;
+  std::string text;
+};
+
+MeetingOptions options(std::int64_t index, std::int64_t hosts = 2) {
+  return {.hosts = hosts,
+          .preset = "mpi",
+          .own = {.index = index, .ports = {static_cast<std::uint16_t>(7000 + index)}},
+          .place = {"127.0.0.1", port().port()},
+          .times = {.limit = 20s, .beat_every = 20ms}};
+}
+
+std::unique_ptr<Meeting> open(MeetingOptions options) { return *Meeting::open(std::move(options)); }
+
+Lease::End end_of(Meeting& meeting) {
+  pollfd over{.fd = meeting.fd(), .events = POLLIN, .revents = 0};
+  if (::poll(&over, 1, patience_ms) != 1) return {-1, "it does not end"};
+  return meeting.take().value_or(Lease::End{-1, "it has not ended"});
+}
+
+TEST(Meeting, TellsEveryHostWhatAllHaveTold) {
+  const auto second = open(options(1));  // the first host may come last
+  const auto first = open(options(0));
+  for (const auto& meeting : {std::cref(first), std::cref(second)}) {
+    const auto met = meeting.get()->wait({});
+    ASSERT_TRUE(met) << met.error().message;
+    EXPECT_EQ(met->at(0).ports.at(0), 7000);
+    EXPECT_EQ(met->at(1).ports.at(0), 7001);
+    EXPECT_EQ(met->at(1).address, "127.0.0.1");
+  }
+}
+
+TEST(Meeting, EndsOnceTheWorkOfAllHostsHasEnded) {
+  const auto first = open(options(0));
+  const auto second = open(options(1));
+  ASSERT_TRUE(first->wait({}) && second->wait({}));
+  second->work_ended(0);
+  EXPECT_FALSE(second->take());
+  first->work_ended(0);
+  EXPECT_EQ(end_of(*first).exit_code, 0);
+  EXPECT_EQ(end_of(*second).exit_code, 0);
+  EXPECT_EQ(end_of(*second).reason, "");
+}
+
+TEST(Meeting, HandsAFailureToAllHosts) {
+  const auto first = open(options(0, 3));
+  const auto second = open(options(1, 3));
+  auto third = open(options(2, 3));
+  ASSERT_TRUE(first->wait({}) && second->wait({}) && third->wait({}));
+  third->work_ended(3);
+  third.reset();  // it says so before it goes
+  EXPECT_EQ(end_of(*first).exit_code, 3);
+  EXPECT_EQ(end_of(*second).exit_code, 3);
+  EXPECT_THAT(end_of(*second).reason, HasSubstr("host 2 (127.0.0.1) ended with code 3"));
+}
+
+TEST(Meeting, EndsForTheOthersWhenTheFirstHostGoes) {
+  auto first = open(options(0));
+  const auto second = open(options(1));
+  ASSERT_TRUE(first->wait({}) && second->wait({}));
+  first.reset();
+  EXPECT_EQ(end_of(*second).exit_code, 69);
+}
+
+TEST(Meeting, RefusesAnImpostor) {
+  const auto first = open(options(0, 3));
+  const auto second = open(options(1, 3));
+  const auto impostor = open(options(1, 2));
+  const auto met = impostor->wait({});
+  ASSERT_FALSE(met);
+  EXPECT_EQ(met.error().code, Code::refused);
+  EXPECT_THAT(met.error().message, HasSubstr("was told that the job has 2 hosts"));
+}
+
+TEST(Meeting, RefusesWhoDoesNotKnowTheToken) {
+  auto with_token = options(0);
+  with_token.security = *net::Security::from_token("a token that is long enough for it");
+  const auto first = open(with_token);
+  auto other_token = options(1);
+  other_token.security = *net::Security::from_token("another one, which is as long as it");
+  for (const auto& stranger : {other_token, options(1)}) {
+    const auto met = open(stranger)->wait({});
+    ASSERT_FALSE(met);
+    EXPECT_EQ(met.error().code, Code::refused) << met.error().message;
+  }
+  with_token.own.index = 1;
+  const auto second = open(with_token);
+  EXPECT_TRUE(second->wait({}));
+}
+
+TEST(Meeting, SaysWhatItWaitsForAndGivesUpAtItsLimit) {
+  Lines lines;
+  auto alone = options(1);
+  alone.times = {.limit = 60ms, .say_every = 20ms, .beat_every = 5ms};
+  alone.say = [&](const std::string& line) {
+    const std::lock_guard lock(lines.mutex);
+    lines.text += line + "\n";
+  };
+  const auto met = open(alone)->wait({});
+  ASSERT_FALSE(met);
+  EXPECT_EQ(met.error().code, Code::timeout);
+  EXPECT_THAT(met.error().message, HasSubstr("was not reached within"));
+  EXPECT_THAT(met.error().message, HasSubstr("nothing listens at 127.0.0.1"));
+  const std::lock_guard lock(lines.mutex);
+  EXPECT_THAT(lines.text, HasSubstr("for the first host, 127.0.0.1:"));
+}
+
+TEST(Meeting, StopsWhenItIsToldTo) {
+  auto stop = net::StopSignal::create();
+  stop->raise();
+  const auto first = open(options(0));
+  const int fd = stop->fd();
+  const auto met = first->wait(std::span(&fd, 1));
+  ASSERT_FALSE(met);
+  EXPECT_EQ(met.error().code, Code::aborted);
+}
+
+TEST(Meeting, TellsThoseWhoCameThatTheFirstHostStops) {
+  auto first = open(options(0, 3));
+  const auto second = open(options(1, 3));
+  first.reset();
+  const auto met = second->wait({});
+  ASSERT_FALSE(met);
+}
+
+TEST(Meeting, IsNotHeldWhereTheFirstHostIsNot) {
+  auto elsewhere = options(0);
+  elsewhere.place.host = "192.0.2.1";
+  const auto met = open(elsewhere)->wait({});
+  ASSERT_FALSE(met);
+  EXPECT_THAT(met.error().message, HasSubstr("192.0.2.1 is no address of this host"));
+}
+
+}  // namespace
+}  // namespace muster::launch
