@@ -83,7 +83,8 @@ Result<> read_environment(PartialSettings& said, const RunFlags& flags) {
 }
 
 void add_places(CLI::App& command, RunFlags& flags) {
-  command.add_option("-n,--workers,--slots", flags.slots, "Workers on this host, or on each")->type_name("NUMBER");
+  command.add_option("-n,--workers,--slots", flags.slots, "Workers on this host, or on each")
+      ->type_name("NUMBER");
   command.add_option("--nnodes", flags.host_count, "Hosts that take part (default: 1)")->type_name("NUMBER");
   command.add_option("--node-rank", flags.host_index, "Which of them this is: 0 runs the scheduler")
       ->type_name("NUMBER");
@@ -127,6 +128,8 @@ void add_run_flags(CLI::App& command, RunFlags& flags) {
       .add_option("--log-dir", flags.log_folder,
                   "Folder for one log of each process (default: muster-logs/<time>)")
       ->type_name("FOLDER");
+  command.add_option("--tail", flags.tail, "Show only the lines of these ranks; the logs have all of them")
+      ->type_name("RANK,RANK");
   command
       .add_option("--max-restarts", flags.max_restarts,
                   "How often each process that dies is started again (default: 0)")

@@ -8,15 +8,17 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 
 #include "muster/launch/process.h"
+#include "muster/launch/run_folder.h"
 
 namespace muster::launch {
 namespace {
 
 constexpr Duration kill_timeout = std::chrono::seconds(5);
 
-[[noreturn]] void run_child(pid_t keeper, const std::function<int(int)>& work) {
+[[noreturn]] void run_child(pid_t keeper, const std::function<int(int)>& work, const sigset_t& mask) {
   // A group of its own: what is sent to the group of the keeper, kill -9 included, does not reach both.
   ::setpgid(0, 0);
   const int keeper_fd = static_cast<int>(::syscall(SYS_pidfd_open, keeper, 0));
@@ -26,6 +28,7 @@ constexpr Duration kill_timeout = std::chrono::seconds(5);
     ::_exit(1);
   }
   if (::getppid() != keeper) ::_exit(1);  // it is gone already
+  ::sigprocmask(SIG_SETMASK, &mask, nullptr);
   const int code = work(keeper_fd);
   std::fflush(nullptr);
   ::_exit(code);
@@ -33,7 +36,7 @@ constexpr Duration kill_timeout = std::chrono::seconds(5);
 
 }  // namespace
 
-int keep(const std::function<int(int keeper_fd)>& work) {
+int keep(const std::function<int(int keeper_fd)>& work, const std::string& run_folder) {
   if (const auto adopted = adopt_orphans(); !adopted) {
     fmt::print(stderr, "muster: {}\n", adopted.error().message);
     return 1;
@@ -41,7 +44,8 @@ int keep(const std::function<int(int keeper_fd)>& work) {
   sigset_t awaited;
   ::sigemptyset(&awaited);
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}) ::sigaddset(&awaited, number);
-  ::sigprocmask(SIG_BLOCK, &awaited, nullptr);
+  sigset_t before;
+  ::sigprocmask(SIG_BLOCK, &awaited, &before);
 
   std::fflush(nullptr);
   const pid_t keeper = ::getpid();
@@ -50,15 +54,21 @@ int keep(const std::function<int(int keeper_fd)>& work) {
     fmt::print(stderr, "muster: {}\n", fail_errno("cannot start the supervisor", errno).value().message);
     return 1;
   }
-  if (child == 0) run_child(keeper, work);
+  if (child == 0) run_child(keeper, work, before);
 
   int status = 0;
+  int passed_on = 0;
   while (::waitpid(child, &status, WNOHANG) == 0) {
     const int number = ::sigwaitinfo(&awaited, nullptr);
-    if (number > 0 && number != SIGCHLD) ::kill(child, number);
+    if (number <= 0 || number == SIGCHLD) continue;
+    ::kill(child, number);
+    passed_on = number;
   }
   const bool all_ended = kill_descendants(kill_timeout);
-  if (WIFSIGNALED(status))
+  remove_run_folder(run_folder);
+  if (WIFSIGNALED(status) && WTERMSIG(status) == passed_on)
+    fmt::print(stderr, "muster: ended by signal {} ({})\n", passed_on, ::strsignal(passed_on));
+  else if (WIFSIGNALED(status))
     fmt::print(
         stderr, "muster: the supervisor {}; {}\n", describe_exit(status),
         all_ended ? "everything it had started was ended" : "some of what it had started does not end");

@@ -14,6 +14,7 @@
 #include "muster/launch/launch_spec.h"            // IWYU pragma: export
 #include "muster/launch/presets/preset.h"         // IWYU pragma: export
 #include "muster/launch/rank_table.h"             // IWYU pragma: export
+#include "muster/launch/run_folder.h"             // IWYU pragma: export
 #include "muster/launch/runner.h"                 // IWYU pragma: export
 #include "muster/launch/settings/guess.h"         // IWYU pragma: export
 #include "muster/launch/settings/hostfile.h"      // IWYU pragma: export

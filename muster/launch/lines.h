@@ -2,11 +2,15 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
 
 namespace muster::launch {
+
+// Of a process.
+enum class Stream : std::uint8_t { out, error };
 
 // One stream of a process. A carriage return takes the line back, as on a terminal: of a progress bar only
 // what stands there at last becomes a line.

@@ -8,6 +8,7 @@
 #include "muster/launch/keeper.h"
 #include "muster/launch/ports.h"
 #include "muster/launch/presets/preset.h"
+#include "muster/launch/run_folder.h"
 #include "muster/launch/secret_file.h"
 #include "muster/launch/supervisor.h"
 
@@ -62,7 +63,8 @@ struct Work {
   LaunchSpec spec;
 };
 
-Result<Work> make_work(const JobSettings& job, const Environment& environment) {
+Result<Work> make_work(const JobSettings& job, const Environment& environment,
+                       const std::string& run_folder) {
   MUSTER_TRY(const Preset* preset, find_preset(job.preset));
   const PortsWanted wanted = preset->ports_wanted(job);
   Work work;
@@ -72,6 +74,7 @@ Result<Work> make_work(const JobSettings& job, const Environment& environment) {
   MUSTER_TRY(work.spec, preset->spec({.job = job,
                                       .environment = environment,
                                       .ports = {work.ports.numbers()},
+                                      .run_folder = run_folder,
                                       .log_folder = absolute_logs(job)}));
   return work;
 }
@@ -93,16 +96,27 @@ std::string recovery_folder(const JobSettings& job, const Environment& environme
   return own.empty() ? job.log_folder.value + "/recovery" : own;
 }
 
-int run_work(const JobSettings& job, const Environment& environment, int keeper_fd) {
-  const auto work = make_work(job, environment);
+bool wants_colors(const Environment& environment) {
+  return environment.get("NO_COLOR").value_or("").empty() && environment.get("TERM") != "dumb";
+}
+
+// In the child that `keep` made: what is slow may be interrupted.
+int run_work(const JobSettings& job, const Environment& environment, const std::string& run_folder,
+             int keeper_fd) {
+  const auto work =
+      make_run_folder(run_folder).and_then([&] { return make_work(job, environment, run_folder); });
   if (!work) {
     fmt::print(stderr, "muster run: {}\n", work.error().message);
     return exit_code_refused;
   }
   fmt::print(stderr, "{}\n", announcement(job, work->spec));
   return supervise(work->spec, {.log_folder = job.log_folder.value,
+                                .run_folder = run_folder,
                                 .restarts_max = static_cast<std::size_t>(job.max_restarts.value),
                                 .recovery_folder = recovery_folder(job, environment),
+                                .tail = job.tail.value,
+                                .is_colored = wants_colors(environment),
+                                .asks_scheduler = job.preset.value == "muster",
                                 .keeper_fd = keeper_fd});
 }
 
@@ -127,12 +141,13 @@ Result<JobSettings> prepared(JobSettings job, const Environment& environment) {
 }
 
 int run_job(const JobSettings& job, const Environment& environment) {
-  return keep([&](int keeper_fd) { return run_work(job, environment, keeper_fd); });
+  const std::string run_folder = new_run_folder(environment);
+  return keep([&](int keeper_fd) { return run_work(job, environment, run_folder, keeper_fd); }, run_folder);
 }
 
 Result<std::string> describe_job(const JobSettings& job, const Environment& environment,
                                  WithOrigins origins) {
-  MUSTER_TRY(const Work work, make_work(job, environment));
+  MUSTER_TRY(const Work work, make_work(job, environment, new_run_folder(environment)));
   std::string text = job_file_text(job, origins);
   if (job.hosts.value.size() > 1)
     text += fmt::format("\n# On host {} of {}:\n", job.self.value, job.hosts.value.size());

@@ -1,114 +1,128 @@
 #include "muster/launch/supervisor.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <csignal>
-#include <deque>
 #include <optional>
 
 #include "muster/checkpoint/checkpoint.h"
 #include "muster/cluster/cluster.h"
 #include "muster/launch/console.h"
-#include "muster/launch/lines.h"
+#include "muster/launch/local_crew.h"
+#include "muster/launch/outputs.h"
 #include "muster/launch/process.h"
 #include "muster/launch/restarts.h"
+#include "muster/launch/run_folder.h"
+#include "muster/launch/state_watch.h"
+#include "muster/launch/verdict.h"
 
 namespace muster::launch {
 namespace {
 
 constexpr Duration kill_timeout = std::chrono::seconds(5);
+constexpr Duration agents_timeout = std::chrono::seconds(3);
+constexpr Duration released_grace = std::chrono::seconds(2);
 constexpr int flush_timeout_ms = 5000;
-constexpr std::size_t last_lines_max = 30;
 constexpr int exit_code_cannot_start = 127;  // as a shell reports it
-
-// One of the two streams of a process.
-struct Output {
-  net::Descriptor fd = {};
-  LineBuffer lines = {};
-  std::deque<std::string> last = {};
-};
 
 struct Running {
   const ProcessSpec* spec = nullptr;
+  Crew* crew = nullptr;
+  std::string host = {};  // empty: there is only one
   pid_t pid = -1;
-  std::array<Output, 2> outputs = {};  // by Console::Stream
-  net::Descriptor log = {};
   std::optional<int> wait_status = {};
+  int last_wait_status = 0;  // of the life before this one
+  std::string loss = {};     // why its host is lost
   bool was_asked_to_end = false;
   Restarts restarts;
   std::optional<TimePoint> restart_at = {};  // it has ended, and will be started again
+
+  bool is_service() const { return spec->kind == ProcessSpec::Kind::service; }
+  bool has_ended() const { return wait_status || !loss.empty(); }
+  bool is_over() const { return has_ended() && !restart_at; }
 };
 
-// Lower: more likely the cause. A process that lost a peer ended because of another one; a scheduler that
-// fails mostly reports what a worker did; a signal hits from outside.
-int rank_as_cause(const Running& process) {
-  const int status = *process.wait_status;
-  if (WIFSIGNALED(status)) return 0;
-  if (WEXITSTATUS(status) == cluster::exit_code_peer_lost) return 3;
-  return process.spec->role == "scheduler" ? 2 : 1;
-}
-
-class Supervisor {
+class Supervisor final : public CrewListener {
  public:
-  Supervisor(const LaunchSpec& spec, const SupervisorOptions& options)
-      : spec_(spec), options_(options), console_(STDOUT_FILENO, STDERR_FILENO) {}
+  Supervisor(const std::vector<HostWork>& hosts, const SupervisorOptions& options)
+      : hosts_(hosts),
+        options_(options),
+        console_(STDOUT_FILENO, STDERR_FILENO, options.is_colored),
+        outputs_(console_, options.log_folder, options.tail),
+        local_(options.run_folder) {}
 
   int run();
 
- private:
-  enum class Phase { running, settling, ending, killing };
+  void on_start(std::size_t process, pid_t pid) override { processes_[process].pid = pid; }
+  void on_start_failure(std::size_t process, const Error& error) override;
+  void on_output(std::size_t process, Stream stream, std::string_view bytes) override {
+    outputs_.take(process, stream, bytes);
+  }
+  void on_end(std::size_t process, int wait_status) override;
+  void on_loss(const Crew& crew, const std::string& reason) override;
+  void on_note(const Crew& crew, std::string_view line) override;
 
-  Result<> start();
-  Result<> start_one(const ProcessSpec& spec);
-  Result<> start_process_of(Running& process, int log_flags);
-  void wait();
+ private:
+  // settling: one has failed, the others may notice. closing: the work is over, the services end.
+  enum class Phase { running, settling, ending, closing, killing };
+
+  Result<> prepare();
+  Result<> take_over_signals();
+  void start_all();
+  void start_watch();
+  void wait(std::optional<TimePoint> until);
+  void advance();
   void take_signals();
-  void take_ended_children();
-  void note_end(Running& process);
+  void take_lease();
   void note_failure(Running& process);
   bool plan_restart(Running& process);
   void restart_what_is_due();
-  void restart(Running& process);
-  bool has_work_left(const Running& process) const;
-  void take_output(Running& process, Console::Stream stream);
-  void set_live(const Running* process);
-  void drain(Running& process);
-  void show(Running& process, Console::Stream stream, std::string_view line);
+  bool has_work_left_besides(const Running& process) const;
+  bool has_own_work_left() const;
+  bool has_work_left() const;
+  bool is_running() const;
   void enter(Phase phase, int signal_number);
-  void signal_all(int number);
+  void signal_all(int number, bool is_for_services);
+  void end_all();
+  void show_state();
+  std::string state() const;
+  std::string host_of(const Crew& crew) const;
   int finish();
   int report();
-  std::string verdicts() const;
 
-  void say(std::string_view text) { console_.line(Console::error, {}, fmt::format("muster: {}", text)); }
-  bool is_running() const {
-    return std::any_of(processes_.begin(), processes_.end(),
-                       [](const Running& p) { return !p.wait_status || p.restart_at; });
+  void say(std::string_view text) { console_.line(Stream::error, {}, fmt::format("muster: {}", text)); }
+  std::size_t index_of(const Running& process) const {
+    return static_cast<std::size_t>(&process - processes_.data());
   }
 
-  const LaunchSpec& spec_;
+  const std::vector<HostWork>& hosts_;
   const SupervisorOptions& options_;
   Console console_;
+  Outputs outputs_;
+  LocalCrew local_;
+  std::vector<Crew*> crews_;
   net::Descriptor signals_;
+  std::optional<StateWatch> watch_;
   std::vector<Running> processes_;
   std::vector<std::size_t> failed_;  // in the order in which they ended, until the others are asked to end
-  const Running* live_owner_ = nullptr;
+  std::string start_failure_;
   Phase phase_ = Phase::running;
+  TimePoint begin_ = real_clock().now();
   TimePoint deadline_{};
   int interrupted_by_ = 0;
+  std::optional<Lease::End> released_;
   bool keeper_is_gone_ = false;
+  bool was_killed_ = false;
 };
 
-Result<> Supervisor::start() {
+// ---- Beginning --------------------------------------------------------------------------------------------
+
+Result<> Supervisor::take_over_signals() {
   sigset_t handled;
   ::sigemptyset(&handled);
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}) ::sigaddset(&handled, number);
@@ -117,86 +131,146 @@ Result<> Supervisor::start() {
   ::signal(SIGTTOU, SIG_IGN);  // lines may be written while another group has the terminal
   signals_ = net::Descriptor(::signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals_) return fail_errno("cannot watch for signals", errno);
-  MUSTER_TRY_VOID(adopt_orphans());
-  processes_.reserve(spec_.processes.size());
-  for (const ProcessSpec& spec : spec_.processes) MUSTER_TRY_VOID(start_one(spec));
+  return adopt_orphans();
+}
+
+Result<> Supervisor::prepare() {
+  MUSTER_TRY_VOID(take_over_signals());
+  crews_.push_back(&local_);
+  for (const HostWork& host : hosts_) {
+    Crew* crew = host.agent ? host.agent.get() : &local_;
+    if (host.agent) crews_.push_back(crew);
+    for (const ProcessSpec& spec : host.spec.processes) {
+      MUSTER_TRY_VOID(outputs_.add(spec));
+      processes_.push_back(
+          {.spec = &spec,
+           .crew = crew,
+           .host = hosts_.size() > 1 ? host.name : options_.host,
+           .restarts = Restarts(options_.restarts_max, options_.restart_delay, options_.restart_delay_max)});
+    }
+  }
+  for (Crew* crew : crews_) crew->set_listener(*this);
   return {};
 }
 
-Result<> Supervisor::start_one(const ProcessSpec& spec) {
-  Running process{
-      .spec = &spec,
-      .restarts = Restarts(options_.restarts_max, options_.restart_delay, options_.restart_delay_max)};
-  MUSTER_TRY_VOID(start_process_of(process, O_TRUNC));
-  processes_.push_back(std::move(process));
-  return {};
+void Supervisor::start_all() {
+  for (const HostWork& host : hosts_)
+    if (!host.spec.files.empty()) (host.agent ? host.agent.get() : &local_)->make_files(host.spec.files);
+  for (const bool is_service : {true, false})
+    for (Running& process : processes_)
+      if (process.is_service() == is_service && start_failure_.empty())
+        process.crew->start(index_of(process), *process.spec);
 }
 
-Result<> Supervisor::start_process_of(Running& process, int log_flags) {
-  const std::string path = options_.log_folder + '/' + process.spec->log_name;
-  net::Descriptor log(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | log_flags, 0666));
-  if (!log) return fail_errno(fmt::format("cannot write '{}'", path), errno);
-  MUSTER_TRY(ChildProcess child, start_process(*process.spec));
-  process.pid = child.pid;
-  process.log = std::move(log);
-  process.outputs[Console::out] = {.fd = std::move(child.out)};
-  process.outputs[Console::error] = {.fd = std::move(child.error)};
-  process.wait_status.reset();
-  process.restart_at.reset();
-  return {};
+void Supervisor::start_watch() {
+  if (!options_.asks_scheduler || !console_.is_terminal() || processes_.empty()) return;
+  if (auto watch = StateWatch::start(*processes_.front().spec)) watch_ = std::move(*watch);
 }
+
+void Supervisor::on_start_failure(std::size_t index, const Error& error) {
+  Running& process = processes_[index];
+  if (process.restarts.restarts() == 0) {
+    if (start_failure_.empty())
+      start_failure_ = process.host.empty() || process.crew == &local_
+                           ? error.message
+                           : fmt::format("host {}: {}", process.host, error.message);
+    return;
+  }
+  say(fmt::format("{} cannot be started again: {}", process.spec->label, error.message));
+  process.wait_status = process.last_wait_status;
+  note_failure(process);
+}
+
+// ---- The loop ---------------------------------------------------------------------------------------------
 
 int Supervisor::run() {
-  if (const auto started = start(); !started) {
-    say(started.error().message);
-    kill_descendants(kill_timeout);
-    console_.flush(flush_timeout_ms);
-    return exit_code_cannot_start;
+  if (const auto prepared = prepare(); !prepared) {
+    start_failure_ = prepared.error().message;
+    return finish();
   }
-  while (is_running() && !keeper_is_gone_) {
-    wait();
+  start_watch();
+  show_state();
+  start_all();
+  while (is_running() && !keeper_is_gone_ && !was_killed_ && start_failure_.empty()) {
+    show_state();
+    wait(phase_ == Phase::running ? std::nullopt : std::optional(deadline_));
     restart_what_is_due();
-    if (phase_ == Phase::running || real_clock().now() < deadline_) continue;
-    if (phase_ == Phase::settling) {
-      say("asking the others to end");
-      enter(Phase::ending, SIGTERM);
-    } else {
-      enter(Phase::killing, SIGKILL);
-    }
+    advance();
   }
   return finish();
 }
 
-void Supervisor::wait() {
+bool Supervisor::has_own_work_left() const {
+  return std::any_of(processes_.begin(), processes_.end(),
+                     [](const Running& p) { return !p.is_service() && !p.is_over(); });
+}
+
+// Other hosts may need the services of this one: where there are such, work is over when all say so.
+bool Supervisor::has_work_left() const {
+  return has_own_work_left() || (options_.lease != nullptr && !released_ && phase_ == Phase::running);
+}
+
+bool Supervisor::is_running() const {
+  return has_work_left() ||
+         std::any_of(processes_.begin(), processes_.end(), [](const Running& p) { return !p.is_over(); });
+}
+
+// What follows from the time that has passed, and from work that has ended.
+void Supervisor::advance() {
+  if (options_.lease != nullptr && phase_ == Phase::running && !has_own_work_left())
+    options_.lease->work_ended(0);
+  if (phase_ < Phase::closing && !has_work_left()) {
+    enter(Phase::closing, 0);
+    signal_all(SIGTERM, true);
+    return;
+  }
+  if (phase_ == Phase::running || real_clock().now() < deadline_) return;
+  if (phase_ == Phase::settling) {
+    say("asking the others to end");
+    enter(Phase::ending, SIGTERM);
+  } else if (phase_ == Phase::killing) {
+    was_killed_ = true;
+  } else {
+    enter(Phase::killing, SIGKILL);
+  }
+}
+
+void Supervisor::wait(std::optional<TimePoint> until) {
+  const int lease_fd = options_.lease != nullptr && !released_ ? options_.lease->fd() : -1;
   std::vector<pollfd> polled = {{.fd = signals_.get(), .events = POLLIN, .revents = 0},
-                                {.fd = options_.keeper_fd, .events = POLLIN, .revents = 0}};
-  for (const Console::Stream stream : {Console::out, Console::error}) {
+                                {.fd = options_.keeper_fd, .events = POLLIN, .revents = 0},
+                                {.fd = lease_fd, .events = POLLIN, .revents = 0},
+                                {.fd = watch_ ? watch_->fd() : -1, .events = POLLIN, .revents = 0}};
+  const std::size_t console_at = polled.size();
+  for (const Stream stream : {Stream::out, Stream::error}) {
     const int fd = console_.is_waiting(stream) ? console_.fd(stream) : -1;
     polled.push_back({.fd = fd, .events = POLLOUT, .revents = 0});
   }
-  const std::size_t first_output = polled.size();
+  std::vector<std::size_t> crew_at;
+  for (const Crew* crew : crews_) {
+    crew_at.push_back(polled.size());
+    crew->add_polled(polled, !console_.is_full());
+    if (const auto time = crew->wake_at()) until = until ? std::min(*until, *time) : *time;
+  }
+  crew_at.push_back(polled.size());
   for (const Running& process : processes_)
-    for (const Output& output : process.outputs)
-      polled.push_back({.fd = console_.is_full() ? -1 : output.fd.get(), .events = POLLIN, .revents = 0});
+    if (process.restart_at) until = until ? std::min(*until, *process.restart_at) : *process.restart_at;
 
   int timeout_ms = -1;
-  const auto wake_at = [&](TimePoint time) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(time - real_clock().now());
-    const int left_ms = static_cast<int>(std::max<std::int64_t>(0, left.count()));
-    timeout_ms = timeout_ms < 0 ? left_ms : std::min(timeout_ms, left_ms);
-  };
-  if (phase_ != Phase::running) wake_at(deadline_);
-  for (const Running& process : processes_)
-    if (process.restart_at) wake_at(*process.restart_at);
+  if (until) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*until - real_clock().now());
+    timeout_ms = static_cast<int>(std::max<std::int64_t>(0, left.count()));
+  }
   if (::poll(polled.data(), polled.size(), timeout_ms) < 0) return;  // interrupted: look again
 
-  for (const Console::Stream stream : {Console::out, Console::error})
-    if (polled[2 + stream].revents != 0) console_.write_some(stream);
-  for (std::size_t i = 0; i < processes_.size(); ++i)
-    for (const Console::Stream stream : {Console::out, Console::error})
-      if (polled[first_output + 2 * i + stream].revents != 0) take_output(processes_[i], stream);
+  for (const Stream stream : {Stream::out, Stream::error})
+    if (polled[console_at + static_cast<std::size_t>(stream)].revents != 0) console_.write_some(stream);
+  for (std::size_t i = 0; i < crews_.size(); ++i)
+    crews_[i]->take(std::span(polled).subspan(crew_at[i], crew_at[i + 1] - crew_at[i]));
   if (polled[0].revents != 0) take_signals();
   if (polled[1].revents != 0) keeper_is_gone_ = true;
+  if (polled[2].revents != 0) take_lease();
+  if (polled[3].revents != 0) watch_->take();
 }
 
 void Supervisor::take_signals() {
@@ -211,56 +285,108 @@ void Supervisor::take_signals() {
       enter(Phase::killing, SIGKILL);
     }
   }
-  take_ended_children();
-}
-
-void Supervisor::take_ended_children() {
   int status = 0;
   pid_t pid = 0;
-  while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
-    const auto ended = std::find_if(processes_.begin(), processes_.end(),
-                                    [&](const Running& p) { return p.pid == pid && !p.wait_status; });
-    if (ended == processes_.end()) continue;  // an adopted orphan
-    ended->wait_status = status;
-    drain(*ended);
-    note_end(*ended);
+  while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0)  // what belongs to no crew is an adopted orphan
+    std::any_of(crews_.begin(), crews_.end(), [&](Crew* crew) { return crew->take_child_end(pid, status); });
+}
+
+void Supervisor::take_lease() {
+  released_ = options_.lease->take();
+  if (!released_ || phase_ > Phase::settling || !has_own_work_left()) return;
+  enter(Phase::ending, SIGTERM);
+  deadline_ = std::min(deadline_, real_clock().now() + released_grace);
+}
+
+void Supervisor::enter(Phase phase, int signal_number) {
+  phase_ = phase;
+  for (Running& process : processes_) process.restart_at.reset();  // the job ends: nobody comes back
+  deadline_ = real_clock().now() + (phase == Phase::settling ? options_.settle : options_.grace);
+  if (signal_number != 0) signal_all(signal_number, signal_number == SIGKILL);
+}
+
+void Supervisor::signal_all(int number, bool is_for_services) {
+  for (Running& process : processes_) {
+    if (process.has_ended() || (process.is_service() && !is_for_services)) continue;
+    process.crew->signal(index_of(process), number);
+    process.was_asked_to_end = true;
   }
 }
 
-void Supervisor::note_end(Running& process) {
-  if (exit_code_of(*process.wait_status) == 0 || plan_restart(process)) return;
-  note_failure(process);
+// ---- Ends of processes ------------------------------------------------------------------------------------
+
+void Supervisor::on_end(std::size_t index, int wait_status) {
+  Running& process = processes_[index];
+  process.wait_status = wait_status;
+  outputs_.finish(index);
+  if (process.is_service()) {
+    if (phase_ == Phase::running && exit_code_of(wait_status) != 0 && has_work_left()) note_failure(process);
+  } else if (exit_code_of(wait_status) != 0 && !plan_restart(process)) {
+    note_failure(process);
+  }
 }
 
 void Supervisor::note_failure(Running& process) {
   if (phase_ == Phase::running || phase_ == Phase::settling) {
-    failed_.push_back(static_cast<std::size_t>(&process - processes_.data()));
+    failed_.push_back(index_of(process));
     const std::string& refusal = process.restarts.refusal();
-    say(fmt::format("{} (pid {}) {}{}{}", process.spec->label, process.pid,
+    say(fmt::format("{} (pid {}) {}{}{}", place_of(process.spec->label, process.host), process.pid,
                     describe_exit(*process.wait_status),
                     refusal.empty() ? "" : "; it is not started again: ", refusal));
   }
   if (phase_ == Phase::running) enter(Phase::settling, 0);
 }
 
+std::string Supervisor::host_of(const Crew& crew) const {
+  const auto found = std::find_if(hosts_.begin(), hosts_.end(),
+                                  [&](const HostWork& host) { return host.agent.get() == &crew; });
+  return found == hosts_.end() ? options_.host : found->name;
+}
+
+void Supervisor::on_loss(const Crew& crew, const std::string& reason) {
+  const bool is_early = phase_ == Phase::running || phase_ == Phase::settling;
+  const std::string host = host_of(crew);
+  if (is_early && std::none_of(processes_.begin(), processes_.end(),
+                               [](const Running& process) { return process.pid >= 0; }))
+    start_failure_ = host.empty() ? reason : fmt::format("host {}: {}", host, reason);
+  else if (is_early)
+    say(fmt::format("host {} is lost: {}", host, reason));
+  for (Running& process : processes_) {
+    if (process.crew != &crew || process.has_ended()) continue;
+    process.loss = reason;
+    process.restart_at.reset();
+    outputs_.finish(index_of(process));
+    if (is_early) failed_.push_back(index_of(process));
+  }
+  if (phase_ == Phase::running && !failed_.empty()) enter(Phase::settling, 0);
+}
+
+void Supervisor::on_note(const Crew& crew, std::string_view line) {
+  console_.line(Stream::error, {}, fmt::format("muster: host {}: {}", host_of(crew), line));
+}
+
+// ---- Starting again ---------------------------------------------------------------------------------------
+
 // A scheduler whose workers have all left has nothing to come back for.
-bool Supervisor::has_work_left(const Running& process) const {
+bool Supervisor::has_work_left_besides(const Running& process) const {
   return process.spec->role != "scheduler" ||
          std::any_of(processes_.begin(), processes_.end(), [&](const Running& other) {
-           return &other != &process && (!other.wait_status || other.restart_at);
+           return &other != &process && !other.is_service() && !other.is_over();
          });
 }
 
 // Returns whether the process will be started again.
 bool Supervisor::plan_restart(Running& process) {
   if (phase_ != Phase::running || options_.restarts_max == 0) return false;
-  if (!is_restartable(process.spec->role, *process.wait_status) || !has_work_left(process)) return false;
+  if (!is_restartable(process.spec->role, *process.wait_status) || !has_work_left_besides(process))
+    return false;
   const std::string end = describe_exit(*process.wait_status);
   const auto newest = checkpoint::newest_point_below(options_.recovery_folder, checkpoint::real_storage());
   const auto delay = process.restarts.after(end, newest ? to_string(*newest) : "");
   if (!delay) return false;
   const auto seconds = std::chrono::duration<double>(*delay).count();
-  say(fmt::format("{} (pid {}) {}: starting it again{} ({} of {})", process.spec->label, process.pid, end,
+  say(fmt::format("{} (pid {}) {}: starting it again{} ({} of {})",
+                  place_of(process.spec->label, process.host), process.pid, end,
                   *delay == Duration::zero() ? "" : fmt::format(" in {:g} s", seconds),
                   process.restarts.restarts(), options_.restarts_max));
   process.restart_at = real_clock().now() + *delay;
@@ -268,142 +394,112 @@ bool Supervisor::plan_restart(Running& process) {
 }
 
 void Supervisor::restart_what_is_due() {
-  for (Running& process : processes_)
-    if (process.restart_at && real_clock().now() >= *process.restart_at) restart(process);
-}
-
-void Supervisor::restart(Running& process) {
-  const auto started = start_process_of(process, O_APPEND);
-  if (started) return;
-  say(fmt::format("{} cannot be started again: {}", process.spec->label, started.error().message));
-  process.restart_at.reset();
-  note_failure(process);
-}
-
-void Supervisor::enter(Phase phase, int signal_number) {
-  phase_ = phase;
-  for (Running& process : processes_) process.restart_at.reset();  // the job ends: nobody comes back
-  deadline_ = real_clock().now() + (phase == Phase::settling ? options_.settle : options_.grace);
-  if (signal_number != 0) signal_all(signal_number);
-}
-
-void Supervisor::signal_all(int number) {
-  // The group's number is ours as long as its leader has not been reaped.
-  for (Running& process : processes_)
-    if (!process.wait_status) {
-      ::kill(-process.pid, number);
-      process.was_asked_to_end = true;
-    }
-}
-
-void Supervisor::take_output(Running& process, Console::Stream stream) {
-  Output& output = process.outputs[stream];
-  std::array<char, 64 * 1024> bytes;
-  const ssize_t size = ::read(output.fd.get(), bytes.data(), bytes.size());
-  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (size <= 0) {
-    output.fd.reset();
-    return;
+  for (Running& process : processes_) {
+    if (!process.restart_at || real_clock().now() < *process.restart_at) continue;
+    process.restart_at.reset();
+    process.last_wait_status = *process.wait_status;
+    process.wait_status.reset();
+    outputs_.forget(index_of(process));
+    process.crew->start(index_of(process), *process.spec);
   }
-  const std::string_view text(bytes.data(), static_cast<std::size_t>(size));
-  if (process.log && ::write(process.log.get(), text.data(), text.size()) < 0) {
-    say(fmt::format("cannot write {}/{}: {}", options_.log_folder, process.spec->log_name,
-                    fail_errno("", errno).value().message));
-    process.log.reset();
-  }
-  if (stream == Console::out && live_owner_ == &process) set_live(nullptr);  // its line goes on or ends now
-  output.lines.feed(text, [&](std::string_view line) { show(process, stream, line); });
-  if (stream == Console::out && !output.lines.unfinished().empty()) set_live(&process);
 }
 
-// Shows the unfinished line of a process below all others, or that of none.
-void Supervisor::set_live(const Running* process) {
-  live_owner_ = process;
-  if (process == nullptr)
-    console_.live({}, {});
-  else
-    console_.live(process->spec->label, process->outputs[Console::out].lines.unfinished());
+// ---- The end ----------------------------------------------------------------------------------------------
+
+void Supervisor::show_state() {
+  if (console_.is_terminal()) console_.state("muster: " + state());
 }
 
-void Supervisor::show(Running& process, Console::Stream stream, std::string_view line) {
-  console_.line(stream, process.spec->label, line);
-  std::deque<std::string>& last = process.outputs[stream].last;
-  last.emplace_back(line);
-  if (last.size() > last_lines_max) last.pop_front();
+std::string Supervisor::state() const {
+  if (phase_ != Phase::running) return failed_.empty() ? "ending" : "ending, since a process failed";
+  const auto returning = std::find_if(processes_.begin(), processes_.end(),
+                                      [](const Running& process) { return process.restart_at; });
+  if (returning != processes_.end())
+    return fmt::format("recovering, {} is started again", returning->spec->label);
+  const auto started = std::count_if(processes_.begin(), processes_.end(),
+                                     [](const Running& process) { return process.pid >= 0; });
+  if (static_cast<std::size_t>(started) < processes_.size())
+    return fmt::format("starting, {} of {} processes", started, processes_.size());
+  if (watch_) return watch_->text().empty() ? "starting" : watch_->text();
+  return "running";
 }
 
-// What an ended process has written and nobody has read yet. Its children may hold the pipes open: no
-// waiting.
-void Supervisor::drain(Running& process) {
-  for (const Console::Stream stream : {Console::out, Console::error}) {
-    Output& output = process.outputs[stream];
-    // As many reads as a pipe can need: a child of it that goes on writing must not keep us here.
-    for (int reads = 0; output.fd && reads < 4; ++reads) take_output(process, stream);
-    if (live_owner_ == &process) set_live(nullptr);
-    if (!output.lines.unfinished().empty()) show(process, stream, output.lines.unfinished());
-    output.lines.clear();
-  }
+// Nothing that descends from this process or from an agent is left.
+void Supervisor::end_all() {
+  const TimePoint deadline = real_clock().now() + agents_timeout;
+  const auto are_ended = [&] {
+    return std::all_of(crews_.begin(), crews_.end(), [](const Crew* crew) { return crew->has_ended(); });
+  };
+  if (!keeper_is_gone_)
+    for (Crew* crew : crews_) crew->begin_end();
+  while (!keeper_is_gone_ && !are_ended() && real_clock().now() < deadline) wait(deadline);
+  for (const HostWork& host : hosts_)
+    if (host.agent && !host.agent->has_ended() && !keeper_is_gone_)
+      say(fmt::format("host {} does not answer; what runs there ends when it notices", host.name));
+  if (!kill_descendants(kill_timeout)) say("some processes do not end even when killed");
 }
 
 int Supervisor::finish() {
-  const bool all_ended = kill_descendants(kill_timeout);
-  for (Running& process : processes_) drain(process);
-  if (!all_ended) say("some processes do not end even when killed");
+  phase_ = Phase::killing;  // whatever ends from here on ends because of this
+  end_all();
+  local_.drain();
+  for (const Running& process : processes_) outputs_.finish(index_of(process));
+  remove_run_folder(options_.run_folder);
+  console_.state({});
   const int code = report();
+  if (options_.lease != nullptr) options_.lease->work_ended(code);
   console_.flush(flush_timeout_ms);
   return code;
 }
 
-// "scheduler, worker 0 exited with code 75; worker 1 ran on until asked to end". A process that never
-// came to init() is absent to all others; only who started it knows more.
-std::string Supervisor::verdicts() const {
-  constexpr std::size_t labels_max = 8;
-  std::vector<std::pair<std::string, std::vector<std::string>>> by_end;
-  for (const Running& process : processes_) {
-    const std::string end = process.was_asked_to_end || !process.wait_status
-                                ? std::string("ran on until asked to end")
-                                : describe_exit(*process.wait_status);
-    auto found =
-        std::find_if(by_end.begin(), by_end.end(), [&](const auto& entry) { return entry.first == end; });
-    if (found == by_end.end()) found = by_end.insert(by_end.end(), {end, {}});
-    found->second.push_back(process.spec->label);
-  }
-  std::vector<std::string> parts;
-  for (auto& [end, labels] : by_end) {
-    const std::size_t count = labels.size();
-    if (count > labels_max) {
-      labels.resize(labels_max);
-      labels.push_back(fmt::format("{} more", count - labels_max));
-    }
-    parts.push_back(fmt::format("{} {}", fmt::join(labels, ", "), end));
-  }
-  return fmt::format("{}", fmt::join(parts, "; "));
-}
-
 int Supervisor::report() {
   if (keeper_is_gone_) return 128 + SIGKILL;
+  if (!start_failure_.empty()) {
+    say(start_failure_);
+    return exit_code_cannot_start;
+  }
   if (interrupted_by_ != 0) {
     say(fmt::format("ended by signal {} ({})", interrupted_by_, ::strsignal(interrupted_by_)));
     return 128 + interrupted_by_;
   }
-  if (failed_.empty()) return 0;
-  const Running& cause =
-      processes_[*std::min_element(failed_.begin(), failed_.end(), [&](std::size_t a, std::size_t b) {
-        return rank_as_cause(processes_[a]) < rank_as_cause(processes_[b]);
-      })];
-  const auto& last =
-      cause.outputs[cause.outputs[Console::error].last.empty() ? Console::out : Console::error].last;
-  if (processes_.size() > 1) say(fmt::format("how its processes ended: {}", verdicts()));
-  say(fmt::format("the job failed: {} {}{}", cause.spec->label, describe_exit(*cause.wait_status),
-                  last.empty() ? std::string{} : "; its last lines:"));
-  for (const std::string& line : last) console_.line(Console::error, cause.spec->label, line);
-  return exit_code_of(*cause.wait_status);
+  if (failed_.empty() && released_) {
+    if (!released_->reason.empty()) say(released_->reason);
+    return released_->exit_code;
+  }
+  if (failed_.empty()) {
+    const double seconds = cluster::in_seconds(real_clock().now() - begin_);
+    if (console_.is_terminal()) say(fmt::format("done after {:.3g} s", seconds));
+    return 0;
+  }
+  std::vector<ProcessEnd> ends;
+  for (const Running& process : processes_)
+    ends.push_back({.label = process.spec->label,
+                    .role = process.spec->role,
+                    .is_service = process.is_service(),
+                    .host = process.host,
+                    .wait_status = process.wait_status,
+                    .was_asked_to_end = process.was_asked_to_end,
+                    .loss = process.loss});
+  const std::size_t cause = cause_among(ends, failed_);
+  if (processes_.size() > 1) say(verdicts(ends));
+  const bool has_lines = !outputs_.last_lines(cause).empty();
+  say(fmt::format("the job failed: {} {}{}", place_of(ends[cause].label, ends[cause].host),
+                  describe(ends[cause]), has_lines ? "; its last lines:" : ""));
+  outputs_.show_last_lines(cause);
+  if (!ends[cause].loss.empty()) say(fmt::format("host {}: {}", ends[cause].host, ends[cause].loss));
+  return exit_code_of(ends[cause]);
 }
 
 }  // namespace
 
+int supervise(std::vector<HostWork> hosts, const SupervisorOptions& options) {
+  return Supervisor(hosts, options).run();
+}
+
 int supervise(const LaunchSpec& spec, const SupervisorOptions& options) {
-  return Supervisor(spec, options).run();
+  std::vector<HostWork> hosts(1);
+  hosts.front().spec = spec;
+  return supervise(std::move(hosts), options);
 }
 
 }  // namespace muster::launch

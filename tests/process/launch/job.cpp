@@ -59,6 +59,7 @@ Job::Job(const std::vector<std::string>& commands, Times times) {
   pid_ = ::fork();
   if (pid_ == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that is killed leaves no job behind
+    if (times.tail != nullptr) ::setenv("TAIL", times.tail, 1);
     ::dup2(writable.get(), STDOUT_FILENO);
     ::dup2(writable.get(), STDERR_FILENO);
     ::execv(arguments[0], arguments.data());
@@ -120,15 +121,21 @@ int Job::wait() {
 
 void Job::signal(int number) const { ::kill(pid_, number); }
 
-void Job::signal_supervisor(int number) const {
+pid_t Job::supervisor_pid() const {
   const std::string pid = std::to_string(pid_);
   const std::string children = contents("/proc/" + pid + "/task/" + pid + "/children");
-  ASSERT_FALSE(children.empty());
-  ::kill(std::stoi(children), number);
+  EXPECT_FALSE(children.empty());
+  return children.empty() ? -1 : std::stoi(children);
 }
+
+void Job::signal_supervisor(int number) const { ::kill(supervisor_pid(), number); }
+
+net::Descriptor Job::supervisor() const { return open_process(supervisor_pid()); }
 
 std::string Job::log(int rank) const {
   return contents(folder_ + "/worker_" + std::to_string(rank) + ".log");
 }
+
+bool Job::has_run_folder() const { return std::filesystem::exists(folder_ + "/run"); }
 
 }  // namespace muster::launch::testing

@@ -15,6 +15,7 @@ struct Times {
   int grace_ms = 60'000;
   int restarts = 0;
   int restart_delay_ms = 1;
+  const char* tail = nullptr;  // the one rank that is shown
 };
 
 class Job {
@@ -32,12 +33,15 @@ class Job {
   void signal(int number) const;
   // Sends a signal to the child of the process that was started: the one that does the work.
   void signal_supervisor(int number) const;
+  net::Descriptor supervisor() const;
 
   const std::string& text() const { return text_; }
   std::string log(int rank) const;
+  bool has_run_folder() const;
 
  private:
   bool read_some();
+  pid_t supervisor_pid() const;
 
   std::string folder_;
   pid_t pid_ = -1;

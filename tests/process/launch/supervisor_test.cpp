@@ -94,6 +94,65 @@ TEST(Supervisor, KillsAtTheSecondSignal) {
   EXPECT_TRUE(ends(stubborn));
 }
 
+TEST(Supervisor, ShowsTheRanksOfTheTailAndTheFailuresOfAll) {
+  Job job({"echo of rank 0", "echo of rank 1; exit 3", "echo of rank 2"}, {.settle_ms = 50, .tail = "2"});
+  EXPECT_THAT(job.wait(), Eq(3));
+  EXPECT_THAT(job.text(), AllOf(Not(HasSubstr("of rank 0")), HasSubstr("[worker 2] of rank 2\n"),
+                                EndsWith("its last lines:\n[worker 1] of rank 1\n")));
+  EXPECT_THAT(job.log(0), Eq("of rank 0\n"));
+}
+
+TEST(Supervisor, RepeatsAPythonTracebackFromItsFirstLine) {
+  Job job(
+      {"echo 'Traceback (most recent call last):' >&2; i=0; while [ $i -lt 50 ]; do echo \"  line $i\" >&2; "
+       "i=$((i + 1)); done; echo 'ValueError: no such column' >&2; exit 1"},
+      {.settle_ms = 50});
+  EXPECT_THAT(job.wait(), Eq(1));
+  EXPECT_THAT(job.text(), AllOf(HasSubstr("its last lines:\n[worker 0] Traceback (most recent call last):\n"
+                                          "[worker 0]   line 0\n"),
+                                EndsWith("[worker 0]   line 49\n[worker 0] ValueError: no such column\n")));
+}
+
+// ---- Services and files -----------------------------------------------------------------------------------
+
+// Ends well when it is asked to.
+const std::string service =
+    ": service; trap 'echo service over; exit 0' TERM; echo service; sleep 1000 & wait";
+
+TEST(SupervisorServices, EndWhenTheWorkHasEnded) {
+  Job job({"echo work; exit 0", service});
+  EXPECT_THAT(job.wait(), Eq(0)) << job.text();
+  EXPECT_THAT(job.text(), AllOf(HasSubstr("work\n"), HasSubstr("service over\n")));
+}
+
+TEST(SupervisorServices, AreKilledWhenTheyDoNotEnd) {
+  Job job({": service; trap '' TERM; echo pid $$; while :; do sleep 1000; done", "exit 0"}, {.grace_ms = 50});
+  const auto stubborn = job.process_announced();
+  EXPECT_THAT(job.wait(), Eq(0)) << job.text();
+  EXPECT_TRUE(ends(stubborn));
+}
+
+TEST(SupervisorServices, StayUntilAFailedJobIsOver) {
+  Job job({service, "exit 3", "trap 'exit 0' TERM; sleep 1000 & wait"}, {.settle_ms = 50});
+  EXPECT_THAT(job.wait(), Eq(3));
+  EXPECT_THAT(job.text(), HasSubstr("service over\n"));
+}
+
+TEST(SupervisorServices, BringTheJobDownWhenTheyFailBeforeTheWorkHasEnded) {
+  Job job({": service; echo no such port; exit 4", waits}, {.settle_ms = 50});
+  EXPECT_THAT(job.wait(), Eq(4));
+  EXPECT_THAT(job.text(),
+              EndsWith("the job failed: worker 0 exited with code 4 before the work had ended; its last "
+                       "lines:\n[worker 0] no such port\n"));
+}
+
+TEST(SupervisorFiles, AreThereForTheUserAloneWhileTheJobRuns) {
+  Job job({"stat -c '%a %n' $FOLDER/run $FOLDER/run/secret | sed 's: .*/: :'; cat $FOLDER/run/secret"});
+  EXPECT_THAT(job.wait(), Eq(0)) << job.text();
+  EXPECT_THAT(job.text(), Eq("[worker 0] 700 run\n[worker 0] 600 secret\n[worker 0] sesame\n"));
+  EXPECT_FALSE(job.has_run_folder());
+}
+
 // The shell of the second command stays; below it, one process moved to a session of its own.
 class SupervisorLeavesNothing : public ::testing::Test {
  protected:
@@ -106,11 +165,14 @@ class SupervisorLeavesNothing : public ::testing::Test {
     EXPECT_TRUE(ends(first_));
     EXPECT_TRUE(ends(second_));
     EXPECT_TRUE(ends(third_));
+    EXPECT_FALSE(job_.has_run_folder());
   }
 };
 
 TEST_F(SupervisorLeavesNothing, WhenTheLauncherIsKilled) {
+  const auto supervisor = job_.supervisor();
   job_.signal(SIGKILL);
+  EXPECT_TRUE(ends(supervisor));
   expect_nothing_left();
 }
 

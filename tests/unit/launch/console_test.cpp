@@ -82,6 +82,34 @@ TEST(Console, KeepsTheLiveLineBelowTheOthersAndWithinTheTerminal) {
   EXPECT_THAT(shown(console, terminal), Eq("\r\033[K[a] end\r\n"));
 }
 
+TEST(Console, PutsTheStateOfTheJobBeforeTheProgressOfAProcess) {
+  const Ends terminal = open_terminal();
+  Console console(terminal.writer.get(), terminal.writer.get());
+  console.state("running");
+  EXPECT_THAT(shown(console, terminal), Eq("running"));
+  console.live("a", "5 %");
+  EXPECT_THAT(shown(console, terminal), Eq("\r\033[Krunning  [a] 5 %"));
+  console.state({});
+  EXPECT_THAT(shown(console, terminal), Eq("\r\033[K[a] 5 %"));
+}
+
+TEST(Console, GivesEachLabelAColourOnATerminal) {
+  const Ends terminal = open_terminal();
+  Console console(terminal.writer.get(), terminal.writer.get(), true);
+  for (const char* label : {"a", "b"}) console.introduce(label);
+  console.line(Console::out, "a", "1");
+  console.line(Console::error, "b", "2");
+  EXPECT_THAT(shown(console, terminal), Eq("\033[36m[a]\033[0m 1\r\n\033[33m[b]\033[0m 2\r\n"));
+}
+
+TEST(Console, HasNoColoursInAPipe) {
+  const Ends out = open_pipe();
+  Console console(out.writer.get(), out.writer.get(), true);
+  console.introduce("a");
+  console.line(Console::out, "a", "1");
+  EXPECT_THAT(shown(console, out), Eq("[a] 1\n"));
+}
+
 TEST(Console, HoldsBackWhatNobodyReadsYet) {
   const Ends out = open_pipe();
   Console console(out.writer.get(), out.writer.get());

@@ -1,0 +1,103 @@
+#include "muster/launch/outputs.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+
+namespace muster::launch {
+namespace {
+
+constexpr std::array both_streams = {Stream::out, Stream::error};
+
+// The number at the end of a label: "worker 2" has rank 2.
+std::optional<std::int64_t> rank_of(std::string_view label) {
+  const auto space = label.rfind(' ');
+  if (space == std::string_view::npos) return std::nullopt;
+  std::int64_t rank = 0;
+  const char* end = label.data() + label.size();
+  const auto [stop, failed] = std::from_chars(label.data() + space + 1, end, rank);
+  if (failed != std::errc{} || stop != end) return std::nullopt;
+  return rank;
+}
+
+}  // namespace
+
+bool is_tailed(const ProcessSpec& spec, const std::vector<std::int64_t>& tail) {
+  if (tail.empty()) return true;
+  if (spec.kind == ProcessSpec::Kind::service || spec.role == "scheduler") return false;
+  const auto rank = rank_of(spec.label);
+  if (!rank) return true;
+  const bool is_helper = spec.role == "server" || spec.role == "ps";
+  return !is_helper && std::find(tail.begin(), tail.end(), *rank) != tail.end();
+}
+
+Result<> Outputs::add(const ProcessSpec& spec) {
+  auto process = std::make_unique<Process>();
+  process->label = spec.label;
+  process->log_path = log_folder_ + '/' + spec.log_name;
+  process->is_shown = is_tailed(spec, tail_);
+  process->log = net::Descriptor(
+      ::open(process->log_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666));
+  if (!process->log) return fail_errno(fmt::format("cannot write '{}'", process->log_path), errno);
+  console_.introduce(process->label);
+  processes_.push_back(std::move(process));
+  return {};
+}
+
+void Outputs::take(std::size_t index, Stream stream, std::string_view bytes) {
+  Process& process = *processes_[index];
+  if (process.log && ::write(process.log.get(), bytes.data(), bytes.size()) < 0) {
+    console_.line(
+        Stream::error, {},
+        fmt::format("muster: {}", fail_errno("cannot write " + process.log_path, errno).value().message));
+    process.log.reset();
+  }
+  if (stream == Stream::out && live_owner_ == &process) set_live(nullptr);  // its line goes on or ends now
+  LineBuffer& lines = process.streams[static_cast<std::size_t>(stream)].buffer;
+  lines.feed(bytes, [&](std::string_view line) { show(process, stream, line); });
+  if (stream == Stream::out && process.is_shown && !lines.unfinished().empty()) set_live(&process);
+}
+
+// Shows the unfinished line of a process below all others, or that of none.
+void Outputs::set_live(const Process* process) {
+  live_owner_ = process;
+  if (process == nullptr)
+    console_.live({}, {});
+  else
+    console_.live(process->label, process->streams[0].buffer.unfinished());
+}
+
+void Outputs::show(Process& process, Stream stream, std::string_view line) {
+  if (process.is_shown) console_.line(stream, process.label, line);
+  process.streams[static_cast<std::size_t>(stream)].last.add(line);
+}
+
+void Outputs::finish(std::size_t index) {
+  Process& process = *processes_[index];
+  if (live_owner_ == &process) set_live(nullptr);
+  for (const Stream stream : both_streams) {
+    LineBuffer& lines = process.streams[static_cast<std::size_t>(stream)].buffer;
+    if (!lines.unfinished().empty()) show(process, stream, lines.unfinished());
+    lines.clear();
+  }
+}
+
+void Outputs::forget(std::size_t index) {
+  for (Lines& lines : processes_[index]->streams) lines = {};
+}
+
+std::vector<std::string> Outputs::last_lines(std::size_t index) const {
+  const auto& [out, error] = processes_[index]->streams;
+  return (error.last.empty() ? out : error).last.lines();
+}
+
+void Outputs::show_last_lines(std::size_t index) {
+  for (const std::string& line : last_lines(index))
+    console_.line(Stream::error, processes_[index]->label, line);
+}
+
+}  // namespace muster::launch

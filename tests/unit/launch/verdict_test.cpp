@@ -1,0 +1,48 @@
+#include "muster/launch/verdict.h"
+
+#include <gmock/gmock.h>
+
+namespace muster::launch {
+namespace {
+
+using testing::Eq;
+
+constexpr int exited(int code) { return code << 8; }  // as waitpid tells it
+
+TEST(Verdict, BlamesTheWorkerAndNotTheSchedulerThatReportsIt) {
+  const std::vector<ProcessEnd> ends = {{.label = "scheduler", .role = "scheduler", .wait_status = exited(1)},
+                                        {.label = "worker 0", .role = "worker", .wait_status = exited(69)},
+                                        {.label = "worker 1", .role = "worker", .wait_status = exited(3)}};
+  EXPECT_THAT(cause_among(ends, {0, 1, 2}), Eq(2));
+  EXPECT_THAT(cause_among(ends, {0, 1}), Eq(0));
+}
+
+TEST(Verdict, BlamesALostHostBeforeThoseThatMissedIt) {
+  const std::vector<ProcessEnd> ends = {{.label = "worker 0", .role = "worker", .wait_status = exited(1)},
+                                        {.label = "worker 1", .role = "worker", .host = "b", .loss = "gone"}};
+  EXPECT_THAT(cause_among(ends, {0, 1}), Eq(1));
+  EXPECT_THAT(exit_code_of(ends[1]), Eq(69));
+  EXPECT_THAT(verdicts(ends),
+              Eq("how its processes ended: worker 0 exited with code 1; worker 1 was lost with its host"));
+}
+
+TEST(Verdict, FoldsThoseThatEndedAlike) {
+  std::vector<ProcessEnd> ends;
+  for (int i = 0; i < 10; ++i)
+    ends.push_back({.label = "worker " + std::to_string(i), .role = "worker", .wait_status = exited(69)});
+  EXPECT_THAT(verdicts(ends), Eq("how its processes ended: worker 0, worker 1, worker 2, worker 3, worker 4, "
+                                 "worker 5, worker 6, worker 7, 2 more exited with code 69"));
+}
+
+TEST(Verdict, SaysTheHostWhereThereAreSeveral) {
+  EXPECT_THAT(place_of("worker 1", ""), Eq("worker 1"));
+  EXPECT_THAT(place_of("worker 1", "b"), Eq("worker 1 on host b"));
+}
+
+TEST(Verdict, SaysThatAServiceFailedBeforeItsTime) {
+  const ProcessEnd end{.label = "sshd", .role = "sshd", .is_service = true, .wait_status = exited(255)};
+  EXPECT_THAT(describe(end), Eq("exited with code 255 before the work had ended"));
+}
+
+}  // namespace
+}  // namespace muster::launch
