@@ -54,6 +54,23 @@ void guess_preset(launch::PartialSettings& said) {
   }
 }
 
+// The hosts and slots of a job on Ascend cards are those of its rank table.
+Result<> read_rank_table(launch::PartialSettings& said) {
+  if (!said.preset || said.preset->value != "ascend") return {};
+  constexpr const char* variable = "RANK_TABLE_FILE";
+  if (const auto exported = real_environment().get(variable);
+      !said.rank_table && !exported.value_or("").empty())
+    said.rank_table = launch::Setting<std::string>{*exported, variable};
+  if (!said.rank_table) return {};
+  auto& [name, origin] = *said.rank_table;
+  auto file = net::read_small_file(name, launch::rank_table_bytes_max);
+  if (!file) return fail(file.error().code, fmt::format("{} {}: {}", origin, name, file.error().message));
+  MUSTER_TRY(const auto table, launch::parse_rank_table(file->text, name));
+  name = std::filesystem::absolute(name).string();  // as every process finds it
+  MUSTER_TRY(said, with_rank_table(std::move(said), table));
+  return {};
+}
+
 Result<launch::JobSettings> find_settings(const RunFlags& flags, const std::string& program) {
   MUSTER_TRY(launch::PartialSettings asked, settings_of(flags));
   if (!flags.job_file.empty()) {
@@ -65,6 +82,7 @@ Result<launch::JobSettings> find_settings(const RunFlags& flags, const std::stri
   launch::PartialSettings said = merged(std::move(asked), platform);
   if (said.command) MUSTER_TRY_VOID(check_command(said.command->value));
   guess_preset(said);
+  MUSTER_TRY_VOID(read_rank_table(said));
   MUSTER_TRY(launch::JobSettings job, launch::complete(said));
   job.python = python_for_scripts(program);
   return launch::prepared(std::move(job), real_environment());

@@ -105,6 +105,7 @@ void add_files(CLI::App& command, RunFlags& flags) {
       "Holds the password of client_cert_path; fd:N reads a descriptor");
   add("--server-password-file", flags.server_password_file, "The same of server_cert_path");
   add("--token-file", flags.token_file, "Keep strangers out with this secret, without certificates");
+  add("--rank-table", flags.rank_table, "The cards of an ascend job; see muster ranktable");
   command.add_option("--job", flags.job_file, "All of this from a file; flags win over it")
       ->type_name("FILE");
 }
@@ -121,6 +122,10 @@ std::string preset_choices() {
 void add_run_flags(CLI::App& command, RunFlags& flags) {
   command.footer(footer);
   command.add_option("--preset", flags.preset, preset_choices())->type_name("NAME");
+  command
+      .add_option("--style", flags.style,
+                  "How processes are told: pytorch has init_method and env, tensorflow arguments and chief")
+      ->type_name("NAME");
   add_places(command, flags);
   command.add_option("--servers", flags.servers, "Parameter servers of the job (default: 0)")
       ->type_name("NUMBER");

@@ -8,6 +8,7 @@
 #include "muster/launch/keeper.h"
 #include "muster/launch/ports.h"
 #include "muster/launch/presets/preset.h"
+#include "muster/launch/rank_table.h"
 #include "muster/launch/run_folder.h"
 #include "muster/launch/secret_file.h"
 #include "muster/launch/supervisor.h"
@@ -57,6 +58,12 @@ std::string absolute_logs(const JobSettings& job) {
   return std::filesystem::absolute(name.empty() ? "muster-logs/<time>" : name).string();
 }
 
+Result<std::string> rank_table_text_of(const JobSettings& job) {
+  if (job.rank_table.value.empty()) return std::string();
+  MUSTER_TRY(net::SmallFile file, net::read_small_file(job.rank_table.value, rank_table_bytes_max));
+  return std::move(file.text);
+}
+
 // One host's part of a job: what it reserves stays reserved until the work has ended.
 struct Work {
   ReservedPorts ports;
@@ -66,16 +73,18 @@ struct Work {
 Result<Work> make_work(const JobSettings& job, const Environment& environment,
                        const std::string& run_folder) {
   MUSTER_TRY(const Preset* preset, find_preset(job.preset));
-  const PortsWanted wanted = preset->ports_wanted(job);
+  const PortsWanted wanted = preset->ports_wanted(job, environment);
   Work work;
   if (job.self.value == 0 || !wanted.only_first) {
     MUSTER_TRY(work.ports, reserve_ports(wanted, job.reach.value));
   }
+  MUSTER_TRY(const std::string table, rank_table_text_of(job));
   MUSTER_TRY(work.spec, preset->spec({.job = job,
                                       .environment = environment,
                                       .ports = {work.ports.numbers()},
                                       .run_folder = run_folder,
-                                      .log_folder = absolute_logs(job)}));
+                                      .log_folder = absolute_logs(job),
+                                      .rank_table = table}));
   return work;
 }
 

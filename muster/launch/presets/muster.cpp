@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "muster/launch/presets/checks.h"
+
 namespace muster::launch {
 namespace {
 
@@ -31,6 +33,7 @@ Result<> check_variables(const JobSettings& job, const Environment& environment)
 }
 
 Result<> check(const JobSettings& job, const Environment& environment) {
+  MUSTER_TRY_VOID(check_uses(job, {.servers = true, .restarts = true}));
   if (job.hosts.origin == default_origin && !job.slots)
     return wrong("say how many workers to start on this host, for example: -n 4");
   MUSTER_TRY_VOID(check_first_address(job));

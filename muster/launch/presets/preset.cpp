@@ -7,12 +7,16 @@
 #include <array>
 
 #include "muster/cluster/cluster.h"
+#include "muster/launch/presets/ascend.h"
 #include "muster/launch/presets/muster.h"
+#include "muster/launch/presets/pytorch.h"
+#include "muster/launch/presets/tensorflow.h"
 
 namespace muster::launch {
 
 std::span<const Preset> presets() {
-  static const std::array table = {muster_preset, mindspore_preset};
+  static const std::array table = {muster_preset, mindspore_preset, ascend_preset, pytorch_preset,
+                                   tensorflow_preset};
   return table;
 }
 
@@ -28,8 +32,8 @@ Result<const Preset*> find_preset(const Setting<std::string>& name) {
                           meant ? fmt::format(", did you mean '{}'", *meant) : "", fmt::join(names, ", ")));
 }
 
-PortsWanted no_ports(const JobSettings&) { return {}; }
-bool never_meets(const JobSettings&) { return false; }
+PortsWanted no_ports(const JobSettings&, const Environment&) { return {}; }
+bool never_meets(const JobSettings&, const Environment&) { return false; }
 
 Result<> check_first_address(const JobSettings& job) {
   if (job.reach.value == Reach::here || job.scheduler || !job.hosts.value.front().name.empty()) return {};
@@ -37,7 +41,7 @@ Result<> check_first_address(const JobSettings& job) {
               "several hosts need a common scheduler: --scheduler <address of the first host>:<port>");
 }
 
-PortsWanted port_of_first(const JobSettings& job) {
+PortsWanted port_of_first(const JobSettings& job, const Environment&) {
   if (job.scheduler || job.port || job.reach.value == Reach::each) return {};
   return {.count = 1, .only_first = true};
 }

@@ -42,9 +42,9 @@ struct Preset {
   std::string_view summary;  // one line for --help
   // What is wrong with the settings for this preset, found before anything is opened.
   Result<> (*check)(const JobSettings& job, const Environment& environment);
-  PortsWanted (*ports_wanted)(const JobSettings& job);
+  PortsWanted (*ports_wanted)(const JobSettings& job, const Environment& environment);
   // Whether hosts that run the same line each have to tell each other something before they can start.
-  bool (*needs_meeting)(const JobSettings& job);
+  bool (*needs_meeting)(const JobSettings& job, const Environment& environment);
   // The processes of host job.self.
   Result<LaunchSpec> (*spec)(const PresetInput& input);
 };
@@ -55,8 +55,8 @@ Result<const Preset*> find_preset(const Setting<std::string>& name);
 
 // ---- What presets share -----------------------------------------------------------------------------------
 
-PortsWanted no_ports(const JobSettings& job);
-bool never_meets(const JobSettings& job);
+PortsWanted no_ports(const JobSettings& job, const Environment& environment);
+bool never_meets(const JobSettings& job, const Environment& environment);
 
 // The address that all hosts find the first one at: what --scheduler names, else the first host's name, else
 // loopback where the job has one host. The port is that of --scheduler or --port, else of `ports`, else
@@ -64,7 +64,7 @@ bool never_meets(const JobSettings& job);
 net::HostPort first_address(const PresetInput& input, std::uint16_t default_port);
 Result<> check_first_address(const JobSettings& job);
 // One free port on the first host where neither --scheduler nor --port names one, and this launcher knows it.
-PortsWanted port_of_first(const JobSettings& job);
+PortsWanted port_of_first(const JobSettings& job, const Environment& environment);
 
 // Variables that help every Python process under a launcher, unless the user or the job chose: lines are
 // written at once, and OpenMP's threads leave the cores to each other.

@@ -194,7 +194,7 @@ TEST(MusterPreset, SaysWhatIsWrongWithBadFlags) {
 
 TEST(MusterPreset, NeedsAPortOnlyWhenNoneIsNamed) {
   const auto wanted = [](const Flags& flags) {
-    return (*find_preset({"muster"}))->ports_wanted(*complete(settings(flags))).count;
+    return (*find_preset({"muster"}))->ports_wanted(*complete(settings(flags)), plain).count;
   };
   EXPECT_EQ(wanted({.workers = 1, .command = {"a"}}), 1);
   EXPECT_EQ(wanted({.workers = 1, .port = 2000, .command = {"a"}}), 0);

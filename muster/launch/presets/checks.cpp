@@ -1,0 +1,69 @@
+#include "muster/launch/presets/checks.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace muster::launch {
+namespace {
+
+constexpr std::string_view platform_slots = "MA_NUM_GPUS";
+
+tl::unexpected<Error> wrong(std::string message) { return fail(Code::invalid_argument, std::move(message)); }
+
+std::vector<std::string_view> words_of(std::string_view text) {
+  std::vector<std::string_view> words;
+  while (!text.empty()) {
+    const auto end = std::min(text.find(' '), text.size());
+    words.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words;
+}
+
+Result<> check_style(const JobSettings& job, std::string_view styles) {
+  const auto& style = job.style;
+  const auto known = words_of(styles);
+  if (style.value.empty() || std::find(known.begin(), known.end(), style.value) != known.end()) return {};
+  if (known.empty())
+    return wrong(fmt::format("{} {}: the preset {} has no styles: leave it out", style.origin, style.value,
+                             job.preset.value));
+  return wrong(fmt::format("{} {}: the preset {} has the styles {}", style.origin, style.value,
+                           job.preset.value, fmt::join(known, " and ")));
+}
+
+}  // namespace
+
+Result<> check_uses(const JobSettings& job, const PresetUses& uses) {
+  const std::string& preset = job.preset.value;
+  if (!uses.servers && job.servers.value > 0)
+    return wrong(fmt::format("{} {}: the preset {} has no parameter servers: leave it out",
+                             job.servers.origin, job.servers.value, preset));
+  if (!uses.restarts && job.max_restarts.value > 0)
+    return wrong(fmt::format(
+        "{} {}: with the preset {} a process that was started again could not join the others: leave it out",
+        job.max_restarts.origin, job.max_restarts.value, preset));
+  if (!uses.rank_table && !job.rank_table.value.empty())
+    return wrong(fmt::format("{} {}: a rank table is for the preset ascend, and this is {}: leave it out",
+                             job.rank_table.origin, job.rank_table.value, preset));
+  return check_style(job, uses.styles);
+}
+
+Result<> check_exported(const Environment& environment, const Expected& expected) {
+  const auto exported = environment.get(expected.variable);
+  if (!exported || exported->empty() || *exported == expected.value) return {};
+  return wrong(fmt::format("{}={} contradicts {}: unset it, or leave that out", expected.variable, *exported,
+                           expected.what));
+}
+
+std::int64_t slots_asked_for(const JobSettings& job, std::size_t index) {
+  if (job.slots && job.slots->origin == platform_slots) return 1;
+  return job.hosts.value[index].slots;
+}
+
+std::string slots_origin(const JobSettings& job) {
+  return job.slots ? fmt::format("{} {}", job.slots->origin, job.slots->value) : job.hosts.origin;
+}
+
+}  // namespace muster::launch

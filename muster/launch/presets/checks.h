@@ -1,0 +1,36 @@
+// What presets check alike. Private to the presets.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "muster/launch/presets/preset.h"
+
+namespace muster::launch {
+
+// Settings that only some presets have a meaning for.
+struct PresetUses {
+  bool servers = false;
+  bool restarts = false;
+  bool rank_table = false;
+  std::string_view styles = {};  // "init_method env": empty: there are none
+};
+// An error for each setting that somebody asked for and the preset does not know: it would be lost silently.
+Result<> check_uses(const JobSettings& job, const PresetUses& uses);
+
+// An error where `variable` is set to something else than `value`, which `what` says: somebody exported it
+// for processes started by hand.
+struct Expected {
+  const char* variable;
+  std::string value;
+  std::string what;  // "-n 4"
+};
+Result<> check_exported(const Environment& environment, const Expected& expected);
+
+// Processes that somebody asked for on host `index`. The accelerators that a platform counts are no wish:
+// its scripts use all of their host in one process.
+std::int64_t slots_asked_for(const JobSettings& job, std::size_t index);
+// "-n 4", "--hosts": where slots_asked_for comes from.
+std::string slots_origin(const JobSettings& job);
+
+}  // namespace muster::launch
