@@ -139,11 +139,20 @@ TEST(Meeting, StopsWhenItIsToldTo) {
 }
 
 TEST(Meeting, TellsThoseWhoCameThatTheFirstHostStops) {
-  auto first = open(options(0, 3));
+  auto has_come = net::StopSignal::create();
+  auto asked = options(0, 3);
+  asked.times.say_every = 5ms;
+  asked.say = [&](const std::string& line) {
+    if (line.ends_with("for host 2 of 3") && !has_come->raised()) has_come->raise();
+  };
+  auto first = open(asked);
   const auto second = open(options(1, 3));
+  pollfd come{.fd = has_come->fd(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(::poll(&come, 1, patience_ms), 1);
   first.reset();
   const auto met = second->wait({});
   ASSERT_FALSE(met);
+  EXPECT_THAT(met.error().message, HasSubstr("the first host ended while the hosts met"));
 }
 
 TEST(Meeting, IsNotHeldWhereTheFirstHostIsNot) {
