@@ -32,6 +32,7 @@ void add_verify(CLI::App& app, Invocation& invocation);
 void add_certs(CLI::App& app, Invocation& invocation);
 void add_data(CLI::App& app, Invocation& invocation);
 void add_ranktable(CLI::App& app, Invocation& invocation);
+void add_kubernetes(CLI::App& app, Invocation& invocation);   // k8s, sidecar
 void add_information(CLI::App& app, Invocation& invocation);  // env, compat-path, version
 void add_watching(CLI::App& app, Invocation& invocation);     // status, doctor
 

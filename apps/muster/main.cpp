@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
   add_data(app, invocation);
   add_ranktable(app, invocation);
   add_watching(app, invocation);
+  add_kubernetes(app, invocation);
   add_information(app, invocation);
   try {
     app.parse(argc, argv);

@@ -15,6 +15,7 @@ struct Flags {
   std::string scheduler;
   bool json = false;
   double patience_s = 3;
+  std::optional<std::int64_t> only_index;
 };
 
 int refuse(std::string_view command, const std::string& message, int exit_code) {
@@ -22,7 +23,14 @@ int refuse(std::string_view command, const std::string& message, int exit_code) 
   return exit_code;
 }
 
+// In an Indexed Job of Kubernetes: a pod of another index than the one that is looked at.
+bool is_other_index(const Flags& flags) {
+  const auto index = real_environment().get("JOB_COMPLETION_INDEX");
+  return flags.only_index && index && *index != std::to_string(*flags.only_index);
+}
+
 int print_status(const Flags& flags) {
+  if (is_other_index(flags)) return 0;
   const auto scheduler = launch::find_scheduler(flags.scheduler, real_environment());
   if (!scheduler) return refuse("status", scheduler.error().message, exit_code_usage);
   const auto security = launch::find_security(real_environment());
@@ -76,6 +84,10 @@ void add_status(CLI::App& app, Invocation& invocation) {
                    "Where its scheduler listens (default: MS_SCHED_HOST and MS_SCHED_PORT)")
       ->type_name("HOST:PORT");
   command->add_flag("--json", flags->json, "For programs");
+  command
+      ->add_option("--only-index", flags->only_index,
+                   "For probes: end well at once where JOB_COMPLETION_INDEX is another")
+      ->type_name("NUMBER");
   command->callback([flags, &invocation] { invocation.exit_code = print_status(*flags); });
 }
 

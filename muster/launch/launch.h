@@ -11,6 +11,8 @@
 #include "muster/launch/doctor.h"                    // IWYU pragma: export
 #include "muster/launch/doctor_network.h"            // IWYU pragma: export
 #include "muster/launch/keeper.h"                    // IWYU pragma: export
+#include "muster/launch/kubernetes/job.h"            // IWYU pragma: export
+#include "muster/launch/kubernetes/sidecar.h"        // IWYU pragma: export
 #include "muster/launch/launch_spec.h"               // IWYU pragma: export
 #include "muster/launch/presets/preset.h"            // IWYU pragma: export
 #include "muster/launch/rank_table.h"                // IWYU pragma: export

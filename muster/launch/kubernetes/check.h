@@ -1,0 +1,11 @@
+// What is wrong with a job before anything is made from it.
+#pragma once
+
+#include "muster/base/base.h"
+#include "muster/launch/kubernetes/job.h"
+
+namespace muster::launch::kubernetes {
+
+Result<> check(const Job& job);
+
+}  // namespace muster::launch::kubernetes
