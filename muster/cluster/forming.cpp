@@ -190,19 +190,18 @@ bool Attempts::note(std::vector<Attempt>& kept, Attempt attempt) {
            other.reason == attempt.reason;
   };
   if (const auto found = std::find_if(kept.begin(), kept.end(), same); found != kept.end()) {
-    attempt.count = found->count + 1;
+    attempt.count += found->count;
     *found = std::move(attempt);
     return false;
   }
   const auto older = [](const Attempt& a, const Attempt& b) { return a.last < b.last; };
   if (kept.size() == kept_max) kept.erase(std::min_element(kept.begin(), kept.end(), older));
-  attempt.count = 1;
   kept.push_back(std::move(attempt));
   return true;
 }
 
 bool Attempts::refused(const Member& member, const std::string& reason, TimePoint now) {
-  Attempt attempt{.member = member, .what = "refused", .reason = printable(reason), .last = now};
+  Attempt attempt{.member = member, .what = "refused", .reason = printable(reason), .count = 1, .last = now};
   attempt.member.node_id = printable(member.node_id);
   attempt.member.address = printable(member.address);
   note(nodes_, std::move(attempt));
@@ -210,12 +209,14 @@ bool Attempts::refused(const Member& member, const std::string& reason, TimePoin
 }
 
 void Attempts::gone(const Member& member, const std::string& how, TimePoint now) {
-  note(nodes_, {.member = member, .what = "gone", .reason = printable(how), .last = now});
+  note(nodes_, {.member = member, .what = "gone", .reason = printable(how), .count = 1, .last = now});
 }
 
-bool Attempts::strange(const std::string& address, const std::string& reason, TimePoint now) {
-  const bool is_news =
-      note(strangers_, {.member = {.address = printable(address)}, .reason = printable(reason), .last = now});
+bool Attempts::strange(const std::string& address, const std::string& reason, TimePoint now,
+                       std::uint64_t count) {
+  const bool is_news = note(
+      strangers_,
+      {.member = {.address = printable(address)}, .reason = printable(reason), .count = count, .last = now});
   return is_news && has_line_left(now);
 }
 

@@ -35,7 +35,7 @@ class Attempts {
   // Returns whether it is worth a log line now: a flood of attempts is not one of lines.
   bool refused(const Member& member, const std::string& reason, TimePoint now);
   void gone(const Member& member, const std::string& how, TimePoint now);
-  bool strange(const std::string& address, const std::string& reason, TimePoint now);
+  bool strange(const std::string& address, const std::string& reason, TimePoint now, std::uint64_t count = 1);
   // It is part of the job now.
   void came(const Member& member);
 

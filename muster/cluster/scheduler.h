@@ -40,11 +40,13 @@ struct Exited {
   WaitStatus status = {};
 };
 // A connection ended by more than a plain close: what came is no Muster, TLS was refused, nothing came in
-// time. Closed follows.
+// time. Closed follows, unless it was turned away before it had a number; of those, many alike may be one
+// event.
 struct Strange {
   PeerId peer = 0;
   std::string address = {};
   std::string reason = {};
+  std::uint64_t count = 1;
 };
 struct Interrupted {};
 // The time `deadline()` has come.

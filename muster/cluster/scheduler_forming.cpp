@@ -199,7 +199,7 @@ void SchedulerMachine::strange(const scheduler_event::Strange& event) {
   if (const auto known = peers_.find(event.peer); known != peers_.end())
     return log(log::Level::warning,
                fmt::format("the connection of {} broke: {}", describe(known->second), event.reason));
-  const bool is_news = attempts_.strange(event.address, event.reason, now_);
+  const bool is_news = attempts_.strange(event.address, event.reason, now_, event.count);
   if (phase_ == Phase::forming) return;  // the table has it
   if (!is_news || now_ < next_stranger_line_) return;
   next_stranger_line_ = now_ + stranger_lines_interval;

@@ -108,10 +108,10 @@ class SchedulerDriver {
     if (const auto warning = warn_of_open_network(ips); !warning.empty() && security_ == nullptr)
       log::warning(warning);
     for (const std::string& ip : ips) {
-      MUSTER_TRY(auto listener,
-                 net::ConnectionListener::open(loop_, {ip, settings_.scheduler_port}, limits,
-                                               [this](auto connection) { accept(std::move(connection)); },
-                                               {.security = security_, .plain_refusal = refusal_frame}));
+      MUSTER_TRY(auto listener, net::ConnectionListener::open(
+                                    loop_, {ip, settings_.scheduler_port}, limits,
+                                    [this](auto connection) { accept(std::move(connection)); },
+                                    {.security = security_, .plain_refusal = refusal_frame}, screening()));
       listeners_.push_back(std::move(listener));
     }
     return {};
@@ -132,6 +132,19 @@ class SchedulerDriver {
   }
 
  private:
+  net::Screening screening() {
+    return {
+        .may_begin = [](const net::Frame& frame) -> Result<> {
+          MUSTER_TRY_VOID(decode_message(frame));
+          return {};
+        },
+        .turned_away =
+            [this](const std::vector<net::Stranger>& strangers) {
+              for (const net::Stranger& stranger : strangers)
+                step(scheduler_event::Strange{0, stranger.ip, for_others(stranger.reason), stranger.count});
+            }};
+  }
+
   void accept(std::unique_ptr<net::Connection> connection) {
     const PeerId id = next_peer_++;
     net::Connection& accepted = *connection;
@@ -170,13 +183,14 @@ class SchedulerDriver {
 
   // Without the port, which is another one each time somebody tries; and for readers elsewhere.
   static scheduler_event::Strange strange_event(PeerId id, const net::Address& peer, const Error& error) {
-    std::string reason = error.message;
-    const auto replace = [&](const std::string& words, std::string_view by) {
-      if (const auto at = reason.find(words); at != std::string::npos) reason.replace(at, words.size(), by);
-    };
-    replace(net::to_string(peer), peer.ip);
-    replace("this process", "the scheduler");
-    return {id, peer.ip, std::move(reason)};
+    return {id, peer.ip, for_others(replaced(error.message, net::to_string(peer), peer.ip))};
+  }
+  static std::string for_others(std::string reason) {
+    return replaced(std::move(reason), "this process", "the scheduler");
+  }
+  static std::string replaced(std::string text, std::string_view words, std::string_view by) {
+    if (const auto at = text.find(words); at != std::string::npos) text.replace(at, words.size(), by);
+    return text;
   }
 
   void step(const SchedulerEvent& event) {
@@ -187,7 +201,13 @@ class SchedulerDriver {
   }
 
   void set_timer() {
-    loop_.set_timer(machine_.deadline(), [this] { step(scheduler_event::Tick{}); });
+    const TimePoint due = machine_.deadline();
+    if (due == timer_at_) return;
+    timer_at_ = due;
+    loop_.set_timer(due, [this] {
+      timer_at_.reset();
+      step(scheduler_event::Tick{});
+    });
   }
 
   void apply(const scheduler_action::Send& send) {
@@ -261,6 +281,7 @@ class SchedulerDriver {
   std::vector<std::unique_ptr<net::ConnectionListener>> listeners_;
   std::map<PeerId, std::unique_ptr<net::Connection>> connections_;
   PeerId next_peer_ = 1;
+  std::optional<TimePoint> timer_at_ = {};
   Message encoded_;  // as `encoded_frame_`
   std::shared_ptr<const std::vector<std::byte>> encoded_frame_;
 };

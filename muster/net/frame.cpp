@@ -41,8 +41,7 @@ FrameHeaderBytes encode_header(const FrameHeader& header) {
 Result<FrameHeader> decode_header(std::span<const std::byte, frame_header_size_bytes> bytes,
                                   std::uint64_t payload_limit_bytes) {
   const std::byte* data = bytes.data();
-  if (load_little<std::uint32_t>(data + at_magic) != magic)
-    return fail(Code::corrupt, "not a Muster frame: the first bytes are not MSTR");
+  MUSTER_TRY_VOID(check_frame_begin(bytes));
   if (const auto version = load_little<std::uint16_t>(data + at_version); version != frame_version)
     return fail(Code::corrupt,
                 fmt::format("frame version {}; this process speaks version {}", version, frame_version));
@@ -61,6 +60,15 @@ Result<FrameHeader> decode_header(std::span<const std::byte, frame_header_size_b
     return fail(Code::corrupt, fmt::format("a frame's payload of {} bytes is over the limit of {}",
                                            header.payload_size_bytes, payload_limit_bytes));
   return header;
+}
+
+Result<> check_frame_begin(std::span<const std::byte> bytes) {
+  std::array<std::byte, sizeof magic> begin;
+  store_little(begin.data(), magic);
+  const std::size_t size = std::min(bytes.size(), begin.size());
+  if (!std::equal(begin.begin(), begin.begin() + size, bytes.begin()))
+    return fail(Code::corrupt, "not a Muster frame: the first bytes are not MSTR");
+  return {};
 }
 
 std::uint64_t payload_checksum(std::span<const std::byte> payload) {

@@ -38,6 +38,9 @@ FrameHeaderBytes encode_header(const FrameHeader& header);
 Result<FrameHeader> decode_header(std::span<const std::byte, frame_header_size_bytes> bytes,
                                   std::uint64_t payload_limit_bytes);
 
+// Fails where no frame begins like that; the bytes may be fewer than a header's.
+Result<> check_frame_begin(std::span<const std::byte> bytes);
+
 std::uint64_t payload_checksum(std::span<const std::byte> payload);
 Result<> check_payload(const FrameHeader& header, std::span<const std::byte> payload);
 

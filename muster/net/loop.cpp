@@ -82,9 +82,10 @@ void raise_descriptor_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);  // what it refuses shows when a descriptor is missing
 }
 
-LoopSocket::LoopSocket(asio::io_context& context, int fd, int family) : socket(context), fd_(fd) {
+LoopSocket::LoopSocket(asio::io_context& context, ProcessDescriptor fd, int family)
+    : socket(context), fd_(std::move(fd)) {
   asio::error_code ignored;  // a descriptor that cannot be watched fails its first operation
-  socket.assign(family == AF_INET6 ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), fd, ignored);
+  socket.assign(family == AF_INET6 ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), fd_.get(), ignored);
 }
 
 void LoopSocket::close() {

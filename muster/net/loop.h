@@ -16,6 +16,7 @@
 #include "muster/net/frame.h"
 #include "muster/net/guests.h"
 #include "muster/net/security.h"
+#include "muster/net/strangers.h"
 
 namespace muster::net {
 
@@ -76,6 +77,17 @@ struct ListenerSecurity {
   std::function<std::vector<std::byte>(const std::string& reason)> plain_refusal = {};
 };
 
+// For a listener that any stranger may find: who comes becomes a connection only with its first whole frame,
+// or with the first byte of TLS; until then it costs a descriptor, and those who send anything else little
+// more.
+struct Screening {
+  // Whether a connection may begin with this frame; asked where nothing is encrypted. Null: nobody is
+  // screened, and everybody is a connection at once.
+  std::function<Result<>(const Frame&)> may_begin = {};
+  // Who was turned away since the last call; not more often than ten times a second.
+  std::function<void(const std::vector<Stranger>&)> turned_away = {};
+};
+
 // A connection that carries frames. Destroying it closes it without a word.
 class Connection {
  public:
@@ -106,12 +118,14 @@ class Connection {
   std::shared_ptr<Implementation> implementation_;
 };
 
-// Listens and accepts. An accepted connection is a guest, and reads once its events are set.
+// Listens and accepts. An accepted connection is a guest, and reads once its events are set; where guests are
+// screened, `accepted` must set them.
 class ConnectionListener {
  public:
   static Result<std::unique_ptr<ConnectionListener>> open(
       Loop& loop, const Address& address, ConnectionLimits limits,
-      std::function<void(std::unique_ptr<Connection>)> accepted, ListenerSecurity security = {});
+      std::function<void(std::unique_ptr<Connection>)> accepted, ListenerSecurity security = {},
+      Screening screening = {});
   ~ConnectionListener();
   ConnectionListener(const ConnectionListener&) = delete;
   ConnectionListener& operator=(const ConnectionListener&) = delete;

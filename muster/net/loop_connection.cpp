@@ -20,10 +20,10 @@ Error lost(const Address& peer, const asio::error_code& error) {
 
 }  // namespace
 
-Connection::Implementation::Implementation(Loop& loop, int fd, const Address& peer, int family,
+Connection::Implementation::Implementation(Loop& loop, ProcessDescriptor fd, const Address& peer, int family,
                                            ConnectionLimits limits)
     : loop_(loop),
-      socket_(loop.implementation().context, fd, family),
+      socket_(loop.implementation().context, std::move(fd), family),
       peer_(peer),
       limits_(limits),
       decoder_(limits.payload_size_bytes),
@@ -127,10 +127,11 @@ void Connection::Implementation::deliver_frames(std::span<const std::byte> bytes
   }
 }
 
-void Connection::Implementation::enter(std::shared_ptr<GuestRoom> room) {
+void Connection::Implementation::enter(std::shared_ptr<GuestRoom> room, Guests::Id id) {
   room_ = std::move(room);
   decoder_.set_payload_limit(std::min(limits_.payload_size_bytes, room_->limits().payload_size_bytes));
-  guest_ = room_->arrive(shared_from_this());
+  guest_ = id;
+  room_->seat(id, shared_from_this());
 }
 
 void Connection::Implementation::admit() {
@@ -231,7 +232,8 @@ std::unique_ptr<Connection> Connection::connect(Loop& loop, const Address& addre
   const int family = target ? target->family() : AF_INET;
   const int fd = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   const int error = errno;
-  auto implementation = std::make_shared<Implementation>(loop, fd, address, family, limits);
+  auto implementation =
+      std::make_shared<Implementation>(loop, ProcessDescriptor(fd), address, family, limits);
   implementation->set_events(std::move(events));
   if (!target)
     implementation->fail_later(target.error());

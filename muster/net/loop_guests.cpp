@@ -4,15 +4,18 @@
 
 namespace muster::net {
 
-Guests::Id GuestRoom::arrive(const std::shared_ptr<Connection::Implementation>& connection) {
+Guests::Id GuestRoom::arrive(const std::string& ip) {
   const Guests::Id id = ++last_id_;
-  const auto leaves = guests_.arrive(id, connection->peer().ip, real_clock().now());
-  connections_[id] = connection;
+  const auto leaves = guests_.arrive(id, ip, real_clock().now());
   if (leaves)
     drop(*leaves, fmt::format("a newer connection took its place: {} had not said who they are",
                               guests_.limits().count));
   wait();
   return id;
+}
+
+void GuestRoom::seat(Guests::Id id, const std::shared_ptr<Connection::Implementation>& connection) {
+  connections_[id] = connection;
 }
 
 void GuestRoom::hold(Guests::Id id, std::size_t size_bytes) {
@@ -36,8 +39,10 @@ bool GuestRoom::drop_oldest(const std::string& why) {
 
 void GuestRoom::drop(Guests::Id id, const std::string& why) {
   const auto found = connections_.find(id);
-  const auto connection = found == connections_.end() ? nullptr : found->second.lock();
+  const bool is_in_porch = found == connections_.end();
+  const auto connection = is_in_porch ? nullptr : found->second.lock();
   leave(id);
+  if (is_in_porch && drop_from_porch_) drop_from_porch_(id, why);
   if (connection)
     connection->close(
         {Code::refused, fmt::format("closed the connection of {}: {}", to_string(connection->peer()), why)});

@@ -34,7 +34,7 @@ class Loop::Implementation {
 // A socket of Asio whose descriptor is closed in forked children.
 class LoopSocket {
  public:
-  LoopSocket(asio::io_context& context, int fd, int family);
+  LoopSocket(asio::io_context& context, ProcessDescriptor fd, int family);
   ~LoopSocket() { close(); }
   LoopSocket(const LoopSocket&) = delete;
   LoopSocket& operator=(const LoopSocket&) = delete;
@@ -51,7 +51,13 @@ class GuestRoom : public std::enable_shared_from_this<GuestRoom> {
  public:
   GuestRoom(Loop& loop, GuestLimits limits) : guests_(limits), timer_(loop.implementation().context) {}
 
-  Guests::Id arrive(const std::shared_ptr<Connection::Implementation>& connection);
+  Guests::Id arrive(const std::string& ip);
+  // The guest is a connection from now on.
+  void seat(Guests::Id id, const std::shared_ptr<Connection::Implementation>& connection);
+  // What becomes of a guest that is none yet and has to go.
+  void set_porch(std::function<void(Guests::Id, const std::string& why)> drop) {
+    drop_from_porch_ = std::move(drop);
+  }
   void hold(Guests::Id id, std::size_t size_bytes);
   void leave(Guests::Id id);
   // Makes room; false when nobody is there.
@@ -65,6 +71,7 @@ class GuestRoom : public std::enable_shared_from_this<GuestRoom> {
 
   Guests guests_;
   std::unordered_map<Guests::Id, std::weak_ptr<Connection::Implementation>> connections_;
+  std::function<void(Guests::Id, const std::string&)> drop_from_porch_ = {};
   asio::steady_timer timer_;
   bool waits_ = false;
   Guests::Id last_id_ = 0;
@@ -72,13 +79,14 @@ class GuestRoom : public std::enable_shared_from_this<GuestRoom> {
 
 class Connection::Implementation : public std::enable_shared_from_this<Connection::Implementation> {
  public:
-  Implementation(Loop& loop, int fd, const Address& peer, int family, ConnectionLimits limits);
+  Implementation(Loop& loop, ProcessDescriptor fd, const Address& peer, int family, ConnectionLimits limits);
 
   void set_events(ConnectionEvents events);
   void connect(const SocketAddress& address, ConnectionSecurity security);
   // Both of an accepted connection.
-  void enter(std::shared_ptr<GuestRoom> room);
+  void enter(std::shared_ptr<GuestRoom> room, Guests::Id id);
   void be_accepted(std::shared_ptr<const ListenerSecurity> security);
+  void deliver(std::span<const std::byte> bytes);  // that have come
   void admit();
   bool is_guest() const { return room_ != nullptr; }
   void start();  // reading, on an open connection
@@ -94,7 +102,6 @@ class Connection::Implementation : public std::enable_shared_from_this<Connectio
  private:
   void read();
   void read_some();
-  void deliver(std::span<const std::byte> bytes);
   void deliver_frames(std::span<const std::byte> bytes);
   void report_held();
   Error end_of_stream() const;

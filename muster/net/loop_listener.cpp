@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "muster/net/loop_implementation.h"
+#include "muster/net/loop_porch.h"
 #include "muster/net/process_watch.h"
 
 namespace muster::net {
@@ -45,6 +46,19 @@ class ConnectionListener::Implementation
         accepted_(std::move(accepted)),
         security_(std::move(security)) {}
 
+  Result<> screen(Screening screening) {
+    if (!screening.may_begin) return {};
+    MUSTER_TRY(porch_, Porch::open(loop_, guests_,
+                                   {.screening = std::move(screening),
+                                    .expects_tls = security_->security != nullptr,
+                                    .payload_limit_bytes = std::min(limits_.payload_size_bytes,
+                                                                    limits_.guests.payload_size_bytes)},
+                                   [this](Porch::Visitor visitor, std::span<const std::byte> said) {
+                                     let_in(std::move(visitor), said);
+                                   }));
+    return {};
+  }
+
   void wait() {
     watched_.async_wait(asio::posix::stream_descriptor::wait_read,
                         [self = shared_from_this()](const asio::error_code& error) {
@@ -54,6 +68,7 @@ class ConnectionListener::Implementation
 
   void close() {
     closed_ = true;
+    if (porch_) porch_->close();
     pause_.cancel();
     watched_.release();
     fd_ = ProcessDescriptor();
@@ -71,13 +86,27 @@ class ConnectionListener::Implementation
       if (fd < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return wait();
       if (fd < 0 && guests_->drop_oldest("no descriptor is free (see ulimit -n)")) continue;
       if (fd < 0) return pause();
-      auto implementation = std::make_shared<Connection::Implementation>(
-          loop_, fd, from_socket_address(from).value_or(Address{}), from.family(), limits_);
-      implementation->enter(guests_);
-      implementation->be_accepted(security_);
-      accepted_(std::make_unique<Connection>(std::move(implementation)));
+      if (porch_)
+        porch_->arrive(fd, from);
+      else
+        let_in({ProcessDescriptor(fd), from, guests_->arrive(ip_of(from))}, {});
     }
     if (!closed_) wait();
+  }
+
+  static std::string ip_of(const SocketAddress& from) {
+    return from_socket_address(from).value_or(Address{}).ip;
+  }
+
+  void let_in(Porch::Visitor visitor, std::span<const std::byte> said) {
+    const auto connection = std::make_shared<Connection::Implementation>(
+        loop_, std::move(visitor.fd), from_socket_address(visitor.from).value_or(Address{}),
+        visitor.from.family(), limits_);
+    connection->enter(guests_, visitor.id);
+    connection->be_accepted(security_);
+    const auto self = shared_from_this();  // the owner may end
+    accepted_(std::make_unique<Connection>(connection));
+    if (!said.empty()) connection->deliver(said);
   }
 
   // No descriptor is free: those who wait stay in the backlog.
@@ -95,6 +124,7 @@ class ConnectionListener::Implementation
   Address address_;
   ConnectionLimits limits_;
   std::shared_ptr<GuestRoom> guests_;
+  std::unique_ptr<Porch> porch_;  // null: guests are connections at once
   std::function<void(std::unique_ptr<Connection>)> accepted_;
   const std::shared_ptr<const ListenerSecurity> security_;
   bool closed_ = false;
@@ -102,7 +132,8 @@ class ConnectionListener::Implementation
 
 Result<std::unique_ptr<ConnectionListener>> ConnectionListener::open(
     Loop& loop, const Address& address, ConnectionLimits limits,
-    std::function<void(std::unique_ptr<Connection>)> accepted, ListenerSecurity security) {
+    std::function<void(std::unique_ptr<Connection>)> accepted, ListenerSecurity security,
+    Screening screening) {
   MUSTER_TRY(ProcessDescriptor fd, open_listening(address));
   SocketAddress bound;
   bound.size_bytes = sizeof bound.storage;
@@ -111,6 +142,7 @@ Result<std::unique_ptr<ConnectionListener>> ConnectionListener::open(
   auto implementation =
       std::make_shared<Implementation>(loop, std::move(fd), actual, limits, std::move(accepted),
                                        std::make_shared<const ListenerSecurity>(std::move(security)));
+  MUSTER_TRY_VOID(implementation->screen(std::move(screening)));
   implementation->wait();
   return std::unique_ptr<ConnectionListener>(new ConnectionListener(std::move(implementation)));
 }

@@ -24,4 +24,5 @@
 #include "muster/net/segment.h"             // IWYU pragma: export
 #include "muster/net/small_file.h"          // IWYU pragma: export
 #include "muster/net/socket.h"              // IWYU pragma: export
+#include "muster/net/strangers.h"           // IWYU pragma: export
 #include "muster/net/wait.h"                // IWYU pragma: export

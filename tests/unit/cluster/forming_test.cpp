@@ -156,6 +156,15 @@ TEST_F(Forming, ShowsStrangersButNotTheirControlCharacters) {
               HasSubstr("\n  stranger: 10.0.0.9, 3 connections, the last 2 s ago: it speaks TLS?[31m?"));
 }
 
+TEST_F(Forming, CountsStrangersWhoWereTurnedAwayTogether) {
+  enter(1, "0");
+  machine.step(scheduler_event::Strange{0, "10.0.0.9", "no Muster", 40}, clock.now());
+  machine.step(scheduler_event::Strange{0, "10.0.0.9", "no Muster", 2}, clock.now());
+  pass(2s);
+  ASSERT_THAT(told, SizeIs(1));
+  EXPECT_THAT(told[0], HasSubstr("\n  stranger: 10.0.0.9, 42 connections, the last 2 s ago: no Muster"));
+}
+
 TEST_F(Forming, KeepsTheTableShortWhoeverKnocks) {
   enter(1, "0");
   for (int i = 0; i < 5000; ++i) {

@@ -300,6 +300,153 @@ TEST(ConnectionListener, ReadsOnlySoMuchOfWhoGoesOnTalkingAfterTheEnd) {
       << "it was read until the time was over, " << taken << " bytes";
 }
 
+// A listener that takes frames of type 7 for a beginning.
+struct ScreeningServer : Server {
+  std::vector<Stranger> strangers = {};
+
+  void open_screened() {
+    const ConnectionLimits with_guests{.payload_size_bytes = limits.payload_size_bytes,
+                                       .unsent_size_bytes = limits.unsent_size_bytes,
+                                       .guests = guests};
+    auto made = ConnectionListener::open(
+        loop, {ip, 0}, with_guests,
+        [this](std::unique_ptr<Connection> connection) {
+          connection->set_events({.received = [this](Frame frame) { types.push_back(frame.header.type); },
+                                  .closed = [this](const Error& error) { ends.push_back(error.message); }});
+          connections.push_back(std::move(connection));
+        },
+        {},
+        {.may_begin = [](const Frame& frame) -> Result<> {
+           if (frame.header.type != 7) return fail(Code::corrupt, "no greeting");
+           return {};
+         },
+         .turned_away =
+             [this](const std::vector<Stranger>& some) {
+               strangers.insert(strangers.end(), some.begin(), some.end());
+             }});
+    ASSERT_TRUE(made) << made.error().message;
+    listener = *std::move(made);
+  }
+};
+
+class Screening : public testing::Test {
+ protected:
+  Socket connect() {
+    auto made = Socket::connect(server.listener->address(), wait);
+    EXPECT_TRUE(made) << made.error().message;
+    return *std::move(made);
+  }
+  void serve_strangers(std::size_t count) {
+    EXPECT_TRUE(serve_until(loop, [&] { return server.strangers.size() >= count; }));
+  }
+  Loop loop;
+  ScreeningServer server{{.loop = loop}};
+  const Wait wait{.deadline = real_clock().now() + 10s};
+};
+
+TEST_F(Screening, MakesAConnectionOfWhoBeginsWithAFrameHoweverItArrives) {
+  server.open_screened();
+  const auto frame = frame_of(7, 100);
+  auto whole = connect();
+  ASSERT_TRUE(whole.send_all(*frame, wait));
+  ASSERT_TRUE(serve_until(loop, [&] { return server.types.size() == 1; }));
+  auto slow = connect();
+  loop.run_for(5ms);
+  ASSERT_TRUE(slow.send_all(std::span(*frame).first(30), wait));
+  loop.run_for(5ms);
+  ASSERT_TRUE(slow.send_all(std::span(*frame).subspan(30, 60), wait));
+  loop.run_for(5ms);
+  EXPECT_EQ(server.connections.size(), 1) << "what is not whole is no connection";
+  ASSERT_TRUE(slow.send_all(std::span(*frame).subspan(90), wait));
+  ASSERT_TRUE(slow.send_all(*frame_of(8, 10), wait));
+  ASSERT_TRUE(serve_until(loop, [&] { return server.types.size() == 3; }));
+  EXPECT_EQ(server.types, (std::vector<std::uint16_t>{7, 7, 8}));
+  EXPECT_EQ(server.connections.size(), 2);
+  EXPECT_TRUE(server.connections[1]->is_guest()) << "it is admitted by its owner alone";
+}
+
+TEST_F(Screening, TurnsOthersAwayAndSaysHowManyTheyWere) {
+  server.open_screened();
+  std::vector<Socket> strangers;
+  for (int i = 0; i < 3; ++i) {
+    strangers.push_back(connect());
+    ASSERT_TRUE(strangers.back().send_all(*frame_of(8, 10), wait));
+  }
+  serve_strangers(1);
+  EXPECT_EQ(server.strangers[0], (Stranger{"127.0.0.1", "no greeting", 3}));
+  strangers.push_back(connect());
+  loop.run_for(5ms);  // it waits in the porch
+  ASSERT_TRUE(strangers.back().send_all(std::as_bytes(std::span("GET", 3)), wait));
+  serve_strangers(2);
+  EXPECT_THAT(server.strangers[1].reason, HasSubstr("the first bytes are not MSTR"));
+  std::byte rest{};
+  for (Socket& stranger : strangers) EXPECT_FALSE(stranger.receive_all({&rest, 1}, wait)) << "still open";
+  EXPECT_TRUE(server.connections.empty());
+}
+
+TEST_F(Screening, GivesThoseWhoSayNothingTheirTimeAndNoMore) {
+  server.guests = {.time = 50ms};
+  server.open_screened();
+  auto silent = connect();
+  auto begun = connect();
+  ASSERT_TRUE(begun.send_all(std::span(*frame_of(7, 100)).first(70), wait));
+  auto gone = connect();
+  loop.run_for(5ms);
+  gone = connect();  // who leaves without a word is no news
+  serve_strangers(1);
+  EXPECT_THAT(server.strangers[0].reason, HasSubstr("did not say who it is within 0.05 s"));
+  EXPECT_EQ(server.strangers[0].count, 3);
+  EXPECT_TRUE(server.connections.empty());
+}
+
+TEST_F(Screening, CountsThoseWhoWaitAndThoseWhoAreConnectionsTogether) {
+  server.guests = {.count = 2};
+  server.open_screened();
+  auto first = connect();
+  ASSERT_TRUE(first.send_all(*frame_of(7, 10), wait));
+  ASSERT_TRUE(serve_until(loop, [&] { return server.connections.size() == 1; }));
+  auto second = connect();
+  auto third = connect();  // the connection goes for it
+  ASSERT_TRUE(serve_until(loop, [&] { return server.ends.size() == 1; }));
+  EXPECT_THAT(server.ends[0], HasSubstr("a newer connection took its place"));
+  auto fourth = connect();  // and the second for this one
+  serve_strangers(1);
+  EXPECT_THAT(server.strangers[0].reason, HasSubstr("a newer connection took its place"));
+  ASSERT_TRUE(fourth.send_all(*frame_of(7, 10), wait));
+  ASSERT_TRUE(serve_until(loop, [&] { return server.connections.size() == 2; }));
+}
+
+TEST_F(Screening, HoldsLittleOfAllWhoHaveBegun) {
+  server.guests = {.held_size_bytes = 10'000};
+  server.open_screened();
+  const auto whole = frame_of(7, 8'000);
+  std::vector<Socket> guests;
+  for (int i = 0; i < 3; ++i) {
+    guests.push_back(connect());
+    ASSERT_TRUE(guests.back().send_all(std::span(*whole).first(4'000), wait));
+  }
+  serve_strangers(1);
+  EXPECT_THAT(server.strangers[0].reason, HasSubstr("had sent 10000 bytes, and it most of them"));
+  EXPECT_EQ(server.strangers[0].count, 1);
+}
+
+TEST_F(Screening, AnswersAFewWhoSpeakTlsWhereNobodyDoes) {
+  server.open_screened();
+  std::vector<Socket> speakers;
+  const std::vector<std::byte> hello(100, std::byte{0x16});
+  for (int i = 0; i < 150; ++i) {
+    speakers.push_back(connect());
+    ASSERT_TRUE(speakers.back().send_all(hello, wait));
+  }
+  serve_strangers(1);
+  ASSERT_TRUE(serve_until(loop, [&] { return server.ends.size() >= 100; }));
+  EXPECT_THAT(server.ends[0], HasSubstr("uses TLS, and this process does not"));
+  EXPECT_THAT(server.strangers[0].reason, HasSubstr("uses TLS, and this process does not"));
+  std::byte answer{};
+  EXPECT_TRUE(speakers[0].receive_all({&answer, 1}, wait));
+  EXPECT_EQ(answer, std::byte{0x15}) << "an alert";
+}
+
 TEST(ConnectionListener, NamesTheProcessThatHoldsItsPort) {
   Loop loop;
   Server server{.loop = loop};

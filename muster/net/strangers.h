@@ -1,0 +1,47 @@
+// Those who come to a listener and do not belong there: what tells them apart at the first look, and how many
+// they were. The rules alone, without sockets; they run for whoever knocks, so they are cheap.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "muster/base/base.h"
+#include "muster/net/frame.h"
+
+namespace muster::net {
+
+// Some who were turned away alike.
+struct Stranger {
+  std::string ip;
+  std::string reason;  // names no port: that is another one each time
+  std::uint64_t count = 0;
+  friend bool operator==(const Stranger&, const Stranger&) = default;
+};
+
+// Counts strangers between two looks. However many come, it holds few kinds of them.
+class StrangerTally {
+ public:
+  static constexpr std::size_t kinds_max = 64;
+
+  void add(const std::string& ip, const std::string& reason);
+  bool empty() const { return counts_.empty() && others_ == 0; }
+  // All since the last call, those that were too many to be told apart as one.
+  std::vector<Stranger> take();
+
+ private:
+  std::unordered_map<std::string, std::size_t> counts_;  // "ip\0reason" -> place in kinds_
+  std::vector<Stranger> kinds_;
+  std::uint64_t others_ = 0;
+};
+
+// Looks at what somebody began with, who has to begin with a frame. True: it is whole and sound, and
+// `may_begin` takes it. False: more bytes are needed. An error: it is none, or not such a one.
+Result<bool> look_at_first_frame(std::span<const std::byte> bytes, std::uint64_t payload_limit_bytes,
+                                 const std::function<Result<>(const Frame&)>& may_begin);
+
+}  // namespace muster::net
