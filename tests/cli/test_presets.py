@@ -200,12 +200,39 @@ if args.job_name is not None:
     ports = [int(address.rpartition(":")[2]) for address in sum(cluster.values(), [])]
     if "CHECKS_PORTS" in os.environ:
         assert len(set(ports)) == len(ports) and all(5000 <= port <= 10000 for port in ports), ports
-print(args.job_name, args.task_index, args.worker_hosts)
+if "CHECKS_PORTS" in os.environ:
+    if args.job_name == "ps":
+        import signal
+        signal.pause()
+    print(args.job_name, args.task_index, len(cluster["worker"]), len(cluster["ps"]))
+else:
+    print(args.job_name, args.task_index, args.worker_hosts)
 """
 
 
 def test_tensorflow_starts_one_process_on_one_host_alone(folder):
     assert said(run(TENSORFLOW, "--preset", "tensorflow")) == ["[worker 0] None None None"]
+
+
+def test_tensorflow_ends_servers_that_serve_for_ever_when_the_workers_are_done(folder):
+    flags = ("--preset", "tensorflow", "-n", "2", "--servers", "2")
+    assert said(run(TENSORFLOW, *flags, CHECKS_PORTS="1")) == [
+        "[worker 0] worker 0 2 2",
+        "[worker 1] worker 1 2 2",
+    ]
+
+
+def test_tensorflow_chief_is_the_work_and_all_others_serve(folder):
+    serves = """
+import json, os, signal
+task = json.loads(os.environ["TF_CONFIG"])["task"]
+if task["type"] != "chief":
+    signal.pause()
+print(task, flush=True)
+raise SystemExit(7)
+"""
+    done = run(serves, "--preset", "tensorflow", "--style", "chief")
+    assert (done.returncode, done.stdout) == (7, "[chief] {'type': 'chief', 'index': 0}\n")
 
 
 def test_tensorflow_runs_the_task_that_a_platforms_container_is(folder):
