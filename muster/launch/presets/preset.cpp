@@ -50,7 +50,7 @@ net::HostPort first_address(const PresetInput& input, std::uint16_t default_port
   const JobSettings& job = input.job;
   if (job.scheduler) return *net::parse_host_port(job.scheduler->value);
   net::HostPort address{.host = "127.0.0.1", .port = default_port};
-  if (job.reach.value != Reach::here) address.host = job.hosts.value.front().name;
+  if (job.reach.value != Reach::here) address.host = address_of_host(job.hosts.value.front().name);
   if (job.port)
     address.port = static_cast<std::uint16_t>(job.port->value);
   else if (!input.ports.empty() && !input.ports.front().empty())

@@ -154,7 +154,8 @@ Result<> check(const JobSettings& job, const Environment& environment) {
 
 std::string host_name(const PresetInput& input, std::size_t index) {
   if (host_count(input.job) == 1) return "127.0.0.1";
-  if (const auto& name = input.job.hosts.value[index].name; !name.empty()) return name;
+  if (const auto name = address_of_host(input.job.hosts.value[index].name); !name.empty())
+    return std::string(name);
   return index < input.addresses.size() ? input.addresses[index] : std::string();
 }
 

@@ -36,10 +36,11 @@ Result<std::vector<std::size_t>> servers_of(const std::vector<HostSlots>& hosts,
   std::string_view stranger;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     by_place.push_back(i);
-    const auto found = std::find_if(table.servers.begin(), table.servers.end(),
-                                    [&](const auto& server) { return server.server_id == hosts[i].name; });
+    const auto found = std::find_if(table.servers.begin(), table.servers.end(), [&](const auto& server) {
+      return server.server_id == address_of_host(hosts[i].name);
+    });
     if (found == table.servers.end())
-      stranger = hosts[i].name;
+      stranger = address_of_host(hosts[i].name);
     else
       by_name.push_back(static_cast<std::size_t>(found - table.servers.begin()));
   }

@@ -115,6 +115,8 @@ PartialSettings merged(PartialSettings strong, const PartialSettings& weak) {
   return strong;
 }
 
+std::string_view address_of_host(std::string_view name) { return name.substr(name.find('@') + 1); }
+
 bool is_python_script(std::string_view word) { return word.size() > 3 && word.ends_with(".py"); }
 
 std::vector<std::string> JobSettings::argv() const {

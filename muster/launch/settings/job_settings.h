@@ -104,6 +104,8 @@ struct JobSettings {
 };
 
 bool is_python_script(std::string_view word);
+// "b" of the host "user@b": what other hosts know it by.
+std::string_view address_of_host(std::string_view name);
 
 // The whole from its parts; `origin`s stay. Errors name the setting, its value and who said it.
 Result<JobSettings> complete(const PartialSettings& said);

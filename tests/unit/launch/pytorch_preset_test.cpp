@@ -76,7 +76,7 @@ TEST(PytorchPreset, TellsEachSlotItsRankByVariablesWhereSlotsAreAskedFor) {
 
 TEST(PytorchPreset, CountsTheSlotsOfTheHostsBefore) {
   EXPECT_THAT(
-      golden(train({.hosts = said(*parse_hosts("a:3,b:1"), "--hosts"),
+      golden(train({.hosts = said(*parse_hosts("user@a:3,b:1"), "--hosts"),
                     .self = said<std::int64_t>(1, "--node-rank"),
                     .reach = said(Reach::each, "--hosts"),
                     .port = said<std::int64_t>(9000, "--port")})),
