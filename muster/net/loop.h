@@ -110,6 +110,8 @@ class Connection {
   const Address& peer() const;
   // What the other side's certificate says, once a frame has come; null where none was shown.
   const PeerNames* peer_names() const;
+  // What one says that was shown and refused: a claim that nobody vouches for. Null: there was none.
+  const PeerNames* refused_names() const;
 
   class Implementation;
   explicit Connection(std::shared_ptr<Implementation> implementation);  // for the rest of net/loop*

@@ -256,5 +256,6 @@ void Connection::admit() { implementation_->admit(); }
 bool Connection::is_guest() const { return implementation_->is_guest(); }
 const Address& Connection::peer() const { return implementation_->peer(); }
 const PeerNames* Connection::peer_names() const { return implementation_->peer_names(); }
+const PeerNames* Connection::refused_names() const { return implementation_->refused_names(); }
 
 }  // namespace muster::net

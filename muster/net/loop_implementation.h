@@ -97,6 +97,7 @@ class Connection::Implementation : public std::enable_shared_from_this<Connectio
   void leave_to_itself();  // the owner is gone; what it finished is still sent
   const Address& peer() const { return peer_; }
   const PeerNames* peer_names() const { return tls_ ? tls_->peer_names() : nullptr; }
+  const PeerNames* refused_names() const { return tls_ ? tls_->refused_names() : nullptr; }
   void fail_later(Error error);
 
  private:

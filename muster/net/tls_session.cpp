@@ -78,7 +78,7 @@ Result<> TlsSession::open_ssl() {
   const auto& own = security_->implementation();
   const bool listens = options_.side == TlsSide::listener;
   ERR_clear_error();
-  ssl_ = SSL_new((listens ? own.server : own.client).get());
+  ssl_ = SSL_new(own.context(options_.side).get());
   if (ssl_ == nullptr) return fail(Code::internal, fmt::format("no TLS session: {}", openssl::take_reason()));
   SSL_set_app_data(ssl_, this);
   BIO* bio = TlsCallbacks::make_bio(*this);
@@ -92,9 +92,14 @@ Result<> TlsSession::open_ssl() {
     SSL_set_verify(ssl_, listens ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, TlsCallbacks::verify);
     return {};
   }
-  MUSTER_TRY(const Trust::Snapshot trust, own.trust->current());
-  generation_ = trust.generation;
-  SSL_set1_verify_cert_store(ssl_, trust.store.get());
+  const auto trust = own.trust->current();
+  if (!trust && !listens) return fail(trust.error());
+  if (trust) {
+    generation_ = trust->generation;
+    SSL_set1_verify_cert_store(ssl_, trust->store.get());
+  } else {
+    distrust_ = trust.error();
+  }
   SSL_set_verify(ssl_, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, TlsCallbacks::verify);
   return {};
 }
@@ -123,6 +128,17 @@ int TlsSession::write_output(const char* data, int size) {
 
 // Asked for each certificate from the authority down to the peer's own, which comes last.
 int TlsSession::verify(int good, X509_STORE_CTX* context) {
+  if (verify_one(good, context) == 1) return 1;
+  if (const X509* shown = X509_STORE_CTX_get0_cert(context)) refused_names_ = names_of(shown);
+  return 0;
+}
+
+int TlsSession::verify_one(int good, X509_STORE_CTX* context) {
+  if (distrust_) {
+    verify_problem_ = distrust_->message;
+    X509_STORE_CTX_set_error(context, X509_V_ERR_STORE_LOOKUP);  // for the other side: no fault of its own
+    return 0;
+  }
   if (good == 0) {
     if (verify_problem_.empty()) verify_problem_ = verify_words(context);
     return 0;
@@ -145,13 +161,12 @@ tl::unexpected<Error> TlsSession::fail_with(Code code, std::string message) {
   return fail(*failure_);
 }
 
-std::string TlsSession::words_of_failure() const {
+std::string TlsSession::words_of_failure(unsigned long error) const {
   const bool with_certificates = security_->uses_certificates();
   if (!verify_problem_.empty() && with_certificates)
     return fmt::format("the certificate of {} is refused: {}", options_.peer, verify_problem_);
   if (!verify_problem_.empty())
     return fmt::format("{} uses TLS with certificates, and this process a token", options_.peer);
-  const unsigned long error = take_tls_error();
   const int reason = error == 0 ? 0 : ERR_GET_REASON(error);
   if (reason >= SSL_AD_REASON_OFFSET)
     return alert_words(reason - SSL_AD_REASON_OFFSET,
@@ -185,11 +200,15 @@ tl::unexpected<Error> TlsSession::fail_from(int result) {
                                                 options_.peer, handshake_size_limit_bytes));
   if (kind == SSL_ERROR_ZERO_RETURN)
     return fail_with(Code::peer_lost, fmt::format("{} closed the connection", options_.peer));
-  std::string words = words_of_failure();
+  const unsigned long error = take_tls_error();
+  std::string words = words_of_failure(error);
   ERR_clear_error();
+  // A side that cannot judge anybody now may be able to later.
+  const bool may_pass = verify_problem_.empty() && error != 0 &&
+                        ERR_GET_REASON(error) == SSL_AD_REASON_OFFSET + SSL_AD_INTERNAL_ERROR;
   // A record that does not fit is damage or a forger on the way; all else is a refusal by one side.
-  const Code code = open_ && words.starts_with("TLS with") ? Code::corrupt : Code::refused;
-  return fail_with(code, std::move(words));
+  const bool is_damage = open_ && words.starts_with("TLS with");
+  return fail_with(may_pass ? Code::peer_lost : is_damage ? Code::corrupt : Code::refused, std::move(words));
 }
 
 Result<> TlsSession::look_at_first_byte() {
@@ -294,6 +313,7 @@ Result<> TlsSession::check_peer_again() {
   X509_STORE_CTX_init(context.get(), trust->store.get(), SSL_get0_peer_certificate(ssl_),
                       SSL_get_peer_cert_chain(ssl_));
   X509_STORE_CTX_set_default(context.get(), options_.side == TlsSide::listener ? "ssl_client" : "ssl_server");
+  X509_STORE_CTX_set_flags(context.get(), X509_V_FLAG_NO_CHECK_TIME);  // a date ends no connection
   const bool good = X509_verify_cert(context.get()) == 1;
   ERR_clear_error();
   if (!good)

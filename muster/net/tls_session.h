@@ -36,7 +36,8 @@ class TlsSession {
   // Before a handshake is through, no more than this is read.
   static constexpr std::size_t handshake_size_limit_bytes = 64 << 10;
 
-  // Fails when the revocation list cannot be used.
+  // Fails where nobody can be believed, since the revocation list cannot be used; a listener lets the
+  // handshake come so far that the other side hears of it.
   static Result<std::unique_ptr<TlsSession>> create(std::shared_ptr<const Security> security,
                                                     Options options);
   ~TlsSession();
@@ -69,6 +70,9 @@ class TlsSession {
   bool spoke_plain() const { return spoke_plain_; }
   // What the other side's certificate says, once the handshake is through; null without certificates.
   const PeerNames* peer_names() const { return names_ ? &*names_ : nullptr; }
+  // What a certificate says that was shown and refused: a claim that nobody vouches for. Null: there was
+  // none.
+  const PeerNames* refused_names() const { return refused_names_ ? &*refused_names_ : nullptr; }
   // Whether the other side's certificate is still good, if another revocation list has come since.
   Result<> check_peer_again();
 
@@ -79,13 +83,14 @@ class TlsSession {
   Result<> check_open();
   tl::unexpected<Error> fail_with(Code code, std::string message);
   tl::unexpected<Error> fail_from(int result);
-  std::string words_of_failure() const;
+  std::string words_of_failure(unsigned long error) const;
 
   // Called by OpenSSL.
   friend struct TlsCallbacks;
   int read_input(char* data, int size);
   int write_output(const char* data, int size);
   int verify(int good, x509_store_ctx_st* context);
+  int verify_one(int good, x509_store_ctx_st* context);
 
   std::shared_ptr<const Security> security_;
   Options options_;
@@ -102,6 +107,8 @@ class TlsSession {
   bool too_long_ = false;
   std::string verify_problem_;
   std::optional<PeerNames> names_;
+  std::optional<PeerNames> refused_names_;
+  std::optional<Error> distrust_;  // why nobody is believed now, whatever is shown
   std::optional<Error> failure_;
 };
 

@@ -30,7 +30,8 @@ constexpr AlertText alert_texts[] = {
      "nothing that both sides offer (cipher suites, certificates on one side and a token on the other)"},
     {SSL_AD_INSUFFICIENT_SECURITY, false, "keys or cipher suites are too weak"},
     {SSL_AD_DECRYPT_ERROR, false, "a signature or key is not the right one"},
-    {SSL_AD_INTERNAL_ERROR, false, "an error inside the other side"},
+    {SSL_AD_INTERNAL_ERROR, false,
+     "the other side cannot check certificates now (its log says why: its revocation list may be broken)"},
     {SSL_AD_NO_RENEGOTIATION, false, "no renegotiation"},
 };
 

@@ -5,67 +5,75 @@
 #include <algorithm>
 
 namespace muster::net {
-namespace {
-
-constexpr auto look_interval = std::chrono::seconds(1);
-
-}  // namespace
 
 Result<std::unique_ptr<Trust>> Trust::read(const std::string& ca_cert_path, const std::string& crl_path) {
   std::unique_ptr<Trust> trust(
       new Trust({.field = "ca_cert_path", .path = ca_cert_path}, {.field = "crl_path", .path = crl_path}));
   MUSTER_TRY(trust->authorities_, read_authorities(trust->ca_));
-  if (crl_path.empty()) {
-    trust->snapshot_ = {.store = trust->make_store({}), .generation = 1};
-    return trust;
+  if (!crl_path.empty()) {
+    MUSTER_TRY(trust->crls_, read_crls(trust->crl_));
   }
-  trust->seen_ = trust->look();
-  MUSTER_TRY_VOID(trust->read_again());
+  trust->renew_store();
   return trust;
 }
 
-std::shared_ptr<X509_STORE> Trust::make_store(const std::vector<openssl::Crl>& crls) const {
+void Trust::renew_store() const {
   std::shared_ptr<X509_STORE> store(X509_STORE_new(), X509_STORE_free);
   for (const auto& authority : authorities_) X509_STORE_add_cert(store.get(), authority.get());
-  for (const auto& crl : crls) X509_STORE_add_crl(store.get(), crl.get());
-  if (!crls.empty()) X509_STORE_set_flags(store.get(), X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
-  return store;
-}
-
-std::optional<Trust::FileState> Trust::look() const {
-  struct stat status {};
-  if (::stat(crl_.path.c_str(), &status) != 0) return std::nullopt;
-  return FileState{.inode = status.st_ino, .size_bytes = status.st_size, .changed = status.st_mtim};
-}
-
-Result<> Trust::read_again() const {
-  MUSTER_TRY(crls_, read_crls(crl_));
-  snapshot_ = {.store = make_store(crls_), .generation = snapshot_.generation + 1};
-  return {};
+  for (const auto& crl : crls_) X509_STORE_add_crl(store.get(), crl.get());
+  if (!crls_.empty()) X509_STORE_set_flags(store.get(), X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
+  snapshot_ = {.store = std::move(store), .generation = snapshot_.generation + 1};
 }
 
 Result<Trust::Snapshot> Trust::current() const {
   const std::lock_guard lock(mutex_);
-  if (crl_.path.empty()) return snapshot_;
-  const TimePoint now = real_clock().now();
-  if (now >= next_look_) {
-    next_look_ = now + look_interval;
-    const auto found = look();
-    // A broken file is read again and again: it may be in the middle of being written.
-    if (found != seen_ || !found || problem_) {
-      seen_ = found;
-      const bool was_good = !problem_;
-      const auto read = read_again();
-      problem_ = read ? std::nullopt : std::optional(read.error());
-      if (read)
-        log::info(fmt::format("read {} again: {} revocation lists", crl_.name(), crls_.size()));
-      else if (was_good)
-        log::error(fmt::format("{}: nobody new is let in until it can be read", read.error().message));
-    }
-  }
-  if (problem_)
-    return fail(Code::refused, fmt::format("the revocation list cannot be used: {}", problem_->message));
+  bool is_other = ca_file_.has_changed() && read_authorities_again();
+  if (!crl_.path.empty() && crl_file_.has_changed()) is_other = read_crls_again() || is_other;
+  if (is_other) renew_store();
+  if (crl_problem_)
+    return fail(Code::refused, fmt::format("the revocation list cannot be used: {}", crl_problem_->message));
   return snapshot_;
+}
+
+std::vector<openssl::Certificate> Trust::authorities() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<openssl::Certificate> shared;
+  for (const auto& authority : authorities_) {
+    X509_up_ref(authority.get());
+    shared.emplace_back(authority.get());
+  }
+  return shared;
+}
+
+// Whom the file named before is believed until it can be read: nobody has taken that back.
+bool Trust::read_authorities_again() const {
+  auto read = read_authorities(ca_);
+  if (!read) {
+    ca_file_.look_again();
+    if (!std::exchange(ca_is_broken_, true))
+      log::error(fmt::format("{}: the authorities of before are believed until it can be read",
+                             read.error().message));
+    return false;
+  }
+  authorities_ = *std::move(read);
+  ca_is_broken_ = false;
+  log::info(fmt::format("read {} again: {} authorities", ca_.name(), authorities_.size()));
+  return true;
+}
+
+bool Trust::read_crls_again() const {
+  auto read = read_crls(crl_);
+  if (!read) {
+    crl_file_.look_again();  // it may be in the middle of being written
+    if (!crl_problem_)
+      log::error(fmt::format("{}: nobody new is let in until it can be read", read.error().message));
+    crl_problem_ = read.error();
+    return false;
+  }
+  crls_ = *std::move(read);
+  crl_problem_.reset();
+  log::info(fmt::format("read {} again: {} revocation lists", crl_.name(), crls_.size()));
+  return true;
 }
 
 std::vector<std::string> Trust::warnings(int expire_warning_days) const {

@@ -222,6 +222,116 @@ TEST_F(LoopSecurity, CutsOffWhoIsRevokedWhileConnected) {
   EXPECT_THAT(job.client_ends[0].message, HasSubstr("it was revoked"));
 }
 
+TEST_F(LoopSecurity, ShowsCertificatesThatReplacedItsOwn) {
+  const auto ours = certificates(here_);
+  const auto theirs = certificates(there_);
+  Job job;
+  job.listen(ours);
+  std::string seen;  // both sides' names on a new connection
+  const auto look = [&] {
+    job.opened = false;
+    job.connect(theirs);
+    ASSERT_TRUE(job.serve_until([&] { return job.opened; }));
+    job.types.clear();
+    job.client->send(frame_of(1, 10));
+    ASSERT_TRUE(job.serve_until([&] { return !job.types.empty(); }));
+    seen = job.client->peer_names()->subject + ", " + job.accepted.back()->peer_names()->subject;
+  };
+  const auto comes = [&](const std::string& names) {
+    return job.serve_until([&] { return look(), seen == names; });
+  };
+  look();
+  EXPECT_EQ(seen, "CN=server, CN=client");
+  ProcessFiles renewed;
+  renewed.server.common_name = "renewed server";
+  renewed.client.common_name = "renewed client";
+  renewed.write(here_, authority_, authority_.pem());
+  renewed.write(there_, authority_, authority_.pem());
+  EXPECT_TRUE(comes("CN=renewed server, CN=renewed client"));
+  // A file that cannot be used changes nothing, and the next one does.
+  here_.write("server.p12", "half of a file");
+  ProcessFiles again;
+  again.client.common_name = "client again";
+  again.write(there_, authority_, authority_.pem());
+  EXPECT_TRUE(comes("CN=renewed server, CN=client again"));
+  again.server.common_name = "server again";
+  again.write(here_, authority_, authority_.pem());
+  EXPECT_TRUE(comes("CN=server again, CN=client again"));
+}
+
+TEST_F(LoopSecurity, BelievesAnAuthorityThatWasAdded) {
+  const Authority next("Next authority");
+  const auto ours = certificates(here_);
+  const auto theirs =
+      Security::from_certificates(ProcessFiles().write(there_, next, authority_.pem() + next.pem())).value();
+  Job job;
+  job.listen(ours);
+  job.connect(theirs);
+  ASSERT_TRUE(job.both_ended());
+  EXPECT_THAT(job.ends[0].message, HasSubstr("another authority than those in ca_cert_path"));
+  here_.write("ca.pem", "nonsense");  // the one of before is believed still
+  const Folder elsewhere;
+  const auto neighbour = certificates(elsewhere);
+  job.connect(neighbour);
+  ASSERT_TRUE(job.serve_until([&] { return job.opened; }));
+  here_.write("ca.pem", authority_.pem() + next.pem());
+  job.client_ends.clear();
+  job.connect(theirs);
+  ASSERT_TRUE(job.serve_until([&] {
+    if (!job.client_ends.empty()) {  // too early
+      job.client_ends.clear();
+      job.connect(theirs);
+    }
+    job.client->send(frame_of(1, 10));  // lost while it is not open
+    return !job.types.empty();
+  }));
+}
+
+TEST_F(LoopSecurity, EndsNoConnectionOnADate) {
+  CertificateSpec brief = ProcessFiles().client;
+  const std::int64_t end_s = testing_only::seconds_from_now(2);
+  brief.end_s = end_s;
+  const auto theirs =
+      Security::from_certificates(ProcessFiles::write(there_, authority_.issue(ProcessFiles().server),
+                                                      authority_.issue(brief), authority_.pem()))
+          .value();
+  Job job;
+  job.listen(certificates(here_, authority_.crl()));
+  job.connect(theirs);
+  ASSERT_TRUE(job.serve_until([&] { return job.opened; }));
+  const auto veteran = std::move(job.client);
+  ASSERT_TRUE(job.serve_until([&] { return testing_only::seconds_from_now(0) > end_s; }));
+  here_.write("crl.pem", authority_.crl(60));  // all are looked at again
+  job.connect(theirs);
+  ASSERT_TRUE(job.serve_until([&] { return !job.ends.empty(); }));
+  EXPECT_THAT(job.ends[0].message, HasSubstr("certificate has expired on"));
+  const TimePoint until = real_clock().now() + 1500ms;  // who is connected is looked at every second
+  ASSERT_TRUE(job.serve_until([&] {
+    veteran->send(frame_of(1, 10));
+    return real_clock().now() > until;
+  }));
+  EXPECT_EQ(job.ends.size(), 1);
+  job.types.clear();
+  veteran->send(frame_of(5, 10));
+  EXPECT_TRUE(job.serve_until([&] { return !job.types.empty(); }));
+}
+
+TEST_F(LoopSecurity, SaysForWhomARefusedCertificateWasMade) {
+  CertificateSpec client = ProcessFiles().client;
+  client.alternative_names.push_back("URI:muster:node:3");
+  const Credential revoked = authority_.issue(client);
+  authority_.revoke(revoked);
+  Job job;
+  job.listen(certificates(here_, authority_.crl()));
+  job.connect(Security::from_certificates(ProcessFiles::write(there_, authority_.issue(ProcessFiles().server),
+                                                              revoked, authority_.pem()))
+                  .value());
+  ASSERT_TRUE(job.both_ended());
+  ASSERT_NE(job.accepted[0]->refused_names(), nullptr);
+  EXPECT_THAT(job.accepted[0]->refused_names()->node_ids, testing::ElementsAre("3"));
+  EXPECT_EQ(job.accepted[0]->peer_names(), nullptr) << "nobody vouches for it";
+}
+
 TEST_F(LoopSecurity, LetsNobodyNewInWhileTheRevocationListIsBroken) {
   const auto ours = certificates(here_, authority_.crl());
   const auto theirs = certificates(there_);
@@ -231,14 +341,18 @@ TEST_F(LoopSecurity, LetsNobodyNewInWhileTheRevocationListIsBroken) {
   ASSERT_TRUE(job.serve_until([&] { return job.opened; }));
   here_.write("crl.pem", "-----BEGIN X509 CRL-----\nnonsense\n-----END X509 CRL-----\n");
   std::vector<std::unique_ptr<Connection>> newcomers;
+  std::vector<Error> told;
   const auto knock = [&] {
-    newcomers.push_back(Connection::connect(job.loop, job.listener->address(), limits, {},
+    newcomers.push_back(Connection::connect(job.loop, job.listener->address(), limits,
+                                            {.closed = [&](const Error& error) { told.push_back(error); }},
                                             {.security = theirs, .expected = {.hosts = {"127.0.0.1"}}}));
   };
   ASSERT_TRUE(job.serve_until([&] {
     knock();
-    return !job.ends.empty();
+    return !job.ends.empty() && !told.empty();
   }));
+  EXPECT_THAT(told[0].message, HasSubstr("the other side cannot check certificates now (its log says why"));
+  EXPECT_EQ(told[0].code, Code::peer_lost) << "it may come again";
   EXPECT_THAT(job.ends[0].message, HasSubstr("the revocation list cannot be used: crl_path"));
   EXPECT_THAT(job.ends[0].message, HasSubstr("is damaged"));
   newcomers.clear();
