@@ -15,8 +15,8 @@ namespace {
 using std::chrono::seconds;
 
 constexpr Duration announced_first = seconds(2);
-constexpr Duration announced_changed = seconds(5);
-constexpr Duration announced_same = seconds(15);
+constexpr Duration announced_changed = seconds(4);  // so that a fault is named within five
+constexpr Duration announced_same = seconds(16);
 // Log lines of attempts: so many in so long.
 constexpr std::uint32_t lines_max = 16;
 constexpr Duration lines_time = seconds(10);
@@ -29,6 +29,7 @@ std::string age(TimePoint then, TimePoint now) {
 }
 
 std::string place_of(const Member& member) {
+  if (member.pid == 0) return fmt::format("at {}", member.address);  // it did not come so far as to say
   return fmt::format("at {}, pid {}", member.address, member.pid);
 }
 
@@ -166,6 +167,30 @@ std::vector<std::string> lines_of_strangers(const Attempts& attempts, std::optio
 }
 
 }  // namespace
+
+std::string refused_for(const Member& vacant, bool is_alone_there, const Attempts& attempts, TimePoint since,
+                        TimePoint now) {
+  const auto newest = [&](const std::vector<Attempt>& kept, const auto& is_it) {
+    const Attempt* found = nullptr;
+    for (const Attempt& attempt : kept)
+      if (attempt.last >= since && is_it(attempt) && (found == nullptr || found->last <= attempt.last))
+        found = &attempt;
+    return found;
+  };
+  const std::string who = fmt::format("node {}", vacant.node_id);
+  if (const Attempt* own = newest(attempts.nodes(), [&](const Attempt& attempt) {
+        return attempt.what == "refused" && attempt.member.role == vacant.role &&
+               attempt.member.node_id == vacant.node_id;
+      }))
+    return fmt::format("{} was refused {} ({}): {}", who, age(own->last, now), place_of(own->member),
+                       own->reason);
+  const Attempt* stranger = newest(attempts.strangers(), [&](const Attempt& attempt) {
+    return is_alone_there && attempt.member.address == vacant.address;
+  });
+  if (stranger == nullptr) return {};
+  return fmt::format("{}, or another process at its address {}, was turned away {}: {}", who, vacant.address,
+                     age(stranger->last, now), stranger->reason);
+}
 
 std::string printable(std::string text) {
   for (char& c : text)

@@ -66,13 +66,18 @@ std::string attendance(const FormingView& view);
 // counts, which change although nothing happens.
 std::string forming_table(const FormingView& view, std::optional<TimePoint> now);
 
+// What is known of attempts since `since` to be the process that held a vacant place: made with its id, or,
+// by those who did not say who they are, at its address where nobody else is missing. Nothing, or a line.
+std::string refused_for(const Member& vacant, bool is_alone_there, const Attempts& attempts, TimePoint since,
+                        TimePoint now);
+
 // Words from outside, for a terminal: no control characters, not long.
 std::string printable(std::string text);
 
 // "ranks 0-2, 5, 7", "rank 4"; ascending numbers. `noun` is the singular.
 std::string numbered(std::string_view noun, const std::vector<std::uint32_t>& numbers);
 
-// When a text that may change is said again: at 2 s, then every 5 s when it has changed, else every 15 s.
+// When a text that may change is said again: at 2 s, then every 4 s when it has changed, else every 16 s.
 class Announcements {
  public:
   explicit Announcements(TimePoint start);

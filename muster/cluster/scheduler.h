@@ -47,6 +47,7 @@ struct Strange {
   std::string address = {};
   std::string reason = {};
   std::uint64_t count = 1;
+  std::optional<Member> claims = {};  // who it says it is, e.g. with a certificate that is not believed
 };
 struct Interrupted {};
 // The time `deadline()` has come.
@@ -211,6 +212,7 @@ class SchedulerMachine {
   void form_next_if_complete();
   void announce_waiting();
   std::string waiting_text() const;
+  std::string refused_meanwhile() const;
   void check_recovery();
   TimePoint recovery_deadline() const;
   Duration contest_time() const;
@@ -268,6 +270,7 @@ class SchedulerMachine {
   std::vector<Newcomer> newcomers_;
   std::map<PeerId, PeerId> watched_as_;  // watch id -> the process's connection now
   Failure lost_reason_;                  // of the epoch, while recovering
+  TimePoint lost_at_ = {};
   std::uint64_t finished_calls_ = 0;
   std::optional<TimePoint> link_lost_until_ = {};  // a death may explain it
   Failure link_lost_reason_;

@@ -199,8 +199,13 @@ void SchedulerMachine::strange(const scheduler_event::Strange& event) {
   if (const auto known = peers_.find(event.peer); known != peers_.end())
     return log(log::Level::warning,
                fmt::format("the connection of {} broke: {}", describe(known->second), event.reason));
-  const bool is_news = attempts_.strange(event.address, event.reason, now_, event.count);
+  const bool is_news = event.claims ? attempts_.refused(*event.claims, event.reason, now_)
+                                    : attempts_.strange(event.address, event.reason, now_, event.count);
   if (phase_ == Phase::forming) return;  // the table has it
+  if (phase_ == Phase::recovering && is_news && !refused_meanwhile().empty()) {
+    vacancies_changed_ = true;  // all are told at once whom they wait for, and why in vain
+    return;
+  }
   if (!is_news || now_ < next_stranger_line_) return;
   next_stranger_line_ = now_ + stranger_lines_interval;
   log(log::Level::warning,

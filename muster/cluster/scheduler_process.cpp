@@ -157,7 +157,7 @@ class SchedulerDriver {
     auto message = decode_message(frame);
     if (message) {
       if (const auto honest = check_claim(*connections_.at(id), *message); !honest)
-        return turn_away(id, honest.error());
+        return turn_away(id, honest.error(), std::get<message::Register>(message->body).member);
       step(scheduler_event::Received{id, *std::move(message)});
     } else {
       closed(id, message.error());
@@ -165,25 +165,36 @@ class SchedulerDriver {
   }
 
   // Nobody takes the place of another whose certificate it does not have.
-  void turn_away(PeerId id, const Error& error) {
+  void turn_away(PeerId id, const Error& error, const Member& claims) {
     net::Connection& connection = *connections_.at(id);
     connection.send(std::make_shared<const std::vector<std::byte>>(refusal_frame(error.message)));
     connection.finish();
-    closed(id, error);
+    closed(id, error, claims);
   }
 
-  void closed(PeerId id, const Error& error) {
+  void closed(PeerId id, const Error& error, std::optional<Member> claims = {}) {
     // Who goes without a word is no news: a look whether somebody listens here is made like that.
     const auto found = connections_.find(id);
-    if (found != connections_.end() && error.code != Code::peer_lost)
-      step(strange_event(id, found->second->peer(), error));
+    if (found != connections_.end() && error.code != Code::peer_lost) {
+      if (!claims) claims = claims_of(*found->second);
+      step(strange_event(id, found->second->peer(), error, std::move(claims)));
+    }
     connections_.erase(id);
     step(scheduler_event::Closed{id});
   }
 
   // Without the port, which is another one each time somebody tries; and for readers elsewhere.
-  static scheduler_event::Strange strange_event(PeerId id, const net::Address& peer, const Error& error) {
-    return {id, peer.ip, for_others(replaced(error.message, net::to_string(peer), peer.ip))};
+  static scheduler_event::Strange strange_event(PeerId id, const net::Address& peer, const Error& error,
+                                                std::optional<Member> claims) {
+    std::string reason = for_others(replaced(error.message, net::to_string(peer), peer.ip));
+    return {.peer = id, .address = peer.ip, .reason = std::move(reason), .claims = std::move(claims)};
+  }
+  // A certificate that was refused may say for which node it was made: where that one is missing, this is
+  // why.
+  static std::optional<Member> claims_of(const net::Connection& connection) {
+    const net::PeerNames* names = connection.refused_names();
+    if (names == nullptr || names->node_ids.size() != 1) return std::nullopt;
+    return Member{.role = Role::worker, .node_id = names->node_ids[0], .address = connection.peer().ip};
   }
   static std::string for_others(std::string reason) {
     return replaced(std::move(reason), "this process", "the scheduler");

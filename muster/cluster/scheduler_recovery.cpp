@@ -108,6 +108,7 @@ void SchedulerMachine::lose_epoch(Failure reason) {
   if (phase_ != Phase::running) return;
   phase_ = Phase::recovering;
   lost_reason_ = std::move(reason);
+  lost_at_ = now_;
   link_lost_until_.reset();
   next_progress_ = now_ + progress_interval;
   for (auto& [id, peer] : peers_) {
@@ -360,7 +361,7 @@ void SchedulerMachine::form_next_if_complete() {
 
 // Of the vacant seats; when there are none, of those who live and have not answered.
 std::string SchedulerMachine::waiting_text() const {
-  if (auto text = seats_.waiting_text(epoch_ + 1); !text.empty()) return text;
+  if (auto text = seats_.waiting_text(epoch_ + 1); !text.empty()) return text + refused_meanwhile();
   std::vector<std::string> silent;
   for (const auto& [id, peer] : peers_)
     if (!peer.left && (!peer.ready || peer.closed)) silent.push_back(describe(peer));
@@ -368,6 +369,21 @@ std::string SchedulerMachine::waiting_text() const {
   return silent.empty()
              ? ""
              : fmt::format("epoch {}: waiting for an answer of {}", epoch_ + 1, fmt::join(silent, ", "));
+}
+
+// A process that was started again and does not come in is waited for in vain: it says why, and so do we.
+std::string SchedulerMachine::refused_meanwhile() const {
+  constexpr std::size_t shown_max = 8;
+  const auto vacant = seats_.vacant();
+  std::map<std::string, int> vacant_at;
+  for (const Seat* seat : vacant) ++vacant_at[seat->member.address];
+  std::string lines;
+  for (std::size_t i = 0; i < std::min(vacant.size(), shown_max); ++i) {
+    const Member& member = vacant[i]->member;
+    const auto line = refused_for(member, vacant_at.at(member.address) == 1, attempts_, lost_at_, now_);
+    if (!line.empty()) lines += "\n  " + line;
+  }
+  return lines;
 }
 
 void SchedulerMachine::announce_waiting() {
@@ -414,7 +430,7 @@ void SchedulerMachine::check_recovery() {
     const auto limit = seat->variable == "MS_NODE_TIMEOUT" ? config_.node_timeout : config_.topo_timeout;
     return fail({Code::peer_lost,
                  fmt::format("nobody came within {:.3g} s ({}): {}", in_seconds(limit), seat->variable,
-                             seats_.waiting_text(epoch_ + 1)),
+                             waiting_text()),
                  exit_code_peer_lost});
   }
   if (now_ < next_progress_) return;

@@ -1,9 +1,11 @@
 """Eight ways in which a job does not form: who says what, within 5 s.
 
 The expected words are those of the page docs/guide/forming.md: in each of its sections the first block is
-what the odd process says, the second what the scheduler and the waiting workers do.
+what the odd process says, the second what the scheduler and the waiting workers do. The time is asserted with
+a factor of two, as all deadlines in these tests are.
 """
 
+import contextlib
 import re
 import socket
 import subprocess
@@ -174,6 +176,18 @@ def test_something_else_at_the_schedulers_port():
             while odd.recv(1 << 10):
                 pass
         expect("Somebody else knocks", begin, None, job.waiting)
+
+
+def test_a_scheduler_that_has_no_free_descriptor_takes_one_from_a_stranger():
+    limited = ["prlimit", "--nofile=64:64"]
+    with contextlib.ExitStack() as stack, Job(limited) as job:
+        port = int(job.variables["MS_SCHED_PORT"])
+        for _ in range(100):
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=SOON))
+        begin = time.monotonic()
+        job.worker(2, host=())
+        job.waiting[0].wait_for_line("all 3 workers and 0 servers have come")
+        assert time.monotonic() - begin < SOON
 
 
 def test_the_table_is_the_error_when_the_time_is_over():

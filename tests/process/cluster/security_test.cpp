@@ -89,7 +89,9 @@ TEST(SecuredCluster, FormsAndEndsWellWithAToken) {
 
 TEST(SecuredCluster, RefusesARevokedWorkerAndGoesOnWaiting) {
   Authority authority("Job authority");
-  const net::Credential revoked = authority.issue(ProcessFiles().client);
+  net::CertificateSpec of_node = ProcessFiles().client;
+  of_node.alternative_names.push_back("URI:muster:node:0");
+  const net::Credential revoked = authority.issue(of_node);
   authority.revoke(revoked);
   const Certified good(authority, ProcessFiles{});
   const Certified bad(authority, revoked);
@@ -98,6 +100,8 @@ TEST(SecuredCluster, RefusesARevokedWorkerAndGoesOnWaiting) {
   Child thief = job.worker("0", bad.variables());
   expect_refused(thief, "refused this process's certificate: it was revoked");
   EXPECT_TRUE(scheduler.printed("certificate revoked (CN=client)")) << scheduler.output();
+  EXPECT_TRUE(scheduler.printed("absent: rank 0 (MS_NODE_ID=0), refused ")) << scheduler.output();
+  EXPECT_THAT(scheduler.output(), Not(HasSubstr("stranger")));
   Child worker = job.worker("0", good.variables());
   expect_ends_well(scheduler, {&worker});
 }

@@ -84,14 +84,14 @@ TEST_F(Forming, TellsAfterTwoSecondsWhoCameAndWhoIsAbsent) {
   EXPECT_THAT(logged, ElementsAre(told[0])) << "the scheduler says the same";
 }
 
-TEST_F(Forming, RepeatsTheTableEveryFiveSecondsWhenItChangesAndElseEveryFifteen) {
+TEST_F(Forming, RepeatsTheTableEveryFourSecondsWhenItChangesAndElseEverySixteen) {
   enter(1, "0");
-  pass(16900ms);
+  pass(17900ms);
   EXPECT_THAT(told, SizeIs(1));
   pass(100ms);
-  EXPECT_THAT(told, SizeIs(2)) << "after 2 s and 17 s";
+  EXPECT_THAT(told, SizeIs(2)) << "after 2 s and 18 s";
   enter(2, "1");
-  pass(4900ms);
+  pass(3900ms);
   EXPECT_THAT(told, SizeIs(2));
   pass(100ms);
   ASSERT_THAT(told, SizeIs(3)) << "after 22 s";
@@ -163,6 +163,20 @@ TEST_F(Forming, CountsStrangersWhoWereTurnedAwayTogether) {
   pass(2s);
   ASSERT_THAT(told, SizeIs(1));
   EXPECT_THAT(told[0], HasSubstr("\n  stranger: 10.0.0.9, 42 connections, the last 2 s ago: no Muster"));
+}
+
+TEST_F(Forming, ShowsARefusedCertificateAtTheAbsentRankThatItNames) {
+  enter(1, "0");
+  machine.step(scheduler_event::Strange{.peer = 900,
+                                        .address = "10.0.0.9",
+                                        .reason = "certificate revoked",
+                                        .claims = Member{.node_id = "2", .address = "10.0.0.9"}},
+               clock.now());
+  pass(2s);
+  ASSERT_THAT(told, SizeIs(1));
+  EXPECT_THAT(told[0], HasSubstr("\n  absent: rank 2 (MS_NODE_ID=2), refused 2 s ago (at 10.0.0.9): "
+                                 "certificate revoked"));
+  EXPECT_THAT(told[0], Not(HasSubstr("stranger")));
 }
 
 TEST_F(Forming, KeepsTheTableShortWhoeverKnocks) {

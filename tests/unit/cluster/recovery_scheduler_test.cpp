@@ -13,6 +13,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 constexpr std::uint64_t job_id = 77;
@@ -49,7 +50,11 @@ class RecoveringScheduler : public testing::Test {
     return receive(peer, request, epoch);
   }
   message::Register registration(const std::string& id, std::uint64_t incarnation, bool named) const {
-    return {.member = {.node_id = id, .process_space = id, .incarnation = incarnation, .is_named = named},
+    return {.member = {.node_id = id,
+                       .address = "10.0.0.1" + id,
+                       .process_space = id,
+                       .incarnation = incarnation,
+                       .is_named = named},
             .worker_num = 2,
             .recovers = true,
             .strict = strict,
@@ -82,6 +87,11 @@ class RecoveringScheduler : public testing::Test {
   }
   SchedulerActions rejoin(PeerId peer, std::uint16_t port, Progress progress = {}, std::uint64_t epoch = 1) {
     return receive(peer, message::Rejoin{{port, "there"}, progress}, epoch);
+  }
+  // What worker 0 is told at once of who is waited for.
+  std::string told_of(const scheduler_event::Strange& stranger) {
+    const auto said = sent_to<message::Waiting>(1, keep(machine->step(stranger, clock.now())));
+    return said.empty() ? "nothing" : said.back().text;
   }
   std::vector<std::uint64_t> recorded_epochs() const {
     std::vector<std::uint64_t> epochs;
@@ -128,6 +138,29 @@ TEST_F(RecoveringScheduler, TurnsAwayAProcessThatComesBackToAStrictJobAndDiffers
   EXPECT_FALSE(machine->failure()) << "the right one may still come";
   traits = {{"script", "aa"}};
   EXPECT_THAT(sent_to<message::RosterReady>(4, enter(4, "1", 103)), SizeIs(1));
+}
+
+TEST_F(RecoveringScheduler, SaysThatSomebodyAtTheAddressOfAMissingNodeWasTurnedAway) {
+  form();
+  machine->step(scheduler_event::Strange{.address = "10.0.0.11", .reason = "of before"}, clock.now());
+  clock.advance(100ms);
+  close(2);
+  pass(400ms, {1});
+  EXPECT_EQ(told_of({.address = "10.0.0.9", .reason = "of elsewhere"}), "nothing");
+  EXPECT_THAT(
+      told_of({.address = "10.0.0.11", .reason = "certificate revoked"}),
+      AllOf(HasSubstr("waiting for node 1"), Not(HasSubstr("of elsewhere")), Not(HasSubstr("of before")),
+            HasSubstr("\n  node 1, or another process at its address 10.0.0.11, was turned away 0 s "
+                      "ago: certificate revoked")));
+  EXPECT_EQ(told_of({.address = "10.0.0.11", .reason = "certificate revoked"}), "nothing") << "no news";
+}
+
+TEST_F(RecoveringScheduler, SaysThatAMissingNodesCertificateWasRefused) {
+  lose_second();
+  EXPECT_THAT(told_of({.address = "10.0.0.99",
+                       .reason = "certificate revoked",
+                       .claims = Member{.node_id = "1", .address = "10.0.0.99"}}),
+              HasSubstr("\n  node 1 was refused 0 s ago (at 10.0.0.99): certificate revoked"));
 }
 
 TEST_F(RecoveringScheduler, RecordsAnEpochBeforeItTellsAnybody) {
