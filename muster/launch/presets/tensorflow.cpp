@@ -163,7 +163,7 @@ std::string host_name(const PresetInput& input, std::size_t index) {
 std::string address_of(const PresetInput& input, std::size_t index, std::int64_t place) {
   const std::string host = host_name(input, index);
   const auto number = static_cast<std::size_t>(place);
-  const bool is_known = index < input.ports.size() && number < input.ports[index].size();
+  const bool is_known = input.ports.size() == host_count(input.job) && number < input.ports[index].size();
   const std::string port = is_known ? std::to_string(input.ports[index][number]) : "?";
   if (host.find(':') != std::string::npos) return fmt::format("[{}]:{}", host, port);
   return fmt::format("{}:{}", host.empty() ? "?" : host, port);
