@@ -71,17 +71,25 @@ Result<> read_rank_table(launch::PartialSettings& said) {
   return {};
 }
 
+// What this machine's variables say, whichever system set them.
+Result<launch::PartialSettings> find_platform(const launch::PartialSettings& asked) {
+  MUSTER_TRY(launch::PartialSettings platform, launch::platform_settings(real_environment()));
+  MUSTER_TRY(const auto slurm, launch::slurm_settings(real_environment(), asked));
+  MUSTER_TRY(const auto kubernetes, launch::kubernetes_settings(real_environment(), asked));
+  return launch::merged(launch::merged(std::move(platform), slurm), kubernetes);
+}
+
 Result<launch::JobSettings> find_settings(const RunFlags& flags, const std::string& program) {
   MUSTER_TRY(launch::PartialSettings asked, settings_of(flags));
   if (!flags.job_file.empty()) {
     MUSTER_TRY(const auto written, read_job_file(flags.job_file));
     asked = merged(std::move(asked), written);
   }
-  MUSTER_TRY(const auto platform, launch::platform_settings(real_environment()));
+  if (asked.command) MUSTER_TRY_VOID(check_command(asked.command->value));
+  guess_preset(asked);
+  MUSTER_TRY(const auto platform, find_platform(asked));
   MUSTER_TRY_VOID(check_agreement(asked, platform));
   launch::PartialSettings said = merged(std::move(asked), platform);
-  if (said.command) MUSTER_TRY_VOID(check_command(said.command->value));
-  guess_preset(said);
   MUSTER_TRY_VOID(read_rank_table(said));
   MUSTER_TRY(launch::JobSettings job, launch::complete(said));
   job.python = python_for_scripts(program);

@@ -71,6 +71,11 @@ Result<> read_tail(PartialSettings& said, const RunFlags& flags) {
   return {};
 }
 
+void read_roles(PartialSettings& said, const RunFlags& flags) {
+  if (!flags.roles) return;
+  said.roles = Setting<std::vector<std::string>>{CLI::detail::split(*flags.roles, ','), "--roles"};
+}
+
 Result<> read_environment(PartialSettings& said, const RunFlags& flags) {
   for (const std::string& entry : flags.environment) {
     const auto equals = entry.find('=');
@@ -92,6 +97,10 @@ void add_places(CLI::App& command, RunFlags& flags) {
       .add_option("--scheduler,--master", flags.scheduler,
                   "Where the scheduler or master of several hosts listens")
       ->type_name("HOST:PORT");
+  command
+      .add_option("--roles", flags.roles,
+                  "Start only these of this host's processes: scheduler, or worker,server (default: all)")
+      ->type_name("ROLES");
   command.add_option("--port", flags.port, "Port of the scheduler or master (default: a free one)")
       ->type_name("PORT");
 }
@@ -168,6 +177,7 @@ Result<launch::PartialSettings> settings_of(const RunFlags& flags) {
   say(said.server_password_file, flags.server_password_file, "--server-password-file");
   say(said.token_file, flags.token_file, "--token-file");
   MUSTER_TRY_VOID(read_hosts(said, flags));
+  read_roles(said, flags);
   MUSTER_TRY_VOID(read_tail(said, flags));
   MUSTER_TRY_VOID(read_environment(said, flags));
   return said;

@@ -23,6 +23,8 @@
 #include "muster/launch/settings/hostfile.h"         // IWYU pragma: export
 #include "muster/launch/settings/job_file.h"         // IWYU pragma: export
 #include "muster/launch/settings/job_settings.h"     // IWYU pragma: export
+#include "muster/launch/settings/kubernetes.h"       // IWYU pragma: export
 #include "muster/launch/settings/platform.h"         // IWYU pragma: export
+#include "muster/launch/settings/slurm.h"            // IWYU pragma: export
 #include "muster/launch/status.h"                    // IWYU pragma: export
 #include "muster/launch/supervisor.h"                // IWYU pragma: export

@@ -1,7 +1,9 @@
 #include "muster/launch/runner.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -70,6 +72,14 @@ struct Work {
   LaunchSpec spec;
 };
 
+// Where something else starts the rest: see `roles` of the settings.
+void keep_roles(LaunchSpec& spec, const std::vector<std::string>& roles) {
+  if (roles.empty()) return;
+  std::erase_if(spec.processes, [&](const ProcessSpec& process) {
+    return std::find(roles.begin(), roles.end(), process.role) == roles.end();
+  });
+}
+
 Result<Work> make_work(const JobSettings& job, const Environment& environment,
                        const std::string& run_folder) {
   MUSTER_TRY(const Preset* preset, find_preset(job.preset));
@@ -85,6 +95,7 @@ Result<Work> make_work(const JobSettings& job, const Environment& environment,
                                       .run_folder = run_folder,
                                       .log_folder = absolute_logs(job),
                                       .rank_table = table}));
+  keep_roles(work.spec, job.roles.value);
   return work;
 }
 
@@ -117,6 +128,12 @@ int run_work(const JobSettings& job, const Environment& environment, const std::
   if (!work) {
     fmt::print(stderr, "muster run: {}\n", work.error().message);
     return exit_code_refused;
+  }
+  if (work->spec.processes.empty() && !job.roles.value.empty()) {
+    fmt::print(stderr, "muster: {} {}: none of them runs on this host\n", job.roles.origin,
+               fmt::join(job.roles.value, ","));
+    remove_run_folder(run_folder);
+    return 0;
   }
   fmt::print(stderr, "{}\n", announcement(job, work->spec));
   return supervise(work->spec, {.log_folder = job.log_folder.value,

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <tuple>
 
@@ -21,7 +22,7 @@ constexpr std::int64_t port_max = 65535;
 constexpr auto fields = std::make_tuple(
     &PartialSettings::preset, &PartialSettings::command, &PartialSettings::hosts,
     &PartialSettings::host_count, &PartialSettings::self, &PartialSettings::reach, &PartialSettings::slots,
-    &PartialSettings::servers, &PartialSettings::scheduler, &PartialSettings::port,
+    &PartialSettings::roles, &PartialSettings::servers, &PartialSettings::scheduler, &PartialSettings::port,
     &PartialSettings::max_restarts, &PartialSettings::style, &PartialSettings::rank_table,
     &PartialSettings::ssh, &PartialSettings::log_folder, &PartialSettings::recovery_folder,
     &PartialSettings::tail, &PartialSettings::tls_config, &PartialSettings::client_password_file,
@@ -56,6 +57,17 @@ Result<> check_scheduler(const PartialSettings& said) {
   if (named->port < port_min)
     return wrong(fmt::format("{} {}: a port is a whole number from {} to {}", said.scheduler->origin,
                              said.scheduler->value, port_min, port_max));
+  return {};
+}
+
+// A part of a host's processes, where something else starts the others: Kubernetes has a container for each.
+Result<> check_roles(const PartialSettings& said) {
+  constexpr auto known = std::to_array<std::string_view>({"scheduler", "worker", "server", "ps", "chief"});
+  if (!said.roles) return {};
+  for (const std::string& role : said.roles->value)
+    if (std::find(known.begin(), known.end(), role) == known.end())
+      return wrong(fmt::format("{} '{}': there is no such role; there are {}", said.roles->origin, role,
+                               fmt::join(known, ", ")));
   return {};
 }
 
@@ -140,6 +152,7 @@ std::int64_t JobSettings::first_slot() const {
 Result<JobSettings> complete(const PartialSettings& said) {
   MUSTER_TRY_VOID(check_numbers(said));
   MUSTER_TRY_VOID(check_scheduler(said));
+  MUSTER_TRY_VOID(check_roles(said));
   if (!said.command || said.command->value.empty())
     return wrong("name what to run, for example: muster run -n 4 train.py --epochs 10");
 
@@ -163,6 +176,7 @@ Result<JobSettings> complete(const PartialSettings& said) {
   take(job.command, said.command);
   take(job.self, said.self);
   take(job.servers, said.servers);
+  take(job.roles, said.roles);
   take(job.max_restarts, said.max_restarts);
   take(job.style, said.style);
   take(job.rank_table, said.rank_table);

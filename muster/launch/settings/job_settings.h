@@ -51,6 +51,7 @@ struct PartialSettings {
   Said<std::int64_t> self = {};        // which of the hosts this is, from 0
   Said<Reach> reach = {};
   Said<std::int64_t> slots = {};  // on each host
+  Said<std::vector<std::string>> roles = {};
   Said<std::int64_t> servers = {};
   Said<std::string> scheduler = {};  // "host:port"
   Said<std::int64_t> port = {};
@@ -81,6 +82,7 @@ struct JobSettings {
   Setting<std::int64_t> self = {};                                    // which of them this is
   Setting<Reach> reach = {};
   std::optional<Setting<std::int64_t>> slots = {};  // said for every host; the result is in `hosts`
+  Setting<std::vector<std::string>> roles = {};     // of the processes that start here; empty: all
   Setting<std::int64_t> servers = {};
   std::optional<Setting<std::string>> scheduler = {};  // "host:port" of the scheduler, master, first host
   std::optional<Setting<std::int64_t>> port = {};

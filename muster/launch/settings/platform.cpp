@@ -2,38 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "muster/launch/settings/hostfile.h"
+#include "muster/launch/settings/variables.h"
 
 namespace muster::launch {
 namespace {
 
+constexpr auto count_max = static_cast<std::int64_t>(hosts_max);
+
 tl::unexpected<Error> wrong(std::string message) { return fail(Code::invalid_argument, std::move(message)); }
-
-// The first of these variables that is set and not empty.
-std::optional<Setting<std::string>> first_of(const Environment& environment,
-                                             std::initializer_list<const char*> names) {
-  for (const char* name : names)
-    if (const auto value = environment.get(name); value && !value->empty())
-      return Setting<std::string>{*value, name};
-  return std::nullopt;
-}
-
-using Number = std::optional<Setting<std::int64_t>>;
-
-Result<Number> number(const Environment& environment, std::initializer_list<const char*> names,
-                      std::int64_t least) {
-  const auto said = first_of(environment, names);
-  if (!said) return Number{};
-  std::int64_t value = 0;
-  const char* const end = said->value.data() + said->value.size();
-  const auto [parsed, error] = std::from_chars(said->value.data(), end, value);
-  if (error != std::errc{} || parsed != end || value < least || value > static_cast<std::int64_t>(hosts_max))
-    return wrong(
-        fmt::format("{}={}: a whole number from {} to {}", said->origin, said->value, least, hosts_max));
-  return Number{Setting<std::int64_t>{value, said->origin}};
-}
 
 // "job-worker-0.job", as such a platform names the containers of a task.
 std::vector<HostSlots> names_of_task(const std::string& job, const std::string& task, std::int64_t count) {
@@ -44,7 +21,7 @@ std::vector<HostSlots> names_of_task(const std::string& job, const std::string& 
 }
 
 Result<PartialSettings::Said<std::vector<HostSlots>>> hosts_of(const Environment& environment,
-                                                               const Number& count) {
+                                                               const SaidNumber& count) {
   using Said = PartialSettings::Said<std::vector<HostSlots>>;
   if (const auto list = first_of(environment, {"VC_WORKER_HOSTS"})) {
     auto hosts = parse_hosts(list->value);
@@ -64,11 +41,12 @@ Result<PartialSettings::Said<std::vector<HostSlots>>> hosts_of(const Environment
 
 Result<PartialSettings> platform_settings(const Environment& environment) {
   PartialSettings said;
-  MUSTER_TRY(said.host_count, number(environment, {"MA_NUM_HOSTS"}, 1));
-  MUSTER_TRY(said.slots, number(environment, {"MA_NUM_GPUS"}, 0));
+  MUSTER_TRY(said.host_count, number(environment, {"MA_NUM_HOSTS"}, 1, count_max));
+  MUSTER_TRY(said.slots, number(environment, {"MA_NUM_GPUS"}, 0, count_max));
   if (said.slots && said.slots->value == 0) said.slots.reset();  // a host without accelerators
   MUSTER_TRY(said.hosts, hosts_of(environment, said.host_count));
-  MUSTER_TRY(said.self, number(environment, {"MA_TASK_INDEX", "VC_TASK_INDEX", "VK_TASK_INDEX"}, 0));
+  MUSTER_TRY(said.self,
+             number(environment, {"MA_TASK_INDEX", "VC_TASK_INDEX", "VK_TASK_INDEX"}, 0, count_max));
   if (!said.hosts && !said.host_count) said.self.reset();  // of a job whose hosts nobody names
   const auto count = said.hosts ? static_cast<std::int64_t>(said.hosts->value.size())
                                 : (said.host_count ? said.host_count->value : 0);
