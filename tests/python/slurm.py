@@ -76,7 +76,16 @@ def why_not():
     if os.geteuid() != 0:
         return "starting a Slurm needs root"
     made = subprocess.run(
-        ["unshare", "--net", "--mount", "--pid", "--fork", "sh", "-c", "ip link add cable type veth peer name other"],
+        [
+            "unshare",
+            "--net",
+            "--mount",
+            "--pid",
+            "--fork",
+            "sh",
+            "-c",
+            "ip link add cable type veth peer name other",
+        ],
         capture_output=True,
     )
     return "" if made.returncode == 0 else "network namespaces are not allowed here"
