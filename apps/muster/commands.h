@@ -25,6 +25,7 @@ Result<> complete_command(std::vector<std::string>& command, const std::string& 
 // Exit code of a command line that cannot be used, as most programs have it.
 inline constexpr int exit_code_usage = 2;
 
+void add_agent(CLI::App& app, Invocation& invocation);
 void add_run(CLI::App& app, Invocation& invocation);
 void add_explain(CLI::App& app, Invocation& invocation);
 void add_checkpoint(CLI::App& app, Invocation& invocation);

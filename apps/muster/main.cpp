@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
   });
   Invocation invocation{.program = argc > 0 ? argv[0] : "muster"};
   add_run(app, invocation);
+  add_agent(app, invocation);
   add_explain(app, invocation);
   add_checkpoint(app, invocation);
   add_verify(app, invocation);

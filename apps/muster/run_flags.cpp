@@ -90,6 +90,11 @@ Result<> read_environment(PartialSettings& said, const RunFlags& flags) {
 void add_places(CLI::App& command, RunFlags& flags) {
   command.add_option("-n,--workers,--slots", flags.slots, "Workers on this host, or on each")
       ->type_name("NUMBER");
+  command.add_option("--hosts", flags.hosts, "Hosts of the job and their slots, reached by ssh")
+      ->type_name("HOST:N,...");
+  command.add_option("--hostfile", flags.hostfile, "The same from a file")->type_name("FILE");
+  command.add_option("--ssh", flags.ssh, "The ssh command with options of yours (default: ssh)")
+      ->type_name("WORDS");
   command.add_option("--nnodes", flags.host_count, "Hosts that take part (default: 1)")->type_name("NUMBER");
   command.add_option("--node-rank", flags.host_index, "Which of them this is: 0 runs the scheduler")
       ->type_name("NUMBER");

@@ -47,15 +47,19 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return result;
 }
 
+struct Streams {
+  int input, out, error;  // without an input it is empty
+};
+
 // The child's side of the fork: only calls that are safe between fork and exec. Returns when exec fails.
-void become(char* const* arguments, char* const* environment, int out, int error, pid_t parent) {
+void become(char* const* arguments, char* const* environment, const Streams& streams, pid_t parent) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // the parent ended before the line above
-  const int empty = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  ::dup2(empty, STDIN_FILENO);
-  ::dup2(out, STDOUT_FILENO);
-  ::dup2(error, STDERR_FILENO);
+  const int input = streams.input >= 0 ? streams.input : ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ::dup2(input, STDIN_FILENO);
+  ::dup2(streams.out, STDOUT_FILENO);
+  ::dup2(streams.error, STDERR_FILENO);
   for (const int number : {SIGPIPE, SIGTTOU, SIGINT, SIGTERM, SIGHUP}) ::signal(number, SIG_DFL);
   sigset_t none;
   ::sigemptyset(&none);
@@ -91,7 +95,7 @@ std::vector<pid_t> children() {
 
 }  // namespace
 
-Result<ChildProcess> start_process(const ProcessSpec& spec) {
+Result<ChildProcess> start_process(const ProcessSpec& spec, int input) {
   MUSTER_TRY(Pipe out, make_pipe());
   MUSTER_TRY(Pipe error, make_pipe());
   MUSTER_TRY(Pipe failure, make_pipe());  // closed by a successful exec, or brings its error number
@@ -103,7 +107,8 @@ Result<ChildProcess> start_process(const ProcessSpec& spec) {
   const pid_t pid = ::fork();
   if (pid < 0) return fail_errno("cannot start another process", errno);
   if (pid == 0) {
-    become(argument_pointers.data(), environment_pointers.data(), out.write.get(), error.write.get(), parent);
+    become(argument_pointers.data(), environment_pointers.data(),
+           {.input = input, .out = out.write.get(), .error = error.write.get()}, parent);
     const int number = errno;
     [[maybe_unused]] const ssize_t written = ::write(failure.write.get(), &number, sizeof number);
     ::_exit(127);

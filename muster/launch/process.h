@@ -16,9 +16,9 @@ struct ChildProcess {
   net::Descriptor error;
 };
 
-// Fails when the program cannot be started, naming it. Standard input is empty. To be called by a process
-// with one thread.
-Result<ChildProcess> start_process(const ProcessSpec& spec);
+// Fails when the program cannot be started, naming it. Standard input is `input`, or empty. To be called by a
+// process with one thread.
+Result<ChildProcess> start_process(const ProcessSpec& spec, int input = -1);
 
 // Orphans below this process become its children from here on, whatever session or group they moved to.
 Result<> adopt_orphans();

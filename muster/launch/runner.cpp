@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "muster/launch/hosts/ssh_work.h"
 #include "muster/launch/keeper.h"
 #include "muster/launch/ports.h"
 #include "muster/launch/presets/preset.h"
@@ -19,6 +20,11 @@ namespace muster::launch {
 namespace {
 
 constexpr int exit_code_refused = 2;  // as for a command line that cannot be used
+
+int refuse(const Error& error) {
+  fmt::print(stderr, "muster run: {}\n", error.message);
+  return exit_code_refused;
+}
 
 // Files of secrets as every process can read them: those of the settings, or of this process's own variables.
 Result<> hand_on_secrets(JobSettings& job, const Environment& environment) {
@@ -120,15 +126,44 @@ bool wants_colors(const Environment& environment) {
   return environment.get("NO_COLOR").value_or("").empty() && environment.get("TERM") != "dumb";
 }
 
+SupervisorOptions supervisor_options(const JobSettings& job, const Environment& environment,
+                                     const std::string& run_folder, int keeper_fd) {
+  return {.log_folder = job.log_folder.value,
+          .run_folder = run_folder,
+          .restarts_max = static_cast<std::size_t>(job.max_restarts.value),
+          .recovery_folder = recovery_folder(job, environment),
+          .tail = job.tail.value,
+          .is_colored = wants_colors(environment),
+          .asks_scheduler = job.preset.value == "muster",
+          .keeper_fd = keeper_fd};
+}
+
+// The hosts that this launcher reaches by ssh.
+int run_by_ssh(const JobSettings& job, const Environment& environment, const std::string& run_folder,
+               int keeper_fd) {
+  const auto preset = find_preset(job.preset);
+  const auto table = rank_table_text_of(job);
+  if (!table) return refuse(table.error());
+  auto work = make_run_folder(run_folder).and_then([&] {
+    return make_ssh_work(**preset, {.job = job,
+                                    .environment = environment,
+                                    .run_folder = run_folder,
+                                    .log_folder = absolute_logs(job),
+                                    .rank_table = *table});
+  });
+  if (!work) return refuse(work.error());
+  fmt::print(stderr, "muster: starting processes on {} hosts, logs in {}\n", work->hosts.size(),
+             job.log_folder.value);
+  return supervise(std::move(work->hosts), supervisor_options(job, environment, run_folder, keeper_fd));
+}
+
 // In the child that `keep` made: what is slow may be interrupted.
 int run_work(const JobSettings& job, const Environment& environment, const std::string& run_folder,
              int keeper_fd) {
+  if (job.reach.value == Reach::ssh) return run_by_ssh(job, environment, run_folder, keeper_fd);
   const auto work =
       make_run_folder(run_folder).and_then([&] { return make_work(job, environment, run_folder); });
-  if (!work) {
-    fmt::print(stderr, "muster run: {}\n", work.error().message);
-    return exit_code_refused;
-  }
+  if (!work) return refuse(work.error());
   if (work->spec.processes.empty() && !job.roles.value.empty()) {
     fmt::print(stderr, "muster: {} {}: none of them runs on this host\n", job.roles.origin,
                fmt::join(job.roles.value, ","));
@@ -136,14 +171,7 @@ int run_work(const JobSettings& job, const Environment& environment, const std::
     return 0;
   }
   fmt::print(stderr, "{}\n", announcement(job, work->spec));
-  return supervise(work->spec, {.log_folder = job.log_folder.value,
-                                .run_folder = run_folder,
-                                .restarts_max = static_cast<std::size_t>(job.max_restarts.value),
-                                .recovery_folder = recovery_folder(job, environment),
-                                .tail = job.tail.value,
-                                .is_colored = wants_colors(environment),
-                                .asks_scheduler = job.preset.value == "muster",
-                                .keeper_fd = keeper_fd});
+  return supervise(work->spec, supervisor_options(job, environment, run_folder, keeper_fd));
 }
 
 // As a shell would take it.

@@ -1,6 +1,8 @@
 // supervise <log folder> <settle ms> <grace ms> <restarts> <restart delay ms> <shell command> ...: each
 // command is a worker, which finds the folder in $FOLDER; one that begins with ": scheduler;" or ": service;"
 // is that. $TAIL holds the one rank that is shown. $FOLDER/run is there while they run, with a file "secret".
+//
+// supervise agent <run folder> <lease ms>: an agent, as `muster agent` is one.
 #include <cstdlib>
 #include <span>
 #include <string>
@@ -10,6 +12,13 @@
 int main(int argc, char** argv) {
   using namespace muster;
   const std::span<char*> arguments(argv, static_cast<std::size_t>(argc));
+  if (arguments.size() == 4 && std::string_view(arguments[1]) == "agent")
+    return launch::keep(
+        [&](int keeper_fd) {
+          return launch::run_agent(arguments[2], keeper_fd,
+                                   std::chrono::milliseconds(std::atoi(arguments[3])));
+        },
+        arguments[2]);
   if (arguments.size() < 7) return 2;
   launch::LaunchSpec spec;
   for (char* command : arguments.subspan(6)) {

@@ -1,0 +1,18 @@
+// What runs on another host for a launcher: starts and ends processes there as it is told, and brings back
+// what they write. What `muster agent` does; started through ssh, which carries both ways.
+//
+// It holds a lease: without a word of the launcher for ten seconds, or without the connection, everything
+// that it started is killed, whatever it has become.
+#pragma once
+
+#include <string>
+
+#include "muster/launch/hosts/agent_messages.h"
+
+namespace muster::launch {
+
+// Speaks over standard input and output. Returns an exit code. `run_folder` is a name for the folder of files
+// (run_folder.h), made here. To be called within `keep`, as the whole work of the process.
+int run_agent(const std::string& run_folder, int keeper_fd, Duration lease = agent::lease_duration);
+
+}  // namespace muster::launch

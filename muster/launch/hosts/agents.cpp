@@ -1,0 +1,92 @@
+#include "muster/launch/hosts/agents.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <filesystem>
+
+namespace muster::launch {
+namespace {
+
+constexpr Duration patience = std::chrono::seconds(30);
+constexpr Duration round = std::chrono::milliseconds(200);
+constexpr std::size_t losses_shown_max = 8;
+
+}  // namespace
+
+bool is_this_host(const std::string& name) {
+  std::array<char, 256> own{};
+  if (name.empty() || name == "localhost") return true;
+  return ::gethostname(own.data(), own.size() - 1) == 0 && name == own.data();
+}
+
+Result<Agents> Agents::connect(const std::vector<std::string>& hosts, const SshOptions& options) {
+  ::signal(SIGPIPE, SIG_IGN);  // ssh may end while it is spoken to
+  Agents agents;
+  const std::string folder = std::filesystem::current_path().string();
+  for (const std::string& host : hosts) {
+    MUSTER_TRY(auto crew, AgentCrew::start(host, folder, options));
+    agents.crews_.push_back(std::move(crew));
+  }
+  MUSTER_TRY_VOID(agents.wait_until([](const AgentCrew& crew) { return crew.hello().has_value(); },
+                                    "ssh has not brought an agent there"));
+  return agents;
+}
+
+Result<std::vector<std::vector<std::uint16_t>>> Agents::reserve(const PortsWanted& wanted,
+                                                                const std::vector<bool>& is_asked) {
+  for (std::size_t i = 0; i < crews_.size(); ++i)
+    if (is_asked[i]) crews_[i]->reserve(static_cast<std::uint32_t>(wanted.count), wanted.min, wanted.max);
+  MUSTER_TRY_VOID(wait_until([](const AgentCrew& crew) { return !crew.awaits_ports(); },
+                             "its agent has not reserved ports"));
+  std::vector<std::vector<std::uint16_t>> ports;
+  for (const auto& crew : crews_) ports.push_back(crew->ports());
+  return ports;
+}
+
+Result<> Agents::losses() const {
+  std::vector<std::string> parts;
+  std::size_t count = 0;
+  for (const auto& crew : crews_)
+    if (!crew->loss().empty() && ++count <= losses_shown_max)
+      parts.push_back(fmt::format("host {}: {}", crew->host(), crew->loss()));
+  if (count == 0) return {};
+  if (count > losses_shown_max) parts.push_back(fmt::format("and {} more hosts", count - losses_shown_max));
+  return fail(Code::peer_lost, fmt::format("{}", fmt::join(parts, "\n")));
+}
+
+// Until all of them are done, or one is lost.
+template <class Done>
+Result<> Agents::wait_until(const Done& is_done, std::string_view what) {
+  const TimePoint deadline = real_clock().now() + patience;
+  while (!crews_.empty()) {
+    const bool all_done = std::all_of(crews_.begin(), crews_.end(), [&](const auto& crew) {
+      return is_done(*crew) || !crew->loss().empty();
+    });
+    const bool one_lost =
+        std::any_of(crews_.begin(), crews_.end(), [](const auto& crew) { return !crew->loss().empty(); });
+    if (all_done || one_lost) MUSTER_TRY_VOID(losses());
+    if (all_done) return {};
+    const auto late = std::find_if(crews_.begin(), crews_.end(), [&](const auto& c) { return !is_done(*c); });
+    if (real_clock().now() >= deadline)
+      return fail(Code::timeout, fmt::format("host {}: {} within 30 s; try: ssh {} true", (*late)->host(),
+                                             what, (*late)->host()));
+
+    std::vector<pollfd> polled;
+    for (const auto& crew : crews_) crew->add_polled(polled, true);
+    const auto round_ms = std::chrono::duration_cast<std::chrono::milliseconds>(round).count();
+    ::poll(polled.data(), polled.size(), static_cast<int>(round_ms));
+    const std::size_t entries = polled.size() / crews_.size();
+    for (std::size_t i = 0; i < crews_.size(); ++i) {
+      crews_[i]->take(std::span(polled).subspan(i * entries, entries));
+      if (crews_[i]->has_closed_its_output()) crews_[i]->reap();
+    }
+  }
+  return {};
+}
+
+}  // namespace muster::launch

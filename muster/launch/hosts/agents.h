@@ -1,0 +1,38 @@
+// Agents on the other hosts of a job, from the first connection until the supervisor takes them over.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/launch/hosts/agent_crew.h"
+#include "muster/launch/presets/preset.h"
+
+namespace muster::launch {
+
+class Agents {
+ public:
+  // All at once; fails when one of them cannot be had, naming the host and what to do. To be called by a
+  // process with one thread, and within `keep`: a signal may end the wait.
+  static Result<Agents> connect(const std::vector<std::string>& hosts, const SshOptions& options);
+
+  // Free ports of each host that is asked, kept until its agent ends; none of the others.
+  Result<std::vector<std::vector<std::uint16_t>>> reserve(const PortsWanted& wanted,
+                                                          const std::vector<bool>& is_asked);
+  // The folder for files on that host, which is there.
+  const std::string& run_folder(std::size_t index) const { return crews_[index]->hello()->run_folder; }
+  // For supervise(), which ends it.
+  std::unique_ptr<Crew> take(std::size_t index) { return std::move(crews_[index]); }
+
+ private:
+  template <class Done>
+  Result<> wait_until(const Done& is_done, std::string_view what);
+  Result<> losses() const;
+
+  std::vector<std::unique_ptr<AgentCrew>> crews_;
+};
+
+// Whether the name is one of this host itself, where no agent is needed.
+bool is_this_host(const std::string& name);
+
+}  // namespace muster::launch

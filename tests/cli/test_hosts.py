@@ -1,0 +1,164 @@
+"""`muster run --hosts` with a stand-in for ssh, which starts the agent here. The real ssh: tests/python."""
+
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = ROOT / "build/apps/muster/muster"
+
+# It takes what ssh takes, and says what ssh says of a host that it does not know. Its shell greets people.
+SSH = """#!/bin/sh
+while [ "$1" != "--" ]; do shift; done
+case $2 in
+  nowhere) echo "ssh: Could not resolve hostname nowhere: Name or service not known" >&2; exit 255 ;;
+  empty) echo "sh: 1: exec: muster: not found" >&2; exit 127 ;;
+esac
+echo "Welcome to $2"
+cd / && HOST_NAME=$2 exec sh -c "$3"
+"""
+TELLS = """
+import os
+print(os.environ["MS_ROLE"], os.environ["MS_NODE_ID"], os.environ["HOST_NAME"], os.getcwd())
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    for name in [name for name in os.environ if name.startswith(("MS_", "MUSTER_"))]:
+        monkeypatch.delenv(name)
+    (tmp_path / "ssh").write_text(SSH)
+    (tmp_path / "ssh").chmod(0o755)
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "scratch"))
+    monkeypatch.setenv("MUSTER_SSH", f"{tmp_path}/ssh -p 2222")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(folder: Path, hosts: str, script: str, *options: str) -> subprocess.CompletedProcess:
+    (folder / "script.py").write_text(script)
+    command = [str(PROGRAM), "run", "--hosts", hosts, "--log-dir", "logs", *options, "script.py"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert list((folder / "scratch").iterdir()) == []
+    return done
+
+
+def test_each_host_runs_its_slots_and_the_first_one_the_scheduler(folder):
+    done = run(folder, "a:2,b:1", TELLS)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [
+        f"[scheduler] MS_SCHED scheduler a {folder}",
+        f"[worker 0] MS_WORKER 0 a {folder}",
+        f"[worker 1] MS_WORKER 1 a {folder}",
+        f"[worker 2] MS_WORKER 2 b {folder}",
+    ]
+    assert (folder / "logs/worker_2.log").read_text() == f"MS_WORKER 2 b {folder}\n"
+
+
+def test_variables_travel_only_when_they_are_named(folder, monkeypatch):
+    monkeypatch.setenv("MS_UNNAMED", "x")
+    done = run(folder, "a:1", "import os; print(os.environ['NAMED'])", "--env", "NAMED=a b")
+    assert done.returncode == 0, done.stderr
+    assert "[worker 0] a b\n" in done.stdout
+
+
+def test_the_first_failure_is_reported_last_with_its_host(folder):
+    script = """
+import os, signal, sys
+if os.environ["MS_NODE_ID"] == "1":
+    print("no such column", file=sys.stderr)
+    sys.exit(3)
+signal.pause()
+"""
+    done = run(folder, "a:1,b:1", script)
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[-3:] == [
+        "muster: how its processes ended: scheduler, worker 0 ran on until asked to end; "
+        "worker 1 exited with code 3",
+        "muster: the job failed: worker 1 on host b exited with code 3; its last lines:",
+        "[worker 1] no such column",
+    ]
+
+
+def test_what_dies_on_another_host_is_started_again_there(folder):
+    script = """
+import os, pathlib, signal
+died = pathlib.Path("died")
+if os.environ["MS_NODE_ID"] == "1" and not died.exists():
+    died.touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+print("life on", os.environ["HOST_NAME"])
+"""
+    done = run(folder, "a:1,b:1", script, "--max-restarts", "2")
+    assert done.returncode == 0, done.stderr
+    assert re.search(
+        r"worker 1 on host b \(pid \d+\) was killed by signal 9 \(Killed\): starting", done.stderr
+    )
+    assert "[worker 1] life on b\n" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("hosts", "message"),
+    [
+        (
+            "a:1,nowhere:1",
+            "host nowhere: ssh: Could not resolve hostname nowhere: Name or service not known; "
+            "it has to work without a question: {folder}/ssh -p 2222 nowhere true",
+        ),
+        (
+            "empty:1",
+            "host empty: the program muster is not there (sh: 1: exec: muster: not found): "
+            "install Muster there, or say where it is by MUSTER_AGENT=/folder/muster",
+        ),
+    ],
+)
+def test_a_host_without_an_agent_says_why_before_anything_starts(folder, hosts, message):
+    done = run(folder, hosts, "print('started')")
+    assert done.returncode == 2
+    assert "started" not in done.stdout
+    assert done.stderr == f"muster run: {message.format(folder=folder)}\n"
+
+
+def test_a_program_that_is_not_there_names_the_host(folder, monkeypatch):
+    command = [str(PROGRAM), "run", "--preset", "muster", "--hosts", "a:1", "./no_such_program"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0
+    assert "no_such_program" in done.stderr
+
+
+def test_an_agent_that_is_killed_ends_the_job_and_says_which_host_was_lost(folder):
+    script = """
+import os, signal
+if os.environ["MS_NODE_ID"] == "1":
+    keeper = os.popen(f"ps -o ppid= -p {os.getppid()}").read().strip()
+    os.kill(int(keeper), signal.SIGKILL)
+signal.pause()
+"""
+    done = run(folder, "a:1,b:1", script)
+    assert done.returncode == 69, done.stderr
+    assert "muster: host b is lost: " in done.stderr
+    assert "the job failed: worker 1 on host b was lost with its host" in done.stderr
+
+
+def test_control_c_reaches_every_host(folder):
+    script = """
+import signal, sys
+signal.signal(signal.SIGINT, lambda *_: sys.exit("saved"))
+print("waits", flush=True)
+signal.pause()
+"""
+    (folder / "script.py").write_text(script)
+    command = [str(PROGRAM), "run", "--hosts", "a:1,b:1", "script.py"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+        for _ in range(3):
+            assert "waits" in job.stdout.readline()
+        job.send_signal(signal.SIGINT)
+        _, errors = job.communicate(timeout=60)
+    assert job.returncode == 128 + signal.SIGINT
+    assert errors.count("saved\n") == 3
+    assert list((folder / "scratch").iterdir()) == []
