@@ -18,7 +18,8 @@ namespace {
 
 constexpr Duration kill_timeout = std::chrono::seconds(5);
 
-[[noreturn]] void run_child(pid_t keeper, const std::function<int(int)>& work, const sigset_t& mask) {
+[[noreturn]] void run_child(pid_t keeper, const std::function<int(int)>& work, const sigset_t& mask,
+                            const std::string& run_folder) {
   // A group of its own: what is sent to the group of the keeper, kill -9 included, does not reach both.
   ::setpgid(0, 0);
   const int keeper_fd = static_cast<int>(::syscall(SYS_pidfd_open, keeper, 0));
@@ -30,6 +31,10 @@ constexpr Duration kill_timeout = std::chrono::seconds(5);
   if (::getppid() != keeper) ::_exit(1);  // it is gone already
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
   const int code = work(keeper_fd);
+  if (::getppid() != keeper) {  // nobody is left to do it
+    kill_descendants(kill_timeout);
+    remove_run_folder(run_folder);
+  }
   std::fflush(nullptr);
   ::_exit(code);
 }
@@ -54,7 +59,7 @@ int keep(const std::function<int(int keeper_fd)>& work, const std::string& run_f
     fmt::print(stderr, "muster: {}\n", fail_errno("cannot start the supervisor", errno).value().message);
     return 1;
   }
-  if (child == 0) run_child(keeper, work, before);
+  if (child == 0) run_child(keeper, work, before, run_folder);
 
   int status = 0;
   int passed_on = 0;

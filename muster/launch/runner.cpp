@@ -145,11 +145,13 @@ int run_by_ssh(const JobSettings& job, const Environment& environment, const std
   const auto table = rank_table_text_of(job);
   if (!table) return refuse(table.error());
   auto work = make_run_folder(run_folder).and_then([&] {
-    return make_ssh_work(**preset, {.job = job,
-                                    .environment = environment,
-                                    .run_folder = run_folder,
-                                    .log_folder = absolute_logs(job),
-                                    .rank_table = *table});
+    return make_ssh_work(**preset,
+                         {.job = job,
+                          .environment = environment,
+                          .run_folder = run_folder,
+                          .log_folder = absolute_logs(job),
+                          .rank_table = *table},
+                         keeper_fd);
   });
   if (!work) return refuse(work.error());
   fmt::print(stderr, "muster: starting processes on {} hosts, logs in {}\n", work->hosts.size(),

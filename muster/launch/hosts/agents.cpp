@@ -24,9 +24,11 @@ bool is_this_host(const std::string& name) {
   return ::gethostname(own.data(), own.size() - 1) == 0 && name == own.data();
 }
 
-Result<Agents> Agents::connect(const std::vector<std::string>& hosts, const SshOptions& options) {
+Result<Agents> Agents::connect(const std::vector<std::string>& hosts, const SshOptions& options,
+                               int keeper_fd) {
   ::signal(SIGPIPE, SIG_IGN);  // ssh may end while it is spoken to
   Agents agents;
+  agents.keeper_fd_ = keeper_fd;
   const std::string folder = std::filesystem::current_path().string();
   for (const std::string& host : hosts) {
     MUSTER_TRY(auto crew, AgentCrew::start(host, folder, options));
@@ -78,9 +80,11 @@ Result<> Agents::wait_until(const Done& is_done, std::string_view what) {
 
     std::vector<pollfd> polled;
     for (const auto& crew : crews_) crew->add_polled(polled, true);
+    const std::size_t entries = polled.size() / crews_.size();
+    polled.push_back({.fd = keeper_fd_, .events = POLLIN, .revents = 0});
     const auto round_ms = std::chrono::duration_cast<std::chrono::milliseconds>(round).count();
     ::poll(polled.data(), polled.size(), static_cast<int>(round_ms));
-    const std::size_t entries = polled.size() / crews_.size();
+    if (polled.back().revents != 0) return fail(Code::aborted, "the launcher was killed");
     for (std::size_t i = 0; i < crews_.size(); ++i) {
       crews_[i]->take(std::span(polled).subspan(i * entries, entries));
       if (crews_[i]->has_closed_its_output()) crews_[i]->reap();

@@ -13,8 +13,9 @@ namespace muster::launch {
 class Agents {
  public:
   // All at once; fails when one of them cannot be had, naming the host and what to do. To be called by a
-  // process with one thread, and within `keep`: a signal may end the wait.
-  static Result<Agents> connect(const std::vector<std::string>& hosts, const SshOptions& options);
+  // process with one thread, and within `keep`: a signal may end the wait, and so does the keeper's end.
+  static Result<Agents> connect(const std::vector<std::string>& hosts, const SshOptions& options,
+                                int keeper_fd);
 
   // Free ports of each host that is asked, kept until its agent ends; none of the others.
   Result<std::vector<std::vector<std::uint16_t>>> reserve(const PortsWanted& wanted,
@@ -30,6 +31,7 @@ class Agents {
   Result<> losses() const;
 
   std::vector<std::unique_ptr<AgentCrew>> crews_;
+  int keeper_fd_ = -1;
 };
 
 // Whether the name is one of this host itself, where no agent is needed.

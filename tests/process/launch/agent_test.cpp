@@ -160,7 +160,8 @@ TEST_F(AgentProcess, SaysWhatCannotBeStarted) {
 TEST_F(AgentProcess, GivesUpWhereTheFolderIsMissing) {
   const auto daemon = start_daemon();
   send(agent::Setup{.folder = "/no/such/folder"});
-  EXPECT_THAT(next<agent::Failed>().message, StartsWith("the job's folder '/no/such/folder' cannot be entered"));
+  EXPECT_THAT(next<agent::Failed>().message,
+              StartsWith("the job's folder '/no/such/folder' cannot be entered"));
   EXPECT_THAT(wait(), Eq(69));
   EXPECT_TRUE(ends(daemon));
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -41,6 +42,7 @@ bool ends(const net::Descriptor& process) {
 Job::Job(const std::vector<std::string>& commands, Times times) {
   folder_ = ::testing::TempDir() + "launch-" + std::to_string(::getpid());
   std::filesystem::create_directories(folder_);
+  if (times.has_lease) EXPECT_EQ(::mkfifo((folder_ + "/lease").c_str(), 0600), 0);
   std::vector<std::string> words = {PROGRAM,
                                     folder_,
                                     std::to_string(times.settle_ms),
@@ -60,6 +62,7 @@ Job::Job(const std::vector<std::string>& commands, Times times) {
   if (pid_ == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that is killed leaves no job behind
     if (times.tail != nullptr) ::setenv("TAIL", times.tail, 1);
+    if (times.has_lease) ::setenv("LEASE", "1", 1);
     ::dup2(writable.get(), STDOUT_FILENO);
     ::dup2(writable.get(), STDERR_FILENO);
     ::execv(arguments[0], arguments.data());
@@ -134,6 +137,10 @@ net::Descriptor Job::supervisor() const { return open_process(supervisor_pid());
 
 std::string Job::log(int rank) const {
   return contents(folder_ + "/worker_" + std::to_string(rank) + ".log");
+}
+
+void Job::end_elsewhere(const std::string& line) const {
+  std::ofstream(folder_ + "/lease") << line << std::endl;
 }
 
 bool Job::has_run_folder() const { return std::filesystem::exists(folder_ + "/run"); }

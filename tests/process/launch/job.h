@@ -16,6 +16,7 @@ struct Times {
   int restarts = 0;
   int restart_delay_ms = 1;
   const char* tail = nullptr;  // the one rank that is shown
+  bool has_lease = false;      // there is a rest of the job, for which the test speaks
 };
 
 class Job {
@@ -38,6 +39,8 @@ class Job {
   const std::string& text() const { return text_; }
   std::string log(int rank) const;
   bool has_run_folder() const;
+  // How the job ended elsewhere: "<exit code> <reason>".
+  void end_elsewhere(const std::string& line) const;
 
  private:
   bool read_some();

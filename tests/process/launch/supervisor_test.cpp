@@ -146,6 +146,31 @@ TEST(SupervisorServices, BringTheJobDownWhenTheyFailBeforeTheWorkHasEnded) {
                        "lines:\n[worker 0] no such port\n"));
 }
 
+// ---- A lease ----------------------------------------------------------------------------------------------
+
+TEST(SupervisorLease, KeepsTheServicesUntilAllHostsAreDone) {
+  Job job({service, "exit 0"}, {.has_lease = true});
+  job.line_with("own work ended with 0");
+  job.end_elsewhere("0");
+  EXPECT_THAT(job.wait(), Eq(0));
+  EXPECT_THAT(job.text(), HasSubstr("service over\n"));
+}
+
+TEST(SupervisorLease, EndsWhatRunsHereWhenTheJobFailedElsewhere) {
+  Job job({"trap '' TERM; echo pid $$; while :; do sleep 1000; done"}, {.has_lease = true});
+  const auto stubborn = job.process_announced();
+  job.end_elsewhere("7 host b was lost");
+  EXPECT_THAT(job.wait(), Eq(7)) << "within two seconds, whatever the grace is";
+  EXPECT_THAT(job.text(), HasSubstr("muster: host b was lost\n"));
+  EXPECT_TRUE(ends(stubborn));
+}
+
+TEST(SupervisorLease, TellsTheOthersOfAFailureHere) {
+  Job job({"exit 3"}, {.settle_ms = 50, .has_lease = true});
+  EXPECT_THAT(job.wait(), Eq(3));
+  EXPECT_THAT(job.text(), HasSubstr("own work ended with 3\n"));
+}
+
 TEST(SupervisorFiles, AreThereForTheUserAloneWhileTheJobRuns) {
   Job job({"stat -c '%a %n' $FOLDER/run $FOLDER/run/secret | sed 's: .*/: :'; cat $FOLDER/run/secret"});
   EXPECT_THAT(job.wait(), Eq(0)) << job.text();

@@ -21,12 +21,13 @@ TEST(Ssh, SplitsItsWordsAsAShellDoes) {
 TEST(Ssh, AsksNothingAndLetsTheUsersOptionsWin) {
   const auto arguments =
       ssh_arguments("b", {.words = {"ssh", "-p", "2222"}, .own_program = "/a place/muster"});
-  EXPECT_THAT(arguments,
-              ElementsAre("ssh", "-p", "2222", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o",
-                          "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-o", "ControlMaster=no", "-o",
-                          "ControlPath=none", "-o", "ClearAllForwardings=yes", "-o", "ForwardX11=no", "--", "b",
-                          "exec sh -c 'if [ -x \"$1\" ]; then exec \"$1\" agent; fi; exec muster agent' sh "
-                          "'/a place/muster'"));
+  EXPECT_THAT(
+      arguments,
+      ElementsAre("ssh", "-p", "2222", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o",
+                  "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-o", "ControlMaster=no", "-o",
+                  "ControlPath=none", "-o", "ClearAllForwardings=yes", "-o", "ForwardX11=no", "--", "b",
+                  "exec sh -c 'if [ -x \"$1\" ]; then exec \"$1\" agent; fi; exec muster agent' sh "
+                  "'/a place/muster'"));
   EXPECT_THAT(ssh_arguments("b", {.agent = "/it's/muster"}).back(), Eq("exec '/it'\\''s/muster' agent"));
 }
 
@@ -34,9 +35,10 @@ TEST(Ssh, SaysWhatToDoWhenThereIsNoAgent) {
   const SshOptions options{.words = {"ssh", "-p", "22"}, .own_program = "/x/muster"};
   EXPECT_THAT(describe_ssh_failure("b", exited(255), {"Permission denied (publickey)."}, options),
               Eq("Permission denied (publickey).; it has to work without a question: ssh -p 22 b true"));
-  EXPECT_THAT(describe_ssh_failure("b", exited(127), {}, options),
-              Eq("the program muster is not there (neither /x/muster nor in PATH): install Muster there, or say "
-                 "where it is by MUSTER_AGENT=/folder/muster"));
+  EXPECT_THAT(
+      describe_ssh_failure("b", exited(127), {}, options),
+      Eq("the program muster is not there (neither /x/muster nor in PATH): install Muster there, or say "
+         "where it is by MUSTER_AGENT=/folder/muster"));
   EXPECT_THAT(describe_ssh_failure("b", 9, {}, options), HasSubstr("the agent there was killed by signal 9"));
 }
 

@@ -1,13 +1,48 @@
 // supervise <log folder> <settle ms> <grace ms> <restarts> <restart delay ms> <shell command> ...: each
 // command is a worker, which finds the folder in $FOLDER; one that begins with ": scheduler;" or ": service;"
-// is that. $TAIL holds the one rank that is shown. $FOLDER/run is there while they run, with a file "secret".
+// is that. With $LEASE, $FOLDER/lease is a FIFO of the rest of the job. $TAIL holds the one rank that is
+// shown. $FOLDER/run is there while they run, with a file "secret".
 //
 // supervise agent <run folder> <lease ms>: an agent, as `muster agent` is one.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "muster/launch/launch.h"
+
+namespace {
+
+// The rest of the job is whoever writes "<exit code> <reason>" to a FIFO, and reads what this host says.
+class FifoLease final : public muster::launch::Lease {
+ public:
+  explicit FifoLease(const std::string& path)
+      : fifo_(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC)) {}
+  int fd() const override { return fifo_.get(); }
+  std::optional<End> take() override {
+    std::array<char, 256> bytes{};
+    const ssize_t size = ::read(fifo_.get(), bytes.data(), bytes.size());
+    if (size <= 0) return std::nullopt;
+    const std::string line(bytes.data(), static_cast<std::size_t>(size) - 1);
+    const auto space = line.find(' ');
+    return End{.exit_code = std::atoi(line.c_str()),
+               .reason = space == std::string::npos ? "" : line.substr(space + 1)};
+  }
+  void work_ended(int exit_code) override {
+    if (!std::exchange(is_told_, true)) std::fprintf(stderr, "own work ended with %d\n", exit_code);
+  }
+
+ private:
+  muster::net::Descriptor fifo_;
+  bool is_told_ = false;
+};
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace muster;
@@ -45,6 +80,8 @@ int main(int argc, char** argv) {
       .restart_delay = std::chrono::milliseconds(std::atoi(arguments[5])),
       .restart_delay_max = std::chrono::milliseconds(std::atoi(arguments[5]))};
   if (const char* tail = std::getenv("TAIL"); tail != nullptr) options.tail = {std::atoi(tail)};
+  std::optional<FifoLease> lease;
+  if (std::getenv("LEASE") != nullptr) options.lease = &lease.emplace(std::string(arguments[1]) + "/lease");
   return launch::keep(
       [&](int keeper_fd) {
         options.keeper_fd = keeper_fd;
