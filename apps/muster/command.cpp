@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "muster/launch/launch.h"
+#include "muster/net/net.h"
 #include "places.h"
 
 namespace muster::app {
@@ -51,6 +52,12 @@ Result<> complete_command(std::vector<std::string>& command, const std::string& 
   if (!command.empty() && launch::is_python_script(command.front()))
     command.insert(command.begin(), python_for_scripts(program));
   return {};
+}
+
+Result<launch::PartialSettings> read_job_file(const std::string& name, const std::string& folder) {
+  auto file = net::read_small_file(name, launch::job_file_bytes_max);
+  if (!file) return fail(file.error().code, fmt::format("--job {}: {}", name, file.error().message));
+  return launch::parse_job_file(file->text, {.name = name, .folder = folder});
 }
 
 }  // namespace muster::app

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "muster/base/base.h"
+#include "muster/launch/launch.h"
 
 namespace muster::app {
 
@@ -21,6 +22,9 @@ Result<> check_command(const std::vector<std::string>& command);
 
 // A command that starts with a script (x.py) gets Python before it. Errors as check_command's.
 Result<> complete_command(std::vector<std::string>& command, const std::string& program);
+
+// The job file that --job names. Its relative paths start at `folder`; empty: they stay as they are.
+Result<launch::PartialSettings> read_job_file(const std::string& name, const std::string& folder);
 
 // Exit code of a command line that cannot be used, as most programs have it.
 inline constexpr int exit_code_usage = 2;

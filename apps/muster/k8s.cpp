@@ -14,6 +14,8 @@ namespace kubernetes = launch::kubernetes;
 
 struct Flags {
   kubernetes::Job job;
+  std::string job_file;
+  launch::PartialSettings said;  // what a job file may say too
   bool is_own_job = false;
   bool is_job_set = false;
   bool is_json = false;
@@ -51,11 +53,77 @@ Result<> read_volumes(const std::vector<std::string>& texts, std::vector<kuberne
   return {};
 }
 
+template <class T>
+void take(T& value, const std::optional<launch::Setting<T>>& said) {
+  if (said) value = said->value;
+}
+
+// Hosts of a job file become pods, which are alike.
+Result<> take_hosts(kubernetes::Job& job, const launch::PartialSettings& said) {
+  if (!said.hosts || said.host_count) return {};
+  job.nodes = static_cast<std::int64_t>(said.hosts->value.size());
+  for (const launch::HostSlots& host : said.hosts->value) {
+    if (said.slots || host.slots == 0) continue;
+    if (host.slots != said.hosts->value.front().slots)
+      return fail(Code::invalid_argument,
+                  fmt::format("{}: hosts with {} and {} slots, and pods are alike: say -n",
+                              said.hosts->origin, said.hosts->value.front().slots, host.slots));
+    job.slots = host.slots;
+  }
+  return {};
+}
+
+// Names of files and hosts that mean nothing in a pod.
+Result<> check_portable(const launch::PartialSettings& said) {
+  using Said = launch::PartialSettings;
+  struct Key {
+    std::optional<launch::Setting<std::string>> Said::*setting;
+    std::string_view name;
+    std::string_view instead;
+  };
+  for (const Key& key :
+       {Key{&Said::scheduler, "scheduler", "pods have names of their own, and --port says the port"},
+        Key{&Said::rank_table, "rank_table",
+            "mount it with --volume, and name it by --env RANK_TABLE_FILE=..."},
+        Key{&Said::recovery_folder, "recovery", "--recovery-claim says where it is kept"},
+        Key{&Said::tls_config, "tls_config", "--tls-secret says which secret holds it"},
+        Key{&Said::client_password_file, "client_password_file", "--tls-secret says which secret holds it"},
+        Key{&Said::server_password_file, "server_password_file", "--tls-secret says which secret holds it"},
+        Key{&Said::token_file, "token_file", "--token-secret says which secret holds it"}})
+    if (const auto& setting = said.*key.setting)
+      return fail(Code::invalid_argument,
+                  fmt::format("{}: leave out '{}': {}", setting->origin, key.name, key.instead));
+  return {};
+}
+
+// Flags win over the job file.
+Result<> take_settings(Flags& flags) {
+  if (!flags.job_file.empty()) {
+    MUSTER_TRY(auto written, read_job_file(flags.job_file, ""));
+    MUSTER_TRY_VOID(check_portable(written));
+    flags.said = launch::merged(std::move(flags.said), written);
+  }
+  const launch::PartialSettings& said = flags.said;
+  kubernetes::Job& job = flags.job;
+  MUSTER_TRY_VOID(take_hosts(job, said));
+  take(job.preset, said.preset);
+  take(job.style, said.style);
+  take(job.command, said.command);
+  take(job.nodes, said.host_count);
+  take(job.slots, said.slots);
+  take(job.servers, said.servers);
+  take(job.port, said.port);
+  take(job.max_restarts, said.max_restarts);
+  for (const auto& [name, value] : said.environment) job.environment.emplace(name, value.value);
+  return {};
+}
+
 Result<std::string> manifests_of(Flags flags) {
   if (flags.is_own_job && flags.is_job_set)
     return fail(Code::invalid_argument,
                 "--jobset and --scheduler-job: in a JobSet the scheduler has a Job of its own anyway");
   MUSTER_TRY_VOID(read_pairs("--env", flags.environment, flags.job.environment));
+  MUSTER_TRY_VOID(take_settings(flags));
   MUSTER_TRY_VOID(read_pairs("--limit", flags.limits, flags.job.resources));
   MUSTER_TRY_VOID(read_pairs("--node-selector", flags.node_selector, flags.job.node_selector));
   MUSTER_TRY_VOID(read_volumes(flags.volumes, flags.job.mounts));
@@ -85,11 +153,24 @@ int run_sidecar(const std::vector<std::string>& command) {
   return exit_code ? *exit_code : 1;
 }
 
+// An option that a job file may say too.
+template <class T>
+CLI::Option* add_setting(CLI::App& command, const char* name, std::optional<launch::Setting<T>>& setting,
+                         const char* description) {
+  return command.add_option_function<T>(
+      name,
+      [&setting, name](const T& value) {
+        setting = launch::Setting<T>{value, name};
+      },
+      description);
+}
+
 void add_size_options(CLI::App& command, Flags& flags) {
   kubernetes::Job& job = flags.job;
-  command.add_option("--nnodes", job.nodes, "Pods that train (default: 1)")->type_name("NUMBER");
-  command.add_option("-n", job.slots, "Workers of each pod (default: 1)")->type_name("NUMBER");
-  command.add_option("--servers", job.servers, "Parameter servers of the job (default: 0)")
+  add_setting(command, "--nnodes", flags.said.host_count, "Pods that train (default: 1)")
+      ->type_name("NUMBER");
+  add_setting(command, "-n", flags.said.slots, "Workers of each pod (default: 1)")->type_name("NUMBER");
+  add_setting(command, "--servers", flags.said.servers, "Parameter servers of the job (default: 0)")
       ->type_name("NUMBER");
   command.add_option("--limit", flags.limits, "Of each pod: cpu=4, memory=16Gi, nvidia.com/gpu=8")
       ->type_name("NAME=QUANTITY")
@@ -103,7 +184,7 @@ void add_place_options(CLI::App& command, Flags& flags) {
   command.add_flag("--scheduler-job", flags.is_own_job,
                    "The scheduler in a Job of its own instead of beside the workers of index 0");
   command.add_flag("--jobset", flags.is_job_set, "A JobSet instead of Jobs and a service");
-  command.add_option("--port", job.port, "Port of the scheduler (default: 8118)")->type_name("PORT");
+  add_setting(command, "--port", flags.said.port, "Port of the scheduler (default: 8118)")->type_name("PORT");
   command.add_option("--namespace", job.name_space, "Default: that of kubectl")->type_name("NAME");
   command.add_option("--node-selector", flags.node_selector, "Run on nodes with this label")
       ->type_name("LABEL=VALUE")
@@ -130,9 +211,8 @@ void add_content_options(CLI::App& command, Flags& flags) {
                   "Secret with config.json, its certificates, client.password and server.password")
       ->type_name("NAME");
   command.add_option("--token-secret", job.token_secret, "Secret with the key token")->type_name("NAME");
-  command
-      .add_option("--max-restarts", job.max_restarts,
-                  "How often a process, or a pod, is started again (default: 0)")
+  add_setting(command, "--max-restarts", flags.said.max_restarts,
+              "How often a process, or a pod, is started again (default: 0)")
       ->type_name("NUMBER");
   command
       .add_option("--recovery-claim", job.recovery_claim,
@@ -149,19 +229,25 @@ void add_manifests(CLI::App& app, Invocation& invocation) {
       "apply -f -");
   command->add_option("--name", flags->job.name, "Of the job, its service and its pods")->type_name("NAME");
   command->add_option("--image", flags->job.image, "Holds the script and Muster")->type_name("IMAGE");
-  command->add_option("--preset", flags->job.preset, "As of muster run (default: muster)")->type_name("NAME");
+  add_setting(*command, "--preset", flags->said.preset, "As of muster run (default: muster)")
+      ->type_name("NAME");
+  add_setting(*command, "--style", flags->said.style, "As of muster run")->type_name("NAME");
+  command->add_option("--job", flags->job_file, "What `muster run --job` takes; flags win over it")
+      ->type_name("FILE");
   add_size_options(*command, *flags);
   add_place_options(*command, *flags);
   add_content_options(*command, *flags);
   command->add_flag("--json", flags->is_json, "Print JSON instead of YAML");
   command->prefix_command();
   command->callback([command, flags, &invocation] {
-    flags->job.command = command->remaining();
-    if (!flags->job.command.empty() && flags->job.command.front().starts_with('-')) {
-      fmt::print(stderr, "muster k8s: there is no option '{}'\n", flags->job.command.front());
+    const auto words = command->remaining();
+    if (!words.empty() && words.front().starts_with('-')) {
+      fmt::print(stderr, "muster k8s: there is no option '{}'\n", words.front());
       invocation.exit_code = exit_code_usage;
       return;
     }
+    if (!words.empty())
+      flags->said.command = launch::Setting<std::vector<std::string>>{words, "command line"};
     invocation.exit_code = print_manifests(*flags);
   });
 }

@@ -32,13 +32,6 @@ Result<> make_logs(launch::JobSettings& job) {
               fmt::format("cannot make the folder '{}' for the logs: name another with --log-dir", wanted));
 }
 
-Result<launch::PartialSettings> read_job_file(const std::string& name) {
-  auto file = net::read_small_file(name, launch::job_file_bytes_max);
-  if (!file) return fail(file.error().code, fmt::format("--job {}: {}", name, file.error().message));
-  const std::filesystem::path path = std::filesystem::absolute(name);
-  return launch::parse_job_file(file->text, {.name = name, .folder = path.parent_path().string()});
-}
-
 // What the script itself tells of the family that it belongs to.
 void guess_preset(launch::PartialSettings& said) {
   if (said.preset || !said.command) return;
@@ -82,7 +75,8 @@ Result<launch::PartialSettings> find_platform(const launch::PartialSettings& ask
 Result<launch::JobSettings> find_settings(const RunFlags& flags, const std::string& program) {
   MUSTER_TRY(launch::PartialSettings asked, settings_of(flags));
   if (!flags.job_file.empty()) {
-    MUSTER_TRY(const auto written, read_job_file(flags.job_file));
+    MUSTER_TRY(const auto written,
+               read_job_file(flags.job_file, std::filesystem::absolute(flags.job_file).parent_path()));
     asked = merged(std::move(asked), written);
   }
   if (asked.command) MUSTER_TRY_VOID(check_command(asked.command->value));

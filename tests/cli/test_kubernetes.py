@@ -171,6 +171,54 @@ def test_a_command_line_that_cannot_be_used_says_what_to_do(arguments, message):
     assert done.stderr.startswith(f"muster k8s: {message}")
 
 
+JOB_FILE = """
+preset = "pytorch"
+script = "train.py"
+arguments = ["--epochs", "3"]
+hosts = ["a:4", "b:4"]
+style = "env"
+port = 29500
+
+[environment]
+SEED = "7"
+MODE = "file"
+"""
+
+
+def test_a_job_file_says_what_flags_do_not(tmp_path):
+    (tmp_path / "job.toml").write_text(JOB_FILE)
+    done = muster(*JOB, "--job", str(tmp_path / "job.toml"), "--env", "MODE=flag", "--port", "29501")
+    assert done.returncode == 0, done.stderr
+    (_, job) = yaml.safe_load_all(done.stdout)
+    assert job["spec"]["completions"] == 2
+    worker = containers(job)["worker"]
+    assert worker["command"] == [
+        *["muster", "run", "--preset", "pytorch", "--style", "env", "--nnodes", "2", "-n", "4"],
+        *["--scheduler", "train-0.train:29501", "--log-dir", "/var/log/muster", "train.py", "--epochs", "3"],
+    ]
+    values = {variable["name"]: variable["value"] for variable in worker["env"]}
+    assert (values["SEED"], values["MODE"]) == ("7", "flag")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('hosts = ["a:4", "b:2"]', "hosts with 4 and 2 slots, and pods are alike: say -n"),
+        (
+            'scheduler = "a:8118"',
+            "leave out 'scheduler': pods have names of their own, and --port",
+        ),
+        ('token_file = "token"', "leave out 'token_file': --token-secret says which secret holds it"),
+        ("slotz = 4", "slotz"),
+    ],
+)
+def test_a_job_file_that_pods_cannot_follow_says_why(tmp_path, text, message):
+    (tmp_path / "job.toml").write_text(text + "\n")
+    done = muster(*JOB, "--job", str(tmp_path / "job.toml"), *SCRIPT)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
 # ---- muster sidecar --------------------------------------------------------------------------------------
 
 

@@ -65,6 +65,7 @@ Document run_command(const Job& job, const std::string& roles) {
     words.push_back(value);
   };
   add("--preset", job.preset);
+  if (!job.style.empty()) add("--style", job.style);
   add("--nnodes", std::to_string(job.nodes));
   if (roles == "scheduler" && !has_sidecar(job)) add("--node-rank", "0");  // no index in a Job of its own
   add("-n", std::to_string(job.slots));
