@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 namespace muster::collective {
 namespace {
 
-constexpr std::size_t hello_size_bytes = 16;
-constexpr std::size_t refusal_limit_bytes = 1024;
 // Strangers may connect too. They are limited like those of the scheduler, and all ranks may come at once.
 net::GuestLimits guest_limits(const Group& group) {
   net::GuestLimits limits;
@@ -115,12 +114,12 @@ Result<> Rendezvous::secure(net::Socket& socket, std::uint32_t rank) const {
 }
 
 Result<> Rendezvous::send_hello(net::Socket& socket, std::uint32_t to, Purpose purpose) {
-  net::ByteWriter payload;
-  payload.number(group_.rank);
-  payload.number(to);
-  payload.number(static_cast<std::uint32_t>(group_.endpoints.size()));
-  payload.number(static_cast<std::uint32_t>(purpose));
-  return socket.send_all(net::encode_frame(header_of(FrameType::hello, origin()), payload.bytes()), wait_);
+  return socket.send_all(encode_hello({.origin = origin(),
+                                       .from = group_.rank,
+                                       .to = to,
+                                       .size = static_cast<std::uint32_t>(group_.endpoints.size()),
+                                       .purpose = purpose}),
+                         wait_);
 }
 
 bool Rendezvous::has_met(std::uint32_t rank, Purpose purpose) const {
@@ -248,10 +247,9 @@ bool Rendezvous::drain(Guest& guest) {
 }
 
 Result<bool> Rendezvous::hear_hello(Guest& guest) {
-  constexpr std::size_t wanted = net::frame_header_size_bytes + hello_size_bytes;
   const std::size_t have = guest.bytes.size();
-  guest.bytes.resize(wanted);
-  const iovec piece{.iov_base = guest.bytes.data() + have, .iov_len = wanted - have};
+  guest.bytes.resize(hello_size_bytes);
+  const iovec piece{.iov_base = guest.bytes.data() + have, .iov_len = hello_size_bytes - have};
   const auto received = guest.socket.receive_some({&piece, 1});
   if (!received) return true;
   guest.bytes.resize(have + *received);
@@ -265,29 +263,21 @@ Result<bool> Rendezvous::hear_hello(Guest& guest) {
     guest.is_refused = true;
     return false;
   }
-  if (guest.bytes.size() < wanted) return false;
+  if (guest.bytes.size() < hello_size_bytes) return false;
   // Whoever does not even speak our frames is closed without a word.
-  const auto header =
-      net::decode_header(std::span(guest.bytes).first<net::frame_header_size_bytes>(), hello_size_bytes);
-  if (!header || header->type != static_cast<std::uint16_t>(FrameType::hello) ||
-      !net::check_payload(*header, std::span(guest.bytes).subspan(net::frame_header_size_bytes))) {
+  const auto hello = decode_hello(std::span(guest.bytes).first<hello_size_bytes>());
+  if (!hello) {
     if (const auto more = stranger_lines_.take(real_clock().now()))
       log::warning(fmt::format("closed a connection from {} that is no member of the group{}",
                                guest.socket.peer(), *more));
     return true;
   }
-  MUSTER_TRY_VOID(welcome(guest, *header));
+  MUSTER_TRY_VOID(welcome(guest, *hello));
   return true;
 }
 
-Result<> Rendezvous::welcome(Guest& guest, const net::FrameHeader& header) {
-  net::ByteReader reader(std::span(guest.bytes).subspan(net::frame_header_size_bytes));
-  const auto from = reader.number<std::uint32_t>();
-  const auto to = reader.number<std::uint32_t>();
-  const auto size = reader.number<std::uint32_t>();
-  const auto purpose = static_cast<Purpose>(reader.number<std::uint32_t>());
-  const Hello hello{.from = from, .to = to, .size = size, .purpose = purpose};
-  if (const auto reason = reason_to_refuse(guest, header, hello); !reason.empty()) {
+Result<> Rendezvous::welcome(Guest& guest, const Hello& hello) {
+  if (const auto reason = reason_to_refuse(guest, hello); !reason.empty()) {
     refuse(guest, reason);
     return {};
   }
@@ -296,17 +286,18 @@ Result<> Rendezvous::welcome(Guest& guest, const net::FrameHeader& header) {
   if (!guest.socket.send_all(bytes, wait_)) return {};
   if (guest.local) {
     if (!guest.socket.send_fd(local_->segment().fd(), wait_)) return {};
-    local_met_.push_back(from);
+    local_met_.push_back(hello.from);
   } else {
-    hosts_.push_back({from, purpose, std::move(guest.socket)});
+    hosts_.push_back({hello.from, hello.purpose, std::move(guest.socket)});
   }
   return {};
 }
 
-std::string Rendezvous::reason_to_refuse(const Guest& guest, const net::FrameHeader& header,
-                                         const Hello& hello) const {
-  if (auto sound = check_origin(header, origin()); !sound) return sound.error().message;
-  const auto& [from, to, size, purpose] = hello;
+std::string Rendezvous::reason_to_refuse(const Guest& guest, const Hello& hello) const {
+  if (auto sound = check_origin({.epoch = hello.origin.epoch, .job_id = hello.origin.job_id}, origin());
+      !sound)
+    return sound.error().message;
+  const auto [from, to, size, purpose] = std::tuple(hello.from, hello.to, hello.size, hello.purpose);
   if (size != group_.endpoints.size())
     return fmt::format("a world of {} ranks is not this group's world of {}", size, group_.endpoints.size());
   if (to != group_.rank) return fmt::format("this is rank {}, not rank {}", group_.rank, to);
@@ -325,9 +316,7 @@ std::string Rendezvous::reason_to_refuse(const Guest& guest, const net::FrameHea
 void Rendezvous::refuse(Guest& guest, const std::string& reason) {
   if (const auto more = refusal_lines_.take(real_clock().now()))
     log::warning(fmt::format("refused {}: {}{}", guest.socket.peer(), reason, *more));
-  net::ByteWriter payload;
-  payload.text(reason);
-  const auto bytes = net::encode_frame(header_of(FrameType::refusal, origin()), payload.bytes());
+  const auto bytes = encode_refusal(origin(), reason);
   const iovec piece{.iov_base = const_cast<std::byte*>(bytes.data()), .iov_len = bytes.size()};
   static_cast<void>(guest.socket.send_some({&piece, 1}));  // best effort: it is closed either way
 }
@@ -337,15 +326,7 @@ Result<> Rendezvous::await_welcome(net::Socket& socket, std::uint32_t rank) {
   if (!answer)
     return fail(answer.error().code,
                 fmt::format("{} did not welcome this process: {}", name(rank), answer.error().message));
-  if (answer->header.type == static_cast<std::uint16_t>(FrameType::refusal)) {
-    net::ByteReader reader(answer->payload);
-    const std::string reason = reader.text(refusal_limit_bytes);
-    return fail(Code::refused, fmt::format("{} refused this process: {}", name(rank), reason));
-  }
-  if (answer->header.type != static_cast<std::uint16_t>(FrameType::welcome))
-    return fail(Code::corrupt, fmt::format("{} sent a frame of type {:#06x} instead of a welcome", name(rank),
-                                           answer->header.type));
-  return check_origin(answer->header, origin());
+  return check_welcome(*answer, origin(), name(rank));
 }
 
 Result<> Rendezvous::await_all_welcomes() {

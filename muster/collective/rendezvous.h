@@ -10,6 +10,7 @@
 #include "muster/base/base.h"
 #include "muster/collective/collective.h"
 #include "muster/collective/exchange.h"
+#include "muster/collective/hello.h"
 #include "muster/collective/local_group.h"
 #include "muster/collective/remote_pairs.h"
 
@@ -35,20 +36,11 @@ class Rendezvous {
     bool is_refused = false;  // it is only given time to hear why
     std::vector<std::byte> bytes;
   };
-  // What a connection is for: two ranks of different hosts have one of each.
-  enum class Purpose : std::uint32_t { calls, messages };
   struct Peer {
     std::uint32_t rank;
     Purpose purpose;
     net::Socket socket;
   };
-  struct Hello {
-    std::uint32_t from;
-    std::uint32_t to;
-    std::uint32_t size;
-    Purpose purpose;
-  };
-
   Result<> connect_to_hosts();
   Result<> connect_to_first();
   Result<> accept_all();
@@ -63,8 +55,8 @@ class Rendezvous {
   bool believe(Guest& guest);
   bool secure_guest(net::Socket& socket);
   static bool drain(Guest& guest);
-  Result<> welcome(Guest& guest, const net::FrameHeader& header);
-  std::string reason_to_refuse(const Guest& guest, const net::FrameHeader& header, const Hello& hello) const;
+  Result<> welcome(Guest& guest, const Hello& hello);
+  std::string reason_to_refuse(const Guest& guest, const Hello& hello) const;
   void refuse(Guest& guest, const std::string& reason);
   Result<> await_welcome(net::Socket& socket, std::uint32_t rank);
   Result<> await_all_welcomes();
