@@ -1,0 +1,69 @@
+"""Jobs that recover, over several hosts (needs root, Linux and `ip`)."""
+
+import subprocess
+
+import pytest
+from hosts import needs_namespaces, result, two_hosts_joined
+from job import Job
+
+SCRIPT = """
+import hashlib
+import numpy as np
+import muster as ms
+from muster import nn, train
+from muster.dataset import NumpySlicesDataset
+
+ms.init()
+ms.set_seed(1)
+ms.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+rank = ms.get_rank()
+random = np.random.default_rng(rank)
+rows = random.standard_normal((500, 16)).astype(np.float32), random.integers(0, 3, 500).astype(np.int32)
+data = NumpySlicesDataset(rows, ["x", "label"], shuffle=True).batch(1)
+
+class Says(train.Callback):
+    def on_train_step_end(self, context):
+        if context.original_args().cur_step_num == 50:
+            print("under way", flush=True)
+
+net = nn.SequentialCell(nn.Dense(16, 64), nn.Tanh(), nn.Dense(64, 3))
+model = train.Model(net, nn.CrossEntropyLoss(), nn.Momentum(net.trainable_params(), 1e-2, 0.9))
+model.train(8, data, Says())
+bits = b"".join(parameter.asnumpy().tobytes() for parameter in net.trainable_params())
+print("parameters", hashlib.sha256(bits).hexdigest())
+"""
+
+
+@pytest.fixture
+def two_hosts():
+    with two_hosts_joined() as hosts:
+        yield hosts
+
+
+def start(hosts, recovery):
+    return Job(
+        SCRIPT,
+        2,
+        hosts=hosts,
+        MS_SCHED_HOST="10.77.0.1",
+        MS_NODE_TIMEOUT="2",
+        MS_TOPO_TIMEOUT="60",
+        MS_ENABLE_RECOVERY="1",
+        MS_RECOVERY_PATH=str(recovery),
+    )
+
+
+@needs_namespaces
+def test_a_host_that_was_given_up_comes_back_and_the_bits_are_the_same(two_hosts, tmp_path):
+    _, b = two_hosts
+    with start(two_hosts, tmp_path / "unbroken") as job:
+        unbroken = result(job)
+    with start(two_hosts, tmp_path / "broken") as job:
+        for worker in job.workers:
+            worker.wait_for_line("under way")
+        subprocess.run([*b, "ip", "link", "set", "cable", "down"], check=True)
+        job.scheduler.wait_for_line(r"no heartbeat came for 2 s \(MS_NODE_TIMEOUT\)")
+        job.workers[0].wait_for_line("epoch 2: waiting for node 1")
+        subprocess.run([*b, "ip", "link", "set", "cable", "up"], check=True)
+        assert result(job) == unbroken
+        assert "epoch 2: all are there again" in job.scheduler.output()
