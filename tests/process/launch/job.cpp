@@ -42,7 +42,9 @@ bool ends(const net::Descriptor& process) {
 Job::Job(const std::vector<std::string>& commands, Times times) {
   folder_ = ::testing::TempDir() + "launch-" + std::to_string(::getpid());
   std::filesystem::create_directories(folder_);
-  if (times.has_lease) EXPECT_EQ(::mkfifo((folder_ + "/lease").c_str(), 0600), 0);
+  if (times.has_lease) {
+    EXPECT_EQ(::mkfifo((folder_ + "/lease").c_str(), 0600), 0);
+  }
   std::vector<std::string> words = {PROGRAM,
                                     folder_,
                                     std::to_string(times.settle_ms),
