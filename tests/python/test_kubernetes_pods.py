@@ -16,8 +16,15 @@ from places import BUILD, PACKAGES, ROOT
 PROGRAM = BUILD / "apps/muster/muster"
 PATIENCE_SECONDS = 60
 ADDRESSES = ["10.77.0.1", "10.77.0.2"]
-# A host with the names that the service would give, and its own one.
+# A container has processes of its own; its host has a name, and knows those that the service would give.
+CONTAINER = ["unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c"]
 ENTER = 'mount --bind "$1" /etc/hosts && hostname "$2" && shift 2 && exec "$@"'
+
+
+def tell_to_end(container):
+    """As Kubernetes does it: the first process in it gets SIGTERM."""
+    with open(f"/proc/{container.pid}/task/{container.pid}/children") as children:
+        os.kill(int(children.read()), signal.SIGTERM)
 
 
 class Cluster:
@@ -29,11 +36,13 @@ class Cluster:
         text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         for place in ("/etc/muster", "/var/log/muster", "/var/lib/muster"):  # what would be mounted there
             text = text.replace(place, str(folder / place[1:]))
-        *_, job = yaml.safe_load_all(text)
-        spec = job["spec"]["template"]["spec"]
-        self.scheduler, self.worker = spec["initContainers"][0], spec["containers"][0]
+        jobs = [one["spec"]["template"]["spec"] for one in yaml.safe_load_all(text) if one["kind"] == "Job"]
+        self.worker = jobs[-1]["containers"][0]
+        self.has_own_job = len(jobs) == 2
+        self.scheduler = (jobs[0]["containers"] if self.has_own_job else jobs[0]["initContainers"])[0]
         lines = [f"{ip} train-{i}.train train-{i}\n" for i, ip in enumerate(ADDRESSES)]
-        (folder / "hosts").write_text("".join(["127.0.0.1 localhost\n", *lines]))
+        lines += ["127.0.0.1 localhost\n", f"{ADDRESSES[0]} train-scheduler.train\n"]
+        (folder / "hosts").write_text("".join(lines))
         self._processes = []
 
     def _prepare(self, index, container, command):
@@ -41,13 +50,15 @@ class Cluster:
         variables = {name: value for name, value in os.environ.items() if not name.startswith(told)}
         path = os.pathsep.join([os.path.dirname(sys.executable), str(PROGRAM.parent), os.environ["PATH"]])
         variables |= {"PYTHONPATH": str(PACKAGES), "PATH": path, "JOB_COMPLETION_INDEX": str(index)}
+        if self.has_own_job and container is self.scheduler:
+            del variables["JOB_COMPLETION_INDEX"]
         for variable in container["env"]:
             value = variable.get("value", ADDRESSES[index]).replace(
                 "$$", "$"
             )  # from a field: the pod's address
             variables[variable["name"]] = value
-        enter = ["unshare", "--mount", "--uts", "sh", "-c", ENTER, "enter", str(self._folder / "hosts")]
-        words = [*self._hosts[index], *enter, f"train-{index}", *command]
+        enter = [*CONTAINER, ENTER, "enter", str(self._folder / "hosts"), f"train-{index}"]
+        words = [*self._hosts[index], *enter, *command]
         return {"args": words, "env": variables, "cwd": self._folder}
 
     def start(self, index, container):
@@ -116,7 +127,7 @@ def test_two_pods_train_with_certificates_and_the_side_containers_end_after_them
             assert worker.wait(PATIENCE_SECONDS) == 0, [played.output("worker", index) for index in (0, 1)]
         for sidecar, _ in pods:
             assert sidecar.poll() is None
-            sidecar.send_signal(signal.SIGTERM)
+            tell_to_end(sidecar)
             assert sidecar.wait(PATIENCE_SECONDS) == 0
         output = played.output("worker", 0) + played.output("worker", 1)
         assert sorted(
@@ -124,6 +135,18 @@ def test_two_pods_train_with_certificates_and_the_side_containers_end_after_them
         ) == [f"worker {rank}" for rank in range(4)]
         assert "none of them runs on this host" in played.output("scheduler", 1)
         assert "is open to" not in played.output("scheduler", 0)
+
+
+@needs_namespaces
+def test_a_scheduler_with_a_job_of_its_own_completes_it_when_the_workers_have_ended(tmp_path):
+    (tmp_path / "train.py").write_text(SCRIPT.replace("PRICE", "5"))
+    with cluster(tmp_path, "--scheduler-job", "train.py") as played:
+        scheduler, worker = played.start_pod(0)
+        for process in (worker, played.start(1, played.worker), scheduler):
+            assert process.wait(PATIENCE_SECONDS) == 0, [
+                played.output(name, 0) for name in ("worker", "scheduler")
+            ]
+        assert "[worker 0] sum 2.0 price 5\n" in played.output("worker", 0)
 
 
 # The training of the chaos tests, with a callback that takes its pod away at the 70th step of the first time.
@@ -155,7 +178,7 @@ def test_a_pod_that_is_replaced_goes_on_where_the_lost_one_was(tmp_path):
         replacement = played.start(1, played.worker)
         for worker in (first, replacement):
             assert worker.wait(PATIENCE_SECONDS) == 0, [played.output("worker", index) for index in (0, 1)]
-        sidecar.send_signal(signal.SIGTERM)
+        tell_to_end(sidecar)
         assert sidecar.wait(PATIENCE_SECONDS) == 0
         states = re.findall(r"state (\w+)", played.output("worker", 0) + played.output("worker", 1))
         assert len(states) == 2 and len(set(states)) == 1
