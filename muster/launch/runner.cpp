@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "muster/cluster/cluster.h"
+#include "muster/launch/hosts/gathering.h"
 #include "muster/launch/hosts/ssh_work.h"
 #include "muster/launch/keeper.h"
 #include "muster/launch/ports.h"
@@ -21,9 +23,9 @@ namespace {
 
 constexpr int exit_code_refused = 2;  // as for a command line that cannot be used
 
-int refuse(const Error& error) {
+int refuse(const Error& error, int exit_code = exit_code_refused) {
   fmt::print(stderr, "muster run: {}\n", error.message);
-  return exit_code_refused;
+  return exit_code;
 }
 
 // Files of secrets as every process can read them: those of the settings, or of this process's own variables.
@@ -75,6 +77,7 @@ Result<std::string> rank_table_text_of(const JobSettings& job) {
 // One host's part of a job: what it reserves stays reserved until the work has ended.
 struct Work {
   ReservedPorts ports;
+  Gathering gathered;
   LaunchSpec spec;
 };
 
@@ -86,21 +89,29 @@ void keep_roles(LaunchSpec& spec, const std::vector<std::string>& roles) {
   });
 }
 
-Result<Work> make_work(const JobSettings& job, const Environment& environment,
-                       const std::string& run_folder) {
+// Without a keeper nothing is started and nobody is met: a rehearsal.
+Result<Work> make_work(const JobSettings& job, const Environment& environment, const std::string& run_folder,
+                       std::optional<int> keeper_fd) {
   MUSTER_TRY(const Preset* preset, find_preset(job.preset));
   const PortsWanted wanted = preset->ports_wanted(job, environment);
   Work work;
   if (job.self.value == 0 || !wanted.only_first) {
     MUSTER_TRY(work.ports, reserve_ports(wanted, job.reach.value));
   }
-  MUSTER_TRY(const std::string table, rank_table_text_of(job));
-  MUSTER_TRY(work.spec, preset->spec({.job = job,
-                                      .environment = environment,
-                                      .ports = {work.ports.numbers()},
-                                      .run_folder = run_folder,
-                                      .log_folder = absolute_logs(job),
-                                      .rank_table = table}));
+  MUSTER_TRY(std::string table, rank_table_text_of(job));
+  PresetInput input{.job = job,
+                    .environment = environment,
+                    .ports = {work.ports.numbers()},
+                    .run_folder = run_folder,
+                    .log_folder = absolute_logs(job),
+                    .rank_table = std::move(table)};
+  if (keeper_fd) {
+    MUSTER_TRY(work.gathered,
+               gather(*preset, job, environment,
+                      {.ports = work.ports.numbers(), .run_folder = run_folder, .keeper_fd = *keeper_fd}));
+  }
+  work.gathered.tell(input);
+  MUSTER_TRY(work.spec, preset->spec(input));
   keep_roles(work.spec, job.roles.value);
   return work;
 }
@@ -113,7 +124,9 @@ std::string announcement(const JobSettings& job, const LaunchSpec& spec) {
   const auto& variables = spec.processes.front().environment;
   if (variables.contains("MS_SCHED_HOST"))
     text += fmt::format(", scheduler at {}:{}", variables.at("MS_SCHED_HOST"), variables.at("MS_SCHED_PORT"));
-  return text + fmt::format(", logs in {}", job.log_folder.value);
+  text += fmt::format(", logs in {}", job.log_folder.value);
+  if (spec.waits_for_release) text += "; this host serves the first one, where the output of the job is";
+  return text;
 }
 
 std::string recovery_folder(const JobSettings& job, const Environment& environment) {
@@ -163,9 +176,12 @@ int run_by_ssh(const JobSettings& job, const Environment& environment, const std
 int run_work(const JobSettings& job, const Environment& environment, const std::string& run_folder,
              int keeper_fd) {
   if (job.reach.value == Reach::ssh) return run_by_ssh(job, environment, run_folder, keeper_fd);
-  const auto work =
-      make_run_folder(run_folder).and_then([&] { return make_work(job, environment, run_folder); });
-  if (!work) return refuse(work.error());
+  const auto work = make_run_folder(run_folder).and_then([&] {
+    return make_work(job, environment, run_folder, keeper_fd);
+  });
+  if (!work)
+    return refuse(work.error(),
+                  work.error().code == Code::timeout ? cluster::exit_code_timeout : exit_code_refused);
   if (work->spec.processes.empty() && !job.roles.value.empty()) {
     fmt::print(stderr, "muster: {} {}: none of them runs on this host\n", job.roles.origin,
                fmt::join(job.roles.value, ","));
@@ -173,7 +189,9 @@ int run_work(const JobSettings& job, const Environment& environment, const std::
     return 0;
   }
   fmt::print(stderr, "{}\n", announcement(job, work->spec));
-  return supervise(work->spec, supervisor_options(job, environment, run_folder, keeper_fd));
+  SupervisorOptions options = supervisor_options(job, environment, run_folder, keeper_fd);
+  options.lease = work->gathered.meeting.get();
+  return supervise(work->spec, options);
 }
 
 // As a shell would take it.
@@ -203,7 +221,7 @@ int run_job(const JobSettings& job, const Environment& environment) {
 
 Result<std::string> describe_job(const JobSettings& job, const Environment& environment,
                                  WithOrigins origins) {
-  MUSTER_TRY(const Work work, make_work(job, environment, new_run_folder(environment)));
+  MUSTER_TRY(const Work work, make_work(job, environment, new_run_folder(environment), std::nullopt));
   std::string text = job_file_text(job, origins);
   if (job.hosts.value.size() > 1)
     text += fmt::format("\n# On host {} of {}:\n", job.self.value, job.hosts.value.size());

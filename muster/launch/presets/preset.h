@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,7 +36,18 @@ struct PresetInput {
   std::vector<std::string> addresses = {};
   std::vector<std::string> interfaces = {};
   std::vector<std::string> host_keys = {};
+  // Of this host: where the programs are that the preset named, and who starts them.
+  std::map<std::string, std::string> programs = {};
+  std::string user = {};
+  bool is_root = false;
 };
+
+struct ProgramNeeded {
+  std::string name = {};
+  std::string package = {};  // what to install where it is missing, for people
+};
+
+inline constexpr std::string_view host_key_name = "host_key";
 
 struct Preset {
   std::string_view name;
@@ -47,6 +59,12 @@ struct Preset {
   bool (*needs_meeting)(const JobSettings& job, const Environment& environment);
   // The processes of host job.self.
   Result<LaunchSpec> (*spec)(const PresetInput& input);
+
+  // What has to be installed on this host. Null: nothing.
+  std::vector<ProgramNeeded> (*programs)(const JobSettings& job) = nullptr;
+  // Whether each host needs a key of ssh, whose public half the hosts tell each other when they meet. Its
+  // private half is host_key_name in the folder of this run. Null: no.
+  bool (*needs_host_key)(const JobSettings& job, const Environment& environment) = nullptr;
 };
 
 std::span<const Preset> presets();

@@ -60,6 +60,11 @@ TEST(SourceAddress, IsLoopbackForLoopback) {
   EXPECT_FALSE(source_address({"name", 8118}));
 }
 
+TEST(InterfaceOf, NamesTheInterfaceThatHasAnAddress) {
+  EXPECT_EQ(interface_of("127.0.0.1").value(), "lo");
+  EXPECT_EQ(interface_of("192.0.2.1").error().message, "no interface of this host has 192.0.2.1");
+}
+
 FixedEnvironment with_key(const std::string& key) {
   return FixedEnvironment(std::map<std::string, std::string, std::less<>>{{"MUSTER_HOST_KEY", key}});
 }

@@ -1,0 +1,105 @@
+#include "muster/launch/hosts/gathering.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+
+#include "muster/launch/hosts/programs.h"
+#include "muster/launch/status.h"
+
+namespace muster::launch {
+namespace {
+
+// The settings of the job go before the variables of the launcher.
+Result<std::shared_ptr<const net::Security>> security_of(const JobSettings& job,
+                                                         const Environment& environment) {
+  std::map<std::string, std::string, std::less<>> variables;
+  const auto add = [&](const char* name, const std::string& said) {
+    const std::string value = said.empty() ? environment.get(name).value_or("") : said;
+    if (!value.empty()) variables.emplace(name, value);
+  };
+  add("MUSTER_TLS_CONFIG", job.tls_config.value);
+  add("MUSTER_TLS_CLIENT_PASSWORD_FILE", job.client_password_file.value);
+  add("MUSTER_TLS_SERVER_PASSWORD_FILE", job.server_password_file.value);
+  add("MUSTER_TOKEN_FILE", job.token_file.value);
+  add("MUSTER_STRICT", "");
+  return find_security(FixedEnvironment(std::move(variables)));
+}
+
+Result<MeetingTimes> times_of(const Environment& environment) {
+  MeetingTimes times;
+  const std::string text = environment.get("MS_TOPO_TIMEOUT").value_or("");
+  if (text.empty()) return times;
+  constexpr std::int64_t seconds_max = 30LL * 24 * 3600;
+  std::int64_t seconds = 0;
+  const char* const end = text.data() + text.size();
+  const auto [parsed, error] = std::from_chars(text.data(), end, seconds);
+  if (error != std::errc{} || parsed != end || seconds < 1 || seconds > seconds_max)
+    return fail(Code::invalid_argument,
+                fmt::format("MS_TOPO_TIMEOUT='{}': seconds, a whole number from 1 to {}", text, seconds_max));
+  times.limit = std::chrono::seconds(seconds);
+  return times;
+}
+
+Result<> meet(Gathering& gathered, HostReport own, const Preset& preset, const JobSettings& job,
+              const Environment& environment, int keeper_fd) {
+  MUSTER_TRY(auto security, security_of(job, environment));
+  MUSTER_TRY(const MeetingTimes times, times_of(environment));
+  MUSTER_TRY(
+      gathered.meeting,
+      Meeting::open({.hosts = static_cast<std::int64_t>(job.hosts.value.size()),
+                     .preset = std::string(preset.name),
+                     .own = std::move(own),
+                     .place = meeting_place(job),
+                     .bind = environment.get("MUSTER_BIND").value_or(""),
+                     .security = std::move(security),
+                     .times = times,
+                     .say = [](const std::string& line) { fmt::print(stderr, "muster: {}\n", line); }}));
+  std::vector<int> abort_fds;
+  if (keeper_fd >= 0) abort_fds.push_back(keeper_fd);
+  MUSTER_TRY(gathered.hosts, gathered.meeting->wait(abort_fds));
+  return {};
+}
+
+}  // namespace
+
+net::HostPort meeting_place(const JobSettings& job) {
+  if (job.scheduler) return *net::parse_host_port(job.scheduler->value);
+  return {.host = job.hosts.value.front().name,
+          .port = job.port ? static_cast<std::uint16_t>(job.port->value) : meeting_port_default};
+}
+
+Result<Gathering> gather(const Preset& preset, const JobSettings& job, const Environment& environment,
+                         const GatheringOptions& options) {
+  Gathering gathered;
+  if (preset.programs != nullptr) {
+    MUSTER_TRY(gathered.programs, find_programs(preset.programs(job), environment));
+  }
+  HostReport own{.index = job.self.value, .ports = options.ports};
+  if (preset.needs_host_key != nullptr && preset.needs_host_key(job, environment)) {
+    MUSTER_TRY(gathered.user, user_name());
+    MUSTER_TRY_VOID(make_sshd_folder());
+    MUSTER_TRY(own.host_key, make_host_key(options.run_folder, gathered.programs.at("ssh-keygen")));
+  }
+  if (preset.needs_meeting(job, environment))
+    MUSTER_TRY_VOID(meet(gathered, std::move(own), preset, job, environment, options.keeper_fd));
+  return gathered;
+}
+
+void Gathering::tell(PresetInput& input) const {
+  input.programs = programs;
+  input.user = user;
+  input.is_root = ::geteuid() == 0;
+  if (hosts.empty()) return;
+  input.ports.clear();
+  for (const HostReport& host : hosts) {
+    input.ports.push_back(host.ports);
+    input.addresses.push_back(host.address);
+    input.interfaces.push_back(host.interface);
+    input.host_keys.push_back(host.host_key);
+  }
+}
+
+}  // namespace muster::launch
