@@ -8,6 +8,7 @@
 
 #include "muster/cluster/cluster.h"
 #include "muster/launch/presets/ascend.h"
+#include "muster/launch/presets/mpi.h"
 #include "muster/launch/presets/muster.h"
 #include "muster/launch/presets/pytorch.h"
 #include "muster/launch/presets/tensorflow.h"
@@ -15,8 +16,8 @@
 namespace muster::launch {
 
 std::span<const Preset> presets() {
-  static const std::array table = {muster_preset, mindspore_preset, ascend_preset, pytorch_preset,
-                                   tensorflow_preset};
+  static const std::array table = {muster_preset,  mindspore_preset,  ascend_preset,
+                                   pytorch_preset, tensorflow_preset, mpi_preset};
   return table;
 }
 

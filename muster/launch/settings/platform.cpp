@@ -42,7 +42,7 @@ Result<PartialSettings::Said<std::vector<HostSlots>>> hosts_of(const Environment
 Result<PartialSettings> platform_settings(const Environment& environment) {
   PartialSettings said;
   MUSTER_TRY(said.host_count, number(environment, {"MA_NUM_HOSTS"}, 1, count_max));
-  MUSTER_TRY(said.slots, number(environment, {"MA_NUM_GPUS"}, 0, count_max));
+  MUSTER_TRY(said.slots, number(environment, {"MY_MPI_SLOTS", "MA_NUM_GPUS"}, 0, count_max));
   if (said.slots && said.slots->value == 0) said.slots.reset();  // a host without accelerators
   MUSTER_TRY(said.hosts, hosts_of(environment, said.host_count));
   MUSTER_TRY(said.self,

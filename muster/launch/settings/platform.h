@@ -8,7 +8,7 @@ namespace muster::launch {
 
 // Empty where there are none. Variables: VC_WORKER_HOSTS (names, by commas), or MA_NUM_HOSTS with MA_VJ_NAME
 // and MA_TASK_NAME ("<job>-<task>-<i>.<job>"); MA_TASK_INDEX, else VC_TASK_INDEX, else VK_TASK_INDEX;
-// MA_NUM_GPUS. Errors name the variable.
+// MY_MPI_SLOTS, else MA_NUM_GPUS. Errors name the variable.
 Result<PartialSettings> platform_settings(const Environment& environment);
 
 }  // namespace muster::launch
