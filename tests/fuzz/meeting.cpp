@@ -1,5 +1,5 @@
-// What the launchers of several hosts say to each other: what is read and written again is read as the same, and
-// nothing that is read could mean more than it should in a file of ssh or on a command line.
+// What the launchers of several hosts say to each other: what is read and written again is read as the same,
+// and nothing that is read could mean more than it should in a file of ssh or on a command line.
 #include "fuzz.h"
 #include "muster/launch/hosts/meeting_messages.h"
 

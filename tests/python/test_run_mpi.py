@@ -14,6 +14,7 @@ from hosts import needs_namespaces, two_hosts_joined
 from job import PATIENCE, Process, clean_environment, free_port
 from places import BUILD
 
+LEFT_AFTER = 3  # seconds until nothing may be there any more
 MUSTER = str(BUILD / "apps/muster/muster")
 
 pytestmark = pytest.mark.skipif(
@@ -105,6 +106,24 @@ def test_what_is_missing_is_named_with_what_to_install(folder):
     assert left_over(folder) == []
 
 
+@needs_sshd
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_launcher_that_is_ended_while_the_hosts_meet_leaves_nothing(folder, number):
+    place = f"127.0.0.1:{free_port()}"
+    words = command("--nnodes", "2", "--node-rank", "1", "--scheduler", place, script(folder, SUM))
+    waiting = Process("host 1", words, variables(folder))
+    try:
+        waiting.wait_for_line(f"for the first host, {place}: .*nothing listens")
+        waiting.signal(number)
+        assert waiting.wait(LEFT_AFTER) != 0
+        deadline = time.monotonic() + LEFT_AFTER
+        while left_over(folder) and time.monotonic() < deadline:
+            pass
+        assert left_over(folder) == []
+    finally:
+        waiting.end()
+
+
 # ---- Two hosts ---------------------------------------------------------------------------------------------
 
 
@@ -136,10 +155,14 @@ class Hosts:
         return self.processes[-1]
 
     def still_running(self):
-        """Processes in the namespaces that are not those which hold them."""
-        shown = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-        mark = str(self.folder)
-        return [line for line in shown.splitlines() if mark in line and "ps -eo" not in line]
+        """Processes whose command lines name a file of the test, as those of mpirun and sshd do."""
+        found = []
+        for process in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                command = process.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                if str(self.folder) in command:
+                    found.append(command)
+        return found
 
 
 @pytest.fixture
@@ -151,11 +174,10 @@ def hosts(folder):
             process.end()
 
 
-def wait_for_none_left(hosts, seconds):
-    deadline = time.monotonic() + seconds
-    while hosts.still_running() and time.monotonic() < deadline:
-        with contextlib.suppress(subprocess.TimeoutExpired):  # no sleep: the next look costs a process anyway
-            subprocess.run(["true"], check=True)
+def expect_nothing_left(hosts):
+    deadline = time.monotonic() + LEFT_AFTER
+    while (hosts.still_running() or left_over(hosts.folder)) and time.monotonic() < deadline:
+        pass
     assert hosts.still_running() == []
     assert left_over(hosts.folder) == []
 
@@ -175,7 +197,7 @@ def test_the_same_line_on_two_hosts_is_one_mpi_job(folder, hosts):
     assert output.count("secret a b;c#d None") == 2, "on the second host only what travels"
     assert "whoever reaches" in output, "without a token anybody can take part: that is said"
     assert "Accepted publickey" in second.output()
-    wait_for_none_left(hosts, 3)
+    expect_nothing_left(hosts)
 
 
 @needs_namespaces
@@ -185,7 +207,7 @@ def test_all_hosts_end_with_the_exit_code_of_mpirun(folder, hosts):
     first, second = (hosts.start(index, script(folder, text)) for index in range(2))
     assert (first.wait(), second.wait()) == (5, 5), first.output() + second.output()
     assert "host 0 (10.77.0.1) ended with code 5" in second.output()
-    wait_for_none_left(hosts, 3)
+    expect_nothing_left(hosts)
 
 
 WAITS = """
@@ -208,7 +230,7 @@ def test_a_launcher_that_is_ended_takes_all_hosts_with_it(folder, hosts, killed,
     begin = time.monotonic()
     assert launchers[1 - killed].wait() != 0
     assert time.monotonic() - begin < 4
-    wait_for_none_left(hosts, 3)
+    expect_nothing_left(hosts)
 
 
 @needs_namespaces
