@@ -162,3 +162,48 @@ signal.pause()
     assert job.returncode == 128 + signal.SIGINT
     assert errors.count("saved\n") == 3
     assert list((folder / "scratch").iterdir()) == []
+
+
+TASK = """
+import os, sys
+sys.argv.pop(0)
+given = dict(zip(sys.argv[::2], sys.argv[1::2]))
+if given["--job_name"] == "ps":
+    import signal
+    signal.pause()
+addresses = given["--ps_hosts"].split(",") + given["--worker_hosts"].split(",")
+ports = [int(address.rpartition(":")[2]) for address in addresses]
+print(len(ports), all(5000 <= port <= 10000 for port in ports), os.environ["HOST_NAME"])
+print(given["--worker_hosts"].count("a:"), given["--worker_hosts"].count("b:"))
+"""
+
+
+def test_tasks_of_tensorflow_are_told_the_ports_of_all_hosts_and_servers_end_after_the_work(folder):
+    done = run(folder, "a,me@b", TASK, "--preset", "tensorflow")
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [
+        *["[worker 0] 1 1", "[worker 0] 4 True a", "[worker 1] 1 1", "[worker 1] 4 True me@b"],
+    ]
+
+
+def test_a_rank_table_reaches_every_host(folder):
+    made = [
+        str(PROGRAM),
+        "ranktable",
+        "make",
+        "--server",
+        "a=10.0.0.1",
+        "--server",
+        "b=10.0.1.1",
+        "--out",
+        "t",
+    ]
+    subprocess.run(made, check=True, timeout=60)
+    script = """
+import json, os
+table = json.load(open(os.environ["RANK_TABLE_FILE"]))
+print(os.environ["RANK_ID"], os.environ["RANK_SIZE"], table["server_count"], os.environ["HOST_NAME"])
+"""
+    done = run(folder, "b,a", script, "--preset", "ascend", "--rank-table", "t")
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["[worker 0] 0 2 2 a", "[worker 1] 1 2 2 b"]

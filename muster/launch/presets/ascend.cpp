@@ -31,9 +31,9 @@ Result<> check(const JobSettings& job, const Environment& environment) {
 }
 
 // The cards that the runtime shows to processes here, by their numbers in the server; nothing: all of them.
-Result<std::optional<std::vector<std::int64_t>>> visible_cards(const Environment& environment) {
+Result<std::optional<std::vector<std::int64_t>>> visible_cards(const PresetInput& input) {
   using Cards = std::optional<std::vector<std::int64_t>>;
-  const auto list = environment.get(visible_variable);
+  const auto list = inherited(input, visible_variable);
   if (!list || list->empty()) return Cards{};
   auto ids = parse_device_ids(*list);
   if (!ids) return wrong(fmt::format("{}={}: {}", visible_variable, *list, ids.error().message));
@@ -42,7 +42,7 @@ Result<std::optional<std::vector<std::int64_t>>> visible_cards(const Environment
 
 // The table of a job on this server alone that brings none.
 Result<RankTable> own_table(const PresetInput& input) {
-  MUSTER_TRY(const auto visible, visible_cards(input.environment));
+  MUSTER_TRY(const auto visible, visible_cards(input));
   const auto count = static_cast<std::size_t>(input.job.own_host().slots);
   if (visible && visible->size() < count)
     return wrong(
@@ -56,12 +56,12 @@ Result<RankTable> own_table(const PresetInput& input) {
 
 // DEVICE_ID is what a script hands to its framework: the card's number among those that it can see.
 Result<std::int64_t> device_number(const PresetInput& input, std::int64_t device_id) {
-  MUSTER_TRY(const auto visible, visible_cards(input.environment));
+  MUSTER_TRY(const auto visible, visible_cards(input));
   if (!visible) return device_id;
   const auto found = std::find(visible->begin(), visible->end(), device_id);
   if (found == visible->end())
     return wrong(fmt::format("{}: card {} is not among those that {}={} shows", input.job.rank_table.value,
-                             device_id, visible_variable, *input.environment.get(visible_variable)));
+                             device_id, visible_variable, *inherited(input, visible_variable)));
   return found - visible->begin();
 }
 

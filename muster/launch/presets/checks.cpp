@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "muster/launch/hosts/agents.h"
+
 namespace muster::launch {
 namespace {
 
@@ -55,6 +57,11 @@ Result<> check_exported(const Environment& environment, const Expected& expected
   if (!exported || exported->empty() || *exported == expected.value) return {};
   return wrong(fmt::format("{}={} contradicts {}: unset it, or leave that out", expected.variable, *exported,
                            expected.what));
+}
+
+std::optional<std::string> inherited(const PresetInput& input, std::string_view name) {
+  if (input.job.reach.value == Reach::ssh && !is_this_host(input.job.own_host().name)) return std::nullopt;
+  return input.environment.get(name);
 }
 
 std::int64_t slots_asked_for(const JobSettings& job, std::size_t index) {

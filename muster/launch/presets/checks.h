@@ -1,6 +1,7 @@
 // What presets check alike. Private to the presets.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,9 @@ struct Expected {
   std::string what;  // "-n 4"
 };
 Result<> check_exported(const Environment& environment, const Expected& expected);
+
+// What processes of host job.self inherit from the launcher: nothing where ssh lies between.
+std::optional<std::string> inherited(const PresetInput& input, std::string_view name);
 
 // Processes that somebody asked for on host `index`. The accelerators that a platform counts are no wish:
 // its scripts use all of their host in one process.

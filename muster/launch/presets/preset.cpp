@@ -8,6 +8,7 @@
 
 #include "muster/cluster/cluster.h"
 #include "muster/launch/presets/ascend.h"
+#include "muster/launch/presets/checks.h"
 #include "muster/launch/presets/mpi.h"
 #include "muster/launch/presets/muster.h"
 #include "muster/launch/presets/pytorch.h"
@@ -61,11 +62,11 @@ net::HostPort first_address(const PresetInput& input, std::uint16_t default_port
 
 void add_python_variables(std::map<std::string, std::string>& variables, const PresetInput& input) {
   // A pipe makes Python keep its lines back: they would be late, and lost when the process is killed.
-  if (!input.environment.get("PYTHONUNBUFFERED")) variables.emplace("PYTHONUNBUFFERED", "1");
+  if (!inherited(input, "PYTHONUNBUFFERED")) variables.emplace("PYTHONUNBUFFERED", "1");
   // OpenMP's threads spin for about 20 ms at each wait unless told otherwise, and keep a core from the thread
   // that they wait for when somebody else needs one too. Python's package decides so for itself where nobody
   // launched it.
-  if (input.environment.get("OMP_WAIT_POLICY") || input.environment.get("GOMP_SPINCOUNT")) return;
+  if (inherited(input, "OMP_WAIT_POLICY") || inherited(input, "GOMP_SPINCOUNT")) return;
   if (input.job.own_host().slots > 1)
     variables.emplace("OMP_WAIT_POLICY", "passive");
   else

@@ -90,7 +90,7 @@ LaunchSpec by_variables(const PresetInput& input) {
       {"GROUP_RANK", std::to_string(job.self.value)},
   };
   // Each process would take all cores; torchrun decides the same.
-  if (local_size > 1 && !input.environment.get("OMP_NUM_THREADS")) common.emplace("OMP_NUM_THREADS", "1");
+  if (local_size > 1 && !inherited(input, "OMP_NUM_THREADS")) common.emplace("OMP_NUM_THREADS", "1");
   LaunchSpec spec;
   for (std::int64_t i = 0; i < local_size; ++i) {
     const std::int64_t rank = job.first_slot() + i;

@@ -110,9 +110,10 @@ TEST(AscendPreset, FindsHostsByTheNamesOfTheServers) {
 }
 
 TEST(AscendPreset, TakesTheTableToHostsThatItReachesBySsh) {
+  const FixedEnvironment launcher(Values{{"ASCEND_RT_VISIBLE_DEVICES", "7"}});  // does not travel
   const auto spec =
       spec_with(train({.hosts = said(*parse_hosts("x,y"), "--hosts"), .reach = said(Reach::ssh, "--hosts")}),
-                two_servers());
+                two_servers(), launcher);
   ASSERT_TRUE(spec) << spec.error().message;
   EXPECT_EQ(spec->files[0].path, "/run/job/rank_table.json");
   EXPECT_EQ(spec->processes[0].environment.at("RANK_TABLE_FILE"), "/run/job/rank_table.json");

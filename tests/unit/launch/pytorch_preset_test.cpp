@@ -91,6 +91,14 @@ TEST(PytorchPreset, GivesEachOfSeveralProcessesOneThreadUnlessTheUserChose) {
               ::testing::Not(::testing::HasSubstr("OMP_NUM_THREADS")));
 }
 
+TEST(PytorchPreset, TrustsNoVariablesThatSshDoesNotCarry) {
+  const PartialSettings settings =
+      train({.hosts = said(*parse_hosts("a:2,b:2"), "--hosts"), .reach = said(Reach::ssh, "--hosts")});
+  EXPECT_THAT(golden(settings), ::testing::Contains(::testing::AllOf(
+                                    ::testing::HasSubstr(" OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive "),
+                                    ::testing::HasSubstr(" PYTHONUNBUFFERED=1 "))));
+}
+
 TEST(PytorchPreset, LetsTheUsersVariablesWin) {
   PartialSettings settings = train();
   settings.environment.emplace("MASTER_ADDR", Setting<std::string>{"here", "--env"});
