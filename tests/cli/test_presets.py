@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import socket
 import subprocess
 from pathlib import Path
 
@@ -228,6 +229,27 @@ raise SystemExit(7)
 """
     done = run(serves, "--preset", "tensorflow", "--style", "chief")
     assert (done.returncode, done.stdout) == (7, "[chief] {'type': 'chief', 'index': 0}\n")
+
+
+def test_tensorflow_hosts_that_run_the_same_line_tell_each_other_their_ports(folder):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        meeting = f"127.0.0.1:{probe.getsockname()[1]}"
+    (folder / "script.py").write_text(TENSORFLOW)
+    line = [str(PROGRAM), "run", "--preset", "tensorflow", "--nnodes", "2", "--scheduler", meeting]
+    hosts = [
+        subprocess.Popen(
+            [*line, "--node-rank", str(index), "--log-dir", f"logs{index}", "script.py"],
+            env={**os.environ, "CHECKS_PORTS": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for index in range(2)
+    ]
+    ends = [host.communicate(timeout=60) for host in hosts]
+    assert [host.returncode for host in hosts] == [0, 0], ends
+    assert [out for out, _ in ends] == ["[worker 0] worker 0 2 2\n", "[worker 1] worker 1 2 2\n"]
 
 
 def test_tensorflow_runs_the_task_that_a_platforms_container_is(folder):

@@ -5,6 +5,7 @@ the variable the tests are skipped: the packages are gigabytes.
 """
 
 import os
+import socket
 import subprocess
 from pathlib import Path
 
@@ -28,6 +29,12 @@ def needs(peer: str):
 def environment(**variables: str) -> dict[str, str]:
     plain = {name: value for name, value in os.environ.items() if not name.startswith(FAMILIES)}
     return plain | {"PYTHONPATH": ""} | variables
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def command(peer: str, script: str, *flags: str, arguments: tuple[str, ...] = ()) -> list[str]:

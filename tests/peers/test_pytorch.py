@@ -1,9 +1,8 @@
 """Real PyTorch (Gloo on the CPU) under `--preset pytorch`, in both styles."""
 
 import re
-import socket
 
-from peers import needs, run, run_hosts
+from peers import free_port, needs, run, run_hosts
 
 pytestmark = needs("TORCH")
 
@@ -15,12 +14,6 @@ def fitted(outputs: list[str], ranks: int) -> None:
     assert {int(size) for _, size, *_ in lines} == {ranks}
     ((weight, bias),) = {(weight, bias) for *_, weight, bias in lines}
     assert abs(float(weight) - 3) < 0.01 and abs(float(bias) - 1) < 0.01
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def test_one_process_of_a_host_is_told_where_its_trainers_meet(tmp_path):

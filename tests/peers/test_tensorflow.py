@@ -2,7 +2,7 @@
 
 import re
 
-from peers import needs, run
+from peers import free_port, needs, run, run_hosts
 
 pytestmark = needs("TENSORFLOW")
 
@@ -25,6 +25,23 @@ def test_workers_train_through_a_parameter_server_that_ends_after_them(tmp_path)
     for worker in range(2):
         (line,) = re.findall(rf"\[worker {worker}\] worker {worker}: (weight .*)", done.stdout)
         fitted(line)
+
+
+def test_hosts_that_run_the_same_line_train_together(tmp_path):
+    flags = ("--scheduler", f"127.0.0.1:{free_port()}", "--log-dir", str(tmp_path))
+    done = run_hosts("TENSORFLOW", "tensorflow_parameter_server.py", *flags)
+    assert [host.returncode for host in done] == [0, 0], done
+    for index, host in enumerate(done):
+        (line,) = re.findall(rf"\[worker {index}\] worker {index}: (weight .*)", host.stdout)
+        fitted(line)
+
+
+def test_a_chief_on_one_of_two_hosts_releases_the_other(tmp_path):
+    flags = ("--style", "chief", "--scheduler", f"127.0.0.1:{free_port()}", "--log-dir", str(tmp_path))
+    done = run_hosts("TENSORFLOW", "tensorflow_chief.py", *flags)
+    assert [host.returncode for host in done] == [0, 0], done
+    (line,) = re.findall(r"\[chief\] 2 workers: (weight .*)", done[0].stdout)
+    fitted(line)
 
 
 def test_a_chief_hands_out_steps_to_workers_and_servers(tmp_path):
