@@ -38,7 +38,15 @@ PortsWanted no_ports(const JobSettings&, const Environment&) { return {}; }
 bool never_meets(const JobSettings&, const Environment&) { return false; }
 
 Result<> check_first_address(const JobSettings& job) {
-  if (job.reach.value == Reach::here || job.scheduler || !job.hosts.value.front().name.empty()) return {};
+  if (job.reach.value == Reach::here || job.scheduler) return {};
+  const std::string& first = job.hosts.value.front().name;
+  if (job.hosts.value.size() > 1 && (first == "localhost" || net::is_loopback(first)))
+    return fail(
+        Code::invalid_argument,
+        fmt::format("{}: the others know the first host by another name than '{}': write that one, or "
+                    "--scheduler <its address>:<port>",
+                    job.hosts.origin, first));
+  if (!first.empty()) return {};
   return fail(Code::invalid_argument,
               "several hosts need a common scheduler: --scheduler <address of the first host>:<port>");
 }

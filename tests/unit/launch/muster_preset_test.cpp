@@ -202,6 +202,19 @@ TEST(MusterPreset, NeedsAPortOnlyWhenNoneIsNamed) {
   EXPECT_EQ(wanted({.workers = 1, .node_count = 2, .scheduler = "a:2000", .command = {"a"}}), 0);
 }
 
+TEST(MusterPreset, RefusesAFirstHostByANameThatOthersCannotUse) {
+  PartialSettings all = settings({.workers = 1, .command = {"a.out"}});
+  all.hosts = {{{"localhost", 1}, {"b", 1}}, "--hosts"};
+  all.reach = {Reach::ssh, "--hosts"};
+  const Preset& preset = **find_preset({"muster"});
+  EXPECT_THAT(
+      lines_of(testing::spec_of(preset, all, plain)),
+      ElementsAre("error: --hosts: the others know the first host by another name than 'localhost': write "
+                  "that one, or --scheduler <its address>:<port>"));
+  all.hosts->value.pop_back();
+  EXPECT_TRUE(testing::spec_of(preset, all, plain, {{40000}}).has_value());
+}
+
 TEST(MusterPreset, RefusesExportedVariablesThatSaySomethingElse) {
   EXPECT_THAT(
       golden({.workers = 4, .command = {"a.out"}}, FixedEnvironment(Values{{"MS_WORKER_NUM", "8"}})),
