@@ -116,7 +116,7 @@ def test_traces_are_shown_with_their_reasons_while_the_script_runs(tmp_path):
         ([], "name a script: muster explain train.py"),
         (["missing.py"], "there is no script 'missing.py'"),
         (["--traces", "x.py"], "there is no option '--traces'"),
-        (["./no_such_program"], "cannot start './no_such_program': No such file or directory"),
+        (["./no_such_program"], "there is no program './no_such_program'"),
     ],
 )
 def test_what_cannot_be_explained_is_said(tmp_path, arguments, message):

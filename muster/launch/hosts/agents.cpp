@@ -13,6 +13,7 @@ namespace muster::launch {
 namespace {
 
 constexpr Duration patience = std::chrono::seconds(30);
+constexpr Duration end_patience = std::chrono::seconds(2);
 constexpr Duration round = std::chrono::milliseconds(200);
 constexpr std::size_t losses_shown_max = 8;
 
@@ -61,6 +62,33 @@ Result<> Agents::losses() const {
   return fail(Code::peer_lost, fmt::format("{}", fmt::join(parts, "\n")));
 }
 
+Agents::~Agents() {
+  std::erase(crews_, nullptr);
+  for (const auto& crew : crews_) crew->begin_end();
+  const TimePoint deadline = real_clock().now() + end_patience;
+  const auto is_there = [](const auto& crew) {
+    return crew->loss().empty() && !crew->has_closed_its_output();
+  };
+  while (real_clock().now() < deadline && std::any_of(crews_.begin(), crews_.end(), is_there))
+    if (!poll_once()) return;
+}
+
+// Waits for a moment for what they say, and takes it. False: the keeper is gone, and there is no time.
+bool Agents::poll_once() {
+  std::vector<pollfd> polled;
+  for (const auto& crew : crews_) crew->add_polled(polled, true);
+  const std::size_t entries = polled.size() / crews_.size();
+  polled.push_back({.fd = keeper_fd_, .events = POLLIN, .revents = 0});
+  const auto round_ms = std::chrono::duration_cast<std::chrono::milliseconds>(round).count();
+  ::poll(polled.data(), polled.size(), static_cast<int>(round_ms));
+  if (polled.back().revents != 0) return false;
+  for (std::size_t i = 0; i < crews_.size(); ++i) {
+    crews_[i]->take(std::span(polled).subspan(i * entries, entries));
+    if (crews_[i]->has_closed_its_output()) crews_[i]->reap();
+  }
+  return true;
+}
+
 // Until all of them are done, or one is lost.
 template <class Done>
 Result<> Agents::wait_until(const Done& is_done, std::string_view what) {
@@ -77,18 +105,7 @@ Result<> Agents::wait_until(const Done& is_done, std::string_view what) {
     if (real_clock().now() >= deadline)
       return fail(Code::timeout, fmt::format("host {}: {} within 30 s; try: ssh {} true", (*late)->host(),
                                              what, (*late)->host()));
-
-    std::vector<pollfd> polled;
-    for (const auto& crew : crews_) crew->add_polled(polled, true);
-    const std::size_t entries = polled.size() / crews_.size();
-    polled.push_back({.fd = keeper_fd_, .events = POLLIN, .revents = 0});
-    const auto round_ms = std::chrono::duration_cast<std::chrono::milliseconds>(round).count();
-    ::poll(polled.data(), polled.size(), static_cast<int>(round_ms));
-    if (polled.back().revents != 0) return fail(Code::aborted, "the launcher was killed");
-    for (std::size_t i = 0; i < crews_.size(); ++i) {
-      crews_[i]->take(std::span(polled).subspan(i * entries, entries));
-      if (crews_[i]->has_closed_its_output()) crews_[i]->reap();
-    }
+    if (!poll_once()) return fail(Code::aborted, "the launcher was killed");
   }
   return {};
 }

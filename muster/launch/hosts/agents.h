@@ -12,6 +12,11 @@ namespace muster::launch {
 
 class Agents {
  public:
+  Agents(Agents&&) = default;
+  Agents& operator=(Agents&&) = default;
+  // Lets those that nobody took end by themselves for a moment: what they made there is gone then.
+  ~Agents();
+
   // All at once; fails when one of them cannot be had, naming the host and what to do. To be called by a
   // process with one thread, and within `keep`: a signal may end the wait, and so does the keeper's end.
   static Result<Agents> connect(const std::vector<std::string>& hosts, const SshOptions& options,
@@ -26,8 +31,10 @@ class Agents {
   std::unique_ptr<Crew> take(std::size_t index) { return std::move(crews_[index]); }
 
  private:
+  Agents() = default;
   template <class Done>
   Result<> wait_until(const Done& is_done, std::string_view what);
+  bool poll_once();
   Result<> losses() const;
 
   std::vector<std::unique_ptr<AgentCrew>> crews_;
