@@ -28,6 +28,7 @@ constexpr Duration kill_timeout = std::chrono::seconds(5);
 constexpr Duration agents_timeout = std::chrono::seconds(3);
 constexpr Duration released_grace = std::chrono::seconds(2);
 constexpr int flush_timeout_ms = 5000;
+constexpr int flush_timeout_orphan_ms = 200;  // nobody may be there to read
 constexpr int exit_code_cannot_start = 127;  // as a shell reports it
 
 struct Running {
@@ -448,7 +449,7 @@ int Supervisor::finish() {
   console_.state({});
   const int code = report();
   if (options_.lease != nullptr) options_.lease->work_ended(code);
-  console_.flush(flush_timeout_ms);
+  console_.flush(keeper_is_gone_ ? flush_timeout_orphan_ms : flush_timeout_ms);
   return code;
 }
 
