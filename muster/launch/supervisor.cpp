@@ -29,7 +29,7 @@ constexpr Duration agents_timeout = std::chrono::seconds(3);
 constexpr Duration released_grace = std::chrono::seconds(2);
 constexpr int flush_timeout_ms = 5000;
 constexpr int flush_timeout_orphan_ms = 200;  // nobody may be there to read
-constexpr int exit_code_cannot_start = 127;  // as a shell reports it
+constexpr int exit_code_cannot_start = 127;   // as a shell reports it
 
 struct Running {
   const ProcessSpec* spec = nullptr;
