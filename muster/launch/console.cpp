@@ -1,5 +1,6 @@
 #include "muster/launch/console.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -12,7 +13,9 @@
 namespace muster::launch {
 namespace {
 
-// Poll promises room for this much in a pipe, so that a write of it does not block.
+// Poll promises room for this much in a pipe, so that a write of it does not block. Of a terminal it promises
+// a single character, so terminals are opened once more, for writes that do not wait: the descriptor that was
+// given is shared with whoever else has the terminal.
 constexpr std::size_t chunk_size = 4096;
 constexpr std::string_view erase_line = "\r\033[K";
 
@@ -20,6 +23,12 @@ bool is_same_file(int a, int b) {
   struct stat first, second;
   return ::fstat(a, &first) == 0 && ::fstat(b, &second) == 0 && first.st_dev == second.st_dev &&
          first.st_ino == second.st_ino;
+}
+
+// Empty where the terminal belongs to somebody else (su): then the one that was given has to do.
+net::Descriptor reopened(int terminal) {
+  return net::Descriptor(::open(fmt::format("/proc/self/fd/{}", terminal).c_str(),
+                                O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
 }
 
 // The first `width` characters of UTF-8 text.
@@ -43,6 +52,10 @@ Console::Console(int out_fd, int error_fd, bool is_colored)
       one_place_(is_same_file(out_fd, error_fd)),
       is_terminal_{::isatty(out_fd) == 1, ::isatty(error_fd) == 1},
       is_colored_(is_colored) {
+  for (const Stream stream : {out, error}) {
+    if (!is_terminal_[place(stream)]) continue;
+    if ((reopened_[place(stream)] = reopened(fd(stream)))) fds_[place(stream)] = reopened_[place(stream)].get();
+  }
   winsize size{};
   if (is_terminal() && ::ioctl(out_fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) width_ = size.ws_col;
 }

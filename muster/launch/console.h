@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "muster/launch/lines.h"
+#include "muster/net/descriptor.h"
 
 namespace muster::launch {
 
@@ -50,6 +51,7 @@ class Console {
   void show_live();
 
   std::array<int, 2> fds_;
+  std::array<net::Descriptor, 2> reopened_;  // those of terminals
   std::array<std::string, 2> queues_;
   bool one_place_;  // both are the same file: one queue keeps the order
   std::array<bool, 2> is_terminal_;

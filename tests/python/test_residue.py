@@ -43,6 +43,14 @@ while True:
     reducer(gradients)
     print("runs", flush=True)
 """
+UNREAD = """
+import select
+os.set_blocking(1, False)
+while select.select([], [1], [], 0.5)[1]:
+    os.write(1, b"nobody reads this line\\n" * 40)
+open("full", "w").close()
+signal.pause()
+"""
 FAILS = """
 if rank == "1":
     sys.exit(3)
@@ -100,11 +108,13 @@ class Launcher:
                 raise AssertionError(f"ended without '{pattern}':\n{self.text}") from error
         return match
 
-    def wait_for_child(self):
+    def wait_until(self, is_so):
         deadline = time.monotonic() + PATIENCE
-        while not Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text():
+        while not is_so():
             assert time.monotonic() < deadline
-        return True
+
+    def has_child(self):
+        return Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text() != ""
 
     def send(self, how):
         if how == "ctrl-c":
@@ -164,7 +174,7 @@ def shared_memory():
 def reach(phase, folder):
     if phase == "before the start":
         launcher = Launcher(folder, "", "-n", "2")
-        launcher.wait_for_child()
+        launcher.wait_until(launcher.has_child)
     elif phase == "connecting":
         ssh = folder / "ssh"
         ssh.write_text(CONNECTS.replace("echo connects", "echo > connects"))
@@ -181,6 +191,9 @@ def reach(phase, folder):
     elif phase == "running":
         launcher = Launcher(folder, RUNNING, "-n", "2")
         launcher.wait_for("runs")
+    elif phase == "unread":
+        launcher = Launcher(folder, UNREAD, "-n", "2")
+        launcher.wait_until(lambda: (folder / "full").exists())
     elif phase == "settling":
         launcher = Launcher(folder, FAILS, "-n", "2")
         launcher.wait_for(r"muster: worker 1 \(pid \d+\) exited with code 3")
@@ -203,6 +216,7 @@ PHASES = (
     "starting",
     "forming",
     "running",
+    "unread",
     "settling",
     "ending",
     "recovering",
