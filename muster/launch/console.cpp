@@ -54,7 +54,8 @@ Console::Console(int out_fd, int error_fd, bool is_colored)
       is_colored_(is_colored) {
   for (const Stream stream : {out, error}) {
     if (!is_terminal_[place(stream)]) continue;
-    if ((reopened_[place(stream)] = reopened(fd(stream)))) fds_[place(stream)] = reopened_[place(stream)].get();
+    if ((reopened_[place(stream)] = reopened(fd(stream))))
+      fds_[place(stream)] = reopened_[place(stream)].get();
   }
   winsize size{};
   if (is_terminal() && ::ioctl(out_fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) width_ = size.ws_col;

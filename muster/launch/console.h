@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "muster/launch/lines.h"
-#include "muster/net/descriptor.h"
+#include "muster/net/net.h"
 
 namespace muster::launch {
 
