@@ -15,6 +15,7 @@ from sources import ROOT, walk
 # The rooms and their floors; a room may include only rooms of a lower floor.
 FLOORS = {
     "base": 0,
+    "json": 1,
     "net": 1,
     "tensor": 1,
     "cluster": 2,

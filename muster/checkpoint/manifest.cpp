@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "muster/checkpoint/json.h"
+#include "muster/checkpoint/json_limits.h"
 
 namespace muster::checkpoint {
 namespace {
@@ -193,17 +193,18 @@ std::uint64_t Manifest::signature() const {
 Result<std::string> encode_manifest(const Manifest& manifest) {
   std::vector<std::string> tensors, sections;
   for (const TensorRecord& record : manifest.tensors) {
-    MUSTER_TRY(std::string line, json_text({{"name", record.name},
-                                            {"dtype", to_string(record.dtype)},
-                                            {"shape", record.shape.sizes()},
-                                            {"hash", hex(record.hash)}},
-                                           "the name of a tensor to save"));
+    MUSTER_TRY(std::string line, muster::json::to_text({{"name", record.name},
+                                                        {"dtype", to_string(record.dtype)},
+                                                        {"shape", record.shape.sizes()},
+                                                        {"hash", hex(record.hash)}},
+                                                       "the name of a tensor to save"));
     tensors.push_back(std::move(line));
   }
   for (const SectionRecord& record : manifest.sections) {
     MUSTER_TRY(std::string line,
-               json_text({{"name", record.name}, {"size", record.size_bytes}, {"hash", hex(record.hash)}},
-                         "the name of a section to save"));
+               muster::json::to_text(
+                   {{"name", record.name}, {"size", record.size_bytes}, {"hash", hex(record.hash)}},
+                   "the name of a section to save"));
     sections.push_back(std::move(line));
   }
   const std::string rest = fmt::format(
@@ -214,17 +215,17 @@ Result<std::string> encode_manifest(const Manifest& manifest) {
       to_string(manifest.id.moment), manifest.id.step, manifest.header_bytes, hex(manifest.header_hash),
       lines(tensors), lines(sections));
   std::string text = fmt::format("{}{}{}", opening, hex(hash_text(rest)), rest);
-  if (text.size() > json_bytes_max)
+  if (text.size() > json_limits.bytes)
     return fail(Code::not_provided,
                 fmt::format("the manifest of {} tensors takes {} bytes, more than the {} that it "
                             "may have",
-                            tensors.size(), text.size(), json_bytes_max));
+                            tensors.size(), text.size(), json_limits.bytes));
   return text;
 }
 
 Result<Manifest> decode_manifest(std::string_view text, const std::string& path) {
   MUSTER_TRY_VOID(check_hash(text, path));
-  MUSTER_TRY(const json parsed, parse_json(text, fmt::format("'{}'", path)));
+  MUSTER_TRY(const json parsed, muster::json::parse(text, fmt::format("'{}'", path), json_limits));
   const Fields fields(parsed, path);
   MUSTER_TRY(const std::string format, fields.text("format"));
   if (format != format_name) return fields.bad("format");
@@ -261,7 +262,7 @@ Result<Manifest> decode_manifest(std::string_view text, const std::string& path)
 Result<Manifest> read_manifest(const std::string& folder, const Storage& storage) {
   const std::string path = fmt::format("{}/{}", folder, manifest_file);
   MUSTER_TRY(const auto file, storage.open(path));
-  if (file->size_bytes() > json_bytes_max)
+  if (file->size_bytes() > json_limits.bytes)
     return fail(Code::corrupt,
                 fmt::format("'{}' has {} bytes, more than a manifest may have", path, file->size_bytes()));
   std::string text(file->size_bytes(), '\0');

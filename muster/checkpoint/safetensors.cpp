@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "muster/checkpoint/bytes.h"
-#include "muster/checkpoint/json.h"
+#include "muster/checkpoint/json_limits.h"
 
 namespace muster::checkpoint::safetensors {
 namespace {
@@ -62,14 +62,14 @@ Result<std::string> header_bytes(std::span<const Place> places) {
     header[place.name] = {{"dtype", type_name(place.dtype)},
                           {"shape", place.shape.sizes()},
                           {"data_offsets", {place.begin, place.end}}};
-  MUSTER_TRY(std::string text, json_text(header, "the name of a tensor to save"));
+  MUSTER_TRY(std::string text, muster::json::to_text(header, "the name of a tensor to save"));
   const std::size_t unpadded = length_bytes + text.size();
   text.append((alignment - unpadded % alignment) % alignment, ' ');
-  if (text.size() > json_bytes_max)
+  if (text.size() > json_limits.bytes)
     return fail(Code::not_provided,
                 fmt::format("the names and shapes of {} tensors take {} bytes, more than the {} "
                             "that a file may have",
-                            places.size(), text.size(), json_bytes_max));
+                            places.size(), text.size(), json_limits.bytes));
   std::vector<std::byte> bytes;
   put(bytes, text.size());
   put(bytes, text);
@@ -212,18 +212,19 @@ Result<Header> read_header(const InputFile& file, const std::string& path) {
   std::array<std::byte, length_bytes> length{};
   MUSTER_TRY_VOID(file.read_at(0, length));
   const std::uint64_t size = get(length, 0);
-  if (size > file_bytes - length_bytes || size > json_bytes_max)
+  if (size > file_bytes - length_bytes || size > json_limits.bytes)
     return fail(Code::corrupt,
                 fmt::format("'{}': its header would have {} bytes; the file has {}, and a header may "
                             "have {}",
-                            path, size, file_bytes, json_bytes_max));
+                            path, size, file_bytes, json_limits.bytes));
   Header header;
   header.bytes.resize(length_bytes + size);
   MUSTER_TRY_VOID(file.read_at(0, std::as_writable_bytes(std::span(header.bytes))));
   const std::string_view text = std::string_view(header.bytes).substr(length_bytes);
   if (!text.starts_with('{'))
     return fail(Code::corrupt, fmt::format("'{}': its header does not begin with '{{'", path));
-  MUSTER_TRY(const json parsed, parse_json(text, fmt::format("the header of '{}'", path)));
+  MUSTER_TRY(const json parsed,
+             muster::json::parse(text, fmt::format("the header of '{}'", path), json_limits));
   const std::uint64_t data_bytes = file_bytes - header.bytes.size();
   const Checker checker(path, data_bytes);
   for (const auto& [name, value] : parsed.items()) {

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "muster/cluster/spelling.h"
+#include "muster/json/json.h"
 
 namespace muster::cluster {
 namespace {
@@ -106,27 +106,11 @@ class Reader {
 }  // namespace
 
 Result<TlsConfig> parse_tls_config(std::string_view text, std::string_view name) {
-  if (text.size() > tls_config_bytes_max)
-    return fail(Code::invalid_argument,
-                fmt::format("{} has more than the {} bytes that it may have", name, tls_config_bytes_max));
-  // The library keeps the last of two values of one name, and which one was meant nobody knows.
-  std::vector<std::string> seen;
-  std::string twice;
-  const auto look = [&](int depth, json::parse_event_t event, json& parsed) {
-    if (depth != 1 || event != json::parse_event_t::key) return true;
-    const auto& key = parsed.get_ref<const std::string&>();
-    if (std::find(seen.begin(), seen.end(), key) != seen.end()) twice = key;
-    if (seen.size() < 2 * warnings_max) seen.push_back(key);
-    return true;
-  };
-  const json parsed = json::parse(text.begin(), text.end(), look, false);
-  if (parsed.is_discarded() || !parsed.is_object())
+  MUSTER_TRY(const json parsed, muster::json::parse(text, name, {.bytes = tls_config_bytes_max}));
+  if (!parsed.is_object())
     return fail(
         Code::invalid_argument,
         fmt::format("{} is no JSON object, such as {{\"server_cert_path\": \"server.p12\", ...}}", name));
-  if (!twice.empty())
-    return fail(Code::invalid_argument,
-                fmt::format("{}: '{}' is there twice", name, twice.substr(0, shown_bytes_max)));
   return Reader(parsed, name).read();
 }
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 
-#include "muster/launch/read_json.h"
+#include "muster/json/json.h"
 #include "muster/net/net.h"
 
 namespace muster::launch {
@@ -36,10 +36,7 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
 }
 
 Result<json> parse_text(std::string_view text, std::string_view name) {
-  if (text.size() > rank_table_bytes_max)
-    return wrong(name, fmt::format("it has {} bytes, and a rank table has at most {}", text.size(),
-                                   rank_table_bytes_max));
-  MUSTER_TRY(json parsed, read_json(text, name));
+  MUSTER_TRY(json parsed, muster::json::parse(text, name, {.bytes = rank_table_bytes_max}));
   if (!parsed.is_object()) return wrong(name, fmt::format("it is a JSON object, not {}", parsed.type_name()));
   return parsed;
 }

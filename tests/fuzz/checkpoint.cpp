@@ -4,7 +4,6 @@
 
 #include "fuzz.h"
 #include "muster/checkpoint/journal.h"
-#include "muster/checkpoint/json.h"
 #include "muster/checkpoint/ledger.h"
 #include "muster/checkpoint/manifest.h"
 #include "muster/checkpoint/safetensors.h"

@@ -1,10 +1,10 @@
 // What people, platforms and other hosts hand to the launcher: whatever stands there, it is read or refused,
 // and what was read from a rank table or a message can be written and read again.
 #include "fuzz.h"
+#include "muster/json/json.h"
 #include "muster/launch/hosts/agent_messages.h"
 #include "muster/launch/hosts/meeting_messages.h"
 #include "muster/launch/rank_table.h"
-#include "muster/launch/read_json.h"
 #include "muster/launch/settings/hostfile.h"
 #include "muster/launch/settings/hostlist.h"
 #include "muster/launch/settings/job_file.h"
@@ -103,7 +103,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       expect_named(parse_job_file(input.text(), {.name = "job.toml", .folder = "/job"}));
       break;
     case 4:
-      expect_named(read_json(input.text(), "file.json"));
+      expect_named(json::parse(input.text(), "file.json"));
       break;
     case 5:
       hear_launcher_in_meeting(input);

@@ -96,7 +96,7 @@ TEST(Safetensors, RefusesWhatCannotBe) {
             "'/f/x': its header would have 18446744073709551615 bytes; the file has 10, and a header may "
             "have 8388608");
   EXPECT_EQ(reading(with_length(" {}")), "'/f/x': its header does not begin with '{'");
-  EXPECT_EQ(reading(with_length("{\"a\"")), "the header of '/f/x': it is no JSON from byte 5 on");
+  EXPECT_EQ(reading(with_length("{\"a\"")), "the header of '/f/x': it is no JSON: line 1, column 5");
   EXPECT_EQ(reading(file(tensor("a", "F32", "[2]", "[0,8]") + ',' + tensor("b", "F32", "[2]", "[4,12]"), 12)),
             "'/f/x': tensor 'b' begins at byte 4 of the elements, not at 8: there is an overlap");
   EXPECT_EQ(
@@ -123,7 +123,7 @@ TEST(Safetensors, RefusesWhatCannotBe) {
   EXPECT_EQ(reading(file(tensor("a", "cos\\nsystem", "[4]", "[0,8]"), 8)),
             "'/f/x': tensor 'a': its dtype is none that there is");
   EXPECT_EQ(reading(file(tensor("a", "F32", "[2]", "[0,8]") + ',' + tensor("a", "F32", "[2]", "[8,16]"), 16)),
-            "the header of '/f/x': 'a' is there twice");
+            "the header of '/f/x': 'a' is there twice in one object");
   EXPECT_EQ(reading(file("\"a\":{}", 0)),
             "'/f/x': tensor 'a': it is not described by dtype, shape and data_offsets");
   EXPECT_EQ(reading(file("\"__metadata__\":{\"a\":1}", 0)), "'/f/x': its metadata are no texts");

@@ -78,12 +78,13 @@ TEST(TlsConfig, NamesTheFieldThatIsWrong) {
 }
 
 TEST(TlsConfig, IsNoOtherTextThanAnObject) {
-  for (const char* text : {"", "[]", "7", "{\"server_cert_path\"", "\xff\xfe", "null"})
+  for (const char* text : {"[]", "7", "null"})
     EXPECT_THAT(error_of(text), HasSubstr("config.json is no JSON object")) << text;
-  EXPECT_THAT(error_of(std::string(60'000, '[')), HasSubstr("is no JSON object"));
-  EXPECT_THAT(error_of(std::string(32'000, '[') + std::string(32'000, ']')), HasSubstr("is no JSON object"));
+  for (const char* text : {"", "{\"server_cert_path\"", "\xff\xfe"})
+    EXPECT_THAT(error_of(text), HasSubstr("config.json: it is no JSON: line 1, column ")) << text;
+  EXPECT_THAT(error_of(std::string(60'000, '[')), HasSubstr("config.json: it is nested too deeply"));
   EXPECT_THAT(error_of(with(R"(, "crl_path": "a", "crl_path": "")")), HasSubstr("'crl_path' is there twice"));
-  EXPECT_THAT(error_of(std::string(70'000, ' ')), HasSubstr("more than the 65536 bytes"));
+  EXPECT_THAT(error_of(std::string(70'000, ' ')), HasSubstr("may have 65536 at most"));
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ std::string error_of(std::string_view text) {
 TEST(RankTable, OfAnySizeIsRefusedAtOnce) {
   std::string text = R"({"version": "1.0", "status": "completed", "server_count": "1", "server_list": [{})";
   while (text.size() + 8 < rank_table_bytes_max) text += ",{}";
-  EXPECT_EQ(error_of(text + "]}"), "t.json: 'server_count' is 1 and 'server_list' has 1398073");
+  EXPECT_EQ(error_of(text + "]}"), "t.json: it has more than 400000 values");
 }
 
 struct BadTable {
@@ -162,7 +162,7 @@ TEST(RankTable, IsNoOtherTextThanAnObject) {
   EXPECT_EQ(error_of(R"({"a": 1e999})"), "t.json: it has a number that is too large: line 1, column 11");
   EXPECT_EQ(error_of(std::string(1000, '[')), "t.json: it is nested too deeply");
   EXPECT_EQ(error_of(std::string(rank_table_bytes_max + 1, ' ')),
-            "t.json: it has 4194305 bytes, and a rank table has at most 4194304");
+            "t.json: it has 4194305 bytes, and may have 4194304 at most");
 }
 
 std::vector<ServerCards> large_servers(int count) {
