@@ -1,7 +1,8 @@
 // Whole training steps on images, forward, backward and update as one plan: ResNet-50 (224 by 224) and
 // LeNet-5, in float32 or in bfloat16 over parameters and a loss in float32. Prints one line of JSON: seconds
 // of each step, of tracing and compiling, and the peak of resident memory. With --workers several processes
-// train together, each with a batch of its own; rank 0 prints.
+// train together, each with a batch of its own; rank 0 prints. With --compare they also train apart, and one
+// by one.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <sys/resource.h>
@@ -133,6 +134,7 @@ struct Settings {
   nn::Buckets buckets;
   bool times = false;
   bool plan = false;
+  bool compares = false;
 };
 
 // The other workers, as graphs know them.
@@ -151,15 +153,25 @@ class Workers final : public graph::Communicator {
     return Buffer::borrow(made->get(), size_bytes, [memory = *made] {});
   }
 
+  void meet() {
+    if (const auto met = group_.barrier(); !met) benchmarks::die(met.error());
+  }
+  double slowest(double taken) {
+    const auto done = group_.all_reduce(&taken, &taken, 1, DType::float64, collective::Reduction::max);
+    if (!done) benchmarks::die(done.error());
+    return taken;
+  }
+
  private:
   collective::Communicator& group_;
 };
 
-// Loss of `net` on (images, labels), gradients and the update, one graph.
+// Loss of `net` on (images, labels), gradients, reduced over the workers or not, and the update, one graph.
 template <class Net>
 graph::Function training_step(const Settings& settings, Net& net, Weights& weights,
-                              std::vector<ParameterPtr>& moments, DType dtype) {
-  return graph::Function("step", [&, dtype](std::span<const Value> inputs) -> Values {
+                              std::vector<ParameterPtr>& moments, bool reduces) {
+  const DType dtype = *dtype_from_string(settings.dtype);
+  return graph::Function("step", [&, dtype, reduces](std::span<const Value> inputs) -> Values {
     const Value logits = graph::floating_as(net(graph::floating_as(inputs[0], dtype)), DType::float32);
     const Value loss = graph::apply("softmax_cross_entropy", {logits, inputs[1]});
     if (loss.is_failed()) return loss;
@@ -168,8 +180,7 @@ graph::Function training_step(const Settings& settings, Net& net, Weights& weigh
     const auto made = graph::Trace::current()->gradient({&loss, 1}, wanted);
     if (!made) return Value::failed(made.error());
     Values gradients(made->begin(), made->end());
-    if (settings.workers > 1)
-      gradients = nn::reduce_gradients(gradients, graph::Reduction::mean, settings.buckets);
+    if (reduces) gradients = nn::reduce_gradients(gradients, graph::Reduction::mean, settings.buckets);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const ParameterPtr& parameter = weights.trained()[i];
       moments.push_back(std::make_shared<graph::Parameter>("moments." + parameter->name(), parameter->type(),
@@ -204,43 +215,93 @@ void print_times(const graph::StepTimes& times, int steps) {
     fmt::print(stderr, "{:>10.3f} ms  {}\n", milliseconds, what);
 }
 
+// A net that learns one batch, alone or together with the other workers.
+template <class Net>
+class Training {
+ public:
+  Training(const Settings& settings, graph::Communicator* workers)
+      : settings_(settings),
+        workers_(workers),
+        weights_(*dtype_from_string(settings.dtype)),
+        net_(weights_),
+        step_(training_step(settings, net_, weights_, moments_, workers != nullptr)),
+        inputs_(batch_of(settings)) {}
+
+  // How long the next step takes.
+  double step(graph::StepTimes* times = nullptr) {
+    const TimePoint begin = real_clock().now();
+    const auto outputs = step_.call(
+        inputs_, {}, {.seed = 1, .communicator = workers_, .threads = settings_.threads, .times = times});
+    if (!outputs) benchmarks::die(outputs.error());
+    const double taken = seconds(real_clock().now() - begin);
+    losses_.push_back(static_cast<double>((*outputs)[0].template data<float>()[0]));
+    return taken;
+  }
+
+  // The same batch again and again: a step that does not learn it is wrong.
+  bool is_right() const { return std::isfinite(losses_.back()) && losses_.back() < losses_.front(); }
+  const std::vector<double>& losses() const { return losses_; }
+  const graph::Function& function() const { return step_; }
+
+ private:
+  const Settings& settings_;
+  graph::Communicator* workers_;
+  Weights weights_;
+  std::vector<ParameterPtr> moments_;
+  Net net_;
+  graph::Function step_;
+  std::vector<Tensor> inputs_;
+  std::vector<double> losses_;
+};
+
+int warm_steps(const Settings& settings) { return settings.net == "lenet" ? 50 : 2; }
+
 template <class Net>
 int measure(const Settings& settings, graph::Communicator* workers) {
-  const DType dtype = *dtype_from_string(settings.dtype);
-  Weights weights(dtype);
-  std::vector<ParameterPtr> moments;
-  Net net(weights);
-  graph::Function step = training_step(settings, net, weights, moments, dtype);
-  const std::vector<Tensor> inputs = batch_of(settings);
+  Training<Net> training(settings, workers);
   graph::StepTimes times;
-  std::vector<double> taken, losses;
-  const int warm = settings.net == "lenet" ? 50 : 2;
-  for (int i = 0; i < warm + settings.steps; ++i) {
-    const TimePoint begin = real_clock().now();
-    const auto outputs = step.call(inputs, {},
-                                   {.seed = 1,
-                                    .communicator = workers,
-                                    .threads = settings.threads,
-                                    .times = settings.times && i >= warm ? &times : nullptr});
-    if (!outputs) {
-      fmt::print(stderr, "{}\n", outputs.error().message);
-      return 1;
-    }
-    if (i >= warm) taken.push_back(seconds(real_clock().now() - begin));
-    losses.push_back(static_cast<double>((*outputs)[0].data<float>()[0]));
-  }
+  std::vector<double> taken;
+  for (int i = 0; i < warm_steps(settings); ++i) training.step();
+  for (int i = 0; i < settings.steps; ++i) taken.push_back(training.step(settings.times ? &times : nullptr));
   if (workers != nullptr && workers->rank() > 0) return 0;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  if (settings.plan) fmt::print(stderr, "{}", step.plan()->to_string());
+  if (settings.plan) fmt::print(stderr, "{}", training.function().plan()->to_string());
   if (settings.times) print_times(times, settings.steps);
-  // The same batch again and again: a step that does not learn it is wrong.
-  const bool right = std::isfinite(losses.back()) && losses.back() < losses.front();
   fmt::print(
       "{{\"seconds\": [{}], \"compile_seconds\": {}, \"peak_bytes\": {}, \"losses\": [{}, {}], \"right\": "
       "{}}}\n",
-      fmt::join(taken, ", "), seconds(step.traces()[0].duration), usage.ru_maxrss * 1024, losses.front(),
-      losses.back(), right);
+      fmt::join(taken, ", "), seconds(training.function().traces()[0].duration), usage.ru_maxrss * 1024,
+      training.losses().front(), training.losses().back(), training.is_right());
+  return training.is_right() ? 0 : 1;
+}
+
+// The same step in turn by each worker while the others wait, by all at once that do not talk, and by all
+// together: what differs between the first two is the machine's, between the last two that of talking. Turns
+// are short, since the speed of a shared machine drifts.
+template <class Net>
+int compare(const Settings& settings, Workers& workers) {
+  Training<Net> apart(settings, nullptr), together(settings, &workers);
+  for (int i = 0; i < warm_steps(settings); ++i) {
+    apart.step();
+    together.step();
+  }
+  std::vector<double> alone_taken, apart_taken, together_taken;
+  for (int i = 0; i < settings.steps; ++i) {
+    for (std::uint32_t turn = 0; turn < workers.size(); ++turn) {
+      workers.meet();
+      alone_taken.push_back(workers.slowest(turn == workers.rank() ? apart.step() : 0));
+    }
+    workers.meet();
+    apart_taken.push_back(workers.slowest(apart.step()));
+    workers.meet();
+    together_taken.push_back(workers.slowest(together.step()));
+  }
+  const bool right = apart.is_right() && together.is_right();
+  if (workers.rank() > 0) return right ? 0 : 1;
+  fmt::print("{{\"alone_seconds\": [{}], \"apart_seconds\": [{}], \"seconds\": [{}], \"right\": {}}}\n",
+             fmt::join(alone_taken, ", "), fmt::join(apart_taken, ", "), fmt::join(together_taken, ", "),
+             right);
   return right ? 0 : 1;
 }
 
@@ -258,12 +319,16 @@ int main(int argc, char** argv) {
   app.add_option("--bucket-bytes", settings.buckets.bytes, "Of gradients that travel together");
   app.add_flag("--times", settings.times, "Print the time of each kind of step");
   app.add_flag("--plan", settings.plan, "Print the plan");
+  app.add_flag("--compare", settings.compares,
+               "Steps of each worker alone, of all apart and of all together, in turn");
   CLI11_PARSE(app, argc, argv);
-  const auto measured = [&](graph::Communicator* workers) {
-    return settings.net == "lenet" ? measure<LeNet5>(settings, workers)
-                                   : measure<ResNet50>(settings, workers);
+  const bool is_lenet = settings.net == "lenet";
+  const auto measured = [&](Workers* workers) {
+    if (settings.compares)
+      return is_lenet ? compare<LeNet5>(settings, *workers) : compare<ResNet50>(settings, *workers);
+    return is_lenet ? measure<LeNet5>(settings, workers) : measure<ResNet50>(settings, workers);
   };
-  if (settings.workers == 1) return measured(nullptr);
+  if (settings.workers == 1 && !settings.compares) return measured(nullptr);
   const bool right = benchmarks::run_ranks(settings.workers, benchmarks::Transport::automatic,
                                            [&](collective::Communicator& group) {
                                              Workers workers(group);

@@ -72,10 +72,10 @@ def command(contender: str, row: Row) -> list[str]:
     return [python, str(FOLDER / "peers" / f"{contender.lower()}_engine.py"), row.net, *values, *settings]
 
 
-def run(contender: str, row: Row, more: Sequence[str] = ()) -> dict | None:
+def run(contender: str, row: Row, arguments: Sequence[str]) -> dict | None:
     print(f"  {contender:10} {row.title}", file=sys.stderr, flush=True)
     ended = subprocess.run(
-        [*command(contender, row), *more],
+        arguments,
         capture_output=True,
         text=True,
         timeout=DEADLINE_SECONDS,
@@ -98,21 +98,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--net", choices=[row.net for row in ROWS], help="only this one")
+    parser.add_argument("--parts", default="nets,pair", help="nets, pair: which rows")
     options = parser.parse_args()
+    parts = options.parts.split(",")
     contenders = [name for name in ("MindSpore", "Torch") if os.environ.get(f"MUSTER_PEER_{name.upper()}")]
     contenders.append("Muster")
     wrong = False
     print("| what | MindSpore | PyTorch | Muster | PyTorch / Muster | target | reached |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for row in ROWS:
-        if options.net not in (None, row.net):
+        if "nets" not in parts or options.net not in (None, row.net):
             continue
         values = defaultdict(list)
         for _ in range(options.rounds):
             for contender in contenders:
                 if contender == "MindSpore" and row.dtype != "float32":
                     continue  # its CPU kernels have no bfloat16
-                result = run(contender, row)
+                result = run(contender, row, command(contender, row))
                 wrong = wrong or result is None
                 for key in ("seconds", "peak_bytes", "compile_seconds"):
                     found = (result or {}).get(key)
@@ -120,32 +122,60 @@ def main() -> int:
                         values[contender, key] += found if isinstance(found, list) else [found]
         print(line(row, values))
         print(memory_line(row, values), flush=True)
-    if options.net in (None, TOGETHER.net):
-        together = together_line(options.rounds)
-        wrong = wrong or together is None
-        print(together or "")
+    if "pair" in parts and options.net in (None, TOGETHER.net):
+        paired = [name for name in contenders if name != "MindSpore"]
+        lines = pair_lines(paired, options.rounds)
+        wrong = wrong or lines is None
+        print("\n".join(lines or []))
     return 1 if wrong else 0
 
 
-# One worker alone, and two that train together, each with a core and a batch of its own.
+# Two workers with a core and a batch of their own.
 TOGETHER = Row("ResNet-50, batch 8 each, float32, 1 thread each", "resnet50", 8, 1, 4)
 TOGETHER_TARGET = 1.04
 
 
-def together_line(rounds: int) -> str | None:
-    """Two workers beside one, in turn; nothing where a run failed."""
-    seconds = {1: [], 2: []}
+def pair_command(contender: str) -> list[str]:
+    if contender == "Muster":
+        return [*command(contender, TOGETHER), "--workers", "2", "--compare"]
+    torchrun = Path(os.environ["MUSTER_PEER_TORCH"]).with_name("torchrun")
+    program = FOLDER / "peers" / "torch_pair.py"
+    values = (TOGETHER.net, TOGETHER.batch, TOGETHER.steps, "channels_last")
+    return [str(torchrun), "--nproc_per_node", "2", str(program), *map(str, values)]
+
+
+def pair_ratios(result: dict) -> dict[str, list[float]]:
+    """Of each turn: what lies beside each other in time saw the same machine."""
+    together, alone = result["seconds"], result["alone_seconds"]
+    workers = len(alone) // len(together)
+    means = [statistics.mean(alone[at : at + workers]) for at in range(0, len(alone), workers)]
+    return {
+        "over one alone": [ours / one for ours, one in zip(together, means, strict=True)],
+        "over two that do not talk": [
+            ours / two for ours, two in zip(together, result["apart_seconds"], strict=True)
+        ],
+    }
+
+
+def pair_lines(contenders: Sequence[str], rounds: int) -> list[str] | None:
+    """Two workers beside one, and beside two that do not talk; nothing where a run failed."""
+    ratios = defaultdict(list)
     for _ in range(rounds):
-        for workers, taken in seconds.items():
-            result = run("Muster", TOGETHER, ["--workers", str(workers)])
+        for contender in contenders:
+            result = run(contender, TOGETHER, pair_command(contender))
             if result is None:
                 return None
-            taken += result["seconds"]
-    alone, both = (statistics.median(taken) for taken in seconds.values())
-    reached = "yes" if both <= TOGETHER_TARGET * alone else "NO"
-    what = f"{TOGETHER.title}: 2 workers over one alone"
-    figures = f"{text(both)} over {text(alone)}: {both / alone:.3f}"
-    return f"| {what} | - | - | {figures} | | <= {TOGETHER_TARGET} | {reached} |"
+            for what, values in pair_ratios(result).items():
+                ratios[what, contender] += values
+    lines = []
+    for what, target in (("over one alone", TOGETHER_TARGET), ("over two that do not talk", None)):
+        medians = {name: statistics.median(ratios[what, name]) for name in contenders}
+        figures = [f"{medians[name]:.3f}" if name in medians else "-" for name in ("Torch", "Muster")]
+        reached = "" if target is None else "yes" if medians["Muster"] <= target else "NO"
+        wanted = "" if target is None else f"<= {target}"
+        cells = [f"{TOGETHER.title}: 2 workers {what}", "-", *figures, "", wanted, reached]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
 
 
 def line(row: Row, values: dict) -> str:

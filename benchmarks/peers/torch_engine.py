@@ -11,11 +11,6 @@ import time
 import torch
 from torch import nn
 
-name, batch, threads, steps = sys.argv[1], *map(int, sys.argv[2:5])
-settings = sys.argv[5:]
-torch.set_num_threads(threads)
-torch.manual_seed(1)
-
 
 class Bottleneck(nn.Module):
     def __init__(self, channels_in, channels, stride):
@@ -56,33 +51,45 @@ def lenet():
     )  # fmt: skip
 
 
-order = torch.channels_last if "channels_last" in settings else torch.contiguous_format
-net = (lenet() if name == "lenet" else resnet50()).to(memory_format=order)
-shape = (batch, 1, 32, 32) if name == "lenet" else (batch, 3, 224, 224)
-images, labels = torch.randn(shape).to(memory_format=order), torch.arange(batch) % 10
-loss_fn, optimizer = nn.CrossEntropyLoss(), torch.optim.SGD(net.parameters(), 0.01, 0.9)
+class Training:
+    """A net that learns one batch, wrapped by `wrap` (DistributedDataParallel) or not."""
+
+    def __init__(self, name, batch, settings, wrap=lambda net: net):
+        torch.manual_seed(1)
+        order = torch.channels_last if "channels_last" in settings else torch.contiguous_format
+        self.net = wrap((lenet() if name == "lenet" else resnet50()).to(memory_format=order))
+        shape = (batch, 1, 32, 32) if name == "lenet" else (batch, 3, 224, 224)
+        self.images, self.labels = torch.randn(shape).to(memory_format=order), torch.arange(batch) % 10
+        self.loss_fn = nn.CrossEntropyLoss()
+        self.optimizer = torch.optim.SGD(self.net.parameters(), 0.01, 0.9)
+        self.autocast = "bfloat16" in settings
+        self.losses = []
+
+    def step(self):
+        """How long the next step takes."""
+        begin = time.perf_counter()
+        self.optimizer.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.autocast):
+            loss = self.loss_fn(self.net(self.images), self.labels)
+        loss.backward()
+        self.optimizer.step()
+        self.losses.append(loss.item())
+        return time.perf_counter() - begin
+
+    def is_right(self):
+        return self.losses[-1] < self.losses[0]
 
 
-def step():
-    optimizer.zero_grad()
-    with torch.autocast("cpu", torch.bfloat16, enabled="bfloat16" in settings):
-        loss = loss_fn(net(images), labels)
-    loss.backward()
-    optimizer.step()
-    return loss.item()
+def main():
+    name, batch, threads, steps = sys.argv[1], *map(int, sys.argv[2:5])
+    torch.set_num_threads(threads)
+    training = Training(name, batch, sys.argv[5:])
+    for _ in range(50 if name == "lenet" else 2):
+        training.step()
+    seconds = [training.step() for _ in range(steps)]
+    peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps({"seconds": seconds, "peak_bytes": peak_bytes, "right": training.is_right()}))
 
 
-losses, seconds = [], []
-warm = 50 if name == "lenet" else 2
-for index in range(warm + steps):
-    begin = time.perf_counter()
-    losses.append(step())
-    if index >= warm:
-        seconds.append(time.perf_counter() - begin)
-peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-right = losses[-1] < losses[0]
-print(
-    json.dumps(
-        {"seconds": seconds, "peak_bytes": peak_bytes, "losses": [losses[0], losses[-1]], "right": right}
-    )
-)
+if __name__ == "__main__":
+    main()
