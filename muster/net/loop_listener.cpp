@@ -11,6 +11,9 @@ namespace {
 
 constexpr int backlog = 4096;
 constexpr auto pause_when_full = std::chrono::milliseconds(100);
+// Strangers who come in crowds are looked at in batches: were each to wake this process, those who train on
+// its cores would be interrupted as often.
+constexpr auto pause_when_besieged = std::chrono::milliseconds(2);
 constexpr int accepted_at_once_max = 64;  // then those who are connected have their turn
 
 Result<ProcessDescriptor> open_listening(const Address& address) {
@@ -60,9 +63,13 @@ class ConnectionListener::Implementation
   }
 
   void wait() {
+    if (porch_ && porch_->is_besieged()) return look_again_after(pause_when_besieged);
+    asio::error_code error;
+    if (!watched_.is_open()) watched_.assign(fd_.get(), error);
+    if (error) return look_again_after(pause_when_full);
     watched_.async_wait(asio::posix::stream_descriptor::wait_read,
-                        [self = shared_from_this()](const asio::error_code& error) {
-                          if (!error && !self->closed_) self->accept_some();
+                        [self = shared_from_this()](const asio::error_code& failure) {
+                          if (!failure && !self->closed_) self->accept_some();
                         });
   }
 
@@ -70,7 +77,7 @@ class ConnectionListener::Implementation
     closed_ = true;
     if (porch_) porch_->close();
     pause_.cancel();
-    watched_.release();
+    if (watched_.is_open()) watched_.release();
     fd_ = ProcessDescriptor();
   }
 
@@ -85,13 +92,13 @@ class ConnectionListener::Implementation
       if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
       if (fd < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return wait();
       if (fd < 0 && guests_->drop_oldest("no descriptor is free (see ulimit -n)")) continue;
-      if (fd < 0) return pause();
+      if (fd < 0) return look_again_after(pause_when_full);  // they wait in the backlog
       if (porch_)
         porch_->arrive(fd, from);
       else
         let_in({ProcessDescriptor(fd), from, guests_->arrive(ip_of(from))}, {});
     }
-    if (!closed_) wait();
+    if (!closed_) look_again_after(Duration::zero());
   }
 
   static std::string ip_of(const SocketAddress& from) {
@@ -109,9 +116,10 @@ class ConnectionListener::Implementation
     if (!said.empty()) connection->deliver(said);
   }
 
-  // No descriptor is free: those who wait stay in the backlog.
-  void pause() {
-    pause_.expires_after(pause_when_full);
+  // Nobody who knocks meanwhile wakes this process.
+  void look_again_after(Duration pause) {
+    if (watched_.is_open()) watched_.release();
+    pause_.expires_after(pause);
     pause_.async_wait([self = shared_from_this()](const asio::error_code& error) {
       if (!error && !self->closed_) self->accept_some();
     });

@@ -34,6 +34,8 @@ class Porch {
   Porch& operator=(const Porch&) = delete;
 
   void arrive(int fd, const SocketAddress& from);
+  // Somebody was turned away a moment ago: more may follow.
+  bool is_besieged() const { return tells_; }
   void close();
 
  private:

@@ -384,6 +384,25 @@ TEST_F(Screening, TurnsOthersAwayAndSaysHowManyTheyWere) {
   EXPECT_TRUE(server.connections.empty());
 }
 
+TEST_F(Screening, LetsThoseInWhoComeAmongStrangersAndAfterThem) {
+  server.open_screened();
+  const auto greeting = frame_of(7, 10);
+  std::vector<Socket> strangers, members;
+  for (std::size_t i = 0; i < 3; ++i) {
+    for (int k = 0; k < 100; ++k) {
+      strangers.push_back(connect());
+      ASSERT_TRUE(strangers.back().send_all(*frame_of(8, 10), wait));
+    }
+    members.push_back(connect());
+    ASSERT_TRUE(members.back().send_all(*greeting, wait));
+    ASSERT_TRUE(serve_until(loop, [&] { return server.connections.size() == i + 1; }));
+  }
+  serve_strangers(1);  // it is over
+  members.push_back(connect());
+  ASSERT_TRUE(members.back().send_all(*greeting, wait));
+  EXPECT_TRUE(serve_until(loop, [&] { return server.connections.size() == 4; }));
+}
+
 TEST_F(Screening, GivesThoseWhoSayNothingTheirTimeAndNoMore) {
   server.guests = {.time = 50ms};
   server.open_screened();
