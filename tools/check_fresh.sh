@@ -50,6 +50,7 @@ make_system() {
   cp -a "$place/base" "$place/$1"
   mount --bind "$place/$1" "$place/$1" # so that / is a mount there, as everywhere: the tests make namespaces
   mount -t proc proc "$place/$1/proc"
+  mount -t sysfs -o ro sysfs "$place/$1/sys"
   mount --rbind /dev "$place/$1/dev"
   local folder="$place/$1/srv/muster source"
   mkdir -p "$folder"

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -75,6 +76,8 @@ def why_not():
         return f"Slurm is not installed ({missing[0]} is missing): apt-get install slurm-wlm munge"
     if os.geteuid() != 0:
         return "starting a Slurm needs root"
+    if not Path("/sys/devices/system/cpu").exists():
+        return "slurmd reads the cores from /sys, which is not there: mount -t sysfs sysfs /sys"
     made = subprocess.run(
         [
             "unshare",

@@ -125,6 +125,22 @@ def lines_until(job, pattern, count=1):
     return seen
 
 
+@contextlib.contextmanager
+def waiting_job(cluster, **options):
+    """A job whose three workers wait, each with a grandchild that has left it."""
+    job = cluster.start(WAITS, **options)
+    try:
+        lines_until(job, "waits", 3)
+        deadline = time.monotonic() + PATIENCE
+        while len(cluster.marked()) < 6:
+            assert time.monotonic() < deadline, cluster.marked()
+        yield job
+    finally:
+        job.kill()
+        job.wait()
+        job.stdout.close()
+
+
 def expect_nothing_left(cluster, seconds):
     deadline = time.monotonic() + seconds
     while left := cluster.marked():
@@ -159,31 +175,26 @@ signal.pause()
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_nothing_is_left_on_either_host_when_the_launcher_ends(cluster, number):
-    job = cluster.start(WAITS)
-    lines_until(job, "waits", 3)
-    assert len(cluster.marked()) >= 6
-    job.send_signal(number)
-    job.wait(timeout=PATIENCE)
-    expect_nothing_left(cluster, 3)
-    job.stdout.close()
+    with waiting_job(cluster) as job:
+        job.send_signal(number)
+        job.wait(timeout=PATIENCE)
+        expect_nothing_left(cluster, 3)
 
 
 def test_a_host_that_is_cut_off_ends_the_job_on_both_sides(cluster):
-    job = cluster.start(WAITS, ssh=f"{cluster.ssh} -o ServerAliveInterval=1")
-    lines_until(job, "waits", 3)
     a, b = cluster.hosts
-    begin = time.monotonic()
-    subprocess.run([*b, "ip", "link", "set", "cable", "down"], check=True)
-    try:
-        output, _ = job.communicate(timeout=PATIENCE)
-        assert job.returncode == 69, output
-        assert "muster: host 10.77.0.2 is lost: " in output
-        expect_nothing_left(
-            cluster, begin + 10 + 3 - time.monotonic()
-        )  # the agent there holds its lease for 10
-    finally:
-        subprocess.run([*b, "ip", "link", "set", "cable", "up"], check=True)
-        wait_for_port(a, ADDRESSES[1])
+    with waiting_job(cluster, ssh=f"{cluster.ssh} -o ServerAliveInterval=1") as job:
+        begin = time.monotonic()
+        subprocess.run([*b, "ip", "link", "set", "cable", "down"], check=True)
+        try:
+            output, _ = job.communicate(timeout=PATIENCE)
+            assert job.returncode == 69, output
+            assert "muster: host 10.77.0.2 is lost: " in output
+            held = begin + 10 - time.monotonic()  # the lease of the agent there
+            expect_nothing_left(cluster, held + 3)
+        finally:
+            subprocess.run([*b, "ip", "link", "set", "cable", "up"], check=True)
+            wait_for_port(a, ADDRESSES[1])
 
 
 @pytest.mark.parametrize(
