@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/graph/sample_parts.h"
 #include "muster/graph/trace.h"
 
 namespace muster::graph {
@@ -21,6 +22,15 @@ thread_local const RunContext* innermost = nullptr;
 // Random streams that each scope has given, the innermost last: eager code under one context draws what its
 // trace would draw.
 thread_local std::vector<std::int64_t> scope_streams;
+
+thread_local SampleParts* sample_parts = nullptr;
+
+// In the trace or the scope that this thread is in.
+std::int64_t unused_stream() {
+  thread_local std::int64_t without_scope = 0;
+  if (Trace* const trace = Trace::current()) return trace->next_random_stream();
+  return scope_streams.empty() ? without_scope++ : scope_streams.back()++;
+}
 
 // Whether `inner` is a part of the run of `outer`, whose streams it goes on with.
 bool is_part(const RunContext& inner, const RunContext* outer) {
@@ -47,10 +57,24 @@ ContextScope::~ContextScope() {
 }
 
 std::int64_t next_random_stream() {
-  thread_local std::int64_t without_scope = 0;
-  if (Trace* const trace = Trace::current()) return trace->next_random_stream();
-  return scope_streams.empty() ? without_scope++ : scope_streams.back()++;
+  if (sample_parts == nullptr) return unused_stream();
+  std::vector<std::int64_t>& known = sample_parts->streams_;
+  if (sample_parts->next_ == known.size()) known.push_back(unused_stream());
+  return known[sample_parts->next_++];
 }
+
+SampleParts::SampleParts() {
+  MUSTER_CHECK(sample_parts == nullptr, "a part of a batch was to be split again");
+  sample_parts = this;
+}
+SampleParts::~SampleParts() { sample_parts = nullptr; }
+
+void SampleParts::begin(std::int64_t part) {
+  part_ = part;
+  next_ = 0;
+}
+
+std::int64_t current_sample_part() { return sample_parts == nullptr ? 0 : sample_parts->part(); }
 
 Result<> Communicator::send(std::uint32_t to, std::span<const std::span<const std::byte>>) {
   return fail(Code::not_provided, fmt::format("this group cannot send to worker {}", to));

@@ -178,7 +178,10 @@ Value layer_norm(const Value& x, const Value& gamma, const Value& beta, const La
 
 graph::Values dropout_and_mask(const Value& x, double keep_prob, const RunContext& context) {
   return graph::apply_all("dropout", {&x, 1},
-                          {{"keep_prob", keep_prob}, {"stream", graph::next_random_stream()}}, context);
+                          {{"keep_prob", keep_prob},
+                           {"stream", graph::next_random_stream()},
+                           {"part", graph::current_sample_part()}},
+                          context);
 }
 Value dropout(const Value& x, double keep_prob, const RunContext& context) {
   return dropout_and_mask(x, keep_prob, context)[0];

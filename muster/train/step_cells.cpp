@@ -90,8 +90,10 @@ Values TrainStepCell::forward(std::span<const Value> inputs) {
     for (std::size_t k = 0; k < parts.size(); ++k) parts[k].push_back(split[k]);
   }
   Value total;
-  for (const Values& part : parts) {
-    const Values outputs = network_->call(part);
+  graph::SampleParts samples;
+  for (std::size_t k = 0; k < parts.size(); ++k) {
+    samples.begin(static_cast<std::int64_t>(k));
+    const Values outputs = network_->call(parts[k]);
     if (const Value* failed = failed_one(outputs)) return *failed;
     if (outputs.size() != 1 || outputs[0].shape().rank() != 0)
       return Value::failed(

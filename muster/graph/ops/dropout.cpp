@@ -40,7 +40,12 @@ struct Settings {
   DType dtype = DType::float32;
   kernels::DropoutSize size;
   std::uint64_t stream = 0;
+  std::uint64_t part = 0;
 };
+
+std::uint64_t number(const Attributes& attributes, std::string_view name) {
+  return static_cast<std::uint64_t>(attributes.get(name, std::int64_t{0}));
+}
 
 Prepared prepare(const Signature& signature) {
   const Shape& shape = signature.inputs[0].shape;
@@ -49,23 +54,25 @@ Prepared prepare(const Signature& signature) {
                            {.samples = samples,
                             .elements = samples == 0 ? 0 : shape.elements() / samples,
                             .keep_prob = keep_prob_of(signature.attributes)},
-                           static_cast<std::uint64_t>(signature.attributes.get("stream", std::int64_t{0}))});
+                           number(signature.attributes, "stream"),
+                           number(signature.attributes, "part")});
 }
 
 void run(const KernelCall& call) {
-  const auto& [dtype, size, stream] = call.setting<Settings>();
+  const auto& [dtype, size, stream, part] = call.setting<Settings>();
   const RunContext& context = *call.context;
+  const std::uint64_t samples_before = part * static_cast<std::uint64_t>(size.samples);
   kernels::dropout(size,
                    {.seed = context.seed,
                     .step = context.step,
                     .stream = stream,
-                    .first_sample = context.first_sample,
+                    .first_sample = context.first_sample + samples_before * context.sample_stride,
                     .sample_stride = context.sample_stride},
                    dtype, call.inputs[0], call.outputs[0], call.output<bool>(1), call.threads);
 }
 
 void run_grad(const KernelCall& call) {
-  const auto& [dtype, size, stream] = call.setting<Settings>();
+  const auto& [dtype, size, stream, part] = call.setting<Settings>();
   kernels::dropout_grad(size.keep_prob, dtype, call.inputs[0], call.input<bool>(1), call.outputs[0],
                         size.samples * size.elements, call.threads);
 }
@@ -82,7 +89,8 @@ const Op& dropout_op() {
           "on "
           "the job's seed, the step, `stream` and the sample's number in the step of all workers, never on "
           "how "
-          "many workers share the work. Source: Srivastava et al., Dropout, JMLR 15, 2014.",
+          "many workers share the work. `part` counts from 0 which of the equal parts of a batch x is. "
+          "Source: Srivastava et al., Dropout, JMLR 15, 2014.",
       .outputs = 2,
       .infer = infer,
       .gradient = gradient,

@@ -207,6 +207,57 @@ TEST(Model, ResumesDropoutAtTheStepOfTheUnbrokenTraining) {
   EXPECT_EQ(second->losses, std::vector<double>(whole->losses.begin() + 4, whole->losses.end()));
 }
 
+// Half of each row of zeros and ones is dropped, twice: in small multiples of 1/8 no sum rounds.
+class DroppedSums : public nn::Cell {
+ public:
+  DroppedSums() : Cell("DroppedSums") {
+    insert_child("first", first_);
+    insert_child("second", second_);
+    insert_param("weight", weight_);
+  }
+  nn::Values construct(std::span<const nn::Value> inputs) override {
+    const nn::Value x = nn::ops::reshape(inputs[0], {inputs[0].shape()[0], 784});
+    const nn::Value bright = nn::ops::cast(nn::ops::cast(x, DType::float32) > 100, DType::float32);
+    const nn::Value some = first_->call({{bright}}).front();
+    const nn::Value fewer = second_->call({{nn::ops::mul(some, weight_)}}).front();
+    return nn::ops::reduce_mean(nn::ops::reduce_sum(fewer, {.axes = {1}}));
+  }
+
+ private:
+  std::shared_ptr<nn::Dropout> first_ = std::make_shared<nn::Dropout>(0.5);
+  std::shared_ptr<nn::Dropout> second_ = std::make_shared<nn::Dropout>(0.5);
+  graph::ParameterPtr weight_ =
+      std::make_shared<graph::Parameter>("weight", graph::TensorType{DType::float32, {784}}, nn::ones());
+};
+
+TEST(Model, DropsInMicroBatchesWhatItDropsInWholeOnes) {
+  const auto trained = [](std::int64_t micro_batches) {
+    set_seed(1);
+    const auto network = std::make_shared<DroppedSums>();
+    const auto optimizer =
+        std::make_shared<nn::SGD>(network->trainable_params(), nn::SGDOptions{.learning_rate = 0.25});
+    const auto model = Model::create({.network = network, .optimizer = optimizer}).value();
+    const auto recorder = std::make_shared<Recorder>();
+    const auto done = model->train(
+        {.epochs = 1,
+         .dataset = data::mnist({.folder = "/bars"}, testing::bars(32)).project({"image"}).batch(8),
+         .callbacks = {recorder},
+         .micro_batches = micro_batches});
+    EXPECT_TRUE(done) << done.error().message;
+    const Tensor weight = network->parameters().front()->storage();
+    return std::pair(recorder->losses,
+                     std::vector<float>(weight.data<float>(), weight.data<float>() + weight.elements()));
+  };
+  const auto whole = trained(1);
+  EXPECT_THAT(whole.first, SizeIs(4));
+  EXPECT_NE(whole.first[0], whole.first[1]);
+  for (const std::int64_t parts : {2, 4, 8}) {
+    const auto split = trained(parts);
+    EXPECT_EQ(split.first, whole.first) << parts << " parts";
+    EXPECT_EQ(split.second, whole.second) << parts << " parts";
+  }
+}
+
 TEST(Model, GivesAMetricTheOutputsThatItsIndexesName) {
   const auto accuracy = std::make_shared<Accuracy>();
   const auto mae = std::make_shared<MAE>();
