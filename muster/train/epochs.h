@@ -46,6 +46,8 @@ class Epochs {
   Result<collective::Communicator*> communicator();
   // The communicator of the workers that do the same stage; a collective call at its first use.
   Result<collective::Communicator*> stage_group(std::uint32_t stages);
+  // Whether that was called in this epoch and went well.
+  bool has_stage_group(std::uint32_t stages) const { return stage_groups_.contains(stages); }
   // This worker makes no more calls.
   void leave(const Error& reason);
 

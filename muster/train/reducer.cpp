@@ -42,13 +42,15 @@ std::optional<Bucket> bucket_in_place(std::span<const Tensor> gradients) {
   return bucket;
 }
 
-Bucket bucket_packed(Session& session, std::span<const Tensor> gradients, std::shared_ptr<Buffer>& memory) {
+Bucket bucket_packed(std::span<const Tensor> gradients,
+                     const std::function<std::shared_ptr<Buffer>(std::size_t)>& make,
+                     std::shared_ptr<Buffer>& memory) {
   Bucket bucket;
   for (const Tensor& gradient : gradients) {
     bucket.offsets_bytes.push_back(bucket.size_bytes);
     bucket.size_bytes += gradient.size_bytes();
   }
-  if (!memory || memory->size_bytes() < bucket.size_bytes) memory = session.shared_buffer(bucket.size_bytes);
+  if (!memory || memory->size_bytes() < bucket.size_bytes) memory = make(bucket.size_bytes);
   bucket.data = memory->data();
   for (std::size_t i = 0; i < gradients.size(); ++i)
     std::memcpy(bucket.data + bucket.offsets_bytes[i], gradients[i].bytes(), gradients[i].size_bytes());
@@ -93,18 +95,16 @@ void DistributedReducer::forget_other_epochs(const Session& session) {
   checked_ = false;
 }
 
-std::shared_ptr<Buffer> DistributedReducer::output_buffer(Session& session, std::size_t size_bytes) {
+std::shared_ptr<Buffer> DistributedReducer::output_buffer(const Memory& memory, std::size_t size_bytes) {
   std::shared_ptr<Buffer>* free = &outputs_[0];
   for (auto& output : outputs_)
     if (!output || output.use_count() == 1) free = &output;
-  if (!*free || free->use_count() > 1 || (*free)->size_bytes() < size_bytes)
-    *free = session.shared_buffer(size_bytes);
+  if (!*free || free->use_count() > 1 || (*free)->size_bytes() < size_bytes) *free = memory(size_bytes);
   return *free;
 }
 
 Result<> DistributedReducer::reduce_some(std::span<const Tensor> gradients, std::span<Tensor> reduced,
-                                         collective::Communicator& group) {
-  Session& session = *Session::current();
+                                         collective::Communicator& group, const Memory& memory) {
   const auto reduction =
       mean_.value_or(context().gradients_mean) ? collective::Reduction::mean : collective::Reduction::sum;
   for (std::size_t begin = 0; begin < gradients.size();) {
@@ -113,8 +113,8 @@ Result<> DistributedReducer::reduce_some(std::span<const Tensor> gradients, std:
     const auto same_dtype = gradients.subspan(begin, end - begin);
     const DType dtype = same_dtype.front().dtype();
     auto in_place = bucket_in_place(same_dtype);
-    const Bucket bucket = in_place ? *std::move(in_place) : bucket_packed(session, same_dtype, packed_);
-    const auto output = output_buffer(session, bucket.size_bytes);
+    const Bucket bucket = in_place ? *std::move(in_place) : bucket_packed(same_dtype, memory, packed_);
+    const auto output = output_buffer(memory, bucket.size_bytes);
     MUSTER_TRY_VOID(group.all_reduce(bucket.data, output->data(), bucket.size_bytes / size_bytes(dtype),
                                      dtype, reduction));
     for (std::size_t i = 0; i < same_dtype.size(); ++i) {
@@ -143,15 +143,16 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
   for (const Tensor& gradient : gradients)
     if (gradient.absence() == nullptr) here.push_back(gradient);
   std::vector<Tensor> done(here.size());
+  const auto stages = now.divides() ? std::optional(now.stages) : std::nullopt;
+  const Memory memory = [&](std::size_t size_bytes) { return session->shared_buffer(size_bytes, stages); };
   const Session::GroupCall work = [&](collective::Communicator& group) -> Result<> {
     if (!std::exchange(checked_, true)) {
       const cluster::Traits traits = {{"seed", fmt::format("{}", seed())}};
       if (!now.divides()) MUSTER_TRY_VOID(compare_traits(traits, session->is_strict(), group));
       MUSTER_TRY_VOID(check_equal_parameters(group));
     }
-    return reduce_some(here, done, group);
+    return reduce_some(here, done, group, memory);
   };
-  const auto stages = now.divides() ? std::optional(now.stages) : std::nullopt;
   MUSTER_TRY_VOID(or_void(session->call_by_hand("the reduction of gradients", stages, work)));
   if (step_is_void()) return reduced;
   auto next = done.begin();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -33,10 +34,12 @@ class DistributedReducer {
  private:
   Result<> check_equal_parameters(collective::Communicator& group);
   void forget_other_epochs(const Session& session);
+  // Makes memory in which the group reduces at least cost.
+  using Memory = std::function<std::shared_ptr<Buffer>(std::size_t size_bytes)>;
   Result<> reduce_some(std::span<const Tensor> gradients, std::span<Tensor> reduced,
-                       collective::Communicator& group);
+                       collective::Communicator& group, const Memory& memory);
   Result<> check_gradients(std::span<const Tensor> gradients) const;
-  std::shared_ptr<Buffer> output_buffer(Session& session, std::size_t size_bytes);
+  std::shared_ptr<Buffer> output_buffer(const Memory& memory, std::size_t size_bytes);
 
   std::vector<std::shared_ptr<graph::Parameter>> parameters_;
   std::optional<bool> mean_;

@@ -89,6 +89,10 @@ class StageCommunicator final : public graph::Communicator {
                       graph::Reduction reduction) override {
     return all_reduce_by_hand(stages_, {in, out, count, dtype, reduction});
   }
+  bool shares_memory() const override { return Session::current()->stage_shares_memory(stages_); }
+  std::shared_ptr<Buffer> shared_buffer(std::size_t size_bytes) override {
+    return Session::current()->shared_buffer(size_bytes, stages_);
+  }
 
  private:
   std::uint32_t stages_;
@@ -101,11 +105,12 @@ bool reduces_over_copies(const Division& now) {
 // What reductions take part in: all workers, or in a placed job the same stage of all its copies; null where
 // there is one copy only.
 graph::Communicator* reductions(const Division& now) {
-  static std::map<std::uint32_t, StageCommunicator> of_stages;
-  if (Session::current() == nullptr) return nullptr;
+  static std::map<std::pair<std::uint64_t, std::uint32_t>, StageCommunicator> of_stages;  // and epochs
+  const Session* const session = Session::current();
+  if (session == nullptr) return nullptr;
   if (!reduces_over_copies(now)) return &world();
   if (now.replicas == 1) return nullptr;
-  return &of_stages.try_emplace(now.stages, now.stages).first->second;
+  return &of_stages.try_emplace({session->epoch(), now.stages}, now.stages).first->second;
 }
 
 // All workers come here before their first step, also those that reduce nothing.
@@ -124,13 +129,15 @@ Result<> refuse_division() { return form_groups(); }
 
 graph::Communicator* stages_of(const Division& now) {
   if (!now.divides()) return nullptr;
-  static std::optional<Stages> made;
+  // By their number: a callback may run another network, divided otherwise, between steps of this one.
+  static std::map<std::uint32_t, Stages> made;
   const Stages::Range range{.first = now.replica * now.stages, .size = now.stages};
-  if (!made || made->range().first != range.first || made->range().size != range.size)
-    made.emplace(
-        Session::current()->rank(), range, [] { return Session::current()->communicator(); },
-        [](Error error) { return Session::current()->verdict(std::move(error)); });
-  return &*made;
+  const auto found = made.find(now.stages);
+  if (found != made.end()) return &found->second;
+  const auto added = made.try_emplace(
+      now.stages, Session::current()->rank(), range, [] { return Session::current()->communicator(); },
+      [](Error error) { return Session::current()->verdict(std::move(error)); });
+  return &added.first->second;
 }
 
 }  // namespace

@@ -94,9 +94,18 @@ Result<> Session::explained(Result<collective::Communicator*> group, const Group
       .map_error([&](Error error) { return verdict(std::move(error)); });
 }
 
-std::shared_ptr<Buffer> Session::shared_buffer(std::size_t size_bytes) {
-  auto made = communicator().and_then(
-      [&](collective::Communicator* group) { return group->shared_buffer(size_bytes); });
+bool Session::stage_shares_memory(std::uint32_t stages) const {
+  if (!epochs_->has_stage_group(stages) || in_forked_child()) return false;
+  const std::vector<cluster::Member>& workers = roster().workers;
+  for (std::uint32_t other = rank() % stages; other < workers.size(); other += stages)
+    if (other != rank() && workers[other].host_key == workers[rank()].host_key) return true;
+  return false;
+}
+
+std::shared_ptr<Buffer> Session::shared_buffer(std::size_t size_bytes, std::optional<std::uint32_t> stages) {
+  auto made = (stages ? stage_group(*stages) : communicator()).and_then([&](collective::Communicator* group) {
+    return group->shared_buffer(size_bytes);
+  });
   if (made) return Buffer::borrow(made->get(), size_bytes, [memory = *made] {});
   static std::once_flag warned;
   const bool group_has_ended = made.error().code != Code::io && made.error().code != Code::invalid_argument;

@@ -70,9 +70,11 @@ class Session {
 
   // Whether other workers are on this host, and this process may share memory with them.
   bool shares_memory() const { return epochs_->has_neighbours() && !in_forked_child(); }
-  // Memory that makes reductions of it cheaper in this epoch; ordinary memory, after one warning, where none
-  // is left.
-  std::shared_ptr<Buffer> shared_buffer(std::size_t size_bytes);
+  // The same of a stage group; false until it is formed.
+  bool stage_shares_memory(std::uint32_t stages) const;
+  // Memory that makes reductions of it cheaper in this epoch, over all workers or those of a stage group;
+  // ordinary memory, after one warning, where none is left.
+  std::shared_ptr<Buffer> shared_buffer(std::size_t size_bytes, std::optional<std::uint32_t> stages = {});
 
   // MUSTER_STRICT: workers that differ are an error.
   bool is_strict() const { return strict_; }
