@@ -106,7 +106,7 @@ void Cell::remove(std::string_view name) {
 }
 
 Result<> Cell::place_at(std::string_view role, std::int64_t rank, std::string where) {
-  MUSTER_TRY(Place made, make_place(description(), role, rank, std::move(where)));
+  MUSTER_TRY(Place made, make_place(Placed::cell, description(), role, rank, std::move(where)));
   // What code that is being traced places is a part of that trace.
   const bool changes = (!place_ || place_->rank != made.rank) && !graph::is_tracing();
   place_ = std::move(made);

@@ -4,14 +4,47 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 namespace muster::nn {
 namespace {
 
-std::uint32_t ranks = 0;
 PlaceCheck job_check = nullptr;
+
+// How much of what lives is placed on each rank. Threads: any, since a cell may end on any.
+class Census {
+ public:
+  std::shared_ptr<const void> enter(Placed kind, std::uint32_t rank) {
+    const std::lock_guard lock(mutex_);
+    ++of(kind)[rank];
+    return std::shared_ptr<Census>(this, [kind, rank](Census* all) { all->leave(kind, rank); });
+  }
+  std::uint32_t ranks(Placed kind) {
+    const std::lock_guard lock(mutex_);
+    return of(kind).empty() ? 0 : of(kind).rbegin()->first + 1;
+  }
+
+ private:
+  using Counts = std::map<std::uint32_t, std::size_t>;
+
+  Counts& of(Placed kind) { return kind == Placed::cell ? cells_ : primitives_; }
+  void leave(Placed kind, std::uint32_t rank) {
+    const std::lock_guard lock(mutex_);
+    const auto found = of(kind).find(rank);
+    if (--found->second == 0) of(kind).erase(found);
+  }
+
+  std::mutex mutex_;
+  Counts cells_, primitives_;
+};
+
+Census& census() {
+  static auto* const made = new Census;  // never destroyed: cells may outlive everything
+  return *made;
+}
 
 // Primitives come and go while code is traced, so that none can be depended on by itself.
 class AllPrimitives final : public graph::Versioned {
@@ -35,7 +68,9 @@ std::string code_line(std::string_view file, std::uint64_t line) {
   return fmt::format("{}:{}", file.substr(file.find_last_of('/') + 1), line);
 }
 
-std::uint32_t placed_ranks() { return ranks; }
+std::uint32_t placed_ranks(Placed kind) { return census().ranks(kind); }
+
+std::uint32_t placed_ranks() { return std::max(placed_ranks(Placed::cell), placed_ranks(Placed::primitive)); }
 
 void set_place_check(PlaceCheck check) { job_check = check; }
 
@@ -47,7 +82,8 @@ Result<> check_place(std::string_view what, const Place& place) {
   });
 }
 
-Result<Place> make_place(std::string_view what, std::string_view role, std::int64_t rank, std::string where) {
+Result<Place> make_place(Placed kind, std::string_view what, std::string_view role, std::int64_t rank,
+                         std::string where) {
   if (role != "MS_WORKER")
     return fail(Code::invalid_argument, fmt::format("{} ({}): place: the role '{}' computes nothing; choose "
                                                     "'MS_WORKER'",
@@ -59,7 +95,7 @@ Result<Place> make_place(std::string_view what, std::string_view role, std::int6
                             what, where, rank));
   Place made{.rank = static_cast<std::uint32_t>(rank), .where = std::move(where)};
   MUSTER_TRY_VOID(check_place(what, made));
-  ranks = std::max(ranks, made.rank + 1);
+  made.counted = census().enter(kind, made.rank);
   return made;
 }
 
@@ -81,7 +117,7 @@ Primitive::Primitive(std::string op, graph::Attributes attributes)
     : op_(std::move(op)), attributes_(std::move(attributes)) {}
 
 Result<> Primitive::place(std::string_view role, std::int64_t rank, const std::source_location& where) {
-  MUSTER_TRY(place_, make_place(op_, role, rank, code_line(where)));
+  MUSTER_TRY(place_, make_place(Placed::primitive, op_, role, rank, code_line(where)));
   note_placed_primitive();
   return {};
 }

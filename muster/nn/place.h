@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <source_location>
 #include <span>
@@ -17,6 +18,7 @@ namespace muster::nn {
 struct Place {
   std::uint32_t rank = 0;
   std::string where;
+  std::shared_ptr<const void> counted = {};  // among the placed ranks, as long as somebody holds it
 };
 
 // "lenet.py:31", whatever folder the file lies in.
@@ -25,10 +27,15 @@ inline std::string code_line(const std::source_location& location) {
   return code_line(location.file_name(), location.line());
 }
 
-// What place(role, rank) of a thing that is called `what` means. An error names it, its line and the choices.
-Result<Place> make_place(std::string_view what, std::string_view role, std::int64_t rank, std::string where);
+// Cells belong to networks, which know theirs; whose primitives are only their traces know.
+enum class Placed { cell, primitive };
 
-// 1 + the highest rank that place() was given in this process; 0: nothing was placed.
+// What place(role, rank) of a thing that is called `what` means. An error names it, its line and the choices.
+Result<Place> make_place(Placed kind, std::string_view what, std::string_view role, std::int64_t rank,
+                         std::string where);
+
+// 1 + the highest rank at which something is placed that lives in this process; 0: nothing is.
+std::uint32_t placed_ranks(Placed kind);
 std::uint32_t placed_ranks();
 
 // What this process's job says about a rank that something is placed on; `train` knows. It is asked when

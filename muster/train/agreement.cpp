@@ -47,7 +47,64 @@ Result<> check_counts(std::size_t count, collective::Communicator& communicator)
   return {};
 }
 
+// ---- Places -----------------------------------------------------------------------------------------------
+
+// As much of a placed cell as is told to others, in whole words.
+struct PlacedText {
+  char what[96];
+  char line[64];
+};
+constexpr std::size_t placed_words = sizeof(PlacedText) / sizeof(std::uint64_t);
+// Cells of which one may be named; of what comes behind them only the hash is compared.
+constexpr std::size_t placed_max = 64;
+
+PlacedText text_of(const PlacedCell& cell) {
+  PlacedText text{};
+  cell.what.copy(text.what, sizeof(text.what) - 1);
+  cell.line.copy(text.line, sizeof(text.line) - 1);
+  return text;
+}
+
+PlacedText text_at(const Words& row, std::size_t index) {
+  PlacedText text{};
+  std::memcpy(&text, row.data() + index * placed_words, sizeof(text));
+  return text;
+}
+
+std::string told(const PlacedText& text) {
+  return text.what[0] == 0 ? "nothing there" : fmt::format("{} ({})", text.what, text.line);
+}
+
+// The first place at which `rank` is unlike rank 0.
+Error unlike_places(const std::vector<Words>& rows, std::uint32_t rank) {
+  std::string detail = "their places differ after the first " + std::to_string(placed_max);
+  for (std::size_t i = 0; i < placed_max; ++i) {
+    const PlacedText first = text_at(rows[0], i), other = text_at(rows[rank], i);
+    if (std::strcmp(first.what, other.what) == 0) continue;
+    detail = fmt::format("rank 0 has placed {} where rank {} has placed {}", told(first), rank, told(other));
+    break;
+  }
+  return {Code::invalid_argument, "the workers place the network differently: " + detail +
+                                      ". Every rank must make the same calls of place()"};
+}
+
 }  // namespace
+
+Result<> check_equal_places(std::span<const PlacedCell> places, collective::Communicator& communicator) {
+  if (communicator.size() == 1) return {};
+  std::string all;
+  for (const PlacedCell& cell : places) all += cell.what + "\n";
+  MUSTER_TRY(const auto hashes, gather({hash_text(all)}, communicator));
+  const auto ranks = ranks_unlike_rank_0(hashes, 0);
+  if (ranks.empty()) return {};
+  Words mine(placed_max * placed_words);
+  for (std::size_t i = 0; i < std::min(places.size(), placed_max); ++i) {
+    const PlacedText text = text_of(places[i]);
+    std::memcpy(mine.data() + i * placed_words, &text, sizeof(text));
+  }
+  MUSTER_TRY(const auto rows, gather(mine, communicator));
+  return fail(unlike_places(rows, ranks.front()));
+}
 
 Result<> check_equal_steps(std::int64_t steps_an_epoch, collective::Communicator& communicator) {
   if (communicator.size() == 1) return {};

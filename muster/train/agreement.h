@@ -9,6 +9,7 @@
 #include "muster/cluster/cluster.h"
 #include "muster/collective/collective.h"
 #include "muster/tensor/tensor.h"
+#include "muster/train/division.h"
 
 namespace muster::train {
 
@@ -24,6 +25,10 @@ Result<> check_agreement(std::span<const NamedTensor> parameters, collective::Co
 // A collective call like it: all ranks are to have traced the same network, placed alike; `fingerprint` is of
 // that.
 Result<> check_equal_networks(std::uint64_t fingerprint, collective::Communicator& communicator);
+
+// A collective call like it, before anything that depends on the division: all ranks are to have placed the
+// same cells of the network that is about to run on the same workers. The error names the first that differs.
+Result<> check_equal_places(std::span<const PlacedCell> places, collective::Communicator& communicator);
 
 // A collective call like it: all ranks are to have as many callbacks that collect parameters.
 Result<> check_equal_gathering(std::uint64_t callbacks, collective::Communicator& communicator);

@@ -97,6 +97,22 @@ std::shared_ptr<CallbackContext> Model::prepared_context(std::shared_ptr<Callbac
 
 // ---- In a divided job -------------------------------------------------------------------------------------
 
+Result<> Model::check_equal_division(const nn::Cell& cell) const {
+  MUSTER_TRY(const Division now, division());
+  Session* const session = Session::current();
+  const bool meets = session != nullptr && session->world_size() > 1 &&
+                     (now.divides() || context().parallel_mode == ParallelMode::data_parallel);
+  if (!meets) return {};
+  const std::vector<PlacedCell> places = placed_cells(cell);
+  return session->call_all([&](collective::Communicator& all) { return check_equal_places(places, all); })
+      .map_error([&](Error error) {
+        if (error.code != Code::invalid_argument && !places.empty())
+          error.message += fmt::format(" (while asking all workers whether they have placed {} ({}) too)",
+                                       places.front().what, places.front().line);
+        return error;
+      });
+}
+
 Batches Model::batches_of(const data::Dataset& dataset, std::uint64_t& passes, const nn::Cell& cell) const {
   Batches batches(dataset, passes);
   if (graph::Communicator* workers = stages()) batches.divide(*workers, first_placed_rank(cell));
@@ -117,12 +133,14 @@ Result<> Model::divide(nn::Cell& cell, Batches& batches) {
 }
 
 Result<std::vector<checkpoint::Entry>> Model::gather_parameters() {
+  const DivisionScope mine(networks());
   return train::gather_parameters(options_.network->parameters());
 }
 
 // ---- Training ---------------------------------------------------------------------------------------------
 
 Result<> Model::train(const TrainOptions& options) {
+  const DivisionScope mine(networks());
   if (explain_mode() == ExplainMode::plan) return explain_and_end({.dataset = options.dataset});
   return Training(*this, options).run();
 }
@@ -155,6 +173,7 @@ Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch, const da
 // ---- Evaluation -------------------------------------------------------------------------------------------
 
 Result<MetricValues> Model::eval(const EvalOptions& options) {
+  const DivisionScope mine(networks());
   if (options_.metrics.empty())
     return fail(Code::invalid_argument,
                 "eval: the model was made without metrics: there is nothing to count");
@@ -186,6 +205,7 @@ Result<> Model::evaluate(const data::Dataset& dataset, CallbackContext& context,
   MUSTER_TRY_VOID(division());
   MUSTER_TRY_VOID(check_places(*eval_network_));
   MUSTER_TRY_VOID(check_shards(dataset));
+  if (stages() != nullptr) MUSTER_TRY_VOID(check_equal_division(*eval_network_));
   Batches batches = batches_of(dataset, passes, *eval_network_);
   MUSTER_TRY(context.batch_num, batches.count("validation"));
   MUSTER_TRY_VOID(check_columns(dataset, options_.eval_network == nullptr, "validation"));
@@ -233,6 +253,7 @@ Result<> Model::update_metrics(const std::vector<Tensor>& outputs, const NamedMe
 // ---- Explaining -------------------------------------------------------------------------------------------
 
 Result<graph::Explanation> Model::explain(const ExplainOptions& options) {
+  const DivisionScope mine(networks());
   const nn::CellPtr& cell = options.train ? train_network_ : eval_network_;
   if (cell == nullptr)
     return fail(Code::invalid_argument,
@@ -252,7 +273,13 @@ Result<> Model::explain_and_end(const ExplainOptions& options) {
   end_explained({&explanation, 1});
 }
 
+bool Model::is_divided() const {
+  const DivisionScope mine(networks());
+  return stages() != nullptr;
+}
+
 Result<std::vector<Tensor>> Model::predict(std::span<const Tensor> inputs) {
+  const DivisionScope mine(networks());
   const Doing computing(cluster::WorkPhase::computing);
   options_.network->set_train(false);
   auto outputs = run_step(*options_.network, inputs);

@@ -6,6 +6,7 @@
 //                            .callbacks = {std::make_shared<train::LossMonitor>()}});
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -104,6 +105,8 @@ class Model {
   Result<std::vector<checkpoint::Entry>> gather_parameters();
   // What the network gives, without training.
   Result<std::vector<Tensor>> predict(std::span<const Tensor> inputs);
+  // Whether the workers of this job share the network, each with a part of it.
+  bool is_divided() const;
 
   const nn::CellPtr& network() const { return options_.network; }
   const nn::CellPtr& loss_fn() const { return options_.loss_fn; }
@@ -117,8 +120,15 @@ class Model {
   class Training;
 
   explicit Model(ModelOptions options);
-  // Items for steps of `cell`. In a divided job its first placed worker reads, until divide() knows better.
+  // All that is divided alike, so that the workers of one copy stay the same.
+  std::array<const nn::Cell*, 3> networks() const {
+    return {options_.network.get(), train_network_.get(), eval_network_.get()};
+  }
+  // Items for steps of `cell`. In a divided job the worker reads that probably uses the first input, until
+  // divide() knows better.
   Batches batches_of(const data::Dataset& dataset, std::uint64_t& passes, const nn::Cell& cell) const;
+  // Where workers are about to meet: all of them place `cell` alike.
+  Result<> check_equal_division(const nn::Cell& cell) const;
   // In a divided job: the plan of a step of `cell` on the next item, which all workers must agree on and
   // which says who reads; it does not run. Elsewhere nothing.
   Result<> divide(nn::Cell& cell, Batches& batches);

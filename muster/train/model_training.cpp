@@ -38,6 +38,7 @@ Result<> Model::Training::run() {
 Result<> Model::Training::prepare(const checkpoint::Point* point) {
   const Doing starting(cluster::WorkPhase::starting);
   MUSTER_TRY_VOID(check_options());
+  MUSTER_TRY_VOID(model_.check_equal_division(*model_.train_network_));
   MUSTER_TRY_VOID(count_steps());
   if (point != nullptr) MUSTER_TRY_VOID(go_back_to(*point));
   model_.train_network_->set_train();

@@ -160,7 +160,7 @@ graph::Explanation explain_model(PythonModel& self, nb::handle dataset, bool tra
 // The network is called as itself, so that what it returns keeps its form. Only in a divided job the model
 // calls it, which sends what it gives to all workers.
 nb::any predict(PythonModel& self, const nb::args& predict_data) {
-  if (train::stages() != nullptr) {
+  if (self.model->is_divided()) {
     std::vector<Tensor> inputs;
     for (const graph::Value& value : tensors_of(predict_data, *self.model->network()))
       inputs.push_back(elements_of(value));

@@ -18,7 +18,8 @@ struct PrimitivePlace {
 
 PrimitivePlace place_primitive(std::string what, const std::string& role, std::int64_t rank,
                                const std::string& file, std::uint64_t line) {
-  nn::Place place = unwrap(nn::make_place(what, role, rank, nn::code_line(file, line)));
+  nn::Place place =
+      unwrap(nn::make_place(nn::Placed::primitive, what, role, rank, nn::code_line(file, line)));
   nn::note_placed_primitive();
   return {std::move(what), std::move(place)};
 }

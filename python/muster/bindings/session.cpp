@@ -182,19 +182,23 @@ void bind_ranks(nb::module_& core) {
       "get_local_rank_size", [] { return unwrap(train::get_local_rank_size()); },
       "The number of workers of this host. After init().");
   core.def(
-      "get_replica_rank", [] { return unwrap(train::get_replica_rank()); },
+      "get_replica_rank", [](const nn::Cell* network) { return unwrap(train::get_replica_rank(network)); },
+      nb::arg("network").none() = nb::none(),
       "Which copy of a placed network this worker works on, from 0: the shard_id of its dataset in a "
       "data-parallel "
       "job. All workers work on one copy, 0, unless the parallel mode is 'data_parallel'; without place() "
       "each "
-      "worker of a data-parallel job has its own. After init() and after the network was made.");
+      "worker of a data-parallel job has its own. After init() and after the network was made. A script that "
+      "places "
+      "several networks on unlike numbers of ranks names the `network`; else all that is placed counts.");
   core.def(
-      "get_replica_count", [] { return unwrap(train::get_replica_count()); },
+      "get_replica_count", [](const nn::Cell* network) { return unwrap(train::get_replica_count(network)); },
+      nb::arg("network").none() = nb::none(),
       "How many copies of a placed network there are: the num_shards of a dataset in a data-parallel job. It "
       "is "
       "the number of workers divided by the placed ranks (1 + the highest rank of place()); ValueError when "
       "that "
-      "is no whole number. After init() and after the network was made.");
+      "is no whole number. After init() and after the network was made; `network` as in get_replica_rank.");
 }
 
 nb::dict chosen_context() {

@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "muster/nn/nn.h"
@@ -122,6 +126,20 @@ TEST(Place, KnowsWhetherThePlacedCellWasCalled) {
   EXPECT_FALSE(net.first->called_where_placed());
   traced(net);
   EXPECT_TRUE(net.first->called_where_placed());
+}
+
+TEST(Place, CountsTheRanksOfWhatLives) {
+  EXPECT_EQ(placed_ranks(), 0U);
+  {
+    Network net;
+    ASSERT_TRUE(net.first->place("MS_WORKER", 5));
+    ASSERT_TRUE(net.relu.place("MS_WORKER", 2));
+    EXPECT_EQ(placed_ranks(), 6U);
+    EXPECT_EQ(placed_ranks(Placed::primitive), 3U);
+    ASSERT_TRUE(net.first->place("MS_WORKER", 1));
+    EXPECT_EQ(placed_ranks(), 3U) << "a cell that was placed again is on its old rank no more";
+  }
+  EXPECT_EQ(placed_ranks(), 0U);
 }
 
 TEST(Place, InAProcessAloneItChangesNoBit) {

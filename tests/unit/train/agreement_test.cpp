@@ -65,6 +65,42 @@ TEST(Agreement, RefusesAnotherNetwork) {
   expect_all_say(outcomes({{weight}, {weight, weight}}), "rank 0 trains 1 parameters but rank 1 trains 2");
 }
 
+// What each rank is told of what it has placed.
+std::vector<Result<>> outcomes_of(const std::vector<std::vector<PlacedCell>>& places) {
+  const auto ranks = static_cast<std::uint32_t>(places.size());
+  const auto communicators = collective::connect_ranks(ranks, Hosts::one);
+  std::vector<Result<>> results(ranks);
+  collective::run_threads(ranks, [&](std::uint32_t rank) {
+    results[rank] = check_equal_places(places[rank], *communicators[rank]);
+  });
+  return results;
+}
+
+TEST(Agreement, RefusesOtherPlacesAndNamesRankCellAndLine) {
+  const PlacedCell conv{"Conv2d 'conv' on worker 0", "net.py:3"}, fc{"Dense 'fc' on worker 1", "net.py:4"};
+  const PlacedCell other_fc{"Dense 'fc' on worker 0", "net.py:7"};
+  expect_all_say(
+      outcomes_of({{conv, fc}, {conv, fc}, {}}),
+      "rank 0 has placed Conv2d 'conv' on worker 0 (net.py:3) where rank 2 has placed nothing there");
+  expect_all_say(outcomes_of({{}, {conv}}), "rank 0 has placed nothing there where rank 1 has placed Conv2d");
+  expect_all_say(outcomes_of({{conv, fc}, {conv, other_fc}}),
+                 "rank 0 has placed Dense 'fc' on worker 1 (net.py:4) where rank 1 has placed Dense 'fc' on "
+                 "worker 0 (net.py:7)");
+}
+
+TEST(Agreement, TakesTheSamePlacesFromOtherLines) {
+  const auto at = [](std::string line) { return PlacedCell{"Dense 'fc' on worker 1", std::move(line)}; };
+  for (const Result<>& result : outcomes_of({{at("net.py:3")}, {at("net.py:5")}}))
+    EXPECT_TRUE(result) << result.error().message;
+}
+
+TEST(Agreement, OfMorePlacesThanCanBeNamedIsStillOfAll) {
+  std::vector<PlacedCell> many(100, PlacedCell{"Dense on worker 1", "net.py:3"});
+  std::vector<PlacedCell> others = many;
+  others.back().what = "Dense on worker 2";
+  expect_all_say(outcomes_of({many, others}), "their places differ after the first 64");
+}
+
 // What each rank is told of its `traits`; the last rank may be strict.
 std::vector<Result<>> compared(const std::vector<cluster::Traits>& traits, bool strict) {
   const auto ranks = static_cast<std::uint32_t>(traits.size());
