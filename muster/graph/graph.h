@@ -10,6 +10,7 @@
 #include "muster/graph/attributes.h"     // IWYU pragma: export
 #include "muster/graph/control.h"        // IWYU pragma: export
 #include "muster/graph/explanation.h"    // IWYU pragma: export
+#include "muster/graph/failure_watch.h"  // IWYU pragma: export
 #include "muster/graph/function.h"       // IWYU pragma: export
 #include "muster/graph/nodes.h"          // IWYU pragma: export
 #include "muster/graph/op.h"             // IWYU pragma: export

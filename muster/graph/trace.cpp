@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "muster/graph/backward.h"
+#include "muster/graph/failure_watch.h"
 
 namespace muster::graph {
 namespace {
@@ -101,7 +102,10 @@ Values Trace::add(const Op& op, std::span<const Value> inputs, const Attributes&
     types.push_back(captured.type());
   }
   Result<std::vector<TensorType>> inferred = op.infer({types, {}, attributes});
-  if (!inferred) return Value::failed(inferred.error());
+  if (!inferred) {
+    note_failure_here();
+    return Value::failed(inferred.error());
+  }
   Values made;
   for (TensorType& type : *inferred) {
     made.push_back(make_value(std::move(type)));

@@ -47,16 +47,33 @@ Result<graph::Explanation> Cell::explain(std::span<const Tensor> inputs, const R
   return function.explain();
 }
 
+namespace {
+
+// Not of what was wrong already when it came.
+void note_failure(std::span<const Value> inputs) {
+  if (std::none_of(inputs.begin(), inputs.end(), [](const Value& input) { return input.is_failed(); }))
+    graph::note_failure_here();
+}
+
+Values constructed_in_precision(Cell& cell, std::span<const Value> inputs) {
+  if (!cell.precision()) return cell.construct(inputs);
+  const CellPrecision precision = *cell.precision();
+  const graph::PrecisionScope scope(precision.ops);
+  const Values given =
+      precision.inputs ? graph::floating_as(inputs, *precision.inputs) : Values(inputs.begin(), inputs.end());
+  const Values made = cell.construct(given);
+  return precision.outputs ? graph::floating_as(made, *precision.outputs) : made;
+}
+
+}  // namespace
+
 // construct, where the cell is placed and as mixed precision has it.
 Values Cell::constructed(std::span<const Value> inputs) {
   if (const auto refused = refused_place()) return Value::failed(*refused);
   const PlacedScope placed(*this);
-  if (!precision_) return construct(inputs);
-  const graph::PrecisionScope scope(precision_->ops);
-  const Values given = precision_->inputs ? graph::floating_as(inputs, *precision_->inputs)
-                                          : Values(inputs.begin(), inputs.end());
-  const Values made = construct(given);
-  return precision_->outputs ? graph::floating_as(made, *precision_->outputs) : made;
+  Values made = constructed_in_precision(*this, inputs);
+  if (made.size() == 1 && made.front().is_failed()) note_failure(inputs);
+  return made;
 }
 
 Values Cell::call(std::span<const Value> inputs, const RunContext& context) {

@@ -13,6 +13,7 @@
 #include "muster/nn/dense.h"          // IWYU pragma: export
 #include "muster/nn/dropout.h"        // IWYU pragma: export
 #include "muster/nn/embedding.h"      // IWYU pragma: export
+#include "muster/nn/first_user.h"     // IWYU pragma: export
 #include "muster/nn/indexing.h"       // IWYU pragma: export
 #include "muster/nn/initializers.h"   // IWYU pragma: export
 #include "muster/nn/losses.h"         // IWYU pragma: export

@@ -115,7 +115,12 @@ Result<> Model::check_equal_division(const nn::Cell& cell) const {
 
 Batches Model::batches_of(const data::Dataset& dataset, std::uint64_t& passes, const nn::Cell& cell) const {
   Batches batches(dataset, passes);
-  if (graph::Communicator* workers = stages()) batches.divide(*workers, first_placed_rank(cell));
+  graph::Communicator* const workers = stages();
+  if (workers == nullptr) return batches;
+  const std::size_t columns = dataset.columns().size();
+  const std::size_t inputs = options_.loss_fn != nullptr && columns > 1 ? columns - 1 : columns;
+  const std::optional<std::uint32_t> user = nn::first_user(*options_.network, inputs);
+  batches.divide(*workers, user.value_or(first_placed_rank(cell)));
   return batches;
 }
 

@@ -154,6 +154,24 @@ def test_image_and_label_of_an_unseeded_generator_stay_paired():
     assert calls[1] >= 128
 
 
+MADE_FIRST = """        self.last = nn.Tanh().place("MS_WORKER", 0)  # and used last
+        self.nothing = nn.Identity().place("MS_WORKER", 2)
+"""
+UNLIKELY = PAIRED.replace("        self.first =", MADE_FIRST + "        self.first =").replace(
+    "self.first(image) * self.factor",
+    "self.first(self.nothing(image)) * self.factor + 0 * self.last(self.factor)",
+)
+
+
+def test_the_worker_that_uses_the_image_reads_alone_whatever_was_placed_before():
+    texts = outputs(UNLIKELY, 3)
+    calls = [int(*lines(text, "calls")) for text in texts]
+    assert calls[0] == calls[2] == 0
+    assert calls[1] >= 128
+    for text in texts:
+        assert {float.fromhex(loss) for loss in lines(text, "loss")} == {0.0}
+
+
 def test_a_rank_that_no_worker_has_is_refused_where_it_is_placed():
     for text in failures("Net((0, 1, 7))", 2):
         assert re.search(

@@ -142,6 +142,67 @@ TEST(Place, CountsTheRanksOfWhatLives) {
   EXPECT_EQ(placed_ranks(), 0U);
 }
 
+// ---- Who uses the first input -----------------------------------------------------------------------------
+
+// A network that does what it is told.
+class Told : public Cell {
+ public:
+  using Construct = std::function<Values(std::span<const Value>)>;
+  explicit Told(Construct construct) : Cell("Told"), construct_(std::move(construct)) {}
+  Values construct(std::span<const Value> inputs) override { return construct_(inputs); }
+
+ private:
+  Construct construct_;
+};
+
+template <class Layer, class... Arguments>
+std::shared_ptr<Layer> placed(std::uint32_t rank, Arguments&&... arguments) {
+  auto layer = std::make_shared<Layer>(std::forward<Arguments>(arguments)...);
+  MUSTER_CHECK(layer->place("MS_WORKER", rank).has_value(), "it is placed");
+  return layer;
+}
+
+std::optional<std::uint32_t> first_user_of(const Told::Construct& construct, std::size_t inputs = 1) {
+  Told net(construct);
+  return first_user(net, inputs);
+}
+
+TEST(FirstUser, IsNotACellThatComputesNothing) {
+  const auto nothing = placed<Identity>(0);
+  const auto dense = placed<Dense>(2, 100, 10);
+  EXPECT_EQ(first_user_of([&](auto inputs) { return dense->call(nothing->call(inputs)); }), 2U);
+}
+
+TEST(FirstUser, IsFoundWhateverItsTypesAre) {
+  const auto flatten = std::make_shared<Flatten>();
+  const auto relu = placed<ReLU>(4);
+  const auto conv = placed<Conv2d>(1, 17, 3, 5);
+  const auto dense = placed<Dense>(3, 100, 10);
+  const auto embedding = placed<Embedding>(2, 50, 8);
+  EXPECT_EQ(first_user_of([&](auto inputs) { return conv->call(inputs); }), 1U);
+  EXPECT_EQ(first_user_of([&](auto inputs) { return dense->call(flatten->call(inputs)); }), 3U);
+  EXPECT_EQ(first_user_of([&](auto inputs) { return dense->call(embedding->call(inputs)); }), 2U);
+  EXPECT_EQ(first_user_of([&](auto inputs) { return dense->call(relu->call(inputs)); }), 4U);
+}
+
+TEST(FirstUser, IsThatOfTheFirstInput) {
+  const auto left = placed<ReLU>(0), right = placed<ReLU>(1);
+  const auto both = [&](auto inputs) -> Values {
+    const Value second = right->call({{ops::cast(inputs[1], DType::float32)}}).front();
+    const Value first = left->call(inputs.first(1)).front();
+    return Values{first, second};
+  };
+  EXPECT_EQ(first_user_of(both, 2), 0U);
+}
+
+// Where nothing that is made up comes to a placed op, nobody knows.
+TEST(FirstUser, IsUnknownWhereWhatIsNotPlacedTakesNoMadeUpType) {
+  const auto relu = placed<ReLU>(1);
+  const auto fixed = [&](auto inputs) { return relu->call({{ops::reshape(inputs[0], {32, 784})}}); };
+  EXPECT_EQ(first_user_of(fixed), std::nullopt);
+  EXPECT_EQ(first_user_of([](auto inputs) { return ops::relu(inputs[0]); }), std::nullopt);
+}
+
 TEST(Place, InAProcessAloneItChangesNoBit) {
   Network net;
   const std::vector<float> numbers{1, -2, 3, -4, 5, -6};
