@@ -83,7 +83,7 @@ struct RosterReady {
   friend bool operator==(const RosterReady& a, const RosterReady& b) { return *a.roster == *b.roster; }
 };
 
-// `step` is the last one done; the scheduler's answer has no_step.
+// `step` is the last one done in this epoch; the scheduler's answer has no_step.
 struct Beat {
   std::uint64_t step = no_step;
   Progress progress = {};

@@ -389,8 +389,9 @@ void NodeMachine::scheduler_lost(const std::string& how) {
 }
 
 void NodeMachine::fail_without_scheduler(const std::string& how) {
-  const auto step = report_.step == no_step ? std::string("no step was done")
-                                            : fmt::format("this node's last step was {}", report_.step);
+  const auto step = report_.step != no_step ? fmt::format("this node's last step was {}", report_.step)
+                    : is_member()           ? fmt::format("no step was done in epoch {}", epoch_)
+                                            : std::string("no step was done");
   fail({Code::peer_lost, fmt::format("the scheduler at {} is gone: {}; {}", config_.scheduler, how, step),
         exit_code_peer_lost});
 }

@@ -223,7 +223,9 @@ class Node::Implementation {
     });
   }
 
+  // Steps that are made again from here on count in the next epoch, however few they are.
   void apply(const node_action::AskEndpoint& ask) {
+    report_step(no_step);
     asked_ = ask.reason;
     ask_endpoint();
   }

@@ -104,7 +104,7 @@ void SchedulerMachine::handle(PeerId id, Peer& peer, const message::Beat& beat, 
     }
     peer.step = beat.step;
   }
-  note_activity(peer, beat);
+  note_activity(peer, beat, epoch);
   note_progress(peer, beat.progress);
   send(id, message::Beat{});
   if (config_.recovers) catch_up(id, peer, epoch);

@@ -220,7 +220,7 @@ class SchedulerMachine {
   PeerId find_process(Role role, std::uint64_t incarnation) const;
 
   // scheduler_watch.cpp: what the job is at, for people who look at it and for those who wait.
-  void note_activity(Peer& peer, const message::Beat& beat);
+  void note_activity(Peer& peer, const message::Beat& beat, std::uint64_t epoch);
   void check_stuck();
   std::optional<WorkPhase> slowest_phase() const;
   std::string who_waits_for_whom() const;

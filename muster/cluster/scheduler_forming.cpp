@@ -165,6 +165,7 @@ void SchedulerMachine::begin_epoch(std::shared_ptr<const Roster> roster) {
   for (auto& [id, peer] : peers_) {
     peer.ready = false;
     peer.epoch_told = now_;
+    peer.mark = {};
     if (!peer.left) send(id, message::RosterReady{roster_});
   }
 }

@@ -34,8 +34,9 @@ struct Place {
 
 // --- a job that does not go on -----------------------------------------------------------------------------
 
-void SchedulerMachine::note_activity(Peer& peer, const message::Beat& beat) {
+void SchedulerMachine::note_activity(Peer& peer, const message::Beat& beat, std::uint64_t epoch) {
   peer.activity = beat.activity;
+  if (config_.recovers && epoch != epoch_) return;  // what was finished before a recovery is void
   const StuckWatch::Mark mark{beat.step == no_step ? 0 : beat.step, beat.activity.finished};
   const StuckWatch::Mark before = std::exchange(peer.mark, mark);
   if (phase_ != Phase::running || peer.member.role != Role::worker) return;

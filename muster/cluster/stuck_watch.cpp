@@ -14,6 +14,7 @@ constexpr Duration limit_at_first = minutes(5);  // of who compiles, reads much,
 constexpr Duration limit_min = seconds(10);
 constexpr Duration limit_min_script = seconds(30);  // the user's own code between steps may do anything
 constexpr Duration limit_min_saving = seconds(60);  // disks, and whole evaluations by hand
+constexpr Duration limit_min_again = seconds(60);   // of first steps, behind a recovery
 constexpr int usual_times = 20;
 constexpr std::uint64_t steps_known = 5;
 constexpr std::size_t gaps_kept = 32;
@@ -26,6 +27,7 @@ void StuckWatch::begin(TimePoint now) {
   last_ = now;
   is_told_ = false;
   most_.reset();
+  had_steps_ = had_steps_ || steps_ > 0;
   steps_ = 0;
   last_most_.reset();
 }
@@ -33,8 +35,8 @@ void StuckWatch::begin(TimePoint now) {
 std::optional<Duration> StuckWatch::moved(const Mark& before, const Mark& mark, TimePoint now) {
   if (mark == before) return std::nullopt;
   const Duration pause = now - std::exchange(last_, now);
-  longest_pause_ = std::max(longest_pause_, pause);
-  // Another training, or going back to a recovery point, counts from below again.
+  if (steps_ < steps_known) longest_first_ = std::max(longest_first_, pause);
+  // Another training counts from below again.
   if (!most_ || mark.steps < before.steps) most_ = mark.steps < before.steps ? mark : before;
   if (mark.steps > most_->steps) {
     if (last_most_ && steps_ >= steps_known) {
@@ -57,12 +59,18 @@ std::optional<Duration> StuckWatch::usual() const {
   return *middle;
 }
 
+// Behind a recovery the first steps are made as before: the job has shown how long those may take.
+Duration StuckWatch::limit_of_first_steps(Duration least_again) const {
+  return std::max(had_steps_ ? least_again : limit_at_first, 2 * longest_first_);
+}
+
 Duration StuckWatch::limit(WorkPhase phase) const {
   if (chosen_ && chosen_->count() == 0) return Duration::max();
-  if (chosen_) return steps_ > 0 ? *chosen_ : std::max(*chosen_, limit_at_first);
+  if (chosen_) return steps_ > 0 ? *chosen_ : std::max(*chosen_, limit_of_first_steps(*chosen_));
   const auto usual_gap = usual();
-  if (!usual_gap || steps_ < steps_known || phase == WorkPhase::starting)
-    return std::max(limit_at_first, 2 * longest_pause_);
+  if (!usual_gap) return limit_of_first_steps(limit_at_first);
+  if (steps_ < steps_known || phase == WorkPhase::starting)
+    return limit_of_first_steps(std::max(limit_min_again, usual_times * *usual_gap));
   const Duration least = phase == WorkPhase::script                                     ? limit_min_script
                          : phase == WorkPhase::saving || phase == WorkPhase::evaluating ? limit_min_saving
                                                                                         : limit_min;

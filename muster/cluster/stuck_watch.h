@@ -24,7 +24,7 @@ class StuckWatch {
   // `chosen`: the limit whatever the job's steps take, 0 for none at all; nothing: it is learned.
   explicit StuckWatch(std::optional<Duration> chosen) : chosen_(chosen) {}
 
-  // An epoch begins. Its first steps may take long, as everybody's first ones do.
+  // An epoch begins: all count from nothing. Its first steps may take long, as everybody's first ones do.
   void begin(TimePoint now);
   // A process has come from `before` to `mark`. The pause that ends, when people had been told of it.
   std::optional<Duration> moved(const Mark& before, const Mark& mark, TimePoint now);
@@ -40,6 +40,8 @@ class StuckWatch {
   std::optional<Duration> usual() const;
 
  private:
+  Duration limit_of_first_steps(Duration least_again) const;
+
   std::optional<Duration> chosen_;
   TimePoint last_;  // when something was finished
   bool is_told_ = false;
@@ -50,7 +52,8 @@ class StuckWatch {
   std::optional<TimePoint> last_most_;  // when it did
   std::deque<Duration> gaps_ = {};      // between its last rises, of all epochs
   Duration longest_{};                  // of all of them
-  Duration longest_pause_{};            // first steps too
+  Duration longest_first_{};            // pause before the first steps of an epoch
+  bool had_steps_ = false;              // in an epoch before
 };
 
 }  // namespace muster::cluster

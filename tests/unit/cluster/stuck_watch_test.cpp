@@ -117,14 +117,42 @@ TEST_F(Stuck, IsNotAJobThatFinishesBatchesOfAnEvaluation) {
   }
 }
 
-TEST_F(Stuck, ForgetsNoTimesButIsPatientAgainInTheNextEpoch) {
+TEST_F(Stuck, IsSaidAfterTwiceTheFirstStepsOfTheJobWhereARecoveredOneMakesNone) {
+  watch.begin(clock.now());
+  steps(1, 40s);  // compiles
+  steps(20, 200ms);
+  watch.begin(clock.now());
+  EXPECT_EQ(watch.limit(WorkPhase::computing), 80s);
+  EXPECT_EQ(told_after(WorkPhase::starting), 80s);
+}
+
+TEST_F(Stuck, IsSaidAfterAMinuteWhereARecoveredJobWithQuickFirstStepsMakesNone) {
   watch.begin(clock.now());
   steps(20, 200ms);
   watch.begin(clock.now());
+  EXPECT_EQ(told_after(WorkPhase::reading_data), 60s);
+}
+
+TEST_F(Stuck, KnowsTheTimesOfStepsAsSoonAsSomeWereMadeAgain) {
+  watch.begin(clock.now());
+  steps(20, 200ms);
+  watch.begin(clock.now());
+  watch.moved({}, {step, 0}, clock.now());  // all of them between two heartbeats
+  EXPECT_EQ(told_after(WorkPhase::computing), 10s);
+}
+
+TEST_F(Stuck, IsPatientInTheNextEpochWhereTheOneBeforeHadNoStep) {
+  watch.begin(clock.now());
+  watch.begin(clock.now());
   EXPECT_EQ(watch.limit(WorkPhase::computing), 5min);
-  step = 7;  // back to a recovery point
-  steps(6, 200ms);
-  EXPECT_EQ(watch.limit(WorkPhase::computing), 10s);
+}
+
+TEST_F(Stuck, LearnsNoPatienceWithFirstStepsFromALaterPause) {
+  watch.begin(clock.now());
+  steps(20, 200ms);
+  steps(1, 20min);
+  watch.begin(clock.now());
+  EXPECT_EQ(watch.limit(WorkPhase::computing), 60s);
 }
 
 TEST_F(Stuck, CountsNoPauseOfTheScheduler) {
@@ -142,6 +170,16 @@ TEST(StuckLimit, IsWhatTheUserChoseOnceThereWasAStep) {
   EXPECT_EQ(watch.limit(WorkPhase::saving), 5min);
   watch.moved({0, 0}, {1, 0}, TimePoint{} + 1s);
   EXPECT_EQ(watch.limit(WorkPhase::saving), 2s);
+}
+
+TEST(StuckLimit, OfTheUserHoldsBehindARecoveryToo) {
+  StuckWatch watch{2s};
+  watch.begin(TimePoint{});
+  watch.moved({0, 0}, {1, 0}, TimePoint{} + 3s);
+  watch.begin(TimePoint{} + 4s);
+  EXPECT_EQ(watch.limit(WorkPhase::computing), 6s) << "twice what the first steps took";
+  watch.moved({0, 0}, {1, 0}, TimePoint{} + 5s);
+  EXPECT_EQ(watch.limit(WorkPhase::computing), 2s);
 }
 
 TEST(StuckLimit, OfNothingIsNone) {
