@@ -210,6 +210,7 @@ class SchedulerMachine {
   Verdict turn_away(const Newcomer& newcomer, const std::string& reason);
   void sit(PeerId id, Member member, Seat& seat, bool ready);
   void form_next_if_complete();
+  std::uint64_t collectives_of_left() const;
   void announce_waiting();
   std::string waiting_text() const;
   std::string refused_meanwhile() const;

@@ -337,7 +337,7 @@ void SchedulerMachine::sit(PeerId id, Member member, Seat& seat, bool ready) {
 }
 
 void SchedulerMachine::form_next_if_complete() {
-  std::uint64_t collectives = 0;
+  std::uint64_t collectives = collectives_of_left();
   for (const Seat& seat : seats_.all()) {
     if (seat.member.has_left) continue;
     if (seat.peer == 0) return;
@@ -357,6 +357,17 @@ void SchedulerMachine::form_next_if_complete() {
   if (!check_traits()) return;
   begin_epoch(std::move(roster));
   log(log::Level::warning, fmt::format("epoch {}: all are there again, training goes on", epoch_));
+}
+
+// As many as somebody has passed who will make none again.
+std::uint64_t SchedulerMachine::collectives_of_left() const {
+  std::uint64_t most = 0;
+  for (const Seat& seat : seats_.all()) {
+    if (!seat.member.has_left) continue;
+    const auto peer = peers_.find(find_process(seat.member.role, seat.member.incarnation));
+    if (peer != peers_.end()) most = std::max(most, peer->second.progress.collectives);
+  }
+  return most;
 }
 
 // Of the vacant seats; when there are none, of those who live and have not answered.
