@@ -15,5 +15,6 @@
 #include "muster/checkpoint/point.h"             // IWYU pragma: export
 #include "muster/checkpoint/run_store.h"         // IWYU pragma: export
 #include "muster/checkpoint/safetensors.h"       // IWYU pragma: export
+#include "muster/checkpoint/step_mark.h"         // IWYU pragma: export
 #include "muster/checkpoint/storage.h"           // IWYU pragma: export
 #include "muster/checkpoint/store.h"             // IWYU pragma: export

@@ -13,6 +13,7 @@ inline constexpr std::string_view job_prefix = "job-";
 inline constexpr std::string_view worker_prefix = "worker_";
 inline constexpr std::string_view journal_file = "finished.log";
 inline constexpr std::string_view ledger_file = "steps.log";
+inline constexpr std::string_view step_file = "step";
 inline constexpr std::string_view damaged_suffix = ".damaged";
 
 // <folder>/job-<job>/worker_<rank>

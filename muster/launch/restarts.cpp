@@ -24,23 +24,24 @@ bool is_restartable(std::string_view role, int wait_status) {
   }
 }
 
-std::optional<Duration> Restarts::after(const std::string& failure, const std::string& progress) {
+std::optional<Duration> Restarts::after(const End& end) {
   if (restarts_max_ == 0) return std::nullopt;
-  if (progress != progress_) {
-    progress_ = progress;
+  if (end.progress != progress_) {
+    progress_ = end.progress;
     restarts_here_ = 0;
     same_failures_ = 0;
   }
-  same_failures_ = failure == failure_ ? same_failures_ + 1 : 1;
-  failure_ = failure;
+  same_failures_ = end.failure == failure_ && end.place == place_ ? same_failures_ + 1 : 1;
+  failure_ = end.failure;
+  place_ = end.place;
   if (restarts_ == restarts_max_) {
     refusal_ =
         fmt::format("it has been started again {} times, as often as --max-restarts allows", restarts_);
     return std::nullopt;
   }
   if (same_failures_ == same_failures_max) {
-    refusal_ = fmt::format("the same failure came {} times without a newer recovery point in between",
-                           same_failures_);
+    refusal_ = fmt::format("the same failure came {} times {}", same_failures_,
+                           place_.empty() ? "without a newer recovery point in between" : place_);
     return std::nullopt;
   }
   ++restarts_;

@@ -26,9 +26,16 @@ class Restarts {
       : restarts_max_(restarts_max), delay_first_(delay), delay_max_(delay_max) {}
 
   // When to start it again after `failure` ("was killed by signal 9 (Killed)"), counted from now; nothing:
-  // not again, and refusal() says why. `progress` is anything that changes when the job gets on: it makes
-  // delays start anew, and the same failure counts as another one.
-  std::optional<Duration> after(const std::string& failure, const std::string& progress);
+  // not again, and refusal() says why. `place` is the step behind which it came
+  // ("behind step 70"), as far as that is known. `progress` is anything that
+  // changes when the job gets on: it makes delays start anew. The same failure in another place, or after the
+  // job got on, counts as another one.
+  struct End {
+    std::string failure = {};
+    std::string place = {};
+    std::string progress = {};
+  };
+  std::optional<Duration> after(const End& end);
 
   std::size_t restarts() const { return restarts_; }
   // "it has been started again 3 times, as often as --max-restarts allows".
@@ -45,6 +52,7 @@ class Restarts {
   std::size_t same_failures_ = 0;
   std::optional<std::string> progress_ = {};
   std::string failure_ = {};
+  std::string place_ = {};
   std::string refusal_ = {};
 };
 

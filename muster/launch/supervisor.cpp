@@ -382,8 +382,12 @@ bool Supervisor::plan_restart(Running& process) {
   if (!is_restartable(process.spec->role, *process.wait_status) || !has_work_left_besides(process))
     return false;
   const std::string end = describe_exit(*process.wait_status);
-  const auto newest = checkpoint::newest_point_below(options_.recovery_folder, checkpoint::real_storage());
-  const auto delay = process.restarts.after(end, newest ? to_string(*newest) : "");
+  const checkpoint::Storage& storage = checkpoint::real_storage();
+  const auto newest = checkpoint::newest_point_below(options_.recovery_folder, storage);
+  const auto place = checkpoint::step_of_process(options_.recovery_folder, process.pid, storage);
+  const auto delay = process.restarts.after({.failure = end,
+                                             .place = place ? fmt::format("behind step {}", place->step) : "",
+                                             .progress = newest ? to_string(*newest) : ""});
   if (!delay) return false;
   const auto seconds = std::chrono::duration<double>(*delay).count();
   say(fmt::format("{} (pid {}) {}: starting it again{} ({} of {})",

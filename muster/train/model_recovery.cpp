@@ -188,7 +188,9 @@ Result<> Model::Training::take_position(const TrainingPosition& position) {
 // ---- What people are told ---------------------------------------------------------------------------------
 
 void Model::Training::note_step() {
-  if (call_ == nullptr || context_->net_outputs.empty()) return;
+  if (call_ == nullptr) return;
+  call_->mark_step(static_cast<std::uint64_t>(step_number_));
+  if (context_->net_outputs.empty()) return;
   const Tensor& loss = context_->net_outputs.front();
   call_->note_step(static_cast<std::uint64_t>(step_number_), hash_bytes(loss.bytes(), loss.size_bytes()));
 }

@@ -59,7 +59,7 @@ Result<> Recoverable::end_step() {
     stop_ = false;
     return recovery_->next_epoch();
   }
-  ++steps_;
+  call_->mark_step(static_cast<std::uint64_t>(++steps_));
   if (steps_ - saved_ < options_.save_steps) return {};
   saved_ = steps_;
   MUSTER_TRY(checkpoint::Point point, point_of(call_->step_id(static_cast<std::uint64_t>(steps_))));

@@ -46,6 +46,8 @@ class RecoveringCall {
   SnapshotMemory& memory() { return memory_; }
   // On another thread; a failure is said loudly and costs nothing but this point.
   void save(checkpoint::Point point);
+  // The step is done.
+  void mark_step(std::uint64_t step) { recovery_.mark_step({.call = number_, .step = step}); }
   // One line for `muster verify`.
   void note_step(std::uint64_t step, std::uint64_t hash);
   // Collective: `end` is on every worker's disk, and the call is finished. `result` is for those who return

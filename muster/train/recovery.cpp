@@ -32,6 +32,7 @@ class SessionRecovery final : public Recovery {
   }
   std::uint64_t finished_calls() const override { return session().finished_calls(); }
   void report_finished_calls(std::uint64_t calls) override { session().report_finished_calls(calls); }
+  void mark_step(const checkpoint::StepPlace& place) override { session().mark_step(place); }
 
  private:
   static Session& session() { return *Session::current(); }

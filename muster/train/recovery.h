@@ -39,6 +39,8 @@ class Recovery {
   // As many calls as some worker had finished when the epoch formed.
   virtual std::uint64_t finished_calls() const = 0;
   virtual void report_finished_calls(std::uint64_t calls) = 0;
+  // For whoever starts this process again.
+  virtual void mark_step(const checkpoint::StepPlace& place) = 0;
 
   CallNumbers& calls() { return calls_; }
   // A numbered call begins or ends: collectives that are made by hand within it are a part of it.

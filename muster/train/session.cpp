@@ -168,8 +168,13 @@ Result<checkpoint::RunStore*> Session::run_store() {
                                                       .world = world_size(),
                                                       .rank = rank()}));
     run_store_.emplace(std::move(made));
+    step_mark_ = std::make_unique<checkpoint::StepMark>(run_store_->folder(), pid_);
   }
   return &*run_store_;
+}
+
+void Session::mark_step(const checkpoint::StepPlace& place) {
+  if (step_mark_ != nullptr) step_mark_->set(place);
 }
 
 void Session::report_finished_calls(std::uint64_t calls) {

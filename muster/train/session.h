@@ -99,6 +99,8 @@ class Session {
 
   // Where this worker keeps its recovery points, in MS_RECOVERY_PATH. Opened by the first call.
   Result<checkpoint::RunStore*> run_store();
+  // For whoever starts this process again.
+  void mark_step(const checkpoint::StepPlace& place);
 
   // The last step that was done; others are told it should this process die. Any thread.
   void report_step(std::uint64_t step);
@@ -130,6 +132,7 @@ class Session {
   std::unique_ptr<cluster::Node> node_;  // calls the others, so it goes first
   std::string recovery_path_;
   std::optional<checkpoint::RunStore> run_store_;
+  std::unique_ptr<checkpoint::StepMark> step_mark_;
   cluster::Progress progress_;
   std::atomic<std::uint64_t> highest_step_{0};
   std::atomic<int> links_lost_{0};  // since then, without a death

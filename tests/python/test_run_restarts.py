@@ -15,7 +15,7 @@ import pathlib, signal, sys
 
 class Dies(train.Callback):
     def on_train_step_end(self, run_context):
-        if muster.get_rank() != 1 or run_context.original_args().cur_step_num != 70:
+        if muster.get_rank() != 1 or run_context.original_args().cur_step_num not in DIES_AT:
             return
         ENDING
 """
@@ -26,11 +26,23 @@ ONCE = """
 """
 
 
-def run(folder, ending, *options):
+# Worker 1 is killed at these steps, one in each of its lives; there is a point of step 60, and no newer one.
+NEVER_AT_ONE_STEP = """
+        steps = [70, 66, 64]
+        lives = pathlib.Path("lives")
+        life = int(lives.read_text()) if lives.exists() else 0
+        if life < len(steps) and run_context.original_args().cur_step_num == steps[life]:
+            lives.write_text(str(life + 1))
+            os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def run(folder, ending, *options, dies_at=range(70, 71)):
     folder.mkdir()
     write_digits(folder, rows=640)
     script = (ROOT / "tests/chaos/train.py").read_text()
-    script = script.replace("def digits(", DIES.replace("ENDING", ending.strip()) + "\n\ndef digits(", 1)
+    dies = DIES.replace("ENDING", ending.strip()).replace("DIES_AT", repr(dies_at))
+    script = script.replace("def digits(", f"{dies}\n\ndef digits(", 1)
     script = script.replace("model.train(EPOCHS, data, [", "model.train(EPOCHS, data, [Dies(), ", 1)
     (folder / "train.py").write_text(script)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MS_")}
@@ -69,12 +81,19 @@ def test_a_job_whose_worker_is_killed_ends_as_one_whose_is_not(tmp_path):
     assert verified.stdout.splitlines()[-1].startswith("equal: ")
 
 
+def test_a_worker_that_is_killed_again_and_again_but_never_at_one_step_comes_back(tmp_path):
+    done = run(tmp_path / "job", NEVER_AT_ONE_STEP, "--max-restarts", "9", dies_at=range(60, 71))
+    assert "(3 of 9)" in done.stderr
+    assert "not started again" not in done.stderr
+    assert done.returncode == 0
+
+
 @pytest.mark.parametrize("ending", ["sys.exit(3)", "os._exit(3)"])
 def test_what_fails_three_times_at_one_step_ends_the_job_with_its_cause(tmp_path, ending):
     done = run(tmp_path / "job", f"print('no way on', flush=True); {ending}", "--max-restarts", "9")
     assert done.returncode == 3
     assert "starting it again in 1 s (2 of 9)" in done.stderr
     assert "(3 of 9)" not in done.stderr
-    assert "worker 1 exited with code 3; it is not started again: the same failure came 3 times" in re.sub(
-        r" \(pid \d+\)", "", done.stderr
-    )
+    told = re.sub(r" \(pid \d+\)", "", done.stderr)
+    refusal = "it is not started again: the same failure came 3 times behind step 70"
+    assert f"worker 1 exited with code 3; {refusal}" in told

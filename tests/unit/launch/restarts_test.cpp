@@ -21,31 +21,40 @@ TEST(Restarts, AreAtOnceAndThenWaitLongerAndLonger) {
   Restarts policy = restarts(100);
   std::vector<std::optional<Duration>> delays;
   for (const char* failure : {"a", "b", "c", "d", "e", "f"})
-    delays.push_back(policy.after(failure, "step 100"));
+    delays.push_back(policy.after({failure, "", "step 100"}));
   EXPECT_EQ(delays, (std::vector<std::optional<Duration>>{seconds(0), seconds(1), seconds(2), seconds(4),
                                                           seconds(5), seconds(5)}));
-  EXPECT_EQ(policy.after("g", "step 200"), seconds(0)) << "the job got on";
+  EXPECT_EQ(policy.after({"g", "", "step 200"}), seconds(0)) << "the job got on";
   EXPECT_EQ(policy.restarts(), 7u);
 }
 
 TEST(Restarts, EndWithTheThirdSameFailureInOnePlace) {
   Restarts policy = restarts(100);
-  EXPECT_TRUE(policy.after(killed, "step 100"));
-  EXPECT_TRUE(policy.after(killed, "step 100"));
-  EXPECT_TRUE(policy.after(killed, "step 200")) << "elsewhere";
-  EXPECT_TRUE(policy.after("exited with code 1", "step 200")) << "another one";
-  EXPECT_TRUE(policy.after(killed, "step 200"));
-  EXPECT_TRUE(policy.after(killed, "step 200"));
-  EXPECT_FALSE(policy.after(killed, "step 200"));
+  EXPECT_TRUE(policy.after({killed, "", "step 100"}));
+  EXPECT_TRUE(policy.after({killed, "", "step 100"}));
+  EXPECT_TRUE(policy.after({killed, "", "step 200"})) << "elsewhere";
+  EXPECT_TRUE(policy.after({"exited with code 1", "", "step 200"})) << "another one";
+  EXPECT_TRUE(policy.after({killed, "", "step 200"}));
+  EXPECT_TRUE(policy.after({killed, "", "step 200"}));
+  EXPECT_FALSE(policy.after({killed, "", "step 200"}));
   EXPECT_EQ(policy.refusal(), "the same failure came 3 times without a newer recovery point in between");
+}
+
+TEST(Restarts, EndWithTheThirdSameFailureAtOneStepAndNotBefore) {
+  Restarts policy = restarts(100);
+  for (const char* step : {"behind step 70", "behind step 65", "", "behind step 63", "behind step 65"})
+    EXPECT_TRUE(policy.after({killed, step, "step 60"})) << step;
+  EXPECT_TRUE(policy.after({killed, "behind step 65", "step 60"}));
+  EXPECT_FALSE(policy.after({killed, "behind step 65", "step 60"}));
+  EXPECT_EQ(policy.refusal(), "the same failure came 3 times behind step 65");
 }
 
 TEST(Restarts, EndWhenNoneIsLeft) {
   Restarts policy = restarts(1);
-  EXPECT_TRUE(policy.after(killed, "step 100"));
-  EXPECT_FALSE(policy.after(killed, "step 200"));
+  EXPECT_TRUE(policy.after({killed, "", "step 100"}));
+  EXPECT_FALSE(policy.after({killed, "", "step 200"}));
   EXPECT_EQ(policy.refusal(), "it has been started again 1 times, as often as --max-restarts allows");
-  EXPECT_FALSE(restarts(0).after(killed, ""));
+  EXPECT_FALSE(restarts(0).after({killed, "", ""}));
 }
 
 TEST(Restarts, MendDeathsAndFailuresButNoDecisionsOfTheJob) {

@@ -23,9 +23,11 @@ class LocalRecovery final : public Recovery {
   }
   std::uint64_t finished_calls() const override { return finished; }
   void report_finished_calls(std::uint64_t calls) override { finished = calls; }
+  void mark_step(const checkpoint::StepPlace& place) override { marked = place; }
 
   int epochs = 0;
   std::uint64_t finished = 0;  // what the others say
+  checkpoint::StepPlace marked = {};
 
  private:
   checkpoint::RunStore store_;
