@@ -53,17 +53,33 @@ def start(hosts, recovery):
     )
 
 
+OFF_AND_ON = ("ip link set cable down", "ip link set cable up")
+# A neighbour that nobody is: what this host sends there is lost, and what comes from there arrives.
+NOBODY = "lladdr 02:00:00:00:00:09 dev cable nud permanent"
+
+
+def mute(other):
+    return f"ip neighbour replace {other} {NOBODY}", f"ip neighbour del {other} dev cable"
+
+
+@pytest.mark.parametrize(
+    ("host", "break_and_mend"),
+    [(1, OFF_AND_ON), (1, mute("10.77.0.1")), (0, mute("10.77.0.2"))],
+    ids=["the cable is off", "its words are lost", "it hears nothing"],
+)
 @needs_namespaces
-def test_a_host_that_was_given_up_comes_back_and_the_bits_are_the_same(two_hosts, tmp_path):
-    _, b = two_hosts
+def test_a_host_that_was_given_up_comes_back_and_the_bits_are_the_same(
+    two_hosts, tmp_path, host, break_and_mend
+):
+    break_it, mend_it = break_and_mend
     with start(two_hosts, tmp_path / "unbroken") as job:
         unbroken = result(job)
     with start(two_hosts, tmp_path / "broken") as job:
         for worker in job.workers:
             worker.wait_for_line("under way")
-        subprocess.run([*b, "ip", "link", "set", "cable", "down"], check=True)
+        subprocess.run([*two_hosts[host], *break_it.split()], check=True)
         job.scheduler.wait_for_line(r"no heartbeat came for 2 s \(MS_NODE_TIMEOUT\)")
         job.workers[0].wait_for_line("epoch 2: waiting for node 1")
-        subprocess.run([*b, "ip", "link", "set", "cable", "up"], check=True)
+        subprocess.run([*two_hosts[host], *mend_it.split()], check=True)
         assert result(job) == unbroken
         assert "epoch 2: all are there again" in job.scheduler.output()
