@@ -171,6 +171,12 @@ def joining_under_a_flood(seconds):
     print(f"| under it, the scheduler's processor time | {cpu:.0%} of a core |", flush=True)
 
 
+def being_watched():
+    done = subprocess.run([BUILD / "benchmarks/bench_watch"], capture_output=True, text=True, check=True)
+    for line in done.stdout.splitlines():
+        print(f"| {line.partition('  ')[0]} | {line.partition('  ')[2].strip()} |", flush=True)
+
+
 def step_times(worker, begin, end):
     times = [
         float(match[1]) for _, line in worker.lines if (match := re.fullmatch(r"step \d+ ([\d.]+)", line))
@@ -222,13 +228,15 @@ def main():
     parser.add_argument("--seconds", type=float, default=60, help="of the flood")
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3, help="of the steps under a flood")
-    parser.add_argument("--parts", default="nodes,joining,steps")
+    parser.add_argument("--parts", default="nodes,joining,watched,steps")
     options = parser.parse_args()
     parts = options.parts.split(",")
     if "nodes" in parts:
         a_thousand_nodes(options.nodes, 10)
     if "joining" in parts:
         joining_under_a_flood(options.seconds)
+    if "watched" in parts:
+        being_watched()
     if "steps" in parts:
         steps_under_a_flood(min(options.seconds, 20), options.rounds)
 
