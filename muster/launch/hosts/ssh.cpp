@@ -20,7 +20,7 @@ constexpr std::array<const char*, 8> ssh_options = {
     "ControlMaster=no", "ControlPath=none",  "ClearAllForwardings=yes", "ForwardX11=no"};
 
 // One word for any POSIX shell.
-std::string quoted(std::string_view word) {
+std::string shell_word(std::string_view word) {
   std::string text = "'";
   for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return text + "'";
@@ -28,9 +28,9 @@ std::string quoted(std::string_view word) {
 
 // ssh hands one text to the user's shell there, which may be any: so it starts sh.
 std::string command_there(const SshOptions& options) {
-  if (!options.agent.empty()) return fmt::format("exec {} agent", quoted(options.agent));
+  if (!options.agent.empty()) return fmt::format("exec {} agent", shell_word(options.agent));
   const std::string script = "if [ -x \"$1\" ]; then exec \"$1\" agent; fi; exec muster agent";
-  return fmt::format("exec sh -c {} sh {}", quoted(script), quoted(options.own_program));
+  return fmt::format("exec sh -c {} sh {}", shell_word(script), shell_word(options.own_program));
 }
 
 }  // namespace
