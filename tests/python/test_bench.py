@@ -8,6 +8,7 @@ import pytest
 sys.path.insert(0, str(places.ROOT / "benchmarks"))
 
 import contenders
+import pipeline
 import processes
 import table
 
@@ -64,6 +65,22 @@ def test_takes_the_figures_of_a_placed_job_from_what_it_printed():
 def test_refuses_a_placed_job_that_did_not_train(output, complaint):
     with pytest.raises(contenders.WrongAnswerError, match=complaint):
         contenders.placed_result(12.0, output, [], 6 * 32)
+
+
+def test_knows_what_overlapping_stages_can_reach_at_best():
+    assert [pipeline.least_share(parts, 2) for parts in (1, 2, 4)] == [1, 0.75, 0.625]
+
+
+def test_takes_the_time_of_a_pipeline_whose_workers_agree():
+    output = "".join(f"rank {rank} loss {loss}\n" for rank in (0, 1) for loss in ("0x1p+1", "0x1p+0"))
+    output += "rank 1 median_step_seconds 9\nrank 0 median_step_seconds 0.25\n"
+    assert pipeline.answer(output, 2, 2) == (0.25, ["0x1p+1", "0x1p+0"])
+    for wrong in (
+        output.replace("rank 1 loss 0x1p+0", "rank 1 loss 0x1p+2"),
+        output.replace("rank 1 loss", ""),
+    ):
+        with pytest.raises(contenders.WrongAnswerError, match="do not agree on 2 losses"):
+            pipeline.answer(wrong, 2, 2)
 
 
 def test_refuses_messages_of_other_sizes_than_it_asked_for():
