@@ -1,5 +1,8 @@
 """What can happen to a job. Each fault is done when everything that it ended has been started again."""
 
+import os
+import re
+import shutil
 import signal
 import subprocess
 import time
@@ -108,17 +111,21 @@ def replace_stopped_worker(job, random):
         job.processes[name] = old
 
 
-def cut(job, random):
-    """All TCP connections of a worker, its process lives."""
-    [name] = some_workers(job, random, 1)
-    pid = job.processes[name].pid
+def connections(job, name):
+    """The two ends of each TCP connection of a process, its own first."""
     listed = subprocess.run(
         ["ss", "-tnpH", "state", "established"], capture_output=True, text=True, check=True
     )
-    for line in listed.stdout.splitlines():
-        if f"pid={pid}," in line:
-            port = line.split()[2].rpartition(":")[2]
-            subprocess.run(["ss", "-K", "sport", "=", f":{port}"], capture_output=True, check=False)
+    pid = job.processes[name].pid
+    return [line.split()[2:4] for line in listed.stdout.splitlines() if f"pid={pid}," in line]
+
+
+def cut(job, random):
+    """All TCP connections of a worker, its process lives."""
+    [name] = some_workers(job, random, 1)
+    for here, _ in connections(job, name):
+        port = here.rpartition(":")[2]
+        subprocess.run(["ss", "-K", "sport", "=", f":{port}"], capture_output=True, check=False)
 
 
 def fill_disk(job, random):
@@ -148,6 +155,71 @@ def kill_at_write(job, random):
     start(job, name)
 
 
+def points_of(job, name):
+    """The folders of the step points that a worker has on disk, oldest first."""
+    folders = job.recovery.glob(f"job-*/worker_{name.split()[1]}/call_*.step_*")
+    numbers = {path: [int(text) for text in re.findall(r"\d+", path.name)] for path in folders}
+    return sorted((path for path in numbers if not path.name.endswith(".damaged")), key=numbers.get)
+
+
+def damage_newest_point(job, random):
+    """A bit of it is another one when its worker comes back: all go on from the point before."""
+    [name] = some_workers(job, random, 1)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while len(points_of(job, name)) < 2 and not job.has_ended() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    kill(job, name)
+    if len(points := points_of(job, name)) > 1:
+        file = random.choice(sorted(points[-1].iterdir()))
+        contents = bytearray(file.read_bytes())
+        contents[random.randrange(len(contents))] ^= 1 << random.randrange(8)
+        file.write_bytes(contents)
+    start(job, name)
+
+
+# ---- The network, where the job has one of its own -------------------------------------------------------
+
+
+def own_network():
+    return os.readlink("/proc/self/ns/net")
+
+
+def network_can_break():
+    """Whether that of this process can be made slow."""
+    if os.geteuid() != 0 or shutil.which("tc") is None:
+        return False
+    is_usable = traffic("qdisc add dev lo root handle 1: htb", check=False).returncode == 0
+    traffic("qdisc del dev lo root", check=False)
+    return is_usable
+
+
+def traffic(words, check=True):
+    return subprocess.run(["tc", *words.split()], capture_output=True, check=check)
+
+
+def slow_network(_job, random):
+    """4 Mbit/s for all processes together."""
+    traffic("qdisc add dev lo root tbf rate 4mbit burst 32kb latency 400ms")
+    time.sleep(random.uniform(0.3, 1.5))
+    traffic("qdisc del dev lo root")
+
+
+def one_way_network(job, random):
+    """What comes from one port arrives nowhere for a while; what goes there does."""
+    [name] = some_workers(job, random, 1)
+    ports = [job.port, *(int(place.rpartition(":")[2]) for place, _ in connections(job, name))]
+    traffic("qdisc add dev lo root handle 1: htb default 1")
+    traffic("class add dev lo parent 1: classid 1:1 htb rate 10gbit quantum 60000")
+    traffic("class add dev lo parent 1: classid 1:2 htb rate 10gbit quantum 60000")
+    traffic("qdisc add dev lo parent 1:2 bfifo limit 1")  # no packet is so small
+    port = random.choice(ports)
+    traffic(f"filter add dev lo parent 1: protocol ip u32 match ip sport {port} 0xffff flowid 1:2")
+    time.sleep(random.uniform(0.3, 1.5))
+    traffic("qdisc del dev lo root")
+
+
+NETWORK_FAULTS = [slow_network, one_way_network]
+
 FAULTS = [
     kill_worker,
     kill_two_workers,
@@ -162,4 +234,6 @@ FAULTS = [
     cut,
     fill_disk,
     kill_at_write,
+    damage_newest_point,
+    *NETWORK_FAULTS,
 ]

@@ -59,6 +59,7 @@ def unbroken_end_fixture(tmp_path_factory, digits):
         (faults.pause_worker, "placed"),
         (faults.replace_stopped_worker, "model"),
         (faults.cut, "loop"),
+        (faults.damage_newest_point, "model"),
     ],
     ids=lambda value: getattr(value, "__name__", value),
 )
@@ -67,6 +68,16 @@ def test_a_broken_training_ends_with_the_bits_of_an_unbroken_one(tmp_path, digit
         job.wait_for_progress(())
         fault(job, random.Random(1))
         assert job.wait() == unbroken_end(mode)
+
+
+def test_a_job_of_one_worker_goes_on_too(tmp_path, digits):
+    with start(tmp_path / "unbroken", digits, workers=1) as job:
+        unbroken = job.wait()
+    with start(tmp_path / "broken", digits, workers=1) as job:
+        job.wait_for_progress(())
+        faults.kill_worker(job, random.Random(1))
+        assert job.wait() == unbroken
+    assert None not in unbroken
 
 
 DAMAGED = """

@@ -253,6 +253,23 @@ TEST(ModelCheckpoint, LeavesFilesOfAnEarlierTrainingAlone) {
   EXPECT_THAT(saving.names(), ElementsAre("CKP-3_1.ckpt", "CKP_1-1_1.ckpt"));
 }
 
+TEST(ModelCheckpoint, KeepsTwoFilesAtLeastOfAJobThatRecovers) {
+  Saving saving;
+  saving.context.recovers = true;
+  ModelCheckpoint saver(
+      {.directory = "/ckpt", .config = {.save_checkpoint_steps = 1, .keep_checkpoint_max = 1}}, saving.files,
+      saving.clock);
+  ::testing::internal::CaptureStderr();
+  ASSERT_TRUE(saver.on_train_begin(saving.context));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("keep_checkpoint_max is 1 and becomes 2, so that one is left when a save fails"));
+  for (std::int64_t step = 1; step <= 3; ++step) {
+    saving.steps(saver, step, step);
+    for (const auto& use : saving.context.take_uses()) use({});
+  }
+  EXPECT_THAT(saving.names(), ElementsAre("CKP-1_2.ckpt", "CKP-1_3.ckpt"));
+}
+
 TEST(ModelCheckpoint, LoadsWhatItSaved) {
   Saving saving;
   const auto network = saving.context.train_network;
