@@ -113,6 +113,32 @@ class RecoveringScheduler : public testing::Test {
   std::vector<Record> records;
 };
 
+// Whoever says so first, and though none of them is a step that was not made before.
+TEST_F(RecoveringScheduler, KnowsWhatAStepTakesFromThoseThatAreMadeAgainBetweenTwoHeartbeats) {
+  form();
+  const Activity blocked{.phase = WorkPhase::computing, .call = GroupCall::all_reduce, .call_number = 7};
+  Activity again = blocked;
+  again.finished = 3;  // calls of the new group
+  for (std::uint64_t step = 1; step <= 20; ++step) {
+    clock.advance(200ms);
+    for (const PeerId peer : {1, 2}) receive(peer, message::Beat{step, {}, blocked});
+  }
+  close(2);
+  clock.advance(400ms);
+  receive(1, message::Beat{20, {}, blocked});
+  tick();
+  rejoin(1, 40);
+  enter(3, "1", 102);
+  for (const PeerId peer : {1, 3}) receive(peer, message::Beat{20, {}, again}, 2);
+  std::size_t told = 0;
+  for (Duration passed = 0ms; passed < 11s; passed += 200ms) {
+    clock.advance(200ms);
+    for (const PeerId peer : {1, 3})
+      told += sent_to<message::Stuck>(1, receive(peer, message::Beat{20, {}, again}, 2)).size();
+  }
+  EXPECT_EQ(told, 1u);
+}
+
 TEST_F(RecoveringScheduler, NamesAProcessThatComesBackAndDiffers) {
   lose_second();
   rejoin(1, 40);
