@@ -83,6 +83,44 @@ def kill_returning_worker(job, random):
         time.sleep(random.uniform(0, 0.6))
 
 
+def wait_until(condition, seconds=PATIENCE_SECONDS):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+
+def kill_alone(job, name):
+    """It comes back when others are done already; or not at all, since it was done itself."""
+    old = job.processes[name]
+    kill(job, name)
+    if old.status() == 0 or job.has_ended_well():
+        return
+    again = job.start(name)
+    wait_until(lambda: again.status() is not None or job.has_ended_well())
+    if again.status() != 0 and (job.has_ended_well() or "was done and has left" in again.output()):
+        again.kill()
+        job.processes[name] = old
+
+
+def kill_at_end(job, random):
+    """A worker dies when another is done."""
+    workers = job.names()[1:]
+    wait_until(lambda: any(job.processes[name].status() is not None for name in workers))
+    if alive := [name for name in workers if job.processes[name].status() is None]:
+        kill_alone(job, random.choice(alive))
+
+
+def kill_in_last_meeting(job, random):
+    """A worker dies with the end of the training on its disk, whether others have heard of that or not."""
+    [name] = some_workers(job, random, 1)
+    folder = f"job-*/worker_{name.split()[1]}/call_*.end"
+    wait_until(lambda: job.has_ended() or any(job.recovery.glob(folder)))
+    job.processes[name].signal(signal.SIGSTOP)
+    others = [job.processes[other] for other in job.names()[1:] if other != name]
+    wait_until(lambda: any(other.status() is not None for other in others), random.uniform(0, 1))
+    kill_alone(job, name)
+
+
 def pause_worker(job, random):
     """A pause is no death."""
     [name] = some_workers(job, random, 1)
@@ -229,6 +267,8 @@ FAULTS = [
     kill_everybody,
     kill_worker_in_recovery_of_another,
     kill_returning_worker,
+    kill_at_end,
+    kill_in_last_meeting,
     pause_worker,
     replace_stopped_worker,
     cut,
