@@ -106,6 +106,26 @@ Result<Socket> Socket::connect(const Address& address, const Wait& wait) {
   }
 }
 
+Result<Socket> Socket::begin_connecting(const Address& address) {
+  MUSTER_TRY(const SocketAddress target, to_socket_address(address));
+  ProcessDescriptor fd(::socket(target.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return fail_errno("cannot make a socket", errno);
+  tune_tcp(fd.get());
+  const bool refused = ::connect(fd.get(), target.get(), target.size_bytes) != 0 && errno != EINPROGRESS;
+  if (refused) return fail(connect_error(address, errno));
+  return Socket(std::move(fd), to_string(address));
+}
+
+Result<bool> Socket::finish_connecting(const Address& address) {
+  pollfd polled{.fd = fd(), .events = POLLOUT, .revents = 0};
+  if (::poll(&polled, 1, 0) <= 0) return false;
+  int error = 0;
+  socklen_t size = sizeof(error);
+  ::getsockopt(fd(), SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error != 0) return fail(connect_error(address, error));
+  return true;
+}
+
 Result<> Socket::wait_for(short events, const Wait& wait) const {
   std::array<pollfd, 2> polled{pollfd{.fd = fd(), .events = events, .revents = 0}};
   MUSTER_TRY(const Readiness readiness, poll_until(polled, wait));
@@ -189,6 +209,7 @@ Result<> Socket::begin_tls(SocketSecurity security) {
 }
 
 Result<bool> Socket::shake_hands() { return tls_ ? tls_->shake_hands(*this) : Result<bool>(true); }
+short Socket::awaited_events() const { return tls_ && tls_->has_output() ? POLLOUT : POLLIN; }
 bool Socket::spoke_plain() const { return tls_ && tls_->spoke_plain(); }
 const PeerNames* Socket::peer_names() const { return tls_ ? tls_->peer_names() : nullptr; }
 
@@ -197,7 +218,7 @@ Result<> Socket::start_tls(SocketSecurity security, const Wait& wait) {
   for (;;) {
     MUSTER_TRY(const bool through, shake_hands());
     if (through) return {};
-    MUSTER_TRY_VOID(wait_for(tls_->has_output() ? POLLOUT : POLLIN, wait));
+    MUSTER_TRY_VOID(wait_for(awaited_events(), wait));
   }
 }
 
@@ -221,6 +242,8 @@ Result<TcpListener> TcpListener::open(const Address& address) {
   MUSTER_TRY(Address actual, from_socket_address(bound));
   return TcpListener(std::move(fd), std::move(actual));
 }
+
+void TcpListener::shut() { ::shutdown(fd_.get(), SHUT_RDWR); }
 
 Result<std::optional<Socket>> TcpListener::accept() {
   SocketAddress from;

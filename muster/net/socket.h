@@ -36,6 +36,10 @@ class Socket {
 
   // Tries again while nobody listens there, until the deadline.
   static Result<Socket> connect(const Address& address, const Wait& wait);
+  // One attempt, begun without waiting. Then `finish_connecting` says whether it is through; once the socket
+  // can be written to, it is, or it has failed as net::connect_error has it.
+  static Result<Socket> begin_connecting(const Address& address);
+  Result<bool> finish_connecting(const Address& address);
   // To a LocalListener of this network namespace. The other side must run as this user.
   static Result<Socket> connect_local(const std::string& name, const Wait& wait);
 
@@ -48,6 +52,8 @@ class Socket {
   Result<> start_tls(SocketSecurity security, const Wait& wait);
   Result<> begin_tls(SocketSecurity security);
   Result<bool> shake_hands();
+  // What a handshake that is not through waits for, as poll has it.
+  short awaited_events() const;
   // After a handshake that failed: the other side spoke plain Muster. `end_tls` lets it be answered in kind.
   bool spoke_plain() const;
   void end_tls() { tls_.reset(); }
@@ -94,6 +100,8 @@ class TcpListener {
   static Result<TcpListener> open(const Address& address);
   // The next connection that waits, if there is one.
   Result<std::optional<Socket>> accept();
+  // Nobody can connect any more, and who waits to be accepted is told so. Any thread.
+  void shut();
   int fd() const { return fd_.get(); }
   const Address& address() const { return address_; }
 
