@@ -7,7 +7,8 @@
 //
 // Every rank makes the same collective calls in the same order. Calls that do not match, a peer that is gone,
 // a passed deadline and abort() end the group: the call fails with the reason, and so does every later call
-// on every rank. What a failed call leaves in its output is undefined. A new group starts with new Listeners.
+// on every rank. A connection between hosts that breaks while both ranks live is made again. What a failed
+// call leaves in its output is undefined. A new group starts with new Listeners.
 //
 // Ownership: a Communicator owns its connections and memory; buffers are borrowed for the length of a call. A
 // shared buffer may outlive it. Threads: collective calls come from one thread at a time, so do calls of
@@ -57,6 +58,7 @@ class Listener {
 
  private:
   friend class Rendezvous;
+  friend class Door;
   Listener(net::TcpListener tcp, net::LocalListener local) : tcp_(std::move(tcp)), local_(std::move(local)) {}
   net::TcpListener tcp_;
   net::LocalListener local_;

@@ -69,8 +69,12 @@ Result<std::unique_ptr<Communicator>> Communicator::connect(Group group, Listene
                        .security = options.security};
   MUSTER_TRY(Connections connections, Rendezvous(group, listener, std::move(shape), options).meet());
   MUSTER_TRY(net::StopSignal stop, net::StopSignal::create());
+  std::unique_ptr<Door> door;
+  if (!connections.links.empty()) {
+    MUSTER_TRY(door, Door::open(group, std::move(listener), options.security));
+  }
   return std::unique_ptr<Communicator>(new Communicator(std::make_unique<State>(
-      std::move(group), sizes, std::move(connections), std::move(stop), std::move(origin))));
+      std::move(group), sizes, std::move(connections), std::move(door), std::move(stop), std::move(origin))));
 }
 
 Communicator::Communicator(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -6,36 +6,55 @@
 
 namespace muster::collective {
 
-Exchange::Exchange(std::uint32_t rank, FrameOrigin origin, std::vector<Link> links)
-    : rank_(rank), origin_(origin), links_(std::move(links)), polled_(links_.size() + 1) {}
+namespace {
+
+// What may be left of a call that is copied; for more the other side's word is awaited.
+// This much is an all_reduce's of two ranks, and copying it costs less than a wait at the end of each call.
+constexpr std::size_t copied_limit_bytes = (2 << 20) + (64 << 10);
+
+}  // namespace
+
+Exchange::Exchange(std::uint32_t rank, FrameOrigin origin, std::vector<Connected> connections, Door* door)
+    : rank_(rank), origin_(origin), door_(door) {
+  for (Connected& each : connections) links_.emplace_back(each.rank, std::move(each.socket), *door);
+}
 
 void Exchange::announce(const Call& call) {
+  const std::lock_guard lock(mutex_);
   call_ = call;
   call_bytes_ = encode(call);
   for (Link& link : links_) {
     queue(link, FrameType::call, call_bytes_);
-    link.incoming_.add_incoming(FrameType::call, link.peer_call_);
+    link.incoming.add_incoming(FrameType::call, link.peer_call);
   }
 }
 
 void Exchange::send(std::size_t index, std::span<const std::byte> payload) {
+  const std::lock_guard lock(mutex_);
   if (!payload.empty()) queue(links_[index], FrameType::data, payload);
 }
 
 void Exchange::receive(std::size_t index, std::span<std::byte> payload) {
-  if (!payload.empty()) links_[index].incoming_.add_incoming(FrameType::data, payload);
+  const std::lock_guard lock(mutex_);
+  if (!payload.empty()) links_[index].incoming.add_incoming(FrameType::data, payload);
 }
 
 void Exchange::queue(Link& link, FrameType type, std::span<const std::byte> payload) {
-  link.outgoing_.add_outgoing(type, payload, {.origin = origin_, .sequence = call_.number});
+  link.wire.add(type, payload, {.origin = origin_, .sequence = call_.number});
 }
 
 bool Exchange::done() const {
-  return std::all_of(links_.begin(), links_.end(),
-                     [](const Link& link) { return link.outgoing_.done() && link.incoming_.done(); });
+  return std::all_of(links_.begin(), links_.end(), [](const Link& link) {
+    return link.wire.all_sent() && link.incoming.done() && link.wire.is_whole();
+  });
 }
 
 Result<> Exchange::run(const net::Wait& wait) {
+  const std::lock_guard lock(mutex_);
+  return run_locked(wait);
+}
+
+Result<> Exchange::run_locked(const net::Wait& wait) {
   const TimePoint start = real_clock().now();
   while (!done()) {
     bool moved = false;
@@ -46,121 +65,177 @@ Result<> Exchange::run(const net::Wait& wait) {
     if (!moved) MUSTER_TRY_VOID(wait_for_progress(wait, start));
   }
   for (Link& link : links_) {
-    link.outgoing_.clear();
-    link.incoming_.clear();
+    link.wire.finish_step(link.incoming.frames() > 0);
+    link.incoming.clear();
   }
   return {};
 }
 
+// Both sides of a link know how much its last step left unanswered: who got much says so, who sent it waits.
+Result<> Exchange::settle(const net::Wait& wait) {
+  const std::lock_guard lock(mutex_);
+  bool awaits = false;
+  for (Link& link : links_) {
+    if (link.wire.unanswered_bytes() > copied_limit_bytes) {
+      net::store_little(link.taken.data(), link.wire.received_bytes());
+      queue(link, FrameType::taken, link.taken);
+      awaits = true;
+    }
+    if (link.wire.kept_bytes() > copied_limit_bytes) {
+      link.incoming.add_incoming(FrameType::taken, link.peer_taken);
+      awaits = true;
+    }
+  }
+  if (awaits) MUSTER_TRY_VOID(run_locked(wait));
+  for (Link& link : links_) link.wire.own_kept();
+  return {};
+}
+
+Result<bool> Exchange::attend() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return true;
+  MUSTER_TRY_VOID(door_->serve());
+  bool more = false;
+  for (Link& link : links_) {
+    Wire& wire = link.wire;
+    MUSTER_TRY_VOID(wire.look_at_news());
+    if (!wire.is_whole()) MUSTER_TRY_VOID(wire.mend());
+    while (wire.send_some()) continue;
+    MUSTER_TRY_VOID(wire.give_up_sending());
+    more = more || !wire.is_whole() || !wire.all_sent();
+  }
+  return more;
+}
+
 Result<bool> Exchange::advance(Link& link) {
-  MUSTER_TRY(const bool sent, advance_sending(link));
+  if (!link.wire.is_whole()) return mend(link);
+  const bool sent = link.wire.send_some();
   MUSTER_TRY(const bool received, advance_receiving(link));
+  if (link.incoming.done()) {
+    if (const auto sound = link.wire.give_up_sending(); !sound)
+      return fail(sound.error().code, fmt::format("{} during {}", sound.error().message, to_string(call_)));
+  }
   return sent || received;
 }
 
-// A peer that ended the group may have said why before it stopped reading: what it sent is read first, and
-// only a connection with nothing left to read reports that sending failed.
-Result<bool> Exchange::advance_sending(Link& link) {
-  if (link.outgoing_.done()) return false;
-  if (link.send_failure_) {
-    if (link.incoming_.done()) return fail(*link.send_failure_);
-    return false;
-  }
-  std::array<iovec, FrameList::piece_limit> pieces;
-  auto sent = link.socket_.send_some(link.outgoing_.rest(pieces));
-  if (!sent) {
-    link.send_failure_ = Error{sent.error().code, fmt::format("{} is gone: its connection closed during {}",
-                                                              link.name(), to_string(call_))};
-    return true;
-  }
-  for (std::size_t left = *sent; left > 0;) left -= link.outgoing_.take(left);
-  return *sent > 0;
+Result<bool> Exchange::mend(Link& link) {
+  auto moved = link.wire.mend();
+  if (moved) return moved;
+  return fail(moved.error().code, fmt::format("{} is gone: its connection closed during {} ({})",
+                                              link.wire.name(), to_string(call_), moved.error().message));
 }
 
 Result<bool> Exchange::advance_receiving(Link& link) {
-  FrameList& incoming = link.incoming_;
+  FrameList& incoming = link.incoming;
   if (incoming.done()) return false;
   std::array<iovec, FrameList::piece_limit> pieces;
-  auto received = link.socket_.receive_some(incoming.rest(pieces));
-  if (!received) {
-    const bool closed = received.error().code == Code::peer_lost;
-    return fail(received.error().code, closed ? fmt::format("{} is gone: its connection closed during {}",
-                                                            link.name(), to_string(call_))
-                                              : received.error().message);
-  }
-  for (std::size_t left = *received; left > 0;) {
+  MUSTER_TRY(const std::size_t received, link.wire.receive_some(incoming.rest(pieces)));
+  for (std::size_t left = received; left > 0;) {
     const std::size_t piece = incoming.piece();
     left -= incoming.take(left);
     if (incoming.piece() == piece) continue;
     if (auto sound = check_piece(link, piece); !sound)
       return fail(sound.error().code, std::move(sound).error().message);
   }
-  return *received > 0;
+  return received > 0 || !link.wire.is_whole();
 }
 
 Result<> Exchange::check_piece(Link& link, std::size_t piece) {
   const std::size_t frame = piece / 2;
-  auto header = net::decode_header(link.incoming_.header(frame), payload_limit_bytes);
-  if (!header) return fail(Code::corrupt, fmt::format("{} sent {}", link.name(), header.error().message));
+  auto header = net::decode_header(link.incoming.header(frame), payload_limit_bytes);
+  if (!header)
+    return fail(Code::corrupt, fmt::format("{} sent {}", link.wire.name(), header.error().message));
   if (piece % 2 == 0) return check_header(link, frame, *header);
-  if (auto sound = net::check_payload(*header, link.incoming_.payload(frame)); !sound)
-    return fail(Code::corrupt, fmt::format("{}: {}", link.name(), sound.error().message));
-  if (link.incoming_.type(frame) != FrameType::call) return {};
-  MUSTER_TRY(const Call peer_call, decode_call(link.peer_call_));
-  if (!(peer_call == call_)) return fail(mismatch(rank_, call_, link.rank(), peer_call));
+  if (auto sound = net::check_payload(*header, link.incoming.payload(frame)); !sound)
+    return fail(Code::corrupt, fmt::format("{}: {}", link.wire.name(), sound.error().message));
+  return check_content(link, frame);
+}
+
+Result<> Exchange::check_content(const Link& link, std::size_t frame) const {
+  if (link.incoming.type(frame) == FrameType::call) {
+    MUSTER_TRY(const Call peer_call, decode_call(link.peer_call));
+    if (!(peer_call == call_)) return fail(mismatch(rank_, call_, link.wire.rank(), peer_call));
+  }
+  if (link.incoming.type(frame) == FrameType::taken) {
+    // Of what went before the frames of this step.
+    const auto taken = net::load_little<std::uint64_t>(link.peer_taken.data());
+    if (taken != link.wire.step_begin())
+      return fail(Code::corrupt,
+                  fmt::format("{} says at the end of {} that it has taken {} bytes of {}", link.wire.name(),
+                              to_string(call_), taken, link.wire.step_begin()));
+  }
   return {};
 }
 
 Result<> Exchange::check_header(const Link& link, std::size_t frame, const net::FrameHeader& header) const {
   if (auto sound = check_origin(header, origin_); !sound)
-    return fail(sound.error().code, fmt::format("a frame of {}: {}", link.name(), sound.error().message));
-  const auto due = static_cast<std::uint16_t>(link.incoming_.type(frame));
-  const bool is_call = link.incoming_.type(frame) == FrameType::call;
+    return fail(sound.error().code,
+                fmt::format("a frame of {}: {}", link.wire.name(), sound.error().message));
+  const auto due = static_cast<std::uint16_t>(link.incoming.type(frame));
+  const bool is_call = link.incoming.type(frame) == FrameType::call;
   const bool in_sequence = is_call || header.sequence == call_.number;  // a call is compared as a whole
-  if (header.type == due && in_sequence && header.payload_size_bytes == link.incoming_.payload(frame).size())
+  if (header.type == due && in_sequence && header.payload_size_bytes == link.incoming.payload(frame).size())
     return {};
   return fail(
       Code::corrupt,
       fmt::format("{} sent a frame of type {:#06x} for call #{} with {} bytes during {}; due were type "
                   "{:#06x} and {} bytes",
-                  link.name(), header.type, header.sequence, header.payload_size_bytes, to_string(call_), due,
-                  link.incoming_.payload(frame).size()));
+                  link.wire.name(), header.type, header.sequence, header.payload_size_bytes, to_string(call_),
+                  due, link.incoming.payload(frame).size()));
+}
+
+Result<net::Readiness> Exchange::poll_all(const net::Wait& wait) {
+  polled_.clear();
+  TimePoint soonest = door_->deadline();
+  for (Link& link : links_) {
+    const int events = (link.incoming.done() ? 0 : POLLIN) | (link.wire.all_sent() ? 0 : POLLOUT);
+    link.polled_at = polled_.size();
+    link.wire.add_to(polled_, static_cast<short>(events));
+    soonest = std::min(soonest, link.wire.next_step());
+  }
+  const std::size_t of_door = polled_.size();
+  polled_.push_back({.fd = door_->fd(), .events = POLLIN, .revents = 0});
+  polled_.emplace_back();
+  MUSTER_TRY(const net::Readiness readiness,
+             net::poll_until(polled_, {.deadline = std::min(wait.deadline, soonest), .stop = wait.stop}));
+  const bool knocked = polled_[of_door].revents != 0;
+  if (readiness != net::Readiness::stopped && (knocked || real_clock().now() >= door_->deadline()))
+    MUSTER_TRY_VOID(door_->serve());
+  return readiness;
 }
 
 Result<> Exchange::wait_for_progress(const net::Wait& wait, TimePoint start) {
-  for (std::size_t i = 0; i < links_.size(); ++i) {
-    const Link& link = links_[i];
-    const bool sending = !link.outgoing_.done() && !link.send_failure_;
-    const int events = (link.incoming_.done() ? 0 : POLLIN) | (sending ? POLLOUT : 0);
-    polled_[i] = {.fd = link.socket_.fd(), .events = static_cast<short>(events), .revents = 0};
-  }
-  MUSTER_TRY(const net::Readiness readiness, net::poll_until(polled_, wait));
-  if (readiness == net::Readiness::ready) return check_resets();
+  MUSTER_TRY(const net::Readiness readiness, poll_all(wait));
   if (readiness == net::Readiness::stopped)
     return fail(Code::aborted, fmt::format("{} was stopped", to_string(call_)));
+  if (readiness == net::Readiness::ready || real_clock().now() < wait.deadline) {
+    break_off_reset();
+    for (Link& link : links_) MUSTER_TRY_VOID(link.wire.look_at_news());
+    return {};
+  }
   const std::chrono::duration<double> waited = real_clock().now() - start;
   return fail(Code::timeout,
               fmt::format("{} waited {:.3g} s for {}", to_string(call_), waited.count(), missing_ranks()));
 }
 
-// A peer that owes nothing is heard only when it resets its connection.
-Result<> Exchange::check_resets() const {
-  for (std::size_t i = 0; i < links_.size(); ++i)
-    if (links_[i].incoming_.done() && (polled_[i].revents & (POLLERR | POLLHUP)) != 0)
-      return fail(Code::peer_lost,
-                  fmt::format("{} ended the group during {}", links_[i].name(), to_string(call_)));
-  return {};
+// A peer that owes nothing is heard only when its connection is reset.
+void Exchange::break_off_reset() {
+  for (Link& link : links_)
+    if (link.wire.is_whole() && link.incoming.done() &&
+        (polled_[link.polled_at].revents & (POLLERR | POLLHUP)) != 0)
+      link.wire.break_off({Code::peer_lost, fmt::format("{} closed it", link.wire.name())});
 }
 
 std::string Exchange::missing_ranks() const {
   std::vector<std::string> names;
   for (const Link& link : links_)
-    if (!link.incoming_.done() || !link.outgoing_.done()) names.push_back(link.name());
+    if (!link.incoming.done() || !link.wire.all_sent() || !link.wire.is_whole())
+      names.push_back(link.wire.name());
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
 void Exchange::reset() {
-  for (Link& link : links_) link.socket_.reset();
+  for (Link& link : links_) link.wire.reset();
 }
 
 }  // namespace muster::collective

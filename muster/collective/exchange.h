@@ -8,76 +8,86 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "muster/base/base.h"
 #include "muster/collective/call.h"
+#include "muster/collective/door.h"
 #include "muster/collective/frames.h"
+#include "muster/collective/wire.h"
 #include "muster/net/net.h"
 
 namespace muster::collective {
 
-// The connection to one remote rank.
-class Link {
- public:
-  // `name` is how errors call the peer: "rank 2 (10.0.0.7:4000)".
-  Link(std::uint32_t rank, std::string name, net::Socket socket)
-      : rank_(rank), name_(std::move(name)), socket_(std::move(socket)) {}
-
-  std::uint32_t rank() const { return rank_; }
-  const std::string& name() const { return name_; }
-
- private:
-  friend class Exchange;
-
-  std::uint32_t rank_;
-  std::string name_;
-  net::Socket socket_;
-  // At most a call and two pieces of data in each direction of one exchange.
-  FrameList outgoing_;
-  FrameList incoming_;
-  CallBytes peer_call_{};
-  std::optional<Error> send_failure_;
+// A connection that a meeting made.
+struct Connected {
+  std::uint32_t rank;
+  net::Socket socket;
 };
 
 class Exchange {
  public:
-  Exchange(std::uint32_t rank, FrameOrigin origin, std::vector<Link> links);
+  // The door is borrowed; null where nobody is remote.
+  Exchange(std::uint32_t rank, FrameOrigin origin, std::vector<Connected> connections, Door* door);
 
   bool empty() const { return links_.empty(); }
   std::size_t size() const { return links_.size(); }
-  std::uint32_t rank_of(std::size_t index) const { return links_[index].rank(); }
+  std::uint32_t rank_of(std::size_t index) const { return links_[index].wire.rank(); }
 
   // Tells every remote rank what this rank calls and demands the same call from it, before its data.
   void announce(const Call& call);
-  // Queue one piece of data to or from a peer. The bytes must stay as they are until `run` returns. Empty
-  // pieces are not sent.
+  // Queue one piece of data to or from a peer. What is sent must stay as it is until `settle` returns, but
+  // where the peer's frames of a later `run` are due to be written over it. Empty pieces are not sent.
   void send(std::size_t index, std::span<const std::byte> payload);
   void receive(std::size_t index, std::span<std::byte> payload);
-  // Sends and receives all that is queued.
+  // Sends and receives all that is queued, and makes again the connections that break meanwhile.
   Result<> run(const net::Wait& wait);
+  // The end of the call: nothing that was queued is needed any more.
+  Result<> settle(const net::Wait& wait);
+  // Between calls, on any thread: serves the door and goes on, without waiting, with connections that another
+  // rank found broken, and with what it has not got of the last call. Whether there may be more to do. A
+  // `run` under way does that itself.
+  Result<bool> attend();
 
   // Tells all peers that the group has ended, whatever they wait for. A rank that merely leaves closes its
   // connections instead, which disturbs nobody who needs nothing more of it. Any thread.
   void reset();
 
  private:
+  struct Link {
+    Link(std::uint32_t rank, net::Socket socket, Door& door)
+        : wire(rank, Purpose::calls, std::move(socket), door) {}
+    Wire wire;
+    // At most a call and two pieces of data in each direction of one exchange.
+    FrameList incoming;
+    CallBytes peer_call{};
+    std::size_t polled_at = 0;
+    TakenBytes taken{};       // what this side tells the other at the end of a call
+    TakenBytes peer_taken{};  // and the other way
+  };
+  Result<> run_locked(const net::Wait& wait);
   void queue(Link& link, FrameType type, std::span<const std::byte> payload);
   Result<bool> advance(Link& link);
-  Result<bool> advance_sending(Link& link);
   Result<bool> advance_receiving(Link& link);
+  Result<bool> mend(Link& link);
   Result<> check_piece(Link& link, std::size_t piece);
+  Result<> check_content(const Link& link, std::size_t frame) const;
   Result<> check_header(const Link& link, std::size_t frame, const net::FrameHeader& header) const;
   bool done() const;
   Result<> wait_for_progress(const net::Wait& wait, TimePoint start);
-  Result<> check_resets() const;
+  Result<net::Readiness> poll_all(const net::Wait& wait);
+  void break_off_reset();
   std::string missing_ranks() const;
 
   std::uint32_t rank_;
   FrameOrigin origin_;
-  std::vector<Link> links_;
+  std::mutex mutex_;  // guards the links, but for reset()
+  std::deque<Link> links_;
+  Door* door_;
   Call call_;
   CallBytes call_bytes_{};
   std::vector<pollfd> polled_;

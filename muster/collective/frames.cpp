@@ -37,6 +37,23 @@ std::span<std::byte> FrameList::bytes_of(std::size_t piece) {
   return piece % 2 == 0 ? std::span<std::byte>(headers_[piece / 2]) : payloads_[piece / 2];
 }
 
+std::size_t FrameList::position() const {
+  std::size_t bytes = offset_;
+  for (std::size_t piece = 0; piece < piece_; ++piece) bytes += size_of(piece);
+  return bytes;
+}
+
+std::size_t FrameList::size_bytes() const {
+  std::size_t bytes = 0;
+  for (std::size_t piece = 0; piece < 2 * frames_; ++piece) bytes += size_of(piece);
+  return bytes;
+}
+
+void FrameList::seek(std::size_t position) {
+  piece_ = offset_ = 0;
+  while (position > 0) position -= take(position);
+}
+
 std::size_t FrameList::take(std::size_t size_bytes) {
   const std::size_t taken = std::min(size_bytes, bytes_of(piece_).size() - offset_);
   offset_ += taken;

@@ -14,17 +14,21 @@
 namespace muster::collective {
 
 enum class FrameType : std::uint16_t {
-  hello = 0x0200,
-  welcome = 0x0201,
   refusal = 0x0202,
   call = 0x0203,
   data = 0x0204,
   message = 0x0205,
   mismatch = 0x0206,
+  hello = 0x0207,  // 0x0200 and 0x0201 were those of a protocol without second connections
+  welcome = 0x0208,
+  taken = 0x0209,
 };
 
 // A frame's payload is limited by what is due, which is exact; this only bounds the decoder.
 constexpr std::uint64_t payload_limit_bytes = std::uint64_t{1} << 32;
+
+// The payload of a taken frame: how many bytes of the other side's stream.
+using TakenBytes = std::array<std::byte, 8>;
 
 // Who frames come from: what a receiver demands of each.
 struct FrameOrigin {
@@ -49,12 +53,17 @@ class FrameList {
   void add_outgoing(FrameType type, std::span<const std::byte> payload, const FrameSource& source);
   void clear() { frames_ = piece_ = offset_ = 0; }
 
+  std::size_t frames() const { return frames_; }
   bool full() const { return frames_ == frame_limit; }
   bool done() const { return piece_ == 2 * frames_; }
   // The one under way.
   std::size_t piece() const { return piece_; }
   // Counts at most `size_bytes` as done, not past the end of the current piece; returns how many.
   std::size_t take(std::size_t size_bytes);
+  // Bytes that are done, and of all frames; and the place where `position` of them are done.
+  std::size_t position() const;
+  std::size_t size_bytes() const;
+  void seek(std::size_t position);
   // The rest, as the system takes it.
   std::span<const iovec> rest(std::array<iovec, piece_limit>& storage);
 
@@ -64,6 +73,9 @@ class FrameList {
 
  private:
   std::span<std::byte> bytes_of(std::size_t piece);
+  std::size_t size_of(std::size_t piece) const {
+    return piece % 2 == 0 ? headers_[piece / 2].size() : payloads_[piece / 2].size();
+  }
 
   std::array<net::FrameHeaderBytes, frame_limit> headers_;
   std::array<FrameType, frame_limit> types_;

@@ -21,6 +21,9 @@ std::vector<std::byte> encode_hello(const Hello& hello) {
   payload.number(hello.to);
   payload.number(hello.size);
   payload.number(static_cast<std::uint32_t>(hello.purpose));
+  payload.number(static_cast<std::uint32_t>(hello.wish));
+  payload.number(hello.generation);
+  payload.number(hello.received_bytes);
   return net::encode_frame(header_of(FrameType::hello, hello.origin), payload.bytes());
 }
 
@@ -37,7 +40,30 @@ Result<Hello> decode_hello(std::span<const std::byte, hello_size_bytes> bytes) {
   hello.to = reader.number<std::uint32_t>();
   hello.size = reader.number<std::uint32_t>();
   hello.purpose = static_cast<Purpose>(reader.number<std::uint32_t>());
+  hello.wish = static_cast<Wish>(reader.number<std::uint32_t>());
+  hello.generation = reader.number<std::uint32_t>();
+  hello.received_bytes = reader.number<std::uint64_t>();
   return hello;
+}
+
+Result<> check_hello(const Hello& hello, const net::Socket& socket, const Group& group) {
+  MUSTER_TRY_VOID(check_origin({.epoch = hello.origin.epoch, .job_id = hello.origin.job_id},
+                               {.epoch = group.epoch, .job_id = group.job_id}));
+  if (hello.size != group.endpoints.size())
+    return fail(Code::refused, fmt::format("a world of {} ranks is not this group's world of {}", hello.size,
+                                           group.endpoints.size()));
+  if (hello.to != group.rank)
+    return fail(Code::refused, fmt::format("this is rank {}, not rank {}", group.rank, hello.to));
+  if (hello.from >= hello.size || hello.from == group.rank)
+    return fail(Code::refused, fmt::format("rank {} is not awaited by rank {}", hello.from, group.rank));
+  const net::PeerNames* names = socket.peer_names();
+  return names == nullptr ? Result<>{} : net::check_identity(*names, group.endpoints[hello.from].identity);
+}
+
+std::vector<std::byte> encode_welcome(const FrameOrigin& origin, const Welcome& welcome) {
+  net::ByteWriter payload;
+  payload.number(welcome.received_bytes);
+  return net::encode_frame(header_of(FrameType::welcome, origin), payload.bytes());
 }
 
 std::vector<std::byte> encode_refusal(const FrameOrigin& origin, const std::string& reason) {
@@ -46,7 +72,7 @@ std::vector<std::byte> encode_refusal(const FrameOrigin& origin, const std::stri
   return net::encode_frame(header_of(FrameType::refusal, origin), payload.bytes());
 }
 
-Result<> check_welcome(const net::Frame& answer, const FrameOrigin& own, const std::string& name) {
+Result<Welcome> check_welcome(const net::Frame& answer, const FrameOrigin& own, const std::string& name) {
   if (is(answer.header, FrameType::refusal)) {
     net::ByteReader reader(answer.payload);
     const std::string reason = reader.text(refusal_limit_bytes);
@@ -55,7 +81,11 @@ Result<> check_welcome(const net::Frame& answer, const FrameOrigin& own, const s
   if (!is(answer.header, FrameType::welcome))
     return fail(Code::corrupt, fmt::format("{} sent a frame of type {:#06x} instead of a welcome", name,
                                            answer.header.type));
-  return check_origin(answer.header, own);
+  MUSTER_TRY_VOID(check_origin(answer.header, own));
+  net::ByteReader reader(answer.payload);
+  const Welcome welcome{.received_bytes = reader.number<std::uint64_t>()};
+  MUSTER_TRY_VOID(reader.finish("a welcome"));
+  return welcome;
 }
 
 }  // namespace muster::collective

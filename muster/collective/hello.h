@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "muster/base/base.h"
+#include "muster/collective/collective.h"
 #include "muster/collective/frames.h"
 
 namespace muster::collective {
@@ -16,26 +17,40 @@ namespace muster::collective {
 // What a connection is for: two ranks of different hosts have one of each.
 enum class Purpose : std::uint32_t { calls, messages };
 
+// What the caller wants: a first connection, one in the place of one that broke, or to be called by the other
+// side, since the connection that it has is broken.
+enum class Wish : std::uint32_t { meet, resume, be_called };
+
 struct Hello {
   FrameOrigin origin;
   std::uint32_t from = 0;
   std::uint32_t to = 0;
   std::uint32_t size = 0;  // of the world
   Purpose purpose = Purpose::calls;
+  Wish wish = Wish::meet;
+  std::uint32_t generation = 0;      // of the connection: counts up with each that is to replace another
+  std::uint64_t received_bytes = 0;  // what the caller has taken of the other side's stream
 };
 
-inline constexpr std::size_t hello_payload_size_bytes = 16;
+inline constexpr std::size_t hello_payload_size_bytes = 32;
 inline constexpr std::size_t hello_size_bytes = net::frame_header_size_bytes + hello_payload_size_bytes;
 // Of the frames that may answer a hello.
 inline constexpr std::size_t refusal_limit_bytes = 1024;
 
 std::vector<std::byte> encode_hello(const Hello& hello);
 // Fails for what is no hello at all. Who it is from, and whether it is for us, is not checked: the numbers
-// may be any, the purpose too.
+// may be any, purpose and wish too.
 Result<Hello> decode_hello(std::span<const std::byte, hello_size_bytes> bytes);
 
+// Whether the caller belongs to `group`, means this rank, and is who it says.
+Result<> check_hello(const Hello& hello, const net::Socket& socket, const Group& group);
+
+struct Welcome {
+  std::uint64_t received_bytes = 0;  // what this side has taken of the caller's stream
+};
+std::vector<std::byte> encode_welcome(const FrameOrigin& origin, const Welcome& welcome);
 std::vector<std::byte> encode_refusal(const FrameOrigin& origin, const std::string& reason);
 // Whether the answer of a rank, which errors call `name`, is a welcome to the epoch `own`.
-Result<> check_welcome(const net::Frame& answer, const FrameOrigin& own, const std::string& name);
+Result<Welcome> check_welcome(const net::Frame& answer, const FrameOrigin& own, const std::string& name);
 
 }  // namespace muster::collective

@@ -9,18 +9,6 @@
 namespace muster::collective {
 namespace {
 
-// Strangers may connect too. They are limited like those of the scheduler, and all ranks may come at once.
-net::GuestLimits guest_limits(const Group& group) {
-  net::GuestLimits limits;
-  limits.count += 2 * group.endpoints.size();
-  return limits;
-}
-constexpr int accepted_at_once_max = 64;  // then those who are connected have their turn
-
-net::FrameHeader header_of(FrameType type, const FrameOrigin& origin) {
-  return {.type = static_cast<std::uint16_t>(type), .epoch = origin.epoch, .job_id = origin.job_id};
-}
-
 Result<net::Frame> receive_frame(net::Socket& socket, const net::Wait& wait) {
   net::Frame frame;
   net::FrameHeaderBytes head;
@@ -40,8 +28,7 @@ Rendezvous::Rendezvous(const Group& group, Listener& listener, LocalShape shape,
       shape_(std::move(shape)),
       wait_{.deadline = real_clock().now() + options.connect_timeout, .stop = options.stop},
       timeout_(options.connect_timeout),
-      security_(options.security),
-      guest_rules_(guest_limits(group)) {}
+      security_(options.security) {}
 
 bool Rendezvous::is_local(std::uint32_t rank) const {
   return std::find(shape_.ranks.begin(), shape_.ranks.end(), rank) != shape_.ranks.end();
@@ -59,6 +46,11 @@ Result<Connections> Rendezvous::meet() {
     MUSTER_TRY(LocalGroup made, LocalGroup::create(shape_));
     local_.emplace(std::move(made));
   }
+  MUSTER_TRY(
+      Reception reception,
+      Reception::create({.tcp = listener_.tcp_, .local = &listener_.local_},
+                        {.own = origin(), .members = 2 * group_.endpoints.size(), .security = security_}));
+  reception_.emplace(std::move(reception));
   MUSTER_TRY_VOID(connect_to_hosts());
   MUSTER_TRY_VOID(connect_to_first());
   MUSTER_TRY_VOID(accept_all());
@@ -67,7 +59,7 @@ Result<Connections> Rendezvous::meet() {
   Connections met{.links = {}, .message_links = {}, .local = std::move(local_)};
   for (Peer& peer : hosts_)
     if (peer.purpose == Purpose::calls)
-      met.links.emplace_back(peer.rank, name(peer.rank), std::move(peer.socket));
+      met.links.push_back({peer.rank, std::move(peer.socket)});
     else
       met.message_links.push_back({peer.rank, name(peer.rank), std::move(peer.socket)});
   return met;
@@ -118,7 +110,8 @@ Result<> Rendezvous::send_hello(net::Socket& socket, std::uint32_t to, Purpose p
                                        .from = group_.rank,
                                        .to = to,
                                        .size = static_cast<std::uint32_t>(group_.endpoints.size()),
-                                       .purpose = purpose}),
+                                       .purpose = purpose,
+                                       .wish = Wish::meet}),
                          wait_);
 }
 
@@ -137,13 +130,10 @@ std::vector<std::uint32_t> Rendezvous::missing() const {
 
 Result<> Rendezvous::accept_all() {
   while (!missing().empty()) {
-    std::vector<pollfd> polled;
-    for (const Guest& guest : guests_)
-      polled.push_back({.fd = guest.socket.fd(), .events = POLLIN, .revents = 0});
-    polled.push_back({.fd = listener_.tcp_.fd(), .events = POLLIN, .revents = 0});
-    polled.push_back({.fd = listener_.local_.fd(), .events = POLLIN, .revents = 0});
-    polled.emplace_back();
-    MUSTER_TRY(const net::Readiness readiness, wait_for_guests(polled));
+    std::array<pollfd, 2> polled{pollfd{.fd = reception_->fd(), .events = POLLIN, .revents = 0}};
+    const TimePoint deadline = std::min(wait_.deadline, reception_->deadline());
+    MUSTER_TRY(const net::Readiness readiness,
+               net::poll_until(polled, {.deadline = deadline, .stop = wait_.stop}));
     if (readiness == net::Readiness::stopped) return fail(Code::aborted, "connecting the group was stopped");
     if (readiness == net::Readiness::deadline && real_clock().now() >= wait_.deadline) {
       std::vector<std::string> names;
@@ -152,173 +142,40 @@ Result<> Rendezvous::accept_all() {
       return fail(Code::timeout, fmt::format("connecting the group waited {:.3g} s for {}", waited.count(),
                                              fmt::join(names, ", ")));
     }
-    MUSTER_TRY_VOID(hear_guests(polled));
-    drop_overdue_guests();
-    MUSTER_TRY_VOID(take_new_guests());
+    MUSTER_TRY(auto visitors, reception_->hear());
+    for (Reception::Visitor& visitor : visitors) MUSTER_TRY_VOID(welcome(std::move(visitor)));
   }
   return {};
 }
 
-Result<net::Readiness> Rendezvous::wait_for_guests(std::span<pollfd> polled) const {
-  net::Wait wait = wait_;
-  wait.deadline = std::min(wait.deadline, guest_rules_.deadline());
-  return net::poll_until(polled, wait);
-}
-
-void Rendezvous::drop_overdue_guests() {
-  for (const net::Guests::Id id : guest_rules_.overdue(real_clock().now())) {
-    std::erase_if(guests_, [&](const Guest& guest) { return guest.id == id; });
-    guest_rules_.leave(id);
-  }
-}
-
-Result<> Rendezvous::take_new_guests() {
-  const auto take = [&](auto& listener, bool local) -> Result<> {
-    for (int count = 0; count < accepted_at_once_max; ++count) {
-      MUSTER_TRY(auto socket, listener.accept());
-      if (!socket) return {};
-      const std::string& peer = socket->peer();
-      const auto leaves =
-          guest_rules_.arrive(++last_guest_, peer.substr(0, peer.rfind(':')), real_clock().now());
-      if (leaves) std::erase_if(guests_, [&](const Guest& guest) { return guest.id == *leaves; });
-      if (!secure_guest(*socket)) continue;
-      guests_.push_back({.id = last_guest_, .socket = *std::move(socket), .local = local, .bytes = {}});
-    }
-    return {};
-  };
-  MUSTER_TRY_VOID(take(listener_.tcp_, false));
-  return take(listener_.local_, true);
-}
-
-Result<> Rendezvous::hear_guests(const std::vector<pollfd>& polled) {
-  std::vector<Guest> staying;
-  for (std::size_t i = 0; i < guests_.size(); ++i) {
-    bool done = false;
-    if (polled[i].revents != 0) {
-      MUSTER_TRY(done, hear(guests_[i]));
-    }
-    if (done)
-      guest_rules_.leave(guests_[i].id);
-    else
-      staying.push_back(std::move(guests_[i]));
-  }
-  guests_ = std::move(staying);
-  return {};
-}
-
-Result<bool> Rendezvous::hear(Guest& guest) {
-  if (guest.is_refused) return drain(guest);
-  if (security_ && !believe(guest)) return false;
-  return hear_hello(guest);
-}
-
-// Without a usable revocation list nobody is let in; it may come in time.
-bool Rendezvous::secure_guest(net::Socket& socket) {
-  if (!security_) return true;
-  const auto begun = socket.begin_tls({.security = security_, .listens = true});
-  if (begun) return true;
-  if (const auto more = stranger_lines_.take(real_clock().now()))
-    log::warning(
-        fmt::format("refused a connection of {}: {}{}", socket.peer(), begun.error().message, *more));
-  return false;
-}
-
-bool Rendezvous::believe(Guest& guest) {
-  const auto through = guest.socket.shake_hands();
-  if (through) return *through;
-  const bool is_plain = guest.socket.spoke_plain();
-  if (is_plain) {
-    guest.socket.end_tls();
-    refuse(guest, through.error().message);
-  } else if (const auto more = stranger_lines_.take(real_clock().now())) {
-    log::warning(fmt::format("refused a connection: {}{}", through.error().message, *more));
-  }
-  // Closing at once could discard what was said last.
-  guest.socket.finish_sending();
-  guest.is_refused = true;
-  return false;
-}
-
-bool Rendezvous::drain(Guest& guest) {
-  std::array<std::byte, 4096> ignored;
-  const iovec piece{.iov_base = ignored.data(), .iov_len = ignored.size()};
-  guest.socket.end_tls();
-  return !guest.socket.receive_some({&piece, 1});
-}
-
-Result<bool> Rendezvous::hear_hello(Guest& guest) {
-  const std::size_t have = guest.bytes.size();
-  guest.bytes.resize(hello_size_bytes);
-  const iovec piece{.iov_base = guest.bytes.data() + have, .iov_len = hello_size_bytes - have};
-  const auto received = guest.socket.receive_some({&piece, 1});
-  if (!received) return true;
-  guest.bytes.resize(have + *received);
-  if (!security_ && net::begins_tls(guest.bytes)) {
-    const auto answer = net::answer_to_tls();
-    static_cast<void>(guest.socket.send_all(answer, {.deadline = real_clock().now()}));
-    if (const auto more = stranger_lines_.take(real_clock().now()))
-      log::warning(fmt::format("closed a connection from {}, which uses TLS while this job does not{}",
-                               guest.socket.peer(), *more));
-    guest.socket.finish_sending();
-    guest.is_refused = true;
-    return false;
-  }
-  if (guest.bytes.size() < hello_size_bytes) return false;
-  // Whoever does not even speak our frames is closed without a word.
-  const auto hello = decode_hello(std::span(guest.bytes).first<hello_size_bytes>());
-  if (!hello) {
-    if (const auto more = stranger_lines_.take(real_clock().now()))
-      log::warning(fmt::format("closed a connection from {} that is no member of the group{}",
-                               guest.socket.peer(), *more));
-    return true;
-  }
-  MUSTER_TRY_VOID(welcome(guest, *hello));
-  return true;
-}
-
-Result<> Rendezvous::welcome(Guest& guest, const Hello& hello) {
-  if (const auto reason = reason_to_refuse(guest, hello); !reason.empty()) {
-    refuse(guest, reason);
+Result<> Rendezvous::welcome(Reception::Visitor visitor) {
+  if (const auto reason = reason_to_refuse(visitor); !reason.empty()) {
+    reception_->refuse(visitor.socket, reason);
     return {};
   }
   // A guest that goes away while it is welcomed may come again.
-  const auto bytes = net::encode_frame(header_of(FrameType::welcome, origin()), {});
-  if (!guest.socket.send_all(bytes, wait_)) return {};
-  if (guest.local) {
-    if (!guest.socket.send_fd(local_->segment().fd(), wait_)) return {};
-    local_met_.push_back(hello.from);
+  const auto bytes = encode_welcome(origin(), {});
+  if (!visitor.socket.send_all(bytes, wait_)) return {};
+  if (visitor.local) {
+    if (!visitor.socket.send_fd(local_->segment().fd(), wait_)) return {};
+    local_met_.push_back(visitor.hello.from);
   } else {
-    hosts_.push_back({hello.from, hello.purpose, std::move(guest.socket)});
+    hosts_.push_back({visitor.hello.from, visitor.hello.purpose, std::move(visitor.socket)});
   }
   return {};
 }
 
-std::string Rendezvous::reason_to_refuse(const Guest& guest, const Hello& hello) const {
-  if (auto sound = check_origin({.epoch = hello.origin.epoch, .job_id = hello.origin.job_id}, origin());
-      !sound)
-    return sound.error().message;
-  const auto [from, to, size, purpose] = std::tuple(hello.from, hello.to, hello.size, hello.purpose);
-  if (size != group_.endpoints.size())
-    return fmt::format("a world of {} ranks is not this group's world of {}", size, group_.endpoints.size());
-  if (to != group_.rank) return fmt::format("this is rank {}, not rank {}", group_.rank, to);
-  if (purpose > (guest.local ? Purpose::calls : Purpose::messages))
-    return fmt::format("a connection for purpose {} is unknown", static_cast<std::uint32_t>(purpose));
-  if (from <= group_.rank || from >= size || has_met(from, purpose))
-    return fmt::format("rank {} is not awaited by rank {}", from, group_.rank);
-  if (guest.local != is_local(from))
-    return fmt::format("rank {} {} this host", from, guest.local ? "is not on" : "is on");
-  if (const net::PeerNames* names = guest.socket.peer_names())
-    if (auto honest = net::check_identity(*names, group_.endpoints[from].identity); !honest)
-      return honest.error().message;
+std::string Rendezvous::reason_to_refuse(const Reception::Visitor& visitor) const {
+  const Hello& hello = visitor.hello;
+  if (auto honest = check_hello(hello, visitor.socket, group_); !honest) return honest.error().message;
+  if (hello.wish != Wish::meet || hello.purpose > (visitor.local ? Purpose::calls : Purpose::messages))
+    return fmt::format("a connection for purpose {}, wish {} is unknown",
+                       static_cast<std::uint32_t>(hello.purpose), static_cast<std::uint32_t>(hello.wish));
+  if (hello.from <= group_.rank || has_met(hello.from, hello.purpose))
+    return fmt::format("rank {} is not awaited by rank {}", hello.from, group_.rank);
+  if (visitor.local != is_local(hello.from))
+    return fmt::format("rank {} {} this host", hello.from, visitor.local ? "is not on" : "is on");
   return {};
-}
-
-void Rendezvous::refuse(Guest& guest, const std::string& reason) {
-  if (const auto more = refusal_lines_.take(real_clock().now()))
-    log::warning(fmt::format("refused {}: {}{}", guest.socket.peer(), reason, *more));
-  const auto bytes = encode_refusal(origin(), reason);
-  const iovec piece{.iov_base = const_cast<std::byte*>(bytes.data()), .iov_len = bytes.size()};
-  static_cast<void>(guest.socket.send_some({&piece, 1}));  // best effort: it is closed either way
 }
 
 Result<> Rendezvous::await_welcome(net::Socket& socket, std::uint32_t rank) {
@@ -326,7 +183,8 @@ Result<> Rendezvous::await_welcome(net::Socket& socket, std::uint32_t rank) {
   if (!answer)
     return fail(answer.error().code,
                 fmt::format("{} did not welcome this process: {}", name(rank), answer.error().message));
-  return check_welcome(*answer, origin(), name(rank));
+  MUSTER_TRY_VOID(check_welcome(*answer, origin(), name(rank)));
+  return {};
 }
 
 Result<> Rendezvous::await_all_welcomes() {

@@ -52,12 +52,14 @@ struct Communicator::State::Piece {
   std::uint64_t sync_number;
 };
 
-Communicator::State::State(Group group, Sizes sizes, Connections connections, net::StopSignal stop,
-                           Origin origin)
+Communicator::State::State(Group group, Sizes sizes, Connections connections, std::unique_ptr<Door> door,
+                           net::StopSignal stop, Origin origin)
     : group_(std::move(group)),
       sizes_(sizes),
       local_(std::move(connections.local)),
-      links_(group_.rank, {.epoch = group_.epoch, .job_id = group_.job_id}, std::move(connections.links)),
+      door_(std::move(door)),
+      links_(group_.rank, {.epoch = group_.epoch, .job_id = group_.job_id}, std::move(connections.links),
+             door_.get()),
       remote_pairs_({.epoch = group_.epoch, .job_id = group_.job_id}, std::move(connections.message_links)),
       stop_(std::move(stop)),
       origin_(std::move(origin)),
@@ -74,11 +76,15 @@ Communicator::State::State(Group group, Sizes sizes, Connections connections, ne
     if (auto reason = local_pairs_->ended()) return fail(*std::move(reason));
     return {};
   };
+  if (door_) door_watch_.emplace(*door_, stop_, [this] { return links_.attend(); });
 }
 
 // Peers that still wait for this rank learn at once that it will not come.
 Communicator::State::~State() {
-  if (fork_count_ != net::fork_count() || !local_) return;
+  if (fork_count_ != net::fork_count()) return;
+  stop_.raise();
+  if (door_) door_->shut();
+  if (!local_) return;
   local_->abort({Code::peer_lost, fmt::format("rank {} left the group", group_.rank)});
   local_pairs_->leave();
 }
@@ -91,6 +97,8 @@ bool Communicator::State::end(const Error& reason) {
   }
   failed_.store(true, std::memory_order_release);
   stop_.raise();
+  if (door_)
+    door_->shut();  // first: who finds its connection reset calls, and learns so that it is no accident
   links_.reset();
   if (local_) local_->abort(reason);
   return true;
@@ -165,6 +173,11 @@ Result<> Communicator::State::exchange() {
   return links_.run({.deadline = deadline(), .stop = &stop_});
 }
 
+Result<> Communicator::State::settle() {
+  if (links_.empty()) return {};
+  return links_.settle({.deadline = deadline(), .stop = &stop_});
+}
+
 // Waiting at one door must not make deaf for what comes to the other.
 MessageWait Communicator::State::message_wait(const std::function<Result<>()>& look) const {
   const TimePoint now = real_clock().now();
@@ -237,6 +250,7 @@ Result<> Communicator::State::reduce_small(const std::byte* in, std::byte* out, 
     result = local_->small_result();
   }
   MUSTER_TRY_VOID(exchange());
+  MUSTER_TRY_VOID(settle());  // the result may be written over what was sent
   MUSTER_TRY_VOID(sync(call, [&] {
     const Destination destination{.bytes = result, .stores = Stores::cached};
     combine({.sources = sources_,

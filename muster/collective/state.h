@@ -12,6 +12,8 @@
 #include "muster/base/base.h"
 #include "muster/collective/call.h"
 #include "muster/collective/collective.h"
+#include "muster/collective/door.h"
+#include "muster/collective/door_watch.h"
 #include "muster/collective/exchange.h"
 #include "muster/collective/kernels.h"
 #include "muster/collective/local_group.h"
@@ -32,7 +34,8 @@ class Communicator::State {
     Duration call_timeout{};
     std::shared_ptr<const net::Security> security = {};
   };
-  State(Group group, Sizes sizes, Connections connections, net::StopSignal stop, Origin origin);
+  State(Group group, Sizes sizes, Connections connections, std::unique_ptr<Door> door, net::StopSignal stop,
+        Origin origin);
   ~State();
 
   Result<> all_reduce(const std::byte* in, std::byte* out, const Call& call);
@@ -53,7 +56,7 @@ class Communicator::State {
   template <class Work>
   Result<> run(Call call, const Offsets& offsets, Work&& work) {
     MUSTER_TRY_VOID(begin(call, offsets));
-    const Result<> done = work(call);
+    const Result<> done = work(call).and_then([this] { return settle(); });
     in_call_.store(call.number << operation_bits, std::memory_order_relaxed);
     if (!done) return fail_group(done.error());
     return {};
@@ -88,6 +91,7 @@ class Communicator::State {
   std::optional<Error> failure() const;
   TimePoint deadline();
   Result<> exchange();
+  Result<> settle();
   // With nobody else on this host, the completion runs at once.
   template <class Complete>
   Result<> sync(const Call& call, Complete&& complete) {
@@ -119,6 +123,7 @@ class Communicator::State {
   Group group_;
   Sizes sizes_;
   std::optional<LocalGroup> local_;
+  std::unique_ptr<Door> door_;  // null where nobody is remote
   Exchange links_;
   std::optional<LocalPairs> local_pairs_;
   RemotePairs remote_pairs_;
@@ -155,6 +160,8 @@ class Communicator::State {
   std::atomic<bool> failed_{false};
   mutable std::mutex mutex_;
   std::optional<Error> failure_;  // guarded by mutex_; the first one stays
+
+  std::optional<DoorWatch> door_watch_;  // the last: it uses the others
 };
 
 }  // namespace muster::collective

@@ -18,8 +18,9 @@ void hear_hello(std::span<const std::byte> bytes) {
   const std::vector<std::byte> encoded = encode_hello(*hello);
   const auto again = decode_hello(std::span(encoded).first<hello_size_bytes>());
   fuzz::expect(again && again->from == hello->from && again->to == hello->to && again->size == hello->size &&
-               again->purpose == hello->purpose && again->origin.epoch == hello->origin.epoch &&
-               again->origin.job_id == hello->origin.job_id);
+               again->purpose == hello->purpose && again->wish == hello->wish &&
+               again->generation == hello->generation && again->received_bytes == hello->received_bytes &&
+               again->origin.epoch == hello->origin.epoch && again->origin.job_id == hello->origin.job_id);
 }
 
 void hear_answer(std::span<const std::byte> bytes) {
@@ -30,6 +31,7 @@ void hear_answer(std::span<const std::byte> bytes) {
   const auto welcome = check_welcome(**frame, {.epoch = 3, .job_id = 77}, "rank 1");
   if (welcome) {
     fuzz::expect((*frame)->header.epoch == 3 && (*frame)->header.job_id == 77);
+    fuzz::expect((*frame)->payload.size() == sizeof(welcome->received_bytes));
   } else {
     fuzz::expect(welcome.error().message.size() < 2 * refusal_limit_bytes);
   }
@@ -37,7 +39,7 @@ void hear_answer(std::span<const std::byte> bytes) {
 
 // A checksum that fits lets the fuzzer come further than to it.
 std::vector<std::byte> framed(fuzz::Input input) {
-  const net::FrameHeader header{.type = static_cast<std::uint16_t>(0x0200 + input.byte() % 8),
+  const net::FrameHeader header{.type = static_cast<std::uint16_t>(0x0200 + input.byte() % 16),
                                 .epoch = input.byte() % 4u,
                                 .job_id = input.byte() % 2 == 0 ? 77u : 78u};
   return net::encode_frame(header, input.take(hello_payload_size_bytes * 80));

@@ -1,0 +1,97 @@
+#include "muster/collective/door.h"
+
+#include <fmt/format.h>
+
+namespace muster::collective {
+
+Result<std::unique_ptr<Door>> Door::open(Group group, Listener listener,
+                                         std::shared_ptr<const net::Security> security) {
+  std::unique_ptr<Door> door(new Door(std::move(group), std::move(listener.tcp_), security));
+  MUSTER_TRY(Reception reception,
+             Reception::create({.tcp = door->tcp_}, {.own = door->origin(),
+                                                     .members = door->group_.endpoints.size(),
+                                                     .security = std::move(security)}));
+  door->reception_.emplace(std::move(reception));
+  return door;
+}
+
+Door::Door(Group group, net::TcpListener tcp, std::shared_ptr<const net::Security> security)
+    : group_(std::move(group)), tcp_(std::move(tcp)), security_(std::move(security)) {}
+
+std::string Door::name(std::uint32_t rank) const {
+  const Endpoint& endpoint = group_.endpoints[rank];
+  return fmt::format("rank {} ({})", rank, net::to_string(net::Address{endpoint.address, endpoint.port}));
+}
+
+std::optional<Door::Caller> Door::take_caller(const Line& line) {
+  const std::lock_guard lock(mutex_);
+  auto found = callers_.extract({line.rank, line.purpose});
+  has_news_ = !callers_.empty() || !wishes_.empty();
+  if (found.empty() || found.mapped().generation <= line.generation) return std::nullopt;
+  return std::move(found.mapped());
+}
+
+bool Door::take_wish_to_be_called(const Line& line) {
+  const std::lock_guard lock(mutex_);
+  const auto found = wishes_.extract({line.rank, line.purpose});
+  has_news_ = !callers_.empty() || !wishes_.empty();
+  return !found.empty() && found.mapped() == line.generation;
+}
+
+Redial Door::redial(const Line& line) const {
+  const bool calls_it = calls(line.rank);
+  return {{.endpoint = group_.endpoints[line.rank], .name = name(line.rank), .security = security_},
+          {.origin = origin(),
+           .from = group_.rank,
+           .to = line.rank,
+           .size = static_cast<std::uint32_t>(group_.endpoints.size()),
+           .purpose = line.purpose,
+           .wish = calls_it ? Wish::resume : Wish::be_called,
+           .generation = line.generation,
+           .received_bytes = line.received_bytes}};
+}
+
+Result<> Door::welcome(net::Socket& socket, std::uint64_t received_bytes) const {
+  return socket.send_all(encode_welcome(origin(), {.received_bytes = received_bytes}),
+                         {.deadline = real_clock().now()});  // so little goes at once
+}
+
+TimePoint Door::deadline() const {
+  const std::lock_guard lock(mutex_);
+  return reception_->deadline();
+}
+
+Result<> Door::serve() {
+  const std::lock_guard lock(mutex_);
+  MUSTER_TRY(auto visitors, reception_->hear());
+  for (Reception::Visitor& visitor : visitors)
+    if (const auto done = let_in(visitor); !done) reception_->refuse(visitor.socket, done.error().message);
+  has_news_ = !callers_.empty() || !wishes_.empty();
+  return {};
+}
+
+// Who wishes to be called goes on to listen on this connection only for whether we are still there.
+Result<> Door::let_in(Reception::Visitor& visitor) {
+  const Hello& hello = visitor.hello;
+  MUSTER_TRY_VOID(check_hello(hello, visitor.socket, group_));
+  const bool remote = group_.endpoints[hello.from].host_key != group_.endpoints[group_.rank].host_key;
+  const bool awaited = calls(hello.from) ? hello.wish == Wish::be_called : hello.wish == Wish::resume;
+  if (!remote || !awaited || hello.purpose > Purpose::messages)
+    return fail(Code::refused, fmt::format("rank {} is not awaited by rank {} in the middle of an epoch",
+                                           hello.from, group_.rank));
+  const Key key{hello.from, hello.purpose};
+  if (hello.wish == Wish::be_called) {
+    wishes_[key] = std::max(wishes_[key], hello.generation);
+    static_cast<void>(welcome(visitor.socket, 0));  // else it asks again
+    return {};
+  }
+  if (const auto known = callers_.find(key);
+      known != callers_.end() && known->second.generation >= hello.generation)
+    return {};
+  callers_.insert_or_assign(key, Caller{.socket = std::move(visitor.socket),
+                                        .generation = hello.generation,
+                                        .received_bytes = hello.received_bytes});
+  return {};
+}
+
+}  // namespace muster::collective

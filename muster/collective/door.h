@@ -1,0 +1,78 @@
+// What stays open of a rank's meeting for as long as its group lives, so that connections between hosts that
+// break can be made again: its listener, and what it needs to call others. It has no thread: whoever waits
+// for a remote rank serves it meanwhile.
+//
+// Threads: any.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "muster/base/base.h"
+#include "muster/collective/collective.h"
+#include "muster/collective/hello.h"
+#include "muster/collective/reception.h"
+#include "muster/collective/redial.h"
+#include "muster/net/net.h"
+
+namespace muster::collective {
+
+class Door {
+ public:
+  static Result<std::unique_ptr<Door>> open(Group group, Listener listener,
+                                            std::shared_ptr<const net::Security> security);
+
+  struct Line {  // a connection, as this side sees it
+    std::uint32_t rank = 0;
+    Purpose purpose = Purpose::calls;
+    std::uint32_t generation = 0;
+    std::uint64_t received_bytes = 0;
+  };
+  // Who called to go on with a line that broke, if somebody did: not yet welcomed.
+  struct Caller {
+    net::Socket socket;
+    std::uint32_t generation = 0;
+    std::uint64_t received_bytes = 0;
+  };
+  std::optional<Caller> take_caller(const Line& line);
+  // Whether the other side has said that this very connection is broken.
+  bool take_wish_to_be_called(const Line& line);
+  // Something of these may be there.
+  bool has_news() const { return has_news_.load(std::memory_order_relaxed); }
+
+  // Of two ranks the higher one calls.
+  bool calls(std::uint32_t rank) const { return group_.rank > rank; }
+  Redial redial(const Line& line) const;
+  Result<> welcome(net::Socket& socket, std::uint64_t received_bytes) const;
+  std::string name(std::uint32_t rank) const;
+
+  // When this is readable, or the deadline has passed, `serve` has work.
+  int fd() const { return reception_->fd(); }
+  TimePoint deadline() const;
+  // Hears everybody who is there, without waiting.
+  Result<> serve();
+  // The group has ended: who calls is told so by the system.
+  void shut() { tcp_.shut(); }
+
+ private:
+  Door(Group group, net::TcpListener tcp, std::shared_ptr<const net::Security> security);
+  using Key = std::pair<std::uint32_t, Purpose>;
+  FrameOrigin origin() const { return {.epoch = group_.epoch, .job_id = group_.job_id}; }
+  Result<> let_in(Reception::Visitor& visitor);
+
+  const Group group_;
+  net::TcpListener tcp_;
+  const std::shared_ptr<const net::Security> security_;
+  std::atomic<bool> has_news_{false};
+  mutable std::mutex mutex_;  // guards what follows
+  std::optional<Reception> reception_;
+  std::map<Key, Caller> callers_;
+  std::map<Key, std::uint32_t> wishes_;  // to be called: the generation that is broken
+};
+
+}  // namespace muster::collective

@@ -1,0 +1,34 @@
+// Keeps a rank's door while the rank computes: a thread that sleeps until somebody comes. During a call the
+// call itself does what is needed, sooner.
+#pragma once
+
+#include <functional>
+#include <thread>
+
+#include "muster/base/base.h"
+#include "muster/collective/door.h"
+#include "muster/net/net.h"
+
+namespace muster::collective {
+
+class DoorWatch {
+ public:
+  // Door and signal are borrowed; the thread ends with the signal. `attend` serves the door and goes on with
+  // what others found broken, unless others are at it; whether there may be more to do.
+  DoorWatch(Door& door, const net::StopSignal& stop, std::function<Result<bool>()> attend);
+  // The signal has been raised, or this is a forked child, which has no such thread.
+  ~DoorWatch();
+  DoorWatch(const DoorWatch&) = delete;
+  DoorWatch& operator=(const DoorWatch&) = delete;
+
+ private:
+  void work();
+
+  Door& door_;
+  const net::StopSignal& stop_;
+  const std::function<Result<bool>()> attend_;
+  const std::uint32_t fork_count_ = net::fork_count();
+  std::thread thread_;
+};
+
+}  // namespace muster::collective

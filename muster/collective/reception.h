@@ -1,0 +1,79 @@
+// Who has connected to this rank and has not yet said who it is: the guests of a meeting, and later those who
+// make a broken connection again. They may be anybody.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/base/base.h"
+#include "muster/collective/hello.h"
+#include "muster/net/net.h"
+
+namespace muster::collective {
+
+class Reception {
+ public:
+  struct Listeners {  // borrowed
+    net::TcpListener& tcp;
+    net::LocalListener* local = nullptr;  // none: nobody is expected from this host
+  };
+  struct Visitor {  // whose hello is sound; nothing in it was checked
+    net::Socket socket;
+    bool local = false;
+    Hello hello;
+  };
+
+  struct Terms {
+    FrameOrigin own;
+    std::size_t members = 0;                             // how many may come at once besides strangers
+    std::shared_ptr<const net::Security> security = {};  // null: plain
+  };
+  static Result<Reception> create(Listeners listeners, Terms terms);
+
+  // What to wait for: when this is readable, or the deadline has passed, `hear` has work.
+  int fd() const { return awaited_.fd(); }
+  TimePoint deadline() const { return rules_.deadline(); }
+  // Accepts and hears everybody who is there, without waiting.
+  Result<std::vector<Visitor>> hear();
+  // Tells a guest why it is not let in, as far as that goes.
+  void refuse(net::Socket& socket, const std::string& reason);
+
+ private:
+  Reception(Listeners listeners, Terms terms, net::PollSet awaited);
+  struct Guest {
+    net::Guests::Id id;
+    net::Socket socket;
+    bool local = false;
+    bool is_refused = false;  // it is only given time to hear why
+    std::vector<std::byte> bytes;
+  };
+  Result<> hear_guests(std::vector<Visitor>& visitors);
+  void drop_overdue();
+  Result<> take_new();
+  template <class ListenerOfAKind>
+  Result<> take_from(ListenerOfAKind& listener, bool local);
+  // Whether the guest is done with: a visitor, refused or gone.
+  bool hear(Guest& guest, std::vector<Visitor>& visitors);
+  bool hear_hello(Guest& guest, std::vector<Visitor>& visitors);
+  // A step of the handshake; false while it is not through, or will never be.
+  bool believe(Guest& guest);
+  bool secure(net::Socket& socket);
+  void answer_tls(Guest& guest);
+  static bool drain(Guest& guest);
+
+  Listeners listeners_;
+  Terms terms_;
+  net::PollSet awaited_;
+  std::vector<Guest> guests_;
+  net::Guests rules_;
+  net::Guests::Id last_guest_ = 0;
+  net::LineLimit stranger_lines_;
+  net::LineLimit refusal_lines_;
+};
+
+}  // namespace muster::collective

@@ -1,0 +1,212 @@
+#include "muster/collective/wire.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "muster/collective/kernels.h"
+
+namespace muster::collective {
+namespace {
+
+constexpr std::size_t streamed_from_bytes = 128 << 10;
+constexpr auto pause_between_knocks = std::chrono::milliseconds(100);
+
+}  // namespace
+
+Wire::Wire(std::uint32_t rank, Purpose purpose, net::Socket socket, Door& door)
+    : rank_(rank), purpose_(purpose), name_(door.name(rank)), door_(door), socket_(std::move(socket)) {}
+
+// ---- The stream -------------------------------------------------------------------------------------------
+
+void Wire::add(FrameType type, std::span<const std::byte> payload, const FrameSource& source) {
+  outgoing_.add_outgoing(type, payload, source);
+}
+
+// What a peer that ended the group said last is read first: a connection that cannot be sent to breaks only
+// when there is nothing more to read.
+bool Wire::send_some() {
+  if (!is_whole() || deaf_ || all_sent()) return false;
+  std::array<iovec, FrameList::piece_limit> storage;
+  const bool replaying = replayed_ < list_begin_;
+  const auto sent = socket_.send_some(replaying ? rest_of_kept(storage) : outgoing_.rest(storage));
+  if (!sent) {
+    deaf_ = sent.error();
+    return true;
+  }
+  if (replaying)
+    replayed_ += *sent;
+  else
+    for (std::size_t left = *sent; left > 0;) left -= outgoing_.take(left);
+  return *sent > 0;
+}
+
+Result<std::size_t> Wire::receive_some(std::span<const iovec> pieces) {
+  if (!is_whole()) return 0;
+  auto received = socket_.receive_some(pieces);
+  if (received) {
+    received_ += *received;
+    return received;
+  }
+  if (received.error().code != Code::peer_lost) return received;
+  break_off(received.error());
+  return 0;
+}
+
+// ---- What is kept -----------------------------------------------------------------------------------------
+
+void Wire::finish_step(bool heard) {
+  const std::size_t came = received_ - received_before_;
+  received_before_ = received_;
+  const bool sent = outgoing_.frames() > 0;
+  unanswered_bytes_ = sent ? came : unanswered_bytes_ + came;
+  if (heard) {
+    for (Kept& kept : kept_)
+      if (!kept.own.empty()) spare_.push_back(std::move(kept.own));
+    kept_.clear();
+    kept_begin_ = list_begin_;
+  }
+  for (std::size_t frame = 0; frame < outgoing_.frames(); ++frame)
+    kept_.push_back({.header = outgoing_.header(frame), .payload = outgoing_.payload(frame), .own = {}});
+  list_begin_ += outgoing_.position();
+  replayed_ = list_begin_;
+  outgoing_.clear();
+}
+
+// Nobody reads the copy, unless the connection breaks: a large one need not go through the caches.
+void Wire::own_kept() {
+  for (Kept& kept : kept_) {
+    if (!kept.own.empty()) continue;
+    if (!spare_.empty()) {
+      kept.own = std::move(spare_.back());
+      spare_.pop_back();
+    }
+    const std::size_t size = kept.payload.size();
+    if (kept.own.size() < size) kept.own.resize(size);
+    copy(kept.own.data(), kept.payload.data(), size,
+         size < streamed_from_bytes ? Stores::cached : Stores::streaming);
+    kept.payload = std::span(kept.own).first(size);
+  }
+}
+
+std::span<const iovec> Wire::rest_of_kept(std::array<iovec, FrameList::piece_limit>& storage) const {
+  std::size_t used = 0;
+  std::uint64_t at = kept_begin_;
+  const auto add = [&](std::span<const std::byte> bytes) {
+    const std::uint64_t end = at + bytes.size();
+    if (end > replayed_ && used < storage.size()) {
+      const auto rest = bytes.subspan(replayed_ > at ? replayed_ - at : 0);
+      storage[used++] = {.iov_base = const_cast<std::byte*>(rest.data()), .iov_len = rest.size()};
+    }
+    at = end;
+  };
+  for (const Kept& kept : kept_) {
+    add(kept.header);
+    add(kept.payload);
+  }
+  return std::span(storage).first(used);
+}
+
+// ---- The connection ---------------------------------------------------------------------------------------
+
+Door::Line Wire::line() const {
+  return {.rank = rank_, .purpose = purpose_, .generation = generation_, .received_bytes = received_};
+}
+
+void Wire::break_off(const Error& cause) {
+  if (!is_whole()) return;
+  broken_since_ = real_clock().now();
+  cause_ = deaf_.value_or(cause).message;
+  next_knock_ = *broken_since_;
+  socket_.reset();  // the other side may not know yet
+}
+
+Result<> Wire::give_up_sending() {
+  if (!deaf_ || !is_whole()) return {};
+  if (deaf_->code != Code::peer_lost) return fail(*deaf_);
+  break_off(*deaf_);
+  return {};
+}
+
+// The lower rank cannot tell whether the other one knows, or lives: it asks to be called until it is.
+Result<bool> Wire::mend() {
+  if (is_whole()) return false;
+  if (auto caller = door_.has_news() ? door_.take_caller(line()) : std::nullopt) {
+    if (!door_.welcome(caller->socket, received_)) return true;  // it will call again
+    MUSTER_TRY_VOID(adopt(std::move(caller->socket), caller->generation, caller->received_bytes));
+    return true;
+  }
+  if (!redial_) {
+    if (real_clock().now() < next_knock_) return false;
+    redial_.emplace(door_.redial(line()));
+  }
+  MUSTER_TRY(auto answer, redial_->step());
+  if (!answer) return false;
+  if (door_.calls(rank_)) {
+    MUSTER_TRY_VOID(adopt(std::move(answer->socket), answer->generation, answer->welcome.received_bytes));
+    return true;
+  }
+  redial_.reset();
+  next_knock_ = real_clock().now() + pause_between_knocks;
+  return true;
+}
+
+Result<> Wire::look_at_news() {
+  if (!is_whole() || !door_.has_news()) return {};
+  if (door_.take_wish_to_be_called(line()))
+    break_off({Code::peer_lost, fmt::format("{} found it broken", name_)});
+  if (auto caller = door_.take_caller(line())) {
+    break_off({Code::peer_lost, fmt::format("{} found it broken", name_)});
+    if (door_.welcome(caller->socket, received_))
+      return adopt(std::move(caller->socket), caller->generation, caller->received_bytes);
+  }
+  return {};
+}
+
+Result<> Wire::adopt(net::Socket socket, std::uint32_t generation, std::uint64_t taken_bytes) {
+  MUSTER_TRY_VOID(rewind(taken_bytes));
+  const std::chrono::duration<double> took = real_clock().now() - *broken_since_;
+  log::warning(
+      fmt::format("the connection to {} broke ({}) and was made again after {:.3g} s: it goes on at byte {}, "
+                  "and nothing is lost",
+                  name_, cause_, took.count(), taken_bytes));
+  generation_ = generation;
+  redial_.reset();
+  broken_since_.reset();
+  deaf_.reset();
+  const std::lock_guard lock(replacing_);
+  socket_ = std::move(socket);
+  if (ended_) socket_.reset();
+  return {};
+}
+
+// With TLS the other side may have taken bytes that were not yet counted as sent.
+Result<> Wire::rewind(std::uint64_t taken_bytes) {
+  if (taken_bytes < kept_begin_ || taken_bytes > list_begin_ + outgoing_.size_bytes())
+    return fail(Code::corrupt,
+                fmt::format("{} says that it has taken {} bytes; bytes {} to {} can be sent again", name_,
+                            taken_bytes, kept_begin_, list_begin_ + outgoing_.size_bytes()));
+  replayed_ = std::min(taken_bytes, list_begin_);
+  outgoing_.seek(taken_bytes - replayed_);
+  return {};
+}
+
+void Wire::add_to(std::vector<pollfd>& polled, short events) const {
+  if (is_whole())
+    polled.push_back({.fd = socket_.fd(), .events = deaf_ ? short(events & ~POLLOUT) : events, .revents = 0});
+  else if (redial_)
+    redial_->add_to(polled);
+}
+
+TimePoint Wire::next_step() const {
+  if (is_whole()) return TimePoint::max();
+  return redial_ ? redial_->next_step() : next_knock_;
+}
+
+void Wire::reset() {
+  const std::lock_guard lock(replacing_);
+  ended_ = true;
+  socket_.reset();
+}
+
+}  // namespace muster::collective
