@@ -87,13 +87,20 @@ Result<> Exchange::settle(const net::Wait& wait) {
     }
   }
   if (awaits) MUSTER_TRY_VOID(run_locked(wait));
-  for (Link& link : links_) link.wire.own_kept();
+  for (Link& link : links_) link.wire.own_kept(copies_);
+  copies_.forget();
   return {};
+}
+
+void Exchange::forget() {
+  const std::lock_guard lock(mutex_);
+  forgotten_ = true;
 }
 
 Result<bool> Exchange::attend() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return true;
+  if (forgotten_) return false;
   MUSTER_TRY_VOID(door_->serve());
   bool more = false;
   for (Link& link : links_) {

@@ -16,6 +16,7 @@
 
 #include "muster/base/base.h"
 #include "muster/collective/call.h"
+#include "muster/collective/copies.h"
 #include "muster/collective/door.h"
 #include "muster/collective/frames.h"
 #include "muster/collective/wire.h"
@@ -52,6 +53,8 @@ class Exchange {
   // rank found broken, and with what it has not got of the last call. Whether there may be more to do. A
   // `run` under way does that itself.
   Result<bool> attend();
+  // A call has failed: what it borrowed is read no more, whoever calls. Any thread.
+  void forget();
 
   // Tells all peers that the group has ended, whatever they wait for. A rank that merely leaves closes its
   // connections instead, which disturbs nobody who needs nothing more of it. Any thread.
@@ -85,8 +88,10 @@ class Exchange {
 
   std::uint32_t rank_;
   FrameOrigin origin_;
-  std::mutex mutex_;  // guards the links, but for reset()
+  std::mutex mutex_;        // guards what follows, but for reset()
+  bool forgotten_ = false;  // nobody is attended any more
   std::deque<Link> links_;
+  Copies copies_;
   Door* door_;
   Call call_;
   CallBytes call_bytes_{};

@@ -124,6 +124,7 @@ std::optional<Error> Communicator::State::failure() const {
 
 tl::unexpected<Error> Communicator::State::fail_group(const Error& error) {
   abort(error);
+  links_.forget();
   return fail(*failure());
 }
 

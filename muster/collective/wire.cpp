@@ -4,12 +4,9 @@
 
 #include <algorithm>
 
-#include "muster/collective/kernels.h"
-
 namespace muster::collective {
 namespace {
 
-constexpr std::size_t streamed_from_bytes = 128 << 10;
 constexpr auto pause_between_knocks = std::chrono::milliseconds(100);
 
 }  // namespace
@@ -61,31 +58,22 @@ void Wire::finish_step(bool heard) {
   const bool sent = outgoing_.frames() > 0;
   unanswered_bytes_ = sent ? came : unanswered_bytes_ + came;
   if (heard) {
-    for (Kept& kept : kept_)
-      if (!kept.own.empty()) spare_.push_back(std::move(kept.own));
     kept_.clear();
     kept_begin_ = list_begin_;
   }
   for (std::size_t frame = 0; frame < outgoing_.frames(); ++frame)
-    kept_.push_back({.header = outgoing_.header(frame), .payload = outgoing_.payload(frame), .own = {}});
+    kept_.push_back({.header = outgoing_.header(frame), .payload = outgoing_.payload(frame), .holder = {}});
   list_begin_ += outgoing_.position();
   replayed_ = list_begin_;
   outgoing_.clear();
 }
 
-// Nobody reads the copy, unless the connection breaks: a large one need not go through the caches.
-void Wire::own_kept() {
+void Wire::own_kept(Copies& copies) {
   for (Kept& kept : kept_) {
-    if (!kept.own.empty()) continue;
-    if (!spare_.empty()) {
-      kept.own = std::move(spare_.back());
-      spare_.pop_back();
-    }
-    const std::size_t size = kept.payload.size();
-    if (kept.own.size() < size) kept.own.resize(size);
-    copy(kept.own.data(), kept.payload.data(), size,
-         size < streamed_from_bytes ? Stores::cached : Stores::streaming);
-    kept.payload = std::span(kept.own).first(size);
+    if (kept.holder) continue;
+    Copies::Copy copy = copies.of(kept.payload);
+    kept.payload = copy.bytes;
+    kept.holder = std::move(copy.holder);
   }
 }
 

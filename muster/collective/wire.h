@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "muster/base/base.h"
+#include "muster/collective/copies.h"
 #include "muster/collective/door.h"
 #include "muster/collective/frames.h"
 #include "muster/net/net.h"
@@ -52,7 +53,7 @@ class Wire {
   std::uint64_t step_begin() const { return list_begin_; }
   std::uint64_t received_bytes() const { return received_; }
   // The borrowed bytes are about to change.
-  void own_kept();
+  void own_kept(Copies& copies);
 
   // ---- The connection
 
@@ -76,7 +77,7 @@ class Wire {
   struct Kept {
     net::FrameHeaderBytes header;
     std::span<const std::byte> payload;
-    std::vector<std::byte> own;  // where the payload lies once it is copied; there may be more room
+    Copies::Holder holder;  // of the payload, once it is copied
   };
   Door::Line line() const;
   Result<> adopt(net::Socket socket, std::uint32_t generation, std::uint64_t taken_bytes);
@@ -94,7 +95,6 @@ class Wire {
 
   FrameList outgoing_;
   std::vector<Kept> kept_;
-  std::vector<std::vector<std::byte>> spare_;  // what copies were in, to be used again
   // Places in the stream of sent bytes: where what is kept begins, where the list at hand does, and up to
   // where the connection at hand has what is kept.
   std::uint64_t kept_begin_ = 0;
