@@ -89,6 +89,8 @@ struct Plan::State {
   bool overlaps = false;                       // whether any call may go on beside other steps
   bool transfers_beside = false;               // whether any send or receive is worth it
   std::unique_ptr<CallThread> call_thread;
+  // Of sends alone, once one is worth it: what waits for its receiver holds up nothing that comes meanwhile.
+  std::unique_ptr<CallThread> send_thread;
   Division division;              // of one worker: the graph is whole
   std::vector<PartOutput> given;  // by output of the whole graph; empty: the graph is whole
   std::optional<Parts> parts;
@@ -354,7 +356,9 @@ class Plan::State::Run {
   }
   // However it ends, no call goes on after it: calls use the plan's memory.
   ~Run() {
-    if (thread_ != nullptr) thread_->finish();
+    if (thread_ == nullptr) return;
+    thread_->finish();
+    if (state_.send_thread != nullptr) state_.send_thread->finish();
   }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
@@ -390,8 +394,9 @@ class Plan::State::Run {
     step.failure.reset();
     step.given = 0;
     if (step.collective && goes_beside(step)) {
-      thread_->give(step.run, step.call);
-      step.given = thread_->given();
+      CallThread& thread = thread_of(step);
+      thread.give(step.run, step.call);
+      step.given = thread.given();
       return {};
     }
     timed(static_cast<std::size_t>(&step - state_.steps.data()), [&] { step.run(step.call); });
@@ -407,6 +412,12 @@ class Plan::State::Run {
     return waits = waits || step.beside;
   }
 
+  CallThread& thread_of(const Step& step) const {
+    if (!step.transfers || step.receives) return *thread_;
+    if (state_.send_thread == nullptr) state_.send_thread = std::make_unique<CallThread>();
+    return *state_.send_thread;
+  }
+
   // Waits for the first `count` calls.
   Result<> join(std::size_t count) {
     if (thread_ == nullptr) return {};
@@ -414,7 +425,7 @@ class Plan::State::Run {
       const std::size_t index = state_.calls[joined_];
       const Step& step = state_.steps[index];
       if (step.given == 0) continue;
-      timed(index, [&] { thread_->wait(step.given); });
+      timed(index, [&] { thread_of(step).wait(step.given); });
       MUSTER_TRY_VOID(outcome(step));
     }
     if (joined_ == begun_) send_waits_ = receive_waits_ = false;

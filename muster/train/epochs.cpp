@@ -119,6 +119,11 @@ Result<Epochs::CommunicatorPtr> Epochs::connect() {
 }
 
 Result<collective::Communicator*> Epochs::communicator() {
+  const std::lock_guard alone(connecting_);
+  return connected();
+}
+
+Result<collective::Communicator*> Epochs::connected() {
   if (communicator_ == nullptr) {
     MUSTER_TRY(CommunicatorPtr made, connect());
     const std::lock_guard lock(mutex_);
@@ -129,8 +134,9 @@ Result<collective::Communicator*> Epochs::communicator() {
 }
 
 Result<collective::Communicator*> Epochs::stage_group(std::uint32_t stages) {
+  const std::lock_guard alone(connecting_);
   if (const auto known = stage_groups_.find(stages); known != stage_groups_.end()) return known->second.get();
-  MUSTER_TRY(collective::Communicator * all, communicator());
+  MUSTER_TRY(collective::Communicator * all, connected());
   MUSTER_TRY(CommunicatorPtr made, all->split(options_.rank % stages));
   const std::lock_guard lock(mutex_);
   collective::Communicator* const group = (stage_groups_[stages] = std::move(made)).get();

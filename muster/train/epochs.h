@@ -1,8 +1,9 @@
 // The group of workers from epoch to epoch. A lost process ends the epoch: whoever waits in a call of its
 // communicator fails at once, and the next epoch, with all processes, has a communicator of its own.
 //
-// Threads: one main thread makes the calls of a communicator and moves on to the next epoch, when it is ready
-// to; lost(), formed() and end() may come at any time from others.
+// Threads: one main thread makes the calls of a communicator, those of a plan that goes on beside it too, and
+// moves on to the next epoch, when it is ready to; lost(), formed() and end() may come at any time from
+// others.
 #pragma once
 
 #include <condition_variable>
@@ -67,6 +68,7 @@ class Epochs {
   Result<> usable() const;
   void abort(const Error& reason);
   Result<CommunicatorPtr> connect();
+  Result<collective::Communicator*> connected();
 
   const Options options_;
   std::shared_ptr<const cluster::Roster> roster_;  // written by the main thread only, as what follows
@@ -74,6 +76,7 @@ class Epochs {
   CommunicatorPtr communicator_;
   std::map<std::uint32_t, CommunicatorPtr> stage_groups_;  // by number of stages
 
+  std::mutex connecting_;  // the first calls of a plan may come from all of its threads; before mutex_
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<collective::Listener> listener_;  // of the newest epoch, until it is connected

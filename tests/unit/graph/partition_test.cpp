@@ -430,6 +430,44 @@ TEST(AWorker, ComputesWhileALargeValueWaitsForItsReceiver) {
   EXPECT_THAT(busy_workers({1, 0, 0}, 1, 100'000), Each(""));
 }
 
+// Of two; the other one takes what it is sent only when it is asked for something itself.
+class Exchanging final : public Communicator {
+ public:
+  std::uint32_t rank() const override { return 0; }
+  std::uint32_t size() const override { return 2; }
+  Result<> all_reduce(const void*, void*, std::size_t, DType, Reduction) override {
+    return fail(Code::not_provided, "nothing is reduced here");
+  }
+  Result<> send(std::uint32_t, std::span<const std::span<const std::byte>>) override {
+    if (receives_.wait()) return {};
+    return fail(Code::timeout, "nothing was received while a send waited");
+  }
+  Result<> receive(std::uint32_t, std::span<const std::span<std::byte>> pieces) override {
+    for (const auto piece : pieces) std::fill(piece.begin(), piece.end(), std::byte{0});
+    receives_.open();
+    return {};
+  }
+
+ private:
+  Gate receives_{std::chrono::seconds(10)};
+};
+
+TEST(AWorker, ReceivesWhileALargeValueWaitsForItsReceiver) {
+  Function function("f", [](std::span<const Value> inputs) -> Values {
+    const auto chain = [](std::uint32_t rank, Value x, int length) {
+      const PlaceScope place(on(rank));
+      for (int i = 0; i < length; ++i) x = apply("tanh", {x});
+      return x;
+    };
+    const Value first = chain(0, inputs[0], 1), there = chain(1, first, 1), here = chain(0, first, 8);
+    const PlaceScope place(on(0));
+    return apply("add", {here, there});
+  });
+  Exchanging other;
+  const auto made = function.call(std::vector{numbers({100'000}, 1)}, {}, {.stages = &other});
+  EXPECT_TRUE(made) << made.error().message;
+}
+
 // ---- Together with data parallelism
 // ------------------------------------------------------------------------
 
