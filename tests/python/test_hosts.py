@@ -116,6 +116,32 @@ def test_a_host_that_is_cut_off_and_comes_back_in_time_loses_nothing(two_hosts):
         assert result(job) == undisturbed
 
 
+def reset_connections_between_workers(host, job):
+    """As a firewall that restarts does; how many there were."""
+    filters = f"state established dst 10.77.0.2 sport != :{job.port} dport != :{job.port}"
+    killed = subprocess.run(
+        [*host, "ss", "-HK", "-t", *filters.split()], capture_output=True, text=True, check=True
+    )
+    return len(killed.stdout.splitlines())
+
+
+# Without recovery a job ends where a connection between workers is lost.
+@needs_namespaces
+def test_connections_between_workers_that_are_reset_are_made_again_and_no_bit_changes(two_hosts):
+    a, _ = two_hosts
+    with in_job(two_hosts, 2000, MS_SCHED_HOST="10.77.0.1") as job:
+        undisturbed = result(job)
+    with in_job(two_hosts, 2000, MS_SCHED_HOST="10.77.0.1") as job:
+        for worker in job.workers:
+            worker.wait_for_line("first step")
+        cuts = sum(reset_connections_between_workers(a, job) > 0 for _ in range(5))
+        if cuts == 0:
+            pytest.skip("this kernel resets no connections for `ss -K`")
+        for worker in job.workers:
+            worker.wait_for_line(r"the connection to rank \d .* was made again after")
+        assert result(job) == undisturbed
+
+
 @needs_namespaces
 def test_a_slow_cable_changes_no_bit(two_hosts):
     with in_job(two_hosts, 5, MS_SCHED_HOST="10.77.0.1") as job:
