@@ -52,7 +52,7 @@ function(muster_tests name)
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
   add_executable(${name} ${sources})
   list(TRANSFORM ARG_ROOMS PREPEND muster_)
-  target_link_libraries(${name} PRIVATE ${ARG_ROOMS} ${ARG_LIBS} muster_warnings GTest::gmock_main)
+  target_link_libraries(${name} PRIVATE ${ARG_ROOMS} ${ARG_LIBS} muster_warnings fmt::fmt GTest::gmock_main)
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # they run for milliseconds
   target_precompile_headers(${name} REUSE_FROM muster_test_headers)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${ARG_TIMEOUT})
