@@ -244,6 +244,9 @@ TEST(JobFile, ErrorsNameTheLineAndTheKey) {
   const std::vector<std::pair<std::string, std::string>> table = {
       {"slot = 4", "job.toml, line 1: slot is no setting: did you mean 'slots'?"},
       {"\nweather = 4", "job.toml, line 2: weather is no setting: docs/formats/job.md lists them"},
+      {"\n[.a]",
+       "job.toml, line 2: Error while parsing key: expected bare key starting character or string delimiter, "
+       "saw '.'"},
       {"slots = \"4\"", "job.toml, line 1: slots has to be a whole number"},
       {"hosts = \"a\"", "job.toml, line 1: hosts has to be a list of texts"},
       {"hosts = [\"a:0\"]", "job.toml, line 1: hosts: host 'a' has '0' slots: a whole number from 1 on"},
