@@ -8,14 +8,9 @@
 #include <filesystem>
 #include <sstream>
 
-#define TOML_EXCEPTIONS 0
-// The library asserts what a table called "[.a]" breaks, and would end the process where asserts are compiled
-// in; behind the assertion it refuses such a file like any other.
-#define TOML_ASSERT(expression) static_cast<void>(0)
-#include <toml++/toml.h>
-
 #include "muster/cluster/cluster.h"
 #include "muster/launch/settings/hostfile.h"
+#include "muster/launch/settings/toml.h"
 
 namespace muster::launch {
 namespace {

@@ -247,6 +247,9 @@ TEST(JobFile, ErrorsNameTheLineAndTheKey) {
       {"\n[.a]",
        "job.toml, line 2: Error while parsing key: expected bare key starting character or string delimiter, "
        "saw '.'"},
+      {"\u00e9 = 4",
+       "job.toml, line 1: Error while parsing root table: expected keys, tables, whitespace or comments, "
+       "saw '\u00e9'"},
       {"slots = \"4\"", "job.toml, line 1: slots has to be a whole number"},
       {"hosts = \"a\"", "job.toml, line 1: hosts has to be a list of texts"},
       {"hosts = [\"a:0\"]", "job.toml, line 1: hosts: host 'a' has '0' slots: a whole number from 1 on"},
