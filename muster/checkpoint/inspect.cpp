@@ -175,16 +175,9 @@ std::optional<PointId> newest_common_point(const std::vector<FoundWorker>& worke
 
 std::optional<PointId> newest_point_below(const std::string& folder, const Storage& storage) {
   std::optional<PointId> newest;
-  const auto names_in = [&](const std::string& path) {
-    auto names = storage.list(path);
-    return names ? std::move(*names) : std::vector<std::string>{};
-  };
-  for (const std::string& job : names_in(folder)) {
-    if (!job.starts_with(job_prefix)) continue;
-    for (const std::string& worker : names_in(fmt::format("{}/{}", folder, job)))
-      for (const std::string& name : names_in(fmt::format("{}/{}/{}", folder, job, worker)))
-        if (const auto id = point_of_folder(name); id && (!newest || *newest < *id)) newest = id;
-  }
+  for (const std::string& worker : worker_folders_below(folder, storage))
+    for (const std::string& name : storage.list(worker).value_or(std::vector<std::string>{}))
+      if (const auto id = point_of_folder(name); id && (!newest || *newest < *id)) newest = id;
   return newest;
 }
 

@@ -32,6 +32,19 @@ std::string worker_folder(const RunOptions& options) {
   return fmt::format("{}/{}{}/{}{}", options.folder, job_prefix, options.job, worker_prefix, options.rank);
 }
 
+std::vector<std::string> worker_folders_below(const std::string& folder, const Storage& storage) {
+  std::vector<std::string> found;
+  const auto names_in = [&](const std::string& path) {
+    return storage.list(path).value_or(std::vector<std::string>{});
+  };
+  for (const std::string& job : names_in(folder)) {
+    if (!job.starts_with(job_prefix)) continue;
+    for (const std::string& worker : names_in(fmt::format("{}/{}", folder, job)))
+      found.push_back(fmt::format("{}/{}/{}", folder, job, worker));
+  }
+  return found;
+}
+
 Result<> remove_leftovers(const std::string& root, Storage& storage) {
   MUSTER_TRY(const std::vector<std::string> names, storage.list(root));
   for (const std::string& name : names) {

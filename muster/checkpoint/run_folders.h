@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "muster/checkpoint/run_store.h"
 #include "muster/checkpoint/storage.h"
@@ -18,6 +19,9 @@ inline constexpr std::string_view damaged_suffix = ".damaged";
 
 // <folder>/job-<job>/worker_<rank>
 std::string worker_folder(const RunOptions& options);
+
+// <folder>/job-<job>/<worker> of all jobs. What cannot be listed is left out.
+std::vector<std::string> worker_folders_below(const std::string& folder, const Storage& storage);
 
 // What a kill has left half made, half replaced or half removed.
 Result<> remove_leftovers(const std::string& root, Storage& storage);

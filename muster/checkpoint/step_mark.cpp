@@ -49,17 +49,8 @@ void StepMark::set(const StepPlace& place) {
 
 std::optional<StepPlace> step_of_process(const std::string& folder, std::int32_t pid,
                                          const Storage& storage) {
-  const auto names_in = [&](const std::string& path) {
-    auto names = storage.list(path);
-    return names ? std::move(*names) : std::vector<std::string>{};
-  };
-  for (const std::string& job : names_in(folder)) {
-    if (!job.starts_with(job_prefix)) continue;
-    for (const std::string& worker : names_in(fmt::format("{}/{}", folder, job)))
-      if (const auto place =
-              read_mark(fmt::format("{}/{}/{}/{}", folder, job, worker, step_file), pid, storage))
-        return place;
-  }
+  for (const std::string& worker : worker_folders_below(folder, storage))
+    if (const auto place = read_mark(fmt::format("{}/{}", worker, step_file), pid, storage)) return place;
   return std::nullopt;
 }
 

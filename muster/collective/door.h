@@ -1,6 +1,6 @@
 // What stays open of a rank's meeting for as long as its group lives, so that connections between hosts that
-// break can be made again: its listener, and what it needs to call others. It has no thread: whoever waits
-// for a remote rank serves it meanwhile.
+// break can be made again: its listener, and what it needs to call others. It has no thread: a call
+// serves it while it waits, a DoorWatch between calls.
 //
 // Threads: any.
 #pragma once
