@@ -1,6 +1,7 @@
 """What cannot be started ends at once, and names the thing and the fix."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -91,7 +92,7 @@ def test_bad_input_is_refused_at_once_by_its_name(flags, variables, message):
 @pytest.mark.skipif(shutil.which("ssh") is None, reason="needs ssh: apt-get install openssh-client")
 def test_an_unknown_host_is_named():
     said = refused(PROGRAM, "run", "--hosts", "a.invalid:1,b.invalid:1", "train.py")
-    assert "host a.invalid: ssh: Could not resolve hostname a.invalid" in said
+    assert re.search(r"host ([ab]\.invalid): ssh: Could not resolve hostname \1", said), said
 
 
 # Binds every port of a range, then becomes the command.

@@ -12,10 +12,15 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "build/apps/muster/muster"
 
 # It takes what ssh takes, and says what ssh says of a host that it does not know. Its shell greets people.
+# It knows that 'later' is not there once the launcher has seen the end of the ssh to 'nowhere'.
 SSH = """#!/bin/sh
 while [ "$1" != "--" ]; do shift; done
 case $2 in
-  nowhere) echo "ssh: Could not resolve hostname nowhere: Name or service not known" >&2; exit 255 ;;
+  nowhere) echo $$ > pid; echo "ssh: Could not resolve hostname nowhere: Name or service not known" >&2; exit 255 ;;
+  later)
+    until [ -s pid ]; do :; done
+    while kill -0 "$(cat pid)" 2>/dev/null; do :; done
+    echo "ssh: Could not resolve hostname later: Name or service not known" >&2; exit 255 ;;
   empty) echo "sh: 1: exec: muster: not found" >&2; exit 127 ;;
 esac
 echo "Welcome to $2"
@@ -122,6 +127,13 @@ def test_a_host_without_an_agent_says_why_before_anything_starts(folder, hosts, 
     assert done.returncode == 2
     assert "started" not in done.stdout
     assert done.stderr == f"muster run: {message.format(folder=folder)}\n"
+
+
+def test_every_host_that_cannot_be_reached_is_named(folder):
+    done = run(folder, "later:1,nowhere:1,a:1", "print('started')")
+    assert done.returncode == 2
+    assert "started" not in done.stdout
+    assert re.findall(r"host (\w+): ssh: Could not resolve", done.stderr) == ["later", "nowhere"]
 
 
 def test_a_program_that_is_not_there_names_the_host(folder, monkeypatch):

@@ -13,6 +13,7 @@ namespace muster::launch {
 namespace {
 
 constexpr Duration patience = std::chrono::seconds(30);
+constexpr Duration loss_patience = std::chrono::seconds(1);
 constexpr Duration end_patience = std::chrono::seconds(2);
 constexpr Duration round = std::chrono::milliseconds(200);
 constexpr std::size_t losses_shown_max = 8;
@@ -89,25 +90,28 @@ bool Agents::poll_once() {
   return true;
 }
 
-// Until all of them are done, or one is lost.
+// Until all of them are done. Once one is lost, the others have a moment: who mistyped two hosts is told of
+// both.
 template <class Done>
 Result<> Agents::wait_until(const Done& is_done, std::string_view what) {
-  const TimePoint deadline = real_clock().now() + patience;
-  while (!crews_.empty()) {
-    const bool all_done = std::all_of(crews_.begin(), crews_.end(), [&](const auto& crew) {
-      return is_done(*crew) || !crew->loss().empty();
-    });
-    const bool one_lost =
-        std::any_of(crews_.begin(), crews_.end(), [](const auto& crew) { return !crew->loss().empty(); });
-    if (all_done || one_lost) MUSTER_TRY_VOID(losses());
-    if (all_done) return {};
-    const auto late = std::find_if(crews_.begin(), crews_.end(), [&](const auto& c) { return !is_done(*c); });
-    if (real_clock().now() >= deadline)
-      return fail(Code::timeout, fmt::format("host {}: {} within 30 s; try: ssh {} true", (*late)->host(),
-                                             what, (*late)->host()));
+  const auto is_lost = [](const auto& crew) { return !crew->loss().empty(); };
+  const auto is_awaited = [&](const auto& crew) { return !is_lost(crew) && !is_done(*crew); };
+  TimePoint deadline = real_clock().now() + patience;
+  bool has_lost_one = false;
+  for (;;) {
+    const auto awaited = std::find_if(crews_.begin(), crews_.end(), is_awaited);
+    if (awaited == crews_.end()) return losses();
+    if (!has_lost_one && std::any_of(crews_.begin(), crews_.end(), is_lost)) {
+      has_lost_one = true;
+      deadline = std::min(deadline, real_clock().now() + loss_patience);
+    }
+    if (real_clock().now() >= deadline) {
+      MUSTER_TRY_VOID(losses());
+      return fail(Code::timeout, fmt::format("host {}: {} within 30 s; try: ssh {} true", (*awaited)->host(),
+                                             what, (*awaited)->host()));
+    }
     if (!poll_once()) return fail(Code::aborted, "the launcher was killed");
   }
-  return {};
 }
 
 }  // namespace muster::launch
