@@ -217,17 +217,22 @@ def test_workers_that_place_otherwise_are_told_before_the_first_step(digits):
         assert lines(text, "loss") == []
 
 
-LOOP = """
+STEP = """
 net = Net((1, 0, 2))
 optimizer = nn.Momentum(net.trainable_params(), 0.05, 0.9)
 criterion = nn.CrossEntropyLoss()
 step = muster.value_and_grad(lambda x, y: criterion(net(x), y), None, optimizer.parameters)
+"""
+LOOP = (
+    STEP
+    + """
 for epoch in range(2):
     for image, label in digits().create_tuple_iterator():
         loss, gradients = step(image, label)
         optimizer(gradients)
         print("loss", float(loss.asnumpy()).hex())
 """
+)
 
 
 def test_a_loop_by_hand_has_the_losses_of_one_process(digits):
@@ -253,6 +258,29 @@ for name, value in (("gradient", gradients[0]), ("parameter", net.conv1.weight))
     for text in (texts[0], texts[2]):
         assert re.match(r"the gradient of 'conv1.weight' is on worker 1", *lines(text, "gradient"))
         assert re.match(r"parameter 'conv1.weight' is on worker 1 \(Conv2d", *lines(text, "parameter"))
+
+
+def test_a_loss_is_read_while_the_others_stand_still(digits, tmp_path):
+    code = (
+        STEP
+        + f"""
+import os, pathlib, signal
+folder = pathlib.Path({str(tmp_path)!r})
+(folder / str(rank)).write_text(str(os.getpid()))
+losses = [step(image, label)[0] for image, label in digits().create_tuple_iterator()]
+muster.ops.all_reduce(muster.Tensor(np.ones(1, np.float32)), "sum").asnumpy()  # all have come here
+others = [int((folder / str(other)).read_text()) for other in (1, 2)] if rank == 0 else []
+for other in others:
+    os.kill(other, signal.SIGSTOP)
+for loss in losses:
+    print("loss", float(loss.asnumpy()).hex())
+for other in others:
+    os.kill(other, signal.SIGCONT)
+"""
+    )
+    texts = outputs(code, 3, digits)
+    assert len(lines(texts[0], "loss")) == 10
+    assert lines(texts[0], "loss") == lines(texts[1], "loss") == lines(texts[2], "loss")
 
 
 LARGE = """
