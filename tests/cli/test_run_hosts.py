@@ -16,7 +16,9 @@ PROGRAM = ROOT / "build/apps/muster/muster"
 SSH = """#!/bin/sh
 while [ "$1" != "--" ]; do shift; done
 case $2 in
-  nowhere) echo $$ > pid; echo "ssh: Could not resolve hostname nowhere: Name or service not known" >&2; exit 255 ;;
+  nowhere)
+    echo $$ > pid
+    echo "ssh: Could not resolve hostname nowhere: Name or service not known" >&2; exit 255 ;;
   later)
     until [ -s pid ]; do :; done
     while kill -0 "$(cat pid)" 2>/dev/null; do :; done
