@@ -1,5 +1,5 @@
-// Copies of bytes that are about to change: the same bytes, which go to many ranks, are copied once, and the
-// memory of copies that nobody holds any more is used again.
+// Copies of bytes that are about to change: the same bytes, which go to many ranks, are copied once. They lie
+// in chunks of memory, small ones together, and a chunk of which nobody holds a copy any more is used again.
 #pragma once
 
 #include <cstddef>
@@ -21,15 +21,19 @@ class Copies {
   void forget() { made_.clear(); }
 
  private:
-  using Memory = std::vector<std::byte>;
-  std::shared_ptr<Memory> memory_of(std::size_t size_bytes);
+  struct Chunk {
+    std::vector<std::byte> bytes;
+    std::size_t used = 0;
+  };
+  std::shared_ptr<Chunk> chunk_for(std::size_t size_bytes);
 
   struct Made {
     std::span<const std::byte> from;
     Copy copy;
   };
   std::vector<Made> made_;
-  std::vector<std::shared_ptr<Memory>> all_;
+  std::vector<std::shared_ptr<Chunk>> chunks_;
+  std::size_t filling_ = 0;  // of them
 };
 
 }  // namespace muster::collective

@@ -6,7 +6,8 @@ namespace muster::collective {
 
 Result<std::unique_ptr<Door>> Door::open(Group group, Listener listener,
                                          std::shared_ptr<const net::Security> security) {
-  std::unique_ptr<Door> door(new Door(std::move(group), std::move(listener.tcp_), security));
+  MUSTER_TRY(net::Bell bell, net::Bell::create());
+  std::unique_ptr<Door> door(new Door(std::move(group), std::move(listener.tcp_), security, std::move(bell)));
   MUSTER_TRY(Reception reception,
              Reception::create({.tcp = door->tcp_}, {.own = door->origin(),
                                                      .members = door->group_.endpoints.size(),
@@ -15,8 +16,11 @@ Result<std::unique_ptr<Door>> Door::open(Group group, Listener listener,
   return door;
 }
 
-Door::Door(Group group, net::TcpListener tcp, std::shared_ptr<const net::Security> security)
-    : group_(std::move(group)), tcp_(std::move(tcp)), security_(std::move(security)) {}
+Door::Door(Group group, net::TcpListener tcp, std::shared_ptr<const net::Security> security, net::Bell bell)
+    : group_(std::move(group)),
+      tcp_(std::move(tcp)),
+      security_(std::move(security)),
+      bell_(std::move(bell)) {}
 
 std::string Door::name(std::uint32_t rank) const {
   const Endpoint& endpoint = group_.endpoints[rank];
@@ -76,7 +80,7 @@ Result<> Door::let_in(Reception::Visitor& visitor) {
   MUSTER_TRY_VOID(check_hello(hello, visitor.socket, group_));
   const bool remote = group_.endpoints[hello.from].host_key != group_.endpoints[group_.rank].host_key;
   const bool awaited = calls(hello.from) ? hello.wish == Wish::be_called : hello.wish == Wish::resume;
-  if (!remote || !awaited || hello.purpose > Purpose::messages)
+  if (!remote || !awaited || hello.purpose > all_purposes.back())
     return fail(Code::refused, fmt::format("rank {} is not awaited by rank {} in the middle of an epoch",
                                            hello.from, group_.rank));
   const Key key{hello.from, hello.purpose};

@@ -56,11 +56,13 @@ class Door {
   TimePoint deadline() const;
   // Hears everybody who is there, without waiting.
   Result<> serve();
+  // Somebody leaves work on a connection behind, which whoever keeps the door should go on with.
+  const net::Bell& bell() const { return bell_; }
   // The group has ended: who calls is told so by the system.
   void shut() { tcp_.shut(); }
 
  private:
-  Door(Group group, net::TcpListener tcp, std::shared_ptr<const net::Security> security);
+  Door(Group group, net::TcpListener tcp, std::shared_ptr<const net::Security> security, net::Bell bell);
   using Key = std::pair<std::uint32_t, Purpose>;
   FrameOrigin origin() const { return {.epoch = group_.epoch, .job_id = group_.job_id}; }
   Result<> let_in(Reception::Visitor& visitor);
@@ -68,6 +70,7 @@ class Door {
   const Group group_;
   net::TcpListener tcp_;
   const std::shared_ptr<const net::Security> security_;
+  const net::Bell bell_;
   std::atomic<bool> has_news_{false};
   mutable std::mutex mutex_;  // guards what follows
   std::optional<Reception> reception_;

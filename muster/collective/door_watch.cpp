@@ -25,11 +25,13 @@ DoorWatch::~DoorWatch() {
 void DoorWatch::work() {
   bool more = false;
   for (;;) {
-    std::array<pollfd, 2> polled{pollfd{.fd = more ? -1 : door_.fd(), .events = POLLIN, .revents = 0}};
+    std::array<pollfd, 3> polled{pollfd{.fd = more ? -1 : door_.fd(), .events = POLLIN, .revents = 0},
+                                 pollfd{.fd = door_.bell().fd(), .events = POLLIN, .revents = 0}};
     TimePoint deadline = door_.deadline();
     if (more) deadline = std::min(deadline, real_clock().now() + look_interval);
     const auto ready = net::poll_until(polled, {.deadline = deadline, .stop = &stop_});
     if (!ready || *ready == net::Readiness::stopped) return;
+    door_.bell().silence();
     const auto attended = attend_();
     more = attended.value_or(true);  // what cannot be mended, the next call finds again and says
   }

@@ -104,12 +104,9 @@ Result<bool> Exchange::attend() {
   MUSTER_TRY_VOID(door_->serve());
   bool more = false;
   for (Link& link : links_) {
-    Wire& wire = link.wire;
-    MUSTER_TRY_VOID(wire.look_at_news());
-    if (!wire.is_whole()) MUSTER_TRY_VOID(wire.mend());
-    while (wire.send_some()) continue;
-    MUSTER_TRY_VOID(wire.give_up_sending());
-    more = more || !wire.is_whole() || !wire.all_sent();
+    MUSTER_TRY(const bool wire_has_more, link.wire.attend());
+    MUSTER_TRY_VOID(link.wire.give_up_sending());
+    more = more || wire_has_more;
   }
   return more;
 }
@@ -218,6 +215,7 @@ Result<> Exchange::wait_for_progress(const net::Wait& wait, TimePoint start) {
   if (readiness == net::Readiness::ready || real_clock().now() < wait.deadline) {
     break_off_reset();
     for (Link& link : links_) MUSTER_TRY_VOID(link.wire.look_at_news());
+    if (door_->has_news()) door_->bell().ring();  // for the sake of messages
     return {};
   }
   const std::chrono::duration<double> waited = real_clock().now() - start;

@@ -5,6 +5,7 @@
 // before it was looked at here.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,15 @@
 
 namespace muster::collective {
 
-// What a connection is for: two ranks of different hosts have one of each.
-enum class Purpose : std::uint32_t { calls, messages };
+// What a connection is for: two ranks of different hosts have one of each. Messages have one for each way, so
+// that the other way can say which of them have come.
+enum class Purpose : std::uint32_t { calls, messages_of_lower, messages_of_higher };
+inline constexpr std::array all_purposes{Purpose::calls, Purpose::messages_of_lower,
+                                         Purpose::messages_of_higher};
+
+constexpr Purpose message_purpose(std::uint32_t from, std::uint32_t to) {
+  return from < to ? Purpose::messages_of_lower : Purpose::messages_of_higher;
+}
 
 // What the caller wants: a first connection, one in the place of one that broke, or to be called by the other
 // side, since the connection that it has is broken.

@@ -65,4 +65,29 @@ Error mismatch(const Message& sent, const Message& expected) {
                       size_of(sent), sent.to, cut_only ? "pieces of other sizes" : size_of(expected))};
 }
 
+MessageBytes encode_mismatch(const Message& sent, const Message& expected) {
+  MessageBytes bytes{};
+  net::store_little(&bytes[0], sent.size_bytes);
+  net::store_little(&bytes[8], expected.size_bytes);
+  net::store_little(&bytes[16], sent.pieces);
+  net::store_little(&bytes[20], expected.pieces);
+  net::store_little(&bytes[24], sent.number);
+  return bytes;
+}
+
+Error decode_mismatch(std::span<const std::byte, std::tuple_size_v<MessageBytes>> bytes, Ordered pair) {
+  const auto number = net::load_little<std::uint64_t>(&bytes[24]);
+  const Message sent{.number = number,
+                     .size_bytes = net::load_little<std::uint64_t>(&bytes[0]),
+                     .pieces = net::load_little<std::uint32_t>(&bytes[16]),
+                     .from = pair.from,
+                     .to = pair.to};
+  const Message expected{.number = number,
+                         .size_bytes = net::load_little<std::uint64_t>(&bytes[8]),
+                         .pieces = net::load_little<std::uint32_t>(&bytes[20]),
+                         .from = pair.from,
+                         .to = pair.to};
+  return mismatch(sent, expected);
+}
+
 }  // namespace muster::collective

@@ -41,6 +41,10 @@ MessageBytes encode(const Message& message);
 Result<Message> decode_message(std::span<const std::byte, std::tuple_size_v<MessageBytes>> bytes,
                                const Message& due);
 
+// What the receiver answers to a message that it did not expect: as long as the head of a message.
+MessageBytes encode_mismatch(const Message& sent, const Message& expected);
+Error decode_mismatch(std::span<const std::byte, std::tuple_size_v<MessageBytes>> bytes, Ordered pair);
+
 // "rank 1 sent message #3 (64 bytes in 1 piece) to rank 0, which expected 60 bytes in 1 piece".
 Error mismatch(const Message& sent, const Message& expected);
 

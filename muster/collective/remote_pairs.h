@@ -1,68 +1,69 @@
 // Messages between two ranks of different hosts, over connections of their own: what a rank sends may lie in
 // front of the next collective call's frames, or arrive in the middle of them on another thread. With sockets
-// of their own neither can be mistaken for the other, and neither waits for the other; the price is a second
-// descriptor for each remote rank. Threads: one sends and one receives at a time; the two may be different.
+// of their own neither can be mistaken for the other, and neither waits for the other; the price is two more
+// descriptors for each remote rank, one for each way. A connection that breaks while both ranks live is made
+// again, and no message is lost.
+//
+// Threads: one sends and one receives at a time; the two may be different.
 #pragma once
 
 #include <poll.h>
 
-#include <mutex>
-#include <string>
+#include <deque>
+#include <span>
 #include <vector>
 
 #include "muster/base/base.h"
-#include "muster/collective/frames.h"
+#include "muster/collective/exchange.h"
 #include "muster/collective/message.h"
+#include "muster/collective/message_receiver.h"
+#include "muster/collective/message_sender.h"
 #include "muster/collective/message_wait.h"
 #include "muster/net/net.h"
 
 namespace muster::collective {
 
-// The connection for messages to and from one remote rank.
-struct MessageLink {
-  std::uint32_t rank;
-  std::string name;  // "rank 2 (10.0.0.7:4000)"
-  net::Socket socket;
-  std::uint64_t sent = 0;  // messages
-  std::uint64_t received = 0;
-};
-
 class RemotePairs {
  public:
-  RemotePairs(FrameOrigin origin, std::vector<MessageLink> links);
+  struct Connections {  // to the same ranks, in the same order
+    std::vector<Connected> to_them;
+    std::vector<Connected> to_us;
+  };
+  // The door is borrowed; null where nobody is remote.
+  RemotePairs(FrameOrigin origin, std::uint32_t rank, Door* door, Connections connections);
 
   // The other rank of `message` is remote; it gets its number here.
   Result<> send(SentPieces pieces, Message message, const MessageWait& wait);
   Result<> receive(ReceivedPieces pieces, Message message, const MessageWait& wait);
 
   // Whether a peer has ended the group.
-  Result<> look() const;
+  Result<> look();
+  // Between messages, on any thread: goes on, without waiting, with connections that another rank found
+  // broken, and with what it has not got. Whether there is more to do.
+  bool attend();
   // Tells all peers that the group has ended. Any thread.
   void reset();
   // What was sent still arrives, and nothing more. Any thread.
   void finish();
 
  private:
-  MessageLink& link_to(std::uint32_t rank);
-  Result<> send_all(MessageLink& link, const Message& message, const MessageWait& wait);
-  Result<> receive_all(MessageLink& link, const Message& message, const MessageWait& wait);
-  Result<> check_piece(MessageLink& link, std::size_t piece, const Message& message);
-  Result<> compare(MessageLink& link, const Message& message);
-  Error gone(const MessageLink& link, const Message& message) const;
-  Error gone_while_sending(MessageLink& link, const Message& message);
-  Result<> await(MessageLink& link, short events, const Message& message, const MessageWait& wait);
-  Result<> check_resets(const std::vector<pollfd>& polled) const;
-  std::vector<pollfd> all_polled() const;
+  Result<> send_all(MessageSender& sender, SentPieces pieces, Message& message, const MessageWait& wait);
+  Result<> receive_all(MessageReceiver& receiver, ReceivedPieces pieces, Message& message,
+                       const MessageWait& wait);
+  template <class Way, class Done>
+  Result<> run(Way& way, const Done& is_done, const Message& message, const MessageWait& wait);
+  Result<> await(const Wire& wire, short events, const Message& message, const MessageWait& wait);
+  std::vector<MessageSender*> add_senders_to(std::vector<pollfd>& polled, const Wire* but);
+  Result<> hear_ends(std::span<const pollfd> polled, std::span<MessageSender* const> senders);
+  Result<> hear(MessageSender& sender);
+  Result<bool> attend_others(const Wire* but);
+  template <class Ways>
+  Result<bool> attend_each(Ways& ways, const Wire* but);
+  Error why(const Error& gone, std::uint32_t rank);
 
-  FrameOrigin origin_;
-  std::vector<MessageLink> links_;  // by rank
-  struct Way {                      // the message at hand, of one direction
-    FrameList frames;
-    MessageBytes head{};
-  };
-  Way outgoing_;
-  Way incoming_;
-  std::mutex writing_;  // held by the one that writes to a connection
+  Door* door_;
+  std::deque<MessageSender> senders_;      // by rank
+  std::deque<MessageReceiver> receivers_;  // likewise
 };
 
 }  // namespace muster::collective

@@ -46,39 +46,47 @@ Result<Connections> Rendezvous::meet() {
     MUSTER_TRY(LocalGroup made, LocalGroup::create(shape_));
     local_.emplace(std::move(made));
   }
-  MUSTER_TRY(
-      Reception reception,
-      Reception::create({.tcp = listener_.tcp_, .local = &listener_.local_},
-                        {.own = origin(), .members = 2 * group_.endpoints.size(), .security = security_}));
+  MUSTER_TRY(Reception reception, Reception::create({.tcp = listener_.tcp_, .local = &listener_.local_},
+                                                    {.own = origin(),
+                                                     .members = all_purposes.size() * group_.endpoints.size(),
+                                                     .security = security_}));
   reception_.emplace(std::move(reception));
   MUSTER_TRY_VOID(connect_to_hosts());
   MUSTER_TRY_VOID(connect_to_first());
   MUSTER_TRY_VOID(accept_all());
   MUSTER_TRY_VOID(await_all_welcomes());
   std::sort(hosts_.begin(), hosts_.end(), [](const Peer& a, const Peer& b) { return a.rank < b.rank; });
-  Connections met{.links = {}, .message_links = {}, .local = std::move(local_)};
-  for (Peer& peer : hosts_)
-    if (peer.purpose == Purpose::calls)
-      met.links.push_back({peer.rank, std::move(peer.socket)});
-    else
-      met.message_links.push_back({peer.rank, name(peer.rank), std::move(peer.socket)});
+  return connections();
+}
+
+Connections Rendezvous::connections() {
+  Connections met{.links = {}, .messages_to_them = {}, .messages_to_us = {}, .local = std::move(local_)};
+  for (Peer& peer : hosts_) {
+    const bool is_ours = peer.purpose == message_purpose(group_.rank, peer.rank);
+    auto& same = peer.purpose == Purpose::calls ? met.links
+                 : is_ours                      ? met.messages_to_them
+                                                : met.messages_to_us;
+    same.push_back({peer.rank, std::move(peer.socket)});
+  }
   return met;
 }
 
 Result<> Rendezvous::connect_to_hosts() {
   for (std::uint32_t rank = 0; rank < group_.rank; ++rank) {
     if (is_local(rank)) continue;
-    const Endpoint& endpoint = group_.endpoints[rank];
-    for (const Purpose purpose : {Purpose::calls, Purpose::messages}) {
-      auto socket = net::Socket::connect({endpoint.address, endpoint.port}, wait_);
-      if (!socket)
-        return fail(socket.error().code,
-                    fmt::format("cannot reach rank {}: {}", rank, socket.error().message));
-      MUSTER_TRY_VOID(secure(*socket, rank));
-      MUSTER_TRY_VOID(send_hello(*socket, rank, purpose));
-      hosts_.push_back({rank, purpose, *std::move(socket)});
-    }
+    for (const Purpose purpose : all_purposes) MUSTER_TRY_VOID(connect_to(rank, purpose));
   }
+  return {};
+}
+
+Result<> Rendezvous::connect_to(std::uint32_t rank, Purpose purpose) {
+  const Endpoint& endpoint = group_.endpoints[rank];
+  auto socket = net::Socket::connect({endpoint.address, endpoint.port}, wait_);
+  if (!socket)
+    return fail(socket.error().code, fmt::format("cannot reach rank {}: {}", rank, socket.error().message));
+  MUSTER_TRY_VOID(secure(*socket, rank));
+  MUSTER_TRY_VOID(send_hello(*socket, rank, purpose));
+  hosts_.push_back({rank, purpose, *std::move(socket)});
   return {};
 }
 
@@ -124,7 +132,8 @@ bool Rendezvous::has_met(std::uint32_t rank, Purpose purpose) const {
 std::vector<std::uint32_t> Rendezvous::missing() const {
   std::vector<std::uint32_t> ranks;
   for (std::uint32_t rank = group_.rank + 1; rank < group_.endpoints.size(); ++rank)
-    if (!has_met(rank, Purpose::calls) || !has_met(rank, Purpose::messages)) ranks.push_back(rank);
+    if (!std::ranges::all_of(all_purposes, [&](Purpose purpose) { return has_met(rank, purpose); }))
+      ranks.push_back(rank);
   return ranks;
 }
 
@@ -168,7 +177,7 @@ Result<> Rendezvous::welcome(Reception::Visitor visitor) {
 std::string Rendezvous::reason_to_refuse(const Reception::Visitor& visitor) const {
   const Hello& hello = visitor.hello;
   if (auto honest = check_hello(hello, visitor.socket, group_); !honest) return honest.error().message;
-  if (hello.wish != Wish::meet || hello.purpose > (visitor.local ? Purpose::calls : Purpose::messages))
+  if (hello.wish != Wish::meet || hello.purpose > (visitor.local ? Purpose::calls : all_purposes.back()))
     return fmt::format("a connection for purpose {}, wish {} is unknown",
                        static_cast<std::uint32_t>(hello.purpose), static_cast<std::uint32_t>(hello.wish));
   if (hello.from <= group_.rank || has_met(hello.from, hello.purpose))

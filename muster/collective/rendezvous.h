@@ -1,5 +1,5 @@
 // How the ranks of a group find each other: every rank connects to the lower ranks of other hosts, once
-// for collective calls and once for messages, and to the first rank of its own host, and accepts the others.
+// for each purpose, and to the first rank of its own host, and accepts the others.
 //
 // Byte by byte: docs/formats/collective.md.
 #pragma once
@@ -13,14 +13,14 @@
 #include "muster/collective/hello.h"
 #include "muster/collective/local_group.h"
 #include "muster/collective/reception.h"
-#include "muster/collective/remote_pairs.h"
 
 namespace muster::collective {
 
 struct Connections {
-  std::vector<Connected> links;            // to the ranks of other hosts, by rank
-  std::vector<MessageLink> message_links;  // likewise
-  std::optional<LocalGroup> local;         // absent for a rank that is alone on its host
+  std::vector<Connected> links;             // to the ranks of other hosts, by rank
+  std::vector<Connected> messages_to_them;  // likewise
+  std::vector<Connected> messages_to_us;    // likewise
+  std::optional<LocalGroup> local;          // absent for a rank that is alone on its host
 };
 
 class Rendezvous {
@@ -36,6 +36,7 @@ class Rendezvous {
     net::Socket socket;
   };
   Result<> connect_to_hosts();
+  Result<> connect_to(std::uint32_t rank, Purpose purpose);
   Result<> connect_to_first();
   Result<> accept_all();
   Result<> welcome(Reception::Visitor visitor);
@@ -49,6 +50,7 @@ class Rendezvous {
   bool is_first() const { return shape_.local_rank == 0; }
   std::string name(std::uint32_t rank) const;
   bool has_met(std::uint32_t rank, Purpose purpose) const;
+  Connections connections();
   std::vector<std::uint32_t> missing() const;
   FrameOrigin origin() const { return {.epoch = group_.epoch, .job_id = group_.job_id}; }
 

@@ -60,7 +60,9 @@ Communicator::State::State(Group group, Sizes sizes, Connections connections, st
       door_(std::move(door)),
       links_(group_.rank, {.epoch = group_.epoch, .job_id = group_.job_id}, std::move(connections.links),
              door_.get()),
-      remote_pairs_({.epoch = group_.epoch, .job_id = group_.job_id}, std::move(connections.message_links)),
+      remote_pairs_({.epoch = group_.epoch, .job_id = group_.job_id}, group_.rank, door_.get(),
+                    {.to_them = std::move(connections.messages_to_them),
+                     .to_us = std::move(connections.messages_to_us)}),
       stop_(std::move(stop)),
       origin_(std::move(origin)),
       received_stride_(std::max(sizes_.small_size_bytes, slice_of(sizes_.chunk_size_bytes, 0, size()).size)),
@@ -76,7 +78,13 @@ Communicator::State::State(Group group, Sizes sizes, Connections connections, st
     if (auto reason = local_pairs_->ended()) return fail(*std::move(reason));
     return {};
   };
-  if (door_) door_watch_.emplace(*door_, stop_, [this] { return links_.attend(); });
+  if (door_)
+    door_watch_.emplace(*door_, stop_, [this]() -> Result<bool> {
+      const auto calls_have_more = links_.attend();  // this serves the door
+      const bool messages_have_more = remote_pairs_.attend();
+      if (!calls_have_more) return calls_have_more;
+      return *calls_have_more || messages_have_more;
+    });
 }
 
 // Peers that still wait for this rank learn at once that it will not come.

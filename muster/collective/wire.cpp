@@ -68,12 +68,22 @@ void Wire::finish_step(bool heard) {
   outgoing_.clear();
 }
 
+void Wire::forget_before(std::uint64_t position) {
+  std::size_t gone = 0;
+  for (; gone < kept_.size(); ++gone) {
+    const std::uint64_t end = kept_begin_ + kept_[gone].header.size() + kept_[gone].payload.size();
+    if (end > position) break;
+    kept_begin_ = end;
+  }
+  kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(gone));
+}
+
+// Those that are copied already came before the others.
 void Wire::own_kept(Copies& copies) {
-  for (Kept& kept : kept_) {
-    if (kept.holder) continue;
-    Copies::Copy copy = copies.of(kept.payload);
-    kept.payload = copy.bytes;
-    kept.holder = std::move(copy.holder);
+  for (auto kept = kept_.rbegin(); kept != kept_.rend() && !kept->holder; ++kept) {
+    Copies::Copy copy = copies.of(kept->payload);
+    kept->payload = copy.bytes;
+    kept->holder = std::move(copy.holder);
   }
 }
 
@@ -151,6 +161,13 @@ Result<> Wire::look_at_news() {
   return {};
 }
 
+Result<bool> Wire::attend() {
+  MUSTER_TRY_VOID(look_at_news());
+  if (!is_whole()) MUSTER_TRY_VOID(mend());
+  while (send_some()) continue;
+  return !is_whole() || !all_sent();
+}
+
 Result<> Wire::adopt(net::Socket socket, std::uint32_t generation, std::uint64_t taken_bytes) {
   MUSTER_TRY_VOID(rewind(taken_bytes));
   const std::chrono::duration<double> took = real_clock().now() - *broken_since_;
@@ -189,6 +206,11 @@ void Wire::add_to(std::vector<pollfd>& polled, short events) const {
 TimePoint Wire::next_step() const {
   if (is_whole()) return TimePoint::max();
   return redial_ ? redial_->next_step() : next_knock_;
+}
+
+void Wire::finish_sending() {
+  const std::lock_guard lock(replacing_);
+  socket_.finish_sending();
 }
 
 void Wire::reset() {

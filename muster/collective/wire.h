@@ -5,7 +5,7 @@
 // What was sent stays borrowed, not copied, until the other side's next frames show that it was taken; a
 // little that is left at the end of a call is copied. docs/adr/0017-links.md has the reasons.
 //
-// Threads: one at a time, but reset() from any.
+// Threads: one at a time, but finish_sending() and reset() from any.
 #pragma once
 
 #include <poll.h>
@@ -34,6 +34,7 @@ class Wire {
 
   // Frames that are to be sent; their payloads stay as they are until they are kept no more.
   void add(FrameType type, std::span<const std::byte> payload, const FrameSource& source);
+  std::size_t queued_frames() const { return outgoing_.frames(); }
   // Whether all of them are.
   bool all_sent() const { return outgoing_.done() && replayed_ == list_begin_; }
   // Some bytes of them; whether any went. Receiving gives how many came. A connection that breaks is no
@@ -52,12 +53,16 @@ class Wire {
   // Of what was sent and taken since the beginning: before the frames at hand, and all.
   std::uint64_t step_begin() const { return list_begin_; }
   std::uint64_t received_bytes() const { return received_; }
+  // The other side has said that it has taken the stream up to here.
+  void forget_before(std::uint64_t position);
   // The borrowed bytes are about to change.
   void own_kept(Copies& copies);
 
   // ---- The connection
 
   bool is_whole() const { return !broken_since_; }
+  // Sending has failed. There may still be something to read.
+  bool is_deaf() const { return deaf_.has_value(); }
   // Nothing more can be sent, and nothing more is to come: the connection is broken, or this is the reason.
   Result<> give_up_sending();
   // It is of no more use.
@@ -67,9 +72,13 @@ class Wire {
   Result<bool> mend();
   // The other side may have found it broken, or replaced it.
   Result<> look_at_news();
+  // All of this at once, without receiving, while nobody calls. Whether there is more to do.
+  Result<bool> attend();
   // At most one entry for a connection that is whole, any number else.
   void add_to(std::vector<pollfd>& polled, short events) const;
   TimePoint next_step() const;
+  // What was sent still arrives, and nothing more. Any thread.
+  void finish_sending();
   // Tells the other side that this group has ended. Any thread.
   void reset();
 

@@ -10,16 +10,40 @@
 
 namespace muster::net {
 
-Result<StopSignal> StopSignal::create() {
+namespace {
+
+Result<ProcessDescriptor> make_event() {
   ProcessDescriptor event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!event) return fail_errno("cannot make an event descriptor", errno);
+  return event;
+}
+
+void make_readable(const ProcessDescriptor& event) {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(event.get(), &one, sizeof(one));
+}
+
+}  // namespace
+
+Result<StopSignal> StopSignal::create() {
+  MUSTER_TRY(ProcessDescriptor event, make_event());
   return StopSignal(std::move(event));
 }
 
 void StopSignal::raise() {
-  if (raised_.exchange(true, std::memory_order_acq_rel)) return;
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(event_.get(), &one, sizeof(one));
+  if (!raised_.exchange(true, std::memory_order_acq_rel)) make_readable(event_);
+}
+
+Result<Bell> Bell::create() {
+  MUSTER_TRY(ProcessDescriptor event, make_event());
+  return Bell(std::move(event));
+}
+
+void Bell::ring() const { make_readable(event_); }
+
+void Bell::silence() const {
+  std::uint64_t rung = 0;
+  [[maybe_unused]] const ssize_t taken = ::read(event_.get(), &rung, sizeof(rung));
 }
 
 Result<Readiness> poll_until(std::span<pollfd> polled, const Wait& wait) {

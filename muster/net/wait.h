@@ -29,6 +29,20 @@ class StopSignal {
   std::atomic<bool> raised_{false};
 };
 
+// Rung by any thread, readable until it is silenced.
+class Bell {
+ public:
+  static Result<Bell> create();
+  void ring() const;
+  void silence() const;
+  int fd() const { return event_.get(); }
+
+ private:
+  explicit Bell(ProcessDescriptor event) : event_(std::move(event)) {}
+
+  ProcessDescriptor event_;
+};
+
 struct Wait {
   TimePoint deadline;
   const StopSignal* stop = nullptr;  // borrowed, may be none

@@ -94,3 +94,12 @@ def result(job):
     assert job.scheduler.wait() == 0, job.scheduler.output()
     assert len(hashes) == 1
     return hashes.pop()
+
+
+def reset_connections_between_workers(host, job):
+    """As a firewall that restarts does; how many there were."""
+    filters = f"state established dst 10.77.0.2 sport != :{job.port} dport != :{job.port}"
+    killed = subprocess.run(
+        [*host, "ss", "-HK", "-t", *filters.split()], capture_output=True, text=True, check=True
+    )
+    return len(killed.stdout.splitlines())

@@ -5,7 +5,13 @@ import subprocess
 import time
 
 import pytest
-from hosts import TRAIN, needs_namespaces, result, two_hosts_joined
+from hosts import (
+    TRAIN,
+    needs_namespaces,
+    reset_connections_between_workers,
+    result,
+    two_hosts_joined,
+)
 from job import Job, kill, seconds_until_ended
 
 
@@ -117,15 +123,6 @@ def test_a_host_that_is_cut_off_and_comes_back_in_time_loses_nothing(two_hosts):
         wait_until_words_are_lost(two_hosts)
         subprocess.run([*b, "ip", "link", "set", "cable", "up"], check=True)
         assert result(job) == undisturbed
-
-
-def reset_connections_between_workers(host, job):
-    """As a firewall that restarts does; how many there were."""
-    filters = f"state established dst 10.77.0.2 sport != :{job.port} dport != :{job.port}"
-    killed = subprocess.run(
-        [*host, "ss", "-HK", "-t", *filters.split()], capture_output=True, text=True, check=True
-    )
-    return len(killed.stdout.splitlines())
 
 
 # Without recovery a job ends where a connection between workers is lost.

@@ -5,6 +5,7 @@ import time
 
 import pytest
 from digits import write_digits
+from hosts import needs_namespaces, reset_connections_between_workers, two_hosts_joined
 from job import Job
 from test_placed_jobs import SETUP, TRAINING, lines
 
@@ -57,3 +58,38 @@ def test_a_worker_that_dies_is_named_on_every_host_with_the_edge_on_which_others
     edge = re.compile(r"while (waiting for|sending) .*(from|to) worker (0|1|2): .*worker 1 .*was killed")
     for text in texts:
         assert edge.search(text), text
+
+
+LONG = """
+net = Net(PLACES)
+model = model_of(net)
+says = train.LambdaCallback(
+    on_train_step_end=lambda run: run.cur_step_num == 5 and print("under way", flush=True)
+)
+model.train(100, digits(), [Losses(), says])
+show_weights(model)
+"""
+
+
+def losses_and_weights(job):
+    assert [process.wait(120) for process in job.everybody()] == [0] * len(job.everybody())
+    texts = [worker.output() for worker in job.workers]
+    return [[lines(text, what) for what in ("loss", "weights")] for text in texts]
+
+
+# Without recovery a job ends where a connection between workers is lost.
+@needs_namespaces
+def test_connections_that_are_reset_are_made_again_and_no_message_is_lost(digits):
+    with job_of(LONG.replace("PLACES", "(0, 0, 0)"), "a", digits) as job:
+        (alone,) = losses_and_weights(job)
+    with two_hosts_joined() as hosts:
+        script = (SETUP + LONG.replace("PLACES", "(0, 1, 0)")).replace("FOLDER", repr(digits))
+        with Job(script, 2, hosts=hosts, MS_SCHED_HOST="10.77.0.1", OMP_NUM_THREADS="1") as job:
+            for worker in job.workers:
+                worker.wait_for_line("under way")
+            cuts = sum(reset_connections_between_workers(hosts[0], job) > 0 for _ in range(5))
+            if cuts == 0:
+                pytest.skip("this kernel resets no connections for `ss -K`")
+            for worker in job.workers:
+                worker.wait_for_line(r"the connection to rank \d .* was made again after")
+            assert losses_and_weights(job) == [alone] * 2

@@ -4,51 +4,15 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
-#include <deque>
 
 #include "muster/collective/hello.h"
-#include "ranks.h"
-#include "relay.h"
+#include "relayed.h"
 
 namespace muster::collective {
 namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-
-Options options_of(bool secured) {
-  Options options = patient;
-  options.call_timeout = std::chrono::seconds(20);
-  if (secured) options.security = net::Security::from_token("0123456789abcdef0123456789abcdef").value();
-  return options;
-}
-
-// Ranks that are reached through a relay each.
-struct Relayed {
-  std::deque<Relay> relays;
-  Ranks comms;
-
-  Relayed(std::uint32_t ranks, const Relay::Life& life, const Options& options,
-          Hosts hosts = Hosts::each_its_own) {
-    Prepared prepared = prepare(ranks, hosts);
-    for (Endpoint& endpoint : prepared.endpoints) {
-      relays.emplace_back(endpoint.port, life);
-      endpoint.port = relays.back().port();
-    }
-    comms.resize(ranks);
-    run_threads(ranks, [&](std::uint32_t rank) {
-      Group group{.epoch = 1, .job_id = 7, .rank = rank, .endpoints = prepared.endpoints};
-      auto made = Communicator::connect(std::move(group), std::move(prepared.listeners[rank]), options);
-      ASSERT_TRUE(made) << made.error().message;
-      comms[rank] = *std::move(made);
-    });
-  }
-  int cuts() const {
-    int all = 0;
-    for (const Relay& relay : relays) all += relay.cuts();
-    return all;
-  }
-};
 
 // Numbers whose sum depends on the order in which they are added.
 std::vector<float> values_of(std::uint32_t rank, std::size_t count) {
@@ -67,16 +31,6 @@ std::vector<float> sum_of(std::uint32_t ranks, std::size_t count) {
   return sum;
 }
 
-// Connections live for so many bytes; after so many cuts they live for ever.
-Relay::Life lives_of(std::uint64_t seed, std::size_t shortest, std::size_t longest, int cuts) {
-  auto drawn = std::make_shared<std::atomic<int>>(0);
-  return [=, random = RandomStream(seed, 0)]() -> std::optional<std::size_t> {
-    const int number = (*drawn)++;
-    if (number >= cuts) return std::nullopt;
-    return shortest + random.below(static_cast<std::uint64_t>(number), longest - shortest);
-  };
-}
-
 class Links : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
@@ -93,7 +47,7 @@ TEST_P(Links, ThatBreakInAReductionAreMadeAgainAndKeepItsBits) {
   const std::size_t count = (GetParam() ? 4 << 20 : 16 << 20) + 5;
   testing::internal::CaptureStderr();
   {
-    Relayed group(ranks, lives_of(seed_, 1 << 20, 12 << 20, 12), options_of(GetParam()));
+    Relayed group(ranks, lives_of(seed_, 1 << 20, 12 << 20, 24), options_of(GetParam()));
     const std::vector<float> sum = sum_of(ranks, count);
     run_threads(ranks, [&](std::uint32_t rank) {
       std::vector<float> values = values_of(rank, count);
@@ -117,7 +71,7 @@ TEST_P(Links, ThatBreakInAReductionAreMadeAgainAndKeepItsBits) {
 TEST_P(Links, ThatBreakAnywhereInManySmallCallsLoseNone) {
   for (const Hosts hosts : {Hosts::each_its_own, Hosts::two_interleaved}) {
     constexpr std::uint32_t ranks = 4;
-    Relayed group(ranks, lives_of(seed_, 6000, 40'000, 60), options_of(GetParam()), hosts);
+    Relayed group(ranks, lives_of(seed_, 6000, 40'000, 90), options_of(GetParam()), hosts);
     run_threads(ranks, [&](std::uint32_t rank) {
       Communicator& comm = *group.comms[rank];
       for (std::uint64_t round = 0; round < 100; ++round) {
@@ -141,7 +95,7 @@ TEST_P(Links, ThatBreakAnywhereInManySmallCallsLoseNone) {
 TEST_P(Links, ThatBreakInABroadcastOrAGatheringAreMadeAgain) {
   constexpr std::uint32_t ranks = 3;
   constexpr std::size_t count = 3 << 20;
-  Relayed group(ranks, lives_of(seed_, 1 << 20, 9 << 20, 10), options_of(GetParam()));
+  Relayed group(ranks, lives_of(seed_, 1 << 20, 9 << 20, 20), options_of(GetParam()));
   run_threads(ranks, [&](std::uint32_t rank) {
     Communicator& comm = *group.comms[rank];
     std::vector<float> told = values_of(rank, count), all(ranks * count);

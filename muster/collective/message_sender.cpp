@@ -1,0 +1,120 @@
+#include "muster/collective/message_sender.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <array>
+#include <utility>
+
+namespace muster::collective {
+namespace {
+
+// What is copied instead of waiting for an answer: two windows of messages, as they are where both ranks go
+// on.
+constexpr std::size_t copied_limit_bytes = (2 << 20) + (64 << 10);
+
+}  // namespace
+
+MessageSender::MessageSender(FrameOrigin origin, Ordered pair, net::Socket socket, Door& door)
+    : wire(pair.to, message_purpose(pair.from, pair.to), std::move(socket), door),
+      origin_(origin),
+      pair_(pair) {}
+
+void MessageSender::begin(Message& message) {
+  message.number = message_.number + 1;
+  message_ = message;
+  head_ = encode(message);
+  wire.add(FrameType::message, head_, source());
+}
+
+void MessageSender::add(std::span<const std::byte> part) { wire.add(FrameType::data, part, source()); }
+
+Result<> MessageSender::finish() {
+  go_on();
+  if (window_.add(message_)) awaited_.push_back(wire.step_begin());
+  if (const auto early = std::exchange(early_answer_, {})) return take_answer_to(*early);
+  return {};
+}
+
+// A connection that broke meanwhile is made again first: afterwards nobody may look after it for long.
+bool MessageSender::may_keep() const {
+  const bool is_little =
+      awaited_.empty() || (awaited_.size() == 1 && wire.kept_bytes() <= copied_limit_bytes);
+  return is_little && wire.is_whole() && wire.all_sent();
+}
+
+void MessageSender::keep() {
+  wire.own_kept(copies_);
+  copies_.forget();
+}
+
+Result<bool> MessageSender::advance() {
+  if (!wire.is_whole()) return wire.mend();
+  const bool sent = wire.send_some();
+  bool heard = false;
+  if (!awaited_.empty() || wire.is_deaf()) {
+    MUSTER_TRY(heard, hear());
+  }
+  MUSTER_TRY_VOID(wire.give_up_sending());
+  MUSTER_TRY_VOID(wire.look_at_news());
+  return sent || heard || !wire.is_whole();
+}
+
+Result<bool> MessageSender::hear() {
+  bool heard = false;
+  for (;;) {
+    std::array<std::byte, 256> bytes;
+    const iovec piece{.iov_base = bytes.data(), .iov_len = bytes.size()};
+    MUSTER_TRY(const std::size_t came, wire.receive_some({&piece, 1}));
+    if (came == 0) return heard || !wire.is_whole();
+    heard = true;
+    answers_.append(std::span(bytes).first(came));
+    for (;;) {
+      auto frame = answers_.next();
+      if (!frame)
+        return fail(Code::corrupt, fmt::format("{} answered {}", wire.name(), frame.error().message));
+      if (!*frame) break;
+      MUSTER_TRY_VOID(take(**frame));
+    }
+  }
+}
+
+Result<> MessageSender::take(const net::Frame& answer) {
+  if (auto sound = check_origin(answer.header, origin_); !sound)
+    return fail(sound.error().code, fmt::format("a frame of {}: {}", wire.name(), sound.error().message));
+  const auto type = static_cast<FrameType>(answer.header.type);
+  if (type == FrameType::mismatch && answer.payload.size() == std::tuple_size_v<MessageBytes>)
+    return fail(decode_mismatch(std::span(answer.payload).first<std::tuple_size_v<MessageBytes>>(), pair_));
+  net::ByteReader reader(answer.payload);
+  const auto taken = reader.number<std::uint64_t>();
+  if (type != FrameType::taken || !reader.finish("an answer"))
+    return fail(Code::corrupt,
+                fmt::format("{} answered with a frame of type {:#06x} of {} bytes, which is no answer",
+                            wire.name(), answer.header.type, answer.payload.size()));
+  if (taken <= wire.step_begin()) return take_answer_to(taken);
+  early_answer_ = taken;
+  return {};
+}
+
+Result<> MessageSender::take_answer_to(std::uint64_t place) {
+  if (awaited_.empty() || place != awaited_.front())
+    return fail(Code::corrupt,
+                fmt::format("{} says that it has taken {} bytes, which is not what it was asked", wire.name(),
+                            place));
+  awaited_.pop_front();
+  wire.forget_before(place);
+  return {};
+}
+
+Result<bool> MessageSender::attend() {
+  if (has_failed_) return false;
+  MUSTER_TRY(const bool has_more, wire.attend());
+  MUSTER_TRY_VOID(wire.give_up_sending());
+  return has_more;
+}
+
+short MessageSender::awaited_events() const {
+  return static_cast<short>((awaited_.empty() ? 0 : POLLIN) | (wire.all_sent() ? 0 : POLLOUT));
+}
+
+}  // namespace muster::collective
