@@ -182,34 +182,39 @@ def deaths(folder, drills):
         print(f"| {what} | {result} |")
 
 
-def saves(folder, workers):
+def saves(folder, workers, by_hand):
     """Steps of a net of 100 MB, with a recovery point every 10 steps and with none."""
-    medians = {}
+    means = {}
     for save_steps in (10, 10**6):
-        (folder / str(save_steps)).mkdir()
-        job = Job(folder / str(save_steps), workers, HIDDEN=31400, STEPS=120, SAVE_STEPS=save_steps)
+        place = folder / str(save_steps)
+        place.mkdir(parents=True)
+        job = Job(place, workers, HIDDEN=31400, STEPS=120, SAVE_STEPS=save_steps, BY_HAND=int(by_hand))
         statuses = [process.wait() for process in [job.scheduler, *job.workers]]
         if statuses != [0] * (workers + 1):
             sys.exit("\n".join(line for _, line in job.workers[0].lines[-20:]))
         times = [done for _, done in job.workers[0].steps()]
         gaps = [after - before for before, after in itertools.pairwise(times)][20:]
-        medians[save_steps] = sum(gaps) / len(gaps)
-    extra = medians[10] / medians[10**6] - 1
-    step = medians[10**6] * 1e3
-    print(f"| {workers} workers, a point of 100 MB every 10 steps of {step:.0f} ms | {extra:+.1%} |")
+        means[save_steps] = sum(gaps) / len(gaps)
+    extra = means[10] / means[10**6] - 1
+    step = means[10**6] * 1e3
+    what = "100 MB (a point)" if by_hand else "200 MB (a point and a .ckpt)"
+    print(f"| {workers} workers, {what} every 10 steps of {step:.0f} ms | {extra:+.1%} |", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench recovery", description=__doc__.splitlines()[0])
     parser.add_argument("--drills", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=1, help="of saving, which one takes a minute")
+    parser.add_argument("--parts", default="deaths,saves", help="deaths, saves: which rows")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="muster-bench-") as name:
         folder = Path(name)
-        for part in ("deaths", "saves-1", "saves-4"):
-            (folder / part).mkdir()
-        deaths(folder / "deaths", options.drills)
-        for workers in (1, 4):
-            saves(folder / f"saves-{workers}", workers)
+        if "deaths" in options.parts:
+            (folder / "deaths").mkdir()
+            deaths(folder / "deaths", options.drills)
+        for number in range(options.rounds if "saves" in options.parts else 0):
+            for workers, by_hand in itertools.product((1, 4), (True, False)):
+                saves(folder / f"saves-{number}-{workers}-{by_hand}", workers, by_hand)
 
 
 main()

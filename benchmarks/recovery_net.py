@@ -1,6 +1,8 @@
 """A training that says when each of its steps was done, for recovery.py.
 
-HIDDEN: neurons of the middle layer. SAVE_STEPS: between two recovery points. STEPS: in all.
+HIDDEN: neurons of the middle layer. SAVE_STEPS: between two recovery points. STEPS: in all. BY_HAND=1: a
+loop by hand, which writes recovery points alone; else a Model with a ModelCheckpoint, which writes its
+.ckpt files beside them.
 """
 
 import os
@@ -29,6 +31,24 @@ class Steps(train.Callback):
         pass
 
 
+def train_by_hand(net, data, optimizer):
+    criterion = nn.CrossEntropyLoss()
+    gradients_of = muster.value_and_grad(lambda x, y: criterion(net(x), y), None, optimizer.parameters)
+    reducer = nn.DistributedGradReducer(optimizer.parameters, True)
+    steps = muster.recoverable(net, optimizer, data, epochs=STEPS // 10, save_steps=SAVE_STEPS)
+    for number, (_, _, (images, labels)) in enumerate(steps, 1):
+        _, gradients = gradients_of(images, labels)
+        optimizer(reducer(gradients))
+        print(f"step {number} {time.monotonic():.6f}", flush=True)
+
+
+def train_a_model(net, data, optimizer):
+    model = train.Model(net, nn.CrossEntropyLoss(), optimizer)
+    config = train.CheckpointConfig(save_checkpoint_steps=SAVE_STEPS, keep_checkpoint_max=2)
+    saver = train.ModelCheckpoint("bench", f"checkpoints/{muster.get_rank()}", config)
+    model.train(STEPS // 10, data, [Steps(), saver])
+
+
 def main():
     muster.init()
     muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
@@ -39,10 +59,7 @@ def main():
     labels = random.integers(0, 10, len(images)).astype(numpy.int32)
     data = NumpySlicesDataset((images, labels), ["image", "label"], shuffle=False).batch(BATCH)
     optimizer = nn.SGD(net.trainable_params(), 0.01)
-    model = train.Model(net, nn.CrossEntropyLoss(), optimizer)
-    config = train.CheckpointConfig(save_checkpoint_steps=SAVE_STEPS, keep_checkpoint_max=2)
-    saver = train.ModelCheckpoint("bench", f"checkpoints/{muster.get_rank()}", config)
-    model.train(STEPS // 10, data, [Steps(), saver])
+    (train_by_hand if os.environ.get("BY_HAND") == "1" else train_a_model)(net, data, optimizer)
 
 
 main()
