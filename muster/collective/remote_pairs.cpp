@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "muster/collective/waiting.h"
 
@@ -13,6 +14,8 @@ namespace {
 constexpr std::size_t part_limit_bytes = 1 << 20;
 // While a connection is being made again, who waits for something else looks so often.
 constexpr Duration look_interval = std::chrono::milliseconds(2);
+// Who leaves waits so long for those who have not yet read what was sent.
+constexpr Duration delivery_longest = std::chrono::seconds(10);
 
 // Calls `part` with all pieces, in parts of at most `part_limit_bytes`.
 template <class Pieces, class Part>
@@ -230,9 +233,14 @@ void RemotePairs::reset() {
   for (MessageReceiver& receiver : receivers_) receiver.wire.reset();
 }
 
+// A process that has ended answers an answer by a reset, and its system forgets what is not yet delivered.
 void RemotePairs::finish() {
   for (MessageSender& sender : senders_) sender.wire.finish_sending();
   for (MessageReceiver& receiver : receivers_) receiver.wire.finish_sending();
+  const TimePoint deadline = real_clock().now() + delivery_longest;
+  const auto is_delivered = [](MessageSender& sender) { return sender.wire.is_delivered(); };
+  while (!std::ranges::all_of(senders_, is_delivered) && real_clock().now() < deadline)
+    std::this_thread::sleep_for(look_interval);
 }
 
 }  // namespace muster::collective

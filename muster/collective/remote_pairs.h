@@ -43,7 +43,8 @@ class RemotePairs {
   bool attend();
   // Tells all peers that the group has ended. Any thread.
   void reset();
-  // What was sent still arrives, and nothing more. Any thread.
+  // What was sent still arrives, and nothing more: waits, for a while, until the others' systems have it. Any
+  // thread.
   void finish();
 
  private:

@@ -1,6 +1,8 @@
 #include "muster/collective/wire.h"
 
 #include <fmt/format.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 
 #include <algorithm>
 
@@ -211,6 +213,14 @@ TimePoint Wire::next_step() const {
 void Wire::finish_sending() {
   const std::lock_guard lock(replacing_);
   socket_.finish_sending();
+}
+
+bool Wire::is_delivered() {
+  const std::lock_guard lock(replacing_);
+  pollfd polled{.fd = socket_.fd(), .events = 0, .revents = 0};
+  if (::poll(&polled, 1, 0) != 0) return true;  // reset, or closed both ways
+  int bytes = 0;
+  return ::ioctl(socket_.fd(), SIOCOUTQ, &bytes) != 0 || bytes == 0;
 }
 
 void Wire::reset() {

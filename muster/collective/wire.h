@@ -79,6 +79,8 @@ class Wire {
   TimePoint next_step() const;
   // What was sent still arrives, and nothing more. Any thread.
   void finish_sending();
+  // After that: whether the other side's system has all of it, or will never have it.
+  bool is_delivered();
   // Tells the other side that this group has ended. Any thread.
   void reset();
 
