@@ -115,25 +115,28 @@ TEST(Supervisor, RepeatsAPythonTracebackFromItsFirstLine) {
 
 // ---- Services and files -----------------------------------------------------------------------------------
 
-// Ends well when it is asked to.
+// Ends well when it is asked to, and work that does not ask before it can.
 const std::string service =
-    ": service; trap 'echo service over; exit 0' TERM; echo service; sleep 1000 & wait";
+    ": service; trap 'echo service over; exit 0' TERM; : >$FOLDER/served; sleep 1000 & wait";
+const std::string once_served = "until [ -e $FOLDER/served ]; do sleep 0.01; done; ";
 
 TEST(SupervisorServices, EndWhenTheWorkHasEnded) {
-  Job job({"echo work; exit 0", service});
+  Job job({once_served + "echo work; exit 0", service});
   EXPECT_THAT(job.wait(), Eq(0)) << job.text();
   EXPECT_THAT(job.text(), AllOf(HasSubstr("work\n"), HasSubstr("service over\n")));
 }
 
 TEST(SupervisorServices, AreKilledWhenTheyDoNotEnd) {
-  Job job({": service; trap '' TERM; echo pid $$; while :; do sleep 1000; done", "exit 0"}, {.grace_ms = 50});
+  Job job({": service; trap '' TERM; : >$FOLDER/served; echo pid $$; while :; do sleep 1000; done",
+           once_served + "exit 0"},
+          {.grace_ms = 50});
   const auto stubborn = job.process_announced();
   EXPECT_THAT(job.wait(), Eq(0)) << job.text();
   EXPECT_TRUE(ends(stubborn));
 }
 
 TEST(SupervisorServices, StayUntilAFailedJobIsOver) {
-  Job job({service, "exit 3", "trap 'exit 0' TERM; sleep 1000 & wait"}, {.settle_ms = 50});
+  Job job({service, once_served + "exit 3", "trap 'exit 0' TERM; sleep 1000 & wait"}, {.settle_ms = 50});
   EXPECT_THAT(job.wait(), Eq(3));
   EXPECT_THAT(job.text(), HasSubstr("service over\n"));
 }
@@ -149,7 +152,7 @@ TEST(SupervisorServices, BringTheJobDownWhenTheyFailBeforeTheWorkHasEnded) {
 // ---- A lease ----------------------------------------------------------------------------------------------
 
 TEST(SupervisorLease, KeepsTheServicesUntilAllHostsAreDone) {
-  Job job({service, "exit 0"}, {.has_lease = true});
+  Job job({service, once_served + "exit 0"}, {.has_lease = true});
   job.line_with("own work ended with 0");
   job.end_elsewhere("0");
   EXPECT_THAT(job.wait(), Eq(0));
