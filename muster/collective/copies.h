@@ -9,6 +9,11 @@
 
 namespace muster::collective {
 
+// So much of what was sent is copied at most; for more the other side's word is awaited, that it has it. An
+// all_reduce of two ranks leaves this much at its end, and copying it costs less than a wait; so do two
+// windows of messages. For calls both sides count on it: docs/formats/collective.md.
+inline constexpr std::size_t copied_limit_bytes = (2 << 20) + (64 << 10);
+
 class Copies {
  public:
   using Holder = std::shared_ptr<const void>;

@@ -6,14 +6,6 @@
 
 namespace muster::collective {
 
-namespace {
-
-// What may be left of a call that is copied; for more the other side's word is awaited.
-// This much is an all_reduce's of two ranks, and copying it costs less than a wait at the end of each call.
-constexpr std::size_t copied_limit_bytes = (2 << 20) + (64 << 10);
-
-}  // namespace
-
 Exchange::Exchange(std::uint32_t rank, FrameOrigin origin, std::vector<Connected> connections, Door* door)
     : rank_(rank), origin_(origin), door_(door) {
   for (Connected& each : connections) links_.emplace_back(each.rank, std::move(each.socket), *door);

@@ -7,13 +7,6 @@
 #include <utility>
 
 namespace muster::collective {
-namespace {
-
-// What is copied instead of waiting for an answer: two windows of messages, as they are where both ranks go
-// on.
-constexpr std::size_t copied_limit_bytes = (2 << 20) + (64 << 10);
-
-}  // namespace
 
 MessageSender::MessageSender(FrameOrigin origin, Ordered pair, net::Socket socket, Door& door)
     : wire(pair.to, message_purpose(pair.from, pair.to), std::move(socket), door),

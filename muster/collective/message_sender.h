@@ -29,6 +29,7 @@ class MessageSender {
   void begin(Message& message);
   void add(std::span<const std::byte> part);
   bool is_full() const { return wire.queued_frames() == FrameList::frame_limit; }
+  bool is_done() const { return wire.all_sent(); }
   // What was added is sent, and there is room for more.
   void go_on() { wire.finish_step(false); }
   // All of the message was added and sent. The caller's bytes may be kept, that is copied, at once, or when

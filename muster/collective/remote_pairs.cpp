@@ -17,18 +17,6 @@ constexpr Duration look_interval = std::chrono::milliseconds(2);
 // Who leaves waits so long for those who have not yet read what was sent.
 constexpr Duration delivery_longest = std::chrono::seconds(10);
 
-// Calls `part` with all pieces, in parts of at most `part_limit_bytes`.
-template <class Pieces, class Part>
-Result<> for_each_part(const Pieces& pieces, const Part& part) {
-  for (auto rest : pieces)
-    while (!rest.empty()) {
-      const std::size_t now = std::min(rest.size(), part_limit_bytes);
-      MUSTER_TRY_VOID(part(rest.first(now)));
-      rest = rest.subspan(now);
-    }
-  return {};
-}
-
 template <class Ways>
 auto& way_of(Ways& ways, std::uint32_t rank) {
   const auto found = std::ranges::find_if(ways, [&](const auto& way) { return way.wire.rank() == rank; });
@@ -49,7 +37,11 @@ RemotePairs::RemotePairs(FrameOrigin origin, std::uint32_t rank, Door* door, Con
 Result<> RemotePairs::send(SentPieces pieces, Message message, const MessageWait& wait) {
   MessageSender& sender = way_of(senders_, message.to);
   const std::lock_guard lock(sender.mutex);
-  const auto sent = send_all(sender, pieces, message, wait);
+  const auto sent =
+      pass(sender, pieces, message, wait).and_then([&] { return sender.finish(); }).and_then([&] {
+        return run(
+            sender, [&] { return sender.may_keep(); }, message, wait);
+      });
   if (sent)
     sender.keep();
   else
@@ -57,51 +49,34 @@ Result<> RemotePairs::send(SentPieces pieces, Message message, const MessageWait
   return sent;
 }
 
-Result<> RemotePairs::send_all(MessageSender& sender, SentPieces pieces, Message& message,
-                               const MessageWait& wait) {
-  const auto until = [&](auto&& is_done) { return run(sender, is_done, message, wait); };
-  const auto all_sent = [&] { return sender.wire.all_sent(); };
-  const auto add = [&](std::span<const std::byte> part) -> Result<> {
-    if (sender.is_full()) {
-      MUSTER_TRY_VOID(until(all_sent));
-      sender.go_on();
-    }
-    sender.add(part);
-    return {};
-  };
-  sender.begin(message);
-  MUSTER_TRY_VOID(for_each_part(pieces, add));
-  MUSTER_TRY_VOID(until(all_sent));
-  MUSTER_TRY_VOID(sender.finish());
-  return until([&] { return sender.may_keep(); });
-}
-
 Result<> RemotePairs::receive(ReceivedPieces pieces, Message message, const MessageWait& wait) {
   MessageReceiver& receiver = way_of(receivers_, message.from);
   const std::lock_guard lock(receiver.mutex);
-  const auto received = receive_all(receiver, pieces, message, wait);
+  const auto received = pass(receiver, pieces, message, wait);
   if (!received) return fail(why(received.error(), message.from));
   receiver.finish();
   return {};
 }
 
-Result<> RemotePairs::receive_all(MessageReceiver& receiver, ReceivedPieces pieces, Message& message,
-                                  const MessageWait& wait) {
-  const auto receive_added = [&] {
+// All pieces of a message, in parts, one way or the other.
+template <class Way, class Pieces>
+Result<> RemotePairs::pass(Way& way, const Pieces& pieces, Message& message, const MessageWait& wait) {
+  const auto pass_added = [&] {
     return run(
-        receiver, [&] { return receiver.is_done(); }, message, wait);
+        way, [&] { return way.is_done(); }, message, wait);
   };
-  const auto add = [&](std::span<std::byte> part) -> Result<> {
-    if (receiver.is_full()) {
-      MUSTER_TRY_VOID(receive_added());
-      receiver.go_on();
+  way.begin(message);
+  for (auto rest : pieces)
+    while (!rest.empty()) {
+      if (way.is_full()) {
+        MUSTER_TRY_VOID(pass_added());
+        way.go_on();
+      }
+      const std::size_t now = std::min(rest.size(), part_limit_bytes);
+      way.add(rest.first(now));
+      rest = rest.subspan(now);
     }
-    receiver.add(part);
-    return {};
-  };
-  receiver.begin(message);
-  MUSTER_TRY_VOID(for_each_part(pieces, add));
-  return receive_added();
+  return pass_added();
 }
 
 // One message's way, until it is done.

@@ -25,7 +25,7 @@ namespace muster::collective {
 
 class RemotePairs {
  public:
-  struct Connections {  // to the same ranks, in the same order
+  struct Connections {
     std::vector<Connected> to_them;
     std::vector<Connected> to_us;
   };
@@ -48,9 +48,8 @@ class RemotePairs {
   void finish();
 
  private:
-  Result<> send_all(MessageSender& sender, SentPieces pieces, Message& message, const MessageWait& wait);
-  Result<> receive_all(MessageReceiver& receiver, ReceivedPieces pieces, Message& message,
-                       const MessageWait& wait);
+  template <class Way, class Pieces>
+  Result<> pass(Way& way, const Pieces& pieces, Message& message, const MessageWait& wait);
   template <class Way, class Done>
   Result<> run(Way& way, const Done& is_done, const Message& message, const MessageWait& wait);
   Result<> await(const Wire& wire, short events, const Message& message, const MessageWait& wait);
