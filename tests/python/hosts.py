@@ -96,10 +96,18 @@ def result(job):
     return hashes.pop()
 
 
-def reset_connections_between_workers(host, job):
+def _reset_connections_between_workers(host, job):
     """As a firewall that restarts does; how many there were."""
     filters = f"state established dst 10.77.0.2 sport != :{job.port} dport != :{job.port}"
     killed = subprocess.run(
         [*host, "ss", "-HK", "-t", *filters.split()], capture_output=True, text=True, check=True
     )
     return len(killed.stdout.splitlines())
+
+
+def break_connections_between_workers(host, job):
+    """Several times; returns when both sides have said that theirs were made again."""
+    if sum(_reset_connections_between_workers(host, job) > 0 for _ in range(5)) == 0:
+        pytest.skip("this kernel resets no connections for `ss -K`")
+    for worker in job.workers:
+        worker.wait_for_line(r"the connection to rank \d .* was made again after")

@@ -7,8 +7,8 @@ import time
 import pytest
 from hosts import (
     TRAIN,
+    break_connections_between_workers,
     needs_namespaces,
-    reset_connections_between_workers,
     result,
     two_hosts_joined,
 )
@@ -134,11 +134,7 @@ def test_connections_between_workers_that_are_reset_are_made_again_and_no_bit_ch
     with in_job(two_hosts, 2000, MS_SCHED_HOST="10.77.0.1") as job:
         for worker in job.workers:
             worker.wait_for_line("first step")
-        cuts = sum(reset_connections_between_workers(a, job) > 0 for _ in range(5))
-        if cuts == 0:
-            pytest.skip("this kernel resets no connections for `ss -K`")
-        for worker in job.workers:
-            worker.wait_for_line(r"the connection to rank \d .* was made again after")
+        break_connections_between_workers(a, job)
         assert result(job) == undisturbed
 
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 from digits import write_digits
-from hosts import needs_namespaces, reset_connections_between_workers, two_hosts_joined
+from hosts import break_connections_between_workers, needs_namespaces, two_hosts_joined
 from job import Job
 from test_placed_jobs import SETUP, TRAINING, lines
 
@@ -87,9 +87,5 @@ def test_connections_that_are_reset_are_made_again_and_no_message_is_lost(digits
         with Job(script, 2, hosts=hosts, MS_SCHED_HOST="10.77.0.1", OMP_NUM_THREADS="1") as job:
             for worker in job.workers:
                 worker.wait_for_line("under way")
-            cuts = sum(reset_connections_between_workers(hosts[0], job) > 0 for _ in range(5))
-            if cuts == 0:
-                pytest.skip("this kernel resets no connections for `ss -K`")
-            for worker in job.workers:
-                worker.wait_for_line(r"the connection to rank \d .* was made again after")
+            break_connections_between_workers(hosts[0], job)
             assert losses_and_weights(job) == [alone] * 2

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <fstream>
 
 #include "relayed.h"
@@ -12,17 +11,6 @@ namespace muster::collective {
 namespace {
 
 using testing::HasSubstr;
-using Bytes = std::vector<std::byte>;
-
-Bytes bytes_of(std::uint64_t seed, std::uint64_t number, std::size_t size) {
-  Bytes bytes(size);
-  const RandomStream random(seed, number);
-  for (std::size_t i = 0; i < size; i += 8) {
-    const std::uint64_t drawn = random.bits(i / 8);
-    std::memcpy(&bytes[i], &drawn, std::min<std::size_t>(8, size - i));
-  }
-  return bytes;
-}
 
 void send(Communicator& from, std::uint32_t to, const Bytes& bytes) {
   const std::span<const std::byte> piece(bytes);

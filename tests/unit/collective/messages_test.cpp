@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <numeric>
 #include <optional>
 
@@ -18,18 +17,6 @@ using std::chrono::milliseconds;
 using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
-
-using Bytes = std::vector<std::byte>;
-
-Bytes bytes_of(std::uint64_t seed, std::uint64_t stream, std::size_t size_bytes) {
-  const RandomStream random(seed, stream);
-  Bytes bytes(size_bytes);
-  for (std::size_t i = 0; i < size_bytes; i += 8) {
-    const std::uint64_t bits = random.bits(i);
-    std::memcpy(&bytes[i], &bits, std::min<std::size_t>(8, size_bytes - i));
-  }
-  return bytes;
-}
 
 template <class Byte>
 auto cut(std::span<Byte> bytes, const std::vector<std::size_t>& sizes) {

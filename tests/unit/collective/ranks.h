@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -69,6 +71,19 @@ inline Ranks connect_ranks(std::uint32_t ranks, Hosts hosts,
 }
 inline Ranks connect_ranks(std::uint32_t ranks, Hosts hosts, Options options = {}) {
   return connect_ranks(ranks, hosts, [&](std::uint32_t) { return options; });
+}
+
+using Bytes = std::vector<std::byte>;
+
+// Drawn bytes.
+inline Bytes bytes_of(std::uint64_t seed, std::uint64_t stream, std::size_t size_bytes) {
+  const RandomStream random(seed, stream);
+  Bytes bytes(size_bytes);
+  for (std::size_t i = 0; i < size_bytes; i += 8) {
+    const std::uint64_t bits = random.bits(i);
+    std::memcpy(&bytes[i], &bits, std::min<std::size_t>(8, size_bytes - i));
+  }
+  return bytes;
 }
 
 }  // namespace muster::collective
