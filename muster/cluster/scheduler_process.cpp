@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 
 #include "muster/cluster/host.h"
@@ -19,8 +20,17 @@ using std::chrono::seconds;
 
 constexpr milliseconds poll_interval{100};
 constexpr milliseconds goodbye_time{300};  // for nodes to close their connections at the end
-constexpr net::ConnectionLimits limits{.payload_size_bytes = node_payload_limit_bytes,
-                                       .unsent_size_bytes = 2 * scheduler_payload_limit_bytes};
+// A silent guest is a descriptor and a few bytes, and as many as these cost less than turning them out, since
+// they come back at once. With TLS each may have a session. Half of the descriptors are for members.
+constexpr std::size_t guests_max = 4096, guests_max_with_tls = 1024;
+
+net::ConnectionLimits connection_limits(bool has_tls, std::size_t descriptors) {
+  net::ConnectionLimits limits{.payload_size_bytes = node_payload_limit_bytes,
+                               .unsent_size_bytes = 2 * scheduler_payload_limit_bytes};
+  limits.guests.count =
+      std::clamp<std::size_t>(descriptors / 2, 1, has_tls ? guests_max_with_tls : guests_max);
+  return limits;
+}
 
 SchedulerConfig config_from(const Settings& settings, const SchedulerOptions& options,
                             const RecoveryLog* log) {
@@ -107,6 +117,7 @@ class SchedulerDriver {
     MUSTER_TRY(const auto ips, listening_ips(settings_, options_.interrupted));
     if (const auto warning = warn_of_open_network(ips); !warning.empty() && security_ == nullptr)
       log::warning(warning);
+    const auto limits = connection_limits(security_ != nullptr, net::raise_descriptor_limit());
     for (const std::string& ip : ips) {
       MUSTER_TRY(auto listener, net::ConnectionListener::open(
                                     loop_, {ip, settings_.scheduler_port}, limits,
@@ -310,7 +321,6 @@ std::optional<Failure> run_scheduler(const Settings& settings, const SchedulerOp
     if (!opened) return failure_from(opened.error());
     log = *std::move(opened);
   }
-  net::raise_descriptor_limit();
   SchedulerDriver driver(settings, options, std::move(log), *std::move(security));
   if (const auto listening = driver.listen(); !listening) return failure_from(listening.error());
   return driver.run();

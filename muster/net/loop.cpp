@@ -75,11 +75,11 @@ void Loop::Implementation::tell_of_end(Place process) {
   act(status);
 }
 
-void raise_descriptor_limit() {
+std::size_t raise_descriptor_limit() {
   rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);  // what it refuses shows when a descriptor is missing
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  const rlimit raised{.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
+  return ::setrlimit(RLIMIT_NOFILE, &raised) == 0 ? raised.rlim_cur : limit.rlim_cur;
 }
 
 LoopSocket::LoopSocket(asio::io_context& context, ProcessDescriptor fd, int family)

@@ -142,6 +142,7 @@ class ConnectionListener {
 };
 
 // Lets this process open as many descriptors as the system allows it: a scheduler holds one or two per node.
-void raise_descriptor_limit();
+// Returns how many.
+std::size_t raise_descriptor_limit();
 
 }  // namespace muster::net

@@ -7,17 +7,17 @@
 // where its header says otherwise.
 #pragma once
 
-#include "muster/net/address.h"       // IWYU pragma: export
-#include "muster/net/bytes.h"         // IWYU pragma: export
-#include "muster/net/certificates.h"  // IWYU pragma: export
-#include "muster/net/descriptor.h"    // IWYU pragma: export
-#include "muster/net/frame.h"         // IWYU pragma: export
-#include "muster/net/futex.h"         // IWYU pragma: export
-#include "muster/net/guests.h"        // IWYU pragma: export
-#include "muster/net/host_key.h"      // IWYU pragma: export
-#include "muster/net/look_up.h"       // IWYU pragma: export
-#include "muster/net/loop.h"          // IWYU pragma: export
-#include "muster/net/poll_set.h"
+#include "muster/net/address.h"             // IWYU pragma: export
+#include "muster/net/bytes.h"               // IWYU pragma: export
+#include "muster/net/certificates.h"        // IWYU pragma: export
+#include "muster/net/descriptor.h"          // IWYU pragma: export
+#include "muster/net/frame.h"               // IWYU pragma: export
+#include "muster/net/futex.h"               // IWYU pragma: export
+#include "muster/net/guests.h"              // IWYU pragma: export
+#include "muster/net/host_key.h"            // IWYU pragma: export
+#include "muster/net/look_up.h"             // IWYU pragma: export
+#include "muster/net/loop.h"                // IWYU pragma: export
+#include "muster/net/poll_set.h"            // IWYU pragma: export
 #include "muster/net/port_reservation.h"    // IWYU pragma: export
 #include "muster/net/process_descriptor.h"  // IWYU pragma: export
 #include "muster/net/process_watch.h"       // IWYU pragma: export
