@@ -51,7 +51,7 @@ class Process:
         self._popen.wait()
 
     def wait(self):
-        status = self._popen.wait(PATIENCE_SECONDS)
+        status = self._popen.wait(PATIENCE_SECONDS * 5)
         self._reader.join()
         return status
 
@@ -183,22 +183,41 @@ def deaths(folder, drills):
 
 
 def saves(folder, workers, by_hand):
-    """Steps of a net of 100 MB, with a recovery point every 10 steps and with none."""
-    means = {}
-    for save_steps in (10, 10**6):
-        place = folder / str(save_steps)
-        place.mkdir(parents=True)
-        job = Job(place, workers, HIDDEN=31400, STEPS=120, SAVE_STEPS=save_steps, BY_HAND=int(by_hand))
-        statuses = [process.wait() for process in [job.scheduler, *job.workers]]
-        if statuses != [0] * (workers + 1):
-            sys.exit("\n".join(line for _, line in job.workers[0].lines[-20:]))
-        times = [done for _, done in job.workers[0].steps()]
-        gaps = [after - before for before, after in itertools.pairwise(times)][20:]
-        means[save_steps] = sum(gaps) / len(gaps)
-    extra = means[10] / means[10**6] - 1
-    step = means[10**6] * 1e3
+    """What a save costs the steps while it is written: they and as many after them take turns in one run."""
+    pairs, width = 12, 30
+    steps = 2 * width * pairs
+    job = Job(folder, workers, HIDDEN=31400, STEPS=steps, SAVE_STEPS=2 * width, BY_HAND=int(by_hand))
+    statuses = [process.wait() for process in [job.scheduler, *job.workers]]
+    if statuses != [0] * (workers + 1):
+        sys.exit("\n".join(line for _, line in job.workers[0].lines[-20:]))
+    done = dict(job.workers[0].steps())
+    extra, usual = [], []  # shares, seconds of a step
+    for save in range(2 * width, steps, 2 * width):
+        begin, middle, end = done[save], done[save + width], done[save + 2 * width]
+        extra.append((middle - begin) / (end - middle) - 1)
+        usual.append((end - middle) / width)
+    longest = time_to_write(folder / "recovery", done)
+    if longest > width * statistics.median(usual):
+        sys.exit(f"a point took {longest:.2f} s, longer than the {width} steps that it is to be seen in")
+    low, median, high = statistics.quantiles(extra, n=4)
     what = "100 MB (a point)" if by_hand else "200 MB (a point and a .ckpt)"
-    print(f"| {workers} workers, {what} every 10 steps of {step:.0f} ms | {extra:+.1%} |", flush=True)
+    step = statistics.median(usual) * 1e3
+    print(
+        f"| {workers} workers, {what} in {width} steps of {step:.0f} ms, written within {longest:.2f} s | "
+        f"median {median:+.1%} (half of {len(extra)} between {low:+.1%} and {high:+.1%}), "
+        f"{median * width * step:.0f} ms a save |",
+        flush=True,
+    )
+
+
+def time_to_write(recovery, done):
+    """Seconds from a step to the end of writing its point, the longest of those that are still there."""
+    since_boot = time.time() - time.monotonic()
+    taken = []
+    for manifest in recovery.glob("job-*/worker_*/call_0.step_*/manifest.json"):
+        step = int(manifest.parent.name.rpartition("_")[2])
+        taken.append(manifest.stat().st_mtime - since_boot - done[step])
+    return max(taken)
 
 
 def main():
@@ -214,7 +233,9 @@ def main():
             deaths(folder / "deaths", options.drills)
         for number in range(options.rounds if "saves" in options.parts else 0):
             for workers, by_hand in itertools.product((1, 4), (True, False)):
-                saves(folder / f"saves-{number}-{workers}-{by_hand}", workers, by_hand)
+                place = folder / f"saves-{number}-{workers}-{by_hand}"
+                place.mkdir()
+                saves(place, workers, by_hand)
 
 
 main()

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string_view>
 
 namespace muster {
@@ -11,5 +13,19 @@ std::uint64_t hash_bytes(const void* data, std::size_t size_bytes, std::uint64_t
 inline std::uint64_t hash_text(std::string_view text, std::uint64_t seed = 0) {
   return hash_bytes(text.data(), text.size(), seed);
 }
+
+// The hash of bytes that come in pieces: that of all of them at once, with the seed 0.
+class Hasher {
+ public:
+  Hasher();
+  void add(std::span<const std::byte> bytes);
+  std::uint64_t hash() const;
+
+ private:
+  struct Free {
+    void operator()(void* state) const;
+  };
+  std::unique_ptr<void, Free> state_;
+};
 
 }  // namespace muster

@@ -10,6 +10,9 @@
 
 namespace muster::checkpoint {
 
+// The calling thread yields to training: what it writes has until the next point is due.
+void work_in_background();
+
 // At most one save is under way: memory is bounded by two points, and points reach the disk in their order.
 // save() and wait() belong to one thread.
 class BackgroundSaver {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <new>
 
@@ -14,8 +15,12 @@ namespace {
 
 // What every disk is content with, for memory, sizes and places in the file.
 constexpr std::size_t alignment_bytes = 4096;
-// Small enough to be written from the core's own cache, into which it was just copied.
-constexpr std::size_t block_bytes = std::size_t{1} << 20;
+// Small enough to be written from the cache into which it was just copied; large enough that a thread of low
+// priority, which may have to wait for a core after each, is soon done.
+constexpr std::size_t block_bytes = std::size_t{4} << 20;
+// What need not be copied is written from where it is, if it is as much as this, so much at once.
+constexpr std::size_t worth_a_call_bytes = std::size_t{1} << 20;
+constexpr std::size_t span_bytes = std::size_t{16} << 20;
 
 }  // namespace
 
@@ -24,24 +29,34 @@ void DirectWriter::Free::operator()(std::byte* data) const {
 }
 
 Result<> DirectWriter::append(std::span<const std::byte> bytes) {
+  if (lies_as_in_file(bytes)) {
+    const std::size_t to_border = (alignment_bytes - filled_ % alignment_bytes) % alignment_bytes;
+    bytes = bytes.subspan(take(bytes.first(to_border)));
+    MUSTER_TRY_VOID(write_block());
+    while (bytes.size() >= alignment_bytes) {
+      const auto span = bytes.first(std::min(bytes.size() / alignment_bytes * alignment_bytes, span_bytes));
+      set_direct(true);
+      MUSTER_TRY_VOID(write(span));
+      bytes = bytes.subspan(span.size());
+    }
+  }
   while (!bytes.empty()) {
     bytes = bytes.subspan(take(bytes));
-    if (filled_ < block_bytes) continue;
-    set_direct(true);
-    MUSTER_TRY_VOID(write({block_.get(), filled_}));
-    filled_ = 0;
+    if (filled_ == block_bytes) MUSTER_TRY_VOID(write_block());
   }
   return {};
 }
 
 Result<> DirectWriter::sync() {
-  if (filled_ > 0) {
-    set_direct(false);  // the end of a file has any size
-    MUSTER_TRY_VOID(write({block_.get(), filled_}));
-    filled_ = 0;
-  }
+  MUSTER_TRY_VOID(write_block());
   if (::fsync(fd_) != 0) return fail_errno(fmt::format("cannot sync '{}'", path_), errno);
   return {};
+}
+
+// Whether the bytes are so many, and their addresses so, that they can be written from where they are.
+bool DirectWriter::lies_as_in_file(std::span<const std::byte> bytes) const {
+  return possible_ && bytes.size() >= worth_a_call_bytes &&
+         reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment_bytes == filled_ % alignment_bytes;
 }
 
 // Copies what fits into the block.
@@ -51,6 +66,14 @@ std::size_t DirectWriter::take(std::span<const std::byte> bytes) {
   std::memcpy(block_.get() + filled_, bytes.data(), taken);
   filled_ += taken;
   return taken;
+}
+
+Result<> DirectWriter::write_block() {
+  if (filled_ == 0) return {};
+  set_direct(filled_ % alignment_bytes == 0);  // the end of a file has any size
+  MUSTER_TRY_VOID(write({block_.get(), filled_}));
+  filled_ = 0;
+  return {};
 }
 
 Result<> DirectWriter::write(std::span<const std::byte> bytes) {

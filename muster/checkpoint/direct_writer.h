@@ -1,7 +1,8 @@
 // Writes a new file from its beginning past the page cache, where the file system can do that.
 //
 // What is written once and read perhaps never need not go through the cache: the copy into its pages, and
-// freeing them when the file is removed, cost a training on the same cores more than the disk does.
+// freeing them when the file is removed, cost a training on the same cores more than the disk does. Large
+// pieces whose addresses fit their places in the file are not even copied; for others there is a block.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +29,9 @@ class DirectWriter {
     void operator()(std::byte* data) const;
   };
 
+  bool lies_as_in_file(std::span<const std::byte> bytes) const;
   std::size_t take(std::span<const std::byte> bytes);
+  Result<> write_block();
   Result<> write(std::span<const std::byte> bytes);
   void set_direct(bool on);
 

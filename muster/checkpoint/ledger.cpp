@@ -31,16 +31,21 @@ Result<StepHashes> read_ledger(const std::string& path, const Storage& storage) 
 }
 
 Result<> Ledger::add(std::uint64_t call, std::uint64_t step, std::uint64_t hash) {
-  const std::size_t begin = buffer_.size();
-  for (const std::uint64_t number : {call, step, hash}) put(buffer_, number);
-  put(buffer_, hash_bytes(buffer_.data() + begin, record_bytes - 8, hash_seed));
-  return buffer_.size() < buffer_bytes_max ? Result<>{} : flush();
+  {
+    const std::lock_guard lock(buffer_mutex_);
+    const std::size_t begin = buffer_.size();
+    for (const std::uint64_t number : {call, step, hash}) put(buffer_, number);
+    put(buffer_, hash_bytes(buffer_.data() + begin, record_bytes - 8, hash_seed));
+    if (buffer_.size() < buffer_bytes_max) return {};
+  }
+  return flush();
 }
 
 Result<> Ledger::flush() {
-  if (buffer_.empty()) return {};
+  const std::lock_guard writing(file_mutex_);
   // What cannot be written is forgotten: a full disk must not fill the memory too.
-  const std::vector<std::byte> records = std::exchange(buffer_, {});
+  const std::vector<std::byte> records = take();
+  if (records.empty()) return {};
   if (file_ == nullptr) MUSTER_TRY_VOID(open());
   if (auto written = file_->append(records); !written) {
     file_.reset();  // a part of a record may stand there: opening cuts it off
@@ -48,6 +53,11 @@ Result<> Ledger::flush() {
   }
   size_bytes_ += records.size();
   return {};
+}
+
+std::vector<std::byte> Ledger::take() {
+  const std::lock_guard lock(buffer_mutex_);
+  return std::exchange(buffer_, {});
 }
 
 Result<> Ledger::open() {

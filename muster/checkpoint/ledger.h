@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,7 +20,8 @@ using StepHashes = std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64
 // Records that are damaged are left out; a file that is not there has none.
 Result<StepHashes> read_ledger(const std::string& path, const Storage& storage);
 
-// Buffers what it is given and syncs nothing: a ledger convinces, it restores nothing.
+// Buffers what it is given and syncs nothing: a ledger convinces, it restores nothing. Any thread; while one
+// writes to the file, others may add.
 class Ledger {
  public:
   Ledger(std::string path, Storage& storage) : path_(std::move(path)), storage_(storage) {}
@@ -27,12 +29,15 @@ class Ledger {
   Result<> flush();
 
  private:
+  std::vector<std::byte> take();
   Result<> open();
 
   std::string path_;
   Storage& storage_;
+  std::mutex file_mutex_;  // before buffer_mutex_
   std::unique_ptr<OutputFile> file_;
   std::uint64_t size_bytes_ = 0;
+  std::mutex buffer_mutex_;
   std::vector<std::byte> buffer_;
 };
 

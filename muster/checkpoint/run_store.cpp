@@ -95,7 +95,6 @@ class RunStore::Implementation {
   std::map<PointId, std::uint64_t> points_;  // to the signature of its tensors
   mutable std::mutex journal_mutex_;
   Journal journal_;
-  std::mutex ledger_mutex_;
   Ledger ledger_;
 };
 
@@ -234,12 +233,10 @@ std::optional<CallRecord> RunStore::Implementation::finished(std::uint64_t call)
 }
 
 Result<> RunStore::Implementation::add_step_hash(std::uint64_t call, std::uint64_t step, std::uint64_t hash) {
-  const std::lock_guard lock(ledger_mutex_);
   return ledger_.add(call, step, hash);
 }
 
 void RunStore::Implementation::flush_ledger() {
-  const std::lock_guard lock(ledger_mutex_);
   if (const auto flushed = ledger_.flush(); !flushed)
     log::warning(
         fmt::format("the hashes of some steps are lost for `muster verify`: {}", flushed.error().message));

@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t length_bytes = number_bytes;  // of the header's length, which comes first
-constexpr std::size_t alignment = 64;               // of the first element
+constexpr std::size_t alignment = 4096;             // of the first element: a page
 constexpr std::size_t axes_max = 64;
 constexpr std::string_view metadata_name = "__metadata__";
 

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "muster/tensor/tensor.h"
+
 namespace muster::graph {
 
 std::uint64_t next_version() {
@@ -85,6 +87,15 @@ std::byte* Parameter::in_format(const ParameterFormatPtr& format, std::uint64_t 
   }
   if (to_write) plain_ = Tensor();
   return formatted_->data();
+}
+
+void Parameter::copy_to(std::byte* to, std::uint64_t seed, int threads) {
+  if (!materialized()) materialize(seed);
+  MUSTER_CHECK(absence() == nullptr, "a parameter was read that another worker has");
+  if (!plain_.defined())
+    reorder(format_->to_plain, formatted_->data(), to, format_->threads);
+  else
+    kernels::copy_bytes(plain_.bytes(), to, plain_.size_bytes(), threads);
 }
 
 Result<> Parameter::set(const Tensor& values) {

@@ -59,6 +59,9 @@ class Parameter {
   const Tensor& writable(std::uint64_t seed);
   // The storage; it must have been made. To be read.
   const Tensor& storage() const;
+  // Copies the elements out in row-major order, without keeping that order: cheaper than materialize() where
+  // the next step changes them again. Not of what is absent.
+  void copy_to(std::byte* to, std::uint64_t seed, int threads);
   // Copies `values` in; an error when dtype or shape differ. What another worker has is left to that one.
   [[nodiscard]] Result<> set(const Tensor& values);
 

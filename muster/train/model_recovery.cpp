@@ -129,6 +129,7 @@ void Model::Training::hand_out(const checkpoint::Point& point) {
   std::vector<checkpoint::Entry> parameters(point.tensors.begin(), point.tensors.begin() + count);
   if (files_.valid()) files_.wait();
   files_ = std::async(std::launch::async, [uses = std::move(uses), parameters = std::move(parameters)] {
+    checkpoint::work_in_background();
     for (const auto& use : uses) use(parameters);
   });
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <set>
 #include <utility>
@@ -43,10 +44,10 @@ std::vector<std::string> unique_names(std::span<const graph::ParameterPtr> param
   return names;
 }
 
-void put_state(State state, const std::string& section, Point& point, SnapshotMemory& memory) {
+void put_state(State state, const std::string& section, Point& point) {
   point.state[section] = std::move(state.text);
   for (Entry& entry : state.tensors)
-    point.tensors.push_back({fmt::format("{}/{}", section, entry.name), memory.copy(entry.value)});
+    point.tensors.push_back({fmt::format("{}/{}", section, entry.name), std::move(entry.value)});
 }
 
 State state_in(const Point& point, const std::string& section) {
@@ -59,14 +60,14 @@ State state_in(const Point& point, const std::string& section) {
   return state;
 }
 
-Result<> put_states(const TrainingParts& parts, Point& point, SnapshotMemory& memory) {
+Result<> put_states(const TrainingParts& parts, Point& point) {
   for (std::size_t i = 0; i < parts.callbacks.size(); ++i) {
     MUSTER_TRY(State state, parts.callbacks[i]->state());
-    put_state(std::move(state), section_of_callback(i), point, memory);
+    put_state(std::move(state), section_of_callback(i), point);
   }
   for (const auto& [name, metric] : parts.metrics) {
     MUSTER_TRY(State state, metric->state());
-    put_state(std::move(state), section_of_metric(name), point, memory);
+    put_state(std::move(state), section_of_metric(name), point);
   }
   return {};
 }
@@ -91,6 +92,35 @@ Result<> load_states(const Point& point, const TrainingParts& parts) {
     if (!state.text.empty()) MUSTER_TRY_VOID(metric->load_state(state).map_error(explain(section)));
   }
   return {};
+}
+
+// Of the parameters that are here, and of other tensors. Parameters that a plan keeps in another order come
+// straight from there.
+std::vector<Entry> copies_of(std::span<const graph::ParameterPtr> parameters, std::span<const Entry> others,
+                             SnapshotMemory& memory) {
+  const std::vector<std::string> names = unique_names(parameters);
+  std::vector<Entry> copies;
+  std::vector<graph::TensorType> types;
+  std::vector<graph::Parameter*> here;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (parameters[i]->absence() != nullptr) continue;
+    copies.push_back({names[i], {}});
+    types.push_back(parameters[i]->type());
+    here.push_back(parameters[i].get());
+  }
+  for (const Entry& other : others) {
+    copies.push_back({other.name, {}});
+    types.push_back({other.value.dtype(), other.value.shape()});
+  }
+  const std::vector<Tensor> made = memory.tensors(types);
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    if (i < here.size())
+      here[i]->copy_to(made[i].bytes(), seed(), threads());
+    else if (const Tensor& value = others[i - here.size()].value; value.size_bytes() > 0)
+      std::memcpy(made[i].bytes(), value.bytes(), value.size_bytes());
+    copies[i].value = made[i];
+  }
+  return copies;
 }
 
 // Of a divided network: who has which parameter.
@@ -158,13 +188,10 @@ Result<> set_parameters(const Point& point, std::span<const graph::ParameterPtr>
 Result<Point> capture(const checkpoint::PointId& id, const TrainingParts& parts,
                       const TrainingPosition& position, SnapshotMemory& memory) {
   Point point{.id = id};
-  const std::vector<std::string> names = unique_names(parts.parameters);
-  for (std::size_t i = 0; i < parts.parameters.size(); ++i)
-    if (parts.parameters[i]->absence() == nullptr)
-      point.tensors.push_back({names[i], memory.copy(parts.parameters[i]->materialize(seed()))});
   for (std::size_t i = 0; i < position.outputs.size(); ++i)
-    point.tensors.push_back({name_of_output(i), memory.copy(position.outputs[i])});
-  MUSTER_TRY_VOID(put_states(parts, point, memory));
+    point.tensors.push_back({name_of_output(i), position.outputs[i]});
+  MUSTER_TRY_VOID(put_states(parts, point));
+  point.tensors = copies_of(parts.parameters, point.tensors, memory);
   put_homes(parts.parameters, point);
   StateValues values = position.values;
   values.set(runs_name, static_cast<std::int64_t>(counted_runs()));
@@ -201,8 +228,7 @@ Result<> restore(const Point& point, const TrainingParts& parts) {
 
 Result<std::string> states_as_text(const TrainingParts& parts) {
   Point point;
-  SnapshotMemory memory;
-  MUSTER_TRY_VOID(put_states(parts, point, memory));
+  MUSTER_TRY_VOID(put_states(parts, point));
   StateValues values;
   for (auto& [section, text] : point.state) values.set(section, std::move(text));
   return values.to_json();

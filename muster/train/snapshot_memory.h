@@ -5,16 +5,21 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <vector>
 
+#include "muster/graph/graph.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::train {
 
-// Copies may outlive it, and be let go by any thread; copy() belongs to one thread.
+// Tensors may outlive it, and be let go by any thread; tensors() belongs to one thread.
 class SnapshotMemory {
  public:
   SnapshotMemory();
-  Tensor copy(const Tensor& tensor);
+  // New tensors, uninitialised. They lie in one piece of memory as in the file of a recovery point, so that
+  // it can be written from where they are (checkpoint::DirectWriter).
+  std::vector<Tensor> tensors(std::span<const graph::TensorType> types);
 
  private:
   class Free;  // what has come back

@@ -41,14 +41,14 @@ def test_ls_lists_the_points_of_every_worker(folder):
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         f"job {JOB}, worker 0 of 2: recovery/job-{JOB}/worker_0",
-        "  start of call 0              2 tensors   224 bytes",
-        "  step 10 of call 0            2 tensors   236 bytes",
-        "  step 20 of call 0            2 tensors   236 bytes",
+        "  start of call 0              2 tensors      4.1 kB",
+        "  step 10 of call 0            2 tensors      4.1 kB",
+        "  step 20 of call 0            2 tensors      4.1 kB",
         "  call 0 has ended",
         f"job {JOB}, worker 1 of 2: recovery/job-{JOB}/worker_1",
-        "  start of call 0              2 tensors   224 bytes",
-        "  step 10 of call 0            2 tensors   236 bytes",
-        "  step 20 of call 0            2 tensors   236 bytes",
+        "  start of call 0              2 tensors      4.1 kB",
+        "  step 10 of call 0            2 tensors      4.1 kB",
+        "  step 20 of call 0            2 tensors      4.1 kB",
         "  call 0 has ended",
     ]
 

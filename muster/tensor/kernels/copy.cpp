@@ -10,6 +10,7 @@ namespace {
 
 // Waking a thread costs about as much as copying this many elements.
 constexpr std::int64_t elements_per_part = 1 << 14;
+constexpr std::int64_t bytes_per_part = 1 << 18;
 // A block of this many lines by as many elements stays in the first cache on both sides.
 constexpr std::int64_t block = 16;
 
@@ -201,6 +202,13 @@ void fill_elements(const std::byte* element, std::size_t element_bytes, std::byt
     std::memcpy(out + done, out, more);
     done += more;
   }
+}
+
+void copy_bytes(const std::byte* from, std::byte* to, std::size_t size_bytes, int threads) {
+  parallel_for(static_cast<std::int64_t>(size_bytes), bytes_per_part, threads,
+               [=](std::int64_t begin, std::int64_t end) {
+                 std::memcpy(to + begin, from + begin, static_cast<std::size_t>(end - begin));
+               });
 }
 
 }  // namespace muster::kernels

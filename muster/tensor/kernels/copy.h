@@ -31,6 +31,9 @@ StridedCopy simplified(const StridedCopy& copy);
 void strided_copy(const StridedCopy& copy, const std::byte* from, std::byte* to, std::size_t element_bytes,
                   int threads);
 
+// From one place to another that does not overlap it.
+void copy_bytes(const std::byte* from, std::byte* to, std::size_t size_bytes, int threads);
+
 // `count` copies of one element.
 void fill_elements(const std::byte* element, std::size_t element_bytes, std::byte* out, std::int64_t count);
 

@@ -56,5 +56,13 @@ TEST(Hash, ChangesWithEveryByteAndWithTheSeed) {
   EXPECT_NE(hash_text("fc.weight", 1), hash_text("fc.weight", 2));
 }
 
+TEST(Hash, OfPiecesIsThatOfTheWhole) {
+  const std::string text(100'000, 'x');
+  Hasher hasher;
+  for (std::size_t at = 0; at < text.size(); at += 333)
+    hasher.add(std::as_bytes(std::span(text)).subspan(at, std::min<std::size_t>(333, text.size() - at)));
+  EXPECT_EQ(hasher.hash(), hash_text(text));
+}
+
 }  // namespace
 }  // namespace muster

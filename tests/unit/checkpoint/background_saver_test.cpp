@@ -1,10 +1,13 @@
 #include "muster/checkpoint/background_saver.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 
 #include "tests/unit/checkpoint/memory_storage.h"
 #include "tests/unit/checkpoint/points.h"
@@ -130,6 +133,16 @@ TEST(BackgroundSaver, LosesNoPointWhenItEnds) {
   RunStore store = open_store(disk);
   { BackgroundSaver(store).save(point(step(0, 1), 1)); }
   EXPECT_EQ(store.points(), std::vector{step(0, 1)});
+}
+
+TEST(WorkInBackground, LetsOtherThreadsGoFirst) {
+  const auto niceness = [] { return ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid())); };
+  const int before = niceness();
+  std::thread([&] {
+    work_in_background();
+    EXPECT_EQ(niceness(), 19);
+  }).join();
+  EXPECT_EQ(niceness(), before);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 
@@ -59,7 +60,7 @@ TEST_P(StorageContract, CreatesNoFileThatIsThere) {
 
 // Large files go to the disk in blocks: every size and every way to hand over the bytes gives the same file.
 TEST_P(StorageContract, KeepsEachByteOfFilesAroundTheSizesOfBlocks) {
-  constexpr std::size_t block = std::size_t{1} << 20;
+  constexpr std::size_t block = std::size_t{4} << 20;
   for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{4096}, block - 1, block,
                                  block + 1, 3 * block, 3 * block + 4097}) {
     std::string content(size, '\0');
@@ -76,6 +77,25 @@ TEST_P(StorageContract, KeepsEachByteOfFilesAroundTheSizesOfBlocks) {
     const std::array pieces{first, rest};
     ASSERT_TRUE(storage().write_pieces(path("pieces " + name), pieces));
     EXPECT_TRUE(text("pieces " + name) == content) << size;
+  }
+}
+
+// What lies in memory as in the file is written from where it is; it may begin and end anywhere in a page.
+TEST_P(StorageContract, KeepsEachByteOfLargePiecesInPages) {
+  constexpr std::size_t page = 4096;
+  const std::vector<std::size_t> cuts{0, page, 300 * page, 700 * page + 5, 1100 * page + 7, 20'000'000};
+  std::string content(cuts.back() + page, '\0');
+  for (std::size_t i = 0; i < content.size(); ++i) content[i] = static_cast<char>((i * 2654435761U) >> 13);
+  const std::size_t to_page = page - reinterpret_cast<std::uintptr_t>(content.data()) % page;
+  for (const std::size_t shift : {std::size_t{0}, std::size_t{64}}) {  // as in the file, and beside it
+    const std::string name = std::to_string(shift);
+    auto file = storage().create(path(name));
+    ASSERT_TRUE(file) << file.error().message;
+    const auto whole = bytes_of(content).subspan((to_page + shift) % page, cuts.back());
+    for (std::size_t i = 0; i + 1 < cuts.size(); ++i)
+      ASSERT_TRUE((*file)->append(whole.subspan(cuts[i], cuts[i + 1] - cuts[i])));
+    ASSERT_TRUE((*file)->sync());
+    EXPECT_TRUE(text(name) == content.substr((to_page + shift) % page, cuts.back())) << shift;
   }
 }
 

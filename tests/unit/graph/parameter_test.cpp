@@ -98,6 +98,21 @@ TEST_F(ParameterInAFormat, IsFoundThereAfterItWasSetOrWrittenOtherwise) {
   EXPECT_THAT(lying(format, false), ElementsAre(8, 0, 6, 7));
 }
 
+TEST_F(ParameterInAFormat, IsCopiedOutInRowMajorOrderAndStaysWhereItIs) {
+  const ParameterFormatPtr format = turned(1);
+  std::array<float, 4> copy{};
+  const auto copied = [&] {
+    parameter.copy_to(reinterpret_cast<std::byte*>(copy.data()), seed, 2);
+    return copy;
+  };
+  EXPECT_THAT(copied(), ElementsAre(1, 2, 3, 4));
+  const std::span<float> there = lying(format, true);
+  there[0] = -4;
+  EXPECT_THAT(copied(), ElementsAre(1, 2, 3, -4));
+  there[0] = 5;
+  EXPECT_THAT(copied(), ElementsAre(1, 2, 3, 5)) << "the order of before is not kept";
+}
+
 TEST_F(ParameterInAFormat, MayBeWantedInOneAfterAnother) {
   lying(turned(1), true)[0] = -4;
   EXPECT_THAT(lying(turned(2), true), ElementsAre(3, -4, 1, 2));
