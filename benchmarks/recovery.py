@@ -183,41 +183,44 @@ def deaths(folder, drills):
 
 
 def saves(folder, workers, by_hand):
-    """What a save costs the steps while it is written: they and as many after them take turns in one run."""
-    pairs, width = 12, 30
-    steps = 2 * width * pairs
+    """What a save costs the steps beside it. Steps with and without take turns in one run, which drifts."""
+    saved, width = 12, 30
+    steps = 2 * width * (saved + 1)
     job = Job(folder, workers, HIDDEN=31400, STEPS=steps, SAVE_STEPS=2 * width, BY_HAND=int(by_hand))
     statuses = [process.wait() for process in [job.scheduler, *job.workers]]
     if statuses != [0] * (workers + 1):
         sys.exit("\n".join(line for _, line in job.workers[0].lines[-20:]))
     done = dict(job.workers[0].steps())
-    extra, usual = [], []  # shares, seconds of a step
-    for save in range(2 * width, steps, 2 * width):
-        begin, middle, end = done[save], done[save + width], done[save + 2 * width]
-        extra.append((middle - begin) / (end - middle) - 1)
-        usual.append((end - middle) / width)
-    longest = time_to_write(folder / "recovery", done)
-    if longest > width * statistics.median(usual):
-        sys.exit(f"a point took {longest:.2f} s, longer than the {width} steps that it is to be seen in")
-    low, median, high = statistics.quantiles(extra, n=4)
+    begins = range(2 * width, steps, 2 * width)
+
+    def times(number):
+        return [done[begin + number] - done[begin + number - 1] for begin in begins]
+
+    usual = statistics.median(itertools.chain(*(times(number) for number in range(width + 1, 2 * width + 1))))
+    extra = [statistics.median(times(number)) - usual for number in range(1, width + 1)]
+    seconds = time_to_write(folder / "recovery", done)
+    meanwhile = int(seconds / usual) + 1
+    if meanwhile > width:
+        sys.exit(f"a point took {seconds:.2f} s, longer than the {width} steps that it is to be seen in")
+    share = sum(extra[:meanwhile]) / (meanwhile * usual)
     what = "100 MB (a point)" if by_hand else "200 MB (a point and a .ckpt)"
-    step = statistics.median(usual) * 1e3
     print(
-        f"| {workers} workers, {what} in {width} steps of {step:.0f} ms, written within {longest:.2f} s | "
-        f"median {median:+.1%} (half of {len(extra)} between {low:+.1%} and {high:+.1%}), "
-        f"{median * width * step:.0f} ms a save |",
+        f"| {workers} workers, {what} a save, steps of {usual * 1e3:.0f} ms | "
+        f"{share:+.1%} for the {meanwhile} steps ({seconds:.2f} s) while it is written, "
+        f"{1e3 * sum(extra):.0f} ms a save, {1e3 * extra[0]:.0f} of them in the first step |",
         flush=True,
     )
 
 
 def time_to_write(recovery, done):
-    """Seconds from a step to the end of writing its point, the longest of those that are still there."""
+    """Seconds from a step to the end of writing its point, the median of those that are still there."""
     since_boot = time.time() - time.monotonic()
     taken = []
     for manifest in recovery.glob("job-*/worker_*/call_0.step_*/manifest.json"):
         step = int(manifest.parent.name.rpartition("_")[2])
-        taken.append(manifest.stat().st_mtime - since_boot - done[step])
-    return max(taken)
+        if step < max(done):  # behind the last one nothing disturbs it
+            taken.append(manifest.stat().st_mtime - since_boot - done[step])
+    return statistics.median(taken)
 
 
 def main():
