@@ -13,14 +13,11 @@
 namespace muster::checkpoint {
 namespace {
 
-// What every disk is content with, for memory, sizes and places in the file.
-constexpr std::size_t alignment_bytes = 4096;
 // Small enough to be written from the cache into which it was just copied; large enough that a thread of low
 // priority, which may have to wait for a core after each, is soon done.
 constexpr std::size_t block_bytes = std::size_t{4} << 20;
-// What need not be copied is written from where it is, if it is as much as this, so much at once.
+// What need not be copied is written from where it is, if it is as much as this.
 constexpr std::size_t worth_a_call_bytes = std::size_t{1} << 20;
-constexpr std::size_t span_bytes = std::size_t{16} << 20;
 
 }  // namespace
 
@@ -34,7 +31,7 @@ Result<> DirectWriter::append(std::span<const std::byte> bytes) {
     bytes = bytes.subspan(take(bytes.first(to_border)));
     MUSTER_TRY_VOID(write_block());
     while (bytes.size() >= alignment_bytes) {
-      const auto span = bytes.first(std::min(bytes.size() / alignment_bytes * alignment_bytes, span_bytes));
+      const auto span = bytes.first(std::min(bytes.size() / alignment_bytes * alignment_bytes, block_bytes));
       set_direct(true);
       MUSTER_TRY_VOID(write(span));
       bytes = bytes.subspan(span.size());

@@ -16,6 +16,9 @@ namespace muster::checkpoint {
 
 class DirectWriter {
  public:
+  // What every disk is content with, for memory, sizes and places in the file: a page.
+  static constexpr std::size_t alignment_bytes = 4096;
+
   // `fd` is of a new, empty file and outlives this; `path` is for errors.
   DirectWriter(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
 

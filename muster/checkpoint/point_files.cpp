@@ -7,12 +7,12 @@
 #include <map>
 #include <utility>
 
+#include "muster/checkpoint/direct_writer.h"
 #include "muster/checkpoint/safetensors.h"
 
 namespace muster::checkpoint {
 namespace {
 
-constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t piece_bytes = std::size_t{4} << 20;
 
 std::span<const std::byte> bytes_of(std::string_view text) {
@@ -26,7 +26,8 @@ std::span<const std::byte> bytes_of(const Tensor& tensor) { return {tensor.bytes
 Result<std::uint64_t> append_hashed(std::span<const std::byte> content, OutputFile& file) {
   Hasher hasher;
   while (!content.empty()) {
-    const std::size_t in_page = reinterpret_cast<std::uintptr_t>(content.data()) % page_bytes;
+    const std::size_t in_page =
+        reinterpret_cast<std::uintptr_t>(content.data()) % DirectWriter::alignment_bytes;
     const auto piece = content.first(std::min(content.size(), piece_bytes - in_page));
     hasher.add(piece);
     MUSTER_TRY_VOID(file.append(piece));

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "muster/checkpoint/bytes.h"
+#include "muster/checkpoint/direct_writer.h"
 #include "muster/checkpoint/json_limits.h"
 
 namespace muster::checkpoint::safetensors {
@@ -18,8 +19,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t length_bytes = number_bytes;  // of the header's length, which comes first
-constexpr std::size_t alignment = 4096;             // of the first element: a page
+constexpr std::size_t length_bytes = number_bytes;                // of the header's length, which comes first
+constexpr std::size_t alignment = DirectWriter::alignment_bytes;  // of the first element
 constexpr std::size_t axes_max = 64;
 constexpr std::string_view metadata_name = "__metadata__";
 

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/resource.h>
 
 #include <fstream>
 
@@ -148,16 +147,8 @@ bool was_closed(net::Socket& socket, const net::Wait& wait) {
   return !received && received.error().code == Code::peer_lost;
 }
 
-// As many descriptors as this user may have, which is often more than a process begins with.
-bool may_open(rlim_t count) {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
-  limit.rlim_cur = limit.rlim_max;
-  return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max > count;
-}
-
 TEST(Cluster, DropsTheOldestOfTooManySilentConnectionsAndANodeStillJoins) {
-  if (!may_open(9000)) GTEST_SKIP() << "this user may not open 9,000 files";
+  if (net::raise_descriptor_limit() <= 9000) GTEST_SKIP() << "this user may not open 9,000 files";
   Job job(1);
   Child scheduler = job.scheduler();
   const net::Wait wait{.deadline = real_clock().now() + 4900ms};  // before its time is over
