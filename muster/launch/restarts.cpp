@@ -26,12 +26,11 @@ bool is_restartable(std::string_view role, int wait_status) {
 
 std::optional<Duration> Restarts::after(const End& end) {
   if (restarts_max_ == 0) return std::nullopt;
-  if (end.progress != progress_) {
-    progress_ = end.progress;
-    restarts_here_ = 0;
-    same_failures_ = 0;
-  }
-  same_failures_ = end.failure == failure_ && end.place == place_ ? same_failures_ + 1 : 1;
+  const bool got_on = end.progress != progress_;
+  const bool is_same = end.failure == failure_ && end.place == place_ && (!end.place.empty() || !got_on);
+  same_failures_ = is_same ? same_failures_ + 1 : 1;
+  if (got_on && !is_same) restarts_here_ = 0;
+  progress_ = end.progress;
   failure_ = end.failure;
   place_ = end.place;
   if (restarts_ == restarts_max_) {

@@ -26,10 +26,10 @@ class Restarts {
       : restarts_max_(restarts_max), delay_first_(delay), delay_max_(delay_max) {}
 
   // When to start it again after `failure` ("was killed by signal 9 (Killed)"), counted from now; nothing:
-  // not again, and refusal() says why. `place` is the step behind which it came
-  // ("behind step 70"), as far as that is known. `progress` is anything that
-  // changes when the job gets on: it makes delays start anew. The same failure in another place, or after the
-  // job got on, counts as another one.
+  // not again, and refusal() says why. `place` is the step behind which it came ("behind step 70"), empty
+  // where that is not known. `progress` is anything that changes when the job gets on. The same failure in
+  // the same place is the same one, whatever the others of the job have written meanwhile; of unknown place
+  // it counts as another one after the job got on. Delays start anew when the job gets on to another failure.
   struct End {
     std::string failure = {};
     std::string place = {};
@@ -48,7 +48,7 @@ class Restarts {
   Duration delay_first_;
   Duration delay_max_;
   std::size_t restarts_ = 0;
-  std::size_t restarts_here_ = 0;  // since the job got on
+  std::size_t restarts_here_ = 0;  // since delays started anew
   std::size_t same_failures_ = 0;
   std::optional<std::string> progress_ = {};
   std::string failure_ = {};

@@ -48,6 +48,11 @@ struct Running {
   bool is_over() const { return has_ended() && !restart_at; }
 };
 
+std::string behind(const checkpoint::StepPlace& place) {
+  return fmt::format("behind step {}{}", place.step,
+                     place.call == 0 ? "" : fmt::format(" of call {}", place.call));
+}
+
 class Supervisor final : public CrewListener {
  public:
   Supervisor(const std::vector<HostWork>& hosts, const SupervisorOptions& options)
@@ -385,9 +390,8 @@ bool Supervisor::plan_restart(Running& process) {
   const checkpoint::Storage& storage = checkpoint::real_storage();
   const auto newest = checkpoint::newest_point_below(options_.recovery_folder, storage);
   const auto place = checkpoint::step_of_process(options_.recovery_folder, process.pid, storage);
-  const auto delay = process.restarts.after({.failure = end,
-                                             .place = place ? fmt::format("behind step {}", place->step) : "",
-                                             .progress = newest ? to_string(*newest) : ""});
+  const auto delay = process.restarts.after(
+      {.failure = end, .place = place ? behind(*place) : "", .progress = newest ? to_string(*newest) : ""});
   if (!delay) return false;
   const auto seconds = std::chrono::duration<double>(*delay).count();
   say(fmt::format("{} (pid {}) {}: starting it again{} ({} of {})",

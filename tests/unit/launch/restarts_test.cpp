@@ -1,5 +1,4 @@
 #include "muster/launch/restarts.h"
-#include "muster/cluster/cluster.h"
 
 #include <gtest/gtest.h>
 
@@ -47,6 +46,21 @@ TEST(Restarts, EndWithTheThirdSameFailureAtOneStepAndNotBefore) {
   EXPECT_TRUE(policy.after({killed, "behind step 65", "step 60"}));
   EXPECT_FALSE(policy.after({killed, "behind step 65", "step 60"}));
   EXPECT_EQ(policy.refusal(), "the same failure came 3 times behind step 65");
+}
+
+TEST(Restarts, EndWithTheThirdSameFailureAtOneStepWhateverPointsAreWrittenMeanwhile) {
+  Restarts policy = restarts(100);
+  EXPECT_EQ(policy.after({killed, "behind step 70", "step 40"}), seconds(0));
+  EXPECT_EQ(policy.after({killed, "behind step 70", "step 60"}), seconds(1)) << "a slow save came later";
+  EXPECT_FALSE(policy.after({killed, "behind step 70", "step 60"}));
+  EXPECT_EQ(policy.refusal(), "the same failure came 3 times behind step 70");
+}
+
+TEST(Restarts, AreAtOnceAgainWhenTheJobGotOnToAnotherFailure) {
+  Restarts policy = restarts(100);
+  EXPECT_EQ(policy.after({killed, "behind step 70", "step 60"}), seconds(0));
+  EXPECT_EQ(policy.after({killed, "behind step 70", "step 60"}), seconds(1));
+  EXPECT_EQ(policy.after({killed, "behind step 90", "step 80"}), seconds(0));
 }
 
 TEST(Restarts, EndWhenNoneIsLeft) {
