@@ -184,7 +184,7 @@ def deaths(folder, drills):
 
 def saves(folder, workers, by_hand):
     """What a save costs the steps beside it. Steps with and without take turns in one run, which drifts."""
-    saved, width = 12, 30
+    saved, width = 12, 40
     steps = 2 * width * (saved + 1)
     job = Job(folder, workers, HIDDEN=31400, STEPS=steps, SAVE_STEPS=2 * width, BY_HAND=int(by_hand))
     statuses = [process.wait() for process in [job.scheduler, *job.workers]]

@@ -1,20 +1,11 @@
 #include "muster/checkpoint/background_saver.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <utility>
 
 namespace muster::checkpoint {
-namespace {
 
-constexpr int niceness = 19;  // the least that is not nothing: a save ends even where all cores are busy
-
-}  // namespace
-
-void work_in_background() { ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), niceness); }
-
-BackgroundSaver::BackgroundSaver(RunStore& store) : store_(store), thread_([this] { run(); }) {}
+BackgroundSaver::BackgroundSaver(RunStore& store, double bytes_per_second)
+    : store_(store), pace_(bytes_per_second), thread_([this] { run(); }) {}
 
 BackgroundSaver::~BackgroundSaver() {
   {
@@ -22,11 +13,13 @@ BackgroundSaver::~BackgroundSaver() {
     ending_ = true;
   }
   changed_.notify_all();
+  const Pace::Hurry hurry(pace_);
   thread_.join();
 }
 
 void BackgroundSaver::save(Point point) {
   {
+    const Pace::Hurry hurry(pace_);
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !next_; });
     next_ = std::move(point);
@@ -35,21 +28,26 @@ void BackgroundSaver::save(Point point) {
 }
 
 Result<> BackgroundSaver::wait() {
+  const Pace::Hurry hurry(pace_);
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return !next_; });
   if (auto failure = std::exchange(failure_, std::nullopt)) return fail(*std::move(failure));
   return {};
 }
 
+Result<> BackgroundSaver::save_slowly(const Point& point) {
+  const Pace::Work work(pace_, size_bytes(point));
+  return store_.save(point);
+}
+
 void BackgroundSaver::run() {
-  work_in_background();
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return next_ || ending_; });
     if (!next_) return;
     // Nobody else touches the point until it is taken away below.
     lock.unlock();
-    auto saved = store_.save(*next_);
+    auto saved = save_slowly(*next_);
     if (!saved) log::error(saved.error().message);
     *next_ = {};  // frees its memory here, where nobody waits for it
     lock.lock();

@@ -6,19 +6,17 @@
 #include <optional>
 #include <thread>
 
+#include "muster/checkpoint/pace.h"
 #include "muster/checkpoint/run_store.h"
 
 namespace muster::checkpoint {
-
-// The calling thread yields to training: what it writes has until the next point is due.
-void work_in_background();
 
 // At most one save is under way: memory is bounded by two points, and points reach the disk in their order.
 // save() and wait() belong to one thread.
 class BackgroundSaver {
  public:
-  // `store` outlives it and stays where it is.
-  explicit BackgroundSaver(RunStore& store);
+  // `store` outlives it and stays where it is. Points go to the disk at this pace, until somebody waits.
+  explicit BackgroundSaver(RunStore& store, double bytes_per_second = Pace::beside(1));
   BackgroundSaver(const BackgroundSaver&) = delete;
   BackgroundSaver& operator=(const BackgroundSaver&) = delete;
   // Waits for the save that is under way: a program that ends loses no point.
@@ -34,8 +32,10 @@ class BackgroundSaver {
 
  private:
   void run();
+  Result<> save_slowly(const Point& point);
 
   RunStore& store_;
+  Pace pace_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Point> next_;  // handed over, not yet done

@@ -266,6 +266,13 @@ Result<Entry> join(const Collected& collected, const Reader& file) {
 
 }  // namespace
 
+std::size_t size_bytes(std::span<const Entry> entries) {
+  std::size_t total = 0;
+  for (const Entry& entry : entries)
+    if (entry.value.absence() == nullptr) total += entry.value.size_bytes();
+  return total;
+}
+
 Pieces encode_pieces(std::span<const Entry> entries, std::size_t part_bytes) {
   Pieces made;
   for (const Entry& entry : entries) {

@@ -17,6 +17,9 @@ struct Entry {
   Tensor value;
 };
 
+// Of the elements; of tensors that another worker holds (Tensor::absence) nothing.
+std::size_t size_bytes(std::span<const Entry> entries);
+
 // An entry of more than this many bytes is written as several parts under one name.
 inline constexpr std::size_t part_bytes_max = std::size_t{512} << 20;
 

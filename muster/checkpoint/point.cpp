@@ -60,4 +60,10 @@ std::optional<PointId> point_of_folder(std::string_view name) {
   return PointId{*call, PointId::Moment::step, *step};
 }
 
+std::size_t size_bytes(const Point& point) {
+  std::size_t total = size_bytes(point.tensors);
+  for (const auto& [name, section] : point.state) total += section.size();
+  return total;
+}
+
 }  // namespace muster::checkpoint

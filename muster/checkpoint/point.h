@@ -44,4 +44,7 @@ struct Point {
   std::map<std::string, std::string> state = {};
 };
 
+// Of tensors and sections, without heads and manifest.
+std::size_t size_bytes(const Point& point);
+
 }  // namespace muster::checkpoint

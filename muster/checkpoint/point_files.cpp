@@ -2,18 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <utility>
 
-#include "muster/checkpoint/direct_writer.h"
+#include "muster/checkpoint/pace.h"
 #include "muster/checkpoint/safetensors.h"
 
 namespace muster::checkpoint {
 namespace {
-
-constexpr std::size_t piece_bytes = std::size_t{4} << 20;
 
 std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
@@ -21,18 +18,12 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 
 std::span<const std::byte> bytes_of(const Tensor& tensor) { return {tensor.bytes(), tensor.size_bytes()}; }
 
-// In turns, so that a thread of low priority is never long at work without a word from the disk: what it does
-// meanwhile, a training step on the same core waits for. Pieces end where pages do (DirectWriter).
 Result<std::uint64_t> append_hashed(std::span<const std::byte> content, OutputFile& file) {
   Hasher hasher;
-  while (!content.empty()) {
-    const std::size_t in_page =
-        reinterpret_cast<std::uintptr_t>(content.data()) % DirectWriter::alignment_bytes;
-    const auto piece = content.first(std::min(content.size(), piece_bytes - in_page));
+  MUSTER_TRY_VOID(Pace::in_pieces(content, [&](std::span<const std::byte> piece) {
     hasher.add(piece);
-    MUSTER_TRY_VOID(file.append(piece));
-    content = content.subspan(piece.size());
-  }
+    return file.append(piece);
+  }));
   return hasher.hash();
 }
 

@@ -140,10 +140,6 @@ Result<> RunStore::Implementation::save(const Point& point) {
 }
 
 tl::unexpected<Error> RunStore::Implementation::not_saved(const Point& point, const Error& error) const {
-  std::size_t size = 0;
-  for (const Entry& entry : point.tensors)
-    if (entry.value.absence() == nullptr) size += entry.value.size_bytes();
-  for (const auto& [name, section] : point.state) size += section.size();
   const std::vector<PointId> left = points();
   const std::string newest =
       left.empty() ? "there is none yet" : fmt::format("the newest is that of {}", to_string(left.back()));
@@ -151,7 +147,7 @@ tl::unexpected<Error> RunStore::Implementation::not_saved(const Point& point, co
               fmt::format("the recovery point of {} ({} bytes) was NOT saved: {}. The points before it "
                           "are untouched, {}. Make room on the disk of '{}', or repair it: until a point "
                           "is saved again, whatever fails costs the steps since then",
-                          to_string(point.id), size, error.message, newest, root_));
+                          to_string(point.id), size_bytes(point), error.message, newest, root_));
 }
 
 std::vector<PointId> RunStore::Implementation::needless(const PointId& newest) const {

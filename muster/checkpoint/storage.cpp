@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "muster/checkpoint/direct_writer.h"
+#include "muster/checkpoint/pace.h"
 
 namespace muster::checkpoint {
 namespace {
@@ -105,7 +106,8 @@ std::string folder_of(const std::string& path) {
 
 Result<> write_all(int fd, std::span<const std::span<const std::byte>> pieces, const std::string& path) {
   DirectWriter writer(fd, path);
-  for (const std::span<const std::byte> piece : pieces) MUSTER_TRY_VOID(writer.append(piece));
+  const auto append = [&](std::span<const std::byte> bytes) { return writer.append(bytes); };
+  for (const std::span<const std::byte> piece : pieces) MUSTER_TRY_VOID(Pace::in_pieces(piece, append));
   return writer.sync();
 }
 

@@ -42,7 +42,7 @@ Result<> Model::Training::run_recovering(Recovery& recovery) {
 
 Result<> Model::Training::attempt() {
   batches_.reset();
-  if (files_.valid()) files_.wait();
+  wait_for_files();
   MUSTER_TRY(const RecoveringCall::Start start, call_->agree(is_fresh_));
   if (start.finished) return take_end();
   if (start.point && start.point->id == call_->end_id()) {
@@ -73,7 +73,7 @@ Result<> Model::Training::finish(bool is_saved) {
     MUSTER_TRY(end, point_of(call_->end_id()));
     hand_out(*end);
   }
-  if (files_.valid()) files_.wait();
+  wait_for_files();
   MUSTER_TRY(std::string states, states_as_text(parts()));
   return call_->finish(std::move(end), std::move(states));
 }
@@ -127,11 +127,17 @@ void Model::Training::hand_out(const checkpoint::Point& point) {
   const auto count = std::count_if(network.begin(), network.end(),
                                    [](const auto& parameter) { return parameter->absence() == nullptr; });
   std::vector<checkpoint::Entry> parameters(point.tensors.begin(), point.tensors.begin() + count);
-  if (files_.valid()) files_.wait();
-  files_ = std::async(std::launch::async, [uses = std::move(uses), parameters = std::move(parameters)] {
-    checkpoint::work_in_background();
+  wait_for_files();
+  files_ = std::async(std::launch::async, [this, uses = std::move(uses), parameters = std::move(parameters)] {
+    const checkpoint::Pace::Work work(call_->files_pace(), uses.size() * checkpoint::size_bytes(parameters));
     for (const auto& use : uses) use(parameters);
   });
+}
+
+void Model::Training::wait_for_files() {
+  if (!files_.valid()) return;
+  const checkpoint::Pace::Hurry hurry(call_->files_pace());
+  files_.wait();
 }
 
 // ---- What a point holds -----------------------------------------------------------------------------------

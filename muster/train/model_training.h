@@ -21,6 +21,9 @@ namespace muster::train {
 class Model::Training {
  public:
   Training(Model& model, const TrainOptions& options);
+  Training(const Training&) = delete;
+  Training& operator=(const Training&) = delete;
+  ~Training() { wait_for_files(); }
 
   Result<> run();
 
@@ -50,6 +53,7 @@ class Model::Training {
   Result<> go_back_to(const checkpoint::Point& point);
   Result<> save_point_if_due();
   void hand_out(const checkpoint::Point& point);
+  void wait_for_files();
   Result<checkpoint::Point> point_of(const checkpoint::PointId& id);
   void note_step();
   void warn_of_callbacks() const;
@@ -70,7 +74,7 @@ class Model::Training {
   bool has_begun_ = false;                // on_train_begin was called
   bool is_fresh_ = true;                  // no step was made
   bool points_are_requested_ = false;
-  std::future<void> files_;  // what callbacks write of the last point; waits when it goes
+  std::future<void> files_;  // what callbacks write of the last point
 };
 
 }  // namespace muster::train

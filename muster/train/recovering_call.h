@@ -48,6 +48,8 @@ class RecoveringCall {
   void save(checkpoint::Point point);
   // The step is done.
   void mark_step(std::uint64_t step) { recovery_.mark_step({.call = number_, .step = step}); }
+  // Of files that are written beside points.
+  checkpoint::Pace& files_pace() { return files_pace_; }
   // One line for `muster verify`.
   void note_step(std::uint64_t step, std::uint64_t hash);
   // Collective: `end` is on every worker's disk, and the call is finished. `result` is for those who return
@@ -63,7 +65,12 @@ class RecoveringCall {
 
  private:
   RecoveringCall(Recovery& recovery, checkpoint::RunStore& store, std::string kind, std::uint64_t number)
-      : recovery_(recovery), store_(store), kind_(std::move(kind)), number_(number), saver_(store) {}
+      : recovery_(recovery),
+        store_(store),
+        kind_(std::move(kind)),
+        number_(number),
+        saver_(store, checkpoint::Pace::beside(recovery.local_size())),
+        files_pace_(checkpoint::Pace::beside(recovery.local_size())) {}
 
   struct Agreed {
     bool finished = false;
@@ -80,6 +87,7 @@ class RecoveringCall {
   std::uint64_t number_;
   SnapshotMemory memory_;
   checkpoint::BackgroundSaver saver_;
+  checkpoint::Pace files_pace_;
 };
 
 }  // namespace muster::train

@@ -13,6 +13,8 @@ class SessionRecovery final : public Recovery {
  public:
   Result<checkpoint::RunStore*> store() override { return session().run_store(); }
 
+  std::uint32_t local_size() const override { return session().local_size(); }
+
   Result<std::vector<Words>> gather(const Words& mine) override {
     Words all(mine.size() * session().world_size());
     MUSTER_TRY_VOID(session().call_all([&](collective::Communicator& group) {

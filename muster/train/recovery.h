@@ -31,6 +31,8 @@ class Recovery {
 
   // Where this worker's points are; it stays there.
   virtual Result<checkpoint::RunStore*> store() = 0;
+  // The workers of this host, this one among them.
+  virtual std::uint32_t local_size() const = 0;
   // A collective call: row r of the answer is what rank r gave; all rows are as long as `mine`.
   virtual Result<std::vector<Words>> gather(const Words& mine) = 0;
   // Whether a call that failed with `error` may be made again after next_epoch().

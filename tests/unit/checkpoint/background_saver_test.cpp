@@ -1,14 +1,13 @@
 #include "muster/checkpoint/background_saver.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 
+#include "tests/unit/checkpoint/folder.h"
 #include "tests/unit/checkpoint/memory_storage.h"
 #include "tests/unit/checkpoint/points.h"
 
@@ -135,14 +134,17 @@ TEST(BackgroundSaver, LosesNoPointWhenItEnds) {
   EXPECT_EQ(store.points(), std::vector{step(0, 1)});
 }
 
-TEST(WorkInBackground, LetsOtherThreadsGoFirst) {
-  const auto niceness = [] { return ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid())); };
-  const int before = niceness();
-  std::thread([&] {
-    work_in_background();
-    EXPECT_EQ(niceness(), 19);
-  }).join();
-  EXPECT_EQ(niceness(), before);
+TEST(BackgroundSaver, DoesNotRestWhileSomebodyWaitsForIt) {
+  const testing::Folder folder;
+  RunStore store = RunStore::open({.folder = folder.path(), .job = testing::job}).value();
+  BackgroundSaver saver(store, 1.0);  // byte a second: each save would take months
+  const auto large = [](std::uint64_t number) {
+    return Point{.id = step(0, number), .tensors = {{"weight", Tensor(DType::float32, {3 << 20})}}};
+  };
+  saver.save(large(1));
+  saver.save(large(2));  // waits for the first
+  ASSERT_TRUE(saver.wait());
+  EXPECT_EQ(store.points(), (std::vector{step(0, 1), step(0, 2)}));
 }
 
 }  // namespace

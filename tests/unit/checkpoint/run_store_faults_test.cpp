@@ -11,6 +11,7 @@
 #include <set>
 
 #include "muster/checkpoint/run_store.h"
+#include "tests/unit/checkpoint/folder.h"
 #include "tests/unit/checkpoint/memory_storage.h"
 #include "tests/unit/checkpoint/points.h"
 
@@ -19,6 +20,7 @@ namespace {
 
 using testing::end_of;
 using testing::Fault;
+using testing::Folder;
 using testing::MemoryStorage;
 using testing::options_in;
 using testing::point;
@@ -317,23 +319,6 @@ Result<> DeadlyFile::sync() {
   storage_.count();
   return file_->sync();
 }
-
-class Folder {
- public:
-  Folder() {
-    // A kill is no loss of power: where syncing costs nothing it tells as much.
-    const bool has_shm = ::access("/dev/shm", W_OK) == 0;
-    std::string pattern =
-        (has_shm ? "/dev/shm" : std::filesystem::temp_directory_path().string()) + "/muster-XXXXXX";
-    MUSTER_CHECK(::mkdtemp(pattern.data()) != nullptr, "no temporary folder");
-    path_ = pattern;
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 RunOptions on_disk(const Folder& folder, Storage* storage = nullptr) {
   return {.folder = folder.path(), .job = testing::job, .world = 4, .rank = 1, .storage = storage};

@@ -15,6 +15,7 @@ class LocalRecovery final : public Recovery {
                    .value()) {}
 
   Result<checkpoint::RunStore*> store() override { return &store_; }
+  std::uint32_t local_size() const override { return 1; }
   Result<std::vector<Words>> gather(const Words& mine) override { return std::vector<Words>{mine}; }
   bool lost_epoch(const Error& error) override { return error.code == Code::peer_lost; }
   Result<> next_epoch() override {
