@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A scheduler at size and under a flood: a thousand nodes, and strangers who send garbage or nothing.
 
-./dev bench cluster [--seconds 60] [--nodes 1000]
+./dev bench cluster [--seconds 60] [--nodes 1000] [--tls]
 """
 
 from __future__ import annotations
@@ -97,6 +97,18 @@ class Process:
         return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1024
 
 
+def certificates(folder):
+    """The variables of a job whose connections are encrypted, with certificates made for it."""
+    place = Path(folder) / "certs"
+    words = [BUILD / "apps/muster/muster", "certs", "new", "--hosts", "127.0.0.1", "--out", place]
+    subprocess.run(words, check=True, capture_output=True)
+    return {
+        "MUSTER_TLS_CONFIG": str(place / "config.json"),
+        "MUSTER_TLS_CLIENT_PASSWORD_FILE": str(place / "client.password"),
+        "MUSTER_TLS_SERVER_PASSWORD_FILE": str(place / "server.password"),
+    }
+
+
 def scheduler(stack, port, workers, **more):
     process = Process([PROBE], environment(port, workers, MS_ROLE="MS_SCHED", **more))
     stack.callback(process.end)
@@ -185,13 +197,14 @@ def step_times(worker, begin, end):
     return [1e3 * (after - before) for before, after in itertools.pairwise(inside)]
 
 
-def steps_under_a_flood(seconds, rounds):
+def steps_under_a_flood(seconds, rounds, tls):
     """The same training while the same generator floods a dummy sink, and its own scheduler."""
     net = ROOT / "benchmarks/recovery_net.py"
     with contextlib.ExitStack() as stack, tempfile.TemporaryDirectory(prefix="muster-bench-") as folder:
         port, sink_port = free_port(), free_port()
-        env = environment(port, 2, HIDDEN="1024", STEPS=str(10**7), SAVE_STEPS=str(10**7))
-        serving = scheduler(stack, port, 2)
+        secrets = certificates(folder) if tls else {}
+        env = environment(port, 2, HIDDEN="1024", STEPS=str(10**7), SAVE_STEPS=str(10**7), **secrets)
+        serving = scheduler(stack, port, 2, **secrets)
         workers = []
         for rank in range(2):
             workers.append(
@@ -206,8 +219,8 @@ def steps_under_a_flood(seconds, rounds):
         for worker in workers:
             worker.wait_for(r"^step 200 ")
         medians = {sink_port: [], port: []}
-        for _ in range(rounds):
-            for target in medians:
+        for number in range(rounds):
+            for target in sorted(medians, reverse=number % 2 == 1):  # in turns: the machine drifts
                 strangers = flood(stack, target, seconds)
                 time.sleep(1)
                 begin = time.monotonic()
@@ -228,6 +241,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=60, help="of the flood")
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3, help="of the steps under a flood")
+    parser.add_argument("--tls", action="store_true", help="the steps are those of an encrypted job")
     parser.add_argument("--parts", default="nodes,joining,watched,steps")
     options = parser.parse_args()
     parts = options.parts.split(",")
@@ -238,7 +252,7 @@ def main():
     if "watched" in parts:
         being_watched()
     if "steps" in parts:
-        steps_under_a_flood(min(options.seconds, 20), options.rounds)
+        steps_under_a_flood(min(options.seconds, 20), options.rounds, options.tls)
 
 
 main()
