@@ -240,7 +240,7 @@ def main():
     parser = argparse.ArgumentParser(prog="./dev bench cluster", description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=60, help="of the flood")
     parser.add_argument("--nodes", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=3, help="of the steps under a flood")
+    parser.add_argument("--rounds", type=int, default=16, help="of the steps under a flood")
     parser.add_argument("--tls", action="store_true", help="the steps are those of an encrypted job")
     parser.add_argument("--parts", default="nodes,joining,watched,steps")
     options = parser.parse_args()
@@ -252,7 +252,7 @@ def main():
     if "watched" in parts:
         being_watched()
     if "steps" in parts:
-        steps_under_a_flood(min(options.seconds, 20), options.rounds, options.tls)
+        steps_under_a_flood(min(options.seconds, 8), options.rounds, options.tls)
 
 
 main()
