@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t seats_shown_max = 8;
 
 std::string when(const Seat& seat) {
-  return seat.step == no_step ? "before its first step" : fmt::format("at step {}", seat.step);
+  return seat.step == no_step ? "before it had reported a step" : fmt::format("at step {}", seat.step);
 }
 
 // "node 2", "server 0", or "worker 1" where a made id would say nothing to anyone.

@@ -21,9 +21,10 @@ from recovering_job import BUILD, ROOT, Job, LostError
 
 sys.path.insert(0, str(ROOT / "tests/python"))
 from digits import write_digits
+from tls import Tree
 
 MODES = ("model", "loop", "placed")
-TRANSPORTS = ("auto", "tcp")
+TRANSPORTS = ("auto", "tcp", "tls")
 RECOVERY_BYTES = 96 << 20  # of the small disk that can be filled
 
 
@@ -69,10 +70,12 @@ def leftovers(folder):
     return [f"process {pid}" for pid in found] + [str(path) for path in folder.glob("recovery/job-*/*/*tmp*")]
 
 
-def break_one(folder, dice, expected, options, data, budget):
+def break_one(folder, dice, expected, options, data, tree, budget):
     """One job with some faults; how many, and which."""
-    mode = dice.choice(options.modes)
-    variables = {"MUSTER_TRANSPORT": dice.choice(TRANSPORTS), "CHAOS_EPOCHS": str(options.epochs)}
+    mode, transport = dice.choice(options.modes), dice.choice(options.transports)
+    variables = {"MUSTER_TRANSPORT": transport, "CHAOS_EPOCHS": str(options.epochs)}
+    if transport == "tls":
+        variables.update(tree.variables(), MUSTER_TRANSPORT="tcp")
     done = []
     with SmallDisk(folder.with_name(folder.name + "-disk")) as disk:
         with Job(folder, options.workers, mode, data, recovery=disk.folder / "recovery", **variables) as job:
@@ -84,7 +87,7 @@ def break_one(folder, dice, expected, options, data, budget):
                 since = job.newest_point()
                 if any(process.status() is not None for process in job.processes.values()):
                     break  # it is ending
-                print(f"  {mode} {variables['MUSTER_TRANSPORT']}: {fault.__name__} after {since}", flush=True)
+                print(f"  {mode} {transport}: {fault.__name__} after {since}", flush=True)
                 done.append(fault.__name__)
                 fault(job, dice)
                 job.wait_for_progress(since)
@@ -103,6 +106,7 @@ def parsed_options(network_is_own):
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--modes", nargs="+", default=MODES, choices=MODES)
+    parser.add_argument("--transports", nargs="+", default=TRANSPORTS, choices=TRANSPORTS)
     parser.add_argument("--only", nargs="+", default=[], help="names of faults")
     options = parser.parse_args()
     options.faults_wanted, options.faults = options.faults, usable_faults(options.only, network_is_own)
@@ -130,16 +134,17 @@ def main():
     dice = random.Random(options.seed)
     counts = Counter()
     folder = Path(tempfile.mkdtemp(prefix="muster-chaos-"))
-    write_digits(folder / "digits", rows=1280)
+    data, tree = folder / "digits", Tree(folder / "certificates")
+    write_digits(data, rows=1280)
     begin = time.monotonic()
     try:
         expected = {
-            mode: unbroken_end(folder / mode, options.workers, mode, folder / "digits", str(options.epochs))
+            mode: unbroken_end(folder / mode, options.workers, mode, data, str(options.epochs))
             for mode in options.modes
         }
         while (budget := options.faults_wanted - counts.total()) > 0:
             job = folder / f"job-{counts.total()}"
-            counts.update(break_one(job, dice, expected, options, folder / "digits", budget))
+            counts.update(break_one(job, dice, expected, options, data, tree, budget))
             shutil.rmtree(job)
             print(
                 f"{counts.total()} faults, bit-equal, nothing left, {time.monotonic() - begin:.0f} s",

@@ -9,6 +9,7 @@ import job
 import pytest
 from digits import write_digits
 from places import ROOT
+from tls import Tree
 
 sys.path.insert(0, str(ROOT / "tests/chaos"))
 import faults
@@ -69,6 +70,23 @@ def test_a_broken_training_ends_with_the_bits_of_an_unbroken_one(tmp_path, digit
         job.wait_for_progress(())
         fault(job, random.Random(1))
         assert job.wait() == unbroken_end(mode)
+
+
+@pytest.fixture(name="tree", scope="module")
+def tree_fixture(tmp_path_factory):
+    return Tree(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [faults.kill_worker, faults.kill_scheduler, faults.replace_stopped_worker, faults.cut],
+    ids=lambda fault: fault.__name__,
+)
+def test_an_encrypted_training_goes_on_too(tmp_path, digits, unbroken_end, tree, fault):
+    with start(tmp_path, digits, MUSTER_TRANSPORT="tcp", **tree.variables()) as job:
+        job.wait_for_progress(())
+        fault(job, random.Random(1))
+        assert job.wait() == unbroken_end("model")
 
 
 def test_a_job_of_one_worker_goes_on_too(tmp_path, digits):

@@ -1,12 +1,13 @@
 """Trainings over TLS: the bits of those without, by every way to turn it on; nothing to see on the wire."""
 
 import hashlib
+import os
 import subprocess
 import sys
 
 import pytest
 from hosts import TRAIN, needs_namespaces, result, two_hosts_joined
-from job import Job
+from job import Job, clean_environment
 from places import BUILD
 from tls import Tree
 
@@ -56,6 +57,33 @@ def test_set_ps_context_does_what_the_variables_do(tree, plain_result, module):
         assert (
             "ValueError: set_ps_context: this process has joined its job already" in job.workers[0].output()
         )
+
+
+@pytest.mark.parametrize("strict", ["0", "1"])
+def test_passwords_from_a_pipe_are_no_secret_that_others_can_read(tree, tmp_path, strict):
+    (tmp_path / "train.py").write_text(SCRIPT)
+    security, path = tree.variables(), os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
+    reading, writing = os.pipe()
+    with os.fdopen(reading), os.fdopen(writing, "w") as pipe:
+        pipe.write(tree.password)
+        pipe.close()
+        command = [
+            *[BUILD / "apps/muster/muster", "run", "-n", "2", "--tls-config", security["MUSTER_TLS_CONFIG"]],
+            *["--client-password-file", f"fd:{reading}"],
+            *["--server-password-file", security["MUSTER_TLS_SERVER_PASSWORD_FILE"], "train.py"],
+        ]
+        done = subprocess.run(
+            command,
+            cwd=tmp_path,
+            env={**clean_environment(), "PATH": path, "MUSTER_STRICT": strict},
+            pass_fds=[reading],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert "which is a secret" not in done.stderr
 
 
 def start_workers(job, names, hosts, security):

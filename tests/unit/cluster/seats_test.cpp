@@ -96,7 +96,7 @@ TEST(Seats, SayWhomTheyWaitForAndWhatToDo) {
   vacate(seats, 3);
   EXPECT_EQ(seats.waiting_text(7),
             "epoch 7: waiting for node 2 (it was killed or crashed at step 812), worker 3 (it was killed or "
-            "crashed before its first step) - start them again with MS_NODE_ID=2, the same variables");
+            "crashed before it had reported a step) - start them again with MS_NODE_ID=2, the same variables");
 }
 
 TEST(Seats, DoNotWaitForWhoWasDone) {
