@@ -51,6 +51,7 @@ make_system() {
   mount --bind "$place/$1" "$place/$1" # so that / is a mount there, as everywhere: the tests make namespaces
   mount -t proc proc "$place/$1/proc"
   mount -t sysfs -o ro sysfs "$place/$1/sys"
+  if [ -d /sys/fs/cgroup ]; then mount --rbind /sys/fs/cgroup "$place/$1/sys/fs/cgroup"; fi # for slurmd
   mount --rbind /dev "$place/$1/dev"
   local folder="$place/$1/srv/muster source"
   mkdir -p "$folder"

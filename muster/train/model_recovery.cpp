@@ -47,7 +47,7 @@ Result<> Model::Training::attempt() {
   if (start.finished) return take_end();
   if (start.point && start.point->id == call_->end_id()) {
     MUSTER_TRY(const TrainingPosition position, position_in(*start.point));
-    MUSTER_TRY_VOID(restore(*start.point, parts()));
+    MUSTER_TRY_VOID(call_->restore(*start.point, parts()));
     MUSTER_TRY_VOID(take_position(position));
     return finish(true);
   }
@@ -83,7 +83,7 @@ Result<> Model::Training::take_end() {
   MUSTER_TRY(const RecoveringCall::End end, call_->end());
   if (!end.point) return load_states(end.result, parts());
   MUSTER_TRY(const TrainingPosition position, position_in(*end.point));
-  MUSTER_TRY_VOID(restore(*end.point, parts()));
+  MUSTER_TRY_VOID(call_->restore(*end.point, parts()));
   return take_position(position);
 }
 
@@ -97,7 +97,7 @@ Result<> Model::Training::go_back_to(const checkpoint::Point& point) {
     if (in_epoch_) MUSTER_TRY_VOID(call(&Callback::on_train_epoch_begin));
   }
   is_fresh_ = false;
-  MUSTER_TRY_VOID(restore(point, parts()));
+  MUSTER_TRY_VOID(call_->restore(point, parts()));
   return take_position(position);
 }
 
@@ -143,7 +143,10 @@ void Model::Training::wait_for_files() {
 // ---- What a point holds -----------------------------------------------------------------------------------
 
 TrainingParts Model::Training::parts() const {
-  return {.parameters = parameters_, .callbacks = options_.callbacks, .metrics = model_.options_.metrics};
+  TrainingParts parts{
+      .parameters = parameters_, .callbacks = options_.callbacks, .metrics = model_.options_.metrics};
+  if (batches_) parts.batches = context_->batch_num;
+  return parts;
 }
 
 Result<checkpoint::Point> Model::Training::point_of(const checkpoint::PointId& id) {

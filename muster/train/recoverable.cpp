@@ -118,6 +118,12 @@ Result<> Recoverable::finish() {
 
 // ---- Points -----------------------------------------------------------------------------------------------
 
+TrainingParts Recoverable::parts() const {
+  TrainingParts parts{.parameters = parameters_, .metrics = no_metrics_};
+  if (const auto size = options_.dataset.size(); size && *size >= 0) parts.batches = *size;
+  return parts;
+}
+
 Result<checkpoint::Point> Recoverable::point_of(const checkpoint::PointId& id) {
   const DataPosition data = batches_->position();
   TrainingPosition position;
@@ -133,7 +139,7 @@ Result<checkpoint::Point> Recoverable::point_of(const checkpoint::PointId& id) {
 
 Result<> Recoverable::take(const checkpoint::Point& point) {
   MUSTER_TRY(const TrainingPosition position, position_in(point));
-  MUSTER_TRY_VOID(restore(point, parts()));
+  MUSTER_TRY_VOID(call_->restore(point, parts()));
   const StateValues& values = position.values;
   MUSTER_TRY(epoch_, values.integer("epoch"));
   MUSTER_TRY(step_, values.integer("step"));

@@ -72,7 +72,7 @@ class Recoverable {
   Result<std::optional<LoopStep>> advance();
   Result<> finish();
   Result<checkpoint::Point> point_of(const checkpoint::PointId& id);
-  TrainingParts parts() const { return {.parameters = parameters_, .metrics = no_metrics_}; }
+  TrainingParts parts() const;
 
   RecoverableOptions options_;
   Recovery* recovery_ = nullptr;

@@ -102,6 +102,17 @@ Result<RecoveringCall::Start> RecoveringCall::agree(bool fresh) {
   return fail(Code::corrupt, "too many recovery points are damaged");
 }
 
+Result<> RecoveringCall::restore(const checkpoint::Point& point, const TrainingParts& parts) const {
+  return train::restore(point, parts).map_error([&](Error error) {
+    if (error.code == Code::invalid_argument)
+      error.message = fmt::format(
+          "the recovery point '{}' does not fit this script: {}. Start it as it was, or delete "
+          "{} to start fresh",
+          to_string(point.id), error.message, recovery_path(store_.folder()));
+    return error;
+  });
+}
+
 void RecoveringCall::save(checkpoint::Point point) {
   // From here on this process is no newcomer: going back is not resuming what another one left.
   recovery_.calls().resumed = true;

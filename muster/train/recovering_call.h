@@ -11,6 +11,7 @@
 #include "muster/base/base.h"
 #include "muster/checkpoint/checkpoint.h"
 #include "muster/train/recovery.h"
+#include "muster/train/recovery_point.h"
 #include "muster/train/snapshot_memory.h"
 
 namespace muster::train {
@@ -35,6 +36,9 @@ class RecoveringCall {
   // Collective: the newest point that all workers hold whole; damaged ones are put aside for those before.
   // `fresh`: nothing has been changed in this process since the call began.
   Result<Start> agree(bool fresh);
+
+  // Sets the parts to what they were at the point. If the script has changed since, the error says so.
+  Result<> restore(const checkpoint::Point& point, const TrainingParts& parts) const;
 
   checkpoint::PointId start_id() const { return {.call = number_}; }
   checkpoint::PointId step_id(std::uint64_t step) const {

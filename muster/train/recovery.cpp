@@ -49,12 +49,15 @@ Recovery* recovery_of_session() {
 }
 
 // The store's folder is PATH/job-<job>/worker_<rank>.
+std::string recovery_path(const std::string& store_folder) {
+  return std::filesystem::path(store_folder).parent_path().parent_path();
+}
+
 std::string resuming_line(const std::string& store_folder, std::uint64_t step) {
-  const std::filesystem::path job = std::filesystem::path(store_folder).parent_path();
-  std::string name = job.filename();
+  std::string name = std::filesystem::path(store_folder).parent_path().filename();
   if (name.starts_with("job-")) name.erase(0, 4);
   return fmt::format("resuming job {} at step {}; delete {} to start fresh", name, step,
-                     job.parent_path().string());
+                     recovery_path(store_folder));
 }
 
 }  // namespace muster::train

@@ -55,6 +55,9 @@ class Recovery {
 // That of the open session; null without one, and where nothing is recovered.
 Recovery* recovery_of_session();
 
+// MS_RECOVERY_PATH of what is kept in a store's folder.
+std::string recovery_path(const std::string& store_folder);
+
 // "resuming job 0123456789abcdef at step 300; delete PATH to start fresh", for people.
 std::string resuming_line(const std::string& store_folder, std::uint64_t step);
 

@@ -21,11 +21,15 @@ constexpr const char* position_section = "training";
 constexpr const char* homes_section = "homes";
 constexpr const char* runs_name = "runs";
 constexpr const char* outputs_name = "outputs";
+constexpr const char* batches_name = "batches";
 
 // Sections, and what stands before the names of the tensors that belong to them.
-std::string section_of_callback(std::size_t index) { return fmt::format("callback {}", index); }
-std::string section_of_metric(const std::string& name) { return fmt::format("metric {}", name); }
-std::string name_of_output(std::size_t index) { return fmt::format("output {}", index); }
+constexpr std::string_view callback_prefix = "callback ";
+constexpr std::string_view metric_prefix = "metric ";
+constexpr std::string_view output_prefix = "output ";
+std::string section_of_callback(std::size_t index) { return fmt::format("{}{}", callback_prefix, index); }
+std::string section_of_metric(const std::string& name) { return fmt::format("{}{}", metric_prefix, name); }
+std::string name_of_output(std::size_t index) { return fmt::format("{}{}", output_prefix, index); }
 
 std::map<std::string, const Tensor*> by_name(const std::vector<Entry>& entries) {
   std::map<std::string, const Tensor*> found;
@@ -175,10 +179,32 @@ Result<> set_parameters(const Point& point, std::span<const graph::ParameterPtr>
     if (found != values.end()) {
       MUSTER_TRY_VOID(parameters[i]->set(*found->second));
     } else if (parameters[i]->absence() == nullptr && stages() == nullptr) {
-      return fail(Code::invalid_argument,
-                  fmt::format("{} has no parameter '{}': the script has changed since it was saved",
-                              to_string(point.id), names[i]));
+      return fail(Code::invalid_argument, fmt::format("it has no parameter '{}'", names[i]));
     }
+  }
+  return {};
+}
+
+// Another number of them: other data, of which the position says nothing.
+Result<> check_batches(const StateValues& values, const TrainingParts& parts) {
+  if (!parts.batches || !values.has(batches_name)) return {};
+  MUSTER_TRY(const std::int64_t batches, values.integer(batches_name));
+  if (batches == *parts.batches) return {};
+  return fail(Code::invalid_argument,
+              fmt::format("it had {} batches of data an epoch, the script has {}", batches, *parts.batches));
+}
+
+// What nobody takes was saved by another script.
+Result<> check_nothing_is_left(const Point& point, std::span<const graph::ParameterPtr> parameters) {
+  const std::vector<std::string> names = unique_names(parameters);
+  for (const Entry& entry : point.tensors) {
+    const std::string_view name = entry.name;
+    if (name.starts_with(output_prefix) || name.starts_with(callback_prefix) ||
+        name.starts_with(metric_prefix))
+      continue;
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      return fail(Code::invalid_argument,
+                  fmt::format("it has a parameter '{}', which the script has not", name));
   }
   return {};
 }
@@ -196,6 +222,7 @@ Result<Point> capture(const checkpoint::PointId& id, const TrainingParts& parts,
   StateValues values = position.values;
   values.set(runs_name, static_cast<std::int64_t>(counted_runs()));
   values.set(outputs_name, static_cast<std::int64_t>(position.outputs.size()));
+  if (parts.batches) values.set(batches_name, *parts.batches);
   point.state[position_section] = values.to_json();
   return point;
 }
@@ -220,6 +247,8 @@ Result<TrainingPosition> position_in(const Point& point) {
 Result<> restore(const Point& point, const TrainingParts& parts) {
   MUSTER_TRY(const TrainingPosition position, position_in(point));
   MUSTER_TRY(const std::int64_t runs, position.values.integer(runs_name));
+  MUSTER_TRY_VOID(check_batches(position.values, parts));
+  MUSTER_TRY_VOID(check_nothing_is_left(point, parts.parameters));
   MUSTER_TRY_VOID(set_parameters(point, parts.parameters));
   MUSTER_TRY_VOID(load_states(point, parts));
   count_runs_from(static_cast<std::uint64_t>(runs));

@@ -1,6 +1,8 @@
 // A training into a recovery point and back.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +22,7 @@ struct TrainingParts {
   std::span<const graph::ParameterPtr> parameters = {};
   std::span<const CallbackPtr> callbacks = {};
   const NamedMetrics& metrics;
+  std::optional<std::int64_t> batches = {};  // steps of a pass over the data, where that is known
 };
 
 // Where a training is, beside its parts.

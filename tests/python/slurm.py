@@ -78,6 +78,8 @@ def why_not():
         return "starting a Slurm needs root"
     if not Path("/sys/devices/system/cpu").exists():
         return "slurmd reads the cores from /sys, which is not there: mount -t sysfs sysfs /sys"
+    if not os.path.ismount("/sys/fs/cgroup"):
+        return "slurmd wants control groups: mount -t cgroup2 none /sys/fs/cgroup"
     made = subprocess.run(
         [
             "unshare",
@@ -143,7 +145,8 @@ def slurm_in(folder):
     )
     try:
         if holder.stdout.readline() != "ready\n":
-            raise AssertionError((folder / "start.log").read_text())
+            logs = sorted(folder.glob("*.log"))
+            raise AssertionError("\n".join(f"{log.name}:\n{log.read_text()}" for log in logs))
         with open(f"/proc/{holder.pid}/task/{holder.pid}/children") as children:
             init = children.read().split()[0]
         yield Slurm(init, configuration)

@@ -94,9 +94,10 @@ TEST(Seats, SayWhomTheyWaitForAndWhatToDo) {
             "epoch 7: waiting for node 2 (it was killed or crashed at step 812) - start it again with "
             "MS_NODE_ID=2");
   vacate(seats, 3);
-  EXPECT_EQ(seats.waiting_text(7),
-            "epoch 7: waiting for node 2 (it was killed or crashed at step 812), worker 3 (it was killed or "
-            "crashed before it had reported a step) - start them again with MS_NODE_ID=2, the same variables");
+  EXPECT_EQ(
+      seats.waiting_text(7),
+      "epoch 7: waiting for node 2 (it was killed or crashed at step 812), worker 3 (it was killed or "
+      "crashed before it had reported a step) - start them again with MS_NODE_ID=2, the same variables");
 }
 
 TEST(Seats, DoNotWaitForWhoWasDone) {

@@ -65,13 +65,27 @@ struct Disks {
   MemoryStorage points, files;
 };
 
+// Dense layers one after the other, of so many outputs each.
+nn::CellPtr net(const std::vector<std::int64_t>& widths) {
+  std::vector<nn::CellPtr> cells{std::make_shared<nn::Flatten>()};
+  for (std::int64_t inputs = 784; const std::int64_t outputs : widths) {
+    if (inputs != 784) {
+      cells.push_back(std::make_shared<nn::ReLU>());
+      cells.push_back(std::make_shared<nn::Dropout>(0.3));
+    }
+    cells.push_back(std::make_shared<nn::Dense>(inputs, outputs));
+    inputs = outputs;
+  }
+  return std::make_shared<nn::SequentialCell>(std::move(cells));
+}
+
 // A process: it makes its net, and trains in a job whose points are in `storage`.
 struct Process {
-  explicit Process(Disks& disks, std::int64_t points_every = 3) : recovery(disks.points) {
+  explicit Process(Disks& disks, std::int64_t points_every = 3,
+                   const std::vector<std::int64_t>& widths = {12, 10})
+      : recovery(disks.points) {
     set_seed(3);
-    network = std::make_shared<nn::SequentialCell>(std::initializer_list<nn::CellPtr>{
-        std::make_shared<nn::Flatten>(), std::make_shared<nn::Dense>(784, 12), std::make_shared<nn::ReLU>(),
-        std::make_shared<nn::Dropout>(0.3), std::make_shared<nn::Dense>(12, 10)});
+    network = net(widths);
     optimizer = std::make_shared<nn::Momentum>(network->trainable_params(),
                                                nn::MomentumOptions{.learning_rate = 0.05});
     model =
@@ -89,9 +103,9 @@ struct Process {
             [](double rate, std::int64_t step) { return step == 9 ? rate * 0.5 : rate; })};
   }
 
-  Result<> train(std::int64_t epochs = 4) {
+  Result<> train(std::int64_t epochs = 4, data::Dataset dataset = shuffled_bars()) {
     return model->train(
-        {.epochs = epochs, .dataset = shuffled_bars(), .callbacks = callbacks, .recovery = &recovery});
+        {.epochs = epochs, .dataset = std::move(dataset), .callbacks = callbacks, .recovery = &recovery});
   }
 
   std::vector<std::byte> bits() const {
@@ -216,6 +230,29 @@ TEST(ModelRecovery, SaysOnceWhatItResumes) {
   ASSERT_TRUE(second.train());
   set_print_hook({});
   EXPECT_THAT(lines, ElementsAre("resuming job 0123456789abcdef at step 3; delete /recovery to start fresh"));
+}
+
+TEST(ModelRecovery, AScriptThatHasChangedIsToldWhatDoesNotFitAndWhatToDo) {
+  Disks storage;
+  {
+    Process first(storage);
+    first.course->fails_at = 5;
+    ASSERT_FALSE(first.train());
+  }
+  const auto complaint = [&](const std::vector<std::int64_t>& widths) {
+    Process changed(storage, 3, widths);
+    const auto done = changed.train();
+    return done ? "it trained" : done.error().message;
+  };
+  EXPECT_EQ(complaint({13, 10}),
+            "the recovery point 'step 3 of call 0' does not fit this script: parameter '1.weight' is float32 "
+            "(13, 784), the values are float32 (12, 784). Start it as it was, or delete /recovery to start "
+            "fresh");
+  EXPECT_THAT(complaint({12, 10, 10}), HasSubstr("fit this script: it has no parameter '7.weight'. Start"));
+  EXPECT_THAT(complaint({12}), HasSubstr("it has a parameter '4.weight', which the script has not. Start"));
+  const auto fewer = Process(storage).train(4, shuffled_bars().take(3));
+  ASSERT_FALSE(fewer);
+  EXPECT_THAT(fewer.error().message, HasSubstr("it had 7 batches of data an epoch, the script has 3. Start"));
 }
 
 TEST(ModelRecovery, GroupsOfStepsGoOnBitByBit) {
