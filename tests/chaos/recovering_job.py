@@ -131,13 +131,26 @@ class Job:
         """Until a newer point than `since` is on disk, or the job has ended."""
         deadline = time.monotonic() + seconds
         while self.newest_point() <= since and not self.has_ended():
+            self.end_strays()
             if time.monotonic() > deadline:
                 raise LostError(f"no step was made for {seconds} s")
             time.sleep(0.02)
 
+    def end_strays(self):
+        """Who was killed as it went, and was started again when all were done, finds no scheduler any more:
+        the one before it counts."""
+        for name in self.names()[1:] if self.has_ended_well() else []:
+            started = [process for process in self.everybody if process.name == name]
+            if len(started) > 1 and "waiting for the scheduler" in started[-1].output():
+                started[-1].kill()
+                self.processes[name] = started[-2]
+
     def wait(self):
-        """The exit statuses and the last printed state of each worker."""
+        """The last printed state of each worker; an error when one did not end well."""
         deadline = time.monotonic() + PATIENCE_SECONDS
+        while not self.has_ended() and time.monotonic() < deadline:
+            self.end_strays()
+            time.sleep(0.02)
         for process in self.processes.values():
             status = process.wait(max(0.1, deadline - time.monotonic()))
             if status != 0 and not (status == -signal.SIGKILL and self.has_ended_well()):
