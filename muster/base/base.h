@@ -6,14 +6,15 @@
 // users. Threads: values are not shared; log lines and the real twins may be used from any thread.
 #pragma once
 
-#include "muster/base/check.h"        // IWYU pragma: export
-#include "muster/base/clock.h"        // IWYU pragma: export
-#include "muster/base/dtype.h"        // IWYU pragma: export
-#include "muster/base/environment.h"  // IWYU pragma: export
-#include "muster/base/files.h"        // IWYU pragma: export
-#include "muster/base/hash.h"         // IWYU pragma: export
-#include "muster/base/log.h"          // IWYU pragma: export
-#include "muster/base/number_text.h"  // IWYU pragma: export
-#include "muster/base/random.h"       // IWYU pragma: export
-#include "muster/base/result.h"       // IWYU pragma: export
-#include "muster/base/shape.h"        // IWYU pragma: export
+#include "muster/base/check.h"          // IWYU pragma: export
+#include "muster/base/clock.h"          // IWYU pragma: export
+#include "muster/base/dtype.h"          // IWYU pragma: export
+#include "muster/base/environment.h"    // IWYU pragma: export
+#include "muster/base/files.h"          // IWYU pragma: export
+#include "muster/base/hash.h"           // IWYU pragma: export
+#include "muster/base/log.h"            // IWYU pragma: export
+#include "muster/base/number_text.h"    // IWYU pragma: export
+#include "muster/base/random.h"         // IWYU pragma: export
+#include "muster/base/result.h"         // IWYU pragma: export
+#include "muster/base/shape.h"          // IWYU pragma: export
+#include "muster/base/while_waiting.h"  // IWYU pragma: export

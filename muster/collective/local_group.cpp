@@ -134,6 +134,7 @@ Result<> LocalGroup::wait_long(const Call& call, TimePoint deadline) {
       net::futex_wait(shared.generation, seen, std::min(left, sleep_longest));
     shared.sleepers.fetch_sub(1);
     if (released()) return {};
+    look_while_waiting();
     if (aborted()) return fail(abort_reason());
     if (left <= Duration::zero()) {
       const std::chrono::duration<double> waited = real_clock().now() - start;

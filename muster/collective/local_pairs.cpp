@@ -197,6 +197,7 @@ Result<> LocalPairs::await(std::uint32_t place, Bell Seat::*own_bell, Ready&& re
       net::futex_wait(bell.rung, seen, std::min(left, sleep_longest));
     bell.waits_for.store(0);
     if (ready()) return {};
+    look_while_waiting();
     const auto sound = check_peer(place, message);
     if (ready()) return {};  // what a rank did before it left counts
     if (!sound) return sound;

@@ -74,8 +74,13 @@ void CallThread::give(void (*run)(const KernelCall&), const KernelCall& call) {
 }
 
 void CallThread::wait(std::uint64_t count) {
+  const auto is_done = [&] { return shared_->done >= count; };
   std::unique_lock lock(shared_->mutex);
-  shared_->finished.wait(lock, [&] { return shared_->done >= count; });
+  while (!shared_->finished.wait_for(lock, wait_slice, is_done)) {
+    lock.unlock();
+    look_while_waiting();
+    lock.lock();
+  }
 }
 
 void CallThread::finish() {

@@ -53,12 +53,14 @@ Result<Readiness> poll_until(std::span<pollfd> polled, const Wait& wait) {
     if (wait.stop != nullptr && wait.stop->raised()) return Readiness::stopped;
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(wait.deadline - real_clock().now()).count();
-    constexpr long longest_ms = 60'000;  // fits poll's int; the loop goes on
+    constexpr long look_ms = std::chrono::ceil<std::chrono::milliseconds>(wait_slice).count();
+    const long longest_ms = looks_while_waiting() ? look_ms : 60'000;  // the loop goes on
     const int timeout_ms = static_cast<int>(std::clamp(static_cast<long>(left), 0L, longest_ms));
     const int ready = ::poll(polled.data(), polled.size(), timeout_ms);
     if (ready < 0 && errno != EINTR) return fail_errno("poll failed", errno);
     if (ready > 0) return polled.back().revents != 0 ? Readiness::stopped : Readiness::ready;
     if (ready == 0 && left <= longest_ms) return Readiness::deadline;
+    look_while_waiting();
   }
 }
 

@@ -81,6 +81,7 @@ std::uint32_t Session::workers_here(std::uint32_t count) const {
 }
 
 Error Session::verdict(Error error) const {
+  if (was_interrupted_.load(std::memory_order_acquire)) return interruption_;
   // Whatever is wrong with the way to the others, a new epoch makes a new one.
   const bool link_failed = error.code == Code::timeout || error.code == Code::refused ||
                            error.code == Code::corrupt || error.code == Code::io;
@@ -182,12 +183,23 @@ void Session::report_finished_calls(std::uint64_t calls) {
   node_->report_progress(progress_);
 }
 
+void Session::look_for_interruption_of_wait() {
+  if (in_forked_child() || was_interrupted_.load(std::memory_order_relaxed)) return;
+  const Result<> looked = look_for_interruption();
+  if (looked) return;
+  interruption_ = looked.error();
+  was_interrupted_.store(true, std::memory_order_release);
+  epochs_->end({Code::peer_lost, fmt::format("worker {} was interrupted while it waited for the others ({})",
+                                             rank(), interruption_.message)});
+}
+
 bool Session::in_forked_child() const { return getpid() != pid_; }
 
 void Session::note_reason(std::string reason) { reason_ = std::move(reason); }
 
 void Session::leave(int exit_status) {
   if (in_forked_child()) return;
+  set_while_waiting(nullptr);  // a language above may be gone
   watch_->stand_down();
   if (reason_.empty() && exit_status != 0) reason_ = fmt::format("exited with status {}", exit_status);
   node_->leave(exit_status, reason_);
@@ -245,6 +257,7 @@ std::optional<Failure> Session::join(const cluster::Settings& settings, const In
   open_session = new Session(std::move(watch), std::move(node), std::move(epochs), settings.recovery_path);
   open_session->strict_ = settings.strict;
   chosen_threads = 0;
+  set_while_waiting([] { open_session->look_for_interruption_of_wait(); });
   set_doing(cluster::WorkPhase::script);
   on_exit(leave_at_exit, nullptr);
   return std::nullopt;

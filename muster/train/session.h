@@ -109,6 +109,9 @@ class Session {
   // The reason behind `error` of a call with other workers: when a peer died, the cluster's verdict (who,
   // how, at which step), waited for briefly, is worth more than a broken connection.
   Error verdict(Error error) const;
+  // To be called now and then while the main thread waits for other workers: Ctrl-C ends the group, and so
+  // the wait; its error is then that of the interruption.
+  void look_for_interruption_of_wait();
   // A forked child inherits this object but is no worker: it may not speak for its parent.
   bool in_forked_child() const;
   // Why this process is about to fail, e.g. an uncaught exception; the exit handler passes it on.
@@ -140,6 +143,8 @@ class Session {
   bool strict_ = false;
   std::string reason_;
   std::int32_t pid_;
+  std::atomic<bool> was_interrupted_{false};
+  Error interruption_;  // written once, before that is true
 };
 
 // The rank of this worker, the number of workers, and the same among the workers of this host. An error

@@ -38,8 +38,10 @@ def _tell_of_uncaught_exceptions() -> None:
         return
 
     def note_and_show(kind, value, trace):
-        _core._note_reason(f"{kind.__name__}: {value}")
+        _core._note_reason(f"{kind.__name__}: {value}".removesuffix(": "))
         show(kind, value, trace)
+        if issubclass(kind, KeyboardInterrupt):
+            _core._leave_interrupted()
         exit_code = getattr(value, "exit_code", 0) or _core._job_exit_code()
         if exit_code:
             raise SystemExit(exit_code)  # Python's own way to another status than 1

@@ -36,6 +36,14 @@ def kill_worker(job, random):
     start(job, name)
 
 
+def interrupt_worker(job, random):
+    """Ctrl-C, wherever it stands."""
+    [name] = some_workers(job, random, 1)
+    job.processes[name].signal(signal.SIGINT)
+    job.processes[name].wait()
+    start(job, name)
+
+
 def kill_two_workers(job, random):
     names = some_workers(job, random, 2)
     kill(job, *names)
@@ -260,6 +268,7 @@ NETWORK_FAULTS = [slow_network, one_way_network]
 
 FAULTS = [
     kill_worker,
+    interrupt_worker,
     kill_two_workers,
     kill_all_workers,
     kill_scheduler,

@@ -50,6 +50,7 @@ def unbroken_end_fixture(tmp_path_factory, digits):
         (faults.kill_worker, "model"),
         (faults.kill_worker, "loop"),
         (faults.kill_worker, "placed"),
+        (faults.interrupt_worker, "model"),
         (faults.kill_two_workers, "model"),
         (faults.kill_all_workers, "model"),
         (faults.kill_scheduler, "model"),

@@ -101,6 +101,13 @@ void note_reason(const std::string& reason) {
   if (train::Session* session = train::Session::current()) session->note_reason(reason);
 }
 
+// Python ends itself by the signal afterwards, without a word to anybody. Where processes may come back that
+// is one more death, else the end of the job.
+void leave_interrupted() {
+  train::Session* session = train::Session::current();
+  if (session != nullptr && !session->recovers()) session->leave(cluster::exit_code_interrupted);
+}
+
 nb::tuple reduced(train::DistributedReducer& reducer, nb::handle gradients) {
   std::vector<Tensor> tensors;
   for (const nb::handle gradient : nb::iter(gradients)) {
@@ -287,6 +294,7 @@ void bind_session(nb::module_& core) {
       },
       nb::arg("text"), nb::arg("version"));
   core.def("_note_reason", &note_reason, nb::arg("reason"));
+  core.def("_leave_interrupted", &leave_interrupted);
   core.def("_init_exit_code", [] { return init_exit_code; });
   core.def("_job_exit_code", &job_exit_code);
   train::set_exit_hook(&flush_from_outside);

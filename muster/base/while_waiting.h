@@ -1,0 +1,23 @@
+// What a thread looks after while it waits for others: Ctrl-C, where a language above keeps that for its main
+// thread. A room that waits knows nothing of signals; whoever does tells the thread what to do.
+#pragma once
+
+#include <chrono>
+
+#include "muster/base/clock.h"
+
+namespace muster {
+
+using WhileWaiting = void (*)();
+
+// For the calling thread; null: nothing. To end the wait is its own work, for example by aborting what is
+// waited for.
+void set_while_waiting(WhileWaiting look);
+// Whether the calling thread was told anything.
+bool looks_while_waiting();
+// To be called about every `wait_slice` by whoever waits.
+void look_while_waiting();
+
+inline constexpr Duration wait_slice = std::chrono::milliseconds(100);
+
+}  // namespace muster
