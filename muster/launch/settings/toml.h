@@ -6,6 +6,8 @@
 // A table called "[.a]" breaks an assertion, behind which the library refuses it like any other mistake.
 #define TOML_ASSERT(expression) static_cast<void>(0)
 #include <toml++/impl/preprocessor.h>
+
+#include <cstdint>  // which the next one takes for granted
 // A letter such as é outside a text comes to what is called unreachable; it is no white space.
 #pragma push_macro("TOML_UNREACHABLE")
 #undef TOML_UNREACHABLE
