@@ -130,8 +130,7 @@ Result<> LocalGroup::wait_long(const Call& call, TimePoint deadline) {
     const std::uint32_t seen = shared.generation.load();
     const bool wait = (seen & ~abort_bit) != generation_released() && (seen & abort_bit) == 0;
     const Duration left = deadline - real_clock().now();
-    if (wait && left > Duration::zero())
-      net::futex_wait(shared.generation, seen, std::min(left, sleep_longest));
+    if (wait && left > Duration::zero()) net::futex_wait(shared.generation, seen, std::min(left, wait_slice));
     shared.sleepers.fetch_sub(1);
     if (released()) return {};
     look_while_waiting();

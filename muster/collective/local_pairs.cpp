@@ -194,7 +194,7 @@ Result<> LocalPairs::await(std::uint32_t place, Bell Seat::*own_bell, Ready&& re
     const std::uint32_t seen = bell.rung.load();
     const Duration left = wait.deadline - real_clock().now();
     if (!ready() && !is_over(place) && left > Duration::zero())
-      net::futex_wait(bell.rung, seen, std::min(left, sleep_longest));
+      net::futex_wait(bell.rung, seen, std::min(left, wait_slice));
     bell.waits_for.store(0);
     if (ready()) return {};
     look_while_waiting();

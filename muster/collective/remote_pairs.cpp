@@ -113,7 +113,7 @@ Result<> RemotePairs::await(const Wire& wire, short events, const Message& messa
     const TimePoint now = real_clock().now();
     const bool is_mending = others_have_more || !wire.is_whole();
     const TimePoint soon =
-        std::min({wait.deadline, now + (is_mending ? look_interval : sleep_longest), wire.next_step()});
+        std::min({wait.deadline, now + (is_mending ? look_interval : wait_slice), wire.next_step()});
     MUSTER_TRY(const net::Readiness readiness,
                net::poll_until(polled, {.deadline = soon, .stop = wait.stop}));
     if (readiness == net::Readiness::stopped)

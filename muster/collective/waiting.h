@@ -16,9 +16,6 @@
 
 namespace muster::collective {
 
-// Who sleeps looks up so often, for what reaches it in other ways than by being woken.
-constexpr Duration sleep_longest = std::chrono::milliseconds(100);
-
 inline void pause_core() {
 #if defined(__x86_64__)
   _mm_pause();

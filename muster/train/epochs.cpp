@@ -9,10 +9,6 @@
 namespace muster::train {
 namespace {
 
-using namespace std::chrono_literals;
-
-constexpr auto look_interval = 100ms;
-
 collective::Group group_of(const cluster::Roster& roster, std::uint32_t rank) {
   collective::Group group{.epoch = roster.epoch, .job_id = roster.job_id, .rank = rank, .endpoints = {}};
   for (const cluster::Member& worker : roster.workers)
@@ -207,7 +203,7 @@ Result<> Epochs::next(const std::function<Result<>()>& interruption) {
   };
   drop_old();
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, look_interval, [&] { return ended_ || next_; })) {
+  while (!changed_.wait_for(lock, wait_slice, [&] { return ended_ || next_; })) {
     lock.unlock();
     MUSTER_TRY_VOID(interruption());
     lock.lock();

@@ -197,12 +197,13 @@ Result<> check_batches(const StateValues& values, const TrainingParts& parts) {
 // What nobody takes was saved by another script.
 Result<> check_nothing_is_left(const Point& point, std::span<const graph::ParameterPtr> parameters) {
   const std::vector<std::string> names = unique_names(parameters);
+  const std::set<std::string_view> known(names.begin(), names.end());
   for (const Entry& entry : point.tensors) {
     const std::string_view name = entry.name;
     if (name.starts_with(output_prefix) || name.starts_with(callback_prefix) ||
         name.starts_with(metric_prefix))
       continue;
-    if (std::find(names.begin(), names.end(), name) == names.end())
+    if (!known.contains(name))
       return fail(Code::invalid_argument,
                   fmt::format("it has a parameter '{}', which the script has not", name));
   }

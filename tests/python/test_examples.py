@@ -3,11 +3,10 @@
 import os
 import re
 import subprocess
-import sys
 
 import pytest
 from digits import write_digits
-from places import BUILD, PACKAGES, ROOT
+from places import BUILD, PACKAGES, ROOT, SEARCH_PATH
 
 
 def run_on_two_workers(folder, program):
@@ -17,7 +16,7 @@ def run_on_two_workers(folder, program):
     environment |= {
         "DATA_PATH": "MNIST_Data/train",
         "PYTHONPATH": str(PACKAGES),
-        "PATH": os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"],
+        "PATH": SEARCH_PATH,
     }
     command = [BUILD / "apps/muster/muster", "run", "-n", "2", program]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
@@ -56,7 +55,7 @@ def run_resnet50(folder, program):
     environment |= {
         "DATA_PATH": "pictures",
         "PYTHONPATH": str(PACKAGES),
-        "PATH": os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"],
+        "PATH": SEARCH_PATH,
         "IMAGE_SIZE": "16",
         "EPOCHS": "1",
         "BATCH": "2",
@@ -86,7 +85,7 @@ def run_placed_lenet(folder, program, workers):
         "DATA_PATH": "MNIST_Data/train",
         "OMP_NUM_THREADS": "1",
         "PYTHONPATH": str(PACKAGES),
-        "PATH": os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"],
+        "PATH": SEARCH_PATH,
     }
     command = [BUILD / "apps/muster/muster", "run", "-n", str(workers), program]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)

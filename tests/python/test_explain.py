@@ -1,15 +1,13 @@
 """`muster explain` and Model.explain: the plan of a step, and the traces of a script."""
 
-import os
 import re
 import subprocess
-import sys
 
 import numpy
 import pytest
 from digits import write_digits
 from job import clean_environment
-from places import BUILD
+from places import BUILD, SEARCH_PATH
 
 import muster
 from muster import dataset as ds
@@ -48,7 +46,7 @@ for step in range(1000):
 def explain(folder, script, *flags):
     (folder / "script.py").write_text(script)
     environment = clean_environment()
-    environment["PATH"] = os.path.dirname(sys.executable) + os.pathsep + environment["PATH"]
+    environment["PATH"] = SEARCH_PATH
     command = [BUILD / "apps/muster/muster", "explain", *flags, "script.py", "--own", "3"]
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False

@@ -7,13 +7,12 @@ import re
 import select
 import signal
 import socket
-import sys
 import time
 import uuid
 from pathlib import Path
 
 import pytest
-from places import BUILD, PACKAGES
+from places import BUILD, PACKAGES, SEARCH_PATH
 
 PROGRAM = BUILD / "apps/muster/muster"
 PATIENCE = 40  # seconds for what only a slow machine can make late
@@ -83,7 +82,7 @@ class Launcher:
             **kept,
             name: value,
             "PYTHONPATH": str(PACKAGES),
-            "PATH": os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"],
+            "PATH": SEARCH_PATH,
             "TMPDIR": str(self.scratch),
             "XDG_RUNTIME_DIR": str(self.scratch),
             "NO_COLOR": "1",

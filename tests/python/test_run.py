@@ -2,10 +2,9 @@
 
 import os
 import subprocess
-import sys
 
 import pytest
-from places import BUILD, PACKAGES
+from places import BUILD, PACKAGES, SEARCH_PATH
 
 SCRIPT = """
 import os, signal, sys
@@ -45,7 +44,7 @@ def test_the_worker_that_failed_is_blamed_and_its_message_is_repeated_last(
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MS_")}
     environment |= {
         "PYTHONPATH": str(PACKAGES),
-        "PATH": os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"],
+        "PATH": SEARCH_PATH,
     }
     command = [BUILD / "apps/muster/muster", "run", "-n", "3", "train.py"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)

@@ -3,11 +3,10 @@
 import os
 import re
 import subprocess
-import sys
 
 import pytest
 from digits import write_digits
-from places import BUILD, PACKAGES, ROOT
+from places import BUILD, PACKAGES, ROOT, SEARCH_PATH
 
 # The training of the chaos tests, with a callback that ends worker 1 at its 70th step.
 DIES = """
@@ -48,7 +47,7 @@ def run(folder, ending, *options, dies_at=range(70, 71)):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MS_")}
     environment |= {
         "PYTHONPATH": str(PACKAGES),
-        "PATH": os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"],
+        "PATH": SEARCH_PATH,
         "CHAOS_MODE": "model",
         "CHAOS_DATA": str(folder),
         "CHAOS_EPOCHS": "5",

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hosts import needs_namespaces, two_hosts_joined
 from job import PATIENCE
-from places import BUILD, PACKAGES
+from places import BUILD, PACKAGES, SEARCH_PATH
 
 PROGRAM = BUILD / "apps/muster/muster"
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/bin:/sbin")
@@ -78,7 +78,7 @@ class Cluster:
         kept = {name: text for name, text in os.environ.items() if not name.startswith(("MS_", "MUSTER_"))}
         environment = {
             **kept,
-            "PATH": os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"],
+            "PATH": SEARCH_PATH,
         }
         command = [*self.hosts[0], str(PROGRAM), "run", "--hosts", hosts, "--ssh", ssh or self.ssh]
         command += ["--env", f"PYTHONPATH={PACKAGES}", "--env", f"{self.mark}=1", *options, "script.py"]

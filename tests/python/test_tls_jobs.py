@@ -8,7 +8,7 @@ import sys
 import pytest
 from hosts import TRAIN, needs_namespaces, result, two_hosts_joined
 from job import Job, clean_environment
-from places import BUILD
+from places import BUILD, SEARCH_PATH
 from tls import Tree
 
 SCRIPT = TRAIN.replace("STEPS", "10")
@@ -62,7 +62,7 @@ def test_set_ps_context_does_what_the_variables_do(tree, plain_result, module):
 @pytest.mark.parametrize("strict", ["0", "1"])
 def test_passwords_from_a_pipe_are_no_secret_that_others_can_read(tree, tmp_path, strict):
     (tmp_path / "train.py").write_text(SCRIPT)
-    security, path = tree.variables(), os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
+    security = tree.variables()
     reading, writing = os.pipe()
     with os.fdopen(reading), os.fdopen(writing, "w") as pipe:
         pipe.write(tree.password)
@@ -75,7 +75,7 @@ def test_passwords_from_a_pipe_are_no_secret_that_others_can_read(tree, tmp_path
         done = subprocess.run(
             command,
             cwd=tmp_path,
-            env={**clean_environment(), "PATH": path, "MUSTER_STRICT": strict},
+            env={**clean_environment(), "PATH": SEARCH_PATH, "MUSTER_STRICT": strict},
             pass_fds=[reading],
             capture_output=True,
             text=True,
