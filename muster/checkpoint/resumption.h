@@ -1,0 +1,80 @@
+// Where the workers of a job go on together after processes were lost, and who gives what to whom. All of
+// them decide from the same rows, so that nobody has to lead; the same function runs in the simulator.
+//
+// What holds, whatever was lost (docs/adr/0022-nothing-is-lost.md):
+// - What is in the memory of those who live counts before any file: then no step is lost.
+// - Nothing begins anew where anybody has anything of the call behind its start.
+// - A worker that lacks what the others have takes it from one of them, if that one has nothing that is its
+//   own; where it has, from the newest point that everybody has or may take.
+// - Where neither is possible it is an error that says who lacks what, and nothing is changed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/checkpoint/point.h"
+
+namespace muster::checkpoint {
+
+// A point that a worker has.
+struct HeldPoint {
+  PointId id = {};
+  bool is_shared = false;  // another worker of the same stage may go on from it
+
+  friend bool operator==(const HeldPoint&, const HeldPoint&) = default;
+};
+
+// What one worker says of itself.
+struct Standing {
+  enum class State : std::uint8_t {
+    fresh,       // its memory is what it is at the start of the call
+    spoilt,      // its memory is of no use
+    live,        // its memory is what it is after `steps` steps
+    committing,  // likewise, and it has all that the others gave to the next one
+    behind,      // the call is over for others, and it lacks the end
+  };
+
+  State state = State::fresh;
+  std::uint64_t call = 0;
+  std::uint64_t steps = 0;
+  bool is_shared = false;              // another one of the same stage may go on from its memory
+  std::uint32_t stage = 0;             // the part of the network that it works on
+  std::uint64_t finished = 0;          // it has the ends of the calls before this one
+  std::vector<HeldPoint> points = {};  // of the call, oldest first; its end, if that is on record
+
+  friend bool operator==(const Standing&, const Standing&) = default;
+};
+
+struct Resumption {
+  enum class Way : std::uint8_t {
+    ask_again,  // somebody has something to do first: then all say anew where they stand
+    start,      // of the call, as it is in everybody's memory
+    live,       // after `steps` steps, as it is in the memory of those who have it
+    point,      // `id`
+    end_of,     // those who are behind take the end of their call; then all say anew where they stand
+    lost,       // there is no way on: see `reason`
+  };
+
+  Way way = Way::ask_again;
+  PointId id = {};
+  std::uint64_t steps = 0;
+  // By rank, of `live`, `point` and `end_of`: whose state it takes; nothing: it has its own.
+  std::vector<std::optional<std::uint32_t>> sources = {};
+  // By rank, of `ask_again`: whether it ends the step that it has all for.
+  std::vector<bool> commits = {};
+  // For people: of `lost` what is missing; of `point` why the memory of those who live is not used, if any
+  // does.
+  std::string reason = {};
+};
+
+Resumption decide(std::span<const Standing> ranks);
+
+// As words, all rows of one length, and back; of more points than fit the newest are told.
+inline constexpr std::size_t standing_points_max = 16;
+std::vector<std::uint64_t> encode(const Standing& standing);
+Standing decode_standing(std::span<const std::uint64_t> words);
+
+}  // namespace muster::checkpoint
