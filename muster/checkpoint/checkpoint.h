@@ -15,6 +15,7 @@
 #include "muster/checkpoint/pace.h"              // IWYU pragma: export
 #include "muster/checkpoint/point.h"             // IWYU pragma: export
 #include "muster/checkpoint/resumption.h"        // IWYU pragma: export
+#include "muster/checkpoint/run_folders.h"       // IWYU pragma: export
 #include "muster/checkpoint/run_store.h"         // IWYU pragma: export
 #include "muster/checkpoint/safetensors.h"       // IWYU pragma: export
 #include "muster/checkpoint/step_mark.h"         // IWYU pragma: export

@@ -30,15 +30,12 @@ Result<StepHashes> read_ledger(const std::string& path, const Storage& storage) 
   return hashes;
 }
 
-Result<> Ledger::add(std::uint64_t call, std::uint64_t step, std::uint64_t hash) {
-  {
-    const std::lock_guard lock(buffer_mutex_);
-    const std::size_t begin = buffer_.size();
-    for (const std::uint64_t number : {call, step, hash}) put(buffer_, number);
-    put(buffer_, hash_bytes(buffer_.data() + begin, record_bytes - 8, hash_seed));
-    if (buffer_.size() < buffer_bytes_max) return {};
-  }
-  return flush();
+bool Ledger::add(std::uint64_t call, std::uint64_t step, std::uint64_t hash) {
+  const std::lock_guard lock(buffer_mutex_);
+  const std::size_t begin = buffer_.size();
+  for (const std::uint64_t number : {call, step, hash}) put(buffer_, number);
+  put(buffer_, hash_bytes(buffer_.data() + begin, record_bytes - 8, hash_seed));
+  return buffer_.size() >= buffer_bytes_max;
 }
 
 Result<> Ledger::flush() {

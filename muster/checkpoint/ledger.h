@@ -25,8 +25,11 @@ Result<StepHashes> read_ledger(const std::string& path, const Storage& storage);
 class Ledger {
  public:
   Ledger(std::string path, Storage& storage) : path_(std::move(path)), storage_(storage) {}
-  Result<> add(std::uint64_t call, std::uint64_t step, std::uint64_t hash);
+  // Whether it is time to flush.
+  bool add(std::uint64_t call, std::uint64_t step, std::uint64_t hash);
   Result<> flush();
+  // What has not been written is not going to be.
+  void forget() { (void)take(); }
 
  private:
   std::vector<std::byte> take();

@@ -58,6 +58,16 @@ class Fields {
     if (value == nullptr || !value->is_string()) return bad(name);
     return value->get<std::string>();
   }
+  // What may be absent.
+  Result<std::string> text_or_nothing(const char* name) const {
+    return find(name) == nullptr ? Result<std::string>() : text(name);
+  }
+  Result<bool> is_set(const char* name) const {
+    const json* value = find(name);
+    if (value == nullptr) return false;
+    if (!value->is_boolean()) return bad(name);
+    return value->get<bool>();
+  }
   Result<std::uint64_t> hash(const char* name) const {
     MUSTER_TRY(const std::string digits, text(name));
     const auto value = number_of_hex(digits);
@@ -190,7 +200,21 @@ std::uint64_t Manifest::signature() const {
   return hash;
 }
 
+namespace {
+
+// Whose it is, where that is said at all.
+Result<std::string> sharing_line(const Manifest& manifest) {
+  std::string line;
+  if (manifest.is_shared) line += " \"shared\": true,\n";
+  if (manifest.own.empty()) return line;
+  MUSTER_TRY(const std::string own, muster::json::to_text(manifest.own, "what is a worker's own"));
+  return line + fmt::format(" \"own\": {},\n", own);
+}
+
+}  // namespace
+
 Result<std::string> encode_manifest(const Manifest& manifest) {
+  MUSTER_TRY(const std::string sharing, sharing_line(manifest));
   std::vector<std::string> tensors, sections;
   for (const TensorRecord& record : manifest.tensors) {
     MUSTER_TRY(std::string line, muster::json::to_text({{"name", record.name},
@@ -209,11 +233,11 @@ Result<std::string> encode_manifest(const Manifest& manifest) {
   }
   const std::string rest = fmt::format(
       "\",\n \"format\": \"{}\", \"version\": {},\n \"job\": \"{}\", \"world\": {}, \"rank\": {},\n"
-      " \"call\": {}, \"moment\": \"{}\", \"step\": {},\n \"header\": {{\"size\": {}, \"hash\": \"{}\"}},\n"
+      " \"call\": {}, \"moment\": \"{}\", \"step\": {},\n{} \"header\": {{\"size\": {}, \"hash\": \"{}\"}},\n"
       " \"tensors\": {},\n \"sections\": {}}}\n",
       format_name, version, manifest.job, manifest.world, manifest.rank, manifest.id.call,
-      to_string(manifest.id.moment), manifest.id.step, manifest.header_bytes, hex(manifest.header_hash),
-      lines(tensors), lines(sections));
+      to_string(manifest.id.moment), manifest.id.step, sharing, manifest.header_bytes,
+      hex(manifest.header_hash), lines(tensors), lines(sections));
   std::string text = fmt::format("{}{}{}", opening, hex(hash_text(rest)), rest);
   if (text.size() > json_limits.bytes)
     return fail(Code::not_provided,
@@ -239,6 +263,8 @@ Result<Manifest> decode_manifest(std::string_view text, const std::string& path)
   MUSTER_TRY(manifest.world, fields.number("world"));
   MUSTER_TRY(manifest.rank, fields.number("rank"));
   MUSTER_TRY(manifest.id, read_id(fields));
+  MUSTER_TRY(manifest.is_shared, fields.is_set("shared"));
+  MUSTER_TRY(manifest.own, fields.text_or_nothing("own"));
   const json* header = fields.find("header");
   if (header == nullptr) return fields.bad("header");
   MUSTER_TRY(manifest.header_bytes, Fields(*header, path).number("size"));

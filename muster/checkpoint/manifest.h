@@ -43,6 +43,8 @@ struct Manifest {
   std::uint64_t header_hash = 0;
   std::vector<TensorRecord> tensors = {};  // in the order of the point
   std::vector<SectionRecord> sections = {};
+  bool is_shared = false;  // as in Point
+  std::string own = {};
 
   // Of the files that it speaks of.
   std::uint64_t tensors_bytes() const;

@@ -42,6 +42,10 @@ struct Point {
   std::vector<Entry> tensors = {};
   // Named sections of any bytes, JSON by convention: "training", "callback 0 ModelCheckpoint".
   std::map<std::string, std::string> state = {};
+  // Another worker of the same part of the network may go on from it: nothing in it is this worker's own.
+  bool is_shared = false;
+  // What in it is this worker's own, for people; empty if it is shared.
+  std::string own = {};
 };
 
 // Of tensors and sections, without heads and manifest.

@@ -89,9 +89,8 @@ Result<std::string> replace(const std::string& temporary, const std::string& roo
   return old;
 }
 
-// Gives the finished folder its name, durably.
-Result<> publish(const std::string& temporary, const PointId& id, const std::string& root, Storage& storage) {
-  const std::string name = folder_name(id);
+Result<> rename_to_place(const std::string& temporary, const std::string& name, const std::string& root,
+                         Storage& storage) {
   const std::string path = fmt::format("{}/{}", root, name);
   std::string old;
   if (storage.list(path)) {
@@ -160,20 +159,24 @@ Result<std::map<std::string, std::string>> read_sections(const std::string& fold
 
 }  // namespace
 
-Result<Manifest> write_point(const Point& point, Manifest head, const std::string& root, Storage& storage) {
-  MUSTER_TRY(const std::string temporary,
-             storage.make_temporary_folder(fmt::format("{}/{}", root, new_prefix)));
-  auto written = write_files(point, head, temporary, storage);
-  if (written) written = publish(temporary, point.id, root, storage);
-  if (!written) {
+Result<PreparedPoint> prepare_point(const Point& point, Manifest head, const std::string& root,
+                                    Storage& storage) {
+  MUSTER_TRY(std::string temporary, storage.make_temporary_folder(fmt::format("{}/{}", root, new_prefix)));
+  if (auto written = write_files(point, head, temporary, storage); !written) {
     (void)storage.remove_folder(temporary);  // room for the next one
     return fail(std::move(written).error());
   }
-  return head;
+  return PreparedPoint{.manifest = std::move(head), .folder = std::move(temporary)};
+}
+
+Result<> publish_point(const PreparedPoint& prepared, const std::string& root, Storage& storage) {
+  auto published = rename_to_place(prepared.folder, folder_name(prepared.manifest.id), root, storage);
+  if (!published) (void)storage.remove_folder(prepared.folder);
+  return published;
 }
 
 Result<Point> read_point(const std::string& folder, const Manifest& manifest, const Storage& storage) {
-  Point point{.id = manifest.id};
+  Point point{.id = manifest.id, .is_shared = manifest.is_shared, .own = manifest.own};
   MUSTER_TRY(point.tensors, read_tensors(folder, manifest, storage));
   MUSTER_TRY(point.state, read_sections(folder, manifest, storage));
   return point;

@@ -13,10 +13,19 @@ namespace muster::checkpoint {
 inline constexpr std::string_view new_prefix = ".new-";
 inline constexpr std::string_view old_prefix = ".old-";
 
-// Writes the point into a folder of its own below `root`, gives it its name at last and makes that durable.
-// `head` says whose it is; what comes back says all of it. On failure nothing of it is left under its name,
-// and one that was there before is still there.
-Result<Manifest> write_point(const Point& point, Manifest head, const std::string& root, Storage& storage);
+// A point that is on the disk, whole, in a folder that does not yet have its name.
+struct PreparedPoint {
+  Manifest manifest = {};
+  std::string folder = {};
+};
+
+// Writes the point into a folder of its own below `root`. `head` says whose it is; the manifest says all of
+// it. On failure nothing is left.
+Result<PreparedPoint> prepare_point(const Point& point, Manifest head, const std::string& root,
+                                    Storage& storage);
+// Gives it its name, durably. On failure nothing of it is left under that name, and one that was there before
+// is still there.
+Result<> publish_point(const PreparedPoint& prepared, const std::string& root, Storage& storage);
 
 // The content of a folder whose manifest has been read. Every hash is checked.
 Result<Point> read_point(const std::string& folder, const Manifest& manifest, const Storage& storage);

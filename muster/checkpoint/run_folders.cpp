@@ -7,19 +7,50 @@
 #include <optional>
 #include <vector>
 
+#include "muster/checkpoint/journal.h"
 #include "muster/checkpoint/manifest.h"
 #include "muster/checkpoint/point_files.h"
 
 namespace muster::checkpoint {
 namespace {
 
-std::optional<std::uint64_t> rank_of_folder(std::string_view name) {
-  if (!name.starts_with(worker_prefix)) return std::nullopt;
-  name.remove_prefix(worker_prefix.size());
-  std::uint64_t rank = 0;
-  const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), rank);
-  if (failed != std::errc() || end != name.data() + name.size()) return std::nullopt;
-  return rank;
+bool has(const std::vector<std::string>& names, std::string_view wanted) {
+  return std::find(names.begin(), names.end(), wanted) != names.end();
+}
+
+// Adds what the folder of one worker tells.
+void look_at_worker(const std::string& folder, const Storage& storage, FoundJob& job) {
+  const auto names = storage.list(folder);
+  if (!names) {
+    job.is_done = false;  // nobody knows
+    return;
+  }
+  bool is_empty = true;
+  for (const std::string& name : *names) {
+    const auto id = point_of_folder(name);
+    if (!id) continue;
+    is_empty = false;
+    job.newest = std::max(job.newest, *id);
+  }
+  if (has(*names, journal_file)) {
+    const auto journal = read_journal(fmt::format("{}/{}", folder, journal_file), storage);
+    if (journal) job.world = journal->identity.world;
+    is_empty = is_empty && journal && journal->records.empty();
+  }
+  if (!is_empty && !has(*names, done_file)) job.is_done = false;
+}
+
+FoundJob look_at_job(const std::string& job, const std::string& path, const Storage& storage) {
+  FoundJob found{.job = job, .path = path, .is_done = true};
+  for (const std::string& name : storage.list(path).value_or(std::vector<std::string>{})) {
+    const auto rank = rank_of_folder(name);
+    if (!rank) continue;
+    found.ranks.push_back(*rank);
+    look_at_worker(fmt::format("{}/{}", path, name), storage, found);
+  }
+  std::sort(found.ranks.begin(), found.ranks.end());
+  found.is_in_use = storage.is_locked(fmt::format("{}/{}", path, in_use_file)).value_or(false);
+  return found;
 }
 
 void remove_with_warning(const std::string& path, Storage& storage) {
@@ -27,6 +58,26 @@ void remove_with_warning(const std::string& path, Storage& storage) {
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> rank_of_folder(std::string_view name) {
+  if (!name.starts_with(worker_prefix)) return std::nullopt;
+  name.remove_prefix(worker_prefix.size());
+  std::uint64_t rank = 0;
+  const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), rank);
+  if (failed != std::errc() || end != name.data() + name.size() || std::to_string(rank) != name)
+    return std::nullopt;
+  return rank;
+}
+
+std::vector<FoundJob> jobs_below(const std::string& folder, Storage& storage) {
+  std::vector<FoundJob> found;
+  for (const std::string& name : storage.list(folder).value_or(std::vector<std::string>{})) {
+    const std::string_view job = std::string_view(name).substr(std::min(name.size(), job_prefix.size()));
+    if (!name.starts_with(job_prefix) || !is_job(job)) continue;
+    found.push_back(look_at_job(std::string(job), fmt::format("{}/{}", folder, name), storage));
+  }
+  return found;
+}
 
 std::string worker_folder(const RunOptions& options) {
   return fmt::format("{}/{}{}/{}{}", options.folder, job_prefix, options.job, worker_prefix, options.rank);
@@ -62,27 +113,6 @@ Result<> remove_leftovers(const std::string& root, Storage& storage) {
     }
   }
   return {};
-}
-
-void remove_other_jobs(const RunOptions& options, Storage& storage) {
-  const auto jobs = storage.list(options.folder);
-  if (!jobs) return;
-  for (const std::string& job : *jobs) {
-    if (!job.starts_with(job_prefix) || !is_job(std::string_view(job).substr(job_prefix.size()))) continue;
-    if (job == fmt::format("{}{}", job_prefix, options.job)) continue;
-    const std::string folder = fmt::format("{}/{}", options.folder, job);
-    const auto workers = storage.list(folder);
-    if (!workers) continue;
-    std::size_t left = workers->size();
-    for (const std::string& worker : *workers) {
-      const auto rank = rank_of_folder(worker);
-      if (!rank || *rank % options.world != options.rank) continue;
-      log::info(fmt::format("removing the recovery points of an earlier job: {}/{}", folder, worker));
-      remove_with_warning(fmt::format("{}/{}", folder, worker), storage);
-      --left;
-    }
-    if (left == 0) remove_with_warning(folder, storage);
-  }
 }
 
 void remove_damaged(const std::string& root, Storage& storage) {

@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <map>
+#include <atomic>
+#include <filesystem>
 #include <mutex>
 #include <utility>
 
+#include "muster/checkpoint/claim.h"
 #include "muster/checkpoint/journal.h"
 #include "muster/checkpoint/ledger.h"
+#include "muster/checkpoint/ownership.h"
 #include "muster/checkpoint/point_files.h"
+#include "muster/checkpoint/retention.h"
 #include "muster/checkpoint/run_folders.h"
 
 namespace muster::checkpoint {
@@ -29,6 +32,19 @@ Result<> check(const RunOptions& options) {
                 fmt::format("rank {} is none of {} workers", options.rank, options.world));
   return {};
 }
+
+// A file where a folder has to be is a mistake that no waiting mends.
+Result<> check_path(const std::string& folder, const Storage& storage) {
+  for (std::filesystem::path at = folder; !at.empty() && at != at.parent_path(); at = at.parent_path())
+    if (storage.open(at))
+      return fail(Code::invalid_argument,
+                  fmt::format("MS_RECOVERY_PATH='{}' cannot be used: '{}' is a file, not a folder", folder,
+                              at.string()));
+  return {};
+}
+
+// What may pass by itself: a disk that is full or cannot be written, a share that is away.
+bool may_pass(const Error& error) { return error.code == Code::io || error.code == Code::not_found; }
 
 // Whom the folder belongs to stands in the journal. One that cannot be read is put aside: what the calls
 // returned is lost then, their end points are not.
@@ -60,56 +76,172 @@ Result<Journal> open_journal(const std::string& root, const RunOptions& options,
 
 class RunStore::Implementation {
  public:
-  Implementation(RunOptions options, std::string root, Storage& storage, Journal journal)
+  Implementation(RunOptions options, std::string root, Storage& storage)
       : options_(std::move(options)),
         root_(std::move(root)),
         storage_(storage),
-        journal_(std::move(journal)),
+        ownership_(root_, storage, options_.patience),
         ledger_(fmt::format("{}/{}", root_, ledger_file), storage) {}
   ~Implementation() { flush_ledger(); }
 
+  Result<> open();
   const std::string& root() const { return root_; }
-  Result<> read_points();
+  std::string problem() const;
   std::vector<PointId> points() const;
+  bool is_shared(const PointId& id) const;
+  void set_committed(const PointId& id);
+  void call_is_finished(std::uint64_t call);
   Result<> save(const Point& point);
   Result<Point> load(const PointId& id) const;
   void drop(const PointId& id, std::string_view why);
   Result<> finish_call(CallRecord record);
   std::optional<CallRecord> finished(std::uint64_t call) const;
+  std::uint64_t finished_calls() const;
+  Result<> set_done();
   Result<> add_step_hash(std::uint64_t call, std::uint64_t step, std::uint64_t hash);
 
  private:
+  // While it lives nobody else writes to the folder: no other thread, and no other process.
+  struct Writing {
+    std::unique_lock<std::mutex> thread;
+    Hold process;
+  };
+
   std::string path_of(const PointId& id) const { return fmt::format("{}/{}", root_, folder_name(id)); }
+  std::string path_of(std::string_view file) const { return fmt::format("{}/{}", root_, file); }
+
+  Result<Writing> begin_writing();
+  Result<Hold> attach();
+  Result<Hold> take_folder();
+  void set_problem(std::string problem);
+  void look();
+  Result<> read_points(bool may_write);
   Result<Manifest> read_own_manifest(const PointId& id) const;
+  const JournalContent& calls() const { return journal_ ? journal_->content() : calls_read_; }
+
+  Result<Manifest> write(const Point& point);
   tl::unexpected<Error> not_saved(const Point& point, const Error& error) const;
   void put_aside(const PointId& id, std::string_view why);
-  std::vector<PointId> needless(const PointId& newest) const;
-  void remove_needless(const PointId& newest);
+  void remove_needless(const PointId& saved);
   void flush_ledger();
 
   const RunOptions options_;
   const std::string root_;
   Storage& storage_;
   std::mutex save_mutex_;  // one save at a time
-  mutable std::mutex index_mutex_;
-  std::map<PointId, std::uint64_t> points_;  // to the signature of its tensors
-  mutable std::mutex journal_mutex_;
-  Journal journal_;
+
+  std::mutex writing_mutex_;  // behind save_mutex_
+  Ownership ownership_;
+  std::optional<JobClaim> claim_;
+  std::atomic<bool> is_attached_ = false;
+  std::optional<Error> lost_;          // to a twin: for good
+  std::optional<Common> common_kept_;  // on the disk
+
+  mutable std::mutex index_mutex_;  // the innermost
+  StoredPoints points_;
+  Common common_;
+  std::string problem_;
+  std::optional<Journal> journal_;
+  JournalContent calls_read_;  // where there is no journal to write to
   Ledger ledger_;
 };
 
 // ---- Opening ----------------------------------------------------------------------------------------------
 
-Result<> RunStore::Implementation::read_points() {
+Result<> RunStore::Implementation::open() {
+  const auto opened = begin_writing();
+  if (opened) return {};
+  if (!may_pass(opened.error())) return fail(opened.error());
+  look();
+  log::error(
+      fmt::format("no recovery points can be kept in '{}': {}. The job goes on; while it is so, this worker "
+                  "has only what "
+                  "the others hold. Each save tries again",
+                  root_, opened.error().message));
+  return {};
+}
+
+Result<RunStore::Implementation::Writing> RunStore::Implementation::begin_writing() {
+  std::unique_lock thread(writing_mutex_);
+  if (lost_) return fail(*lost_);
+  if (is_attached_) {
+    auto held = ownership_.hold();
+    if (held) return Writing{std::move(thread), *std::move(held)};
+    if (held.error().code == Code::refused) {
+      lost_ = held.error();
+      set_problem(lost_->message);
+    }
+    if (held.error().code != Code::not_found) return fail(std::move(held).error());
+    is_attached_ = false;  // the folder has vanished
+    claim_.reset();
+  }
+  auto held = attach();
+  set_problem(held ? "" : held.error().message);
+  if (!held) return fail(std::move(held).error());
+  is_attached_ = true;
+  return Writing{std::move(thread), *std::move(held)};
+}
+
+Result<Hold> RunStore::Implementation::attach() {
+  if (!claim_) {
+    MUSTER_TRY(claim_, JobClaim::take(options_, storage_));
+  }
+  auto held = take_folder();
+  if (!held) claim_.reset();
+  return held;
+}
+
+Result<Hold> RunStore::Implementation::take_folder() {
+  MUSTER_TRY_VOID(storage_.make_folder(root_));
+  MUSTER_TRY(Hold held, ownership_.take());
+  MUSTER_TRY(Journal journal, open_journal(root_, options_, storage_));
+  MUSTER_TRY_VOID(remove_leftovers(root_, storage_));
+  if (storage_.open(path_of(done_file))) {
+    MUSTER_TRY_VOID(storage_.remove(path_of(done_file)));
+    MUSTER_TRY_VOID(storage_.sync_folder(root_));
+  }
+  // What this process knew before the folder vanished.
+  for (const auto& [call, record] : calls().records)
+    if (!journal.content().records.contains(call)) MUSTER_TRY_VOID(journal.add(record));
+  {
+    const std::lock_guard lock(index_mutex_);
+    journal_ = std::move(journal);
+  }
+  MUSTER_TRY_VOID(read_points(true));
+  return held;
+}
+
+// What can be read of a folder that cannot be written.
+void RunStore::Implementation::look() {
+  if (auto journal = read_journal(path_of(journal_file), storage_)) {
+    const RunIdentity mine{.job = options_.job, .world = options_.world, .rank = options_.rank};
+    if (journal->identity == mine) calls_read_ = *std::move(journal);
+  }
+  if (const auto read = read_points(false); !read && read.error().code != Code::not_found)
+    log::warning(read.error().message);
+}
+
+// A point that cannot be read at this moment is not held, and left where it is.
+Result<> RunStore::Implementation::read_points(bool may_write) {
   MUSTER_TRY(const std::vector<std::string> names, storage_.list(root_));
+  StoredPoints found;
   for (const std::string& name : names) {
     const auto id = point_of_folder(name);
     if (!id) continue;
-    if (const auto manifest = read_own_manifest(*id))
-      points_.emplace(*id, manifest->signature());
-    else
+    const auto manifest = read_own_manifest(*id);
+    if (manifest)
+      found[*id] = {.signature = manifest->signature(), .is_shared = manifest->is_shared};
+    else if (may_write &&
+             (manifest.error().code == Code::corrupt || manifest.error().code == Code::not_found))
       put_aside(*id, manifest.error().message);
+    else
+      log::warning(fmt::format("a recovery point is not used: {}", manifest.error().message));
   }
+  const auto common = read_common(path_of(common_file), storage_);
+  common_kept_ = common;
+  const std::lock_guard lock(index_mutex_);
+  points_ = std::move(found);
+  if (common && common_ == Common{}) common_ = *common;
   return {};
 }
 
@@ -123,20 +255,43 @@ Result<Manifest> RunStore::Implementation::read_own_manifest(const PointId& id) 
   return manifest;
 }
 
+void RunStore::Implementation::set_problem(std::string problem) {
+  const std::lock_guard lock(index_mutex_);
+  problem_ = std::move(problem);
+}
+
 // ---- Saving -----------------------------------------------------------------------------------------------
 
 Result<> RunStore::Implementation::save(const Point& point) {
   const std::lock_guard one_at_a_time(save_mutex_);
   flush_ledger();
-  const Manifest head{.job = options_.job, .world = options_.world, .rank = options_.rank, .id = point.id};
-  auto written = write_point(point, head, root_, storage_);
+  const auto written = write(point);
   if (!written) return not_saved(point, written.error());
+  return {};
+}
+
+// The folder is held for moments only: writing takes its time.
+Result<Manifest> RunStore::Implementation::write(const Point& point) {
+  if (const auto writing = begin_writing(); !writing) return fail(writing.error());
+  const Manifest head{.job = options_.job,
+                      .world = options_.world,
+                      .rank = options_.rank,
+                      .id = point.id,
+                      .is_shared = point.is_shared,
+                      .own = point.own};
+  MUSTER_TRY(PreparedPoint prepared, prepare_point(point, head, root_, storage_));
+  const auto writing = begin_writing();
+  if (!writing) {
+    (void)storage_.remove_folder(prepared.folder);
+    return fail(writing.error());
+  }
+  MUSTER_TRY_VOID(publish_point(prepared, root_, storage_));
   {
     const std::lock_guard lock(index_mutex_);
-    points_[point.id] = written->signature();
+    points_[point.id] = {.signature = prepared.manifest.signature(), .is_shared = point.is_shared};
   }
   remove_needless(point.id);
-  return {};
+  return std::move(prepared).manifest;
 }
 
 tl::unexpected<Error> RunStore::Implementation::not_saved(const Point& point, const Error& error) const {
@@ -150,30 +305,25 @@ tl::unexpected<Error> RunStore::Implementation::not_saved(const Point& point, co
                           to_string(point.id), size_bytes(point), error.message, newest, root_));
 }
 
-std::vector<PointId> RunStore::Implementation::needless(const PointId& newest) const {
-  const std::lock_guard lock(index_mutex_);
-  std::vector<PointId> found;
-  std::size_t steps = 0;
-  bool has_start = false;
-  std::vector<std::uint64_t> ended;  // signatures of ends
-  for (auto at = points_.rbegin(); at != points_.rend(); ++at) {
-    const auto& [id, signature] = *at;
-    bool is_needless = id > newest;
-    if (!is_needless && id.moment == PointId::Moment::step)
-      is_needless = ++steps > std::max(options_.keep_steps, keep_steps_min);
-    if (!is_needless && id.moment == PointId::Moment::start) is_needless = std::exchange(has_start, true);
-    if (!is_needless && id.moment == PointId::Moment::end) {
-      is_needless = std::find(ended.begin(), ended.end(), signature) != ended.end();
-      ended.push_back(signature);
-    }
-    if (is_needless) found.push_back(id);
+// What is removed is decided by what all are known to hold, so that is on the disk first: a worker that comes
+// back must not know less. A point that cannot be removed does no harm but to the disk.
+void RunStore::Implementation::remove_needless(const PointId& saved) {
+  std::vector<PointId> ids;
+  Common common;
+  {
+    const std::lock_guard lock(index_mutex_);
+    common = common_;
+    ids = needless(points_, saved, common, std::max(options_.keep_steps, keep_steps_min));
   }
-  return found;
-}
-
-// A point that cannot be removed does no harm but to the disk.
-void RunStore::Implementation::remove_needless(const PointId& newest) {
-  for (const PointId& id : needless(newest)) {
+  if (ids.empty()) return;
+  if (common != common_kept_.value_or(Common{})) {
+    if (const auto kept = write_common(path_of(common_file), common, storage_); !kept) {
+      log::warning(fmt::format("recovery points that are no more needed stay: {}", kept.error().message));
+      return;
+    }
+    common_kept_ = common;
+  }
+  for (const PointId& id : ids) {
     {
       const std::lock_guard lock(index_mutex_);
       points_.erase(id);
@@ -183,13 +333,38 @@ void RunStore::Implementation::remove_needless(const PointId& newest) {
   }
 }
 
+// ---- What others hold -------------------------------------------------------------------------------------
+
+void RunStore::Implementation::set_committed(const PointId& id) {
+  const std::lock_guard lock(index_mutex_);
+  common_.point = id;
+}
+
+void RunStore::Implementation::call_is_finished(std::uint64_t call) {
+  const PointId end{.call = call, .moment = PointId::Moment::end};
+  const std::lock_guard lock(index_mutex_);
+  common_.finished_calls = std::max(common_.finished_calls, call + 1);
+  if (!common_.point || *common_.point < end) common_.point = end;
+}
+
 // ---- The rest ---------------------------------------------------------------------------------------------
+
+std::string RunStore::Implementation::problem() const {
+  const std::lock_guard lock(index_mutex_);
+  return problem_;
+}
 
 std::vector<PointId> RunStore::Implementation::points() const {
   const std::lock_guard lock(index_mutex_);
   std::vector<PointId> ids;
-  for (const auto& [id, signature] : points_) ids.push_back(id);
+  for (const auto& [id, point] : points_) ids.push_back(id);
   return ids;
+}
+
+bool RunStore::Implementation::is_shared(const PointId& id) const {
+  const std::lock_guard lock(index_mutex_);
+  const auto found = points_.find(id);
+  return found != points_.end() && found->second.is_shared;
 }
 
 Result<Point> RunStore::Implementation::load(const PointId& id) const {
@@ -202,7 +377,13 @@ void RunStore::Implementation::drop(const PointId& id, std::string_view why) {
     const std::lock_guard lock(index_mutex_);
     points_.erase(id);
   }
-  put_aside(id, why);
+  const auto writing = begin_writing();
+  if (writing)
+    put_aside(id, why);
+  else
+    log::warning(
+        fmt::format("the recovery point '{}' is damaged and is not used{}{}; it stays where it is: {}",
+                    path_of(id), why.empty() ? "" : ": ", why, writing.error().message));
 }
 
 // One damaged point is enough to look at; they must not fill the disk.
@@ -217,23 +398,49 @@ void RunStore::Implementation::put_aside(const PointId& id, std::string_view why
 }
 
 Result<> RunStore::Implementation::finish_call(CallRecord record) {
-  const std::lock_guard lock(journal_mutex_);
-  return journal_.add(std::move(record));
+  const auto writing = begin_writing();
+  if (!writing) return fail(writing.error());
+  const std::lock_guard lock(index_mutex_);
+  return journal_->add(std::move(record));
 }
 
 std::optional<CallRecord> RunStore::Implementation::finished(std::uint64_t call) const {
-  const std::lock_guard lock(journal_mutex_);
-  const auto found = journal_.content().records.find(call);
-  if (found == journal_.content().records.end()) return std::nullopt;
+  const std::lock_guard lock(index_mutex_);
+  const auto found = calls().records.find(call);
+  if (found == calls().records.end()) return std::nullopt;
   return found->second;
 }
 
-Result<> RunStore::Implementation::add_step_hash(std::uint64_t call, std::uint64_t step, std::uint64_t hash) {
-  return ledger_.add(call, step, hash);
+std::uint64_t RunStore::Implementation::finished_calls() const {
+  const std::lock_guard lock(index_mutex_);
+  std::uint64_t count = 0;
+  while (calls().records.contains(count)) ++count;
+  return count;
 }
 
+// Another job may use the path from now on.
+Result<> RunStore::Implementation::set_done() {
+  const std::lock_guard one_at_a_time(save_mutex_);
+  flush_ledger();
+  const auto writing = begin_writing();
+  if (!writing) return fail(writing.error());
+  MUSTER_TRY_VOID(storage_.write(path_of(done_file), {}));
+  is_attached_ = false;
+  claim_.reset();
+  return {};
+}
+
+Result<> RunStore::Implementation::add_step_hash(std::uint64_t call, std::uint64_t step, std::uint64_t hash) {
+  if (ledger_.add(call, step, hash)) flush_ledger();
+  return {};
+}
+
+// Where nothing can be kept the hashes are forgotten: they must not fill the memory.
 void RunStore::Implementation::flush_ledger() {
-  if (const auto flushed = ledger_.flush(); !flushed)
+  if (!is_attached_) return ledger_.forget();
+  const auto writing = begin_writing();
+  const Result<> flushed = writing ? ledger_.flush() : fail(writing.error());
+  if (!flushed)
     log::warning(
         fmt::format("the hashes of some steps are lost for `muster verify`: {}", flushed.error().message));
 }
@@ -248,19 +455,19 @@ RunStore::~RunStore() = default;
 Result<RunStore> RunStore::open(RunOptions options) {
   MUSTER_TRY_VOID(check(options));
   Storage& storage = options.storage != nullptr ? *options.storage : real_storage();
-  const std::string root = worker_folder(options);
-  MUSTER_TRY_VOID(storage.make_folder(root));
-  MUSTER_TRY(Journal journal, open_journal(root, options, storage));
-  MUSTER_TRY_VOID(remove_leftovers(root, storage));
-  remove_other_jobs(options, storage);
-  auto implementation =
-      std::make_unique<Implementation>(std::move(options), root, storage, std::move(journal));
-  MUSTER_TRY_VOID(implementation->read_points());
+  MUSTER_TRY_VOID(check_path(options.folder, storage));
+  std::string root = worker_folder(options);
+  auto implementation = std::make_unique<Implementation>(std::move(options), std::move(root), storage);
+  MUSTER_TRY_VOID(implementation->open());
   return RunStore(std::move(implementation));
 }
 
 const std::string& RunStore::folder() const { return implementation_->root(); }
+std::string RunStore::problem() const { return implementation_->problem(); }
 std::vector<PointId> RunStore::points() const { return implementation_->points(); }
+bool RunStore::is_shared(const PointId& id) const { return implementation_->is_shared(id); }
+void RunStore::set_committed(const PointId& id) { implementation_->set_committed(id); }
+void RunStore::call_is_finished(std::uint64_t call) { implementation_->call_is_finished(call); }
 Result<> RunStore::save(const Point& point) { return implementation_->save(point); }
 Result<Point> RunStore::load(const PointId& id) const { return implementation_->load(id); }
 void RunStore::drop(const PointId& id, std::string_view why) { implementation_->drop(id, why); }
@@ -268,6 +475,8 @@ Result<> RunStore::finish_call(CallRecord record) { return implementation_->fini
 std::optional<CallRecord> RunStore::finished(std::uint64_t call) const {
   return implementation_->finished(call);
 }
+std::uint64_t RunStore::finished_calls() const { return implementation_->finished_calls(); }
+Result<> RunStore::set_done() { return implementation_->set_done(); }
 Result<> RunStore::add_step_hash(std::uint64_t call, std::uint64_t step, std::uint64_t hash) {
   return implementation_->add_step_hash(call, step, hash);
 }

@@ -8,9 +8,13 @@
 // byte is under a hash, and load() hands out none that it has not checked. Nothing is ever unpickled or
 // executed.
 //
+// The last point from which an unfinished job can go on is removed by nobody but the user: which one that is,
+// other workers know, and set_committed() and call_is_finished() tell it.
+//
 // Threads: any; one save() at a time, the others wait.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -30,7 +34,9 @@ struct RunOptions {
   std::uint64_t world = 1;
   std::uint64_t rank = 0;
   std::size_t keep_steps = 5;  // step points to keep, 3 at least
+  bool fresh = false;          // MUSTER_FRESH: unfinished jobs of before are removed, not an error
   Storage* storage = nullptr;  // real_storage() unless given; it outlives the store
+  std::chrono::milliseconds patience{3000};  // for each lock that others hold
 };
 
 // A call that has ended, and what the script was given for it.
@@ -44,9 +50,11 @@ struct CallRecord {
 
 class RunStore {
  public:
-  // Makes the folders, and removes what a kill has left half made and what other jobs have left of this rank.
-  // Points that are no more whole are put aside with a warning. Fails when the points are those of a job of
-  // another number of workers, or the folder cannot be written.
+  // Makes the folders, takes this worker's from a twin that may still live, and removes what a kill has left
+  // half made and what other jobs have left that are done. Points that are no more whole are put aside with a
+  // warning. Fails (refused) where another job is under way or is not finished, unless that is to be thrown
+  // away (`fresh`), and where the points are those of a job of another number of workers. Where the folder
+  // cannot be written at this moment the store says so, loudly, and is opened all the same: see problem().
   static Result<RunStore> open(RunOptions options);
   RunStore(RunStore&&) noexcept;
   ~RunStore();
@@ -57,12 +65,23 @@ class RunStore {
   // The points that are whole as far as their manifests and sizes tell, oldest first.
   std::vector<PointId> points() const;
 
-  // Durable when it returns. One that is there under this id is replaced. Points behind this one are those of
-  // a future that the job has lost by going back: they are removed. Then what is needless goes: of step
-  // points the newest `keep_steps` stay; of starts that of the newest call; of ends the newest, and each
-  // whose tensors (names, dtypes, shapes) no later end has. The error says what could not be written and what
-  // it means; the points that were there are untouched.
+  // Whether another worker of the same part of the network may go on from it; false of one that is not held.
+  bool is_shared(const PointId& id) const;
+
+  // Why nothing can be kept at this moment; empty: it can. Each call that writes tries again. What could not
+  // be read is not held: what points() says is then not all that there may be.
+  std::string problem() const;
+
+  // Durable when it returns. One that is there under this id is replaced. Then what is needless goes: see
+  // retention.h. The error says what could not be written and what it means; the points that were there are
+  // untouched. After a twin has taken the folder every call that writes is refused.
   Result<> save(const Point& point);
+
+  // All workers have reported that they hold this point durably: it stays until another one is told of. Later
+  // than the one before, unless the job went back. A point is safe from its save on for `keep_steps` saves.
+  void set_committed(const PointId& id);
+  // All workers have kept the end of this call, and so need nothing of before any more.
+  void call_is_finished(std::uint64_t call);
 
   // Checks every hash. An error (corrupt, io, not_found) names the file and the tensor or section.
   Result<Point> load(const PointId& id) const;
@@ -74,6 +93,12 @@ class RunStore {
   // The journal of calls that have ended: durable when it returns.
   Result<> finish_call(CallRecord record);
   std::optional<CallRecord> finished(std::uint64_t call) const;
+  // Of the calls 0 to n-1 each has a record: n.
+  std::uint64_t finished_calls() const;
+
+  // This worker needs nothing of it any more: a later job on this path may clear it away. Until it is opened
+  // again. Durable when it returns.
+  Result<> set_done();
 
   // The ledger of steps, for `muster verify`: `hash` is of whatever the job wants compared. It is written now
   // and then and with each point, and not synced: a loss of power may take its last lines.

@@ -21,7 +21,8 @@ struct StepPlace {
 // into the same page of the kernel's cache. Threads: one at a time.
 class StepMark {
  public:
-  // Below the folder of a worker's points. A mark that cannot be written says nothing.
+  // Below the folder of a worker's points, in place of what an earlier process has there. A mark that cannot
+  // be written says nothing.
   StepMark(const std::string& worker_folder, std::int32_t pid);
   ~StepMark();
   StepMark(const StepMark&) = delete;
@@ -31,7 +32,7 @@ class StepMark {
 
  private:
   std::int32_t pid_;
-  int fd_;
+  int fd_ = -1;
 };
 
 // What the process `pid` has left in the folders of all jobs (MS_RECOVERY_PATH); nothing: it made no step.

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
 
 #include "muster/checkpoint/direct_writer.h"
 #include "muster/checkpoint/pace.h"
@@ -98,6 +99,70 @@ class RealInput final : public InputFile {
   std::string path_;
   std::uint64_t size_;
 };
+
+// ---- Locks ------------------------------------------------------------------------------------------------
+
+constexpr std::chrono::milliseconds lock_pause{5};
+constexpr std::size_t locked_text_max = 4096;
+
+// Of the open file, not of the process: two of one process keep each other out, and closing another
+// descriptor of the file releases nothing.
+struct flock whole_file(short type) {
+  struct flock record {};
+  record.l_type = type;
+  record.l_whence = SEEK_SET;
+  return record;
+}
+
+bool has_no_locks(int error_number) {
+  return error_number == ENOSYS || error_number == ENOLCK || error_number == EOPNOTSUPP ||
+         error_number == EINVAL;
+}
+
+tl::unexpected<Error> cannot_lock(const std::string& path, int error_number) {
+  auto failed = fail_errno(fmt::format("cannot lock '{}'", path), error_number);
+  if (has_no_locks(error_number)) failed.value().code = Code::not_provided;
+  return failed;
+}
+
+class RealLockedFile final : public LockedFile {
+ public:
+  RealLockedFile(Descriptor descriptor, std::string path)
+      : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
+  // A forked child has the descriptor too: closing it here would not be enough.
+  ~RealLockedFile() override {
+    struct flock record = whole_file(F_UNLCK);
+    ::fcntl(descriptor_.get(), F_OFD_SETLK, &record);
+  }
+  RealLockedFile(const RealLockedFile&) = delete;
+  RealLockedFile& operator=(const RealLockedFile&) = delete;
+
+  Result<std::string> read() const override {
+    std::string text(locked_text_max, '\0');
+    const ssize_t got = ::pread(descriptor_.get(), text.data(), text.size(), 0);
+    if (got < 0) return fail_errno(fmt::format("cannot read '{}'", path_), errno);
+    text.resize(static_cast<std::size_t>(got));
+    return text;
+  }
+  Result<> write(std::string_view text) override {
+    if (::ftruncate(descriptor_.get(), 0) != 0 ||
+        ::pwrite(descriptor_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
+      return fail_errno(fmt::format("cannot write '{}'", path_), errno);
+    return {};
+  }
+
+ private:
+  Descriptor descriptor_;
+  std::string path_;
+};
+
+// Whoever clears a folder away removes the locks in it: one that was waited for may be of no file any more.
+bool is_at(const std::string& path, int fd) {
+  struct stat opened {
+  }, there{};
+  return ::fstat(fd, &opened) == 0 && ::stat(path.c_str(), &there) == 0 && opened.st_ino == there.st_ino &&
+         opened.st_dev == there.st_dev;
+}
 
 std::string folder_of(const std::string& path) {
   const std::string folder = fs::path(path).parent_path().string();
@@ -206,6 +271,33 @@ class RealStorage final : public Storage {
     fs::remove_all(path, error);
     if (error) return fail_errno(fmt::format("cannot remove folder '{}'", path), error.value());
     return {};
+  }
+
+  Result<std::unique_ptr<LockedFile>> lock(const std::string& path, Sharing sharing,
+                                           std::chrono::milliseconds patience) override {
+    const TimePoint deadline = real_clock().now() + patience;
+    while (true) {
+      Descriptor descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
+      if (!descriptor) return fail_errno(fmt::format("cannot open '{}'", path), errno);
+      struct flock record = whole_file(sharing == Sharing::shared ? F_RDLCK : F_WRLCK);
+      if (::fcntl(descriptor.get(), F_OFD_SETLK, &record) == 0) {
+        if (is_at(path, descriptor.get()))
+          return std::make_unique<RealLockedFile>(std::move(descriptor), path);
+        continue;
+      }
+      if (errno != EAGAIN && errno != EACCES && errno != EINTR) return cannot_lock(path, errno);
+      if (real_clock().now() >= deadline) return fail(Code::refused, fmt::format("'{}' is locked", path));
+      std::this_thread::sleep_for(lock_pause);
+    }
+  }
+
+  Result<bool> is_locked(const std::string& path) const override {
+    const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    if (!descriptor && errno == ENOENT) return false;
+    if (!descriptor) return fail_errno(fmt::format("cannot open '{}'", path), errno);
+    struct flock record = whole_file(F_WRLCK);
+    if (::fcntl(descriptor.get(), F_OFD_GETLK, &record) != 0) return cannot_lock(path, errno);
+    return record.l_type != F_UNLCK;
   }
 };
 

@@ -5,11 +5,13 @@
 // written, and nothing may be tried again on it: the kernel may have marked the lost pages as clean.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/base/base.h"
@@ -32,6 +34,17 @@ class InputFile {
   // Fills `into`; corrupt when the file ends before.
   virtual Result<> read_at(std::uint64_t offset, std::span<std::byte> into) const = 0;
 };
+
+// A small file that is locked while this lives, and at the longest as long as its process.
+class LockedFile {
+ public:
+  virtual ~LockedFile() = default;
+  virtual Result<std::string> read() const = 0;
+  // In place and not synced: a lock means nothing after a loss of power. Needs an exclusive lock.
+  virtual Result<> write(std::string_view text) = 0;
+};
+
+enum class Sharing : std::uint8_t { shared, exclusive };
 
 class Storage : public Files {
  public:
@@ -56,6 +69,12 @@ class Storage : public Files {
   // Removes a folder and all that is in it; links are removed, not followed. One that is not there is no
   // error.
   virtual Result<> remove_folder(const std::string& path) = 0;
+  // Locks a file, made when it is not there. `refused` when others still hold it after `patience`;
+  // not_provided where the file system has no locks.
+  virtual Result<std::unique_ptr<LockedFile>> lock(const std::string& path, Sharing sharing,
+                                                   std::chrono::milliseconds patience) = 0;
+  // Whether somebody holds a lock of it; a file that is not there has none. Takes none itself.
+  virtual Result<bool> is_locked(const std::string& path) const = 0;
 };
 
 Storage& real_storage();

@@ -51,6 +51,10 @@ class OneFile final : public Storage {
   Result<> sync_folder(const std::string&) override { return no(); }
   Result<> remove(const std::string&) override { return no(); }
   Result<> remove_folder(const std::string&) override { return no(); }
+  Result<std::unique_ptr<LockedFile>> lock(const std::string&, Sharing, std::chrono::milliseconds) override {
+    return no();
+  }
+  Result<bool> is_locked(const std::string&) const override { return no(); }
 
  private:
   static tl::unexpected<Error> no() { return fail(Code::not_provided, "this storage holds one file"); }

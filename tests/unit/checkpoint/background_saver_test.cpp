@@ -69,6 +69,11 @@ class SlowStorage final : public Storage {
   Result<> sync_folder(const std::string& path) override { return disk_.sync_folder(path); }
   Result<> remove(const std::string& path) override { return disk_.remove(path); }
   Result<> remove_folder(const std::string& path) override { return disk_.remove_folder(path); }
+  Result<std::unique_ptr<LockedFile>> lock(const std::string& path, Sharing sharing,
+                                           std::chrono::milliseconds patience) override {
+    return disk_.lock(path, sharing, patience);
+  }
+  Result<bool> is_locked(const std::string& path) const override { return disk_.is_locked(path); }
 
  private:
   MemoryStorage disk_;

@@ -22,10 +22,14 @@ struct Node {
   Bytes synced_bytes = {};
   std::map<std::string, NodePtr> names = {};
   std::map<std::string, NodePtr> synced_names = {};
+  int sharers = 0;  // of locks
+  bool is_exclusive = false;
 };
 
 NodePtr copy(const Node& node) {
   auto made = std::make_shared<Node>(node);
+  made->sharers = 0;  // whoever held them is gone
+  made->is_exclusive = false;
   for (auto* names : {&made->names, &made->synced_names})
     for (auto& [name, inside] : *names) inside = copy(*inside);
   return made;
@@ -119,6 +123,37 @@ std::unique_ptr<OutputFile> output_of(NodePtr node, const std::string& path, Dis
         return disk->operation(what, at);
       });
 }
+
+class MemoryLockedFile final : public LockedFile {
+ public:
+  using Operation = MemoryOutput::Operation;
+  MemoryLockedFile(NodePtr node, std::string path, Sharing sharing, Operation operation)
+      : node_(std::move(node)), path_(std::move(path)), sharing_(sharing), operation_(std::move(operation)) {
+    sharing_ == Sharing::shared ? void(++node_->sharers) : void(node_->is_exclusive = true);
+  }
+  ~MemoryLockedFile() override {
+    sharing_ == Sharing::shared ? void(--node_->sharers) : void(node_->is_exclusive = false);
+  }
+  MemoryLockedFile(const MemoryLockedFile&) = delete;
+  MemoryLockedFile& operator=(const MemoryLockedFile&) = delete;
+
+  Result<std::string> read() const override {
+    return std::string(reinterpret_cast<const char*>(node_->bytes.data()), node_->bytes.size());
+  }
+  Result<> write(std::string_view text) override {
+    auto allowed = operation_("write", path_);
+    if (!allowed && allowed.error().code == Code::aborted) return allowed;
+    const auto bytes = std::as_bytes(std::span(text.data(), allowed ? text.size() : text.size() / 2));
+    node_->bytes.assign(bytes.begin(), bytes.end());
+    return allowed;
+  }
+
+ private:
+  NodePtr node_;
+  std::string path_;
+  Sharing sharing_;
+  Operation operation_;
+};
 
 class MemoryInput final : public InputFile {
  public:
@@ -311,6 +346,25 @@ Result<> MemoryStorage::remove_folder(const std::string& path) {
   MUSTER_TRY_VOID(disk_->operation("remove folder", path));
   folder->names.erase(name);
   return {};
+}
+
+Result<std::unique_ptr<LockedFile>> MemoryStorage::lock(const std::string& path, Sharing sharing,
+                                                        std::chrono::milliseconds) {
+  MUSTER_TRY_VOID(disk_->operation("lock", path));
+  const auto [folder, name] = disk_->place(path);
+  if (folder == nullptr) return fail_errno(fmt::format("cannot open '{}'", path), ENOENT);
+  NodePtr& node = folder->names[name];
+  if (node == nullptr) node = std::make_shared<Node>();
+  if (node->is_exclusive || (sharing == Sharing::exclusive && node->sharers > 0))
+    return fail(Code::refused, fmt::format("'{}' is locked", path));
+  return std::make_unique<MemoryLockedFile>(
+      node, path, sharing,
+      [disk = disk_](std::string_view what, const std::string& at) { return disk->operation(what, at); });
+}
+
+Result<bool> MemoryStorage::is_locked(const std::string& path) const {
+  const Node* node = disk_->find(path);
+  return node != nullptr && (node->is_exclusive || node->sharers > 0);
 }
 
 }  // namespace muster::checkpoint::testing

@@ -58,6 +58,10 @@ class MemoryStorage final : public Storage {
   Result<> sync_folder(const std::string& path) override;
   Result<> remove(const std::string& path) override;
   Result<> remove_folder(const std::string& path) override;
+  // Nobody else runs meanwhile, so it waits for nobody.
+  Result<std::unique_ptr<LockedFile>> lock(const std::string& path, Sharing sharing,
+                                           std::chrono::milliseconds patience) override;
+  Result<bool> is_locked(const std::string& path) const override;
 
   struct Disk;
   // Of file systems that cannot exchange two names.

@@ -298,6 +298,12 @@ class DeadlyStorage final : public Storage {
     }
     return real().remove_folder(path);
   }
+  Result<std::unique_ptr<LockedFile>> lock(const std::string& path, Sharing sharing,
+                                           std::chrono::milliseconds patience) override {
+    count();
+    return real().lock(path, sharing, patience);
+  }
+  Result<bool> is_locked(const std::string& path) const override { return real().is_locked(path); }
 
  private:
   static Storage& real() { return real_storage(); }

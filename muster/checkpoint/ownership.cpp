@@ -1,0 +1,97 @@
+#include "muster/checkpoint/ownership.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "muster/checkpoint/run_folders.h"
+
+namespace muster::checkpoint {
+namespace {
+
+constexpr std::size_t nonce_digits = 16;
+
+// "0123456789abcdef pid 4711 on node-a\n"
+std::string person_in(std::string_view name) {
+  if (name.size() <= nonce_digits + 1) return {};
+  name.remove_prefix(nonce_digits + 1);
+  return std::string(name.substr(0, name.find('\n')));
+}
+
+// Where nothing can be locked.
+class NoLock final : public LockedFile {
+ public:
+  NoLock(std::string path, Storage& storage) : path_(std::move(path)), storage_(storage) {}
+  Result<std::string> read() const override {
+    MUSTER_TRY(const std::vector<std::byte> bytes, storage_.read(path_));
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+  Result<> write(std::string_view text) override {
+    return storage_.write(path_, std::as_bytes(std::span(text.data(), text.size())));
+  }
+
+ private:
+  std::string path_;
+  Storage& storage_;
+};
+
+}  // namespace
+
+std::string this_process() {
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host = {'?'};
+  return fmt::format("pid {} on {}", ::getpid(), host.data());
+}
+
+std::string owner_of(const std::string& worker_folder, const Storage& storage) {
+  const auto bytes = storage.read(fmt::format("{}/{}", worker_folder, owner_file));
+  if (!bytes) return {};
+  return person_in({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
+}
+
+Ownership::Ownership(const std::string& worker_folder, Storage& storage, std::chrono::milliseconds patience)
+    : folder_(worker_folder),
+      path_(fmt::format("{}/{}", worker_folder, owner_file)),
+      name_(fmt::format("{:016x} {}\n", entropy(), this_process())),
+      storage_(storage),
+      patience_(patience) {}
+
+Result<Hold> Ownership::lock() {
+  if (!has_locks_) return std::make_unique<NoLock>(path_, storage_);
+  auto locked = storage_.lock(path_, Sharing::exclusive, patience_);
+  if (locked) return locked;
+  if (locked.error().code == Code::not_provided) {
+    log::warning(fmt::format("{}: two processes that write there are told apart with less certainty",
+                             locked.error().message));
+    has_locks_ = false;
+    return lock();
+  }
+  if (locked.error().code != Code::refused) return locked;
+  const std::string holder = owner_of(folder_, storage_);
+  return fail(
+      Code::refused,
+      fmt::format("the recovery points in '{}' are locked by {}, which does not go on: end it (kill -9), "
+                  "and start this worker again",
+                  folder_, holder.empty() ? "another process" : holder));
+}
+
+Result<Hold> Ownership::take() {
+  MUSTER_TRY(Hold held, lock());
+  MUSTER_TRY_VOID(held->write(name_));
+  return held;
+}
+
+Result<Hold> Ownership::hold() {
+  MUSTER_TRY(Hold held, lock());
+  MUSTER_TRY(const std::string owner, held->read());
+  if (owner == name_) return held;
+  if (owner.empty()) return fail(Code::not_found, fmt::format("'{}' has vanished", folder_));
+  return fail(
+      Code::refused,
+      fmt::format("the recovery points in '{}' belong to another process by now ({}), which has taken "
+                  "this worker's place: this one keeps nothing any more",
+                  folder_, person_in(owner)));
+}
+
+}  // namespace muster::checkpoint

@@ -1,0 +1,47 @@
+// One process at a time writes to the folder of a worker: the last one that opened it. Whoever was stopped
+// meanwhile and wakes up finds another one's name in the file `owner`, and writes nothing any more.
+//
+// The lock is held for moments only, not for the life of the process: a twin that is stopped must not keep
+// its successor out.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "muster/checkpoint/storage.h"
+
+namespace muster::checkpoint {
+
+// "pid 4711 on node-a", of this process.
+std::string this_process();
+
+// Who has opened the folder of a worker last; empty: nobody.
+std::string owner_of(const std::string& worker_folder, const Storage& storage);
+
+// The worker's folder belongs to its owner while this lives: nobody else can take it.
+using Hold = std::unique_ptr<LockedFile>;
+
+class Ownership {
+ public:
+  Ownership(const std::string& worker_folder, Storage& storage, std::chrono::milliseconds patience);
+
+  // Takes the folder, from whomever. Refused, with the name of the one that holds it, when that one does not
+  // let go of the lock.
+  Result<Hold> take();
+  // To be called before anything in the folder is changed, and kept until it is. Refused after another one
+  // has taken the folder; not_found when the folder has vanished, or everything in it.
+  Result<Hold> hold();
+
+ private:
+  Result<Hold> lock();
+
+  std::string folder_;
+  std::string path_;
+  std::string name_;  // what no other process and no other store has
+  Storage& storage_;
+  std::chrono::milliseconds patience_;
+  bool has_locks_ = true;
+};
+
+}  // namespace muster::checkpoint
