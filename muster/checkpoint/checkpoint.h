@@ -13,6 +13,7 @@
 #include "muster/checkpoint/format.h"            // IWYU pragma: export
 #include "muster/checkpoint/inspect.h"           // IWYU pragma: export
 #include "muster/checkpoint/pace.h"              // IWYU pragma: export
+#include "muster/checkpoint/parcel.h"            // IWYU pragma: export
 #include "muster/checkpoint/point.h"             // IWYU pragma: export
 #include "muster/checkpoint/resumption.h"        // IWYU pragma: export
 #include "muster/checkpoint/run_folders.h"       // IWYU pragma: export

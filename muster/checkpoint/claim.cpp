@@ -139,7 +139,10 @@ Result<JobClaim> JobClaim::take(const RunOptions& options, Storage& storage) {
   const auto is_under_way = [&] { return storage.is_locked(in_use).value_or(false); };
   Result<std::unique_ptr<LockedFile>> passing = nullptr;
   const bool is_let_in = wait_for(gate_patience * options.patience, [&] {
-    if (is_under_way()) return true;
+    if (is_under_way()) {
+      passing = nullptr;
+      return true;
+    }
     passing = lock_if_possible(gate, Sharing::exclusive, {}, storage);
     return passing || passing.error().code != Code::refused;
   });

@@ -148,9 +148,9 @@ Resumption from_points(Rows rows, std::uint64_t call, std::string why_not_memory
     const auto has = [&](const Standing& row) {
       return find(row, id) != nullptr || (may_begin && row.state == State::fresh);
     };
+    // Older ones are no way on for who has lost his own: all would silently go back behind what they had.
     const auto gives = [&](const Standing& row) {
-      const HeldPoint* const point = find(row, id);
-      return point != nullptr && point->is_shared;
+      return !row.points.empty() && row.points.back().id == id && row.points.back().is_shared;
     };
     auto sources = match(rows, has, gives);
     if (!sources) continue;

@@ -25,6 +25,7 @@ Result<std::vector<Tensor>> read_all(const Op& op, std::span<const Value> inputs
                   fmt::format("{}: a tensor of a graph that is already made ({}) was used outside it",
                               op.name, to_string(input.type())));
     if (input.is_parameter() && input.parameter()->absence() == nullptr) {
+      if (op.writes(i) && op.sharing != Sharing::in_place) input.parameter()->mark_statistic();
       tensors.push_back(storage_of(*input.parameter(), op.writes(i), context.seed));
       continue;
     }

@@ -43,6 +43,8 @@ void Parameter::set_requires_grad(bool requires_grad) {
 
 namespace {
 
+std::atomic<std::uint64_t> writes = 0;
+
 void reorder(const PrimitivePtr& primitive, std::byte* from, std::byte* to, int threads) {
   const auto scratch = Buffer::allocate(primitive->scratch_bytes);
   const bool done = primitive->run(&from, &to, scratch->data(), threads);
@@ -71,7 +73,10 @@ const Tensor& Parameter::storage() const {
   return plain_;
 }
 
+std::uint64_t parameter_writes() { return writes.load(std::memory_order_relaxed); }
+
 const Tensor& Parameter::writable(std::uint64_t seed) {
+  writes.fetch_add(1, std::memory_order_relaxed);
   materialize(seed);
   formatted_.reset();
   return plain_;
@@ -85,7 +90,10 @@ std::byte* Parameter::in_format(const ParameterFormatPtr& format, std::uint64_t 
     formatted_ = std::move(made);
     format_ = format;
   }
-  if (to_write) plain_ = Tensor();
+  if (to_write) {
+    writes.fetch_add(1, std::memory_order_relaxed);
+    plain_ = Tensor();
+  }
   return formatted_->data();
 }
 
@@ -104,6 +112,7 @@ Result<> Parameter::set(const Tensor& values) {
                                                     to_string(type_), to_string(given)));
   origin_ = Origin::set_by_user;
   if (absence() != nullptr) return {};
+  writes.fetch_add(1, std::memory_order_relaxed);
   if (!plain_.defined()) plain_ = Tensor(type_.dtype, type_.shape);
   std::memmove(plain_.bytes(), values.bytes(), values.size_bytes());
   formatted_.reset();

@@ -78,6 +78,11 @@ class Parameter {
   // Why it cannot be read here, and who has it; null when it can.
   const std::string* absence() const { return home_ && !home_->is_here ? &home_->reason : nullptr; }
 
+  // Whether the forward pass writes it (moving statistics): then it depends on the samples that this process
+  // has seen, and workers that train together have different ones.
+  bool is_statistic() const { return is_statistic_; }
+  void mark_statistic() { is_statistic_ = true; }
+
   // For plans: the elements in another order, made like the storage, to be read or also written. The address
   // holds until the parameter is asked for another order or is set.
   std::byte* in_format(const ParameterFormatPtr& format, std::uint64_t seed, bool to_write);
@@ -87,6 +92,7 @@ class Parameter {
   TensorType type_;
   Initializer initializer_;
   bool requires_grad_;
+  bool is_statistic_ = false;
   std::uint64_t version_;
   Origin origin_ = Origin::initialised;
   // Of these two at least one is there once materialized; both when equal.
@@ -97,6 +103,9 @@ class Parameter {
 };
 
 using ParameterPtr = std::shared_ptr<Parameter>;
+
+// How often any parameter of this process was given out to be written, or set. Any thread.
+std::uint64_t parameter_writes();
 
 // Process-wide stamps for versions: each is greater than all before. Any thread.
 std::uint64_t next_version();

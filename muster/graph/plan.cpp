@@ -57,6 +57,8 @@ struct Placed {
   }
 };
 
+constexpr std::size_t npos = static_cast<std::size_t>(-1);
+
 struct Copy {
   std::byte* from = nullptr;
   std::byte* to = nullptr;
@@ -86,6 +88,7 @@ struct Plan::State {
   std::vector<BufferPool> pools;
   std::vector<std::shared_ptr<Buffer>> taken;  // of this run, by output buffer
   std::vector<std::size_t> calls;              // the steps that are collective
+  std::size_t first_update = npos;             // the first step that updates parameters
   bool overlaps = false;                       // whether any call may go on beside other steps
   bool transfers_beside = false;               // whether any send or receive is worth it
   std::unique_ptr<CallThread> call_thread;
@@ -261,6 +264,7 @@ void Plan::State::add_step(std::span<const Node> nodes, std::span<Chosen> chosen
   step.receives = nodes[0].op == &receive_op();
   step.transfers = step.receives || nodes[0].op == &send_op();
   if (step.collective) calls.push_back(steps.size() - 1);
+  if (nodes[0].op->sharing == Sharing::in_place) first_update = std::min(first_update, steps.size() - 1);
   retreat.add_step(nodes[0], graph, step.addresses.data());
 }
 
@@ -277,13 +281,17 @@ void Plan::State::make_copies() {
 void Plan::State::place_parameters(std::vector<ParameterFormatPtr> kept_in) {
   kept_in.resize(graph.parameters.size());
   const std::vector<ValueId> roots = roots_of(graph);
-  std::vector<bool> is_written(graph.values.size(), false);
+  std::vector<bool> is_written(graph.values.size(), false), is_statistic(graph.values.size(), false);
   for (const Node& node : graph.nodes)
-    for (std::size_t i = 0; i < node.inputs.size(); ++i)
-      if (node.op->writes(i)) is_written[roots[node.inputs[i]]] = true;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!node.op->writes(i)) continue;
+      is_written[roots[node.inputs[i]]] = true;
+      if (node.op->sharing != Sharing::in_place) is_statistic[roots[node.inputs[i]]] = true;
+    }
   for (std::size_t i = 0; i < kept_in.size(); ++i) {
     const auto& [id, parameter] = graph.parameters[i];
     parameter_list.push_back(parameter);
+    if (is_statistic[id]) parameter->mark_statistic();
     placed.push_back({parameter, std::move(kept_in[i]), is_written[id]});
   }
   parameter_addresses.resize(placed.size());
@@ -366,6 +374,7 @@ class Plan::State::Run {
   Result<> execute() {
     state_.retreat.keep();
     for (std::size_t i = 0; i < state_.steps.size(); ++i) {
+      if (i == state_.first_update) MUSTER_TRY_VOID(commit(state_.steps[i]));
       const bool may_end = state_.retreat.covers(i);
       const Result<> done = may_end ? interruptible(state_.steps[i]) : to_the_end(state_.steps[i]);
       if (!done && may_end) state_.retreat.put_back();
@@ -380,6 +389,12 @@ class Plan::State::Run {
   Result<> interruptible(Step& step) {
     if (context_.interrupted != nullptr) MUSTER_TRY_VOID(context_.interrupted());
     return begin(step, context_);
+  }
+
+  Result<> commit(const Step& first_update) {
+    if (context_.commit == nullptr) return {};
+    MUSTER_TRY_VOID(join(first_update.joined));
+    return context_.commit();
   }
 
   Result<> to_the_end(Step& step) {

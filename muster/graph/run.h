@@ -69,6 +69,9 @@ struct RunContext {
   // Asked between the ops of a plan as long as the run can be dropped whole, before anything that others see
   // is written; null: nothing ends it.
   Interruption interrupted = nullptr;
+  // Asked once by a run that updates parameters: when the collective calls before its first update are done. An
+  // error ends the run, and nothing was updated; null: nothing is asked.
+  Interruption commit = nullptr;
 };
 
 // What an op that runs outside any graph gets when the caller gives nothing: the context of the scope around,

@@ -27,6 +27,8 @@ BatchNorm::BatchNorm(std::string class_name, std::int64_t num_features, const Ba
   if (refusal()) return;
   moving_mean_ = add("moving_mean", options.moving_mean_init, 0, false);
   moving_variance_ = add("moving_variance", options.moving_var_init, 1, false);
+  moving_mean_->mark_statistic();
+  moving_variance_->mark_statistic();
   gamma_ = add("gamma", options.gamma_init, 1, options.affine);
   beta_ = add("beta", options.beta_init, 0, options.affine);
 }

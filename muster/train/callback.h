@@ -90,6 +90,11 @@ class Callback {
   // on_train_begin and on_train_epoch_begin.
   virtual Result<State> state() { return State{}; }
   virtual Result<> load_state(const State&) { return {}; }
+  // Whether a worker that comes back may go on with what another one's state() says: it is the same on all
+  // workers that train together, or does not matter for the training. Otherwise it is this worker's own, and
+  // a worker that has lost it goes back to a point that it has.
+  virtual bool shares_state() const { return false; }
+  virtual Result<> load_state_of_another(const State& state) { return load_state(state); }
   // Whether it seems to know something that state() leaves out: its name, for a warning.
   virtual std::optional<std::string> forgets() const { return std::nullopt; }
   // Whether it says when recovery points are saved, at the same steps on all workers.

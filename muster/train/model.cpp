@@ -30,7 +30,7 @@ Result<> check_agreement_of_copies(const nn::Cell& cell) {
   Session& session = *Session::current();
   std::vector<NamedTensor> values;
   for (const graph::ParameterPtr& parameter : cell.parameters())
-    if (parameter->absence() == nullptr)
+    if (parameter->absence() == nullptr && !parameter->is_statistic())
       values.push_back({parameter->name(), parameter->materialize(seed())});
   return session.call_stage_group(now.stages, [&](collective::Communicator& group) {
     return check_agreement(values, group).map_error([&](Error error) {
@@ -171,7 +171,8 @@ Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch, const da
   if (stages() != nullptr) return {};  // each has its part only: see divide()
   std::vector<NamedTensor> values;
   for (const graph::ParameterPtr& parameter : train_network_->parameters())
-    values.push_back({parameter->name(), parameter->materialize(seed())});
+    if (!parameter->is_statistic())  // of its own samples each worker has its own
+      values.push_back({parameter->name(), parameter->materialize(seed())});
   return session->call_all([&](collective::Communicator& all) { return check_agreement(values, all); });
 }
 

@@ -156,4 +156,12 @@ Result<> ModelCheckpoint::load_state(const State& state) {
   return {};
 }
 
+Result<> ModelCheckpoint::load_state_of_another(const State& state) {
+  MUSTER_TRY(const StateValues values, StateValues::from_json(state.text));
+  MUSTER_TRY(saved_step_, values.integer("saved_step"));
+  MUSTER_TRY(const std::int64_t since, values.integer("since_saved_ns"));
+  saved_at_ = clock_.now() - std::chrono::nanoseconds(since);
+  return {};
+}
+
 }  // namespace muster::train

@@ -46,6 +46,9 @@ class ModelCheckpoint : public Callback {
   // Prefix and files stay those of before.
   Result<State> state() override;
   Result<> load_state(const State& state) override;
+  // When to save next is the same for all, files are each worker's own.
+  bool shares_state() const override { return true; }
+  Result<> load_state_of_another(const State& state) override;
 
   // The last file that was written; empty before.
   std::string latest_ckpt_file_name() const;

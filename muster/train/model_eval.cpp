@@ -35,7 +35,8 @@ Result<MetricValues> Model::eval_together(const EvalOptions& options, Recovery& 
   const auto attempt = [&]() -> Result<MetricValues> {
     bool finished = call->is_finished();
     if (!finished) {
-      MUSTER_TRY(const RecoveringCall::Start start, call->agree(true));
+      call->set_memory({.state = checkpoint::Standing::State::fresh});
+      MUSTER_TRY(const RecoveringCall::Start start, call->agree());
       finished = start.finished;
     }
     if (finished) {
@@ -48,8 +49,9 @@ Result<MetricValues> Model::eval_together(const EvalOptions& options, Recovery& 
   };
   while (true) {
     Result<MetricValues> values = attempt();
-    if (values || !recovery.lost_epoch(values.error())) return values;
-    MUSTER_TRY_VOID(recovery.next_epoch());
+    if (values) return values;
+    MUSTER_TRY(const bool again, call->tries_again(values.error()));
+    if (!again) return values;
   }
 }
 

@@ -6,8 +6,11 @@
 #include <set>
 #include <utility>
 
+#include "muster/train/context.h"
+#include "muster/train/division.h"
 #include "muster/train/doing.h"
 #include "muster/train/model_training.h"
+#include "muster/train/run_context.h"
 #include "muster/train/session.h"
 
 namespace muster::train {
@@ -35,70 +38,109 @@ Result<> Model::Training::run_recovering(Recovery& recovery) {
                           steps_between_points));
   while (true) {
     const Result<> done = call_->is_finished() ? take_end() : attempt();
-    if (done || !recovery.lost_epoch(done.error())) return done;
-    MUSTER_TRY_VOID(recovery.next_epoch());
+    if (done) return done;
+    MUSTER_TRY(const bool again, call_->tries_again(done.error()));
+    if (!again) return done;
   }
 }
 
 Result<> Model::Training::attempt() {
   batches_.reset();
   wait_for_files();
-  MUSTER_TRY(const RecoveringCall::Start start, call_->agree(is_fresh_));
+  if (is_fresh_) call_->set_memory({.state = checkpoint::Standing::State::fresh});
+  MUSTER_TRY(const Division now, division());
+  call_->set_sharing({.stage = now.stage,
+                      .own_state = [this] { return own_state_in(parts()); },
+                      .capture = [this] { return point_in_memory(); }});
+  MUSTER_TRY(const RecoveringCall::Start start, call_->agree());
   if (start.finished) return take_end();
-  if (start.point && start.point->id == call_->end_id()) {
-    MUSTER_TRY(const TrainingPosition position, position_in(*start.point));
-    MUSTER_TRY_VOID(call_->restore(*start.point, parts()));
-    MUSTER_TRY_VOID(take_position(position));
-    return finish(true);
-  }
-  MUSTER_TRY_VOID(prepare(start.point ? &*start.point : nullptr));
+  if (start.point && start.point->id == call_->end_id()) return finish_at(start);
+  MUSTER_TRY_VOID(prepare(start));
   MUSTER_TRY_VOID(begin());
   MUSTER_TRY_VOID(run_epochs());
-  return finish(false);
+  return finish();
 }
 
 // Once in a process.
 Result<> Model::Training::begin() {
   if (!std::exchange(has_begun_, true)) MUSTER_TRY_VOID(call(&Callback::on_train_begin));
   if (!std::exchange(is_fresh_, false)) return {};
+  call_->set_memory({});
   MUSTER_TRY(checkpoint::Point start, point_of(call_->start_id()));
   call_->save(std::move(start));
   return {};
 }
 
-Result<> Model::Training::finish(bool is_saved) {
+Result<> Model::Training::finish() {
   const Doing saving(cluster::WorkPhase::saving);
-  std::optional<checkpoint::Point> end;
-  if (!is_saved) {
-    MUSTER_TRY(end, point_of(call_->end_id()));
-    hand_out(*end);
-  }
+  MUSTER_TRY(checkpoint::Point end, point_of(call_->end_id()));
+  hand_out(end);
   wait_for_files();
+  if (call_->is_meeting_due()) {
+    // Who has come back takes the end.
+    call_->save(std::move(end));
+    return fail(Code::peer_lost, "a worker was lost and has come back");
+  }
   MUSTER_TRY(std::string states, states_as_text(parts()));
   return call_->finish(std::move(end), std::move(states));
+}
+
+// All steps were made before: the end is all that is left.
+Result<> Model::Training::finish_at(const RecoveringCall::Start& start) {
+  MUSTER_TRY_VOID(go_back_to(start));
+  MUSTER_TRY(std::string states, states_as_text(parts()));
+  return call_->finish(start.is_of_another ? start.point : std::nullopt, std::move(states));
 }
 
 // The call is behind the others: what it has changed is all that counts.
 Result<> Model::Training::take_end() {
   MUSTER_TRY(const RecoveringCall::End end, call_->end());
-  if (!end.point) return load_states(end.result, parts());
+  if (!end.point) return end.is_of_another ? Result<>{} : load_states(end.result, parts());
   MUSTER_TRY(const TrainingPosition position, position_in(*end.point));
-  MUSTER_TRY_VOID(call_->restore(*end.point, parts()));
+  MUSTER_TRY_VOID(call_->restore(
+      *end.point, parts(), end.is_of_another ? StateOwner::another_worker : StateOwner::this_worker));
   return take_position(position);
 }
 
 // A callback finds in a new process what it would have made in the old one at the begin of the training and
 // of the epoch, and then its state.
-Result<> Model::Training::go_back_to(const checkpoint::Point& point) {
-  MUSTER_TRY(const TrainingPosition position, position_in(point));
+Result<> Model::Training::go_back_to(const RecoveringCall::Start& start) {
+  MUSTER_TRY(const TrainingPosition position, position_in(*start.point));
   MUSTER_TRY_VOID(take_position(position));
-  if (!std::exchange(has_begun_, true)) {
+  if (start.point->id != call_->end_id() && !std::exchange(has_begun_, true)) {
     MUSTER_TRY_VOID(call(&Callback::on_train_begin));
     if (in_epoch_) MUSTER_TRY_VOID(call(&Callback::on_train_epoch_begin));
   }
-  is_fresh_ = false;
-  MUSTER_TRY_VOID(call_->restore(point, parts()));
+  is_fresh_ = step_has_begun_ = false;
+  if (start.own) MUSTER_TRY_VOID(restore_states(*start.own, parts()));
+  MUSTER_TRY_VOID(call_->restore(
+      *start.point, parts(), start.is_of_another ? StateOwner::another_worker : StateOwner::this_worker));
   return take_position(position);
+}
+
+// The step that was under way is made again; nothing has changed since it began.
+Result<> Model::Training::go_on_from_memory() {
+  std::vector<Tensor> outputs = std::move(context_->net_outputs);
+  take_place(before_, std::move(outputs));
+  count_runs_from(before_.runs);
+  return {};
+}
+
+bool Model::Training::makes_steps_together() const {
+  const Session* const session = Session::current();
+  return session != nullptr && session->world_size() > 1 &&
+         context().parallel_mode == ParallelMode::data_parallel;
+}
+
+// From here to the end of the step's updates the parameters are those of before the step. Workers of a divided
+// network have to begin it together, and go back to a point.
+Result<> Model::Training::ready_for_loss() {
+  commits_ = makes_steps_together() && stages() == nullptr;
+  if (!commits_) return {};
+  step_has_begun_ = true;
+  call_->set_memory({.state = checkpoint::Standing::State::live, .steps = static_cast<std::uint64_t>(before_.step)});
+  if (!call_->is_meeting_due()) return {};
+  return fail(Code::peer_lost, "a worker was lost and has come back");
 }
 
 Result<> Model::Training::save_point_if_due() {
@@ -146,53 +188,96 @@ TrainingParts Model::Training::parts() const {
   TrainingParts parts{
       .parameters = parameters_, .callbacks = options_.callbacks, .metrics = model_.options_.metrics};
   if (batches_) parts.batches = context_->batch_num;
+  parts.is_together = makes_steps_together();
   return parts;
 }
 
+Model::Training::Place Model::Training::place() const {
+  return {.epoch = context_->cur_epoch_num,
+          .step = context_->cur_step_num,
+          .epochs_done = epochs_done_,
+          .in_epoch = true,
+          .stop = context_->stop_requested(),
+          .step_number = step_number_,
+          .model_steps = model_.steps_,
+          .model_passes = model_.passes_,
+          .data = batches_->position(),
+          .group_steps = group_steps_,
+          .runs = counted_runs()};
+}
+
 Result<checkpoint::Point> Model::Training::point_of(const checkpoint::PointId& id) {
-  const DataPosition data = batches_->position();
+  Place here = place();
+  here.in_epoch = in_epoch_;
+  return point_at(id, here);
+}
+
+// For a worker that lacks it.
+Result<checkpoint::Point> Model::Training::point_in_memory() {
+  count_runs_from(before_.runs);
+  return point_at(call_->step_id(static_cast<std::uint64_t>(before_.step)), before_);
+}
+
+Result<checkpoint::Point> Model::Training::point_at(const checkpoint::PointId& id, const Place& place) {
   TrainingPosition position{.outputs = context_->net_outputs};
-  position.values.set("epoch", context_->cur_epoch_num)
-      .set("step", context_->cur_step_num)
-      .set("epochs_done", epochs_done_)
-      .set("in_epoch", in_epoch_)
-      .set("stop", context_->stop_requested())
-      .set("step_number", step_number_)
-      .set("model_steps", static_cast<std::int64_t>(model_.steps_))
-      .set("model_passes", static_cast<std::int64_t>(model_.passes_))
-      .set("pass", static_cast<std::int64_t>(data.pass))
-      .set("items", static_cast<std::int64_t>(data.items));
+  position.values.set("epoch", place.epoch)
+      .set("step", place.step)
+      .set("epochs_done", place.epochs_done)
+      .set("in_epoch", place.in_epoch)
+      .set("stop", place.stop)
+      .set("step_number", place.step_number)
+      .set("model_steps", static_cast<std::int64_t>(place.model_steps))
+      .set("model_passes", static_cast<std::int64_t>(place.model_passes))
+      .set("pass", static_cast<std::int64_t>(place.data.pass))
+      .set("items", static_cast<std::int64_t>(place.data.items))
+      .set("group_steps", place.group_steps);
   return capture(id, parts(), position, call_->memory());
 }
 
 Result<> Model::Training::take_position(const TrainingPosition& position) {
   const StateValues& values = position.values;
-  MUSTER_TRY(context_->cur_epoch_num, values.integer("epoch"));
-  MUSTER_TRY(context_->cur_step_num, values.integer("step"));
-  MUSTER_TRY(epochs_done_, values.integer("epochs_done"));
-  MUSTER_TRY(in_epoch_, values.flag("in_epoch"));
-  MUSTER_TRY(const bool stop, values.flag("stop"));
-  MUSTER_TRY(step_number_, values.integer("step_number"));
+  Place place;
+  MUSTER_TRY(place.epoch, values.integer("epoch"));
+  MUSTER_TRY(place.step, values.integer("step"));
+  MUSTER_TRY(place.epochs_done, values.integer("epochs_done"));
+  MUSTER_TRY(place.in_epoch, values.flag("in_epoch"));
+  MUSTER_TRY(place.stop, values.flag("stop"));
+  MUSTER_TRY(place.step_number, values.integer("step_number"));
   MUSTER_TRY(const std::int64_t steps, values.integer("model_steps"));
   MUSTER_TRY(const std::int64_t passes, values.integer("model_passes"));
   MUSTER_TRY(const std::int64_t pass, values.integer("pass"));
   MUSTER_TRY(const std::int64_t items, values.integer("items"));
+  MUSTER_TRY(place.group_steps, values.integer("group_steps"));
+  place.model_steps = static_cast<std::uint64_t>(steps);
+  place.model_passes = static_cast<std::uint64_t>(passes);
+  place.data = {.pass = static_cast<std::uint64_t>(pass), .items = static_cast<std::uint64_t>(items)};
+  take_place(place, position.outputs);
+  return {};
+}
+
+void Model::Training::take_place(const Place& place, std::vector<Tensor> outputs) {
+  context_->cur_epoch_num = place.epoch;
+  context_->cur_step_num = place.step;
+  epochs_done_ = place.epochs_done;
+  in_epoch_ = place.in_epoch;
+  step_number_ = place.step_number;
+  group_steps_ = place.group_steps;
   context_->mode = CallbackContext::Mode::train;
-  context_->restore_stop(stop);
+  context_->restore_stop(place.stop);
   (void)context_->take_point_request();
   (void)context_->take_uses();
-  context_->net_outputs = position.outputs;
+  context_->net_outputs = std::move(outputs);
   context_->eval_results.clear();
-  model_.steps_ = static_cast<std::uint64_t>(steps);
-  model_.passes_ = static_cast<std::uint64_t>(passes);
+  model_.steps_ = place.model_steps;
+  model_.passes_ = place.model_passes;
   point_step_ = context_->cur_step_num;
-  if (!batches_) return {};
+  if (!batches_) return;
   // Behind the last step of an epoch comes the next pass, so that nobody looks for an item in this one.
-  steps_are_made_ = in_epoch_ && (groups_steps() || items == context_->batch_num);
-  const bool pass_is_over = steps_are_made_ && !groups_steps();
-  batches_->begin_at({.pass = static_cast<std::uint64_t>(pass_is_over ? pass + 1 : pass),
-                      .items = static_cast<std::uint64_t>(pass_is_over ? 0 : items)});
-  return {};
+  const bool pass_is_over =
+      in_epoch_ && !groups_steps() && static_cast<std::int64_t>(place.data.items) == context_->batch_num;
+  steps_are_made_ = pass_is_over || (in_epoch_ && groups_steps() && group_steps_ < 0);
+  batches_->begin_at({.pass = pass_is_over ? place.data.pass + 1 : place.data.pass,
+                      .items = pass_is_over ? 0 : place.data.items});
 }
 
 // ---- What people are told ---------------------------------------------------------------------------------

@@ -14,10 +14,11 @@ using nn::Value;
 using nn::Values;
 
 Result<std::vector<Tensor>> run_step(nn::Cell& cell, std::span<const Tensor> inputs,
-                                     std::optional<std::int64_t> step) {
+                                     std::optional<std::int64_t> step, graph::Interruption commit) {
   MUSTER_TRY_VOID(look_for_interruption());
   graph::RunContext context = run_context();
   if (step) context.step = static_cast<std::uint64_t>(*step);
+  context.commit = commit;
   const Values given(inputs.begin(), inputs.end());
   std::vector<Tensor> outputs;
   for (const Value& value : cell.call(given, context)) {

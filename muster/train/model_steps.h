@@ -12,9 +12,11 @@
 
 namespace muster::train {
 
-// `step` numbers what is random in it; an evaluation draws nothing that matters.
+// `step` numbers what is random in it; an evaluation draws nothing that matters. `commit` as in
+// graph::RunContext.
 Result<std::vector<Tensor>> run_step(nn::Cell& cell, std::span<const Tensor> inputs,
-                                     std::optional<std::int64_t> step = {});
+                                     std::optional<std::int64_t> step = {},
+                                     graph::Interruption commit = nullptr);
 
 Result<> check_columns(const data::Dataset& dataset, bool has_loss_fn, std::string_view what);
 

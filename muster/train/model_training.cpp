@@ -14,6 +14,11 @@
 #include "muster/train/session.h"
 
 namespace muster::train {
+namespace {
+
+Result<> commit_step() { return RecoveringCall::current()->commit(); }
+
+}  // namespace
 
 Model::Training::Training(Model& model, const TrainOptions& options)
     : model_(model),
@@ -28,19 +33,20 @@ Result<> Model::Training::run() {
   Recovery* const recovery = options_.recovery != nullptr ? options_.recovery : recovery_of_session();
   // A training within a callback of another one is a part of that one's step.
   if (recovery != nullptr && !recovery->calls().inside) return run_recovering(*recovery);
-  MUSTER_TRY_VOID(prepare(nullptr));
+  MUSTER_TRY_VOID(prepare({}));
   MUSTER_TRY_VOID(call(&Callback::on_train_begin));
   return run_epochs();
 }
 
 // ---- Before the first step --------------------------------------------------------------------------------
 
-Result<> Model::Training::prepare(const checkpoint::Point* point) {
+Result<> Model::Training::prepare(const RecoveringCall::Start& start) {
   const Doing starting(cluster::WorkPhase::starting);
   MUSTER_TRY_VOID(check_options());
   MUSTER_TRY_VOID(model_.check_equal_division(*model_.train_network_));
   MUSTER_TRY_VOID(count_steps());
-  if (point != nullptr) MUSTER_TRY_VOID(go_back_to(*point));
+  if (start.is_live) MUSTER_TRY_VOID(go_on_from_memory());
+  if (start.point) MUSTER_TRY_VOID(go_back_to(start));
   model_.train_network_->set_train();
   MUSTER_TRY_VOID(model_.check_agreement_of_workers(context_->batch_num, options_.dataset));
   MUSTER_TRY_VOID(check_callbacks());
@@ -93,6 +99,7 @@ Result<> Model::Training::count_steps() {
   context_->cur_step_num = options_.initial_epoch * context_->batch_num;
   epochs_done_ = options_.initial_epoch;
   in_epoch_ = steps_are_made_ = false;
+  group_steps_ = -1;
   point_step_ = context_->cur_step_num;
   step_number_ =
       options_.initial_epoch > 0 ? context_->cur_step_num : static_cast<std::int64_t>(model_.steps_);
@@ -122,11 +129,13 @@ Result<> Model::Training::run_epochs() {
 
 Result<std::optional<data::Item>> Model::Training::read_batch() {
   const Doing reading(cluster::WorkPhase::reading_data);
+  before_ = place();
   return batches_->next();
 }
 
 Result<data::Item> Model::Training::read_batch_of_any_pass() {
   const Doing reading(cluster::WorkPhase::reading_data);
+  before_ = place();
   return batches_->next_of_any_pass();
 }
 
@@ -148,7 +157,7 @@ Result<> Model::Training::run_steps() {
     MUSTER_TRY(const std::optional<data::Item> batch, read_batch());
     if (!batch) return {};
     ++context_->cur_step_num;
-    MUSTER_TRY_VOID(call(&Callback::on_train_step_begin));
+    MUSTER_TRY_VOID(begin_step());
     MUSTER_TRY_VOID(step(*batch));
     MUSTER_TRY_VOID(call(&Callback::on_train_step_end));
     MUSTER_TRY_VOID(save_point_if_due());
@@ -156,14 +165,22 @@ Result<> Model::Training::run_steps() {
   return {};
 }
 
+// Not once more for a step that is made anew in the same process.
+Result<> Model::Training::begin_step() {
+  if (std::exchange(step_has_begun_, false)) return {};
+  return call(&Callback::on_train_step_begin);
+}
+
 // The steps of an epoch with callbacks around all of them.
 Result<> Model::Training::run_group() {
-  MUSTER_TRY_VOID(call(&Callback::on_train_step_begin));
-  for (std::int64_t i = 0; i < options_.sink_size; ++i) {
+  if (group_steps_ < 0) group_steps_ = 0;
+  MUSTER_TRY_VOID(begin_step());
+  for (; group_steps_ < options_.sink_size; ++group_steps_) {
     MUSTER_TRY(const data::Item batch, read_batch_of_any_pass());
     MUSTER_TRY_VOID(step(batch));
     ++context_->cur_step_num;
   }
+  group_steps_ = -1;
   MUSTER_TRY_VOID(call(&Callback::on_train_step_end));
   return save_point_if_due();
 }
@@ -171,7 +188,10 @@ Result<> Model::Training::run_group() {
 // A resumed training draws the random numbers that an unbroken one would.
 Result<> Model::Training::step(std::span<const Tensor> batch) {
   const Doing computing(cluster::WorkPhase::computing);
-  MUSTER_TRY(context_->net_outputs, run_step(*model_.train_network_, batch, step_number_++));
+  if (call_ != nullptr) MUSTER_TRY_VOID(ready_for_loss());
+  MUSTER_TRY(context_->net_outputs,
+             run_step(*model_.train_network_, batch, step_number_++, commits_ ? &commit_step : nullptr));
+  if (call_ != nullptr) call_->set_memory({});
   ++model_.steps_;
   if (Session* session = Session::current()) session->report_step(model_.steps_);
   note_step();

@@ -15,6 +15,7 @@ class LossMonitor : public Callback {
   Result<> on_train_epoch_end(CallbackContext& context) override;
   Result<> on_eval_step_end(CallbackContext&) override { return {}; }
   Result<State> state() override;
+  bool shares_state() const override { return true; }
   Result<> load_state(const State& state) override;
 
  private:
@@ -33,6 +34,7 @@ class TimeMonitor : public Callback {
   Result<> epoch_end(CallbackContext& context) override;
   // The time that the epoch has taken so far.
   Result<State> state() override;
+  bool shares_state() const override { return true; }
   Result<> load_state(const State& state) override;
 
  private:
@@ -57,6 +59,7 @@ class ProgressBar : public Callback {
   Result<> on_train_step_end(CallbackContext& context) override;
   Result<> on_train_epoch_end(CallbackContext& context) override;
   Result<State> state() override;
+  bool shares_state() const override { return true; }
   Result<> load_state(const State& state) override;
   // What is shown now, without the control characters.
   std::string line(const CallbackContext& context) const;

@@ -4,7 +4,9 @@
 
 #include <utility>
 
+#include "muster/train/division.h"
 #include "muster/train/front_end.h"
+#include "muster/train/run_context.h"
 #include "muster/train/void_step.h"
 
 namespace muster::train {
@@ -29,6 +31,10 @@ Result<> Recoverable::begin() {
     return {};
   }
   MUSTER_TRY(call_, RecoveringCall::begin(*recovery_));
+  MUSTER_TRY(const Division now, division());
+  call_->set_sharing({.stage = now.stage,
+                      .own_state = [this] { return own_state_in(parts()); },
+                      .capture = [this] { return point_in_memory(); }});
   return {};
 }
 
@@ -41,12 +47,13 @@ Result<std::optional<LoopStep>> Recoverable::next() {
   while (true) {
     auto made = go_on();
     if (made) {
-      if (*made) begin_body(*recovery_);
+      if (*made) begin_body(*call_, static_cast<std::uint64_t>(steps_));
       in_body_ = made->has_value();
       return made;
     }
-    if (!recovery_->lost_epoch(made.error())) return made;
-    MUSTER_TRY_VOID(recovery_->next_epoch());
+    if (call_ == nullptr) return made;
+    MUSTER_TRY(const bool again, call_->tries_again(made.error()));
+    if (!again) return made;
     is_agreed_ = false;
   }
 }
@@ -54,10 +61,11 @@ Result<std::optional<LoopStep>> Recoverable::next() {
 // The step counts unless it is void.
 Result<> Recoverable::end_step() {
   if (!std::exchange(in_body_, false)) return {};
-  if (end_body()) {
+  if (BodyEnd end = end_body(); end.is_void) {
     is_agreed_ = false;
     stop_ = false;
-    return recovery_->next_epoch();
+    start_ = std::move(end.start);
+    return start_ ? Result<>{} : recovery_->next_epoch();
   }
   call_->mark_step(static_cast<std::uint64_t>(++steps_));
   if (steps_ - saved_ < options_.save_steps) return {};
@@ -73,21 +81,26 @@ Result<std::optional<LoopStep>> Recoverable::go_on() {
   return advance();
 }
 
+Result<RecoveringCall::Start> Recoverable::agree() {
+  if (start_) return *std::exchange(start_, std::nullopt);
+  if (call_->is_finished()) return RecoveringCall::Start{.finished = true};
+  using In = checkpoint::Standing::State;
+  call_->set_memory({.state = is_fresh_ ? In::fresh : In::spoilt});
+  return call_->agree();
+}
+
 Result<> Recoverable::resume() {
+  MUSTER_TRY(const RecoveringCall::Start start, agree());
   batches_.reset();
-  RecoveringCall::Start start{.finished = call_->is_finished()};
-  if (!start.finished) {
-    MUSTER_TRY(start, call_->agree(is_fresh_));
-  }
   if (start.finished) {
     MUSTER_TRY(RecoveringCall::End end, call_->end());
-    if (end.point) MUSTER_TRY_VOID(take(*end.point));
+    if (end.point) MUSTER_TRY_VOID(take({.point = std::move(end.point), .is_of_another = end.is_of_another}));
     is_over_ = true;
     call_.reset();
     return {};
   }
   batches_.emplace(options_.dataset, passes_);
-  if (start.point) MUSTER_TRY_VOID(take(*start.point));
+  if (start.point) MUSTER_TRY_VOID(take(start));
   is_agreed_ = true;
   if (!std::exchange(is_fresh_, false) || start.point) return {};
   MUSTER_TRY(checkpoint::Point point, point_of(call_->start_id()));
@@ -98,6 +111,7 @@ Result<> Recoverable::resume() {
 // One item, over the ends of epochs.
 Result<std::optional<LoopStep>> Recoverable::advance() {
   while (epoch_ < options_.epochs && !stop_) {
+    before_ = place();
     MUSTER_TRY(std::optional<data::Item> item, batches_->next());
     if (item) return LoopStep{.epoch = epoch_, .step = step_++, .item = *std::move(item)};
     ++epoch_;
@@ -111,6 +125,11 @@ Result<std::optional<LoopStep>> Recoverable::advance() {
 Result<> Recoverable::finish() {
   if (recovery_ == nullptr) return {};
   MUSTER_TRY(checkpoint::Point end, point_of(call_->end_id()));
+  if (call_->is_meeting_due()) {
+    // Who has come back takes the end.
+    call_->save(std::move(end));
+    return fail(Code::peer_lost, "a worker was lost and has come back");
+  }
   MUSTER_TRY_VOID(call_->finish(std::move(end), "{}"));
   call_.reset();
   return {};
@@ -120,26 +139,46 @@ Result<> Recoverable::finish() {
 
 TrainingParts Recoverable::parts() const {
   TrainingParts parts{.parameters = parameters_, .metrics = no_metrics_};
+  parts.is_together = call_ != nullptr && call_->has_equal_parameters();
   if (const auto size = options_.dataset.size(); size && *size >= 0) parts.batches = *size;
   return parts;
 }
 
-Result<checkpoint::Point> Recoverable::point_of(const checkpoint::PointId& id) {
-  const DataPosition data = batches_->position();
+Recoverable::Place Recoverable::place() const {
+  return {.epoch = epoch_,
+          .step = step_,
+          .steps = steps_,
+          .stop = stop_,
+          .data = batches_->position(),
+          .runs = counted_runs()};
+}
+
+Result<checkpoint::Point> Recoverable::point_of(const checkpoint::PointId& id) { return point_at(id, place()); }
+
+// For a worker that lacks it. The body goes on drawing random numbers where it is.
+Result<checkpoint::Point> Recoverable::point_in_memory() {
+  const std::uint64_t now = counted_runs();
+  count_runs_from(before_.runs);
+  auto point = point_at(call_->step_id(static_cast<std::uint64_t>(before_.steps)), before_);
+  count_runs_from(now);
+  return point;
+}
+
+Result<checkpoint::Point> Recoverable::point_at(const checkpoint::PointId& id, const Place& place) {
   TrainingPosition position;
-  position.values.set("epoch", epoch_)
-      .set("step", step_)
-      .set("steps", steps_)
-      .set("stop", stop_)
+  position.values.set("epoch", place.epoch)
+      .set("step", place.step)
+      .set("steps", place.steps)
+      .set("stop", place.stop)
       .set("passes", static_cast<std::int64_t>(passes_))
-      .set("pass", static_cast<std::int64_t>(data.pass))
-      .set("items", static_cast<std::int64_t>(data.items));
+      .set("pass", static_cast<std::int64_t>(place.data.pass))
+      .set("items", static_cast<std::int64_t>(place.data.items));
   return capture(id, parts(), position, call_->memory());
 }
 
-Result<> Recoverable::take(const checkpoint::Point& point) {
-  MUSTER_TRY(const TrainingPosition position, position_in(point));
-  MUSTER_TRY_VOID(call_->restore(point, parts()));
+Result<> Recoverable::take(const RecoveringCall::Start& start) {
+  MUSTER_TRY(const TrainingPosition position, position_in(*start.point));
+  MUSTER_TRY_VOID(call_->restore(*start.point, parts()));
   const StateValues& values = position.values;
   MUSTER_TRY(epoch_, values.integer("epoch"));
   MUSTER_TRY(step_, values.integer("step"));

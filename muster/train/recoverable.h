@@ -43,9 +43,12 @@ struct LoopStep {
 // script: a process that returns comes to the step that the others have gone back to, or passes over a loop
 // that is finished, with its end state.
 //
-// A process that is lost while a body runs makes that step void: collective calls return at once, the
-// optimizer does nothing, and the next step is the one that all go back to. Parameters of the network and of
-// the optimizer go back with it; what else the body keeps is its own.
+// When a process is lost while a body runs, the first collective call of the body (that of the reducer) waits
+// until another one has taken its place and makes the same step, with state from one of the others; then it
+// ends with the right values, and no step is lost or made twice. Where that cannot be, because a second call
+// of the body was under way or something in the state is each worker's own, the step is void: collective
+// calls return at once, the optimizer does nothing, and the next step is the one that all go back to.
+// Parameters of the network and of the optimizer go back with it; what else the body keeps is its own.
 //
 // Threads: main.
 class Recoverable {
@@ -68,10 +71,23 @@ class Recoverable {
   Result<> end_step();
   Result<std::optional<LoopStep>> go_on();
   Result<> resume();
-  Result<> take(const checkpoint::Point& point);
+  Result<RecoveringCall::Start> agree();
+  Result<> take(const RecoveringCall::Start& start);
   Result<std::optional<LoopStep>> advance();
   Result<> finish();
+  // Where the loop is between two steps.
+  struct Place {
+    std::int64_t epoch = 0;
+    std::int64_t step = 0;
+    std::int64_t steps = 0;
+    bool stop = false;
+    DataPosition data = {};
+    std::uint64_t runs = 0;
+  };
+  Place place() const;
   Result<checkpoint::Point> point_of(const checkpoint::PointId& id);
+  Result<checkpoint::Point> point_at(const checkpoint::PointId& id, const Place& place);
+  Result<checkpoint::Point> point_in_memory();
   TrainingParts parts() const;
 
   RecoverableOptions options_;
@@ -87,7 +103,9 @@ class Recoverable {
   std::int64_t saved_ = 0;  // steps when the last point was saved
   bool has_begun_ = false;
   bool in_body_ = false;
-  bool is_agreed_ = false;  // all go on from the same point
+  Place before_;            // the step whose body runs
+  std::optional<RecoveringCall::Start> start_;  // where all go on, agreed upon in a body that was void
+  bool is_agreed_ = false;                      // all go on from the same point
   bool is_fresh_ = true;
   bool is_over_ = false;
   bool stop_ = false;

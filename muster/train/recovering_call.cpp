@@ -11,39 +11,25 @@
 namespace muster::train {
 namespace {
 
+using checkpoint::HeldPoint;
 using checkpoint::PointId;
+using checkpoint::Standing;
+using In = Standing::State;
+using Way = checkpoint::Resumption::Way;
 using Words = Recovery::Words;
 
-// Points of one worker that the others hear of: more than a store keeps.
-constexpr std::size_t points_max = 16;
-constexpr int damaged_max = 64;  // points found damaged, or calls waited for, until we give up
+constexpr int rounds_max = 64;  // of points found damaged, and of calls waited for, until we give up
+constexpr std::size_t told_max = 4;  // points of each worker that are remembered
+
+RecoveringCall* under_way = nullptr;
 
 std::uint64_t word_of(const PointId& id) { return id.step << 2 | static_cast<std::uint64_t>(id.moment); }
 PointId id_of(std::uint64_t call, std::uint64_t word) {
   return {.call = call, .moment = static_cast<PointId::Moment>(word & 3), .step = word >> 2};
 }
 
-// What a worker says of itself: its call, then its points of it, the newest first.
-Words words_of(std::uint64_t call, const std::vector<PointId>& points) {
-  Words words{call, std::min(points.size(), points_max)};
-  for (auto id = points.rbegin(); id != points.rend() && words.size() < 2 + points_max; ++id)
-    words.push_back(word_of(*id));
-  words.resize(2 + points_max);
-  return words;
-}
-
-bool has(const Words& row, const PointId& id) {
-  const auto begin = row.begin() + 2;
-  const auto end = begin + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(row[1], points_max));
-  return std::find(begin, end, word_of(id)) != end;
-}
-
-std::optional<PointId> newest_in_all(const std::vector<Words>& rows, std::uint64_t call) {
-  for (std::size_t i = 0; i < rows[0][1] && i < points_max; ++i) {
-    const PointId id = id_of(call, rows[0][2 + i]);
-    if (std::all_of(rows.begin(), rows.end(), [&](const Words& row) { return has(row, id); })) return id;
-  }
-  return std::nullopt;
+bool gives(const checkpoint::Resumption& next, std::uint32_t rank) {
+  return std::find(next.sources.begin(), next.sources.end(), std::optional(rank)) != next.sources.end();
 }
 
 }  // namespace
@@ -54,56 +40,309 @@ Result<std::unique_ptr<RecoveringCall>> RecoveringCall::begin(Recovery& recovery
   CallNumbers& calls = recovery.calls();
   recovery.set_inside(true);
   calls.evals = 0;
-  return std::unique_ptr<RecoveringCall>(
+  auto call = std::unique_ptr<RecoveringCall>(
       new RecoveringCall(recovery, *store, std::move(kind), calls.begun++));
+  under_way = call.get();
+  return call;
 }
+
+RecoveringCall::~RecoveringCall() {
+  under_way = nullptr;
+  recovery_.set_inside(false);
+}
+
+RecoveringCall* RecoveringCall::current() { return under_way; }
 
 bool RecoveringCall::holds(const PointId& id) const {
   const std::vector<PointId> points = store_.points();
   return std::find(points.begin(), points.end(), id) != points.end();
 }
 
-// Whoever is one call behind ends that call first, and then comes to this one.
-Result<RecoveringCall::Agreed> RecoveringCall::newest_common(bool fresh) {
+bool RecoveringCall::has_end() const { return holds(end_id()) || store_.finished(number_).has_value(); }
+
+// ---- Where all go on --------------------------------------------------------------------------------------
+
+// Where nobody says, all of it is.
+std::string RecoveringCall::own_state() const {
+  if (!sharing_.own_state) return "what the call keeps is each worker's own";
+  auto own = sharing_.own_state();
+  return own ? *std::move(own) : own.error().message;
+}
+
+Standing RecoveringCall::standing(const Memory& memory) const {
+  Standing standing{.state = memory.state,
+                    .call = number_,
+                    .steps = memory.steps,
+                    .is_shared = own_state().empty(),
+                    .stage = sharing_.stage,
+                    .finished = store_.finished_calls()};
+  for (const PointId& id : store_.points())
+    if (id.call == number_ && id != end_id()) standing.points.push_back({id, store_.is_shared(id)});
+  if (has_end()) standing.points.push_back({end_id(), !holds(end_id()) || store_.is_shared(end_id())});
+  return standing;
+}
+
+Result<checkpoint::Resumption> RecoveringCall::ask(const Memory& memory) {
+  MUSTER_TRY(const std::vector<Words> rows, recovery_.gather(checkpoint::encode(standing(memory))));
+  std::vector<Standing> ranks;
+  for (const Words& row : rows) ranks.push_back(checkpoint::decode_standing(row));
+  return checkpoint::decide(ranks);
+}
+
+Result<RecoveringCall::Start> RecoveringCall::agree() {
+  // Where memory counts, nobody waits for a disk. A save that fails has been said; the point is not there.
+  if (in_memory_.state != In::live || !own_state().empty()) (void)saver_.wait();
+  is_meeting_due_ = false;
+  for (int round = 0; round < rounds_max; ++round) {
+    std::optional<Resumption> next = std::exchange(decided_, std::nullopt);
+    if (!next) {
+      MUSTER_TRY(next, ask(in_memory_));
+    }
+    std::optional<Start> start;
+    switch (next->way) {
+      case Way::ask_again:
+        // Whoever is behind and has the end of its call goes on to the next one, where the others are.
+        if (has_end() && in_memory_.state != In::live) return Start{.finished = true};
+        continue;
+      case Way::end_of: {
+        MUSTER_TRY(const bool taken, take_ends(*next));
+        if (taken) return Start{.finished = true};
+        continue;
+      }
+      case Way::lost:
+        return fail(lost(next->reason));
+      case Way::start:
+        return Start{};
+      case Way::live: {
+        MUSTER_TRY(start, go_on_live(*next));
+        break;
+      }
+      case Way::point: {
+        MUSTER_TRY(start, go_to_point(*next));
+        break;
+      }
+    }
+    if (start) return *std::move(start);
+  }
+  return fail(Code::corrupt, "the workers do not come to one point: too many recovery points are damaged");
+}
+
+Error RecoveringCall::lost(const std::string& reason) const {
+  return {Code::not_found,
+          fmt::format("{}. Nothing was changed: start the workers where their recovery points are (here: {}), "
+                      "or begin anew with MUSTER_FRESH=1, or with `muster checkpoint rm {}`",
+                      reason, store_.folder(), recovery_path(store_.folder()))};
+}
+
+Result<bool> RecoveringCall::all_have(bool mine) {
+  MUSTER_TRY(const std::vector<Words> rows, recovery_.gather({mine ? 1U : 0U}));
+  return std::all_of(rows.begin(), rows.end(), [](const Words& row) { return row[0] != 0; });
+}
+
+Result<std::optional<Handover>> RecoveringCall::hand_over(const Resumption& next, const Handover& mine) {
+  for (std::uint32_t rank = 0; rank < next.sources.size(); ++rank) {
+    if (next.sources[rank] != recovery_.rank()) continue;
+    log::info(fmt::format("worker {} takes the state of this one", rank));
+    MUSTER_TRY_VOID(send_handover(mine, rank, recovery_));
+  }
+  const auto source = next.sources[recovery_.rank()];
+  if (!source) return std::nullopt;
+  auto taken = receive_handover(*source, recovery_);
+  if (taken) return *std::move(taken);
+  if (taken.error().code != Code::corrupt) return fail(std::move(taken).error());
+  log::error(taken.error().message);
+  return Handover{};
+}
+
+Result<std::optional<RecoveringCall::Start>> RecoveringCall::go_on_live(const Resumption& next) {
+  Handover mine;
+  if (gives(next, recovery_.rank())) {
+    MUSTER_TRY(mine.point, sharing_.capture());
+  }
+  MUSTER_TRY(auto taken, hand_over(next, mine));
+  const bool takes = next.sources[recovery_.rank()].has_value();
+  MUSTER_TRY(const bool all, all_have(!takes || taken->point.has_value()));
+  if (!all) return std::nullopt;
+  if (!takes) return Start{.is_live = true};
+  say_resuming(next.steps);
+  return Start{.point = std::move(taken->point), .is_of_another = true, .own = newest_own()};
+}
+
+Result<std::optional<RecoveringCall::Start>> RecoveringCall::go_to_point(const Resumption& next) {
+  if (!next.reason.empty())
+    log::warning(fmt::format("all go back to {}: {} ({})", to_string(next.id), next.reason, own_state()));
+  const bool takes = next.sources[recovery_.rank()].has_value();
+  const bool in_memory = in_memory_.state == In::fresh && next.id == start_id() && !holds(next.id);
+  Handover mine;
+  if (!takes && !in_memory) {
+    auto loaded = store_.load(next.id);
+    if (loaded)
+      mine.point = *std::move(loaded);
+    else if (holds(next.id))
+      store_.drop(next.id, loaded.error().message);
+    else
+      return Start{.finished = true};  // an end of which only the record is left: a later one has its state
+  }
+  MUSTER_TRY(auto taken, hand_over(next, mine));
+  MUSTER_TRY(const bool all, all_have(takes ? taken->point.has_value() : in_memory || mine.point.has_value()));
+  if (!all) return std::nullopt;
+  if (in_memory) return Start{};
+  say_resuming(next.id.step);
+  if (!takes) return Start{.point = std::move(mine.point)};
+  return Start{.point = std::move(taken->point), .is_of_another = true, .own = newest_own()};
+}
+
+// Of this call: when another worker's state is taken, what is this worker's own comes from here.
+std::optional<checkpoint::Point> RecoveringCall::newest_own() const {
   std::vector<PointId> points = store_.points();
-  std::erase_if(points, [this](const PointId& id) { return id.call != number_; });
-  // What is in memory is the start: everybody can begin there.
-  if (fresh && (points.empty() || points.front() != start_id())) points.insert(points.begin(), start_id());
-  for (int round = 0; round < damaged_max; ++round) {
-    MUSTER_TRY(const std::vector<Words> rows, recovery_.gather(words_of(number_, points)));
-    const auto call_of = [](const Words& a, const Words& b) { return a[0] < b[0]; };
-    const auto [least, most] = std::minmax_element(rows.begin(), rows.end(), call_of);
-    if ((*most)[0] > number_) return Agreed{.finished = true};
-    if ((*least)[0] < number_) continue;
-    if (const auto id = newest_in_all(rows, number_)) return Agreed{.id = *id};
-    return fail(Code::not_found,
-                fmt::format("there is no recovery point of call {} that all workers hold: one of them could "
-                            "not save its own (see its log), so the job cannot go on from here",
-                            number_));
+  for (auto id = points.rbegin(); id != points.rend(); ++id) {
+    if (id->call != number_) continue;
+    if (auto loaded = store_.load(*id)) return *std::move(loaded);
   }
-  return fail(Code::internal, "the workers do not come to the same call");
+  return std::nullopt;
 }
 
-Result<RecoveringCall::Start> RecoveringCall::agree(bool fresh) {
-  (void)saver_.wait();  // a failed save has been said; the point is not there
-  for (int round = 0; round < damaged_max; ++round) {
-    MUSTER_TRY(const Agreed agreed, newest_common(fresh));
-    if (agreed.finished) return Start{.finished = true};
-    const bool in_memory = fresh && agreed.id == start_id() && !holds(agreed.id);
-    Result<checkpoint::Point> loaded = checkpoint::Point{};
-    if (!in_memory) loaded = store_.load(agreed.id);
-    MUSTER_TRY(const std::vector<Words> rows, recovery_.gather({loaded.has_value() ? 1U : 0U}));
-    if (!loaded) store_.drop(agreed.id, loaded.error().message);
-    if (std::any_of(rows.begin(), rows.end(), [](const Words& row) { return row[0] == 0; })) continue;
-    if (in_memory) return Start{};
-    say_resuming(agreed.id.step);
-    return Start{.point = *std::move(loaded)};
-  }
-  return fail(Code::corrupt, "too many recovery points are damaged");
+// ---- Ends of calls that others have finished --------------------------------------------------------------
+
+Handover RecoveringCall::end_on_disk(std::uint64_t call) const {
+  Handover end;
+  if (const auto record = store_.finished(call)) end.result = record->result;
+  const PointId id{.call = call, .moment = PointId::Moment::end};
+  if (!holds(id)) return end;
+  if (auto loaded = store_.load(id)) end.point = *std::move(loaded);
+  return end;
 }
 
-Result<> RecoveringCall::restore(const checkpoint::Point& point, const TrainingParts& parts) const {
-  return train::restore(point, parts).map_error([&](Error error) {
+// Whether this worker has got the end that it lacks.
+Result<bool> RecoveringCall::take_ends(const Resumption& next) {
+  // Which call each of them lacks, they say once more to those who give.
+  MUSTER_TRY(const std::vector<Words> rows, recovery_.gather({number_}));
+  const std::uint32_t rank = recovery_.rank();
+  for (std::uint32_t other = 0; other < rows.size(); ++other)
+    if (next.sources[other] == rank)
+      MUSTER_TRY_VOID(send_handover(end_on_disk(rows[other][0]), other, recovery_));
+  const auto source = next.sources[rank];
+  if (!source) return false;
+  MUSTER_TRY(Handover taken, receive_handover(*source, recovery_));
+  if (!taken.result && !taken.point) return false;
+  taken_end_ = std::move(taken);
+  return true;
+}
+
+Result<RecoveringCall::End> RecoveringCall::end() {
+  (void)saver_.wait();
+  if (!has_end() && !taken_end_) {
+    in_memory_ = {.state = In::behind};
+    MUSTER_TRY(const Start start, agree());
+    MUSTER_CHECK(start.finished, "who is behind can only take the end");
+  }
+  End end;
+  end.is_of_another = taken_end_.has_value();
+  Handover found = taken_end_ ? *std::exchange(taken_end_, std::nullopt) : end_on_disk(number_);
+  if (!end.is_of_another && !found.point && holds(end_id())) {
+    store_.drop(end_id());
+    if (!found.result)
+      return fail(lost(fmt::format("the end of call {} of the script, which the others have finished, is damaged",
+                                   number_)));
+  }
+  end.result = found.result.value_or("");
+  end.point = std::move(found.point);
+  if (end.is_of_another && end.point) {
+    // From now on it is this worker's own.
+    checkpoint::Point copy = *end.point;
+    save(std::move(copy));
+    (void)saver_.wait();
+  }
+  if (end.point) (void)journal(number_, kind_, end.result);
+  recovery_.report_finished_calls(number_ + 1);
+  return end;
+}
+
+// ---- Steps ------------------------------------------------------------------------------------------------
+
+Result<> RecoveringCall::commit() {
+  const Result<> exchanged = exchange(in_memory_.steps);
+  if (exchanged) {
+    in_memory_ = {};
+    return {};
+  }
+  Error error = exchanged.error();
+  const Memory mine{.state = In::committing, .steps = in_memory_.steps};
+  while (true) {
+    if (!recovery_.lost_epoch(error)) return fail(std::move(error));
+    MUSTER_TRY_VOID(recovery_.next_epoch());
+    auto next = ask(mine);
+    while (next && next->way == Way::ask_again && next->commits.empty()) next = ask(mine);
+    if (!next) {
+      error = std::move(next).error();
+      continue;
+    }
+    if (next->way == Way::ask_again && next->commits[recovery_.rank()]) {
+      is_meeting_due_ = true;  // with the step done
+      in_memory_ = {};
+      return {};
+    }
+    decided_ = *std::move(next);
+    return fail(Code::peer_lost, "a worker was lost, and the step is made again with the one that takes its place");
+  }
+}
+
+// One short call of all: who is past it knows that all have what it has. What each has on its disk goes along.
+Result<> RecoveringCall::exchange(std::uint64_t steps) {
+  if (saving_ && holds(*saving_)) kept_ = word_of(*std::exchange(saving_, std::nullopt));
+  MUSTER_TRY(const std::vector<Words> rows,
+             recovery_.gather({number_, steps, kept_, store_.finished_calls()}));
+  for (std::size_t rank = 0; rank < rows.size(); ++rank)
+    if (rows[rank][0] != number_ || rows[rank][1] != steps)
+      return fail(Code::invalid_argument,
+                  fmt::format("worker {} is at step {} of call {}, worker {} at step {} of call {}: all workers "
+                              "make the same calls and as many steps",
+                              rank, rows[rank][1], rows[rank][0], recovery_.rank(), steps, number_));
+  note_kept(rows);
+  return {};
+}
+
+// The newest point that all have told of is what the job never goes back behind.
+void RecoveringCall::note_kept(const std::vector<Words>& rows) {
+  bool is_news = false;
+  for (std::size_t rank = 0; rank < rows.size(); ++rank) {
+    std::vector<std::uint64_t>& told = kept_by_[rank];
+    const std::uint64_t word = rows[rank][2];
+    if (word == 0 || (!told.empty() && told.back() == word)) continue;
+    told.push_back(word);
+    if (told.size() > told_max) told.erase(told.begin());
+    is_news = true;
+  }
+  if (!is_news) return;
+  report_finished(rows);
+  const std::vector<std::uint64_t>& mine = kept_by_[recovery_.rank()];
+  for (auto word = mine.rbegin(); word != mine.rend(); ++word) {
+    const auto has = [&](const auto& told) { return std::find(told.begin(), told.end(), *word) != told.end(); };
+    if (!std::all_of(kept_by_.begin(), kept_by_.end(), has)) continue;
+    store_.set_committed(id_of(number_, *word));
+    return;
+  }
+}
+
+// Calls whose ends all have, as of the last column.
+void RecoveringCall::report_finished(const std::vector<Words>& rows) {
+  std::uint64_t all = ~std::uint64_t{0};
+  for (const Words& row : rows) all = std::min(all, row.back());
+  recovery_.report_finished_calls(all);
+}
+
+Result<bool> RecoveringCall::tries_again(const Error& error) {
+  if (decided_ || is_meeting_due_) return true;
+  if (!recovery_.lost_epoch(error)) return false;
+  MUSTER_TRY_VOID(recovery_.next_epoch());
+  return true;
+}
+
+// ---- Points -----------------------------------------------------------------------------------------------
+
+Result<> RecoveringCall::restore(const checkpoint::Point& point, const TrainingParts& parts,
+                                 StateOwner owner) const {
+  return train::restore(point, parts, owner).map_error([&](Error error) {
     if (error.code == Code::invalid_argument)
       error.message = fmt::format(
           "the recovery point '{}' does not fit this script: {}. Start it as it was, or delete "
@@ -116,6 +355,8 @@ Result<> RecoveringCall::restore(const checkpoint::Point& point, const TrainingP
 void RecoveringCall::save(checkpoint::Point point) {
   // From here on this process is no newcomer: going back is not resuming what another one left.
   recovery_.calls().resumed = true;
+  retry_pending_end();
+  saving_ = point.id;
   saver_.save(std::move(point));
 }
 
@@ -128,46 +369,60 @@ void RecoveringCall::note_step(std::uint64_t step, std::uint64_t hash) {
   (void)store_.add_step_hash(number_, step, hash);
 }
 
-void RecoveringCall::journal(std::string result) {
-  if (store_.finished(number_)) return;
-  const auto kept = store_.finish_call({.call = number_, .kind = kind_, .result = std::move(result)});
-  if (!kept) log::error(fmt::format("the end of call {} is not kept: {}", number_, kept.error().message));
+// ---- The end ----------------------------------------------------------------------------------------------
+
+bool RecoveringCall::journal(std::uint64_t call, const std::string& kind, std::string result) {
+  if (store_.finished(call)) return true;
+  const auto kept = store_.finish_call({.call = call, .kind = kind, .result = std::move(result)});
+  if (!kept) log::error(fmt::format("the end of call {} is not kept: {}", call, kept.error().message));
+  return kept.has_value();
 }
 
-// Whoever is past the meeting knows that all have the end on disk. An end that could not be saved is not in
-// the journal either: it would be taken for one that is no more needed.
+// An end that could not be saved is not in the journal either: it would be taken for one that is no more
+// needed.
+bool RecoveringCall::keep_end(checkpoint::Point end, const std::string& result) {
+  checkpoint::Point copy = end;
+  save(std::move(copy));
+  if (saver_.wait()) return journal(number_, kind_, result);
+  recovery_.pending_end() =
+      Recovery::PendingEnd{std::move(end), {.call = number_, .kind = kind_, .result = result}};
+  return false;
+}
+
+void RecoveringCall::retry_pending_end() {
+  auto& pending = recovery_.pending_end();
+  if (!pending) return;
+  (void)saver_.wait();
+  checkpoint::Point end = pending->point;
+  saver_.save(std::move(end));
+  if (!saver_.wait() || !journal(pending->record.call, pending->record.kind, pending->record.result)) return;
+  log::info(fmt::format("the end of call {} is on the disk now", pending->record.call));
+  pending.reset();
+}
+
+// Whoever is past the meeting knows who has the end.
 Result<> RecoveringCall::finish(std::optional<checkpoint::Point> end, std::string result) {
   (void)saver_.wait();
-  if (end) save(*std::move(end));
-  const bool is_kept = saver_.wait().has_value();
-  if (is_kept) journal(std::move(result));
-  MUSTER_TRY_VOID(recovery_.gather({number_}));
-  recovery_.report_finished_calls(number_ + 1);
-  return {};
-}
-
-Result<RecoveringCall::End> RecoveringCall::end() {
-  (void)saver_.wait();
-  End end;
-  const auto record = store_.finished(number_);
-  if (record) end.result = record->result;
-  if (holds(end_id())) {
-    auto loaded = store_.load(end_id());
-    if (!loaded) {
-      store_.drop(end_id(), loaded.error().message);
-      return fail(loaded.error());
-    }
-    end.point = *std::move(loaded);
-  } else if (!record) {
-    return fail(
-        Code::not_found,
-        fmt::format("the other workers have finished call {} of the script, but its end is not in {}: "
-                    "this worker cannot come back; delete {} and start the job anew",
-                    number_, store_.folder(), store_.folder()));
+  const bool is_shared = end && end->is_shared;
+  const bool is_kept = end ? keep_end(*std::move(end), result) : journal(number_, kind_, std::move(result));
+  MUSTER_TRY(const std::vector<Words> rows,
+             recovery_.gather({sharing_.stage, is_kept ? 1U : 0U, is_shared ? 1U : 0U}));
+  const auto has = [&](const Words& row) {
+    return row[1] != 0 || std::any_of(rows.begin(), rows.end(), [&](const Words& other) {
+             return other[0] == row[0] && other[1] != 0 && other[2] != 0;
+           });
+  };
+  if (std::all_of(rows.begin(), rows.end(), has)) {
+    recovery_.report_finished_calls(number_ + 1);
+    store_.call_is_finished(number_);
+    return {};
   }
-  if (end.point) journal(end.result);
-  recovery_.report_finished_calls(number_ + 1);
-  return end;
+  for (std::size_t rank = 0; rank < rows.size(); ++rank)
+    if (!has(rows[rank]))
+      log::error(fmt::format("worker {} could not keep the end of call {} (see its log), so the call is not "
+                             "over: until it can, a death of worker {} sends the job back to the points before",
+                             rank, number_, rank));
+  return {};
 }
 
 }  // namespace muster::train

@@ -1,15 +1,19 @@
-// One call of a job that recovers: train, fit, a hand-written loop. All workers make it together, and go on
-// from a point that all of them hold when one of them was lost.
+// One call of a job that recovers: train, fit, a hand-written loop. All workers make it together. When one of
+// them was lost, all say where they stand, and go on together: with what those who live have in memory, or
+// from a point that everybody has or is given (checkpoint::decide).
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "muster/base/base.h"
 #include "muster/checkpoint/checkpoint.h"
+#include "muster/train/handover.h"
 #include "muster/train/recovery.h"
 #include "muster/train/recovery_point.h"
 #include "muster/train/snapshot_memory.h"
@@ -22,23 +26,54 @@ class RecoveringCall {
   static Result<std::unique_ptr<RecoveringCall>> begin(Recovery& recovery, std::string kind = "train");
   RecoveringCall(const RecoveringCall&) = delete;
   RecoveringCall& operator=(const RecoveringCall&) = delete;
-  ~RecoveringCall() { recovery_.set_inside(false); }
+  ~RecoveringCall();
+  // The one that is under way in this process, or null.
+  static RecoveringCall* current();
 
   std::uint64_t number() const { return number_; }
   Recovery& recovery() { return recovery_; }
   // Whether a worker is past this call: then its end is all that can be had of it.
   bool is_finished() const { return recovery_.finished_calls() > number_; }
 
+  // What this worker has in memory: nothing of use until it is said.
+  struct Memory {
+    checkpoint::Standing::State state = checkpoint::Standing::State::spoilt;
+    std::uint64_t steps = 0;
+  };
+  void set_memory(const Memory& memory) { in_memory_ = memory; }
+  // How others may go on from it.
+  struct Sharing {
+    std::uint32_t stage = 0;                                          // only those of the same stage
+    std::function<Result<std::string>()> own_state = {};              // what in it is this worker's own
+    std::function<Result<checkpoint::Point>()> capture = {};          // it as a point
+  };
+  void set_sharing(Sharing sharing) { sharing_ = std::move(sharing); }
+  // All workers were seen to train the same parameters, in a loop by hand.
+  void note_equal_parameters() { has_equal_parameters_ = true; }
+  bool has_equal_parameters() const { return has_equal_parameters_; }
+
   struct Start {
     bool finished = false;                        // see is_finished()
-    std::optional<checkpoint::Point> point = {};  // nothing: the beginning, as it is in memory
+    bool is_live = false;                         // what is in memory is where all go on
+    std::optional<checkpoint::Point> point = {};  // nothing, and not live: the beginning, as it is in memory
+    bool is_of_another = false;                   // the point
+    std::optional<checkpoint::Point> own = {};    // then: the newest that this worker itself has
   };
-  // Collective: the newest point that all workers hold whole; damaged ones are put aside for those before.
-  // `fresh`: nothing has been changed in this process since the call began.
-  Result<Start> agree(bool fresh);
+  // Collective: where all go on. Damaged points are put aside for those before.
+  Result<Start> agree();
+
+  // Collective: this worker has all that the step behind its memory needs of others. Returns when all have, or
+  // when a worker was lost and it is decided that the step counts: then its memory is about to change. An
+  // error when it does not count.
+  Result<> commit();
+  // Whether all have to agree before anything else is done together.
+  bool is_meeting_due() const { return is_meeting_due_; }
+  // After an attempt that has failed: whether another one is to be made, in the next epoch if one was lost.
+  Result<bool> tries_again(const Error& error);
 
   // Sets the parts to what they were at the point. If the script has changed since, the error says so.
-  Result<> restore(const checkpoint::Point& point, const TrainingParts& parts) const;
+  Result<> restore(const checkpoint::Point& point, const TrainingParts& parts,
+                   StateOwner owner = StateOwner::this_worker) const;
 
   checkpoint::PointId start_id() const { return {.call = number_}; }
   checkpoint::PointId step_id(std::uint64_t step) const {
@@ -56,15 +91,17 @@ class RecoveringCall {
   checkpoint::Pace& files_pace() { return files_pace_; }
   // One line for `muster verify`.
   void note_step(std::uint64_t step, std::uint64_t hash);
-  // Collective: `end` is on every worker's disk, and the call is finished. `result` is for those who return
-  // and need only that.
+  // Collective: `end` is kept, and the call is over once every worker's is, or another worker has one for it.
+  // An end that a disk does not take is an error in the log, and is tried again behind later points; until
+  // then the call is not over. `result` is for those who return and need only that.
   Result<> finish(std::optional<checkpoint::Point> end, std::string result);
 
   struct End {
     std::optional<checkpoint::Point> point = {};  // nothing: a later call has all that was in it
     std::string result = {};
+    bool is_of_another = false;
   };
-  // Of a call that others have finished.
+  // Of a call that others have finished; one that this worker lacks is taken from another one.
   Result<End> end();
 
  private:
@@ -74,15 +111,30 @@ class RecoveringCall {
         kind_(std::move(kind)),
         number_(number),
         saver_(store, checkpoint::Pace::beside(recovery.local_size())),
-        files_pace_(checkpoint::Pace::beside(recovery.local_size())) {}
+        files_pace_(checkpoint::Pace::beside(recovery.local_size())),
+        kept_by_(recovery.size()) {}
 
-  struct Agreed {
-    bool finished = false;
-    checkpoint::PointId id = {};
-  };
-  Result<Agreed> newest_common(bool fresh);
+  using Resumption = checkpoint::Resumption;
   bool holds(const checkpoint::PointId& id) const;
-  void journal(std::string result);
+  bool has_end() const;
+  std::string own_state() const;
+  checkpoint::Standing standing(const Memory& memory) const;
+  Result<Resumption> ask(const Memory& memory);
+  Result<> exchange(std::uint64_t steps);
+  void note_kept(const std::vector<Recovery::Words>& rows);
+  // Each gives what others take from it, then takes what it lacks; an answer only where it lacks something.
+  Result<std::optional<Handover>> hand_over(const Resumption& next, const Handover& mine);
+  Result<bool> all_have(bool mine);
+  Result<std::optional<Start>> go_on_live(const Resumption& next);
+  Result<std::optional<Start>> go_to_point(const Resumption& next);
+  Result<bool> take_ends(const Resumption& next);
+  Handover end_on_disk(std::uint64_t call) const;
+  std::optional<checkpoint::Point> newest_own() const;
+  Error lost(const std::string& reason) const;
+  bool keep_end(checkpoint::Point end, const std::string& result);
+  void retry_pending_end();
+  void report_finished(const std::vector<Recovery::Words>& rows);
+  bool journal(std::uint64_t call, const std::string& kind, std::string result);
   void say_resuming(std::uint64_t step);
 
   Recovery& recovery_;
@@ -92,6 +144,15 @@ class RecoveringCall {
   SnapshotMemory memory_;
   checkpoint::BackgroundSaver saver_;
   checkpoint::Pace files_pace_;
+  Memory in_memory_;
+  Sharing sharing_;
+  std::optional<Resumption> decided_;    // and not yet done
+  std::optional<Handover> taken_end_;    // of a call that others have finished
+  bool is_meeting_due_ = false;
+  bool has_equal_parameters_ = false;
+  std::optional<checkpoint::PointId> saving_;          // a point that may be on the disk by now
+  std::uint64_t kept_ = 0;                             // the newest that is, as others are told
+  std::vector<std::vector<std::uint64_t>> kept_by_;    // by rank, what others have told, the newest last
 };
 
 }  // namespace muster::train

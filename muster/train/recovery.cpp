@@ -15,6 +15,9 @@ class SessionRecovery final : public Recovery {
 
   std::uint32_t local_size() const override { return session().local_size(); }
 
+  std::uint32_t rank() const override { return session().rank(); }
+  std::uint32_t size() const override { return session().world_size(); }
+
   Result<std::vector<Words>> gather(const Words& mine) override {
     Words all(mine.size() * session().world_size());
     MUSTER_TRY_VOID(session().call_all([&](collective::Communicator& group) {
@@ -24,6 +27,13 @@ class SessionRecovery final : public Recovery {
     for (auto begin = all.begin(); begin != all.end(); begin += static_cast<std::ptrdiff_t>(mine.size()))
       rows.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(mine.size()));
     return rows;
+  }
+
+  Result<> send(std::uint32_t to, Pieces pieces) override {
+    return session().call_all([&](collective::Communicator& all) { return all.send(to, pieces); });
+  }
+  Result<> receive(std::uint32_t from, WritablePieces pieces) override {
+    return session().call_all([&](collective::Communicator& all) { return all.receive(from, pieces); });
   }
 
   bool lost_epoch(const Error& error) override { return session().lost_epoch(error); }

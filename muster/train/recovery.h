@@ -1,7 +1,10 @@
 // How a process takes part in a job that goes on after it has lost processes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,8 +36,15 @@ class Recovery {
   virtual Result<checkpoint::RunStore*> store() = 0;
   // The workers of this host, this one among them.
   virtual std::uint32_t local_size() const = 0;
+  virtual std::uint32_t rank() const = 0;
+  virtual std::uint32_t size() const = 0;
   // A collective call: row r of the answer is what rank r gave; all rows are as long as `mine`.
   virtual Result<std::vector<Words>> gather(const Words& mine) = 0;
+  // From this worker to another, as collective::Communicator.
+  using Pieces = std::span<const std::span<const std::byte>>;
+  using WritablePieces = std::span<const std::span<std::byte>>;
+  virtual Result<> send(std::uint32_t to, Pieces pieces) = 0;
+  virtual Result<> receive(std::uint32_t from, WritablePieces pieces) = 0;
   // Whether a call that failed with `error` may be made again after next_epoch().
   virtual bool lost_epoch(const Error& error) = 0;
   virtual Result<> next_epoch() = 0;
@@ -44,12 +54,21 @@ class Recovery {
   // For whoever starts this process again.
   virtual void mark_step(const checkpoint::StepPlace& place) = 0;
 
+  // The end of a call that this worker's disk has not taken. Later saves try again: until they succeed the
+  // call is not over.
+  struct PendingEnd {
+    checkpoint::Point point;
+    checkpoint::CallRecord record;
+  };
+  std::optional<PendingEnd>& pending_end() { return pending_end_; }
+
   CallNumbers& calls() { return calls_; }
   // A numbered call begins or ends: collectives that are made by hand within it are a part of it.
   virtual void set_inside(bool inside) { calls_.inside = inside; }
 
  private:
   CallNumbers calls_;
+  std::optional<PendingEnd> pending_end_;
 };
 
 // That of the open session; null without one, and where nothing is recovered.

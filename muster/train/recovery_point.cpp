@@ -77,7 +77,9 @@ Result<> put_states(const TrainingParts& parts, Point& point) {
 }
 
 // One that had nothing to say is asked to load nothing.
-Result<> load_states(const Point& point, const TrainingParts& parts) {
+Result<> load_states(const Point& point, const TrainingParts& parts,
+                     StateOwner owner = StateOwner::this_worker) {
+  const auto load = owner == StateOwner::this_worker ? &Callback::load_state : &Callback::load_state_of_another;
   const auto explain = [](const std::string& section) {
     return [section](Error error) {
       error.message = fmt::format("{} of the recovery point: {}", section, error.message);
@@ -88,8 +90,9 @@ Result<> load_states(const Point& point, const TrainingParts& parts) {
     const std::string section = section_of_callback(i);
     const State state = state_in(point, section);
     if (!state.text.empty())
-      MUSTER_TRY_VOID(parts.callbacks[i]->load_state(state).map_error(explain(section)));
+      MUSTER_TRY_VOID(((*parts.callbacks[i]).*load)(state).map_error(explain(section)));
   }
+  if (owner == StateOwner::another_worker) return {};
   for (const auto& [name, metric] : parts.metrics) {
     const std::string section = section_of_metric(name);
     const State state = state_in(point, section);
@@ -225,6 +228,8 @@ Result<Point> capture(const checkpoint::PointId& id, const TrainingParts& parts,
   values.set(outputs_name, static_cast<std::int64_t>(position.outputs.size()));
   if (parts.batches) values.set(batches_name, *parts.batches);
   point.state[position_section] = values.to_json();
+  MUSTER_TRY(point.own, own_state_in(parts));
+  point.is_shared = point.own.empty();
   return point;
 }
 
@@ -245,13 +250,28 @@ Result<TrainingPosition> position_in(const Point& point) {
   return position;
 }
 
-Result<> restore(const Point& point, const TrainingParts& parts) {
+Result<std::string> own_state_in(const TrainingParts& parts) {
+  if (!parts.is_together) return "each worker trains parameters of its own";
+  for (const graph::ParameterPtr& parameter : parts.parameters)
+    if (parameter->is_statistic())
+      return fmt::format("'{}' depends on the samples that each worker has seen", parameter->name());
+  for (std::size_t i = 0; i < parts.callbacks.size(); ++i) {
+    if (parts.callbacks[i]->shares_state()) continue;
+    MUSTER_TRY(const State state, parts.callbacks[i]->state());
+    if (!state.text.empty() && state.text != "{}") return fmt::format("callback {} keeps a state of each worker's own", i);
+  }
+  return "";
+}
+
+Result<> restore_states(const Point& point, const TrainingParts& parts) { return load_states(point, parts); }
+
+Result<> restore(const Point& point, const TrainingParts& parts, StateOwner owner) {
   MUSTER_TRY(const TrainingPosition position, position_in(point));
   MUSTER_TRY(const std::int64_t runs, position.values.integer(runs_name));
   MUSTER_TRY_VOID(check_batches(position.values, parts));
   MUSTER_TRY_VOID(check_nothing_is_left(point, parts.parameters));
   MUSTER_TRY_VOID(set_parameters(point, parts.parameters));
-  MUSTER_TRY_VOID(load_states(point, parts));
+  MUSTER_TRY_VOID(load_states(point, parts, owner));
   count_runs_from(static_cast<std::uint64_t>(runs));
   return {};
 }

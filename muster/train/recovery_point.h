@@ -23,6 +23,8 @@ struct TrainingParts {
   std::span<const CallbackPtr> callbacks = {};
   const NamedMetrics& metrics;
   std::optional<std::int64_t> batches = {};  // steps of a pass over the data, where that is known
+  // Whether the workers make each step together, so that all of one stage have the same parameters.
+  bool is_together = false;
 };
 
 // Where a training is, beside its parts.
@@ -36,8 +38,18 @@ Result<checkpoint::Point> capture(const checkpoint::PointId& id, const TrainingP
                                   const TrainingPosition& position, SnapshotMemory& memory);
 // Where the training was.
 Result<TrainingPosition> position_in(const checkpoint::Point& point);
+// Whose states of callbacks a point holds. Another worker's tell when to do what; metrics are each one's own.
+enum class StateOwner { this_worker, another_worker };
+
 // Sets the parts, and the number of runs, to what they were. An error names what does not fit.
-Result<> restore(const checkpoint::Point& point, const TrainingParts& parts);
+Result<> restore(const checkpoint::Point& point, const TrainingParts& parts,
+                 StateOwner owner = StateOwner::this_worker);
+// The states of callbacks and metrics alone.
+Result<> restore_states(const checkpoint::Point& point, const TrainingParts& parts);
+
+// What in the parts is this worker's own, so that no other one can go on from it: "callback 2 keeps a state
+// of its own"; empty: nothing is.
+Result<std::string> own_state_in(const TrainingParts& parts);
 
 // The states of callbacks and metrics without tensors, as one text, and back.
 Result<std::string> states_as_text(const TrainingParts& parts);

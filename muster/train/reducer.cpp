@@ -8,6 +8,7 @@
 #include "muster/train/agreement.h"
 #include "muster/train/context.h"
 #include "muster/train/division.h"
+#include "muster/train/recovering_call.h"
 #include "muster/train/session.h"
 #include "muster/train/void_step.h"
 
@@ -138,7 +139,6 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
     return reduced;
   }
   if (step_is_void()) return reduced;
-  forget_other_epochs(*session);
   std::vector<Tensor> here;
   for (const Tensor& gradient : gradients)
     if (gradient.absence() == nullptr) here.push_back(gradient);
@@ -146,14 +146,18 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
   const auto stages = now.divides() ? std::optional(now.stages) : std::nullopt;
   const Memory memory = [&](std::size_t size_bytes) { return session->shared_buffer(size_bytes, stages); };
   const Session::GroupCall work = [&](collective::Communicator& group) -> Result<> {
+    forget_other_epochs(*session);  // it may be made again in the next one
     if (!std::exchange(checked_, true)) {
       const cluster::Traits traits = {{"seed", fmt::format("{}", seed())}};
       if (!now.divides()) MUSTER_TRY_VOID(compare_traits(traits, session->is_strict(), group));
       MUSTER_TRY_VOID(check_equal_parameters(group));
+      if (RecoveringCall* const call = RecoveringCall::current(); call != nullptr && !now.divides())
+        call->note_equal_parameters();
     }
     return reduce_some(here, done, group, memory);
   };
-  MUSTER_TRY_VOID(or_void(session->call_by_hand("the reduction of gradients", stages, work)));
+  MUSTER_TRY_VOID(
+      call_in_body([&] { return session->call_by_hand("the reduction of gradients", stages, work); }));
   if (step_is_void()) return reduced;
   auto next = done.begin();
   for (Tensor& gradient : reduced)

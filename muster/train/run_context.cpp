@@ -42,14 +42,14 @@ Result<> all_reduce_by_hand(std::optional<std::uint32_t> stages, AllReduce given
   Session& session = *Session::current();
   std::vector<std::byte> kept;
   const auto* bytes = static_cast<const std::byte*>(given.in);
-  if (given.in == given.out && session.recovers() && !session.is_in_call()) {
+  if (given.in == given.out && session.recovers() && (!session.is_in_call() || in_body())) {
     kept.assign(bytes, bytes + given.count * size_bytes(given.dtype));
     given.in = kept.data();
   }
-  if (!step_is_void())
-    MUSTER_TRY_VOID(or_void(session.call_by_hand("all_reduce", stages, [&](collective::Communicator& group) {
-      return group.all_reduce(given.in, given.out, given.count, given.dtype, to_collective(given.reduction));
-    })));
+  const auto reduce = [&](collective::Communicator& group) {
+    return group.all_reduce(given.in, given.out, given.count, given.dtype, to_collective(given.reduction));
+  };
+  MUSTER_TRY_VOID(call_in_body([&] { return session.call_by_hand("all_reduce", stages, reduce); }));
   // What the rest of a void step computes with.
   if (step_is_void() && given.in != given.out)
     std::memcpy(given.out, given.in, given.count * size_bytes(given.dtype));

@@ -16,6 +16,7 @@
 #include "muster/train/front_end.h"
 #include "muster/train/program.h"
 #include "muster/train/ps_context.h"
+#include "muster/train/recovering_call.h"
 #include "muster/train/run_context.h"
 
 namespace muster::train {
@@ -144,6 +145,9 @@ Result<> Session::next_epoch() {
 Result<> Session::call_by_hand(std::string_view what, std::optional<std::uint32_t> stages,
                                const GroupCall& call) {
   const auto make = [&] { return stages ? call_stage_group(*stages, call) : call_all(call); };
+  // A callback's, before all have agreed where they go on.
+  if (const RecoveringCall* under_way = RecoveringCall::current(); under_way && under_way->is_meeting_due())
+    return fail(Code::peer_lost, fmt::format("a worker was lost before {}", what));
   if (!recovers() || is_in_call_) return make();
   while (true) {
     if (roster().finished_collectives > progress_.collectives)
@@ -179,6 +183,7 @@ void Session::mark_step(const checkpoint::StepPlace& place) {
 }
 
 void Session::report_finished_calls(std::uint64_t calls) {
+  if (calls <= progress_.calls) return;
   progress_.calls = calls;
   node_->report_progress(progress_);
 }

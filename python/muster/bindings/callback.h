@@ -67,6 +67,17 @@ class CallbackTrampoline final : public Base {
       return call_load_state_dict(nb_trampoline.base(), override_of("load_state_dict"), state);
     });
   }
+  // A state_dict in Python is each worker's own unless the class says that it is not.
+  bool shares_state() const override {
+    const nb::gil_scoped_acquire lock;
+    if (!override_of("state_dict").is_valid()) return Base::shares_state();
+    const nb::object said = nb::getattr(nb_trampoline.base(), "state_is_shared", nb::bool_(false));
+    return nb::cast<bool>(said);
+  }
+  Result<> load_state_of_another(const train::State& state) override {
+    if (!override_of_state_dict()) return Base::load_state_of_another(state);
+    return load_state(state);
+  }
   // Attributes that a subclass in Python has set.
   std::optional<std::string> forgets() const override {
     const nb::gil_scoped_acquire lock;
@@ -78,6 +89,10 @@ class CallbackTrampoline final : public Base {
   }
 
  private:
+  bool override_of_state_dict() const {
+    const nb::gil_scoped_acquire lock;
+    return override_of("state_dict").is_valid();
+  }
   nb::object override_of(const char* name) const {
     const nb::detail::ticket override(nb_trampoline, name, nb::detail::str_hash(name), false);
     if (!override.key.is_valid()) return {};

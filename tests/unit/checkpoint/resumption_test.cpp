@@ -43,6 +43,12 @@ TEST(Resumption, NeverBeginsAnewWhereAWorkerHasPointsBehindTheStart) {
   EXPECT_NE(way.reason.find("worker 1 has nothing of call 0"), std::string::npos) << way.reason;
 }
 
+TEST(Resumption, NeverServesAPointBehindWhichItsHolderHasOthers) {
+  const Standing rows[] = {{.state = State::fresh, .points = {start(0), step(0, 180, false)}},
+                           {.state = State::fresh}};
+  EXPECT_EQ(decide(rows).way, Way::lost);
+}
+
 TEST(Resumption, TakesAPointFromAnotherDiskWhenAllHaveDied) {
   const Standing rows[] = {{.state = State::fresh, .points = {start(0), step(0, 180), step(0, 260)}},
                            {.state = State::fresh},

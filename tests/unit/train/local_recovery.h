@@ -16,7 +16,13 @@ class LocalRecovery final : public Recovery {
 
   Result<checkpoint::RunStore*> store() override { return &store_; }
   std::uint32_t local_size() const override { return 1; }
+  std::uint32_t rank() const override { return 0; }
+  std::uint32_t size() const override { return 1; }
   Result<std::vector<Words>> gather(const Words& mine) override { return std::vector<Words>{mine}; }
+  Result<> send(std::uint32_t, Pieces) override { return fail(Code::internal, "there is nobody else"); }
+  Result<> receive(std::uint32_t, WritablePieces) override {
+    return fail(Code::internal, "there is nobody else");
+  }
   bool lost_epoch(const Error& error) override { return error.code == Code::peer_lost; }
   Result<> next_epoch() override {
     ++epochs;

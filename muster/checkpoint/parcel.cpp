@@ -1,0 +1,78 @@
+#include "muster/checkpoint/parcel.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "muster/checkpoint/manifest.h"
+
+namespace muster::checkpoint {
+namespace {
+
+// Errors of decode_manifest() begin with a file's name.
+constexpr const char* name_for_people = "the label of a point from another worker";
+// A label belongs to no folder: job, world and rank say nothing.
+constexpr const char* no_job = "0000000000000000";
+
+Manifest manifest_of(const Point& point) {
+  Manifest manifest{.job = no_job, .world = 1, .rank = 0, .id = point.id};
+  manifest.is_shared = point.is_shared;
+  manifest.own = point.own;
+  for (const Entry& entry : point.tensors)
+    manifest.tensors.push_back({.name = entry.name,
+                                .dtype = entry.value.dtype(),
+                                .shape = entry.value.shape(),
+                                .hash = hash_bytes(entry.value.bytes(), entry.value.size_bytes())});
+  for (const auto& [name, section] : point.state)
+    manifest.sections.push_back({.name = name, .size_bytes = section.size(), .hash = hash_text(section)});
+  return manifest;
+}
+
+}  // namespace
+
+Result<std::string> label_of(const Point& point) { return encode_manifest(manifest_of(point)); }
+
+std::vector<std::span<const std::byte>> content_of(const Point& point) {
+  std::vector<std::span<const std::byte>> content;
+  for (const auto& [name, section] : point.state) content.push_back(std::as_bytes(std::span(section)));
+  for (const Entry& entry : point.tensors)
+    content.emplace_back(entry.value.bytes(), entry.value.size_bytes());
+  return content;
+}
+
+Result<Parcel> Parcel::from_label(std::string_view label) {
+  MUSTER_TRY(const Manifest manifest, decode_manifest(label, name_for_people));
+  Parcel parcel;
+  parcel.label_ = label;
+  parcel.point_.id = manifest.id;
+  parcel.point_.is_shared = manifest.is_shared;
+  parcel.point_.own = manifest.own;
+  for (const SectionRecord& record : manifest.sections)
+    parcel.point_.state.emplace(record.name, std::string(record.size_bytes, '\0'));
+  for (const TensorRecord& record : manifest.tensors)
+    parcel.point_.tensors.push_back({record.name, Tensor(record.dtype, record.shape)});
+  return parcel;
+}
+
+std::vector<std::span<std::byte>> Parcel::content() {
+  std::vector<std::span<std::byte>> content;
+  for (auto& [name, section] : point_.state)
+    content.push_back(std::as_writable_bytes(std::span(section.data(), section.size())));
+  for (const Entry& entry : point_.tensors)
+    content.emplace_back(entry.value.bytes(), entry.value.size_bytes());
+  return content;
+}
+
+Result<Point> Parcel::open() && {
+  MUSTER_TRY(const std::string label, label_of(point_));
+  if (label == label_) return std::move(point_);
+  MUSTER_TRY(const Manifest wanted, decode_manifest(label_, name_for_people));
+  const Manifest found = manifest_of(point_);
+  for (std::size_t i = 0; i < wanted.tensors.size(); ++i)
+    if (found.tensors[i].hash != wanted.tensors[i].hash)
+      return fail(Code::corrupt, fmt::format("the bytes of tensor '{}' from another worker do not fit their hash",
+                                             wanted.tensors[i].name));
+  return fail(Code::corrupt, "the sections of a point from another worker do not fit their hashes");
+}
+
+}  // namespace muster::checkpoint

@@ -1,0 +1,81 @@
+#include "muster/train/handover.h"
+
+#include <array>
+#include <span>
+#include <vector>
+
+namespace muster::train {
+namespace {
+
+using checkpoint::Parcel;
+
+// The first message: what follows.
+struct Header {
+  std::uint64_t has_point = 0;
+  std::uint64_t has_result = 0;
+  std::uint64_t label_bytes = 0;
+  std::uint64_t result_bytes = 0;
+};
+
+// As a manifest may have, and a call's result in finished.log.
+constexpr std::uint64_t label_bytes_max = std::uint64_t{8} << 20;
+constexpr std::uint64_t result_bytes_max = std::uint64_t{64} << 20;
+
+template <class Piece>
+Recovery::Pieces pieces(const Piece& piece) {
+  return std::span(&piece, 1);
+}
+
+Result<> send_text(const std::string& text, std::uint32_t to, Recovery& recovery) {
+  if (text.empty()) return {};
+  return recovery.send(to, pieces(std::as_bytes(std::span(text))));
+}
+
+Result<std::string> receive_text(std::uint64_t size_bytes, std::uint32_t from, Recovery& recovery) {
+  std::string text(size_bytes, '\0');
+  if (text.empty()) return text;
+  const auto into = std::as_writable_bytes(std::span(text.data(), text.size()));
+  MUSTER_TRY_VOID(recovery.receive(from, std::span(&into, 1)));
+  return text;
+}
+
+}  // namespace
+
+Result<> send_handover(const Handover& given, std::uint32_t to, Recovery& recovery) {
+  std::string label;
+  if (given.point) {
+    MUSTER_TRY(label, checkpoint::label_of(*given.point));
+  }
+  const std::string result = given.result.value_or("");
+  const Header header{.has_point = given.point ? 1U : 0U,
+                      .has_result = given.result ? 1U : 0U,
+                      .label_bytes = label.size(),
+                      .result_bytes = result.size()};
+  MUSTER_TRY_VOID(recovery.send(to, pieces(std::as_bytes(std::span(&header, 1)))));
+  MUSTER_TRY_VOID(send_text(result, to, recovery));
+  MUSTER_TRY_VOID(send_text(label, to, recovery));
+  if (!given.point) return {};
+  for (const auto& piece : checkpoint::content_of(*given.point))
+    if (!piece.empty()) MUSTER_TRY_VOID(recovery.send(to, pieces(piece)));
+  return {};
+}
+
+Result<Handover> receive_handover(std::uint32_t from, Recovery& recovery) {
+  Header header;
+  const auto into = std::as_writable_bytes(std::span(&header, 1));
+  MUSTER_TRY_VOID(recovery.receive(from, std::span(&into, 1)));
+  if (header.label_bytes > label_bytes_max || header.result_bytes > result_bytes_max)
+    return fail(Code::corrupt, "another worker announces more than a recovery point may have");
+  Handover taken;
+  MUSTER_TRY(std::string result, receive_text(header.result_bytes, from, recovery));
+  if (header.has_result != 0) taken.result = std::move(result);
+  MUSTER_TRY(const std::string label, receive_text(header.label_bytes, from, recovery));
+  if (header.has_point == 0) return taken;
+  MUSTER_TRY(Parcel parcel, Parcel::from_label(label));
+  for (const auto& piece : parcel.content())
+    if (!piece.empty()) MUSTER_TRY_VOID(recovery.receive(from, std::span(&piece, 1)));
+  MUSTER_TRY(taken.point, std::move(parcel).open());
+  return taken;
+}
+
+}  // namespace muster::train
