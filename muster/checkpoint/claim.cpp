@@ -42,7 +42,7 @@ std::string of_first(std::vector<std::string> texts) {
 std::string ranks_text(const FoundJob& job) {
   std::vector<std::string> ranks;
   for (const std::uint64_t rank : job.ranks) ranks.push_back(std::to_string(rank));
-  return fmt::format("worker{} {} of {}", ranks.size() == 1 ? "" : "s", of_first(std::move(ranks)),
+  return fmt::format("worker{} {} of {}", job.ranks.size() == 1 ? "" : "s", of_first(std::move(ranks)),
                      job.world);
 }
 

@@ -231,6 +231,14 @@ struct Collected {
   std::vector<Part> parts;
 };
 
+// Whether code that multiplies the sizes stays within its numbers, empty axes or not.
+bool can_be_multiplied(std::span<const std::int64_t> dims, DType dtype) {
+  auto product = static_cast<std::int64_t>(size_bytes(dtype));
+  return std::all_of(dims.begin(), dims.end(), [&](std::int64_t size) {
+    return !__builtin_mul_overflow(product, std::max<std::int64_t>(size, 1), &product);
+  });
+}
+
 Result<Entry> join(const Collected& collected, const Reader& file) {
   const Part& first = collected.parts.front();
   const auto dtype = type_named(first.type);
@@ -243,6 +251,10 @@ Result<Entry> join(const Collected& collected, const Reader& file) {
   std::size_t found = 0;
   for (const Part& part : collected.parts) found += part.content.size();
   if (dims.size() == 1 && dims[0] == 0 && found > 0) dims.clear();  // a scalar of older files
+  if (!can_be_multiplied(dims, *dtype))
+    return file.bad(
+        fmt::format("'{}' {} has more elements than can be", collected.name, to_string(Shape(dims))),
+        first.offset);
   for (const std::int64_t size : dims) {
     const auto factor = static_cast<std::size_t>(size);
     if (factor != 0 && announced > (found + size_bytes(*dtype)) / factor + 1)

@@ -38,6 +38,11 @@ bool Ledger::add(std::uint64_t call, std::uint64_t step, std::uint64_t hash) {
   return buffer_.size() >= buffer_bytes_max;
 }
 
+bool Ledger::is_empty() {
+  const std::lock_guard lock(buffer_mutex_);
+  return buffer_.empty();
+}
+
 Result<> Ledger::flush() {
   const std::lock_guard writing(file_mutex_);
   // What cannot be written is forgotten: a full disk must not fill the memory too.

@@ -28,6 +28,7 @@ class Ledger {
   // Whether it is time to flush.
   bool add(std::uint64_t call, std::uint64_t step, std::uint64_t hash);
   Result<> flush();
+  bool is_empty();
   // What has not been written is not going to be.
   void forget() { (void)take(); }
 

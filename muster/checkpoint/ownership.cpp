@@ -70,7 +70,7 @@ Result<Hold> Ownership::lock() {
   if (locked.error().code != Code::refused) return locked;
   const std::string holder = owner_of(folder_, storage_);
   return fail(
-      Code::refused,
+      Code::timeout,
       fmt::format("the recovery points in '{}' are locked by {}, which does not go on: end it (kill -9), "
                   "and start this worker again",
                   folder_, holder.empty() ? "another process" : holder));

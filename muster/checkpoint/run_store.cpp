@@ -119,7 +119,7 @@ class RunStore::Implementation {
   Result<Manifest> read_own_manifest(const PointId& id) const;
   const JournalContent& calls() const { return journal_ ? journal_->content() : calls_read_; }
 
-  Result<Manifest> write(const Point& point);
+  Result<> write(const Point& point);
   tl::unexpected<Error> not_saved(const Point& point, const Error& error) const;
   void put_aside(const PointId& id, std::string_view why);
   void remove_needless(const PointId& saved);
@@ -134,8 +134,8 @@ class RunStore::Implementation {
   Ownership ownership_;
   std::optional<JobClaim> claim_;
   std::atomic<bool> is_attached_ = false;
-  std::optional<Error> lost_;          // to a twin: for good
-  std::optional<Common> common_kept_;  // on the disk
+  std::optional<Error> lost_;  // to a twin: for good
+  Common common_kept_;         // on the disk
 
   mutable std::mutex index_mutex_;  // the innermost
   StoredPoints points_;
@@ -237,11 +237,10 @@ Result<> RunStore::Implementation::read_points(bool may_write) {
     else
       log::warning(fmt::format("a recovery point is not used: {}", manifest.error().message));
   }
-  const auto common = read_common(path_of(common_file), storage_);
-  common_kept_ = common;
+  common_kept_ = read_common(path_of(common_file), storage_).value_or(Common{});
   const std::lock_guard lock(index_mutex_);
   points_ = std::move(found);
-  if (common && common_ == Common{}) common_ = *common;
+  if (common_ == Common{}) common_ = common_kept_;
   return {};
 }
 
@@ -265,13 +264,12 @@ void RunStore::Implementation::set_problem(std::string problem) {
 Result<> RunStore::Implementation::save(const Point& point) {
   const std::lock_guard one_at_a_time(save_mutex_);
   flush_ledger();
-  const auto written = write(point);
-  if (!written) return not_saved(point, written.error());
+  if (const auto written = write(point); !written) return not_saved(point, written.error());
   return {};
 }
 
 // The folder is held for moments only: writing takes its time.
-Result<Manifest> RunStore::Implementation::write(const Point& point) {
+Result<> RunStore::Implementation::write(const Point& point) {
   if (const auto writing = begin_writing(); !writing) return fail(writing.error());
   const Manifest head{.job = options_.job,
                       .world = options_.world,
@@ -279,7 +277,7 @@ Result<Manifest> RunStore::Implementation::write(const Point& point) {
                       .id = point.id,
                       .is_shared = point.is_shared,
                       .own = point.own};
-  MUSTER_TRY(PreparedPoint prepared, prepare_point(point, head, root_, storage_));
+  MUSTER_TRY(const PreparedPoint prepared, prepare_point(point, head, root_, storage_));
   const auto writing = begin_writing();
   if (!writing) {
     (void)storage_.remove_folder(prepared.folder);
@@ -291,7 +289,7 @@ Result<Manifest> RunStore::Implementation::write(const Point& point) {
     points_[point.id] = {.signature = prepared.manifest.signature(), .is_shared = point.is_shared};
   }
   remove_needless(point.id);
-  return std::move(prepared).manifest;
+  return {};
 }
 
 tl::unexpected<Error> RunStore::Implementation::not_saved(const Point& point, const Error& error) const {
@@ -315,8 +313,7 @@ void RunStore::Implementation::remove_needless(const PointId& saved) {
     common = common_;
     ids = needless(points_, saved, common, std::max(options_.keep_steps, keep_steps_min));
   }
-  if (ids.empty()) return;
-  if (common != common_kept_.value_or(Common{})) {
+  if (common != common_kept_) {
     if (const auto kept = write_common(path_of(common_file), common, storage_); !kept) {
       log::warning(fmt::format("recovery points that are no more needed stay: {}", kept.error().message));
       return;
@@ -437,7 +434,8 @@ Result<> RunStore::Implementation::add_step_hash(std::uint64_t call, std::uint64
 
 // Where nothing can be kept the hashes are forgotten: they must not fill the memory.
 void RunStore::Implementation::flush_ledger() {
-  if (!is_attached_) return ledger_.forget();
+  if (!is_attached_) ledger_.forget();
+  if (ledger_.is_empty()) return;
   const auto writing = begin_writing();
   const Result<> flushed = writing ? ledger_.flush() : fail(writing.error());
   if (!flushed)

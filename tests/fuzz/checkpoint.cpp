@@ -3,9 +3,11 @@
 #include <string>
 
 #include "fuzz.h"
+#include "muster/checkpoint/format.h"
 #include "muster/checkpoint/journal.h"
 #include "muster/checkpoint/ledger.h"
 #include "muster/checkpoint/manifest.h"
+#include "muster/checkpoint/retention.h"
 #include "muster/checkpoint/safetensors.h"
 
 using namespace muster;
@@ -71,11 +73,23 @@ void read_tensors(std::span<const std::byte> bytes) {
   }
 }
 
+// What was taken can be multiplied and written again.
+void read_entries(std::span<const std::byte> bytes) {
+  const auto entries = decode(bytes, "a.ckpt");
+  if (!entries) return;
+  for (const Entry& entry : *entries) {
+    std::int64_t product = 1;
+    for (const std::int64_t size : entry.value.shape())
+      fuzz::expect(!__builtin_mul_overflow(product, std::max<std::int64_t>(size, 1), &product));
+  }
+  fuzz::expect(decode(encode(*entries), "again.ckpt").has_value());
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Input input(data, size);
-  const std::uint8_t what = input.byte() % 4;
+  const std::uint8_t what = input.byte() % 6;
   const OneFile storage(input.rest());
   if (what == 0) {
     const auto manifest = decode_manifest(input.text(), "manifest.json");
@@ -84,8 +98,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     read_tensors(input.rest());
   } else if (what == 2) {
     static_cast<void>(read_journal("journal", storage));
-  } else {
+  } else if (what == 3) {
     static_cast<void>(read_ledger("ledger", storage));
+  } else if (what == 4) {
+    read_entries(input.rest());
+  } else {
+    static_cast<void>(read_common("common", storage));
   }
   return 0;
 }

@@ -92,6 +92,30 @@ TEST(CheckpointFormat, RefusesSizesThatDoNotFitTheElements) {
   EXPECT_EQ(found.error().message, "checkpoint 'x.ckpt', byte 7: 'b' (3,) has 8 bytes of elements, not 12");
 }
 
+TEST(CheckpointFormat, RefusesSizesWhoseProductIsNoNumber) {
+  constexpr std::int64_t great = std::int64_t{1} << 62;
+  for (const Shape& shape :
+       {Shape{0, great, great}, Shape{great, 0, great}, Shape{great, great, 0}, Shape{0, great, 2}}) {
+    // An empty tensor is written with another shape of as many axes, since none like this can be made.
+    auto file = encode(std::array{floats("b", {}, {0})});
+    std::vector<std::byte> dims;
+    for (const std::int64_t size : shape) {
+      dims.push_back(std::byte{0x08});
+      auto rest = static_cast<std::uint64_t>(size);
+      for (; rest >= 0x80; rest >>= 7) dims.push_back(static_cast<std::byte>(rest | 0x80));
+      dims.push_back(static_cast<std::byte>(rest));
+    }
+    file.erase(file.begin() + 7, file.begin() + 9);
+    file.insert(file.begin() + 7, dims.begin(), dims.end());
+    for (const std::size_t length : {1, 6})
+      file[length] = static_cast<std::byte>(std::to_integer<std::size_t>(file[length]) + dims.size() - 2);
+    const auto found = decode(file, "x.ckpt");
+    ASSERT_FALSE(found) << to_string(shape);
+    EXPECT_EQ(found.error().message,
+              "checkpoint 'x.ckpt', byte 7: 'b' " + to_string(shape) + " has more elements than can be");
+  }
+}
+
 TEST(CheckpointFormat, SurvivesBytesOfAllKinds) {
   const std::uint64_t seed = entropy();
   std::cout << "seed " << seed << "\n";

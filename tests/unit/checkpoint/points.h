@@ -4,8 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <ostream>
 
 #include "tests/unit/checkpoint/memory_storage.h"
+
+namespace muster::checkpoint {
+
+inline void PrintTo(const PointId& id, std::ostream* out) { *out << to_string(id); }
+
+}  // namespace muster::checkpoint
 
 namespace muster::checkpoint::testing {
 
@@ -22,10 +29,18 @@ inline RunOptions options_in(Storage& storage) {
   return {.folder = "/recovery", .job = job, .world = 4, .rank = 1, .storage = &storage, .patience = {}};
 }
 
-inline RunStore open_store(Storage& storage) {
-  auto store = RunStore::open(options_in(storage));
+inline RunStore open_store(const RunOptions& options) {
+  auto store = RunStore::open(options);
   MUSTER_CHECK(store.has_value(), store ? "" : store.error().message);
   return std::move(*store);
+}
+
+inline RunStore open_store(Storage& storage) { return open_store(options_in(storage)); }
+
+// What opening says; "opened" when nothing is wrong.
+inline std::string refusal(const RunOptions& options) {
+  const auto store = RunStore::open(options);
+  return store ? "opened" : store.error().message;
 }
 
 // Tensors of several dtypes and sections, all of them made from `value`.

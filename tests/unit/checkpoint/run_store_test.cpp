@@ -15,16 +15,12 @@ using testing::MemoryStorage;
 using testing::open_store;
 using testing::options_in;
 using testing::point;
+using testing::refusal;
 using testing::run_folder;
 using testing::start_of;
 using testing::step;
 
 using Ids = std::vector<PointId>;
-
-std::string refusal(RunOptions options) {
-  const auto store = RunStore::open(std::move(options));
-  return store ? "opened" : store.error().message;
-}
 
 TEST(PointId, ComesInTheOrderInWhichAJobPasses) {
   EXPECT_LT(start_of(0), step(0, 1));
@@ -94,58 +90,6 @@ TEST(RunStore, SaysWhichPointIsMissing) {
       << loaded.error().message;
 }
 
-TEST(RunStore, KeepsTheNewestStepsTheStartOfTheOpenCallAndTheNewestEnd) {
-  MemoryStorage disk;
-  RunStore store = open_store(disk);
-  ASSERT_TRUE(store.save(point(start_of(0), 0)));
-  for (std::uint64_t i = 1; i <= 8; ++i) ASSERT_TRUE(store.save(point(step(0, 100 * i), 1)));
-  EXPECT_EQ(store.points(),
-            (Ids{start_of(0), step(0, 400), step(0, 500), step(0, 600), step(0, 700), step(0, 800)}));
-  ASSERT_TRUE(store.save(point(end_of(0), 2)));
-  EXPECT_EQ(store.points().front(), start_of(0)) << "another worker may not have the end yet";
-  ASSERT_TRUE(store.save(point(start_of(1), 3)));
-  EXPECT_EQ(store.points(), (Ids{step(0, 400), step(0, 500), step(0, 600), step(0, 700), step(0, 800),
-                                 end_of(0), start_of(1)}));
-  ASSERT_TRUE(store.save(point(end_of(1), 4)));
-  EXPECT_EQ(store.points(), (Ids{step(0, 400), step(0, 500), step(0, 600), step(0, 700), step(0, 800),
-                                 start_of(1), end_of(1)}))
-      << "a later end has the same tensors";
-  EXPECT_EQ(open_store(disk).points(), store.points()) << "the disk knows the same";
-}
-
-TEST(RunStore, KeepsThreeStepsAtLeast) {
-  MemoryStorage disk;
-  RunOptions options = options_in(disk);
-  options.keep_steps = 1;
-  RunStore store = RunStore::open(options).value();
-  for (std::uint64_t i = 1; i <= 5; ++i) ASSERT_TRUE(store.save(point(step(0, i), 1)));
-  EXPECT_EQ(store.points(), (Ids{step(0, 3), step(0, 4), step(0, 5)}));
-}
-
-TEST(RunStore, KeepsTheEndsOfCallsThatTrainedSomethingElse) {
-  MemoryStorage disk;
-  RunStore store = open_store(disk);
-  const auto end = [](std::uint64_t call, const char* name, Shape shape) {
-    return Point{.id = end_of(call), .tensors = {{name, Tensor::zeros(DType::float32, std::move(shape))}}};
-  };
-  ASSERT_TRUE(store.save(end(0, "generator", {2})));
-  ASSERT_TRUE(store.save(end(1, "critic", {2})));
-  ASSERT_TRUE(store.save(end(2, "critic", {3})));
-  EXPECT_EQ(store.points(), (Ids{end_of(0), end_of(1), end_of(2)}));
-  ASSERT_TRUE(store.save(end(3, "generator", {2})));
-  EXPECT_EQ(store.points(), (Ids{end_of(1), end_of(2), end_of(3)}));
-  EXPECT_EQ(open_store(disk).points(), store.points());
-}
-
-TEST(RunStore, ForgetsTheFutureThatAJobLostByGoingBack) {
-  MemoryStorage disk;
-  RunStore store = open_store(disk);
-  ASSERT_TRUE(store.save(point(start_of(0), 0)));
-  for (const std::uint64_t i : {200, 300, 400, 500, 600}) ASSERT_TRUE(store.save(point(step(0, i), 1)));
-  ASSERT_TRUE(store.save(point(step(0, 100), 2)));
-  EXPECT_EQ(store.points(), (Ids{start_of(0), step(0, 100)}));
-}
-
 class RunStoreReplaces : public ::testing::TestWithParam<bool> {};
 
 TEST_P(RunStoreReplaces, APointThatIsSavedAgain) {
@@ -156,7 +100,8 @@ TEST_P(RunStoreReplaces, APointThatIsSavedAgain) {
   ASSERT_TRUE(store.save(point(step(0, 100), 2)));
   EXPECT_EQ(store.points(), Ids{step(0, 100)});
   expect_equal(store.load(step(0, 100)).value(), point(step(0, 100), 2));
-  EXPECT_EQ(disk.list(run_folder).value(), (std::vector<std::string>{"call_0.step_100", "finished.log"}));
+  EXPECT_EQ(disk.list(run_folder).value(),
+            (std::vector<std::string>{"call_0.step_100", "finished.log", "owner"}));
 }
 INSTANTIATE_TEST_SUITE_P(Disk, RunStoreReplaces, ::testing::Bool(),
                          [](const auto& kind) { return kind.param ? "Exchanges" : "CannotExchange"; });
@@ -174,7 +119,7 @@ TEST(RunStore, PutsADamagedPointAside) {
   EXPECT_EQ(store.points(), (Ids{step(0, 1), step(0, 3)}));
   store.drop(step(0, 3));
   EXPECT_EQ(disk.list(run_folder).value(),
-            (std::vector<std::string>{"call_0.step_1", "call_0.step_3.damaged", "finished.log"}))
+            (std::vector<std::string>{"call_0.step_1", "call_0.step_3.damaged", "finished.log", "owner"}))
       << "one is enough to look at";
   EXPECT_EQ(open_store(disk).points(), Ids{step(0, 1)});
 }
@@ -228,25 +173,6 @@ TEST(RunStore, DoesNotTakeAPointOfAnotherJobForItsOwn) {
   EXPECT_EQ(open_store(disk).points(), Ids{});
 }
 
-TEST(RunStore, RemovesWhatEarlierJobsLeftOfItsRank) {
-  MemoryStorage disk;
-  const auto save = [&](const char* job, std::uint64_t world, std::uint64_t rank) {
-    RunOptions options = options_in(disk);
-    options.job = job;
-    options.world = world;
-    options.rank = rank;
-    ASSERT_TRUE(RunStore::open(options).value().save(point(step(0, 1), 1)));
-  };
-  for (const std::uint64_t rank : {0, 1, 2}) save("aaaaaaaaaaaaaaaa", 3, rank);
-  ASSERT_TRUE(disk.make_folder("/recovery/job-of-mine/worker_1"));
-  save(testing::job, 2, 1);
-  EXPECT_EQ(disk.list("/recovery/job-aaaaaaaaaaaaaaaa").value(),
-            (std::vector<std::string>{"worker_0", "worker_2"}));
-  save(testing::job, 2, 0);
-  EXPECT_EQ(disk.list("/recovery").value(),
-            (std::vector<std::string>{"job-0123456789abcdef", "job-of-mine"}));
-}
-
 TEST(RunStore, RefusesToSaveWhatCannotComeBack) {
   MemoryStorage disk;
   RunStore store = open_store(disk);
@@ -279,6 +205,36 @@ TEST(RunStore, RemembersTheCallsThatHaveEnded) {
   EXPECT_EQ(again.finished(0), train);
   EXPECT_EQ(again.finished(eval.call), eval);
   EXPECT_EQ(again.finished(1), std::nullopt);
+}
+
+TEST(RunStore, CountsTheCallsThatHaveEndedWithoutAGap) {
+  MemoryStorage disk;
+  {
+    RunStore store = open_store(disk);
+    EXPECT_EQ(store.finished_calls(), 0u);
+    for (const std::uint64_t call : {0, 1, 3})
+      ASSERT_TRUE(store.finish_call({.call = call, .kind = "train"}));
+    EXPECT_EQ(store.finished_calls(), 2u);
+  }
+  EXPECT_EQ(open_store(disk).finished_calls(), 2u);
+}
+
+TEST(RunStore, KnowsWhichPointsAnotherWorkerMayGoOnFrom) {
+  MemoryStorage disk;
+  Point shared = point(step(0, 1), 1), own = point(step(0, 2), 2);
+  shared.is_shared = true;
+  own.own = "callback 1 \"Counter\"";
+  {
+    RunStore store = open_store(disk);
+    for (const Point& each : {shared, own}) ASSERT_TRUE(store.save(each));
+    EXPECT_TRUE(store.is_shared(shared.id));
+  }
+  const RunStore store = open_store(disk);
+  EXPECT_TRUE(store.is_shared(shared.id));
+  EXPECT_FALSE(store.is_shared(own.id));
+  EXPECT_FALSE(store.is_shared(step(0, 3)));
+  EXPECT_TRUE(store.load(shared.id)->is_shared);
+  EXPECT_EQ(store.load(own.id)->own, own.own);
 }
 
 TEST(RunStore, PutsADamagedJournalAside) {

@@ -1,0 +1,99 @@
+// A path that cannot be written at this moment does not end a job: others can serve its state.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "muster/checkpoint/run_store.h"
+#include "tests/unit/checkpoint/points.h"
+
+namespace muster::checkpoint {
+namespace {
+
+using testing::Fault;
+using ::testing::HasSubstr;
+using testing::MemoryStorage;
+using testing::open_store;
+using testing::options_in;
+using testing::point;
+using testing::refusal;
+using testing::step;
+
+constexpr Fault read_only{.at = 1, .kind = Fault::Kind::forever, .error_number = EROFS};
+
+RunStore open_quietly(MemoryStorage& disk) {
+  ::testing::internal::CaptureStderr();
+  RunStore store = open_store(disk);
+  (void)::testing::internal::GetCapturedStderr();
+  return store;
+}
+
+TEST(UnwritablePath, IsOpenedAllTheSameAndSaidLoudly) {
+  MemoryStorage disk;
+  disk.set_fault(read_only);
+  ::testing::internal::CaptureStderr();
+  RunStore store = open_store(disk);
+  EXPECT_EQ(
+      ::testing::internal::GetCapturedStderr(),
+      "muster error: no recovery points can be kept in '/recovery/job-0123456789abcdef/worker_1': cannot "
+      "make "
+      "folder '/recovery': Read-only file system. The job goes on; while it is so, this worker has only what "
+      "the others hold. Each save tries again\n");
+  EXPECT_EQ(store.problem(), "cannot make folder '/recovery': Read-only file system");
+  EXPECT_TRUE(store.points().empty());
+  const auto saved = store.save(point(step(0, 1), 1));
+  ASSERT_FALSE(saved);
+  EXPECT_THAT(saved.error().message, HasSubstr("Read-only file system"));
+  EXPECT_FALSE(store.finish_call({.call = 0, .kind = "train"}));
+  EXPECT_FALSE(store.set_done());
+}
+
+TEST(UnwritablePath, IsUsedAsSoonAsItCanBeWritten) {
+  MemoryStorage disk;
+  disk.set_fault(read_only);
+  RunStore store = open_quietly(disk);
+  EXPECT_FALSE(store.save(point(step(0, 1), 1)));
+  disk.set_fault({});
+  EXPECT_TRUE(store.save(point(step(0, 2), 2)));
+  EXPECT_EQ(store.problem(), "");
+  EXPECT_EQ(open_store(disk).points(), std::vector{step(0, 2)});
+}
+
+TEST(UnwritablePath, IsReadFromAllTheSame) {
+  MemoryStorage disk;
+  {
+    RunStore store = open_store(disk);
+    ASSERT_TRUE(store.save(point(step(1, 5), 5)));
+    ASSERT_TRUE(store.finish_call({.call = 0, .kind = "train", .result = "{}"}));
+  }
+  MemoryStorage next = disk.after_kill();
+  next.set_fault(read_only);
+  RunStore store = open_quietly(next);
+  EXPECT_EQ(store.points(), std::vector{step(1, 5)});
+  testing::expect_equal(store.load(step(1, 5)).value(), point(step(1, 5), 5));
+  EXPECT_EQ(store.finished(0)->result, "{}");
+  EXPECT_EQ(store.finished_calls(), 1u);
+}
+
+TEST(UnwritablePath, StaysRefusedWhereAnotherJobIsNotFinished) {
+  MemoryStorage disk;
+  RunOptions other = options_in(disk);
+  other.job = "ffffffffffffffff";
+  ASSERT_TRUE(open_store(other).save(point(step(0, 1), 1)));
+  disk.set_fault(read_only);
+  RunStore store = open_quietly(disk);
+  disk.set_fault({});
+  EXPECT_THAT(store.save(point(step(0, 1), 1)).error().message, HasSubstr("is not finished"));
+}
+
+TEST(UnwritablePath, IsAnErrorWhereItCanBeNoFolder) {
+  MemoryStorage disk;
+  ASSERT_TRUE(disk.write("/recovery", {}));
+  EXPECT_EQ(refusal(options_in(disk)),
+            "MS_RECOVERY_PATH='/recovery' cannot be used: '/recovery' is a file, not a folder");
+  RunOptions below = options_in(disk);
+  below.folder = "/recovery/here";
+  EXPECT_EQ(refusal(below),
+            "MS_RECOVERY_PATH='/recovery/here' cannot be used: '/recovery' is a file, not a folder");
+}
+
+}  // namespace
+}  // namespace muster::checkpoint
