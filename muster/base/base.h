@@ -14,6 +14,7 @@
 #include "muster/base/hash.h"           // IWYU pragma: export
 #include "muster/base/log.h"            // IWYU pragma: export
 #include "muster/base/number_text.h"    // IWYU pragma: export
+#include "muster/base/printable.h"      // IWYU pragma: export
 #include "muster/base/random.h"         // IWYU pragma: export
 #include "muster/base/result.h"         // IWYU pragma: export
 #include "muster/base/shape.h"          // IWYU pragma: export

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "muster/base/environment.h"
+#include "muster/base/printable.h"
 
 namespace muster::log {
 namespace {
@@ -39,7 +40,8 @@ spdlog::logger& logger() {
 }  // namespace
 
 void write(Level level, std::string_view message) {
-  logger().log(spdlog_level(level), spdlog::string_view_t(message.data(), message.size()));
+  const std::string text = printable(message, LineBreaks::kept);
+  logger().log(spdlog_level(level), spdlog::string_view_t(text.data(), text.size()));
 }
 
 void set_name(std::string_view name) {

@@ -1,6 +1,6 @@
 // Log lines to standard error, one write each, so that lines of several processes do not mix:
-// "muster[worker 2] warning: …". The level comes from MUSTER_LOG (debug, info, warning, error; default
-// warning).
+// "muster[worker 2] warning: …", in printable characters and line breaks. The level comes from MUSTER_LOG
+// (debug, info, warning, error; default warning).
 #pragma once
 
 #include <string_view>

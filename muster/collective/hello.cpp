@@ -75,7 +75,7 @@ std::vector<std::byte> encode_refusal(const FrameOrigin& origin, const std::stri
 Result<Welcome> check_welcome(const net::Frame& answer, const FrameOrigin& own, const std::string& name) {
   if (is(answer.header, FrameType::refusal)) {
     net::ByteReader reader(answer.payload);
-    const std::string reason = reader.text(refusal_limit_bytes);
+    const std::string reason = printable(reader.text(refusal_limit_bytes));
     return fail(Code::refused, fmt::format("{} refused this process: {}", name, reason));
   }
   if (!is(answer.header, FrameType::welcome))

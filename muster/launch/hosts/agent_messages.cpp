@@ -80,6 +80,8 @@ struct Reader {
   net::ByteReader& from;
 
   std::string text() { return from.text(text_size_max); }
+  // For people, on the launcher's terminal.
+  std::string words() { return std::string(cut(printable(text(), LineBreaks::kept), text_size_max)); }
   std::uint32_t number() { return from.number<std::uint32_t>(); }
 
   void operator()(Setup& m) { m.folder = text(); }
@@ -107,7 +109,7 @@ struct Reader {
   void operator()(Heartbeat&) {}
   void operator()(End&) {}
   void operator()(Hello& m) {
-    m.host = text();
+    m.host = words();
     m.pid = number();
     m.run_folder = text();
   }
@@ -121,7 +123,7 @@ struct Reader {
   }
   void operator()(StartFailed& m) {
     m.process = number();
-    m.message = text();
+    m.message = words();
   }
   void operator()(Output& m) {
     m.process = number();
@@ -132,7 +134,7 @@ struct Reader {
     m.process = number();
     m.wait_status = number();
   }
-  void operator()(Failed& m) { m.message = text(); }
+  void operator()(Failed& m) { m.message = words(); }
   void operator()(Gone& m) { m.none_left = from.number<std::uint8_t>() != 0; }
 };
 

@@ -91,7 +91,7 @@ class Fields {
       wrong(name, fmt::format("it is no text of at most {} bytes", bytes_max));
       return {};
     }
-    return found->get<std::string>();
+    return std::string(cut(printable(found->get_ref<const std::string&>()), bytes_max));
   }
 
   const json& list(const char* name, std::size_t count_max) {
