@@ -23,12 +23,21 @@ std::optional<Guests::Id> Guests::arrive(Id id, const std::string& ip, TimePoint
 }
 
 std::optional<Guests::Id> Guests::hold(Id id, std::size_t size_bytes) {
+  return charge(id, size_bytes, &Guest::held_size_bytes, held_size_bytes_, limits_.held_size_bytes);
+}
+
+std::optional<Guests::Id> Guests::leave_unread(Id id, std::size_t size_bytes) {
+  return charge(id, size_bytes, &Guest::unread_size_bytes, unread_size_bytes_, limits_.unread_size_bytes);
+}
+
+std::optional<Guests::Id> Guests::charge(Id id, std::size_t size_bytes, std::size_t Guest::*account,
+                                         std::size_t& sum, std::size_t limit) {
   const auto found = guests_.find(id);
   if (found == guests_.end()) return std::nullopt;
-  held_size_bytes_ += size_bytes - std::exchange(found->second.held_size_bytes, size_bytes);
-  if (held_size_bytes_ <= limits_.held_size_bytes) return std::nullopt;
+  sum += size_bytes - std::exchange(found->second.*account, size_bytes);
+  if (sum <= limit) return std::nullopt;
   const auto largest =
-      std::ranges::max_element(guests_, {}, [](const auto& entry) { return entry.second.held_size_bytes; });
+      std::ranges::max_element(guests_, {}, [account](const auto& entry) { return entry.second.*account; });
   const Id leaves = largest->first;
   leave(leaves);
   return leaves;
@@ -38,6 +47,7 @@ void Guests::leave(Id id) {
   const auto found = guests_.find(id);
   if (found == guests_.end()) return;
   held_size_bytes_ -= found->second.held_size_bytes;
+  unread_size_bytes_ -= found->second.unread_size_bytes;
   const auto count = counts_.find(found->second.ip);
   if (--count->second == 0) counts_.erase(count);
   guests_.erase(found);

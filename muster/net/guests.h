@@ -22,6 +22,7 @@ struct GuestLimits {
   Duration time = std::chrono::seconds(5);      // from coming to being admitted
   std::uint64_t payload_size_bytes = 64 << 10;  // of one frame of a guest
   std::size_t held_size_bytes = 4 << 20;        // of what all of them have sent and that is not yet a frame
+  std::size_t unread_size_bytes = 16 << 20;     // of what all of them were answered and have not read
 };
 
 class Guests {
@@ -31,6 +32,7 @@ class Guests {
     std::string ip;
     TimePoint deadline;
     std::size_t held_size_bytes = 0;
+    std::size_t unread_size_bytes = 0;
   };
 
   explicit Guests(GuestLimits limits) : limits_(limits) {}
@@ -39,8 +41,11 @@ class Guests {
   // proves it at once; of the address that it comes from, where most are from there, so that one host that
   // floods us drives out nobody else.
   std::optional<Id> arrive(Id id, const std::string& ip, TimePoint now);
-  // `id` makes us hold so many bytes. Returns who has to go for it, if somebody has: who holds most.
+  // `id` makes us hold so many bytes. Returns who has to go for it, if somebody has: who holds most; of
+  // several, the oldest.
   std::optional<Id> hold(Id id, std::size_t size_bytes);
+  // The same, of answers to `id`.
+  std::optional<Id> leave_unread(Id id, std::size_t size_bytes);
   // It is admitted or gone. An unknown id changes nothing.
   void leave(Id id);
 
@@ -52,10 +57,14 @@ class Guests {
   const GuestLimits& limits() const { return limits_; }
 
  private:
+  std::optional<Id> charge(Id id, std::size_t size_bytes, std::size_t Guest::*account, std::size_t& sum,
+                           std::size_t limit);
+
   GuestLimits limits_;
   std::map<Id, Guest> guests_;  // in the order in which they came
   std::unordered_map<std::string, std::size_t> counts_;
   std::size_t held_size_bytes_ = 0;
+  std::size_t unread_size_bytes_ = 0;
 };
 
 // How often a line that guests can provoke is written: a few at once, then no more for a while.

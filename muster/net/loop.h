@@ -99,12 +99,14 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   void set_events(ConnectionEvents events);
-  // Queues a whole frame (see encode_frame). It may be shared between connections.
+  // Queues a whole frame (see encode_frame).
   void send(std::shared_ptr<const std::vector<std::byte>> frame);
+  // The same, for one that goes to many: until it is encrypted it is counted for none of them as unread.
+  void send_shared(std::shared_ptr<const std::vector<std::byte>> frame);
   // Sends what is queued, within a second, then closes; no more events.
   void finish();
-  // An accepted connection is a guest (guests.h): it is closed after a while, and holds and sends little,
-  // until its owner knows that it belongs here and admits it.
+  // An accepted connection is a guest (guests.h): it is closed after a while, and holds, sends and leaves
+  // unread little, until its owner knows that it belongs here and admits it.
   void admit();
   bool is_guest() const;
   const Address& peer() const;

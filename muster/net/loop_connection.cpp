@@ -1,6 +1,9 @@
 #include <fmt/format.h>
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "muster/net/loop_implementation.h"
@@ -11,6 +14,9 @@ namespace {
 constexpr auto finish_time = std::chrono::seconds(1);
 constexpr std::size_t discarded_limit_bytes = 256 << 10;
 constexpr std::size_t guest_read_size_bytes = 4 << 10;  // at a time: members come first
+// Of a guest to whom more than that is to be sent, the kernel takes no more than this.
+constexpr std::size_t guest_answer_size_bytes = 256 << 10;
+constexpr int guest_send_buffer_size_bytes = 64 << 10;
 
 Error lost(const Address& peer, const asio::error_code& error) {
   if (error == asio::error::eof)
@@ -141,21 +147,44 @@ void Connection::Implementation::admit() {
   decoder_.set_payload_limit(limits_.payload_size_bytes);
 }
 
-void Connection::Implementation::send(std::shared_ptr<const std::vector<std::byte>> frame) {
+void Connection::Implementation::send(std::shared_ptr<const std::vector<std::byte>> frame, bool is_shared) {
   if (state_ != State::open) return;
-  if (!tls_) return queue(std::move(frame));
+  if (!tls_) return queue(std::move(frame), is_shared);
   if (!tls_->is_open()) return before_handshake_.push_back(std::move(frame));
   // What went wrong is reported by the read.
   if (tls_->write(*frame)) queue_tls_output();
 }
 
-void Connection::Implementation::queue(std::shared_ptr<const std::vector<std::byte>> frame) {
+void Connection::Implementation::queue(std::shared_ptr<const std::vector<std::byte>> frame, bool is_shared) {
   unsent_size_bytes_ += frame->size();
   if (unsent_size_bytes_ > limits_.unsent_size_bytes)
     return fail_later(
         {Code::peer_lost, fmt::format("{} does not read what is sent to it", to_string(peer_))});
-  unsent_.push_back(std::move(frame));
+  unsent_.push_back({std::move(frame), is_shared});
+  if (is_guest()) {
+    asio::error_code ignored;
+    if (unsent_size_bytes_ > guest_answer_size_bytes)
+      socket_.socket.set_option(asio::socket_base::send_buffer_size(guest_send_buffer_size_bytes), ignored);
+    // Not now: it may have to go, and its owner is busy with it.
+    asio::post(socket_.socket.get_executor(), [self = shared_from_this()] { self->report_unread(); });
+  }
   if (!writing_) write();
+}
+
+// What it has not read and nobody else holds: here, and in the kernel.
+void Connection::Implementation::report_unread() {
+  const auto room = room_;
+  if (!room || state_ == State::closed) return;
+  std::size_t size_bytes = unread_in_kernel();
+  for (const Unsent& unsent : unsent_)
+    if (!unsent.is_shared) size_bytes += unsent.bytes->size();
+  room->leave_unread(guest_, size_bytes);
+}
+
+std::size_t Connection::Implementation::unread_in_kernel() {
+  int size_bytes = 0;
+  const bool is_known = ::ioctl(socket_.socket.native_handle(), SIOCOUTQ, &size_bytes) == 0;
+  return is_known ? static_cast<std::size_t>(std::max(size_bytes, 0)) : 0;
 }
 
 void Connection::Implementation::write() {
@@ -164,15 +193,16 @@ void Connection::Implementation::write() {
     return;
   }
   writing_ = true;
-  asio::async_write(socket_.socket, asio::buffer(*unsent_.front()),
+  asio::async_write(socket_.socket, asio::buffer(*unsent_.front().bytes),
                     [self = shared_from_this()](const asio::error_code& error, std::size_t) {
                       self->writing_ = false;
                       if (self->state_ == State::closed) return;
                       // A failed write is reported by the read, behind what the peer said last.
                       if (error) return self->unsent_.clear();
-                      self->unsent_size_bytes_ -= self->unsent_.front()->size();
+                      self->unsent_size_bytes_ -= self->unsent_.front().bytes->size();
                       self->unsent_.pop_front();
                       self->write();
+                      self->report_unread();
                     });
 }
 
@@ -203,7 +233,12 @@ void Connection::Implementation::shut_down() {
 
 void Connection::Implementation::close(const Error& error) {
   if (std::exchange(state_, State::closed) == State::closed) return;
-  if (is_guest()) room_->leave(guest_);
+  if (is_guest()) {
+    room_->leave(guest_);
+    // What a guest had the time to read and did not, the kernel need not keep either.
+    asio::error_code ignored;
+    if (unread_in_kernel() > 0) socket_.socket.set_option(asio::socket_base::linger(true, 0), ignored);
+  }
   room_.reset();
   finish_timer_.cancel();
   socket_.close();
@@ -249,7 +284,10 @@ void Connection::set_events(ConnectionEvents events) {
   implementation_->start();
 }
 void Connection::send(std::shared_ptr<const std::vector<std::byte>> frame) {
-  implementation_->send(std::move(frame));
+  implementation_->send(std::move(frame), false);
+}
+void Connection::send_shared(std::shared_ptr<const std::vector<std::byte>> frame) {
+  implementation_->send(std::move(frame), true);
 }
 void Connection::finish() { implementation_->finish(); }
 void Connection::admit() { implementation_->admit(); }

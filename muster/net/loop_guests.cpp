@@ -25,6 +25,13 @@ void GuestRoom::hold(Guests::Id id, std::size_t size_bytes) {
                      guests_.limits().held_size_bytes));
 }
 
+void GuestRoom::leave_unread(Guests::Id id, std::size_t size_bytes) {
+  if (const auto leaves = guests_.leave_unread(id, size_bytes))
+    drop(*leaves, fmt::format("connections that had not said who they are had not read {} bytes of their "
+                              "answers, and it most of them",
+                              guests_.limits().unread_size_bytes));
+}
+
 void GuestRoom::leave(Guests::Id id) {
   guests_.leave(id);
   connections_.erase(id);

@@ -59,6 +59,7 @@ class GuestRoom : public std::enable_shared_from_this<GuestRoom> {
     drop_from_porch_ = std::move(drop);
   }
   void hold(Guests::Id id, std::size_t size_bytes);
+  void leave_unread(Guests::Id id, std::size_t size_bytes);
   void leave(Guests::Id id);
   // Makes room; false when nobody is there.
   bool drop_oldest(const std::string& why);
@@ -91,7 +92,7 @@ class Connection::Implementation : public std::enable_shared_from_this<Connectio
   bool is_guest() const { return room_ != nullptr; }
   void start();  // reading, on an open connection
   void close(const Error& error);
-  void send(std::shared_ptr<const std::vector<std::byte>> frame);
+  void send(std::shared_ptr<const std::vector<std::byte>> frame, bool is_shared);
   void finish();
   void abandon();
   void leave_to_itself();  // the owner is gone; what it finished is still sent
@@ -105,8 +106,10 @@ class Connection::Implementation : public std::enable_shared_from_this<Connectio
   void read_some();
   void deliver_frames(std::span<const std::byte> bytes);
   void report_held();
+  void report_unread();
+  std::size_t unread_in_kernel();
   Error end_of_stream() const;
-  void queue(std::shared_ptr<const std::vector<std::byte>> bytes);
+  void queue(std::shared_ptr<const std::vector<std::byte>> bytes, bool is_shared = false);
   void write();
   void shut_down();
   void wait_to_finish();
@@ -136,7 +139,11 @@ class Connection::Implementation : public std::enable_shared_from_this<Connectio
   std::size_t discarded_size_bytes_ = 0;  // after `finish`
   std::shared_ptr<GuestRoom> room_;       // null once it is admitted, or gone
   Guests::Id guest_ = 0;
-  std::list<std::shared_ptr<const std::vector<std::byte>>> unsent_;
+  struct Unsent {
+    std::shared_ptr<const std::vector<std::byte>> bytes;
+    bool is_shared = false;  // with other connections, and somebody else's to count
+  };
+  std::list<Unsent> unsent_;
   std::size_t unsent_size_bytes_ = 0;
   bool writing_ = false;
   asio::steady_timer finish_timer_;  // also of the handshake

@@ -50,7 +50,7 @@ void Connection::Implementation::go_on_with_handshake() {
   if (!*through) return;
   finish_timer_.cancel();
   tell_opened();
-  for (const auto& frame : std::exchange(before_handshake_, {})) send(frame);
+  for (const auto& frame : std::exchange(before_handshake_, {})) send(frame, false);
 }
 
 void Connection::Implementation::queue_tls_output() {

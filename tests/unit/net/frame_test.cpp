@@ -1,5 +1,6 @@
 #include "muster/net/frame.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,9 +8,19 @@
 
 #include "muster/base/base.h"
 #include "muster/net/bytes.h"
+#include "muster/net/digest.h"
 
 namespace muster::net {
 namespace {
+
+// FIPS 180-2, appendix B.1.
+TEST(Digest, IsSha256) {
+  const std::string text = "abc";
+  std::string hex;
+  for (const std::byte byte : sha256(std::as_bytes(std::span(text))))
+    hex += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
+  EXPECT_EQ(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
 
 using testing::HasSubstr;
 

@@ -58,6 +58,15 @@ TEST(Guests, LetTheLargestGoWhenTheyHoldTooMuchTogether) {
   EXPECT_EQ(guests.hold(2, 1000), std::nullopt) << "it is gone";
 }
 
+TEST(Guests, LetTheLargestGoWhenTheyLeaveTooMuchUnreadTogether) {
+  Guests guests({.held_size_bytes = 10, .unread_size_bytes = 1000});
+  for (Guests::Id id = 1; id <= 3; ++id) guests.arrive(id, "10.0.0.1", start);
+  for (Guests::Id id = 1; id <= 2; ++id) EXPECT_EQ(guests.leave_unread(id, 500), std::nullopt);
+  EXPECT_EQ(guests.leave_unread(3, 1), 1) << "the oldest of the largest";
+  guests.leave(2);
+  EXPECT_EQ(guests.leave_unread(3, 1000), std::nullopt);
+}
+
 TEST(LineLimit, LeavesOutWhatComesTooOftenAndSaysHowMuchThatWas) {
   LineLimit limit(2, 10s);
   EXPECT_EQ(limit.take(start), "");

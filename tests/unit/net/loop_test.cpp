@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <thread>
 
 #include "muster/net/net.h"
 
@@ -275,6 +276,54 @@ TEST(ConnectionListener, HoldsLittleOfAllItsGuests) {
   ASSERT_TRUE(serve_until(loop, [&] { return !server.ends.empty(); }));
   EXPECT_THAT(server.ends[0], HasSubstr("had sent 10000 bytes, and it most of them"));
   EXPECT_EQ(server.ends.size(), 1);
+}
+
+// What each of them is told is one and the same; what the kernel keeps of it is each one's own.
+TEST(ConnectionListener, LeavesLittleUnreadByAllItsGuests) {
+  constexpr std::size_t answer_size_bytes = 2 << 20;
+  constexpr std::size_t count = 40;
+  Loop loop;
+  Server server{.loop = loop, .guests = {.unread_size_bytes = 1 << 20}};
+  server.open();
+  const Wait wait{.deadline = real_clock().now() + 10s};
+  const auto answer = frame_of(7, answer_size_bytes);
+  std::vector<Socket> guests;
+  for (std::size_t i = 0; i < count; ++i) {
+    auto guest = Socket::connect(server.listener->address(), wait);
+    ASSERT_TRUE(guest);
+    guests.push_back(*std::move(guest));
+    ASSERT_TRUE(serve_until(loop, [&] { return server.connections.size() == i + 1; }));
+    server.connections[i]->send_shared(answer);
+    loop.run_for(1ms);
+  }
+  ASSERT_TRUE(serve_until(loop, [&] { return server.ends.size() > count / 2; }));
+  EXPECT_THAT(server.ends[0], HasSubstr("had not read 1048576 bytes of their answers"));
+  // The newest is there, and hears all of it once it reads.
+  std::vector<std::byte> heard(answer->size());
+  std::thread reader([&] { EXPECT_TRUE(guests.back().receive_all(heard, wait)); });
+  bool is_heard = false;
+  std::thread waiter([&] { reader.join(), loop.post([&] { is_heard = true; }); });
+  EXPECT_TRUE(serve_until(loop, [&] { return is_heard; }));
+  waiter.join();
+  EXPECT_EQ(heard, *answer);
+}
+
+TEST(ConnectionListener, CountsWhatOnlyOneGuestIsToldForThatOne) {
+  Loop loop;
+  Server server{.loop = loop, .guests = {.unread_size_bytes = 1 << 20}};
+  server.open();
+  const Wait wait{.deadline = real_clock().now() + 10s};
+  auto guest = Socket::connect(server.listener->address(), wait);
+  auto member = Socket::connect(server.listener->address(), wait);
+  ASSERT_TRUE(guest && member);
+  ASSERT_TRUE(serve_until(loop, [&] { return server.connections.size() == 2; }));
+  server.connections[1]->admit();
+  for (int i = 0; i < 80; ++i)
+    for (const auto& connection : server.connections) connection->send(frame_of(7, 64 << 10));
+  ASSERT_TRUE(serve_until(loop, [&] { return !server.ends.empty(); }));
+  EXPECT_THAT(server.ends[0], HasSubstr("of their answers, and it most of them"));
+  ASSERT_TRUE(member->send_all(*frame_of(9, 10), wait));
+  EXPECT_TRUE(serve_until(loop, [&] { return !server.types.empty(); })) << "a member may be slow";
 }
 
 TEST(ConnectionListener, ReadsOnlySoMuchOfWhoGoesOnTalkingAfterTheEnd) {
