@@ -23,6 +23,9 @@ constexpr Duration lines_time = seconds(10);
 constexpr std::size_t shown_max = 8;  // of one kind
 constexpr std::size_t reason_limit_bytes = 512;
 
+// Words of a line, not long.
+std::string line_of(std::string_view text) { return std::string(cut(printable(text), reason_limit_bytes)); }
+
 // "3.2 s ago".
 std::string age(TimePoint then, TimePoint now) {
   return fmt::format("{:.3g} s ago", std::chrono::duration<double>(now - then).count());
@@ -192,13 +195,6 @@ std::string refused_for(const Member& vacant, bool is_alone_there, const Attempt
                      age(stranger->last, now), stranger->reason);
 }
 
-std::string printable(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  if (text.size() > reason_limit_bytes) text.resize(reason_limit_bytes);
-  return text;
-}
-
 bool Attempts::has_line_left(TimePoint now) {
   if (lines_ == 0 || now - lines_since_ >= lines_time) {
     lines_since_ = now;
@@ -226,22 +222,19 @@ bool Attempts::note(std::vector<Attempt>& kept, Attempt attempt) {
 }
 
 bool Attempts::refused(const Member& member, const std::string& reason, TimePoint now) {
-  Attempt attempt{.member = member, .what = "refused", .reason = printable(reason), .count = 1, .last = now};
-  attempt.member.node_id = printable(member.node_id);
-  attempt.member.address = printable(member.address);
+  Attempt attempt{.member = member, .what = "refused", .reason = line_of(reason), .count = 1, .last = now};
   note(nodes_, std::move(attempt));
   return has_line_left(now);
 }
 
 void Attempts::gone(const Member& member, const std::string& how, TimePoint now) {
-  note(nodes_, {.member = member, .what = "gone", .reason = printable(how), .count = 1, .last = now});
+  note(nodes_, {.member = member, .what = "gone", .reason = line_of(how), .count = 1, .last = now});
 }
 
 bool Attempts::strange(const std::string& address, const std::string& reason, TimePoint now,
                        std::uint64_t count) {
   const bool is_news = note(
-      strangers_,
-      {.member = {.address = printable(address)}, .reason = printable(reason), .count = count, .last = now});
+      strangers_, {.member = {.address = address}, .reason = line_of(reason), .count = count, .last = now});
   return is_news && has_line_left(now);
 }
 

@@ -71,9 +71,6 @@ std::string forming_table(const FormingView& view, std::optional<TimePoint> now)
 std::string refused_for(const Member& vacant, bool is_alone_there, const Attempts& attempts, TimePoint since,
                         TimePoint now);
 
-// Words from outside, for a terminal: no control characters, not long.
-std::string printable(std::string text);
-
 // "ranks 0-2, 5, 7", "rank 4"; ascending numbers. `noun` is the singular.
 std::string numbered(std::string_view noun, const std::vector<std::uint32_t>& numbers);
 

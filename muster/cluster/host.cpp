@@ -65,14 +65,6 @@ Result<std::vector<std::string>> bound_ips(const Settings& settings) {
   return refuse(fmt::format("this host's addresses are {}", own_addresses()));
 }
 
-// The milliseconds of the wall clock, and random bits below: later is higher, and no two are equal.
-std::uint64_t new_incarnation() {
-  constexpr unsigned random_bits = 20;
-  const auto time = std::chrono::system_clock::now().time_since_epoch();
-  const auto count = static_cast<std::uint64_t>(std::chrono::duration_cast<milliseconds>(time).count());
-  return (count << random_bits) | (entropy() >> (64 - random_bits));
-}
-
 }  // namespace
 
 Result<std::vector<std::string>> resolve_scheduler(const Settings& settings, const Interrupted& interrupted) {
@@ -176,7 +168,7 @@ Result<Registration> describe_host(const Settings& settings, const Interrupted& 
   registration.pid = ::getpid();
   registration.process_space = net::process_space();
   registration.host_name = net::host_name();
-  registration.incarnation = new_incarnation();
+  registration.incarnation = entropy() | 1;
   return registration;
 }
 

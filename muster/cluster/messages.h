@@ -37,6 +37,7 @@
 #include <vector>
 
 #include "muster/cluster/activity.h"
+#include "muster/cluster/process_key.h"
 #include "muster/cluster/roster.h"
 
 namespace muster::cluster {
@@ -57,6 +58,7 @@ struct Register {
   bool epoch_lost = false;  // the header's epoch: a scheduler that has lost its memory of that hears it here
   bool strict = false;      // MUSTER_STRICT: a trait that differs is an error
   Traits traits = {};       // at most traits_max
+  ProcessSecret secret = {};
   friend bool operator==(const Register&, const Register&) = default;
 };
 
@@ -151,10 +153,16 @@ struct StatusRequest {
 // The job as its scheduler sees it now.
 struct Status {
   enum class State : std::uint8_t { forming, running, recovering, ended };
+  // Whoever asks is told: nothing by which members know each other.
   struct Node {
-    Member member = {};
+    Role role = Role::worker;
+    std::string node_id = {};
+    std::uint32_t rank = 0;
+    std::string address = {};
+    std::int32_t pid = 0;
     bool has_rank = false;
     bool is_connected = false;
+    bool has_left = false;
     std::uint64_t epoch = 0;  // that it knows of
     std::uint64_t step = no_step;
     Activity activity = {};

@@ -99,7 +99,8 @@ void NodeMachine::connected() {
                          .recovers = config_.recovers,
                          .epoch_lost = epoch_lost_,
                          .strict = config_.strict,
-                         .traits = config_.traits});
+                         .traits = config_.traits,
+                         .secret = config_.secret});
 }
 
 // Tries are dense at first, since the scheduler is most likely starting too: a quarter of the time already

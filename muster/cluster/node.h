@@ -109,6 +109,7 @@ struct NodeConfig {
   bool recovers = false;
   bool strict = false;
   Traits traits = {};
+  ProcessSecret secret = {};
 };
 
 // What the process tells of itself with each event.

@@ -48,7 +48,8 @@ NodeConfig config_from(const Settings& settings, const Registration& registratio
           .scheduler = net::to_string(net::Address{settings.scheduler_host, settings.scheduler_port}),
           .recovers = settings.enable_recovery,
           .strict = settings.strict,
-          .traits = registration.traits};
+          .traits = registration.traits,
+          .secret = new_secret()};
 }
 
 }  // namespace

@@ -19,10 +19,12 @@ using net::ByteWriter;
 using std::chrono::milliseconds;
 
 constexpr std::string_view magic = "MUSTERRL";
-constexpr std::uint32_t format_version = 1;
+constexpr std::uint32_t format_version = 2;
 constexpr std::size_t head_size_bytes = 12;    // magic, version
 constexpr std::size_t prefix_size_bytes = 12;  // of a record: length, hash
-constexpr std::size_t record_size_bytes_max = scheduler_payload_limit_bytes + 64;
+constexpr std::size_t members_max = 2 * worker_num_max;
+constexpr std::size_t record_size_bytes_max =
+    scheduler_payload_limit_bytes + members_max * sizeof(ProcessKey) + 64;
 // A scheduler that was just killed may not be gone quite yet.
 constexpr milliseconds lock_patience{1000};
 constexpr milliseconds lock_pause{20};
@@ -57,7 +59,14 @@ Bytes body_of(const record::Job& job) {
   out.number(job.ended_job_id);
   return out.take();
 }
-Bytes body_of(const record::Formed& formed) { return payload_of(message::RosterReady{formed.roster}); }
+Bytes body_of(const record::Formed& formed) {
+  ByteWriter count;
+  count.number(static_cast<std::uint32_t>(formed.keys.size()));
+  Bytes out = count.take();
+  for (const ProcessKey& key : formed.keys) append(out, key);
+  append(out, payload_of(message::RosterReady{formed.roster}));
+  return out;
+}
 Bytes body_of(const record::Left& left) {
   ByteWriter out;
   out.number(static_cast<std::uint8_t>(left.role));
@@ -70,6 +79,23 @@ Bytes body_of(const record::Finished& finished) {
   return out.take();
 }
 Bytes body_of(const record::Ended& ended) { return payload_of(message::Ended{ended.failure}); }
+
+Result<record::Formed> read_formed(std::span<const std::byte> body) {
+  ByteReader head(body);
+  record::Formed formed;
+  formed.keys.resize(head.count(members_max, sizeof(ProcessKey)));
+  if (!head.ok()) return fail(Code::corrupt, "its keys are cut off");
+  auto rest = body.subspan(sizeof(std::uint32_t));
+  for (ProcessKey& key : formed.keys) {
+    std::memcpy(key.data(), rest.data(), key.size());
+    rest = rest.subspan(key.size());
+  }
+  MUSTER_TRY(auto ready, message_from<message::RosterReady>(rest));
+  formed.roster = ready.roster;
+  if (formed.keys.size() != formed.roster->workers.size() + formed.roster->servers.size())
+    return fail(Code::corrupt, "it has not one key for each member");
+  return formed;
+}
 
 // `number`: the record's place, which is part of its hash, so that none can stand elsewhere.
 void append_record(Bytes& out, const Record& record, std::size_t number) {
@@ -97,8 +123,8 @@ Result<Record> read_record(std::span<const std::byte> payload) {
       return job;
     }
     case 1: {
-      MUSTER_TRY(auto ready, message_from<message::RosterReady>(body));
-      return record::Formed{ready.roster};
+      MUSTER_TRY(auto formed, read_formed(body));
+      return formed;
     }
     case 2: {
       record::Left left;

@@ -28,7 +28,8 @@ struct Member {
   std::int32_t pid = 0;            // in the process space below
   std::string process_space = {};  // equal for processes whose pids mean the same
   std::string host_name = {};      // of its machine; a certificate may be for it
-  // Drawn when the process starts, from the clock: a later process of the same node id has a higher one.
+  // Drawn when the process starts: tells it from others of its node id. Every member knows it, so it opens
+  // nothing (process_key.h).
   std::uint64_t incarnation = 0;
   bool is_named = false;  // its node id is from MS_NODE_ID, not made by Muster
   bool has_left = false;  // it was done before this epoch began; nobody can reach it

@@ -10,6 +10,7 @@ void SavedJob::apply(const Record& record) {
   std::visit(Overloaded{[&](const record::Job& begun) { *this = {.job = begun}; },
                         [&](const record::Formed& formed) {
                           roster = formed.roster;
+                          keys = formed.keys;
                           left.clear();
                           failure.reset();
                           finished_calls = std::max(finished_calls, roster->finished_calls);
@@ -27,7 +28,7 @@ void SavedJob::apply(const Record& record) {
 
 std::vector<Record> SavedJob::records() const {
   std::vector<Record> records{job};
-  if (roster) records.push_back(record::Formed{roster});
+  if (roster) records.push_back(record::Formed{roster, keys});
   records.insert(records.end(), left.begin(), left.end());
   if (finished_calls > 0) records.push_back(record::Finished{finished_calls});
   if (failure || ended_well) records.push_back(record::Ended{failure});

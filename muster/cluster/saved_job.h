@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "muster/cluster/process_key.h"
 #include "muster/cluster/roster.h"
 
 namespace muster::cluster {
@@ -25,7 +26,10 @@ struct Job {
 // An epoch has begun. Written before anybody is told.
 struct Formed {
   std::shared_ptr<const Roster> roster = {};  // never null
-  friend bool operator==(const Formed& a, const Formed& b) { return *a.roster == *b.roster; }
+  std::vector<ProcessKey> keys = {};          // of its workers, then of its servers
+  friend bool operator==(const Formed& a, const Formed& b) {
+    return *a.roster == *b.roster && a.keys == b.keys;
+  }
 };
 // A process was done and left.
 struct Left {
@@ -48,6 +52,7 @@ using Record = std::variant<record::Job, record::Formed, record::Left, record::F
 struct SavedJob {
   record::Job job;
   std::shared_ptr<const Roster> roster = {};  // of the newest epoch; null before the first
+  std::vector<ProcessKey> keys = {};          // of its members
   std::vector<record::Left> left = {};        // since that began
   std::uint64_t finished_calls = 0;
   bool ended_well = false;

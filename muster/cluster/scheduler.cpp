@@ -13,6 +13,14 @@ constexpr milliseconds telling_time = seconds(1);
 // How long a process that cannot be watched may take to make its connection again.
 constexpr milliseconds reconnect_time{300};
 
+// What did not come as a message, whose texts are read so (wire.h).
+scheduler_event::Strange as_shown(scheduler_event::Strange event) {
+  event.address = printable(event.address);
+  event.reason = printable(event.reason);
+  if (event.claims) event.claims->node_id = printable(event.claims->node_id);
+  return event;
+}
+
 }  // namespace
 
 SchedulerMachine::SchedulerMachine(SchedulerConfig config, TimePoint now)
@@ -33,7 +41,7 @@ SchedulerActions SchedulerMachine::step(const SchedulerEvent& event, TimePoint n
   std::visit(Overloaded{[&](const scheduler_event::Received& e) { received(e.peer, e.message); },
                         [&](const scheduler_event::Closed& e) { closed(e.peer); },
                         [&](const scheduler_event::Exited& e) { exited(e); },
-                        [&](const scheduler_event::Strange& e) { strange(e); },
+                        [&](const scheduler_event::Strange& e) { strange(as_shown(e)); },
                         [&](const scheduler_event::Interrupted&) {
                           fail({Code::aborted, "the scheduler was interrupted", exit_code_interrupted});
                         },
@@ -78,10 +86,20 @@ void SchedulerMachine::received(PeerId id, const Message& message) {
                         [&](const message::PeerGone& gone) { handle(peer, gone); },
                         [&](const message::Leave& leave) { handle(id, peer, leave); },
                         [&](const message::EndedAck&) { peer.told = peer.told || phase_ == Phase::telling; },
-                        [&](const message::Rejoin& rejoin) { handle(peer, rejoin, message.epoch); },
+                        [&](const message::Rejoin& rejoin) { handle(id, peer, rejoin, message.epoch); },
                         [&](const message::LinkLost& lost) { handle(peer, lost, message.epoch); },
                         [](const auto&) {}},  // what only a scheduler says
              message.body);
+}
+
+SchedulerMachine::Peer& SchedulerMachine::peer_at(PeerId id) {
+  const auto found = peers_.find(id);
+  MUSTER_CHECK(found != peers_.end(), "a connection that is gone was not forgotten everywhere");
+  return found->second;
+}
+
+const SchedulerMachine::Peer& SchedulerMachine::peer_at(PeerId id) const {
+  return const_cast<SchedulerMachine*>(this)->peer_at(id);
 }
 
 // What a process that was here before it has said is not its word; and only who has part in an epoch is done
@@ -129,7 +147,7 @@ void SchedulerMachine::handle(PeerId id, Peer& peer, const message::Leave& leave
     fail({Code::aborted, fmt::format("{} left before every process had come", describe(peer)),
           exit_code_peer_lost});
   } else {
-    if (Seat* seat = seats_.find(peer.member.role, peer.member.rank)) {
+    if (Seat* seat = seats_.find_peer(id)) {
       seat->member.has_left = true;
       seat->peer = 0;
     }
@@ -140,7 +158,7 @@ void SchedulerMachine::handle(PeerId id, Peer& peer, const message::Leave& leave
 void SchedulerMachine::handle(const Peer& reporter, const message::PeerGone& gone) {
   const Seat* seat = seats_.find(gone.role, gone.rank);
   if (seat == nullptr || seat->peer == 0) return;
-  Peer& peer = peers_.at(seat->peer);
+  Peer& peer = peer_at(seat->peer);
   if (peer.member.incarnation != gone.incarnation) return;  // somebody else sits there since
   // Only a process that sees the same pids can know.
   if (shares_pids(peer.member.process_space, reporter.member.process_space))
@@ -193,6 +211,7 @@ void SchedulerMachine::forgive_own_pause(Duration pause) {
 void SchedulerMachine::check(TimePoint now) {
   next_check_ = now + beat_interval_for(config_.node_timeout);
   next_doubt_.reset();
+  if (now >= status_until_) status_.reset();
   if (phase_ == Phase::telling) {
     if (now >= told_until_)
       for (auto& [id, peer] : peers_) peer.told = true;
@@ -285,6 +304,14 @@ std::uint32_t SchedulerMachine::wanted(Role role) const {
 
 void SchedulerMachine::send(PeerId id, MessageBody body) {
   actions_.push_back(scheduler_action::Send{id, {config_.job_id, epoch_, std::move(body)}});
+}
+
+std::shared_ptr<const Message> SchedulerMachine::message_of(MessageBody body) const {
+  return std::make_shared<const Message>(Message{config_.job_id, epoch_, std::move(body)});
+}
+
+void SchedulerMachine::share(PeerId id, std::shared_ptr<const Message> message) {
+  actions_.push_back(scheduler_action::Share{id, std::move(message)});
 }
 
 void SchedulerMachine::refuse(PeerId id, const std::string& reason) {

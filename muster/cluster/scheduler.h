@@ -62,6 +62,11 @@ struct Send {
   PeerId peer = 0;
   Message message;
 };
+// The same message to many: it is worth encoding once.
+struct Share {
+  PeerId peer = 0;
+  std::shared_ptr<const Message> message = {};  // never null
+};
 // Flush, then close.
 struct Close {
   PeerId peer = 0;
@@ -83,8 +88,9 @@ struct End {
   std::optional<Failure> failure = {};
 };
 }  // namespace scheduler_action
-using SchedulerAction = std::variant<scheduler_action::Send, scheduler_action::Close, scheduler_action::Watch,
-                                     scheduler_action::Log, scheduler_action::Record, scheduler_action::End>;
+using SchedulerAction = std::variant<scheduler_action::Send, scheduler_action::Share, scheduler_action::Close,
+                                     scheduler_action::Watch, scheduler_action::Log, scheduler_action::Record,
+                                     scheduler_action::End>;
 using SchedulerActions = std::vector<SchedulerAction>;
 
 struct SchedulerConfig {
@@ -120,6 +126,7 @@ class SchedulerMachine {
   enum class Phase { forming, running, recovering, telling, ended };
   struct Peer {
     Member member;
+    ProcessKey key = {};
     bool ranked = false;
     bool left = false;  // said Leave
     bool told = false;  // knows that the job has ended, or cannot be told
@@ -149,6 +156,7 @@ class SchedulerMachine {
   struct Newcomer {
     PeerId id = 0;
     Member member;
+    ProcessKey key = {};
     TimePoint since;
     bool strict = false;
     Traits traits = {};
@@ -157,6 +165,9 @@ class SchedulerMachine {
 
   void received(PeerId id, const Message& message);
   bool can_say(const Peer& peer, const Message& message) const;
+  // Of a connection that this machine itself has noted: forget() takes it out of everything.
+  Peer& peer_at(PeerId id);
+  const Peer& peer_at(PeerId id) const;
   void handle(PeerId id, Peer& peer, const message::Beat& beat, std::uint64_t epoch);
   void handle(PeerId id, Peer& peer, const message::Leave& leave);
   void handle(const Peer& reporter, const message::PeerGone& gone);
@@ -174,12 +185,15 @@ class SchedulerMachine {
   std::optional<std::string> no_room(const Member& member) const;
   std::string duplicate_id(const Member& holder) const;
   void turn_down(PeerId id, const Member& member, const std::string& reason);
-  void note_traits(PeerId id, bool strict, const Traits& traits);
-  void accept(PeerId id, const Member& member);
+  static void note_traits(Peer& peer, bool strict, const Traits& traits);
+  Peer& accept(PeerId id, const Member& member, const ProcessKey& key);
+  void greet(PeerId id, Peer& peer);
+  std::optional<std::string> impersonation(const Member& member, const ProcessKey& key) const;
   void watch(PeerId id, Peer& peer);
   bool is_complete() const;
   void form_if_complete();
   void begin_epoch(std::shared_ptr<const Roster> roster);
+  void take(std::shared_ptr<const Roster> roster);
   std::vector<Member> rank_members(Role role, std::uint32_t count);
   void strange(const scheduler_event::Strange& event);
   FormingView view() const;
@@ -194,7 +208,7 @@ class SchedulerMachine {
   // scheduler_recovery.cpp: what only a job that recovers does.
   void resume();
   void note_progress(Peer& peer, const Progress& progress);
-  void handle(Peer& peer, const message::Rejoin& rejoin, std::uint64_t epoch);
+  void handle(PeerId id, Peer& peer, const message::Rejoin& rejoin, std::uint64_t epoch);
   void handle(const Peer& peer, const message::LinkLost& lost, std::uint64_t epoch);
   void lose(PeerId id, const std::string& how);
   void forget(PeerId id);
@@ -208,7 +222,7 @@ class SchedulerMachine {
   Verdict place_before_roster(const Newcomer& newcomer);
   Verdict contest(PeerId twin_id, const Newcomer& newcomer);
   Verdict turn_away(const Newcomer& newcomer, const std::string& reason);
-  void sit(PeerId id, Member member, Seat& seat, bool ready);
+  Peer& sit(const Newcomer& newcomer, Seat& seat, bool ready);
   void form_next_if_complete();
   std::uint64_t collectives_of_left() const;
   void announce_waiting();
@@ -218,7 +232,7 @@ class SchedulerMachine {
   TimePoint recovery_deadline() const;
   Duration contest_time() const;
   bool someone_is_doubted() const;
-  PeerId find_process(Role role, std::uint64_t incarnation) const;
+  PeerId find_process(const ProcessKey& key) const;
 
   // scheduler_watch.cpp: what the job is at, for people who look at it and for those who wait.
   void note_activity(Peer& peer, const message::Beat& beat, std::uint64_t epoch);
@@ -227,6 +241,7 @@ class SchedulerMachine {
   std::string who_waits_for_whom() const;
   std::string silence_of(const Peer& peer) const;
   bool serve_visitor(PeerId id, const Message& message);
+  void tell_status(PeerId id);
   void forget_visitor(PeerId id);
   void tell_doctors();
   message::Status status() const;
@@ -241,13 +256,16 @@ class SchedulerMachine {
   std::string describe(const Peer& peer) const;
   std::uint32_t wanted(Role role) const;
   void send(PeerId id, MessageBody body);
+  std::shared_ptr<const Message> message_of(MessageBody body) const;
+  void share(PeerId id, std::shared_ptr<const Message> message);
   void refuse(PeerId id, const std::string& reason);
   // The same words, as `Words` (Waiting or Stuck), to every node that is connected, and into the log.
   template <class Words>
   void tell_all(const std::string& text) {
     log(log::Level::warning, text);
+    const auto message = message_of(Words{text});
     for (const auto& [id, peer] : peers_)
-      if (!peer.closed && !peer.left) send(id, Words{text});
+      if (!peer.closed && !peer.left) share(id, message);
   }
   void record(Record record);
   void log(log::Level level, std::string text);
@@ -262,12 +280,15 @@ class SchedulerMachine {
   Seats seats_;  // from the first roster on
   std::uint32_t workers_left_ = 0;
   std::shared_ptr<const Roster> roster_;
+  std::shared_ptr<const Message> roster_ready_;  // which says it
   std::optional<Failure> failure_;
   Attempts attempts_;
   std::vector<std::string> differences_told_ = {};
 
   StuckWatch stuck_;
   Visitors visitors_;
+  std::shared_ptr<const Message> status_;  // as it was told last; null when that is a while ago
+  TimePoint status_until_ = {};
   std::vector<Newcomer> newcomers_;
   std::map<PeerId, PeerId> watched_as_;  // watch id -> the process's connection now
   Failure lost_reason_;                  // of the epoch, while recovering

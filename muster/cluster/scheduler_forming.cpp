@@ -22,13 +22,13 @@ constexpr Duration stranger_lines_interval = seconds(10);
 void SchedulerMachine::register_node(PeerId id, const Message& message, const message::Register& request) {
   forget_visitor(id);
   if (const auto known = peers_.find(id); known != peers_.end()) {  // said twice
-    if (!known->second.left && phase_ == Phase::forming) accept(id, known->second.member);
+    if (!known->second.left && phase_ == Phase::forming) greet(id, known->second);
     return;
   }
   if (config_.recovers) return register_recovering(id, message, request);
   if (const auto reason = reason_to_refuse(message, request)) return turn_down(id, request.member, *reason);
-  accept(id, request.member);
-  note_traits(id, request.strict, request.traits);
+  Peer& peer = accept(id, request.member, key_of(request.secret, request.member));
+  note_traits(peer, request.strict, request.traits);
   form_if_complete();
 }
 
@@ -43,9 +43,10 @@ std::optional<std::string> SchedulerMachine::reason_to_refuse(const Message& mes
     return failure_ ? fmt::format("the job has ended: {}", failure_->message) : "the job has ended";
   if (auto reason = unusable(request)) return reason;
   if (const auto found = by_name_.find({member.role, member.node_id}); found != by_name_.end()) {
-    const Peer& peer = peers_.at(found->second);
+    const Peer& peer = peer_at(found->second);
     if (!peer.left) return duplicate_id(peer.member);
   }
+  if (auto reason = impersonation(member, key_of(request.secret, member))) return reason;
   return no_room(member);
 }
 
@@ -66,7 +67,8 @@ std::optional<std::string> SchedulerMachine::unusable(const message::Register& r
     return wrong_number(Role::worker, "MS_WORKER_NUM", request.worker_num, config_.worker_num);
   if (request.server_num != config_.server_num)
     return wrong_number(Role::server, "MS_SERVER_NUM", request.server_num, config_.server_num);
-  if (config_.recovers && request.recovers && member.incarnation == 0) return "it has no incarnation";
+  if (config_.recovers && request.recovers && (member.incarnation == 0 || !is_secret(request.secret)))
+    return "it has no incarnation or no secret";
   if (request.recovers != config_.recovers)
     return differs("MS_ENABLE_RECOVERY", request.recovers ? 1 : 0, config_.recovers ? 1 : 0);
   return std::nullopt;
@@ -95,24 +97,40 @@ std::string SchedulerMachine::duplicate_id(const Member& holder) const {
 void SchedulerMachine::turn_down(PeerId id, const Member& member, const std::string& reason) {
   if (attempts_.refused(member, reason, now_))
     log(log::Level::warning, fmt::format("refused {} '{}' from {}: {}", to_string(member.role),
-                                         printable(member.node_id), printable(member.address), reason));
+                                         member.node_id, member.address, reason));
   refuse(id, reason);
 }
 
-void SchedulerMachine::note_traits(PeerId id, bool strict, const Traits& traits) {
-  Peer& peer = peers_.at(id);
+void SchedulerMachine::note_traits(Peer& peer, bool strict, const Traits& traits) {
   peer.strict = strict;
   peer.traits = traits;
-  for (Trait& trait : peer.traits) trait = {printable(trait.key), printable(trait.value)};
 }
 
-void SchedulerMachine::accept(PeerId id, const Member& member) {
-  const auto [place, is_new] = peers_.try_emplace(id);
-  Peer& peer = place->second;
-  peer.member = member;
+// Members find themselves, and each other, in a roster by the incarnation: it is one process's for ever.
+std::optional<std::string> SchedulerMachine::impersonation(const Member& member,
+                                                           const ProcessKey& key) const {
+  const auto is_it = [&](const auto& holder) {
+    return holder.member.incarnation == member.incarnation && holder.key != key;
+  };
+  const auto is_taken = [&] {
+    return std::ranges::any_of(peers_, is_it, &PeerMap::value_type::second) ||
+           std::ranges::any_of(newcomers_, is_it) || std::ranges::any_of(seats_.all(), is_it);
+  };
+  if (member.incarnation == 0 || !is_taken()) return std::nullopt;
+  return "it says that it is a process that has registered before, and does not know what only that one "
+         "knows";
+}
+
+void SchedulerMachine::greet(PeerId id, Peer& peer) {
   peer.heard = peer.spoke = now_;
   send(id, message::Accept{beat_interval_for(config_.node_timeout), config_.pid, config_.process_space});
-  if (!is_new) return;
+}
+
+SchedulerMachine::Peer& SchedulerMachine::accept(PeerId id, const Member& member, const ProcessKey& key) {
+  Peer& peer = peers_[id];
+  peer.member = member;
+  peer.key = key;
+  greet(id, peer);
   peer.epoch_accepted = peer.epoch_member = epoch_;
   if (phase_ == Phase::forming) {
     order_.push_back(id);
@@ -122,6 +140,7 @@ void SchedulerMachine::accept(PeerId id, const Member& member) {
   }
   watch(id, peer);
   log(log::Level::debug, fmt::format("{} registered", describe(peer)));
+  return peer;
 }
 
 void SchedulerMachine::watch(PeerId id, Peer& peer) {
@@ -150,24 +169,33 @@ void SchedulerMachine::form_if_complete() {
   roster->recovers = config_.recovers;
   if (!check_traits()) return;
   seats_ = Seats(*roster);
-  for (const auto& [id, peer] : peers_) seats_.find(peer.member.role, peer.member.rank)->peer = id;
+  for (const auto& [id, peer] : peers_) {
+    Seat& seat = *seats_.find(peer.member.role, peer.member.rank);
+    seat.peer = id;
+    seat.key = peer.key;
+  }
   begin_epoch(std::move(roster));
   log(log::Level::info, fmt::format("all {} workers and {} servers have come after {:.3g} s",
                                     config_.worker_num, config_.server_num, in_seconds(now_ - start_)));
 }
 
 void SchedulerMachine::begin_epoch(std::shared_ptr<const Roster> roster) {
-  roster_ = std::move(roster);
-  epoch_ = roster_->epoch;
+  take(std::move(roster));
   phase_ = Phase::running;
   stuck_.begin(now_);
-  if (config_.recovers) record(record::Formed{roster_});
+  if (config_.recovers) record(record::Formed{roster_, seats_.keys()});
   for (auto& [id, peer] : peers_) {
     peer.ready = false;
     peer.epoch_told = now_;
     peer.mark = {};
-    if (!peer.left) send(id, message::RosterReady{roster_});
+    if (!peer.left) share(id, roster_ready_);
   }
+}
+
+void SchedulerMachine::take(std::shared_ptr<const Roster> roster) {
+  roster_ = std::move(roster);
+  epoch_ = roster_->epoch;
+  roster_ready_ = message_of(message::RosterReady{roster_});
 }
 
 // Ids that are ranks first, the others into the gaps in the order in which they came.
@@ -175,7 +203,7 @@ std::vector<Member> SchedulerMachine::rank_members(Role role, std::uint32_t coun
   std::vector<std::optional<PeerId>> places(count);
   std::vector<PeerId> others;
   for (const PeerId id : order_) {
-    const Member& member = peers_.at(id).member;
+    const Member& member = peer_at(id).member;
     if (member.role != role) continue;
     if (const auto rank = rank_asked(member.node_id, count))
       places[*rank] = id;
@@ -186,7 +214,7 @@ std::vector<Member> SchedulerMachine::rank_members(Role role, std::uint32_t coun
   std::vector<Member> members;
   for (std::uint32_t rank = 0; rank < count; ++rank) {
     const PeerId id = places[rank] ? *places[rank] : *next++;
-    Peer& peer = peers_.at(id);
+    Peer& peer = peer_at(id);
     peer.member.rank = rank;
     peer.ranked = true;
     members.push_back(peer.member);
@@ -209,15 +237,14 @@ void SchedulerMachine::strange(const scheduler_event::Strange& event) {
   }
   if (!is_news || now_ < next_stranger_line_) return;
   next_stranger_line_ = now_ + stranger_lines_interval;
-  log(log::Level::warning,
-      fmt::format("a connection from {} was closed: {}", printable(event.address), printable(event.reason)));
+  log(log::Level::warning, fmt::format("a connection from {} was closed: {}", event.address, event.reason));
 }
 
 FormingView SchedulerMachine::view() const {
   FormingView view{
       .worker_num = config_.worker_num, .server_num = config_.server_num, .attempts = &attempts_};
   for (const PeerId id : order_)
-    if (const Peer& peer = peers_.at(id); !peer.told) view.present.push_back(&peer.member);
+    if (const Peer& peer = peer_at(id); !peer.told) view.present.push_back(&peer.member);
   for (std::string& line : differences()) view.differences.push_back("differs: " + line);
   return view;
 }

@@ -91,14 +91,17 @@ std::vector<std::byte> refusal_frame(const std::string& reason) {
            {Code::refused, "the scheduler refused this process: " + reason, exit_code_refused}}});
 }
 
-// Whether a process registers as what its certificate says; without certificates everybody is believed.
-Result<> check_claim(const net::Connection& connection, const Message& message) {
-  const auto* request = std::get_if<message::Register>(&message.body);
+// Whether a process registers as what its certificate says; without certificates everybody is believed. Who
+// has a certificate for a node is that node: it takes no seat that any process may have.
+Result<> check_claim(const net::Connection& connection, Message& message) {
+  auto* request = std::get_if<message::Register>(&message.body);
   const net::PeerNames* names = connection.peer_names();
   if (request == nullptr || names == nullptr) return {};
   net::Identity claimed = identity_of(request->member);
   claimed.hosts.push_back(connection.peer().ip);
-  return net::check_identity(*names, claimed);
+  MUSTER_TRY_VOID(net::check_identity(*names, claimed));
+  if (!names->node_ids.empty()) request->member.is_named = true;
+  return {};
 }
 
 // Drives the state machine with sockets, watched processes and the clock.
@@ -165,19 +168,17 @@ class SchedulerDriver {
   }
 
   void received(PeerId id, const net::Frame& frame) {
+    const auto found = connections_.find(id);
+    if (found == connections_.end()) return;
     auto message = decode_message(frame);
-    if (message) {
-      if (const auto honest = check_claim(*connections_.at(id), *message); !honest)
-        return turn_away(id, honest.error(), std::get<message::Register>(message->body).member);
-      step(scheduler_event::Received{id, *std::move(message)});
-    } else {
-      closed(id, message.error());
-    }
+    if (!message) return closed(id, message.error());
+    if (const auto honest = check_claim(*found->second, *message); !honest)
+      return turn_away(id, *found->second, honest.error(), std::get<message::Register>(message->body).member);
+    step(scheduler_event::Received{id, *std::move(message)});
   }
 
   // Nobody takes the place of another whose certificate it does not have.
-  void turn_away(PeerId id, const Error& error, const Member& claims) {
-    net::Connection& connection = *connections_.at(id);
+  void turn_away(PeerId id, net::Connection& connection, const Error& error, const Member& claims) {
     connection.send(std::make_shared<const std::vector<std::byte>>(refusal_frame(error.message)));
     connection.finish();
     closed(id, error, claims);
@@ -241,6 +242,11 @@ class SchedulerDriver {
     found->second->send(encode(send.message));
   }
 
+  void apply(const scheduler_action::Share& share) {
+    const auto found = connections_.find(share.peer);
+    if (found != connections_.end()) found->second->send_shared(encode_once(share.message));
+  }
+
   // A job goes on although its scheduler could not be started again: that is worth an error, not the job.
   void apply(const scheduler_action::Record& action) {
     if (log_ == nullptr) return;
@@ -249,24 +255,17 @@ class SchedulerDriver {
           fmt::format("{}: should the scheduler die now, the job cannot go on", written.error().message));
   }
 
-  // What goes to every node is encoded once: a roster, and the table of a job that forms.
-  std::shared_ptr<const std::vector<std::byte>> encode(const Message& message) {
-    const bool is_for_all = std::holds_alternative<message::RosterReady>(message.body) ||
-                            std::holds_alternative<message::Waiting>(message.body);
-    if (!is_for_all) return std::make_shared<const std::vector<std::byte>>(encode_message(message));
-    if (encoded_frame_ == nullptr || !is_same_text(encoded_, message)) {
-      encoded_ = message;
-      encoded_frame_ = std::make_shared<const std::vector<std::byte>>(encode_message(message));
-    }
-    return encoded_frame_;
+  using Frame = std::shared_ptr<const std::vector<std::byte>>;
+  static Frame encode(const Message& message) {
+    return std::make_shared<const std::vector<std::byte>>(encode_message(message));
   }
 
-  // Without looking into rosters.
-  static bool is_same_text(const Message& a, const Message& b) {
-    if (a.epoch != b.epoch || a.body.index() != b.body.index()) return false;
-    const auto* waiting = std::get_if<message::Waiting>(&a.body);
-    if (waiting != nullptr) return *waiting == std::get<message::Waiting>(b.body);
-    return std::get<message::RosterReady>(a.body).roster == std::get<message::RosterReady>(b.body).roster;
+  // For as long as the machine keeps the message.
+  Frame encode_once(const std::shared_ptr<const Message>& message) {
+    std::erase_if(encoded_, [](const auto& entry) { return entry.first.expired(); });
+    for (const auto& [known, frame] : encoded_)
+      if (known.lock() == message) return frame;
+    return encoded_.emplace_back(message, encode(*message)).second;
   }
 
   void apply(const scheduler_action::Close& close) {
@@ -304,8 +303,7 @@ class SchedulerDriver {
   std::map<PeerId, std::unique_ptr<net::Connection>> connections_;
   PeerId next_peer_ = 1;
   std::optional<TimePoint> timer_at_ = {};
-  Message encoded_;  // as `encoded_frame_`
-  std::shared_ptr<const std::vector<std::byte>> encoded_frame_;
+  std::vector<std::pair<std::weak_ptr<const Message>, Frame>> encoded_;
 };
 
 }  // namespace

@@ -32,9 +32,8 @@ constexpr std::uint32_t links_lost_in_a_row_max = 10;
 void SchedulerMachine::resume() {
   if (!config_.saved) return;
   const SavedJob saved = *std::exchange(config_.saved, std::nullopt);
-  roster_ = saved.roster;
-  epoch_ = roster_->epoch;
-  seats_ = Seats(*roster_);
+  take(saved.roster);
+  seats_ = Seats(*roster_, saved.keys);
   finished_calls_ = saved.finished_calls;
   phase_ = saved.failure ? Phase::recovering : Phase::running;
   stuck_.begin(now_);
@@ -59,6 +58,7 @@ void SchedulerMachine::resume() {
     seat.peer = expected--;
     Peer& peer = peers_[seat.peer];
     peer.member = seat.member;
+    peer.key = seat.key;
     peer.ranked = peer.told = peer.closed = peer.awaited = true;
     peer.heard = now_;
     watch(seat.peer, peer);
@@ -71,34 +71,32 @@ void SchedulerMachine::resume() {
 
 // The process is gone; its seat is vacant.
 void SchedulerMachine::lose(PeerId id, const std::string& how) {
-  Peer& peer = peers_.at(id);
+  const Peer& peer = peer_at(id);
   const Failure death = death_of(peer, how);
   log(log::Level::warning, death.message);
-  Seat* seat = seats_.find_incarnation(peer.member.role, peer.member.incarnation);
-  const bool sits = seat != nullptr && seat->peer == id;
-  if (sits) {
+  Seat* seat = seats_.find_peer(id);
+  if (seat != nullptr) {
     // Where the scheduler itself was dead, everything may have been: people start it all again.
     const bool is_long = peer.awaited && config_.topo_timeout > config_.node_timeout;
-    seat->peer = 0;
     seat->how = how;
     seat->step = peer.step;
     seat->wait_until = now_ + (is_long ? config_.topo_timeout : config_.node_timeout);
     seat->variable = is_long ? "MS_TOPO_TIMEOUT" : "MS_NODE_TIMEOUT";
   }
   forget(id);
-  if (!sits) return;
+  if (seat == nullptr) return;
   vacancies_changed_ = true;
   lose_epoch(death);
 }
 
+// Of all that is kept by the number of its connection, nothing stays.
 void SchedulerMachine::forget(PeerId id) {
   const auto found = peers_.find(id);
   const Peer& peer = found->second;
-  if (phase_ == Phase::forming) {
-    std::erase(order_, id);
-    by_name_.erase({peer.member.role, peer.member.node_id});
-    --present_[peer.member.role];
-  }
+  if (Seat* seat = seats_.find_peer(id)) seat->peer = 0;
+  if (std::erase(order_, id) > 0 && phase_ == Phase::forming) --present_[peer.member.role];
+  const auto name = by_name_.find({peer.member.role, peer.member.node_id});
+  if (name != by_name_.end() && name->second == id) by_name_.erase(name);
   if (!peer.closed) actions_.push_back(scheduler_action::Close{id});
   watched_as_.erase(peer.watch_id);
   peers_.erase(found);
@@ -123,7 +121,7 @@ void SchedulerMachine::tell_of_epoch(PeerId id, Peer& peer) {
   if (phase_ == Phase::recovering)
     send(id, message::EpochLost{lost_reason_});
   else
-    send(id, message::RosterReady{roster_});
+    share(id, roster_ready_);
 }
 
 // A word to it, or from it, may have been lost with a connection.
@@ -140,14 +138,13 @@ void SchedulerMachine::note_progress(Peer& peer, const Progress& progress) {
   if (config_.recovers) record(record::Finished{finished_calls_});
 }
 
-void SchedulerMachine::handle(Peer& peer, const message::Rejoin& rejoin, std::uint64_t epoch) {
+void SchedulerMachine::handle(PeerId id, Peer& peer, const message::Rejoin& rejoin, std::uint64_t epoch) {
   if (phase_ != Phase::recovering || epoch != epoch_ || peer.left) return;
   peer.member.data_port = rejoin.endpoint.port;
   peer.member.local_name = rejoin.endpoint.local_name;
   note_progress(peer, rejoin.progress);
   peer.ready = true;
-  if (Seat* seat = seats_.find_incarnation(peer.member.role, peer.member.incarnation))
-    seat->member = peer.member;
+  if (Seat* seat = seats_.find_peer(id)) seat->member = peer.member;
 }
 
 void SchedulerMachine::handle(const Peer& peer, const message::LinkLost& lost, std::uint64_t epoch) {
@@ -159,19 +156,17 @@ void SchedulerMachine::handle(const Peer& peer, const message::LinkLost& lost, s
 
 // --- coming back -------------------------------------------------------------------------------------------
 
-PeerId SchedulerMachine::find_process(Role role, std::uint64_t incarnation) const {
+PeerId SchedulerMachine::find_process(const ProcessKey& key) const {
   for (const auto& [id, peer] : peers_)
-    if (peer.member.role == role && peer.member.incarnation == incarnation) return id;
+    if (peer.key == key) return id;
   return 0;
 }
 
 void SchedulerMachine::register_recovering(PeerId id, const Message& message,
                                            const message::Register& request) {
   const Member& member = request.member;
+  const Newcomer self{id, member, key_of(request.secret, member), now_, request.strict, request.traits};
   const auto refuse_it = [&](const std::string& reason) { turn_down(id, member, reason); };
-  const auto same_process = [&](const Newcomer& newcomer) {
-    return newcomer.member.role == member.role && newcomer.member.incarnation == member.incarnation;
-  };
   if (auto reason = unusable(request)) return refuse_it(*reason);
   // It was done with the others, and the scheduler died before it could say so.
   if (message.job_id != 0 && message.job_id == config_.ended_job_id) {
@@ -187,14 +182,16 @@ void SchedulerMachine::register_recovering(PeerId id, const Message& message,
         fmt::format("it belongs to epoch {}, and the newest that the scheduler knows is {}: is "
                     "its MS_RECOVERY_PATH the one of before?",
                     message.epoch, epoch_));
-  std::erase_if(newcomers_, same_process);  // on a connection of before
-  if (const PeerId old_id = find_process(member.role, member.incarnation); old_id != 0)
+  // On a connection of before, or what it said before on this one.
+  std::erase_if(newcomers_, [&](const Newcomer& other) { return other.key == self.key || other.id == id; });
+  if (const PeerId old_id = find_process(self.key); old_id != 0)
     return come_back(old_id, id, message, request);
+  if (const auto reason = impersonation(member, self.key)) return refuse_it(*reason);
   if (phase_ == Phase::telling)
     return refuse_it(failure_ ? fmt::format("the job has ended: {}", failure_->message)
                               : "the job has ended");
   if (message.job_id == 0) {
-    newcomers_.push_back({id, member, now_, request.strict, request.traits});
+    newcomers_.push_back(self);
     if (place(newcomers_.back()) == Verdict::decided) return newcomers_.pop_back();
     send(id,
          message::Waiting{fmt::format("waiting for a word of the process in whose place this one comes, or "
@@ -202,11 +199,11 @@ void SchedulerMachine::register_recovering(PeerId id, const Message& message,
     return;
   }
   // It has a roster, and it was given up. Its seat is its own again, unless somebody sits there.
-  Seat* seat = seats_.find_incarnation(member.role, member.incarnation);
+  Seat* seat = seats_.find(self.key);
   if (seat != nullptr && seat->member.has_left) {  // it was done, and has not heard that this was noted
-    accept(id, seat->member);
-    peers_.at(id).left = peers_.at(id).told = peers_.at(id).ranked = true;
-    peers_.at(id).epoch_accepted = peers_.at(id).epoch_member = message.epoch;
+    Peer& peer = accept(id, seat->member, self.key);
+    peer.left = peer.told = peer.ranked = true;
+    peer.epoch_accepted = peer.epoch_member = message.epoch;
     return;
   }
   if (seat == nullptr || !seat->is_vacant()) {
@@ -217,9 +214,8 @@ void SchedulerMachine::register_recovering(PeerId id, const Message& message,
         message.epoch,
         now == nullptr ? "" : fmt::format(" (at {}, pid {})", now->member.address, now->member.pid), epoch_));
   }
-  sit(id, member, *seat, false);
-  peers_.at(id).epoch_accepted = peers_.at(id).epoch_member = message.epoch;
-  note_traits(id, request.strict, request.traits);
+  Peer& peer = sit(self, *seat, false);
+  peer.epoch_accepted = peer.epoch_member = message.epoch;
 }
 
 // The same process on another connection.
@@ -231,13 +227,13 @@ void SchedulerMachine::come_back(PeerId old_id, PeerId id, const Message& messag
   if (!peer.closed) actions_.push_back(scheduler_action::Close{old_id});
   if (peer.watched) watched_as_[peer.watch_id] = id;
   std::replace(order_.begin(), order_.end(), old_id, id);
-  if (phase_ == Phase::forming) by_name_[{peer.member.role, peer.member.node_id}] = id;
-  Seat* seat = seats_.find_incarnation(peer.member.role, peer.member.incarnation);
-  if (seat != nullptr && seat->peer == old_id) seat->peer = id;
+  const auto name = by_name_.find({peer.member.role, peer.member.node_id});
+  if (name != by_name_.end() && name->second == old_id) name->second = id;
+  if (Seat* seat = seats_.find_peer(old_id)) seat->peer = id;
   peer.closed = peer.told = peer.awaited = false;
   if (!peer.exited) peer.doubted_until.reset();
-  accept(id, peer.member);
-  note_traits(id, request.strict, request.traits);
+  greet(id, peer);
+  note_traits(peer, request.strict, request.traits);
   const bool knows_roster = message.job_id != 0;
   if (phase_ == Phase::telling) {
     peer.told = peer.left;
@@ -281,8 +277,7 @@ SchedulerMachine::Verdict SchedulerMachine::place(const Newcomer& newcomer) {
                                                               to_string(seat.member.role), seat.member.rank));
   if (seat.peer != 0) return contest(seat.peer, newcomer);
   if (const auto reason = misfit(newcomer)) return turn_away(newcomer, *reason);
-  sit(newcomer.id, newcomer.member, seat, true);
-  note_traits(newcomer.id, newcomer.strict, newcomer.traits);
+  sit(newcomer, seat, true);
   return Verdict::decided;
 }
 
@@ -291,15 +286,14 @@ SchedulerMachine::Verdict SchedulerMachine::place_before_roster(const Newcomer& 
   if (taken != by_name_.end()) return contest(taken->second, newcomer);
   if (const auto reason = no_room(newcomer.member))
     return someone_is_doubted() ? Verdict::waits : turn_away(newcomer, *reason);
-  accept(newcomer.id, newcomer.member);
-  note_traits(newcomer.id, newcomer.strict, newcomer.traits);
+  note_traits(accept(newcomer.id, newcomer.member, newcomer.key), newcomer.strict, newcomer.traits);
   form_if_complete();
   return Verdict::decided;
 }
 
 // Two processes for one seat: the one that sits there keeps it if it says a word within two beats.
 SchedulerMachine::Verdict SchedulerMachine::contest(PeerId twin_id, const Newcomer& newcomer) {
-  Peer& twin = peers_.at(twin_id);
+  const Peer& twin = peer_at(twin_id);
   const Duration beat = beat_interval_for(config_.node_timeout);
   if (twin.spoke >= newcomer.since + beat / 2) return turn_away(newcomer, duplicate_id(twin.member));
   if (now_ - newcomer.since < contest_time()) return Verdict::waits;
@@ -318,7 +312,8 @@ SchedulerMachine::Verdict SchedulerMachine::turn_away(const Newcomer& newcomer, 
 }
 
 // `ready`: it has said where it will be reached in the next epoch.
-void SchedulerMachine::sit(PeerId id, Member member, Seat& seat, bool ready) {
+SchedulerMachine::Peer& SchedulerMachine::sit(const Newcomer& newcomer, Seat& seat, bool ready) {
+  Member member = newcomer.member;
   if (std::exchange(seat.member.has_left, false) && seat.member.role == Role::worker) --workers_left_;
   member.rank = seat.member.rank;
   if (seat.member.is_named && !member.is_named) {
@@ -326,14 +321,16 @@ void SchedulerMachine::sit(PeerId id, Member member, Seat& seat, bool ready) {
     member.is_named = true;
   }
   seat.member = member;
-  seat.peer = id;
-  accept(id, member);
-  Peer& peer = peers_.at(id);
+  seat.key = newcomer.key;
+  seat.peer = newcomer.id;
+  Peer& peer = accept(newcomer.id, member, newcomer.key);
+  note_traits(peer, newcomer.strict, newcomer.traits);
   peer.ranked = true;
   peer.ready = ready;
   if (ready) peer.epoch_member = epoch_ + 1;
-  if (!ready) tell_of_epoch(id, peer);
+  if (!ready) tell_of_epoch(newcomer.id, peer);
   vacancies_changed_ = true;
+  return peer;
 }
 
 void SchedulerMachine::form_next_if_complete() {
@@ -341,7 +338,7 @@ void SchedulerMachine::form_next_if_complete() {
   for (const Seat& seat : seats_.all()) {
     if (seat.member.has_left) continue;
     if (seat.peer == 0) return;
-    const Peer& peer = peers_.at(seat.peer);
+    const Peer& peer = peer_at(seat.peer);
     if (!peer.ready || peer.closed || peer.doubted_until) return;
     collectives = std::max(collectives, peer.progress.collectives);
   }
@@ -364,7 +361,7 @@ std::uint64_t SchedulerMachine::collectives_of_left() const {
   std::uint64_t most = 0;
   for (const Seat& seat : seats_.all()) {
     if (!seat.member.has_left) continue;
-    const auto peer = peers_.find(find_process(seat.member.role, seat.member.incarnation));
+    const auto peer = peers_.find(find_process(seat.key));
     if (peer != peers_.end()) most = std::max(most, peer->second.progress.collectives);
   }
   return most;
@@ -391,7 +388,7 @@ std::string SchedulerMachine::refused_meanwhile() const {
   std::string lines;
   for (std::size_t i = 0; i < std::min(vacant.size(), shown_max); ++i) {
     const Member& member = vacant[i]->member;
-    const auto line = refused_for(member, vacant_at.at(member.address) == 1, attempts_, lost_at_, now_);
+    const auto line = refused_for(member, vacant_at[member.address] == 1, attempts_, lost_at_, now_);
     if (!line.empty()) lines += "\n  " + line;
   }
   return lines;

@@ -17,6 +17,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Duration silence_worth_telling = seconds(2);
+constexpr Duration status_lifetime = milliseconds(250);
 constexpr std::size_t groups_shown_max = 16;
 constexpr std::size_t slow_described_max = 2;
 
@@ -110,9 +111,7 @@ std::string SchedulerMachine::who_waits_for_whom() const {
 
 bool SchedulerMachine::serve_visitor(PeerId id, const Message& message) {
   if (std::holds_alternative<message::StatusRequest>(message.body)) {
-    send(id, status());
-    actions_.push_back(scheduler_action::Close{id});
-    forget_visitor(id);
+    tell_status(id);
     return true;
   }
   if (const auto* echo = std::get_if<message::Echo>(&message.body)) {
@@ -126,10 +125,21 @@ bool SchedulerMachine::serve_visitor(PeerId id, const Message& message) {
     if (visitors_.meet(id, meeting->self))
       tell_doctors();
     else
-      refuse(id, fmt::format("{} doctors are here already", doctors_max));
+      refuse(id, fmt::format("it is here already, or {} doctors are", doctors_max));
     return true;
   }
   return false;
+}
+
+// All who ask within a moment get the same words, which then cost once what they cost.
+void SchedulerMachine::tell_status(PeerId id) {
+  if (status_ == nullptr || now_ >= status_until_) {
+    status_ = message_of(status());
+    status_until_ = now_ + status_lifetime;
+  }
+  share(id, status_);
+  actions_.push_back(scheduler_action::Close{id});
+  forget_visitor(id);
 }
 
 // It is gone, or no visitor any more: no Closed follows a connection that is closed from here.
@@ -171,17 +181,21 @@ message::Status SchedulerMachine::status() const {
   for (const auto& [id, peer] : peers_) {
     if (status.nodes.size() == status_nodes_max) break;
     message::Status::Node& node = status.nodes.emplace_back();
-    node = {.member = peer.member,
+    node = {.role = peer.member.role,
+            .node_id = peer.member.node_id,
+            .rank = peer.member.rank,
+            .address = peer.member.address,
+            .pid = peer.member.pid,
             .has_rank = peer.ranked,
             .is_connected = !peer.closed,
+            .has_left = peer.left,
             .epoch = peer.epoch,
             .step = peer.step,
             .activity = peer.activity,
             .silence = whole(now_ - peer.spoke)};
-    node.member.has_left = peer.left;
   }
   std::stable_sort(status.nodes.begin(), status.nodes.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.member.role, a.member.rank) < std::pair(b.member.role, b.member.rank);
+    return std::pair(a.role, a.rank) < std::pair(b.role, b.rank);
   });
   return status;
 }

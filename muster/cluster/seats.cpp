@@ -41,9 +41,10 @@ std::string taken_by(const Member& member) {
                      to_string(member.role), member.address, member.pid);
 }
 
-Seats::Seats(const Roster& roster) {
+Seats::Seats(const Roster& roster, const std::vector<ProcessKey>& keys) {
   for (const auto* members : {&roster.workers, &roster.servers})
     for (const Member& member : *members) seats_.push_back({.member = member});
+  for (std::size_t i = 0; i < std::min(keys.size(), seats_.size()); ++i) seats_[i].key = keys[i];
 }
 
 Seat* Seats::find(Role role, std::uint32_t rank) {
@@ -58,9 +59,15 @@ Seat* Seats::find(Role role, std::string_view node_id) {
   return nullptr;
 }
 
-Seat* Seats::find_incarnation(Role role, std::uint64_t incarnation) {
+Seat* Seats::find(const ProcessKey& key) {
   for (Seat& seat : seats_)
-    if (seat.member.role == role && seat.member.incarnation == incarnation) return &seat;
+    if (seat.key == key) return &seat;
+  return nullptr;
+}
+
+Seat* Seats::find_peer(PeerId peer) {
+  for (Seat& seat : seats_)
+    if (seat.peer == peer) return &seat;
   return nullptr;
 }
 
@@ -122,6 +129,12 @@ std::vector<Member> Seats::members(Role role) const {
   for (const Seat& seat : seats_)
     if (seat.member.role == role) members.push_back(seat.member);
   return members;
+}
+
+std::vector<ProcessKey> Seats::keys() const {
+  std::vector<ProcessKey> keys;
+  for (const Seat& seat : seats_) keys.push_back(seat.key);
+  return keys;
 }
 
 }  // namespace muster::cluster

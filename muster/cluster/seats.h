@@ -12,7 +12,8 @@ namespace muster::cluster {
 
 struct Seat {
   Member member = {};  // who sits here, or sat here last
-  PeerId peer = 0;     // 0: nobody
+  ProcessKey key = {};
+  PeerId peer = 0;  // 0: nobody
   // Of a seat where nobody sits:
   std::string how = {};            // "it was killed by signal 9 (KILL)"
   std::uint64_t step = no_step;    // the last one known
@@ -25,14 +26,15 @@ struct Seat {
 class Seats {
  public:
   Seats() = default;
-  // The members of `roster`, on their ranks; nobody sits yet.
-  explicit Seats(const Roster& roster);
+  // The members of `roster`, on their ranks; nobody sits yet. `keys` in the order of `keys()`.
+  explicit Seats(const Roster& roster, const std::vector<ProcessKey>& keys = {});
 
   std::vector<Seat>& all() { return seats_; }
   const std::vector<Seat>& all() const { return seats_; }
   Seat* find(Role role, std::uint32_t rank);
   Seat* find(Role role, std::string_view node_id);
-  Seat* find_incarnation(Role role, std::uint64_t incarnation);
+  Seat* find(const ProcessKey& key);
+  Seat* find_peer(PeerId peer);  // that sits there
   std::vector<const Seat*> vacant() const;
 
   // The seat for a new process, taken or not, or why there is none. One with a node id gets its own; one
@@ -44,6 +46,8 @@ class Seats {
   std::string waiting_text(std::uint64_t next_epoch) const;
   // The members as the next roster has them.
   std::vector<Member> members(Role role) const;
+  // Of all, workers first.
+  std::vector<ProcessKey> keys() const;
 
  private:
   std::vector<Seat> seats_;  // workers, then servers, by rank

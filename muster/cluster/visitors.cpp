@@ -16,9 +16,7 @@ bool Visitors::may_echo(PeerId id, std::size_t size_bytes) {
 }
 
 bool Visitors::meet(PeerId id, message::Doctor doctor) {
-  if (doctors_.size() >= doctors_max && !doctors_.contains(id)) return false;
-  doctors_[id] = std::move(doctor);
-  return true;
+  return doctors_.size() < doctors_max && doctors_.try_emplace(id, std::move(doctor)).second;
 }
 
 bool Visitors::left(PeerId id) {

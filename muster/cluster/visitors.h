@@ -15,7 +15,7 @@ class Visitors {
  public:
   // Whether this one may still measure with so many bytes.
   bool may_echo(PeerId id, std::size_t size_bytes);
-  // False when there is no room for one more doctor.
+  // False when there is no room for one more doctor, or this one is here already.
   bool meet(PeerId id, message::Doctor doctor);
   // Its connection is gone. Whether it was a doctor.
   bool left(PeerId id);

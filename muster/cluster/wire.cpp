@@ -20,7 +20,7 @@ constexpr std::uint8_t code_max = static_cast<std::uint8_t>(Code::internal);
 // A member's numbers and the lengths of its texts.
 constexpr std::size_t member_size_bytes_min = 1 + 4 + 2 + 4 + 8 + 1 + 6 * 4;
 // Of Status and of Doctors.
-constexpr std::size_t status_node_size_bytes_min = member_size_bytes_min + 1 + 8 + 8 + 26 + 8;
+constexpr std::size_t status_node_size_bytes_min = 1 + 4 + 4 + 1 + 8 + 8 + 26 + 8 + 2 * 4;
 constexpr std::size_t doctor_size_bytes_min = 2 * 4 + 2;
 // Bits of a byte of flags.
 constexpr std::uint8_t flag_named = 1;
@@ -34,15 +34,9 @@ constexpr std::int32_t status_unknown = -1;
 constexpr std::int32_t status_max = 0xffff;  // of waitpid()
 constexpr std::uint8_t flag_has_rank = 1;
 constexpr std::uint8_t flag_connected = 2;
+constexpr std::uint8_t flag_done = 4;
 
 std::uint8_t flag(std::uint8_t bit, bool is_set) { return is_set ? bit : std::uint8_t{0}; }
-
-// At most `limit` bytes, and no half of a UTF-8 character.
-std::string_view cut(std::string_view text, std::size_t limit) {
-  if (text.size() <= limit) return text;
-  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xc0) == 0x80) --limit;
-  return text.substr(0, limit);
-}
 
 void write(ByteWriter& out, const Member& member) {
   out.number(static_cast<std::uint8_t>(member.role));
@@ -82,13 +76,18 @@ void write(ByteWriter& out, const message::Doctor& doctor) {
 }
 
 void write(ByteWriter& out, const message::Status::Node& node) {
-  write(out, node.member);
+  out.number(static_cast<std::uint8_t>(node.role));
+  out.number(node.rank);
+  out.number(static_cast<std::uint32_t>(node.pid));
   out.number(static_cast<std::uint8_t>(flag(flag_has_rank, node.has_rank) |
-                                       flag(flag_connected, node.is_connected)));
+                                       flag(flag_connected, node.is_connected) |
+                                       flag(flag_done, node.has_left)));
   out.number(node.epoch);
   out.number(node.step);
   write(out, node.activity);
   out.number(static_cast<std::uint64_t>(node.silence.count()));
+  out.text(node.node_id);
+  out.text(node.address);
 }
 
 void write(ByteWriter& out, const std::vector<Member>& members) {
@@ -107,6 +106,7 @@ void write(ByteWriter& out, const Traits& traits) {
 
 void write(ByteWriter& out, const message::Register& body) {
   write(out, body.member);
+  for (const std::uint64_t part : body.secret) out.number(part);
   out.number(body.worker_num);
   out.number(body.server_num);
   out.number(static_cast<std::uint8_t>(flag(flag_recovers, body.recovers) |
@@ -184,7 +184,8 @@ void write(ByteWriter& out, const message::Doctors& body) {
   for (const message::Doctor& doctor : body.doctors) write(out, doctor);
 }
 
-// Reads values that may be out of their range; the first such value makes the message unusable.
+// Reads values that may be out of their range; the first such value makes the message unusable. Texts come
+// out as they can be shown to people, whoever made them: nobody else has to think of it.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> payload) : in_(payload) {}
@@ -198,8 +199,9 @@ class Reader {
     in_range_ = in_range_ && status >= 0 && status <= status_max;
     return status;
   }
-  std::string name() { return in_.text(name_limit_bytes); }
-  std::string words() { return in_.text(words_limit_bytes); }
+  std::string name() { return text(name_limit_bytes, LineBreaks::escaped); }
+  std::string line() { return text(words_limit_bytes, LineBreaks::escaped); }
+  std::string table() { return text(words_limit_bytes, LineBreaks::kept); }  // of a scheduler
   bool flag() { return up_to(1) == 1; }
   std::uint8_t up_to(std::uint8_t max) {
     const auto value = in_.number<std::uint8_t>();
@@ -227,7 +229,7 @@ class Reader {
     Failure failure;
     failure.code = static_cast<Code>(up_to(code_max));
     failure.exit_code = i32();
-    failure.message = words();
+    failure.message = table();
     return failure;
   }
   Progress progress() {
@@ -261,14 +263,19 @@ class Reader {
   }
   message::Status::Node status_node() {
     message::Status::Node node;
-    node.member = member();
-    const std::uint8_t bits = up_to(flag_has_rank | flag_connected);
+    node.role = role();
+    node.rank = u32();
+    node.pid = i32();
+    const std::uint8_t bits = up_to(flag_has_rank | flag_connected | flag_done);
+    node.has_left = (bits & flag_done) != 0;
     node.has_rank = (bits & flag_has_rank) != 0;
     node.is_connected = (bits & flag_connected) != 0;
     node.epoch = u64();
     node.step = u64();
     node.activity = activity();
     node.silence = time();
+    node.node_id = name();
+    node.address = name();
     return node;
   }
   std::vector<Member> members(Role expected) {
@@ -291,6 +298,7 @@ class Reader {
 
   void read(message::Register& body) {
     body.member = member();
+    for (std::uint64_t& part : body.secret) part = u64();
     body.worker_num = u32();
     body.server_num = u32();
     const std::uint8_t bits = up_to(flag_recovers | flag_epoch_lost | flag_strict);
@@ -305,7 +313,7 @@ class Reader {
     body.process_space = name();
   }
   void read(message::Refuse& body) { body.failure = failure(); }
-  void read(message::Waiting& body) { body.text = words(); }
+  void read(message::Waiting& body) { body.text = table(); }
   void read(message::RosterReady& body) {
     auto roster = std::make_shared<Roster>();
     roster->epoch = u64();
@@ -332,7 +340,7 @@ class Reader {
   void read(message::Leave& body) {
     body.status = i32();
     body.step = u64();
-    body.reason = words();
+    body.reason = line();
   }
   void read(message::LeaveAck&) {}
   void read(message::Ended& body) {
@@ -345,8 +353,8 @@ class Reader {
     body.endpoint.local_name = name();
     body.progress = progress();
   }
-  void read(message::LinkLost& body) { body.reason = words(); }
-  void read(message::Stuck& body) { body.text = words(); }
+  void read(message::LinkLost& body) { body.reason = line(); }
+  void read(message::Stuck& body) { body.text = table(); }
   void read(message::StatusRequest&) {}
   void read(message::Status& body) {
     body.state =
@@ -356,7 +364,7 @@ class Reader {
     body.server_num = u32();
     body.age = time();
     body.without_step = time();
-    body.text = words();
+    body.text = table();
     body.nodes.resize(in_.count(status_nodes_max, status_node_size_bytes_min));
     for (std::size_t i = 0; i < body.nodes.size() && in_.ok(); ++i) body.nodes[i] = status_node();
   }
@@ -379,6 +387,10 @@ class Reader {
   }
 
  private:
+  std::string text(std::size_t limit, LineBreaks breaks) {
+    return std::string(cut(printable(in_.text(limit), breaks), limit));
+  }
+
   ByteReader in_;
   bool in_range_ = true;
 };

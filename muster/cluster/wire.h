@@ -1,5 +1,5 @@
 // Messages as frames. Byte by byte: docs/formats/cluster.md. What comes from outside is checked whole before
-// it becomes a Message.
+// it becomes a Message, and its texts are made printable.
 #pragma once
 
 #include <cstddef>

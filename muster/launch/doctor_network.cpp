@@ -141,7 +141,7 @@ class Examination {
   std::string job_text() const {
     static constexpr std::string_view states[] = {"forming", "running", "recovering", "ended"};
     const auto is_here = [](const Status::Node& node) {
-      return node.member.role == cluster::Role::worker && node.is_connected;
+      return node.role == cluster::Role::worker && node.is_connected;
     };
     return fmt::format("{} since {:.3g} s, {} of {} workers are here (muster status says more)",
                        states[static_cast<std::size_t>(status_.state)], in_seconds(status_.age),

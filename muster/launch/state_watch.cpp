@@ -42,7 +42,7 @@ class ChildEnvironment final : public Environment {
 std::size_t workers_in(const Status& status) {
   return static_cast<std::size_t>(
       std::count_if(status.nodes.begin(), status.nodes.end(),
-                    [](const auto& node) { return node.member.role == cluster::Role::worker; }));
+                    [](const auto& node) { return node.role == cluster::Role::worker; }));
 }
 
 std::optional<std::uint64_t> newest_step(const Status& status) {

@@ -49,13 +49,13 @@ std::string_view name_of(cluster::WorkPhase phase) {
 
 std::uint32_t absent(const Status& status, Role role) {
   const auto present = static_cast<std::uint32_t>(std::count_if(
-      status.nodes.begin(), status.nodes.end(), [&](const auto& node) { return node.member.role == role; }));
+      status.nodes.begin(), status.nodes.end(), [&](const auto& node) { return node.role == role; }));
   const std::uint32_t wanted = role == Role::worker ? status.worker_num : status.server_num;
   return wanted > present ? wanted - present : 0;
 }
 
 std::string doing(const Status::Node& node) {
-  if (node.member.has_left) return "has left, done";
+  if (node.has_left) return "has left, done";
   if (!node.is_connected) return "not connected";
   return to_string(node.activity);
 }
@@ -84,11 +84,11 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
 json node_json(const Status::Node& node) {
   const bool calls = node.activity.call != cluster::GroupCall::none;
   const auto or_null = [](bool is_there, auto value) { return is_there ? json(value) : json(nullptr); };
-  return {{"role", to_string(node.member.role)},
-          {"rank", or_null(node.has_rank, node.member.rank)},
-          {"node_id", node.member.node_id},
-          {"address", node.member.address},
-          {"pid", node.member.pid},
+  return {{"role", to_string(node.role)},
+          {"rank", or_null(node.has_rank, node.rank)},
+          {"node_id", node.node_id},
+          {"address", node.address},
+          {"pid", node.pid},
           {"epoch", node.epoch},
           {"step", or_null(node.step != cluster::no_step, node.step)},
           {"train_epoch", or_null(node.activity.train_epoch != 0, node.activity.train_epoch)},
@@ -97,7 +97,7 @@ json node_json(const Status::Node& node) {
           {"call_number", or_null(calls, node.activity.call_number)},
           {"doing", doing(node)},
           {"connected", node.is_connected},
-          {"left", node.member.has_left},
+          {"left", node.has_left},
           {"last_heartbeat_s", in_seconds(node.silence)}};
 }
 
@@ -161,9 +161,8 @@ std::string status_text(const JobStatus& job) {
   std::vector<std::vector<std::string>> rows = {
       {"role", "rank", "node", "host", "process", "epoch", "step", "doing", "last heartbeat"}};
   for (const Status::Node& node : status.nodes)
-    rows.push_back({std::string(to_string(node.member.role)),
-                    node.has_rank ? std::to_string(node.member.rank) : "-", node.member.node_id,
-                    node.member.address, std::to_string(node.member.pid), std::to_string(node.epoch),
+    rows.push_back({std::string(to_string(node.role)), node.has_rank ? std::to_string(node.rank) : "-",
+                    node.node_id, node.address, std::to_string(node.pid), std::to_string(node.epoch),
                     step_of(node), doing(node), fmt::format("{:.1f} s ago", in_seconds(node.silence))});
   text += table(rows);
   for (const Role role : {Role::worker, Role::server})

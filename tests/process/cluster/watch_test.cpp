@@ -81,7 +81,7 @@ TEST(Watch, GivesAVisitorTheStatusAndTheJobGoesOn) {
       job, [](const Status& status) { return status.nodes.size() == 2 && status.nodes[1].step == 7; });
   EXPECT_EQ(running.state, Status::State::running);
   ASSERT_EQ(running.nodes.size(), 2u);
-  EXPECT_EQ(running.nodes[1].member.pid, second.pid());
+  EXPECT_EQ(running.nodes[1].pid, second.pid());
   EXPECT_EQ(running.nodes[1].step, 7u);
   for (Child* worker : {&first, &second}) {
     worker->tell("leave");

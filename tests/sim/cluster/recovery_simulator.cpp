@@ -98,6 +98,8 @@ void RecoverySimulator::meet(const Fault& fault) {
       return cut_off(fault);
     case FaultKind::replays:
       return replay(fault.node);
+    case FaultKind::impersonates:
+      return impersonate(fault.node);
     case FaultKind::kills_everybody:
       kill_scheduler(fault.lasts / 2);
       [[fallthrough]];
@@ -132,6 +134,31 @@ void RecoverySimulator::replay(std::size_t node) {
   if (processes_[*victim]->epoch != epoch) return;  // what is of an earlier epoch may be new to it
   for (const Said& said : std::vector(lines_[node].said_to_node))
     if (is_old(said)) send_to_node(id, said.message), ++result_.replayed;
+}
+
+// With the certificate of that node, and with that of another one. Once a newer process may have its place,
+// an incarnation is nobody's any more: who comes with it is a new process like others.
+void RecoverySimulator::impersonate(std::size_t node) {
+  if (!disk_ || !disk_->roster) return;
+  const std::shared_ptr<const Roster> roster = disk_->roster;
+  for (std::size_t i = roster->workers[node].incarnation; i < processes_.size(); ++i)
+    if (!plan_.are_named || processes_[i]->node == node) return;
+  for (const std::size_t own : {node, (node + 1) % roster->workers.size()}) {
+    const PeerId id = next_connection_++;
+    const auto say = [&](MessageBody body, std::uint64_t job, std::uint64_t epoch) {
+      scheduler_step(scheduler_event::Received{id, {job, epoch, std::move(body)}});
+    };
+    message::Register request{.member = roster->workers[node],
+                              .worker_num = plan_.worker_num,
+                              .recovers = true,
+                              .secret = {id, id}};
+    request.member.node_id = roster->workers[own].node_id;
+    say(request, roster->job_id, roster->epoch);
+    say(request, 0, 0);
+    say(message::Rejoin{{.port = 666}, {}}, roster->job_id, roster->epoch);
+    say(message::Leave{}, roster->job_id, roster->epoch);
+    scheduler_step(scheduler_event::Closed{id});
+  }
 }
 
 void RecoverySimulator::remember(std::vector<Said>& said, std::size_t process, const Message& message) {
@@ -173,7 +200,8 @@ void RecoverySimulator::start_process(std::size_t node) {
                                                               .node_timeout = plan_.node_timeout,
                                                               .receive_timeout = 20s,
                                                               .scheduler = "scheduler:1",
-                                                              .recovers = true},
+                                                              .recovers = true,
+                                                              .secret = {index + 1, 1}},
                                                    now_);
   result_.processes.push_back({.node = node, .incarnation = index + 1});
   processes_.push_back(std::move(process));
@@ -379,6 +407,7 @@ void RecoverySimulator::apply(const SchedulerActions& actions) {
   for (const SchedulerAction& action : actions) {
     if (!scheduler_alive_) return;
     std::visit(Overloaded{[&](const scheduler_action::Send& a) { send_to_node(a.peer, a.message); },
+                          [&](const scheduler_action::Share& a) { send_to_node(a.peer, *a.message); },
                           [&](const scheduler_action::Close& a) { close_by_scheduler(a.peer); },
                           [&](const scheduler_action::Watch& a) {
                             Process& watched = *processes_[static_cast<std::size_t>(a.pid - first_pid)];

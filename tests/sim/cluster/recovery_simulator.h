@@ -35,10 +35,11 @@ enum class FaultKind {
   cuts_off,  // the host of a node: what is said meanwhile arrives after `lasts`, as TCP brings it
   cuts_off_to_scheduler,
   cuts_off_from_scheduler,
-  replays,  // what was said on connections of this node in earlier epochs is said again, both ways
+  replays,       // what was said on connections of this node in earlier epochs is said again, both ways
+  impersonates,  // somebody says that it is the process of this node, and knows of it what rosters say
 };
 inline constexpr std::uint64_t fault_kind_count = 10;  // without those of the network
-inline constexpr std::uint64_t schedule_fault_kind_count = 14;
+inline constexpr std::uint64_t schedule_fault_kind_count = 15;
 
 struct Fault {
   Duration when = 0ms;
@@ -134,6 +135,7 @@ class RecoverySimulator {
   void meet(const Fault& fault);
   void cut_off(const Fault& fault);
   void replay(std::size_t node);
+  void impersonate(std::size_t node);
   static void remember(std::vector<Said>& said, std::size_t process, const Message& message);
   Line& line_of(const Connection& connection) { return lines_[processes_[connection.process]->node]; }
 

@@ -102,6 +102,26 @@ TEST(RecoverySimulation, RefusesTheTwinOfALiveProcessAndNobodyNotices) {
   EXPECT_THAT(result.processes[2].failure->message, HasSubstr("taken by a live worker"));
 }
 
+// Who knows of a process what rosters say, and not its secret: while it lives, while its place is vacant,
+// while the scheduler does not know yet, and when the process is done.
+TEST(RecoverySimulation, TakesNobodyForAnotherAndNobodyNotices) {
+  for (const Fault& other : {Fault{.when = 20s, .node = 1},  // none: behind the end
+                             Fault{.when = 2s, .kind = FaultKind::kills, .node = 1, .lasts = 1s},
+                             Fault{.when = 2s, .kind = FaultKind::stops, .node = 1, .lasts = 1s},
+                             Fault{.when = 2s, .kind = FaultKind::kills_scheduler, .lasts = 500ms}}) {
+    RecoveryPlan plan = plan_of(2, {other});
+    plan.hosts = {"host-a", "host-b"};
+    const RecoveryResult undisturbed = RecoverySimulator(plan).run();
+    for (const Duration when : {1000ms, 2010ms, 2200ms, 2400ms, 2600ms, 2900ms, 3500ms, 5000ms, 5200ms})
+      for (const std::size_t node : {std::size_t{0}, std::size_t{1}})
+        plan.faults.push_back({.when = when, .kind = FaultKind::impersonates, .node = node});
+    const RecoveryResult result = RecoverySimulator(plan).run();
+    expect_goes_on_to_the_end(result);
+    EXPECT_EQ(result.rosters.size(), undisturbed.rosters.size()) << history(plan, result);
+    EXPECT_EQ(result.processes.size(), undisturbed.processes.size()) << history(plan, result);
+  }
+}
+
 TEST(RecoverySimulation, TakesAProcessBackThatCountedAsDead) {
   for (const std::string host : {"host-a", "host-b"}) {
     RecoveryPlan plan = plan_of(2, {{.when = 2s, .kind = FaultKind::stops, .node = 1, .lasts = 4500ms}});

@@ -187,6 +187,7 @@ void Simulator::schedule_node_tick(std::size_t index) {
 void Simulator::apply(const SchedulerActions& actions) {
   for (const SchedulerAction& action : actions) {
     std::visit(Overloaded{[&](const scheduler_action::Send& a) { send_to_node(a.peer, a.message); },
+                          [&](const scheduler_action::Share& a) { send_to_node(a.peer, *a.message); },
                           [&](const scheduler_action::Close& a) { close_by_scheduler(a.peer); },
                           [&](const scheduler_action::Watch& a) {
                             const std::size_t index = static_cast<std::size_t>(a.pid) - 100;

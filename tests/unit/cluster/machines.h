@@ -20,9 +20,15 @@ std::vector<T> all_of_kind(const Actions& actions) {
 template <class Body>
 std::vector<Body> sent_to(PeerId peer, const SchedulerActions& actions) {
   std::vector<Body> found;
-  for (const auto& send : all_of_kind<scheduler_action::Send>(actions))
-    if (const auto* body = std::get_if<Body>(&send.message.body); body != nullptr && send.peer == peer)
+  const auto look_at = [&](PeerId to, const Message& message) {
+    if (const auto* body = std::get_if<Body>(&message.body); body != nullptr && to == peer)
       found.push_back(*body);
+  };
+  for (const auto& action : actions) {
+    if (const auto* send = std::get_if<scheduler_action::Send>(&action)) look_at(send->peer, send->message);
+    if (const auto* share = std::get_if<scheduler_action::Share>(&action))
+      look_at(share->peer, *share->message);
+  }
   return found;
 }
 

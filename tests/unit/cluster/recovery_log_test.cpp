@@ -28,12 +28,19 @@ std::shared_ptr<const Roster> roster_of(std::uint64_t epoch) {
   return std::make_shared<Roster>(roster);
 }
 
+record::Formed formed(std::uint64_t epoch) {
+  record::Formed made{.roster = roster_of(epoch)};
+  for (const Member& member : made.roster->workers)
+    made.keys.push_back(key_of({member.incarnation, 1}, member));
+  return made;
+}
+
 // A life with everything in it.
 std::vector<Record> history() {
   return {job,
-          record::Formed{roster_of(1)},
+          formed(1),
           record::Finished{1},
-          record::Formed{roster_of(2)},
+          formed(2),
           record::Left{Role::worker, 1},
           record::Ended{Failure{Code::peer_lost, "nobody came", 69}}};
 }
@@ -73,6 +80,7 @@ class RecoveryLogFile : public testing::Test {
 
 TEST(RecoveryLog, AddsUpToTheNewestEpochAndWhatCameSince) {
   EXPECT_EQ(*after(4).roster, *roster_of(2));
+  EXPECT_EQ(after(4).keys, formed(2).keys);
   EXPECT_TRUE(after(4).left.empty());
   EXPECT_EQ(after(5).left.size(), 1u);
   EXPECT_EQ(after(6).finished_calls, 1u);
@@ -81,7 +89,7 @@ TEST(RecoveryLog, AddsUpToTheNewestEpochAndWhatCameSince) {
   well.apply(record::Ended{});
   EXPECT_FALSE(well.is_unfinished());
   SavedJob next = after(6);
-  next.apply(record::Formed{roster_of(3)});
+  next.apply(formed(3));
   EXPECT_FALSE(next.failure) << "a new epoch forgets the failure, and who had left";
   EXPECT_TRUE(next.left.empty());
 }
@@ -156,10 +164,10 @@ TEST(RecoveryLog, HasOneJobAtItsBegin) {
 
 TEST(RecoveryLog, RefusesAnotherVersionNamingBoth) {
   auto bytes = write_log({job});
-  bytes[8] = std::byte{2};
+  bytes[8] = std::byte{9};
   const auto contents = read_log(bytes);
   ASSERT_FALSE(contents);
-  EXPECT_THAT(contents.error().message, HasSubstr("version 2, and this is version 1"));
+  EXPECT_THAT(contents.error().message, HasSubstr("version 9, and this is version 2"));
 }
 
 TEST_F(RecoveryLogFile, IsEmptyInANewFolder) {
@@ -186,7 +194,7 @@ TEST_F(RecoveryLogFile, GoesOnBehindATornRecord) {
       ASSERT_TRUE(log);
       EXPECT_EQ(*log->saved(), after(5));
       ASSERT_TRUE(log->start(*log->saved()));
-      ASSERT_TRUE(log->append(record::Formed{roster_of(7)}));
+      ASSERT_TRUE(log->append(formed(7)));
     }
     const auto log = RecoveryLog::open(folder_);
     ASSERT_TRUE(log);
@@ -224,7 +232,7 @@ TEST_F(RecoveryLogFile, WritesTheWholeFileAnewWhenAnAppendFailed) {
   full.rlim_cur = bytes().size() + 5;  // a full disk: half a record fits
   const auto old_handler = ::signal(SIGXFSZ, SIG_IGN);
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &full), 0);
-  EXPECT_FALSE(log->append(record::Formed{roster_of(1)}));
+  EXPECT_FALSE(log->append(formed(1)));
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
   ::signal(SIGXFSZ, old_handler);
   ASSERT_TRUE(log->append(record::Finished{1})) << "there is room again";

@@ -58,7 +58,8 @@ class RecoveringScheduler : public testing::Test {
             .worker_num = 2,
             .recovers = true,
             .strict = strict,
-            .traits = traits};
+            .traits = traits,
+            .secret = {incarnation, 1}};
   }
   SchedulerActions tick() { return keep(machine->step(scheduler_event::Tick{}, clock.now())); }
   SchedulerActions close(PeerId peer) {
@@ -195,8 +196,8 @@ TEST_F(RecoveringScheduler, RecordsAnEpochBeforeItTellsAnybody) {
   std::size_t recorded = actions.size();
   for (std::size_t i = 0; i < actions.size(); ++i) {
     if (std::holds_alternative<scheduler_action::Record>(actions[i])) recorded = i;
-    const auto* send = std::get_if<scheduler_action::Send>(&actions[i]);
-    if (send != nullptr && std::holds_alternative<message::RosterReady>(send->message.body)) {
+    const auto* share = std::get_if<scheduler_action::Share>(&actions[i]);
+    if (share != nullptr && std::holds_alternative<message::RosterReady>(share->message->body)) {
       EXPECT_LT(recorded, i);
     }
   }
@@ -483,7 +484,9 @@ TEST_F(RestartedScheduler, SeesAtOnceWhichProcessesOfItsHostHaveEnded) {
                                .pid = static_cast<std::int32_t>(40 + rank),
                                .process_space = rank == 0 ? "elsewhere" : "here",
                                .incarnation = 100 + rank});
-  records = {record::Job{.job_id = job_id, .worker_num = 2}, record::Formed{roster}};
+  std::vector<ProcessKey> keys;
+  for (const Member& member : roster->workers) keys.push_back(key_of({member.incarnation, 1}, member));
+  records = {record::Job{.job_id = job_id, .worker_num = 2}, record::Formed{roster, keys}};
   SchedulerConfig next = config();
   next.saved.emplace();
   for (const Record& record : records) next.saved->apply(record);

@@ -164,7 +164,7 @@ TEST_F(SchedulerWatch, GivesAVisitorTheStatusOfAClusterThatForms) {
   EXPECT_EQ(status.worker_num, worker_num);
   EXPECT_EQ(status.age, 2s);
   ASSERT_EQ(status.nodes.size(), 1u);
-  EXPECT_EQ(status.nodes[0].member.node_id, "2");
+  EXPECT_EQ(status.nodes[0].node_id, "2");
   EXPECT_FALSE(status.nodes[0].has_rank);
   EXPECT_EQ(status.nodes[0].silence, 2s);
   EXPECT_THAT(status.text, HasSubstr("1 of 4"));
@@ -183,12 +183,30 @@ TEST_F(SchedulerWatch, GivesAVisitorTheLiveRosterInTheOrderOfTheRanks) {
   ASSERT_EQ(answers[0].nodes.size(), worker_num);
   for (std::uint32_t rank = 0; rank < worker_num; ++rank) {
     EXPECT_TRUE(answers[0].nodes[rank].has_rank);
-    EXPECT_EQ(answers[0].nodes[rank].member.rank, rank);
+    EXPECT_EQ(answers[0].nodes[rank].rank, rank);
     EXPECT_EQ(answers[0].nodes[rank].epoch, epoch);
     EXPECT_EQ(answers[0].nodes[rank].step, rank == 0 ? 42u : 41u);
-    EXPECT_EQ(answers[0].nodes[rank].member.has_left, rank == 0);
+    EXPECT_EQ(answers[0].nodes[rank].has_left, rank == 0);
   }
   EXPECT_EQ(answers[0].nodes[3].activity.train_epoch, 2u);
+}
+
+// However many ask, and whatever happens meanwhile.
+TEST_F(SchedulerWatch, GivesAllWhoAskWithinAMomentTheSameWords) {
+  const auto shared = [&](PeerId id) {
+    const auto told = all_of_kind<scheduler_action::Share>(visit(id, message::StatusRequest{}));
+    return told.empty() ? nullptr : told[0].message;
+  };
+  enter(3);
+  const auto first = shared(9);
+  ASSERT_NE(first, nullptr);
+  enter(2);
+  clock.advance(249ms);
+  EXPECT_EQ(shared(10), first);
+  clock.advance(1ms);
+  const auto second = shared(11);
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(std::get<message::Status>(second->body).nodes.size(), 2u);
 }
 
 TEST_F(SchedulerWatch, EchoesToAVisitorUntilItHasMeasuredEnough) {
@@ -230,6 +248,15 @@ TEST_F(SchedulerWatch, KeepsNoDoctorWhoseConnectionItHasClosed) {
   const auto told = sent_to<message::Doctors>(9, visit(9, message::MeetDoctors{{"beta", "10.0.0.8", 40126}}));
   ASSERT_EQ(told.size(), 1u);
   EXPECT_EQ(told[0].doctors.size(), 1u);
+}
+
+// Each word of theirs makes one to every doctor.
+TEST_F(SchedulerWatch, TurnsAwayADoctorThatMeetsTheOthersTwice) {
+  visit(8, message::MeetDoctors{{"alpha", "10.0.0.7", 40125}});
+  visit(9, message::MeetDoctors{{"beta", "10.0.0.8", 40126}});
+  const auto actions = visit(9, message::MeetDoctors{{"gamma", "10.0.0.8", 40126}});
+  EXPECT_EQ(sent_to<message::Refuse>(9, actions).size(), 1u);
+  EXPECT_EQ(sent_to<message::Doctors>(8, actions).size(), 1u) << "that it is gone";
 }
 
 TEST_F(SchedulerWatch, TurnsAwayMoreDoctorsThanItHasRoomFor) {

@@ -38,14 +38,16 @@ message::Status status() {
                          .age = std::chrono::hours(30),
                          .without_step = std::chrono::seconds(3),
                          .text = "worker 1 is waited for"};
-  status.nodes.push_back({.member = member(Role::worker, 0),
+  status.nodes.push_back({.node_id = "node-0",
+                          .address = "fe80::1%eth0",
+                          .pid = 4711,
                           .has_rank = true,
                           .is_connected = true,
                           .epoch = 3,
                           .step = 41,
                           .activity = {WorkPhase::computing, GroupCall::none, 0, 7, 1},
                           .silence = std::chrono::milliseconds(120)});
-  status.nodes.push_back({.member = member(Role::server, 0)});
+  status.nodes.push_back({.role = Role::server, .rank = 3, .has_left = true});
   return status;
 }
 
@@ -62,7 +64,8 @@ std::vector<Message> one_of_each() {
        message::Register{.member = member(Role::worker, 0),
                          .worker_num = 8,
                          .strict = true,
-                         .traits = {{"script", "00112233"}, {"OMP_NUM_THREADS", ""}}}},
+                         .traits = {{"script", "00112233"}, {"OMP_NUM_THREADS", ""}},
+                         .secret = {5, 1700000000000000000u}}},
       {7, 1, message::Accept{std::chrono::milliseconds(250), 12, "space"}},
       {7, 1, message::Refuse{failure}},
       {7, 1, message::Waiting{"1 of 2"}},
@@ -134,7 +137,8 @@ TEST(Wire, SurvivesGarbage) {
           static_cast<std::byte>(random.below(2 + i, random.below(1000 + i, 2) == 0 ? 4 : 256));
     const auto decoded = decode_message(frame);  // must neither crash nor take much memory
     if (decoded) {
-      EXPECT_EQ(frame_of(encode_message(*decoded))->payload, frame.payload) << "two ways to say one thing";
+      const net::Frame again = *frame_of(encode_message(*decoded));
+      EXPECT_EQ(decode_message(again).value(), *decoded) << "two ways to say one thing";
     }
   }
 }
@@ -179,6 +183,44 @@ TEST(Wire, RefusesARosterWhoseRanksAreNotInOrder) {
   auto roster = std::make_shared<Roster>();
   roster->workers = {member(Role::worker, 1), member(Role::worker, 0)};
   EXPECT_FALSE(decode_message(*frame_of(encode_message({7, 1, message::RosterReady{roster}}))));
+}
+
+template <class Body>
+Body as_read(const Body& body) {
+  return std::get<Body>(decode_message(*frame_of(encode_message({7, 1, body})))->body);
+}
+
+TEST(Wire, MakesEveryTextOfANodePrintable) {
+  const std::string odd = "a\x1b[2J\nb\u009b";
+  const std::string shown = "a\\x1b[2J\\nb\\x9b";
+  Member self;
+  for (std::string* text :
+       {&self.node_id, &self.host_key, &self.address, &self.local_name, &self.process_space, &self.host_name})
+    *text = odd;
+  const auto request = as_read(message::Register{.member = self, .traits = {{odd, odd}}});
+  for (const std::string* text :
+       {&request.member.node_id, &request.member.host_key, &request.member.address,
+        &request.member.local_name, &request.member.process_space, &request.member.host_name,
+        &request.traits[0].key, &request.traits[0].value})
+    EXPECT_EQ(*text, shown);
+  EXPECT_EQ(as_read(message::Leave{1, no_step, odd}).reason, shown);
+  EXPECT_EQ(as_read(message::LinkLost{odd}).reason, shown);
+  EXPECT_EQ(as_read(message::Rejoin{{1, odd}, {}}).endpoint.local_name, shown);
+  EXPECT_EQ(as_read(message::MeetDoctors{{odd, odd, 1}}).self.host, shown);
+  EXPECT_EQ(as_read(message::MeetDoctors{{odd, odd, 1}}).self.address, shown);
+}
+
+TEST(Wire, KeepsTheLinesOfASchedulersTablesAndNothingElse) {
+  const std::string odd = "1 of 2\n  absent\x1b[31m";
+  const std::string shown = "1 of 2\n  absent\\x1b[31m";
+  EXPECT_EQ(as_read(message::Waiting{odd}).text, shown);
+  EXPECT_EQ(as_read(message::Stuck{odd}).text, shown);
+  EXPECT_EQ(as_read(message::Refuse{{.message = odd}}).failure.message, shown);
+  EXPECT_EQ(as_read(message::Status{.text = odd}).text, shown);
+  EXPECT_EQ(as_read(message::Accept{.process_space = odd}).process_space, "1 of 2\\n  absent\\x1b[31m");
+  const auto status = as_read(message::Status{.nodes = {{.node_id = "\n", .address = "\t"}}});
+  EXPECT_EQ(status.nodes[0].node_id, "\\n");
+  EXPECT_EQ(status.nodes[0].address, "\\t");
 }
 
 TEST(Wire, CutsLongWordsBetweenCharacters) {

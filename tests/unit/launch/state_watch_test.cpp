@@ -30,8 +30,7 @@ TEST(StepRate, StartsAnewAfterARecovery) {
 }
 
 TEST(StateText, SaysWhoIsThereAndHowFastItGoes) {
-  JobStatus job{.epoch = 2,
-                .status = {.worker_num = 2, .nodes = {{.member = {.role = cluster::Role::worker}}}}};
+  JobStatus job{.epoch = 2, .status = {.worker_num = 2, .nodes = {{.role = cluster::Role::worker}}}};
   StepRate rate;
   EXPECT_THAT(state_text(job, rate, TimePoint{}), Eq("forming, 1 of 2 workers"));
   job.status.state = Status::State::recovering;

@@ -19,16 +19,22 @@ JobStatus job() {
                 .worker_num = 3,
                 .age = std::chrono::seconds(90),
                 .without_step = std::chrono::milliseconds(400)};
-  status.nodes.push_back({.member = {.role = Role::worker, .node_id = "0", .address = "10.0.0.7", .pid = 411},
+  status.nodes.push_back({.role = Role::worker,
+                          .node_id = "0",
+                          .address = "10.0.0.7",
+                          .pid = 411,
                           .has_rank = true,
                           .is_connected = true,
                           .epoch = 2,
                           .step = 41,
                           .activity = {WorkPhase::computing, GroupCall::all_reduce, 18, 0, 3},
                           .silence = std::chrono::milliseconds(200)});
-  status.nodes.push_back(
-      {.member = {.role = Role::worker, .node_id = "blue", .rank = 1, .address = "10.0.0.8", .pid = 5},
-       .has_rank = true});
+  status.nodes.push_back({.role = Role::worker,
+                          .node_id = "blue",
+                          .rank = 1,
+                          .address = "10.0.0.8",
+                          .pid = 5,
+                          .has_rank = true});
   return {.scheduler = "10.0.0.5:8118", .job_id = 0xabc, .epoch = 2, .status = status};
 }
 
@@ -65,7 +71,7 @@ TEST(Status, IsJsonForPrograms) {
 
 TEST(Status, KeepsJsonWholeWhateverANodeIsCalled) {
   JobStatus odd = job();
-  odd.status.nodes[0].member.address = "\xff\"\n";
+  odd.status.nodes[0].address = "\xff\"\n";
   EXPECT_TRUE(nlohmann::json::accept(status_json(odd)));
 }
 
