@@ -10,6 +10,7 @@ import argparse
 import itertools
 import os
 import re
+import shutil
 import signal
 import socket
 import statistics
@@ -71,7 +72,6 @@ class Job:
             "MS_SCHED_HOST": "127.0.0.1",
             "MS_SCHED_PORT": str(port),
             "MS_ENABLE_RECOVERY": "1",
-            "MS_RECOVERY_PATH": str(folder / "recovery"),
             "MUSTER_LOG": "info",
             **{name: str(value) for name, value in variables.items()},
         }
@@ -79,7 +79,12 @@ class Job:
         self.workers = [self.start("MS_WORKER", str(rank)) for rank in range(workers)]
 
     def start(self, role, node_id):
-        return Process({**self._environment, "MS_ROLE": role, "MS_NODE_ID": node_id}, self._folder)
+        """Each process has a folder of its own, as on hosts that share none."""
+        told = {"MS_ROLE": role, "MS_NODE_ID": node_id, "MS_RECOVERY_PATH": str(self.folder_of(node_id))}
+        return Process({**self._environment, **told}, self._folder)
+
+    def folder_of(self, node_id):
+        return self._folder / f"recovery_{node_id}"
 
     def wait_for_step(self, number):
         deadline = time.monotonic() + PATIENCE_SECONDS
@@ -182,6 +187,49 @@ def deaths(folder, drills):
         print(f"| {what} | {result} |")
 
 
+def served(folder, drills, by_hand):
+    """A worker whose disk is empty comes back to a job with 100 MB of state."""
+    imported, trained, gave = [], [], []
+    # Far fewer points than steps: nothing but the state that is given can make up for the steps between.
+    job = Job(folder, 4, HIDDEN=31400, STEPS=10**7, SAVE_STEPS=10**6, BY_HAND=int(by_hand))
+    try:
+        job.wait_for_step(5)
+        for drill in range(drills):
+            rank = 1 + drill % 3
+            before = len(job.workers[0].steps())
+            job.workers[rank].kill()
+            shutil.rmtree(job.folder_of(str(rank)))
+            started_at = time.monotonic()
+            job.workers[rank] = job.start("MS_WORKER", str(rank))
+            done_at = first_step_after(job.workers[rank], started_at)
+            ready_at = min(came for came, line in job.workers[rank].lines if line.startswith("imported"))
+            time.sleep(1)
+            made = [number for number, _ in job.workers[0].steps()[before - 1 :]]
+            if made != list(range(made[0], made[0] + len(made))):
+                sys.exit(f"a step was lost or made twice: {made}")
+            imported.append(ready_at - started_at)
+            trained.append(done_at - ready_at)
+            gave += [
+                (int(match[2]), float(match[3]) / 1e3)
+                for worker in job.workers
+                for came, line in worker.lines
+                if came > started_at
+                and (match := re.search(r"worker (\d+) was given .*: (\d+) bytes in ([\d.]+) ms", line))
+            ]
+            print(f"  worker {rank}: a step {trained[-1]:.3f} s after its imports", flush=True)
+        usual = [after - before for (_, before), (_, after) in itertools.pairwise(job.workers[0].steps())]
+    finally:
+        job.end()
+    rate = statistics.median(size / seconds for size, seconds in gave) / 1e9
+    how = f"4 workers, {gave[0][0] / 1e6:.0f} MB, an empty disk, {'by hand' if by_hand else 'Model'}"
+    again = f"a step of all {statistics.median(trained):.2f} s, longest {max(trained):.2f} s"
+    print(
+        f"| {how} | {again} after Python's start and imports ({statistics.median(imported):.2f} s); "
+        f"a step takes {statistics.median(usual) * 1e3:.0f} ms; none lost; given at {rate:.2f} GB/s |",
+        flush=True,
+    )
+
+
 def saves(folder, workers, by_hand):
     """What a save costs the steps beside it. Steps with and without take turns in one run, which drifts."""
     saved, width = 12, 40
@@ -198,7 +246,7 @@ def saves(folder, workers, by_hand):
 
     usual = statistics.median(itertools.chain(*(times(number) for number in range(width + 1, 2 * width + 1))))
     extra = [statistics.median(times(number)) - usual for number in range(1, width + 1)]
-    seconds = time_to_write(folder / "recovery", done)
+    seconds = time_to_write(job.folder_of("0"), done)
     meanwhile = int(seconds / usual) + 1
     if meanwhile > width:
         sys.exit(f"a point took {seconds:.2f} s, longer than the {width} steps that it is to be seen in")
@@ -227,13 +275,17 @@ def main():
     parser = argparse.ArgumentParser(prog="./dev bench recovery", description=__doc__.splitlines()[0])
     parser.add_argument("--drills", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=1, help="of saving, which one takes a minute")
-    parser.add_argument("--parts", default="deaths,saves", help="deaths, saves: which rows")
+    parser.add_argument("--parts", default="deaths,served,saves", help="deaths, served, saves: which rows")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="muster-bench-") as name:
         folder = Path(name)
         if "deaths" in options.parts:
             (folder / "deaths").mkdir()
             deaths(folder / "deaths", options.drills)
+        for by_hand in (True, False) if "served" in options.parts else ():
+            place = folder / f"served-{by_hand}"
+            place.mkdir()
+            served(place, options.drills, by_hand)
         for number in range(options.rounds if "saves" in options.parts else 0):
             for workers, by_hand in itertools.product((1, 4), (True, False)):
                 place = folder / f"saves-{number}-{workers}-{by_hand}"

@@ -50,6 +50,7 @@ def train_a_model(net, data, optimizer):
 
 
 def main():
+    print("imported", flush=True)
     muster.init()
     muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
     muster.set_seed(1)

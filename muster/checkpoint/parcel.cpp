@@ -1,7 +1,5 @@
 #include "muster/checkpoint/parcel.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "muster/checkpoint/manifest.h"
@@ -19,12 +17,10 @@ Manifest manifest_of(const Point& point) {
   manifest.is_shared = point.is_shared;
   manifest.own = point.own;
   for (const Entry& entry : point.tensors)
-    manifest.tensors.push_back({.name = entry.name,
-                                .dtype = entry.value.dtype(),
-                                .shape = entry.value.shape(),
-                                .hash = hash_bytes(entry.value.bytes(), entry.value.size_bytes())});
+    manifest.tensors.push_back(
+        {.name = entry.name, .dtype = entry.value.dtype(), .shape = entry.value.shape()});
   for (const auto& [name, section] : point.state)
-    manifest.sections.push_back({.name = name, .size_bytes = section.size(), .hash = hash_text(section)});
+    manifest.sections.push_back({.name = name, .size_bytes = section.size()});
   return manifest;
 }
 
@@ -43,7 +39,6 @@ std::vector<std::span<const std::byte>> content_of(const Point& point) {
 Result<Parcel> Parcel::from_label(std::string_view label) {
   MUSTER_TRY(const Manifest manifest, decode_manifest(label, name_for_people));
   Parcel parcel;
-  parcel.label_ = label;
   parcel.point_.id = manifest.id;
   parcel.point_.is_shared = manifest.is_shared;
   parcel.point_.own = manifest.own;
@@ -61,18 +56,6 @@ std::vector<std::span<std::byte>> Parcel::content() {
   for (const Entry& entry : point_.tensors)
     content.emplace_back(entry.value.bytes(), entry.value.size_bytes());
   return content;
-}
-
-Result<Point> Parcel::open() && {
-  MUSTER_TRY(const std::string label, label_of(point_));
-  if (label == label_) return std::move(point_);
-  MUSTER_TRY(const Manifest wanted, decode_manifest(label_, name_for_people));
-  const Manifest found = manifest_of(point_);
-  for (std::size_t i = 0; i < wanted.tensors.size(); ++i)
-    if (found.tensors[i].hash != wanted.tensors[i].hash)
-      return fail(Code::corrupt, fmt::format("the bytes of tensor '{}' from another worker do not fit their hash",
-                                             wanted.tensors[i].name));
-  return fail(Code::corrupt, "the sections of a point from another worker do not fit their hashes");
 }
 
 }  // namespace muster::checkpoint

@@ -1,18 +1,20 @@
 // A point on its way from one worker to another: a label, which is a manifest as it lies beside a point's
-// files, and then the content that it speaks of.
+// files but without hashes, and then the content that it speaks of. Hashes are made while the content passes,
+// so they come last: the two sides compare them.
 #pragma once
 
 #include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "muster/checkpoint/point.h"
 
 namespace muster::checkpoint {
 
-// Names, sizes and hashes of everything in the point.
+// Names and sizes of everything in the point.
 Result<std::string> label_of(const Point& point);
 // Its sections, then its tensors, in the order of the label. They are borrowed from the point.
 std::vector<std::span<const std::byte>> content_of(const Point& point);
@@ -23,12 +25,11 @@ class Parcel {
   static Result<Parcel> from_label(std::string_view label);
   // Where the content goes: as many pieces as content_of() gives, of the same sizes.
   std::vector<std::span<std::byte>> content();
-  // The point, once the content is there. An error (corrupt) names what does not fit its hash.
-  Result<Point> open() &&;
+  // The point, once the content is there.
+  Point open() && { return std::move(point_); }
 
  private:
   Point point_;
-  std::string label_;
 };
 
 }  // namespace muster::checkpoint

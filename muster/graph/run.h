@@ -69,8 +69,8 @@ struct RunContext {
   // Asked between the ops of a plan as long as the run can be dropped whole, before anything that others see
   // is written; null: nothing ends it.
   Interruption interrupted = nullptr;
-  // Asked once by a run that updates parameters: when the collective calls before its first update are done. An
-  // error ends the run, and nothing was updated; null: nothing is asked.
+  // Asked once by a run that updates parameters: when the collective calls before its first update are done.
+  // An error ends the run, and nothing was updated; null: nothing is asked.
   Interruption commit = nullptr;
 };
 

@@ -1,6 +1,8 @@
 #include "muster/train/handover.h"
 
-#include <array>
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -21,6 +23,9 @@ struct Header {
 constexpr std::uint64_t label_bytes_max = std::uint64_t{8} << 20;
 constexpr std::uint64_t result_bytes_max = std::uint64_t{64} << 20;
 
+// The content travels in pieces that stay in a cache between being hashed and being sent.
+constexpr std::size_t piece_bytes = std::size_t{4} << 20;
+
 template <class Piece>
 Recovery::Pieces pieces(const Piece& piece) {
   return std::span(&piece, 1);
@@ -39,6 +44,41 @@ Result<std::string> receive_text(std::uint64_t size_bytes, std::uint32_t from, R
   return text;
 }
 
+// Each part of the content, and then what all of them hash to.
+Result<> send_content(const checkpoint::Point& point, std::uint32_t to, Recovery& recovery) {
+  std::vector<std::uint64_t> hashes;
+  for (const std::span<const std::byte> part : checkpoint::content_of(point)) {
+    Hasher hasher;
+    for (std::size_t at = 0; at < part.size(); at += piece_bytes) {
+      const auto piece = part.subspan(at, std::min(piece_bytes, part.size() - at));
+      hasher.add(piece);
+      MUSTER_TRY_VOID(recovery.send(to, pieces(piece)));
+    }
+    hashes.push_back(hasher.hash());
+  }
+  return recovery.send(to, pieces(std::as_bytes(std::span(hashes))));
+}
+
+Result<> receive_content(Parcel& parcel, std::uint32_t from, Recovery& recovery) {
+  std::vector<std::uint64_t> hashes, wanted;
+  for (const std::span<std::byte> part : parcel.content()) {
+    Hasher hasher;
+    for (std::size_t at = 0; at < part.size(); at += piece_bytes) {
+      const auto piece = part.subspan(at, std::min(piece_bytes, part.size() - at));
+      MUSTER_TRY_VOID(recovery.receive(from, std::span(&piece, 1)));
+      hasher.add(piece);
+    }
+    hashes.push_back(hasher.hash());
+  }
+  wanted.resize(hashes.size());
+  const auto into = std::as_writable_bytes(std::span(wanted));
+  MUSTER_TRY_VOID(recovery.receive(from, std::span(&into, 1)));
+  if (hashes == wanted) return {};
+  return fail(
+      Code::corrupt,
+      fmt::format("the state that worker {} gave does not fit its hashes: it is asked for again", from));
+}
+
 }  // namespace
 
 Result<> send_handover(const Handover& given, std::uint32_t to, Recovery& recovery) {
@@ -54,10 +94,7 @@ Result<> send_handover(const Handover& given, std::uint32_t to, Recovery& recove
   MUSTER_TRY_VOID(recovery.send(to, pieces(std::as_bytes(std::span(&header, 1)))));
   MUSTER_TRY_VOID(send_text(result, to, recovery));
   MUSTER_TRY_VOID(send_text(label, to, recovery));
-  if (!given.point) return {};
-  for (const auto& piece : checkpoint::content_of(*given.point))
-    if (!piece.empty()) MUSTER_TRY_VOID(recovery.send(to, pieces(piece)));
-  return {};
+  return given.point ? send_content(*given.point, to, recovery) : Result<>{};
 }
 
 Result<Handover> receive_handover(std::uint32_t from, Recovery& recovery) {
@@ -72,9 +109,8 @@ Result<Handover> receive_handover(std::uint32_t from, Recovery& recovery) {
   MUSTER_TRY(const std::string label, receive_text(header.label_bytes, from, recovery));
   if (header.has_point == 0) return taken;
   MUSTER_TRY(Parcel parcel, Parcel::from_label(label));
-  for (const auto& piece : parcel.content())
-    if (!piece.empty()) MUSTER_TRY_VOID(recovery.receive(from, std::span(&piece, 1)));
-  MUSTER_TRY(taken.point, std::move(parcel).open());
+  MUSTER_TRY_VOID(receive_content(parcel, from, recovery));
+  taken.point = std::move(parcel).open();
   return taken;
 }
 

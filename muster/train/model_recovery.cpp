@@ -97,8 +97,8 @@ Result<> Model::Training::take_end() {
   MUSTER_TRY(const RecoveringCall::End end, call_->end());
   if (!end.point) return end.is_of_another ? Result<>{} : load_states(end.result, parts());
   MUSTER_TRY(const TrainingPosition position, position_in(*end.point));
-  MUSTER_TRY_VOID(call_->restore(
-      *end.point, parts(), end.is_of_another ? StateOwner::another_worker : StateOwner::this_worker));
+  MUSTER_TRY_VOID(call_->restore(*end.point, parts(),
+                                 end.is_of_another ? StateOwner::another_worker : StateOwner::this_worker));
   return take_position(position);
 }
 
@@ -113,8 +113,8 @@ Result<> Model::Training::go_back_to(const RecoveringCall::Start& start) {
   }
   is_fresh_ = step_has_begun_ = false;
   if (start.own) MUSTER_TRY_VOID(restore_states(*start.own, parts()));
-  MUSTER_TRY_VOID(call_->restore(
-      *start.point, parts(), start.is_of_another ? StateOwner::another_worker : StateOwner::this_worker));
+  MUSTER_TRY_VOID(call_->restore(*start.point, parts(),
+                                 start.is_of_another ? StateOwner::another_worker : StateOwner::this_worker));
   return take_position(position);
 }
 
@@ -132,13 +132,14 @@ bool Model::Training::makes_steps_together() const {
          context().parallel_mode == ParallelMode::data_parallel;
 }
 
-// From here to the end of the step's updates the parameters are those of before the step. Workers of a divided
-// network have to begin it together, and go back to a point.
+// From here to the updates of the step the parameters are those of before it, and another worker may go on
+// from them. The workers of a divided network go back to a point.
 Result<> Model::Training::ready_for_loss() {
   commits_ = makes_steps_together() && stages() == nullptr;
   if (!commits_) return {};
   step_has_begun_ = true;
-  call_->set_memory({.state = checkpoint::Standing::State::live, .steps = static_cast<std::uint64_t>(before_.step)});
+  call_->set_memory(
+      {.state = checkpoint::Standing::State::live, .steps = static_cast<std::uint64_t>(before_.step)});
   if (!call_->is_meeting_due()) return {};
   return fail(Code::peer_lost, "a worker was lost and has come back");
 }
@@ -158,7 +159,7 @@ Result<> Model::Training::save_point_if_due() {
   if (!due) return {};
   point_step_ = context_->cur_step_num;
   call_->save(*std::move(point));
-  return {};
+  return stages() == nullptr ? Result<>{} : call_->exchange(static_cast<std::uint64_t>(point_step_));
 }
 
 // Nobody writes to the tensors of a point any more, so that it and files of callbacks share them.

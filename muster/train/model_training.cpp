@@ -192,6 +192,7 @@ Result<> Model::Training::step(std::span<const Tensor> batch) {
   MUSTER_TRY(context_->net_outputs,
              run_step(*model_.train_network_, batch, step_number_++, commits_ ? &commit_step : nullptr));
   if (call_ != nullptr) call_->set_memory({});
+  step_has_begun_ = false;
   ++model_.steps_;
   if (Session* session = Session::current()) session->report_step(model_.steps_);
   note_step();

@@ -90,13 +90,13 @@ class Model::Training {
   std::optional<Batches> batches_;
   std::int64_t step_number_ = 0;  // of the next step, from 0
   std::int64_t epochs_done_ = 0;
-  bool in_epoch_ = false;                 // goes on in the middle of one
-  bool steps_are_made_ = false;           // and behind its last step
-  std::int64_t group_steps_ = -1;         // steps of the group under way that are made; -1: none is
-  Place before_;                          // the step that is being made
-  bool step_has_begun_ = false;           // its callbacks were called
-  bool commits_ = false;                  // all workers make each step together, and say when they have all of it
-  std::int64_t point_step_ = 0;           // when the last point was saved
+  bool in_epoch_ = false;          // goes on in the middle of one
+  bool steps_are_made_ = false;    // and behind its last step
+  std::int64_t group_steps_ = -1;  // steps of the group under way that are made; -1: none is
+  Place before_;                   // the step that is being made
+  bool step_has_begun_ = false;    // its callbacks were called
+  bool commits_ = false;           // all workers make each step together, and say when they have all of it
+  std::int64_t point_step_ = 0;    // when the last point was saved
   std::unique_ptr<RecoveringCall> call_;  // in a job that recovers
   bool has_begun_ = false;                // on_train_begin was called
   bool is_fresh_ = true;                  // no step was made

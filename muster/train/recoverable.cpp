@@ -153,7 +153,9 @@ Recoverable::Place Recoverable::place() const {
           .runs = counted_runs()};
 }
 
-Result<checkpoint::Point> Recoverable::point_of(const checkpoint::PointId& id) { return point_at(id, place()); }
+Result<checkpoint::Point> Recoverable::point_of(const checkpoint::PointId& id) {
+  return point_at(id, place());
+}
 
 // For a worker that lacks it. The body goes on drawing random numbers where it is.
 Result<checkpoint::Point> Recoverable::point_in_memory() {

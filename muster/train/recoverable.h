@@ -103,7 +103,7 @@ class Recoverable {
   std::int64_t saved_ = 0;  // steps when the last point was saved
   bool has_begun_ = false;
   bool in_body_ = false;
-  Place before_;            // the step whose body runs
+  Place before_;                                // the step whose body runs
   std::optional<RecoveringCall::Start> start_;  // where all go on, agreed upon in a body that was void
   bool is_agreed_ = false;                      // all go on from the same point
   bool is_fresh_ = true;

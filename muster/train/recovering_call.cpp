@@ -18,7 +18,7 @@ using In = Standing::State;
 using Way = checkpoint::Resumption::Way;
 using Words = Recovery::Words;
 
-constexpr int rounds_max = 64;  // of points found damaged, and of calls waited for, until we give up
+constexpr int rounds_max = 64;       // of points found damaged, and of calls waited for, until we give up
 constexpr std::size_t told_max = 4;  // points of each worker that are remembered
 
 RecoveringCall* under_way = nullptr;
@@ -40,8 +40,8 @@ Result<std::unique_ptr<RecoveringCall>> RecoveringCall::begin(Recovery& recovery
   CallNumbers& calls = recovery.calls();
   recovery.set_inside(true);
   calls.evals = 0;
-  auto call = std::unique_ptr<RecoveringCall>(
-      new RecoveringCall(recovery, *store, std::move(kind), calls.begun++));
+  auto call =
+      std::unique_ptr<RecoveringCall>(new RecoveringCall(recovery, *store, std::move(kind), calls.begun++));
   under_way = call.get();
   return call;
 }
@@ -128,10 +128,11 @@ Result<RecoveringCall::Start> RecoveringCall::agree() {
 }
 
 Error RecoveringCall::lost(const std::string& reason) const {
-  return {Code::not_found,
-          fmt::format("{}. Nothing was changed: start the workers where their recovery points are (here: {}), "
-                      "or begin anew with MUSTER_FRESH=1, or with `muster checkpoint rm {}`",
-                      reason, store_.folder(), recovery_path(store_.folder()))};
+  return {
+      Code::not_found,
+      fmt::format("{}. Nothing was changed: start the workers where their recovery points are (here: {}), "
+                  "or begin anew with MUSTER_FRESH=1, or with `muster checkpoint rm {}`",
+                  reason, store_.folder(), recovery_path(store_.folder()))};
 }
 
 Result<bool> RecoveringCall::all_have(bool mine) {
@@ -142,8 +143,11 @@ Result<bool> RecoveringCall::all_have(bool mine) {
 Result<std::optional<Handover>> RecoveringCall::hand_over(const Resumption& next, const Handover& mine) {
   for (std::uint32_t rank = 0; rank < next.sources.size(); ++rank) {
     if (next.sources[rank] != recovery_.rank()) continue;
-    log::info(fmt::format("worker {} takes the state of this one", rank));
+    const TimePoint begin = real_clock().now();
     MUSTER_TRY_VOID(send_handover(mine, rank, recovery_));
+    const std::chrono::duration<double, std::milli> taken = real_clock().now() - begin;
+    log::info(fmt::format("worker {} was given the state of this one: {} bytes in {:.1f} ms", rank,
+                          mine.point ? size_bytes(*mine.point) : 0, taken.count()));
   }
   const auto source = next.sources[recovery_.rank()];
   if (!source) return std::nullopt;
@@ -184,7 +188,8 @@ Result<std::optional<RecoveringCall::Start>> RecoveringCall::go_to_point(const R
       return Start{.finished = true};  // an end of which only the record is left: a later one has its state
   }
   MUSTER_TRY(auto taken, hand_over(next, mine));
-  MUSTER_TRY(const bool all, all_have(takes ? taken->point.has_value() : in_memory || mine.point.has_value()));
+  MUSTER_TRY(const bool all,
+             all_have(takes ? taken->point.has_value() : in_memory || mine.point.has_value()));
   if (!all) return std::nullopt;
   if (in_memory) return Start{};
   say_resuming(next.id.step);
@@ -242,8 +247,8 @@ Result<RecoveringCall::End> RecoveringCall::end() {
   if (!end.is_of_another && !found.point && holds(end_id())) {
     store_.drop(end_id());
     if (!found.result)
-      return fail(lost(fmt::format("the end of call {} of the script, which the others have finished, is damaged",
-                                   number_)));
+      return fail(lost(fmt::format(
+          "the end of call {} of the script, which the others have finished, is damaged", number_)));
   }
   end.result = found.result.value_or("");
   end.point = std::move(found.point);
@@ -283,21 +288,24 @@ Result<> RecoveringCall::commit() {
       return {};
     }
     decided_ = *std::move(next);
-    return fail(Code::peer_lost, "a worker was lost, and the step is made again with the one that takes its place");
+    return fail(Code::peer_lost,
+                "a worker was lost, and the step is made again with the one that takes its place");
   }
 }
 
-// One short call of all: who is past it knows that all have what it has. What each has on its disk goes along.
+// One short call of all: who is past it knows that all have what it has. What each has on its disk goes
+// along.
 Result<> RecoveringCall::exchange(std::uint64_t steps) {
   if (saving_ && holds(*saving_)) kept_ = word_of(*std::exchange(saving_, std::nullopt));
   MUSTER_TRY(const std::vector<Words> rows,
              recovery_.gather({number_, steps, kept_, store_.finished_calls()}));
   for (std::size_t rank = 0; rank < rows.size(); ++rank)
     if (rows[rank][0] != number_ || rows[rank][1] != steps)
-      return fail(Code::invalid_argument,
-                  fmt::format("worker {} is at step {} of call {}, worker {} at step {} of call {}: all workers "
-                              "make the same calls and as many steps",
-                              rank, rows[rank][1], rows[rank][0], recovery_.rank(), steps, number_));
+      return fail(
+          Code::invalid_argument,
+          fmt::format("worker {} is at step {} of call {}, worker {} at step {} of call {}: all workers "
+                      "make the same calls and as many steps",
+                      rank, rows[rank][1], rows[rank][0], recovery_.rank(), steps, number_));
   note_kept(rows);
   return {};
 }
@@ -317,7 +325,9 @@ void RecoveringCall::note_kept(const std::vector<Words>& rows) {
   report_finished(rows);
   const std::vector<std::uint64_t>& mine = kept_by_[recovery_.rank()];
   for (auto word = mine.rbegin(); word != mine.rend(); ++word) {
-    const auto has = [&](const auto& told) { return std::find(told.begin(), told.end(), *word) != told.end(); };
+    const auto has = [&](const auto& told) {
+      return std::find(told.begin(), told.end(), *word) != told.end();
+    };
     if (!std::all_of(kept_by_.begin(), kept_by_.end(), has)) continue;
     store_.set_committed(id_of(number_, *word));
     return;
@@ -419,9 +429,10 @@ Result<> RecoveringCall::finish(std::optional<checkpoint::Point> end, std::strin
   }
   for (std::size_t rank = 0; rank < rows.size(); ++rank)
     if (!has(rows[rank]))
-      log::error(fmt::format("worker {} could not keep the end of call {} (see its log), so the call is not "
-                             "over: until it can, a death of worker {} sends the job back to the points before",
-                             rank, number_, rank));
+      log::error(
+          fmt::format("worker {} could not keep the end of call {} (see its log), so the call is not "
+                      "over: until it can, a death of worker {} sends the job back to the points before",
+                      rank, number_, rank));
   return {};
 }
 

@@ -43,9 +43,9 @@ class RecoveringCall {
   void set_memory(const Memory& memory) { in_memory_ = memory; }
   // How others may go on from it.
   struct Sharing {
-    std::uint32_t stage = 0;                                          // only those of the same stage
-    std::function<Result<std::string>()> own_state = {};              // what in it is this worker's own
-    std::function<Result<checkpoint::Point>()> capture = {};          // it as a point
+    std::uint32_t stage = 0;                                  // only those of the same stage
+    std::function<Result<std::string>()> own_state = {};      // what in it is this worker's own
+    std::function<Result<checkpoint::Point>()> capture = {};  // it as a point
   };
   void set_sharing(Sharing sharing) { sharing_ = std::move(sharing); }
   // All workers were seen to train the same parameters, in a loop by hand.
@@ -62,10 +62,13 @@ class RecoveringCall {
   // Collective: where all go on. Damaged points are put aside for those before.
   Result<Start> agree();
 
-  // Collective: this worker has all that the step behind its memory needs of others. Returns when all have, or
-  // when a worker was lost and it is decided that the step counts: then its memory is about to change. An
+  // Collective: this worker has all that the step behind its memory needs of others. Returns when all have,
+  // or when a worker was lost and it is decided that the step counts: then its memory is about to change. An
   // error when it does not count.
   Result<> commit();
+  // Collective, behind `steps` steps: each tells what it has on its disk. A part of commit(); where steps are not
+  // committed it comes with each save.
+  Result<> exchange(std::uint64_t steps);
   // Whether all have to agree before anything else is done together.
   bool is_meeting_due() const { return is_meeting_due_; }
   // After an attempt that has failed: whether another one is to be made, in the next epoch if one was lost.
@@ -120,7 +123,6 @@ class RecoveringCall {
   std::string own_state() const;
   checkpoint::Standing standing(const Memory& memory) const;
   Result<Resumption> ask(const Memory& memory);
-  Result<> exchange(std::uint64_t steps);
   void note_kept(const std::vector<Recovery::Words>& rows);
   // Each gives what others take from it, then takes what it lacks; an answer only where it lacks something.
   Result<std::optional<Handover>> hand_over(const Resumption& next, const Handover& mine);
@@ -146,13 +148,13 @@ class RecoveringCall {
   checkpoint::Pace files_pace_;
   Memory in_memory_;
   Sharing sharing_;
-  std::optional<Resumption> decided_;    // and not yet done
-  std::optional<Handover> taken_end_;    // of a call that others have finished
+  std::optional<Resumption> decided_;  // and not yet done
+  std::optional<Handover> taken_end_;  // of a call that others have finished
   bool is_meeting_due_ = false;
   bool has_equal_parameters_ = false;
-  std::optional<checkpoint::PointId> saving_;          // a point that may be on the disk by now
-  std::uint64_t kept_ = 0;                             // the newest that is, as others are told
-  std::vector<std::vector<std::uint64_t>> kept_by_;    // by rank, what others have told, the newest last
+  std::optional<checkpoint::PointId> saving_;        // a point that may be on the disk by now
+  std::uint64_t kept_ = 0;                           // the newest that is, as others are told
+  std::vector<std::vector<std::uint64_t>> kept_by_;  // by rank, what others have told, the newest last
 };
 
 }  // namespace muster::train

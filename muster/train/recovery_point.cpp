@@ -79,7 +79,8 @@ Result<> put_states(const TrainingParts& parts, Point& point) {
 // One that had nothing to say is asked to load nothing.
 Result<> load_states(const Point& point, const TrainingParts& parts,
                      StateOwner owner = StateOwner::this_worker) {
-  const auto load = owner == StateOwner::this_worker ? &Callback::load_state : &Callback::load_state_of_another;
+  const auto load =
+      owner == StateOwner::this_worker ? &Callback::load_state : &Callback::load_state_of_another;
   const auto explain = [](const std::string& section) {
     return [section](Error error) {
       error.message = fmt::format("{} of the recovery point: {}", section, error.message);
@@ -258,7 +259,8 @@ Result<std::string> own_state_in(const TrainingParts& parts) {
   for (std::size_t i = 0; i < parts.callbacks.size(); ++i) {
     if (parts.callbacks[i]->shares_state()) continue;
     MUSTER_TRY(const State state, parts.callbacks[i]->state());
-    if (!state.text.empty() && state.text != "{}") return fmt::format("callback {} keeps a state of each worker's own", i);
+    if (!state.text.empty() && state.text != "{}")
+      return fmt::format("callback {} keeps a state of each worker's own", i);
   }
   return "";
 }

@@ -19,7 +19,8 @@ namespace muster::train {
 void begin_body(RecoveringCall& call, std::uint64_t steps);
 struct BodyEnd {
   bool is_void = false;
-  std::optional<RecoveringCall::Start> start = {};  // of one that is void: where all go on, if they have agreed
+  std::optional<RecoveringCall::Start> start =
+      {};  // of one that is void: where all go on, if they have agreed
 };
 BodyEnd end_body();
 

@@ -8,7 +8,7 @@ import pytest
 from job import Job
 
 SCRIPT = """
-import hashlib, os, signal
+import hashlib, os, resource, signal
 from pathlib import Path
 import numpy
 import muster
@@ -22,9 +22,18 @@ rows = numpy.random.default_rng(1).random((96, 6), numpy.float32)
 data = ds.NumpySlicesDataset((rows, rows[:, :2]), ["x", "y"], num_shards=workers, shard_id=rank).batch(4)
 once = Path(os.environ["ONCE"])
 made = []
+begun = 0
+
+def fill_disk(is_full):
+    # As a full disk does, it makes every write fail.
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0 if is_full else hard, hard))
 
 def note(step):
     made.append(step)
+    if rank == 1 and "FULL" in os.environ:
+        first, last = (int(number) for number in os.environ["FULL"].split("-"))
+        fill_disk(first <= step < last)
     victims = os.environ["VICTIMS"].split(",")
     if str(rank) in victims and str(step) == os.environ["STEP"] and not Path(f"{once}.{rank}").exists():
         Path(f"{once}.{rank}").touch()
@@ -34,6 +43,10 @@ class Steps(train.Callback):
     def __init__(self, before=0):
         super().__init__()
         self.before = before
+
+    def on_train_step_begin(self, run_context):
+        global begun
+        begun += 1
 
     def on_train_step_end(self, run_context):
         note(self.before + run_context.cur_step_num)
@@ -84,14 +97,16 @@ else:
     model = train.Model(net, nn.MSELoss(), optimizer)
     sink = {"dataset_sink_mode": True, "sink_size": 5} if mode == "sink" else {}
     model.train(4, data, callbacks=callbacks, **sink)
-    if mode == "twice":
-        model.train(2, data, callbacks=[Steps(48)])
     if mode in ("own", "shared"):
         count = callbacks[2].count
+    if "TWICE" in os.environ:
+        callbacks[0] = Steps(48)
+        model.train(2, data, callbacks=callbacks)
+        count += callbacks[2].count if mode in ("own", "shared") else 0
 state = hashlib.sha256()
 for parameter in [*net.get_parameters(), *optimizer.get_parameters()]:
     state.update(parameter.asnumpy().tobytes())
-print("state", state.hexdigest(), "count", count, "made", made, flush=True)
+print("state", state.hexdigest(), "count", count, "begun", begun, "made", made, flush=True)
 """
 
 
@@ -168,6 +183,7 @@ def test_a_worker_that_comes_back_with_an_empty_disk_costs_no_step(tmp_path, unb
         outputs = drill.end()
     assert [state(output) for output in outputs] == unbroken(mode)
     assert made(outputs[1 - victim]) == list(range(1, 49))
+    assert f"begun {48 if mode == 'model' else 0} " in outputs[1 - victim]
     assert made(outputs[victim]) == list(range(int(made(outputs[victim])[0]), 49))
     assert made(outputs[victim])[0] >= int(step)
 
@@ -216,16 +232,32 @@ def test_when_all_have_died_one_disk_is_enough(tmp_path, unbroken):
 
 
 def test_the_end_of_a_call_that_is_over_comes_from_another_disk(tmp_path, unbroken):
-    with Drill(tmp_path, "twice", victims="none", step="0") as drill:
-        outputs = drill.end()
-    whole = [state(output) for output in outputs]
-    (tmp_path / "broken").mkdir()
-    with Drill(tmp_path / "broken", "twice", victims="1", step="65") as drill:
+    with Drill(tmp_path, "model", victims="1", step="65", TWICE="1") as drill:
         assert drill.job.workers[1].wait() == -signal.SIGKILL
         drill.lose_folder(1)
         drill.start_again(1)
         outputs = drill.end()
-    assert [state(output) for output in outputs] == whole
+    assert [state(output) for output in outputs] == unbroken("model", TWICE="1")
+
+
+@pytest.mark.parametrize("mode", ["model", "own"])
+def test_a_disk_that_was_full_at_the_end_of_a_call_keeps_nobody_out(tmp_path, unbroken, mode):
+    with Drill(tmp_path, mode, victims="1", step="65", TWICE="1", FULL="40-50") as drill:
+        assert drill.job.workers[1].wait() == -signal.SIGKILL
+        assert "was NOT saved" in drill.job.workers[1].output()
+        drill.start_again(1)
+        outputs = drill.end()
+    assert [state(output) for output in outputs] == unbroken(mode, TWICE="1")
+
+
+@pytest.mark.parametrize("mode", ["model", "own"])
+def test_a_disk_that_is_full_for_many_saves_keeps_the_point_that_all_have(tmp_path, unbroken, mode):
+    with Drill(tmp_path, mode, victims="1", step="47", FULL="8-99") as drill:
+        assert drill.job.workers[1].wait() == -signal.SIGKILL
+        drill.start_again(1)
+        outputs = drill.end()
+    assert [state(output) for output in outputs] == unbroken(mode)
+    assert re.search(r"resuming job \w+ at step (6|47|48);", outputs[1])
 
 
 def test_a_folder_that_cannot_be_written_does_not_keep_a_worker_out(tmp_path, unbroken):
@@ -258,7 +290,9 @@ def test_state_of_ones_own_that_is_lost_is_an_error_that_names_all(tmp_path, mod
         codes = [process.wait() for process in drill.job.everybody()]
         output = drill.job.workers[0].output()
     assert 0 not in codes
-    assert re.search(r"worker 0 has points up to step 1[28] of call 0; worker 1 has nothing of call 0", output)
+    assert re.search(
+        r"worker 0 has points up to step 1[28] of call 0; worker 1 has nothing of call 0", output
+    )
     assert "MUSTER_FRESH=1" in output and "muster checkpoint rm" in output
     assert before <= drill.points(0)
 

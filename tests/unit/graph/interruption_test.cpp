@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <vector>
 
 #include "muster/graph/graph.h"
@@ -96,6 +98,30 @@ TEST_F(Step, HasNotHappenedWhenItWasEnded) {
   ends_at = -1;
   ASSERT_TRUE(run());
   EXPECT_NE(written(), before);
+}
+
+TEST_F(Step, IsAskedOnceBeforeItsUpdatesWhetherItCounts) {
+  ASSERT_TRUE(plan_->run(std::vector{x_}, {.commit = &ask}));
+  EXPECT_EQ(asked, 1);
+}
+
+TEST_F(Step, HasUpdatedNothingWhereItDoesNotCount) {
+  ASSERT_TRUE(run());
+  const std::vector<float> gamma(gamma_->storage().span<float>().begin(),
+                                 gamma_->storage().span<float>().end());
+  asked = 0;
+  ends_at = 1;
+  const auto done = plan_->run(std::vector{x_}, {.commit = &ask});
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().message, "ended from outside");
+  EXPECT_TRUE(std::equal(gamma.begin(), gamma.end(), gamma_->storage().span<float>().begin()));
+}
+
+TEST_F(Step, TellsStatisticsFromWeights) {
+  ASSERT_TRUE(run());
+  EXPECT_TRUE(mean_->is_statistic());
+  EXPECT_TRUE(variance_->is_statistic());
+  EXPECT_FALSE(gamma_->is_statistic());
 }
 
 TEST_F(Step, CannotBeEndedOnceParametersAreUpdated) {
