@@ -11,6 +11,7 @@
 #pragma once
 
 #include <map>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -232,7 +233,7 @@ class SchedulerMachine {
   TimePoint recovery_deadline() const;
   Duration contest_time() const;
   bool someone_is_doubted() const;
-  PeerId find_process(const ProcessKey& key) const;
+  PeerId find_process(const Member& member, const ProcessKey& key) const;
 
   // scheduler_watch.cpp: what the job is at, for people who look at it and for those who wait.
   void note_activity(Peer& peer, const message::Beat& beat, std::uint64_t epoch);
@@ -276,6 +277,7 @@ class SchedulerMachine {
   PeerMap peers_;              // those that were accepted, and those that a restarted scheduler expects
   std::vector<PeerId> order_;  // of registration
   std::map<std::pair<Role, std::string>, PeerId> by_name_;
+  std::unordered_map<std::uint64_t, PeerId> by_incarnation_;  // of all peers that have one
   std::map<Role, std::uint32_t> present_;
   Seats seats_;  // from the first roster on
   std::uint32_t workers_left_ = 0;

@@ -113,7 +113,8 @@ std::optional<std::string> SchedulerMachine::impersonation(const Member& member,
     return holder.member.incarnation == member.incarnation && holder.key != key;
   };
   const auto is_taken = [&] {
-    return std::ranges::any_of(peers_, is_it, &PeerMap::value_type::second) ||
+    const auto peer = by_incarnation_.find(member.incarnation);
+    return (peer != by_incarnation_.end() && is_it(peer_at(peer->second))) ||
            std::ranges::any_of(newcomers_, is_it) || std::ranges::any_of(seats_.all(), is_it);
   };
   if (member.incarnation == 0 || !is_taken()) return std::nullopt;
@@ -130,6 +131,7 @@ SchedulerMachine::Peer& SchedulerMachine::accept(PeerId id, const Member& member
   Peer& peer = peers_[id];
   peer.member = member;
   peer.key = key;
+  if (member.incarnation != 0) by_incarnation_[member.incarnation] = id;
   greet(id, peer);
   peer.epoch_accepted = peer.epoch_member = epoch_;
   if (phase_ == Phase::forming) {

@@ -59,6 +59,7 @@ void SchedulerMachine::resume() {
     Peer& peer = peers_[seat.peer];
     peer.member = seat.member;
     peer.key = seat.key;
+    by_incarnation_[peer.member.incarnation] = seat.peer;
     peer.ranked = peer.told = peer.closed = peer.awaited = true;
     peer.heard = now_;
     watch(seat.peer, peer);
@@ -97,6 +98,7 @@ void SchedulerMachine::forget(PeerId id) {
   if (std::erase(order_, id) > 0 && phase_ == Phase::forming) --present_[peer.member.role];
   const auto name = by_name_.find({peer.member.role, peer.member.node_id});
   if (name != by_name_.end() && name->second == id) by_name_.erase(name);
+  by_incarnation_.erase(peer.member.incarnation);
   if (!peer.closed) actions_.push_back(scheduler_action::Close{id});
   watched_as_.erase(peer.watch_id);
   peers_.erase(found);
@@ -156,10 +158,9 @@ void SchedulerMachine::handle(const Peer& peer, const message::LinkLost& lost, s
 
 // --- coming back -------------------------------------------------------------------------------------------
 
-PeerId SchedulerMachine::find_process(const ProcessKey& key) const {
-  for (const auto& [id, peer] : peers_)
-    if (peer.key == key) return id;
-  return 0;
+PeerId SchedulerMachine::find_process(const Member& member, const ProcessKey& key) const {
+  const auto found = by_incarnation_.find(member.incarnation);
+  return found != by_incarnation_.end() && peer_at(found->second).key == key ? found->second : 0;
 }
 
 void SchedulerMachine::register_recovering(PeerId id, const Message& message,
@@ -184,7 +185,7 @@ void SchedulerMachine::register_recovering(PeerId id, const Message& message,
                     message.epoch, epoch_));
   // On a connection of before, or what it said before on this one.
   std::erase_if(newcomers_, [&](const Newcomer& other) { return other.key == self.key || other.id == id; });
-  if (const PeerId old_id = find_process(self.key); old_id != 0)
+  if (const PeerId old_id = find_process(member, self.key); old_id != 0)
     return come_back(old_id, id, message, request);
   if (const auto reason = impersonation(member, self.key)) return refuse_it(*reason);
   if (phase_ == Phase::telling)
@@ -229,6 +230,7 @@ void SchedulerMachine::come_back(PeerId old_id, PeerId id, const Message& messag
   std::replace(order_.begin(), order_.end(), old_id, id);
   const auto name = by_name_.find({peer.member.role, peer.member.node_id});
   if (name != by_name_.end() && name->second == old_id) name->second = id;
+  by_incarnation_[peer.member.incarnation] = id;
   if (Seat* seat = seats_.find_peer(old_id)) seat->peer = id;
   peer.closed = peer.told = peer.awaited = false;
   if (!peer.exited) peer.doubted_until.reset();
@@ -361,7 +363,7 @@ std::uint64_t SchedulerMachine::collectives_of_left() const {
   std::uint64_t most = 0;
   for (const Seat& seat : seats_.all()) {
     if (!seat.member.has_left) continue;
-    const auto peer = peers_.find(find_process(seat.key));
+    const auto peer = peers_.find(find_process(seat.member, seat.key));
     if (peer != peers_.end()) most = std::max(most, peer->second.progress.collectives);
   }
   return most;
