@@ -12,6 +12,7 @@
 #include "muster/checkpoint/compare.h"           // IWYU pragma: export
 #include "muster/checkpoint/format.h"            // IWYU pragma: export
 #include "muster/checkpoint/inspect.h"           // IWYU pragma: export
+#include "muster/checkpoint/journal.h"           // IWYU pragma: export
 #include "muster/checkpoint/pace.h"              // IWYU pragma: export
 #include "muster/checkpoint/parcel.h"            // IWYU pragma: export
 #include "muster/checkpoint/point.h"             // IWYU pragma: export

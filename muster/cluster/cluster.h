@@ -15,6 +15,7 @@
 #include "muster/cluster/echo_listener.h"      // IWYU pragma: export
 #include "muster/cluster/fingerprint.h"        // IWYU pragma: export
 #include "muster/cluster/node_process.h"       // IWYU pragma: export
+#include "muster/cluster/recollection.h"       // IWYU pragma: export
 #include "muster/cluster/roster.h"             // IWYU pragma: export
 #include "muster/cluster/scheduler_process.h"  // IWYU pragma: export
 #include "muster/cluster/security_settings.h"  // IWYU pragma: export

@@ -38,6 +38,7 @@
 
 #include "muster/cluster/activity.h"
 #include "muster/cluster/process_key.h"
+#include "muster/cluster/recollection.h"
 #include "muster/cluster/roster.h"
 
 namespace muster::cluster {
@@ -49,7 +50,7 @@ inline constexpr std::size_t traits_max = 32;
 
 namespace message {
 
-// `member.rank` is not yet known. The header's job and epoch are 0 unless the node has a roster.
+// The header's job and epoch, and `member.rank`, are 0 unless the node has a roster.
 struct Register {
   Member member;
   std::uint32_t worker_num = 0;
@@ -59,6 +60,7 @@ struct Register {
   bool strict = false;      // MUSTER_STRICT: a trait that differs is an error
   Traits traits = {};       // at most traits_max
   ProcessSecret secret = {};
+  Recollection memory = {};
   friend bool operator==(const Register&, const Register&) = default;
 };
 

@@ -47,6 +47,8 @@ NodeActions NodeMachine::step(const NodeEvent& event, const NodeReport& report, 
     heard_ = now;
     if (needed_until_) *needed_until_ += pause;
   }
+  // What a lost folder will be missed for: the scheduler hears of the first point at once.
+  if (report.progress.has_point && !report_.progress.has_point) next_beat_ = now_;
   report_ = report;
   std::visit(
       Overloaded{[&](const node_event::Connected&) { connected(); },
@@ -93,14 +95,24 @@ void NodeMachine::connected() {
   phase_deadline_ =
       now_ + (is_member() ? std::min(config_.receive_timeout, answer_time) : config_.receive_timeout);
   if (!is_member()) job_id_ = epoch_ = 0;
-  send(message::Register{.member = config_.member,
-                         .worker_num = config_.worker_num,
-                         .server_num = config_.server_num,
-                         .recovers = config_.recovers,
-                         .epoch_lost = epoch_lost_,
-                         .strict = config_.strict,
-                         .traits = config_.traits,
-                         .secret = config_.secret});
+  send(registration());
+}
+
+message::Register NodeMachine::registration() const {
+  message::Register request{.member = config_.member,
+                            .worker_num = config_.worker_num,
+                            .server_num = config_.server_num,
+                            .recovers = config_.recovers,
+                            .epoch_lost = epoch_lost_,
+                            .strict = config_.strict,
+                            .traits = config_.traits,
+                            .secret = config_.secret,
+                            .memory = config_.memory};
+  if (is_member())
+    request.memory = {.seed = roster_->seed,
+                      .finished_calls = roster_->finished_calls,
+                      .finished_collectives = roster_->finished_collectives};
+  return request;
 }
 
 // Tries are dense at first, since the scheduler is most likely starting too: a quarter of the time already
@@ -173,12 +185,15 @@ void NodeMachine::disconnected(const node_event::Disconnected& event) {
 
 void NodeMachine::received(const Message& message) {
   if (!has_connection_ || phase_ == Phase::ended) return;
-  if (phase_ == Phase::registering && !is_member()) {
+  // Of which job it is, a scheduler may find out while others come.
+  const bool is_new = phase_ == Phase::registering || (config_.recovers && phase_ == Phase::accepted);
+  if (is_new && !is_member()) {
     job_id_ = message.job_id;
     epoch_ = message.epoch;
   } else if (!takes(message)) {
     return;  // a stale word changes nothing
   }
+  if (is_behind(message)) return leave_scheduler_behind(message.epoch);
   heard_ = now_;
   std::visit(Overloaded{[&](const message::Accept& accept) { accepted(accept); },
                         [&](const message::Refuse& refuse) { fail(refuse.failure); },
@@ -234,6 +249,7 @@ void NodeMachine::formed(const message::RosterReady& ready, std::uint64_t epoch)
     return;
   }
   epoch_ = epoch;
+  config_.member.rank = self->rank;
   epoch_lost_ = false;
   gone_.clear();
   link_lost_.reset();

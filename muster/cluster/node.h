@@ -110,6 +110,7 @@ struct NodeConfig {
   bool strict = false;
   Traits traits = {};
   ProcessSecret secret = {};
+  Recollection memory = {};  // until it has a roster
 };
 
 // What the process tells of itself with each event.
@@ -152,11 +153,14 @@ class NodeMachine {
   void look_again();
   void found_scheduler();
   bool takes(const Message& message) const;
+  bool is_behind(const Message& message) const;
+  void leave_scheduler_behind(std::uint64_t epoch);
   bool needs_scheduler() const;
   bool give_up_scheduler();
   void rejoin();
 
   void connect();
+  message::Register registration() const;
   bool is_member() const { return config_.recovers && roster_ != nullptr; }
   void say_goodbye(const node_event::Leave& event);
   void wait_for_others(const message::Waiting& waiting);

@@ -49,7 +49,8 @@ NodeConfig config_from(const Settings& settings, const Registration& registratio
           .recovers = settings.enable_recovery,
           .strict = settings.strict,
           .traits = registration.traits,
-          .secret = new_secret()};
+          .secret = new_secret(),
+          .memory = {.fresh = settings.fresh, .found = registration.found_jobs}};
 }
 
 }  // namespace
@@ -146,6 +147,8 @@ class Node::Implementation {
   void report_progress(Progress progress) {
     calls_.store(progress.calls, std::memory_order_relaxed);
     collectives_.store(progress.collectives, std::memory_order_relaxed);
+    const bool had_point = has_point_.exchange(progress.has_point, std::memory_order_relaxed);
+    if (progress.has_point && !had_point) loop_.post([this] { step(node_event::Tick{}); });
   }
   void set_hooks(EpochHooks hooks) {
     loop_.post([this, hooks = std::move(hooks)] {
@@ -177,7 +180,8 @@ class Node::Implementation {
   void step(const NodeEvent& event) {
     const NodeReport report{
         last_step_.load(std::memory_order_relaxed),
-        {calls_.load(std::memory_order_relaxed), collectives_.load(std::memory_order_relaxed)},
+        {calls_.load(std::memory_order_relaxed), collectives_.load(std::memory_order_relaxed),
+         has_point_.load(std::memory_order_relaxed)},
         activity_ ? activity_() : Activity{}};
     for (const NodeAction& action : machine_.step(event, report, real_clock().now()))
       std::visit([this](const auto& a) { apply(a); }, action);
@@ -297,6 +301,7 @@ class Node::Implementation {
   std::atomic<std::uint64_t> last_step_{no_step};
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<std::uint64_t> collectives_{0};
+  std::atomic<bool> has_point_{false};
   std::atomic<bool> leaving_{false};
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "muster/cluster/activity.h"
+#include "muster/cluster/recollection.h"
 #include "muster/cluster/roster.h"
 #include "muster/cluster/scheduler_process.h"
 #include "muster/cluster/variables.h"
@@ -33,6 +34,7 @@ struct Registration {
   std::vector<std::string> scheduler_ips = {};         // what MS_SCHED_HOST means, to be tried in turn
   std::shared_ptr<const net::Security> security = {};  // null: plain
   Traits traits = {};                                  // what should be equal everywhere; see fingerprint.h
+  std::vector<FoundJob> found_jobs = {};               // below MS_RECOVERY_PATH
 };
 
 // Reads what protects the job, resolves the scheduler's host name, waiting for it up to

@@ -28,6 +28,18 @@ bool NodeMachine::takes(const Message& message) const {
   return message.job_id == job_id_ && (!of_an_epoch || message.epoch >= epoch_);
 }
 
+// Of a scheduler that lives on, cut off, while another one has taken the job over. It has no say any more:
+// this process looks for the other one.
+bool NodeMachine::is_behind(const Message& message) const {
+  return is_member() && phase_ == Phase::registering && message.job_id == job_id_ && message.epoch < epoch_ &&
+         std::holds_alternative<message::Refuse>(message.body);
+}
+
+void NodeMachine::leave_scheduler_behind(std::uint64_t epoch) {
+  drop_connection();
+  try_again(fmt::format("the scheduler there knows of epoch {} only, and this is epoch {}", epoch, epoch_));
+}
+
 // --- the next epoch ----------------------------------------------------------------------------------------
 
 void NodeMachine::epoch_lost(const message::EpochLost& lost, std::uint64_t epoch) {

@@ -79,6 +79,12 @@ Bytes body_of(const record::Finished& finished) {
   return out.take();
 }
 Bytes body_of(const record::Ended& ended) { return payload_of(message::Ended{ended.failure}); }
+Bytes body_of(const record::Kept&) { return {}; }
+Bytes body_of(const record::Adopted& adopted) {
+  ByteWriter out;
+  out.number(adopted.epoch_min);
+  return out.take();
+}
 
 Result<record::Formed> read_formed(std::span<const std::byte> body) {
   ByteReader head(body);
@@ -143,6 +149,15 @@ Result<Record> read_record(std::span<const std::byte> payload) {
     case 4: {
       MUSTER_TRY(auto ended, message_from<message::Ended>(body));
       return record::Ended{ended.failure};
+    }
+    case 5: {
+      MUSTER_TRY_VOID(in.finish("Kept"));
+      return record::Kept{};
+    }
+    case 6: {
+      const record::Adopted adopted{in.number<std::uint64_t>()};
+      MUSTER_TRY_VOID(in.finish("Adopted"));
+      return adopted;
     }
     default:
       return fail(Code::corrupt, "no such record");
@@ -254,8 +269,10 @@ Result<> RecoveryLog::rewrite() {
 }
 
 Result<> RecoveryLog::append(const Record& record) {
+  if (!saved_) saved_.emplace();
   saved_->apply(record);
-  if (!file_) return rewrite();
+  // A Job is the first record, always.
+  if (!file_ || std::holds_alternative<record::Job>(record)) return rewrite();
   Bytes bytes;
   append_record(bytes, record, record_count_++);
   if (append_bytes(bytes)) return {};

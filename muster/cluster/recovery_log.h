@@ -35,7 +35,8 @@ class RecoveryLog {
   const std::optional<SavedJob>& saved() const { return saved_; }
   // Begins the file anew with this job: of before, in the fewest records, or a new one.
   Result<> start(const SavedJob& job);
-  // After an error the record may or may not be there; the next call writes the whole file anew.
+  // A Job begins the file anew. After an error the record may or may not be there; the next call writes the
+  // whole file anew.
   Result<> append(const Record& record);
 
  private:

@@ -64,10 +64,12 @@ struct Roster {
   friend bool operator==(const Roster&, const Roster&) = default;
 };
 
-// What a process has behind it: numbered calls of train, fit and eval, and hand-made collectives.
+// What a process has behind it: numbered calls of train, fit and eval, hand-made collectives, and whether it
+// holds a recovery point of the job.
 struct Progress {
   std::uint64_t calls = 0;
   std::uint64_t collectives = 0;
+  bool has_point = false;
 
   friend bool operator==(const Progress&, const Progress&) = default;
 };

@@ -22,12 +22,16 @@ void SavedJob::apply(const Record& record) {
                         [&](const record::Ended& ended) {
                           failure = ended.failure;
                           ended_well = !failure;
-                        }},
+                        },
+                        [&](const record::Kept&) { has_points = true; },
+                        [&](const record::Adopted& adopted) { epoch_min = adopted.epoch_min; }},
              record);
 }
 
 std::vector<Record> SavedJob::records() const {
   std::vector<Record> records{job};
+  if (epoch_min > 0) records.push_back(record::Adopted{epoch_min});
+  if (has_points) records.push_back(record::Kept{});
   if (roster) records.push_back(record::Formed{roster, keys});
   records.insert(records.end(), left.begin(), left.end());
   if (finished_calls > 0) records.push_back(record::Finished{finished_calls});

@@ -46,8 +46,19 @@ struct Ended {
   std::optional<Failure> failure = {};
   friend bool operator==(const Ended&, const Ended&) = default;
 };
+// Some worker has a recovery point of this job on its disk.
+struct Kept {
+  friend bool operator==(const Kept&, const Kept&) = default;
+};
+// The log of this job was lost. Who has it still, on another host, may begin epochs too: those of this log
+// begin here at the earliest.
+struct Adopted {
+  std::uint64_t epoch_min = 0;
+  friend bool operator==(const Adopted&, const Adopted&) = default;
+};
 }  // namespace record
-using Record = std::variant<record::Job, record::Formed, record::Left, record::Finished, record::Ended>;
+using Record = std::variant<record::Job, record::Formed, record::Left, record::Finished, record::Ended,
+                            record::Kept, record::Adopted>;
 
 struct SavedJob {
   record::Job job;
@@ -55,6 +66,8 @@ struct SavedJob {
   std::vector<ProcessKey> keys = {};          // of its members
   std::vector<record::Left> left = {};        // since that began
   std::uint64_t finished_calls = 0;
+  bool has_points = false;  // see Kept
+  std::uint64_t epoch_min = 0;
   bool ended_well = false;
   std::optional<Failure> failure = {};  // that ended the job since that epoch began
 

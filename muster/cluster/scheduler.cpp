@@ -26,6 +26,7 @@ scheduler_event::Strange as_shown(scheduler_event::Strange event) {
 SchedulerMachine::SchedulerMachine(SchedulerConfig config, TimePoint now)
     : config_(std::move(config)),
       epoch_(config_.epoch),
+      is_recorded_(!config_.fresh),
       stuck_(config_.stuck_limit),
       now_(now),
       start_(now),
@@ -71,7 +72,7 @@ void SchedulerMachine::received(PeerId id, const Message& message) {
   }
   const auto found = peers_.find(id);
   if (found == peers_.end()) {
-    if (serve_visitor(id, message)) return;
+    if (serve_visitor(id, message) || waits_for_seat(id, message)) return;
     refuse(id, fmt::format("it has not registered with epoch {} of this job", epoch_));
     return;
   }
@@ -322,6 +323,7 @@ void SchedulerMachine::refuse(PeerId id, const std::string& reason) {
 }
 
 void SchedulerMachine::record(Record record) {
+  if (!is_recorded_) return;
   actions_.push_back(scheduler_action::Record{std::move(record)});
 }
 

@@ -110,6 +110,10 @@ struct SchedulerConfig {
   std::optional<Duration> stuck_limit = {};  // see StuckWatch
   std::uint64_t ended_job_id = 0;            // of the job before, which ended well
   std::optional<SavedJob> saved = {};        // an unfinished job to go on with; its job id and seed hold
+  bool fresh = false;                        // MUSTER_FRESH: whatever unfinished job is found is given up
+  // Where the epochs of a job begin whose log is lost: drawn from the clock, so that neither those of its
+  // other lives nor those of a scheduler that still has the log are the same.
+  std::uint64_t adopted_epoch = 1;
 };
 
 class SchedulerMachine {
@@ -150,6 +154,7 @@ class SchedulerMachine {
     std::optional<TimePoint> doubted_until = {};  // its last words, or itself, may still come
     bool strict = false;
     Traits traits;
+    Recollection memory;  // of when it came new
     PeerId watch_id = 0;  // the connection under which its process is watched
   };
   using PeerMap = std::map<PeerId, Peer>;
@@ -161,6 +166,7 @@ class SchedulerMachine {
     TimePoint since;
     bool strict = false;
     Traits traits = {};
+    Recollection memory = {};
   };
   enum class Verdict { waits, decided };
 
@@ -223,6 +229,7 @@ class SchedulerMachine {
   Verdict place_before_roster(const Newcomer& newcomer);
   Verdict contest(PeerId twin_id, const Newcomer& newcomer);
   Verdict turn_away(const Newcomer& newcomer, const std::string& reason);
+  Peer& welcome(const Newcomer& newcomer, const Member& member);
   Peer& sit(const Newcomer& newcomer, Seat& seat, bool ready);
   void form_next_if_complete();
   std::uint64_t collectives_of_left() const;
@@ -234,6 +241,27 @@ class SchedulerMachine {
   Duration contest_time() const;
   bool someone_is_doubted() const;
   PeerId find_process(const Member& member, const ProcessKey& key) const;
+
+  // scheduler_adoption.cpp: which job it is, where the scheduler's log or the workers' points are lost.
+  void expect_member(Seat& seat, PeerId id);
+  bool adopts_job_of_member(PeerId id, const Message& message, const message::Register& request);
+  void give_newcomers_seats();
+  bool is_rebuilding() const { return roster_ == nullptr && phase_ != Phase::forming; }
+  bool waits_for_seat(PeerId id, const Message& message);
+  void claim(const Newcomer& self, const Message& message, const message::Register& request, Seat& seat);
+  void rebuild_if_complete();
+  std::uint64_t next_epoch() const { return std::max(epoch_ + 1, epoch_min_); }
+  bool settle_job();
+  bool takes_rank_of_its_points(PeerId id, std::vector<std::optional<PeerId>>& places) const;
+  bool waits_for_members(const FoundJob& job);
+  bool gives_up_found_jobs();
+  void adopt(const FoundJob& job, const std::vector<const Peer*>& finders);
+  std::vector<const FoundJob*> unfinished(const Recollection& memory) const;
+  std::vector<const Peer*> finders() const;
+  std::string who_found_what() const;
+  bool refuses_foreign_points(PeerId id, const Member& member, const Recollection& memory);
+  bool somebody_holds_the_job();
+  void record_job();
 
   // scheduler_watch.cpp: what the job is at, for people who look at it and for those who wait.
   void note_activity(Peer& peer, const message::Beat& beat, std::uint64_t epoch);
@@ -274,6 +302,7 @@ class SchedulerMachine {
   SchedulerConfig config_;
   Phase phase_ = Phase::forming;
   std::uint64_t epoch_;        // the newest that has begun; while recovering, the lost one
+  bool is_recorded_;           // whose job it is; nothing else before that
   PeerMap peers_;              // those that were accepted, and those that a restarted scheduler expects
   std::vector<PeerId> order_;  // of registration
   std::map<std::pair<Role, std::string>, PeerId> by_name_;
@@ -296,6 +325,11 @@ class SchedulerMachine {
   Failure lost_reason_;                  // of the epoch, while recovering
   TimePoint lost_at_ = {};
   std::uint64_t finished_calls_ = 0;
+  bool has_points_ = false;                        // some worker, of this job
+  std::uint64_t epoch_min_ = 0;                    // of the next epoch
+  std::uint64_t claimed_collectives_ = 0;          // finished, of the roster that is rebuilt
+  std::vector<std::uint64_t> given_up_ = {};       // jobs
+  std::optional<TimePoint> members_due_ = {};      // of a found job that is in use
   std::optional<TimePoint> link_lost_until_ = {};  // a death may explain it
   Failure link_lost_reason_;
   std::uint32_t links_lost_in_a_row_ = 0;  // without a step between them

@@ -161,7 +161,7 @@ bool SchedulerMachine::is_complete() const {
 }
 
 void SchedulerMachine::form_if_complete() {
-  if (!is_complete()) return;
+  if (!is_complete() || (config_.recovers && !settle_job())) return;
   auto roster = std::make_shared<Roster>();
   roster->epoch = epoch_;
   roster->job_id = config_.job_id;
@@ -169,6 +169,7 @@ void SchedulerMachine::form_if_complete() {
   roster->workers = rank_members(Role::worker, config_.worker_num);
   roster->servers = rank_members(Role::server, config_.server_num);
   roster->recovers = config_.recovers;
+  roster->finished_calls = finished_calls_;
   if (!check_traits()) return;
   seats_ = Seats(*roster);
   for (const auto& [id, peer] : peers_) {
@@ -185,7 +186,10 @@ void SchedulerMachine::begin_epoch(std::shared_ptr<const Roster> roster) {
   take(std::move(roster));
   phase_ = Phase::running;
   stuck_.begin(now_);
-  if (config_.recovers) record(record::Formed{roster_, seats_.keys()});
+  if (config_.recovers) {
+    record_job();
+    record(record::Formed{roster_, seats_.keys()});
+  }
   for (auto& [id, peer] : peers_) {
     peer.ready = false;
     peer.epoch_told = now_;
@@ -200,7 +204,8 @@ void SchedulerMachine::take(std::shared_ptr<const Roster> roster) {
   roster_ready_ = message_of(message::RosterReady{roster_});
 }
 
-// Ids that are ranks first, the others into the gaps in the order in which they came.
+// Ids that are ranks first, then who has found points of a free one, the others into the gaps in the order in
+// which they came.
 std::vector<Member> SchedulerMachine::rank_members(Role role, std::uint32_t count) {
   std::vector<std::optional<PeerId>> places(count);
   std::vector<PeerId> others;
@@ -212,6 +217,7 @@ std::vector<Member> SchedulerMachine::rank_members(Role role, std::uint32_t coun
     else
       others.push_back(id);
   }
+  std::erase_if(others, [&](PeerId id) { return takes_rank_of_its_points(id, places); });
   auto next = others.begin();
   std::vector<Member> members;
   for (std::uint32_t rank = 0; rank < count; ++rank) {
@@ -258,6 +264,7 @@ std::string SchedulerMachine::whole_table() const {
 }
 
 void SchedulerMachine::check_forming() {
+  if (members_due_ && is_complete()) return form_if_complete();
   if (now_ >= start_ + config_.topo_timeout)
     return fail({Code::timeout,
                  fmt::format("the job is not complete after {:.3g} s (MS_TOPO_TIMEOUT)",

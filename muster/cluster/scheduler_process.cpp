@@ -45,8 +45,10 @@ SchedulerConfig config_from(const Settings& settings, const SchedulerOptions& op
                          .recovers = settings.enable_recovery,
                          .strict = settings.strict,
                          .restarts_failed = settings.max_restarts > 0,
-                         .stuck_limit = settings.stuck_limit};
-  if (log == nullptr) return config;
+                         .stuck_limit = settings.stuck_limit,
+                         .fresh = settings.fresh,
+                         .adopted_epoch = wall_clock_us() / 1000};
+  if (log == nullptr || settings.fresh) return config;
   config.job_id = log->saved()->job.job_id;
   config.seed = log->saved()->job.seed;
   config.ended_job_id = log->saved()->job.ended_job_id;
@@ -54,10 +56,11 @@ SchedulerConfig config_from(const Settings& settings, const SchedulerOptions& op
   return config;
 }
 
-// The log of an unfinished job to go on with, or of a new one.
+// The log of an unfinished job to go on with, or of a new one. What is given up stays until that has formed.
 Result<std::unique_ptr<RecoveryLog>> open_log(const Settings& settings, const SchedulerOptions& options) {
   MUSTER_TRY(auto opened, RecoveryLog::open(settings.recovery_path));
   auto log = std::make_unique<RecoveryLog>(std::move(opened));
+  if (settings.fresh) return log;
   if (!log->saved() || !log->saved()->is_unfinished()) {
     const bool ended_well = log->saved() && log->saved()->ended_well;
     MUSTER_TRY_VOID(log->start({.job = {.job_id = entropy() | 1,

@@ -35,6 +35,8 @@ void SchedulerMachine::resume() {
   take(saved.roster);
   seats_ = Seats(*roster_, saved.keys);
   finished_calls_ = saved.finished_calls;
+  has_points_ = saved.has_points;
+  epoch_min_ = saved.epoch_min;
   phase_ = saved.failure ? Phase::recovering : Phase::running;
   stuck_.begin(now_);
   next_progress_ = now_ + progress_interval;
@@ -55,17 +57,22 @@ void SchedulerMachine::resume() {
       workers_left_ += seat.member.role == Role::worker;
       continue;
     }
-    seat.peer = expected--;
-    Peer& peer = peers_[seat.peer];
-    peer.member = seat.member;
-    peer.key = seat.key;
-    by_incarnation_[peer.member.incarnation] = seat.peer;
-    peer.ranked = peer.told = peer.closed = peer.awaited = true;
-    peer.heard = now_;
-    watch(seat.peer, peer);
-    doubt(peer, peer.watched ? return_time_watched : return_time);
+    expect_member(seat, expected--);
   }
   if (workers_left_ == config_.worker_num) end_job();
+}
+
+// It may live, and come back.
+void SchedulerMachine::expect_member(Seat& seat, PeerId id) {
+  seat.peer = id;
+  Peer& peer = peers_[id];
+  peer.member = seat.member;
+  peer.key = seat.key;
+  by_incarnation_[peer.member.incarnation] = id;
+  peer.ranked = peer.told = peer.closed = peer.awaited = true;
+  peer.heard = now_;
+  watch(id, peer);
+  doubt(peer, peer.watched ? return_time_watched : return_time);
 }
 
 // --- losing ------------------------------------------------------------------------------------------------
@@ -122,7 +129,7 @@ void SchedulerMachine::tell_of_epoch(PeerId id, Peer& peer) {
   peer.epoch_told = now_;
   if (phase_ == Phase::recovering)
     send(id, message::EpochLost{lost_reason_});
-  else
+  else if (roster_ != nullptr)
     share(id, roster_ready_);
 }
 
@@ -135,6 +142,7 @@ void SchedulerMachine::catch_up(PeerId id, Peer& peer, std::uint64_t epoch) {
 
 void SchedulerMachine::note_progress(Peer& peer, const Progress& progress) {
   peer.progress = progress;
+  if (progress.has_point && !std::exchange(has_points_, true) && config_.recovers) record(record::Kept{});
   if (progress.calls <= finished_calls_) return;
   finished_calls_ = progress.calls;
   if (config_.recovers) record(record::Finished{finished_calls_});
@@ -166,7 +174,8 @@ PeerId SchedulerMachine::find_process(const Member& member, const ProcessKey& ke
 void SchedulerMachine::register_recovering(PeerId id, const Message& message,
                                            const message::Register& request) {
   const Member& member = request.member;
-  const Newcomer self{id, member, key_of(request.secret, member), now_, request.strict, request.traits};
+  const Newcomer self{
+      id, member, key_of(request.secret, member), now_, request.strict, request.traits, request.memory};
   const auto refuse_it = [&](const std::string& reason) { turn_down(id, member, reason); };
   if (auto reason = unusable(request)) return refuse_it(*reason);
   // It was done with the others, and the scheduler died before it could say so.
@@ -175,10 +184,12 @@ void SchedulerMachine::register_recovering(PeerId id, const Message& message,
     actions_.push_back(scheduler_action::Close{id});
     return;
   }
-  if (message.job_id != 0 && message.job_id != config_.job_id)
+  const bool is_member = message.job_id != 0;
+  if (is_member && phase_ == Phase::forming && !adopts_job_of_member(id, message, request)) return;
+  if (is_member && message.job_id != config_.job_id)
     return refuse_it(
         fmt::format("it belongs to job {:016x}, and this is job {:016x}", message.job_id, config_.job_id));
-  if (message.epoch > epoch_)
+  if (message.epoch > epoch_ && !is_rebuilding())
     return refuse_it(
         fmt::format("it belongs to epoch {}, and the newest that the scheduler knows is {}: is "
                     "its MS_RECOVERY_PATH the one of before?",
@@ -191,7 +202,8 @@ void SchedulerMachine::register_recovering(PeerId id, const Message& message,
   if (phase_ == Phase::telling)
     return refuse_it(failure_ ? fmt::format("the job has ended: {}", failure_->message)
                               : "the job has ended");
-  if (message.job_id == 0) {
+  if (!is_member) {
+    if (refuses_foreign_points(id, member, request.memory)) return;
     newcomers_.push_back(self);
     if (place(newcomers_.back()) == Verdict::decided) return newcomers_.pop_back();
     send(id,
@@ -200,6 +212,8 @@ void SchedulerMachine::register_recovering(PeerId id, const Message& message,
     return;
   }
   // It has a roster, and it was given up. Its seat is its own again, unless somebody sits there.
+  if (Seat* unknown = seats_.find_unknown(member.role, member.rank))
+    return claim(self, message, request, *unknown);
   Seat* seat = seats_.find(self.key);
   if (seat != nullptr && seat->member.has_left) {  // it was done, and has not heard that this was noted
     Peer& peer = accept(id, seat->member, self.key);
@@ -257,6 +271,7 @@ void SchedulerMachine::come_back(PeerId old_id, PeerId id, const Message& messag
 // After each event: newcomers take seats, and with the last one the next epoch begins.
 void SchedulerMachine::settle() {
   std::erase_if(newcomers_, [&](const Newcomer& newcomer) { return place(newcomer) == Verdict::decided; });
+  rebuild_if_complete();
   if (phase_ == Phase::recovering) form_next_if_complete();
   if (std::exchange(vacancies_changed_, false) && phase_ == Phase::recovering && !seats_.vacant().empty())
     announce_waiting();
@@ -288,7 +303,7 @@ SchedulerMachine::Verdict SchedulerMachine::place_before_roster(const Newcomer& 
   if (taken != by_name_.end()) return contest(taken->second, newcomer);
   if (const auto reason = no_room(newcomer.member))
     return someone_is_doubted() ? Verdict::waits : turn_away(newcomer, *reason);
-  note_traits(accept(newcomer.id, newcomer.member, newcomer.key), newcomer.strict, newcomer.traits);
+  welcome(newcomer, newcomer.member);
   form_if_complete();
   return Verdict::decided;
 }
@@ -313,6 +328,13 @@ SchedulerMachine::Verdict SchedulerMachine::turn_away(const Newcomer& newcomer, 
   return Verdict::decided;
 }
 
+SchedulerMachine::Peer& SchedulerMachine::welcome(const Newcomer& newcomer, const Member& member) {
+  Peer& peer = accept(newcomer.id, member, newcomer.key);
+  note_traits(peer, newcomer.strict, newcomer.traits);
+  peer.memory = newcomer.memory;
+  return peer;
+}
+
 // `ready`: it has said where it will be reached in the next epoch.
 SchedulerMachine::Peer& SchedulerMachine::sit(const Newcomer& newcomer, Seat& seat, bool ready) {
   Member member = newcomer.member;
@@ -323,10 +345,10 @@ SchedulerMachine::Peer& SchedulerMachine::sit(const Newcomer& newcomer, Seat& se
     member.is_named = true;
   }
   seat.member = member;
+  seat.is_unknown = false;
   seat.key = newcomer.key;
   seat.peer = newcomer.id;
-  Peer& peer = accept(newcomer.id, member, newcomer.key);
-  note_traits(peer, newcomer.strict, newcomer.traits);
+  Peer& peer = welcome(newcomer, member);
   peer.ranked = true;
   peer.ready = ready;
   if (ready) peer.epoch_member = epoch_ + 1;
@@ -344,8 +366,9 @@ void SchedulerMachine::form_next_if_complete() {
     if (!peer.ready || peer.closed || peer.doubted_until) return;
     collectives = std::max(collectives, peer.progress.collectives);
   }
+  if (!somebody_holds_the_job()) return;
   auto roster = std::make_shared<Roster>();
-  roster->epoch = epoch_ + 1;
+  roster->epoch = next_epoch();
   roster->job_id = config_.job_id;
   roster->seed = config_.seed;
   roster->workers = seats_.members(Role::worker);
@@ -371,14 +394,14 @@ std::uint64_t SchedulerMachine::collectives_of_left() const {
 
 // Of the vacant seats; when there are none, of those who live and have not answered.
 std::string SchedulerMachine::waiting_text() const {
-  if (auto text = seats_.waiting_text(epoch_ + 1); !text.empty()) return text + refused_meanwhile();
+  if (auto text = seats_.waiting_text(next_epoch()); !text.empty()) return text + refused_meanwhile();
   std::vector<std::string> silent;
   for (const auto& [id, peer] : peers_)
     if (!peer.left && (!peer.ready || peer.closed)) silent.push_back(describe(peer));
   silent.resize(std::min<std::size_t>(silent.size(), 8));
   return silent.empty()
              ? ""
-             : fmt::format("epoch {}: waiting for an answer of {}", epoch_ + 1, fmt::join(silent, ", "));
+             : fmt::format("epoch {}: waiting for an answer of {}", next_epoch(), fmt::join(silent, ", "));
 }
 
 // A process that was started again and does not come in is waited for in vain: it says why, and so do we.

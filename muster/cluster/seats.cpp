@@ -47,6 +47,16 @@ Seats::Seats(const Roster& roster, const std::vector<ProcessKey>& keys) {
   for (std::size_t i = 0; i < std::min(keys.size(), seats_.size()); ++i) seats_[i].key = keys[i];
 }
 
+Seats::Seats(std::uint32_t worker_num, std::uint32_t server_num) {
+  const auto add = [&](Role role, std::uint32_t count) {
+    for (std::uint32_t rank = 0; rank < count; ++rank)
+      seats_.push_back(
+          {.member = {.role = role, .node_id = fmt::format("{}", rank), .rank = rank}, .is_unknown = true});
+  };
+  add(Role::worker, worker_num);
+  add(Role::server, server_num);
+}
+
 Seat* Seats::find(Role role, std::uint32_t rank) {
   for (Seat& seat : seats_)
     if (seat.member.role == role && seat.member.rank == rank) return &seat;
@@ -69,6 +79,11 @@ Seat* Seats::find_peer(PeerId peer) {
   for (Seat& seat : seats_)
     if (seat.peer == peer) return &seat;
   return nullptr;
+}
+
+Seat* Seats::find_unknown(Role role, std::uint32_t rank) {
+  Seat* seat = find(role, rank);
+  return seat != nullptr && seat->is_unknown ? seat : nullptr;
 }
 
 std::vector<const Seat*> Seats::vacant() const {
@@ -97,7 +112,9 @@ std::variant<Seat*, std::string> Seats::choose(const Member& member) {
                    [](const Seat* a, const Seat* b) { return a->wait_until < b->wait_until; });
   std::vector<std::string> missing;
   for (Seat* seat : vacant) {
-    const bool fits = !member.is_named || rank_asked(member.node_id, count) == seat->member.rank;
+    const auto asked = rank_asked(member.node_id, count);
+    const bool fits =
+        !member.is_named || asked == seat->member.rank || (seat->is_unknown && !asked.has_value());
     if (!seat->member.is_named && fits) return seat;
     if (missing.size() < seats_shown_max) missing.push_back(name_of(seat->member));
   }

@@ -13,7 +13,8 @@ namespace muster::cluster {
 struct Seat {
   Member member = {};  // who sits here, or sat here last
   ProcessKey key = {};
-  PeerId peer = 0;  // 0: nobody
+  PeerId peer = 0;          // 0: nobody
+  bool is_unknown = false;  // who sat here: no log says it
   // Of a seat where nobody sits:
   std::string how = {};            // "it was killed by signal 9 (KILL)"
   std::uint64_t step = no_step;    // the last one known
@@ -28,12 +29,15 @@ class Seats {
   Seats() = default;
   // The members of `roster`, on their ranks; nobody sits yet. `keys` in the order of `keys()`.
   explicit Seats(const Roster& roster, const std::vector<ProcessKey>& keys = {});
+  // Of members whom nobody remembers.
+  Seats(std::uint32_t worker_num, std::uint32_t server_num);
 
   std::vector<Seat>& all() { return seats_; }
   const std::vector<Seat>& all() const { return seats_; }
   Seat* find(Role role, std::uint32_t rank);
   Seat* find(Role role, std::string_view node_id);
   Seat* find(const ProcessKey& key);
+  Seat* find_unknown(Role role, std::uint32_t rank);
   Seat* find_peer(PeerId peer);  // that sits there
   std::vector<const Seat*> vacant() const;
 

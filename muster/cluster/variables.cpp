@@ -101,6 +101,14 @@ constexpr auto table = std::to_array<Variable>({
      .documentation =
          "Where recovery keeps its files: the scheduler's log and the workers' recovery points. A "
          "job that did not end well goes on from there; delete the folder to start fresh."},
+    {.name = "MUSTER_FRESH",
+     .type = Type::choice,
+     .default_value = "0",
+     .choices = "0 | 1",
+     .documentation =
+         "1: begin a new job although MS_RECOVERY_PATH has an unfinished one, which is given up. The "
+         "same for "
+         "every process, and for one start only: a job whose processes live is never given up."},
     {.name = "MS_HCCL_CM_INIT",
      .default_note = "none",
      .note = "any value",
@@ -393,6 +401,7 @@ Result<Settings> read_settings(const Environment& environment) {
       .host_key = read.text("MUSTER_HOST_KEY"),
       .enable_recovery = read.text("MS_ENABLE_RECOVERY") == "1",
       .recovery_path = read.text("MS_RECOVERY_PATH"),
+      .fresh = read.text("MUSTER_FRESH") == "1",
       .topo_timeout = read.seconds("MS_TOPO_TIMEOUT"),
       .retry_timeout = read.seconds("MS_CLUSTER_RETRY_NUM") * seconds_per_retry,
       .node_timeout = read.seconds("MS_NODE_TIMEOUT"),

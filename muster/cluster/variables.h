@@ -67,6 +67,7 @@ struct Settings {
   std::string host_key = {};   // empty: from the kernel
   bool enable_recovery = false;
   std::string recovery_path = {};
+  bool fresh = false;  // MUSTER_FRESH
   std::chrono::milliseconds topo_timeout{};
   std::chrono::milliseconds retry_timeout{};  // MS_CLUSTER_RETRY_NUM times 3 s
   std::chrono::milliseconds node_timeout{};

@@ -30,11 +30,14 @@ constexpr std::uint8_t flag_epoch_lost = 2;
 constexpr std::uint8_t flag_strict = 4;
 // The lengths of a trait's texts.
 constexpr std::size_t trait_size_bytes_min = 2 * 4;
+constexpr std::size_t found_job_size_bytes_min = 8 + 4 + 1 + 8 + 1 + 3 * 4;
 constexpr std::int32_t status_unknown = -1;
 constexpr std::int32_t status_max = 0xffff;  // of waitpid()
 constexpr std::uint8_t flag_has_rank = 1;
 constexpr std::uint8_t flag_connected = 2;
 constexpr std::uint8_t flag_done = 4;
+constexpr std::uint8_t flag_done_job = 1;
+constexpr std::uint8_t flag_in_use = 2;
 
 std::uint8_t flag(std::uint8_t bit, bool is_set) { return is_set ? bit : std::uint8_t{0}; }
 
@@ -59,6 +62,7 @@ void write(ByteWriter& out, const Failure& failure) {
 void write(ByteWriter& out, const Progress& progress) {
   out.number(progress.calls);
   out.number(progress.collectives);
+  out.number(static_cast<std::uint8_t>(progress.has_point));
 }
 
 void write(ByteWriter& out, const Activity& activity) {
@@ -104,6 +108,30 @@ void write(ByteWriter& out, const Traits& traits) {
   }
 }
 
+void write(ByteWriter& out, const FoundJob& job) {
+  out.number(job.job_id);
+  out.number(job.worker_num);
+  out.number(static_cast<std::uint8_t>(job.seed.has_value()));
+  if (job.seed) out.number(*job.seed);
+  out.number(job.finished_calls);
+  out.number(static_cast<std::uint8_t>(flag(flag_done_job, job.is_done) | flag(flag_in_use, job.is_in_use)));
+  const std::size_t count = std::min(job.ranks.size(), found_ranks_max);
+  out.number(static_cast<std::uint32_t>(count));
+  for (const std::uint32_t rank : std::span(job.ranks).first(count)) out.number(rank);
+  out.text(cut(job.newest, name_limit_bytes));
+  out.text(cut(job.folder, path_limit_bytes));
+}
+
+void write(ByteWriter& out, const Recollection& memory) {
+  out.number(static_cast<std::uint8_t>(memory.fresh));
+  out.number(memory.seed);
+  out.number(memory.finished_calls);
+  out.number(memory.finished_collectives);
+  const std::size_t count = std::min(memory.found.size(), found_jobs_max);
+  out.number(static_cast<std::uint32_t>(count));
+  for (const FoundJob& job : std::span(memory.found).first(count)) write(out, job);
+}
+
 void write(ByteWriter& out, const message::Register& body) {
   write(out, body.member);
   for (const std::uint64_t part : body.secret) out.number(part);
@@ -113,6 +141,7 @@ void write(ByteWriter& out, const message::Register& body) {
                                        flag(flag_epoch_lost, body.epoch_lost) |
                                        flag(flag_strict, body.strict)));
   write(out, body.traits);
+  write(out, body.memory);
 }
 void write(ByteWriter& out, const message::Accept& body) {
   out.number(static_cast<std::uint32_t>(body.beat_interval.count()));
@@ -236,6 +265,7 @@ class Reader {
     Progress progress;
     progress.calls = u64();
     progress.collectives = u64();
+    progress.has_point = flag();
     return progress;
   }
   Activity activity() {
@@ -296,6 +326,32 @@ class Reader {
     return traits;
   }
 
+  FoundJob found_job() {
+    FoundJob job;
+    job.job_id = u64();
+    job.worker_num = u32();
+    if (flag()) job.seed = u64();
+    job.finished_calls = u64();
+    const std::uint8_t bits = up_to(flag_done_job | flag_in_use);
+    job.is_done = (bits & flag_done_job) != 0;
+    job.is_in_use = (bits & flag_in_use) != 0;
+    job.ranks.resize(in_.count(found_ranks_max, sizeof(std::uint32_t)));
+    for (std::uint32_t& rank : job.ranks) rank = u32();
+    job.newest = name();
+    job.folder = text(path_limit_bytes, LineBreaks::escaped);
+    return job;
+  }
+  Recollection memory() {
+    Recollection memory;
+    memory.fresh = flag();
+    memory.seed = u64();
+    memory.finished_calls = u64();
+    memory.finished_collectives = u64();
+    memory.found.resize(in_.count(found_jobs_max, found_job_size_bytes_min));
+    for (FoundJob& job : memory.found) job = found_job();
+    return memory;
+  }
+
   void read(message::Register& body) {
     body.member = member();
     for (std::uint64_t& part : body.secret) part = u64();
@@ -306,6 +362,7 @@ class Reader {
     body.epoch_lost = (bits & flag_epoch_lost) != 0;
     body.strict = (bits & flag_strict) != 0;
     body.traits = traits();
+    body.memory = memory();
   }
   void read(message::Accept& body) {
     body.beat_interval = std::chrono::milliseconds(u32());

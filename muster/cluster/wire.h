@@ -22,6 +22,7 @@ inline constexpr std::uint16_t message_type_first = 0x0100;
 // The longest texts. Longer words for people are cut; longer names are refused.
 inline constexpr std::size_t name_limit_bytes = 128;
 inline constexpr std::size_t words_limit_bytes = 8 << 10;
+inline constexpr std::size_t path_limit_bytes = 1 << 10;
 
 // The filling of an Echo, the nodes of a Status (of which more are left out), and the doctors that meet.
 inline constexpr std::size_t echo_limit_bytes = 32 << 10;

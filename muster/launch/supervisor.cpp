@@ -87,6 +87,7 @@ class Supervisor final : public CrewListener {
   void take_lease();
   void note_failure(Running& process);
   bool plan_restart(Running& process);
+  static ProcessSpec spec_of_return(ProcessSpec spec);
   void restart_what_is_due();
   bool has_work_left_besides(const Running& process) const;
   bool has_own_work_left() const;
@@ -402,6 +403,12 @@ bool Supervisor::plan_restart(Running& process) {
   return true;
 }
 
+// A job is begun anew once: who comes back goes on with it.
+ProcessSpec Supervisor::spec_of_return(ProcessSpec spec) {
+  if (spec.environment.contains("MS_ROLE")) spec.environment["MUSTER_FRESH"] = "0";
+  return spec;
+}
+
 void Supervisor::restart_what_is_due() {
   for (Running& process : processes_) {
     if (!process.restart_at || real_clock().now() < *process.restart_at) continue;
@@ -409,7 +416,7 @@ void Supervisor::restart_what_is_due() {
     process.last_wait_status = *process.wait_status;
     process.wait_status.reset();
     outputs_.forget(index_of(process));
-    process.crew->start(index_of(process), *process.spec);
+    process.crew->start(index_of(process), spec_of_return(*process.spec));
   }
 }
 

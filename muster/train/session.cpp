@@ -13,6 +13,7 @@
 #include "muster/train/division.h"
 #include "muster/train/doing.h"
 #include "muster/train/explain.h"
+#include "muster/train/found_jobs.h"
 #include "muster/train/front_end.h"
 #include "muster/train/program.h"
 #include "muster/train/ps_context.h"
@@ -171,8 +172,10 @@ Result<checkpoint::RunStore*> Session::run_store() {
     MUSTER_TRY(auto made, checkpoint::RunStore::open({.folder = recovery_path_,
                                                       .job = fmt::format("{:016x}", roster().job_id),
                                                       .world = world_size(),
-                                                      .rank = rank()}));
+                                                      .rank = rank(),
+                                                      .fresh = fresh_}));
     run_store_.emplace(std::move(made));
+    keep_seed(run_store_->folder(), roster().seed);
     step_mark_ = std::make_unique<checkpoint::StepMark>(run_store_->folder(), pid_);
   }
   return &*run_store_;
@@ -180,6 +183,9 @@ Result<checkpoint::RunStore*> Session::run_store() {
 
 void Session::mark_step(const checkpoint::StepPlace& place) {
   if (step_mark_ != nullptr) step_mark_->set(place);
+  if (progress_.has_point || !run_store_ || run_store_->points().empty()) return;
+  progress_.has_point = true;
+  node_->report_progress(progress_);
 }
 
 void Session::report_finished_calls(std::uint64_t calls) {
@@ -207,6 +213,8 @@ void Session::leave(int exit_status) {
   set_while_waiting(nullptr);  // a language above may be gone
   watch_->stand_down();
   if (reason_.empty() && exit_status != 0) reason_ = fmt::format("exited with status {}", exit_status);
+  if (exit_status == 0 && run_store_)
+    if (const auto done = run_store_->set_done(); !done) log::warning(done.error().message);
   node_->leave(exit_status, reason_);
   // Whoever still waits for this worker would wait in vain; what it has sent still arrives.
   epochs_->leave(
@@ -220,6 +228,8 @@ std::optional<Failure> Session::join(const cluster::Settings& settings, const In
   if (!listener) return cluster::failure_from(listener.error());
   registration->data_port = listener->port();
   registration->local_name = listener->local_name();
+  if (settings.enable_recovery && settings.role == Role::worker)
+    registration->found_jobs = jobs_found_in(settings.recovery_path);
   for (cluster::Trait& trait : program_traits()) registration->traits.push_back(std::move(trait));
   auto watch = std::make_unique<Watch>();
   auto joined = cluster::Node::join(settings, *registration, options.interrupted);
@@ -261,6 +271,7 @@ std::optional<Failure> Session::join(const cluster::Settings& settings, const In
   }
   open_session = new Session(std::move(watch), std::move(node), std::move(epochs), settings.recovery_path);
   open_session->strict_ = settings.strict;
+  open_session->fresh_ = settings.fresh;
   chosen_threads = 0;
   set_while_waiting([] { open_session->look_for_interruption_of_wait(); });
   set_doing(cluster::WorkPhase::script);

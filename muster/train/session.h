@@ -141,6 +141,7 @@ class Session {
   std::atomic<int> links_lost_{0};  // since then, without a death
   bool is_in_call_ = false;
   bool strict_ = false;
+  bool fresh_ = false;
   std::string reason_;
   std::int32_t pid_;
   std::atomic<bool> was_interrupted_{false};

@@ -74,6 +74,16 @@ def kill_everybody(job, _random):
     start(job, *job.names())
 
 
+def lose_scheduler_folder(job, random):
+    """Its host is replaced, while the workers live, or with one of them, or with all."""
+    names = ["scheduler", *some_workers(job, random, random.choice([0, 1, job.workers]))]
+    kill(job, *names)
+    for file in job.folder_of("scheduler").glob("scheduler.*"):
+        file.unlink()
+    random.shuffle(names)
+    start(job, *names)
+
+
 def kill_worker_in_recovery_of_another(job, random):
     first, second = some_workers(job, random, 2)
     kill(job, first)
@@ -284,5 +294,6 @@ FAULTS = [
     fill_disk,
     kill_at_write,
     damage_newest_point,
+    lose_scheduler_folder,
     *NETWORK_FAULTS,
 ]

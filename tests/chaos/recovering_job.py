@@ -82,13 +82,13 @@ class Job:
         self.folder = folder
         self.workers = workers
         self.recovery = Path(variables.pop("recovery", folder / "recovery"))
+        self._has_own_folders = variables.pop("own_folders", False)
         self.port = free_port()
         self._variables = {
             "MS_WORKER_NUM": str(workers),
             "MS_SCHED_HOST": "127.0.0.1",
             "MS_SCHED_PORT": str(self.port),
             "MS_ENABLE_RECOVERY": "1",
-            "MS_RECOVERY_PATH": str(self.recovery),
             "MS_NODE_TIMEOUT": "60",
             "OMP_NUM_THREADS": "1",
             "CHAOS_MODE": mode,
@@ -103,12 +103,17 @@ class Job:
     def names(self):
         return ["scheduler", *(f"worker {rank}" for rank in range(self.workers))]
 
-    def start(self, name, prefix=()):
+    def folder_of(self, name):
+        """MS_RECOVERY_PATH of a process."""
+        return self.recovery / name.replace(" ", "_") if self._has_own_folders else self.recovery
+
+    def start(self, name, prefix=(), **variables):
         role, _, rank = name.partition(" ")
         told = {"MS_ROLE": "MS_WORKER", "MS_NODE_ID": rank}
         if role == "scheduler":
             told = {"MS_ROLE": "MS_SCHED", "MS_NODE_ID": "sched"}
-        environment = {**clean_environment(), **self._variables, **told}
+        told["MS_RECOVERY_PATH"] = str(self.folder_of(name))
+        environment = {**clean_environment(), **self._variables, **told, **variables}
         process = Process(name, self.folder, environment, prefix)
         self.processes[name] = process
         self.everybody.append(process)
@@ -116,7 +121,7 @@ class Job:
 
     def newest_point(self):
         """The newest recovery point that any worker has on disk: (call, step)."""
-        points = [path.name for path in self.recovery.glob("job-*/worker_*/*") if path.is_dir()]
+        points = [path.name for path in self.recovery.glob("**/job-*/worker_*/call_*") if path.is_dir()]
         found = [tuple(int(number) for number in re.findall(r"\d+", name)) for name in points]
         return max((numbers for numbers in found if numbers), default=())
 

@@ -63,6 +63,7 @@ def unbroken_end_fixture(tmp_path_factory, digits):
         (faults.cut, "loop"),
         (faults.kill_in_last_meeting, "model"),
         (faults.damage_newest_point, "model"),
+        (faults.lose_scheduler_folder, "placed"),
     ],
     ids=lambda value: getattr(value, "__name__", value),
 )

@@ -36,7 +36,7 @@ NEVER_AT_ONE_STEP = """
 """
 
 
-def run(folder, ending, *options, dies_at=range(70, 71)):
+def run(folder, ending, *options, dies_at=range(70, 71), **variables):
     folder.mkdir()
     write_digits(folder, rows=640)
     script = (ROOT / "tests/chaos/train.py").read_text()
@@ -51,6 +51,7 @@ def run(folder, ending, *options, dies_at=range(70, 71)):
         "CHAOS_MODE": "model",
         "CHAOS_DATA": str(folder),
         "CHAOS_EPOCHS": "5",
+        **variables,
     }
     command = [BUILD / "apps/muster/muster", "run", "-n", "2", "--log-dir", "logs", *options, "train.py"]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
@@ -60,6 +61,13 @@ def run(folder, ending, *options, dies_at=range(70, 71)):
 
 def states(done):
     return re.findall(r"^\[worker \d\] state (\w+)$", done.stdout, re.MULTILINE)
+
+
+def test_who_comes_back_to_a_job_that_was_begun_anew_goes_on_with_it(tmp_path):
+    broken = run(tmp_path / "broken", ONCE, "--max-restarts", "2", MUSTER_FRESH="1")
+    assert broken.returncode == 0
+    assert "has MUSTER_FRESH=1" not in broken.stdout + broken.stderr
+    assert re.search(r"^\[worker 1\] resuming job \w+ at step 60", broken.stdout, re.MULTILINE)
 
 
 def test_a_job_whose_worker_is_killed_ends_as_one_whose_is_not(tmp_path):

@@ -57,6 +57,7 @@ class Recovering : public testing::Test {
     scheduler_->signal(SIGKILL);
     scheduler_.reset();
   }
+  void lose_log() { std::filesystem::remove(folder_.path() + "/recovery/scheduler.log"); }
   void expect_epoch(std::uint64_t epoch) {
     std::string said;
     for (Child& worker : workers_) {
@@ -152,6 +153,34 @@ TEST_F(Recovering, DoesNotPauseWhenTheSchedulerIsKilledAndStartedAgain) {
   ASSERT_TRUE(workers_[0].printed("lost: worker 2")) << "the new scheduler watches";
   restart_worker(2);
   expect_epoch(2);
+  expect_end_well();
+}
+
+TEST_F(Recovering, DoesNotPauseWhenTheSchedulerLosesItsFolder) {
+  form(3);
+  const std::string job = workers_[0].after("epoch 1 job ").substr(0, 16);
+  kill_scheduler();
+  lose_log();
+  scheduler_.emplace(job_->scheduler());
+  for (Child& worker : workers_) ASSERT_TRUE(worker.printed("is there again")) << worker.output();
+  EXPECT_TRUE(scheduler_->printed("all processes of epoch 1 are known again")) << scheduler_->output();
+  for (Child& worker : workers_) EXPECT_THAT(worker.output(), Not(HasSubstr("lost: ")));
+  workers_[2].signal(SIGKILL);
+  ASSERT_TRUE(workers_[0].printed("lost: worker 2"));
+  restart_worker(2);
+  ASSERT_TRUE(workers_[2].printed("job " + job)) << workers_[2].output();
+  expect_end_well();
+}
+
+TEST_F(Recovering, TakesInWhoDiedWithTheSchedulersFolder) {
+  form(3);
+  const std::string job = workers_[0].after("epoch 1 job ").substr(0, 16);
+  kill_scheduler();
+  lose_log();
+  workers_[1].signal(SIGKILL);
+  scheduler_.emplace(job_->scheduler());
+  restart_worker(1);
+  ASSERT_TRUE(workers_[1].printed("job " + job)) << workers_[1].output() << scheduler_->output();
   expect_end_well();
 }
 

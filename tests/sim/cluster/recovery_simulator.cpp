@@ -14,6 +14,9 @@ constexpr Duration time_limit = 600s;
 constexpr Duration step_time = 10ms;
 constexpr std::string_view scheduler_host = "host-a";
 constexpr std::size_t remembered_max = 32;
+constexpr Duration time_to_first_point = 100ms;
+// Drawn from the clock: more than epochs that anybody has counted up to by then.
+constexpr std::uint64_t adopted_epoch_min = 1000;
 
 }  // namespace
 
@@ -21,6 +24,7 @@ RecoverySimulator::RecoverySimulator(RecoveryPlan plan)
     : plan_(std::move(plan)), random_(plan_.seed, hash_text("recovery simulator")) {
   plan_.hosts.resize(plan_.worker_num, "host-a");
   lines_.resize(plan_.worker_num);
+  folders_.resize(plan_.worker_num);
 }
 
 RecoveryResult RecoverySimulator::run() {
@@ -100,6 +104,16 @@ void RecoverySimulator::meet(const Fault& fault) {
       return replay(fault.node);
     case FaultKind::impersonates:
       return impersonate(fault.node);
+    case FaultKind::loses_log_and_node:
+      if (victim) kill_process(*victim), again(fault.node);
+      [[fallthrough]];
+    case FaultKind::loses_log:
+      kill_scheduler(fault.lasts / 2);
+      lose_log();
+      return;
+    case FaultKind::loses_log_and_everybody:
+      lose_log();
+      [[fallthrough]];
     case FaultKind::kills_everybody:
       kill_scheduler(fault.lasts / 2);
       [[fallthrough]];
@@ -108,6 +122,11 @@ void RecoverySimulator::meet(const Fault& fault) {
         if (const auto process = running(i)) kill_process(*process), again(i);
       return;
   }
+}
+
+void RecoverySimulator::lose_log() {
+  disk_.reset();
+  has_lost_log_ = true;
 }
 
 void RecoverySimulator::cut_off(const Fault& fault) {
@@ -193,6 +212,7 @@ void RecoverySimulator::start_process(std::size_t node) {
   process->member.process_space = process->member.address = plan_.hosts[node];
   process->member.incarnation = index + 1;
   process->member.data_port = 1;
+  process->memory = memory_of(node);
   process->machine = std::make_unique<NodeMachine>(NodeConfig{.member = process->member,
                                                               .worker_num = plan_.worker_num,
                                                               .topo_timeout = plan_.topo_timeout,
@@ -201,11 +221,21 @@ void RecoverySimulator::start_process(std::size_t node) {
                                                               .receive_timeout = 20s,
                                                               .scheduler = "scheduler:1",
                                                               .recovers = true,
-                                                              .secret = {index + 1, 1}},
+                                                              .secret = {index + 1, 1},
+                                                              .memory = process->memory},
                                                    now_);
   result_.processes.push_back({.node = node, .incarnation = index + 1});
   processes_.push_back(std::move(process));
   schedule_process_tick(index);
+}
+
+Recollection RecoverySimulator::memory_of(std::size_t node) const {
+  const Folder& folder = folders_[node];
+  if (folder.job_id == 0) return {};
+  return {.found = {{.job_id = folder.job_id,
+                     .worker_num = plan_.worker_num,
+                     .seed = folder.seed,
+                     .is_done = folder.is_done}}};
 }
 
 void RecoverySimulator::end_process(std::size_t index) {
@@ -243,7 +273,8 @@ void RecoverySimulator::on_process(std::size_t index, std::function<void()> act)
 void RecoverySimulator::process_step(std::size_t index, const NodeEvent& event) {
   on_process(index, [this, index, event] {
     const auto steps = static_cast<std::uint64_t>(now_.time_since_epoch() / step_time);
-    const NodeReport report{processes_[index]->epoch == 0 ? no_step : steps, {}};
+    const NodeReport report{processes_[index]->epoch == 0 ? no_step : steps,
+                            {.has_point = processes_[index]->has_point}};
     apply(index, processes_[index]->machine->step(event, report, now_));
     if (processes_[index]->alive) schedule_process_tick(index);
   });
@@ -320,6 +351,11 @@ void RecoverySimulator::train(std::size_t index, const std::shared_ptr<const Ros
   check_roster(index, roster);
   result_.processes[index].epochs.emplace_back(roster->epoch, now_);
   processes_[index]->epoch = roster->epoch;
+  after(time_to_first_point, [this, index, roster] {
+    on_process(index, [this, index, roster] {
+      if (processes_[index]->epoch == roster->epoch) keep_point(index, *roster);
+    });
+  });
   after(plan_.training_time + delay(), [this, index, epoch = roster->epoch] {
     on_process(index, [this, index, epoch] {
       if (processes_[index]->epoch == epoch) leave(index, 0);
@@ -327,8 +363,17 @@ void RecoverySimulator::train(std::size_t index, const std::shared_ptr<const Ros
   });
 }
 
+void RecoverySimulator::keep_point(std::size_t index, const Roster& roster) {
+  processes_[index]->has_point = true;
+  Folder& folder = folders_[processes_[index]->node];
+  if (folder.owner > index) return;  // a twin has taken it
+  folder = {.job_id = roster.job_id, .seed = roster.seed, .owner = index};
+}
+
 void RecoverySimulator::leave(std::size_t index, std::int32_t status) {
   if (std::exchange(processes_[index]->leave_called, true)) return;
+  Folder& folder = folders_[processes_[index]->node];
+  folder.is_done = folder.is_done || (status == 0 && folder.owner == index);
   result_.processes[index].left_done = status == 0 && !result_.processes[index].failure;
   process_step(index, node_event::Leave{status, "it failed"});
 }
@@ -344,15 +389,17 @@ void RecoverySimulator::start_scheduler() {
                              .seed = 42,
                              .worker_num = plan_.worker_num,
                              .ended_job_id = disk_ && disk_->ended_well ? disk_->job.job_id : 0}};
-  SchedulerConfig config{.worker_num = plan_.worker_num,
-                         .topo_timeout = plan_.topo_timeout,
-                         .node_timeout = plan_.node_timeout,
-                         .job_id = disk_->job.job_id,
-                         .seed = disk_->job.seed,
-                         .pid = scheduler_pid + static_cast<std::int32_t>(scheduler_life_),
-                         .process_space = std::string(scheduler_host),
-                         .recovers = true,
-                         .ended_job_id = disk_->job.ended_job_id};
+  SchedulerConfig config{
+      .worker_num = plan_.worker_num,
+      .topo_timeout = plan_.topo_timeout,
+      .node_timeout = plan_.node_timeout,
+      .job_id = disk_->job.job_id,
+      .seed = disk_->job.seed,
+      .pid = scheduler_pid + static_cast<std::int32_t>(scheduler_life_),
+      .process_space = std::string(scheduler_host),
+      .recovers = true,
+      .ended_job_id = disk_->job.ended_job_id,
+      .adopted_epoch = adopted_epoch_min + static_cast<std::uint64_t>(now_.time_since_epoch() / 1ms)};
   if (disk_->roster) config.saved = disk_;
   scheduler_ = std::make_unique<SchedulerMachine>(config, now_);
   scheduler_alive_ = true;
@@ -417,6 +464,7 @@ void RecoverySimulator::apply(const SchedulerActions& actions) {
                             watched.alive ? watched.watchers.push_back(tell) : after(0ms, tell);
                           },
                           [&](const scheduler_action::Record& a) {
+                            check_record(a.record);
                             disk_->apply(a.record);
                             if (!dies_at_record_) return;
                             kill_scheduler(std::chrono::milliseconds(*dies_at_record_));
@@ -430,61 +478,6 @@ void RecoverySimulator::apply(const SchedulerActions& actions) {
                           }},
                action);
   }
-}
-
-// --- promises ----------------------------------------------------------------------------------------------
-
-void RecoverySimulator::check_roster(std::size_t index, const std::shared_ptr<const Roster>& roster) {
-  const auto broken = [&](const std::string& what) {
-    result_.broken.push_back(fmt::format("epoch {}: {}", roster->epoch, what));
-  };
-  // Who is started behind the end of a job begins another one, with epochs of its own.
-  if (!result_.rosters.empty() && result_.rosters.begin()->second->job_id != roster->job_id) {
-    if (!result_.ended_well) broken("of a second job");
-    result_.rosters.clear();
-  }
-  const auto [known, is_new] = result_.rosters.try_emplace(roster->epoch, roster);
-  if (!is_new && known->second != roster && !(*known->second == *roster)) broken("two rosters");
-  if (!result_.processes[index].epochs.empty() &&
-      result_.processes[index].epochs.back().first >= roster->epoch)
-    broken("a process went back to it");
-  if (is_new) check_ranks(*roster);
-  if (!members(roster).contains(index + 1)) broken("it was told to a process that is not in it");
-  for (const Member& member : roster->workers) {
-    // Where it is reached must be where it listens now.
-    if (member.incarnation == index + 1 && member.data_port != processes_[index]->member.data_port)
-      broken(fmt::format("it names port {} for a process at {}", member.data_port,
-                         processes_[index]->member.data_port));
-  }
-}
-
-void RecoverySimulator::check_ranks(const Roster& roster) {
-  std::set<std::uint64_t> incarnations;
-  for (std::uint32_t rank = 0; rank < roster.workers.size(); ++rank) {
-    const Member& member = roster.workers[rank];
-    if (!incarnations.insert(member.incarnation).second)
-      result_.broken.push_back(fmt::format("epoch {}: one process with two ranks", roster.epoch));
-    const std::size_t node = result_.processes[member.incarnation - 1].node;
-    if (plan_.are_named && node != rank)
-      result_.broken.push_back(fmt::format("epoch {}: a rank went to another node", roster.epoch));
-  }
-}
-
-const std::set<std::uint64_t>& RecoverySimulator::members(const std::shared_ptr<const Roster>& roster) {
-  if (members_of_ == roster) return members_;
-  members_of_ = roster;
-  members_.clear();
-  for (const Member& member : roster->workers) members_.insert(member.incarnation);
-  return members_;
-}
-
-// Whose place was taken hears nothing but that.
-void RecoverySimulator::expect_may_hear(std::size_t index, const Message& message) {
-  if (!disk_ || !disk_->roster || std::holds_alternative<message::Refuse>(message.body)) return;
-  const bool is_newer = message.epoch >= disk_->roster->epoch;
-  const bool is_roster = std::holds_alternative<message::RosterReady>(message.body);
-  if (is_newer && is_roster && !members(disk_->roster).contains(index + 1))
-    result_.broken.push_back(fmt::format("process {} hears a roster without it", index));
 }
 
 // --- network -----------------------------------------------------------------------------------------------

@@ -35,11 +35,14 @@ enum class FaultKind {
   cuts_off,  // the host of a node: what is said meanwhile arrives after `lasts`, as TCP brings it
   cuts_off_to_scheduler,
   cuts_off_from_scheduler,
-  replays,       // what was said on connections of this node in earlier epochs is said again, both ways
-  impersonates,  // somebody says that it is the process of this node, and knows of it what rosters say
+  replays,             // what was said on connections of this node in earlier epochs is said again, both ways
+  impersonates,        // somebody says that it is the process of this node, and knows of it what rosters say
+  loses_log,           // the scheduler dies, and is started again on another host
+  loses_log_and_node,  // and the node with it
+  loses_log_and_everybody,
 };
 inline constexpr std::uint64_t fault_kind_count = 10;  // without those of the network
-inline constexpr std::uint64_t schedule_fault_kind_count = 15;
+inline constexpr std::uint64_t schedule_fault_kind_count = 18;
 
 struct Fault {
   Duration when = 0ms;
@@ -74,6 +77,7 @@ struct ProcessResult {
 struct RecoveryResult {
   std::vector<ProcessResult> processes = {};
   std::map<std::uint64_t, std::shared_ptr<const Roster>> rosters = {};  // that processes got, by epoch
+  std::set<std::uint64_t> jobs = {};                                    // ids of those
   std::vector<std::string> broken = {};                                 // promises
   bool ended_well = false;
   std::optional<Failure> failure = {};
@@ -93,14 +97,23 @@ class RecoverySimulator {
     std::size_t node = 0;
     std::unique_ptr<NodeMachine> machine;
     Member member;
+    Recollection memory;  // as it started
     PeerId connection = 0;
     TimePoint tick = TimePoint::max();
     std::uint64_t epoch = 0;  // that it trains in; 0: none
     bool alive = true;
     bool stopped = false;
     bool leave_called = false;
+    bool has_point = false;
     std::vector<std::function<void()>> missed = {};  // while stopped
     std::vector<std::function<void()>> watchers = {};
+  };
+  // MS_RECOVERY_PATH of a node, with points of one job.
+  struct Folder {
+    std::uint64_t job_id = 0;
+    std::uint64_t seed = 0;
+    std::size_t owner = 0;  // the process that has written there last
+    bool is_done = false;
   };
   struct Said {
     std::size_t process = 0;
@@ -133,6 +146,7 @@ class RecoverySimulator {
   void at(TimePoint when, std::function<void()> act);
   void after(Duration wait, std::function<void()> act) { at(now_ + wait, std::move(act)); }
   void meet(const Fault& fault);
+  void lose_log();
   void cut_off(const Fault& fault);
   void replay(std::size_t node);
   void impersonate(std::size_t node);
@@ -142,6 +156,7 @@ class RecoverySimulator {
   void start_process(std::size_t node);
   void start_again_unless_there(std::size_t node);
   void kill_process(std::size_t process);
+  Recollection memory_of(std::size_t node) const;
   void end_process(std::size_t process);
   void stop_process(std::size_t process, Duration time);
   std::optional<std::size_t> running(std::size_t node) const;
@@ -150,6 +165,7 @@ class RecoverySimulator {
   void process_step(std::size_t process, const NodeEvent& event);
   void apply(std::size_t process, const NodeActions& actions);
   void train(std::size_t process, const std::shared_ptr<const Roster>& roster);
+  void keep_point(std::size_t process, const Roster& roster);
   void leave(std::size_t process, std::int32_t status);
   void schedule_process_tick(std::size_t process);
 
@@ -168,6 +184,7 @@ class RecoverySimulator {
   void expect_may_hear(std::size_t process, const Message& message);
   void check_roster(std::size_t process, const std::shared_ptr<const Roster>& roster);
   void check_ranks(const Roster& roster);
+  void check_record(const Record& record);
   const std::set<std::uint64_t>& members(const std::shared_ptr<const Roster>& roster);
 
   RecoveryPlan plan_;
@@ -186,10 +203,12 @@ class RecoverySimulator {
   std::vector<std::function<void()>> scheduler_watchers_;
   TimePoint scheduler_tick_ = TimePoint::max();
   std::optional<SavedJob> disk_;
+  bool has_lost_log_ = false;
   std::optional<std::size_t> dies_at_record_ = {};
 
   std::map<PeerId, Connection> connections_;
   std::vector<Line> lines_;          // by node
+  std::vector<Folder> folders_;      // by node
   std::set<std::uint64_t> members_;  // incarnations, of `members_of_`
   std::shared_ptr<const Roster> members_of_;
   PeerId next_connection_ = 1;

@@ -167,6 +167,39 @@ TEST(RecoverySimulation, TakesBackAHostThatWasCutOff) {
   }
 }
 
+TEST(RecoverySimulation, TrainsOnWithoutAPauseWhereOnlyTheSchedulersLogIsLost) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    RecoveryPlan plan = plan_of(3, {{.when = 1s, .kind = FaultKind::loses_log, .lasts = 1s}});
+    plan.faults.front().when += std::chrono::milliseconds(seed);
+    plan.seed = seed;
+    plan.hosts = {"host-a", "host-b", "host-c"};
+    const RecoveryResult result = RecoverySimulator(plan).run();
+    expect_goes_on_to_the_end(result);
+    EXPECT_EQ(result.rosters.size(), 1u) << history(plan, result);
+    if (HasFailure()) return;
+  }
+}
+
+TEST(RecoverySimulation, GoesOnWithOneJobWhoeverDiesWithTheSchedulersLog) {
+  for (const FaultKind kind : {FaultKind::loses_log_and_node, FaultKind::loses_log_and_everybody}) {
+    for (std::uint64_t seed = 0; seed < 300; ++seed) {
+      SCOPED_TRACE(fmt::format("fault {}, seed {}", static_cast<int>(kind), seed));
+      RecoveryPlan plan = plan_of(3, {{.when = 1s, .kind = kind, .node = seed % 3, .lasts = 1s}});
+      plan.faults.front().when += std::chrono::milliseconds(seed);
+      plan.seed = seed;
+      plan.are_named = seed % 2 == 0;
+      plan.hosts = {"host-a", "host-b", "host-c"};
+      const RecoveryResult result = RecoverySimulator(plan).run();
+      expect_goes_on_to_the_end(result);
+      EXPECT_EQ(result.jobs.size(), 1u) << history(plan, result);
+      EXPECT_EQ(result.rosters.size(), 2u) << history(plan, result);
+      EXPECT_GT(result.rosters.rbegin()->first, 1000u) << "as no other scheduler counts";
+      if (HasFailure()) return;
+    }
+  }
+}
+
 TEST(RecoverySimulation, TakesNoWordOfAnEarlierEpoch) {
   RecoveryPlan plan = plan_of(3, {{.when = 1s, .kind = FaultKind::kills, .node = 0, .lasts = 50ms}});
   for (std::size_t i = 0; i < 3; ++i)

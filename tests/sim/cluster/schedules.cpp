@@ -75,7 +75,8 @@ RecoveryPlan recovery_plan_for(std::uint64_t seed) {
     // Without names, a twin is just one process too many.
     const bool is_twin = fault.kind == FaultKind::stops_with_twin || fault.kind == FaultKind::starts_a_twin;
     if (is_twin && !plan.are_named) fault.kind = FaultKind::kills;
-    if (fault.kind >= FaultKind::cuts_off || fault.kind == FaultKind::stops) fault.lasts *= 4;
+    const bool is_of_network = fault.kind >= FaultKind::cuts_off && fault.kind <= FaultKind::replays;
+    if (is_of_network || fault.kind == FaultKind::stops) fault.lasts *= 4;
     plan.faults.push_back(fault);
   }
   return plan;

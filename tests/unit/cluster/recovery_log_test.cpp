@@ -40,6 +40,8 @@ std::vector<Record> history() {
   return {job,
           formed(1),
           record::Finished{1},
+          record::Kept{},
+          record::Adopted{1700000000000},
           formed(2),
           record::Left{Role::worker, 1},
           record::Ended{Failure{Code::peer_lost, "nobody came", 69}}};
@@ -79,16 +81,18 @@ class RecoveryLogFile : public testing::Test {
 };
 
 TEST(RecoveryLog, AddsUpToTheNewestEpochAndWhatCameSince) {
-  EXPECT_EQ(*after(4).roster, *roster_of(2));
-  EXPECT_EQ(after(4).keys, formed(2).keys);
-  EXPECT_TRUE(after(4).left.empty());
-  EXPECT_EQ(after(5).left.size(), 1u);
-  EXPECT_EQ(after(6).finished_calls, 1u);
-  EXPECT_TRUE(after(6).is_unfinished()) << "a job that failed is gone on with";
-  SavedJob well = after(5);
+  EXPECT_EQ(*after(6).roster, *roster_of(2));
+  EXPECT_EQ(after(6).keys, formed(2).keys);
+  EXPECT_TRUE(after(6).left.empty());
+  EXPECT_EQ(after(7).left.size(), 1u);
+  EXPECT_EQ(after(8).finished_calls, 1u);
+  EXPECT_TRUE(after(8).has_points);
+  EXPECT_EQ(after(8).epoch_min, 1700000000000u);
+  EXPECT_TRUE(after(8).is_unfinished()) << "a job that failed is gone on with";
+  SavedJob well = after(7);
   well.apply(record::Ended{});
   EXPECT_FALSE(well.is_unfinished());
-  SavedJob next = after(6);
+  SavedJob next = after(8);
   next.apply(formed(3));
   EXPECT_FALSE(next.failure) << "a new epoch forgets the failure, and who had left";
   EXPECT_TRUE(next.left.empty());
@@ -180,8 +184,20 @@ TEST_F(RecoveryLogFile, BringsBackWhatWasAppended) {
   write_history();
   const auto log = RecoveryLog::open(folder_);
   ASSERT_TRUE(log);
-  EXPECT_EQ(*log->saved(), after(6));
+  EXPECT_EQ(*log->saved(), after(history().size()));
   EXPECT_EQ(bytes(), write_log(history())) << "append by append, the bytes of all";
+}
+
+TEST_F(RecoveryLogFile, BeginsAnewWithAJobThatIsAppended) {
+  write_history();
+  const record::Job other{.job_id = 5, .seed = 6, .worker_num = 2};
+  {
+    auto log = RecoveryLog::open(folder_);
+    ASSERT_TRUE(log);
+    ASSERT_TRUE(log->append(other));
+    ASSERT_TRUE(log->append(record::Kept{}));
+  }
+  EXPECT_EQ(bytes(), write_log({other, record::Kept{}}));
 }
 
 TEST_F(RecoveryLogFile, GoesOnBehindATornRecord) {
@@ -192,7 +208,7 @@ TEST_F(RecoveryLogFile, GoesOnBehindATornRecord) {
     {
       auto log = RecoveryLog::open(folder_);
       ASSERT_TRUE(log);
-      EXPECT_EQ(*log->saved(), after(5));
+      EXPECT_EQ(*log->saved(), after(history().size() - 1));
       ASSERT_TRUE(log->start(*log->saved()));
       ASSERT_TRUE(log->append(formed(7)));
     }

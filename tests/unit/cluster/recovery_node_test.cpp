@@ -27,6 +27,9 @@ class RecoveringNode : public testing::Test {
     auto made = std::make_shared<Roster>();
     made->epoch = epoch;
     made->recovers = true;
+    made->seed = 5;
+    made->finished_calls = 1;
+    made->finished_collectives = 4;
     made->workers = {{.node_id = "me", .incarnation = 7}};
     return made;
   }
@@ -123,6 +126,49 @@ TEST_F(RecoveringNode, ComesBackWithJobEpochAndWhatItKnows) {
   EXPECT_TRUE(std::get<message::Register>(sends[0].message.body).epoch_lost);
   EXPECT_THAT(sent<message::PeerGone>(receive(message::Accept{100ms, 2, "here"})),
               ElementsAre(message::PeerGone{Role::worker, 5, 50}));
+}
+
+TEST_F(RecoveringNode, TellsOfItsRosterToASchedulerThatMayHaveLostItsLog) {
+  form();
+  step(node_event::Disconnected{"reset"});
+  const auto requests = sent<message::Register>(reconnect());
+  ASSERT_THAT(requests, SizeIs(1));
+  EXPECT_EQ(requests[0].memory, (Recollection{.seed = 5, .finished_calls = 1, .finished_collectives = 4}));
+}
+
+TEST_F(RecoveringNode, GoesOnWhenASchedulerRefusesItThatKnowsLessThanItself) {
+  form();
+  receive(message::EpochLost{}, 3);
+  step(node_event::Disconnected{"reset"});
+  reconnect();
+  const auto actions = receive(message::Refuse{{Code::refused, "it belongs to epoch 3", 77}}, 2);
+  EXPECT_THAT(all_of_kind<node_action::JobEnded>(actions), IsEmpty());
+  EXPECT_THAT(all_of_kind<node_action::Disconnect>(actions), SizeIs(1));
+  EXPECT_FALSE(machine.ended());
+  EXPECT_THAT(sent<message::Register>(reconnect()), SizeIs(1)) << "it looks for the other one";
+}
+
+TEST_F(RecoveringNode, TellsAtOnceThatItHasAPoint) {
+  form();
+  clock.advance(10ms);
+  EXPECT_THAT(sent<message::Beat>(tick()), IsEmpty());
+  const NodeReport report{.step = 1, .progress = {.has_point = true}};
+  const auto beats = sent<message::Beat>(machine.step(node_event::Tick{}, report, clock.now()));
+  ASSERT_THAT(beats, SizeIs(1));
+  EXPECT_TRUE(beats[0].progress.has_point);
+  EXPECT_THAT(sent<message::Beat>(machine.step(node_event::Tick{}, report, clock.now())), IsEmpty());
+}
+
+TEST_F(RecoveringNode, FollowsASchedulerThatFindsOutWhichJobItIs) {
+  tick();
+  step(node_event::Connected{});
+  receive(message::Accept{100ms, 2, "here"}, 1, 55);
+  receive(message::Waiting{"for a place"}, 9, job_id);
+  clock.advance(200ms);
+  const auto sends = all_of_kind<node_action::Send>(tick());
+  ASSERT_THAT(sends, SizeIs(1));
+  EXPECT_EQ(sends[0].message.job_id, job_id);
+  EXPECT_THAT(all_of_kind<node_action::Formed>(receive(message::RosterReady{roster(10)}, 10)), SizeIs(1));
 }
 
 TEST_F(RecoveringNode, EndsWhenItIsFenced) {

@@ -538,11 +538,6 @@ TEST_F(RestartedScheduler, TellsWhoWasDoneThatItsJobHasEndedWhenTheNextHasBegun)
   next.ended_job_id = job_id;
   machine.emplace(next, clock.now());
   EXPECT_THAT(sent_to<message::Ended>(11, come_back(11, "0", 100)), ElementsAre(message::Ended{}));
-  EXPECT_THAT(sent_to<message::Refuse>(
-                  12, keep(machine->step(scheduler_event::Received{12, {79, 1, registration("0", 100, true)}},
-                                         clock.now()))),
-              SizeIs(1))
-      << "of a job that nobody knows";
 }
 
 TEST_F(RestartedScheduler, RefusesANodeFromAnEpochThatItsLogDoesNotHave) {

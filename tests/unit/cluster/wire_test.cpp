@@ -66,12 +66,25 @@ std::vector<Message> one_of_each() {
                          .strict = true,
                          .traits = {{"script", "00112233"}, {"OMP_NUM_THREADS", ""}},
                          .secret = {5, 1700000000000000000u}}},
+      {0, 0,
+       message::Register{
+           .member = member(Role::worker, 0),
+           .worker_num = 8,
+           .recovers = true,
+           .memory = {.fresh = true,
+                      .found = {{7, 8, 99, 2, false, true, {0, 3}, "step 300 of call 2", "/points/job-7"},
+                                {8, 2, {}, 0, true, false, {}, "start of call 0", "/points/job-8"}}}}},
+      {7, 4,
+       message::Register{.member = member(Role::worker, 4),
+                         .worker_num = 8,
+                         .recovers = true,
+                         .memory = {.seed = 99, .finished_calls = 2, .finished_collectives = 5}}},
       {7, 1, message::Accept{std::chrono::milliseconds(250), 12, "space"}},
       {7, 1, message::Refuse{failure}},
       {7, 1, message::Waiting{"1 of 2"}},
       {7, 1, message::RosterReady{roster}},
       {7, 1, message::Beat{}},
-      {7, 1, message::Beat{123456789, {3, 1000}}},
+      {7, 1, message::Beat{123456789, {3, 1000, true}}},
       {7, 1, message::PeerGone{Role::server, 2, 99}},
       {7, 1, message::PeerGone{Role::worker, 1, 99, SIGKILL}},
       {7, 1, message::Leave{-9, 17, "ValueError: no"}},
@@ -172,6 +185,21 @@ TEST(Wire, HasAMessageOfEachTypeInItsTests) {
   std::set<std::size_t> types;
   for (const Message& message : one_of_each()) types.insert(message.body.index());
   EXPECT_EQ(types.size(), std::variant_size_v<MessageBody>);
+}
+
+TEST(Wire, CutsWhatAProcessHasFoundToWhatIsRead) {
+  FoundJob large{.worker_num = worker_num_max, .folder = std::string(2 * path_limit_bytes, 'x')};
+  large.ranks.resize(2 * found_ranks_max);
+  const message::Register request{.member = member(Role::worker, 0),
+                                  .memory = {.found = {found_jobs_max + 1, large}}};
+  const auto bytes = encode_message({0, 0, request});
+  EXPECT_LT(bytes.size(), node_payload_limit_bytes);
+  const auto decoded = decode_message(*frame_of(bytes));
+  ASSERT_TRUE(decoded) << decoded.error().message;
+  const auto& found = std::get<message::Register>(decoded->body).memory.found;
+  EXPECT_EQ(found.size(), found_jobs_max);
+  EXPECT_EQ(found[0].ranks.size(), found_ranks_max);
+  EXPECT_EQ(found[0].folder.size(), path_limit_bytes);
 }
 
 TEST(Wire, RefusesMoreDoctorsThanEverMeet) {

@@ -1,0 +1,311 @@
+// Which job it is, where the scheduler has lost its log: that of the processes that live, else that whose
+// recovery points the workers have found. And what is an error instead of a silent new begin.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "muster/cluster/scheduler.h"
+
+namespace muster::cluster {
+namespace {
+
+constexpr std::size_t lines_max = 8;
+constexpr auto time_for_members = std::chrono::seconds(5);  // who live try at least every second
+
+constexpr std::string_view how_to_choose =
+    "\nTo go on with a job, give each worker the MS_RECOVERY_PATH with its points, as many workers as it "
+    "has, and "
+    "no other job's points. To give points up, remove them with `muster checkpoint rm PATH`, or set "
+    "MUSTER_FRESH=1 for every process of one start";
+
+}  // namespace
+
+// --- from the processes that live --------------------------------------------------------------------------
+
+// No log says anything of a job, and here is a living member of one: what it and its like say replaces the
+// log. Its seat is its own, the others' are unknown until they come, or count as lost.
+bool SchedulerMachine::adopts_job_of_member(PeerId id, const Message& message,
+                                            const message::Register& request) {
+  if (config_.fresh) {
+    fail({Code::refused,
+          fmt::format(
+              "MUSTER_FRESH=1 would give job {:016x} up, and {} {} (node '{}' at {}, pid {}) lives and is "
+              "in epoch {} of it: unset MUSTER_FRESH to go on with it, or end its processes first",
+              message.job_id, to_string(request.member.role), request.member.rank, request.member.node_id,
+              request.member.address, request.member.pid, message.epoch),
+          exit_code_refused});
+    actions_.push_back(scheduler_action::Close{id});
+    return false;
+  }
+  config_.job_id = message.job_id;
+  config_.seed = request.memory.seed;
+  epoch_ = message.epoch;
+  epoch_min_ = config_.adopted_epoch;
+  is_recorded_ = false;
+  phase_ = Phase::running;
+  stuck_.begin(now_);
+  next_progress_ = now_ + progress_interval;
+  seats_ = Seats(config_.worker_num, config_.server_num);
+  PeerId expected = std::numeric_limits<PeerId>::max();  // numbers that no connection will have
+  for (Seat& seat : seats_.all()) expect_member(seat, expected--);
+  log(log::Level::warning,
+      fmt::format(
+          "there is no log of job {:016x}, and its processes live: it goes on from what they say, which "
+          "is epoch {} so far",
+          config_.job_id, epoch_));
+  give_newcomers_seats();
+  return true;
+}
+
+// Who came for the first epoch waits for a seat that is vacant.
+void SchedulerMachine::give_newcomers_seats() {
+  for (const PeerId id : std::exchange(order_, {})) {
+    const auto peer = peers_.extract(id);
+    const Peer& old = peer.mapped();
+    if (old.closed || old.exited || refuses_foreign_points(id, old.member, old.memory)) continue;
+    newcomers_.push_back({id, old.member, old.key, now_, old.strict, old.traits, old.memory});
+    send(id, message::Waiting{"waiting for a vacant place among the processes of the job that live"});
+  }
+  by_name_.clear();
+  present_.clear();
+}
+
+// A process that was accepted before is heard while it waits again.
+bool SchedulerMachine::waits_for_seat(PeerId id, const Message& message) {
+  if (std::ranges::find(newcomers_, id, &Newcomer::id) == newcomers_.end()) return false;
+  if (std::holds_alternative<message::Beat>(message.body)) send(id, message::Beat{});
+  if (std::holds_alternative<message::Leave>(message.body)) send(id, message::LeaveAck{});
+  return true;
+}
+
+// A living member takes the seat that nobody remembers to be its own.
+void SchedulerMachine::claim(const Newcomer& self, const Message& message, const message::Register& request,
+                             Seat& seat) {
+  if (seat.peer != 0) forget(seat.peer);
+  seat.is_unknown = false;
+  seat.member = self.member;
+  seat.key = self.key;
+  seat.peer = self.id;
+  Peer& peer = welcome(self, self.member);
+  peer.ranked = true;
+  peer.epoch = peer.epoch_accepted = peer.epoch_member = message.epoch;
+  finished_calls_ = std::max(finished_calls_, request.memory.finished_calls);
+  claimed_collectives_ = request.memory.finished_collectives;
+  const bool is_other_epoch = message.epoch != epoch_;
+  epoch_ = std::max(epoch_, message.epoch);
+  if (phase_ == Phase::recovering) return tell_of_epoch(self.id, peer);
+  if (request.epoch_lost || is_other_epoch)
+    lose_epoch({Code::peer_lost, fmt::format("epoch {} was lost before the scheduler's log was", epoch_),
+                exit_code_peer_lost});
+}
+
+// All members of the epoch are there: its roster is known again, and nobody had to stop.
+void SchedulerMachine::rebuild_if_complete() {
+  if (!is_rebuilding() || phase_ != Phase::running) return;
+  if (std::ranges::any_of(seats_.all(), &Seat::is_unknown)) return;
+  auto roster = std::make_shared<Roster>();
+  roster->epoch = epoch_;
+  roster->job_id = config_.job_id;
+  roster->seed = config_.seed;
+  roster->workers = seats_.members(Role::worker);
+  roster->servers = seats_.members(Role::server);
+  for (auto* members : {&roster->workers, &roster->servers})
+    for (Member& member : *members) member.has_left = false;  // not before the epoch began
+  roster->recovers = true;
+  roster->finished_calls = finished_calls_;
+  roster->finished_collectives = claimed_collectives_;
+  take(std::move(roster));
+  record_job();
+  record(record::Formed{roster_, seats_.keys()});
+  for (const Seat& seat : seats_.all())
+    if (seat.member.has_left) record(record::Left{seat.member.role, seat.member.rank});
+  log(log::Level::warning, fmt::format("all processes of epoch {} are known again", epoch_));
+}
+
+// --- from the points that are found ------------------------------------------------------------------------
+
+std::vector<const FoundJob*> SchedulerMachine::unfinished(const Recollection& memory) const {
+  std::vector<const FoundJob*> jobs;
+  for (const FoundJob& job : memory.found)
+    if (!job.is_done && job.job_id != config_.ended_job_id &&
+        std::ranges::find(given_up_, job.job_id) == given_up_.end())
+      jobs.push_back(&job);
+  return jobs;
+}
+
+std::vector<const SchedulerMachine::Peer*> SchedulerMachine::finders() const {
+  std::vector<const Peer*> finders;
+  for (const PeerId id : order_)
+    if (const Peer& peer = peer_at(id); !unfinished(peer.memory).empty()) finders.push_back(&peer);
+  return finders;
+}
+
+// A line for each worker that has found something, and how many have not.
+std::string SchedulerMachine::who_found_what() const {
+  std::vector<std::string> lines;
+  const auto finders = this->finders();
+  for (const Peer* peer : finders)
+    for (const FoundJob* job : unfinished(peer->memory))
+      if (lines.size() < lines_max)
+        lines.push_back(fmt::format("\n  {} has {}", describe(*peer), cluster::describe(*job)));
+  const std::size_t others = config_.worker_num - std::min<std::size_t>(config_.worker_num, finders.size());
+  if (others > 0) lines.push_back(fmt::format("\n  {} of the workers have none", others));
+  return fmt::format("{}", fmt::join(lines, ""));
+}
+
+// Before the first epoch. Nothing begins anew where points of an unfinished job are, unless everybody was
+// told so. False: the job has failed.
+bool SchedulerMachine::settle_job() {
+  const auto finders = this->finders();
+  if (finders.empty()) return true;
+  const auto is_fresh = [&](PeerId id) { return peer_at(id).memory.fresh; };
+  if (config_.fresh || std::ranges::any_of(order_, is_fresh)) return gives_up_found_jobs();
+  std::set<std::uint64_t> ids;
+  const FoundJob* found = nullptr;
+  bool fits = true;
+  for (const Peer* peer : finders) {
+    for (const FoundJob* job : unfinished(peer->memory)) {
+      ids.insert(job->job_id);
+      fits = fits && job->worker_num == config_.worker_num;
+      if (found == nullptr || job->is_in_use) found = job;
+    }
+  }
+  if (ids.size() == 1 && fits) {
+    if (waits_for_members(*found)) return false;
+    adopt(*found, finders);
+    return true;
+  }
+  fail({Code::refused,
+        fmt::format("there are recovery points of {} that this job of {} worker{} is not:{}{}",
+                    ids.size() == 1 ? "an unfinished job" : "unfinished jobs", config_.worker_num,
+                    config_.worker_num == 1 ? "" : "s", who_found_what(), how_to_choose),
+        exit_code_refused});
+  return false;
+}
+
+// Somebody holds its folder, who should come, or is ending. If not, it is a job of another scheduler.
+bool SchedulerMachine::waits_for_members(const FoundJob& job) {
+  if (!job.is_in_use) return false;
+  if (!members_due_) members_due_ = now_ + time_for_members;
+  if (now_ >= *members_due_)
+    fail({Code::refused,
+          fmt::format(
+              "processes of an unfinished job live that do not come to this scheduler. Is it another one's? "
+              "Then give this job an MS_RECOVERY_PATH of its own. If they were ending, start again:{}",
+              who_found_what()),
+          exit_code_refused});
+  return true;
+}
+
+bool SchedulerMachine::gives_up_found_jobs() {
+  std::vector<std::string> without;
+  if (!config_.fresh) without.push_back("the scheduler");
+  for (const PeerId id : order_)
+    if (!peer_at(id).memory.fresh && without.size() < lines_max) without.push_back(describe(peer_at(id)));
+  if (!without.empty()) {
+    fail({Code::refused,
+          fmt::format(
+              "MUSTER_FRESH=1 is set at some processes of the job and not at {}. Set it everywhere to give "
+              "up what was found, or nowhere to go on with it:{}",
+              fmt::join(without, ", "), who_found_what()),
+          exit_code_refused});
+    return false;
+  }
+  log(log::Level::warning, fmt::format("MUSTER_FRESH=1: given up is{}", who_found_what()));
+  for (const Peer* peer : finders())
+    for (const FoundJob& job : peer->memory.found) given_up_.push_back(job.job_id);
+  return true;
+}
+
+void SchedulerMachine::adopt(const FoundJob& job, const std::vector<const Peer*>& finders) {
+  config_.job_id = job.job_id;
+  epoch_ = epoch_min_ = config_.adopted_epoch;
+  is_recorded_ = false;
+  has_points_ = true;
+  finished_calls_ = std::numeric_limits<std::uint64_t>::max();
+  std::optional<std::uint64_t> seed;
+  for (const Peer* peer : finders) {
+    const FoundJob* found = peer->memory.find(job.job_id);
+    finished_calls_ = std::min(finished_calls_, found->finished_calls);
+    if (!seed) seed = found->seed;
+  }
+  config_.seed = seed.value_or(config_.seed);
+  log(log::Level::warning,
+      fmt::format("there is no log of an unfinished job, and points of one are there. It goes "
+                  "on:{}{}",
+                  who_found_what(), seed ? "" : "\n  Its seed is not known: another one is drawn"));
+}
+
+bool SchedulerMachine::takes_rank_of_its_points(PeerId id, std::vector<std::optional<PeerId>>& places) const {
+  const FoundJob* found = peer_at(id).memory.find(config_.job_id);
+  if (found == nullptr) return false;
+  for (const std::uint32_t rank : found->ranks) {
+    if (rank >= places.size() || places[rank]) continue;
+    places[rank] = id;
+    return true;
+  }
+  return false;
+}
+
+// --- in a job that is known --------------------------------------------------------------------------------
+
+// A process that comes new with points of other jobs only: neither may they be cleared away, nor does it
+// belong here. Where nobody else is there, that is an error for all.
+bool SchedulerMachine::refuses_foreign_points(PeerId id, const Member& member, const Recollection& memory) {
+  if (phase_ == Phase::forming) return false;
+  if (memory.fresh)
+    log(log::Level::warning,
+        fmt::format(
+            "{} '{}' has MUSTER_FRESH=1, and job {:016x} goes on: to give it up, set it at the scheduler too",
+            to_string(member.role), member.node_id, config_.job_id));
+  const auto found = unfinished(memory);
+  if (found.empty() || memory.fresh || memory.find(config_.job_id) != nullptr) return false;
+  const std::string reason = fmt::format(
+      "this is job {:016x} of {} workers, and it has points of another one that is unfinished: {}{}",
+      config_.job_id, config_.worker_num, cluster::describe(*found.front()), how_to_choose);
+  turn_down(id, member, reason);
+  const bool is_alone =
+      std::ranges::all_of(peers_, [](const auto& entry) { return entry.second.closed || entry.second.left; });
+  if (is_alone)
+    fail({Code::refused,
+          fmt::format("{} '{}' at {}: {}", to_string(member.role), member.node_id, member.address, reason),
+          exit_code_refused});
+  return true;
+}
+
+// What the job has kept must be there: in a process that lived on, or in a folder.
+bool SchedulerMachine::somebody_holds_the_job() {
+  if (!has_points_) return true;
+  std::vector<std::string> lines;
+  for (const Seat& seat : seats_.all()) {
+    if (seat.peer == 0 || seat.member.role != Role::worker) continue;
+    const Peer& peer = peer_at(seat.peer);
+    if (peer.epoch_member <= epoch_ || peer.memory.find(config_.job_id) != nullptr) return true;
+    if (lines.size() < lines_max) lines.push_back(describe(peer));
+  }
+  fail({Code::not_found,
+        fmt::format(
+            "job {:016x} has kept recovery points, and now no worker has any below its MS_RECOVERY_PATH: {}. "
+            "Bring the folders back and start everybody again; or set MUSTER_FRESH=1 for every process of "
+            "one start to begin a new job",
+            config_.job_id, fmt::join(lines, ", ")),
+        exit_code_refused});
+  return false;
+}
+
+// Once it is settled which job it is; nothing is recorded before.
+void SchedulerMachine::record_job() {
+  if (std::exchange(is_recorded_, true)) return;
+  record(record::Job{.job_id = config_.job_id,
+                     .seed = config_.seed,
+                     .worker_num = config_.worker_num,
+                     .server_num = config_.server_num,
+                     .ended_job_id = config_.ended_job_id});
+  if (epoch_min_ > 0) record(record::Adopted{epoch_min_});
+  if (has_points_) record(record::Kept{});
+}
+
+}  // namespace muster::cluster
