@@ -1,4 +1,4 @@
-// muster checkpoint ls|show|verify, muster verify: what jobs have left on the disk.
+// muster checkpoint ls|show|verify|rm, muster verify: what jobs have left on the disk.
 #include "muster/checkpoint/checkpoint.h"
 
 #include <fmt/format.h>
@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "checkpoint_rm.h"
 #include "commands.h"
 
 namespace muster::app {
@@ -22,15 +23,6 @@ constexpr int exit_code_different = 1;
 int refuse(std::string_view command, const std::string& message) {
   fmt::print(stderr, "muster {}: {}\n", command, message);
   return exit_code_usage;
-}
-
-std::string size_text(std::uint64_t bytes) {
-  if (bytes < 1000) return fmt::format("{} bytes", bytes);
-  const char* units[] = {"kB", "MB", "GB", "TB"};
-  double size = static_cast<double>(bytes) / 1000;
-  std::size_t unit = 0;
-  for (; size >= 1000 && unit < 3; ++unit) size /= 1000;
-  return fmt::format("{:.1f} {}", size, units[unit]);
 }
 
 // A file of tensors, or those in a folder without recovery points. None: the path is for the others.
@@ -207,11 +199,25 @@ void add_one(CLI::App& parent, Invocation& invocation, const char* name, const c
   command->callback([path, work, &invocation] { invocation.exit_code = work(*path); });
 }
 
+void add_remove(CLI::App& parent, Invocation& invocation) {
+  auto path = std::make_shared<std::string>();
+  auto is_confirmed = std::make_shared<bool>(false);
+  CLI::App* command = parent.add_subcommand("rm",
+                                            "Remove recovery points for good, of jobs that are not in use; "
+                                            "exit code 0: removed, 1: kept, 2: the path "
+                                            "cannot be used");
+  command->add_option("path", *path, "MS_RECOVERY_PATH, or the folder of a job or of a worker in it")
+      ->required();
+  command->add_flag("--yes", *is_confirmed, "Do not ask");
+  command->callback(
+      [path, is_confirmed, &invocation] { invocation.exit_code = remove_points(*path, *is_confirmed); });
+}
+
 }  // namespace
 
 void add_checkpoint(CLI::App& app, Invocation& invocation) {
-  CLI::App* command =
-      app.add_subcommand("checkpoint", "Recovery points and files of tensors: list, show, check them");
+  CLI::App* command = app.add_subcommand(
+      "checkpoint", "Recovery points and files of tensors: list, show, check, remove them");
   command->require_subcommand(1);
   add_one(*command, invocation, "ls", "List the recovery points below a path, or sum up a file", list);
   add_one(*command, invocation, "show",
@@ -221,6 +227,7 @@ void add_checkpoint(CLI::App& app, Invocation& invocation) {
       "Read everything and check every hash; exit code 0: all is whole, 1: something is damaged, 2: the path "
       "cannot be used",
       verify_one);
+  add_remove(*command, invocation);
 }
 
 void add_verify(CLI::App& app, Invocation& invocation) {

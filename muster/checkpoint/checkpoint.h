@@ -16,7 +16,9 @@
 #include "muster/checkpoint/pace.h"              // IWYU pragma: export
 #include "muster/checkpoint/parcel.h"            // IWYU pragma: export
 #include "muster/checkpoint/point.h"             // IWYU pragma: export
+#include "muster/checkpoint/removal.h"           // IWYU pragma: export
 #include "muster/checkpoint/resumption.h"        // IWYU pragma: export
+
 #include "muster/checkpoint/run_folders.h"       // IWYU pragma: export
 #include "muster/checkpoint/run_store.h"         // IWYU pragma: export
 #include "muster/checkpoint/safetensors.h"       // IWYU pragma: export

@@ -1,12 +1,10 @@
 #include "muster/checkpoint/claim.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <thread>
 
-#include "muster/checkpoint/ownership.h"
 #include "muster/checkpoint/run_folders.h"
 
 namespace muster::checkpoint {
@@ -16,7 +14,6 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds pause{10};
 constexpr std::size_t gate_patience = 10;  // times that for one lock: a crowd passes it one by one
-constexpr std::size_t named_max = 3;
 
 // Until `holds` does, or the patience ends.
 template <class Condition>
@@ -33,34 +30,12 @@ std::string job_folder(const RunOptions& options) {
   return fmt::format("{}/{}{}", options.folder, job_prefix, options.job);
 }
 
-std::string of_first(std::vector<std::string> texts) {
-  const bool are_more = texts.size() > named_max;
-  if (are_more) texts.resize(named_max);
-  return fmt::format("{}{}", fmt::join(texts, ", "), are_more ? ", ..." : "");
-}
-
-std::string ranks_text(const FoundJob& job) {
-  std::vector<std::string> ranks;
-  for (const std::uint64_t rank : job.ranks) ranks.push_back(std::to_string(rank));
-  return fmt::format("worker{} {} of {}", job.ranks.size() == 1 ? "" : "s", of_first(std::move(ranks)),
-                     job.world);
-}
-
-std::string processes_text(const FoundJob& job, const Storage& storage) {
-  std::vector<std::string> processes;
-  for (const std::uint64_t rank : job.ranks)
-    if (std::string owner = owner_of(fmt::format("{}/{}{}", job.path, worker_prefix, rank), storage);
-        !owner.empty())
-      processes.push_back(fmt::format("worker {} is {}", rank, owner));
-  return of_first(std::move(processes));
-}
-
 tl::unexpected<Error> in_use_by(const FoundJob& job, const RunOptions& options, const Storage& storage) {
   return fail(
       Code::refused,
       fmt::format("MS_RECOVERY_PATH='{}' is in use by job {} ({}): wait until it has ended, or give this "
                   "job another folder",
-                  options.folder, job.job, processes_text(job, storage)));
+                  options.folder, job.job, owners_text(job, storage)));
 }
 
 tl::unexpected<Error> not_finished(const FoundJob& job, const RunOptions& options) {
@@ -82,22 +57,36 @@ void put_away(const FoundJob& job, const RunOptions& options, Storage& storage) 
   if (const auto renamed = storage.rename(job.path, gone); !renamed) log::warning(renamed.error().message);
 }
 
+bool is_in_use(const std::string& job_folder, const Storage& storage) {
+  return storage.is_locked(fmt::format("{}/{}", job_folder, in_use_file)).value_or(false);
+}
+
+// Processes that were just killed may not be gone quite yet.
+void wait_for_other_jobs(const RunOptions& options, const Storage& storage) {
+  const auto is_free = [&] {
+    const auto names = storage.list(options.folder);
+    return !names || std::none_of(names->begin(), names->end(), [&](const std::string& name) {
+      const std::string folder = fmt::format("{}/{}", options.folder, name);
+      return name.starts_with(job_prefix) && folder != job_folder(options) && is_in_use(folder, storage);
+    });
+  };
+  (void)wait_for(options.patience, is_free);
+}
+
 Result<> clear_other_jobs(const RunOptions& options, Storage& storage) {
   std::vector<FoundJob> others = jobs_below(options.folder, storage);
   std::erase_if(others, [&](const FoundJob& job) { return job.job == options.job; });
   for (const FoundJob& job : others) {
-    // Processes that were just killed may not be gone quite yet.
-    const std::string in_use = fmt::format("{}/{}", job.path, in_use_file);
-    if (!wait_for(options.patience, [&] { return !storage.is_locked(in_use).value_or(false); }))
-      return in_use_by(job, options, storage);
+    if (job.is_in_use) return in_use_by(job, options, storage);
     if (!job.is_done && !options.fresh) return not_finished(job, options);
   }
   for (const FoundJob& job : others) put_away(job, options, storage);
   return {};
 }
 
-// The share of this rank, so that the workers of a great job are at it together.
-void remove_gone(const RunOptions& options, Storage& storage) {
+// Each rank its share, so that the workers of a great job are at it together; the first on this path, which
+// may be the only one, then the rest.
+void remove_gone(const RunOptions& options, bool is_first, Storage& storage) {
   const auto names = storage.list(options.folder);
   if (!names) return;
   for (const std::string& name : *names) {
@@ -107,14 +96,12 @@ void remove_gone(const RunOptions& options, Storage& storage) {
     for (const std::string& worker : storage.list(gone).value_or(std::vector<std::string>{})) {
       const auto rank = rank_of_folder(worker);
       if (!rank) continue;
-      if (*rank % options.world != options.rank) {
+      if (*rank % options.world == options.rank)
+        (void)storage.remove_folder(fmt::format("{}/{}", gone, worker));  // said below, if it stays
+      else
         is_left = true;
-      } else if (const auto removed = storage.remove_folder(fmt::format("{}/{}", gone, worker)); !removed) {
-        log::warning(removed.error().message);
-        is_left = true;
-      }
     }
-    if (is_left) continue;
+    if (is_left && !is_first) continue;
     if (const auto removed = storage.remove_folder(gone); !removed) log::warning(removed.error().message);
   }
 }
@@ -135,15 +122,14 @@ Result<JobClaim> JobClaim::take(const RunOptions& options, Storage& storage) {
   const std::string in_use = fmt::format("{}/{}", job_folder(options), in_use_file);
   const std::string gate = fmt::format("{}/{}", options.folder, gate_file);
   MUSTER_TRY_VOID(storage.make_folder(options.folder));
-  // One that is under way has been let in already.
-  const auto is_under_way = [&] { return storage.is_locked(in_use).value_or(false); };
+  wait_for_other_jobs(options, storage);
+  // One that is under way has been let in already, by the first of its processes to come.
   Result<std::unique_ptr<LockedFile>> passing = nullptr;
+  bool is_under_way = false;
   const bool is_let_in = wait_for(gate_patience * options.patience, [&] {
-    if (is_under_way()) {
-      passing = nullptr;
-      return true;
-    }
     passing = lock_if_possible(gate, Sharing::exclusive, {}, storage);
+    is_under_way = is_in_use(job_folder(options), storage);
+    if (is_under_way && !passing) passing = nullptr;
     return passing || passing.error().code != Code::refused;
   });
   if (!is_let_in)
@@ -151,11 +137,11 @@ Result<JobClaim> JobClaim::take(const RunOptions& options, Storage& storage) {
                 fmt::format("'{}' stays locked: a process that begins a job below '{}' is stopped", gate,
                             options.folder));
   if (!passing) return fail(std::move(passing).error());
-  if (!is_under_way()) MUSTER_TRY_VOID(clear_other_jobs(options, storage));
+  if (!is_under_way) MUSTER_TRY_VOID(clear_other_jobs(options, storage));
   MUSTER_TRY_VOID(storage.make_folder(job_folder(options)));
   MUSTER_TRY(auto locked, lock_if_possible(in_use, Sharing::shared, options.patience, storage));
   passing->reset();
-  remove_gone(options, storage);
+  remove_gone(options, !is_under_way, storage);
   return JobClaim(std::move(locked));
 }
 

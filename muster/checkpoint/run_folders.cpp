@@ -1,6 +1,7 @@
 #include "muster/checkpoint/run_folders.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -9,10 +10,20 @@
 
 #include "muster/checkpoint/journal.h"
 #include "muster/checkpoint/manifest.h"
+#include "muster/checkpoint/ownership.h"
 #include "muster/checkpoint/point_files.h"
 
 namespace muster::checkpoint {
 namespace {
+
+constexpr std::size_t named_max = 3;
+constexpr std::string_view point_prefix = "call_";
+
+std::string first_of(std::vector<std::string> texts) {
+  const bool are_more = texts.size() > named_max;
+  if (are_more) texts.resize(named_max);
+  return fmt::format("{}{}", fmt::join(texts, ", "), are_more ? ", ..." : "");
+}
 
 bool has(const std::vector<std::string>& names, std::string_view wanted) {
   return std::find(names.begin(), names.end(), wanted) != names.end();
@@ -26,11 +37,10 @@ void look_at_worker(const std::string& folder, const Storage& storage, FoundJob&
     return;
   }
   bool is_empty = true;
-  for (const std::string& name : *names) {
-    const auto id = point_of_folder(name);
-    if (!id) continue;
-    is_empty = false;
-    job.newest = std::max(job.newest, *id);
+  for (std::string_view name : *names) {
+    if (name.starts_with(old_prefix)) name.remove_prefix(old_prefix.size());  // it may be all that is left
+    is_empty = is_empty && !name.starts_with(point_prefix);                   // damaged or not
+    if (const auto id = point_of_folder(name)) job.newest = std::max(job.newest, *id);
   }
   if (has(*names, journal_file)) {
     const auto journal = read_journal(fmt::format("{}/{}", folder, journal_file), storage);
@@ -79,6 +89,22 @@ std::vector<FoundJob> jobs_below(const std::string& folder, Storage& storage) {
   return found;
 }
 
+std::string ranks_text(const FoundJob& job) {
+  std::vector<std::string> ranks;
+  for (const std::uint64_t rank : job.ranks) ranks.push_back(std::to_string(rank));
+  return fmt::format("worker{} {} of {}", job.ranks.size() == 1 ? "" : "s", first_of(std::move(ranks)),
+                     job.world);
+}
+
+std::string owners_text(const FoundJob& job, const Storage& storage) {
+  std::vector<std::string> owners;
+  for (const std::uint64_t rank : job.ranks) {
+    const std::string owner = owner_of(fmt::format("{}/{}{}", job.path, worker_prefix, rank), storage);
+    if (!owner.empty()) owners.push_back(fmt::format("worker {} is {}", rank, owner));
+  }
+  return first_of(std::move(owners));
+}
+
 std::string worker_folder(const RunOptions& options) {
   return fmt::format("{}/{}{}/{}{}", options.folder, job_prefix, options.job, worker_prefix, options.rank);
 }
@@ -119,7 +145,7 @@ void remove_damaged(const std::string& root, Storage& storage) {
   const auto names = storage.list(root);
   if (!names) return;
   for (const std::string& name : *names)
-    if (name.ends_with(damaged_suffix) && name.starts_with("call_"))
+    if (name.ends_with(damaged_suffix) && name.starts_with(point_prefix))
       remove_with_warning(fmt::format("{}/{}", root, name), storage);
 }
 

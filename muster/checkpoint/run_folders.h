@@ -48,6 +48,10 @@ struct FoundJob {
 // Sorted by id. What cannot be read is left out.
 std::vector<FoundJob> jobs_below(const std::string& folder, Storage& storage = real_storage());
 
+// For people: "workers 0, 1 of 2"; "worker 0 is pid 4711 on node-a", as far as the folders tell.
+std::string ranks_text(const FoundJob& job);
+std::string owners_text(const FoundJob& job, const Storage& storage = real_storage());
+
 // What a kill has left half made, half replaced or half removed.
 Result<> remove_leftovers(const std::string& root, Storage& storage);
 

@@ -137,6 +137,8 @@ Result<> prepare_recovery_path(const Settings& settings) {
   if (!error && ::access(settings.recovery_path.c_str(), W_OK | X_OK) != 0)
     error = std::error_code(errno, std::generic_category());
   if (!error) return {};
+  // A worker can do without for a while: it says so itself, and tries again. Not where no waiting helps.
+  if (settings.role != Role::scheduler && error != std::errc::not_a_directory) return {};
   return fail(Code::invalid_argument,
               fmt::format("MS_RECOVERY_PATH='{}' cannot be used: {}; allowed is {}", settings.recovery_path,
                           error.message(), allowed_range(*find_variable("MS_RECOVERY_PATH"))));

@@ -19,7 +19,8 @@ Result<std::vector<std::string>> listening_ips(const Settings& settings, const I
 // What to say of a scheduler that listens there and knows nobody by a certificate or a token; empty: nothing.
 std::string warn_of_open_network(const std::vector<std::string>& ips);
 
-// Makes MS_RECOVERY_PATH when it is set and absent.
+// Makes MS_RECOVERY_PATH when it is set and absent. Where it cannot be written at this moment only a
+// scheduler fails: a worker's part of it others can serve.
 Result<> prepare_recovery_path(const Settings& settings);
 
 // Of this host, since 1970.

@@ -1,11 +1,13 @@
 // Writes what a job would have left, for tests of the command line, and times saving.
 //
 //   checkpoint_probe run FOLDER JOB WORLD STEPS [RANK STEP]   from STEP on, RANK computes something else
-//   checkpoint_probe file PATH VALUE                          a .ckpt or .safetensors file
+//   checkpoint_probe hold FOLDER JOB                          saves a point, says so, and stays until its
+//   input ends checkpoint_probe file PATH VALUE                          a .ckpt or .safetensors file
 //   checkpoint_probe time FOLDER MEGABYTES                    saves, loads and saves to .ckpt, with times
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -53,6 +55,15 @@ void write_run(int argc, char** argv) {
                        .state = {{"training", fmt::format("{{\"step\": {}}}", step)}}}));
     }
     must(store.finish_call({.call = 0, .kind = "train", .result = ""}));
+  }
+}
+
+void hold(const std::string& folder, const std::string& job) {
+  auto store = must(RunStore::open({.folder = folder, .job = job}));
+  must(store.save({.id = {0, PointId::Moment::step, 1}, .tensors = tensors(1)}));
+  fmt::print("saved\n");
+  std::fflush(stdout);
+  while (std::getchar() != EOF) {
   }
 }
 
@@ -108,10 +119,12 @@ int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   if (what == "run" && argc > 5)
     write_run(argc, argv);
+  else if (what == "hold" && argc > 3)
+    hold(argv[2], argv[3]);
   else if (what == "file" && argc > 3)
     write_file(argv[2], std::strtof(argv[3], nullptr));
   else if (what == "time" && argc > 3)
     time_saving(argv[2], number(argv[3]) * 1'000'000);
   else
-    die("run, file or time");
+    die("run, hold, file or time");
 }

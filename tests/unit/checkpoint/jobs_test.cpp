@@ -83,6 +83,22 @@ TEST(JobsOnOnePath, ThatKeptNothingAreNoObstacle) {
   EXPECT_EQ(refusal(worker(disk, later, 0)), "opened");
 }
 
+TEST(JobsOnOnePath, ThatKeptWhatLooksLikeNothingAreOne) {
+  for (const char* name : {".old-call_0.step_100", "call_0.step_100.damaged"}) {
+    MemoryStorage disk;
+    (void)open_store(worker(disk, earlier, 0));
+    ASSERT_TRUE(disk.make_folder(std::string("/recovery/job-aaaaaaaaaaaaaaaa/worker_0/") + name));
+    EXPECT_THAT(refusal(worker(disk, later, 0)), HasSubstr("is not finished")) << name;
+  }
+}
+
+TEST(JobsOnOnePath, AreClearedAwayWhateverRankThisPathHadBefore) {
+  MemoryStorage disk;
+  leave_behind(worker(disk, earlier, 1), 200, true);
+  EXPECT_EQ(refusal(worker(disk, later, 0)), "opened");
+  EXPECT_THAT(disk.list("/recovery").value(), ElementsAre("job-bbbbbbbbbbbbbbbb", "jobs.lock"));
+}
+
 TEST(JobsOnOnePath, AreThrownAwayOnDemandWithAWord) {
   MemoryStorage disk;
   leave_behind(worker(disk, earlier, 0), 200);
