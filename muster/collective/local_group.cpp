@@ -113,12 +113,15 @@ bool LocalGroup::released() const {
   return (header().generation.load(std::memory_order_acquire) & ~abort_bit) == generation_released();
 }
 
-bool LocalGroup::aborted() const {
+bool LocalGroup::is_flagged() const {
   return (header().generation.load(std::memory_order_acquire) & abort_bit) != 0;
 }
 
+// Whoever ends the group gives the reason before it raises the flag.
+bool LocalGroup::aborted() const { return is_flagged() || reason().is_claimed(); }
+
 bool LocalGroup::released_soon() const {
-  short_wait_.until([this] { return released() || aborted(); });
+  short_wait_.until([this] { return released() || is_flagged(); });
   return released();
 }
 
@@ -160,11 +163,12 @@ Result<> LocalGroup::compare_calls(const Call& call) const {
 
 void LocalGroup::abort(const Error& reason) {
   Header& shared = header();
-  if (!shared.reason.give(reason)) return;
-  shared.generation.fetch_or(abort_bit);
+  shared.reason.give(reason);
+  shared.generation.fetch_or(abort_bit);  // even if another was first: it may have been killed before it did
   net::futex_wake_all(shared.generation);
 }
 
-Error LocalGroup::abort_reason() const { return header().reason.get(); }
+SharedReason& LocalGroup::reason() const { return header().reason; }
+Error LocalGroup::abort_reason() const { return reason().get(); }
 
 }  // namespace muster::collective

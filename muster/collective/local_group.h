@@ -103,6 +103,8 @@ class LocalGroup {
   void abort(const Error& reason);
   bool aborted() const;
   Error abort_reason() const;
+  // Why. Who has begun to give it has ended the group, whether it comes to waking the others or not.
+  SharedReason& reason() const;
 
  private:
   friend LocalLayout;
@@ -113,6 +115,7 @@ class LocalGroup {
   Header& header() const;
   RankLine& line(std::uint32_t local_rank) const;
   std::uint32_t generation_released() const { return static_cast<std::uint32_t>(2 * syncs_); }
+  bool is_flagged() const;
   bool arrive();
   void release();
   bool released() const;

@@ -208,7 +208,7 @@ Result<> LocalPairs::await(std::uint32_t place, Bell Seat::*own_bell, Ready&& re
 }
 
 bool LocalPairs::is_over(std::uint32_t place) const {
-  return memory_.ended().load() != 0 || memory_.seat(place).left.load() != 0;
+  return memory_.reason().is_claimed() || memory_.seat(place).left.load() != 0;
 }
 
 Result<> LocalPairs::check_peer(std::uint32_t place, const Message& message) const {
@@ -226,8 +226,7 @@ Error LocalPairs::broken(const Message& message) const {
 // ---- The end ----
 
 void LocalPairs::abort(const Error& reason) {
-  if (!memory_.reason().give(reason)) return;
-  memory_.ended().store(1);
+  memory_.reason().give(reason);  // the bells only hasten it: a rank may be killed before it rings them
   for (std::uint32_t place = 0; place < group_.size(); ++place)
     for (Bell* const bell : {&memory_.seat(place).receiving, &memory_.seat(place).sending})
       if (bell->waits_for.load() != 0) ring(*bell);
@@ -240,7 +239,7 @@ void LocalPairs::leave() {
 }
 
 std::optional<Error> LocalPairs::ended() const {
-  if (memory_.ended().load() == 0) return std::nullopt;
+  if (!memory_.reason().is_claimed()) return std::nullopt;
   return memory_.reason().get();
 }
 

@@ -5,8 +5,7 @@
 namespace muster::collective {
 
 struct PairMemory::Header {
-  alignas(128) std::atomic<std::uint32_t> ended;
-  SharedReason reason;
+  alignas(128) SharedReason reason;
 };
 
 std::size_t PairMemory::size_bytes(std::size_t local_ranks) {
@@ -22,7 +21,6 @@ void PairMemory::lay_out() const {
 }
 
 PairMemory::Header& PairMemory::header() const { return *std::launder(reinterpret_cast<Header*>(area_)); }
-std::atomic<std::uint32_t>& PairMemory::ended() const { return header().ended; }
 SharedReason& PairMemory::reason() const { return header().reason; }
 
 Seat& PairMemory::seat(std::uint32_t local_rank) const {

@@ -52,8 +52,7 @@ class PairMemory {
   // By the rank that makes the group's memory, before others open it.
   void lay_out() const;
 
-  // Raised when the group has ended, after its reason was given.
-  std::atomic<std::uint32_t>& ended() const;
+  // Why messages have ended: as soon as somebody has begun to say so, they have.
   SharedReason& reason() const;
   Seat& seat(std::uint32_t local_rank) const;
   // Where the ring from one local rank to another lies; nowhere while there is none.

@@ -7,11 +7,14 @@
 #include <array>
 
 #include "forked.h"
+#include "muster/collective/local_group.h"
+#include "muster/collective/local_pairs.h"
 #include "ranks.h"
 
 namespace muster::collective {
 namespace {
 
+using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 using testing::AllOf;
 using testing::AnyOf;
@@ -343,6 +346,81 @@ TEST(Arguments, ThatCannotWorkAreRefusedAndHarmNothing) {
   run_threads(2, [&](std::uint32_t rank) { EXPECT_TRUE(comms[rank]->barrier()); });
   Group empty;
   EXPECT_FALSE(Communicator::connect(empty, Listener::open("127.0.0.1").value()));
+}
+
+// ---- A rank that is killed in the middle of ending the group
+// --------------------------------------------------
+
+// The memory of a host's two ranks, as the first of them sees it.
+struct HalfEnded {
+  static LocalShape shape() {
+    return {.ranks = {0, 1}, .local_rank = 0, .small_size_bytes = 4096, .chunk_size_bytes = 1 << 20};
+  }
+  LocalGroup group = LocalGroup::create(shape()).value();
+
+  // What a rank does last: a process that is killed there.
+  static void let_somebody_die_after(const std::function<void()>& last) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      last();
+      ::kill(::getpid(), SIGKILL);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status));
+  }
+  Result<> wait_for_the_other() {
+    return group.sync(
+        {.number = 1, .kind = Kind::barrier}, [] {}, [] { return real_clock().now() + 20s; });
+  }
+  Result<> wait_for_a_message() {
+    LocalPairs pairs(group);
+    const std::function<Result<>()> nothing = [] { return Result<>{}; };
+    std::vector<std::byte> bytes(8);
+    const std::span<std::byte> piece(bytes);
+    const ReceivedPieces pieces(&piece, 1);
+    return pairs.receive(
+        pieces, message_of(pieces, {.from = 1, .to = 0}),
+        {.start = real_clock().now(), .deadline = real_clock().now() + 20s, .look = nothing});
+  }
+};
+
+TEST(HalfEnded, GroupWakesWhoeverWaitsAfterTheReasonButBeforeTheFlag) {
+  HalfEnded host;
+  HalfEnded::let_somebody_die_after([&] {
+    host.group.reason().give({Code::peer_lost, "worker 2 was killed"});
+  });
+  Result<> waited;
+  EXPECT_LT(timed([&] { waited = host.wait_for_the_other(); }), soon);
+  ASSERT_FALSE(waited);
+  EXPECT_EQ(waited.error().message, "worker 2 was killed");
+  EXPECT_TRUE(host.group.aborted()) << "the next call fails, too";
+}
+
+TEST(HalfEnded, GroupWakesWhoeverWaitsBeforeTheReasonIsWhole) {
+  HalfEnded host;
+  HalfEnded::let_somebody_die_after([&] { host.group.reason().claim(); });
+  Result<> waited;
+  EXPECT_LT(timed([&] { waited = host.wait_for_the_other(); }), soon);
+  ASSERT_FALSE(waited);
+  EXPECT_EQ(waited.error().code, Code::peer_lost);
+  EXPECT_THAT(waited.error().message, HasSubstr("was killed before it had said why"));
+  host.group.abort({Code::peer_lost, "worker 1 was killed"});  // as who watches over it does
+  EXPECT_TRUE(host.group.aborted());
+}
+
+TEST(HalfEnded, MessagesEndForWhoeverWaitsBeforeTheBells) {
+  for (const bool is_whole : {true, false}) {
+    HalfEnded host;
+    HalfEnded::let_somebody_die_after([&] {
+      SharedReason& reason = host.group.pairs().reason();
+      if (reason.claim() && is_whole) reason.write({Code::peer_lost, "worker 2 was killed"});
+    });
+    Result<> waited;
+    EXPECT_LT(timed([&] { waited = host.wait_for_a_message(); }), soon);
+    ASSERT_FALSE(waited);
+    EXPECT_THAT(waited.error().message, HasSubstr("was killed"));
+  }
 }
 
 }  // namespace
