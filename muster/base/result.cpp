@@ -1,7 +1,9 @@
 #include "muster/base/result.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
+#include <cerrno>
 #include <system_error>
 
 namespace muster {
@@ -32,9 +34,24 @@ std::string_view to_string(Code code) {
   return "unknown";
 }
 
+namespace {
+
+// Too many open files are seldom the fault of whoever wants one more.
+std::string hint_for(int error_number) {
+  rlimit limit{};
+  if (error_number != EMFILE || ::getrlimit(RLIMIT_NOFILE, &limit) != 0) return "";
+  return fmt::format(
+      " (all {} that this process may have are open; ulimit -n before its start allows up to {}, and root "
+      "more)",
+      limit.rlim_cur, limit.rlim_max);
+}
+
+}  // namespace
+
 tl::unexpected<Error> fail_errno(std::string_view what, int error_number) {
   const Code code = error_number == ENOENT ? Code::not_found : Code::io;
-  return fail(code, fmt::format("{}: {}", what, std::generic_category().message(error_number)));
+  return fail(code, fmt::format("{}: {}{}", what, std::generic_category().message(error_number),
+                                hint_for(error_number)));
 }
 
 }  // namespace muster

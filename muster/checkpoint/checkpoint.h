@@ -18,7 +18,6 @@
 #include "muster/checkpoint/point.h"             // IWYU pragma: export
 #include "muster/checkpoint/removal.h"           // IWYU pragma: export
 #include "muster/checkpoint/resumption.h"        // IWYU pragma: export
-
 #include "muster/checkpoint/run_folders.h"       // IWYU pragma: export
 #include "muster/checkpoint/run_store.h"         // IWYU pragma: export
 #include "muster/checkpoint/safetensors.h"       // IWYU pragma: export

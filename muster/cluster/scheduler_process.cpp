@@ -24,12 +24,13 @@ constexpr milliseconds goodbye_time{300};  // for nodes to close their connectio
 // they come back at once. With TLS each may have a session. Half of the descriptors are for members.
 constexpr std::size_t guests_max = 4096, guests_max_with_tls = 1024;
 
-net::ConnectionLimits connection_limits(bool has_tls, std::size_t descriptors) {
-  net::ConnectionLimits limits{.payload_size_bytes = node_payload_limit_bytes,
-                               .unsent_size_bytes = 2 * scheduler_payload_limit_bytes};
-  limits.guests.count =
-      std::clamp<std::size_t>(descriptors / 2, 1, has_tls ? guests_max_with_tls : guests_max);
-  return limits;
+net::ConnectionLimits connection_limits(bool has_tls, const Settings& settings) {
+  constexpr std::size_t descriptors_of_node =
+      2;  // its connection, and its process where that is on this host
+  return {.payload_size_bytes = node_payload_limit_bytes,
+          .unsent_size_bytes = 2 * scheduler_payload_limit_bytes,
+          .guests = {.count = has_tls ? guests_max_with_tls : guests_max},
+          .members = descriptors_of_node * (std::size_t{settings.worker_num} + settings.server_num)};
 }
 
 SchedulerConfig config_from(const Settings& settings, const SchedulerOptions& options,
@@ -123,7 +124,7 @@ class SchedulerDriver {
     MUSTER_TRY(const auto ips, listening_ips(settings_, options_.interrupted));
     if (const auto warning = warn_of_open_network(ips); !warning.empty() && security_ == nullptr)
       log::warning(warning);
-    const auto limits = connection_limits(security_ != nullptr, net::raise_descriptor_limit());
+    const auto limits = connection_limits(security_ != nullptr, settings_);
     for (const std::string& ip : ips) {
       MUSTER_TRY(auto listener, net::ConnectionListener::open(
                                     loop_, {ip, settings_.scheduler_port}, limits,

@@ -65,13 +65,11 @@ TimePoint Door::deadline() const {
   return reception_->deadline();
 }
 
-Result<> Door::serve() {
+void Door::serve() {
   const std::lock_guard lock(mutex_);
-  MUSTER_TRY(auto visitors, reception_->hear());
-  for (Reception::Visitor& visitor : visitors)
+  for (Reception::Visitor& visitor : reception_->hear())
     if (const auto done = let_in(visitor); !done) reception_->refuse(visitor.socket, done.error().message);
   has_news_ = !callers_.empty() || !wishes_.empty();
-  return {};
 }
 
 // Who wishes to be called goes on to listen on this connection only for whether we are still there.

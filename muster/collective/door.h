@@ -55,7 +55,7 @@ class Door {
   int fd() const { return reception_->fd(); }
   TimePoint deadline() const;
   // Hears everybody who is there, without waiting.
-  Result<> serve();
+  void serve();
   // Somebody leaves work on a connection behind, which whoever keeps the door should go on with.
   const net::Bell& bell() const { return bell_; }
   // The group has ended: who calls is told so by the system.

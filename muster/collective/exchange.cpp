@@ -93,7 +93,7 @@ Result<bool> Exchange::attend() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return true;
   if (forgotten_) return false;
-  MUSTER_TRY_VOID(door_->serve());
+  door_->serve();
   bool more = false;
   for (Link& link : links_) {
     MUSTER_TRY(const bool wire_has_more, link.wire.attend());
@@ -196,7 +196,7 @@ Result<net::Readiness> Exchange::poll_all(const net::Wait& wait) {
              net::poll_until(polled_, {.deadline = std::min(wait.deadline, soonest), .stop = wait.stop}));
   const bool knocked = polled_[of_door].revents != 0;
   if (readiness != net::Readiness::stopped && (knocked || real_clock().now() >= door_->deadline()))
-    MUSTER_TRY_VOID(door_->serve());
+    door_->serve();
   return readiness;
 }
 

@@ -8,44 +8,70 @@
 namespace muster::collective {
 namespace {
 
-// Strangers may connect too. They are limited like those of the scheduler, and all members may come at once.
-net::GuestLimits guest_limits(std::size_t members) {
-  net::GuestLimits limits;
-  limits.count += members;
-  return limits;
-}
+// The system vouches for who comes by the unix socket: such guests are no strangers, and the rules, to which
+// they are unknown, do not drive them out for strangers.
+constexpr net::Guests::Id of_this_user = 0;
 constexpr int accepted_at_once_max = 64;  // then those who are connected have their turn
+constexpr auto pause_when_full = std::chrono::milliseconds(50);
 
 }  // namespace
 
 Result<Reception> Reception::create(Listeners listeners, Terms terms) {
   MUSTER_TRY(net::PollSet awaited, net::PollSet::create());
-  MUSTER_TRY_VOID(awaited.add(listeners.tcp.fd()));
-  if (listeners.local != nullptr) MUSTER_TRY_VOID(awaited.add(listeners.local->fd()));
-  return Reception(listeners, std::move(terms), std::move(awaited));
+  Reception made(listeners, std::move(terms), std::move(awaited));
+  MUSTER_TRY_VOID(made.open());
+  return made;
 }
 
+// All members may come at once, besides the strangers.
 Reception::Reception(Listeners listeners, Terms terms, net::PollSet awaited)
     : listeners_(listeners),
       terms_(std::move(terms)),
       awaited_(std::move(awaited)),
-      rules_(guest_limits(terms_.members)) {}
+      places_(terms_.limits.count + terms_.members, terms_.members),
+      rules_(net::with_places(terms_.limits, places_)) {}
 
-Result<std::vector<Reception::Visitor>> Reception::hear() {
+TimePoint Reception::deadline() const {
+  return std::min(rules_.deadline(), closed_until_.value_or(TimePoint::max()));
+}
+
+Result<> Reception::open() {
+  MUSTER_TRY_VOID(awaited_.add(listeners_.tcp.fd()));
+  if (listeners_.local != nullptr) MUSTER_TRY_VOID(awaited_.add(listeners_.local->fd()));
+  closed_until_.reset();
+  return {};
+}
+
+// Who waits to be accepted would wake us again and again.
+void Reception::close_for_a_while() {
+  awaited_.remove(listeners_.tcp.fd());
+  if (listeners_.local != nullptr) awaited_.remove(listeners_.local->fd());
+  closed_until_ = real_clock().now() + pause_when_full;
+}
+
+std::vector<Reception::Visitor> Reception::hear() {
   std::vector<Visitor> visitors;
-  MUSTER_TRY_VOID(hear_guests(visitors));
+  hear_guests(visitors);
+  hold_to_limit();
   drop_overdue();
-  MUSTER_TRY_VOID(take_new());
+  if (closed_until_ && real_clock().now() < *closed_until_) return visitors;
+  if (closed_until_ && !open()) {
+    close_for_a_while();
+    return visitors;
+  }
+  net::fill_descriptor_reserve();
+  take_from(listeners_.tcp, false);
+  if (listeners_.local != nullptr) take_from(*listeners_.local, true);
   return visitors;
 }
 
-Result<> Reception::hear_guests(std::vector<Visitor>& visitors) {
-  if (guests_.empty()) return {};
+void Reception::hear_guests(std::vector<Visitor>& visitors) {
+  if (guests_.empty()) return;
   std::vector<pollfd> polled;
   for (const Guest& guest : guests_)
     polled.push_back({.fd = guest.socket.fd(), .events = POLLIN, .revents = 0});
   polled.emplace_back();
-  MUSTER_TRY_VOID(net::poll_until(polled, {.deadline = real_clock().now()}));
+  if (!net::poll_until(polled, {.deadline = real_clock().now()})) return;  // no memory: in the next turn
   std::vector<Guest> staying;
   for (std::size_t i = 0; i < guests_.size(); ++i)
     if (polled[i].revents != 0 && hear(guests_[i], visitors))
@@ -53,34 +79,58 @@ Result<> Reception::hear_guests(std::vector<Visitor>& visitors) {
     else
       staying.push_back(std::move(guests_[i]));
   guests_ = std::move(staying);
-  return {};
+}
+
+void Reception::hold_to_limit() {
+  std::vector<net::Guests::Id> leaving;
+  for (const Guest& guest : guests_)
+    if (const auto leaves = rules_.hold(guest.id, guest.bytes.size() + guest.socket.held_size_bytes()))
+      leaving.push_back(*leaves);
+  for (const net::Guests::Id id : leaving) drop(id);
 }
 
 void Reception::drop_overdue() {
-  for (const net::Guests::Id id : rules_.overdue(real_clock().now())) {
-    std::erase_if(guests_, [&](const Guest& guest) { return guest.id == id; });
-    rules_.leave(id);
-  }
+  for (const net::Guests::Id id : rules_.overdue(real_clock().now())) drop(id);
 }
 
-Result<> Reception::take_new() {
-  MUSTER_TRY_VOID(take_from(listeners_.tcp, false));
-  return listeners_.local == nullptr ? Result<>{} : take_from(*listeners_.local, true);
+void Reception::drop(net::Guests::Id id) {
+  rules_.leave(id);
+  std::erase_if(guests_, [&](const Guest& guest) { return guest.id == id; });
 }
 
 template <class ListenerOfAKind>
-Result<> Reception::take_from(ListenerOfAKind& listener, bool local) {
+void Reception::take_from(ListenerOfAKind& listener, bool local) {
   for (int count = 0; count < accepted_at_once_max; ++count) {
-    MUSTER_TRY(auto socket, listener.accept());
-    if (!socket) return {};
-    const std::string& peer = socket->peer();
-    const auto leaves = rules_.arrive(++last_guest_, peer.substr(0, peer.rfind(':')), real_clock().now());
-    if (leaves) std::erase_if(guests_, [&](const Guest& guest) { return guest.id == *leaves; });
-    if (!secure(*socket)) continue;
-    MUSTER_TRY_VOID(awaited_.add(socket->fd()));
-    guests_.push_back({.id = last_guest_, .socket = *std::move(socket), .local = local, .bytes = {}});
+    net::Arrival arrival = listener.accept();
+    if (arrival.socket)
+      take(*std::move(arrival.socket), local);
+    else if (!arrival.lacks_descriptor || !make_room())
+      return;
   }
-  return {};
+}
+
+bool Reception::make_room() {
+  if (const auto first = rules_.first_to_go(real_clock().now())) {
+    drop(*first);
+    return true;
+  }
+  if (net::give_up_reserved_descriptor()) return true;
+  if (const auto more = lack_lines_.take(real_clock().now()))
+    log::warning(fmt::format("who connects to {} has to wait: {}{}", net::to_string(listeners_.tcp.address()),
+                             net::no_descriptor_is_free, *more));
+  close_for_a_while();
+  return false;
+}
+
+void Reception::take(net::Socket socket, bool local) {
+  const TimePoint now = real_clock().now();
+  const net::Guests::Id id = local ? of_this_user : ++last_guest_;
+  const std::string& peer = socket.peer();
+  if (!local)
+    if (const auto leaves = rules_.arrive(id, peer.substr(0, peer.rfind(':')), now)) drop(*leaves);
+  if (!secure(socket) || !awaited_.add(socket.fd())) return rules_.leave(id);
+  if (terms_.security) rules_.expect_handshake(id, now);
+  guests_.push_back({.id = id, .socket = std::move(socket), .local = local, .bytes = {}});
 }
 
 bool Reception::hear(Guest& guest, std::vector<Visitor>& visitors) {
@@ -101,7 +151,12 @@ bool Reception::secure(net::Socket& socket) {
 }
 
 bool Reception::believe(Guest& guest) {
+  if (guest.is_secured) return true;
   const auto through = guest.socket.shake_hands();
+  if (through && *through) {
+    guest.is_secured = true;
+    rules_.secured(guest.id);
+  }
   if (through) return *through;
   const bool is_plain = guest.socket.spoke_plain();
   if (is_plain) {

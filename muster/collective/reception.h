@@ -1,5 +1,6 @@
 // Who has connected to this rank and has not yet said who it is: the guests of a meeting, and later those who
-// make a broken connection again. They may be anybody.
+// make a broken connection again. They may be anybody, so nothing that they do, and not how many they are, is
+// ever an error: the oldest of too many goes, and where no descriptor is free who comes has to wait.
 //
 // Threads: one at a time.
 #pragma once
@@ -32,14 +33,15 @@ class Reception {
     FrameOrigin own;
     std::size_t members = 0;                             // how many may come at once besides strangers
     std::shared_ptr<const net::Security> security = {};  // null: plain
+    net::GuestLimits limits = {.count = 256};            // of strangers
   };
   static Result<Reception> create(Listeners listeners, Terms terms);
 
   // What to wait for: when this is readable, or the deadline has passed, `hear` has work.
   int fd() const { return awaited_.fd(); }
-  TimePoint deadline() const { return rules_.deadline(); }
+  TimePoint deadline() const;
   // Accepts and hears everybody who is there, without waiting.
-  Result<std::vector<Visitor>> hear();
+  std::vector<Visitor> hear();
   // Tells a guest why it is not let in, as far as that goes.
   void refuse(net::Socket& socket, const std::string& reason);
 
@@ -49,14 +51,21 @@ class Reception {
     net::Guests::Id id;
     net::Socket socket;
     bool local = false;
+    bool is_secured = false;
     bool is_refused = false;  // it is only given time to hear why
     std::vector<std::byte> bytes;
   };
-  Result<> hear_guests(std::vector<Visitor>& visitors);
+  void hear_guests(std::vector<Visitor>& visitors);
+  void hold_to_limit();
   void drop_overdue();
-  Result<> take_new();
+  void drop(net::Guests::Id id);
+  Result<> open();
+  void close_for_a_while();
   template <class ListenerOfAKind>
-  Result<> take_from(ListenerOfAKind& listener, bool local);
+  void take_from(ListenerOfAKind& listener, bool local);
+  void take(net::Socket socket, bool local);
+  // For somebody who waits; false: it has to wait on.
+  bool make_room();
   // Whether the guest is done with: a visitor, refused or gone.
   bool hear(Guest& guest, std::vector<Visitor>& visitors);
   bool hear_hello(Guest& guest, std::vector<Visitor>& visitors);
@@ -70,10 +79,13 @@ class Reception {
   Terms terms_;
   net::PollSet awaited_;
   std::vector<Guest> guests_;
+  net::GuestPlaces places_;
   net::Guests rules_;
   net::Guests::Id last_guest_ = 0;
+  std::optional<TimePoint> closed_until_;  // no descriptor was free
   net::LineLimit stranger_lines_;
   net::LineLimit refusal_lines_;
+  net::LineLimit lack_lines_;
 };
 
 }  // namespace muster::collective

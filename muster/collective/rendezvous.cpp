@@ -6,6 +6,8 @@
 #include <array>
 #include <tuple>
 
+#include "muster/collective/redial.h"
+
 namespace muster::collective {
 namespace {
 
@@ -84,10 +86,35 @@ Result<> Rendezvous::connect_to(std::uint32_t rank, Purpose purpose) {
   auto socket = net::Socket::connect({endpoint.address, endpoint.port}, wait_);
   if (!socket)
     return fail(socket.error().code, fmt::format("cannot reach rank {}: {}", rank, socket.error().message));
-  MUSTER_TRY_VOID(secure(*socket, rank));
-  MUSTER_TRY_VOID(send_hello(*socket, rank, purpose));
-  hosts_.push_back({rank, purpose, *std::move(socket)});
+  const auto sent = secure(*socket, rank).and_then([&] { return send_hello(*socket, rank, purpose); });
+  if (sent) {
+    hosts_.push_back({rank, purpose, *std::move(socket)});
+  } else {
+    if (sent.error().code != Code::peer_lost) return sent;
+    MUSTER_TRY(net::Socket again, call_again(rank, purpose));
+    hosts_.push_back({rank, purpose, std::move(again), true});
+  }
   return {};
+}
+
+// Among too many strangers the other side may let this process go before it knows who it is. To wait for its
+// welcome here closes no circle: it is a lower rank, which waits for none of us.
+Result<net::Socket> Rendezvous::call_again(std::uint32_t rank, Purpose purpose) {
+  Redial redial({.endpoint = group_.endpoints[rank], .name = name(rank), .security = security_},
+                hello(rank, purpose));
+  for (;;) {
+    MUSTER_TRY(auto answer, redial.step());
+    if (answer) return std::move(answer->socket);
+    std::vector<pollfd> polled;
+    redial.add_to(polled);
+    polled.emplace_back();
+    const TimePoint soon = std::min(wait_.deadline, redial.next_step());
+    MUSTER_TRY(const auto readiness, net::poll_until(polled, {.deadline = soon, .stop = wait_.stop}));
+    if (readiness == net::Readiness::stopped) return fail(Code::aborted, "connecting the group was stopped");
+    if (real_clock().now() >= wait_.deadline)
+      return fail(Code::timeout,
+                  fmt::format("{} closed the connection, and did not answer again", name(rank)));
+  }
 }
 
 Result<> Rendezvous::connect_to_first() {
@@ -114,13 +141,16 @@ Result<> Rendezvous::secure(net::Socket& socket, std::uint32_t rank) const {
 }
 
 Result<> Rendezvous::send_hello(net::Socket& socket, std::uint32_t to, Purpose purpose) {
-  return socket.send_all(encode_hello({.origin = origin(),
-                                       .from = group_.rank,
-                                       .to = to,
-                                       .size = static_cast<std::uint32_t>(group_.endpoints.size()),
-                                       .purpose = purpose,
-                                       .wish = Wish::meet}),
-                         wait_);
+  return socket.send_all(encode_hello(hello(to, purpose)), wait_);
+}
+
+Hello Rendezvous::hello(std::uint32_t to, Purpose purpose) const {
+  return {.origin = origin(),
+          .from = group_.rank,
+          .to = to,
+          .size = static_cast<std::uint32_t>(group_.endpoints.size()),
+          .purpose = purpose,
+          .wish = Wish::meet};
 }
 
 bool Rendezvous::has_met(std::uint32_t rank, Purpose purpose) const {
@@ -151,8 +181,7 @@ Result<> Rendezvous::accept_all() {
       return fail(Code::timeout, fmt::format("connecting the group waited {:.3g} s for {}", waited.count(),
                                              fmt::join(names, ", ")));
     }
-    MUSTER_TRY(auto visitors, reception_->hear());
-    for (Reception::Visitor& visitor : visitors) MUSTER_TRY_VOID(welcome(std::move(visitor)));
+    for (Reception::Visitor& visitor : reception_->hear()) MUSTER_TRY_VOID(welcome(std::move(visitor)));
   }
   return {};
 }
@@ -197,8 +226,13 @@ Result<> Rendezvous::await_welcome(net::Socket& socket, std::uint32_t rank) {
 }
 
 Result<> Rendezvous::await_all_welcomes() {
-  for (Peer& peer : hosts_)
-    if (peer.rank < group_.rank) MUSTER_TRY_VOID(await_welcome(peer.socket, peer.rank));
+  for (Peer& peer : hosts_) {
+    if (peer.rank > group_.rank || peer.is_welcomed) continue;
+    const auto welcomed = await_welcome(peer.socket, peer.rank);
+    if (welcomed) continue;
+    if (welcomed.error().code != Code::peer_lost) return welcomed;
+    MUSTER_TRY(peer.socket, call_again(peer.rank, peer.purpose));
+  }
   if (!first_) return {};
   MUSTER_TRY_VOID(await_welcome(*first_, shape_.ranks.front()));
   MUSTER_TRY(net::ProcessDescriptor memory, first_->receive_fd(wait_));

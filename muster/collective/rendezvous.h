@@ -34,9 +34,12 @@ class Rendezvous {
     std::uint32_t rank;
     Purpose purpose;
     net::Socket socket;
+    bool is_welcomed = false;
   };
   Result<> connect_to_hosts();
   Result<> connect_to(std::uint32_t rank, Purpose purpose);
+  // For a connection that the other side has let go.
+  Result<net::Socket> call_again(std::uint32_t rank, Purpose purpose);
   Result<> connect_to_first();
   Result<> accept_all();
   Result<> welcome(Reception::Visitor visitor);
@@ -45,6 +48,7 @@ class Rendezvous {
   Result<> await_all_welcomes();
   Result<> secure(net::Socket& socket, std::uint32_t rank) const;
   Result<> send_hello(net::Socket& socket, std::uint32_t to, Purpose purpose);
+  Hello hello(std::uint32_t to, Purpose purpose) const;
 
   bool is_local(std::uint32_t rank) const;
   bool is_first() const { return shape_.local_rank == 0; }

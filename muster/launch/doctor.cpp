@@ -96,9 +96,10 @@ Finding examine_process_watch() {
 Finding examine_descriptor_limit() {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
-  Finding finding{.subject = "open files",
-                  .value = fmt::format("{} (at most {})", limit.rlim_cur, limit.rlim_max)};
-  if (limit.rlim_cur < descriptors_recommended)
+  Finding finding{
+      .subject = "open files",
+      .value = fmt::format("{}, raised to {} by each process of a job", limit.rlim_cur, limit.rlim_max)};
+  if (limit.rlim_max < descriptors_recommended)
     finding.problem = fmt::format("too few for large jobs: ulimit -n {}", descriptors_recommended);
   return finding;
 }

@@ -185,8 +185,8 @@ class Examination {
     const std::uint64_t needed = 128 + 4 * std::uint64_t{status_.worker_num};
     Finding& finding =
         add({.subject = "open files",
-             .value = fmt::format("{}, a worker of this job may need {}", limit.rlim_cur, needed)});
-    if (limit.rlim_cur >= needed) return;
+             .value = fmt::format("{}, a worker of this job may need {}", limit.rlim_max, needed)});
+    if (limit.rlim_max >= needed) return;
     finding.problem = "too few for the connections of a worker to its peers";
     finding.fix = fmt::format("ulimit -n {}", needed);
   }

@@ -3,23 +3,52 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
+#include "muster/net/descriptor_limit.h"
+
 namespace muster::net {
+namespace {
+
+// Members are guests first, so there must be some places even where members may need all descriptors.
+constexpr std::size_t least = 4, least_of_many = 64;
+std::mutex places_mutex;
+std::size_t places_taken = 0;  // by all listeners; guarded by it
+
+}  // namespace
 
 std::optional<Guests::Id> Guests::arrive(Id id, const std::string& ip, TimePoint now) {
   MUSTER_CHECK(guests_.empty() || id > guests_.rbegin()->first, "a guest's id is not new");
   std::optional<Id> leaves;
   if (guests_.size() >= limits_.count) {
-    auto found = guests_.begin();
-    if (const auto count = counts_.find(ip); count != counts_.end() && 2 * count->second > limits_.count)
-      found = std::ranges::find_if(guests_, [&](const auto& entry) { return entry.second.ip == ip; });
-    leaves = found->first;
+    const auto count = counts_.find(ip);
+    const bool is_flood = count != counts_.end() && 2 * count->second > limits_.count;
+    leaves = is_flood ? oldest_of(ip) : guests_.begin()->first;
     leave(*leaves);
   }
-  guests_.emplace_hint(guests_.end(), id, Guest{.ip = ip, .deadline = now + limits_.time});
+  Guest& guest = guests_[id];
+  guest.ip = ip;
+  guest.came = now;
+  set_deadline(id, guest, now + limits_.time);
   ++counts_[ip];
   return leaves;
+}
+
+void Guests::expect_handshake(Id id, TimePoint now) {
+  if (const auto found = guests_.find(id); found != guests_.end())
+    set_deadline(id, found->second, std::min(found->second.deadline, now + limits_.handshake_time));
+}
+
+void Guests::secured(Id id) {
+  if (const auto found = guests_.find(id); found != guests_.end())
+    set_deadline(id, found->second, found->second.came + limits_.time);
+}
+
+void Guests::set_deadline(Id id, Guest& guest, TimePoint deadline) {
+  deadlines_.erase({guest.deadline, id});
+  deadlines_.emplace(deadline, id);
+  guest.deadline = deadline;
 }
 
 std::optional<Guests::Id> Guests::hold(Id id, std::size_t size_bytes) {
@@ -48,26 +77,49 @@ void Guests::leave(Id id) {
   if (found == guests_.end()) return;
   held_size_bytes_ -= found->second.held_size_bytes;
   unread_size_bytes_ -= found->second.unread_size_bytes;
+  deadlines_.erase({found->second.deadline, id});
   const auto count = counts_.find(found->second.ip);
   if (--count->second == 0) counts_.erase(count);
   guests_.erase(found);
 }
 
-std::optional<Guests::Id> Guests::oldest() const {
-  return guests_.empty() ? std::nullopt : std::optional(guests_.begin()->first);
+Guests::Id Guests::oldest_of(const std::string& ip) const {
+  return std::ranges::find_if(guests_, [&](const auto& entry) { return entry.second.ip == ip; })->first;
+}
+
+std::optional<Guests::Id> Guests::first_to_go(TimePoint now) const {
+  if (guests_.empty()) return std::nullopt;
+  const auto most = std::ranges::max_element(counts_, {}, [](const auto& entry) { return entry.second; });
+  const Id first = 2 * most->second > guests_.size() ? oldest_of(most->first) : guests_.begin()->first;
+  return guests_.at(first).came + limits_.time_least <= now ? std::optional(first) : std::nullopt;
 }
 
 std::vector<Guests::Id> Guests::overdue(TimePoint now) const {
   std::vector<Id> ids;
-  for (const auto& [id, guest] : guests_) {
-    if (guest.deadline > now) break;
+  for (const auto& [deadline, id] : deadlines_) {
+    if (deadline > now) break;
     ids.push_back(id);
   }
   return ids;
 }
 
 TimePoint Guests::deadline() const {
-  return guests_.empty() ? TimePoint::max() : guests_.begin()->second.deadline;
+  return deadlines_.empty() ? TimePoint::max() : deadlines_.begin()->first;
+}
+
+GuestPlaces::GuestPlaces(std::size_t most, std::size_t members) : count_(0) {
+  const std::size_t free = free_descriptors();
+  const std::size_t of_all_guests = (free - std::min(free, members)) / 2;
+  const std::lock_guard lock(places_mutex);
+  const std::size_t left = of_all_guests - std::min(of_all_guests, places_taken);
+  const std::size_t free_to_all = free - std::min(free, places_taken);
+  count_ = std::min(most, std::max(left / 2, std::clamp(free_to_all / 8, least, least_of_many)));
+  places_taken += count_;
+}
+
+GuestPlaces::~GuestPlaces() {
+  const std::lock_guard lock(places_mutex);
+  places_taken -= count_;
 }
 
 std::optional<std::string> LineLimit::take(TimePoint now) {

@@ -9,8 +9,10 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "muster/base/base.h"
@@ -19,10 +21,12 @@ namespace muster::net {
 
 struct GuestLimits {
   std::size_t count = 1024;
-  Duration time = std::chrono::seconds(5);      // from coming to being admitted
-  std::uint64_t payload_size_bytes = 64 << 10;  // of one frame of a guest
-  std::size_t held_size_bytes = 4 << 20;        // of what all of them have sent and that is not yet a frame
-  std::size_t unread_size_bytes = 16 << 20;     // of what all of them were answered and have not read
+  Duration time = std::chrono::seconds(5);              // from coming to being admitted
+  Duration handshake_time = std::chrono::seconds(3);    // to the end of the handshake, where there is one
+  Duration time_least = std::chrono::milliseconds(50);  // where no descriptor is free
+  std::uint64_t payload_size_bytes = 64 << 10;          // of one frame of a guest
+  std::size_t held_size_bytes = 4 << 20;  // of what all of them have sent and that is not yet a frame
+  std::size_t unread_size_bytes = 16 << 20;             // of what all of them were answered and have not read
 };
 
 class Guests {
@@ -31,6 +35,7 @@ class Guests {
   struct Guest {
     std::string ip;
     TimePoint deadline;
+    TimePoint came;
     std::size_t held_size_bytes = 0;
     std::size_t unread_size_bytes = 0;
   };
@@ -41,6 +46,9 @@ class Guests {
   // proves it at once; of the address that it comes from, where most are from there, so that one host that
   // floods us drives out nobody else.
   std::optional<Id> arrive(Id id, const std::string& ip, TimePoint now);
+  // It begins a handshake as it comes, and has less time until that is through.
+  void expect_handshake(Id id, TimePoint now);
+  void secured(Id id);
   // `id` makes us hold so many bytes. Returns who has to go for it, if somebody has: who holds most; of
   // several, the oldest.
   std::optional<Id> hold(Id id, std::size_t size_bytes);
@@ -49,7 +57,9 @@ class Guests {
   // It is admitted or gone. An unknown id changes nothing.
   void leave(Id id);
 
-  std::optional<Id> oldest() const;
+  // Who goes when room is needed: the oldest, of the address where most are from if there is one. Nobody,
+  // while it came a moment ago: who belongs here needs that much to prove it.
+  std::optional<Id> first_to_go(TimePoint now) const;
   std::vector<Id> overdue(TimePoint now) const;
   // Of the next that will be overdue.
   TimePoint deadline() const;
@@ -59,13 +69,38 @@ class Guests {
  private:
   std::optional<Id> charge(Id id, std::size_t size_bytes, std::size_t Guest::*account, std::size_t& sum,
                            std::size_t limit);
+  void set_deadline(Id id, Guest& guest, TimePoint deadline);
+  Id oldest_of(const std::string& ip) const;
 
   GuestLimits limits_;
   std::map<Id, Guest> guests_;  // in the order in which they came
+  std::set<std::pair<TimePoint, Id>> deadlines_;
   std::unordered_map<std::string, std::size_t> counts_;
   std::size_t held_size_bytes_ = 0;
   std::size_t unread_size_bytes_ = 0;
 };
+
+// How many guests a listener has places for. All listeners of a process together have half of the descriptors
+// that are left for strangers when those who belong here have theirs; each takes half of what the earlier
+// ones left of it, and gives it back when it is destroyed. Threads: any.
+class GuestPlaces {
+ public:
+  // `members`: descriptors that those who belong here will need.
+  GuestPlaces(std::size_t most, std::size_t members);
+  GuestPlaces(GuestPlaces&& other) noexcept : count_(std::exchange(other.count_, 0)) {}
+  GuestPlaces& operator=(GuestPlaces&&) = delete;
+  ~GuestPlaces();
+
+  std::size_t count() const { return count_; }
+
+ private:
+  std::size_t count_;
+};
+
+inline GuestLimits with_places(GuestLimits limits, const GuestPlaces& places) {
+  limits.count = places.count();
+  return limits;
+}
 
 // How often a line that guests can provoke is written: a few at once, then no more for a while.
 class LineLimit {

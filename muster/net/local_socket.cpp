@@ -8,10 +8,14 @@
 #include <cstring>
 
 #include "muster/base/base.h"
+#include "muster/net/accepting.h"
+#include "muster/net/descriptor_limit.h"
 #include "muster/net/socket.h"
 
 namespace muster::net {
 namespace {
+
+constexpr int of_others_max = 64;  // connections of other users that one look closes
 
 // An abstract name: a zero byte, then the characters, no terminator.
 Result<SocketAddress> local_address(const std::string& name) {
@@ -57,7 +61,7 @@ struct DescriptorMessage {
 Result<Socket> Socket::connect_local(const std::string& name, const Wait& wait) {
   MUSTER_TRY(const SocketAddress target, local_address(name));
   const std::string peer = fmt::format("local socket {}", name);
-  ProcessDescriptor fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  ProcessDescriptor fd(open_socket(AF_UNIX));
   if (!fd) return fail_errno("cannot make a socket", errno);
   // The name exists before anybody is told of it, so only a full queue is worth another attempt.
   while (::connect(fd.get(), target.get(), target.size_bytes) != 0) {
@@ -110,19 +114,23 @@ Result<ProcessDescriptor> Socket::receive_fd(const Wait& wait) {
 Result<LocalListener> LocalListener::open() {
   const std::string name = fmt::format("muster-{:016x}{:016x}", entropy(), entropy());
   MUSTER_TRY(const SocketAddress address, local_address(name));
-  ProcessDescriptor fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  raise_descriptor_limit();
+  ProcessDescriptor fd(open_socket(AF_UNIX));
   if (!fd) return fail_errno("cannot make a socket", errno);
   if (::bind(fd.get(), address.get(), address.size_bytes) != 0 || ::listen(fd.get(), 4096) != 0)
     return fail_errno("cannot listen on a local socket", errno);
   return LocalListener(std::move(fd), name);
 }
 
-Result<std::optional<Socket>> LocalListener::accept() {
-  ProcessDescriptor fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!fd) return no_guest(errno);
+Arrival LocalListener::accept() {
   const std::string peer = "a local process";
-  if (!check_same_user(fd.get(), peer)) return std::nullopt;
-  return Socket(std::move(fd), peer);
+  for (int of_others = 0; of_others < of_others_max; ++of_others) {
+    const Accepted accepted = accept_next(fd_.get(), nullptr);
+    if (accepted.fd < 0) return {.lacks_descriptor = accepted.lacks_descriptor};
+    ProcessDescriptor fd(accepted.fd);
+    if (check_same_user(fd.get(), peer)) return {.socket = Socket(std::move(fd), peer)};
+  }
+  return {};
 }
 
 }  // namespace muster::net

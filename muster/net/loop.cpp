@@ -1,7 +1,5 @@
 #include "muster/net/loop.h"
 
-#include <sys/resource.h>
-
 #include "muster/net/loop_implementation.h"
 #include "muster/net/process_watch.h"
 
@@ -73,13 +71,6 @@ void Loop::Implementation::tell_of_end(Place process) {
   process->watched.release();
   processes.erase(process);
   act(status);
-}
-
-std::size_t raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
-  const rlimit raised{.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
-  return ::setrlimit(RLIMIT_NOFILE, &raised) == 0 ? raised.rlim_cur : limit.rlim_cur;
 }
 
 LoopSocket::LoopSocket(asio::io_context& context, ProcessDescriptor fd, int family)

@@ -61,6 +61,7 @@ struct ConnectionLimits {
   std::uint64_t payload_size_bytes = 0;  // of a received frame
   std::uint64_t unsent_size_bytes = 0;   // queued for a peer that does not read: the connection is closed
   GuestLimits guests = {};               // of a listener's accepted connections, until they are admitted
+  std::size_t members = 0;  // descriptors that those who are admitted will need: guests have what they leave
 };
 
 // How the connections that a process makes are protected.
@@ -142,9 +143,5 @@ class ConnectionListener {
   explicit ConnectionListener(std::shared_ptr<Implementation> implementation);
   std::shared_ptr<Implementation> implementation_;
 };
-
-// Lets this process open as many descriptors as the system allows it: a scheduler holds one or two per node.
-// Returns how many.
-std::size_t raise_descriptor_limit();
 
 }  // namespace muster::net

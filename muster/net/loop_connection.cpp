@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "muster/net/descriptor_limit.h"
 #include "muster/net/loop_implementation.h"
 
 namespace muster::net {
@@ -265,7 +266,7 @@ std::unique_ptr<Connection> Connection::connect(Loop& loop, const Address& addre
                                                 ConnectionEvents events, ConnectionSecurity security) {
   const auto target = to_socket_address(address);
   const int family = target ? target->family() : AF_INET;
-  const int fd = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const int fd = open_socket(family);
   const int error = errno;
   auto implementation =
       std::make_shared<Implementation>(loop, ProcessDescriptor(fd), address, family, limits);

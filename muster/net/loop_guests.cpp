@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "muster/net/descriptor_limit.h"
 #include "muster/net/loop_implementation.h"
 
 namespace muster::net {
@@ -37,10 +38,10 @@ void GuestRoom::leave(Guests::Id id) {
   connections_.erase(id);
 }
 
-bool GuestRoom::drop_oldest(const std::string& why) {
-  const auto oldest = guests_.oldest();
-  if (!oldest) return false;
-  drop(*oldest, why);
+bool GuestRoom::make_room(const std::string& why) {
+  const auto first = guests_.first_to_go(real_clock().now());
+  if (!first) return give_up_reserved_descriptor();
+  drop(*first, why);
   return true;
 }
 

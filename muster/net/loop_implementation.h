@@ -49,7 +49,10 @@ class LoopSocket {
 // The guests of a listener. It and they share it, on the loop's thread.
 class GuestRoom : public std::enable_shared_from_this<GuestRoom> {
  public:
-  GuestRoom(Loop& loop, GuestLimits limits) : guests_(limits), timer_(loop.implementation().context) {}
+  GuestRoom(Loop& loop, GuestLimits limits, std::size_t members)
+      : places_(limits.count, members),
+        guests_(with_places(limits, places_)),
+        timer_(loop.implementation().context) {}
 
   Guests::Id arrive(const std::string& ip);
   // The guest is a connection from now on.
@@ -62,7 +65,7 @@ class GuestRoom : public std::enable_shared_from_this<GuestRoom> {
   void leave_unread(Guests::Id id, std::size_t size_bytes);
   void leave(Guests::Id id);
   // Makes room; false when nobody is there.
-  bool drop_oldest(const std::string& why);
+  bool make_room(const std::string& why);
   const GuestLimits& limits() const { return guests_.limits(); }
 
  private:
@@ -70,6 +73,7 @@ class GuestRoom : public std::enable_shared_from_this<GuestRoom> {
   void wait();
   void drop_overdue();
 
+  GuestPlaces places_;
   Guests guests_;
   std::unordered_map<Guests::Id, std::weak_ptr<Connection::Implementation>> connections_;
   std::function<void(Guests::Id, const std::string&)> drop_from_porch_ = {};

@@ -2,6 +2,8 @@
 
 #include <cerrno>
 
+#include "muster/net/accepting.h"
+#include "muster/net/descriptor_limit.h"
 #include "muster/net/loop_implementation.h"
 #include "muster/net/loop_porch.h"
 #include "muster/net/process_watch.h"
@@ -18,7 +20,7 @@ constexpr int accepted_at_once_max = 64;  // then those who are connected have t
 
 Result<ProcessDescriptor> open_listening(const Address& address) {
   MUSTER_TRY(const SocketAddress wanted, to_socket_address(address));
-  ProcessDescriptor fd(::socket(wanted.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  ProcessDescriptor fd(open_socket(wanted.family()));
   const int on = 1;
   if (!fd) return fail_errno("cannot open a socket", errno);
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -45,7 +47,7 @@ class ConnectionListener::Implementation
         pause_(loop.implementation().context),
         address_(std::move(address)),
         limits_(limits),
-        guests_(std::make_shared<GuestRoom>(loop, limits.guests)),
+        guests_(std::make_shared<GuestRoom>(loop, limits.guests, limits.members)),
         accepted_(std::move(accepted)),
         security_(std::move(security)) {}
 
@@ -85,20 +87,27 @@ class ConnectionListener::Implementation
 
  private:
   void accept_some() {
+    fill_descriptor_reserve();
     for (int count = 0; count < accepted_at_once_max && !closed_; ++count) {
       SocketAddress from;
-      from.size_bytes = sizeof from.storage;
-      const int fd = ::accept4(fd_.get(), from.get(), &from.size_bytes, SOCK_CLOEXEC | SOCK_NONBLOCK);
-      if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
-      if (fd < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return wait();
-      if (fd < 0 && guests_->drop_oldest("no descriptor is free (see ulimit -n)")) continue;
-      if (fd < 0) return look_again_after(pause_when_full);  // they wait in the backlog
+      const Accepted accepted = accept_next(fd_.get(), &from);
+      if (accepted.lacks_descriptor && guests_->make_room(no_descriptor_is_free)) continue;
+      if (accepted.lacks_descriptor) return pause_for_lack();
+      if (accepted.fd < 0) return wait();
       if (porch_)
-        porch_->arrive(fd, from);
+        porch_->arrive(accepted.fd, from);
       else
-        let_in({ProcessDescriptor(fd), from, guests_->arrive(ip_of(from))}, {});
+        let_in({ProcessDescriptor(accepted.fd), from, guests_->arrive(ip_of(from))}, {});
     }
     if (!closed_) look_again_after(Duration::zero());
+  }
+
+  // Who is missing is told nothing: they wait in the backlog.
+  void pause_for_lack() {
+    if (const auto more = lack_lines_.take(real_clock().now()))
+      log::warning(fmt::format("who connects to {} has to wait: {}{}", to_string(address_),
+                               no_descriptor_is_free, *more));
+    look_again_after(pause_when_full);
   }
 
   static std::string ip_of(const SocketAddress& from) {
@@ -135,6 +144,7 @@ class ConnectionListener::Implementation
   std::unique_ptr<Porch> porch_;  // null: guests are connections at once
   std::function<void(std::unique_ptr<Connection>)> accepted_;
   const std::shared_ptr<const ListenerSecurity> security_;
+  LineLimit lack_lines_;
   bool closed_ = false;
 };
 
@@ -142,7 +152,9 @@ Result<std::unique_ptr<ConnectionListener>> ConnectionListener::open(
     Loop& loop, const Address& address, ConnectionLimits limits,
     std::function<void(std::unique_ptr<Connection>)> accepted, ListenerSecurity security,
     Screening screening) {
+  raise_descriptor_limit();
   MUSTER_TRY(ProcessDescriptor fd, open_listening(address));
+  fill_descriptor_reserve();
   SocketAddress bound;
   bound.size_bytes = sizeof bound.storage;
   ::getsockname(fd.get(), bound.get(), &bound.size_bytes);

@@ -10,6 +10,8 @@
 #include <system_error>
 
 #include "muster/base/base.h"
+#include "muster/net/accepting.h"
+#include "muster/net/descriptor_limit.h"
 #include "muster/net/tls_channel.h"
 
 namespace muster::net {
@@ -86,17 +88,11 @@ std::string lost_connection(const std::string& peer, int error) {
 
 }  // namespace
 
-Result<std::optional<Socket>> no_guest(int error) {
-  const bool out_of_descriptors = error == EMFILE || error == ENFILE;
-  if (out_of_descriptors) return fail_errno("cannot accept a connection", error);
-  return std::nullopt;
-}
-
 Result<Socket> Socket::connect(const Address& address, const Wait& wait) {
   const std::string peer = to_string(address);
   MUSTER_TRY(const SocketAddress target, to_socket_address(address));
   for (;;) {
-    ProcessDescriptor fd(::socket(target.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    ProcessDescriptor fd(open_socket(target.family()));
     if (!fd) return fail_errno("cannot make a socket", errno);
     tune_tcp(fd.get());
     MUSTER_TRY(const int error, connect_once(fd.get(), target, peer, wait));
@@ -108,7 +104,7 @@ Result<Socket> Socket::connect(const Address& address, const Wait& wait) {
 
 Result<Socket> Socket::begin_connecting(const Address& address) {
   MUSTER_TRY(const SocketAddress target, to_socket_address(address));
-  ProcessDescriptor fd(::socket(target.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  ProcessDescriptor fd(open_socket(target.family()));
   if (!fd) return fail_errno("cannot make a socket", errno);
   tune_tcp(fd.get());
   const bool refused = ::connect(fd.get(), target.get(), target.size_bytes) != 0 && errno != EINPROGRESS;
@@ -210,6 +206,8 @@ Result<> Socket::begin_tls(SocketSecurity security) {
 
 Result<bool> Socket::shake_hands() { return tls_ ? tls_->shake_hands(*this) : Result<bool>(true); }
 short Socket::awaited_events() const { return tls_ && tls_->has_output() ? POLLOUT : POLLIN; }
+std::size_t Socket::held_size_bytes() const { return tls_ ? tls_->held_size_bytes() : 0; }
+Result<> Socket::check_peer_again() const { return tls_ ? tls_->check_peer_again() : Result<>{}; }
 bool Socket::spoke_plain() const { return tls_ && tls_->spoke_plain(); }
 const PeerNames* Socket::peer_names() const { return tls_ ? tls_->peer_names() : nullptr; }
 
@@ -230,7 +228,8 @@ void Socket::reset() {
 
 Result<TcpListener> TcpListener::open(const Address& address) {
   MUSTER_TRY(SocketAddress bound, to_socket_address(address));
-  ProcessDescriptor fd(::socket(bound.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  raise_descriptor_limit();
+  ProcessDescriptor fd(open_socket(bound.family()));
   if (!fd) return fail_errno("cannot make a socket", errno);
   if (address.port != 0) set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   tune_tcp(fd.get());  // accepted sockets inherit it
@@ -240,19 +239,19 @@ Result<TcpListener> TcpListener::open(const Address& address) {
   if (::getsockname(fd.get(), bound.get(), &bound.size_bytes) != 0)
     return fail_errno("cannot read the address of a listening socket", errno);
   MUSTER_TRY(Address actual, from_socket_address(bound));
+  fill_descriptor_reserve();
   return TcpListener(std::move(fd), std::move(actual));
 }
 
 void TcpListener::shut() { ::shutdown(fd_.get(), SHUT_RDWR); }
 
-Result<std::optional<Socket>> TcpListener::accept() {
+Arrival TcpListener::accept() {
   SocketAddress from;
-  from.size_bytes = sizeof(from.storage);
-  ProcessDescriptor fd(::accept4(fd_.get(), from.get(), &from.size_bytes, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!fd) return no_guest(errno);
-  tune_tcp(fd.get());
-  MUSTER_TRY(const Address peer, from_socket_address(from));
-  return Socket(std::move(fd), to_string(peer));
+  const Accepted accepted = accept_next(fd_.get(), &from);
+  if (accepted.fd < 0) return {.lacks_descriptor = accepted.lacks_descriptor};
+  tune_tcp(accepted.fd);
+  const auto peer = from_socket_address(from);
+  return {.socket = Socket(ProcessDescriptor(accepted.fd), peer ? to_string(*peer) : "somewhere:0")};
 }
 
 }  // namespace muster::net

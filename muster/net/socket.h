@@ -54,6 +54,11 @@ class Socket {
   Result<bool> shake_hands();
   // What a handshake that is not through waits for, as poll has it.
   short awaited_events() const;
+  // What its TLS holds of bytes that have come.
+  std::size_t held_size_bytes() const;
+  // Whether the other side's certificate is still good, if another revocation list has come since. Any
+  // thread.
+  Result<> check_peer_again() const;
   // After a handshake that failed: the other side spoke plain Muster. `end_tls` lets it be answered in kind.
   bool spoke_plain() const;
   void end_tls() { tls_.reset(); }
@@ -90,16 +95,18 @@ class Socket {
   std::unique_ptr<TlsChannel, ReleaseTls> tls_;  // null: plain
 };
 
-// What a failed accept() means: nobody waits, or the guest left again; only a lack of descriptors is an
-// error.
-Result<std::optional<Socket>> no_guest(int error);
+// What a listener's accept() found; strangers can cause no error of it.
+struct Arrival {
+  std::optional<Socket> socket = {};  // none: nobody waits
+  bool lacks_descriptor = false;      // somebody does: close something, or try again later
+};
 
 // Listens on a TCP address; port 0 takes a free one.
 class TcpListener {
  public:
   static Result<TcpListener> open(const Address& address);
-  // The next connection that waits, if there is one.
-  Result<std::optional<Socket>> accept();
+  // The next connection that waits.
+  Arrival accept();
   // Nobody can connect any more, and who waits to be accepted is told so. Any thread.
   void shut();
   int fd() const { return fd_.get(); }
@@ -115,8 +122,8 @@ class TcpListener {
 class LocalListener {
  public:
   static Result<LocalListener> open();
-  // The next connection that waits, if there is one; those of other users are closed unseen.
-  Result<std::optional<Socket>> accept();
+  // The next connection that waits; those of other users are closed unseen.
+  Arrival accept();
   int fd() const { return fd_.get(); }
   const std::string& name() const { return name_; }
 

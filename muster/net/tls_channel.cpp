@@ -9,6 +9,7 @@ namespace {
 
 // What is encrypted or read at a time: several records to a call of the kernel.
 constexpr std::size_t chunk_size_bytes = 128 << 10;
+constexpr std::size_t handshake_chunk_size_bytes = 4 << 10;  // whoever it is has to pay for no more
 
 }  // namespace
 
@@ -26,7 +27,7 @@ Result<> TlsChannel::flush(Socket& socket) {
 }
 
 std::size_t TlsChannel::wanted_bytes() const {
-  if (reads_ahead_) return chunk_size_bytes;
+  if (reads_ahead_) return session_->is_open() ? chunk_size_bytes : handshake_chunk_size_bytes;
   return record_left_bytes_ > 0 ? record_left_bytes_ : record_header_.size() - record_header_size_;
 }
 
@@ -131,6 +132,16 @@ void TlsChannel::finish(Socket& socket) {
 bool TlsChannel::has_output() const {
   const std::lock_guard lock(mutex_);
   return !session_->output().empty();
+}
+
+std::size_t TlsChannel::held_size_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return buffer_.size() + session_->held_size_bytes();
+}
+
+Result<> TlsChannel::check_peer_again() {
+  const std::lock_guard lock(mutex_);
+  return session_->check_peer_again();
 }
 
 }  // namespace muster::net

@@ -30,6 +30,9 @@ class TlsChannel {
   Result<std::size_t> receive_some(Socket& socket, std::span<const iovec> pieces);
   void finish(Socket& socket);
   bool has_output() const;
+  // Of the other side's bytes, those that nobody has got yet.
+  std::size_t held_size_bytes() const;
+  Result<> check_peer_again();
 
   // Once the handshake is through they do not change.
   bool spoke_plain() const { return session_->spoke_plain(); }

@@ -73,8 +73,12 @@ class Process:
                 return True
         return False
 
+    @property
+    def pid(self):
+        return self._popen.pid
+
     def signal(self, number):
-        os.kill(self._popen.pid, number)
+        os.kill(self.pid, number)
 
     def wait(self, timeout=PATIENCE):
         return self._popen.wait(timeout)
@@ -95,8 +99,11 @@ class Process:
 class Job:
     """A scheduler and workers that run `script`. Use it in a `with`: nothing outlives it."""
 
-    def __init__(self, script, workers, unbuffered=True, hosts=(), **variables):
-        """`hosts`: a command prefix for each worker; the scheduler joins the first worker's host."""
+    def __init__(self, script, workers, unbuffered=True, hosts=(), started=None, **variables):
+        """`hosts`: a command prefix for each worker; the scheduler joins the first worker's host.
+
+        `started`: so many workers; the others come by `start_worker`.
+        """
         self.port = free_port()
         self._script = script
         self._hosts = hosts or [[]] * workers
@@ -108,10 +115,14 @@ class Job:
             **variables,
         }
         self.scheduler = self.start("scheduler", self._hosts[0], MS_ROLE="MS_SCHED")
-        self.workers = [
-            self.start(f"worker {i}", self._hosts[i], MS_ROLE="MS_WORKER", MS_NODE_ID=str(i))
-            for i in range(workers)
-        ]
+        self.workers = []
+        for _ in range(workers if started is None else started):
+            self.start_worker()
+
+    def start_worker(self):
+        number = len(self.workers)
+        name, host = f"worker {number}", self._hosts[number]
+        self.workers.append(self.start(name, host, MS_ROLE="MS_WORKER", MS_NODE_ID=str(number)))
 
     def start(self, name, host=(), **variables):
         environment = {**clean_environment(), **self._variables, **variables}

@@ -71,7 +71,7 @@ class Relay {
         add(polled, *pair.called, pair.back, pair.there);
       }
       ::poll(polled.data(), polled.size(), look_interval_ms);
-      while (auto caller = listener_.accept().value()) take(*std::move(caller));
+      while (auto caller = listener_.accept().socket) take(*std::move(caller));
       if (wanted_ >= 0) cut_now(static_cast<Side>(wanted_.load()));
       pairs_.remove_if([this](Pair& pair) { return pass(pair); });
     }

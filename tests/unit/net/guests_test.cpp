@@ -46,6 +46,35 @@ TEST(Guests, MayStayForAWhileOnly) {
   EXPECT_EQ(guests.deadline(), start + 6s);
 }
 
+TEST(Guests, HaveLessTimeForAHandshake) {
+  Guests guests({.time = 5s, .handshake_time = 3s});
+  guests.arrive(1, "10.0.0.1", start);
+  guests.arrive(2, "10.0.0.1", start + 1s);
+  guests.expect_handshake(2, start + 1s);
+  guests.arrive(3, "10.0.0.1", start + 1s);
+  guests.expect_handshake(3, start + 1s);
+  EXPECT_EQ(guests.deadline(), start + 4s);
+  guests.secured(3);
+  guests.secured(7);
+  EXPECT_THAT(guests.overdue(start + 5s), ElementsAre(2, 1));
+  guests.leave(2);
+  guests.leave(1);
+  EXPECT_EQ(guests.deadline(), start + 6s);
+  EXPECT_THAT(guests.overdue(start + 6s), ElementsAre(3));
+}
+
+TEST(Guests, GoWhereRoomIsNeededTheOldestOfAFloodFirstButNotAtOnce) {
+  Guests guests({.time_least = 50ms});
+  EXPECT_EQ(guests.first_to_go(start), std::nullopt);
+  guests.arrive(1, "10.0.0.1", start);
+  EXPECT_EQ(guests.first_to_go(start + 49ms), std::nullopt) << "it has had no time to say who it is";
+  EXPECT_EQ(guests.first_to_go(start + 50ms), 1);
+  guests.arrive(2, "10.0.0.66", start + 1ms);
+  EXPECT_EQ(guests.first_to_go(start + 100ms), 1) << "the oldest of all";
+  guests.arrive(3, "10.0.0.66", start + 2ms);
+  EXPECT_EQ(guests.first_to_go(start + 100ms), 2) << "of the address where most are from";
+}
+
 TEST(Guests, LetTheLargestGoWhenTheyHoldTooMuchTogether) {
   Guests guests({.held_size_bytes = 1000});
   for (Guests::Id id = 1; id <= 3; ++id) guests.arrive(id, "10.0.0.1", start);

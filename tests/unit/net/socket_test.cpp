@@ -32,12 +32,12 @@ struct Pair {
 Pair tcp_pair() {
   TcpListener listener = TcpListener::open({"127.0.0.1", 0}).value();
   Socket near = Socket::connect(listener.address(), within(seconds(10))).value();
-  return {std::move(near), std::move(*listener.accept().value())};
+  return {std::move(near), std::move(*listener.accept().socket)};
 }
 Pair local_pair() {
   LocalListener listener = LocalListener::open().value();
   Socket near = Socket::connect_local(listener.name(), within(seconds(10))).value();
-  return {std::move(near), std::move(*listener.accept().value())};
+  return {std::move(near), std::move(*listener.accept().socket)};
 }
 
 std::shared_ptr<const Security> security() {
