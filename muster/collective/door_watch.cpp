@@ -7,11 +7,12 @@ namespace muster::collective {
 namespace {
 
 constexpr auto look_interval = std::chrono::milliseconds(10);  // while a connection is being made again
+constexpr auto check_interval = std::chrono::seconds(1);
 
 }  // namespace
 
-DoorWatch::DoorWatch(Door& door, const net::StopSignal& stop, std::function<Result<bool>()> attend)
-    : door_(door), stop_(stop), attend_(std::move(attend)), thread_([this] { work(); }) {}
+DoorWatch::DoorWatch(Door& door, const net::StopSignal& stop, Duties duties)
+    : door_(door), stop_(stop), duties_(std::move(duties)), thread_([this] { work(); }) {}
 
 DoorWatch::~DoorWatch() {
   if (fork_count_ == net::fork_count())
@@ -24,15 +25,21 @@ DoorWatch::~DoorWatch() {
 // be found open again and again while somebody else is about to serve it.
 void DoorWatch::work() {
   bool more = false;
+  const bool checks = duties_.check_peers != nullptr;
+  TimePoint next_check = checks ? real_clock().now() + check_interval : TimePoint::max();
   for (;;) {
     std::array<pollfd, 3> polled{pollfd{.fd = more ? -1 : door_.fd(), .events = POLLIN, .revents = 0},
                                  pollfd{.fd = door_.bell().fd(), .events = POLLIN, .revents = 0}};
-    TimePoint deadline = door_.deadline();
+    TimePoint deadline = std::min(door_.deadline(), next_check);
     if (more) deadline = std::min(deadline, real_clock().now() + look_interval);
     const auto ready = net::poll_until(polled, {.deadline = deadline, .stop = &stop_});
     if (!ready || *ready == net::Readiness::stopped) return;
+    if (real_clock().now() >= next_check) {
+      duties_.check_peers();
+      next_check = real_clock().now() + check_interval;
+    }
     door_.bell().silence();
-    const auto attended = attend_();
+    const auto attended = duties_.attend();
     more = attended.value_or(true);  // what cannot be mended, the next call finds again and says
   }
 }

@@ -13,9 +13,15 @@ namespace muster::collective {
 
 class DoorWatch {
  public:
-  // Door and signal are borrowed; the thread ends with the signal. `attend` serves the door and goes on with
-  // what others found broken, unless others are at it; whether there may be more to do.
-  DoorWatch(Door& door, const net::StopSignal& stop, std::function<Result<bool>()> attend);
+  struct Duties {
+    // Serves the door and goes on with what others found broken, unless others are at it; whether there may
+    // be more to do.
+    std::function<Result<bool>()> attend;
+    // Once a second, during calls too: who was revoked must go. None: nobody can be.
+    std::function<void()> check_peers = {};
+  };
+  // Door and signal are borrowed; the thread ends with the signal.
+  DoorWatch(Door& door, const net::StopSignal& stop, Duties duties);
   // The signal has been raised, or this is a forked child, which has no such thread.
   ~DoorWatch();
   DoorWatch(const DoorWatch&) = delete;
@@ -26,7 +32,7 @@ class DoorWatch {
 
   Door& door_;
   const net::StopSignal& stop_;
-  const std::function<Result<bool>()> attend_;
+  const Duties duties_;
   const std::uint32_t fork_count_ = net::fork_count();
   std::thread thread_;
 };

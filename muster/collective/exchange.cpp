@@ -231,6 +231,11 @@ std::string Exchange::missing_ranks() const {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+Result<> Exchange::check_peers() {
+  for (Link& link : links_) MUSTER_TRY_VOID(link.wire.check_peer());
+  return {};
+}
+
 void Exchange::reset() {
   for (Link& link : links_) link.wire.reset();
 }

@@ -59,6 +59,8 @@ class Exchange {
   // Tells all peers that the group has ended, whatever they wait for. A rank that merely leaves closes its
   // connections instead, which disturbs nobody who needs nothing more of it. Any thread.
   void reset();
+  // Whether the certificates of all peers are still good. Any thread.
+  Result<> check_peers();
 
  private:
   struct Link {
@@ -88,7 +90,7 @@ class Exchange {
 
   std::uint32_t rank_;
   FrameOrigin origin_;
-  std::mutex mutex_;        // guards what follows, but for reset()
+  std::mutex mutex_;        // guards what follows, but for reset() and check_peers()
   bool forgotten_ = false;  // nobody is attended any more
   std::deque<Link> links_;
   Copies copies_;

@@ -203,6 +203,12 @@ Result<bool> RemotePairs::attend_each(Ways& ways, const Wire* but) {
 
 // ---- The end ----
 
+Result<> RemotePairs::check_peers() {
+  for (MessageSender& sender : senders_) MUSTER_TRY_VOID(sender.wire.check_peer());
+  for (MessageReceiver& receiver : receivers_) MUSTER_TRY_VOID(receiver.wire.check_peer());
+  return {};
+}
+
 void RemotePairs::reset() {
   for (MessageSender& sender : senders_) sender.wire.reset();
   for (MessageReceiver& receiver : receivers_) receiver.wire.reset();

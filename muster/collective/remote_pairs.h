@@ -43,6 +43,8 @@ class RemotePairs {
   bool attend();
   // Tells all peers that the group has ended. Any thread.
   void reset();
+  // Whether the certificates of all peers are still good. Any thread.
+  Result<> check_peers();
   // What was sent still arrives, and nothing more: waits, for a while, until the others' systems have it. Any
   // thread.
   void finish();

@@ -78,13 +78,25 @@ Communicator::State::State(Group group, Sizes sizes, Connections connections, st
     if (auto reason = local_pairs_->ended()) return fail(*std::move(reason));
     return {};
   };
-  if (door_)
-    door_watch_.emplace(*door_, stop_, [this]() -> Result<bool> {
-      const auto calls_have_more = links_.attend();  // this serves the door
-      const bool messages_have_more = remote_pairs_.attend();
-      if (!calls_have_more) return calls_have_more;
-      return *calls_have_more || messages_have_more;
-    });
+  if (!door_) return;
+  DoorWatch::Duties duties{.attend = [this]() -> Result<bool> {
+    const auto calls_have_more = links_.attend();  // this serves the door
+    const bool messages_have_more = remote_pairs_.attend();
+    if (!calls_have_more) return calls_have_more;
+    return *calls_have_more || messages_have_more;
+  }};
+  if (origin_.security && origin_.security->uses_certificates())
+    duties.check_peers = [this] { check_peers(); };
+  door_watch_.emplace(*door_, stop_, std::move(duties));
+}
+
+// No connection with the same certificate can take the place of those that end here: the group is over, and
+// for the next one it is checked again.
+void Communicator::State::check_peers() {
+  const auto good = links_.check_peers().and_then([this] { return remote_pairs_.check_peers(); });
+  if (good) return;
+  log::error(good.error().message);
+  abort(good.error());
 }
 
 // Peers that still wait for this rank learn at once that it will not come.

@@ -84,6 +84,8 @@ class Communicator::State {
   Result<Group> split_group(std::uint32_t color, const Listener& listener);
   bool is_local(std::uint32_t rank) const { return local_ && local_->has(rank); }
   MessageWait message_wait(const std::function<Result<>()>& look) const;
+  // Ends the group when a peer was revoked meanwhile.
+  void check_peers();
   // Whether this is the first reason.
   bool end(const Error& reason);
   Result<> begin(Call& call, const Offsets& offsets);

@@ -223,6 +223,13 @@ bool Wire::is_delivered() {
   return ::ioctl(socket_.fd(), SIOCOUTQ, &bytes) != 0 || bytes == 0;
 }
 
+Result<> Wire::check_peer() {
+  const std::lock_guard lock(replacing_);
+  const auto good = socket_.check_peer_again();
+  if (good) return {};
+  return fail(good.error().code, fmt::format("{} may take part no more: {}", name_, good.error().message));
+}
+
 void Wire::reset() {
   const std::lock_guard lock(replacing_);
   ended_ = true;

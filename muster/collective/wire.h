@@ -5,7 +5,7 @@
 // What was sent stays borrowed, not copied, until the other side's next frames show that it was taken; a
 // little that is left at the end of a call is copied. docs/adr/0017-links.md has the reasons.
 //
-// Threads: one at a time, but finish_sending() and reset() from any.
+// Threads: one at a time, but finish_sending(), reset() and check_peer() from any.
 #pragma once
 
 #include <poll.h>
@@ -83,6 +83,8 @@ class Wire {
   bool is_delivered();
   // Tells the other side that this group has ended. Any thread.
   void reset();
+  // Whether the certificate of the other side is still good. Any thread.
+  Result<> check_peer();
 
  private:
   struct Kept {

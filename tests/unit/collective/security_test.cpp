@@ -1,4 +1,5 @@
 // Groups whose connections are encrypted, and who does not get into them.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "ranks.h"
@@ -101,6 +102,88 @@ TEST(SecuredGroup, MeetsEachRankAsWhoItsCertificateSays) {
   const net::Identity elsewhere{.hosts = {"10.9.8.7"}, .node_id = "1"};
   const Meeting wrong(Hosts::one, {secured(ours, briefly), secured(ours, briefly)}, elsewhere);
   EXPECT_THAT(wrong.errors[1], HasSubstr("and for none of 10.9.8.7, muster:node:1"));
+}
+
+// ---- Who is revoked while connected
+// ---------------------------------------------------------------------------
+
+// Two ranks of two hosts, with certificates and a revocation list each.
+struct Revocable {
+  Authority authority{"Job authority"};
+  Folder folders[2];
+  ProcessFiles files;
+  net::Credential server = authority.issue(files.server), client = authority.issue(files.client);
+  Ranks comms = Ranks(2);
+
+  // Rank 1 calls, and so shows what is for clients; rank 0 shows the other.
+  Revocable() {
+    Prepared prepared = prepare(2, Hosts::each_its_own);
+    for (Endpoint& endpoint : prepared.endpoints) endpoint.identity = {.hosts = {"127.0.0.1"}};
+    run_threads(2, [&](std::uint32_t rank) {
+      const auto options = ProcessFiles::write(
+          folders[rank], rank == 0 ? server : authority.issue(files.server),
+          rank == 1 ? client : authority.issue(files.client), authority.pem(), authority.crl());
+      Group group{.epoch = 1, .job_id = 7, .rank = rank, .endpoints = prepared.endpoints};
+      comms[rank] = Communicator::connect(std::move(group), std::move(prepared.listeners[rank]),
+                                          secured(net::Security::from_certificates(options).value()))
+                        .value();
+    });
+  }
+  void expect_still_together() {
+    run_threads(2, [&](std::uint32_t rank) { EXPECT_TRUE(comms[rank]->barrier()); });
+  }
+};
+
+constexpr auto noticed_within = std::chrono::seconds(5);  // two, and time for a slow machine
+
+TEST(SecuredGroup, EndsWhenItsPeerIsRevokedWhileACallWaitsForIt) {
+  for (const std::uint32_t revoked : {0u, 1u}) {
+    Revocable group;
+    group.expect_still_together();
+    const std::uint32_t other = 1 - revoked;
+    group.authority.revoke(revoked == 0 ? group.server : group.client);
+    group.folders[other].write("crl.pem", group.authority.crl());
+    const TimePoint begin = real_clock().now();
+    const auto waited = group.comms[other]->barrier();
+    EXPECT_LT(real_clock().now() - begin, noticed_within);
+    ASSERT_FALSE(waited);
+    EXPECT_EQ(waited.error().code, Code::refused);
+    EXPECT_THAT(waited.error().message,
+                AllOf(HasSubstr(fmt::format("rank {} (", revoked)), HasSubstr("may take part no more"),
+                      HasSubstr("certificate revoked")));
+    static_cast<void>(group.comms[revoked]->barrier());  // to which the other one had called
+    const auto theirs = group.comms[revoked]->barrier();
+    ASSERT_FALSE(theirs);
+    EXPECT_EQ(theirs.error().code, Code::peer_lost) << theirs.error().message;
+  }
+}
+
+TEST(SecuredGroup, EndsWhenItsPeerIsRevokedWhileAMessageIsAwaitedOrNobodyCalls) {
+  for (const bool calls : {false, true}) {
+    Revocable group;
+    group.expect_still_together();
+    group.authority.revoke(group.client);
+    group.folders[0].write("crl.pem", group.authority.crl());
+    std::vector<std::byte> bytes(8);
+    const std::span<std::byte> piece(bytes);
+    // A rank that calls nothing ends the group all the same: the other one hears of it.
+    const TimePoint begin = real_clock().now();
+    const auto waited =
+        calls ? group.comms[0]->receive(1, {&piece, 1}) : group.comms[1]->receive(0, {&piece, 1});
+    EXPECT_LT(real_clock().now() - begin, noticed_within);
+    ASSERT_FALSE(waited);
+    EXPECT_EQ(waited.error().code, calls ? Code::refused : Code::peer_lost) << waited.error().message;
+  }
+}
+
+TEST(SecuredGroup, StaysWhenARevocationListComesThatNamesNobodyOfIt) {
+  Revocable group;
+  group.expect_still_together();
+  group.authority.revoke(group.authority.issue(group.files.client));
+  for (const Folder& folder : group.folders) folder.write("crl.pem", group.authority.crl());
+  for (const TimePoint last = real_clock().now() + std::chrono::milliseconds(2500);
+       real_clock().now() < last;)
+    group.expect_still_together();
 }
 
 }  // namespace
