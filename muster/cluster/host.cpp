@@ -10,6 +10,7 @@
 
 #include "muster/cluster/forming.h"
 #include "muster/cluster/messages.h"
+#include "muster/cluster/other_users.h"
 #include "muster/net/net.h"
 
 namespace muster::cluster {
@@ -119,13 +120,18 @@ Result<std::vector<std::string>> listening_ips(const Settings& settings, const I
   return local;
 }
 
-std::string warn_of_open_network(const std::vector<std::string>& ips) {
-  if (std::ranges::all_of(ips, net::is_loopback)) return {};
+std::string warn_of_strangers(const std::vector<std::string>& ips) {
+  std::string who = fmt::format("whoever reaches {} over the network", fmt::join(ips, ", "));
+  if (std::ranges::all_of(ips, net::is_loopback)) {
+    const auto other = other_person_here();
+    if (!other) return {};
+    who = fmt::format("every user of this host, where '{}' runs something too", *other);
+  }
   return fmt::format(
-      "the job is open to whoever reaches {} over the network, since neither certificates nor a token are "
-      "set: see "
-      "docs/guide/security.md",
-      fmt::join(ips, ", "));
+      "the job is open to {}, since neither certificates nor a token are set: start it with `muster run` "
+      "(without "
+      "--open), or set MUSTER_TOKEN_FILE in all of its processes. See docs/guide/security.md",
+      who);
 }
 
 Result<> prepare_recovery_path(const Settings& settings) {

@@ -122,8 +122,8 @@ class SchedulerDriver {
 
   Result<> listen() {
     MUSTER_TRY(const auto ips, listening_ips(settings_, options_.interrupted));
-    if (const auto warning = warn_of_open_network(ips); !warning.empty() && security_ == nullptr)
-      log::warning(warning);
+    if (security_ == nullptr)
+      if (const std::string warning = warn_of_strangers(ips); !warning.empty()) log::warning(warning);
     const auto limits = connection_limits(security_ != nullptr, settings_);
     for (const std::string& ip : ips) {
       MUSTER_TRY(auto listener, net::ConnectionListener::open(
