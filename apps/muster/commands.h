@@ -28,8 +28,10 @@ Result<launch::PartialSettings> read_job_file(const std::string& name, const std
 
 // Exit code of a command line that cannot be used, as most programs have it.
 inline constexpr int exit_code_usage = 2;
+// A program is not there, as a shell reports it.
+inline constexpr int exit_code_no_program = 127;
 
-void add_agent(CLI::App& app, Invocation& invocation);
+void add_agent(CLI::App& app, Invocation& invocation);  // agent, mpi-daemon
 void add_run(CLI::App& app, Invocation& invocation);
 void add_explain(CLI::App& app, Invocation& invocation);
 void add_checkpoint(CLI::App& app, Invocation& invocation);

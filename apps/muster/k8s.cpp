@@ -114,6 +114,7 @@ Result<> take_settings(Flags& flags) {
   take(job.servers, said.servers);
   take(job.port, said.port);
   take(job.max_restarts, said.max_restarts);
+  take(job.is_open, said.is_open);
   for (const auto& [name, value] : said.environment) job.environment.emplace(name, value.value);
   return {};
 }
@@ -129,6 +130,7 @@ Result<std::string> manifests_of(Flags flags) {
   MUSTER_TRY_VOID(read_volumes(flags.volumes, flags.job.mounts));
   if (flags.is_own_job) flags.job.scheduler_place = kubernetes::SchedulerPlace::own_job;
   if (flags.is_job_set) flags.job.scheduler_place = kubernetes::SchedulerPlace::job_set;
+  if (kubernetes::needs_token(flags.job)) flags.job.token = launch::new_token();
   return kubernetes::manifests(flags.job,
                                flags.is_json ? kubernetes::Format::json : kubernetes::Format::yaml);
 }
@@ -210,7 +212,16 @@ void add_content_options(CLI::App& command, Flags& flags) {
       .add_option("--tls-secret", job.tls_secret,
                   "Secret with config.json, its certificates, client.password and server.password")
       ->type_name("NAME");
-  command.add_option("--token-secret", job.token_secret, "Secret with the key token")->type_name("NAME");
+  command
+      .add_option("--token-secret", job.token_secret,
+                  "Secret with the key token (default: a new one, which is printed too)")
+      ->type_name("NAME");
+  command.add_flag_callback(
+      "--open",
+      [&flags] {
+        flags.said.is_open = launch::Setting<bool>{true, "--open"};
+      },
+      "Neither a token nor a NetworkPolicy: let whoever reaches the pods take part");
   add_setting(command, "--max-restarts", flags.said.max_restarts,
               "How often a process, or a pod, is started again (default: 0)")
       ->type_name("NUMBER");

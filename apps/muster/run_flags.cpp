@@ -18,8 +18,8 @@ constexpr const char* footer =
     "  muster run -n 2 ./train\n"
     "A script ends in .py; it is run by the Python of the environment that `muster` was installed into.\n\n"
     "On several hosts, run the same line on each, with its own rank:\n"
-    "  muster run -n 4 --nnodes 2 --node-rank 0 --scheduler 10.0.0.1:8118 train.py    (on 10.0.0.1)\n"
-    "  muster run -n 4 --nnodes 2 --node-rank 1 --scheduler 10.0.0.1:8118 train.py\n\n"
+    "  muster run -n 4 --nnodes 2 --node-rank 0 --scheduler 10.0.0.1:8118 --token-file token train.py\n"
+    "  muster run -n 4 --nnodes 2 --node-rank 1 --scheduler 10.0.0.1:8118 --token-file token train.py\n\n"
     "Every line of output begins with who wrote it. When a process fails, the others are ended, its last\n"
     "lines are repeated and its exit code is the job's. Ctrl-C ends the job; a second one kills it.\n\n"
     "With --max-restarts a process that dies or fails is started again instead, at once the first time and\n"
@@ -118,7 +118,9 @@ void add_files(CLI::App& command, RunFlags& flags) {
   add("--client-password-file", flags.client_password_file,
       "Holds the password of client_cert_path; fd:N reads a descriptor");
   add("--server-password-file", flags.server_password_file, "The same of server_cert_path");
-  add("--token-file", flags.token_file, "Keep strangers out with this secret, without certificates");
+  add("--token-file", flags.token_file,
+      "Keep strangers out with this secret instead of one that is made for the job");
+  command.add_flag("--open", flags.is_open, "Let whoever reaches the job take part in it");
   add("--rank-table", flags.rank_table, "The cards of an ascend job; see muster ranktable");
   command.add_option("--job", flags.job_file, "All of this from a file; flags win over it")
       ->type_name("FILE");
@@ -181,6 +183,7 @@ Result<launch::PartialSettings> settings_of(const RunFlags& flags) {
   say(said.client_password_file, flags.client_password_file, "--client-password-file");
   say(said.server_password_file, flags.server_password_file, "--server-password-file");
   say(said.token_file, flags.token_file, "--token-file");
+  if (flags.is_open) said.is_open = Setting<bool>{true, "--open"};
   MUSTER_TRY_VOID(read_hosts(said, flags));
   read_roles(said, flags);
   MUSTER_TRY_VOID(read_tail(said, flags));

@@ -19,6 +19,7 @@ struct RunFlags {
   Number slots, servers, host_count, host_index, port, max_restarts;
   std::vector<std::string> environment;  // NAME=VALUE
   std::string job_file;
+  bool is_open = false;
   bool is_dry = false;
   bool explains = false;
   std::vector<std::string> command;

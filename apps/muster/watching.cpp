@@ -33,7 +33,7 @@ int print_status(const Flags& flags) {
   if (is_other_index(flags)) return 0;
   const auto scheduler = launch::find_scheduler(flags.scheduler, real_environment());
   if (!scheduler) return refuse("status", scheduler.error().message, exit_code_usage);
-  const auto security = launch::find_security(real_environment());
+  const auto security = launch::find_security(real_environment(), *scheduler);
   if (!security) return refuse("status", security.error().message, exit_code_usage);
   const auto status = launch::ask_status(*scheduler, *security);
   if (!status) return refuse("status", status.error().message, 1);
@@ -65,7 +65,7 @@ int print_doctor(const Flags& flags) {
   if (flags.scheduler.empty()) return well ? 0 : 1;
   const auto scheduler = launch::find_scheduler(flags.scheduler, real_environment());
   if (!scheduler) return refuse("doctor", scheduler.error().message, exit_code_usage);
-  const auto security = launch::find_security(real_environment());
+  const auto security = launch::find_security(real_environment(), *scheduler);
   if (!security) return refuse("doctor", security.error().message, exit_code_usage);
   const auto patience = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(flags.patience_s));
   well = print(launch::examine_network({.scheduler = *scheduler,

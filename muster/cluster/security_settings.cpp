@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::string_view config_variable = "MUSTER_TLS_CONFIG";
 constexpr std::string_view token_variable = "MUSTER_TOKEN_FILE";
+constexpr std::string_view run_token_variable = "MUSTER_RUN_TOKEN_FILE";
 
 // One of the two certificates, as people name what belongs to it.
 struct Side {
@@ -25,6 +26,17 @@ std::string_view config_name(const SecuritySettings& settings) {
   return settings.is_config_of_script ? "config_file_path" : config_variable;
 }
 
+// The file of the token, and the variable that names it. The launcher's own token gives way to whatever
+// somebody chose.
+struct TokenFile {
+  std::string_view variable;
+  std::string name;
+};
+TokenFile token_file(const SecuritySettings& settings) {
+  if (settings.enable_ssl || !settings.token_file.empty()) return {token_variable, settings.token_file};
+  return {run_token_variable, settings.run_token_file};
+}
+
 tl::unexpected<Error> wrong(std::string message) { return fail(Code::invalid_argument, std::move(message)); }
 
 // What is wrong with a variable's file, or with one that a field names.
@@ -37,8 +49,8 @@ class Reader {
  public:
   explicit Reader(bool strict) : strict_(strict) {}
 
-  Result<> read_token(const std::string& name) {
-    return secret(token_variable, name, "a token").map([this](std::string token) {
+  Result<> read_token(const TokenFile& file) {
+    return secret(file.variable, file.name, "a token").map([this](std::string token) {
       read_.token = std::move(token);
     });
   }
@@ -156,7 +168,8 @@ Result<> check_choice(const SecuritySettings& settings) {
 Result<ReadSecurity> read_security(const SecuritySettings& settings, bool strict) {
   MUSTER_TRY_VOID(check_choice(settings));
   Reader reader(strict);
-  if (!settings.token_file.empty()) MUSTER_TRY_VOID(reader.read_token(settings.token_file));
+  if (const TokenFile file = token_file(settings); !file.name.empty())
+    MUSTER_TRY_VOID(reader.read_token(file));
   if (settings.enable_ssl) MUSTER_TRY_VOID(reader.read_certificates(settings));
   return reader.take();
 }
@@ -167,7 +180,8 @@ Result<std::shared_ptr<const net::Security>> open_security(const SecuritySetting
   if (!read.token && !read.certificates) return nullptr;
   auto made = read.token ? net::Security::from_token(*read.token)
                          : net::Security::from_certificates(*read.certificates);
-  if (!made && read.token) return wrong(token_variable, settings.token_file, made.error());
+  if (const TokenFile file = token_file(settings); !made && read.token)
+    return wrong(file.variable, file.name, made.error());
   if (!made) return wrong(config_name(settings), settings.config_path, made.error());
   for (const std::string& warning : (*made)->warnings()) log::warning(warning);
   return made;

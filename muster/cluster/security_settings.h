@@ -21,6 +21,7 @@ struct SecuritySettings {
   std::string client_password_file = {};  // MUSTER_TLS_CLIENT_PASSWORD_FILE
   std::string server_password_file = {};  // MUSTER_TLS_SERVER_PASSWORD_FILE
   std::string token_file = {};            // MUSTER_TOKEN_FILE
+  std::string run_token_file = {};        // MUSTER_RUN_TOKEN_FILE: gives way to all of the above
 
   friend bool operator==(const SecuritySettings&, const SecuritySettings&) = default;
 };

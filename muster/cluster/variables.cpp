@@ -159,6 +159,12 @@ constexpr auto table = std::to_array<Variable>({
      .documentation =
          "Holds a secret that all processes of the job share: it keeps strangers out and encrypts, without "
          "certificates. Not together with MUSTER_TLS_CONFIG. The same for every process."},
+    {.name = "MUSTER_RUN_TOKEN_FILE",
+     .default_note = "none",
+     .note = "a file of one line, or fd:N for a descriptor",
+     .documentation =
+         "Set by `muster run`: the token that it made for this job. Certificates and MUSTER_TOKEN_FILE go "
+         "before it."},
     {.name = "MUSTER_STRICT",
      .type = Type::choice,
      .default_value = "0",
@@ -383,7 +389,8 @@ SecuritySettings read_security_settings(const Environment& environment) {
           .config_path = read.text("MUSTER_TLS_CONFIG"),
           .client_password_file = read.text("MUSTER_TLS_CLIENT_PASSWORD_FILE"),
           .server_password_file = read.text("MUSTER_TLS_SERVER_PASSWORD_FILE"),
-          .token_file = read.text("MUSTER_TOKEN_FILE")};
+          .token_file = read.text("MUSTER_TOKEN_FILE"),
+          .run_token_file = read.text("MUSTER_RUN_TOKEN_FILE")};
 }
 
 Result<Settings> read_settings(const Environment& environment) {

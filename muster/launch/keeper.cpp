@@ -39,16 +39,59 @@ constexpr Duration kill_timeout = std::chrono::seconds(5);
   ::_exit(code);
 }
 
+// A shell's Ctrl-Z: the shell gets its terminal back. What runs on several hosts cannot be halted together,
+// and each would take the others for lost.
+void stop_as_asked(const sigset_t& stop) {
+  fmt::print(stderr, "muster: Ctrl-Z stops no job: it goes on, and fg brings this terminal back to it\n");
+  ::raise(SIGTSTP);
+  ::sigprocmask(SIG_UNBLOCK, &stop, nullptr);  // here it stops, unless no shell could let it go on
+  ::sigprocmask(SIG_BLOCK, &stop, nullptr);
+}
+
+// Waits for the child's end; returns the last signal that was passed on to it, or 0.
+int wait_for(pid_t child, const sigset_t& awaited, std::optional<Duration> stopped_max, int& status) {
+  sigset_t stop;
+  ::sigemptyset(&stop);
+  ::sigaddset(&stop, SIGTSTP);
+  int passed_on = 0;
+  std::optional<TimePoint> kill_at;
+  while (true) {
+    const pid_t changed = ::waitpid(child, &status, WNOHANG | WUNTRACED | WCONTINUED);
+    const bool is_there = changed == 0 || WIFSTOPPED(status) || WIFCONTINUED(status);
+    if (changed < 0 || !is_there) return passed_on;
+    if (changed != 0) {
+      kill_at.reset();
+      if (WIFSTOPPED(status) && stopped_max) kill_at = real_clock().now() + *stopped_max;
+      continue;
+    }
+    const Duration left = kill_at ? *kill_at - real_clock().now() : std::chrono::hours(1);
+    if (left <= Duration::zero()) {
+      fmt::print(stderr, "muster: the supervisor has stood still for {} s, and is ended\n",
+                 *stopped_max / std::chrono::seconds(1));
+      ::kill(child, SIGKILL);
+      kill_at.reset();
+      continue;
+    }
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(left);
+    const timespec time{.tv_sec = static_cast<std::time_t>(seconds.count()), .tv_nsec = 0};
+    const int number = ::sigtimedwait(&awaited, nullptr, &time);
+    if (number == SIGTSTP) stop_as_asked(stop);
+    if (number <= 0 || number == SIGCHLD || number == SIGTSTP) continue;
+    ::kill(child, number);
+    passed_on = number;
+  }
+}
+
 }  // namespace
 
-int keep(const std::function<int(int keeper_fd)>& work, const std::string& run_folder) {
+int keep(const std::function<int(int keeper_fd)>& work, const KeeperOptions& options) {
   if (const auto adopted = adopt_orphans(); !adopted) {
     fmt::print(stderr, "muster: {}\n", adopted.error().message);
     return 1;
   }
   sigset_t awaited;
   ::sigemptyset(&awaited);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}) ::sigaddset(&awaited, number);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCHLD}) ::sigaddset(&awaited, number);
   sigset_t before;
   ::sigprocmask(SIG_BLOCK, &awaited, &before);
 
@@ -59,18 +102,12 @@ int keep(const std::function<int(int keeper_fd)>& work, const std::string& run_f
     fmt::print(stderr, "muster: {}\n", fail_errno("cannot start the supervisor", errno).value().message);
     return 1;
   }
-  if (child == 0) run_child(keeper, work, before, run_folder);
+  if (child == 0) run_child(keeper, work, before, options.run_folder);
 
   int status = 0;
-  int passed_on = 0;
-  while (::waitpid(child, &status, WNOHANG) == 0) {
-    const int number = ::sigwaitinfo(&awaited, nullptr);
-    if (number <= 0 || number == SIGCHLD) continue;
-    ::kill(child, number);
-    passed_on = number;
-  }
+  const int passed_on = wait_for(child, awaited, options.stopped_max, status);
   const bool all_ended = kill_descendants(kill_timeout);
-  remove_run_folder(run_folder);
+  remove_run_folder(options.run_folder);
   if (WIFSIGNALED(status) && WTERMSIG(status) == passed_on)
     fmt::print(stderr, "muster: ended by signal {} ({})\n", passed_on, ::strsignal(passed_on));
   else if (WIFSIGNALED(status))

@@ -3,16 +3,29 @@
 // however they moved between groups and sessions.
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
+
+#include "muster/base/base.h"
 
 namespace muster::launch {
 
+// Added to the time after which others take a host for lost: they do so first, and say why.
+inline constexpr Duration stopped_margin = std::chrono::seconds(2);
+
+struct KeeperOptions {
+  std::string run_folder = {};  // run_folder.h; empty: there is none
+  // How long the child may stand still (SIGSTOP): then it is killed, and all that it started. None: for ever.
+  std::optional<Duration> stopped_max = {};
+};
+
 // Runs `work` in a child and returns what it returns. `work` is given a descriptor that becomes readable when
 // this process is gone. Signals that ask a program to end are passed on to the child; until it handles them
-// itself they end it. Whoever waits in `work` before supervise() watches the descriptor too. Whichever of the
-// two is left removes `run_folder` (run_folder.h), where one is named; `work` makes it. To be called by a
-// process with one thread.
-int keep(const std::function<int(int keeper_fd)>& work, const std::string& run_folder = {});
+// itself they end it. Ctrl-Z stops this process alone: the work goes on. Whoever waits in `work` before
+// supervise() watches the descriptor too. Whichever of the two is left removes the run folder; `work` makes
+// it. To be called by a process with one thread.
+int keep(const std::function<int(int keeper_fd)>& work, const KeeperOptions& options = {});
 
 }  // namespace muster::launch

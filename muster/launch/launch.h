@@ -12,6 +12,7 @@
 #include "muster/launch/doctor_network.h"            // IWYU pragma: export
 #include "muster/launch/hosts/agent.h"               // IWYU pragma: export
 #include "muster/launch/hosts/meeting.h"             // IWYU pragma: export
+#include "muster/launch/hosts/mpi_daemon.h"          // IWYU pragma: export
 #include "muster/launch/keeper.h"                    // IWYU pragma: export
 #include "muster/launch/kubernetes/job.h"            // IWYU pragma: export
 #include "muster/launch/kubernetes/sidecar.h"        // IWYU pragma: export
@@ -20,6 +21,7 @@
 #include "muster/launch/rank_table.h"                // IWYU pragma: export
 #include "muster/launch/run_folder.h"                // IWYU pragma: export
 #include "muster/launch/runner.h"                    // IWYU pragma: export
+#include "muster/launch/secret_file.h"               // IWYU pragma: export
 #include "muster/launch/settings/from_rank_table.h"  // IWYU pragma: export
 #include "muster/launch/settings/guess.h"            // IWYU pragma: export
 #include "muster/launch/settings/hostfile.h"         // IWYU pragma: export

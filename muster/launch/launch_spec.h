@@ -28,6 +28,7 @@ struct ProcessSpec {
 struct FileSpec {
   std::string path = {};
   std::string contents = {};
+  bool is_secret = false;  // kept in memory: `path` is a link to it, and no disk ever has it
 
   friend bool operator==(const FileSpec&, const FileSpec&) = default;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <iterator>
 
 #include "muster/launch/process.h"
 #include "muster/launch/run_folder.h"
@@ -17,8 +18,9 @@ constexpr std::array both_streams = {Stream::out, Stream::error};
 }  // namespace
 
 void LocalCrew::make_files(const std::vector<FileSpec>& files) {
-  if (const auto made = launch::make_files(run_folder_, files); !made)
-    listener_->on_loss(*this, made.error().message);
+  auto made = launch::make_files(run_folder_, files);
+  if (!made) return listener_->on_loss(*this, made.error().message);
+  std::move(made->begin(), made->end(), std::back_inserter(secrets_));
 }
 
 void LocalCrew::start(std::size_t process, const ProcessSpec& spec) {

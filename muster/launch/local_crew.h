@@ -39,6 +39,7 @@ class LocalCrew final : public Crew {
   void drain(std::size_t process, Child& child);
 
   std::string run_folder_;
+  std::vector<net::Descriptor> secrets_;  // files of the folder that are kept in memory
   CrewListener* listener_ = nullptr;
   std::map<std::size_t, Child> children_;
 };

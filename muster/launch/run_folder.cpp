@@ -7,9 +7,8 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <random>
 
-#include "muster/net/net.h"
+#include "muster/launch/secret_file.h"
 
 namespace muster::launch {
 namespace {
@@ -30,6 +29,16 @@ Result<> make_file(const FileSpec& file) {
   return {};
 }
 
+// Any process of this user finds it through this one, however it was started: descriptors are often closed
+// on the way.
+Result<net::Descriptor> make_secret(const FileSpec& file) {
+  MUSTER_TRY(net::Descriptor memory, memory_file(file.contents));
+  std::error_code error;
+  fs::create_symlink(fmt::format("/proc/{}/fd/{}", ::getpid(), memory.get()), file.path, error);
+  if (error) return fail_errno(fmt::format("cannot make the link '{}'", file.path), error.value());
+  return memory;
+}
+
 bool lies_in(const std::string& folder, const std::string& path) {
   const fs::path inner = fs::path(path).lexically_normal().lexically_relative(folder);
   return !folder.empty() && !inner.empty() && *inner.begin() != ".." && *inner.begin() != ".";
@@ -37,13 +46,14 @@ bool lies_in(const std::string& folder, const std::string& path) {
 
 }  // namespace
 
-std::string new_run_folder(const Environment& environment) {
+std::string run_folder_like(const Environment& environment, std::uint64_t number) {
   std::string place = environment.get("TMPDIR").value_or("");
   if (place.empty() || place.front() != '/') place = "/tmp";
   while (place.size() > 1 && place.back() == '/') place.pop_back();
-  std::random_device random;
-  return fmt::format("{}/muster-{}-{:08x}{:08x}", place, ::getuid(), random(), random());
+  return fmt::format("{}/muster-{}-{:016x}", place, ::getuid(), number);
 }
+
+std::string new_run_folder(const Environment& environment) { return run_folder_like(environment, entropy()); }
 
 Result<> make_run_folder(const std::string& folder) {
   if (::mkdir(folder.c_str(), 0700) == 0) return {};
@@ -52,7 +62,9 @@ Result<> make_run_folder(const std::string& folder) {
       errno);
 }
 
-Result<> make_files(const std::string& folder, const std::vector<FileSpec>& files) {
+Result<std::vector<net::Descriptor>> make_files(const std::string& folder,
+                                                const std::vector<FileSpec>& files) {
+  std::vector<net::Descriptor> in_memory;
   for (const FileSpec& file : files) {
     if (!lies_in(folder, file.path))
       return fail(Code::internal, fmt::format("the file '{}' would not lie in the folder '{}', which is what "
@@ -60,9 +72,14 @@ Result<> make_files(const std::string& folder, const std::vector<FileSpec>& file
                                               file.path, folder));
     std::error_code ignored;
     fs::create_directories(fs::path(file.path).parent_path(), ignored);
-    MUSTER_TRY_VOID(make_file(file));
+    if (file.is_secret) {
+      MUSTER_TRY(net::Descriptor secret, make_secret(file));
+      in_memory.push_back(std::move(secret));
+    } else {
+      MUSTER_TRY_VOID(make_file(file));
+    }
   }
-  return {};
+  return in_memory;
 }
 
 void remove_run_folder(const std::string& folder) {

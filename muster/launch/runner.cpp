@@ -8,11 +8,13 @@
 #include <filesystem>
 
 #include "muster/cluster/cluster.h"
+#include "muster/launch/hosts/agent_messages.h"
 #include "muster/launch/hosts/gathering.h"
 #include "muster/launch/hosts/ssh_work.h"
 #include "muster/launch/keeper.h"
 #include "muster/launch/ports.h"
 #include "muster/launch/presets/preset.h"
+#include "muster/launch/protection.h"
 #include "muster/launch/rank_table.h"
 #include "muster/launch/run_folder.h"
 #include "muster/launch/secret_file.h"
@@ -39,7 +41,7 @@ Result<> hand_on_secrets(JobSettings& job, const Environment& environment) {
        {Secret{job.client_password_file, "MUSTER_TLS_CLIENT_PASSWORD_FILE", "a password"},
         Secret{job.server_password_file, "MUSTER_TLS_SERVER_PASSWORD_FILE", "a password"},
         Secret{job.token_file, "MUSTER_TOKEN_FILE", "a token"}}) {
-    if (secret.name.value.empty())
+    if (secret.name.value.empty() && !job.environment.contains(secret.variable))
       secret.name = {environment.get(secret.variable).value_or(""), secret.variable};
     if (secret.name.value.empty()) continue;
     auto name = handed_on(secret.name.value, secret.what);
@@ -52,7 +54,10 @@ Result<> hand_on_secrets(JobSettings& job, const Environment& environment) {
 }
 
 // The configuration's name in a folder that may be another than the processes'.
-Result<> find_tls_config(JobSettings& job) {
+Result<> find_tls_config(JobSettings& job, const Environment& environment) {
+  constexpr const char* variable = "MUSTER_TLS_CONFIG";
+  if (job.tls_config.value.empty() && !job.environment.contains(variable))
+    job.tls_config = {environment.get(variable).value_or(""), variable};
   if (job.tls_config.value.empty()) return {};
   std::error_code error;
   if (!std::filesystem::exists(job.tls_config.value, error))
@@ -76,6 +81,7 @@ Result<std::string> rank_table_text_of(const JobSettings& job) {
 
 // One host's part of a job: what it reserves stays reserved until the work has ended.
 struct Work {
+  std::string token;
   ReservedPorts ports;
   Gathering gathered;
   LaunchSpec spec;
@@ -105,6 +111,8 @@ Result<Work> make_work(const JobSettings& job, const Environment& environment, c
                     .run_folder = run_folder,
                     .log_folder = absolute_logs(job),
                     .rank_table = std::move(table)};
+  MUSTER_TRY(work.token, token_to_hand_out(*preset, job, environment));
+  input.token = work.token;
   if (keeper_fd) {
     MUSTER_TRY(work.gathered,
                gather(*preset, job, environment,
@@ -157,19 +165,24 @@ int run_by_ssh(const JobSettings& job, const Environment& environment, const std
   const auto preset = find_preset(job.preset);
   const auto table = rank_table_text_of(job);
   if (!table) return refuse(table.error());
+  const auto token = token_to_hand_out(**preset, job, environment);
+  if (!token) return refuse(token.error());
   auto work = make_run_folder(run_folder).and_then([&] {
     return make_ssh_work(**preset,
                          {.job = job,
                           .environment = environment,
                           .run_folder = run_folder,
                           .log_folder = absolute_logs(job),
-                          .rank_table = *table},
+                          .rank_table = *table,
+                          .token = *token},
                          keeper_fd);
   });
   if (!work) return refuse(work.error());
   fmt::print(stderr, "muster: starting processes on {} hosts, logs in {}\n", work->hosts.size(),
              job.log_folder.value);
-  return supervise(std::move(work->hosts), supervisor_options(job, environment, run_folder, keeper_fd));
+  SupervisorOptions options = supervisor_options(job, environment, run_folder, keeper_fd);
+  options.token = *token;
+  return supervise(std::move(work->hosts), options);
 }
 
 // In the child that `keep` made: what is slow may be interrupted.
@@ -190,6 +203,7 @@ int run_work(const JobSettings& job, const Environment& environment, const std::
   }
   fmt::print(stderr, "{}\n", announcement(job, work->spec));
   SupervisorOptions options = supervisor_options(job, environment, run_folder, keeper_fd);
+  options.token = work->token;
   options.lease = work->gathered.meeting.get();
   return supervise(work->spec, options);
 }
@@ -209,19 +223,27 @@ std::string quoted_word(const std::string& word) {
 Result<JobSettings> prepared(JobSettings job, const Environment& environment) {
   MUSTER_TRY(const Preset* preset, find_preset(job.preset));
   MUSTER_TRY_VOID(preset->check(job, environment));
-  MUSTER_TRY_VOID(find_tls_config(job));
+  MUSTER_TRY_VOID(find_tls_config(job, environment));
   MUSTER_TRY_VOID(hand_on_secrets(job, environment));
+  MUSTER_TRY_VOID(check_protection(*preset, job, environment));
   return job;
 }
 
 int run_job(const JobSettings& job, const Environment& environment) {
   const std::string run_folder = new_run_folder(environment);
-  return keep([&](int keeper_fd) { return run_work(job, environment, run_folder, keeper_fd); }, run_folder);
+  const auto preset = find_preset(job.preset);
+  // Its other hosts do not wait longer for one that stands still.
+  std::optional<Duration> stopped_max;
+  if (job.reach.value == Reach::ssh) stopped_max = agent::lease_duration + stopped_margin;
+  if (preset && (*preset)->needs_meeting(job, environment))
+    stopped_max = MeetingTimes{}.silence_max + stopped_margin;
+  return keep([&](int keeper_fd) { return run_work(job, environment, run_folder, keeper_fd); },
+              {.run_folder = run_folder, .stopped_max = stopped_max});
 }
 
 Result<std::string> describe_job(const JobSettings& job, const Environment& environment,
                                  WithOrigins origins) {
-  MUSTER_TRY(const Work work, make_work(job, environment, new_run_folder(environment), std::nullopt));
+  MUSTER_TRY(const Work work, make_work(job, environment, run_folder_like(environment), std::nullopt));
   std::string text = job_file_text(job, origins);
   if (job.hosts.value.size() > 1)
     text += fmt::format("\n# On host {} of {}:\n", job.self.value, job.hosts.value.size());

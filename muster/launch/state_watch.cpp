@@ -52,10 +52,10 @@ std::optional<std::uint64_t> newest_step(const Status& status) {
   return newest;
 }
 
-[[noreturn]] void keep_asking(const ProcessSpec& spec, int news) {
+[[noreturn]] void keep_asking(const ProcessSpec& spec, const std::string& token, int news) {
   const ChildEnvironment environment(spec);
   const auto scheduler = find_scheduler("", environment);
-  const auto security = find_security(environment);
+  const auto security = token.empty() ? find_security(environment) : net::Security::from_token(token);
   if (!scheduler || !security) ::_exit(0);
   StepRate rate;
   std::string said;
@@ -107,7 +107,7 @@ std::string state_text(const JobStatus& job, StepRate& rate, TimePoint now) {
                : fmt::format("running, step {}", *step);
 }
 
-Result<StateWatch> StateWatch::start(const ProcessSpec& spec) {
+Result<StateWatch> StateWatch::start(const ProcessSpec& spec, const std::string& token) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return fail_errno("cannot make a pipe", errno);
   net::Descriptor read(ends[0]), write(ends[1]);
@@ -118,7 +118,7 @@ Result<StateWatch> StateWatch::start(const ProcessSpec& spec) {
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(0);
-    keep_asking(spec, write.get());
+    keep_asking(spec, token, write.get());
   }
   return StateWatch(std::move(read));
 }

@@ -35,8 +35,9 @@ std::string state_text(const JobStatus& status, StepRate& rate, TimePoint now);
 // A process of its own asks, so that no slow answer holds up who watches. It ends with its parent.
 class StateWatch {
  public:
-  // `spec` is of a process of the job: its variables say where the scheduler is, and what protects the way.
-  static Result<StateWatch> start(const ProcessSpec& spec);
+  // `spec` is of a process of the job: its variables say where the scheduler is, and what protects the way
+  // where no `token` does.
+  static Result<StateWatch> start(const ProcessSpec& spec, const std::string& token);
 
   // Readable: there is news, for take().
   int fd() const { return news_.get(); }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "muster/launch/own_jobs.h"
+
 namespace muster::launch {
 namespace {
 
@@ -118,6 +120,15 @@ Result<net::HostPort> find_scheduler(const std::string& given, const Environment
 Result<std::shared_ptr<const net::Security>> find_security(const Environment& environment) {
   return cluster::open_security(cluster::read_security_settings(environment),
                                 environment.get("MUSTER_STRICT") == "1");
+}
+
+Result<std::shared_ptr<const net::Security>> find_security(const Environment& environment,
+                                                           const net::HostPort& scheduler) {
+  MUSTER_TRY(auto security, find_security(environment));
+  if (security) return security;
+  const auto token_file = token_file_of_own_job(scheduler);
+  if (!token_file) return security;
+  return cluster::open_security({.run_token_file = *token_file}, false);
 }
 
 net::ConnectionSecurity way_to_scheduler(const net::HostPort& scheduler,

@@ -21,6 +21,10 @@ Result<net::HostPort> find_scheduler(const std::string& given, const Environment
 
 // What protects the connections of a process with this environment; null: nothing.
 Result<std::shared_ptr<const net::Security>> find_security(const Environment& environment);
+// The same for who looks at a job from outside: where the environment says nothing, as a process of the job
+// says that this user runs on this host, since `muster run` made a token for it.
+Result<std::shared_ptr<const net::Security>> find_security(const Environment& environment,
+                                                           const net::HostPort& scheduler);
 // How a connection to a scheduler is made: it is met as what it is called, or as the scheduler.
 net::ConnectionSecurity way_to_scheduler(const net::HostPort& scheduler,
                                          std::shared_ptr<const net::Security> security);

@@ -171,7 +171,7 @@ void Supervisor::start_all() {
 
 void Supervisor::start_watch() {
   if (!options_.asks_scheduler || !console_.is_terminal() || processes_.empty()) return;
-  if (auto watch = StateWatch::start(*processes_.front().spec)) watch_ = std::move(*watch);
+  if (auto watch = StateWatch::start(*processes_.front().spec, options_.token)) watch_ = std::move(*watch);
 }
 
 void Supervisor::on_start_failure(std::size_t index, const Error& error) {

@@ -36,6 +36,7 @@ struct SupervisorOptions {
   std::vector<std::int64_t> tail = {};  // the ranks whose lines are shown; empty: everybody's
   bool is_colored = false;              // on a terminal
   bool asks_scheduler = false;          // Muster's own, for the live line of a terminal
+  std::string token = {};               // with which it lets itself be asked; empty: as its process says
   std::string host = {};                // this one's name in reports, where the job has several
   Lease* lease = nullptr;               // borrowed; ties the job here to the rest of it
   int keeper_fd = -1;                   // readable: the keeper is gone, and everything has to end at once

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -28,6 +29,7 @@ CASES = {
     "rich with a token": [*RICH, "--token-secret", "token"],
     "scheduler in a Job": [*RICH, "--scheduler-job"],
     "another preset": ["--preset", "pytorch", "--nnodes", "2", "--port", "29500"],
+    "open": ["--open"],
 }
 SCRIPT = ["train.py", "--epochs", "3"]
 
@@ -42,17 +44,22 @@ def manifests(*arguments):
     return list(yaml.safe_load_all(done.stdout))
 
 
+def only(kind, *arguments):
+    (one,) = [document for document in manifests(*arguments) if document["kind"] == kind]
+    return one
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("case", CASES)
 def test_kubernetes_takes_the_manifests_strictly(case, version):
     documents = manifests(*CASES[case])
-    assert documents[0]["kind"] == "Service"
+    assert "Service" in [document["kind"] for document in documents]
     for document in documents:
         kubernetes_validate.validate(document, version, strict=True)
 
 
 def test_the_validator_would_see_a_misspelt_field():
-    (_, job) = manifests()
+    job = only("Job")
     job["spec"]["backofLimit"] = 3
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(job, VERSIONS[0], strict=True)
@@ -60,7 +67,7 @@ def test_the_validator_would_see_a_misspelt_field():
 
 @pytest.mark.parametrize("more", [[], RICH, ["--preset", "tensorflow"]], ids=["small", "rich", "tensorflow"])
 def test_jobset_and_kubernetes_take_the_jobset(more):
-    (job_set,) = manifests("--jobset", *more)
+    job_set = only("JobSet", "--jobset", *more)
     # The model drops what it does not know, so a misspelt field would be missing.
     assert JobsetV1alpha2JobSet.from_dict(job_set).to_dict() == job_set
     for replicated in job_set["spec"]["replicatedJobs"]:
@@ -75,17 +82,55 @@ def containers(job):
 
 
 def test_secrets_are_files_and_appear_in_no_command_line():
-    (_, job) = manifests("--tls-secret", "certificates")
+    job = only("Job", "--tls-secret", "certificates")
     for container in containers(job).values():
         assert {"name": "tls", "mountPath": "/etc/muster/tls", "readOnly": True} in container["volumeMounts"]
         assert not any("password" in word or "/etc/muster" in word for word in container["command"])
 
 
 def test_the_pods_of_service_and_jobs_have_the_labels_that_it_selects():
-    (service, scheduler, workers) = manifests("--scheduler-job")
+    documents = manifests("--scheduler-job")
+    service, scheduler, workers = (one for one in documents if one["kind"] in ("Service", "Job"))
     for job in (scheduler, workers):
         assert service["spec"]["selector"].items() <= job["spec"]["template"]["metadata"]["labels"].items()
         assert job["spec"]["template"]["spec"]["subdomain"] == service["metadata"]["name"]
+
+
+@pytest.mark.parametrize("shape", [[], ["--scheduler-job"], ["--jobset"], ["--preset", "mpi"]], ids=str)
+def test_each_job_has_a_token_of_its_own_in_a_secret_that_its_pods_mount(shape):
+    first, second = only("Secret", *shape), only("Secret", *shape)
+    tokens = {one["stringData"]["token"] for one in (first, second)}
+    assert len(tokens) == 2 and all(re.fullmatch("[0-9a-f]{64}", token) for token in tokens)
+    assert first["immutable"], "pods that are started again find what the others have"
+    documents = manifests(*shape)
+    text = json.dumps([one for one in documents if one["kind"] != "Secret"])
+    (secret,) = (one for one in documents if one["kind"] == "Secret")
+    assert secret["stringData"]["token"] not in text
+    name = secret["metadata"]["name"]
+    assert text.count(f'"secretName": "{name}"') == text.count('"volumes": ')
+    assert text.count('{"name": "MUSTER_TOKEN_FILE"') == text.count(
+        '"command": ["muster", "run"'
+    ) + text.count('"command": ["muster", "sidecar"')
+
+
+@pytest.mark.parametrize("shape", [[], ["--scheduler-job"], ["--jobset"], ["--tls-secret", "t"]], ids=str)
+def test_only_pods_of_the_job_reach_its_pods(shape):
+    policy = only("NetworkPolicy", *shape)["spec"]
+    assert policy["policyTypes"] == ["Ingress"], "names and data are found outside"
+    (rule,) = policy["ingress"]
+    assert rule == {"from": [{"podSelector": policy["podSelector"]}]}
+    selected = policy["podSelector"]["matchLabels"]
+    assert selected["app.kubernetes.io/instance"] == "train"
+    templates = re.findall(r'"template": \{"metadata": \{"labels": (\{.*?\})', json.dumps(manifests(*shape)))
+    assert templates and all(selected.items() <= json.loads(labels).items() for labels in templates)
+
+
+def test_an_open_job_has_neither(tmp_path):
+    kinds = [document["kind"] for document in manifests("--open")]
+    assert kinds == ["Service", "Job"]
+    (tmp_path / "job.toml").write_text('script = "train.py"\nopen = true\n')
+    done = muster(*JOB, "--job", str(tmp_path / "job.toml"))
+    assert done.stdout.count("kind:") == 2 and done.stdout.count("- --open") == 2
 
 
 STRANGE = [
@@ -143,11 +188,11 @@ STRANGE = [
 
 
 def test_yaml_says_the_same_as_json_whatever_the_arguments():
-    yaml_text = muster(*JOB, "run", *STRANGE).stdout
-    json_text = muster(*JOB, "--json", "run", *STRANGE).stdout
+    yaml_text = muster(*JOB, "--token-secret", "token", "run", *STRANGE).stdout
+    json_text = muster(*JOB, "--token-secret", "token", "--json", "run", *STRANGE).stdout
     as_json = json.loads(json_text)["items"]
     assert list(yaml.safe_load_all(yaml_text)) == as_json
-    assert containers(as_json[1])["worker"]["command"][-len(STRANGE) :] == STRANGE
+    assert containers(as_json[-1])["worker"]["command"][-len(STRANGE) :] == STRANGE
 
 
 @pytest.mark.parametrize(
@@ -189,7 +234,7 @@ def test_a_job_file_says_what_flags_do_not(tmp_path):
     (tmp_path / "job.toml").write_text(JOB_FILE)
     done = muster(*JOB, "--job", str(tmp_path / "job.toml"), "--env", "MODE=flag", "--port", "29501")
     assert done.returncode == 0, done.stderr
-    (_, job) = yaml.safe_load_all(done.stdout)
+    *_, job = yaml.safe_load_all(done.stdout)
     assert job["spec"]["completions"] == 2
     worker = containers(job)["worker"]
     assert worker["command"] == [

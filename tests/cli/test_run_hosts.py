@@ -1,9 +1,11 @@
 """`muster run --hosts` with a stand-in for ssh, which starts the agent here. The real ssh: tests/python."""
 
+import contextlib
 import os
 import re
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -72,6 +74,37 @@ def test_variables_travel_only_when_they_are_named(folder, monkeypatch):
     done = run(folder, "a:1", "import os; print(os.environ['NAMED'])", "--env", "NAMED=a b")
     assert done.returncode == 0, done.stderr
     assert "[worker 0] a b\n" in done.stdout
+
+
+TOKEN = """
+import os, pathlib
+name = os.environ["NAME"]
+token = pathlib.Path(os.environ[name]).read_text().strip()
+print(name, token, os.environ["HOST_NAME"])
+for process in pathlib.Path("/proc").glob("[0-9]*"):
+    for part in ("cmdline", "environ"):
+        try:
+            assert token.encode() not in (process / part).read_bytes(), (process, part)
+        except OSError:
+            pass
+"""
+
+
+def test_all_hosts_get_the_same_token_which_nobody_can_see_on_the_way(folder):
+    done = run(folder, "a:1,b:1", TOKEN, "--env", "NAME=MUSTER_RUN_TOKEN_FILE")
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = re.findall(r"MUSTER_RUN_TOKEN_FILE ([0-9a-f]{64}) ([ab])\n", done.stdout)
+    assert len({token for token, _ in told}) == 1
+    assert sorted(host for _, host in told) == ["a", "a", "b"]
+
+
+def test_a_token_of_the_users_own_has_to_be_here_alone(folder, tmp_path_factory):
+    file = tmp_path_factory.mktemp("elsewhere") / "token"
+    file.write_text("a token that nobody guesses\n")
+    script = TOKEN.replace("print", f"os.path.exists('{file}') and os.remove('{file}')\nprint", 1)
+    done = run(folder, "a:1,b:1", script, "--env", "NAME=MUSTER_TOKEN_FILE", "--token-file", str(file))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("MUSTER_TOKEN_FILE a token that nobody guesses") == 3
 
 
 def test_the_first_failure_is_reported_last_with_its_host(folder):
@@ -157,6 +190,92 @@ signal.pause()
     assert done.returncode == 69, done.stderr
     assert "muster: host b is lost: " in done.stderr
     assert "the job failed: worker 1 on host b was lost with its host" in done.stderr
+
+
+WAITS = """
+import os, signal
+print("waits below", os.getppid(), flush=True)
+signal.pause()
+"""
+
+
+@contextlib.contextmanager
+def started(folder, script, **options):
+    """A job on the hosts a and b."""
+    (folder / "script.py").write_text(script)
+    command = [str(PROGRAM), "run", "--hosts", "a:1,b:1", "script.py"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+    ) as job:
+        try:
+            yield job
+        finally:
+            job.kill()
+
+
+def agent_of(job, label):
+    """The process that the launcher speaks with on that process's host; all three wait then."""
+    lines = [job.stdout.readline() for _ in range(3)]
+    return next(int(line.split()[-1]) for line in lines if line.startswith(f"[{label}]"))
+
+
+# Told after 5 s, lost after 10 s, and others have 3 s to notice: asserted with a factor of two.
+def test_an_agent_that_stands_still_is_told_and_then_lost(folder):
+    with started(folder, WAITS) as job:
+        agent = agent_of(job, "worker 1")
+        begin = time.monotonic()
+        os.kill(agent, signal.SIGSTOP)
+        lines = []
+        while not lines or "has said nothing" not in lines[-1]:
+            lines.append(job.stderr.readline())
+            assert lines[-1], lines
+        assert lines[-1] == "muster: host b: has said nothing for 5 s; after 10 s it is lost\n"
+        assert time.monotonic() - begin < 2 * 5
+        _, errors = job.communicate(timeout=60)
+        assert time.monotonic() - begin < 2 * (10 + 3)
+    assert job.returncode == 69, errors
+    assert "muster: host b is lost: nothing was heard from its agent for 10 s" in errors
+    assert "the job failed: worker 1 on host b was lost with its host" in errors
+    assert not Path(f"/proc/{agent}").exists()
+    assert list((folder / "scratch").iterdir()) == []
+
+
+def test_an_agent_that_goes_on_in_time_loses_nothing(folder):
+    with started(folder, WAITS) as job:
+        agent = agent_of(job, "worker 1")
+        os.kill(agent, signal.SIGSTOP)
+        while "has said nothing for 5 s" not in (line := job.stderr.readline()):
+            assert line
+        os.kill(agent, signal.SIGCONT)
+        assert job.stderr.readline() == "muster: host b: speaks again\n"
+        job.send_signal(signal.SIGTERM)
+        _, errors = job.communicate(timeout=60)
+    assert job.returncode == 128 + signal.SIGTERM
+    assert "is lost" not in errors
+
+
+LASTS = """
+import time
+print("begins", flush=True)
+time.sleep(12)  # longer than agents bear silence
+print("is done", flush=True)
+"""
+
+
+def test_control_z_gives_the_terminal_back_and_the_job_goes_on(folder):
+    with started(folder, LASTS, process_group=0) as job:
+        for _ in range(3):
+            assert "begins" in job.stdout.readline()
+        job.send_signal(signal.SIGTSTP)
+        _, how = os.waitpid(job.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(how)
+        for _ in range(3):
+            assert "is done" in job.stdout.readline()
+        job.send_signal(signal.SIGCONT)
+        _, errors = job.communicate(timeout=60)
+    assert job.returncode == 0, errors
+    assert "muster: Ctrl-Z stops no job: it goes on, and fg brings this terminal back to it\n" in errors
+    assert "is lost" not in errors
 
 
 def test_control_c_reaches_every_host(folder):

@@ -36,7 +36,10 @@ class Cluster:
         text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         for place in ("/etc/muster", "/var/log/muster", "/var/lib/muster"):  # what would be mounted there
             text = text.replace(place, str(folder / place[1:]))
-        jobs = [one["spec"]["template"]["spec"] for one in yaml.safe_load_all(text) if one["kind"] == "Job"]
+        documents = list(yaml.safe_load_all(text))
+        jobs = [one["spec"]["template"]["spec"] for one in documents if one["kind"] == "Job"]
+        for secret in (one for one in documents if one["kind"] == "Secret"):
+            self._mount(secret["stringData"])
         self.worker = jobs[-1]["containers"][0]
         self.has_own_job = len(jobs) == 2
         self.scheduler = (jobs[0]["containers"] if self.has_own_job else jobs[0]["initContainers"])[0]
@@ -44,6 +47,13 @@ class Cluster:
         lines += ["127.0.0.1 localhost\n", f"{ADDRESSES[0]} train-scheduler.train\n"]
         (folder / "hosts").write_text("".join(lines))
         self._processes = []
+
+    def _mount(self, files):
+        place = self._folder / "etc/muster/token"
+        place.mkdir(parents=True)
+        for name, text in files.items():
+            (place / name).write_text(text)
+            (place / name).chmod(0o400)
 
     def _prepare(self, index, container, command):
         told = ("MS_", "OMP_", "MUSTER_", "PYTHON", "CHAOS_")
@@ -147,6 +157,7 @@ def test_a_scheduler_with_a_job_of_its_own_completes_it_when_the_workers_have_en
                 played.output(name, 0) for name in ("worker", "scheduler")
             ]
         assert "[worker 0] sum 2.0 price 5\n" in played.output("worker", 0)
+        assert "is open to" not in played.output("scheduler", 0)
 
 
 # The training of the chaos tests, with a callback that takes its pod away at the 70th step of the first time.

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes.util
+import os
 import shutil
 import signal
 import subprocess
@@ -110,7 +111,7 @@ def test_what_is_missing_is_named_with_what_to_install(folder):
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_launcher_that_is_ended_while_the_hosts_meet_leaves_nothing(folder, number):
     place = f"127.0.0.1:{free_port()}"
-    words = command("--nnodes", "2", "--node-rank", "1", "--scheduler", place, script(folder, SUM))
+    words = command("--open", "--nnodes", "2", "--node-rank", "1", "--scheduler", place, script(folder, SUM))
     waiting = Process("host 1", words, variables(folder))
     try:
         waiting.wait_for_line(f"for the first host, {place}: .*nothing listens")
@@ -132,6 +133,8 @@ class Hosts:
 
     def __init__(self, folder, namespaces):
         self.folder, self.processes = folder, []
+        (folder / "token").write_text("a token that nobody guesses")
+        (folder / "token").chmod(0o600)
         names = folder / "hosts"
         names.write_text("127.0.0.1 localhost\n10.77.0.1 job-worker-0.job\n10.77.0.2 job-worker-1.job\n")
         own = 'mount --bind "$1" /etc/hosts; hostname "$2"; shift 2; exec "$@"'
@@ -140,7 +143,7 @@ class Hosts:
             for i, host in enumerate(namespaces)
         ]
 
-    def start(self, index, *words, **more):
+    def start(self, index, *words, protection="--token-file=token", **more):
         platform = {
             "MA_VJ_NAME": "job",
             "MA_TASK_NAME": "worker",
@@ -150,7 +153,7 @@ class Hosts:
             "MY_SSHD_PORT": "36666",
         }
         environment = variables(self.folder, **{**platform, **more})
-        line = [*self.inside[index], *command(f"--log-dir=logs-{index}", *words)]
+        line = [*self.inside[index], *command(f"--log-dir=logs-{index}", protection, *words)]
         self.processes.append(Process(f"host {index}", line, environment))
         return self.processes[-1]
 
@@ -195,8 +198,73 @@ def test_the_same_line_on_two_hosts_is_one_mpi_job(folder, hosts):
     for rank in range(4):
         assert f"rank {rank} of 4 sum 10" in output
     assert output.count("secret a b;c#d None") == 2, "on the second host only what travels"
-    assert "whoever reaches" in output, "without a token anybody can take part: that is said"
+    assert "whoever reaches" not in output + second.output()
     assert "Accepted publickey" in second.output()
+    assert "Server listening on 10.77.0.2 port 36666" in second.output()
+    assert second.output().count("Server listening") == 1
+    expect_nothing_left(hosts)
+
+
+@needs_namespaces
+@needs_sshd
+def test_every_host_of_an_open_job_says_what_that_means(folder, hosts):
+    both = [hosts.start(index, script(folder, SUM), protection="--open") for index in range(2)]
+    for process in both:
+        assert process.wait() == 0, process.output()
+        assert "warning: whoever reaches the first host's port can run programs as you" in process.output()
+    expect_nothing_left(hosts)
+
+
+def test_hosts_that_share_no_secret_say_what_to_type(folder):
+    several = ["--nnodes", "2", "--node-rank", "1", "--scheduler", "10.0.0.1:36665"]
+    done = run(folder, *several, script(folder, SUM))
+    assert done.returncode == 2
+    assert "--token-file FILE" in done.stderr and "can run programs as you" in done.stderr
+    assert left_over(folder) == []
+
+
+@needs_namespaces
+@needs_sshd
+@pytest.mark.parametrize(
+    ("source", "asked", "refusal"),
+    [
+        ("10.77.0.1", ["id"], "this sshd starts mpirun's daemon and nothing else, and was asked for: id"),
+        ("10.77.0.1", ["orted; id"], "was asked for: orted; id"),
+        ("10.77.0.1", [], "was asked for: "),
+        ("10.78.0.1", ["orted"], "Permission denied"),
+    ],
+)
+def test_the_first_hosts_key_opens_no_shell_and_no_door_elsewhere(folder, hosts, source, asked, refusal):
+    """Whoever takes the key from the first host's folder while the job runs."""
+    launchers = [hosts.start(index, script(folder, WAITS)) for index in range(2)]
+    for _ in range(4):
+        launchers[0].wait_for_line("ready")
+    (config,) = (folder / "tmp").glob("muster-*/ssh_config")
+    ssh = ["ssh", "-F", str(config), "-p", "36666", "-b", source, "10.77.0.2", *asked]
+    done = subprocess.run(
+        [*hosts.inside[0], *ssh], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=PATIENCE
+    )
+    assert done.returncode != 0
+    assert refusal in done.stderr
+    assert "uid=" not in done.stdout
+    launchers[0].signal(signal.SIGINT)
+    for launcher in launchers:
+        assert launcher.wait() != 0
+    expect_nothing_left(hosts)
+
+
+@needs_namespaces
+@needs_sshd
+def test_an_installation_that_mpirun_names_is_found_on_the_other_host(folder, hosts):
+    (folder / "bin").mkdir()
+    found = shutil.which("mpirun")
+    prefix = str(Path(found).parent.parent)
+    (folder / "bin/mpirun").write_text(f'#!/bin/sh\nexec {found} --prefix {prefix} "$@"\n')
+    (folder / "bin/mpirun").chmod(0o755)
+    path = f"{folder}/bin:{clean_environment()['PATH']}"
+    first, second = (hosts.start(index, script(folder, SUM), PATH=path) for index in range(2))
+    assert first.wait() == 0, first.output() + second.output()
+    assert "rank 3 of 4 sum 10" in first.output()
     expect_nothing_left(hosts)
 
 
@@ -230,6 +298,31 @@ def test_a_launcher_that_is_ended_takes_all_hosts_with_it(folder, hosts, killed,
     begin = time.monotonic()
     assert launchers[1 - killed].wait() != 0
     assert time.monotonic() - begin < 4
+    expect_nothing_left(hosts)
+
+
+def child_of(process):
+    return int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0])
+
+
+# Told after 5 s, lost after 10 s: asserted with a factor of two.
+@needs_namespaces
+@needs_sshd
+@pytest.mark.parametrize("stopped", [0, 1])
+def test_a_launcher_that_stands_still_is_told_and_then_lost_and_nothing_goes_on_there(folder, hosts, stopped):
+    launchers = [hosts.start(index, script(folder, WAITS)) for index in range(2)]
+    for _ in range(4):
+        launchers[0].wait_for_line("ready")
+    other = launchers[1 - stopped]
+    begin = time.monotonic()
+    os.kill(child_of(launchers[stopped]), signal.SIGSTOP)
+    name = r"the first host, job-worker-0.job:36665," if stopped == 0 else r"host 1 \(10.77.0.2\)"
+    other.wait_for_line(name + " has said nothing for 5 s; after 10 s it is lost")
+    assert time.monotonic() - begin < 2 * 5
+    assert other.wait() == 69, other.output()
+    assert time.monotonic() - begin < 2 * (10 + 3)
+    assert "was lost: nothing was heard from it for 10 s" in other.output()
+    assert launchers[stopped].wait() == 128 + signal.SIGKILL
     expect_nothing_left(hosts)
 
 

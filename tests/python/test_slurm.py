@@ -28,11 +28,19 @@ def slurm():
             yield cluster
 
 
-def environment(**more):
+def environment(folder, **more):
+    (folder / "token").write_text("a token that nobody guesses")
+    (folder / "token").chmod(0o600)
     told = ("MS_", "OMP_", "MUSTER_", "PYTHON", "SLURM", "CHAOS_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(told)}
     path = os.pathsep.join([os.path.dirname(sys.executable), str(PROGRAM.parent), os.environ["PATH"]])
-    return {**kept, "PYTHONPATH": str(PACKAGES), "PATH": path, **more}
+    return {
+        **kept,
+        "PYTHONPATH": str(PACKAGES),
+        "PATH": path,
+        "MUSTER_TOKEN_FILE": str(folder / "token"),
+        **more,
+    }
 
 
 def tasks(count, *command):
@@ -46,7 +54,7 @@ def told(done):
 
 def test_several_tasks_on_a_node_are_a_worker_each(slurm, tmp_path):
     (tmp_path / "tells.py").write_text(TELLS)
-    done = slurm.run(tasks(2, "tells.py"), tmp_path, environment())
+    done = slurm.run(tasks(2, "tells.py"), tmp_path, environment(tmp_path))
     assert done.returncode == 0
     (port,) = {line.split()[4] for line in told(done)}
     assert 20000 <= int(port) < 30000
@@ -62,7 +70,7 @@ def test_several_tasks_on_a_node_are_a_worker_each(slurm, tmp_path):
 def test_one_task_on_a_node_starts_as_many_workers_as_are_asked_for(slurm, tmp_path):
     (tmp_path / "tells.py").write_text(TELLS)
     command = tasks(1, "-n", "2", "--port", "9999", "tells.py")
-    done = slurm.run(command, tmp_path, environment())
+    done = slurm.run(command, tmp_path, environment(tmp_path))
     assert done.returncode == 0
     assert told(done) == [
         "MS_SCHED scheduler 4 node1 9999 node1",
@@ -92,9 +100,22 @@ def test_one_task_on_a_node_starts_as_many_workers_as_are_asked_for(slurm, tmp_p
 )
 def test_what_contradicts_slurm_is_named(slurm, tmp_path, command, message):
     (tmp_path / "tells.py").write_text(TELLS)
-    done = slurm.run(command, tmp_path, environment())
+    done = slurm.run(command, tmp_path, environment(tmp_path))
     assert done.returncode == 2
     assert message in done.stderr
+
+
+def test_tasks_that_share_no_secret_say_what_to_type(slurm, tmp_path):
+    (tmp_path / "tells.py").write_text(TELLS)
+    done = slurm.run(tasks(1, "tells.py"), tmp_path, environment(tmp_path, MUSTER_TOKEN_FILE=""))
+    assert done.returncode == 2
+    assert "several launchers start this job" in done.stderr
+    assert (
+        slurm.run(
+            tasks(1, "--open", "tells.py"), tmp_path, environment(tmp_path, MUSTER_TOKEN_FILE="")
+        ).returncode
+        == 0
+    )
 
 
 FAILS = """
@@ -111,7 +132,7 @@ muster.ops.all_reduce(one)
 
 def test_slurm_gets_the_exit_code_of_the_worker_that_failed_first(slurm, tmp_path):
     (tmp_path / "fails.py").write_text(FAILS)
-    done = slurm.run(tasks(2, "fails.py"), tmp_path, environment())
+    done = slurm.run(tasks(2, "fails.py"), tmp_path, environment(tmp_path))
     assert done.returncode == 7
     assert "worker 3 exited with code 7" in done.stderr
 
@@ -163,7 +184,7 @@ def test_a_job_that_is_put_back_into_the_queue_ends_as_one_that_is_not(slurm, tm
     (tmp_path / "train.py").write_text(script)
     (tmp_path / "job.sh").write_text(BATCH_SCRIPT)
     variables = environment(
-        CHAOS_MODE="model", CHAOS_DATA=str(tmp_path), CHAOS_EPOCHS="5", OMP_NUM_THREADS="1"
+        tmp_path, CHAOS_MODE="model", CHAOS_DATA=str(tmp_path), CHAOS_EPOCHS="5", OMP_NUM_THREADS="1"
     )
 
     whole = slurm.run(tasks(2, "whole.py"), tmp_path, variables)

@@ -197,6 +197,28 @@ def test_a_host_that_is_cut_off_ends_the_job_on_both_sides(cluster):
             wait_for_port(a, ADDRESSES[1])
 
 
+def agent_of_worker(cluster, rank):
+    for pid in cluster.marked():
+        process = Path(f"/proc/{pid}")
+        if f"MS_NODE_ID={rank}".encode() in (process / "environ").read_bytes().split(b"\0"):
+            parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+            if b"agent" in Path(f"/proc/{parent}/cmdline").read_bytes():
+                return parent
+    raise AssertionError("no agent")
+
+
+# ssh notices nothing: its own keepalives are answered. Lost after 10 s; asserted with a factor of two.
+def test_an_agent_that_stands_still_ends_the_job_and_nothing_is_left_on_either_host(cluster):
+    with waiting_job(cluster) as job:
+        begin = time.monotonic()
+        os.kill(agent_of_worker(cluster, 1), signal.SIGSTOP)
+        output, _ = job.communicate(timeout=2 * (10 + 3))
+        assert job.returncode == 69, output
+        assert "muster: host 10.77.0.2: has said nothing for 5 s; after 10 s it is lost\n" in output
+        assert "muster: host 10.77.0.2 is lost: nothing was heard from its agent for 10 s" in output
+        expect_nothing_left(cluster, begin + 2 * (10 + 3) - time.monotonic())
+
+
 @pytest.mark.parametrize(
     ("host", "changed", "message"),
     [

@@ -59,6 +59,7 @@ class Agent final : public CrewListener {
 
   Result<> prepare();
   void wait();
+  void beat();
   void take_signals();
   void take_input();
   void obey(const agent::Message& message);
@@ -77,6 +78,7 @@ class Agent final : public CrewListener {
   std::string queue_;  // for the launcher
   std::vector<ReservedPorts> ports_;
   TimePoint heard_at_ = real_clock().now();
+  TimePoint beat_at_ = heard_at_ + agent::heartbeat_interval;
   bool is_over_ = false;
   bool was_told_to_end_ = false;
   int exit_code_ = 0;
@@ -134,7 +136,7 @@ void Agent::wait() {
       {.fd = STDOUT_FILENO, .events = static_cast<short>(queue_.empty() ? 0 : POLLOUT), .revents = 0}};
   const std::size_t crew_at = polled.size();
   crew_.add_polled(polled, queue_.size() < queue_size_max);
-  const TimePoint deadline = heard_at_ + lease_;
+  const TimePoint deadline = std::min(heard_at_ + lease_, beat_at_);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - real_clock().now());
   const int timeout_ms = static_cast<int>(std::max<std::int64_t>(0, left.count()));
   if (::poll(polled.data(), polled.size(), timeout_ms) < 0) return;
@@ -143,12 +145,21 @@ void Agent::wait() {
   if (polled[0].revents != 0) take_signals();
   if (polled[2].revents != 0) take_input();
   if ((polled[3].revents & POLLOUT) != 0) write_some();
+  beat();
   // Nobody listens any more, or nobody speaks, or the twin is gone.
   const bool is_deaf = (polled[3].revents & (POLLERR | POLLHUP)) != 0;
   if (is_deaf || polled[1].revents != 0 || real_clock().now() >= heard_at_ + lease_) {
     is_over_ = true;
     exit_code_ = exit_code_lost;
   }
+}
+
+// What waits to be heard says as much.
+void Agent::beat() {
+  const TimePoint now = real_clock().now();
+  if (now < beat_at_) return;
+  beat_at_ = now + agent::heartbeat_interval;
+  if (queue_.empty()) send(agent::Heartbeat{});
 }
 
 void Agent::take_signals() {
@@ -197,7 +208,7 @@ void Agent::obey(const agent::Message& message) {
   } else if (const auto* wish = std::get_if<agent::Reserve>(&message)) {
     reserve(*wish);
   } else if (const auto* file = std::get_if<agent::MakeFile>(&message)) {
-    crew_.make_files({{.path = file->path, .contents = file->contents}});
+    crew_.make_files({{.path = file->path, .contents = file->contents, .is_secret = file->is_secret}});
   } else if (const auto* start = std::get_if<agent::Start>(&message)) {
     crew_.start(start->process, {.arguments = start->arguments, .environment = start->environment});
   } else if (const auto* signal = std::get_if<agent::Signal>(&message)) {

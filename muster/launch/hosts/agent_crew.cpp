@@ -58,7 +58,7 @@ void AgentCrew::make_files(const std::vector<FileSpec>& files) {
   for (const FileSpec& file : files) {
     if (file.contents.size() + file.path.size() + 64 > agent::payload_size_max)
       return lose(fmt::format("the file '{}' is too large to be handed on", file.path));
-    send(agent::MakeFile{.path = file.path, .contents = file.contents});
+    send(agent::MakeFile{.path = file.path, .contents = file.contents, .is_secret = file.is_secret});
   }
 }
 
@@ -106,9 +106,40 @@ void AgentCrew::take(std::span<const pollfd> polled) {
   if (polled[0].revents != 0) write_some();
   if (polled[1].revents != 0) take_output();
   if (polled[2].revents != 0) take_words();
-  if (real_clock().now() < heartbeat_at_) return;
-  heartbeat_at_ = real_clock().now() + agent::heartbeat_interval;
+  const TimePoint now = real_clock().now();
+  if (polled[1].fd < 0) heard_at_ = now;  // nobody listened
+  watch_silence(now);
+  if (now < heartbeat_at_) return;
+  heartbeat_at_ = now + agent::heartbeat_interval;
   send(agent::Heartbeat{});
+}
+
+bool AgentCrew::watches_silence() const { return hello_ && !is_ending_ && loss_.empty(); }
+
+std::optional<TimePoint> AgentCrew::wake_at() const {
+  if (!watches_silence()) return heartbeat_at_;
+  return std::min(heartbeat_at_,
+                  heard_at_ + (is_silence_told_ ? agent::lease_duration : agent::silence_told));
+}
+
+// The connection may stand though nobody is there: ssh's own keepalives are answered by the sshd.
+void AgentCrew::watch_silence(TimePoint now) {
+  if (!watches_silence()) return;
+  const auto in_seconds = [](Duration time) { return time / std::chrono::seconds(1); };
+  if (now - heard_at_ >= agent::lease_duration) {
+    const pid_t ssh = ssh_pid_;
+    lose(fmt::format("nothing was heard from its agent for {} s: it, or its host, stands still",
+                     in_seconds(agent::lease_duration)));
+    if (ssh > 0) ::kill(ssh, SIGTERM);  // it would wait for the agent, which ends without it once it goes on
+  } else if (now - heard_at_ >= agent::silence_told && !is_silence_told_) {
+    is_silence_told_ = true;
+    note(fmt::format("has said nothing for {} s; after {} s it is lost", in_seconds(agent::silence_told),
+                     in_seconds(agent::lease_duration)));
+  }
+}
+
+void AgentCrew::note(std::string_view line) {
+  if (listener_ != nullptr && !is_ending_) listener_->on_note(*this, line);
 }
 
 // Whether there was something.
@@ -136,12 +167,14 @@ bool AgentCrew::take_words() {
   error_lines_.feed({bytes.data(), static_cast<std::size_t>(size)}, [&](std::string_view line) {
     said_.emplace_back(line);
     if (said_.size() > said_lines_max) said_.pop_front();
-    if (listener_ != nullptr && !is_ending_) listener_->on_note(*this, line);
+    note(line);
   });
   return true;
 }
 
 void AgentCrew::take_bytes(std::string_view bytes) {
+  heard_at_ = real_clock().now();
+  if (std::exchange(is_silence_told_, false)) note("speaks again");
   if (noise_) {
     *noise_ += bytes;
     const auto greeting = noise_->find(agent::greeting_of_any_format);
@@ -187,6 +220,8 @@ void AgentCrew::take_message(agent::Message message) {
   } else if (std::holds_alternative<agent::Gone>(message)) {
     has_gone_ = true;
     input_.reset();
+  } else if (std::holds_alternative<agent::Heartbeat>(message)) {
+    // It was heard.
   } else if (listener_ == nullptr) {
     lose("its agent said something before it was asked");
   } else if (const auto* started = std::get_if<agent::Started>(&message)) {

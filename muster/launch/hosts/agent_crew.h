@@ -42,7 +42,7 @@ class AgentCrew final : public Crew {
   void add_polled(std::vector<pollfd>& polled, bool takes_output) const override;
   void take(std::span<const pollfd> polled) override;
   bool take_child_end(pid_t pid, int wait_status) override;
-  std::optional<TimePoint> wake_at() const override { return heartbeat_at_; }
+  std::optional<TimePoint> wake_at() const override;
   void begin_end() override;
   bool has_ended() const override { return ssh_pid_ < 0; }
   bool has_closed_its_output() const { return !output_; }
@@ -50,6 +50,9 @@ class AgentCrew final : public Crew {
  private:
   AgentCrew(std::string host, const SshOptions& options) : host_(std::move(host)), options_(options) {}
 
+  bool watches_silence() const;
+  void watch_silence(TimePoint now);
+  void note(std::string_view line);
   void send(const agent::Message& message);
   void write_some();
   bool take_output();
@@ -66,6 +69,8 @@ class AgentCrew final : public Crew {
   net::Descriptor input_, output_, error_;  // of ssh
   std::string queue_;                       // for the agent
   TimePoint heartbeat_at_ = real_clock().now();
+  TimePoint heard_at_ = heartbeat_at_;
+  bool is_silence_told_ = false;
   std::optional<std::string> noise_ = std::string{};  // before the greeting
   net::FrameDecoder decoder_{agent::payload_size_max};
   LineBuffer error_lines_;

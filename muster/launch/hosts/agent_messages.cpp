@@ -29,6 +29,7 @@ struct Writer {
   void operator()(const MakeFile& m) {
     to.text(m.path);
     to.text(m.contents);
+    to.number(static_cast<std::uint8_t>(m.is_secret));
   }
   void operator()(const Start& m) {
     to.number(m.process);
@@ -93,6 +94,7 @@ struct Reader {
   void operator()(MakeFile& m) {
     m.path = text();
     m.contents = text();
+    m.is_secret = from.number<std::uint8_t>() != 0;
   }
   void operator()(Start& m) {
     m.process = number();

@@ -15,14 +15,16 @@
 namespace muster::launch::agent {
 
 // The agent's first line. What stands before it was written by the shell there. The number is the format's.
-inline constexpr std::string_view greeting = "muster agent 1\n";
+inline constexpr std::string_view greeting = "muster agent 2\n";
 inline constexpr std::string_view greeting_of_any_format = "muster agent ";
 inline constexpr std::size_t noise_size_max = 64 * 1024;
 inline constexpr std::uint64_t payload_size_max = 4 << 20;
 
-// How long the agent keeps everything running without a word of the launcher, and how often there is one.
-inline constexpr Duration lease_duration = std::chrono::seconds(10);
+// How often each side says something, how long the launcher bears silence without a word about it, and how
+// long both do before they take the other for lost and end what they run.
 inline constexpr Duration heartbeat_interval = std::chrono::seconds(2);
+inline constexpr Duration silence_told = std::chrono::seconds(5);
+inline constexpr Duration lease_duration = std::chrono::seconds(10);
 
 // ---- From the launcher ------------------------------------------------------------------------------------
 
@@ -38,6 +40,7 @@ struct Reserve {
 struct MakeFile {
   std::string path = {};
   std::string contents = {};
+  bool is_secret = false;  // kept in memory
   friend bool operator==(const MakeFile&, const MakeFile&) = default;
 };
 struct Start {
@@ -51,7 +54,7 @@ struct Signal {
   std::uint32_t number = 0;
   friend bool operator==(const Signal&, const Signal&) = default;
 };
-struct Heartbeat {
+struct Heartbeat {  // of both
   friend bool operator==(const Heartbeat&, const Heartbeat&) = default;
 };
 // Everything is killed, and the agent leaves.

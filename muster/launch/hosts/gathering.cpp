@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 
 #include "muster/launch/hosts/programs.h"
 #include "muster/launch/status.h"
@@ -51,6 +52,7 @@ Result<> meet(Gathering& gathered, HostReport own, const Preset& preset, const J
       gathered.meeting,
       Meeting::open({.hosts = static_cast<std::int64_t>(job.hosts.value.size()),
                      .preset = std::string(preset.name),
+                     .openness = std::string(preset.openness),
                      .own = std::move(own),
                      .place = meeting_place(job),
                      .bind = environment.get("MUSTER_BIND").value_or(""),
@@ -92,6 +94,8 @@ void Gathering::tell(PresetInput& input) const {
   input.programs = programs;
   input.user = user;
   input.is_root = ::geteuid() == 0;
+  std::error_code error;
+  input.own_program = std::filesystem::read_symlink("/proc/self/exe", error).string();
   if (hosts.empty()) return;
   input.ports.clear();
   for (const HostReport& host : hosts) {
@@ -100,6 +104,9 @@ void Gathering::tell(PresetInput& input) const {
     input.interfaces.push_back(host.interface);
     input.host_keys.push_back(host.host_key);
   }
+  input.first_sources = hosts.front().sources;
+  const std::string& own = hosts[static_cast<std::size_t>(input.job.self.value)].address;
+  if (net::is_local(own)) input.own_address = own;
 }
 
 }  // namespace muster::launch

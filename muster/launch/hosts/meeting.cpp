@@ -106,6 +106,14 @@ std::string MeetingSide::place() const {
                                             : fmt::format("{}:{}", options_.place.host, options_.place.port);
 }
 
+void MeetingSide::warn_of_open_network() const {
+  if (options_.security != nullptr) return;
+  say(
+      fmt::format("warning: {}, since neither certificates nor a token are set (--token-file). It is {}: see "
+                  "docs/guide/security.md",
+                  options_.openness, place()));
+}
+
 std::string interface_towards(const net::Address& peer) {
   return net::source_address(peer).and_then(net::interface_of).value_or("");
 }

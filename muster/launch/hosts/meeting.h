@@ -21,12 +21,13 @@ namespace muster::launch {
 struct MeetingOptions {
   std::int64_t hosts = 1;  // of the job
   std::string preset = {};
-  HostReport own = {};       // without the address
-  net::HostPort place = {};  // of the first host
-  std::string bind = {};     // where the first host listens, if not at its own addresses of `place`
+  std::string openness = {};  // what strangers can do without `security`, for people
+  HostReport own = {};        // without the address
+  net::HostPort place = {};   // of the first host
+  std::string bind = {};      // where the first host listens, if not at its own addresses of `place`
   std::shared_ptr<const net::Security> security = {};  // null: plain
   MeetingTimes times = {};
-  // Lines for people while the hosts meet. Called on the meeting's thread.
+  // Lines for people. Called on the meeting's thread.
   std::function<void(const std::string&)> say = {};
 };
 

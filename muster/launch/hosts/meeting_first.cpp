@@ -69,7 +69,7 @@ class FirstHost final : public MeetingSide {
                          [](const std::string& ip) { return net::is_unspecified(ip) || net::is_local(ip); });
     if (local.empty()) return give_up(not_here(**ips));
     if (const auto listening = listen(local); !listening) return give_up(listening.error());
-    warn_of_open_network(local);
+    if (!std::ranges::all_of(local, net::is_loopback)) warn_of_open_network();
     HostReport own = options_.own;
     own.address = local.front();
     hub_.emplace(
@@ -112,14 +112,6 @@ class FirstHost final : public MeetingSide {
     return {};
   }
 
-  void warn_of_open_network(const std::vector<std::string>& ips) const {
-    if (options_.security != nullptr || std::ranges::all_of(ips, net::is_loopback)) return;
-    say(
-        fmt::format("warning: whoever reaches {} over the network can take part in this job, since neither "
-                    "certificates nor a token are set (--token-file): see docs/guide/security.md",
-                    place()));
-  }
-
   // ---- Others
 
   void accept(std::unique_ptr<net::Connection> connection) {
@@ -138,6 +130,8 @@ class FirstHost final : public MeetingSide {
       has_interface_ = true;
       hub_->set_own_interface(interface_towards(connection.peer()));
     }
+    if (const auto source = net::source_address(connection.peer()); source && !hub_->is_member(peer))
+      hub_->add_own_source(*source);
     hub_->received(peer, connection.peer().ip, *message, real_clock().now());
     if (hub_->is_member(peer)) connection.admit();
     act();

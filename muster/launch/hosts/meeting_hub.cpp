@@ -17,6 +17,11 @@ std::string host_name(std::int64_t index, const std::string& address) {
   return address.empty() ? fmt::format("host {}", index) : fmt::format("host {} ({})", index, address);
 }
 
+std::string silence_line(const std::string& host, const MeetingTimes& times) {
+  return fmt::format("{} has said nothing for {:.3g} s; after {:.3g} s it is lost", host,
+                     in_seconds(times.silence_told), in_seconds(times.silence_max));
+}
+
 MeetingHub::MeetingHub(Config config, HostReport own, TimePoint now)
     : config_(std::move(config)),
       start_(now),
@@ -34,6 +39,12 @@ std::string MeetingHub::name_of(std::int64_t index) const {
 
 void MeetingHub::set_own_interface(const std::string& interface) { present_.at(0).interface = interface; }
 
+void MeetingHub::add_own_source(const std::string& ip) {
+  auto& sources = present_.at(0).sources;
+  if (sources.size() < meeting_sources_max && std::ranges::find(sources, ip) == sources.end())
+    sources.push_back(ip);
+}
+
 // ---- Coming -----------------------------------------------------------------------------------------------
 
 void MeetingHub::received(Peer peer, const std::string& ip, const MeetingMessage& message, TimePoint now) {
@@ -43,7 +54,7 @@ void MeetingHub::received(Peer peer, const std::string& ip, const MeetingMessage
   }
   const auto member = members_.find(peer);
   if (member == members_.end()) return refuse(peer, "it did not say which host it is", now);
-  member->second.last_heard = now;
+  heard(member->second, now);
   if (const auto* ended = std::get_if<message::Ended>(&message)) host_ended(member->second.index, *ended);
 }
 
@@ -142,15 +153,26 @@ void MeetingHub::tick(TimePoint now) {
     for (const auto& [peer, member] : members_) sends_.push_back({peer, message::Beat{}});
     next_beat_ = now + config_.times.beat_every;
   }
-  lose_the_silent(now);
+  watch_silence(now);
   if (!roster_) say_who_is_absent(now);
 }
 
-void MeetingHub::lose_the_silent(TimePoint now) {
-  std::vector<Peer> silent;
-  for (const auto& [peer, member] : members_)
-    if (now - member.last_heard > config_.times.silence_max) silent.push_back(peer);
-  for (const Peer peer : silent)
+void MeetingHub::heard(Member& member, TimePoint now) {
+  member.last_heard = now;
+  if (std::exchange(member.is_silence_told, false))
+    lines_.push_back(fmt::format("{} speaks again", name_of(member.index)));
+}
+
+void MeetingHub::watch_silence(TimePoint now) {
+  std::vector<Peer> lost;
+  for (auto& [peer, member] : members_) {
+    const Duration silence = now - member.last_heard;
+    if (silence > config_.times.silence_max) lost.push_back(peer);
+    if (silence < config_.times.silence_told || member.is_silence_told) continue;
+    member.is_silence_told = true;
+    lines_.push_back(silence_line(name_of(member.index), config_.times));
+  }
+  for (const Peer peer : lost)
     closed(peer,
            fmt::format("nothing was heard from it for {:.3g} s", in_seconds(config_.times.silence_max)));
 }

@@ -16,6 +16,7 @@ struct MeetingTimes {
   Duration limit = std::chrono::seconds(1800);   // until all must have come
   Duration say_every = std::chrono::seconds(5);  // who is waited for
   Duration beat_every = std::chrono::seconds(1);
+  Duration silence_told = std::chrono::seconds(5);  // then people are told
   Duration silence_max = std::chrono::seconds(10);  // then a host is lost
 };
 
@@ -52,6 +53,8 @@ class MeetingHub {
   const std::optional<Lease::End>& end() const { return end_; }
   bool is_member(Peer peer) const { return members_.contains(peer); }
   void set_own_interface(const std::string& interface);
+  // An address of this host that its connections to one of the others come from.
+  void add_own_source(const std::string& ip);
 
   // What is to be sent and said since the last call.
   std::vector<Send> take_sends() { return std::exchange(sends_, {}); }
@@ -61,6 +64,7 @@ class MeetingHub {
   struct Member {
     std::int64_t index = 0;
     TimePoint last_heard{};
+    bool is_silence_told = false;
   };
 
   void admit(Peer peer, const std::string& ip, const meeting_message::Report& report, TimePoint now);
@@ -69,7 +73,8 @@ class MeetingHub {
   void meet();
   void host_ended(std::int64_t index, const meeting_message::Ended& ended);
   void finish(Lease::End end);
-  void lose_the_silent(TimePoint now);
+  void heard(Member& member, TimePoint now);
+  void watch_silence(TimePoint now);
   void say_who_is_absent(TimePoint now);
   std::string absent() const;
   std::string name_of(std::int64_t index) const;
@@ -88,6 +93,8 @@ class MeetingHub {
   std::vector<std::string> lines_;
 };
 
+// What people are told of a host that is silent.
+std::string silence_line(const std::string& host, const MeetingTimes& times);
 // "host 1 (10.0.0.8)".
 std::string host_name(std::int64_t index, const std::string& address);
 

@@ -35,11 +35,8 @@ bool consists_of(std::string_view text, std::string_view marks) {
 // ---- Out --------------------------------------------------------------------------------------------------
 
 json to_json(const HostReport& host) {
-  return {{"index", host.index},
-          {"ports", host.ports},
-          {"host_key", host.host_key},
-          {"interface", host.interface},
-          {"address", host.address}};
+  return {{"index", host.index},         {"ports", host.ports},     {"host_key", host.host_key},
+          {"interface", host.interface}, {"address", host.address}, {"sources", host.sources}};
 }
 
 std::pair<Type, json> describe(const message::Report& report) {
@@ -133,6 +130,11 @@ Result<HostReport> read_host(const json& object) {
                       port.get<std::uint64_t>() <= std::numeric_limits<std::uint16_t>::max();
     if (!fits) return odd("ports", "a port is a whole number from 1 to 65535");
     host.ports.push_back(port.get<std::uint16_t>());
+  }
+  for (const json& source : fields.list("sources", meeting_sources_max)) {
+    if (!source.is_string() || !net::parse_ip(source.get_ref<const std::string&>()))
+      return odd("sources", "a source is an IP address");
+    host.sources.push_back(source.get<std::string>());
   }
   // These go into files of ssh and into arguments.
   if (!host.host_key.empty() && !is_public_key(host.host_key))

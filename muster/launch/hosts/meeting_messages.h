@@ -12,9 +12,10 @@
 
 namespace muster::launch {
 
-inline constexpr std::int64_t meeting_version = 1;
+inline constexpr std::int64_t meeting_version = 2;
 inline constexpr std::int64_t meeting_hosts_max = 4096;
 inline constexpr std::size_t meeting_ports_max = 64;                 // of one host
+inline constexpr std::size_t meeting_sources_max = 64;               // of the first host
 inline constexpr std::uint64_t host_report_bytes_max = 16 << 10;     // what the first host takes
 inline constexpr std::uint64_t meeting_roster_bytes_max = 16 << 20;  // what the others take
 
@@ -25,6 +26,7 @@ struct HostReport {
   std::string host_key = {};              // "ssh-ed25519 AAAA...", public
   std::string interface = {};             // its network interface on the way to the others
   std::string address = {};               // as the first host sees it, who fills it in
+  std::vector<std::string> sources = {};  // of the first host: where its connections to the others come from
 
   friend bool operator==(const HostReport&, const HostReport&) = default;
 };

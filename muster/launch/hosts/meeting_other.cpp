@@ -64,8 +64,9 @@ class OtherHost final : public MeetingSide {
 
   void introduce() {
     message::Report report{.hosts = options_.hosts, .preset = options_.preset, .host = options_.own};
-    if (!net::is_loopback(connection_->peer().ip))
-      report.host.interface = interface_towards(connection_->peer());
+    const bool is_elsewhere = !net::is_loopback(connection_->peer().ip);
+    if (is_elsewhere && !std::exchange(has_warned_, true)) warn_of_open_network();
+    if (is_elsewhere) report.host.interface = interface_towards(connection_->peer());
     state_ = State::waiting;
     why_ = "it has not yet answered";
     send(report);
@@ -97,6 +98,8 @@ class OtherHost final : public MeetingSide {
     if (now - last_heard_ > options_.times.silence_max)
       return lost({Code::timeout, fmt::format("nothing was heard from it for {:.3g} s",
                                               in_seconds(options_.times.silence_max))});
+    if (now - last_heard_ >= options_.times.silence_told && !std::exchange(is_silence_told_, true))
+      say(silence_line(fmt::format("the first host, {},", place()), options_.times));
     if (now < next_beat_) return;
     next_beat_ = now + options_.times.beat_every;
     send(message::Beat{});
@@ -104,6 +107,7 @@ class OtherHost final : public MeetingSide {
 
   void received(const net::Frame& frame) {
     last_heard_ = real_clock().now();
+    if (std::exchange(is_silence_told_, false)) say("the first host speaks again");
     const auto message = decode_meeting_message(frame);
     if (!message) return lost({Code::refused, message.error().message});
     if (const auto* refusal = std::get_if<message::Refusal>(&*message))
@@ -165,6 +169,8 @@ class OtherHost final : public MeetingSide {
   const TimePoint start_;
   TimePoint next_line_, next_attempt_, next_beat_{}, last_heard_{};
   State state_ = State::apart;
+  bool is_silence_told_ = false;
+  bool has_warned_ = false;
   std::string why_ = "its name is not known yet";
   std::size_t attempts_ = 0;
   std::optional<int> work_ended_;

@@ -59,6 +59,8 @@ class MeetingSide {
   // The addresses of the place where the hosts meet, once they are known. An error may be gone the next time.
   std::optional<Result<std::vector<std::string>>> place_ips();
   std::string place() const;
+  // Each host says so: people look at the output of one of them.
+  void warn_of_open_network() const;
 
   const MeetingOptions& options_;
   MeetingOutcome& outcome_;

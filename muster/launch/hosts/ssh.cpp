@@ -19,13 +19,6 @@ constexpr std::array<const char*, 8> ssh_options = {
     "BatchMode=yes",    "ConnectTimeout=10", "ServerAliveInterval=5",   "ServerAliveCountMax=3",
     "ControlMaster=no", "ControlPath=none",  "ClearAllForwardings=yes", "ForwardX11=no"};
 
-// One word for any POSIX shell.
-std::string shell_word(std::string_view word) {
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
 // ssh hands one text to the user's shell there, which may be any: so it starts sh.
 std::string command_there(const SshOptions& options) {
   if (!options.agent.empty()) return fmt::format("exec {} agent", shell_word(options.agent));
@@ -34,6 +27,12 @@ std::string command_there(const SshOptions& options) {
 }
 
 }  // namespace
+
+std::string shell_word(std::string_view word) {
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
 
 Result<std::vector<std::string>> split_words(std::string_view text) {
   std::vector<std::string> words;

@@ -17,6 +17,9 @@ struct SshOptions {
 // "ssh -p 2222" in its words; quotes and backslashes as a shell takes them.
 Result<std::vector<std::string>> split_words(std::string_view text);
 
+// One word for any POSIX shell.
+std::string shell_word(std::string_view word);
+
 // The user's options come first: ssh takes the first value that it is given of an option.
 std::vector<std::string> ssh_arguments(const std::string& host, const SshOptions& options);
 

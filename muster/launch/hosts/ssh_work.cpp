@@ -31,7 +31,7 @@ Result<> check(const JobSettings& job) {
     if (host.name.starts_with('-'))
       return fail(Code::invalid_argument,
                   fmt::format("{}: '{}' is no name of a host", job.hosts.origin, host.name));
-  for (const auto* secret : {&job.client_password_file, &job.server_password_file, &job.token_file})
+  for (const auto* secret : {&job.client_password_file, &job.server_password_file})
     if (secret->value.starts_with("fd:"))
       return fail(Code::invalid_argument,
                   fmt::format("{}: a pipe or a descriptor reaches no other host: put the secret into a file "
@@ -88,7 +88,8 @@ Result<SshWork> make_ssh_work(const Preset& preset, const PresetInput& input, in
                                   .ports = ports,
                                   .run_folder = places[i] ? agents.run_folder(*places[i]) : input.run_folder,
                                   .log_folder = input.log_folder,
-                                  .rank_table = input.rank_table};
+                                  .rank_table = input.rank_table,
+                                  .token = input.token};
     MUSTER_TRY(LaunchSpec spec, preset.spec(input_there));
     work.hosts.push_back({.name = job.hosts.value[i].name, .spec = std::move(spec)});
     if (places[i]) work.hosts.back().agent = agents.take(*places[i]);

@@ -45,6 +45,8 @@ struct Job {
   std::string recovery_claim = {};  // that all nodes can write; needed with max_restarts
   std::string tls_secret = {};      // holds config.json and what it names, client.password, server.password
   std::string token_secret = {};    // holds token
+  std::string token = {};           // what a Secret of the job's own holds, where it needs one
+  bool is_open = false;             // nothing keeps strangers out
   std::string image_secret = {};    // to pull the image with
   std::string service_account = {};
   std::map<std::string, std::string> node_selector = {};
@@ -54,8 +56,11 @@ struct Job {
 
 enum class Format { yaml, json };
 
-// What `kubectl apply -f -` takes: a headless service and an Indexed Job, or a JobSet. Pure. Errors name the
-// flag of `muster k8s`, its value and what is allowed.
+// Whether `token` has to be there: nobody named a secret, and the job is not to be open.
+bool needs_token(const Job& job);
+
+// What `kubectl apply -f -` takes: a Secret and a NetworkPolicy that keep strangers out, a headless service
+// and an Indexed Job, or a JobSet. Pure. Errors name the flag of `muster k8s`, its value and what is allowed.
 Result<std::string> manifests(const Job& job, Format format);
 
 }  // namespace muster::launch::kubernetes

@@ -28,6 +28,24 @@ Document service(const Job& job) {
             {"ports", Document::array({{{"name", "scheduler"}, {"port", job.port}}})}}}};
 }
 
+// Drawn once: a file that changed below running pods would keep those out that are started again.
+Document token_secret(const Job& job) {
+  return {{"apiVersion", "v1"}, {"kind", "Secret"},  {"metadata", metadata(job, token_secret_name(job))},
+          {"type", "Opaque"},   {"immutable", true}, {"stringData", {{"token", job.token}}}};
+}
+
+// Only the job's own pods reach them. What they reach (names, data) is not restricted.
+Document network_policy(const Job& job) {
+  const Document own_pods = {{"podSelector", {{"matchLabels", labels(job)}}}};
+  return {{"apiVersion", "networking.k8s.io/v1"},
+          {"kind", "NetworkPolicy"},
+          {"metadata", metadata(job, job.name)},
+          {"spec",
+           {{"podSelector", {{"matchLabels", labels(job)}}},
+            {"policyTypes", Document::array({"Ingress"})},
+            {"ingress", Document::array({{{"from", Document::array({own_pods})}}})}}}};
+}
+
 // What becomes of a pod that failed in a job that recovers. The first rule that fits holds.
 Document failure_policy(const char* container) {
   // Of `muster run`: a wrong command line or setting, a refusal, a program that is not there. The next pod
@@ -91,8 +109,14 @@ Document job_set(const Job& job) {
 }
 
 std::vector<Document> documents(const Job& job) {
-  if (job.scheduler_place == SchedulerPlace::job_set) return {job_set(job)};
-  std::vector<Document> list = {service(job)};
+  std::vector<Document> list;
+  if (needs_token(job)) list.push_back(token_secret(job));
+  if (!job.is_open) list.push_back(network_policy(job));
+  if (job.scheduler_place == SchedulerPlace::job_set) {
+    list.push_back(job_set(job));
+    return list;
+  }
+  list.push_back(service(job));
   if (has_scheduler(job) && job.scheduler_place == SchedulerPlace::own_job)
     list.push_back(batch_job(job, job.name + "-scheduler", scheduler_spec(job)));
   list.push_back(batch_job(job, job.name, worker_spec(job)));
@@ -101,8 +125,13 @@ std::vector<Document> documents(const Job& job) {
 
 }  // namespace
 
+bool needs_token(const Job& job) {
+  return !job.is_open && job.tls_secret.empty() && job.token_secret.empty();
+}
+
 Result<std::string> manifests(const Job& job, Format format) {
   MUSTER_TRY_VOID(check(job));
+  MUSTER_CHECK(!needs_token(job) || !job.token.empty(), "a job that is not open needs its token");
   if (format == Format::yaml) return yaml_text(documents(job));
   const Document list = {{"apiVersion", "v1"}, {"kind", "List"}, {"items", documents(job)}};
   return list.dump(2, ' ', false, Document::error_handler_t::replace) + "\n";

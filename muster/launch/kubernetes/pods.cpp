@@ -34,7 +34,7 @@ std::map<std::string, std::string> security_variables(const Job& job) {
     return {{"MUSTER_TLS_CONFIG", fmt::format("{}/config.json", tls_folder)},
             {"MUSTER_TLS_CLIENT_PASSWORD_FILE", fmt::format("{}/client.password", tls_folder)},
             {"MUSTER_TLS_SERVER_PASSWORD_FILE", fmt::format("{}/server.password", tls_folder)}};
-  if (!job.token_secret.empty()) return {{"MUSTER_TOKEN_FILE", fmt::format("{}/token", token_folder)}};
+  if (!token_secret_name(job).empty()) return {{"MUSTER_TOKEN_FILE", fmt::format("{}/token", token_folder)}};
   return {};
 }
 
@@ -73,6 +73,7 @@ Document run_command(const Job& job, const std::string& roles) {
   add("--scheduler", fmt::format("{}:{}", meeting_host(job), job.port));
   if (!roles.empty()) add("--roles", roles);
   if (job.max_restarts > 0) add("--max-restarts", std::to_string(job.max_restarts));
+  if (job.is_open) words.push_back("--open");
   add("--log-dir", log_folder);
   for (const std::string& word : job.command) words.push_back(literal(word));
   return words;
@@ -98,7 +99,8 @@ Document claim(const std::string& volume, const std::string& name) {
 std::vector<Volume> volumes(const Job& job) {
   std::vector<Volume> list = {{{{"name", "logs"}, {"emptyDir", Document::object()}}, log_folder}};
   if (!job.tls_secret.empty()) list.push_back({secret("tls", job.tls_secret, job), tls_folder, true});
-  if (!job.token_secret.empty()) list.push_back({secret("token", job.token_secret, job), token_folder, true});
+  if (const std::string name = token_secret_name(job); !name.empty())
+    list.push_back({secret("token", name, job), token_folder, true});
   if (!job.recovery_claim.empty()) list.push_back({claim("recovery", job.recovery_claim), recovery_folder});
   if (!job.shared_memory.empty())
     list.push_back(
@@ -209,6 +211,10 @@ std::string workers_name(const Job& job) {
 }  // namespace
 
 bool has_scheduler(const Job& job) { return job.preset == "muster" || job.preset == "mindspore"; }
+
+std::string token_secret_name(const Job& job) {
+  return needs_token(job) ? job.name + "-token" : job.token_secret;
+}
 
 std::string meeting_host(const Job& job) {
   std::string pod = workers_name(job) + "-0";

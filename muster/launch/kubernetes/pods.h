@@ -21,6 +21,9 @@ std::string longest_host_name(const Job& job);
 std::set<std::string> own_variables(const Job& job);
 std::set<std::string> own_folders();
 
+// The Secret that holds the job's token: a named one, else its own. Empty: there is none.
+std::string token_secret_name(const Job& job);
+
 // By this label the service finds all pods of the job.
 Document labels(const Job& job);
 

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <set>
 
+#include "muster/launch/hosts/ssh.h"
 #include "muster/launch/presets/checks.h"
 
 namespace muster::launch {
@@ -133,11 +134,25 @@ std::string session_variables(const PresetInput& input) {
   return words + "\n";
 }
 
+// Only from where the first host's connections come, and only for mpirun's daemon.
+std::string authorized_keys(const PresetInput& input) {
+  std::string command;
+  for (const char c : fmt::format("{} mpi-daemon", shell_word(input.own_program)))
+    command += c == '"' ? std::string("\\\"") : std::string(1, c);
+  std::vector<std::string> sources = input.first_sources;
+  if (sources.empty()) sources.push_back(address_of(input, 0));
+  return fmt::format("restrict,from=\"{}\",command=\"{}\" {}\n", fmt::join(sources, ","), command,
+                     key_of(input, 0));
+}
+
 // Only the job's key opens it, and only for this user. StrictModes would look at the folders above this one,
 // of which /tmp is everybody's: ours is for this user alone, under a name that nobody knows.
 std::string sshd_config(const PresetInput& input, std::uint16_t port) {
+  const std::string listening =
+      input.own_address.empty() ? "" : fmt::format("ListenAddress {}\n", input.own_address);
   return fmt::format(
              "Port {}\n"
+             "{}"
              "HostKey {}\n"
              "PidFile none\n"
              "AuthorizedKeysFile {}\n"
@@ -154,7 +169,8 @@ std::string sshd_config(const PresetInput& input, std::uint16_t port) {
              "UseDNS no\n"
              "ClientAliveInterval 5\n"
              "ClientAliveCountMax 3\n",
-             port, in_folder(input, host_key_name), in_folder(input, "authorized_keys"), input.user) +
+             port, listening, in_folder(input, host_key_name), in_folder(input, "authorized_keys"),
+             input.user) +
          session_variables(input);
 }
 
@@ -162,7 +178,7 @@ LaunchSpec waiting_host(const PresetInput& input, std::uint16_t port) {
   const auto sshd = input.programs.find("sshd");
   LaunchSpec spec{.waits_for_release = true};
   spec.files = {
-      {in_folder(input, "authorized_keys"), fmt::format("restrict {}\n", key_of(input, 0))},
+      {in_folder(input, "authorized_keys"), authorized_keys(input)},
       {in_folder(input, "sshd_config"), sshd_config(input, port)},
   };
   // By its whole path: it starts itself again for each connection.
@@ -310,6 +326,8 @@ const Preset mpi_preset = {
     .spec = spec,
     .programs = programs,
     .needs_host_key = needs_meeting,
+    .needs_secret = needs_meeting,
+    .openness = "whoever reaches the first host's port can run programs as you on all of them",
 };
 
 }  // namespace muster::launch

@@ -59,15 +59,25 @@ void add_recovery(Variables& variables, const PresetInput& input) {
     variables.emplace("MS_RECOVERY_PATH", input.log_folder + "/recovery");
 }
 
+constexpr const char* token_variable = "MUSTER_TOKEN_FILE";
+constexpr const char* run_token_variable = "MUSTER_RUN_TOKEN_FILE";
+
+std::string token_path(const PresetInput& input) { return input.run_folder + "/token"; }
+
 // Names of files, never what is in them: a command line and an environment can be seen by others.
-void add_security(Variables& variables, const JobSettings& job) {
+void add_security(Variables& variables, const PresetInput& input) {
+  const JobSettings& job = input.job;
   const auto add = [&](const char* variable, const Setting<std::string>& name) {
     if (!name.value.empty()) variables.emplace(variable, name.value);
   };
   add("MUSTER_TLS_CONFIG", job.tls_config);
   add("MUSTER_TLS_CLIENT_PASSWORD_FILE", job.client_password_file);
   add("MUSTER_TLS_SERVER_PASSWORD_FILE", job.server_password_file);
-  add("MUSTER_TOKEN_FILE", job.token_file);
+  if (input.token.empty()) add(token_variable, job.token_file);
+  if (!input.token.empty())
+    variables.emplace(job.token_file.value.empty() ? run_token_variable : token_variable, token_path(input));
+  else if (inherited(input, run_token_variable))
+    variables.emplace(run_token_variable, "");  // of another job, whose process started this one
 }
 
 // What all processes of the job have in common.
@@ -81,7 +91,7 @@ Variables common_variables(const PresetInput& input) {
   };
   add_python_variables(variables, input);
   add_recovery(variables, input);
-  add_security(variables, input.job);
+  add_security(variables, input);
   return variables;
 }
 
@@ -89,6 +99,8 @@ Result<LaunchSpec> spec(const PresetInput& input) {
   const JobSettings& job = input.job;
   const Variables common = common_variables(input);
   LaunchSpec result;
+  if (!input.token.empty())
+    result.files.push_back({.path = token_path(input), .contents = input.token, .is_secret = true});
   const auto add = [&](std::string role, const char* variable, std::string label, std::string node_id) {
     Variables variables = common;
     variables.emplace("MS_ROLE", variable);
@@ -113,6 +125,10 @@ Result<LaunchSpec> spec(const PresetInput& input) {
   return result;
 }
 
+bool always(const JobSettings&, const Environment&) { return true; }
+
+constexpr std::string_view openness = "whoever reaches the scheduler's port can take part in the job";
+
 }  // namespace
 
 const Preset muster_preset = {
@@ -122,6 +138,8 @@ const Preset muster_preset = {
     .ports_wanted = port_of_first,
     .needs_meeting = never_meets,
     .spec = spec,
+    .needs_secret = always,
+    .openness = openness,
 };
 
 const Preset mindspore_preset = {
@@ -131,6 +149,8 @@ const Preset mindspore_preset = {
     .ports_wanted = port_of_first,
     .needs_meeting = never_meets,
     .spec = spec,
+    .needs_secret = always,
+    .openness = openness,
 };
 
 }  // namespace muster::launch

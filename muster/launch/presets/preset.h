@@ -31,13 +31,19 @@ struct PresetInput {
   std::string run_folder = {};
   std::string log_folder = {};
   std::string rank_table = {};  // what is in the file of that name
+  std::string token = {};       // that the launcher hands to the processes; empty: it does not
   // Of each host, where they have met: its address, its interface towards the others, its own sshd's public
   // key.
   std::vector<std::string> addresses = {};
   std::vector<std::string> interfaces = {};
   std::vector<std::string> host_keys = {};
+  // Where the first host's connections to the others come from, and where it finds this one. Empty where
+  // they did not meet; the latter also where the address is none of this host's, behind a NAT.
+  std::vector<std::string> first_sources = {};
+  std::string own_address = {};
   // Of this host: where the programs are that the preset named, and who starts them.
   std::map<std::string, std::string> programs = {};
+  std::string own_program = {};  // the launcher's file
   std::string user = {};
   bool is_root = false;
 };
@@ -65,6 +71,11 @@ struct Preset {
   // Whether each host needs a key of ssh, whose public half the hosts tell each other when they meet. Its
   // private half is host_key_name in the folder of this run. Null: no.
   bool (*needs_host_key)(const JobSettings& job, const Environment& environment) = nullptr;
+  // Whether Muster keeps strangers out: by certificates or a token, unless the job is to be open, and
+  // `openness` is what that means. Null: no, the processes speak among themselves as their own framework
+  // does.
+  bool (*needs_secret)(const JobSettings& job, const Environment& environment) = nullptr;
+  std::string_view openness = {};
 };
 
 std::span<const Preset> presets();

@@ -279,6 +279,7 @@ const Preset tensorflow_preset = {
     .ports_wanted = ports_wanted,
     .needs_meeting = needs_meeting,
     .spec = spec,
+    .openness = "whoever reaches the first host's port can take part in the job",
 };
 
 }  // namespace muster::launch

@@ -24,6 +24,7 @@ class Reader {
   Result<PartialSettings> read() {
     MUSTER_TRY_VOID(read_texts());
     MUSTER_TRY_VOID(read_numbers());
+    MUSTER_TRY_VOID(read_open());
     MUSTER_TRY_VOID(read_hosts());
     MUSTER_TRY_VOID(read_command());
     MUSTER_TRY_VOID(read_tail());
@@ -99,6 +100,14 @@ class Reader {
       if (!node->is_integer()) return wrong(*node, number.key, "has to be a whole number");
       said_.*number.value = Setting<std::int64_t>{*node->value<std::int64_t>(), origin(number.key)};
     }
+    return {};
+  }
+
+  Result<> read_open() {
+    const toml::node* node = take("open");
+    if (node == nullptr) return {};
+    if (!node->is_boolean()) return wrong(*node, "open", "has to be true or false");
+    said_.is_open = Setting<bool>{*node->value<bool>(), origin("open")};
     return {};
   }
 
@@ -295,6 +304,7 @@ std::string job_file_text(const JobSettings& job, WithOrigins origins) {
   writer.text("client_password_file", job.client_password_file);
   writer.text("server_password_file", job.server_password_file);
   writer.text("token_file", job.token_file);
+  if (job.is_open.value) writer.line("open", "true", job.is_open.origin);
   if (!job.environment.empty()) writer.raw("\n[environment]\n");
   for (const auto& [name, value] : job.environment)
     writer.line(quoted(name), quoted(value.value), value.origin);

@@ -26,7 +26,7 @@ constexpr auto fields = std::make_tuple(
     &PartialSettings::max_restarts, &PartialSettings::style, &PartialSettings::rank_table,
     &PartialSettings::ssh, &PartialSettings::log_folder, &PartialSettings::recovery_folder,
     &PartialSettings::tail, &PartialSettings::tls_config, &PartialSettings::client_password_file,
-    &PartialSettings::server_password_file, &PartialSettings::token_file);
+    &PartialSettings::server_password_file, &PartialSettings::token_file, &PartialSettings::is_open);
 
 tl::unexpected<Error> wrong(std::string message) { return fail(Code::invalid_argument, std::move(message)); }
 
@@ -188,6 +188,7 @@ Result<JobSettings> complete(const PartialSettings& said) {
   take(job.client_password_file, said.client_password_file);
   take(job.server_password_file, said.server_password_file);
   take(job.token_file, said.token_file);
+  take(job.is_open, said.is_open);
   job.environment = said.environment;
   for (const std::int64_t rank : job.tail.value)
     if (rank < 0 || rank >= job.slot_count())

@@ -66,6 +66,7 @@ struct PartialSettings {
   Said<std::string> client_password_file = {};
   Said<std::string> server_password_file = {};
   Said<std::string> token_file = {};
+  Said<bool> is_open = {};
   std::map<std::string, Setting<std::string>> environment = {};
 
   friend bool operator==(const PartialSettings&, const PartialSettings&) = default;
@@ -94,6 +95,7 @@ struct JobSettings {
   Setting<std::string> recovery_folder = {};  // empty: below the logs
   Setting<std::vector<std::int64_t>> tail = {};
   Setting<std::string> tls_config = {}, client_password_file = {}, server_password_file = {}, token_file = {};
+  Setting<bool> is_open = {};                                    // nothing keeps strangers out
   std::map<std::string, Setting<std::string>> environment = {};  // of the processes, on top of the launcher's
 
   // The command as it can be started: Python stands before a script.

@@ -10,6 +10,7 @@
 #include <array>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 
 #include "job.h"
 #include "muster/launch/hosts/agent_messages.h"
@@ -26,6 +27,13 @@ constexpr int patience_ms = 20'000;
 
 net::Descriptor open_process(pid_t pid) {
   return net::Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
+pid_t child_of(pid_t pid) {
+  std::ifstream children("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");
+  pid_t child = -1;
+  children >> child;
+  return child;
 }
 
 class AgentProcess : public ::testing::Test {
@@ -65,7 +73,7 @@ class AgentProcess : public ::testing::Test {
     ASSERT_EQ(::write(to_.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
   }
 
-  // The next message, which is of this kind.
+  // The next message, which is of this kind; heartbeats come at any time.
   template <class T>
   T next() {
     while (true) {
@@ -74,6 +82,7 @@ class AgentProcess : public ::testing::Test {
       if (*frame) {
         auto message = agent::decode(**frame);
         if (message && std::holds_alternative<T>(*message)) return std::get<T>(*std::move(message));
+        if (message && std::holds_alternative<agent::Heartbeat>(*message)) continue;
         ADD_FAILURE() << "a message of another kind: " << (message ? message->index() : 99);
         return {};
       }
@@ -135,6 +144,18 @@ TEST_F(AgentProcess, StartsWhatItIsToldAndBringsBackWhatItWritesAndHowItEnds) {
   EXPECT_TRUE(next<agent::Gone>().none_left);
   EXPECT_THAT(wait(), Eq(0));
   EXPECT_FALSE(std::filesystem::exists(folder_));
+}
+
+// Whoever lost the descriptor on the way, as programs between do, finds it by its name.
+TEST_F(AgentProcess, KeepsASecretInMemoryAndItsProcessesReadItByName) {
+  const std::string path = folder_ + "/token";
+  send(agent::MakeFile{.path = path, .contents = "sesame\n", .is_secret = true});
+  const auto process = start("test -L " + path + " && stat -L -c %a " + path + " && cat " + path);
+  EXPECT_TRUE(ends(process));
+  std::string out;
+  while (out.size() < 11) out += next<agent::Output>().bytes;
+  EXPECT_THAT(out, Eq("600\nsesame\n"));
+  EXPECT_THAT(std::filesystem::read_symlink(path).string(), StartsWith("/proc/"));
 }
 
 TEST_F(AgentProcess, SignalsAProcessAndItsGroup) {
@@ -204,6 +225,28 @@ TEST_F(AgentProcess, EndsEverythingWhenTheLauncherIsSilent) {
   const auto daemon = start_daemon();
   EXPECT_THAT(wait(), Eq(69));
   EXPECT_TRUE(ends(daemon));
+}
+
+TEST_F(AgentProcess, IsHeardThoughNothingHappens) {
+  const TimePoint begin = real_clock().now();
+  next<agent::Heartbeat>();
+  next<agent::Heartbeat>();
+  EXPECT_LT(real_clock().now() - begin, 2 * 2 * agent::heartbeat_interval);
+}
+
+// Nobody is left to take orders, and its processes would run for nobody.
+TEST_F(AgentProcess, EndsEverythingWhenItStandsStill) {
+  TearDown();
+  decoder_ = net::FrameDecoder(agent::payload_size_max);
+  begin(1500);
+  const auto daemon = start_daemon();
+  const auto agent = open_process(child_of(pid_));
+  const TimePoint begin = real_clock().now();
+  ASSERT_EQ(::syscall(SYS_pidfd_send_signal, agent.get(), SIGSTOP, nullptr, 0), 0);
+  EXPECT_THAT(wait(), Eq(128 + SIGKILL));
+  EXPECT_TRUE(ends(daemon));
+  EXPECT_LT(real_clock().now() - begin, 2 * std::chrono::milliseconds(1500) + std::chrono::seconds(1));
+  EXPECT_FALSE(std::filesystem::exists(folder_));
 }
 
 }  // namespace

@@ -153,6 +153,21 @@ TEST_F(SecurityOfSettings, TakesATokenThatIsLongEnough) {
               HasSubstr("every user of this host can read"));
 }
 
+TEST_F(SecurityOfSettings, LetsTheTokenOfTheLauncherGiveWayToWhatSomebodyChose) {
+  const std::string own = write("own", "0123456789abcdef0123456789abcdef");
+  const std::string chosen = write("chosen", "fedcba9876543210fedcba9876543210");
+  EXPECT_EQ(read_security({.run_token_file = own}, true)->token, "0123456789abcdef0123456789abcdef");
+  EXPECT_EQ(read_security({.token_file = chosen, .run_token_file = own}, true)->token,
+            "fedcba9876543210fedcba9876543210");
+  const auto certificates = read_security(
+      {.enable_ssl = true, .config_path = "absent", .is_config_of_script = true, .run_token_file = own},
+      true);
+  ASSERT_FALSE(certificates);
+  EXPECT_THAT(certificates.error().message, HasSubstr("config_file_path='absent' cannot be used"));
+  EXPECT_THAT(open_security({.run_token_file = at("none")}, true).error().message,
+              HasSubstr("MUSTER_RUN_TOKEN_FILE='" + at("none") + "' cannot be used"));
+}
+
 TEST_F(SecurityOfSettings, OpensCertificatesAndNamesTheFileThatItCannot) {
   const std::int64_t now_s = std::time(nullptr);
   const auto authority = *net::make_certificate({.common_name = "Test authority",

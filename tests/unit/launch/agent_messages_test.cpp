@@ -21,7 +21,7 @@ TEST(AgentMessages, ComeOutAsTheyWentIn) {
   const std::vector<Message> messages = {
       agent::Setup{.folder = "/job"},
       Reserve{.count = 3, .min = 5000, .max = 10000},
-      MakeFile{.path = "/run/x", .contents = std::string("a\0b", 3)},
+      MakeFile{.path = "/run/x", .contents = std::string("a\0b", 3), .is_secret = true},
       Start{.process = 7, .arguments = {"python3", "train.py", ""}, .environment = {{"A", "1"}, {"B", ""}}},
       Signal{.process = 7, .number = 15},
       Heartbeat{},

@@ -13,7 +13,10 @@ using testing::HasSubstr;
 using testing::Not;
 
 Job small_job() {
-  return {.name = "train", .image = "registry/train:1", .command = {"train.py", "--epochs", "3"}};
+  return {.name = "train",
+          .image = "registry/train:1",
+          .command = {"train.py", "--epochs", "3"},
+          .token = "sesame"};
 }
 
 std::string text_of(const Job& job) {
@@ -22,6 +25,39 @@ std::string text_of(const Job& job) {
 }
 
 constexpr std::string_view small_manifests = R"(---
+apiVersion: v1
+kind: Secret
+metadata:
+  name: train-token
+  labels:
+    app.kubernetes.io/name: muster
+    app.kubernetes.io/instance: train
+type: Opaque
+immutable: true
+stringData:
+  token: sesame
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata:
+  name: train
+  labels:
+    app.kubernetes.io/name: muster
+    app.kubernetes.io/instance: train
+spec:
+  podSelector:
+    matchLabels:
+      app.kubernetes.io/name: muster
+      app.kubernetes.io/instance: train
+  policyTypes:
+  - Ingress
+  ingress:
+  - from:
+    - podSelector:
+        matchLabels:
+          app.kubernetes.io/name: muster
+          app.kubernetes.io/instance: train
+---
 apiVersion: v1
 kind: Service
 metadata:
@@ -69,6 +105,10 @@ spec:
       volumes:
       - name: logs
         emptyDir: {}
+      - name: token
+        secret:
+          secretName: train-token
+          defaultMode: 256
       initContainers:
       - name: scheduler
         image: registry/train:1
@@ -93,6 +133,8 @@ spec:
         - --epochs
         - "3"
         env:
+        - name: MUSTER_TOKEN_FILE
+          value: /etc/muster/token/token
         - name: MUSTER_RESOLVE_TIMEOUT
           value: "1800"
         - name: MUSTER_BIND
@@ -102,6 +144,9 @@ spec:
         volumeMounts:
         - name: logs
           mountPath: /var/log/muster
+        - name: token
+          mountPath: /etc/muster/token
+          readOnly: true
         securityContext:
           allowPrivilegeEscalation: false
         restartPolicy: Always
@@ -171,17 +216,40 @@ spec:
         - --epochs
         - "3"
         env:
+        - name: MUSTER_TOKEN_FILE
+          value: /etc/muster/token/token
         - name: MUSTER_RESOLVE_TIMEOUT
           value: "1800"
         volumeMounts:
         - name: logs
           mountPath: /var/log/muster
+        - name: token
+          mountPath: /etc/muster/token
+          readOnly: true
         securityContext:
           allowPrivilegeEscalation: false
 )";
 
 TEST(KubernetesManifests, AreAHeadlessServiceAndAnIndexedJobWhoseSchedulerIsASideContainer) {
   EXPECT_THAT(text_of(small_job()), Eq(small_manifests));
+}
+
+TEST(KubernetesManifests, BringATokenWhereNobodyNamedASecretAndAPolicyUnlessTheJobIsOpen) {
+  Job job = small_job();
+  const auto has = [&](const char* kind) {
+    return text_of(job).find(fmt::format("kind: {}\n", kind)) != std::string::npos;
+  };
+  job.token_secret = "named";
+  EXPECT_TRUE(has("NetworkPolicy") && !has("Secret"));
+  EXPECT_THAT(text_of(job), HasSubstr("secretName: named\n"));
+  job.token_secret = "";
+  job.tls_secret = "certificates";
+  EXPECT_TRUE(has("NetworkPolicy") && !has("Secret"));
+  EXPECT_THAT(text_of(job), Not(HasSubstr("MUSTER_TOKEN_FILE")));
+  job.tls_secret = "";
+  job.is_open = true;
+  EXPECT_FALSE(has("NetworkPolicy") || has("Secret"));
+  EXPECT_THAT(text_of(job), HasSubstr("        - --open\n"));
 }
 
 TEST(KubernetesManifests, OfAJobThatRecoversReplacePodsThatWereTakenAwayAndGiveUpOnWrongSettings) {
@@ -232,7 +300,7 @@ TEST(KubernetesManifests, OfAJobSetLeaveServiceAndNamesToIt) {
   Job job = small_job();
   job.scheduler_place = SchedulerPlace::job_set;
   const std::string text = text_of(job);
-  EXPECT_THAT(text, testing::StartsWith("---\napiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\n"));
+  EXPECT_THAT(text, HasSubstr("---\napiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\n"));
   EXPECT_THAT(text, HasSubstr("    enableDNSHostnames: true\n    subdomain: train\n"
                               "    publishNotReadyAddresses: true\n"));
   EXPECT_THAT(text, HasSubstr("- train-scheduler-0-0.train:8118\n"));
@@ -339,6 +407,11 @@ TEST(KubernetesManifests, AreRefusedWithTheFlagItsValueAndWhatIsAllowed) {
        "--env MS_ROLE: `muster k8s` sets it itself, from its other options"},
       {[](Job& job) { job.tls_secret = job.token_secret = "s"; },
        "--tls-secret and --token-secret: a job has certificates or a token, not both"},
+      {[](Job& job) {
+         job.is_open = true;
+         job.token_secret = "s";
+       },
+       "--open lets strangers in, and --token-secret keeps them out: leave one out"},
       {[](Job& job) { job.token_secret = "a/b"; },
        "--token-secret 'a/b': small letters, digits, '-' and '.' are allowed"},
       {[](Job& job) { job.max_restarts = 3; },

@@ -91,7 +91,7 @@ TEST_F(Hub, RefusesAnotherVersion) {
   come(1, old);
   EXPECT_EQ(
       refusal(),
-      "the launcher on 10.0.0.2 speaks version 0 of the meeting and the first host version 1: install the "
+      "the launcher on 10.0.0.2 speaks version 0 of the meeting and the first host version 2: install the "
       "same Muster on all hosts");
 }
 
@@ -138,6 +138,7 @@ TEST_F(Hub, SaysWhoIsWaitedFor) {
   come(1, report(1));
   hub_.tick(now_ + 4s);
   EXPECT_THAT(hub_.take_lines(), IsEmpty());
+  hub_.received(1, "10.0.0.2", message::Beat{}, now_ + 4s);
   hub_.tick(now_ + 5s);
   EXPECT_THAT(hub_.take_lines(), ElementsAre("waiting at 10.0.0.1:36665 since 5 s for host 2 of 3"));
 }
@@ -204,6 +205,22 @@ TEST_F(Hub, LosesAHostThatIsSilent) {
   hub_.tick(now_ + 11s);
   ASSERT_TRUE(hub_.end());
   EXPECT_EQ(hub_.end()->reason, "host 1 (10.0.0.2) was lost: nothing was heard from it for 10 s");
+}
+
+TEST_F(Hub, TellsOfASilentHostBeforeItIsLostAndWhenItSpeaksAgain) {
+  meet();
+  for (int second = 1; second <= 7; ++second) {
+    hub_.received(2, "", message::Beat{}, now_ + 1s * second);
+    hub_.tick(now_ + 1s * second);
+    if (second == 4) {
+      EXPECT_THAT(hub_.take_lines(), IsEmpty());
+    }
+  }
+  EXPECT_THAT(hub_.take_lines(),
+              ElementsAre("host 1 (10.0.0.2) has said nothing for 5 s; after 10 s it is lost"));
+  hub_.received(1, "", message::Beat{}, now_ + 8s);
+  EXPECT_THAT(hub_.take_lines(), ElementsAre("host 1 (10.0.0.2) speaks again"));
+  EXPECT_FALSE(hub_.end());
 }
 
 TEST_F(Hub, BeatsSoThatTheOthersKnowThatItLives) {

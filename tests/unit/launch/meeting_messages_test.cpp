@@ -35,7 +35,8 @@ const HostReport host{.index = 2,
                       .ports = {5000, 65535},
                       .host_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA",
                       .interface = "eth0.7",
-                      .address = "10.0.0.3"};
+                      .address = "10.0.0.3",
+                      .sources = {"10.0.0.3", "fd00::3"}};
 
 TEST(MeetingMessages, ArriveAsTheyWereSent) {
   const auto report = there_and_back(message::Report{.hosts = 3, .preset = "mpi", .host = host});
@@ -52,18 +53,18 @@ TEST(MeetingMessages, ArriveAsTheyWereSent) {
 }
 
 TEST(MeetingMessages, OfAnotherVersionAreReadAsFarAsTheirNumber) {
-  const auto read = decode_meeting_message(frame(report_type, R"({"version": 2, "what": "knows who"})"));
+  const auto read = decode_meeting_message(frame(report_type, R"({"version": 3, "what": "knows who"})"));
   ASSERT_TRUE(read);
-  EXPECT_EQ(std::get<message::Report>(*read).version, 2);
+  EXPECT_EQ(std::get<message::Report>(*read).version, 3);
 }
 
 TEST(MeetingMessages, NameWhatIsWrongWithThem) {
   EXPECT_EQ(error_of(report_type, "{"), "a message of the meeting has a wrong 'message': it is no JSON");
   EXPECT_EQ(error_of(report_type, "3"),
             "a message of the meeting has a wrong 'message': it is no JSON object");
-  EXPECT_EQ(error_of(report_type, R"({"version": 1})"),
+  EXPECT_EQ(error_of(report_type, R"({"version": 2})"),
             "a message of the meeting has a wrong 'hosts': it is missing");
-  EXPECT_EQ(error_of(report_type, R"({"version": 1, "hosts": 0})"),
+  EXPECT_EQ(error_of(report_type, R"({"version": 2, "hosts": 0})"),
             "a message of the meeting has a wrong 'hosts': it is no whole number from 1 to 4096");
   EXPECT_EQ(error_of(ended_type, R"({"exit_code": 256, "reason": ""})"),
             "a message of the meeting has a wrong 'exit_code': it is no whole number from 0 to 255");
@@ -74,8 +75,11 @@ TEST(MeetingMessages, NameWhatIsWrongWithThem) {
 
 std::string host_with(std::string_view field, std::string_view value) {
   std::string text = R"({"hosts": [{"index": 0)";
-  for (const auto& [name, good] :
-       {std::pair{"ports", "[]"}, {"host_key", "\"\""}, {"interface", "\"\""}, {"address", "\"\""}})
+  for (const auto& [name, good] : {std::pair{"ports", "[]"},
+                                   {"host_key", "\"\""},
+                                   {"interface", "\"\""},
+                                   {"address", "\"\""},
+                                   {"sources", "[]"}})
     text += std::string(", \"") + name + "\": " + std::string(field == name ? value : good);
   return text + "}]}";
 }
@@ -95,6 +99,9 @@ TEST(MeetingMessages, HoldNothingThatCouldMeanMoreThanItShould) {
   EXPECT_EQ(error_of(roster_type, host_with("ports", "[0]")),
             "a message of the meeting has a wrong 'ports': a port is a whole number from 1 to 65535");
   EXPECT_EQ(error_of(roster_type, host_with("ports", "[22]")), "no error");
+  EXPECT_EQ(error_of(roster_type, host_with("sources", R"(["10.0.0.1\",command=\"sh"])")),
+            "a message of the meeting has a wrong 'sources': a source is an IP address");
+  EXPECT_EQ(error_of(roster_type, host_with("sources", R"(["10.0.0.1", "fd00::1"])")), "no error");
 }
 
 }  // namespace

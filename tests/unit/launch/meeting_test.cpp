@@ -50,6 +50,7 @@ TEST(Meeting, TellsEveryHostWhatAllHaveTold) {
     EXPECT_EQ(met->at(0).ports.at(0), 7000);
     EXPECT_EQ(met->at(1).ports.at(0), 7001);
     EXPECT_EQ(met->at(1).address, "127.0.0.1");
+    EXPECT_EQ(met->at(0).sources, std::vector<std::string>{"127.0.0.1"}) << "where ssh will come from";
   }
 }
 

@@ -51,9 +51,12 @@ Result<LaunchSpec> spec_with(const PartialSettings& settings, const Values& vari
     input.addresses = {"10.0.0.1", "10.0.0.2"};
     input.interfaces = ground.interfaces;
     input.host_keys = {first_key, second_key};
+    input.first_sources = {"10.0.0.1", "10.1.0.1"};
+    input.own_address = "10.0.0.2";
   }
   input.programs = {{"sshd", "/usr/sbin/sshd"}};
   input.user = "ada";
+  input.own_program = "/opt/my \"muster\"/muster";
   input.is_root = ground.is_root;
   return mpi_preset.spec(input);
 }
@@ -142,9 +145,13 @@ TEST(MpiPreset, StartsMpirunOnTheFirstOfSeveralHosts) {
 TEST(MpiPreset, StartsAnSshdOfItsOwnOnTheOthers) {
   const auto spec = spec_with(two_hosts(1), {{"PATH", "/opt/mpi/bin:/bin"}, {"MY_SSHD_PORT", "2222"}});
   EXPECT_TRUE(spec->waits_for_release);
-  EXPECT_EQ(file_of(*spec, "authorized_keys"), "restrict " + first_key + "\n");
+  // For the first host alone, and for mpirun's daemon alone.
+  EXPECT_EQ(file_of(*spec, "authorized_keys"),
+            "restrict,from=\"10.0.0.1,10.1.0.1\",command=\"'/opt/my \\\"muster\\\"/muster' mpi-daemon\" " +
+                first_key + "\n");
   EXPECT_EQ(file_of(*spec, "sshd_config"),
             "Port 2222\n"
+            "ListenAddress 10.0.0.2\n"
             "HostKey /run/job/host_key\n"
             "PidFile none\n"
             "AuthorizedKeysFile /run/job/authorized_keys\n"

@@ -77,6 +77,25 @@ TEST(MusterPreset, HandsOnTheFilesOfAProtectedJobByName) {
       ElementsAre("error: --tls-config and --token-file: a job has certificates or a token, not both"));
 }
 
+// A command line and an environment can be seen by others.
+TEST(MusterPreset, HandsOutATokenInMemoryAndItsNameAlone) {
+  JobSettings job = *complete(settings({.workers = 1, .command = {"a.out"}}));
+  const FixedEnvironment inherited(Values{{"PYTHONUNBUFFERED", "1"}, {"MUSTER_RUN_TOKEN_FILE", "/outer"}});
+  PresetInput input{.job = job, .environment = inherited, .run_folder = "/run/job", .token = "sesame"};
+  const Preset& preset = **find_preset({"muster"});
+  const auto spec = preset.spec(input);
+  EXPECT_THAT(spec->files, ElementsAre(FileSpec{"/run/job/token", "sesame", true}));
+  for (const ProcessSpec& process : spec->processes)
+    EXPECT_EQ(process.environment.at("MUSTER_RUN_TOKEN_FILE"), "/run/job/token");
+  EXPECT_THAT(lines_of(spec), ::testing::Contains(::testing::HasSubstr("sesame")).Times(1)) << "the file";
+
+  job.token_file = {"/mine", "--token-file"};  // which is read here, and travels
+  EXPECT_EQ(preset.spec(input)->processes[0].environment.at("MUSTER_TOKEN_FILE"), "/run/job/token");
+  job.token_file = {};
+  input.token.clear();  // an open job within another one
+  EXPECT_EQ(preset.spec(input)->processes[0].environment.at("MUSTER_RUN_TOKEN_FILE"), "");
+}
+
 TEST(MusterPreset, MakesAJobRecoverWhoseProcessesAreStartedAgain) {
   const Flags flags{.workers = 1, .max_restarts = 3, .command = {"a.out"}};
   EXPECT_THAT(

@@ -48,6 +48,23 @@ TEST(RunFolder, AndItsFilesAreForThisUserAloneAndGoTogether) {
   EXPECT_FALSE(std::filesystem::exists(folder));
 }
 
+TEST(RunFolder, HasLinksToSecretsThatAreInMemoryAlone) {
+  const std::string folder = ::testing::TempDir() + "run-folder-secret-" + std::to_string(::getpid());
+  ASSERT_TRUE(make_run_folder(folder));
+  const std::string path = folder + "/token";
+  {
+    const auto held = make_files(folder, {{.path = path, .contents = "sesame", .is_secret = true}});
+    ASSERT_TRUE(held) << held.error().message;
+    EXPECT_TRUE(std::filesystem::is_symlink(path));
+    EXPECT_THAT(mode_of(path), Eq(0600u));
+    EXPECT_THAT(net::read_secret(path, "a token")->text, Eq("sesame"));
+    EXPECT_THAT(net::read_secret(path, "a token")->text, Eq("sesame")) << "as often as one likes";
+  }
+  EXPECT_FALSE(std::filesystem::exists(path)) << "its memory is gone";
+  remove_run_folder(folder);
+  EXPECT_FALSE(std::filesystem::is_symlink(path));
+}
+
 TEST(RunFolder, TakesNoFileThatWouldBeLeftBehind) {
   for (const std::string path : {"/elsewhere/x", "/run/a/../../b", "/run/a", ""}) {
     const auto made = make_files("/run/a", {{.path = path, .contents = "secret"}});

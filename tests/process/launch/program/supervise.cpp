@@ -47,13 +47,11 @@ class FifoLease final : public muster::launch::Lease {
 int main(int argc, char** argv) {
   using namespace muster;
   const std::span<char*> arguments(argv, static_cast<std::size_t>(argc));
-  if (arguments.size() == 4 && std::string_view(arguments[1]) == "agent")
-    return launch::keep(
-        [&](int keeper_fd) {
-          return launch::run_agent(arguments[2], keeper_fd,
-                                   std::chrono::milliseconds(std::atoi(arguments[3])));
-        },
-        arguments[2]);
+  if (arguments.size() == 4 && std::string_view(arguments[1]) == "agent") {
+    const auto lease = std::chrono::milliseconds(std::atoi(arguments[3]));
+    return launch::keep([&](int keeper_fd) { return launch::run_agent(arguments[2], keeper_fd, lease); },
+                        {.run_folder = arguments[2], .stopped_max = lease});
+  }
   if (arguments.size() < 7) return 2;
   launch::LaunchSpec spec;
   for (char* command : arguments.subspan(6)) {
@@ -88,5 +86,5 @@ int main(int argc, char** argv) {
         if (!launch::make_run_folder(run_folder)) return 3;
         return launch::supervise(spec, options);
       },
-      run_folder);
+      {.run_folder = run_folder});
 }

@@ -1,0 +1,21 @@
+// Who may take part in a job. Closed is the default: certificates or a token that somebody chose, else a
+// token that the launcher makes for this job and hands to everybody whom it starts.
+#pragma once
+
+#include <string>
+
+#include "muster/launch/presets/preset.h"
+#include "muster/launch/settings/job_settings.h"
+
+namespace muster::launch {
+
+// An error where strangers could take part and nobody chose that: several launchers share no secret unless
+// they are given one. It says what to type.
+Result<> check_protection(const Preset& preset, const JobSettings& job, const Environment& environment);
+
+// The token that this launcher hands to the processes of all its hosts. Empty: it hands out none, since they
+// have certificates or find the token themselves, or the job is open, or of a family without tokens.
+Result<std::string> token_to_hand_out(const Preset& preset, const JobSettings& job,
+                                      const Environment& environment);
+
+}  // namespace muster::launch
