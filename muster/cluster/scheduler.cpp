@@ -13,6 +13,9 @@ constexpr milliseconds telling_time = seconds(1);
 // How long a process that cannot be watched may take to make its connection again.
 constexpr milliseconds reconnect_time{300};
 
+// A heartbeat of a process that lives is here so long after it is due.
+constexpr milliseconds word_time{250};
+
 // What did not come as a message, whose texts are read so (wire.h).
 scheduler_event::Strange as_shown(scheduler_event::Strange event) {
   event.address = printable(event.address);
@@ -82,6 +85,7 @@ void SchedulerMachine::received(PeerId id, const Message& message) {
   Peer& peer = found->second;
   if (!can_say(peer, message)) return;
   peer.heard = peer.spoke = now_;
+  if (peer.reported_at && now_ > *peer.reported_at + last_words_time) disprove_report(peer);
   peer.epoch = message.epoch;
   std::visit(Overloaded{[&](const message::Beat& beat) { handle(id, peer, beat, message.epoch); },
                         [&](const message::PeerGone& gone) { handle(peer, gone); },
@@ -163,7 +167,24 @@ void SchedulerMachine::handle(const Peer& reporter, const message::PeerGone& gon
   if (peer.member.incarnation != gone.incarnation) return;  // somebody else sits there since
   // Only a process that sees the same pids can know.
   if (shares_pids(peer.member.process_space, reporter.member.process_space))
-    exited(seat->peer, peer, gone.status);
+    reported(seat->peer, peer, gone.status);
+}
+
+// What one process says of another is no proof: that one's connection ends, or it is silent. Last words that
+// are under way are no sign of life.
+void SchedulerMachine::reported(PeerId id, Peer& peer, const WaitStatus& status) {
+  if (peer.closed) return exited(id, peer, status);
+  if (peer.exited || peer.reported_at || peer.left || phase_ == Phase::telling) return;
+  peer.status = status;
+  peer.reported_at = now_;
+  doubt(peer, last_words_time + beat_interval_for(config_.node_timeout) + word_time);
+}
+
+void SchedulerMachine::disprove_report(Peer& peer) {
+  peer.reported_at.reset();
+  if (peer.exited) return;
+  peer.status.reset();
+  peer.doubted_until.reset();
 }
 
 void SchedulerMachine::closed(PeerId id) {
@@ -175,7 +196,7 @@ void SchedulerMachine::closed(PeerId id) {
   peer.closed = true;
   peer.told = true;
   if (peer.left || phase_ == Phase::telling) return;
-  if (peer.exited) return declare_dead(id, peer, how_it_ended(peer.status));
+  if (peer.exited || peer.reported_at) return declare_dead(id, peer, how_it_ended(peer.status));
   if (config_.recovers) {  // a process that lives makes its connection again
     if (!peer.watched) doubt(peer, reconnect_time);
     return;
@@ -230,7 +251,8 @@ void SchedulerMachine::check_peers() {
   for (auto& [id, peer] : peers_) {
     if (peer.left) continue;
     if (peer.doubted_until && now_ >= *peer.doubted_until) {
-      dead.emplace_back(id, peer.exited ? how_it_ended(peer.status) : "its connection was lost");
+      dead.emplace_back(
+          id, peer.exited || peer.reported_at ? how_it_ended(peer.status) : "its connection was lost");
     } else if (now_ - peer.heard >= config_.node_timeout) {
       dead.emplace_back(id, fmt::format("no heartbeat came for {:.3g} s (MS_NODE_TIMEOUT)",
                                         in_seconds(config_.node_timeout)));

@@ -136,16 +136,17 @@ class SchedulerMachine {
     bool left = false;  // said Leave
     bool told = false;  // knows that the job has ended, or cannot be told
     bool watched = false;
-    bool closed = false;               // its connection
-    bool exited = false;               // its process
-    WaitStatus status;                 // of that
-    bool awaited = false;              // by a restarted scheduler, and never seen by it
-    bool ready = false;                // for the next epoch: has said where it will be reached
-    TimePoint heard;                   // or forgiven
-    TimePoint spoke;                   // truly
-    std::uint64_t epoch_accepted = 0;  // it was not there before: an earlier word is not its own
-    std::uint64_t epoch_member = 0;    // the first that it has part in
-    TimePoint epoch_told;              // what it has to know of the epoch
+    bool closed = false;                        // its connection
+    bool exited = false;                        // its process
+    WaitStatus status;                          // of that
+    std::optional<TimePoint> reported_at = {};  // that its process has ended, by another one
+    bool awaited = false;                       // by a restarted scheduler, and never seen by it
+    bool ready = false;                         // for the next epoch: has said where it will be reached
+    TimePoint heard;                            // or forgiven
+    TimePoint spoke;                            // truly
+    std::uint64_t epoch_accepted = 0;           // it was not there before: an earlier word is not its own
+    std::uint64_t epoch_member = 0;             // the first that it has part in
+    TimePoint epoch_told;                       // what it has to know of the epoch
     std::uint64_t step = no_step;
     std::uint64_t epoch = 0;  // that it last spoke of
     Progress progress;
@@ -181,6 +182,8 @@ class SchedulerMachine {
   void closed(PeerId id);
   void exited(const scheduler_event::Exited& event);
   void exited(PeerId id, Peer& peer, const WaitStatus& status);
+  void reported(PeerId id, Peer& peer, const WaitStatus& status);
+  void disprove_report(Peer& peer);
   void check(TimePoint now);
   void check_peers();
   void forgive_own_pause(Duration pause);

@@ -248,6 +248,7 @@ void SchedulerMachine::come_back(PeerId old_id, PeerId id, const Message& messag
   if (Seat* seat = seats_.find_peer(old_id)) seat->peer = id;
   peer.closed = peer.told = peer.awaited = false;
   if (!peer.exited) peer.doubted_until.reset();
+  disprove_report(peer);
   greet(id, peer);
   note_traits(peer, request.strict, request.traits);
   const bool knows_roster = message.job_id != 0;

@@ -2,6 +2,7 @@
 // tests/sim/cluster/recovery_test.cpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include "machines.h"
 
@@ -247,14 +248,26 @@ TEST_F(SchedulerOfItsHost, WaitsForTheConnectionOfAProcessThatItSeesAlive) {
 TEST_F(SchedulerOfItsHost, DoesNotTakeTheDeathOfAnOlderProcessForThatOfTheNewOne) {
   form_here();
   receive(1, message::PeerGone{Role::worker, 1, 101});
-  pass(200ms, {1});
+  pass(1500ms, {1});
   enter_here(3, "1", 200);
   rejoin(1, 777);
   ASSERT_THAT(recorded_epochs(), ElementsAre(1, 2));
   receive(1, message::PeerGone{Role::worker, 1, 101}, 2);  // seen by somebody else, later
   EXPECT_THAT(sent_to<message::EpochLost>(1, pass(1s, {1, 3})), IsEmpty());
   receive(1, message::PeerGone{Role::worker, 1, 200}, 2);
-  EXPECT_THAT(sent_to<message::EpochLost>(1, pass(200ms, {1, 3})), SizeIs(1));
+  EXPECT_THAT(sent_to<message::EpochLost>(1, pass(1500ms, {1})), Not(IsEmpty()));
+}
+
+TEST_F(SchedulerOfItsHost, BelievesTheConnectionOfAProcessMoreThanWhoSaysThatItHasEnded) {
+  form_here();
+  for (int i = 0; i < 5; ++i) {
+    receive(1, message::PeerGone{Role::worker, 1, 101, SIGKILL});
+    EXPECT_THAT(sent_to<message::EpochLost>(1, pass(2s, {1, 2})), IsEmpty()) << "it speaks";
+  }
+  receive(1, message::PeerGone{Role::worker, 1, 101, SIGKILL});
+  const auto actions = close(2);
+  ASSERT_THAT(sent_to<message::EpochLost>(1, actions), SizeIs(1)) << "at once";
+  EXPECT_THAT(sent_to<message::EpochLost>(1, actions)[0].reason.message, HasSubstr("killed by signal 9"));
 }
 
 TEST_F(RecoveringScheduler, BeginsTheNextEpochOnceTheNewProcessAndTheSurvivorAreThere) {
