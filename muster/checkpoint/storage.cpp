@@ -280,12 +280,10 @@ class RealStorage final : public Storage {
       Descriptor descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
       if (!descriptor) return fail_errno(fmt::format("cannot open '{}'", path), errno);
       struct flock record = whole_file(sharing == Sharing::shared ? F_RDLCK : F_WRLCK);
-      if (::fcntl(descriptor.get(), F_OFD_SETLK, &record) == 0) {
-        if (is_at(path, descriptor.get()))
-          return std::make_unique<RealLockedFile>(std::move(descriptor), path);
-        continue;
-      }
-      if (errno != EAGAIN && errno != EACCES && errno != EINTR) return cannot_lock(path, errno);
+      const bool is_locked = ::fcntl(descriptor.get(), F_OFD_SETLK, &record) == 0;
+      if (!is_locked && errno != EAGAIN && errno != EACCES && errno != EINTR) return cannot_lock(path, errno);
+      if (is_locked && is_at(path, descriptor.get()))
+        return std::make_unique<RealLockedFile>(std::move(descriptor), path);
       if (real_clock().now() >= deadline) return fail(Code::refused, fmt::format("'{}' is locked", path));
       std::this_thread::sleep_for(lock_pause);
     }

@@ -70,7 +70,9 @@ std::string RecoveringCall::own_state() const {
 }
 
 Standing RecoveringCall::standing(const Memory& memory) const {
-  Standing standing{.state = memory.state,
+  // What cannot be read now may be there all the same: such a worker does not say that nothing was.
+  const bool is_known = memory.state != In::fresh || store_.problem().empty();
+  Standing standing{.state = is_known ? memory.state : In::spoilt,
                     .call = number_,
                     .steps = memory.steps,
                     .is_shared = own_state().empty(),
@@ -192,6 +194,9 @@ Result<std::optional<RecoveringCall::Start>> RecoveringCall::go_to_point(const R
              all_have(takes ? taken->point.has_value() : in_memory || mine.point.has_value()));
   if (!all) return std::nullopt;
   if (in_memory) return Start{};
+  const bool all_hold_it = std::none_of(next.sources.begin(), next.sources.end(),
+                                        [](const auto& source) { return source.has_value(); });
+  if (all_hold_it) store_.set_committed(next.id);
   say_resuming(next.id.step);
   if (!takes) return Start{.point = std::move(mine.point)};
   return Start{.point = std::move(taken->point), .is_of_another = true, .own = newest_own()};
