@@ -373,7 +373,6 @@ void RecoverySimulator::keep_point(std::size_t index, const Roster& roster) {
 void RecoverySimulator::leave(std::size_t index, std::int32_t status) {
   if (std::exchange(processes_[index]->leave_called, true)) return;
   Folder& folder = folders_[processes_[index]->node];
-  if (folder.owner > index && status == 0) status = 1;  // a twin has taken it: the end could not be kept
   folder.is_done = folder.is_done || (status == 0 && folder.owner == index);
   result_.processes[index].left_done = status == 0 && !result_.processes[index].failure;
   process_step(index, node_event::Leave{status, "it failed"});
