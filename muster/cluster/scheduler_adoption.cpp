@@ -65,6 +65,7 @@ void SchedulerMachine::give_newcomers_seats() {
   for (const PeerId id : std::exchange(order_, {})) {
     const auto peer = peers_.extract(id);
     const Peer& old = peer.mapped();
+    by_incarnation_.erase(old.member.incarnation);
     if (old.closed || old.exited || refuses_foreign_points(id, old.member, old.memory)) continue;
     newcomers_.push_back({id, old.member, old.key, now_, old.strict, old.traits, old.memory});
     send(id, message::Waiting{"waiting for a vacant place among the processes of the job that live"});

@@ -68,7 +68,7 @@ void SchedulerMachine::expect_member(Seat& seat, PeerId id) {
   Peer& peer = peers_[id];
   peer.member = seat.member;
   peer.key = seat.key;
-  by_incarnation_[peer.member.incarnation] = id;
+  if (peer.member.incarnation != 0) by_incarnation_[peer.member.incarnation] = id;  // 0: nobody knows whose it is
   peer.ranked = peer.told = peer.closed = peer.awaited = true;
   peer.heard = now_;
   watch(id, peer);
@@ -105,7 +105,8 @@ void SchedulerMachine::forget(PeerId id) {
   if (std::erase(order_, id) > 0 && phase_ == Phase::forming) --present_[peer.member.role];
   const auto name = by_name_.find({peer.member.role, peer.member.node_id});
   if (name != by_name_.end() && name->second == id) by_name_.erase(name);
-  by_incarnation_.erase(peer.member.incarnation);
+  const auto process = by_incarnation_.find(peer.member.incarnation);
+  if (process != by_incarnation_.end() && process->second == id) by_incarnation_.erase(process);
   if (!peer.closed) actions_.push_back(scheduler_action::Close{id});
   watched_as_.erase(peer.watch_id);
   peers_.erase(found);
