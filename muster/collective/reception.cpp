@@ -13,6 +13,8 @@ namespace {
 constexpr net::Guests::Id of_this_user = 0;
 constexpr int accepted_at_once_max = 64;  // then those who are connected have their turn
 constexpr auto pause_when_full = std::chrono::milliseconds(50);
+// Were each of a crowd to wake this process, a step would be interrupted as often.
+constexpr auto pause_when_besieged = std::chrono::milliseconds(2);
 
 }  // namespace
 
@@ -43,10 +45,10 @@ Result<> Reception::open() {
 }
 
 // Who waits to be accepted would wake us again and again.
-void Reception::close_for_a_while() {
+void Reception::close_for(Duration pause) {
   awaited_.remove(listeners_.tcp.fd());
   if (listeners_.local != nullptr) awaited_.remove(listeners_.local->fd());
-  closed_until_ = real_clock().now() + pause_when_full;
+  closed_until_ = real_clock().now() + pause;
 }
 
 std::vector<Reception::Visitor> Reception::hear() {
@@ -56,12 +58,14 @@ std::vector<Reception::Visitor> Reception::hear() {
   drop_overdue();
   if (closed_until_ && real_clock().now() < *closed_until_) return visitors;
   if (closed_until_ && !open()) {
-    close_for_a_while();
+    close_for(pause_when_full);
     return visitors;
   }
+  is_besieged_ = false;
   net::fill_descriptor_reserve();
   take_from(listeners_.tcp, false);
   if (listeners_.local != nullptr) take_from(*listeners_.local, true);
+  if (is_besieged_ && !closed_until_) close_for(pause_when_besieged);
   return visitors;
 }
 
@@ -118,7 +122,7 @@ bool Reception::make_room() {
   if (const auto more = lack_lines_.take(real_clock().now()))
     log::warning(fmt::format("who connects to {} has to wait: {}{}", net::to_string(listeners_.tcp.address()),
                              net::no_descriptor_is_free, *more));
-  close_for_a_while();
+  close_for(pause_when_full);
   return false;
 }
 
@@ -127,26 +131,30 @@ void Reception::take(net::Socket socket, bool local) {
   const net::Guests::Id id = local ? of_this_user : ++last_guest_;
   const std::string& peer = socket.peer();
   if (!local)
-    if (const auto leaves = rules_.arrive(id, peer.substr(0, peer.rfind(':')), now)) drop(*leaves);
-  if (!secure(socket) || !awaited_.add(socket.fd())) return rules_.leave(id);
+    if (const auto leaves = rules_.arrive(id, peer.substr(0, peer.rfind(':')), now)) {
+      is_besieged_ = true;
+      drop(*leaves);
+    }
+  if (!awaited_.add(socket.fd())) return rules_.leave(id);
   if (terms_.security) rules_.expect_handshake(id, now);
   guests_.push_back({.id = id, .socket = std::move(socket), .local = local, .bytes = {}});
 }
 
 bool Reception::hear(Guest& guest, std::vector<Visitor>& visitors) {
   if (guest.is_refused) return drain(guest);
+  if (terms_.security && !guest.is_begun && !secure(guest)) return true;
   if (terms_.security && !believe(guest)) return false;
   return hear_hello(guest, visitors);
 }
 
-// Without a usable revocation list nobody is let in; it may come in time.
-bool Reception::secure(net::Socket& socket) {
-  if (!terms_.security) return true;
-  const auto begun = socket.begin_tls({.security = terms_.security, .listens = true});
+// Without a usable revocation list nobody is let in; it may come in time. Who is silent costs no TLS.
+bool Reception::secure(Guest& guest) {
+  const auto begun = guest.socket.begin_tls({.security = terms_.security, .listens = true});
+  guest.is_begun = begun.has_value();
   if (begun) return true;
   if (const auto more = stranger_lines_.take(real_clock().now()))
     log::warning(
-        fmt::format("refused a connection of {}: {}{}", socket.peer(), begun.error().message, *more));
+        fmt::format("refused a connection of {}: {}{}", guest.socket.peer(), begun.error().message, *more));
   return false;
 }
 

@@ -51,6 +51,7 @@ class Reception {
     net::Guests::Id id;
     net::Socket socket;
     bool local = false;
+    bool is_begun = false;  // its handshake
     bool is_secured = false;
     bool is_refused = false;  // it is only given time to hear why
     std::vector<std::byte> bytes;
@@ -60,7 +61,7 @@ class Reception {
   void drop_overdue();
   void drop(net::Guests::Id id);
   Result<> open();
-  void close_for_a_while();
+  void close_for(Duration pause);
   template <class ListenerOfAKind>
   void take_from(ListenerOfAKind& listener, bool local);
   void take(net::Socket socket, bool local);
@@ -71,7 +72,7 @@ class Reception {
   bool hear_hello(Guest& guest, std::vector<Visitor>& visitors);
   // A step of the handshake; false while it is not through, or will never be.
   bool believe(Guest& guest);
-  bool secure(net::Socket& socket);
+  bool secure(Guest& guest);
   void answer_tls(Guest& guest);
   static bool drain(Guest& guest);
 
@@ -82,7 +83,8 @@ class Reception {
   net::GuestPlaces places_;
   net::Guests rules_;
   net::Guests::Id last_guest_ = 0;
-  std::optional<TimePoint> closed_until_;  // no descriptor was free
+  std::optional<TimePoint> closed_until_;  // no descriptor was free, or too many come
+  bool is_besieged_ = false;               // some were driven out, the last time that it looked
   net::LineLimit stranger_lines_;
   net::LineLimit refusal_lines_;
   net::LineLimit lack_lines_;
