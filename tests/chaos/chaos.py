@@ -6,6 +6,7 @@ A seed replays the same faults in the same order, at times that depend on the ma
 """
 
 import argparse
+import contextlib
 import os
 import random
 import shutil
@@ -17,36 +18,43 @@ from collections import Counter
 from pathlib import Path
 
 import faults
-from recovering_job import BUILD, ROOT, Job, LostError
+from recovering_job import BUILD, LAYOUTS, ROOT, Job, LostError, place
+from storage_faults import STORAGE_FAULTS, fill_disk
 
 sys.path.insert(0, str(ROOT / "tests/python"))
 from digits import write_digits
 from tls import Tree
 
-MODES = ("model", "loop", "placed")
+MODES = ("model", "loop", "calls", "norm", "placed")
 TRANSPORTS = ("auto", "tcp", "tls")
-RECOVERY_BYTES = 96 << 20  # of the small disk that can be filled
+LEFT_SECONDS = 10  # a twin that was refused ends by itself
+DISK_BYTES = 48 << 20  # for each worker
 
 
-class SmallDisk:
-    """A file system that can be filled without harm; an ordinary folder where we may not mount."""
+class Disks:
+    """A file system for each place of a job, to be filled without harm; folders where that is forbidden."""
 
-    def __init__(self, folder):
-        folder.mkdir()
-        self.folder = folder
-        mount = ["mount", "-t", "tmpfs", "-o", f"size={RECOVERY_BYTES}", "tmpfs", str(folder)]
-        self.is_small = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+    def __init__(self, root, workers, layout):
+        names = ["scheduler", *(f"worker {rank}" for rank in range(workers))]
+        bytes_of = Counter(place(name, layout) for name in names)
+        self.root = root
+        self._places = [(root / name, count * DISK_BYTES) for name, count in bytes_of.items()]
 
     def __enter__(self):
+        for folder, size in self._places:
+            folder.mkdir(parents=True)
+            mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+            subprocess.run(mount, capture_output=True, check=False)
         return self
 
     def __exit__(self, *_):
-        if self.is_small:
-            subprocess.run(["umount", "-l", str(self.folder)], check=False)
+        for folder, _ in self._places:
+            if folder.is_mount():
+                subprocess.run(["umount", "-l", str(folder)], check=False)
 
 
 def usable_faults(wanted, network_is_own):
-    usable = [fault for fault in faults.FAULTS if not wanted or fault.__name__ in wanted]
+    usable = [fault for fault in [*faults.FAULTS, *STORAGE_FAULTS] if not wanted or fault.__name__ in wanted]
     if shutil.which("strace") is None and faults.kill_at_write in usable:
         print("no strace: nothing is killed at its n-th write")
         usable.remove(faults.kill_at_write)
@@ -62,36 +70,52 @@ def unbroken_end(folder, workers, mode, data, epochs):
         return job.wait()
 
 
+def living(folder):
+    """Processes that were started for jobs below a folder."""
+    mark, found = f"CHAOS_JOB={folder}".encode(), []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark in (process / "environ").read_bytes():
+                found.append(f"process {process.name}")
+    return found
+
+
 def leftovers(folder):
     """What a job must not leave: processes that it started, halves of points."""
-    found = subprocess.run(
-        ["pgrep", "-f", str(folder)], capture_output=True, text=True, check=False
-    ).stdout.split()
-    return [f"process {pid}" for pid in found] + [str(path) for path in folder.glob("recovery/job-*/*/*tmp*")]
+    faults.wait_until(lambda: not living(folder), LEFT_SECONDS)
+    return living(folder) + [str(path) for path in folder.glob("disks/*/recovery/**/.new-*")]
+
+
+def break_some(job, dice, options, budget):
+    """Which faults it had, and the last state of each worker."""
+    done = []
+    for _ in range(min(budget, dice.randint(1, 4))):
+        time.sleep(dice.uniform(0, 1.2))
+        fault = dice.choice(options.faults)
+        if fault is fill_disk and not job.disks():
+            fault = faults.kill_worker
+        since = job.newest_point()
+        if job.is_ending():
+            break
+        print(f"  {job.description}: {fault.__name__} after {since}", flush=True)
+        done.append(fault.__name__)
+        fault(job, dice)
+        job.wait_for_progress(since)
+    return done, job.wait()
 
 
 def break_one(folder, dice, expected, options, data, tree, budget):
-    """One job with some faults; how many, and which."""
-    mode, transport = dice.choice(options.modes), dice.choice(options.transports)
+    """One job with some faults; which."""
+    mode, transport, layout = map(dice.choice, (options.modes, options.transports, options.layouts))
     variables = {"MUSTER_TRANSPORT": transport, "CHAOS_EPOCHS": str(options.epochs)}
     if transport == "tls":
         variables.update(tree.variables(), MUSTER_TRANSPORT="tcp")
-    done = []
-    with SmallDisk(folder.with_name(folder.name + "-disk")) as disk:
-        with Job(folder, options.workers, mode, data, recovery=disk.folder / "recovery", **variables) as job:
-            for _ in range(min(budget, dice.randint(1, 4))):
-                time.sleep(dice.uniform(0, 1.2))
-                fault = dice.choice(options.faults)
-                if fault is faults.fill_disk and not disk.is_small:
-                    fault = faults.kill_worker
-                since = job.newest_point()
-                if any(process.status() is not None for process in job.processes.values()):
-                    break  # it is ending
-                print(f"  {mode} {transport}: {fault.__name__} after {since}", flush=True)
-                done.append(fault.__name__)
-                fault(job, dice)
-                job.wait_for_progress(since)
-            ends = job.wait()
+    with (
+        Disks(folder / "disks", options.workers, layout) as disks,
+        Job(folder / "job", options.workers, mode, data, disks.root, layout, **variables) as job,
+    ):
+        job.description = f"{mode} {transport} {layout}"
+        done, ends = break_some(job, dice, options, budget)
         if ends != expected[mode]:
             raise LostError(f"the end differs: {ends} instead of {expected[mode]}")
         if left := leftovers(folder):
@@ -107,6 +131,7 @@ def parsed_options(network_is_own):
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--modes", nargs="+", default=MODES, choices=MODES)
     parser.add_argument("--transports", nargs="+", default=TRANSPORTS, choices=TRANSPORTS)
+    parser.add_argument("--layouts", nargs="+", default=LAYOUTS, choices=LAYOUTS, help="of recovery paths")
     parser.add_argument("--only", nargs="+", default=[], help="names of faults")
     options = parser.parse_args()
     options.faults_wanted, options.faults = options.faults, usable_faults(options.only, network_is_own)

@@ -1,7 +1,6 @@
 """What can happen to a job. Each fault is done when everything that it ended has been started again."""
 
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -22,8 +21,14 @@ def kill(job, *names):
 def start(job, *names):
     """Again, whoever was not done."""
     for name in names:
-        if job.processes[name].status() != 0 and not job.has_ended_well():
+        if job.is_open(name):
             job.start(name)
+
+
+def wait_until(condition, seconds=PATIENCE_SECONDS):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.001)
 
 
 def some_workers(job, random, count):
@@ -74,16 +79,6 @@ def kill_everybody(job, _random):
     start(job, *job.names())
 
 
-def lose_scheduler_folder(job, random):
-    """Its host is replaced, while the workers live, or with one of them, or with all."""
-    names = ["scheduler", *some_workers(job, random, random.choice([0, 1, job.workers]))]
-    kill(job, *names)
-    for file in job.folder_of("scheduler").glob("scheduler.*"):
-        file.unlink()
-    random.shuffle(names)
-    start(job, *names)
-
-
 def kill_worker_in_recovery_of_another(job, random):
     first, second = some_workers(job, random, 2)
     kill(job, first)
@@ -99,12 +94,6 @@ def kill_returning_worker(job, random):
         kill(job, name)
         start(job, name)
         time.sleep(random.uniform(0, 0.6))
-
-
-def wait_until(condition, seconds=PATIENCE_SECONDS):
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.001)
 
 
 def kill_alone(job, name):
@@ -131,8 +120,7 @@ def kill_at_end(job, random):
 def kill_in_last_meeting(job, random):
     """A worker dies with the end of the training on its disk, whether others have heard of that or not."""
     [name] = some_workers(job, random, 1)
-    folder = f"job-*/worker_{name.split()[1]}/call_*.end"
-    wait_until(lambda: job.has_ended() or any(job.recovery.glob(folder)))
+    wait_until(lambda: job.has_ended() or any(path.suffix == ".end" for path in job.points(name)))
     job.processes[name].signal(signal.SIGSTOP)
     others = [job.processes[other] for other in job.names()[1:] if other != name]
     wait_until(lambda: any(other.status() is not None for other in others), random.uniform(0, 1))
@@ -184,20 +172,6 @@ def cut(job, random):
         subprocess.run(["ss", "-K", "sport", "=", f":{port}"], capture_output=True, check=False)
 
 
-def fill_disk(job, random):
-    """The folder of recovery is full for a while: training goes on with the points that it has."""
-    filler = job.recovery / "filler"
-    try:
-        with filler.open("wb") as file:
-            while True:
-                file.write(bytes(1 << 20))
-                file.flush()
-    except OSError:
-        pass
-    time.sleep(random.uniform(0.2, 1))
-    filler.unlink()
-
-
 def kill_at_write(job, random):
     """The process dies at its n-th write, fsync or rename after it came back."""
     [name] = some_workers(job, random, 1)
@@ -211,21 +185,16 @@ def kill_at_write(job, random):
     start(job, name)
 
 
-def points_of(job, name):
-    """The folders of the step points that a worker has on disk, oldest first."""
-    folders = job.recovery.glob(f"job-*/worker_{name.split()[1]}/call_*.step_*")
-    numbers = {path: [int(text) for text in re.findall(r"\d+", path.name)] for path in folders}
-    return sorted((path for path in numbers if not path.name.endswith(".damaged")), key=numbers.get)
+def step_points(job, name):
+    return [path for path in job.points(name) if ".step_" in path.name]
 
 
 def damage_newest_point(job, random):
     """A bit of it is another one when its worker comes back: all go on from the point before."""
     [name] = some_workers(job, random, 1)
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while len(points_of(job, name)) < 2 and not job.has_ended() and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_until(lambda: len(step_points(job, name)) > 1 or job.has_ended())
     kill(job, name)
-    if len(points := points_of(job, name)) > 1:
+    if len(points := step_points(job, name)) > 1:
         file = random.choice(sorted(points[-1].iterdir()))
         contents = bytearray(file.read_bytes())
         contents[random.randrange(len(contents))] ^= 1 << random.randrange(8)
@@ -291,9 +260,7 @@ FAULTS = [
     pause_worker,
     replace_stopped_worker,
     cut,
-    fill_disk,
     kill_at_write,
     damage_newest_point,
-    lose_scheduler_folder,
     *NETWORK_FAULTS,
 ]

@@ -1,5 +1,6 @@
 """A job whose processes can be ended and started again, as people would do it by hand."""
 
+import glob
 import os
 import re
 import signal
@@ -12,7 +13,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = Path(os.environ.get("MUSTER_BUILD", ROOT / "build"))
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 150  # a machine may be busy with other things
+# What lies in one MS_RECOVERY_PATH: everything, or the workers' points, or those of one worker.
+LAYOUTS = ("shared", "apart", "own")
 
 
 class LostError(AssertionError):
@@ -29,6 +32,21 @@ def clean_environment():
     told = ("MS_", "OMP_", "MUSTER_", "PYTHON", "CHAOS_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(told)}
     return {**kept, "PYTHONPATH": str(BUILD / "python")}
+
+
+def place(name, layout):
+    if layout == "shared":
+        return "all"
+    if layout == "apart" and name != "scheduler":
+        return "workers"
+    return name.replace(" ", "_")
+
+
+def number(point):
+    """By which the folders of points are in the order in which they come."""
+    call, _, moment = point.name.removeprefix("call_").partition(".")
+    name, _, step = moment.partition("_")
+    return int(call), ["start", "step", "end"].index(name), int(step or 0)
 
 
 class Process:
@@ -77,12 +95,16 @@ class Process:
 
 
 class Job:
-    def __init__(self, folder, workers, mode, data, **variables):
+    """`root` has a folder for each place where its processes keep something; see LAYOUTS."""
+
+    def __init__(self, folder, workers, mode, data, root=None, layout="shared", **variables):
         folder.mkdir(parents=True)
         self.folder = folder
         self.workers = workers
-        self.recovery = Path(variables.pop("recovery", folder / "recovery"))
-        self._has_own_folders = variables.pop("own_folders", False)
+        self.mode = mode
+        self.layout = layout
+        self.has_certificates = "MUSTER_TLS_CONFIG" in variables
+        self.root = Path(root or folder)
         self.port = free_port()
         self._variables = {
             "MS_WORKER_NUM": str(workers),
@@ -93,8 +115,11 @@ class Job:
             "OMP_NUM_THREADS": "1",
             "CHAOS_MODE": mode,
             "CHAOS_DATA": str(data),
+            "CHAOS_JOB": str(folder),
             **variables,
         }
+        self.paths = {name: self.root / place(name, layout) / "recovery" for name in self.names()}
+        self.hosts = {}  # by name: variables of one that is on another host now
         self.processes = {}  # the newest of each name
         self.everybody = []
         for name in self.names():
@@ -103,27 +128,45 @@ class Job:
     def names(self):
         return ["scheduler", *(f"worker {rank}" for rank in range(self.workers))]
 
-    def folder_of(self, name):
-        """MS_RECOVERY_PATH of a process."""
-        return self.recovery / name.replace(" ", "_") if self._has_own_folders else self.recovery
-
-    def start(self, name, prefix=(), **variables):
+    def environment(self, name, **variables):
         role, _, rank = name.partition(" ")
         told = {"MS_ROLE": "MS_WORKER", "MS_NODE_ID": rank}
         if role == "scheduler":
             told = {"MS_ROLE": "MS_SCHED", "MS_NODE_ID": "sched"}
-        told["MS_RECOVERY_PATH"] = str(self.folder_of(name))
-        environment = {**clean_environment(), **self._variables, **told, **variables}
-        process = Process(name, self.folder, environment, prefix)
+        told["MS_RECOVERY_PATH"] = str(self.paths[name])
+        every = {**clean_environment(), **self._variables, **told, **self.hosts.get(name, {}), **variables}
+        return {variable: value for variable, value in every.items() if value is not None}
+
+    def start(self, name, prefix=(), **variables):
+        """A variable that is None is not set."""
+        process = Process(name, self.folder, self.environment(name, **variables), prefix)
         self.processes[name] = process
         self.everybody.append(process)
         return process
 
+    def folders(self, name):
+        """Where a worker has its points."""
+        return [Path(path) for path in glob.glob(f"{self.paths[name]}/job-*/worker_{name.split()[1]}")]
+
+    def points(self, name):
+        """Of a worker: their folders, oldest first."""
+        found = [path for folder in self.folders(name) for path in folder.glob("call_*")]
+        return sorted((path for path in found if path.suffix != ".damaged"), key=number)
+
     def newest_point(self):
-        """The newest recovery point that any worker has on disk: (call, step)."""
-        points = [path.name for path in self.recovery.glob("**/job-*/worker_*/call_*") if path.is_dir()]
-        found = [tuple(int(number) for number in re.findall(r"\d+", name)) for name in points]
-        return max((numbers for numbers in found if numbers), default=())
+        """The newest recovery point that any worker has on disk: (call, moment, step)."""
+        return max((number(path) for name in self.names()[1:] for path in self.points(name)), default=())
+
+    def disks(self):
+        """The places that are file systems of their own, which can be filled."""
+        return [path for path in {path.parent for path in self.paths.values()} if path.is_mount()]
+
+    def is_open(self, name):
+        """Whether a process that has ended is to be started again."""
+        return self.processes[name].status() != 0 and not self.has_ended_well()
+
+    def is_ending(self):
+        return any(process.status() is not None for process in self.processes.values())
 
     def has_ended(self):
         return all(process.status() is not None for process in self.processes.values())
@@ -160,7 +203,8 @@ class Job:
             status = process.wait(max(0.1, deadline - time.monotonic()))
             if status != 0 and not (status == -signal.SIGKILL and self.has_ended_well()):
                 raise LostError(f"{process.name} ended with status {status}:\n{process.output()[-2000:]}")
-        ends = [re.search(r"state (\w+)", self.processes[name].output()) for name in self.names()[1:]]
+        texts = [self.processes[name].output() for name in self.names()[1:]]
+        ends = [re.search(r"^state (\w+)$", text, re.MULTILINE) for text in texts]
         return [end and end[1] for end in ends]
 
     def __enter__(self):

@@ -1,6 +1,7 @@
 """What chaos.py breaks: a small training whose every bit depends on every step before it.
 
-CHAOS_DATA: a folder of digits. CHAOS_MODE: model, loop or placed. It ends with a hash of all parameters.
+CHAOS_DATA: a folder of digits. CHAOS_MODE: model, loop, calls (two of train, and a loop), norm (each worker
+has state of its own) or placed. It ends with a hash of all parameters.
 """
 
 import hashlib
@@ -22,8 +23,8 @@ def digits(shards, shard):
     return data.batch(BATCH // shards, drop_remainder=True)
 
 
-def layers():
-    return [nn.Flatten(), nn.Dense(28 * 28, 256), nn.ReLU(), nn.Dropout(p=0.3), nn.Dense(256, 10)]
+def layers(*more):
+    return [nn.Flatten(), nn.Dense(28 * 28, 256), *more, nn.ReLU(), nn.Dropout(p=0.3), nn.Dense(256, 10)]
 
 
 class Placed(nn.Cell):
@@ -41,25 +42,24 @@ class Placed(nn.Cell):
         return x
 
 
-def train_model(net, data):
-    optimizer = nn.Momentum(net.trainable_params(), 0.05, 0.9)
+def train_model(net, optimizer, data, calls=(EPOCHS,)):
     model = train.Model(net, nn.CrossEntropyLoss(), optimizer)
     config = train.CheckpointConfig(save_checkpoint_steps=SAVE_STEPS, keep_checkpoint_max=3)
-    folder = f"checkpoints/{muster.get_rank()}"
-    model.train(EPOCHS, data, [train.ModelCheckpoint("train", folder, config)])
-    return optimizer
+    for epochs in calls:
+        model.train(
+            epochs, data, [train.ModelCheckpoint("train", f"checkpoints/{muster.get_rank()}", config)]
+        )
 
 
-def train_by_hand(net, data):
+def train_by_hand(net, optimizer, data, epochs=EPOCHS):
     loss_fn = nn.CrossEntropyLoss()
-    optimizer = nn.Momentum(net.trainable_params(), 0.05, 0.9)
+    net.set_train()
     grad_fn = muster.value_and_grad(lambda x, y: loss_fn(net(x), y), None, net.trainable_params())
     reducer = nn.DistributedGradReducer(optimizer.parameters)
-    steps = muster.recoverable(net, optimizer, data, epochs=EPOCHS, save_steps=SAVE_STEPS)
+    steps = muster.recoverable(net, optimizer, data, epochs=epochs, save_steps=SAVE_STEPS)
     for _epoch, _step, (image, label) in steps:
         _loss, gradients = grad_fn(image, label)
         optimizer(reducer(gradients))
-    return optimizer
 
 
 def elements(parameter):
@@ -78,8 +78,17 @@ def main():
         net, data = Placed(workers), digits(1, 0)
     else:
         muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
-        net, data = nn.SequentialCell(*layers()), digits(workers, rank)
-    optimizer = train_by_hand(net, data) if mode == "loop" else train_model(net, data)
+        more = [nn.BatchNorm1d(256)] if mode == "norm" else []
+        net, data = nn.SequentialCell(*layers(*more)), digits(workers, rank)
+    optimizer = nn.Momentum(net.trainable_params(), 0.05, 0.9)
+    if mode == "loop":
+        train_by_hand(net, optimizer, data)
+    elif mode == "calls":
+        third = EPOCHS // 3
+        train_model(net, optimizer, data, [third, third])
+        train_by_hand(net, optimizer, data, EPOCHS - 2 * third)
+    else:
+        train_model(net, optimizer, data)
     state = hashlib.sha256()
     for parameter in [*net.get_parameters(), *optimizer.get_parameters()]:
         state.update(parameter.name.encode() + elements(parameter))

@@ -11,6 +11,7 @@ from places import ROOT
 
 sys.path.insert(0, str(ROOT / "tests/chaos"))
 import faults
+import storage_faults
 from recovering_job import Job
 
 WORKERS = 2
@@ -24,7 +25,7 @@ def start_fixture(tmp_path_factory):
 
     def start(**variables):
         folder = tmp_path_factory.mktemp("job") / "job"
-        return Job(folder, WORKERS, "model", digits, own_folders=True, CHAOS_EPOCHS="30", **variables)
+        return Job(folder, WORKERS, "model", digits, layout="own", CHAOS_EPOCHS="30", **variables)
 
     return start
 
@@ -40,11 +41,11 @@ def unbroken_end_fixture(start):
 
 
 def jobs_of(job):
-    return {path.name for path in job.recovery.glob("*/job-*")}
+    return {path.name for path in job.root.glob("*/recovery/job-*")}
 
 
 def lose(job, name):
-    shutil.rmtree(job.folder_of(name))
+    shutil.rmtree(job.paths[name])
 
 
 class Chosen(random.Random):
@@ -61,9 +62,9 @@ class Chosen(random.Random):
 @pytest.mark.parametrize("killed", [0, 1, WORKERS])
 def test_a_lost_scheduler_folder_costs_neither_the_job_nor_a_bit(start, unbroken_end, killed):
     with start() as job:
-        job.wait_for_progress((0, 60))
+        job.wait_for_progress((0, 1, 60))
         before = jobs_of(job)
-        faults.lose_scheduler_folder(job, Chosen(killed))
+        storage_faults.lose_scheduler_folder(job, Chosen(killed))
         assert job.wait() == unbroken_end()
         assert jobs_of(job) == before
         if killed == WORKERS:
@@ -74,7 +75,7 @@ def test_a_lost_scheduler_folder_costs_neither_the_job_nor_a_bit(start, unbroken
 
 def test_a_worker_with_an_empty_folder_joins_the_job_that_the_others_have_found(start):
     with start() as job:
-        job.wait_for_progress((0, 60))
+        job.wait_for_progress((0, 1, 60))
         before = jobs_of(job)
         faults.kill(job, *job.names())
         lose(job, "scheduler")
@@ -88,7 +89,7 @@ def test_a_worker_with_an_empty_folder_joins_the_job_that_the_others_have_found(
 
 def test_folders_that_are_all_lost_are_an_error_unless_everybody_is_told_to_begin_anew(start):
     with start() as job:
-        job.wait_for_progress((0, 60))
+        job.wait_for_progress((0, 1, 60))
         [lost] = jobs_of(job)
         faults.kill(job, *job.names())
         for name in job.names()[1:]:
@@ -106,12 +107,12 @@ def test_folders_that_are_all_lost_are_an_error_unless_everybody_is_told_to_begi
 
 def test_points_of_different_jobs_are_an_error_that_names_them(start):
     with start() as job:
-        job.wait_for_progress((0, 60))
+        job.wait_for_progress((0, 1, 60))
         [found] = jobs_of(job)
         faults.kill(job, *job.names())
         lose(job, "scheduler")
-        other = job.folder_of("worker 1") / "job-00000000000000dd"
-        (job.folder_of("worker 1") / found).rename(other)
+        other = job.paths["worker 1"] / "job-00000000000000dd"
+        (job.paths["worker 1"] / found).rename(other)
         faults.start(job, *job.names())
         for process in list(job.processes.values()):
             assert process.wait() == SCHEDULER_REFUSED, process.output()
@@ -125,7 +126,7 @@ def test_points_of_different_jobs_are_an_error_that_names_them(start):
 
 def test_nothing_is_given_up_while_processes_of_the_job_live(start, unbroken_end):
     with start() as job:
-        job.wait_for_progress((0, 60))
+        job.wait_for_progress((0, 1, 60))
         faults.kill(job, "scheduler")
         fresh = job.start("scheduler", MUSTER_FRESH="1")
         assert fresh.wait() == SCHEDULER_REFUSED

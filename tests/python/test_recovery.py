@@ -13,6 +13,7 @@ from tls import Tree
 
 sys.path.insert(0, str(ROOT / "tests/chaos"))
 import faults
+import storage_faults
 from recovering_job import Job
 
 WORKERS = 3
@@ -25,8 +26,8 @@ def digits_fixture(tmp_path_factory):
     return folder
 
 
-def start(folder, digits, mode="model", workers=WORKERS, **variables):
-    return Job(folder / "job", workers, mode, digits, **{"CHAOS_EPOCHS": "30", **variables})
+def start(folder, digits, mode="model", workers=WORKERS, layout="shared", **variables):
+    return Job(folder / "job", workers, mode, digits, layout=layout, **{"CHAOS_EPOCHS": "30", **variables})
 
 
 @pytest.fixture(name="unbroken_end", scope="module")
@@ -38,7 +39,7 @@ def unbroken_end_fixture(tmp_path_factory, digits):
         with start(tmp_path_factory.mktemp(mode), digits, mode) as job:
             states = job.wait()
         assert None not in states
-        assert mode == "placed" or len(set(states)) == 1
+        assert mode in ("placed", "norm") or len(set(states)) == 1
         return states
 
     return end
@@ -63,7 +64,6 @@ def unbroken_end_fixture(tmp_path_factory, digits):
         (faults.cut, "loop"),
         (faults.kill_in_last_meeting, "model"),
         (faults.damage_newest_point, "model"),
-        (faults.lose_scheduler_folder, "placed"),
     ],
     ids=lambda value: getattr(value, "__name__", value),
 )
@@ -71,6 +71,30 @@ def test_a_broken_training_ends_with_the_bits_of_an_unbroken_one(tmp_path, digit
     with start(tmp_path, digits, mode) as job:
         job.wait_for_progress(())
         fault(job, random.Random(1))
+        assert job.wait() == unbroken_end(mode)
+
+
+@pytest.mark.parametrize(
+    ("fault", "mode", "layout"),
+    [
+        (storage_faults.lose_folder, "calls", "own"),
+        (storage_faults.lose_folder, "norm", "shared"),
+        (storage_faults.replace_host, "calls", "own"),
+        (storage_faults.replace_host, "placed", "apart"),
+        (storage_faults.lose_scheduler_folder, "calls", "shared"),
+        (storage_faults.lose_scheduler_folder, "model", "apart"),
+        (storage_faults.lose_scheduler_folder, "placed", "shared"),
+        (storage_faults.fill_disk_for_a_while, "calls", "own"),
+        (storage_faults.two_jobs_one_path, "calls", "shared"),
+        (storage_faults.two_jobs_one_path, "model", "own"),
+    ],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_lost_folders_and_full_disks_change_no_bit(tmp_path, digits, unbroken_end, fault, mode, layout, seed):
+    with start(tmp_path, digits, mode, layout=layout) as job:
+        job.wait_for_progress(())
+        fault(job, random.Random(seed))
         assert job.wait() == unbroken_end(mode)
 
 
