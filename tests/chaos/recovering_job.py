@@ -13,7 +13,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = Path(os.environ.get("MUSTER_BUILD", ROOT / "build"))
-PATIENCE_SECONDS = 150  # a machine may be busy with other things
+PATIENCE_SECONDS = 60
 # What lies in one MS_RECOVERY_PATH: everything, or the workers' points, or those of one worker.
 LAYOUTS = ("shared", "apart", "own")
 
@@ -195,10 +195,13 @@ class Job:
 
     def wait(self):
         """The last printed state of each worker; an error when one did not end well."""
+        newest = self.newest_point()
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not self.has_ended() and time.monotonic() < deadline:
             self.end_strays()
             time.sleep(0.02)
+            if newest != (newest := self.newest_point()):
+                deadline = time.monotonic() + PATIENCE_SECONDS
         for process in self.processes.values():
             status = process.wait(max(0.1, deadline - time.monotonic()))
             if status != 0 and not (status == -signal.SIGKILL and self.has_ended_well()):

@@ -1,6 +1,7 @@
 """A worker dies when another has already left done: it comes back alone, and the job ends well."""
 
 import os
+import shutil
 import signal
 
 import pytest
@@ -50,17 +51,27 @@ if rank == 1 and os.environ.get("DIES"):
 """
 
 
-def broken_run(folder, kind):
+def broken_run(folder, kind, loses_folder=False):
     """A run whose worker 1 was killed behind everything, when worker 0 had left, and was started again."""
-    recovery = {"MS_ENABLE_RECOVERY": "1", "MS_RECOVERY_PATH": str(folder / "recovery")}
     pipe = folder / "pipe"
     os.mkfifo(pipe)
-    with Job(SCRIPT.replace("KIND", repr(kind)), 2, DIES=str(pipe), **recovery) as job:
+
+    def told(name):
+        return {"MS_RECOVERY_PATH": str(folder / name), "MS_ENABLE_RECOVERY": "1", "MS_WORKER_NUM": "2"}
+
+    def start(rank, dies):
+        mine = {"MS_ROLE": "MS_WORKER", "MS_NODE_ID": str(rank), "DIES": dies, **told(f"worker_{rank}")}
+        return job.start(f"worker {rank}", **mine)
+
+    with Job(SCRIPT.replace("KIND", repr(kind)), 0, hosts=[[]], **told("scheduler")) as job:
+        job.workers = [start(rank, str(pipe)) for rank in range(2)]
         assert job.workers[0].wait() == 0
         pipe.write_text("die")
         assert job.workers[1].wait() == -signal.SIGKILL
+        if loses_folder:
+            shutil.rmtree(folder / "worker_1")
         first_life = job.workers[1].output()
-        job.workers[1] = job.start("worker 1", MS_ROLE="MS_WORKER", MS_NODE_ID="1", DIES="")
+        job.workers[1] = start(1, "")
         statuses = [process.wait() for process in job.everybody()]
         return statuses, first_life, job.workers[1].output()
 
@@ -78,3 +89,10 @@ def test_a_collective_made_by_hand_that_a_worker_made_before_it_left_is_named(tm
     assert statuses == [1, 0, 1]
     assert "all_reduce, the collective call number 1 of this script, cannot be made" in second_life
     assert "the other workers have passed it" in second_life
+
+
+def test_without_its_folder_it_has_nobody_who_could_give_it_the_end(tmp_path):
+    statuses, _, second_life = broken_run(tmp_path, "model", loses_folder=True)
+    assert statuses == [77, 0, 77]
+    assert "has kept recovery points, and now no worker has any below its MS_RECOVERY_PATH" in second_life
+    assert "Bring the folders back" in second_life
