@@ -59,8 +59,10 @@ std::vector<PointId> needless(const StoredPoints& held, const PointId& saved, co
   std::vector<PointId> found;
   for (auto at = held.rbegin(); at != held.rend(); ++at) {
     const auto& [id, point] = *at;
+    // An end that is saved late says nothing of the calls behind it.
+    const bool is_lost = future_is_lost && id.call == saved.call;
     const bool is_surplus =
-        id > saved ? future.takes(id, point.signature) || future_is_lost : past.takes(id, point.signature);
+        id > saved ? future.takes(id, point.signature) || is_lost : past.takes(id, point.signature);
     if (is_surplus && id != saved && !kept.contains(id)) found.push_back(id);
   }
   std::reverse(found.begin(), found.end());

@@ -68,7 +68,8 @@ void SchedulerMachine::expect_member(Seat& seat, PeerId id) {
   Peer& peer = peers_[id];
   peer.member = seat.member;
   peer.key = seat.key;
-  if (peer.member.incarnation != 0) by_incarnation_[peer.member.incarnation] = id;  // 0: nobody knows whose it is
+  if (peer.member.incarnation != 0)
+    by_incarnation_[peer.member.incarnation] = id;  // 0: nobody knows whose it is
   peer.ranked = peer.told = peer.closed = peer.awaited = true;
   peer.heard = now_;
   watch(id, peer);

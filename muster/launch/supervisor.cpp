@@ -405,7 +405,8 @@ bool Supervisor::plan_restart(Running& process) {
 
 // A job is begun anew once: who comes back goes on with it.
 ProcessSpec Supervisor::spec_of_return(ProcessSpec spec) {
-  if (spec.environment.contains("MS_ROLE")) spec.environment.insert_or_assign("MUSTER_FRESH", std::string("0"));
+  if (spec.environment.contains("MS_ROLE"))
+    spec.environment.insert_or_assign("MUSTER_FRESH", std::string("0"));
   return spec;
 }
 

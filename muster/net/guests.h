@@ -25,8 +25,8 @@ struct GuestLimits {
   Duration handshake_time = std::chrono::seconds(3);    // to the end of the handshake, where there is one
   Duration time_least = std::chrono::milliseconds(50);  // where no descriptor is free
   std::uint64_t payload_size_bytes = 64 << 10;          // of one frame of a guest
-  std::size_t held_size_bytes = 4 << 20;  // of what all of them have sent and that is not yet a frame
-  std::size_t unread_size_bytes = 16 << 20;             // of what all of them were answered and have not read
+  std::size_t held_size_bytes = 4 << 20;     // of what all of them have sent and that is not yet a frame
+  std::size_t unread_size_bytes = 16 << 20;  // of what all of them were answered and have not read
 };
 
 class Guests {

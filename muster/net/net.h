@@ -11,8 +11,8 @@
 #include "muster/net/bytes.h"               // IWYU pragma: export
 #include "muster/net/certificates.h"        // IWYU pragma: export
 #include "muster/net/descriptor.h"          // IWYU pragma: export
-#include "muster/net/digest.h"              // IWYU pragma: export
 #include "muster/net/descriptor_limit.h"    // IWYU pragma: export
+#include "muster/net/digest.h"              // IWYU pragma: export
 #include "muster/net/frame.h"               // IWYU pragma: export
 #include "muster/net/futex.h"               // IWYU pragma: export
 #include "muster/net/guests.h"              // IWYU pragma: export

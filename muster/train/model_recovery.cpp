@@ -54,7 +54,6 @@ Result<> Model::Training::attempt() {
                       .capture = [this] { return point_in_memory(); }});
   MUSTER_TRY(const RecoveringCall::Start start, call_->agree());
   if (start.finished) return take_end();
-  if (start.point && start.point->id == call_->end_id()) return finish_at(start);
   MUSTER_TRY_VOID(prepare(start));
   MUSTER_TRY_VOID(begin());
   MUSTER_TRY_VOID(run_epochs());
@@ -85,13 +84,6 @@ Result<> Model::Training::finish() {
   return call_->finish(std::move(end), std::move(states));
 }
 
-// All steps were made before: the end is all that is left.
-Result<> Model::Training::finish_at(const RecoveringCall::Start& start) {
-  MUSTER_TRY_VOID(go_back_to(start));
-  MUSTER_TRY(std::string states, states_as_text(parts()));
-  return call_->finish(start.is_of_another ? start.point : std::nullopt, std::move(states));
-}
-
 // The call is behind the others: what it has changed is all that counts.
 Result<> Model::Training::take_end() {
   MUSTER_TRY(const RecoveringCall::End end, call_->end());
@@ -107,7 +99,7 @@ Result<> Model::Training::take_end() {
 Result<> Model::Training::go_back_to(const RecoveringCall::Start& start) {
   MUSTER_TRY(const TrainingPosition position, position_in(*start.point));
   MUSTER_TRY_VOID(take_position(position));
-  if (start.point->id != call_->end_id() && !std::exchange(has_begun_, true)) {
+  if (!std::exchange(has_begun_, true)) {
     MUSTER_TRY_VOID(call(&Callback::on_train_begin));
     if (in_epoch_) MUSTER_TRY_VOID(call(&Callback::on_train_epoch_begin));
   }

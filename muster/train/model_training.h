@@ -50,7 +50,6 @@ class Model::Training {
   Result<> attempt();
   Result<> begin();
   Result<> finish();
-  Result<> finish_at(const RecoveringCall::Start& start);
   Result<> take_end();
   Result<> go_back_to(const RecoveringCall::Start& start);
   Result<> go_on_from_memory();

@@ -58,7 +58,11 @@ bool RecoveringCall::holds(const PointId& id) const {
   return std::find(points.begin(), points.end(), id) != points.end();
 }
 
-bool RecoveringCall::has_end() const { return holds(end_id()) || store_.finished(number_).has_value(); }
+// An evaluation leaves only a record, and so does an end whose state a later one has.
+bool RecoveringCall::has_end() const {
+  if (holds(end_id())) return true;
+  return store_.finished(number_) && (kind_ == "eval" || store_.finished(number_ + 1));
+}
 
 // ---- Where all go on --------------------------------------------------------------------------------------
 
@@ -179,24 +183,26 @@ Result<std::optional<RecoveringCall::Start>> RecoveringCall::go_to_point(const R
     log::warning(fmt::format("all go back to {}: {} ({})", to_string(next.id), next.reason, own_state()));
   const bool takes = next.sources[recovery_.rank()].has_value();
   const bool in_memory = in_memory_.state == In::fresh && next.id == start_id() && !holds(next.id);
+  const bool is_end = next.id == end_id();
   Handover mine;
   if (!takes && !in_memory) {
-    auto loaded = store_.load(next.id);
-    if (loaded)
-      mine.point = *std::move(loaded);
-    else if (holds(next.id))
-      store_.drop(next.id, loaded.error().message);
-    else
-      return Start{.finished = true};  // an end of which only the record is left: a later one has its state
+    mine = on_disk(next.id);
+    if (!mine.point && !mine.result && holds(next.id)) store_.drop(next.id);
   }
   MUSTER_TRY(auto taken, hand_over(next, mine));
+  const Handover& had = takes ? *taken : mine;
+  // Of an end the record may be all that is left: a later one has its state.
   MUSTER_TRY(const bool all,
-             all_have(takes ? taken->point.has_value() : in_memory || mine.point.has_value()));
+             all_have(in_memory || had.point.has_value() || (is_end && had.result.has_value())));
   if (!all) return std::nullopt;
   if (in_memory) return Start{};
   const bool all_hold_it = std::none_of(next.sources.begin(), next.sources.end(),
                                         [](const auto& source) { return source.has_value(); });
   if (all_hold_it) store_.set_committed(next.id);
+  if (is_end) {
+    if (takes) taken_end_ = std::move(taken);
+    return Start{.finished = true};
+  }
   say_resuming(next.id.step);
   if (!takes) return Start{.point = std::move(mine.point)};
   return Start{.point = std::move(taken->point), .is_of_another = true, .own = newest_own()};
@@ -214,13 +220,18 @@ std::optional<checkpoint::Point> RecoveringCall::newest_own() const {
 
 // ---- Ends of calls that others have finished --------------------------------------------------------------
 
-Handover RecoveringCall::end_on_disk(std::uint64_t call) const {
-  Handover end;
-  if (const auto record = store_.finished(call)) end.result = record->result;
-  const PointId id{.call = call, .moment = PointId::Moment::end};
-  if (!holds(id)) return end;
-  if (auto loaded = store_.load(id)) end.point = *std::move(loaded);
-  return end;
+// A point, and of an end what the script was given. A point that is damaged is not there; an end's record is.
+Handover RecoveringCall::on_disk(const PointId& id) const {
+  Handover found;
+  if (id.moment == PointId::Moment::end)
+    if (const auto record = store_.finished(id.call)) found.result = record->result;
+  if (!holds(id)) return found;
+  auto loaded = store_.load(id);
+  if (loaded)
+    found.point = *std::move(loaded);
+  else
+    found.result.reset();
+  return found;
 }
 
 // Whether this worker has got the end that it lacks.
@@ -230,7 +241,8 @@ Result<bool> RecoveringCall::take_ends(const Resumption& next) {
   const std::uint32_t rank = recovery_.rank();
   for (std::uint32_t other = 0; other < rows.size(); ++other)
     if (next.sources[other] == rank)
-      MUSTER_TRY_VOID(send_handover(end_on_disk(rows[other][0]), other, recovery_));
+      MUSTER_TRY_VOID(
+          send_handover(on_disk({.call = rows[other][0], .moment = PointId::Moment::end}), other, recovery_));
   const auto source = next.sources[rank];
   if (!source) return false;
   MUSTER_TRY(Handover taken, receive_handover(*source, recovery_));
@@ -248,7 +260,7 @@ Result<RecoveringCall::End> RecoveringCall::end() {
   }
   End end;
   end.is_of_another = taken_end_.has_value();
-  Handover found = taken_end_ ? *std::exchange(taken_end_, std::nullopt) : end_on_disk(number_);
+  Handover found = taken_end_ ? *std::exchange(taken_end_, std::nullopt) : on_disk(end_id());
   if (!end.is_of_another && !found.point && holds(end_id())) {
     store_.drop(end_id());
     if (!found.result)
@@ -370,7 +382,7 @@ Result<> RecoveringCall::restore(const checkpoint::Point& point, const TrainingP
 void RecoveringCall::save(checkpoint::Point point) {
   // From here on this process is no newcomer: going back is not resuming what another one left.
   recovery_.calls().resumed = true;
-  retry_pending_end();
+  retry_pending_ends();
   saving_ = point.id;
   saver_.save(std::move(point));
 }
@@ -399,20 +411,29 @@ bool RecoveringCall::keep_end(checkpoint::Point end, const std::string& result) 
   checkpoint::Point copy = end;
   save(std::move(copy));
   if (saver_.wait()) return journal(number_, kind_, result);
-  recovery_.pending_end() =
-      Recovery::PendingEnd{std::move(end), {.call = number_, .kind = kind_, .result = result}};
+  recovery_.pending_ends().push_back({std::move(end), {.call = number_, .kind = kind_, .result = result}});
   return false;
 }
 
-void RecoveringCall::retry_pending_end() {
-  auto& pending = recovery_.pending_end();
-  if (!pending) return;
-  (void)saver_.wait();
-  checkpoint::Point end = pending->point;
-  saver_.save(std::move(end));
-  if (!saver_.wait() || !journal(pending->record.call, pending->record.kind, pending->record.result)) return;
-  log::info(fmt::format("the end of call {} is on the disk now", pending->record.call));
-  pending.reset();
+// An end of before that no disk has taken, and that nobody else has.
+bool RecoveringCall::owes_end() const {
+  const auto& pending = recovery_.pending_ends();
+  return std::any_of(pending.begin(), pending.end(), [&](const Recovery::PendingEnd& end) {
+    return !end.point.is_shared && end.record.call != number_;
+  });
+}
+
+void RecoveringCall::retry_pending_ends() {
+  auto& pending = recovery_.pending_ends();
+  while (!pending.empty()) {
+    const Recovery::PendingEnd& oldest = pending.front();
+    (void)saver_.wait();
+    checkpoint::Point end = oldest.point;
+    saver_.save(std::move(end));
+    if (!saver_.wait() || !journal(oldest.record.call, oldest.record.kind, oldest.record.result)) return;
+    log::info(fmt::format("the end of call {} is on the disk now", oldest.record.call));
+    pending.erase(pending.begin());
+  }
 }
 
 // Whoever is past the meeting knows who has the end.
@@ -420,14 +441,17 @@ Result<> RecoveringCall::finish(std::optional<checkpoint::Point> end, std::strin
   (void)saver_.wait();
   const bool is_shared = end && end->is_shared;
   const bool is_kept = end ? keep_end(*std::move(end), result) : journal(number_, kind_, std::move(result));
-  MUSTER_TRY(const std::vector<Words> rows,
-             recovery_.gather({sharing_.stage, is_kept ? 1U : 0U, is_shared ? 1U : 0U}));
+  MUSTER_TRY(const std::vector<Words> rows, recovery_.gather({sharing_.stage, is_kept ? 1U : 0U,
+                                                              is_shared ? 1U : 0U, owes_end() ? 1U : 0U}));
   const auto has = [&](const Words& row) {
     return row[1] != 0 || std::any_of(rows.begin(), rows.end(), [&](const Words& other) {
              return other[0] == row[0] && other[1] != 0 && other[2] != 0;
            });
   };
+  // Of calls before this one: theirs are not over either.
+  const bool one_owes = std::any_of(rows.begin(), rows.end(), [](const Words& row) { return row[3] != 0; });
   if (std::all_of(rows.begin(), rows.end(), has)) {
+    if (one_owes) return {};
     recovery_.report_finished_calls(number_ + 1);
     store_.call_is_finished(number_);
     return {};

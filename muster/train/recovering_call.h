@@ -66,8 +66,8 @@ class RecoveringCall {
   // or when a worker was lost and it is decided that the step counts: then its memory is about to change. An
   // error when it does not count.
   Result<> commit();
-  // Collective, behind `steps` steps: each tells what it has on its disk. A part of commit(); where steps are not
-  // committed it comes with each save.
+  // Collective, behind `steps` steps: each tells what it has on its disk. A part of commit(); where steps are
+  // not committed it comes with each save.
   Result<> exchange(std::uint64_t steps);
   // Whether all have to agree before anything else is done together.
   bool is_meeting_due() const { return is_meeting_due_; }
@@ -130,11 +130,12 @@ class RecoveringCall {
   Result<std::optional<Start>> go_on_live(const Resumption& next);
   Result<std::optional<Start>> go_to_point(const Resumption& next);
   Result<bool> take_ends(const Resumption& next);
-  Handover end_on_disk(std::uint64_t call) const;
+  Handover on_disk(const checkpoint::PointId& id) const;
   std::optional<checkpoint::Point> newest_own() const;
   Error lost(const std::string& reason) const;
   bool keep_end(checkpoint::Point end, const std::string& result);
-  void retry_pending_end();
+  void retry_pending_ends();
+  bool owes_end() const;
   void report_finished(const std::vector<Recovery::Words>& rows);
   bool journal(std::uint64_t call, const std::string& kind, std::string result);
   void say_resuming(std::uint64_t step);

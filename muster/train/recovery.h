@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,13 +53,13 @@ class Recovery {
   // For whoever starts this process again.
   virtual void mark_step(const checkpoint::StepPlace& place) = 0;
 
-  // The end of a call that this worker's disk has not taken. Later saves try again: until they succeed the
-  // call is not over.
+  // Ends of calls that this worker's disk has not taken, oldest first. Later saves try again: until they
+  // succeed the calls are not over.
   struct PendingEnd {
     checkpoint::Point point;
     checkpoint::CallRecord record;
   };
-  std::optional<PendingEnd>& pending_end() { return pending_end_; }
+  std::vector<PendingEnd>& pending_ends() { return pending_ends_; }
 
   CallNumbers& calls() { return calls_; }
   // A numbered call begins or ends: collectives that are made by hand within it are a part of it.
@@ -68,7 +67,7 @@ class Recovery {
 
  private:
   CallNumbers calls_;
-  std::optional<PendingEnd> pending_end_;
+  std::vector<PendingEnd> pending_ends_;
 };
 
 // That of the open session; null without one, and where nothing is recovered.

@@ -147,6 +147,16 @@ TEST(Retention, LeavesTheFutureUntilAllHoldAPointBeforeIt) {
   EXPECT_EQ(names(store), (Names{"call_0.start", "call_0.step_100", "call_0.step_150"}));
 }
 
+TEST(Retention, LeavesTheNextCallWhenAnEndIsSavedLate) {
+  MemoryStorage disk;
+  RunStore store = open_store(disk);
+  save(store, {start_of(0), step(0, 100)});
+  store.set_committed(step(0, 100));
+  save(store, {start_of(1), step(1, 100), end_of(0)});
+  EXPECT_TRUE(holds(store, step(1, 100)));
+  EXPECT_TRUE(holds(store, start_of(1)));
+}
+
 TEST(Retention, IsBoundedHoweverOftenAJobGoesBack) {
   MemoryStorage disk;
   RunStore store = open_store(disk);
