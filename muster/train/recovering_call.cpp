@@ -64,6 +64,15 @@ bool RecoveringCall::has_end() const {
   return store_.finished(number_) && (kind_ == "eval" || store_.finished(number_ + 1));
 }
 
+// Where only a record is left, the later end that has its state says whose that is.
+bool RecoveringCall::can_share_end() const {
+  const std::vector<PointId> points = store_.points();
+  return kind_ == "eval" || std::any_of(points.begin(), points.end(), [&](const PointId& id) {
+           return id.moment == PointId::Moment::end && id.call >= number_ && store_.is_shared(id) &&
+                  (id == end_id() || !holds(end_id()));
+         });
+}
+
 // ---- Where all go on --------------------------------------------------------------------------------------
 
 // Where nobody says, all of it is.
@@ -84,7 +93,7 @@ Standing RecoveringCall::standing(const Memory& memory) const {
                     .finished = store_.finished_calls()};
   for (const PointId& id : store_.points())
     if (id.call == number_ && id != end_id()) standing.points.push_back({id, store_.is_shared(id)});
-  if (has_end()) standing.points.push_back({end_id(), !holds(end_id()) || store_.is_shared(end_id())});
+  if (has_end()) standing.points.push_back({end_id(), can_share_end()});
   return standing;
 }
 
@@ -410,7 +419,7 @@ bool RecoveringCall::journal(std::uint64_t call, const std::string& kind, std::s
 bool RecoveringCall::keep_end(checkpoint::Point end, const std::string& result) {
   checkpoint::Point copy = end;
   save(std::move(copy));
-  if (saver_.wait()) return journal(number_, kind_, result);
+  if (saver_.wait() && journal(number_, kind_, result)) return true;
   recovery_.pending_ends().push_back({std::move(end), {.call = number_, .kind = kind_, .result = result}});
   return false;
 }

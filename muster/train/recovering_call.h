@@ -120,6 +120,7 @@ class RecoveringCall {
   using Resumption = checkpoint::Resumption;
   bool holds(const checkpoint::PointId& id) const;
   bool has_end() const;
+  bool can_share_end() const;
   std::string own_state() const;
   checkpoint::Standing standing(const Memory& memory) const;
   Result<Resumption> ask(const Memory& memory);

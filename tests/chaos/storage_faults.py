@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import glob
 import hashlib
 import resource
 import shutil
@@ -161,6 +162,25 @@ def fill_disk_for_a_while(job, random):
         start(job, *victims)
 
 
+def fill_all_disks_over_two_ends(job, random):
+    """Nobody keeps the end of one call, nor that of the next; later there is room; then everybody dies."""
+    workers = job.names()[1:]
+    if job.mode != "calls":
+        return
+    with contextlib.ExitStack() as limits:
+        for name in workers:
+            limits.enter_context(no_large_files(job, name))
+        missed = "could not keep the end of call 1"
+        wait_until(lambda: all(missed in job.processes[name].output() for name in workers) or job.is_ending())
+    wait_until(lambda: job.newest_point() > (2, 1) or job.is_ending())
+    if random.random() < 0.5:
+        kill(job, *job.names())
+        start(job, *job.names())
+    elif not job.is_ending():
+        kill(job, *job.names())
+        lose_and_start(job, workers[0], *[name for name in job.names() if name != workers[0]])
+
+
 # ---- Two jobs on one path ---------------------------------------------------------------------------------
 
 
@@ -168,9 +188,9 @@ def contents(job):
     """A hash of every file below the points of every worker."""
     found = {}
     for name in job.names()[1:]:
-        for file in (path for point in job.points(name) for path in point.rglob("*")):
-            with contextlib.suppress(FileNotFoundError, IsADirectoryError):
-                found[file] = hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in (path for point in job.points(name) for path in glob.glob(f"{point}/*")):
+            with contextlib.suppress(FileNotFoundError):
+                found[file] = hashlib.sha256(Path(file).read_bytes()).hexdigest()
     return found
 
 
@@ -247,5 +267,6 @@ STORAGE_FAULTS = [
     lose_scheduler_folder,
     fill_disk,
     fill_disk_for_a_while,
+    fill_all_disks_over_two_ends,
     two_jobs_one_path,
 ]

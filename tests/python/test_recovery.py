@@ -85,6 +85,7 @@ def test_a_broken_training_ends_with_the_bits_of_an_unbroken_one(tmp_path, digit
         (storage_faults.lose_scheduler_folder, "model", "apart"),
         (storage_faults.lose_scheduler_folder, "placed", "shared"),
         (storage_faults.fill_disk_for_a_while, "calls", "own"),
+        (storage_faults.fill_all_disks_over_two_ends, "calls", "own"),
         (storage_faults.two_jobs_one_path, "calls", "shared"),
         (storage_faults.two_jobs_one_path, "model", "own"),
     ],
