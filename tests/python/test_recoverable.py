@@ -109,9 +109,7 @@ def unbroken_fixture(tmp_path_factory):
         ("before the reducer", 0, {"PLACED": "1"}, "[69]"),
     ],
 )
-def test_a_worker_killed_in_a_body_costs_nothing_but_time(
-    tmp_path, unbroken, place, victim, variables, step
-):
+def test_a_worker_killed_in_a_body_costs_nothing_but_time(tmp_path, unbroken, place, victim, variables, step):
     ends, outputs = run(tmp_path, LOOP, place, victim, **variables)
     assert ends == unbroken(**variables)
     assert re.search(rf"resuming job \w+ at step {step}; delete \S+ to start fresh", outputs[victim])
