@@ -1,8 +1,8 @@
 // bench_all_reduce: all_reduce of float32 among processes of this host. It forks the ranks itself, checks the
 // answer first, then times every call on rank 0.
 //
-//   bench_all_reduce --ranks 2,4,8 --bytes 1024,1048576,102228128 --transport auto|tcp|tls [--shared]
-//   [--touch]
+//   bench_all_reduce --ranks 2,4,8 --bytes 1024,1048576,102228128 --transport auto|tcp|tls
+//   [--ranks-of-host 2] [--shared] [--touch]
 //
 // One line for each size and number of ranks: minimum, median and mean over the calls, in microseconds.
 #include <fmt/format.h>
@@ -28,6 +28,7 @@ struct Settings {
   std::vector<std::uint32_t> ranks = {2, 4, 8};
   std::vector<std::size_t> bytes = {1024, 1 << 20, 102228128};
   std::string transport = "auto";
+  std::uint32_t ranks_of_host = 0;
   bool shared = false;
   bool touch = false;
   bool json = false;
@@ -149,12 +150,15 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 256));
   app.add_option("--bytes", settings.bytes, "sizes")->delimiter(',');
   app.add_option("--transport", settings.transport)->check(CLI::IsMember({"auto", "tcp", "tls"}));
+  app.add_option("--ranks-of-host", settings.ranks_of_host, "as if so many ranks shared a host");
   app.add_flag("--shared", settings.shared, "in buffers that the ranks of a host share");
   app.add_flag("--touch", settings.touch, "write each input anew and read each output, not counted");
   app.add_flag("--json", settings.json, "one JSON object a line");
   CLI11_PARSE(app, argc, argv);
   for (const std::uint32_t ranks : settings.ranks)
-    if (!muster::benchmarks::run_ranks(ranks, muster::benchmarks::transport_of(settings.transport),
+    if (!muster::benchmarks::run_ranks({.ranks = ranks,
+                                        .transport = muster::benchmarks::transport_of(settings.transport),
+                                        .ranks_of_host = settings.ranks_of_host},
                                        [&](Communicator& comm) { run_rank(settings, comm); }))
       return 1;
   return 0;

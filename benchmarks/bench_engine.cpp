@@ -329,10 +329,9 @@ int main(int argc, char** argv) {
     return is_lenet ? measure<LeNet5>(settings, workers) : measure<ResNet50>(settings, workers);
   };
   if (settings.workers == 1 && !settings.compares) return measured(nullptr);
-  const bool right = benchmarks::run_ranks(settings.workers, benchmarks::Transport::automatic,
-                                           [&](collective::Communicator& group) {
-                                             Workers workers(group);
-                                             if (measured(&workers) != 0) std::_Exit(1);
-                                           });
+  const bool right = benchmarks::run_ranks({.ranks = settings.workers}, [&](collective::Communicator& group) {
+    Workers workers(group);
+    if (measured(&workers) != 0) std::_Exit(1);
+  });
   return right ? 0 : 1;
 }

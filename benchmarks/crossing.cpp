@@ -118,7 +118,8 @@ int main(int argc, char** argv) {
   app.add_flag("--json", settings.json, "one JSON object a line");
   CLI11_PARSE(app, argc, argv);
   const auto transport = muster::benchmarks::transport_of(settings.transport);
-  return muster::benchmarks::run_ranks(2, transport, [&](Communicator& comm) { run_rank(settings, comm); })
+  return muster::benchmarks::run_ranks({.ranks = 2, .transport = transport},
+                                       [&](Communicator& comm) { run_rank(settings, comm); })
              ? 0
              : 1;
 }

@@ -38,8 +38,12 @@ std::shared_ptr<const net::Security> security_of(Transport transport) {
   return *std::move(made);
 }
 
-std::unique_ptr<Communicator> connect(Board& board, std::uint32_t rank, std::uint32_t ranks,
-                                      Transport transport) {
+std::string host_of(const Crew& crew, std::uint32_t rank) {
+  const std::uint32_t all = crew.transport == Transport::automatic ? crew.ranks : 1;
+  return fmt::format("host {}", rank / (crew.ranks_of_host == 0 ? all : crew.ranks_of_host));
+}
+
+std::unique_ptr<Communicator> connect(Board& board, std::uint32_t rank, const Crew& crew) {
   auto listener = Listener::open("127.0.0.1");
   if (!listener) die(listener.error());
   Notice& notice = board.notices[rank];
@@ -47,20 +51,19 @@ std::unique_ptr<Communicator> connect(Board& board, std::uint32_t rank, std::uin
   std::strncpy(notice.local_name, listener->local_name().c_str(), sizeof(notice.local_name) - 1);
   board.written.fetch_add(1);
   const auto give_up = Clock::now() + std::chrono::seconds(20);
-  while (board.written.load() < ranks) {
+  while (board.written.load() < crew.ranks) {
     if (Clock::now() > give_up) die({Code::timeout, "not all ranks started"});
     ::usleep(1000);
   }
   Group group{.epoch = 1, .job_id = 1, .rank = rank, .endpoints = {}};
-  for (std::uint32_t r = 0; r < ranks; ++r)
-    group.endpoints.push_back(
-        Endpoint{.host_key = transport == Transport::automatic ? "this host" : fmt::format("rank {}", r),
-                 .address = "127.0.0.1",
-                 .port = board.notices[r].port,
-                 .local_name = board.notices[r].local_name});
-  auto connected =
-      Communicator::connect(std::move(group), *std::move(listener),
-                            {.call_timeout = std::chrono::seconds(60), .security = security_of(transport)});
+  for (std::uint32_t r = 0; r < crew.ranks; ++r)
+    group.endpoints.push_back(Endpoint{.host_key = host_of(crew, r),
+                                       .address = "127.0.0.1",
+                                       .port = board.notices[r].port,
+                                       .local_name = board.notices[r].local_name});
+  auto connected = Communicator::connect(
+      std::move(group), *std::move(listener),
+      {.call_timeout = std::chrono::seconds(60), .security = security_of(crew.transport)});
   if (!connected) die(connected.error());
   return *std::move(connected);
 }
@@ -77,15 +80,15 @@ Transport transport_of(const std::string& name) {
   return name == "tcp" ? Transport::tcp : Transport::automatic;
 }
 
-bool run_ranks(std::uint32_t ranks, Transport transport, const std::function<void(Communicator&)>& work) {
+bool run_ranks(const Crew& crew, const std::function<void(Communicator&)>& work) {
   void* memory = ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return false;
   auto* board = new (memory) Board{};
   std::vector<pid_t> children;
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+  for (std::uint32_t rank = 0; rank < crew.ranks; ++rank) {
     const pid_t child = ::fork();
     if (child == 0) {
-      const auto communicator = connect(*board, rank, ranks, transport);
+      const auto communicator = connect(*board, rank, crew);
       work(*communicator);
       std::fflush(stdout);
       std::_Exit(0);

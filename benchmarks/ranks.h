@@ -17,9 +17,14 @@ enum class Transport { automatic, tcp, tls };
 // "auto", "tcp", "tls".
 Transport transport_of(const std::string& name);
 
-// Forks `ranks` processes, each of which calls `work` with its communicator. Whether all of them ended well.
-// Call it before this process has threads.
-bool run_ranks(std::uint32_t ranks, Transport transport,
-               const std::function<void(collective::Communicator&)>& work);
+struct Crew {
+  std::uint32_t ranks = 2;
+  Transport transport = Transport::automatic;
+  std::uint32_t ranks_of_host = 0;  // as if so many shared a host; 0: all of them, or each its own over TCP
+};
+
+// Forks the ranks' processes, each of which calls `work` with its communicator. Whether all of them ended
+// well. Call it before this process has threads.
+bool run_ranks(const Crew& crew, const std::function<void(collective::Communicator&)>& work);
 
 }  // namespace muster::benchmarks

@@ -40,6 +40,9 @@ struct Endpoint {
   net::Identity identity = {};  // as whom its certificate may speak, where there are certificates
 };
 
+// The most ranks of a group.
+inline constexpr std::size_t ranks_max = 16384;
+
 struct Group {
   std::uint64_t epoch = 0;
   std::uint64_t job_id = 0;

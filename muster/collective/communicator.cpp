@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "muster/collective/collective.h"
 #include "muster/collective/state.h"
 
@@ -12,14 +10,42 @@ namespace {
 constexpr std::size_t size_limit_bytes = std::size_t{1} << 40;
 
 Result<> check_group(const Group& group) {
-  constexpr std::size_t rank_limit = 4096;
-  if (group.endpoints.empty() || group.endpoints.size() > rank_limit)
+  if (group.endpoints.empty() || group.endpoints.size() > ranks_max)
     return fail(Code::invalid_argument,
-                fmt::format("a group of {} ranks; 1 to {} are possible", group.endpoints.size(), rank_limit));
+                fmt::format("a group of {} ranks; 1 to {} are possible", group.endpoints.size(), ranks_max));
   if (group.rank >= group.endpoints.size())
     return fail(Code::invalid_argument,
                 fmt::format("rank {} in a group of {} ranks", group.rank, group.endpoints.size()));
   return {};
+}
+
+Layout layout_of(const Group& group) {
+  std::vector<std::string_view> host_keys;
+  host_keys.reserve(group.endpoints.size());
+  for (const Endpoint& endpoint : group.endpoints) host_keys.push_back(endpoint.host_key);
+  return Layout(host_keys, group.rank);
+}
+
+LocalShape shape_of(const Layout& layout) {
+  const Sizes sizes = sizes_of(layout);
+  return {.ranks = layout.own_ranks(),
+          .local_rank = layout.place_of(layout.own_rank()),
+          .small_size_bytes = sizes.small_size_bytes,
+          .chunk_size_bytes = sizes.chunk_size_bytes,
+          .remote_ranks = layout.remote_count(),
+          .raw_size_bytes = sizes.raw_size_bytes};
+}
+
+// Else it would be found out in the middle of the meeting, by some.
+Result<> check_descriptors(const Layout& layout) {
+  constexpr std::size_t for_the_process = 16;
+  const std::size_t free = net::free_descriptors();
+  if (layout.lanes().size() + for_the_process <= free) return {};
+  return fail(
+      Code::invalid_argument,
+      fmt::format("rank {} needs connections to {} other hosts, but this process may open only {} more "
+                  "files: raise that limit (ulimit -n)",
+                  layout.own_rank(), layout.lanes().size(), free));
 }
 
 Result<> check_size(std::size_t count, std::size_t item_size_bytes) {
@@ -57,24 +83,23 @@ Result<Listener> Listener::open(const std::string& address) {
 
 Result<std::unique_ptr<Communicator>> Communicator::connect(Group group, Listener listener, Options options) {
   MUSTER_TRY_VOID(check_group(group));
-  const Sizes sizes = sizes_of(group);
-  LocalShape shape{.ranks = local_ranks(group),
-                   .local_rank = 0,
-                   .small_size_bytes = sizes.small_size_bytes,
-                   .chunk_size_bytes = sizes.chunk_size_bytes};
-  while (shape.ranks[shape.local_rank] != group.rank) ++shape.local_rank;
+  Layout layout = layout_of(group);
+  MUSTER_TRY_VOID(check_descriptors(layout));
   State::Origin origin{.listen_address = listener.address(),
                        .connect_timeout = options.connect_timeout,
                        .call_timeout = options.call_timeout,
                        .security = options.security};
-  MUSTER_TRY(Connections connections, Rendezvous(group, listener, std::move(shape), options).meet());
+  MUSTER_TRY(Connections connections, Rendezvous(group, layout, listener, shape_of(layout), options).meet());
   MUSTER_TRY(net::StopSignal stop, net::StopSignal::create());
+  const auto kept = std::make_shared<const Group>(std::move(group));
   std::unique_ptr<Door> door;
-  if (!connections.links.empty()) {
-    MUSTER_TRY(door, Door::open(group, std::move(listener), options.security));
+  if (!layout.has_one_host()) {
+    std::vector<std::uint32_t> linked;
+    for (const Lane& lane : layout.lanes()) linked.push_back(lane.peer);
+    MUSTER_TRY(door, Door::open(kept, std::move(linked), std::move(listener), options.security));
   }
   return std::unique_ptr<Communicator>(new Communicator(std::make_unique<State>(
-      std::move(group), sizes, std::move(connections), std::move(door), std::move(stop), std::move(origin))));
+      kept, std::move(layout), std::move(connections), std::move(door), std::move(stop), std::move(origin))));
 }
 
 Communicator::Communicator(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -141,7 +166,7 @@ void Communicator::leave(Error reason) { state_->leave(std::move(reason)); }
 
 UnderWay Communicator::under_way() const { return state_->under_way(); }
 
-std::uint32_t Communicator::rank() const { return state_->group().rank; }
+std::uint32_t Communicator::rank() const { return state_->rank(); }
 std::uint32_t Communicator::size() const { return state_->size(); }
 std::uint32_t Communicator::local_rank() const { return state_->local_rank(); }
 std::uint32_t Communicator::local_size() const { return state_->local_size(); }

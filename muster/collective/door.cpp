@@ -2,28 +2,40 @@
 
 #include <fmt/format.h>
 
-namespace muster::collective {
+#include <algorithm>
 
-Result<std::unique_ptr<Door>> Door::open(Group group, Listener listener,
+namespace muster::collective {
+namespace {
+
+// Between two ranks: connections that may be made as long as the group lives.
+constexpr std::size_t message_ways = all_purposes.size() - 1;
+
+}  // namespace
+
+Result<std::unique_ptr<Door>> Door::open(std::shared_ptr<const Group> group,
+                                         std::vector<std::uint32_t> linked, Listener listener,
                                          std::shared_ptr<const net::Security> security) {
   MUSTER_TRY(net::Bell bell, net::Bell::create());
-  std::unique_ptr<Door> door(new Door(std::move(group), std::move(listener.tcp_), security, std::move(bell)));
+  std::unique_ptr<Door> door(
+      new Door(std::move(group), std::move(linked), std::move(listener.tcp_), security, std::move(bell)));
   MUSTER_TRY(Reception reception,
              Reception::create({.tcp = door->tcp_}, {.own = door->origin(),
-                                                     .members = door->group_.endpoints.size(),
+                                                     .members = message_ways * door->group_->endpoints.size(),
                                                      .security = std::move(security)}));
   door->reception_.emplace(std::move(reception));
   return door;
 }
 
-Door::Door(Group group, net::TcpListener tcp, std::shared_ptr<const net::Security> security, net::Bell bell)
+Door::Door(std::shared_ptr<const Group> group, std::vector<std::uint32_t> linked, net::TcpListener tcp,
+           std::shared_ptr<const net::Security> security, net::Bell bell)
     : group_(std::move(group)),
+      linked_(std::move(linked)),
       tcp_(std::move(tcp)),
       security_(std::move(security)),
       bell_(std::move(bell)) {}
 
 std::string Door::name(std::uint32_t rank) const {
-  const Endpoint& endpoint = group_.endpoints[rank];
+  const Endpoint& endpoint = group_->endpoints[rank];
   return fmt::format("rank {} ({})", rank, net::to_string(net::Address{endpoint.address, endpoint.port}));
 }
 
@@ -42,13 +54,21 @@ bool Door::take_wish_to_be_called(const Line& line) {
   return !found.empty() && found.mapped() == line.generation;
 }
 
+std::vector<Door::Key> Door::news() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Key> keys;
+  for (const auto& [key, caller] : callers_) keys.push_back(key);
+  for (const auto& [key, generation] : wishes_) keys.push_back(key);
+  return keys;
+}
+
 Redial Door::redial(const Line& line) const {
   const bool calls_it = calls(line.rank);
-  return {{.endpoint = group_.endpoints[line.rank], .name = name(line.rank), .security = security_},
+  return {{.endpoint = group_->endpoints[line.rank], .name = name(line.rank), .security = security_},
           {.origin = origin(),
-           .from = group_.rank,
+           .from = group_->rank,
            .to = line.rank,
-           .size = static_cast<std::uint32_t>(group_.endpoints.size()),
+           .size = static_cast<std::uint32_t>(group_->endpoints.size()),
            .purpose = line.purpose,
            .wish = calls_it ? Wish::resume : Wish::be_called,
            .generation = line.generation,
@@ -58,6 +78,11 @@ Redial Door::redial(const Line& line) const {
 Result<> Door::welcome(net::Socket& socket, std::uint64_t received_bytes) const {
   return socket.send_all(encode_welcome(origin(), {.received_bytes = received_bytes}),
                          {.deadline = real_clock().now()});  // so little goes at once
+}
+
+void Door::end_calls(const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  calls_over_ = reason;
 }
 
 TimePoint Door::deadline() const {
@@ -72,15 +97,24 @@ void Door::serve() {
   has_news_ = !callers_.empty() || !wishes_.empty();
 }
 
+// Connections for messages are made with the first one.
+bool Door::is_awaited(const Hello& hello) const {
+  const bool remote = group_->endpoints[hello.from].host_key != group_->endpoints[group_->rank].host_key;
+  const bool wished = calls(hello.from) ? hello.wish == Wish::be_called : hello.wish == Wish::resume;
+  const bool exists = hello.purpose == Purpose::calls ? std::ranges::binary_search(linked_, hello.from)
+                                                      : hello.purpose <= all_purposes.back();
+  return remote && wished && exists;
+}
+
 // Who wishes to be called goes on to listen on this connection only for whether we are still there.
 Result<> Door::let_in(Reception::Visitor& visitor) {
   const Hello& hello = visitor.hello;
-  MUSTER_TRY_VOID(check_hello(hello, visitor.socket, group_));
-  const bool remote = group_.endpoints[hello.from].host_key != group_.endpoints[group_.rank].host_key;
-  const bool awaited = calls(hello.from) ? hello.wish == Wish::be_called : hello.wish == Wish::resume;
-  if (!remote || !awaited || hello.purpose > all_purposes.back())
+  MUSTER_TRY_VOID(check_hello(hello, visitor.socket, *group_));
+  if (!is_awaited(hello))
     return fail(Code::refused, fmt::format("rank {} is not awaited by rank {} in the middle of an epoch",
-                                           hello.from, group_.rank));
+                                           hello.from, group_->rank));
+  if (hello.purpose == Purpose::calls && calls_over_)
+    return fail(Code::refused, fmt::format("no more calls can be made: {}", *calls_over_));
   const Key key{hello.from, hello.purpose};
   if (hello.wish == Wish::be_called) {
     wishes_[key] = std::max(wishes_[key], hello.generation);

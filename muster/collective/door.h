@@ -24,7 +24,9 @@ namespace muster::collective {
 
 class Door {
  public:
-  static Result<std::unique_ptr<Door>> open(Group group, Listener listener,
+  // `linked`: the ranks with which this one has a connection for calls, ascending.
+  static Result<std::unique_ptr<Door>> open(std::shared_ptr<const Group> group,
+                                            std::vector<std::uint32_t> linked, Listener listener,
                                             std::shared_ptr<const net::Security> security);
 
   struct Line {  // a connection, as this side sees it
@@ -44,9 +46,12 @@ class Door {
   bool take_wish_to_be_called(const Line& line);
   // Something of these may be there.
   bool has_news() const { return has_news_.load(std::memory_order_relaxed); }
+  // For which connections there is.
+  using Key = std::pair<std::uint32_t, Purpose>;
+  std::vector<Key> news() const;
 
   // Of two ranks the higher one calls.
-  bool calls(std::uint32_t rank) const { return group_.rank > rank; }
+  bool calls(std::uint32_t rank) const { return group_->rank > rank; }
   Redial redial(const Line& line) const;
   Result<> welcome(net::Socket& socket, std::uint64_t received_bytes) const;
   std::string name(std::uint32_t rank) const;
@@ -58,16 +63,20 @@ class Door {
   void serve();
   // Somebody leaves work on a connection behind, which whoever keeps the door should go on with.
   const net::Bell& bell() const { return bell_; }
+  // Connections for calls are not made again any more: who wishes one is told the reason.
+  void end_calls(const std::string& reason);
   // The group has ended: who calls is told so by the system.
   void shut() { tcp_.shut(); }
 
  private:
-  Door(Group group, net::TcpListener tcp, std::shared_ptr<const net::Security> security, net::Bell bell);
-  using Key = std::pair<std::uint32_t, Purpose>;
-  FrameOrigin origin() const { return {.epoch = group_.epoch, .job_id = group_.job_id}; }
+  Door(std::shared_ptr<const Group> group, std::vector<std::uint32_t> linked, net::TcpListener tcp,
+       std::shared_ptr<const net::Security> security, net::Bell bell);
+  FrameOrigin origin() const { return {.epoch = group_->epoch, .job_id = group_->job_id}; }
   Result<> let_in(Reception::Visitor& visitor);
+  bool is_awaited(const Hello& hello) const;
 
-  const Group group_;
+  const std::shared_ptr<const Group> group_;
+  const std::vector<std::uint32_t> linked_;
   net::TcpListener tcp_;
   const std::shared_ptr<const net::Security> security_;
   const net::Bell bell_;
@@ -75,7 +84,8 @@ class Door {
   mutable std::mutex mutex_;  // guards what follows
   std::optional<Reception> reception_;
   std::map<Key, Caller> callers_;
-  std::map<Key, std::uint32_t> wishes_;  // to be called: the generation that is broken
+  std::map<Key, std::uint32_t> wishes_;    // to be called: the generation that is broken
+  std::optional<std::string> calls_over_;  // the reason
 };
 
 }  // namespace muster::collective

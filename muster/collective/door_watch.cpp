@@ -1,7 +1,6 @@
 #include "muster/collective/door_watch.h"
 
 #include <algorithm>
-#include <array>
 
 namespace muster::collective {
 namespace {
@@ -21,15 +20,20 @@ DoorWatch::~DoorWatch() {
     thread_.detach();
 }
 
-// While there is more to do, the door is looked at again after a while, whoever stands there: else it would
-// be found open again and again while somebody else is about to serve it.
+// While there is more to do, the door is looked at again after a while, whoever stands there, and so is all
+// else: else it would be found open again and again while somebody else is about to serve it.
 void DoorWatch::work() {
+  std::vector<pollfd> polled;
   bool more = false;
   const bool checks = duties_.check_peers != nullptr;
   TimePoint next_check = checks ? real_clock().now() + check_interval : TimePoint::max();
   for (;;) {
-    std::array<pollfd, 3> polled{pollfd{.fd = more ? -1 : door_.fd(), .events = POLLIN, .revents = 0},
-                                 pollfd{.fd = door_.bell().fd(), .events = POLLIN, .revents = 0}};
+    polled.assign({{.fd = door_.bell().fd(), .events = POLLIN, .revents = 0}});
+    if (!more) {
+      polled.push_back({.fd = door_.fd(), .events = POLLIN, .revents = 0});
+      duties_.watch(polled);
+    }
+    polled.emplace_back();  // for the signal
     TimePoint deadline = std::min(door_.deadline(), next_check);
     if (more) deadline = std::min(deadline, real_clock().now() + look_interval);
     const auto ready = net::poll_until(polled, {.deadline = deadline, .stop = &stop_});

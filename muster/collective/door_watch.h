@@ -2,8 +2,11 @@
 // call itself does what is needed, sooner.
 #pragma once
 
+#include <poll.h>
+
 #include <functional>
 #include <thread>
+#include <vector>
 
 #include "muster/base/base.h"
 #include "muster/collective/door.h"
@@ -17,6 +20,8 @@ class DoorWatch {
     // Serves the door and goes on with what others found broken, unless others are at it; whether there may
     // be more to do.
     std::function<Result<bool>()> attend;
+    // What else there is to wake up for.
+    std::function<void(std::vector<pollfd>&)> watch;
     // Once a second, during calls too: who was revoked must go. None: nobody can be.
     std::function<void()> check_peers = {};
   };

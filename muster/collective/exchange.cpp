@@ -23,12 +23,12 @@ void Exchange::announce(const Call& call) {
 
 void Exchange::send(std::size_t index, std::span<const std::byte> payload) {
   const std::lock_guard lock(mutex_);
-  if (!payload.empty()) queue(links_[index], FrameType::data, payload);
+  queue(links_[index], FrameType::data, payload);
 }
 
 void Exchange::receive(std::size_t index, std::span<std::byte> payload) {
   const std::lock_guard lock(mutex_);
-  if (!payload.empty()) links_[index].incoming.add_incoming(FrameType::data, payload);
+  links_[index].incoming.add_incoming(FrameType::data, payload);
 }
 
 void Exchange::queue(Link& link, FrameType type, std::span<const std::byte> payload) {
@@ -94,13 +94,36 @@ Result<bool> Exchange::attend() {
   if (!lock) return true;
   if (forgotten_) return false;
   door_->serve();
+  look_for_resets();
   bool more = false;
   for (Link& link : links_) {
-    MUSTER_TRY(const bool wire_has_more, link.wire.attend());
+    const auto has_more = link.wire.attend();
+    if (!has_more)
+      return fail(has_more.error().code, fmt::format("{} is gone: its connection closed ({})",
+                                                     link.wire.name(), has_more.error().message));
     MUSTER_TRY_VOID(link.wire.give_up_sending());
-    more = more || wire_has_more;
+    more = more || *has_more;
   }
   return more;
+}
+
+void Exchange::watch(std::vector<pollfd>& polled) {
+  for (Link& link : links_) link.wire.watch(polled);
+}
+
+// Who ends the group, or dies, resets connections; so does a network.
+void Exchange::look_for_resets() {
+  std::vector<Link*> watched;
+  polled_.clear();
+  for (Link& link : links_) {
+    if (!link.wire.is_whole() || !link.incoming.done()) continue;
+    link.wire.watch(polled_);
+    if (watched.size() < polled_.size()) watched.push_back(&link);
+  }
+  if (::poll(polled_.data(), polled_.size(), 0) <= 0) return;
+  for (std::size_t i = 0; i < watched.size(); ++i)
+    if (polled_[i].revents != 0 && watched[i]->wire.is_reset_by_accident())
+      watched[i]->wire.break_off({Code::peer_lost, fmt::format("{} closed it", watched[i]->wire.name())});
 }
 
 Result<bool> Exchange::advance(Link& link) {
@@ -127,11 +150,9 @@ Result<bool> Exchange::advance_receiving(Link& link) {
   std::array<iovec, FrameList::piece_limit> pieces;
   MUSTER_TRY(const std::size_t received, link.wire.receive_some(incoming.rest(pieces)));
   for (std::size_t left = received; left > 0;) {
-    const std::size_t piece = incoming.piece();
+    std::size_t piece = incoming.piece();
     left -= incoming.take(left);
-    if (incoming.piece() == piece) continue;
-    if (auto sound = check_piece(link, piece); !sound)
-      return fail(sound.error().code, std::move(sound).error().message);
+    for (; piece < incoming.piece(); ++piece) MUSTER_TRY_VOID(check_piece(link, piece));
   }
   return received > 0 || !link.wire.is_whole();
 }
@@ -238,6 +259,10 @@ Result<> Exchange::check_peers() {
 
 void Exchange::reset() {
   for (Link& link : links_) link.wire.reset();
+}
+
+void Exchange::close() {
+  for (Link& link : links_) link.wire.close();
 }
 
 }  // namespace muster::collective

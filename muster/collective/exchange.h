@@ -1,5 +1,6 @@
-// Frames between this rank and the ranks of other hosts, all peers at once: what is queued to be sent and
-// what is due to arrive make progress together, so that no order of calls can block.
+// Frames between this rank and those ranks of other hosts with which it has a lane (layout.h), all of them at
+// once: what is queued to be sent and what is due to arrive make progress together, so that no order of calls
+// can block.
 //
 // Byte by byte: docs/formats/collective.md.
 #pragma once
@@ -36,29 +37,30 @@ class Exchange {
   Exchange(std::uint32_t rank, FrameOrigin origin, std::vector<Connected> connections, Door* door);
 
   bool empty() const { return links_.empty(); }
-  std::size_t size() const { return links_.size(); }
-  std::uint32_t rank_of(std::size_t index) const { return links_[index].wire.rank(); }
 
-  // Tells every remote rank what this rank calls and demands the same call from it, before its data.
+  // Tells every peer what this rank calls and demands the same call from it, before its data.
   void announce(const Call& call);
-  // Queue one piece of data to or from a peer. What is sent must stay as it is until `settle` returns, but
-  // where the peer's frames of a later `run` are due to be written over it. Empty pieces are not sent.
+  // Queue one piece of data to or from a peer, which may be empty. What is sent must stay as it is until
+  // `settle` returns, but where a frame of that peer is due in a later `run`: once that has come.
   void send(std::size_t index, std::span<const std::byte> payload);
   void receive(std::size_t index, std::span<std::byte> payload);
   // Sends and receives all that is queued, and makes again the connections that break meanwhile.
   Result<> run(const net::Wait& wait);
   // The end of the call: nothing that was queued is needed any more.
   Result<> settle(const net::Wait& wait);
-  // Between calls, on any thread: serves the door and goes on, without waiting, with connections that another
-  // rank found broken, and with what it has not got of the last call. Whether there may be more to do. A
-  // `run` under way does that itself.
+  // Between calls, on any thread: serves the door and goes on, without waiting, with connections that are
+  // reset, or that another rank found broken, and with what it has not got of the last call. Whether there
+  // may be more to do. A `run` under way does that itself.
   Result<bool> attend();
+  // The connections, to be told when one is reset. Any thread.
+  void watch(std::vector<pollfd>& polled);
   // A call has failed: what it borrowed is read no more, whoever calls. Any thread.
   void forget();
 
-  // Tells all peers that the group has ended, whatever they wait for. A rank that merely leaves closes its
-  // connections instead, which disturbs nobody who needs nothing more of it. Any thread.
+  // Tells all peers that the group has ended, whatever they wait for. Any thread.
   void reset();
+  // Leaves, which disturbs nobody who needs nothing more of this rank. Any thread.
+  void close();
   // Whether the certificates of all peers are still good. Any thread.
   Result<> check_peers();
 
@@ -67,7 +69,6 @@ class Exchange {
     Link(std::uint32_t rank, net::Socket socket, Door& door)
         : wire(rank, Purpose::calls, std::move(socket), door) {}
     Wire wire;
-    // At most a call and two pieces of data in each direction of one exchange.
     FrameList incoming;
     CallBytes peer_call{};
     std::size_t polled_at = 0;
@@ -86,11 +87,12 @@ class Exchange {
   Result<> wait_for_progress(const net::Wait& wait, TimePoint start);
   Result<net::Readiness> poll_all(const net::Wait& wait);
   void break_off_reset();
+  void look_for_resets();
   std::string missing_ranks() const;
 
   std::uint32_t rank_;
   FrameOrigin origin_;
-  std::mutex mutex_;        // guards what follows, but for reset() and check_peers()
+  std::mutex mutex_;        // guards what follows, but for what any thread may call
   bool forgotten_ = false;  // nobody is attended any more
   std::deque<Link> links_;
   Copies copies_;

@@ -16,16 +16,13 @@ Result<> check_origin(const net::FrameHeader& header, const FrameOrigin& own) {
 }
 
 void FrameList::add_incoming(FrameType type, std::span<std::byte> payload) {
-  MUSTER_CHECK(!full(), "too many frames at once");
-  types_[frames_] = type;
-  payloads_[frames_] = payload;
-  ++frames_;
+  frames_.push_back({.header = {}, .type = type, .payload = payload});
 }
 
 void FrameList::add_outgoing(FrameType type, std::span<const std::byte> payload, const FrameSource& source) {
   // Sending only reads the bytes; a list serves both ways.
   add_incoming(type, {const_cast<std::byte*>(payload.data()), payload.size()});
-  headers_[frames_ - 1] = net::encode_header({.type = static_cast<std::uint16_t>(type),
+  frames_.back().header = net::encode_header({.type = static_cast<std::uint16_t>(type),
                                               .epoch = source.origin.epoch,
                                               .job_id = source.origin.job_id,
                                               .sequence = source.sequence,
@@ -34,7 +31,8 @@ void FrameList::add_outgoing(FrameType type, std::span<const std::byte> payload,
 }
 
 std::span<std::byte> FrameList::bytes_of(std::size_t piece) {
-  return piece % 2 == 0 ? std::span<std::byte>(headers_[piece / 2]) : payloads_[piece / 2];
+  Frame& frame = frames_[piece / 2];
+  return piece % 2 == 0 ? std::span<std::byte>(frame.header) : frame.payload;
 }
 
 std::size_t FrameList::position() const {
@@ -45,7 +43,7 @@ std::size_t FrameList::position() const {
 
 std::size_t FrameList::size_bytes() const {
   std::size_t bytes = 0;
-  for (std::size_t piece = 0; piece < 2 * frames_; ++piece) bytes += size_of(piece);
+  for (std::size_t piece = 0; piece < 2 * frames(); ++piece) bytes += size_of(piece);
   return bytes;
 }
 
@@ -60,13 +58,14 @@ std::size_t FrameList::take(std::size_t size_bytes) {
   if (offset_ == bytes_of(piece_).size()) {
     ++piece_;
     offset_ = 0;
+    if (piece_ % 2 == 1 && size_of(piece_) == 0) ++piece_;
   }
   return taken;
 }
 
 std::span<const iovec> FrameList::rest(std::array<iovec, piece_limit>& storage) {
   std::size_t used = 0;
-  for (std::size_t index = piece_; index < 2 * frames_; ++index) {
+  for (std::size_t index = piece_; index < 2 * frames() && used < storage.size(); ++index) {
     const auto bytes = bytes_of(index).subspan(index == piece_ ? offset_ : 0);
     storage[used++] = {.iov_base = bytes.data(), .iov_len = bytes.size()};
   }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "muster/base/base.h"
 #include "muster/net/net.h"
@@ -46,41 +47,45 @@ struct FrameSource {
 // Frames that go out, or that are due to come in, one after another; the payloads are borrowed.
 class FrameList {
  public:
-  static constexpr std::size_t frame_limit = 8;
-  static constexpr std::size_t piece_limit = 2 * frame_limit;  // headers and payloads alternate
+  static constexpr std::size_t piece_limit = 16;  // go to the system at once; headers and payloads alternate
 
   void add_incoming(FrameType type, std::span<std::byte> payload);
   void add_outgoing(FrameType type, std::span<const std::byte> payload, const FrameSource& source);
-  void clear() { frames_ = piece_ = offset_ = 0; }
+  void clear() {
+    frames_.clear();
+    piece_ = offset_ = 0;
+  }
 
-  std::size_t frames() const { return frames_; }
-  bool full() const { return frames_ == frame_limit; }
-  bool done() const { return piece_ == 2 * frames_; }
+  std::size_t frames() const { return frames_.size(); }
+  bool done() const { return piece_ == 2 * frames(); }
   // The one under way.
   std::size_t piece() const { return piece_; }
-  // Counts at most `size_bytes` as done, not past the end of the current piece; returns how many.
+  // Counts at most `size_bytes` as done, not past the end of the current piece; returns how many. A payload
+  // that is empty is done with its header.
   std::size_t take(std::size_t size_bytes);
   // Bytes that are done, and of all frames; and the place where `position` of them are done.
   std::size_t position() const;
   std::size_t size_bytes() const;
   void seek(std::size_t position);
-  // The rest, as the system takes it.
+  // The rest, or as much as there is room for, as the system takes it.
   std::span<const iovec> rest(std::array<iovec, piece_limit>& storage);
 
-  const net::FrameHeaderBytes& header(std::size_t frame) const { return headers_[frame]; }
-  FrameType type(std::size_t frame) const { return types_[frame]; }
-  std::span<const std::byte> payload(std::size_t frame) const { return payloads_[frame]; }
+  const net::FrameHeaderBytes& header(std::size_t frame) const { return frames_[frame].header; }
+  FrameType type(std::size_t frame) const { return frames_[frame].type; }
+  std::span<const std::byte> payload(std::size_t frame) const { return frames_[frame].payload; }
 
  private:
+  struct Frame {
+    net::FrameHeaderBytes header;
+    FrameType type;
+    std::span<std::byte> payload;
+  };
   std::span<std::byte> bytes_of(std::size_t piece);
   std::size_t size_of(std::size_t piece) const {
-    return piece % 2 == 0 ? headers_[piece / 2].size() : payloads_[piece / 2].size();
+    return piece % 2 == 0 ? net::frame_header_size_bytes : frames_[piece / 2].payload.size();
   }
 
-  std::array<net::FrameHeaderBytes, frame_limit> headers_;
-  std::array<FrameType, frame_limit> types_;
-  std::array<std::span<std::byte>, frame_limit> payloads_;
-  std::size_t frames_ = 0;
+  std::vector<Frame> frames_;
   std::size_t piece_ = 0;
   std::size_t offset_ = 0;  // done of the piece
 };

@@ -38,9 +38,11 @@ LocalLayout::LocalLayout(const LocalShape& shape) {
   pairs = round_up(lines + ranks * sizeof(LocalGroup::RankLine), page_size_bytes);
   small_slots = round_up(pairs + PairMemory::size_bytes(ranks), page_size_bytes);
   small_result = small_slots + ranks * shape.small_size_bytes;
-  slots = round_up(small_result + shape.small_size_bytes, huge_page_size_bytes);
+  small_raws = small_result + shape.small_size_bytes;
+  slots = round_up(small_raws + shape.remote_ranks * shape.small_size_bytes, huge_page_size_bytes);
   results = slots + 2 * ranks * shape.chunk_size_bytes;
-  end = round_up(results + 2 * shape.chunk_size_bytes, huge_page_size_bytes);
+  raws = results + 2 * shape.chunk_size_bytes;
+  end = round_up(raws + 2 * shape.remote_ranks * shape.raw_size_bytes, huge_page_size_bytes);
 }
 
 LocalGroup::LocalGroup(LocalShape shape, net::Segment segment)
@@ -68,7 +70,8 @@ Result<LocalGroup> LocalGroup::open(LocalShape shape, net::ProcessDescriptor fd)
 }
 
 std::uint32_t LocalGroup::place_of(std::uint32_t rank) const {
-  const auto found = std::find(shape_.ranks.begin(), shape_.ranks.end(), rank);
+  const auto found = std::ranges::lower_bound(shape_.ranks, rank);
+  if (found == shape_.ranks.end() || *found != rank) return size();
   return static_cast<std::uint32_t>(found - shape_.ranks.begin());
 }
 
@@ -83,11 +86,18 @@ std::byte* LocalGroup::small_slot(std::uint32_t local_rank) const {
   return segment_->data() + layout_.small_slots + local_rank * shape_.small_size_bytes;
 }
 std::byte* LocalGroup::small_result() const { return segment_->data() + layout_.small_result; }
-std::byte* LocalGroup::slot(std::uint32_t local_rank, std::uint64_t sync_number) const {
-  return segment_->data() + layout_.slots + (2 * local_rank + sync_number % 2) * shape_.chunk_size_bytes;
+std::byte* LocalGroup::small_raw(std::uint32_t remote_index) const {
+  return segment_->data() + layout_.small_raws + remote_index * shape_.small_size_bytes;
 }
-std::byte* LocalGroup::result(std::uint64_t sync_number) const {
-  return segment_->data() + layout_.results + sync_number % 2 * shape_.chunk_size_bytes;
+std::byte* LocalGroup::slot(std::uint32_t local_rank, std::uint64_t turn) const {
+  return segment_->data() + layout_.slots + (2 * local_rank + turn % 2) * shape_.chunk_size_bytes;
+}
+std::byte* LocalGroup::result(std::uint64_t turn) const {
+  return segment_->data() + layout_.results + turn % 2 * shape_.chunk_size_bytes;
+}
+std::byte* LocalGroup::raw(std::uint32_t remote_index, std::uint64_t turn) const {
+  const std::size_t index = turn % 2 * shape_.remote_ranks + remote_index;
+  return segment_->data() + layout_.raws + index * shape_.raw_size_bytes;
 }
 
 void LocalGroup::announce(const Call& call, const Offsets& offsets) {

@@ -3,11 +3,16 @@
 // All of them step together: `sync` returns when every local rank has called it, and the last one to arrive
 // runs a completion before the others go on. The k-th sync orders the memory, so that the areas need no
 // locks:
-//   - a small slot is written before a sync and read only by its completion; the small result is written by
-//     the completion and read after it, until the reader's next sync;
-//   - slot(k mod 2) is written before sync k and read after it, until the reader's sync k+1;
+//   - a small slot, and a small raw value of another host, is written before a sync and read only by its
+//     completion; the small result is written by the completion and read after it, until the reader's next
+//     sync;
+//   - slot(k mod 2) and raw(k mod 2) are written before sync k and read after it, until the reader's sync
+//   k+1;
 //   - result(k mod 2) is written after sync k and read after sync k+1, until the reader's sync k+2;
 //   - where a call's data lies is told before the call's first sync and read after it, until the last one.
+// Where hosts differ in how many ranks they have, there is one more sync between writing a slot and the one
+// that counts here: after it, some ranks send what others have written to slots. Their turns are counted
+// instead of syncs.
 #pragma once
 
 #include <atomic>
@@ -34,6 +39,8 @@ struct LocalShape {
   std::uint32_t local_rank = 0;      // place of this process in `ranks`
   std::size_t small_size_bytes = 0;  // of a small slot
   std::size_t chunk_size_bytes = 0;  // of a slot
+  std::uint32_t remote_ranks = 0;    // ranks of other hosts, whose values come here once for all
+  std::size_t raw_size_bytes = 0;    // of what each of them has for this host
 };
 
 // Where a rank's data of a call lies in shared memory.
@@ -45,7 +52,7 @@ struct Offsets {
 // Where the areas begin in the segment.
 struct LocalLayout {
   explicit LocalLayout(const LocalShape& shape);
-  std::size_t lines, pairs, small_slots, small_result, slots, results, end;
+  std::size_t lines, pairs, small_slots, small_result, small_raws, slots, results, raws, end;
 };
 
 class LocalGroup {
@@ -69,9 +76,12 @@ class LocalGroup {
   PairMemory pairs() const { return {segment_->data() + layout_.pairs, shape_.ranks.size()}; }
   std::byte* small_slot(std::uint32_t local_rank) const;
   std::byte* small_result() const;
-  // Of the sync to come (slots) and of the last one (results); see above.
-  std::byte* slot(std::uint32_t local_rank, std::uint64_t sync_number) const;
-  std::byte* result(std::uint64_t sync_number) const;
+  // Of a rank of another host, as Layout::remote_index_of counts them.
+  std::byte* small_raw(std::uint32_t remote_index) const;
+  // By the number of a sync, or of a turn; see above.
+  std::byte* slot(std::uint32_t local_rank, std::uint64_t turn) const;
+  std::byte* result(std::uint64_t turn) const;
+  std::byte* raw(std::uint32_t remote_index, std::uint64_t turn) const;
   // How many syncs this rank has finished.
   std::uint64_t syncs() const { return syncs_; }
 

@@ -54,6 +54,7 @@ class LocalPairs {
   };
 
   Result<> make_ring(Outgoing& way, std::uint32_t to);
+  Result<> make_ring_places();
   struct Copying {  // of the message at hand
     Stores stores = Stores::cached;
     bool timed = false;
@@ -85,8 +86,9 @@ class LocalPairs {
   StoreChoice store_choice_;  // when sending
   Copying sending_;
   Copying receiving_;
-  std::vector<Outgoing> outgoing_;  // by local rank
-  std::vector<Incoming> incoming_;  // likewise
+  std::atomic<Offset>* ring_places_ = nullptr;  // null before the first message
+  std::vector<Outgoing> outgoing_;              // by local rank
+  std::vector<Incoming> incoming_;              // likewise
 };
 
 }  // namespace muster::collective

@@ -34,6 +34,9 @@ Message message_of(ReceivedPieces pieces, Ordered pair);
 // "message #3 from rank 1 to rank 0 (64 bytes)".
 std::string to_string(const Message& message);
 
+// So many frames of a message are under way at once; its data goes in parts.
+inline constexpr std::size_t message_frames_at_once = 8;
+
 // What goes before the data: docs/formats/collective.md.
 using MessageBytes = std::array<std::byte, 32>;
 MessageBytes encode(const Message& message);

@@ -10,8 +10,8 @@ constexpr std::size_t answer_size_bytes = net::frame_header_size_bytes + std::tu
 
 }  // namespace
 
-MessageReceiver::MessageReceiver(FrameOrigin origin, Ordered pair, net::Socket socket, Door& door)
-    : wire(pair.from, message_purpose(pair.from, pair.to), std::move(socket), door), origin_(origin) {}
+MessageReceiver::MessageReceiver(FrameOrigin origin, Ordered pair, Door& door)
+    : wire(pair.from, message_purpose(pair.from, pair.to), door), origin_(origin) {}
 
 void MessageReceiver::begin(Message& message) {
   message.number = message_.number + 1;

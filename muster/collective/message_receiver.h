@@ -18,13 +18,13 @@ namespace muster::collective {
 
 class MessageReceiver {
  public:
-  // `pair`: from the other rank to this one. The door is borrowed.
-  MessageReceiver(FrameOrigin origin, Ordered pair, net::Socket socket, Door& door);
+  // `pair`: from the other rank to this one. There is no connection yet. The door is borrowed.
+  MessageReceiver(FrameOrigin origin, Ordered pair, Door& door);
 
   // The next message: its head, which is due with the number that it gets here, then its data in parts.
   void begin(Message& message);
   void add(std::span<std::byte> part) { incoming_.add_incoming(FrameType::data, part); }
-  bool is_full() const { return incoming_.full(); }
+  bool is_full() const { return incoming_.frames() == message_frames_at_once; }
   bool is_done() const { return incoming_.done(); }
   // What was added has come, and there is room for more.
   void go_on() { incoming_.clear(); }

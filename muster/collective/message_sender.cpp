@@ -8,10 +8,8 @@
 
 namespace muster::collective {
 
-MessageSender::MessageSender(FrameOrigin origin, Ordered pair, net::Socket socket, Door& door)
-    : wire(pair.to, message_purpose(pair.from, pair.to), std::move(socket), door),
-      origin_(origin),
-      pair_(pair) {}
+MessageSender::MessageSender(FrameOrigin origin, Ordered pair, Door& door)
+    : wire(pair.to, message_purpose(pair.from, pair.to), door), origin_(origin), pair_(pair) {}
 
 void MessageSender::begin(Message& message) {
   message.number = message_.number + 1;

@@ -21,14 +21,14 @@ namespace muster::collective {
 
 class MessageSender {
  public:
-  // `pair`: from this rank to the other one. The door is borrowed.
-  MessageSender(FrameOrigin origin, Ordered pair, net::Socket socket, Door& door);
+  // `pair`: from this rank to the other one. There is no connection yet. The door is borrowed.
+  MessageSender(FrameOrigin origin, Ordered pair, Door& door);
 
   // The next message: its head, which gets its number here, then its data in parts. What is sent must stay as
   // it is until `keep`.
   void begin(Message& message);
   void add(std::span<const std::byte> part);
-  bool is_full() const { return wire.queued_frames() == FrameList::frame_limit; }
+  bool is_full() const { return wire.queued_frames() == message_frames_at_once; }
   bool is_done() const { return wire.all_sent(); }
   // What was added is sent, and there is room for more.
   void go_on() { wire.finish_step(false); }

@@ -1,9 +1,9 @@
 // What the ranks of one host share for messages between two of them.
 //
 // Each ordered pair has a ring, which its sender makes in its part of the room with its first message: memory
-// comes with use. Its place stands in a table that is part of every group's memory, as is a seat for each
-// rank with two bells, one for each direction: who sleeps says for whom it waits, and whoever did what it may
-// wait for rings.
+// comes with use. Where its rings are stands in a table that each sender makes there likewise. Part of every
+// group's memory is only a seat for each rank, with the place of its table and two bells, one for each
+// direction: who sleeps says for whom it waits, and whoever did what it may wait for rings.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,13 @@ struct Seat {
   Bell receiving;                                // rung when there is something to read
   Bell sending;                                  // rung when there is room again
   alignas(128) std::atomic<std::uint32_t> left;  // this rank sends and receives no more
+  std::atomic<Offset> rings;                     // places of rings, once there is one
 };
+
+// By local rank: the place of the ring to it, nowhere while there is none.
+constexpr std::size_t ring_places_bytes(std::size_t local_ranks) {
+  return local_ranks * sizeof(std::atomic<Offset>);
+}
 
 // A stream of bytes: how many were ever written and read. A message begins at a whole line, which holds its
 // MessageBytes; the data follows.
@@ -55,8 +61,6 @@ class PairMemory {
   // Why messages have ended: as soon as somebody has begun to say so, they have.
   SharedReason& reason() const;
   Seat& seat(std::uint32_t local_rank) const;
-  // Where the ring from one local rank to another lies; nowhere while there is none.
-  std::atomic<Offset>& ring(std::uint32_t from, std::uint32_t to) const;
 
  private:
   struct Header;

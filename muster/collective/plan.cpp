@@ -1,7 +1,5 @@
 #include "muster/collective/plan.h"
 
-#include <map>
-
 namespace muster::collective {
 namespace {
 
@@ -17,25 +15,29 @@ std::size_t round_up_to_line(std::size_t size_bytes) {
   return (size_bytes + line_size_bytes - 1) / line_size_bytes * line_size_bytes;
 }
 
-}  // namespace
-
-Sizes sizes_of(const Group& group) {
-  std::map<std::string, std::size_t> ranks_of_host;
-  for (const Endpoint& endpoint : group.endpoints) ++ranks_of_host[endpoint.host_key];
-  std::size_t most = 0;
-  for (const auto& [key, ranks] : ranks_of_host) most = std::max(most, ranks);
-  const bool one_host = ranks_of_host.size() == 1;
-  const std::size_t fitting = shared_limit_bytes / (2 * most + 2) / line_size_bytes * line_size_bytes;
-  const std::size_t wanted = most == 1 ? chunk_remote_bytes : chunk_shared_bytes;
-  return {.small_size_bytes = one_host ? small_shared_bytes : small_remote_bytes,
-          .chunk_size_bytes = std::min(wanted, std::max(fitting, line_size_bytes))};
+// Of a chunk, the slices of one host.
+std::size_t most_of_a_host(std::size_t chunk, const Layout& layout) {
+  return slices_of(chunk, {.begin = 0, .count = layout.most_ranks_of_a_host()}, layout.size()).size;
 }
 
-std::vector<std::uint32_t> local_ranks(const Group& group) {
-  std::vector<std::uint32_t> ranks;
-  for (std::uint32_t rank = 0; rank < group.endpoints.size(); ++rank)
-    if (group.endpoints[rank].host_key == group.endpoints[group.rank].host_key) ranks.push_back(rank);
-  return ranks;
+}  // namespace
+
+Sizes sizes_of(const Layout& layout) {
+  const std::size_t most = layout.most_ranks_of_a_host();
+  const bool one_host = layout.has_one_host();
+  // Two slots for each rank, two shared results, and about as much as the slots from the other hosts.
+  const std::size_t chunks = (one_host || most == 1 ? 2 : 4) * most + 2;
+  const std::size_t fitting = shared_limit_bytes / chunks / line_size_bytes * line_size_bytes;
+  const std::size_t wanted = most == 1 ? chunk_remote_bytes : chunk_shared_bytes;
+  std::size_t chunk = std::min(wanted, std::max(fitting, line_size_bytes));
+  // Slices are whole lines: with very many ranks on each of many hosts they would be more than the chunk.
+  if (!one_host && 2 * layout.size() * most_of_a_host(chunk, layout) > shared_limit_bytes)
+    chunk = shared_limit_bytes / (2 * layout.size()) / line_size_bytes * line_size_bytes;
+  const std::size_t raw = one_host ? 0 : most_of_a_host(chunk, layout);
+  return {.small_size_bytes = one_host ? small_shared_bytes : small_remote_bytes,
+          .chunk_size_bytes = chunk,
+          .raw_size_bytes = raw,
+          .gathered_size_bytes = one_host || most == 1 ? chunk : std::min(chunk, raw)};
 }
 
 Chunks::Chunks(std::size_t size_bytes, std::size_t chunk_limit_bytes)
@@ -48,10 +50,10 @@ Range Chunks::operator[](std::size_t index) const {
   return {.begin = begin, .size = std::min(stride_, size_bytes_ - begin)};
 }
 
-Range slice_of(std::size_t chunk_size_bytes, std::uint32_t rank, std::uint32_t ranks) {
+Range slices_of(std::size_t chunk_size_bytes, Places positions, std::uint32_t ranks) {
   const std::size_t stride = round_up_to_line((chunk_size_bytes + ranks - 1) / ranks);
-  const std::size_t begin = std::min(chunk_size_bytes, rank * stride);
-  return {.begin = begin, .size = std::min(stride, chunk_size_bytes - begin)};
+  const std::size_t begin = std::min(chunk_size_bytes, positions.begin * stride);
+  return {.begin = begin, .size = std::min(positions.count * stride, chunk_size_bytes - begin)};
 }
 
 }  // namespace muster::collective

@@ -1,24 +1,23 @@
-// How a call is cut: a pure function of the group and the call, the same on every rank. Cutting never changes
-// a result, since values are combined element by element.
+// How a call is cut: a pure function of the layout and the call, the same on every rank. Cutting never
+// changes a result, since values are combined element by element.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
-#include "muster/collective/collective.h"
+#include "muster/collective/layout.h"
 
 namespace muster::collective {
 
 struct Sizes {
   std::size_t small_size_bytes = 0;  // up to here a call goes whole to everybody, in one step
   std::size_t chunk_size_bytes = 0;  // at most this much of a larger one is under way in one step
+  // So much of a chunk, at most, one rank of another host has for all ranks of this one; 0 on a single host.
+  std::size_t raw_size_bytes = 0;
+  std::size_t gathered_size_bytes = 0;  // at most this much of each rank is under way in an all_gather
 };
-Sizes sizes_of(const Group& group);
-
-// Ranks with this rank's host key, ascending.
-std::vector<std::uint32_t> local_ranks(const Group& group);
+Sizes sizes_of(const Layout& layout);
 
 struct Range {
   std::size_t begin = 0;
@@ -38,7 +37,8 @@ class Chunks {
   std::size_t stride_;
 };
 
-// The slice of a chunk that a rank owns, relative to the chunk: it combines the others' raw values there.
-Range slice_of(std::size_t chunk_size_bytes, std::uint32_t rank, std::uint32_t ranks);
+// The slices of a chunk that ranks own, relative to the chunk: each combines all raw values of its slice.
+// They lie in the order of the ranks' positions, so that those of a host make one piece.
+Range slices_of(std::size_t chunk_size_bytes, Places positions, std::uint32_t ranks);
 
 }  // namespace muster::collective

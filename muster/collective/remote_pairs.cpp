@@ -17,25 +17,38 @@ constexpr Duration look_interval = std::chrono::milliseconds(2);
 // Who leaves waits so long for those who have not yet read what was sent.
 constexpr Duration delivery_longest = std::chrono::seconds(10);
 
-template <class Ways>
-auto& way_of(Ways& ways, std::uint32_t rank) {
-  const auto found = std::ranges::find_if(ways, [&](const auto& way) { return way.wire.rank() == rank; });
-  MUSTER_CHECK(found != ways.end(), "no connection to this rank");
-  return *found;
-}
-
 }  // namespace
 
-RemotePairs::RemotePairs(FrameOrigin origin, std::uint32_t rank, Door* door, Connections connections)
-    : door_(door) {
-  for (Connected& each : connections.to_them)
-    senders_.emplace_back(origin, Ordered{.from = rank, .to = each.rank}, std::move(each.socket), *door);
-  for (Connected& each : connections.to_us)
-    receivers_.emplace_back(origin, Ordered{.from = each.rank, .to = rank}, std::move(each.socket), *door);
+// A way that comes too late finds the door shut.
+MessageSender& RemotePairs::sender_to(std::uint32_t rank) {
+  const std::lock_guard lock(ways_mutex_);
+  const auto [way, is_new] = senders_.try_emplace(rank, origin_, Ordered{.from = rank_, .to = rank}, *door_);
+  if (is_new && over_) way->second.wire.reset();
+  return way->second;
+}
+
+MessageReceiver& RemotePairs::receiver_from(std::uint32_t rank) {
+  const std::lock_guard lock(ways_mutex_);
+  const auto [way, is_new] =
+      receivers_.try_emplace(rank, origin_, Ordered{.from = rank, .to = rank_}, *door_);
+  if (is_new && over_) way->second.wire.reset();
+  return way->second;
+}
+
+// Whoever uses a way first calls the other rank, or asks to be called.
+void RemotePairs::make_ways_for_news() {
+  if (!door_->has_news()) return;
+  for (const auto& [rank, purpose] : door_->news()) {
+    if (purpose == Purpose::calls) continue;
+    if (purpose == message_purpose(rank_, rank))
+      sender_to(rank);
+    else
+      receiver_from(rank);
+  }
 }
 
 Result<> RemotePairs::send(SentPieces pieces, Message message, const MessageWait& wait) {
-  MessageSender& sender = way_of(senders_, message.to);
+  MessageSender& sender = sender_to(message.to);
   const std::lock_guard lock(sender.mutex);
   const auto sent =
       pass(sender, pieces, message, wait).and_then([&] { return sender.finish(); }).and_then([&] {
@@ -50,7 +63,7 @@ Result<> RemotePairs::send(SentPieces pieces, Message message, const MessageWait
 }
 
 Result<> RemotePairs::receive(ReceivedPieces pieces, Message message, const MessageWait& wait) {
-  MessageReceiver& receiver = way_of(receivers_, message.from);
+  MessageReceiver& receiver = receiver_from(message.from);
   const std::lock_guard lock(receiver.mutex);
   const auto received = pass(receiver, pieces, message, wait);
   if (!received) return fail(why(received.error(), message.from));
@@ -96,7 +109,10 @@ Result<> RemotePairs::run(Way& way, const Done& is_done, const Message& message,
 // Who is gone may have said before, on the other way, that it expected another message of this rank.
 Error RemotePairs::why(const Error& gone, std::uint32_t rank) {
   if (gone.code != Code::peer_lost) return gone;
-  const auto heard = hear(way_of(senders_, rank));
+  const std::lock_guard lock(ways_mutex_);
+  const auto way = senders_.find(rank);
+  if (way == senders_.end()) return gone;
+  const auto heard = hear(way->second);
   return heard ? gone : heard.error();
 }
 
@@ -128,7 +144,7 @@ Result<> RemotePairs::await(const Wire& wire, short events, const Message& messa
 }
 
 Result<> RemotePairs::look() {
-  if (senders_.empty()) return {};
+  if (door_ == nullptr) return {};
   std::vector<pollfd> polled;
   const auto senders = add_senders_to(polled, nullptr);
   MUSTER_TRY_VOID(net::poll_until(polled, {.deadline = real_clock().now()}));
@@ -140,7 +156,8 @@ Result<> RemotePairs::look() {
 // Those to whom something is sent: who ends the group resets these connections too.
 std::vector<MessageSender*> RemotePairs::add_senders_to(std::vector<pollfd>& polled, const Wire* but) {
   std::vector<MessageSender*> added;
-  for (MessageSender& sender : senders_) {
+  const std::lock_guard ways_lock(ways_mutex_);
+  for (auto& [rank, sender] : senders_) {
     if (&sender.wire == but) continue;
     const std::unique_lock lock(sender.mutex, std::try_to_lock);
     if (!lock || !sender.wire.is_whole()) continue;
@@ -167,6 +184,7 @@ Result<> RemotePairs::hear(MessageSender& sender) {
 // A rank from which messages came may have left after its last one; to reach one to which messages go again
 // must be possible while the group lives. What is left to do when this wait ends is another's work.
 Result<bool> RemotePairs::attend_others(const Wire* but) {
+  make_ways_for_news();
   MUSTER_TRY(const bool senders_have_more, attend_each(senders_, but));
   const bool more = attend_each(receivers_, but).value_or(false) || senders_have_more;
   if (more) door_->bell().ring();
@@ -174,6 +192,7 @@ Result<bool> RemotePairs::attend_others(const Wire* but) {
 }
 
 bool RemotePairs::attend() {
+  make_ways_for_news();
   const bool senders_have_more = attend_each(senders_, nullptr).value_or(false);
   return attend_each(receivers_, nullptr).value_or(false) || senders_have_more;
 }
@@ -184,7 +203,8 @@ template <class Ways>
 Result<bool> RemotePairs::attend_each(Ways& ways, const Wire* but) {
   bool more = false;
   Result<> reached;
-  for (auto& way : ways) {
+  const std::lock_guard ways_lock(ways_mutex_);
+  for (auto& [rank, way] : ways) {
     if (&way.wire == but) continue;
     const std::unique_lock lock(way.mutex, std::try_to_lock);
     if (!lock) {
@@ -204,23 +224,32 @@ Result<bool> RemotePairs::attend_each(Ways& ways, const Wire* but) {
 // ---- The end ----
 
 Result<> RemotePairs::check_peers() {
-  for (MessageSender& sender : senders_) MUSTER_TRY_VOID(sender.wire.check_peer());
-  for (MessageReceiver& receiver : receivers_) MUSTER_TRY_VOID(receiver.wire.check_peer());
+  const std::lock_guard lock(ways_mutex_);
+  for (auto& [rank, sender] : senders_) MUSTER_TRY_VOID(sender.wire.check_peer());
+  for (auto& [rank, receiver] : receivers_) MUSTER_TRY_VOID(receiver.wire.check_peer());
   return {};
 }
 
 void RemotePairs::reset() {
-  for (MessageSender& sender : senders_) sender.wire.reset();
-  for (MessageReceiver& receiver : receivers_) receiver.wire.reset();
+  const std::lock_guard lock(ways_mutex_);
+  over_ = true;
+  for (auto& [rank, sender] : senders_) sender.wire.reset();
+  for (auto& [rank, receiver] : receivers_) receiver.wire.reset();
 }
 
 // A process that has ended answers an answer by a reset, and its system forgets what is not yet delivered.
 void RemotePairs::finish() {
-  for (MessageSender& sender : senders_) sender.wire.finish_sending();
-  for (MessageReceiver& receiver : receivers_) receiver.wire.finish_sending();
+  std::vector<Wire*> sending;
+  {
+    const std::lock_guard lock(ways_mutex_);
+    over_ = true;
+    for (auto& [rank, sender] : senders_) sending.push_back(&sender.wire);
+    for (Wire* const wire : sending) wire->finish_sending();
+    for (auto& [rank, receiver] : receivers_) receiver.wire.finish_sending();
+  }
   const TimePoint deadline = real_clock().now() + delivery_longest;
-  const auto is_delivered = [](MessageSender& sender) { return sender.wire.is_delivered(); };
-  while (!std::ranges::all_of(senders_, is_delivered) && real_clock().now() < deadline)
+  const auto is_delivered = [](Wire* wire) { return wire->is_delivered(); };
+  while (!std::ranges::all_of(sending, is_delivered) && real_clock().now() < deadline)
     std::this_thread::sleep_for(look_interval);
 }
 

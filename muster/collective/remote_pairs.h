@@ -1,20 +1,21 @@
 // Messages between two ranks of different hosts, over connections of their own: what a rank sends may lie in
 // front of the next collective call's frames, or arrive in the middle of them on another thread. With sockets
-// of their own neither can be mistaken for the other, and neither waits for the other; the price is two more
-// descriptors for each remote rank, one for each way. A connection that breaks while both ranks live is made
-// again, and no message is lost.
+// of their own neither can be mistaken for the other, and neither waits for the other. Each way has one,
+// which is made when the first of the two ranks sends or receives on it. A connection that breaks while both
+// ranks live is made again, and no message is lost.
 //
 // Threads: one sends and one receives at a time; the two may be different.
 #pragma once
 
 #include <poll.h>
 
-#include <deque>
+#include <map>
+#include <mutex>
 #include <span>
 #include <vector>
 
 #include "muster/base/base.h"
-#include "muster/collective/exchange.h"
+#include "muster/collective/door.h"
 #include "muster/collective/message.h"
 #include "muster/collective/message_receiver.h"
 #include "muster/collective/message_sender.h"
@@ -25,12 +26,9 @@ namespace muster::collective {
 
 class RemotePairs {
  public:
-  struct Connections {
-    std::vector<Connected> to_them;
-    std::vector<Connected> to_us;
-  };
   // The door is borrowed; null where nobody is remote.
-  RemotePairs(FrameOrigin origin, std::uint32_t rank, Door* door, Connections connections);
+  RemotePairs(FrameOrigin origin, std::uint32_t rank, Door* door)
+      : origin_(origin), rank_(rank), door_(door) {}
 
   // The other rank of `message` is remote; it gets its number here.
   Result<> send(SentPieces pieces, Message message, const MessageWait& wait);
@@ -63,9 +61,17 @@ class RemotePairs {
   Result<bool> attend_each(Ways& ways, const Wire* but);
   Error why(const Error& gone, std::uint32_t rank);
 
-  Door* door_;
-  std::deque<MessageSender> senders_;      // by rank
-  std::deque<MessageReceiver> receivers_;  // likewise
+  MessageSender& sender_to(std::uint32_t rank);
+  MessageReceiver& receiver_from(std::uint32_t rank);
+  void make_ways_for_news();
+
+  const FrameOrigin origin_;
+  const std::uint32_t rank_;
+  Door* const door_;
+  std::mutex ways_mutex_;  // guards which ways there are, and over_. Who holds it waits for no way's mutex
+  bool over_ = false;
+  std::map<std::uint32_t, MessageSender> senders_;      // by rank; none goes before the end
+  std::map<std::uint32_t, MessageReceiver> receivers_;  // likewise
 };
 
 }  // namespace muster::collective

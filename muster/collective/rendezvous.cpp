@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <tuple>
 
 #include "muster/collective/redial.h"
 
@@ -24,16 +23,19 @@ Result<net::Frame> receive_frame(net::Socket& socket, const net::Wait& wait) {
 
 }  // namespace
 
-Rendezvous::Rendezvous(const Group& group, Listener& listener, LocalShape shape, const Options& options)
+Rendezvous::Rendezvous(const Group& group, const Layout& layout, Listener& listener, LocalShape shape,
+                       const Options& options)
     : group_(group),
+      layout_(layout),
       listener_(listener),
       shape_(std::move(shape)),
       wait_{.deadline = real_clock().now() + options.connect_timeout, .stop = options.stop},
       timeout_(options.connect_timeout),
-      security_(options.security) {}
-
-bool Rendezvous::is_local(std::uint32_t rank) const {
-  return std::find(shape_.ranks.begin(), shape_.ranks.end(), rank) != shape_.ranks.end();
+      security_(options.security),
+      linked_(layout.lanes().size()),
+      has_memory_(is_first() ? shape_.ranks.size() : 0) {
+  for (const Lane& lane : layout_.lanes()) awaited_ += lane.peer > group_.rank ? 1 : 0;
+  if (is_first()) awaited_ += shape_.ranks.size() - 1;
 }
 
 std::string Rendezvous::name(std::uint32_t rank) const {
@@ -41,67 +43,65 @@ std::string Rendezvous::name(std::uint32_t rank) const {
   return fmt::format("rank {} ({})", rank, net::to_string(net::Address{endpoint.address, endpoint.port}));
 }
 
+std::size_t Rendezvous::lane_to(std::uint32_t rank) const {
+  const auto found = std::ranges::lower_bound(layout_.lanes(), rank, {}, &Lane::peer);
+  const bool exists = found != layout_.lanes().end() && found->peer == rank;
+  return exists ? static_cast<std::size_t>(found - layout_.lanes().begin()) : linked_.size();
+}
+
 // Nobody waits for a welcome before all its own connections are made and accepted, so that no circle of ranks
 // can wait for each other: making a connection needs only the other's queue.
 Result<Connections> Rendezvous::meet() {
-  if (is_first() && shape_.ranks.size() > 1) {
-    MUSTER_TRY(LocalGroup made, LocalGroup::create(shape_));
-    local_.emplace(std::move(made));
-  }
-  MUSTER_TRY(Reception reception, Reception::create({.tcp = listener_.tcp_, .local = &listener_.local_},
-                                                    {.own = origin(),
-                                                     .members = all_purposes.size() * group_.endpoints.size(),
-                                                     .security = security_}));
+  MUSTER_TRY_VOID(make_memory());
+  MUSTER_TRY(Reception reception,
+             Reception::create(
+                 {.tcp = listener_.tcp_, .local = &listener_.local_},
+                 {.own = origin(), .members = linked_.size() + shape_.ranks.size(), .security = security_}));
   reception_.emplace(std::move(reception));
   MUSTER_TRY_VOID(connect_to_hosts());
   MUSTER_TRY_VOID(connect_to_first());
   MUSTER_TRY_VOID(accept_all());
   MUSTER_TRY_VOID(await_all_welcomes());
-  std::sort(hosts_.begin(), hosts_.end(), [](const Peer& a, const Peer& b) { return a.rank < b.rank; });
-  return connections();
-}
-
-Connections Rendezvous::connections() {
-  Connections met{.links = {}, .messages_to_them = {}, .messages_to_us = {}, .local = std::move(local_)};
-  for (Peer& peer : hosts_) {
-    const bool is_ours = peer.purpose == message_purpose(group_.rank, peer.rank);
-    auto& same = peer.purpose == Purpose::calls ? met.links
-                 : is_ours                      ? met.messages_to_them
-                                                : met.messages_to_us;
-    same.push_back({peer.rank, std::move(peer.socket)});
-  }
+  Connections met{.links = {}, .local = std::move(local_), .alarms = std::move(alarms_)};
+  for (std::size_t i = 0; i < linked_.size(); ++i)
+    met.links.push_back({layout_.lanes()[i].peer, std::move(linked_[i]->socket)});
   return met;
 }
 
+Result<> Rendezvous::make_memory() {
+  if (!is_first() || shape_.ranks.size() == 1) return {};
+  MUSTER_TRY(LocalGroup made, LocalGroup::create(shape_));
+  local_.emplace(std::move(made));
+  if (layout_.has_one_host()) return {};
+  MUSTER_TRY(net::Bell left, net::Bell::create());
+  MUSTER_TRY(net::Bell ended, net::Bell::create());
+  alarms_.emplace(Alarms{std::move(left), std::move(ended)});
+  return {};
+}
+
 Result<> Rendezvous::connect_to_hosts() {
-  for (std::uint32_t rank = 0; rank < group_.rank; ++rank) {
-    if (is_local(rank)) continue;
-    for (const Purpose purpose : all_purposes) MUSTER_TRY_VOID(connect_to(rank, purpose));
+  for (std::size_t i = 0; i < linked_.size() && layout_.lanes()[i].peer < group_.rank; ++i) {
+    MUSTER_TRY(linked_[i], connect_to(layout_.lanes()[i].peer));
   }
   return {};
 }
 
-Result<> Rendezvous::connect_to(std::uint32_t rank, Purpose purpose) {
+Result<Rendezvous::Linked> Rendezvous::connect_to(std::uint32_t rank) {
   const Endpoint& endpoint = group_.endpoints[rank];
   auto socket = net::Socket::connect({endpoint.address, endpoint.port}, wait_);
   if (!socket)
     return fail(socket.error().code, fmt::format("cannot reach rank {}: {}", rank, socket.error().message));
-  const auto sent = secure(*socket, rank).and_then([&] { return send_hello(*socket, rank, purpose); });
-  if (sent) {
-    hosts_.push_back({rank, purpose, *std::move(socket)});
-  } else {
-    if (sent.error().code != Code::peer_lost) return sent;
-    MUSTER_TRY(net::Socket again, call_again(rank, purpose));
-    hosts_.push_back({rank, purpose, std::move(again), true});
-  }
-  return {};
+  const auto sent = secure(*socket, rank).and_then([&] { return send_hello(*socket, rank); });
+  if (sent) return Linked{*std::move(socket)};
+  if (sent.error().code != Code::peer_lost) return fail(sent.error());
+  MUSTER_TRY(net::Socket again, call_again(rank));
+  return Linked{std::move(again), true};
 }
 
 // Among too many strangers the other side may let this process go before it knows who it is. To wait for its
 // welcome here closes no circle: it is a lower rank, which waits for none of us.
-Result<net::Socket> Rendezvous::call_again(std::uint32_t rank, Purpose purpose) {
-  Redial redial({.endpoint = group_.endpoints[rank], .name = name(rank), .security = security_},
-                hello(rank, purpose));
+Result<net::Socket> Rendezvous::call_again(std::uint32_t rank) {
+  Redial redial({.endpoint = group_.endpoints[rank], .name = name(rank), .security = security_}, hello(rank));
   for (;;) {
     MUSTER_TRY(auto answer, redial.step());
     if (answer) return std::move(answer->socket);
@@ -125,7 +125,7 @@ Result<> Rendezvous::connect_to_first() {
     return fail(socket.error().code,
                 fmt::format("cannot reach rank {} on this host: {}", rank, socket.error().message));
   MUSTER_TRY_VOID(secure(*socket, rank));
-  MUSTER_TRY_VOID(send_hello(*socket, rank, Purpose::calls));
+  MUSTER_TRY_VOID(send_hello(*socket, rank));
   first_ = *std::move(socket);
   return {};
 }
@@ -140,35 +140,35 @@ Result<> Rendezvous::secure(net::Socket& socket, std::uint32_t rank) const {
   return fail(done.error().code, fmt::format("cannot reach rank {}: {}", rank, done.error().message));
 }
 
-Result<> Rendezvous::send_hello(net::Socket& socket, std::uint32_t to, Purpose purpose) {
-  return socket.send_all(encode_hello(hello(to, purpose)), wait_);
+Result<> Rendezvous::send_hello(net::Socket& socket, std::uint32_t to) {
+  return socket.send_all(encode_hello(hello(to)), wait_);
 }
 
-Hello Rendezvous::hello(std::uint32_t to, Purpose purpose) const {
+Hello Rendezvous::hello(std::uint32_t to) const {
   return {.origin = origin(),
           .from = group_.rank,
           .to = to,
-          .size = static_cast<std::uint32_t>(group_.endpoints.size()),
-          .purpose = purpose,
+          .size = layout_.size(),
+          .purpose = Purpose::calls,
           .wish = Wish::meet};
 }
 
-bool Rendezvous::has_met(std::uint32_t rank, Purpose purpose) const {
-  if (is_local(rank)) return !is_first() || std::ranges::find(local_met_, rank) != local_met_.end();
-  return std::ranges::any_of(hosts_,
-                             [&](const Peer& peer) { return peer.rank == rank && peer.purpose == purpose; });
+bool Rendezvous::is_awaited(std::uint32_t rank) const {
+  if (rank <= group_.rank) return false;
+  if (layout_.is_local(rank)) return is_first() && !has_memory_[layout_.place_of(rank)];
+  const std::size_t lane = lane_to(rank);
+  return lane < linked_.size() && !linked_[lane];
 }
 
 std::vector<std::uint32_t> Rendezvous::missing() const {
   std::vector<std::uint32_t> ranks;
-  for (std::uint32_t rank = group_.rank + 1; rank < group_.endpoints.size(); ++rank)
-    if (!std::ranges::all_of(all_purposes, [&](Purpose purpose) { return has_met(rank, purpose); }))
-      ranks.push_back(rank);
+  for (std::uint32_t rank = group_.rank + 1; rank < layout_.size(); ++rank)
+    if (is_awaited(rank)) ranks.push_back(rank);
   return ranks;
 }
 
 Result<> Rendezvous::accept_all() {
-  while (!missing().empty()) {
+  while (awaited_ > 0) {
     std::array<pollfd, 2> polled{pollfd{.fd = reception_->fd(), .events = POLLIN, .revents = 0}};
     const TimePoint deadline = std::min(wait_.deadline, reception_->deadline());
     MUSTER_TRY(const net::Readiness readiness,
@@ -194,25 +194,32 @@ Result<> Rendezvous::welcome(Reception::Visitor visitor) {
   // A guest that goes away while it is welcomed may come again.
   const auto bytes = encode_welcome(origin(), {});
   if (!visitor.socket.send_all(bytes, wait_)) return {};
-  if (visitor.local) {
-    if (!visitor.socket.send_fd(local_->segment().fd(), wait_)) return {};
-    local_met_.push_back(visitor.hello.from);
-  } else {
-    hosts_.push_back({visitor.hello.from, visitor.hello.purpose, std::move(visitor.socket)});
-  }
+  const std::uint32_t rank = visitor.hello.from;
+  if (visitor.local && !hand_over_memory(visitor.socket)) return {};
+  if (visitor.local)
+    has_memory_[layout_.place_of(rank)] = true;
+  else
+    linked_[lane_to(rank)] = Linked{std::move(visitor.socket), true};
+  --awaited_;
   return {};
+}
+
+bool Rendezvous::hand_over_memory(net::Socket& socket) {
+  if (!socket.send_fd(local_->segment().fd(), wait_)) return false;
+  return !alarms_ ||
+         (socket.send_fd(alarms_->left.fd(), wait_) && socket.send_fd(alarms_->ended.fd(), wait_));
 }
 
 std::string Rendezvous::reason_to_refuse(const Reception::Visitor& visitor) const {
   const Hello& hello = visitor.hello;
   if (auto honest = check_hello(hello, visitor.socket, group_); !honest) return honest.error().message;
-  if (hello.wish != Wish::meet || hello.purpose > (visitor.local ? Purpose::calls : all_purposes.back()))
+  if (hello.wish != Wish::meet || hello.purpose != Purpose::calls)
     return fmt::format("a connection for purpose {}, wish {} is unknown",
                        static_cast<std::uint32_t>(hello.purpose), static_cast<std::uint32_t>(hello.wish));
-  if (hello.from <= group_.rank || has_met(hello.from, hello.purpose))
-    return fmt::format("rank {} is not awaited by rank {}", hello.from, group_.rank);
-  if (visitor.local != is_local(hello.from))
+  if (visitor.local != layout_.is_local(hello.from))
     return fmt::format("rank {} {} this host", hello.from, visitor.local ? "is not on" : "is on");
+  if (!is_awaited(hello.from))
+    return fmt::format("rank {} is not awaited by rank {}", hello.from, group_.rank);
   return {};
 }
 
@@ -226,18 +233,27 @@ Result<> Rendezvous::await_welcome(net::Socket& socket, std::uint32_t rank) {
 }
 
 Result<> Rendezvous::await_all_welcomes() {
-  for (Peer& peer : hosts_) {
-    if (peer.rank > group_.rank || peer.is_welcomed) continue;
-    const auto welcomed = await_welcome(peer.socket, peer.rank);
+  for (std::size_t i = 0; i < linked_.size() && layout_.lanes()[i].peer < group_.rank; ++i) {
+    const std::uint32_t rank = layout_.lanes()[i].peer;
+    if (linked_[i]->is_welcomed) continue;
+    const auto welcomed = await_welcome(linked_[i]->socket, rank);
     if (welcomed) continue;
     if (welcomed.error().code != Code::peer_lost) return welcomed;
-    MUSTER_TRY(peer.socket, call_again(peer.rank, peer.purpose));
+    MUSTER_TRY(linked_[i]->socket, call_again(rank));
   }
   if (!first_) return {};
   MUSTER_TRY_VOID(await_welcome(*first_, shape_.ranks.front()));
+  return take_memory();
+}
+
+Result<> Rendezvous::take_memory() {
   MUSTER_TRY(net::ProcessDescriptor memory, first_->receive_fd(wait_));
   MUSTER_TRY(LocalGroup opened, LocalGroup::open(shape_, std::move(memory)));
   local_.emplace(std::move(opened));
+  if (layout_.has_one_host()) return {};
+  MUSTER_TRY(net::ProcessDescriptor left, first_->receive_fd(wait_));
+  MUSTER_TRY(net::ProcessDescriptor ended, first_->receive_fd(wait_));
+  alarms_.emplace(Alarms{net::Bell::of(std::move(left)), net::Bell::of(std::move(ended))});
   return {};
 }
 

@@ -32,11 +32,11 @@ Result<Group> Communicator::State::split_group(std::uint32_t color, const Listen
     return all_gather(reinterpret_cast<const std::byte*>(&own), reinterpret_cast<std::byte*>(notices.data()),
                       numbered);
   }));
-  Group group{.epoch = group_.epoch, .job_id = group_.job_id, .rank = 0, .endpoints = {}};
+  Group group{.epoch = group_->epoch, .job_id = group_->job_id, .rank = 0, .endpoints = {}};
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
     if (notices[rank].color != color) continue;
-    if (rank == group_.rank) group.rank = static_cast<std::uint32_t>(group.endpoints.size());
-    Endpoint& endpoint = group.endpoints.emplace_back(group_.endpoints[rank]);
+    if (rank == layout_.own_rank()) group.rank = static_cast<std::uint32_t>(group.endpoints.size());
+    Endpoint& endpoint = group.endpoints.emplace_back(group_->endpoints[rank]);
     endpoint.port = notices[rank].port;
     endpoint.local_name.assign(notices[rank].local_name,
                                ::strnlen(notices[rank].local_name, sizeof(notices[rank].local_name)));

@@ -1,4 +1,5 @@
-// A Communicator's inside: the algorithms over the shared memory of this host and the links to the others.
+// A Communicator's inside: the algorithms over the shared memory of this host and the links to the others
+// (operations.cpp), and how a group ends (state.cpp).
 #pragma once
 
 #include <atomic>
@@ -7,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "muster/base/base.h"
@@ -16,6 +18,7 @@
 #include "muster/collective/door_watch.h"
 #include "muster/collective/exchange.h"
 #include "muster/collective/kernels.h"
+#include "muster/collective/layout.h"
 #include "muster/collective/local_group.h"
 #include "muster/collective/local_pairs.h"
 #include "muster/collective/message.h"
@@ -34,8 +37,8 @@ class Communicator::State {
     Duration call_timeout{};
     std::shared_ptr<const net::Security> security = {};
   };
-  State(Group group, Sizes sizes, Connections connections, std::unique_ptr<Door> door, net::StopSignal stop,
-        Origin origin);
+  State(std::shared_ptr<const Group> group, Layout layout, Connections connections,
+        std::unique_ptr<Door> door, net::StopSignal stop, Origin origin);
   ~State();
 
   Result<> all_reduce(const std::byte* in, std::byte* out, const Call& call);
@@ -71,8 +74,8 @@ class Communicator::State {
 
   UnderWay under_way() const;
 
-  const Group& group() const { return group_; }
-  std::uint32_t size() const { return static_cast<std::uint32_t>(group_.endpoints.size()); }
+  std::uint32_t rank() const { return layout_.own_rank(); }
+  std::uint32_t size() const { return layout_.size(); }
   std::uint32_t local_rank() const { return local_ ? local_->local_rank() : 0; }
   std::uint32_t local_size() const { return local_ ? local_->size() : 1; }
 
@@ -82,8 +85,11 @@ class Communicator::State {
   Result<> usable();
   Result<> usable_for_messages();
   Result<Group> split_group(std::uint32_t color, const Listener& listener);
-  bool is_local(std::uint32_t rank) const { return local_ && local_->has(rank); }
   MessageWait message_wait(const std::function<Result<>()>& look) const;
+  void watch(std::vector<pollfd>& polled);
+  Result<bool> attend();
+  bool hear_of_leaving();
+  Result<bool> hear_of_end(const Error& lost);
   // Ends the group when a peer was revoked meanwhile.
   void check_peers();
   // Whether this is the first reason.
@@ -104,27 +110,42 @@ class Communicator::State {
   Result<> sync(const Call& call) {
     return sync(call, [] {});
   }
+  // Before anything goes to other hosts. Where all hosts have as many ranks, each rank sends its own values,
+  // and nobody waits; elsewhere what is sent, the call too, is also that of neighbours.
+  Result<> share(const Call& call) {
+    if (!layout_.is_even()) MUSTER_TRY_VOID(sync(call));
+    if (std::exchange(announced_, call.number) != call.number && !links_.empty()) links_.announce(call);
+    return {};
+  }
+  std::uint64_t next_turn();
 
   Result<> reduce_small(const std::byte* in, std::byte* out, const Call& call);
   Result<> reduce_chunks(const std::byte* in, std::byte* out, const Call& call);
   Result<> reach_all(std::size_t size_bytes);
   Result<> reduce_in_place(const Piece& whole, const Call& call);
-  Piece piece_of(const std::byte* in, std::byte* out, Range range) const;
+  Piece piece_of(const std::byte* in, std::byte* out, Range range);
   void share_raw(const Piece& piece, Stores stores);
   void queue_raw(const Piece& piece);
   void queue_results(const Piece& piece);
+  Range slices_of_host(const Piece& piece, std::uint32_t host) const;
+  Range own_slice(const Piece& piece) const;
   void reduce_own(const Piece& piece, const Call& call, Stores shared, Stores own);
   const std::byte* local_raw(const Piece& piece, std::uint32_t local_rank) const;
+  std::byte* remote_raw(std::uint32_t rank, std::uint64_t turn);
+  std::byte* remote_small_raw(std::uint32_t rank);
   void choose_destinations(const Piece& piece, std::size_t begin, Stores shared, Stores own);
   void collect_results(const Piece& piece, Stores stores);
+  void queue_gathering(Range range, const std::byte* in, std::byte* out, const Call& call,
+                       std::uint64_t turn);
+  void collect_gathering(Range range, std::byte* out, const Call& call, std::uint64_t turn);
 
   const Offsets& own_offsets() const { return local_->offsets(local_->local_rank()); }
-  bool first_of_host(std::uint32_t rank) const;
-  std::byte* raw_of(std::size_t link) { return received_.data() + link * received_stride_; }
 
-  Group group_;
-  Sizes sizes_;
+  const std::shared_ptr<const Group> group_;
+  const Layout layout_;
+  const Sizes sizes_;
   std::optional<LocalGroup> local_;
+  const std::optional<Alarms> alarms_;
   std::unique_ptr<Door> door_;  // null where nobody is remote
   Exchange links_;
   std::optional<LocalPairs> local_pairs_;
@@ -136,8 +157,10 @@ class Communicator::State {
   StoreChoice store_choice_;
   StoreChoice store_choice_in_place_;
   std::uint64_t calls_ = 0;
+  std::uint64_t announced_ = 0;        // number of the last call that other hosts were told of
   std::optional<TimePoint> deadline_;  // of the current call, once it had to wait
-  std::vector<std::byte> received_;    // raw values from each link
+  std::uint64_t turns_ = 0;            // of shared memory, where syncs are not counted
+  std::vector<std::byte> received_;    // raw values of other hosts, of a rank that is alone on its own
   std::size_t received_stride_;
   std::vector<const std::byte*> sources_;  // by rank, of the combination at hand
   std::vector<Destination> destinations_;  // of the same
@@ -155,6 +178,9 @@ class Communicator::State {
   // For under_way(): the number of the newest collective call, and its operation while it lasts; the rank,
   // and 1 as long as a message goes there or comes from there.
   static constexpr unsigned operation_bits = 8;
+  static Operation operation_in(std::uint64_t call) {
+    return static_cast<Operation>(call & ((1U << operation_bits) - 1));
+  }
   std::atomic<std::uint64_t> in_call_{0};
   std::atomic<std::uint64_t> in_send_{0};
   std::atomic<std::uint64_t> in_receive_{0};
@@ -163,6 +189,9 @@ class Communicator::State {
   mutable std::mutex mutex_;
   std::optional<Error> failure_;  // guarded by mutex_; the first one stays
 
+  // What the watch knows of the group's end.
+  std::optional<TimePoint> lost_since_;
+  bool calls_are_over_ = false;
   std::optional<DoorWatch> door_watch_;  // the last: it uses the others
 };
 

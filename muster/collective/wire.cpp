@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 
 namespace muster::collective {
 namespace {
@@ -15,6 +17,14 @@ constexpr auto pause_between_knocks = std::chrono::milliseconds(100);
 
 Wire::Wire(std::uint32_t rank, Purpose purpose, net::Socket socket, Door& door)
     : rank_(rank), purpose_(purpose), name_(door.name(rank)), door_(door), socket_(std::move(socket)) {}
+
+Wire::Wire(std::uint32_t rank, Purpose purpose, Door& door)
+    : rank_(rank),
+      purpose_(purpose),
+      name_(door.name(rank)),
+      door_(door),
+      broken_since_(real_clock().now()),
+      next_knock_(*broken_since_) {}
 
 // ---- The stream -------------------------------------------------------------------------------------------
 
@@ -28,7 +38,7 @@ bool Wire::send_some() {
   if (!is_whole() || deaf_ || all_sent()) return false;
   std::array<iovec, FrameList::piece_limit> storage;
   const bool replaying = replayed_ < list_begin_;
-  const auto sent = socket_.send_some(replaying ? rest_of_kept(storage) : outgoing_.rest(storage));
+  const auto sent = socket_->send_some(replaying ? rest_of_kept(storage) : outgoing_.rest(storage));
   if (!sent) {
     deaf_ = sent.error();
     return true;
@@ -42,7 +52,7 @@ bool Wire::send_some() {
 
 Result<std::size_t> Wire::receive_some(std::span<const iovec> pieces) {
   if (!is_whole()) return 0;
-  auto received = socket_.receive_some(pieces);
+  auto received = socket_->receive_some(pieces);
   if (received) {
     received_ += *received;
     return received;
@@ -118,7 +128,17 @@ void Wire::break_off(const Error& cause) {
   broken_since_ = real_clock().now();
   cause_ = deaf_.value_or(cause).message;
   next_knock_ = *broken_since_;
-  socket_.reset();  // the other side may not know yet
+  socket_->reset();  // the other side may not know yet
+}
+
+// The system tells one from the other once.
+bool Wire::is_reset_by_accident() {
+  const std::lock_guard lock(replacing_);
+  int error = 0;
+  socklen_t size = sizeof(error);
+  ::getsockopt(socket_->fd(), SOL_SOCKET, SO_ERROR, &error, &size);
+  is_closed_ = error == EPIPE;
+  return !is_closed_;
 }
 
 Result<> Wire::give_up_sending() {
@@ -173,17 +193,19 @@ Result<bool> Wire::attend() {
 Result<> Wire::adopt(net::Socket socket, std::uint32_t generation, std::uint64_t taken_bytes) {
   MUSTER_TRY_VOID(rewind(taken_bytes));
   const std::chrono::duration<double> took = real_clock().now() - *broken_since_;
-  log::warning(
-      fmt::format("the connection to {} broke ({}) and was made again after {:.3g} s: it goes on at byte {}, "
-                  "and nothing is lost",
-                  name_, cause_, took.count(), taken_bytes));
+  if (generation_ > 0 || socket_)
+    log::warning(
+        fmt::format("the connection to {} broke ({}) and was made again after {:.3g} s: it goes on at byte "
+                    "{}, and nothing is lost",
+                    name_, cause_, took.count(), taken_bytes));
   generation_ = generation;
   redial_.reset();
   broken_since_.reset();
   deaf_.reset();
   const std::lock_guard lock(replacing_);
   socket_ = std::move(socket);
-  if (ended_) socket_.reset();
+  is_closed_ = false;
+  if (ended_) socket_->reset();
   return {};
 }
 
@@ -200,7 +222,8 @@ Result<> Wire::rewind(std::uint64_t taken_bytes) {
 
 void Wire::add_to(std::vector<pollfd>& polled, short events) const {
   if (is_whole())
-    polled.push_back({.fd = socket_.fd(), .events = deaf_ ? short(events & ~POLLOUT) : events, .revents = 0});
+    polled.push_back(
+        {.fd = socket_->fd(), .events = deaf_ ? short(events & ~POLLOUT) : events, .revents = 0});
   else if (redial_)
     redial_->add_to(polled);
 }
@@ -210,22 +233,35 @@ TimePoint Wire::next_step() const {
   return redial_ ? redial_->next_step() : next_knock_;
 }
 
+void Wire::watch(std::vector<pollfd>& polled) {
+  const std::lock_guard lock(replacing_);
+  if (socket_ && !ended_ && !is_closed_) polled.push_back({.fd = socket_->fd(), .events = 0, .revents = 0});
+}
+
 void Wire::finish_sending() {
   const std::lock_guard lock(replacing_);
-  socket_.finish_sending();
+  if (socket_) socket_->finish_sending();
+}
+
+void Wire::close() {
+  const std::lock_guard lock(replacing_);
+  if (socket_ && !ended_) ::shutdown(socket_->fd(), SHUT_RDWR);
+  is_closed_ = true;
 }
 
 bool Wire::is_delivered() {
   const std::lock_guard lock(replacing_);
-  pollfd polled{.fd = socket_.fd(), .events = 0, .revents = 0};
+  if (!socket_) return true;
+  pollfd polled{.fd = socket_->fd(), .events = 0, .revents = 0};
   if (::poll(&polled, 1, 0) != 0) return true;  // reset, or closed both ways
   int bytes = 0;
-  return ::ioctl(socket_.fd(), SIOCOUTQ, &bytes) != 0 || bytes == 0;
+  return ::ioctl(socket_->fd(), SIOCOUTQ, &bytes) != 0 || bytes == 0;
 }
 
 Result<> Wire::check_peer() {
   const std::lock_guard lock(replacing_);
-  const auto good = socket_.check_peer_again();
+  if (!socket_) return {};  // whoever connects is checked then
+  const auto good = socket_->check_peer_again();
   if (good) return {};
   return fail(good.error().code, fmt::format("{} may take part no more: {}", name_, good.error().message));
 }
@@ -233,7 +269,7 @@ Result<> Wire::check_peer() {
 void Wire::reset() {
   const std::lock_guard lock(replacing_);
   ended_ = true;
-  socket_.reset();
+  if (socket_) socket_->reset();
 }
 
 }  // namespace muster::collective

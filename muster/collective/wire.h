@@ -5,7 +5,7 @@
 // What was sent stays borrowed, not copied, until the other side's next frames show that it was taken; a
 // little that is left at the end of a call is copied. docs/adr/0017-links.md has the reasons.
 //
-// Threads: one at a time, but finish_sending(), reset() and check_peer() from any.
+// Threads: one at a time, but what says otherwise.
 #pragma once
 
 #include <poll.h>
@@ -26,6 +26,8 @@ namespace muster::collective {
 class Wire {
  public:
   Wire(std::uint32_t rank, Purpose purpose, net::Socket socket, Door& door);
+  // Without a connection: it is made as one that broke is made again.
+  Wire(std::uint32_t rank, Purpose purpose, Door& door);
 
   std::uint32_t rank() const { return rank_; }
   const std::string& name() const { return name_; }  // "rank 2 (10.0.0.7:4000)"
@@ -67,6 +69,9 @@ class Wire {
   Result<> give_up_sending();
   // It is of no more use.
   void break_off(const Error& cause);
+  // The system has found it reset. Whether the other side may go on; else it had closed it before, and has
+  // left.
+  bool is_reset_by_accident();
   // Goes on with replacing it, without waiting; whether something moved. It fails when the other side is
   // gone.
   Result<bool> mend();
@@ -76,11 +81,15 @@ class Wire {
   Result<bool> attend();
   // At most one entry for a connection that is whole, any number else.
   void add_to(std::vector<pollfd>& polled, short events) const;
+  // The connection, to be told when it is reset. Any thread.
+  void watch(std::vector<pollfd>& polled);
   TimePoint next_step() const;
   // What was sent still arrives, and nothing more. Any thread.
   void finish_sending();
   // After that: whether the other side's system has all of it, or will never have it.
   bool is_delivered();
+  // The other side reads the end of the stream, and sends nothing more. Any thread.
+  void close();
   // Tells the other side that this group has ended. Any thread.
   void reset();
   // Whether the certificate of the other side is still good. Any thread.
@@ -101,9 +110,10 @@ class Wire {
   const Purpose purpose_;
   const std::string name_;
   Door& door_;
-  std::mutex replacing_;  // held while the socket is another
-  bool ended_ = false;    // guarded by it
-  net::Socket socket_;
+  std::mutex replacing_;    // held while the socket is another
+  bool ended_ = false;      // guarded by it
+  bool is_closed_ = false;  // by some side, guarded by it: a reset is no news any more
+  std::optional<net::Socket> socket_;
   std::uint32_t generation_ = 0;
 
   FrameList outgoing_;

@@ -33,6 +33,8 @@ class StopSignal {
 class Bell {
  public:
   static Result<Bell> create();
+  // One that another process has made and handed over.
+  static Bell of(ProcessDescriptor event) { return Bell(std::move(event)); }
   void ring() const;
   void silence() const;
   int fd() const { return event_.get(); }

@@ -9,6 +9,9 @@
 namespace muster::train {
 namespace {
 
+// A job that may form must be able to compute.
+static_assert(cluster::worker_num_max <= collective::ranks_max);
+
 collective::Group group_of(const cluster::Roster& roster, std::uint32_t rank) {
   collective::Group group{.epoch = roster.epoch, .job_id = roster.job_id, .rank = rank, .endpoints = {}};
   for (const cluster::Member& worker : roster.workers)

@@ -36,16 +36,22 @@ struct Prepared {
   std::vector<Endpoint> endpoints;
 };
 
-inline Prepared prepare(std::uint32_t ranks, Hosts hosts) {
+// By rank: the host that it is on.
+inline Prepared prepare(const std::vector<std::string>& hosts) {
   Prepared made;
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+  for (const std::string& host : hosts) {
     made.listeners.push_back(Listener::open("127.0.0.1").value());
-    made.endpoints.push_back({.host_key = host_of(hosts, rank),
+    made.endpoints.push_back({.host_key = host,
                               .address = "127.0.0.1",
                               .port = made.listeners.back().port(),
                               .local_name = made.listeners.back().local_name()});
   }
   return made;
+}
+inline Prepared prepare(std::uint32_t ranks, Hosts hosts) {
+  std::vector<std::string> by_rank;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) by_rank.push_back(host_of(hosts, rank));
+  return prepare(by_rank);
 }
 
 inline void run_threads(std::uint32_t ranks, const std::function<void(std::uint32_t)>& work) {
@@ -56,9 +62,8 @@ inline void run_threads(std::uint32_t ranks, const std::function<void(std::uint3
 
 using Ranks = std::vector<std::unique_ptr<Communicator>>;
 
-inline Ranks connect_ranks(std::uint32_t ranks, Hosts hosts,
-                           const std::function<Options(std::uint32_t)>& options) {
-  Prepared prepared = prepare(ranks, hosts);
+inline Ranks connect_ranks(Prepared prepared, const std::function<Options(std::uint32_t)>& options) {
+  const auto ranks = static_cast<std::uint32_t>(prepared.endpoints.size());
   Ranks made(ranks);
   run_threads(ranks, [&](std::uint32_t rank) {
     Group group{.epoch = 1, .job_id = 7, .rank = rank, .endpoints = prepared.endpoints};
@@ -68,6 +73,10 @@ inline Ranks connect_ranks(std::uint32_t ranks, Hosts hosts,
     made[rank] = *std::move(connected);
   });
   return made;
+}
+inline Ranks connect_ranks(std::uint32_t ranks, Hosts hosts,
+                           const std::function<Options(std::uint32_t)>& options) {
+  return connect_ranks(prepare(ranks, hosts), options);
 }
 inline Ranks connect_ranks(std::uint32_t ranks, Hosts hosts, Options options = {}) {
   return connect_ranks(ranks, hosts, [&](std::uint32_t) { return options; });

@@ -23,19 +23,14 @@ struct Relayed {
   Ranks comms;
 
   Relayed(std::uint32_t ranks, const Relay::Life& life, const Options& options,
-          Hosts hosts = Hosts::each_its_own) {
-    Prepared prepared = prepare(ranks, hosts);
+          Hosts hosts = Hosts::each_its_own)
+      : Relayed(prepare(ranks, hosts), life, options) {}
+  Relayed(Prepared prepared, const Relay::Life& life, const Options& options) {
     for (Endpoint& endpoint : prepared.endpoints) {
       relays.emplace_back(endpoint.port, life);
       endpoint.port = relays.back().port();
     }
-    comms.resize(ranks);
-    run_threads(ranks, [&](std::uint32_t rank) {
-      Group group{.epoch = 1, .job_id = 7, .rank = rank, .endpoints = prepared.endpoints};
-      auto made = Communicator::connect(std::move(group), std::move(prepared.listeners[rank]), options);
-      ASSERT_TRUE(made) << made.error().message;
-      comms[rank] = *std::move(made);
-    });
+    comms = connect_ranks(std::move(prepared), [&](std::uint32_t) { return options; });
   }
   int cuts() const {
     int all = 0;
