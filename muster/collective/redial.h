@@ -36,6 +36,8 @@ class Redial {
   // Each try to resume has a generation of its own, from the one after that of `hello` on.
   Redial(Target target, const Hello& hello);
 
+  // Of the newest hello.
+  std::uint32_t generation() const { return hello_.generation; }
   // Goes on as far as it can; nothing: there is no answer yet. It fails with Code::peer_lost when the other
   // side is gone or its group has ended, and with what it said when it refused.
   Result<std::optional<Answer>> step();

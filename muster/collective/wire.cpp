@@ -156,6 +156,13 @@ Result<bool> Wire::mend() {
     MUSTER_TRY_VOID(adopt(std::move(caller->socket), caller->generation, caller->received_bytes));
     return true;
   }
+  // The answer to our hello was lost, and the other side knows what we cannot see.
+  if (redial_ && door_.calls(rank_) && door_.has_news() &&
+      door_.take_wish_to_be_called(
+          {.rank = rank_, .purpose = purpose_, .generation = redial_->generation()})) {
+    generation_ = redial_->generation();
+    redial_.reset();
+  }
   if (!redial_) {
     if (real_clock().now() < next_knock_) return false;
     redial_.emplace(door_.redial(line()));

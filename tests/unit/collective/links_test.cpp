@@ -157,7 +157,7 @@ TEST_P(Links, ThatBreakWhileTheGroupEndsHoldNobodyUp) {
   for (const std::uint32_t rank : {1u, 2u}) {
     ASSERT_FALSE(done[rank]);
     EXPECT_EQ(done[rank].error().code, Code::peer_lost);
-    EXPECT_THAT(done[rank].error().message, HasSubstr("is gone: its connection closed during barrier #1"));
+    EXPECT_THAT(done[rank].error().message, HasSubstr("is gone: its connection closed"));
   }
 }
 
