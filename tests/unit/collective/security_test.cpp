@@ -107,19 +107,19 @@ TEST(SecuredGroup, MeetsEachRankAsWhoItsCertificateSays) {
 // ---- Who is revoked while connected
 // ---------------------------------------------------------------------------
 
-// Two ranks of two hosts, with certificates and a revocation list each.
+// Two ranks of two hosts if nothing else is said, with certificates and a revocation list each.
 struct Revocable {
   Authority authority{"Job authority"};
-  Folder folders[2];
+  Folder folders[3];
   ProcessFiles files;
   net::Credential server = authority.issue(files.server), client = authority.issue(files.client);
-  Ranks comms = Ranks(2);
+  Ranks comms;
 
   // Rank 1 calls, and so shows what is for clients; rank 0 shows the other.
-  Revocable() {
-    Prepared prepared = prepare(2, Hosts::each_its_own);
+  explicit Revocable(const std::vector<std::string>& hosts = {"host 0", "host 1"}) : comms(hosts.size()) {
+    Prepared prepared = prepare(hosts);
     for (Endpoint& endpoint : prepared.endpoints) endpoint.identity = {.hosts = {"127.0.0.1"}};
-    run_threads(2, [&](std::uint32_t rank) {
+    run_threads(ranks(), [&](std::uint32_t rank) {
       const auto options = ProcessFiles::write(
           folders[rank], rank == 0 ? server : authority.issue(files.server),
           rank == 1 ? client : authority.issue(files.client), authority.pem(), authority.crl());
@@ -129,8 +129,9 @@ struct Revocable {
                         .value();
     });
   }
+  std::uint32_t ranks() const { return static_cast<std::uint32_t>(comms.size()); }
   void expect_still_together() {
-    run_threads(2, [&](std::uint32_t rank) { EXPECT_TRUE(comms[rank]->barrier()); });
+    run_threads(ranks(), [&](std::uint32_t rank) { EXPECT_TRUE(comms[rank]->barrier()); });
   }
 };
 
@@ -174,6 +175,26 @@ TEST(SecuredGroup, EndsWhenItsPeerIsRevokedWhileAMessageIsAwaitedOrNobodyCalls) 
     ASSERT_FALSE(waited);
     EXPECT_EQ(waited.error().code, calls ? Code::refused : Code::peer_lost) << waited.error().message;
   }
+}
+
+// Between hosts of two ranks and one there is one lane, and it is that of rank 1.
+TEST(SecuredGroup, EndsWhenARankIsRevokedThatIsConnectedForMessagesOnly) {
+  Revocable group({"host 0", "host 0", "host 1"});
+  group.expect_still_together();
+  std::vector<std::byte> bytes(8);
+  const std::span<std::byte> piece(bytes);
+  const std::span<const std::byte> sent(bytes);
+  run_threads(2, [&](std::uint32_t rank) {
+    EXPECT_TRUE(rank == 0 ? group.comms[0]->send(2, {&sent, 1}) : group.comms[2]->receive(0, {&piece, 1}));
+  });
+  group.authority.revoke(group.server);
+  group.folders[2].write("crl.pem", group.authority.crl());
+  const TimePoint begin = real_clock().now();
+  const auto waited = group.comms[2]->receive(0, {&piece, 1});
+  EXPECT_LT(real_clock().now() - begin, noticed_within);
+  ASSERT_FALSE(waited);
+  EXPECT_EQ(waited.error().code, Code::refused);
+  EXPECT_THAT(waited.error().message, AllOf(HasSubstr("rank 0 ("), HasSubstr("may take part no more")));
 }
 
 TEST(SecuredGroup, StaysWhenARevocationListComesThatNamesNobodyOfIt) {
