@@ -110,20 +110,18 @@ std::optional<Resumption> from_memory(Rows rows, std::string& reason) {
 
 // ---- Points -----------------------------------------------------------------------------------------------
 
-bool is_behind_start(const PointId& id) { return id.moment != PointId::Moment::start; }
+// What is in the memory of those who are fresh is the start, as long as nothing behind it was promised.
+bool may_begin(Rows rows) {
+  return std::none_of(rows.begin(), rows.end(), [](const Standing& row) { return row.knows_common; });
+}
 
 // The newest first.
 std::vector<PointId> candidates(Rows rows, std::uint64_t call) {
   std::set<PointId, std::greater<>> ids;
-  bool has_begun = false;
   for (const Standing& row : rows)
-    for (const HeldPoint& point : row.points) {
-      if (point.id.call != call) continue;
-      ids.insert(point.id);
-      has_begun = has_begun || is_behind_start(point.id);
-    }
-  // What is in the memory of those who are fresh is the start, as long as nobody has come further.
-  if (!has_begun) ids.insert(start_of(call));
+    for (const HeldPoint& point : row.points)
+      if (point.id.call == call) ids.insert(point.id);
+  if (may_begin(rows)) ids.insert(start_of(call));
   return {ids.begin(), ids.end()};
 }
 
@@ -140,13 +138,10 @@ std::string who_has_what(Rows rows, std::uint64_t call) {
 }
 
 Resumption from_points(Rows rows, std::uint64_t call, std::string why_not_memory) {
-  bool has_begun = false;
-  for (const Standing& row : rows)
-    for (const HeldPoint& point : row.points) has_begun = has_begun || is_behind_start(point.id);
   for (const PointId& id : candidates(rows, call)) {
-    const bool may_begin = id == start_of(call) && !has_begun;
+    const bool is_begin = id == start_of(call) && may_begin(rows);
     const auto has = [&](const Standing& row) {
-      return find(row, id) != nullptr || (may_begin && row.state == State::fresh);
+      return find(row, id) != nullptr || (is_begin && row.state == State::fresh);
     };
     // Older ones are no way on for who has lost his own: all would silently go back behind what they had.
     const auto gives = [&](const Standing& row) {
@@ -154,7 +149,7 @@ Resumption from_points(Rows rows, std::uint64_t call, std::string why_not_memory
     };
     auto sources = match(rows, has, gives);
     if (!sources) continue;
-    const bool in_memory = may_begin && std::all_of(rows.begin(), rows.end(), [](const Standing& row) {
+    const bool in_memory = is_begin && std::all_of(rows.begin(), rows.end(), [](const Standing& row) {
                              return row.state == State::fresh;
                            });
     if (in_memory) return {.way = Way::start, .id = id};
@@ -220,6 +215,7 @@ Standing decode_standing(std::span<const std::uint64_t> words) {
                     .steps = words[1],
                     .is_shared = (words[3] & 1) != 0,
                     .stage = static_cast<std::uint32_t>(words[3] >> 32),
+                    .knows_common = (words[3] & 1 << 4) != 0,
                     .finished = words[2]};
   const std::size_t count = std::min<std::size_t>(words[4], standing_points_max);
   for (std::size_t i = 0; i < count; ++i)

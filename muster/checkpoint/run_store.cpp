@@ -97,6 +97,10 @@ class RunStore::Implementation {
   Result<> finish_call(CallRecord record);
   std::optional<CallRecord> finished(std::uint64_t call) const;
   std::uint64_t finished_calls() const;
+  std::optional<PointId> committed() const {
+    const std::lock_guard lock(index_mutex_);
+    return common_.point;
+  }
   Result<> set_done();
   Result<> add_step_hash(std::uint64_t call, std::uint64_t step, std::uint64_t hash);
 
@@ -464,6 +468,7 @@ const std::string& RunStore::folder() const { return implementation_->root(); }
 std::string RunStore::problem() const { return implementation_->problem(); }
 std::vector<PointId> RunStore::points() const { return implementation_->points(); }
 bool RunStore::is_shared(const PointId& id) const { return implementation_->is_shared(id); }
+std::optional<PointId> RunStore::committed() const { return implementation_->committed(); }
 void RunStore::set_committed(const PointId& id) { implementation_->set_committed(id); }
 void RunStore::call_is_finished(std::uint64_t call) { implementation_->call_is_finished(call); }
 Result<> RunStore::save(const Point& point) { return implementation_->save(point); }

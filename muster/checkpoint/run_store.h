@@ -80,6 +80,8 @@ class RunStore {
   // All workers have reported that they hold this point durably: it stays until another one is told of. Later
   // than the one before, unless the job went back. A point is safe from its save on for `keep_steps` saves.
   void set_committed(const PointId& id);
+  // The last that was told, to this process or to one before it.
+  std::optional<PointId> committed() const;
   // All workers have kept the end of this call, and so need nothing of before any more.
   void call_is_finished(std::uint64_t call);
 

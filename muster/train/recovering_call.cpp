@@ -64,6 +64,11 @@ bool RecoveringCall::has_end() const {
   return store_.finished(number_) && (kind_ == "eval" || store_.finished(number_ + 1));
 }
 
+bool RecoveringCall::knows_common() const {
+  const auto common = store_.committed();
+  return common && common->call == number_ && common->moment != PointId::Moment::start;
+}
+
 // Where only a record is left, the later end that has its state says whose that is.
 bool RecoveringCall::can_share_end() const {
   const std::vector<PointId> points = store_.points();
@@ -90,6 +95,7 @@ Standing RecoveringCall::standing(const Memory& memory) const {
                     .steps = memory.steps,
                     .is_shared = own_state().empty(),
                     .stage = sharing_.stage,
+                    .knows_common = knows_common(),
                     .finished = store_.finished_calls()};
   for (const PointId& id : store_.points())
     if (id.call == number_ && id != end_id()) standing.points.push_back({id, store_.is_shared(id)});

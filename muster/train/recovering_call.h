@@ -121,6 +121,7 @@ class RecoveringCall {
   bool holds(const checkpoint::PointId& id) const;
   bool has_end() const;
   bool can_share_end() const;
+  bool knows_common() const;
   std::string own_state() const;
   checkpoint::Standing standing(const Memory& memory) const;
   Result<Resumption> ask(const Memory& memory);

@@ -179,7 +179,7 @@ def digits("""
 def test_a_pod_that_is_replaced_goes_on_where_the_lost_one_was(tmp_path):
     write_digits(tmp_path, rows=640)
     script = (ROOT / "tests/chaos/train.py").read_text().replace("def digits(", DIES, 1)
-    script = script.replace("model.train(EPOCHS, data, [", "model.train(EPOCHS, data, [Dies(), ", 1)
+    script = script.replace("epochs, data, [train.", "epochs, data, [Dies(), train.", 1)
     (tmp_path / "train.py").write_text(script)
     chaos = ["--env", "CHAOS_MODE=model", "--env", f"CHAOS_DATA={tmp_path}", "--env", "CHAOS_EPOCHS=5"]
     with cluster(tmp_path, "--max-restarts", "3", "--recovery-claim", "shared", *chaos, "train.py") as played:

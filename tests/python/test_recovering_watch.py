@@ -66,7 +66,7 @@ def test_status_names_the_missing_worker_and_everybody_the_slow_one(tmp_path):
         assert "epoch 2: waiting for node 1 (" in told["text"]
         assert "start it again with MS_NODE_ID=1" in told["text"]
         job.workers[1].wait()
-        # Exactly where the first life ended: the steps before are made again between two heartbeats.
+        # Exactly where the first life ended: no step before is made again.
         again = {"PIPE": str(tmp_path / "second life"), "BLOCKS_AT": "20"}
         job.workers[1] = job.start("worker 1 again", MS_ROLE="MS_WORKER", MS_NODE_ID="1", **again)
         told = status_when(job, lambda told: told["state"] == "running")

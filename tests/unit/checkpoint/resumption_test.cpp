@@ -34,9 +34,10 @@ TEST(Resumption, TakesTheMemoryOfASurvivorWhereAFolderIsLost) {
 }
 
 TEST(Resumption, NeverBeginsAnewWhereAWorkerHasPointsBehindTheStart) {
-  const Standing rows[] = {
-      {.state = State::spoilt, .points = {start(0, false), step(0, 180, false), step(0, 260, false)}},
-      {.state = State::fresh}};
+  const Standing rows[] = {{.state = State::spoilt,
+                            .knows_common = true,
+                            .points = {start(0, false), step(0, 180, false), step(0, 260, false)}},
+                           {.state = State::fresh}};
   const Resumption way = decide(rows);
   EXPECT_EQ(way.way, Way::lost);
   EXPECT_NE(way.reason.find("worker 0 has points up to step 260 of call 0"), std::string::npos) << way.reason;
@@ -44,8 +45,9 @@ TEST(Resumption, NeverBeginsAnewWhereAWorkerHasPointsBehindTheStart) {
 }
 
 TEST(Resumption, NeverServesAPointBehindWhichItsHolderHasOthers) {
-  const Standing rows[] = {{.state = State::fresh, .points = {start(0), step(0, 180, false)}},
-                           {.state = State::fresh}};
+  const Standing rows[] = {
+      {.state = State::fresh, .knows_common = true, .points = {start(0), step(0, 180, false)}},
+      {.state = State::fresh}};
   EXPECT_EQ(decide(rows).way, Way::lost);
 }
 
@@ -68,6 +70,15 @@ TEST(Resumption, GoesToTheNewestPointOfAllWhereStateIsOnesOwn) {
   EXPECT_EQ(way.id, step(0, 180).id);
   EXPECT_EQ(way.sources, (Sources{std::nullopt, std::nullopt}));
   EXPECT_EQ(way.reason, "worker 1 had state of its own, which nobody else has");
+}
+
+TEST(Resumption, BeginsAgainWhereOneDiedBeforeItsFirstPointWasOnItsDisk) {
+  const Standing rows[] = {
+      {.state = State::spoilt, .points = {start(0, false), step(0, 10, false), step(0, 20, false)}},
+      {.state = State::fresh}};
+  const Resumption way = decide(rows);
+  EXPECT_EQ(way.way, Way::point);
+  EXPECT_EQ(way.id, start(0).id);
 }
 
 TEST(Resumption, BeginsWhereNobodyHasAnything) {
@@ -186,6 +197,7 @@ TEST(Resumption, AStandingTravelsAsWords) {
                           .steps = 1u << 20,
                           .is_shared = true,
                           .stage = 4095,
+                          .knows_common = true,
                           .finished = 3,
                           .points = {start(3, false), step(3, 300), end(3)}};
   EXPECT_EQ(decode_standing(encode(standing)), standing);

@@ -232,7 +232,9 @@ TEST_P(Processes, ThatAreKilledEndTheWaitForTheirMessages) {
   EXPECT_LT(took, soon);
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, Code::peer_lost);
-  EXPECT_THAT(done.error().message, AnyOf(HasSubstr("worker 2 was killed"), HasSubstr("rank 2")));
+  // Rank 1, which has heard of it sooner, may be gone first.
+  EXPECT_THAT(done.error().message,
+              AnyOf(HasSubstr("worker 2 was killed"), HasSubstr("rank 2"), HasSubstr("rank 1")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, Processes, every_layout, name_of);
