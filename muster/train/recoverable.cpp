@@ -192,6 +192,7 @@ Result<> Recoverable::take(const RecoveringCall::Start& start) {
   passes_ = static_cast<std::uint64_t>(passes);
   saved_ = steps_;
   is_fresh_ = false;
+  call_->mark_step(static_cast<std::uint64_t>(steps_));
   if (batches_)
     batches_->begin_at(
         {.pass = static_cast<std::uint64_t>(pass), .items = static_cast<std::uint64_t>(items)});

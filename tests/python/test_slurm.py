@@ -180,7 +180,7 @@ def test_a_job_that_is_put_back_into_the_queue_ends_as_one_that_is_not(slurm, tm
     script = (ROOT / "tests/chaos/train.py").read_text()
     (tmp_path / "whole.py").write_text(script)
     script = script.replace("def digits(", WAITS, 1)
-    script = script.replace("model.train(EPOCHS, data, [", "model.train(EPOCHS, data, [Waits(), ", 1)
+    script = script.replace("epochs, data, [train.", "epochs, data, [Waits(), train.", 1)
     (tmp_path / "train.py").write_text(script)
     (tmp_path / "job.sh").write_text(BATCH_SCRIPT)
     variables = environment(
