@@ -398,8 +398,9 @@ void RecoveringCall::save(checkpoint::Point point) {
   // From here on this process is no newcomer: going back is not resuming what another one left.
   recovery_.calls().resumed = true;
   retry_pending_ends();
-  saving_ = point.id;
-  saver_.save(std::move(point));
+  const std::optional<PointId> before = std::exchange(saving_, point.id);
+  saver_.save(std::move(point));  // when the one before is done
+  if (before && holds(*before)) kept_ = word_of(*before);
 }
 
 void RecoveringCall::say_resuming(std::uint64_t step) {

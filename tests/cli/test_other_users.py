@@ -17,7 +17,10 @@ bob:x:4711:4711::/:/bin/sh
 daemon:x:4712:4712::/:/usr/sbin/nologin
 """
 # Somebody's process, and the scheduler of a job that ends when nobody comes.
-BOTH = 'setpriv --reuid "$1" --clear-groups sleep 1000 & shift; exec "$@"'
+BOTH = """
+begun=$(setpriv --reuid "$1" --clear-groups sh -c 'sleep 1000 > /dev/null & echo begun')
+shift; exec "$@"
+"""
 
 
 def can_enter():
