@@ -197,11 +197,11 @@ HeldPoint point_of(std::uint64_t call, std::uint64_t word) {
 
 std::vector<std::uint64_t> encode(const Standing& standing) {
   const std::size_t count = std::min(standing.points.size(), standing_points_max);
-  std::vector<std::uint64_t> words{standing.call, standing.steps, standing.finished,
-                                   static_cast<std::uint64_t>(standing.stage) << 32 |
-                                       static_cast<std::uint64_t>(standing.state) << 1 |
-                                       (standing.is_shared ? 1 : 0),
-                                   count};
+  std::uint64_t flags = static_cast<std::uint64_t>(standing.stage) << 32;
+  flags |= static_cast<std::uint64_t>(standing.state) << 1;
+  if (standing.is_shared) flags |= 1;
+  if (standing.knows_common) flags |= 1 << 4;
+  std::vector<std::uint64_t> words{standing.call, standing.steps, standing.finished, flags, count};
   for (auto at = standing.points.end() - static_cast<std::ptrdiff_t>(count); at != standing.points.end();
        ++at)
     words.push_back(word_of(*at));
