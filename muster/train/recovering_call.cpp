@@ -200,10 +200,7 @@ Result<std::optional<RecoveringCall::Start>> RecoveringCall::go_to_point(const R
   const bool in_memory = in_memory_.state == In::fresh && next.id == start_id() && !holds(next.id);
   const bool is_end = next.id == end_id();
   Handover mine;
-  if (!takes && !in_memory) {
-    mine = on_disk(next.id);
-    if (!mine.point && !mine.result && holds(next.id)) store_.drop(next.id);
-  }
+  if (!takes && !in_memory) mine = on_disk(next.id);
   MUSTER_TRY(auto taken, hand_over(next, mine));
   const Handover& had = takes ? *taken : mine;
   // Of an end the record may be all that is left: a later one has its state.
@@ -235,17 +232,18 @@ std::optional<checkpoint::Point> RecoveringCall::newest_own() const {
 
 // ---- Ends of calls that others have finished --------------------------------------------------------------
 
-// A point, and of an end what the script was given. A point that is damaged is not there; an end's record is.
-Handover RecoveringCall::on_disk(const PointId& id) const {
+// A point, and of an end what the script was given. A point that is damaged is put aside: there is nothing.
+Handover RecoveringCall::on_disk(const PointId& id) {
   Handover found;
   if (id.moment == PointId::Moment::end)
     if (const auto record = store_.finished(id.call)) found.result = record->result;
   if (!holds(id)) return found;
   auto loaded = store_.load(id);
-  if (loaded)
-    found.point = *std::move(loaded);
-  else
-    found.result.reset();
+  if (!loaded) {
+    store_.drop(id, loaded.error().message);
+    return {};
+  }
+  found.point = *std::move(loaded);
   return found;
 }
 
@@ -276,12 +274,9 @@ Result<RecoveringCall::End> RecoveringCall::end() {
   End end;
   end.is_of_another = taken_end_.has_value();
   Handover found = taken_end_ ? *std::exchange(taken_end_, std::nullopt) : on_disk(end_id());
-  if (!end.is_of_another && !found.point && holds(end_id())) {
-    store_.drop(end_id());
-    if (!found.result)
-      return fail(lost(fmt::format(
-          "the end of call {} of the script, which the others have finished, is damaged", number_)));
-  }
+  if (!found.point && !found.result)
+    return fail(lost(fmt::format(
+        "the end of call {} of the script, which the others have finished, is damaged", number_)));
   end.result = found.result.value_or("");
   end.point = std::move(found.point);
   if (end.is_of_another && end.point) {

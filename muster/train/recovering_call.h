@@ -132,7 +132,7 @@ class RecoveringCall {
   Result<std::optional<Start>> go_on_live(const Resumption& next);
   Result<std::optional<Start>> go_to_point(const Resumption& next);
   Result<bool> take_ends(const Resumption& next);
-  Handover on_disk(const checkpoint::PointId& id) const;
+  Handover on_disk(const checkpoint::PointId& id);
   std::optional<checkpoint::Point> newest_own() const;
   Error lost(const std::string& reason) const;
   bool keep_end(checkpoint::Point end, const std::string& result);

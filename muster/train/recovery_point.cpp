@@ -214,6 +214,20 @@ Result<> check_nothing_is_left(const Point& point, std::span<const graph::Parame
   return {};
 }
 
+// Of the parts, whose states are in the point.
+std::string own_state_in(const TrainingParts& parts, const Point& point) {
+  if (!parts.is_together) return "each worker trains parameters of its own";
+  for (const graph::ParameterPtr& parameter : parts.parameters)
+    if (parameter->is_statistic())
+      return fmt::format("'{}' depends on the samples that each worker has seen", parameter->name());
+  for (std::size_t i = 0; i < parts.callbacks.size(); ++i) {
+    const std::string& text = point.state.at(section_of_callback(i));
+    if (!parts.callbacks[i]->shares_state() && !text.empty() && text != "{}")
+      return fmt::format("callback {} keeps a state of each worker's own", i);
+  }
+  return "";
+}
+
 }  // namespace
 
 Result<Point> capture(const checkpoint::PointId& id, const TrainingParts& parts,
@@ -229,7 +243,7 @@ Result<Point> capture(const checkpoint::PointId& id, const TrainingParts& parts,
   values.set(outputs_name, static_cast<std::int64_t>(position.outputs.size()));
   if (parts.batches) values.set(batches_name, *parts.batches);
   point.state[position_section] = values.to_json();
-  MUSTER_TRY(point.own, own_state_in(parts));
+  point.own = own_state_in(parts, point);
   point.is_shared = point.own.empty();
   return point;
 }
@@ -252,17 +266,9 @@ Result<TrainingPosition> position_in(const Point& point) {
 }
 
 Result<std::string> own_state_in(const TrainingParts& parts) {
-  if (!parts.is_together) return "each worker trains parameters of its own";
-  for (const graph::ParameterPtr& parameter : parts.parameters)
-    if (parameter->is_statistic())
-      return fmt::format("'{}' depends on the samples that each worker has seen", parameter->name());
-  for (std::size_t i = 0; i < parts.callbacks.size(); ++i) {
-    if (parts.callbacks[i]->shares_state()) continue;
-    MUSTER_TRY(const State state, parts.callbacks[i]->state());
-    if (!state.text.empty() && state.text != "{}")
-      return fmt::format("callback {} keeps a state of each worker's own", i);
-  }
-  return "";
+  Point states;
+  MUSTER_TRY_VOID(put_states(parts, states));
+  return own_state_in(parts, states);
 }
 
 Result<> restore_states(const Point& point, const TrainingParts& parts) { return load_states(point, parts); }
