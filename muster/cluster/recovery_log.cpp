@@ -85,6 +85,11 @@ Bytes body_of(const record::Adopted& adopted) {
   out.number(adopted.epoch_min);
   return out.take();
 }
+Bytes body_of(const record::At& at) {
+  Bytes out;
+  append(out, std::as_bytes(std::span(at.scheduler)));
+  return out;
+}
 
 Result<record::Formed> read_formed(std::span<const std::byte> body) {
   ByteReader head(body);
@@ -159,6 +164,8 @@ Result<Record> read_record(std::span<const std::byte> payload) {
       MUSTER_TRY_VOID(in.finish("Adopted"));
       return adopted;
     }
+    case 7:
+      return record::At{std::string(reinterpret_cast<const char*>(body.data()), body.size())};
     default:
       return fail(Code::corrupt, "no such record");
   }

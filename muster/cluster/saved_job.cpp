@@ -24,12 +24,14 @@ void SavedJob::apply(const Record& record) {
                           ended_well = !failure;
                         },
                         [&](const record::Kept&) { has_points = true; },
-                        [&](const record::Adopted& adopted) { epoch_min = adopted.epoch_min; }},
+                        [&](const record::Adopted& adopted) { epoch_min = adopted.epoch_min; },
+                        [&](const record::At& at) { scheduler = at.scheduler; }},
              record);
 }
 
 std::vector<Record> SavedJob::records() const {
   std::vector<Record> records{job};
+  if (!scheduler.empty()) records.push_back(record::At{scheduler});
   if (epoch_min > 0) records.push_back(record::Adopted{epoch_min});
   if (has_points) records.push_back(record::Kept{});
   if (roster) records.push_back(record::Formed{roster, keys});

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -56,9 +57,14 @@ struct Adopted {
   std::uint64_t epoch_min = 0;
   friend bool operator==(const Adopted&, const Adopted&) = default;
 };
+// Where the processes of the job look for their scheduler.
+struct At {
+  std::string scheduler = {};  // host:port
+  friend bool operator==(const At&, const At&) = default;
+};
 }  // namespace record
 using Record = std::variant<record::Job, record::Formed, record::Left, record::Finished, record::Ended,
-                            record::Kept, record::Adopted>;
+                            record::Kept, record::Adopted, record::At>;
 
 struct SavedJob {
   record::Job job;
@@ -68,6 +74,7 @@ struct SavedJob {
   std::uint64_t finished_calls = 0;
   bool has_points = false;  // see Kept
   std::uint64_t epoch_min = 0;
+  std::string scheduler = {};  // host:port; empty: not known
   bool ended_well = false;
   std::optional<Failure> failure = {};  // that ended the job since that epoch began
 

@@ -110,6 +110,7 @@ struct SchedulerConfig {
   std::optional<Duration> stuck_limit = {};  // see StuckWatch
   std::uint64_t ended_job_id = 0;            // of the job before, which ended well
   std::optional<SavedJob> saved = {};        // an unfinished job to go on with; its job id and seed hold
+  std::string address = {};                  // host:port, where nodes look for it; empty: nobody asks
   bool fresh = false;                        // MUSTER_FRESH: whatever unfinished job is found is given up
   // Where the epochs of a job begin whose log is lost: drawn from the clock, so that neither those of its
   // other lives nor those of a scheduler that still has the log are the same.

@@ -305,6 +305,7 @@ void SchedulerMachine::record_job() {
                      .worker_num = config_.worker_num,
                      .server_num = config_.server_num,
                      .ended_job_id = config_.ended_job_id});
+  if (!config_.address.empty()) record(record::At{config_.address});
   if (epoch_min_ > 0) record(record::Adopted{epoch_min_});
   if (has_points_) record(record::Kept{});
 }

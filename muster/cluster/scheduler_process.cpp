@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <thread>
 
 #include "muster/cluster/host.h"
 #include "muster/cluster/recovery_log.h"
@@ -19,6 +20,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr milliseconds poll_interval{100};
+constexpr milliseconds holders_patience = seconds(120);  // NFS servers give up a dead host after 90
+constexpr milliseconds holders_interval{200};
 constexpr milliseconds goodbye_time{300};  // for nodes to close their connections at the end
 // A silent guest is a descriptor and a few bytes, and as many as these cost less than turning them out, since
 // they come back at once. With TLS each may have a session. Half of the descriptors are for members.
@@ -31,6 +34,10 @@ net::ConnectionLimits connection_limits(bool has_tls, const Settings& settings) 
           .unsent_size_bytes = 2 * scheduler_payload_limit_bytes,
           .guests = {.count = has_tls ? guests_max_with_tls : guests_max},
           .members = descriptors_of_node * (std::size_t{settings.worker_num} + settings.server_num)};
+}
+
+std::string address_of(const Settings& settings) {
+  return net::to_string(net::Address{settings.scheduler_host, settings.scheduler_port});
 }
 
 SchedulerConfig config_from(const Settings& settings, const SchedulerOptions& options,
@@ -47,6 +54,7 @@ SchedulerConfig config_from(const Settings& settings, const SchedulerOptions& op
                          .strict = settings.strict,
                          .restarts_failed = settings.max_restarts > 0,
                          .stuck_limit = settings.stuck_limit,
+                         .address = address_of(settings),
                          .fresh = settings.fresh,
                          .adopted_epoch = wall_clock_us() / 1000};
   if (log == nullptr || settings.fresh) return config;
@@ -57,9 +65,43 @@ SchedulerConfig config_from(const Settings& settings, const SchedulerOptions& op
   return config;
 }
 
+// Why the job of this log is not this scheduler's: its processes live and look for theirs elsewhere, where it
+// may come again.
+std::optional<std::string> held_elsewhere(const std::optional<SavedJob>& saved, const Settings& settings,
+                                          const SchedulerOptions& options) {
+  const std::string here = address_of(settings);
+  if (!saved || !saved->is_unfinished() || saved->scheduler.empty() || saved->scheduler == here)
+    return std::nullopt;
+  const auto holders = options.holders ? options.holders(saved->job.job_id) : std::nullopt;
+  if (!holders) return std::nullopt;
+  return fmt::format(
+      "MS_RECOVERY_PATH='{}' is in use by job {:016x} ({}), whose scheduler is away and has to be started "
+      "again at {}; this one is at {}. Give this job another folder; or, to go on with that one here, end "
+      "its processes",
+      settings.recovery_path, saved->job.job_id, *holders, saved->scheduler, here);
+}
+
+// A host that has died may keep its locks for a while: that is waited for. Meanwhile the path is free for the
+// scheduler that belongs there.
+Result<RecoveryLog> open_log_of_nobody_else(const Settings& settings, const SchedulerOptions& options) {
+  const TimePoint deadline = real_clock().now() + std::min(settings.topo_timeout, holders_patience);
+  for (bool is_first = true;; is_first = false) {
+    std::optional<std::string> reason;
+    {
+      MUSTER_TRY(auto log, RecoveryLog::open(settings.recovery_path));
+      reason = held_elsewhere(log.saved(), settings, options);
+      if (!reason) return log;
+    }
+    if (real_clock().now() >= deadline) return fail(Code::refused, *std::move(reason));
+    if (options.interrupted && options.interrupted()) return fail(Code::aborted, "interrupted: " + *reason);
+    if (is_first) log::warning(*reason);
+    std::this_thread::sleep_for(holders_interval);
+  }
+}
+
 // The log of an unfinished job to go on with, or of a new one. What is given up stays until that has formed.
 Result<std::unique_ptr<RecoveryLog>> open_log(const Settings& settings, const SchedulerOptions& options) {
-  MUSTER_TRY(auto opened, RecoveryLog::open(settings.recovery_path));
+  MUSTER_TRY(auto opened, open_log_of_nobody_else(settings, options));
   auto log = std::make_unique<RecoveryLog>(std::move(opened));
   if (settings.fresh) return log;
   if (!log->saved() || !log->saved()->is_unfinished()) {
@@ -68,10 +110,12 @@ Result<std::unique_ptr<RecoveryLog>> open_log(const Settings& settings, const Sc
                                         .seed = options.seed.value_or(entropy()),
                                         .worker_num = settings.worker_num,
                                         .server_num = settings.server_num,
-                                        .ended_job_id = ended_well ? log->saved()->job.job_id : 0}}));
+                                        .ended_job_id = ended_well ? log->saved()->job.job_id : 0},
+                                .scheduler = address_of(settings)}));
     return log;
   }
-  const SavedJob saved = *log->saved();
+  SavedJob saved = *log->saved();
+  saved.scheduler = address_of(settings);
   const auto differs = [&](std::string_view variable, std::uint32_t there, std::uint32_t here) {
     return fail(
         Code::invalid_argument,

@@ -14,6 +14,8 @@ using Interrupted = std::function<bool()>;
 struct SchedulerOptions {
   std::optional<std::uint64_t> seed = {};  // the job's; absent: drawn
   Interrupted interrupted = {};            // absent: never
+  // Who has something of this job below MS_RECOVERY_PATH in use, for people; nothing: nobody. Absent: nobody.
+  std::function<std::optional<std::string>(std::uint64_t job_id)> holders = {};
 };
 
 // Serves the job. Nothing: every worker left done. A failure otherwise, which has also been told to every

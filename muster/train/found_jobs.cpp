@@ -67,6 +67,13 @@ std::vector<cluster::FoundJob> jobs_found_in(const std::string& recovery_path) {
   return found;
 }
 
+std::optional<std::string> holders_of(const std::string& recovery_path, std::uint64_t job_id) {
+  const std::string id = fmt::format("{:016x}", job_id);
+  for (const checkpoint::FoundJob& job : checkpoint::jobs_below(recovery_path))
+    if (job.job == id && job.is_in_use) return checkpoint::owners_text(job);
+  return std::nullopt;
+}
+
 void keep_seed(const std::string& worker_folder, std::uint64_t seed) {
   if (seed_in(worker_folder) == seed) return;
   const std::string digits = fmt::format("{:016x}", seed);

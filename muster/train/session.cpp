@@ -58,7 +58,11 @@ int choose_threads() {
 
 std::optional<Failure> serve(const cluster::Settings& settings, const InitOptions& options) {
   log::set_name("scheduler");
-  return cluster::run_scheduler(settings, {.seed = {}, .interrupted = options.interrupted});
+  return cluster::run_scheduler(
+      settings,
+      {.seed = {}, .interrupted = options.interrupted, .holders = [&settings](std::uint64_t job_id) {
+         return holders_of(settings.recovery_path, job_id);
+       }});
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 import functools
 import random
 import shutil
+import signal
 import sys
 
 import pytest
@@ -23,9 +24,9 @@ def start_fixture(tmp_path_factory):
     digits = tmp_path_factory.mktemp("digits")
     write_digits(digits, rows=640)
 
-    def start(**variables):
+    def start(layout="own", **variables):
         folder = tmp_path_factory.mktemp("job") / "job"
-        return Job(folder, WORKERS, "model", digits, layout="own", CHAOS_EPOCHS="30", **variables)
+        return Job(folder, WORKERS, "model", digits, layout=layout, CHAOS_EPOCHS="30", **variables)
 
     return start
 
@@ -133,3 +134,24 @@ def test_nothing_is_given_up_while_processes_of_the_job_live(start, unbroken_end
         assert "unset MUSTER_FRESH to go on with it" in fresh.output()
         job.start("scheduler")
         assert job.wait() == unbroken_end()
+
+
+def test_a_second_job_is_refused_while_the_workers_of_the_first_wait_for_their_scheduler(start, unbroken_end):
+    with start(layout="shared") as job:
+        job.wait_for_progress((0, 1, 60))
+        before = jobs_of(job)
+        faults.kill(job, "scheduler")
+        for name in job.names()[1:]:
+            job.processes[name].signal(signal.SIGSTOP)
+        points = storage_faults.contents(job)
+        with storage_faults.Rival(job, has_own_path=False, MS_TOPO_TIMEOUT="2") as rival:
+            scheduler = rival.processes[0]
+            assert scheduler.wait() == SCHEDULER_REFUSED, rival.output()
+            assert "whose scheduler is away and has to be started again" in scheduler.output()
+            assert "worker 0 is pid" in scheduler.output()
+        assert storage_faults.contents(job) == points
+        for name in job.names()[1:]:
+            job.processes[name].signal(signal.SIGCONT)
+        job.start("scheduler")
+        assert job.wait() == unbroken_end()
+        assert jobs_of(job) == before

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "job.h"
 #include "muster/cluster/cluster.h"
@@ -244,6 +245,44 @@ TEST_F(Recovering, RefusesASecondSchedulerOnItsPath) {
   EXPECT_THAT(second.ended_within(soon), Optional(cluster::exit_code_refused));
   EXPECT_THAT(second.output(), HasSubstr("in use by another scheduler"));
   expect_end_well();
+}
+
+// Another job on the path of one whose scheduler is away: its processes look for that one elsewhere.
+TEST_F(Recovering, RefusesASecondJobWhileProcessesOfTheFirstLiveWithoutAScheduler) {
+  form(2);
+  kill_scheduler();
+  const std::string held_by = folder_.path() + "/held";
+  std::ofstream(held_by) << "worker 0 is pid 4711 on node-a\n";
+  const Variables here{{"MS_ENABLE_RECOVERY", "1"},
+                       {"MS_RECOVERY_PATH", folder_.path() + "/recovery"},
+                       {"MS_TOPO_TIMEOUT", "1"},
+                       {"PROBE_HELD_BY", held_by}};
+  Job elsewhere(2);
+  Child second = elsewhere.scheduler(here);
+  EXPECT_THAT(second.ended_within(soon), Optional(cluster::exit_code_refused));
+  EXPECT_THAT(second.output(),
+              AllOf(HasSubstr("worker 0 is pid 4711 on node-a"), HasSubstr("whose scheduler is away"),
+                    HasSubstr(fmt::format("started again at 127.0.0.1:{}", job_->port()))));
+  scheduler_.emplace(job_->scheduler({{"PROBE_HELD_BY", held_by}}));
+  for (Child& worker : workers_) ASSERT_TRUE(worker.printed("is there again")) << worker.output();
+  for (Child& worker : workers_) EXPECT_THAT(worker.output(), Not(HasSubstr("lost: ")));
+  expect_end_well();
+}
+
+TEST_F(Recovering, GoesOnElsewhereOnceNobodyOfTheJobLives) {
+  form(2);
+  const std::string job = workers_[0].after("epoch 1 job ").substr(0, 16);
+  kill_scheduler();
+  const std::string held_by = folder_.path() + "/held";
+  std::ofstream(held_by) << "worker 0 is pid 4711 on node-a\n";
+  Job elsewhere(2);
+  Child second = elsewhere.scheduler({{"MS_ENABLE_RECOVERY", "1"},
+                                      {"MS_RECOVERY_PATH", folder_.path() + "/recovery"},
+                                      {"PROBE_HELD_BY", held_by}});
+  ASSERT_TRUE(second.printed("whose scheduler is away")) << second.output();
+  for (Child& worker : workers_) worker.signal(SIGKILL);
+  ASSERT_EQ(std::remove(held_by.c_str()), 0);
+  EXPECT_TRUE(second.printed("resuming job " + job)) << second.output();
 }
 
 TEST_F(Recovering, FencesAStoppedTwinThatWakesUpLater) {

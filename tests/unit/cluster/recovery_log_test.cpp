@@ -44,6 +44,7 @@ std::vector<Record> history() {
           record::Adopted{1700000000000},
           formed(2),
           record::Left{Role::worker, 1},
+          record::At{"10.0.0.5:8118"},
           record::Ended{Failure{Code::peer_lost, "nobody came", 69}}};
 }
 
@@ -85,14 +86,15 @@ TEST(RecoveryLog, AddsUpToTheNewestEpochAndWhatCameSince) {
   EXPECT_EQ(after(6).keys, formed(2).keys);
   EXPECT_TRUE(after(6).left.empty());
   EXPECT_EQ(after(7).left.size(), 1u);
-  EXPECT_EQ(after(8).finished_calls, 1u);
-  EXPECT_TRUE(after(8).has_points);
-  EXPECT_EQ(after(8).epoch_min, 1700000000000u);
-  EXPECT_TRUE(after(8).is_unfinished()) << "a job that failed is gone on with";
+  EXPECT_EQ(after(9).finished_calls, 1u);
+  EXPECT_TRUE(after(9).has_points);
+  EXPECT_EQ(after(9).epoch_min, 1700000000000u);
+  EXPECT_EQ(after(9).scheduler, "10.0.0.5:8118");
+  EXPECT_TRUE(after(9).is_unfinished()) << "a job that failed is gone on with";
   SavedJob well = after(7);
   well.apply(record::Ended{});
   EXPECT_FALSE(well.is_unfinished());
-  SavedJob next = after(8);
+  SavedJob next = after(9);
   next.apply(formed(3));
   EXPECT_FALSE(next.failure) << "a new epoch forgets the failure, and who had left";
   EXPECT_TRUE(next.left.empty());
