@@ -172,7 +172,7 @@ Result<std::optional<Handover>> RecoveringCall::hand_over(const Resumption& next
   }
   const auto source = next.sources[recovery_.rank()];
   if (!source) return std::nullopt;
-  auto taken = receive_handover(*source, recovery_);
+  auto taken = receive_handover(*source, recovery_, memory_);
   if (taken) return *std::move(taken);
   if (taken.error().code != Code::corrupt) return fail(std::move(taken).error());
   log::error(taken.error().message);
@@ -258,7 +258,7 @@ Result<bool> RecoveringCall::take_ends(const Resumption& next) {
           send_handover(on_disk({.call = rows[other][0], .moment = PointId::Moment::end}), other, recovery_));
   const auto source = next.sources[rank];
   if (!source) return false;
-  MUSTER_TRY(Handover taken, receive_handover(*source, recovery_));
+  MUSTER_TRY(Handover taken, receive_handover(*source, recovery_, memory_));
   if (!taken.result && !taken.point) return false;
   taken_end_ = std::move(taken);
   return true;
@@ -304,7 +304,10 @@ Result<> RecoveringCall::commit() {
     if (!recovery_.lost_epoch(error)) return fail(std::move(error));
     MUSTER_TRY_VOID(recovery_.next_epoch());
     auto next = ask(mine);
-    while (next && next->way == Way::ask_again && next->commits.empty()) next = ask(mine);
+    // Somebody who is behind may be on its way here.
+    for (int round = 1; next && next->way == Way::ask_again && next->commits.empty() && round < rounds_max;
+         ++round)
+      next = ask(mine);
     if (!next) {
       error = std::move(next).error();
       continue;
@@ -422,7 +425,12 @@ bool RecoveringCall::keep_end(checkpoint::Point end, const std::string& result) 
   checkpoint::Point copy = end;
   save(std::move(copy));
   if (saver_.wait() && journal(number_, kind_, result)) return true;
-  recovery_.pending_ends().push_back({std::move(end), {.call = number_, .kind = kind_, .result = result}});
+  auto& pending = recovery_.pending_ends();
+  for (Recovery::PendingEnd& before : pending)
+    if (before.point && checkpoint::signature_of(*before.point) == checkpoint::signature_of(end))
+      before.point.reset();
+  const bool is_shared = end.is_shared;
+  pending.push_back({std::move(end), is_shared, {.call = number_, .kind = kind_, .result = result}});
   return false;
 }
 
@@ -430,19 +438,24 @@ bool RecoveringCall::keep_end(checkpoint::Point end, const std::string& result) 
 bool RecoveringCall::owes_end() const {
   const auto& pending = recovery_.pending_ends();
   return std::any_of(pending.begin(), pending.end(), [&](const Recovery::PendingEnd& end) {
-    return !end.point.is_shared && end.record.call != number_;
+    return !end.is_shared && end.record.call != number_;
   });
 }
 
+// A record stands for an end only where the point that has its state is there.
 void RecoveringCall::retry_pending_ends() {
   auto& pending = recovery_.pending_ends();
+  if (pending.empty()) return;
+  (void)saver_.wait();
+  for (const Recovery::PendingEnd& end : pending) {
+    if (!end.point || holds(end.point->id)) continue;
+    saver_.save(*end.point);
+    if (!saver_.wait()) return;
+  }
   while (!pending.empty()) {
-    const Recovery::PendingEnd& oldest = pending.front();
-    (void)saver_.wait();
-    checkpoint::Point end = oldest.point;
-    saver_.save(std::move(end));
-    if (!saver_.wait() || !journal(oldest.record.call, oldest.record.kind, oldest.record.result)) return;
-    log::info(fmt::format("the end of call {} is on the disk now", oldest.record.call));
+    const checkpoint::CallRecord& oldest = pending.front().record;
+    if (!journal(oldest.call, oldest.kind, oldest.result)) return;
+    log::info(fmt::format("the end of call {} is on the disk now", oldest.call));
     pending.erase(pending.begin());
   }
 }

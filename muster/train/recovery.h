@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,9 +55,11 @@ class Recovery {
   virtual void mark_step(const checkpoint::StepPlace& place) = 0;
 
   // Ends of calls that this worker's disk has not taken, oldest first. Later saves try again: until they
-  // succeed the calls are not over.
+  // succeed the calls are not over. So that they do not fill the memory too, only the newest of those with
+  // the same tensors has its point: it is all that is left to go on from.
   struct PendingEnd {
-    checkpoint::Point point;
+    std::optional<checkpoint::Point> point;
+    bool is_shared = false;
     checkpoint::CallRecord record;
   };
   std::vector<PendingEnd>& pending_ends() { return pending_ends_; }
