@@ -107,7 +107,9 @@ Result<> Model::Training::go_back_to(const RecoveringCall::Start& start) {
   if (start.own) MUSTER_TRY_VOID(restore_states(*start.own, parts()));
   MUSTER_TRY_VOID(call_->restore(*start.point, parts(),
                                  start.is_of_another ? StateOwner::another_worker : StateOwner::this_worker));
-  return take_position(position);
+  MUSTER_TRY_VOID(take_position(position));
+  call_->mark_step(static_cast<std::uint64_t>(step_number_));
+  return {};
 }
 
 // The step that was under way is made again; nothing has changed since it began.
