@@ -232,7 +232,8 @@ std::optional<checkpoint::Point> RecoveringCall::newest_own() const {
 
 // ---- Ends of calls that others have finished --------------------------------------------------------------
 
-// A point, and of an end what the script was given. A point that is damaged is put aside: there is nothing.
+// A point, and of an end what the script was given. A point that is damaged is put aside, one that the disk
+// does not give now is passed over: there is nothing.
 Handover RecoveringCall::on_disk(const PointId& id) {
   Handover found;
   if (id.moment == PointId::Moment::end)
@@ -240,7 +241,10 @@ Handover RecoveringCall::on_disk(const PointId& id) {
   if (!holds(id)) return found;
   auto loaded = store_.load(id);
   if (!loaded) {
-    store_.drop(id, loaded.error().message);
+    if (loaded.error().code == Code::io)
+      store_.pass_over(id, loaded.error().message);
+    else
+      store_.drop(id, loaded.error().message);
     return {};
   }
   found.point = *std::move(loaded);
