@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 #include <vector>
 
@@ -21,7 +22,7 @@ using Words = Recovery::Words;
 constexpr int rounds_max = 64;       // of points found damaged, and of calls waited for, until we give up
 constexpr std::size_t told_max = 4;  // points of each worker that are remembered
 
-RecoveringCall* under_way = nullptr;
+std::atomic<RecoveringCall*> under_way = nullptr;  // simulated processes share it
 
 std::uint64_t word_of(const PointId& id) { return id.step << 2 | static_cast<std::uint64_t>(id.moment); }
 PointId id_of(std::uint64_t call, std::uint64_t word) {
@@ -112,7 +113,7 @@ Result<checkpoint::Resumption> RecoveringCall::ask(const Memory& memory) {
 
 Result<RecoveringCall::Start> RecoveringCall::agree() {
   // Where memory counts, nobody waits for a disk. A save that fails has been said; the point is not there.
-  if (in_memory_.state != In::live || !own_state().empty()) (void)saver_.wait();
+  if (in_memory_.state != In::live || !own_state().empty()) (void)saver_->wait();
   is_meeting_due_ = false;
   for (int round = 0; round < rounds_max; ++round) {
     std::optional<Resumption> next = std::exchange(decided_, std::nullopt);
@@ -122,8 +123,10 @@ Result<RecoveringCall::Start> RecoveringCall::agree() {
     std::optional<Start> start;
     switch (next->way) {
       case Way::ask_again:
-        // Whoever is behind and has the end of its call goes on to the next one, where the others are.
-        if (has_end() && in_memory_.state != In::live) return Start{.finished = true};
+        // Whoever is behind and has the end of its call goes on to the next one, where the others are. Where
+        // somebody has a step to end first, nobody is behind.
+        if (next->commits.empty() && has_end() && in_memory_.state != In::live)
+          return Start{.finished = true};
         continue;
       case Way::end_of: {
         MUSTER_TRY(const bool taken, take_ends(*next));
@@ -212,6 +215,7 @@ Result<std::optional<RecoveringCall::Start>> RecoveringCall::go_to_point(const R
                                         [](const auto& source) { return source.has_value(); });
   if (all_hold_it) store_.set_committed(next.id);
   if (is_end) {
+    is_end_agreed_ = true;
     if (takes) taken_end_ = std::move(taken);
     return Start{.finished = true};
   }
@@ -269,7 +273,7 @@ Result<bool> RecoveringCall::take_ends(const Resumption& next) {
 }
 
 Result<RecoveringCall::End> RecoveringCall::end() {
-  (void)saver_.wait();
+  (void)saver_->wait();
   if (!has_end() && !taken_end_) {
     in_memory_ = {.state = In::behind};
     MUSTER_TRY(const Start start, agree());
@@ -287,10 +291,11 @@ Result<RecoveringCall::End> RecoveringCall::end() {
     // From now on it is this worker's own.
     checkpoint::Point copy = *end.point;
     save(std::move(copy));
-    (void)saver_.wait();
+    (void)saver_->wait();
   }
   if (end.point) (void)journal(number_, kind_, end.result);
-  recovery_.report_finished_calls(number_ + 1);
+  // Where others have just gone past this call, some of them may owe its end.
+  if (is_finished() || is_end_agreed_) recovery_.report_finished_calls(number_ + 1);
   return end;
 }
 
@@ -401,7 +406,7 @@ void RecoveringCall::save(checkpoint::Point point) {
   recovery_.calls().resumed = true;
   retry_pending_ends();
   const std::optional<PointId> before = std::exchange(saving_, point.id);
-  saver_.save(std::move(point));  // when the one before is done
+  saver_->save(std::move(point));  // when the one before is done
   if (before && holds(*before)) kept_ = word_of(*before);
 }
 
@@ -428,7 +433,7 @@ bool RecoveringCall::journal(std::uint64_t call, const std::string& kind, std::s
 bool RecoveringCall::keep_end(checkpoint::Point end, const std::string& result) {
   checkpoint::Point copy = end;
   save(std::move(copy));
-  if (saver_.wait() && journal(number_, kind_, result)) return true;
+  if (saver_->wait() && journal(number_, kind_, result)) return true;
   auto& pending = recovery_.pending_ends();
   for (Recovery::PendingEnd& before : pending)
     if (before.point && checkpoint::signature_of(*before.point) == checkpoint::signature_of(end))
@@ -450,11 +455,11 @@ bool RecoveringCall::owes_end() const {
 void RecoveringCall::retry_pending_ends() {
   auto& pending = recovery_.pending_ends();
   if (pending.empty()) return;
-  (void)saver_.wait();
+  (void)saver_->wait();
   for (const Recovery::PendingEnd& end : pending) {
     if (!end.point || holds(end.point->id)) continue;
-    saver_.save(*end.point);
-    if (!saver_.wait()) return;
+    saver_->save(*end.point);
+    if (!saver_->wait()) return;
   }
   while (!pending.empty()) {
     const checkpoint::CallRecord& oldest = pending.front().record;
@@ -466,7 +471,7 @@ void RecoveringCall::retry_pending_ends() {
 
 // Whoever is past the meeting knows who has the end.
 Result<> RecoveringCall::finish(std::optional<checkpoint::Point> end, std::string result) {
-  (void)saver_.wait();
+  (void)saver_->wait();
   const bool is_shared = end && end->is_shared;
   const bool is_kept = end ? keep_end(*std::move(end), result) : journal(number_, kind_, std::move(result));
   MUSTER_TRY(const std::vector<Words> rows, recovery_.gather({sharing_.stage, is_kept ? 1U : 0U,

@@ -113,7 +113,7 @@ class RecoveringCall {
         store_(store),
         kind_(std::move(kind)),
         number_(number),
-        saver_(store, checkpoint::Pace::beside(recovery.local_size())),
+        saver_(recovery.make_saver(store)),
         files_pace_(checkpoint::Pace::beside(recovery.local_size())),
         kept_by_(recovery.size()) {}
 
@@ -147,12 +147,13 @@ class RecoveringCall {
   std::string kind_;
   std::uint64_t number_;
   SnapshotMemory memory_;
-  checkpoint::BackgroundSaver saver_;
+  std::unique_ptr<checkpoint::Saver> saver_;
   checkpoint::Pace files_pace_;
   Memory in_memory_;
   Sharing sharing_;
   std::optional<Resumption> decided_;  // and not yet done
   std::optional<Handover> taken_end_;  // of a call that others have finished
+  bool is_end_agreed_ = false;         // all have the end, or have been given it
   bool is_meeting_due_ = false;
   bool has_equal_parameters_ = false;
   std::optional<checkpoint::PointId> saving_;        // a point that may be on the disk by now

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -34,6 +35,8 @@ class Recovery {
 
   // Where this worker's points are; it stays there.
   virtual Result<checkpoint::RunStore*> store() = 0;
+  // Of one call: saves its points in the background.
+  virtual std::unique_ptr<checkpoint::Saver> make_saver(checkpoint::RunStore& store);
   // The workers of this host, this one among them.
   virtual std::uint32_t local_size() const = 0;
   virtual std::uint32_t rank() const = 0;
