@@ -87,11 +87,23 @@ Result<Hold> Ownership::hold() {
   MUSTER_TRY(const std::string owner, held->read());
   if (owner == name_) return held;
   if (owner.empty()) return fail(Code::not_found, fmt::format("'{}' has vanished", folder_));
-  return fail(
-      Code::refused,
-      fmt::format("the recovery points in '{}' belong to another process by now ({}), which has taken "
-                  "this worker's place: this one keeps nothing any more",
-                  folder_, person_in(owner)));
+  return fail(Code::refused, taken_by(owner));
+}
+
+// Without the lock, the line of the one that takes the folder may be half written.
+std::optional<std::string> Ownership::lost() const {
+  const auto bytes = storage_.read(path_);
+  if (!bytes) return std::nullopt;
+  const std::string_view owner(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+  if (owner == name_ || !owner.ends_with('\n')) return std::nullopt;
+  return taken_by(owner);
+}
+
+std::string Ownership::taken_by(std::string_view owner) const {
+  return fmt::format(
+      "the recovery points in '{}' belong to another process by now ({}), which has taken "
+      "this worker's place: this one keeps nothing any more",
+      folder_, person_in(owner));
 }
 
 }  // namespace muster::checkpoint

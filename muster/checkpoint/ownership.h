@@ -7,7 +7,9 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "muster/checkpoint/storage.h"
 
@@ -32,9 +34,12 @@ class Ownership {
   // To be called before anything in the folder is changed, and kept until it is. Refused after another one
   // has taken the folder; not_found when the folder has vanished, or everything in it.
   Result<Hold> hold();
+  // Why this process has lost the folder, if another one has taken it. Waits for nobody.
+  std::optional<std::string> lost() const;
 
  private:
   Result<Hold> lock();
+  std::string taken_by(std::string_view owner) const;
 
   std::string folder_;
   std::string path_;

@@ -87,6 +87,7 @@ class RunStore::Implementation {
   Result<> open();
   const std::string& root() const { return root_; }
   std::string problem() const;
+  std::optional<std::string> lost() const { return is_attached_ ? ownership_.lost() : std::nullopt; }
   std::vector<PointId> points() const;
   bool is_shared(const PointId& id) const;
   void set_committed(const PointId& id);
@@ -476,6 +477,7 @@ Result<RunStore> RunStore::open(RunOptions options) {
 
 const std::string& RunStore::folder() const { return implementation_->root(); }
 std::string RunStore::problem() const { return implementation_->problem(); }
+std::optional<std::string> RunStore::lost() const { return implementation_->lost(); }
 std::vector<PointId> RunStore::points() const { return implementation_->points(); }
 bool RunStore::is_shared(const PointId& id) const { return implementation_->is_shared(id); }
 std::optional<PointId> RunStore::committed() const { return implementation_->committed(); }

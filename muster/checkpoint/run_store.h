@@ -72,6 +72,9 @@ class RunStore {
   // be read is not held: what points() says is then not all that there may be.
   std::string problem() const;
 
+  // Why this store will keep nothing any more: a twin has taken the folder since it was opened. Any thread.
+  std::optional<std::string> lost() const;
+
   // Durable when it returns. One that is there under this id is replaced. Then what is needless goes: see
   // retention.h. The error says what could not be written and what it means; the points that were there are
   // untouched. After a twin has taken the folder every call that writes is refused.

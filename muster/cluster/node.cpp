@@ -51,12 +51,15 @@ NodeActions NodeMachine::step(const NodeEvent& event, const NodeReport& report, 
   if (report.progress.has_point && !report_.progress.has_point) next_beat_ = now_;
   report_ = report;
   std::visit(
-      Overloaded{[&](const node_event::Connected&) { connected(); },
+      Overloaded{[&](const node_event::Connected& e) { connected(e); },
                  [&](const node_event::Disconnected& e) { disconnected(e); },
                  [&](const node_event::Received& e) { received(e.message); },
                  [&](const node_event::Exited& e) { exited(e); },
                  [&](const node_event::Endpoint& e) { endpoint(e); },
                  [&](const node_event::LinkLost& e) { link_lost(e); },
+                 [&](const node_event::Replaced& e) {
+                   if (phase_ != Phase::ended) fail({Code::refused, e.reason, exit_code_refused});
+                 },
                  [&](const node_event::Leave& e) { leave(e); },
                  [&](const node_event::Interrupted&) { interrupted(); }, [](const node_event::Tick&) {}},
       event);
@@ -88,17 +91,18 @@ void NodeMachine::connect() {
   actions_.push_back(node_action::Connect{});
 }
 
-void NodeMachine::connected() {
+void NodeMachine::connected(const node_event::Connected& event) {
   if (phase_ != Phase::connecting) return;
   has_connection_ = true;
   phase_ = Phase::registering;
   phase_deadline_ =
       now_ + (is_member() ? std::min(config_.receive_timeout, answer_time) : config_.receive_timeout);
   if (!is_member()) job_id_ = epoch_ = 0;
-  send(registration());
+  send(registration(event.found));
 }
 
-message::Register NodeMachine::registration() const {
+// Who waits long finds more than when it came: points of those who had its place meanwhile.
+message::Register NodeMachine::registration(const std::vector<FoundJob>& found) const {
   message::Register request{.member = config_.member,
                             .worker_num = config_.worker_num,
                             .server_num = config_.server_num,
@@ -107,7 +111,7 @@ message::Register NodeMachine::registration() const {
                             .strict = config_.strict,
                             .traits = config_.traits,
                             .secret = config_.secret,
-                            .memory = config_.memory};
+                            .memory = {.fresh = config_.fresh, .found = found}};
   if (is_member())
     request.memory = {.seed = roster_->seed,
                       .finished_calls = roster_->finished_calls,

@@ -21,7 +21,9 @@
 namespace muster::cluster {
 
 namespace node_event {
-struct Connected {};
+struct Connected {
+  std::vector<FoundJob> found = {};  // what lies below MS_RECOVERY_PATH now
+};
 // The attempt failed, or the connection ended after everything that had arrived on it was delivered.
 struct Disconnected {
   std::string reason = {};
@@ -48,6 +50,10 @@ struct LinkLost {
   std::uint64_t epoch = 0;
   std::string reason = {};
 };
+// Another process has this one's place, which no scheduler need remember: it ends as if it were refused.
+struct Replaced {
+  std::string reason = {};
+};
 struct Leave {
   std::int32_t status = 0;
   std::string reason = {};
@@ -56,9 +62,10 @@ struct Interrupted {};
 // The time `deadline()` has come.
 struct Tick {};
 }  // namespace node_event
-using NodeEvent = std::variant<node_event::Connected, node_event::Disconnected, node_event::Received,
-                               node_event::Exited, node_event::Endpoint, node_event::LinkLost,
-                               node_event::Leave, node_event::Interrupted, node_event::Tick>;
+using NodeEvent =
+    std::variant<node_event::Connected, node_event::Disconnected, node_event::Received, node_event::Exited,
+                 node_event::Endpoint, node_event::LinkLost, node_event::Replaced, node_event::Leave,
+                 node_event::Interrupted, node_event::Tick>;
 
 namespace node_action {
 struct Connect {};
@@ -110,7 +117,7 @@ struct NodeConfig {
   bool strict = false;
   Traits traits = {};
   ProcessSecret secret = {};
-  Recollection memory = {};  // until it has a roster
+  bool fresh = false;
 };
 
 // What the process tells of itself with each event.
@@ -133,7 +140,7 @@ class NodeMachine {
  private:
   enum class Phase { waiting, connecting, registering, accepted, running, leaving, ended };
 
-  void connected();
+  void connected(const node_event::Connected& event);
   void disconnected(const node_event::Disconnected& event);
   void received(const Message& message);
   void accepted(const message::Accept& accept);
@@ -160,7 +167,7 @@ class NodeMachine {
   void rejoin();
 
   void connect();
-  message::Register registration() const;
+  message::Register registration(const std::vector<FoundJob>& found) const;
   bool is_member() const { return config_.recovers && roster_ != nullptr; }
   void say_goodbye(const node_event::Leave& event);
   void wait_for_others(const message::Waiting& waiting);

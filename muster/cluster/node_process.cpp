@@ -21,6 +21,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds poll_interval{100};
+constexpr milliseconds time_between_looks{1000};
 constexpr milliseconds leave_time{2500};  // the machine itself gives up after two seconds
 constexpr net::ConnectionLimits limits{.payload_size_bytes = scheduler_payload_limit_bytes,
                                        .unsent_size_bytes = scheduler_payload_limit_bytes};
@@ -50,7 +51,7 @@ NodeConfig config_from(const Settings& settings, const Registration& registratio
           .strict = settings.strict,
           .traits = registration.traits,
           .secret = new_secret(),
-          .memory = {.fresh = settings.fresh, .found = registration.found_jobs}};
+          .fresh = settings.fresh};
 }
 
 }  // namespace
@@ -68,6 +69,7 @@ class Node::Implementation {
                   .peer_name = fmt::format("the scheduler at {}",
                                            net::to_string(net::Address{settings.scheduler_host, port_}))},
         patience_(settings.enable_recovery ? settings.node_timeout : milliseconds(0)),
+        find_jobs_(registration.find_jobs),
         machine_(config_from(settings, registration), real_clock().now()) {}
 
   ~Implementation() {
@@ -124,6 +126,13 @@ class Node::Implementation {
       step(node_event::Leave{exit_status, reason});
     });
     if (std::this_thread::get_id() != thread_.get_id()) wait_for_left();
+  }
+
+  void replaced(std::string reason) {
+    if (leaving_.exchange(true)) return;
+    loop_.post([this, reason = std::move(reason)] { step(node_event::Replaced{reason}); });
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, leave_time, [&] { return job_ended_; });
   }
 
   void set_callback(std::function<void(const Failure&)> callback) {
@@ -193,9 +202,12 @@ class Node::Implementation {
   }
 
   void apply(const node_action::Connect&) {
+    if (const auto reason = hooks_.replaced ? hooks_.replaced() : std::nullopt)
+      return loop_.post([this, event = node_event::Replaced{*reason}] { step(event); });
+    find_jobs();
     const std::string& ip = scheduler_ips_[attempts_++ % scheduler_ips_.size()];
     connection_ = net::Connection::connect(loop_, {ip, port_}, limits,
-                                           {.opened = [this] { step(node_event::Connected{}); },
+                                           {.opened = [this] { step(node_event::Connected{found_}); },
                                             .received = [this](const net::Frame& frame) { received(frame); },
                                             .closed =
                                                 [this](const Error& error) {
@@ -203,6 +215,15 @@ class Node::Implementation {
                                                   step(node_event::Disconnected{error.message, error.code});
                                                 }},
                                            security_);
+  }
+
+  // Before it connects: a scheduler does not wait long for who has connected.
+  void find_jobs() {
+    const TimePoint now = real_clock().now();
+    const bool is_member = current_roster_.load() != nullptr;
+    if (!find_jobs_ || is_member || (looked_at_ && now < *looked_at_ + time_between_looks)) return;
+    looked_at_ = now;
+    found_ = find_jobs_();
   }
 
   void received(const net::Frame& frame) {
@@ -290,10 +311,13 @@ class Node::Implementation {
   const std::vector<std::string> scheduler_ips_;
   const net::ConnectionSecurity security_;
   const milliseconds patience_;  // of who leaves, with a scheduler that may come back
+  const std::function<std::vector<FoundJob>()> find_jobs_;
   NodeMachine machine_;
   net::Loop loop_;
   std::unique_ptr<net::Connection> connection_;
   std::size_t attempts_ = 0;
+  std::vector<FoundJob> found_;
+  std::optional<TimePoint> looked_at_;
   EpochHooks hooks_;
   std::function<Activity()> activity_;
   std::optional<Failure> asked_;  // where this process will be reached, because of this
@@ -367,6 +391,10 @@ void Node::on_failure(std::function<void(const Failure&)> callback) {
 
 std::optional<Failure> Node::failure() const {
   return implementation_->is_forked() ? forked_failure() : implementation_->failure();
+}
+
+void Node::replaced(std::string reason) {
+  if (!implementation_->is_forked()) implementation_->replaced(std::move(reason));
 }
 
 void Node::leave(int exit_status, std::string reason) {

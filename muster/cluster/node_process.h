@@ -34,7 +34,8 @@ struct Registration {
   std::vector<std::string> scheduler_ips = {};         // what MS_SCHED_HOST means, to be tried in turn
   std::shared_ptr<const net::Security> security = {};  // null: plain
   Traits traits = {};                                  // what should be equal everywhere; see fingerprint.h
-  std::vector<FoundJob> found_jobs = {};               // below MS_RECOVERY_PATH
+  // What lies below MS_RECOVERY_PATH. Asked on the node's own thread, until the process has its roster.
+  std::function<std::vector<FoundJob>()> find_jobs = {};
 };
 
 // Reads what protects the job, resolves the scheduler's host name, waiting for it up to
@@ -68,12 +69,15 @@ class Node {
   // gone.
   void on_beat(std::function<Activity()> activity);
 
-  // How this process goes from one epoch of a recovering job to the next. Both are called on the node's own
+  // How this process goes from one epoch of a recovering job to the next. All are called on the node's own
   // thread, one after the other; `lost` may be called again before `formed` when the next epoch is lost too.
   struct EpochHooks {
     // The epoch has ended: where will this process be reached in the next one? An error ends this process.
     std::function<Result<DataEndpoint>(const Failure& reason)> lost;
     std::function<void(std::shared_ptr<const Roster>)> formed;  // the next epoch has begun
+    // Asked before each connection to a scheduler: why another process has this one's place, if one has. The
+    // scheduler that gave it away may have lost its log since. Nothing to ask may be left out.
+    std::function<std::optional<std::string>()> replaced = {};
   };
   // A lost epoch waits until the hooks are there.
   void on_epoch(EpochHooks hooks);
@@ -89,6 +93,10 @@ class Node {
   // answer, at most two seconds; in a job that recovers, who is done waits up to MS_NODE_TIMEOUT for a
   // scheduler that is gone. Only the first call counts.
   void leave(int exit_status, std::string reason);
+
+  // Another process has this one's place: it ends without a word to the scheduler, as if refused. Instead of
+  // `leave`.
+  void replaced(std::string reason);
 
   // Blocks until the job has ended (a server's whole life). Nothing: it ended well.
   std::optional<Failure> wait(Interrupted interrupted = {});

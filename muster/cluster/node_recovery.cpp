@@ -21,7 +21,11 @@ constexpr milliseconds warning_interval = seconds(30);
 // Whether a word of the scheduler is for this node as it is now.
 bool NodeMachine::takes(const Message& message) const {
   if (!config_.recovers) return message.job_id == job_id_ && message.epoch == epoch_;
-  if (std::holds_alternative<message::Refuse>(message.body)) return true;
+  if (std::holds_alternative<message::Refuse>(message.body)) {
+    // Who has accepted this node knows of its epoch: what was said before that is not about it as it is now.
+    const bool is_stale = is_member() && is_registered() && message.epoch < epoch_;
+    return message.job_id != job_id_ || !is_stale;
+  }
   // Behind the epoch of this node: sent before the scheduler knew.
   const bool of_an_epoch = std::holds_alternative<message::EpochLost>(message.body) ||
                            std::holds_alternative<message::RosterReady>(message.body);

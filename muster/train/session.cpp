@@ -32,6 +32,7 @@ constexpr auto patience_for_new_epoch = 10s;  // that was asked for
 // Never destroyed: threads and exit handlers may look at it until the very end of the process.
 Session* open_session = nullptr;
 Role open_role = Role::worker;
+std::atomic<const checkpoint::RunStore*> open_store{nullptr};  // the session's, for the node's thread
 std::optional<std::uint64_t> chosen_seed;
 
 void leave_at_exit(int status, void*) {
@@ -175,6 +176,7 @@ Result<checkpoint::RunStore*> Session::run_store() {
                                                       .rank = rank(),
                                                       .fresh = fresh_}));
     run_store_.emplace(std::move(made));
+    open_store.store(&*run_store_, std::memory_order_release);
     keep_seed(run_store_->folder(), roster().seed);
     step_mark_ = std::make_unique<checkpoint::StepMark>(run_store_->folder(), pid_);
   }
@@ -215,7 +217,11 @@ void Session::leave(int exit_status) {
   if (reason_.empty() && exit_status != 0) reason_ = fmt::format("exited with status {}", exit_status);
   if (exit_status == 0 && run_store_)
     if (const auto done = run_store_->set_done(); !done) log::warning(done.error().message);
-  node_->leave(exit_status, reason_);
+  // What it ends with is kept nowhere: this is not the worker that is done.
+  if (const auto lost = exit_status == 0 && run_store_ ? run_store_->lost() : std::nullopt)
+    node_->replaced(*lost);
+  else
+    node_->leave(exit_status, reason_);
   // Whoever still waits for this worker would wait in vain; what it has sent still arrives.
   epochs_->leave(
       {Code::peer_lost, fmt::format("worker {} has left the job, with status {}", rank(), exit_status)});
@@ -229,7 +235,7 @@ std::optional<Failure> Session::join(const cluster::Settings& settings, const In
   registration->data_port = listener->port();
   registration->local_name = listener->local_name();
   if (settings.enable_recovery && settings.role == Role::worker)
-    registration->found_jobs = jobs_found_in(settings.recovery_path);
+    registration->find_jobs = [path = settings.recovery_path] { return jobs_found_in(path); };
   for (cluster::Trait& trait : program_traits()) registration->traits.push_back(std::move(trait));
   auto watch = std::make_unique<Watch>();
   auto joined = cluster::Node::join(settings, *registration, options.interrupted);
@@ -252,7 +258,12 @@ std::optional<Failure> Session::join(const cluster::Settings& settings, const In
              return epochs->lost({Code::peer_lost, reason.message});
            },
        .formed = [epochs = epochs.get()](
-                     std::shared_ptr<const cluster::Roster> roster) { epochs->formed(std::move(roster)); }});
+                     std::shared_ptr<const cluster::Roster> roster) { epochs->formed(std::move(roster)); },
+       .replaced =
+           [] {
+             const auto* store = open_store.load(std::memory_order_acquire);
+             return store != nullptr ? store->lost() : std::nullopt;
+           }});
   node->on_beat([epochs = epochs.get()] {
     cluster::Activity activity = activity_of_main_thread();
     epochs->tell(activity);

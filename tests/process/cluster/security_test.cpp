@@ -6,6 +6,7 @@
 
 #include "job.h"
 #include "muster/cluster/cluster.h"
+#include "stranger.h"
 #include "tests/unit/net/authority.h"
 
 namespace muster::process_test {
@@ -163,6 +164,56 @@ TEST(SecuredCluster, TellsBothSidesWhenOnlyOneUsesTls) {
   Child careful = open_job.worker("0", with_token(folder, token));
   expect_refused(careful, "does not speak TLS 1.2 or 1.3, and this process does");
   EXPECT_TRUE(open_scheduler.printed("uses TLS, and the scheduler does not")) << open_scheduler.output();
+}
+
+std::shared_ptr<const net::Security> security_of(const Variables& variables) {
+  return cluster::open_security(
+             cluster::read_security_settings(FixedEnvironment({variables.begin(), variables.end()})), false)
+      .value();
+}
+
+// What any process may ask that is no part of the job.
+std::vector<cluster::MessageBody> questions() {
+  using namespace cluster::message;
+  return {StatusRequest{}, Echo{.filling = "01"}, MeetDoctors{{"alpha", "127.0.0.1", 1}}};
+}
+
+// Whoever has proven nothing learns neither which job it is nor who is in it: no question of it is read.
+TEST(SecuredCluster, TellsNobodyOutsideWhichJobItIs) {
+  const Authority authority("Job authority");
+  const Authority other_authority("Another authority");
+  const Certified certified(authority, ProcessFiles{});
+  const Certified foreign(other_authority, ProcessFiles{});
+  const Folder folder;
+  const Variables another_token = with_token(folder, "another one, long enough");
+  for (const Variables& ours : {with_token(folder, token), certified.variables()}) {
+    Job job(1);
+    Child scheduler = job.scheduler(ours);
+    Child worker = job.worker("0", ours);
+    ASSERT_TRUE(worker.printed("rank 0")) << worker.output();
+    for (const auto& theirs : {std::shared_ptr<const net::Security>(), security_of(another_token),
+                               security_of(foreign.variables())}) {
+      for (const cluster::MessageBody& question : questions()) {
+        Stranger stranger(job.port(), theirs);
+        stranger.say({0, 0, question});
+        const auto heard = stranger.hear();
+        if (!heard) continue;  // TLS was refused
+        ASSERT_TRUE(std::holds_alternative<cluster::message::Refuse>(heard->body));
+        EXPECT_EQ(heard->job_id, 0u);
+        EXPECT_EQ(heard->epoch, 0u);
+        EXPECT_EQ(std::get<cluster::message::Refuse>(heard->body).failure.message,
+                  "the scheduler refused this process: it does not use TLS, and this job does");
+      }
+    }
+    Stranger one_of_us(job.port(), security_of(ours));
+    one_of_us.say({0, 0, cluster::message::StatusRequest{}});
+    const auto heard = one_of_us.hear();
+    ASSERT_TRUE(heard);
+    EXPECT_NE(heard->job_id, 0u);
+    EXPECT_EQ(heard->epoch, 1u);
+    EXPECT_EQ(std::get<cluster::message::Status>(heard->body).nodes.size(), 1u);
+    expect_ends_well(scheduler, {&worker});
+  }
 }
 
 TEST(SecuredCluster, RefusesAnotherToken) {

@@ -97,10 +97,14 @@ std::vector<std::string> broken_promises(const RecoveryResult& result) {
   promises.expect(result.ended_well || result.failure, "the scheduler hangs");
   for (const ProcessResult& process : result.processes)
     promises.expect(process.ended || process.killed, "process {} hangs", process.incarnation);
-  if (!result.ended_well || result.rosters.empty()) return promises.take();
-  // The members of the last epoch were done, nobody else was believed to be.
-  for (const Member& member : result.rosters.rbegin()->second->workers)
-    promises.expect(result.processes[member.incarnation - 1].left_done, "rank {} was not done", member.rank);
+  if (!result.ended_well || !result.last) return promises.take();
+  // The members of the last epoch that a scheduler knew were done, nobody else was believed to be; and what
+  // they ended with is in their folders. (Of a later one that died with the log nothing was left to know.)
+  for (const Member& member : result.last->workers) {
+    const ProcessResult& process = result.processes[member.incarnation - 1];
+    promises.expect(process.left_done, "rank {} was not done", member.rank);
+    promises.expect(process.kept_end, "the end of rank {} is kept nowhere", member.rank);
+  }
   return promises.take();
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "recovery_simulator.h"
 
@@ -12,6 +13,7 @@ void RecoverySimulator::check_roster(std::size_t index, const std::shared_ptr<co
   const auto broken = [&](const std::string& what) {
     result_.broken.push_back(fmt::format("epoch {}: {}", roster->epoch, what));
   };
+  if (given_up_.contains(roster->job_id)) return;  // it was under way to one who was stopped since
   // Who is started behind the end of a job begins another one, with epochs of its own; and so do all where
   // the log is lost before anything was kept.
   if (!result_.rosters.empty() && result_.rosters.begin()->second->job_id != roster->job_id) {
@@ -43,6 +45,9 @@ void RecoverySimulator::check_roster(std::size_t index, const std::shared_ptr<co
 void RecoverySimulator::check_record(const Record& record) {
   const auto* formed = std::get_if<record::Formed>(&record);
   if (formed == nullptr) return;
+  const std::shared_ptr<const Roster> before = std::exchange(result_.last, formed->roster);
+  if (before && before->job_id != formed->roster->job_id) given_up_.insert(before->job_id);
+  given_up_.erase(formed->roster->job_id);
   const auto known = result_.rosters.find(formed->roster->epoch);
   if (known == result_.rosters.end() || known->second->job_id != formed->roster->job_id) return;
   if (!(*known->second == *formed->roster))

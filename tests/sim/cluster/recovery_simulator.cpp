@@ -15,6 +15,7 @@ constexpr Duration step_time = 10ms;
 constexpr std::string_view scheduler_host = "host-a";
 constexpr std::size_t remembered_max = 32;
 constexpr Duration time_to_first_point = 100ms;
+const std::string newer_has_folder = "a newer process has its folder";
 // Drawn from the clock: more than epochs that anybody has counted up to by then.
 constexpr std::uint64_t adopted_epoch_min = 1000;
 
@@ -212,7 +213,6 @@ void RecoverySimulator::start_process(std::size_t node) {
   process->member.process_space = process->member.address = plan_.hosts[node];
   process->member.incarnation = index + 1;
   process->member.data_port = 1;
-  process->memory = memory_of(node);
   process->machine = std::make_unique<NodeMachine>(NodeConfig{.member = process->member,
                                                               .worker_num = plan_.worker_num,
                                                               .topo_timeout = plan_.topo_timeout,
@@ -221,8 +221,7 @@ void RecoverySimulator::start_process(std::size_t node) {
                                                               .receive_timeout = 20s,
                                                               .scheduler = "scheduler:1",
                                                               .recovers = true,
-                                                              .secret = {index + 1, 1},
-                                                              .memory = process->memory},
+                                                              .secret = {index + 1, 1}},
                                                    now_);
   result_.processes.push_back({.node = node, .incarnation = index + 1});
   processes_.push_back(std::move(process));
@@ -351,6 +350,7 @@ void RecoverySimulator::train(std::size_t index, const std::shared_ptr<const Ros
   check_roster(index, roster);
   result_.processes[index].epochs.emplace_back(roster->epoch, now_);
   processes_[index]->epoch = roster->epoch;
+  open_folder(index, *roster);
   after(time_to_first_point, [this, index, roster] {
     on_process(index, [this, index, roster] {
       if (processes_[index]->epoch == roster->epoch) keep_point(index, *roster);
@@ -363,17 +363,44 @@ void RecoverySimulator::train(std::size_t index, const std::shared_ptr<const Ros
   });
 }
 
+// As the first call of a process does: from whomever its job has there. It fails where points are of another
+// job that is not done.
+void RecoverySimulator::open_folder(std::size_t index, const Roster& roster) {
+  Process& process = *processes_[index];
+  if (process.opened_job != 0) return;
+  Folder& folder = folders_[process.node];
+  if (folder.job_id != 0 && folder.job_id != roster.job_id && !folder.is_done) return leave(index, 1);
+  process.opened_job = roster.job_id;
+  folder.owners[roster.job_id] = index;
+  folder.is_done = false;
+  if (folder.job_id != roster.job_id) folder.job_id = 0;  // what is done is cleared away
+}
+
+bool RecoverySimulator::owns_folder(std::size_t index) const {
+  const Process& process = *processes_[index];
+  const auto owner = folders_[process.node].owners.find(process.opened_job);
+  return owner != folders_[process.node].owners.end() && owner->second == index;
+}
+
+bool RecoverySimulator::is_replaced(std::size_t index) const {
+  return processes_[index]->opened_job != 0 && !owns_folder(index);
+}
+
 void RecoverySimulator::keep_point(std::size_t index, const Roster& roster) {
   processes_[index]->has_point = true;
   Folder& folder = folders_[processes_[index]->node];
-  if (folder.owner > index) return;  // a twin has taken it
-  folder = {.job_id = roster.job_id, .seed = roster.seed, .owner = index};
+  if (!owns_folder(index)) return;  // a twin has taken it
+  folder.job_id = roster.job_id;
+  folder.seed = roster.seed;
+  folder.is_done = false;
 }
 
 void RecoverySimulator::leave(std::size_t index, std::int32_t status) {
   if (std::exchange(processes_[index]->leave_called, true)) return;
+  if (status == 0 && is_replaced(index)) return process_step(index, node_event::Replaced{newer_has_folder});
   Folder& folder = folders_[processes_[index]->node];
-  folder.is_done = folder.is_done || (status == 0 && folder.owner == index);
+  result_.processes[index].kept_end = status == 0 && owns_folder(index);
+  folder.is_done = folder.is_done || result_.processes[index].kept_end;
   result_.processes[index].left_done = status == 0 && !result_.processes[index].failure;
   process_step(index, node_event::Leave{status, "it failed"});
 }
@@ -483,6 +510,9 @@ void RecoverySimulator::apply(const SchedulerActions& actions) {
 // --- network -----------------------------------------------------------------------------------------------
 
 void RecoverySimulator::connect(std::size_t index) {
+  if (is_replaced(index))
+    return after(0ms, [this, index] { process_step(index, node_event::Replaced{newer_has_folder}); });
+  if (processes_[index]->opened_job == 0) processes_[index]->memory = memory_of(processes_[index]->node);
   const PeerId id = next_connection_++;
   processes_[index]->connection = id;
   connections_[id] = {.process = index};
@@ -501,7 +531,8 @@ void RecoverySimulator::connect(std::size_t index) {
     connection.scheduler = scheduler_life_;
     connection.node_open = connection.scheduler_open = true;
     on_process(index, [this, index, id] {
-      if (processes_[index]->connection == id) process_step(index, node_event::Connected{});
+      if (processes_[index]->connection == id)
+        process_step(index, node_event::Connected{processes_[index]->memory.found});
     });
   });
 }

@@ -70,7 +70,8 @@ struct ProcessResult {
   std::vector<std::pair<std::uint64_t, TimePoint>> epochs = {};  // that formed for it
   std::optional<Failure> failure = {};
   bool left_done = false;
-  bool ended = false;  // by itself
+  bool kept_end = false;  // in its folder, which was its own then
+  bool ended = false;     // by itself
   bool killed = false;
 };
 
@@ -78,6 +79,7 @@ struct RecoveryResult {
   std::vector<ProcessResult> processes = {};
   std::map<std::uint64_t, std::shared_ptr<const Roster>> rosters = {};  // that processes got, by epoch
   std::set<std::uint64_t> jobs = {};                                    // ids of those
+  std::shared_ptr<const Roster> last = {};                              // as a scheduler recorded it
   std::vector<std::string> broken = {};                                 // promises
   bool ended_well = false;
   std::optional<Failure> failure = {};
@@ -97,7 +99,7 @@ class RecoverySimulator {
     std::size_t node = 0;
     std::unique_ptr<NodeMachine> machine;
     Member member;
-    Recollection memory;  // as it started
+    Recollection memory;  // as it came last
     PeerId connection = 0;
     TimePoint tick = TimePoint::max();
     std::uint64_t epoch = 0;  // that it trains in; 0: none
@@ -105,15 +107,17 @@ class RecoverySimulator {
     bool stopped = false;
     bool leave_called = false;
     bool has_point = false;
+    std::uint64_t opened_job = 0;                    // whose folder it has opened
     std::vector<std::function<void()>> missed = {};  // while stopped
     std::vector<std::function<void()>> watchers = {};
   };
-  // MS_RECOVERY_PATH of a node, with points of one job.
+  // MS_RECOVERY_PATH of a node, with points of one job, which may not be the only one that has a folder
+  // there.
   struct Folder {
     std::uint64_t job_id = 0;
     std::uint64_t seed = 0;
-    std::size_t owner = 0;  // the process that has written there last
     bool is_done = false;
+    std::map<std::uint64_t, std::size_t> owners = {};  // by job: the process that has opened it last
   };
   struct Said {
     std::size_t process = 0;
@@ -165,6 +169,9 @@ class RecoverySimulator {
   void process_step(std::size_t process, const NodeEvent& event);
   void apply(std::size_t process, const NodeActions& actions);
   void train(std::size_t process, const std::shared_ptr<const Roster>& roster);
+  void open_folder(std::size_t process, const Roster& roster);
+  bool owns_folder(std::size_t process) const;
+  bool is_replaced(std::size_t process) const;
   void keep_point(std::size_t process, const Roster& roster);
   void leave(std::size_t process, std::int32_t status);
   void schedule_process_tick(std::size_t process);
@@ -204,6 +211,7 @@ class RecoverySimulator {
   TimePoint scheduler_tick_ = TimePoint::max();
   std::optional<SavedJob> disk_;
   bool has_lost_log_ = false;
+  std::set<std::uint64_t> given_up_;  // jobs that were lost with a log
   std::optional<std::size_t> dies_at_record_ = {};
 
   std::map<PeerId, Connection> connections_;

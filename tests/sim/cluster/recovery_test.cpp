@@ -200,6 +200,45 @@ TEST(RecoverySimulation, GoesOnWithOneJobWhoeverDiesWithTheSchedulersLog) {
   }
 }
 
+// The scheduler that gave its place away, and the one that came there, are both gone without a trace but for
+// the folder.
+TEST(RecoverySimulation, FencesAStoppedTwinByItsFolderWhereTheLogIsLost) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    RecoveryPlan plan =
+        plan_of(1, {{.when = 300ms, .kind = FaultKind::loses_log, .lasts = 900ms},
+                    {.when = 630ms, .kind = FaultKind::stops_with_twin, .lasts = 1350ms},
+                    {.when = 1500ms, .kind = FaultKind::loses_log_and_everybody, .lasts = 900ms}});
+    plan.seed = seed;
+    plan.hosts = {"host-b"};
+    const RecoveryResult result = RecoverySimulator(plan).run();
+    expect_goes_on_to_the_end(result);
+    ASSERT_TRUE(result.processes[0].failure) << history(plan, result);
+    EXPECT_EQ(result.processes[0].failure->message, "a newer process has its folder");
+    EXPECT_TRUE(result.processes[0].ended);
+    EXPECT_EQ(result.jobs.size(), 1u);
+    if (HasFailure()) return;
+  }
+}
+
+// It came first and waited, while another one had its place, kept points, and died.
+TEST(RecoverySimulation, FindsWhatWasKeptWhileItWaited) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    RecoveryPlan plan = plan_of(1, {{.when = 200ms, .kind = FaultKind::kills_everybody, .lasts = 50ms},
+                                    {.when = 600ms, .kind = FaultKind::loses_log, .lasts = 1000ms},
+                                    {.when = 700ms, .kind = FaultKind::starts_a_twin},
+                                    {.when = 1500ms, .kind = FaultKind::loses_log_and_node, .lasts = 600ms}});
+    plan.seed = seed;
+    plan.training_time = 1500ms;
+    plan.delay_max = 10ms;
+    const RecoveryResult result = RecoverySimulator(plan).run();
+    expect_goes_on_to_the_end(result);
+    EXPECT_EQ(result.jobs.size(), 1u) << history(plan, result);
+    if (HasFailure()) return;
+  }
+}
+
 TEST(RecoverySimulation, TakesNoWordOfAnEarlierEpoch) {
   RecoveryPlan plan = plan_of(3, {{.when = 1s, .kind = FaultKind::kills, .node = 0, .lasts = 50ms}});
   for (std::size_t i = 0; i < 3; ++i)

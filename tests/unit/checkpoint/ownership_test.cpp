@@ -54,6 +54,28 @@ TEST(Twin, ThatWakesUpWritesNothingAnyMore) {
   EXPECT_EQ(open_store(disk).finished(1)->result, "");
 }
 
+// Somebody may ask, e.g. before this process speaks to a scheduler again, that has not tried to write since.
+TEST(Twin, LearnsThatItHasLostItsFolderWithoutWritingThere) {
+  MemoryStorage disk;
+  const RunStore twin = open_store(disk);
+  EXPECT_EQ(twin.lost(), std::nullopt);
+  const RunStore successor = open_store(disk);
+  EXPECT_THAT(twin.lost().value_or(""),
+              HasSubstr("belong to another process by now (pid " + std::to_string(::getpid())));
+  EXPECT_EQ(successor.lost(), std::nullopt);
+}
+
+TEST(Twin, HasLostNothingWhereTheFolderHasVanishedOrIsJustTaken) {
+  MemoryStorage disk;
+  const RunStore store = open_store(disk);
+  const std::string owner = store.folder() + "/" + std::string(owner_file);
+  const std::string half = "0123456789abcdef pid 47";
+  ASSERT_TRUE(disk.write(owner, std::as_bytes(std::span(half))));
+  EXPECT_EQ(store.lost(), std::nullopt);
+  ASSERT_TRUE(disk.remove_folder(store.folder()));
+  EXPECT_EQ(store.lost(), std::nullopt);
+}
+
 // The twin stands in the middle of a save when its successor comes.
 TEST(Twin, ThatWasStoppedInASaveDoesNotPublishIt) {
   MemoryStorage disk;

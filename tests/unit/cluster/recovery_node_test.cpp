@@ -253,5 +253,47 @@ TEST_F(RecoveringNode, EndsWhenItCannotListenAgain) {
   EXPECT_THAT(sent<message::Leave>(actions), SizeIs(1));
 }
 
+TEST_F(RecoveringNode, TakesNoRefusalOfAnEarlierEpoch) {
+  form();
+  receive(message::RosterReady{roster(2)}, 2);
+  const message::Refuse refusal{{Code::refused, "a newer one took its place", exit_code_refused}};
+  EXPECT_THAT(all_of_kind<node_action::JobEnded>(receive(refusal, 1)), IsEmpty());
+  EXPECT_THAT(all_of_kind<node_action::JobEnded>(receive(refusal, 2)), SizeIs(1));
+}
+
+// --- its place -------------------------------------------------------------------------------------------
+
+TEST_F(RecoveringNode, EndsWithoutAWordWhereAnotherProcessHasItsPlace) {
+  form();
+  step(node_event::Disconnected{"reset"});
+  const auto actions = step(node_event::Replaced{"a twin has its folder"});
+  const auto ended = all_of_kind<node_action::JobEnded>(actions);
+  ASSERT_THAT(ended, SizeIs(1));
+  EXPECT_EQ(ended[0].failure, (Failure{Code::refused, "a twin has its folder", exit_code_refused}));
+  EXPECT_TRUE(machine.ended());
+}
+
+TEST_F(RecoveringNode, IsNotDoneWhereAnotherProcessHasItsPlace) {
+  form();
+  step(node_event::Disconnected{"reset"});
+  step(node_event::Leave{0, ""});
+  const auto actions = step(node_event::Replaced{"a twin has its folder"});
+  EXPECT_THAT(all_of_kind<node_action::JobEnded>(actions), SizeIs(1));
+  EXPECT_THAT(all_of_kind<node_action::Left>(actions), SizeIs(1));
+  EXPECT_THAT(sent<message::Leave>(actions), IsEmpty());
+}
+
+TEST_F(RecoveringNode, SaysWhatItFindsWheneverItComesNew) {
+  tick();
+  step(node_event::Connected{});
+  step(node_event::Disconnected{"reset"});
+  clock.advance(machine.deadline() - clock.now());
+  tick();
+  const std::vector<FoundJob> found{{.job_id = 5, .worker_num = 1}};
+  const auto requests = sent<message::Register>(step(node_event::Connected{found}));
+  ASSERT_THAT(requests, SizeIs(1));
+  EXPECT_EQ(requests[0].memory, (Recollection{.found = found}));
+}
+
 }  // namespace
 }  // namespace muster::cluster
