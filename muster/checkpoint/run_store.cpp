@@ -219,6 +219,7 @@ Result<Hold> RunStore::Implementation::take_folder() {
 
 // What can be read of a folder that cannot be written.
 void RunStore::Implementation::look() {
+  ownership_.note_owner();
   if (auto journal = read_journal(path_of(journal_file), storage_)) {
     const RunIdentity mine{.job = options_.job, .world = options_.world, .rank = options_.rank};
     if (journal->identity == mine) calls_read_ = *std::move(journal);

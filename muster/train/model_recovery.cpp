@@ -87,7 +87,9 @@ Result<> Model::Training::finish() {
 // The call is behind the others: what it has changed is all that counts.
 Result<> Model::Training::take_end() {
   MUSTER_TRY(const RecoveringCall::End end, call_->end());
-  if (!end.point) return end.is_of_another ? Result<>{} : load_states(end.result, parts());
+  // Nothing is said of states where the one who kept the end died before its record.
+  if (!end.point)
+    return end.is_of_another || end.result.empty() ? Result<>{} : load_states(end.result, parts());
   MUSTER_TRY(const TrainingPosition position, position_in(*end.point));
   MUSTER_TRY_VOID(call_->restore(*end.point, parts(),
                                  end.is_of_another ? StateOwner::another_worker : StateOwner::this_worker));

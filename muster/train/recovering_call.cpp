@@ -90,7 +90,8 @@ std::string RecoveringCall::own_state() const {
 
 Standing RecoveringCall::standing(const Memory& memory) const {
   // What cannot be read now may be there all the same: such a worker does not say that nothing was.
-  const bool is_known = memory.state != In::fresh || store_.problem().empty();
+  const bool is_known =
+      memory.state != In::fresh || (store_.problem().empty() && !recovery_.calls().lacks_end);
   Standing standing{.state = is_known ? memory.state : In::spoilt,
                     .call = number_,
                     .steps = memory.steps,
@@ -146,7 +147,9 @@ Result<RecoveringCall::Start> RecoveringCall::agree() {
         break;
       }
     }
-    if (start) return *std::move(start);
+    if (!start) continue;
+    if (start->point) recovery_.calls().lacks_end = false;
+    return *std::move(start);
   }
   return fail(Code::corrupt, "the workers do not come to one point: too many recovery points are damaged");
 }
@@ -200,7 +203,7 @@ Result<std::optional<RecoveringCall::Start>> RecoveringCall::go_to_point(const R
   if (!next.reason.empty())
     log::warning(fmt::format("all go back to {}: {} ({})", to_string(next.id), next.reason, own_state()));
   const bool takes = next.sources[recovery_.rank()].has_value();
-  const bool in_memory = in_memory_.state == In::fresh && next.id == start_id() && !holds(next.id);
+  const bool in_memory = !takes && in_memory_.state == In::fresh && next.id == start_id() && !holds(next.id);
   const bool is_end = next.id == end_id();
   Handover mine;
   if (!takes && !in_memory) mine = on_disk(next.id);
@@ -294,6 +297,7 @@ Result<RecoveringCall::End> RecoveringCall::end() {
     (void)saver_->wait();
   }
   if (end.point) (void)journal(number_, kind_, end.result);
+  if (kind_ != "eval") recovery_.calls().lacks_end = !end.point;
   // Where others have just gone past this call, some of them may owe its end.
   if (is_finished() || is_end_agreed_) recovery_.report_finished_calls(number_ + 1);
   return end;

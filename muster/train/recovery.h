@@ -20,6 +20,7 @@ struct CallNumbers {
   std::uint64_t begun = 0;  // of the next call
   std::uint64_t evals = 0;  // evaluations by itself since then
   bool inside = false;      // whether one is under way
+  bool lacks_end = false;   // what the call before has made is in later points only, not in memory
   bool resumed = false;     // whether this process has said that it goes on from what another left
 };
 

@@ -30,6 +30,7 @@ class OfTwo final : public Recovery {
   std::uint32_t rank() const override { return 0; }
   std::uint32_t size() const override { return 2; }
   Result<std::vector<Words>> gather(const Words& mine) override {
+    said = mine;
     if (others.empty()) return fail(Code::timeout, "the other one says no more");
     Words other = std::move(others.front());
     others.pop_front();
@@ -47,6 +48,7 @@ class OfTwo final : public Recovery {
   void mark_step(const checkpoint::StepPlace&) override {}
 
   std::deque<Words> others;
+  Words said;
   std::uint64_t finished = 0;
 
  private:
@@ -82,6 +84,23 @@ TEST(RecoveringCall, WhoHasItsEndGoesToTheOthersAndDoesNotSayThatTheyAllHaveIt) 
   EXPECT_TRUE(start->finished);
   ASSERT_TRUE(call->end());
   EXPECT_EQ(recovery.finished, 0U) << "the other one may owe its own";
+}
+
+TEST(RecoveringCall, DoesNotBeginInMemoryThatLacksTheEndBefore) {
+  MemoryStorage disk;
+  OfTwo recovery(disk);
+  recovery.finished = 1;
+  for (const std::uint64_t call : {0, 1})
+    ASSERT_TRUE(recovery.store().value()->finish_call({.call = call, .kind = "train", .result = "{}"}));
+  auto call = RecoveringCall::begin(recovery).value();
+  const auto end = call->end();
+  ASSERT_TRUE(end);
+  ASSERT_FALSE(end->point) << "only its record is left";
+  call.reset();
+  call = RecoveringCall::begin(recovery).value();
+  call->set_memory({.state = In::fresh});
+  EXPECT_FALSE(call->agree());
+  EXPECT_EQ(checkpoint::decode_standing(recovery.said).state, In::spoilt);
 }
 
 // ---- Ends that no disk takes ------------------------------------------------------------------------------
