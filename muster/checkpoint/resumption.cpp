@@ -138,8 +138,8 @@ std::string who_has_what(Rows rows, std::uint64_t call) {
 }
 
 Resumption from_points(Rows rows, std::uint64_t call, std::string why_not_memory) {
-  const bool is_over = std::any_of(rows.begin(), rows.end(),
-                                   [](const Standing& row) { return row.state == State::behind; });
+  const bool is_over =
+      std::any_of(rows.begin(), rows.end(), [](const Standing& row) { return row.state == State::behind; });
   for (const PointId& id : candidates(rows, call)) {
     if (is_over && id.moment != PointId::Moment::end) break;  // who is behind can take nothing else
     const bool is_begin = id == start_of(call) && may_begin(rows);

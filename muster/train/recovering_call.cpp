@@ -149,6 +149,9 @@ Result<RecoveringCall::Start> RecoveringCall::agree() {
     }
     if (!start) continue;
     if (start->point) recovery_.calls().lacks_end = false;
+    // All have gone back: an end that no disk has taken yet is one of a future that is lost.
+    if (!start->is_live && !start->finished && start->point && !start->is_of_another)
+      std::erase_if(recovery_.pending_ends(), [&](const auto& end) { return end.record.call >= number_; });
     return *std::move(start);
   }
   return fail(Code::corrupt, "the workers do not come to one point: too many recovery points are damaged");
@@ -312,8 +315,7 @@ Result<> RecoveringCall::commit() {
   while (true) {
     if (!recovery_.lost_epoch(error)) return fail(std::move(error));
     MUSTER_TRY_VOID(recovery_.next_epoch());
-    auto next = ask(mine);
-    while (next && next->way == Way::ask_again && next->commits.empty()) next = ask(mine);
+    auto next = ask_those_here(mine);
     if (!next) {
       error = std::move(next).error();
       continue;
@@ -326,6 +328,18 @@ Result<> RecoveringCall::commit() {
     decided_ = *std::move(next);
     return fail(Code::peer_lost,
                 "a worker was lost, and the step is made again with the one that takes its place");
+  }
+}
+
+// Until nobody is behind any more: this worker keeps what it has all for.
+Result<checkpoint::Resumption> RecoveringCall::ask_those_here(const Memory& mine) {
+  while (true) {
+    MUSTER_TRY(Resumption next, ask(mine));
+    if (next.way == Way::end_of) {
+      if (const auto given = take_ends(next); !given) return fail(given.error());
+    } else if (next.way != Way::ask_again || !next.commits.empty()) {
+      return next;
+    }
   }
 }
 
