@@ -149,6 +149,9 @@ Result<RecoveringCall::Start> RecoveringCall::agree() {
     }
     if (!start) continue;
     if (start->point) recovery_.calls().lacks_end = false;
+    // All have gone back: an end that no disk has taken yet is one of a future that is lost.
+    if (!start->is_live && !start->finished && start->point && !start->is_of_another)
+      std::erase_if(recovery_.pending_ends(), [&](const auto& end) { return end.record.call >= number_; });
     return *std::move(start);
   }
   return fail(Code::corrupt, "the workers do not come to one point: too many recovery points are damaged");
@@ -316,11 +319,7 @@ Result<> RecoveringCall::commit() {
   while (true) {
     if (!recovery_.lost_epoch(error)) return fail(std::move(error));
     MUSTER_TRY_VOID(recovery_.next_epoch());
-    auto next = ask(mine);
-    // Somebody who is behind may be on its way here.
-    for (int round = 1; next && next->way == Way::ask_again && next->commits.empty() && round < rounds_max;
-         ++round)
-      next = ask(mine);
+    auto next = ask_those_here(mine);
     if (!next) {
       error = std::move(next).error();
       continue;
@@ -333,6 +332,18 @@ Result<> RecoveringCall::commit() {
     decided_ = *std::move(next);
     return fail(Code::peer_lost,
                 "a worker was lost, and the step is made again with the one that takes its place");
+  }
+}
+
+// Until nobody is behind any more: this worker keeps what it has all for.
+Result<checkpoint::Resumption> RecoveringCall::ask_those_here(const Memory& mine) {
+  while (true) {
+    MUSTER_TRY(Resumption next, ask(mine));
+    if (next.way == Way::end_of) {
+      if (const auto given = take_ends(next); !given) return fail(given.error());
+    } else if (next.way != Way::ask_again || !next.commits.empty()) {
+      return next;
+    }
   }
 }
 
@@ -438,13 +449,19 @@ bool RecoveringCall::keep_end(checkpoint::Point end, const std::string& result) 
   checkpoint::Point copy = end;
   save(std::move(copy));
   if (saver_->wait() && journal(number_, kind_, result)) return true;
-  auto& pending = recovery_.pending_ends();
-  for (Recovery::PendingEnd& before : pending)
-    if (before.point && checkpoint::signature_of(*before.point) == checkpoint::signature_of(end))
-      before.point.reset();
   const bool is_shared = end.is_shared;
-  pending.push_back({std::move(end), is_shared, {.call = number_, .kind = kind_, .result = result}});
+  recovery_.pending_ends().push_back(
+      {std::move(end), is_shared, {.call = number_, .kind = kind_, .result = result}});
   return false;
+}
+
+// Once all are past this call, nobody goes back behind its end: it has what ends of the same tensors had.
+void RecoveringCall::thin_pending_ends() {
+  auto& pending = recovery_.pending_ends();
+  if (pending.empty() || pending.back().record.call != number_) return;
+  const std::uint64_t newest = checkpoint::signature_of(*pending.back().point);
+  for (auto end = pending.begin(); end != pending.end() - 1; ++end)
+    if (end->point && checkpoint::signature_of(*end->point) == newest) end->point.reset();
 }
 
 // An end of before that no disk has taken, and that nobody else has.
@@ -480,6 +497,7 @@ Result<> RecoveringCall::finish(std::optional<checkpoint::Point> end, std::strin
   const bool is_kept = end ? keep_end(*std::move(end), result) : journal(number_, kind_, std::move(result));
   MUSTER_TRY(const std::vector<Words> rows, recovery_.gather({sharing_.stage, is_kept ? 1U : 0U,
                                                               is_shared ? 1U : 0U, owes_end() ? 1U : 0U}));
+  thin_pending_ends();
   const auto has = [&](const Words& row) {
     return row[1] != 0 || std::any_of(rows.begin(), rows.end(), [&](const Words& other) {
              return other[0] == row[0] && other[1] != 0 && other[2] != 0;

@@ -125,6 +125,7 @@ class RecoveringCall {
   std::string own_state() const;
   checkpoint::Standing standing(const Memory& memory) const;
   Result<Resumption> ask(const Memory& memory);
+  Result<Resumption> ask_those_here(const Memory& mine);
   void note_kept(const std::vector<Recovery::Words>& rows);
   // Each gives what others take from it, then takes what it lacks; an answer only where it lacks something.
   Result<std::optional<Handover>> hand_over(const Resumption& next, const Handover& mine);
@@ -136,6 +137,7 @@ class RecoveringCall {
   std::optional<checkpoint::Point> newest_own() const;
   Error lost(const std::string& reason) const;
   bool keep_end(checkpoint::Point end, const std::string& result);
+  void thin_pending_ends();
   void retry_pending_ends();
   bool owes_end() const;
   void report_finished(const std::vector<Recovery::Words>& rows);

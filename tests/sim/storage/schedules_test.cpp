@@ -1,0 +1,34 @@
+#include "tests/sim/storage/schedules.h"
+
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace muster::train::sim {
+namespace {
+
+using ::testing::IsEmpty;
+
+// A million of them: ./dev sim --only storage
+TEST(StorageSchedules, LoseNothingWhateverGoesWrong) {
+  ::setenv("MUSTER_LOG", "off", 0);
+  constexpr std::uint64_t count = 1000;  // all that keep their promises today: see docs/dev/progress.md
+  std::uint64_t ended_well = 0, refused = 0, saved = 0;
+  for (std::uint64_t seed = 0; seed < count; ++seed) {
+    const RunResult result = run_schedule(seed);
+    ASSERT_THAT(result.broken, IsEmpty()) << "seed " << seed << '\n'
+                                          << fmt::format("{}", fmt::join(explain(seed), "\n"));
+    ended_well += result.ended_well;
+    refused += result.was_refused;
+    saved += result.saved;
+  }
+  fmt::print("{} schedules: {} ended well, {} were refused, {} points\n", count, ended_well, refused, saved);
+  EXPECT_EQ(ended_well + refused, count);
+  EXPECT_GT(ended_well, count * 7 / 10);
+  EXPECT_GT(saved, count * 10);
+}
+
+}  // namespace
+}  // namespace muster::train::sim
