@@ -88,6 +88,12 @@ void Book::look(std::size_t rank, const std::vector<std::string>& names, std::ui
   for (const auto& [id, is_shared] : ranks_[rank].points)
     if (!there.contains(id)) removed.push_back(id);
   if (removed.empty()) return;
+  // Nobody knows of a byte that has changed since: what lies before the point that all are known to have may
+  // go.
+  if (common && removed.back() < *common) {
+    for (const PointId& id : removed) ranks_[rank].points.erase(id);
+    return;
+  }
   const std::vector<bool> all(ranks_.size(), true);
   const auto before = newest_usable(all);
   for (const PointId& id : removed) ranks_[rank].points.erase(id);
