@@ -51,7 +51,7 @@ std::string list(const std::vector<std::size_t>& ranks) {
 
 Resumption catch_up(Rows rows, std::uint64_t newest) {
   const auto is_behind = [&](const Standing& row) {
-    return row.call < newest && row.state == State::behind && row.finished <= row.call;
+    return row.call < newest && row.state == State::behind;
   };
   // Somebody who has the end of its call is on its way here.
   if (std::none_of(rows.begin(), rows.end(), is_behind)) return {};

@@ -219,7 +219,11 @@ Result<std::optional<RecoveringCall::Start>> RecoveringCall::go_to_point(const R
   if (in_memory) return Start{};
   const bool all_hold_it = std::none_of(next.sources.begin(), next.sources.end(),
                                         [](const auto& source) { return source.has_value(); });
-  if (all_hold_it) store_.set_committed(next.id);
+  if (all_hold_it) {
+    store_.set_committed(next.id);
+    // What was told before says no more than this.
+    std::fill(kept_by_.begin(), kept_by_.end(), std::vector{word_of(next.id)});
+  }
   if (is_end) {
     is_end_agreed_ = true;
     if (takes) taken_end_ = std::move(taken);

@@ -102,8 +102,8 @@ void Book::look(std::size_t rank, const std::vector<std::string>& names, std::ui
   if (progress(after) < std::min(progress(before), progress(common)))
     broken_(
         fmt::format("the last usable point stays: worker {} has removed {}, and of {} only {} is left to "
-                    "go on from",
-                    rank, to_string(removed.back()), text(before), text(after)));
+                    "go on from ({} is known as common)",
+                    rank, to_string(removed.back()), text(before), text(after), text(common)));
 }
 
 void Book::expect_finished(std::uint64_t calls) const {
