@@ -50,9 +50,7 @@ std::string list(const std::vector<std::size_t>& ranks) {
 // ---- Calls that are over for others -----------------------------------------------------------------------
 
 Resumption catch_up(Rows rows, std::uint64_t newest) {
-  const auto is_behind = [&](const Standing& row) {
-    return row.call < newest && row.state == State::behind;
-  };
+  const auto is_behind = [&](const Standing& row) { return row.call < newest && row.state == State::behind; };
   // Somebody who has the end of its call is on its way here.
   if (std::none_of(rows.begin(), rows.end(), is_behind)) return {};
   Sources sources(rows.size());
