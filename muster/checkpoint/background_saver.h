@@ -11,24 +11,33 @@
 
 namespace muster::checkpoint {
 
-// At most one save is under way: memory is bounded by two points, and points reach the disk in their order.
-// save() and wait() belong to one thread.
-class BackgroundSaver {
+// To whom a training hands its points. save() and wait() belong to one thread.
+class Saver {
  public:
-  // `store` outlives it and stays where it is. Points go to the disk at this pace, until somebody waits.
-  explicit BackgroundSaver(RunStore& store, double bytes_per_second = Pace::beside(1));
-  BackgroundSaver(const BackgroundSaver&) = delete;
-  BackgroundSaver& operator=(const BackgroundSaver&) = delete;
+  Saver() = default;
+  Saver(const Saver&) = delete;
+  Saver& operator=(const Saver&) = delete;
   // Waits for the save that is under way: a program that ends loses no point.
-  ~BackgroundSaver();
+  virtual ~Saver() = default;
 
   // Takes the point and returns; while an earlier one is under way, waits for it. A save that fails says so
   // loudly (log::error) and is kept for wait(); training goes on.
-  void save(Point point);
+  virtual void save(Point point) = 0;
 
   // Waits until nothing is under way. The first failure since the last wait(), if there was one. To be called
   // before the store's points() are asked for.
-  Result<> wait();
+  virtual Result<> wait() = 0;
+};
+
+// At most one save is under way: memory is bounded by two points, and points reach the disk in their order.
+class BackgroundSaver final : public Saver {
+ public:
+  // `store` outlives it and stays where it is. Points go to the disk at this pace, until somebody waits.
+  explicit BackgroundSaver(RunStore& store, double bytes_per_second = Pace::beside(1));
+  ~BackgroundSaver() override;
+
+  void save(Point point) override;
+  Result<> wait() override;
 
  private:
   void run();

@@ -78,16 +78,21 @@ Result<Hold> Ownership::lock() {
 
 Result<Hold> Ownership::take() {
   MUSTER_TRY(Hold held, lock());
+  if (before_)
+    if (const auto owner = held->read(); owner && !owner->empty() && *owner != *before_)
+      return fail(Code::refused, taken_by(*owner));
   MUSTER_TRY_VOID(held->write(name_));
+  before_ = name_;
   return held;
 }
 
-Result<Hold> Ownership::hold() {
-  MUSTER_TRY(Hold held, lock());
-  MUSTER_TRY(const std::string owner, held->read());
-  if (owner == name_) return held;
-  if (owner.empty()) return fail(Code::not_found, fmt::format("'{}' has vanished", folder_));
-  return fail(Code::refused, taken_by(owner));
+// Of an owner that cannot be read nothing is known.
+void Ownership::note_owner() {
+  const auto bytes = storage_.read(path_);
+  if (bytes)
+    before_ = std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+  else if (bytes.error().code == Code::not_found)
+    before_ = "";
 }
 
 // Without the lock, the line of the one that takes the folder may be half written.
@@ -104,6 +109,14 @@ std::string Ownership::taken_by(std::string_view owner) const {
       "the recovery points in '{}' belong to another process by now ({}), which has taken "
       "this worker's place: this one keeps nothing any more",
       folder_, person_in(owner));
+}
+
+Result<Hold> Ownership::hold() {
+  MUSTER_TRY(Hold held, lock());
+  MUSTER_TRY(const std::string owner, held->read());
+  if (owner == name_) return held;
+  if (owner.empty()) return fail(Code::not_found, fmt::format("'{}' has vanished", folder_));
+  return fail(Code::refused, taken_by(owner));
 }
 
 }  // namespace muster::checkpoint

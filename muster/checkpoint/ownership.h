@@ -29,8 +29,11 @@ class Ownership {
   Ownership(const std::string& worker_folder, Storage& storage, std::chrono::milliseconds patience);
 
   // Takes the folder, from whomever. Refused, with the name of the one that holds it, when that one does not
-  // let go of the lock.
+  // let go of the lock; and, once this process has had the folder or was noted, after another one has taken
+  // it.
   Result<Hold> take();
+  // That this process is here, where it cannot take the folder yet: who takes it from now on comes after it.
+  void note_owner();
   // To be called before anything in the folder is changed, and kept until it is. Refused after another one
   // has taken the folder; not_found when the folder has vanished, or everything in it.
   Result<Hold> hold();
@@ -46,6 +49,7 @@ class Ownership {
   std::string name_;  // what no other process and no other store has
   Storage& storage_;
   std::chrono::milliseconds patience_;
+  std::optional<std::string> before_;  // the owner before this process, or itself
   bool has_locks_ = true;
 };
 

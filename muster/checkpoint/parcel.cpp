@@ -26,6 +26,8 @@ Manifest manifest_of(const Point& point) {
 
 }  // namespace
 
+std::uint64_t signature_of(const Point& point) { return manifest_of(point).signature(); }
+
 Result<std::string> label_of(const Point& point) { return encode_manifest(manifest_of(point)); }
 
 std::vector<std::span<const std::byte>> content_of(const Point& point) {
@@ -36,7 +38,7 @@ std::vector<std::span<const std::byte>> content_of(const Point& point) {
   return content;
 }
 
-Result<Parcel> Parcel::from_label(std::string_view label) {
+Result<Parcel> Parcel::from_label(std::string_view label, const MakeTensors& make) {
   MUSTER_TRY(const Manifest manifest, decode_manifest(label, name_for_people));
   Parcel parcel;
   parcel.point_.id = manifest.id;
@@ -44,8 +46,9 @@ Result<Parcel> Parcel::from_label(std::string_view label) {
   parcel.point_.own = manifest.own;
   for (const SectionRecord& record : manifest.sections)
     parcel.point_.state.emplace(record.name, std::string(record.size_bytes, '\0'));
-  for (const TensorRecord& record : manifest.tensors)
-    parcel.point_.tensors.push_back({record.name, Tensor(record.dtype, record.shape)});
+  std::vector<Tensor> tensors = make(manifest.tensors);
+  for (std::size_t i = 0; i < manifest.tensors.size(); ++i)
+    parcel.point_.tensors.push_back({manifest.tensors[i].name, std::move(tensors[i])});
   return parcel;
 }
 

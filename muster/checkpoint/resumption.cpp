@@ -50,9 +50,7 @@ std::string list(const std::vector<std::size_t>& ranks) {
 // ---- Calls that are over for others -----------------------------------------------------------------------
 
 Resumption catch_up(Rows rows, std::uint64_t newest) {
-  const auto is_behind = [&](const Standing& row) {
-    return row.call < newest && row.state == State::behind && row.finished <= row.call;
-  };
+  const auto is_behind = [&](const Standing& row) { return row.call < newest && row.state == State::behind; };
   // Somebody who has the end of its call is on its way here.
   if (std::none_of(rows.begin(), rows.end(), is_behind)) return {};
   Sources sources(rows.size());
@@ -138,7 +136,10 @@ std::string who_has_what(Rows rows, std::uint64_t call) {
 }
 
 Resumption from_points(Rows rows, std::uint64_t call, std::string why_not_memory) {
+  const bool is_over =
+      std::any_of(rows.begin(), rows.end(), [](const Standing& row) { return row.state == State::behind; });
   for (const PointId& id : candidates(rows, call)) {
+    if (is_over && id.moment != PointId::Moment::end) break;  // who is behind can take nothing else
     const bool is_begin = id == start_of(call) && may_begin(rows);
     const auto has = [&](const Standing& row) {
       return find(row, id) != nullptr || (is_begin && row.state == State::fresh);

@@ -95,6 +95,7 @@ class RunStore::Implementation {
   Result<> save(const Point& point);
   Result<Point> load(const PointId& id) const;
   void drop(const PointId& id, std::string_view why);
+  void pass_over(const PointId& id, std::string_view why);
   Result<> finish_call(CallRecord record);
   std::optional<CallRecord> finished(std::uint64_t call) const;
   std::uint64_t finished_calls() const;
@@ -218,6 +219,7 @@ Result<Hold> RunStore::Implementation::take_folder() {
 
 // What can be read of a folder that cannot be written.
 void RunStore::Implementation::look() {
+  ownership_.note_owner();
   if (auto journal = read_journal(path_of(journal_file), storage_)) {
     const RunIdentity mine{.job = options_.job, .world = options_.world, .rank = options_.rank};
     if (journal->identity == mine) calls_read_ = *std::move(journal);
@@ -388,6 +390,15 @@ void RunStore::Implementation::drop(const PointId& id, std::string_view why) {
                     path_of(id), why.empty() ? "" : ": ", why, writing.error().message));
 }
 
+// Who lacks it for this reason does not say that nothing was there.
+void RunStore::Implementation::pass_over(const PointId& id, std::string_view why) {
+  log::warning(fmt::format("the recovery point '{}' cannot be read at this moment and is not used: {}",
+                           path_of(id), why));
+  set_problem(std::string(why));
+  const std::lock_guard lock(index_mutex_);
+  points_.erase(id);
+}
+
 // One damaged point is enough to look at; they must not fill the disk.
 void RunStore::Implementation::put_aside(const PointId& id, std::string_view why) {
   const std::string path = path_of(id);
@@ -476,6 +487,7 @@ void RunStore::call_is_finished(std::uint64_t call) { implementation_->call_is_f
 Result<> RunStore::save(const Point& point) { return implementation_->save(point); }
 Result<Point> RunStore::load(const PointId& id) const { return implementation_->load(id); }
 void RunStore::drop(const PointId& id, std::string_view why) { implementation_->drop(id, why); }
+void RunStore::pass_over(const PointId& id, std::string_view why) { implementation_->pass_over(id, why); }
 Result<> RunStore::finish_call(CallRecord record) { return implementation_->finish_call(std::move(record)); }
 std::optional<CallRecord> RunStore::finished(std::uint64_t call) const {
   return implementation_->finished(call);

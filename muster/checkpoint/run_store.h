@@ -94,6 +94,8 @@ class RunStore {
   // The point was found damaged, for the reason `why`: it counts no more and its folder is put aside as
   // <name>.damaged, with a warning that names it.
   void drop(const PointId& id, std::string_view why = {});
+  // The disk could not be read: the point counts no more in this process, and stays where it is for the next.
+  void pass_over(const PointId& id, std::string_view why);
 
   // The journal of calls that have ended: durable when it returns.
   Result<> finish_call(CallRecord record);

@@ -138,7 +138,8 @@ Result<Batches::Message> Batches::hear() {
                 fmt::format("worker {}, which reads the data: {}", reader_,
                             std::string_view(reinterpret_cast<const char*>(content.data()), content.size())));
   message.words.resize(content.size() / sizeof(std::int64_t));
-  std::memcpy(message.words.data(), content.data(), message.words.size() * sizeof(std::int64_t));
+  if (!content.empty())
+    std::memcpy(message.words.data(), content.data(), message.words.size() * sizeof(std::int64_t));
   return message;
 }
 

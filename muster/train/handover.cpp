@@ -31,6 +31,12 @@ Recovery::Pieces pieces(const Piece& piece) {
   return std::span(&piece, 1);
 }
 
+std::vector<graph::TensorType> types_of(std::span<const checkpoint::TensorRecord> tensors) {
+  std::vector<graph::TensorType> types;
+  for (const checkpoint::TensorRecord& tensor : tensors) types.push_back({tensor.dtype, tensor.shape});
+  return types;
+}
+
 Result<> send_text(const std::string& text, std::uint32_t to, Recovery& recovery) {
   if (text.empty()) return {};
   return recovery.send(to, pieces(std::as_bytes(std::span(text))));
@@ -97,7 +103,7 @@ Result<> send_handover(const Handover& given, std::uint32_t to, Recovery& recove
   return given.point ? send_content(*given.point, to, recovery) : Result<>{};
 }
 
-Result<Handover> receive_handover(std::uint32_t from, Recovery& recovery) {
+Result<Handover> receive_handover(std::uint32_t from, Recovery& recovery, SnapshotMemory& memory) {
   Header header;
   const auto into = std::as_writable_bytes(std::span(&header, 1));
   MUSTER_TRY_VOID(recovery.receive(from, std::span(&into, 1)));
@@ -108,7 +114,9 @@ Result<Handover> receive_handover(std::uint32_t from, Recovery& recovery) {
   if (header.has_result != 0) taken.result = std::move(result);
   MUSTER_TRY(const std::string label, receive_text(header.label_bytes, from, recovery));
   if (header.has_point == 0) return taken;
-  MUSTER_TRY(Parcel parcel, Parcel::from_label(label));
+  MUSTER_TRY(Parcel parcel, Parcel::from_label(label, [&](const auto& tensors) {
+               return memory.tensors(types_of(tensors));
+             }));
   MUSTER_TRY_VOID(receive_content(parcel, from, recovery));
   taken.point = std::move(parcel).open();
   return taken;

@@ -9,6 +9,7 @@
 #include "muster/base/base.h"
 #include "muster/checkpoint/checkpoint.h"
 #include "muster/train/recovery.h"
+#include "muster/train/snapshot_memory.h"
 
 namespace muster::train {
 
@@ -19,7 +20,8 @@ struct Handover {
 
 // The other side calls receive_handover(). Nothing in it says that this worker has it not after all.
 Result<> send_handover(const Handover& given, std::uint32_t to, Recovery& recovery);
-// Limits hold before memory is taken. An error (corrupt) names what does not fit its hash.
-Result<Handover> receive_handover(std::uint32_t from, Recovery& recovery);
+// Its tensors lie in `memory`. Limits hold before any is taken. An error (corrupt) names what does not fit
+// its hash.
+Result<Handover> receive_handover(std::uint32_t from, Recovery& recovery, SnapshotMemory& memory);
 
 }  // namespace muster::train

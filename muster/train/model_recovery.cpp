@@ -87,7 +87,9 @@ Result<> Model::Training::finish() {
 // The call is behind the others: what it has changed is all that counts.
 Result<> Model::Training::take_end() {
   MUSTER_TRY(const RecoveringCall::End end, call_->end());
-  if (!end.point) return end.is_of_another ? Result<>{} : load_states(end.result, parts());
+  // Nothing is said of states where the one who kept the end died before its record.
+  if (!end.point)
+    return end.is_of_another || end.result.empty() ? Result<>{} : load_states(end.result, parts());
   MUSTER_TRY(const TrainingPosition position, position_in(*end.point));
   MUSTER_TRY_VOID(call_->restore(*end.point, parts(),
                                  end.is_of_another ? StateOwner::another_worker : StateOwner::this_worker));
@@ -107,7 +109,9 @@ Result<> Model::Training::go_back_to(const RecoveringCall::Start& start) {
   if (start.own) MUSTER_TRY_VOID(restore_states(*start.own, parts()));
   MUSTER_TRY_VOID(call_->restore(*start.point, parts(),
                                  start.is_of_another ? StateOwner::another_worker : StateOwner::this_worker));
-  return take_position(position);
+  MUSTER_TRY_VOID(take_position(position));
+  call_->mark_step(static_cast<std::uint64_t>(step_number_));
+  return {};
 }
 
 // The step that was under way is made again; nothing has changed since it began.

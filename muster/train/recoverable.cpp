@@ -15,6 +15,8 @@ Recoverable::~Recoverable() {
   if (in_body_ && recovery_ != nullptr) (void)end_body();
 }
 
+bool Recoverable::is_void() const { return in_body_ && step_is_void(); }
+
 Result<> Recoverable::begin() {
   if (options_.epochs < 1 || options_.save_steps < 1)
     return fail(Code::invalid_argument,

@@ -63,6 +63,9 @@ class Recoverable {
   // The step that runs now is the last. All workers say it at the same step; leaving the loop otherwise
   // leaves a call that is never finished.
   void stop() { stop_ = true; }
+  // Whether the step whose body runs is void, and will be made again: what it has got from others since is no
+  // number of this training.
+  bool is_void() const;
   // Passes over the dataset that have begun, from first_pass on.
   std::uint64_t passes() const { return passes_; }
 

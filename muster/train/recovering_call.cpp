@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 #include <vector>
 
@@ -21,7 +22,7 @@ using Words = Recovery::Words;
 constexpr int rounds_max = 64;       // of points found damaged, and of calls waited for, until we give up
 constexpr std::size_t told_max = 4;  // points of each worker that are remembered
 
-RecoveringCall* under_way = nullptr;
+std::atomic<RecoveringCall*> under_way = nullptr;  // simulated processes share it
 
 std::uint64_t word_of(const PointId& id) { return id.step << 2 | static_cast<std::uint64_t>(id.moment); }
 PointId id_of(std::uint64_t call, std::uint64_t word) {
@@ -89,7 +90,8 @@ std::string RecoveringCall::own_state() const {
 
 Standing RecoveringCall::standing(const Memory& memory) const {
   // What cannot be read now may be there all the same: such a worker does not say that nothing was.
-  const bool is_known = memory.state != In::fresh || store_.problem().empty();
+  const bool is_known =
+      memory.state != In::fresh || (store_.problem().empty() && !recovery_.calls().lacks_end);
   Standing standing{.state = is_known ? memory.state : In::spoilt,
                     .call = number_,
                     .steps = memory.steps,
@@ -112,7 +114,7 @@ Result<checkpoint::Resumption> RecoveringCall::ask(const Memory& memory) {
 
 Result<RecoveringCall::Start> RecoveringCall::agree() {
   // Where memory counts, nobody waits for a disk. A save that fails has been said; the point is not there.
-  if (in_memory_.state != In::live || !own_state().empty()) (void)saver_.wait();
+  if (in_memory_.state != In::live || !own_state().empty()) (void)saver_->wait();
   is_meeting_due_ = false;
   for (int round = 0; round < rounds_max; ++round) {
     std::optional<Resumption> next = std::exchange(decided_, std::nullopt);
@@ -122,8 +124,10 @@ Result<RecoveringCall::Start> RecoveringCall::agree() {
     std::optional<Start> start;
     switch (next->way) {
       case Way::ask_again:
-        // Whoever is behind and has the end of its call goes on to the next one, where the others are.
-        if (has_end() && in_memory_.state != In::live) return Start{.finished = true};
+        // Whoever is behind and has the end of its call goes on to the next one, where the others are. Where
+        // somebody has a step to end first, nobody is behind.
+        if (next->commits.empty() && has_end() && in_memory_.state != In::live)
+          return Start{.finished = true};
         continue;
       case Way::end_of: {
         MUSTER_TRY(const bool taken, take_ends(*next));
@@ -143,7 +147,12 @@ Result<RecoveringCall::Start> RecoveringCall::agree() {
         break;
       }
     }
-    if (start) return *std::move(start);
+    if (!start) continue;
+    if (start->point) recovery_.calls().lacks_end = false;
+    // All have gone back: an end that no disk has taken yet is one of a future that is lost.
+    if (!start->is_live && !start->finished && start->point && !start->is_of_another)
+      std::erase_if(recovery_.pending_ends(), [&](const auto& end) { return end.record.call >= number_; });
+    return *std::move(start);
   }
   return fail(Code::corrupt, "the workers do not come to one point: too many recovery points are damaged");
 }
@@ -172,7 +181,7 @@ Result<std::optional<Handover>> RecoveringCall::hand_over(const Resumption& next
   }
   const auto source = next.sources[recovery_.rank()];
   if (!source) return std::nullopt;
-  auto taken = receive_handover(*source, recovery_);
+  auto taken = receive_handover(*source, recovery_, memory_);
   if (taken) return *std::move(taken);
   if (taken.error().code != Code::corrupt) return fail(std::move(taken).error());
   log::error(taken.error().message);
@@ -197,7 +206,7 @@ Result<std::optional<RecoveringCall::Start>> RecoveringCall::go_to_point(const R
   if (!next.reason.empty())
     log::warning(fmt::format("all go back to {}: {} ({})", to_string(next.id), next.reason, own_state()));
   const bool takes = next.sources[recovery_.rank()].has_value();
-  const bool in_memory = in_memory_.state == In::fresh && next.id == start_id() && !holds(next.id);
+  const bool in_memory = !takes && in_memory_.state == In::fresh && next.id == start_id() && !holds(next.id);
   const bool is_end = next.id == end_id();
   Handover mine;
   if (!takes && !in_memory) mine = on_disk(next.id);
@@ -210,8 +219,13 @@ Result<std::optional<RecoveringCall::Start>> RecoveringCall::go_to_point(const R
   if (in_memory) return Start{};
   const bool all_hold_it = std::none_of(next.sources.begin(), next.sources.end(),
                                         [](const auto& source) { return source.has_value(); });
-  if (all_hold_it) store_.set_committed(next.id);
+  if (all_hold_it) {
+    store_.set_committed(next.id);
+    // What was told before says no more than this.
+    std::fill(kept_by_.begin(), kept_by_.end(), std::vector{word_of(next.id)});
+  }
   if (is_end) {
+    is_end_agreed_ = true;
     if (takes) taken_end_ = std::move(taken);
     return Start{.finished = true};
   }
@@ -232,7 +246,8 @@ std::optional<checkpoint::Point> RecoveringCall::newest_own() const {
 
 // ---- Ends of calls that others have finished --------------------------------------------------------------
 
-// A point, and of an end what the script was given. A point that is damaged is put aside: there is nothing.
+// A point, and of an end what the script was given. A point that is damaged is put aside, one that the disk
+// does not give now is passed over: there is nothing.
 Handover RecoveringCall::on_disk(const PointId& id) {
   Handover found;
   if (id.moment == PointId::Moment::end)
@@ -240,7 +255,10 @@ Handover RecoveringCall::on_disk(const PointId& id) {
   if (!holds(id)) return found;
   auto loaded = store_.load(id);
   if (!loaded) {
-    store_.drop(id, loaded.error().message);
+    if (loaded.error().code == Code::io)
+      store_.pass_over(id, loaded.error().message);
+    else
+      store_.drop(id, loaded.error().message);
     return {};
   }
   found.point = *std::move(loaded);
@@ -258,14 +276,14 @@ Result<bool> RecoveringCall::take_ends(const Resumption& next) {
           send_handover(on_disk({.call = rows[other][0], .moment = PointId::Moment::end}), other, recovery_));
   const auto source = next.sources[rank];
   if (!source) return false;
-  MUSTER_TRY(Handover taken, receive_handover(*source, recovery_));
+  MUSTER_TRY(Handover taken, receive_handover(*source, recovery_, memory_));
   if (!taken.result && !taken.point) return false;
   taken_end_ = std::move(taken);
   return true;
 }
 
 Result<RecoveringCall::End> RecoveringCall::end() {
-  (void)saver_.wait();
+  (void)saver_->wait();
   if (!has_end() && !taken_end_) {
     in_memory_ = {.state = In::behind};
     MUSTER_TRY(const Start start, agree());
@@ -283,10 +301,12 @@ Result<RecoveringCall::End> RecoveringCall::end() {
     // From now on it is this worker's own.
     checkpoint::Point copy = *end.point;
     save(std::move(copy));
-    (void)saver_.wait();
+    (void)saver_->wait();
   }
   if (end.point) (void)journal(number_, kind_, end.result);
-  recovery_.report_finished_calls(number_ + 1);
+  if (kind_ != "eval") recovery_.calls().lacks_end = !end.point;
+  // Where others have just gone past this call, some of them may owe its end.
+  if (is_finished() || is_end_agreed_) recovery_.report_finished_calls(number_ + 1);
   return end;
 }
 
@@ -303,8 +323,7 @@ Result<> RecoveringCall::commit() {
   while (true) {
     if (!recovery_.lost_epoch(error)) return fail(std::move(error));
     MUSTER_TRY_VOID(recovery_.next_epoch());
-    auto next = ask(mine);
-    while (next && next->way == Way::ask_again && next->commits.empty()) next = ask(mine);
+    auto next = ask_those_here(mine);
     if (!next) {
       error = std::move(next).error();
       continue;
@@ -317,6 +336,18 @@ Result<> RecoveringCall::commit() {
     decided_ = *std::move(next);
     return fail(Code::peer_lost,
                 "a worker was lost, and the step is made again with the one that takes its place");
+  }
+}
+
+// Until nobody is behind any more: this worker keeps what it has all for.
+Result<checkpoint::Resumption> RecoveringCall::ask_those_here(const Memory& mine) {
+  while (true) {
+    MUSTER_TRY(Resumption next, ask(mine));
+    if (next.way == Way::end_of) {
+      if (const auto given = take_ends(next); !given) return fail(given.error());
+    } else if (next.way != Way::ask_again || !next.commits.empty()) {
+      return next;
+    }
   }
 }
 
@@ -394,7 +425,7 @@ void RecoveringCall::save(checkpoint::Point point) {
   recovery_.calls().resumed = true;
   retry_pending_ends();
   const std::optional<PointId> before = std::exchange(saving_, point.id);
-  saver_.save(std::move(point));  // when the one before is done
+  saver_->save(std::move(point));  // when the one before is done
   if (before && holds(*before)) kept_ = word_of(*before);
 }
 
@@ -421,39 +452,56 @@ bool RecoveringCall::journal(std::uint64_t call, const std::string& kind, std::s
 bool RecoveringCall::keep_end(checkpoint::Point end, const std::string& result) {
   checkpoint::Point copy = end;
   save(std::move(copy));
-  if (saver_.wait() && journal(number_, kind_, result)) return true;
-  recovery_.pending_ends().push_back({std::move(end), {.call = number_, .kind = kind_, .result = result}});
+  if (saver_->wait() && journal(number_, kind_, result)) return true;
+  const bool is_shared = end.is_shared;
+  recovery_.pending_ends().push_back(
+      {std::move(end), is_shared, {.call = number_, .kind = kind_, .result = result}});
   return false;
+}
+
+// Once all are past this call, nobody goes back behind its end: it has what ends of the same tensors had.
+void RecoveringCall::thin_pending_ends() {
+  auto& pending = recovery_.pending_ends();
+  if (pending.empty() || pending.back().record.call != number_) return;
+  const std::uint64_t newest = checkpoint::signature_of(*pending.back().point);
+  for (auto end = pending.begin(); end != pending.end() - 1; ++end)
+    if (end->point && checkpoint::signature_of(*end->point) == newest) end->point.reset();
 }
 
 // An end of before that no disk has taken, and that nobody else has.
 bool RecoveringCall::owes_end() const {
   const auto& pending = recovery_.pending_ends();
   return std::any_of(pending.begin(), pending.end(), [&](const Recovery::PendingEnd& end) {
-    return !end.point.is_shared && end.record.call != number_;
+    return !end.is_shared && end.record.call != number_;
   });
 }
 
+// A record stands for an end only where the point that has its state is there.
 void RecoveringCall::retry_pending_ends() {
   auto& pending = recovery_.pending_ends();
+  if (pending.empty()) return;
+  (void)saver_->wait();
+  for (const Recovery::PendingEnd& end : pending) {
+    if (!end.point || holds(end.point->id)) continue;
+    saver_->save(*end.point);
+    if (!saver_->wait()) return;
+  }
   while (!pending.empty()) {
-    const Recovery::PendingEnd& oldest = pending.front();
-    (void)saver_.wait();
-    checkpoint::Point end = oldest.point;
-    saver_.save(std::move(end));
-    if (!saver_.wait() || !journal(oldest.record.call, oldest.record.kind, oldest.record.result)) return;
-    log::info(fmt::format("the end of call {} is on the disk now", oldest.record.call));
+    const checkpoint::CallRecord& oldest = pending.front().record;
+    if (!journal(oldest.call, oldest.kind, oldest.result)) return;
+    log::info(fmt::format("the end of call {} is on the disk now", oldest.call));
     pending.erase(pending.begin());
   }
 }
 
 // Whoever is past the meeting knows who has the end.
 Result<> RecoveringCall::finish(std::optional<checkpoint::Point> end, std::string result) {
-  (void)saver_.wait();
+  (void)saver_->wait();
   const bool is_shared = end && end->is_shared;
   const bool is_kept = end ? keep_end(*std::move(end), result) : journal(number_, kind_, std::move(result));
   MUSTER_TRY(const std::vector<Words> rows, recovery_.gather({sharing_.stage, is_kept ? 1U : 0U,
                                                               is_shared ? 1U : 0U, owes_end() ? 1U : 0U}));
+  thin_pending_ends();
   const auto has = [&](const Words& row) {
     return row[1] != 0 || std::any_of(rows.begin(), rows.end(), [&](const Words& other) {
              return other[0] == row[0] && other[1] != 0 && other[2] != 0;

@@ -113,7 +113,7 @@ class RecoveringCall {
         store_(store),
         kind_(std::move(kind)),
         number_(number),
-        saver_(store, checkpoint::Pace::beside(recovery.local_size())),
+        saver_(recovery.make_saver(store)),
         files_pace_(checkpoint::Pace::beside(recovery.local_size())),
         kept_by_(recovery.size()) {}
 
@@ -125,6 +125,7 @@ class RecoveringCall {
   std::string own_state() const;
   checkpoint::Standing standing(const Memory& memory) const;
   Result<Resumption> ask(const Memory& memory);
+  Result<Resumption> ask_those_here(const Memory& mine);
   void note_kept(const std::vector<Recovery::Words>& rows);
   // Each gives what others take from it, then takes what it lacks; an answer only where it lacks something.
   Result<std::optional<Handover>> hand_over(const Resumption& next, const Handover& mine);
@@ -136,6 +137,7 @@ class RecoveringCall {
   std::optional<checkpoint::Point> newest_own() const;
   Error lost(const std::string& reason) const;
   bool keep_end(checkpoint::Point end, const std::string& result);
+  void thin_pending_ends();
   void retry_pending_ends();
   bool owes_end() const;
   void report_finished(const std::vector<Recovery::Words>& rows);
@@ -147,12 +149,13 @@ class RecoveringCall {
   std::string kind_;
   std::uint64_t number_;
   SnapshotMemory memory_;
-  checkpoint::BackgroundSaver saver_;
+  std::unique_ptr<checkpoint::Saver> saver_;
   checkpoint::Pace files_pace_;
   Memory in_memory_;
   Sharing sharing_;
   std::optional<Resumption> decided_;  // and not yet done
   std::optional<Handover> taken_end_;  // of a call that others have finished
+  bool is_end_agreed_ = false;         // all have the end, or have been given it
   bool is_meeting_due_ = false;
   bool has_equal_parameters_ = false;
   std::optional<checkpoint::PointId> saving_;        // a point that may be on the disk by now

@@ -52,6 +52,10 @@ class SessionRecovery final : public Recovery {
 
 }  // namespace
 
+std::unique_ptr<checkpoint::Saver> Recovery::make_saver(checkpoint::RunStore& store) {
+  return std::make_unique<checkpoint::BackgroundSaver>(store, checkpoint::Pace::beside(local_size()));
+}
+
 Recovery* recovery_of_session() {
   static SessionRecovery made;
   const Session* session = Session::current();

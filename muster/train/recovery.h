@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +20,7 @@ struct CallNumbers {
   std::uint64_t begun = 0;  // of the next call
   std::uint64_t evals = 0;  // evaluations by itself since then
   bool inside = false;      // whether one is under way
+  bool lacks_end = false;   // what the call before has made is in later points only, not in memory
   bool resumed = false;     // whether this process has said that it goes on from what another left
 };
 
@@ -33,6 +36,8 @@ class Recovery {
 
   // Where this worker's points are; it stays there.
   virtual Result<checkpoint::RunStore*> store() = 0;
+  // Of one call: saves its points in the background.
+  virtual std::unique_ptr<checkpoint::Saver> make_saver(checkpoint::RunStore& store);
   // The workers of this host, this one among them.
   virtual std::uint32_t local_size() const = 0;
   virtual std::uint32_t rank() const = 0;
@@ -54,9 +59,11 @@ class Recovery {
   virtual void mark_step(const checkpoint::StepPlace& place) = 0;
 
   // Ends of calls that this worker's disk has not taken, oldest first. Later saves try again: until they
-  // succeed the calls are not over.
+  // succeed the calls are not over. So that they do not fill the memory too, only the newest of those with
+  // the same tensors has its point: it is all that is left to go on from.
   struct PendingEnd {
-    checkpoint::Point point;
+    std::optional<checkpoint::Point> point;
+    bool is_shared = false;
     checkpoint::CallRecord record;
   };
   std::vector<PendingEnd>& pending_ends() { return pending_ends_; }

@@ -153,6 +153,10 @@ def replace_stopped_worker(job, random):
         time.sleep(0.02)
     if twin.status() == FENCED_STATUS:
         job.processes[name] = old
+    if job.has_ended():
+        # It slept until all were done: there is no scheduler any more that could tell it so.
+        wait_until(lambda: old.status() is not None or "waiting for the scheduler" in old.output())
+        old.kill()
 
 
 def connections(job, name):

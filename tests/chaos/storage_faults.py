@@ -26,7 +26,9 @@ def put_away(job, folders):
     """As if they had never been; where they are now."""
     away = Path(tempfile.mkdtemp(prefix="lost-", dir=job.folder))
     for number, folder in enumerate(path for path in folders if path.exists()):
-        shutil.move(folder, away / str(number))
+        # Away at once, before it is copied to another disk: workers that live write below its name.
+        gone = folder.rename(folder.with_name(f".lost-{folder.name}"))
+        shutil.move(gone, away / str(number))
     return away
 
 

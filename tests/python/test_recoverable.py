@@ -50,7 +50,8 @@ def forward(x, y):
 
 grad_fn = muster.value_and_grad(forward, None, net.trainable_params())
 reducer = nn.DistributedGradReducer(optimizer.parameters)
-for epoch, step, (x, y) in muster.recoverable(net, optimizer, data, epochs=4, save_steps=3):
+steps = muster.recoverable(net, optimizer, data, epochs=4, save_steps=3)
+for epoch, step, (x, y) in steps:
     done = epoch * 6 + step
     die("before grad_fn")
     loss, gradients = grad_fn(x, y)
@@ -59,6 +60,9 @@ for epoch, step, (x, y) in muster.recoverable(net, optimizer, data, epochs=4, sa
     die("before the optimizer")
     optimizer(gradients)
     die("behind the optimizer")
+    if os.environ.get("ASKS_TWICE"):
+        everywhere = float(muster.ops.all_reduce(loss))
+        print("void" if steps.is_void else "counts", done, everywhere)
 state = hashlib.sha256()
 for parameter in [*net.get_parameters(), *optimizer.get_parameters()]:
     try:
@@ -114,6 +118,16 @@ def test_a_worker_killed_in_a_body_costs_nothing_but_time(tmp_path, unbroken, pl
     assert ends == unbroken(**variables)
     assert re.search(rf"resuming job \w+ at step {step}; delete \S+ to start fresh", outputs[victim])
     assert "resuming" not in outputs[1 - victim]
+
+
+def test_a_body_that_was_cut_off_in_its_second_call_says_that_it_is_void(tmp_path):
+    unbroken_ends, whole = run(tmp_path / "whole", LOOP, "nowhere", ASKS_TWICE="1")
+    ends, outputs = run(tmp_path / "broken", LOOP, "behind the optimizer", ASKS_TWICE="1")
+    assert ends == unbroken_ends
+    assert re.findall(r"^void (\d+) ", outputs[0], re.MULTILINE) == ["11"]
+    counted = re.findall(r"^counts (\d+ \S+)$", outputs[0], re.MULTILINE)
+    assert set(counted) == set(re.findall(r"^counts (\d+ \S+)$", whole[0], re.MULTILINE))
+    assert len(counted) > 24  # those behind the recovery point are made again
 
 
 FIT = """

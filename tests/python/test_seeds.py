@@ -149,13 +149,14 @@ def losses_003(log):
 
 
 def test_the_script_of_seed_003_trains_over_five_workers_with_its_own_start_script(tmp_path):
-    write_digits(tmp_path / "data/train", rows=3200)
+    # Its small random weights keep the loss at 2.3 for about 600 steps; in 1 of 70 runs for more than 1000.
+    write_digits(tmp_path / "data/train", rows=6400)
     write_digits(tmp_path / "data/test", rows=320, seed=8, prefix="t10k")
     logs = seed_003(tmp_path)
     losses = {tuple(losses_003(text)) for text in logs.values()}
     assert len(losses) == 1  # the same on all workers
     [losses] = losses
-    assert len(losses) == 1000
+    assert len(losses) == 2000
     assert 2 < float(losses[0][2]) < 3
     assert float(losses[-1][2]) < 0.5
     for text in logs.values():

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <functional>
 #include <map>
 
@@ -20,8 +19,8 @@ struct Node {
   bool is_folder = false;
   Bytes bytes = {};
   Bytes synced_bytes = {};
-  std::map<std::string, NodePtr> names = {};
-  std::map<std::string, NodePtr> synced_names = {};
+  std::map<std::string, NodePtr, std::less<>> names = {};
+  std::map<std::string, NodePtr, std::less<>> synced_names = {};
   int sharers = 0;  // of locks
   bool is_exclusive = false;
 };
@@ -46,9 +45,14 @@ NodePtr survivor(const Node& node, bool truncate) {
   return made;
 }
 
-std::vector<std::string> parts(const std::string& path) {
-  std::vector<std::string> found;
-  for (const auto& part : std::filesystem::path(path).relative_path()) found.push_back(part.string());
+// "a", "b", "c" of "/a/b/c".
+std::vector<std::string_view> parts(std::string_view path) {
+  std::vector<std::string_view> found;
+  while (!path.empty()) {
+    const std::size_t end = std::min(path.find('/'), path.size());
+    if (end > 0) found.push_back(path.substr(0, end));
+    path.remove_prefix(std::min(end + 1, path.size()));
+  }
   return found;
 }
 
@@ -71,9 +75,9 @@ struct MemoryStorage::Disk {
     return {};
   }
 
-  Node* find(const std::string& path) const {
+  Node* find(std::string_view path) const {
     Node* at = root.get();
-    for (const std::string& part : parts(path)) {
+    for (const std::string_view part : parts(path)) {
       const auto inside = at->names.find(part);
       if (inside == at->names.end()) return nullptr;
       at = inside->second.get();
@@ -81,10 +85,10 @@ struct MemoryStorage::Disk {
     return at;
   }
   // The folder that a path lies in, and the path's last name.
-  std::pair<Node*, std::string> place(const std::string& path) const {
-    const std::filesystem::path whole(path);
-    Node* folder = find(whole.parent_path().string());
-    return {folder != nullptr && folder->is_folder ? folder : nullptr, whole.filename().string()};
+  std::pair<Node*, std::string> place(std::string_view path) const {
+    const std::size_t slash = path.rfind('/');
+    Node* folder = find(path.substr(0, slash));
+    return {folder != nullptr && folder->is_folder ? folder : nullptr, std::string(path.substr(slash + 1))};
   }
 };
 
@@ -227,7 +231,7 @@ Result<std::vector<std::byte>> MemoryStorage::read(const std::string& path) cons
 // As the real one goes about it. Folders come by themselves here, as in MemoryFiles.
 Result<> MemoryStorage::write_pieces(const std::string& path,
                                      std::span<const std::span<const std::byte>> pieces) {
-  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const std::string folder = path.substr(0, path.rfind('/'));
   if (disk_->find(folder) == nullptr) MUSTER_TRY_VOID(make_folder(folder));
   const std::string temporary = fmt::format("{}.{:06}", path, ++disk_->temporary);
   const auto write = [&]() -> Result<> {
@@ -246,6 +250,7 @@ Result<> MemoryStorage::write_pieces(const std::string& path,
 Result<std::vector<std::string>> MemoryStorage::list(const std::string& folder) const {
   const Node* node = disk_->find(folder);
   if (node == nullptr) return fail_errno(fmt::format("cannot list folder '{}'", folder), ENOENT);
+  if (!node->is_folder) return fail_errno(fmt::format("cannot list folder '{}'", folder), ENOTDIR);
   std::vector<std::string> names;
   for (const auto& [name, inside] : node->names) names.push_back(name);
   return names;
@@ -255,10 +260,10 @@ Result<> MemoryStorage::make_folder(const std::string& path) {
   if (disk_->find(path) != nullptr) return {};
   MUSTER_TRY_VOID(disk_->operation("make folder", path));
   Node* at = disk_->root.get();
-  for (const std::string& part : parts(path)) {
-    NodePtr& inside = at->names[part];
+  for (const std::string_view part : parts(path)) {
+    NodePtr& inside = at->names[std::string(part)];
     if (inside == nullptr) inside = std::make_shared<Node>(Node{.is_folder = true});
-    at->synced_names[part] = inside;
+    at->synced_names[std::string(part)] = inside;
     at = inside.get();
   }
   return {};

@@ -76,6 +76,17 @@ TEST(Twin, HasLostNothingWhereTheFolderHasVanishedOrIsJustTaken) {
   EXPECT_EQ(store.lost(), std::nullopt);
 }
 
+TEST(Twin, ThatCouldNotTakeTheFolderDoesNotTakeItFromItsSuccessor) {
+  MemoryStorage disk;
+  disk.set_fault({.at = 1, .kind = testing::Fault::Kind::forever});
+  RunStore twin = open_store(disk);
+  ASSERT_NE(twin.problem(), "");
+  disk.set_fault({});
+  RunStore successor = open_store(disk);
+  EXPECT_FALSE(twin.save(point(step(0, 1), 1)));
+  EXPECT_TRUE(successor.save(point(step(0, 1), 1)));
+}
+
 // The twin stands in the middle of a save when its successor comes.
 TEST(Twin, ThatWasStoppedInASaveDoesNotPublishIt) {
   MemoryStorage disk;

@@ -181,6 +181,13 @@ TEST(Resumption, SaysWhoLacksAnEndThatNobodyHas) {
   EXPECT_NE(way.reason.find("worker 1 lacks the end of call 0"), std::string::npos) << way.reason;
 }
 
+TEST(Resumption, WhoIsBehindTakesNoPointBeforeTheEnd) {
+  const Standing rows[] = {{.state = State::behind, .points = {start(0), step(0, 180)}}};
+  const Resumption way = decide(rows);
+  EXPECT_EQ(way.way, Way::lost);
+  EXPECT_NE(way.reason.find("worker 0 has points up to step 180 of call 0"), std::string::npos) << way.reason;
+}
+
 TEST(Resumption, TakesAnEndThatOneHasKeptForTheOthers) {
   const Standing rows[] = {{.state = State::spoilt, .points = {step(0, 20), end(0)}},
                            {.state = State::spoilt, .points = {step(0, 20)}}};

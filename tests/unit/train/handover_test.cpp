@@ -75,9 +75,10 @@ Handover given() {
 TEST(Handover, WhatIsGivenIsWhatIsTaken) {
   Way way;
   End giver(way), taker(way);
+  SnapshotMemory memory;
   const Handover before = given();
   std::thread giving([&] { EXPECT_TRUE(send_handover(before, 1, giver)); });
-  const auto taken = receive_handover(0, taker);
+  const auto taken = receive_handover(0, taker, memory);
   giving.join();
   ASSERT_TRUE(taken) << taken.error().message;
   EXPECT_EQ(taken->result, before.result);
@@ -97,8 +98,9 @@ TEST(Handover, WhatIsGivenIsWhatIsTaken) {
 TEST(Handover, ThatThereIsNothingIsSaid) {
   Way way;
   End giver(way), taker(way);
+  SnapshotMemory memory;
   ASSERT_TRUE(send_handover({}, 1, giver));
-  const auto taken = receive_handover(0, taker);
+  const auto taken = receive_handover(0, taker, memory);
   ASSERT_TRUE(taken) << taken.error().message;
   EXPECT_FALSE(taken->point || taken->result);
 }
@@ -108,9 +110,10 @@ TEST(Handover, AByteThatChangedOnItsWayIsNotTaken) {
   for (const std::size_t message : {3, 4, 5, 6, 7, 8}) {
     Way way;
     End giver(way, message), taker(way);
+    SnapshotMemory memory;
     const Handover before = given();
     std::thread giving([&] { EXPECT_TRUE(send_handover(before, 1, giver)); });
-    const auto taken = receive_handover(0, taker);
+    const auto taken = receive_handover(0, taker, memory);
     giving.join();
     ASSERT_FALSE(taken) << "message " << message;
     EXPECT_EQ(taken.error().code, Code::corrupt);

@@ -1,0 +1,169 @@
+#include "muster/train/recovering_call.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+
+#include "tests/unit/checkpoint/points.h"
+#include "tests/unit/train/local_recovery.h"
+
+namespace muster::train {
+namespace {
+
+using checkpoint::Standing;
+using checkpoint::testing::Fault;
+using checkpoint::testing::MemoryStorage;
+using testing::LocalRecovery;
+using In = Standing::State;
+
+// Worker 0 of two: what the other one gives is written down.
+class OfTwo final : public Recovery {
+ public:
+  explicit OfTwo(checkpoint::Storage& storage)
+      : store_(checkpoint::RunStore::open(
+                   {.folder = "/recovery", .job = "0123456789abcdef", .world = 2, .storage = &storage})
+                   .value()) {}
+
+  Result<checkpoint::RunStore*> store() override { return &store_; }
+  std::uint32_t local_size() const override { return 1; }
+  std::uint32_t rank() const override { return 0; }
+  std::uint32_t size() const override { return 2; }
+  Result<std::vector<Words>> gather(const Words& mine) override {
+    said = mine;
+    if (others.empty()) return fail(Code::timeout, "the other one says no more");
+    Words other = std::move(others.front());
+    others.pop_front();
+    other.resize(mine.size());
+    return std::vector<Words>{mine, other};
+  }
+  Result<> send(std::uint32_t, Pieces) override { return fail(Code::internal, "nothing is to be given"); }
+  Result<> receive(std::uint32_t, WritablePieces) override {
+    return fail(Code::internal, "nothing is to be taken");
+  }
+  bool lost_epoch(const Error&) override { return false; }
+  Result<> next_epoch() override { return {}; }
+  std::uint64_t finished_calls() const override { return finished; }
+  void report_finished_calls(std::uint64_t calls) override { finished = calls; }
+  void mark_step(const checkpoint::StepPlace&) override {}
+
+  std::deque<Words> others;
+  Words said;
+  std::uint64_t finished = 0;
+
+ private:
+  checkpoint::RunStore store_;
+};
+
+checkpoint::Point end_point() {
+  return {.id = {.call = 0, .moment = checkpoint::PointId::Moment::end}, .own = "a number"};
+}
+
+TEST(RecoveringCall, IsNotOverWhileAnotherOneHasAStepToEnd) {
+  MemoryStorage disk;
+  OfTwo recovery(disk);
+  const auto call = RecoveringCall::begin(recovery).value();
+  ASSERT_TRUE(recovery.store().value()->save(end_point()));
+  recovery.others.push_back(checkpoint::encode(Standing{.state = In::committing, .steps = 3}));
+  const auto start = call->agree();
+  ASSERT_FALSE(start) << "it is asked once more, and the other one has no end yet";
+  EXPECT_EQ(start.error().message, "the other one says no more");
+  EXPECT_EQ(recovery.finished, 0U);
+}
+
+TEST(RecoveringCall, WhoHasItsEndGoesToTheOthersAndDoesNotSayThatTheyAllHaveIt) {
+  MemoryStorage disk;
+  OfTwo recovery(disk);
+  const auto call = RecoveringCall::begin(recovery).value();
+  ASSERT_TRUE(recovery.store().value()->save(end_point()));
+  ASSERT_TRUE(recovery.store().value()->finish_call({.call = 0, .kind = "train", .result = "{}"}));
+  call->set_memory({.state = In::fresh});
+  recovery.others.push_back(checkpoint::encode(Standing{.state = In::fresh, .call = 1}));
+  const auto start = call->agree();
+  ASSERT_TRUE(start);
+  EXPECT_TRUE(start->finished);
+  ASSERT_TRUE(call->end());
+  EXPECT_EQ(recovery.finished, 0U) << "the other one may owe its own";
+}
+
+TEST(RecoveringCall, DoesNotBeginInMemoryThatLacksTheEndBefore) {
+  MemoryStorage disk;
+  OfTwo recovery(disk);
+  recovery.finished = 1;
+  for (const std::uint64_t call : {0, 1})
+    ASSERT_TRUE(recovery.store().value()->finish_call({.call = call, .kind = "train", .result = "{}"}));
+  auto call = RecoveringCall::begin(recovery).value();
+  const auto end = call->end();
+  ASSERT_TRUE(end);
+  ASSERT_FALSE(end->point) << "only its record is left";
+  call.reset();
+  call = RecoveringCall::begin(recovery).value();
+  call->set_memory({.state = In::fresh});
+  EXPECT_FALSE(call->agree());
+  EXPECT_EQ(checkpoint::decode_standing(recovery.said).state, In::spoilt);
+}
+
+// ---- Ends that no disk takes ------------------------------------------------------------------------------
+
+std::unique_ptr<RecoveringCall> begin(Recovery& recovery) { return RecoveringCall::begin(recovery).value(); }
+
+// A call that does nothing but end.
+void end_a_call(Recovery& recovery, float value) {
+  const auto call = begin(recovery);
+  ASSERT_TRUE(call->finish(checkpoint::testing::point(call->end_id(), value), "result"));
+}
+
+std::size_t points_in_memory(LocalRecovery& recovery) {
+  const auto& pending = recovery.pending_ends();
+  return static_cast<std::size_t>(
+      std::count_if(pending.begin(), pending.end(), [](const auto& end) { return end.point.has_value(); }));
+}
+
+TEST(RecoveringCall, EndsThatNoDiskTakesFillNoMemory) {
+  MemoryStorage disk;
+  LocalRecovery recovery(disk);
+  disk.set_fault({.at = 1, .kind = Fault::Kind::forever});
+  for (int i = 0; i < 5; ++i) end_a_call(recovery, static_cast<float>(i));
+  EXPECT_EQ(recovery.pending_ends().size(), 5U);
+  EXPECT_EQ(points_in_memory(recovery), 1U);
+  EXPECT_EQ(recovery.finished, 0U) << "no call is over";
+}
+
+TEST(RecoveringCall, EndsThatNoDiskTookAreKeptOnceItHasRoom) {
+  MemoryStorage disk;
+  LocalRecovery recovery(disk);
+  checkpoint::RunStore& store = *recovery.store().value();
+  disk.set_fault({.at = 1, .kind = Fault::Kind::forever});
+  for (int i = 0; i < 3; ++i) end_a_call(recovery, static_cast<float>(i));
+  EXPECT_EQ(store.finished_calls(), 0U);
+  disk.set_fault({});
+  const auto call = begin(recovery);
+  call->save(checkpoint::testing::point(call->start_id(), 7));
+  EXPECT_TRUE(recovery.pending_ends().empty());
+  EXPECT_EQ(store.finished_calls(), 3U);
+  const auto kept = store.load(checkpoint::testing::end_of(2));
+  ASSERT_TRUE(kept) << kept.error().message;
+  checkpoint::testing::expect_equal(*kept, checkpoint::testing::point(checkpoint::testing::end_of(2), 2));
+}
+
+// An end is not in the journal before a point has what was in it: it would be taken for one that is no more
+// needed.
+TEST(RecoveringCall, NoEndIsRecordedBeforeItsStateIsKept) {
+  for (std::size_t at = 1; at < 60; ++at) {
+    MemoryStorage disk;
+    LocalRecovery recovery(disk);
+    disk.set_fault({.at = 1, .kind = Fault::Kind::forever});
+    for (int i = 0; i < 3; ++i) end_a_call(recovery, static_cast<float>(i));
+    disk.set_fault({.at = at});
+    const auto call = begin(recovery);
+    call->save(checkpoint::testing::point(call->start_id(), 7));
+    const checkpoint::RunStore& store = *recovery.store().value();
+    const auto points = store.points();
+    const bool has_state =
+        std::find(points.begin(), points.end(), checkpoint::testing::end_of(2)) != points.end();
+    EXPECT_TRUE(has_state || !store.finished(0)) << "operation " << at << " fails";
+  }
+}
+
+}  // namespace
+}  // namespace muster::train
