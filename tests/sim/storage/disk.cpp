@@ -124,21 +124,9 @@ Result<bool> ProcessDisk::is_locked(const std::string& path) const {
 
 // ---- Changing ---------------------------------------------------------------------------------------------
 
-// As the real one goes about it.
 Result<> ProcessDisk::write_pieces(const std::string& path,
                                    std::span<const std::span<const std::byte>> pieces) {
-  const std::string temporary = fmt::format("{}.{:06}", path, ++temporary_);
-  const auto write = [&]() -> Result<> {
-    MUSTER_TRY(const auto file, create(temporary));
-    for (const auto piece : pieces) MUSTER_TRY_VOID(file->append(piece));
-    MUSTER_TRY_VOID(file->sync());
-    return rename(temporary, path);
-  };
-  if (auto written = write(); !written) {
-    (void)remove(temporary);
-    return written;
-  }
-  return sync_folder(path.substr(0, path.rfind('/')));
+  return checkpoint::testing::write_beside(*this, fmt::format("{}.{:06}", path, ++temporary_), path, pieces);
 }
 
 Result<> ProcessDisk::make_folder(const std::string& path) {

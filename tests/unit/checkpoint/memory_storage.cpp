@@ -228,23 +228,27 @@ Result<std::vector<std::byte>> MemoryStorage::read(const std::string& path) cons
   return node->bytes;
 }
 
-// As the real one goes about it. Folders come by themselves here, as in MemoryFiles.
+Result<> write_beside(Storage& storage, const std::string& temporary, const std::string& path,
+                      std::span<const std::span<const std::byte>> pieces) {
+  const auto write = [&]() -> Result<> {
+    MUSTER_TRY(const auto file, storage.create(temporary));
+    for (const auto piece : pieces) MUSTER_TRY_VOID(file->append(piece));
+    MUSTER_TRY_VOID(file->sync());
+    return storage.rename(temporary, path);
+  };
+  if (auto written = write(); !written) {
+    (void)storage.remove(temporary);
+    return written;
+  }
+  return storage.sync_folder(path.substr(0, path.rfind('/')));
+}
+
+// Folders come by themselves here, as in MemoryFiles.
 Result<> MemoryStorage::write_pieces(const std::string& path,
                                      std::span<const std::span<const std::byte>> pieces) {
   const std::string folder = path.substr(0, path.rfind('/'));
   if (disk_->find(folder) == nullptr) MUSTER_TRY_VOID(make_folder(folder));
-  const std::string temporary = fmt::format("{}.{:06}", path, ++disk_->temporary);
-  const auto write = [&]() -> Result<> {
-    MUSTER_TRY(const auto file, create(temporary));
-    for (const auto piece : pieces) MUSTER_TRY_VOID(file->append(piece));
-    MUSTER_TRY_VOID(file->sync());
-    return rename(temporary, path);
-  };
-  if (auto written = write(); !written) {
-    (void)remove(temporary);
-    return written;
-  }
-  return sync_folder(folder);
+  return write_beside(*this, fmt::format("{}.{:06}", path, ++disk_->temporary), path, pieces);
 }
 
 Result<std::vector<std::string>> MemoryStorage::list(const std::string& folder) const {

@@ -71,4 +71,8 @@ class MemoryStorage final : public Storage {
   std::shared_ptr<Disk> disk_;
 };
 
+// A whole file by way of `temporary`, as the real storage goes about it.
+Result<> write_beside(Storage& storage, const std::string& temporary, const std::string& path,
+                      std::span<const std::span<const std::byte>> pieces);
+
 }  // namespace muster::checkpoint::testing
