@@ -3,14 +3,18 @@
 // one.
 //
 //   bench_crossing --bytes 1024,65536,1048576 --transport auto|tcp|tls
+//   bench_crossing --bytes 100000000 --fresh     what a survivor gives cannot be faster (recovery.py)
 //
 // One line for each size: minimum, median and mean over the crossings, in microseconds.
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -26,20 +30,39 @@ using Clock = std::chrono::steady_clock;
 struct Settings {
   std::vector<std::size_t> bytes = {1 << 10, 64 << 10, 1 << 20};
   std::string transport = "auto";
+  bool fresh = false;
   bool json = false;
+};
+
+// On large pages, as train::SnapshotMemory is.
+class Memory {
+ public:
+  explicit Memory(std::size_t size_bytes) : data_(new (alignment) std::byte[size_bytes], size_bytes) {
+    ::madvise(data_.data(), data_.size(), MADV_HUGEPAGE);
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory() { ::operator delete[](data_.data(), alignment); }
+  std::span<std::byte> bytes() const { return data_; }
+
+ private:
+  static constexpr std::align_val_t alignment{std::size_t{2} << 20};
+  std::span<std::byte> data_;
 };
 
 // One size on one of the two ranks. Rank 0 sends its bytes, rank 1 sends back what it got.
 class Test {
  public:
-  Test(Communicator& comm, std::size_t size_bytes) : comm_(comm), sent_(size_bytes), received_(size_bytes) {}
+  Test(Communicator& comm, std::size_t size_bytes, bool is_fresh)
+      : comm_(comm), is_fresh_(is_fresh), sent_(size_bytes), received_(std::in_place, size_bytes) {}
 
   void check_answer() {
     for (unsigned round = 0; round < 3; ++round) {
       for (std::size_t i = 0; i < sent_.size(); ++i)
         sent_[i] = static_cast<std::byte>(i * 7 + i / 251 + round);
       go_and_return();
-      if (comm_.rank() == 0 && received_ != sent_) die({muster::Code::internal, "other bytes came back"});
+      if (comm_.rank() == 0 && !std::ranges::equal(received_->bytes(), sent_))
+        die({muster::Code::internal, "other bytes came back"});
     }
   }
 
@@ -63,20 +86,22 @@ class Test {
       receive();
     } else {
       receive();
-      send(received_);
+      send(received_->bytes());
     }
   }
   void send(std::span<const std::byte> bytes) {
     if (const auto done = comm_.send(1 - comm_.rank(), {&bytes, 1}); !done) die(done.error());
   }
   void receive() {
-    const std::span<std::byte> bytes(received_);
+    if (is_fresh_) received_.emplace(sent_.size());
+    const std::span<std::byte> bytes = received_->bytes();
     if (const auto done = comm_.receive(1 - comm_.rank(), {&bytes, 1}); !done) die(done.error());
   }
 
   Communicator& comm_;
+  const bool is_fresh_;
   std::vector<std::byte> sent_;
-  std::vector<std::byte> received_;
+  std::optional<Memory> received_;
 };
 
 constexpr int warm_up_rounds = 32;  // more than Muster needs to choose its stores
@@ -100,7 +125,7 @@ void report(const Settings& settings, std::size_t bytes, std::vector<double> tim
 
 void run_rank(const Settings& settings, Communicator& comm) {
   for (const std::size_t bytes : settings.bytes) {
-    Test test(comm, bytes);
+    Test test(comm, bytes, settings.fresh);
     test.check_answer();
     (void)test.times_us(warm_up_rounds);
     std::vector<double> times_us = test.times_us(rounds_of(bytes));
@@ -115,6 +140,7 @@ int main(int argc, char** argv) {
   CLI::App app("messages between two processes of this host");
   app.add_option("--bytes", settings.bytes, "sizes")->delimiter(',');
   app.add_option("--transport", settings.transport)->check(CLI::IsMember({"auto", "tcp", "tls"}));
+  app.add_flag("--fresh", settings.fresh, "what is received lies in new memory each time");
   app.add_flag("--json", settings.json, "one JSON object a line");
   CLI11_PARSE(app, argc, argv);
   const auto transport = muster::benchmarks::transport_of(settings.transport);

@@ -44,7 +44,8 @@ class Process:
 
     def steps(self):
         """(number, time at which it was done) of each step."""
-        found = (re.fullmatch(r"step (\d+) ([\d.]+)", line) for _, line in list(self.lines))
+        # A line of the log may come between the text and its end.
+        found = (re.match(r"step (\d+) (\d+\.\d{6})", line) for _, line in list(self.lines))
         return [(int(match[1]), float(match[2])) for match in found if match]
 
     def kill(self):

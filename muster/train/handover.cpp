@@ -24,7 +24,7 @@ constexpr std::uint64_t label_bytes_max = std::uint64_t{8} << 20;
 constexpr std::uint64_t result_bytes_max = std::uint64_t{64} << 20;
 
 // The content travels in pieces that stay in a cache between being hashed and being sent.
-constexpr std::size_t piece_bytes = std::size_t{4} << 20;
+constexpr std::size_t piece_bytes = std::size_t{256} << 10;
 
 template <class Piece>
 Recovery::Pieces pieces(const Piece& piece) {
