@@ -181,9 +181,10 @@ TEST(SecuredGroup, EndsWhenItsPeerIsRevokedWhileAMessageIsAwaitedOrNobodyCalls) 
 TEST(SecuredGroup, EndsWhenARankIsRevokedThatIsConnectedForMessagesOnly) {
   Revocable group({"host 0", "host 0", "host 1"});
   group.expect_still_together();
+  const std::vector<std::byte> given(8);
   std::vector<std::byte> bytes(8);
+  const std::span<const std::byte> sent(given);
   const std::span<std::byte> piece(bytes);
-  const std::span<const std::byte> sent(bytes);
   run_threads(2, [&](std::uint32_t rank) {
     EXPECT_TRUE(rank == 0 ? group.comms[0]->send(2, {&sent, 1}) : group.comms[2]->receive(0, {&piece, 1}));
   });
