@@ -27,6 +27,20 @@ std::string_view advice(Code code) {
   }
 }
 
+// Of all members, or as many as one message holds: those behind `self` then, of whom others may be gone.
+std::vector<std::uint64_t> told_incarnations(const Roster& roster, const Member& self) {
+  const std::size_t count = roster.workers.size() + roster.servers.size();
+  const std::size_t own = self.rank + (self.role == Role::server ? roster.workers.size() : 0);
+  std::vector<std::uint64_t> told;
+  for (std::size_t i = 0; i < std::min(count, members_told_max); ++i) {
+    const std::size_t place = (own + i) % count;
+    const std::size_t worker_num = roster.workers.size();
+    told.push_back(place < worker_num ? roster.workers[place].incarnation
+                                      : roster.servers[place - worker_num].incarnation);
+  }
+  return told;
+}
+
 }  // namespace
 
 NodeMachine::NodeMachine(NodeConfig config, TimePoint now)
@@ -115,7 +129,9 @@ message::Register NodeMachine::registration(const std::vector<FoundJob>& found) 
   if (is_member())
     request.memory = {.seed = roster_->seed,
                       .finished_calls = roster_->finished_calls,
-                      .finished_collectives = roster_->finished_collectives};
+                      .finished_collectives = roster_->finished_collectives,
+                      .roster_epoch = roster_->epoch,
+                      .incarnations = told_incarnations(*roster_, config_.member)};
   return request;
 }
 

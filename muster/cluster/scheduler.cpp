@@ -299,8 +299,10 @@ void SchedulerMachine::end_job() {
   phase_ = Phase::telling;
   told_until_ = now_ + telling_time;
   next_doubt_.reset();
-  // A job without a roster has done nothing that is worth going on with.
-  if (config_.recovers && roster_) record(record::Ended{failure_});
+  // A job without a roster has done nothing that is worth going on with, unless its log was lost: that it was
+  // done is kept then, and who goes on with it otherwise are its processes.
+  if (config_.recovers && !roster_ && !failure_) record_job();
+  if (config_.recovers && (roster_ || !failure_)) record(record::Ended{failure_});
   for (auto& [id, peer] : peers_)
     if (!peer.left && !peer.closed) send(id, message::Ended{failure_});
 }

@@ -133,7 +133,28 @@ TEST_F(RecoveringNode, TellsOfItsRosterToASchedulerThatMayHaveLostItsLog) {
   step(node_event::Disconnected{"reset"});
   const auto requests = sent<message::Register>(reconnect());
   ASSERT_THAT(requests, SizeIs(1));
-  EXPECT_EQ(requests[0].memory, (Recollection{.seed = 5, .finished_calls = 1, .finished_collectives = 4}));
+  EXPECT_EQ(requests[0].memory, (Recollection{.seed = 5,
+                                              .finished_calls = 1,
+                                              .finished_collectives = 4,
+                                              .roster_epoch = 1,
+                                              .incarnations = {7}}));
+}
+
+TEST_F(RecoveringNode, NamesTheMembersOfItsRosterAfterItsEpochWasLostInAnother) {
+  form();
+  auto next = std::make_shared<Roster>(*roster(2));
+  next->workers = {{.node_id = "a", .incarnation = 5},
+                   {.node_id = "me", .rank = 1, .incarnation = 7},
+                   {.node_id = "c", .rank = 2, .incarnation = 6}};
+  next->servers = {{.role = Role::server, .node_id = "s", .incarnation = 8}};
+  receive(message::EpochLost{});
+  receive(message::RosterReady{next}, 2);
+  receive(message::EpochLost{}, 9);
+  step(node_event::Disconnected{"reset"});
+  const auto requests = sent<message::Register>(reconnect());
+  ASSERT_THAT(requests, SizeIs(1));
+  EXPECT_EQ(requests[0].memory.roster_epoch, 2u);
+  EXPECT_THAT(requests[0].memory.incarnations, ElementsAre(7, 6, 8, 5)) << "round from its own";
 }
 
 TEST_F(RecoveringNode, GoesOnWhenASchedulerRefusesItThatKnowsLessThanItself) {
