@@ -403,7 +403,8 @@ void NodeMachine::say_goodbye(const node_event::Leave& event) {
 }
 
 void NodeMachine::interrupted() {
-  if (phase_ == Phase::ended || phase_ == Phase::leaving) return;
+  if (phase_ == Phase::leaving) return;
+  if (phase_ == Phase::ended) return left();  // who was interrupted waits for that
   const Failure failure{Code::aborted, "interrupted", exit_code_interrupted};
   const bool is_known = is_registered() || is_member();
   if (!std::exchange(job_ended_, true)) actions_.push_back(node_action::JobEnded{failure});

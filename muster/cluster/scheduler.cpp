@@ -58,6 +58,7 @@ SchedulerActions SchedulerMachine::step(const SchedulerEvent& event, TimePoint n
 }
 
 TimePoint SchedulerMachine::deadline() const {
+  if (phase_ == Phase::ended) return TimePoint::max();
   if (starts_ && config_.saved) return now_;
   TimePoint next = next_check_;
   if (next_doubt_) next = std::min(next, *next_doubt_);

@@ -277,7 +277,8 @@ class SchedulerMachine {
   void check_stuck();
   std::optional<WorkPhase> slowest_phase() const;
   std::string who_waits_for_whom() const;
-  std::string silence_of(const Peer& peer) const;
+  Duration silence_of(const Peer& peer) const;
+  std::string silence_text(const Peer& peer) const;
   bool serve_visitor(PeerId id, const Message& message);
   void tell_status(PeerId id);
   void forget_visitor(PeerId id);

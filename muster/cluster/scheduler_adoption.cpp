@@ -321,8 +321,10 @@ bool SchedulerMachine::refuses_foreign_points(PeerId id, const Member& member, c
       "this is job {:016x} of {} workers, and it has points of another one that is unfinished: {}{}",
       config_.job_id, config_.worker_num, cluster::describe(*found.front()), how_to_choose);
   turn_down(id, member, reason);
-  const bool is_alone =
-      std::ranges::all_of(peers_, [](const auto& entry) { return entry.second.closed || entry.second.left; });
+  const bool is_alone = std::ranges::all_of(peers_, [](const auto& entry) {
+    const Peer& peer = entry.second;  // who is awaited may live, and is on its way
+    return peer.left || (peer.closed && !peer.awaited);
+  });
   if (is_alone)
     fail({Code::refused,
           fmt::format("{} '{}' at {}: {}", to_string(member.role), member.node_id, member.address, reason),

@@ -316,6 +316,14 @@ TEST_F(SchedulerWithoutLog, GivesSeatsToThoseThatCameBeforeTheFirstSurvivor) {
   EXPECT_THAT(sent_to<message::RosterReady>(1, say(2, message::Rejoin{{40, "there"}}, 3)), SizeIs(1));
 }
 
+TEST_F(SchedulerWithoutLog, EndsForNobodyWhereOneWithPointsOfAnotherJobCameBeforeTheFirstSurvivor) {
+  enter(1, 1, {found(0xdd)});
+  const auto adopted = survive(2, 0);
+  EXPECT_THAT(sent_to<message::Refuse>(1, adopted), SizeIs(1));
+  EXPECT_THAT(sent_to<message::Accept>(2, adopted), SizeIs(1));
+  EXPECT_EQ(failure(), "none");
+}
+
 TEST_F(SchedulerWithoutLog, GoesOnBehindTheNewestEpochThatAnySurvivorKnows) {
   survive(1, 0, 3);
   const auto lost = survive(2, 1, adopted_epoch + 4);
@@ -473,6 +481,13 @@ TEST_F(SchedulerOfAKnownJob, TurnsAwayOneWithPointsOfAnotherJobFromOneThatLives)
   EXPECT_EQ(failure(), "none");
   EXPECT_THAT(sent_to<message::RosterReady>(3, enter(3, 1, {found(), found(0xdd)})), SizeIs(1))
       << "who has points of this one too belongs here";
+}
+
+TEST_F(SchedulerOfAKnownJob, EndsForNobodyWhoMayLiveAndComeBack) {
+  restart(true, std::nullopt);
+  EXPECT_THAT(sent_to<message::Refuse>(1, enter(1, 0, {found(0xdd)})), SizeIs(1));
+  EXPECT_EQ(failure(), "none") << "the members are on their way";
+  EXPECT_THAT(sent_to<message::Accept>(2, survive(2, 0)), SizeIs(1));
 }
 
 }  // namespace

@@ -79,6 +79,15 @@ TEST_F(Scheduler, KeepsTheFirstReason) {
   EXPECT_EQ(machine.failure()->exit_code, 3);
 }
 
+TEST_F(Scheduler, IsDueNoMoreOnceItHasEnded) {
+  form();
+  receive(1, message::Leave{});
+  EXPECT_LT(machine.deadline(), TimePoint::max());
+  receive(2, message::Leave{});
+  ASSERT_TRUE(machine.ended());
+  EXPECT_EQ(machine.deadline(), TimePoint::max()) << "its driver still lets its words arrive";
+}
+
 TEST_F(Scheduler, TellsWhoeverComesLateWhyTheJobEnded) {
   form();
   receive(1, message::Leave{3, no_step, "no more data"});
@@ -206,6 +215,12 @@ TEST_F(NodeSteps, SaysTheEndOnce) {
   EXPECT_THAT(all_of_kind<node_action::JobEnded>(step(node_event::Interrupted{})), IsEmpty());
   EXPECT_EQ(all_of_kind<node_action::Left>(step(node_event::Leave{1, ""})).size(), 1u)
       << "leaving is still answered";
+}
+
+TEST_F(NodeSteps, LetsNobodyWaitWhoIsInterruptedAsTheJobEnds) {
+  form();
+  receive(message::Ended{});
+  EXPECT_EQ(all_of_kind<node_action::Left>(step(node_event::Interrupted{})).size(), 1u);
 }
 
 TEST_F(NodeSteps, LeavesWithoutAnAnswerAfterTwoSeconds) {

@@ -480,6 +480,18 @@ TEST_F(RestartedScheduler, TakesItsNodesBackInTheSameEpoch) {
   EXPECT_THAT(recorded_epochs(), ElementsAre(1));
 }
 
+TEST_F(RestartedScheduler, CountsTheSilenceOfItsNodesFromItsOwnStart) {
+  form();
+  clock.advance(std::chrono::hours(1));
+  restart();
+  clock.advance(200ms);
+  const auto told = sent_to<message::Status>(
+      13, machine->step(scheduler_event::Received{13, {0, 0, message::StatusRequest{}}}, clock.now()));
+  ASSERT_THAT(told, SizeIs(1));
+  ASSERT_THAT(told[0].nodes, SizeIs(2));
+  EXPECT_EQ(told[0].nodes[0].silence, 200ms);
+}
+
 TEST_F(RestartedScheduler, NoticesWhoDoesNotComeBack) {
   form();
   restart();
