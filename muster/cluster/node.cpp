@@ -60,6 +60,7 @@ NodeActions NodeMachine::step(const NodeEvent& event, const NodeReport& report, 
   if (pause > 2 * beat_interval_ + milliseconds(250)) {
     heard_ = now;
     if (needed_until_) *needed_until_ += pause;
+    if (phase_ == Phase::registering || phase_ == Phase::accepted) phase_deadline_ += pause;
   }
   // What a lost folder will be missed for: the scheduler hears of the first point at once.
   if (report.progress.has_point && !report_.progress.has_point) next_beat_ = now_;
@@ -91,6 +92,8 @@ TimePoint NodeMachine::deadline() const {
   if (is_registered()) next = std::min(next, next_beat_);
   if (scheduler_doubted_until_) next = std::min(next, *scheduler_doubted_until_);
   if (needed_until_) next = std::min(next, *needed_until_);
+  // Often enough to tell a pause of this process from one in which nobody answers.
+  if (needed_until_ || phase_ == Phase::registering) next = std::min(next, now_ + beat_interval_);
   const bool is_before_registration =
       phase_ == Phase::waiting || phase_ == Phase::connecting || phase_ == Phase::registering;
   if (is_before_registration && !is_member()) next = std::min(next, announcements_.due());

@@ -225,7 +225,12 @@ void SchedulerMachine::exited(PeerId id, Peer& peer, const WaitStatus& status) {
 
 // The scheduler itself may have been stopped; what the nodes said meanwhile may not have been read yet.
 void SchedulerMachine::forgive_own_pause(Duration pause) {
-  for (auto& [id, peer] : peers_) peer.heard = now_;
+  for (auto& [id, peer] : peers_) {
+    peer.heard = now_;
+    if (peer.doubted_until) *peer.doubted_until += pause;
+  }
+  if (members_due_) *members_due_ += pause;
+  if (link_lost_until_) *link_lost_until_ += pause;
   for (Newcomer& newcomer : newcomers_) newcomer.since = now_;
   for (Seat& seat : seats_.all()) seat.wait_until += pause;
   stuck_.forgive(pause);

@@ -220,6 +220,17 @@ TEST_F(SchedulerWithoutLog, GoesOnWithTheProcessesWhoseFolderIsInUse) {
   EXPECT_EQ(failure(), "none");
 }
 
+TEST_F(SchedulerWithoutLog, WaitsForThoseWhoseFolderIsInUseAlsoWhereItWasStoppedItself) {
+  FoundJob in_use = found();
+  in_use.is_in_use = true;
+  enter(1, 0, {in_use});
+  enter(2, 1, {in_use});
+  clock.advance(6s);
+  keep(machine->step(scheduler_event::Tick{}, clock.now()));
+  EXPECT_EQ(failure(), "none") << "what they say has not been read yet";
+  EXPECT_THAT(sent_to<message::Accept>(3, survive(3, 0)), SizeIs(1));
+}
+
 TEST_F(SchedulerWithoutLog, TakesPointsOfTheJobThatEndedWellForDone) {
   SchedulerConfig next = config();
   next.ended_job_id = lost_job;

@@ -128,6 +128,19 @@ TEST_F(RecoveringNode, ComesBackWithJobEpochAndWhatItKnows) {
               ElementsAre(message::PeerGone{Role::worker, 5, 50}));
 }
 
+TEST_F(RecoveringNode, WaitsNoLongerForASchedulerWhoseHostDoesNotAnswer) {
+  form();
+  receive(message::EpochLost{});
+  const TimePoint lost = clock.now();
+  step(node_event::Disconnected{"reset"});
+  while (!machine.ended() && clock.now() < lost + 60s) {
+    clock.advance(machine.deadline() - clock.now());
+    tick();  // and no attempt to connect ends by itself
+  }
+  EXPECT_TRUE(machine.ended());
+  EXPECT_EQ(clock.now() - lost, 10s) << "MS_NODE_TIMEOUT";
+}
+
 TEST_F(RecoveringNode, TellsOfItsRosterToASchedulerThatMayHaveLostItsLog) {
   form();
   step(node_event::Disconnected{"reset"});

@@ -480,6 +480,15 @@ TEST_F(RestartedScheduler, TakesItsNodesBackInTheSameEpoch) {
   EXPECT_THAT(recorded_epochs(), ElementsAre(1));
 }
 
+TEST_F(RestartedScheduler, GivesItsNodesTheTimeBackInWhichItWasStoppedItself) {
+  form();
+  restart();
+  clock.advance(6s);
+  come_back(11, "0", 100);
+  EXPECT_THAT(sent_to<message::EpochLost>(11, pass(4900ms, {11})), IsEmpty());
+  EXPECT_THAT(sent_to<message::EpochLost>(11, pass(300ms, {11})), SizeIs(1));
+}
+
 TEST_F(RestartedScheduler, CountsTheSilenceOfItsNodesFromItsOwnStart) {
   form();
   clock.advance(std::chrono::hours(1));
