@@ -27,7 +27,7 @@ std::string_view advice(Code code) {
   }
 }
 
-// Of all members, or as many as one message holds: those behind `self` then, of whom others may be gone.
+// Of all members, or of `self` and as many behind it as one registration names.
 std::vector<std::uint64_t> told_incarnations(const Roster& roster, const Member& self) {
   const std::size_t count = roster.workers.size() + roster.servers.size();
   const std::size_t own = self.rank + (self.role == Role::server ? roster.workers.size() : 0);

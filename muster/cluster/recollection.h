@@ -28,8 +28,9 @@ struct FoundJob {
 // Of one registration: jobs, and ranks of each; more are left out.
 inline constexpr std::size_t found_jobs_max = 8;
 inline constexpr std::size_t found_ranks_max = 64;
-// Members of its roster that a registration names; more are left out.
-inline constexpr std::size_t members_told_max = 4096;
+// Members of its roster that a registration names; more are left out, so that it stays a small one: thousands
+// may register at once.
+inline constexpr std::size_t members_told_max = 256;
 
 struct Recollection {
   bool fresh = false;  // MUSTER_FRESH=1

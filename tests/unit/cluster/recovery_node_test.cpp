@@ -128,6 +128,25 @@ TEST_F(RecoveringNode, ComesBackWithJobEpochAndWhatItKnows) {
               ElementsAre(message::PeerGone{Role::worker, 5, 50}));
 }
 
+TEST_F(RecoveringNode, NamesSoManyMembersOfALargeJobThatItsRegistrationStaysSmall) {
+  form();
+  auto next = std::make_shared<Roster>(*roster(2));
+  const std::size_t count = members_told_max + 10;
+  for (std::uint32_t rank = 0; rank < count; ++rank)
+    next->workers.push_back({.rank = rank, .incarnation = 1000 + rank});
+  next->workers.erase(next->workers.begin());
+  next->workers[20].incarnation = 7;
+  receive(message::EpochLost{});
+  receive(message::RosterReady{next}, 2);
+  step(node_event::Disconnected{"reset"});
+  const auto requests = sent<message::Register>(reconnect());
+  ASSERT_THAT(requests, SizeIs(1));
+  const auto& told = requests[0].memory.incarnations;
+  ASSERT_THAT(told, SizeIs(members_told_max));
+  EXPECT_EQ(told.front(), 7u);
+  EXPECT_EQ(told.back(), 1000 + (20 + members_told_max - 1) % count);
+}
+
 TEST_F(RecoveringNode, WaitsNoLongerForASchedulerWhoseHostDoesNotAnswer) {
   form();
   receive(message::EpochLost{});
