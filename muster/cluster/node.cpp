@@ -27,6 +27,20 @@ std::string_view advice(Code code) {
   }
 }
 
+// Of all members, or of `self` and as many behind it as one registration names.
+std::vector<std::uint64_t> told_incarnations(const Roster& roster, const Member& self) {
+  const std::size_t count = roster.workers.size() + roster.servers.size();
+  const std::size_t own = self.rank + (self.role == Role::server ? roster.workers.size() : 0);
+  std::vector<std::uint64_t> told;
+  for (std::size_t i = 0; i < std::min(count, members_told_max); ++i) {
+    const std::size_t place = (own + i) % count;
+    const std::size_t worker_num = roster.workers.size();
+    told.push_back(place < worker_num ? roster.workers[place].incarnation
+                                      : roster.servers[place - worker_num].incarnation);
+  }
+  return told;
+}
+
 }  // namespace
 
 NodeMachine::NodeMachine(NodeConfig config, TimePoint now)
@@ -46,6 +60,7 @@ NodeActions NodeMachine::step(const NodeEvent& event, const NodeReport& report, 
   if (pause > 2 * beat_interval_ + milliseconds(250)) {
     heard_ = now;
     if (needed_until_) *needed_until_ += pause;
+    if (phase_ == Phase::registering || phase_ == Phase::accepted) phase_deadline_ += pause;
   }
   // What a lost folder will be missed for: the scheduler hears of the first point at once.
   if (report.progress.has_point && !report_.progress.has_point) next_beat_ = now_;
@@ -77,6 +92,8 @@ TimePoint NodeMachine::deadline() const {
   if (is_registered()) next = std::min(next, next_beat_);
   if (scheduler_doubted_until_) next = std::min(next, *scheduler_doubted_until_);
   if (needed_until_) next = std::min(next, *needed_until_);
+  // Often enough to tell a pause of this process from one in which nobody answers.
+  if (needed_until_ || phase_ == Phase::registering) next = std::min(next, now_ + beat_interval_);
   const bool is_before_registration =
       phase_ == Phase::waiting || phase_ == Phase::connecting || phase_ == Phase::registering;
   if (is_before_registration && !is_member()) next = std::min(next, announcements_.due());
@@ -115,7 +132,9 @@ message::Register NodeMachine::registration(const std::vector<FoundJob>& found) 
   if (is_member())
     request.memory = {.seed = roster_->seed,
                       .finished_calls = roster_->finished_calls,
-                      .finished_collectives = roster_->finished_collectives};
+                      .finished_collectives = roster_->finished_collectives,
+                      .roster_epoch = roster_->epoch,
+                      .incarnations = told_incarnations(*roster_, config_.member)};
   return request;
 }
 
@@ -387,7 +406,8 @@ void NodeMachine::say_goodbye(const node_event::Leave& event) {
 }
 
 void NodeMachine::interrupted() {
-  if (phase_ == Phase::ended || phase_ == Phase::leaving) return;
+  if (phase_ == Phase::leaving) return;
+  if (phase_ == Phase::ended) return left();  // who was interrupted waits for that
   const Failure failure{Code::aborted, "interrupted", exit_code_interrupted};
   const bool is_known = is_registered() || is_member();
   if (!std::exchange(job_ended_, true)) actions_.push_back(node_action::JobEnded{failure});

@@ -28,6 +28,9 @@ struct FoundJob {
 // Of one registration: jobs, and ranks of each; more are left out.
 inline constexpr std::size_t found_jobs_max = 8;
 inline constexpr std::size_t found_ranks_max = 64;
+// Members of its roster that a registration names; more are left out, so that it stays a small one: thousands
+// may register at once.
+inline constexpr std::size_t members_told_max = 256;
 
 struct Recollection {
   bool fresh = false;  // MUSTER_FRESH=1
@@ -35,6 +38,9 @@ struct Recollection {
   std::uint64_t seed = 0;
   std::uint64_t finished_calls = 0;
   std::uint64_t finished_collectives = 0;
+  std::uint64_t roster_epoch = 0;  // in which it has part; that of the header may be lost, and a newer one
+  // Of its members, workers and then servers, round from this process's own.
+  std::vector<std::uint64_t> incarnations = {};
   // Of a process that comes new.
   std::vector<FoundJob> found = {};
 

@@ -58,6 +58,7 @@ SchedulerActions SchedulerMachine::step(const SchedulerEvent& event, TimePoint n
 }
 
 TimePoint SchedulerMachine::deadline() const {
+  if (phase_ == Phase::ended) return TimePoint::max();
   if (starts_ && config_.saved) return now_;
   TimePoint next = next_check_;
   if (next_doubt_) next = std::min(next, *next_doubt_);
@@ -224,7 +225,12 @@ void SchedulerMachine::exited(PeerId id, Peer& peer, const WaitStatus& status) {
 
 // The scheduler itself may have been stopped; what the nodes said meanwhile may not have been read yet.
 void SchedulerMachine::forgive_own_pause(Duration pause) {
-  for (auto& [id, peer] : peers_) peer.heard = now_;
+  for (auto& [id, peer] : peers_) {
+    peer.heard = now_;
+    if (peer.doubted_until) *peer.doubted_until += pause;
+  }
+  if (members_due_) *members_due_ += pause;
+  if (link_lost_until_) *link_lost_until_ += pause;
   for (Newcomer& newcomer : newcomers_) newcomer.since = now_;
   for (Seat& seat : seats_.all()) seat.wait_until += pause;
   stuck_.forgive(pause);
@@ -299,8 +305,10 @@ void SchedulerMachine::end_job() {
   phase_ = Phase::telling;
   told_until_ = now_ + telling_time;
   next_doubt_.reset();
-  // A job without a roster has done nothing that is worth going on with.
-  if (config_.recovers && roster_) record(record::Ended{failure_});
+  // A job without a roster has done nothing that is worth going on with, unless its log was lost: that it was
+  // done is kept then, and who goes on with it otherwise are its processes.
+  if (config_.recovers && !roster_ && !failure_) record_job();
+  if (config_.recovers && (roster_ || !failure_)) record(record::Ended{failure_});
   for (auto& [id, peer] : peers_)
     if (!peer.left && !peer.closed) send(id, message::Ended{failure_});
 }

@@ -10,6 +10,7 @@
 // scheduler's own death is recorded before anybody is told (saved_job.h).
 #pragma once
 
+#include <limits>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -247,12 +248,16 @@ class SchedulerMachine {
   PeerId find_process(const Member& member, const ProcessKey& key) const;
 
   // scheduler_adoption.cpp: which job it is, where the scheduler's log or the workers' points are lost.
-  void expect_member(Seat& seat, PeerId id);
+  void expect_member(Seat& seat);
   bool adopts_job_of_member(PeerId id, const Message& message, const message::Register& request);
   void give_newcomers_seats();
   bool is_rebuilding() const { return roster_ == nullptr && phase_ != Phase::forming; }
   bool waits_for_seat(PeerId id, const Message& message);
   void claim(const Newcomer& self, const Message& message, const message::Register& request, Seat& seat);
+  void learn_members(const Message& message, const message::Register& request);
+  bool was_given_up(const Member& member, std::size_t place) const;
+  Failure lost_with_log() const;
+  void void_claim(Seat& seat);
   void rebuild_if_complete();
   std::uint64_t next_epoch() const { return std::max(epoch_ + 1, epoch_min_); }
   bool settle_job();
@@ -272,7 +277,8 @@ class SchedulerMachine {
   void check_stuck();
   std::optional<WorkPhase> slowest_phase() const;
   std::string who_waits_for_whom() const;
-  std::string silence_of(const Peer& peer) const;
+  Duration silence_of(const Peer& peer) const;
+  std::string silence_text(const Peer& peer) const;
   bool serve_visitor(PeerId id, const Message& message);
   void tell_status(PeerId id);
   void forget_visitor(PeerId id);
@@ -324,6 +330,8 @@ class SchedulerMachine {
   Visitors visitors_;
   std::shared_ptr<const Message> status_;  // as it was told last; null when that is a while ago
   TimePoint status_until_ = {};
+  // Of a member that is awaited: numbers that no connection will have.
+  PeerId next_awaited_ = std::numeric_limits<PeerId>::max();
   std::vector<Newcomer> newcomers_;
   std::map<PeerId, PeerId> watched_as_;  // watch id -> the process's connection now
   Failure lost_reason_;                  // of the epoch, while recovering
@@ -332,6 +340,8 @@ class SchedulerMachine {
   bool has_points_ = false;                        // some worker, of this job
   std::uint64_t epoch_min_ = 0;                    // of the next epoch
   std::uint64_t claimed_collectives_ = 0;          // finished, of the roster that is rebuilt
+  std::uint64_t known_epoch_ = 0;                  // the newest of which a claimant has the roster
+  std::vector<std::uint64_t> known_members_ = {};  // its incarnations, by seat; 0: nobody has said it
   std::vector<std::uint64_t> given_up_ = {};       // jobs
   std::optional<TimePoint> members_due_ = {};      // of a found job that is in use
   std::optional<TimePoint> link_lost_until_ = {};  // a death may explain it

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <utility>
 
 #include "muster/cluster/scheduler.h"
 
@@ -49,8 +50,8 @@ bool SchedulerMachine::adopts_job_of_member(PeerId id, const Message& message,
   stuck_.begin(now_);
   next_progress_ = now_ + progress_interval;
   seats_ = Seats(config_.worker_num, config_.server_num);
-  PeerId expected = std::numeric_limits<PeerId>::max();  // numbers that no connection will have
-  for (Seat& seat : seats_.all()) expect_member(seat, expected--);
+  known_members_.assign(seats_.all().size(), 0);
+  for (Seat& seat : seats_.all()) expect_member(seat);
   log(log::Level::warning,
       fmt::format(
           "there is no log of job {:016x}, and its processes live: it goes on from what they say, which "
@@ -85,8 +86,13 @@ bool SchedulerMachine::waits_for_seat(PeerId id, const Message& message) {
 // A living member takes the seat that nobody remembers to be its own.
 void SchedulerMachine::claim(const Newcomer& self, const Message& message, const message::Register& request,
                              Seat& seat) {
+  if (was_given_up(self.member, seats_.place(self.member.role, self.member.rank)))
+    return turn_down(self.id, self.member,
+                     fmt::format("it is of epoch {}, and its place was taken by another process in epoch {}",
+                                 request.memory.roster_epoch, known_epoch_));
   if (seat.peer != 0) forget(seat.peer);
   seat.is_unknown = false;
+  seat.is_claimed = true;
   seat.member = self.member;
   seat.key = self.key;
   seat.peer = self.id;
@@ -95,12 +101,59 @@ void SchedulerMachine::claim(const Newcomer& self, const Message& message, const
   peer.epoch = peer.epoch_accepted = peer.epoch_member = message.epoch;
   finished_calls_ = std::max(finished_calls_, request.memory.finished_calls);
   claimed_collectives_ = request.memory.finished_collectives;
-  const bool is_other_epoch = message.epoch != epoch_;
-  epoch_ = std::max(epoch_, message.epoch);
   if (phase_ == Phase::recovering) return tell_of_epoch(self.id, peer);
-  if (request.epoch_lost || is_other_epoch)
-    lose_epoch({Code::peer_lost, fmt::format("epoch {} was lost before the scheduler's log was", epoch_),
-                exit_code_peer_lost});
+  if (request.epoch_lost || message.epoch < epoch_) lose_epoch(lost_with_log());
+}
+
+Failure SchedulerMachine::lost_with_log() const {
+  return {Code::peer_lost, fmt::format("epoch {} was lost before the scheduler's log was", epoch_),
+          exit_code_peer_lost};
+}
+
+// While the log is rebuilt: the newest roster that anybody has says whose the seats are. Who claimed one
+// before that, and was given up in an epoch that it has not heard of, had no part in what was done since.
+void SchedulerMachine::learn_members(const Message& message, const message::Register& request) {
+  if (!is_rebuilding() || phase_ == Phase::telling) return;
+  const Recollection& memory = request.memory;
+  const std::size_t count = known_members_.size();
+  const std::size_t own = seats_.place(request.member.role, request.member.rank);
+  const bool is_sound = own < count && !memory.incarnations.empty() && memory.incarnations.size() <= count &&
+                        memory.incarnations.front() == request.member.incarnation &&
+                        memory.roster_epoch <= message.epoch;
+  if (message.epoch > epoch_) {
+    epoch_ = message.epoch;
+    lose_epoch(lost_with_log());
+  }
+  if (!is_sound || memory.roster_epoch < known_epoch_) return;
+  if (memory.roster_epoch > std::exchange(known_epoch_, memory.roster_epoch)) known_members_.assign(count, 0);
+  for (std::size_t i = 0; i < memory.incarnations.size(); ++i)
+    known_members_[(own + i) % count] = memory.incarnations[i];
+  for (std::size_t i = 0; i < count; ++i)
+    if (Seat& seat = seats_.all()[i]; seat.is_claimed && was_given_up(seat.member, i)) void_claim(seat);
+}
+
+bool SchedulerMachine::was_given_up(const Member& member, std::size_t place) const {
+  return known_members_[place] != 0 && known_members_[place] != member.incarnation;
+}
+
+// Even a goodbye on that seat was of another epoch. The one whose it is may come.
+void SchedulerMachine::void_claim(Seat& seat) {
+  log(log::Level::warning,
+      fmt::format("{} {} (node '{}' at {}, pid {}) was given up before epoch {} began, of which others are",
+                  to_string(seat.member.role), seat.member.rank, seat.member.node_id, seat.member.address,
+                  seat.member.pid, known_epoch_));
+  if (seat.member.has_left && seat.member.role == Role::worker) --workers_left_;
+  if (const PeerId id = find_process(seat.member, seat.key); id != 0) {
+    if (!peer_at(id).left)
+      send(id, message::Refuse{{Code::refused,
+                                fmt::format("the scheduler refused this process: its place was taken by "
+                                            "another process in epoch {}",
+                                            known_epoch_),
+                                exit_code_refused}});
+    forget(id);
+  }
+  seat = Seats::unknown(seat.member.role, seat.member.rank);
+  expect_member(seat);
 }
 
 // All members of the epoch are there: its roster is known again, and nobody had to stop.
@@ -268,8 +321,10 @@ bool SchedulerMachine::refuses_foreign_points(PeerId id, const Member& member, c
       "this is job {:016x} of {} workers, and it has points of another one that is unfinished: {}{}",
       config_.job_id, config_.worker_num, cluster::describe(*found.front()), how_to_choose);
   turn_down(id, member, reason);
-  const bool is_alone =
-      std::ranges::all_of(peers_, [](const auto& entry) { return entry.second.closed || entry.second.left; });
+  const bool is_alone = std::ranges::all_of(peers_, [](const auto& entry) {
+    const Peer& peer = entry.second;  // who is awaited may live, and is on its way
+    return peer.left || (peer.closed && !peer.awaited);
+  });
   if (is_alone)
     fail({Code::refused,
           fmt::format("{} '{}' at {}: {}", to_string(member.role), member.node_id, member.address, reason),

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "muster/cluster/scheduler.h"
 
@@ -40,7 +39,6 @@ void SchedulerMachine::resume() {
   phase_ = saved.failure ? Phase::recovering : Phase::running;
   stuck_.begin(now_);
   next_progress_ = now_ + progress_interval;
-  PeerId expected = std::numeric_limits<PeerId>::max();  // numbers that no connection will have
   for (Seat& seat : seats_.all()) {
     const auto is_it = [&](const record::Left& left) {
       return left.role == seat.member.role && left.rank == seat.member.rank;
@@ -57,13 +55,14 @@ void SchedulerMachine::resume() {
       workers_left_ += seat.member.role == Role::worker;
       continue;
     }
-    expect_member(seat, expected--);
+    expect_member(seat);
   }
   if (workers_left_ == config_.worker_num) end_job();
 }
 
 // It may live, and come back.
-void SchedulerMachine::expect_member(Seat& seat, PeerId id) {
+void SchedulerMachine::expect_member(Seat& seat) {
+  const PeerId id = next_awaited_--;
   seat.peer = id;
   Peer& peer = peers_[id];
   peer.member = seat.member;
@@ -198,9 +197,10 @@ void SchedulerMachine::register_recovering(PeerId id, const Message& message,
                     message.epoch, epoch_));
   // On a connection of before, or what it said before on this one.
   std::erase_if(newcomers_, [&](const Newcomer& other) { return other.key == self.key || other.id == id; });
+  if (const auto reason = impersonation(member, self.key)) return refuse_it(*reason);
+  if (is_member) learn_members(message, request);
   if (const PeerId old_id = find_process(member, self.key); old_id != 0)
     return come_back(old_id, id, message, request);
-  if (const auto reason = impersonation(member, self.key)) return refuse_it(*reason);
   if (phase_ == Phase::telling)
     return refuse_it(failure_ ? fmt::format("the job has ended: {}", failure_->message)
                               : "the job has ended");
@@ -348,7 +348,7 @@ SchedulerMachine::Peer& SchedulerMachine::sit(const Newcomer& newcomer, Seat& se
     member.is_named = true;
   }
   seat.member = member;
-  seat.is_unknown = false;
+  seat.is_unknown = seat.is_claimed = false;
   seat.key = newcomer.key;
   seat.peer = newcomer.id;
   Peer& peer = welcome(newcomer, member);

@@ -75,8 +75,11 @@ std::optional<WorkPhase> SchedulerMachine::slowest_phase() const {
                            [this](WorkPhase a, WorkPhase b) { return stuck_.limit(a) < stuck_.limit(b); });
 }
 
-std::string SchedulerMachine::silence_of(const Peer& peer) const {
-  const Duration silence = now_ - peer.spoke;
+// Of one that a restarted scheduler awaits: since it listens.
+Duration SchedulerMachine::silence_of(const Peer& peer) const { return now_ - std::max(peer.spoke, start_); }
+
+std::string SchedulerMachine::silence_text(const Peer& peer) const {
+  const Duration silence = silence_of(peer);
   return silence < silence_worth_telling ? ""
                                          : fmt::format(", no heartbeat for {:.3g} s", in_seconds(silence));
 }
@@ -90,7 +93,7 @@ std::string SchedulerMachine::who_waits_for_whom() const {
     const bool waits = peer.activity.call != GroupCall::none && !peer.left;
     std::string text = peer.left ? "has left the job" : to_string(peer.activity);
     if (!waits && !peer.left && peer.step != no_step) text += fmt::format(" at step {}", peer.step);
-    if (!peer.left) text += silence_of(peer);
+    if (!peer.left) text += silence_text(peer);
     groups[{waits, waits ? peer.activity.call_number : 0, std::move(text)}].push_back(peer.member.rank);
     if (!waits && !peer.left) slow.push_back(describe(peer));
   }
@@ -192,7 +195,7 @@ message::Status SchedulerMachine::status() const {
             .epoch = peer.epoch,
             .step = peer.step,
             .activity = peer.activity,
-            .silence = whole(now_ - peer.spoke)};
+            .silence = whole(silence_of(peer))};
   }
   std::stable_sort(status.nodes.begin(), status.nodes.end(), [](const auto& a, const auto& b) {
     return std::pair(a.role, a.rank) < std::pair(b.role, b.rank);

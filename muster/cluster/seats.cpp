@@ -49,18 +49,24 @@ Seats::Seats(const Roster& roster, const std::vector<ProcessKey>& keys) {
 
 Seats::Seats(std::uint32_t worker_num, std::uint32_t server_num) {
   const auto add = [&](Role role, std::uint32_t count) {
-    for (std::uint32_t rank = 0; rank < count; ++rank)
-      seats_.push_back(
-          {.member = {.role = role, .node_id = fmt::format("{}", rank), .rank = rank}, .is_unknown = true});
+    for (std::uint32_t rank = 0; rank < count; ++rank) seats_.push_back(unknown(role, rank));
   };
   add(Role::worker, worker_num);
   add(Role::server, server_num);
 }
 
+Seat Seats::unknown(Role role, std::uint32_t rank) {
+  return {.member = {.role = role, .node_id = fmt::format("{}", rank), .rank = rank}, .is_unknown = true};
+}
+
+std::size_t Seats::place(Role role, std::uint32_t rank) const {
+  const auto is_it = [&](const Seat& seat) { return seat.member.role == role && seat.member.rank == rank; };
+  return static_cast<std::size_t>(std::ranges::find_if(seats_, is_it) - seats_.begin());
+}
+
 Seat* Seats::find(Role role, std::uint32_t rank) {
-  for (Seat& seat : seats_)
-    if (seat.member.role == role && seat.member.rank == rank) return &seat;
-  return nullptr;
+  const std::size_t found = place(role, rank);
+  return found < seats_.size() ? &seats_[found] : nullptr;
 }
 
 Seat* Seats::find(Role role, std::string_view node_id) {

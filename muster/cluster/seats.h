@@ -15,6 +15,7 @@ struct Seat {
   ProcessKey key = {};
   PeerId peer = 0;          // 0: nobody
   bool is_unknown = false;  // who sat here: no log says it
+  bool is_claimed = false;  // nothing but its process's own word says that this was its seat
   // Of a seat where nobody sits:
   std::string how = {};            // "it was killed by signal 9 (KILL)"
   std::uint64_t step = no_step;    // the last one known
@@ -31,9 +32,12 @@ class Seats {
   explicit Seats(const Roster& roster, const std::vector<ProcessKey>& keys = {});
   // Of members whom nobody remembers.
   Seats(std::uint32_t worker_num, std::uint32_t server_num);
+  static Seat unknown(Role role, std::uint32_t rank);
 
   std::vector<Seat>& all() { return seats_; }
   const std::vector<Seat>& all() const { return seats_; }
+  // In all(); their number where there is no such seat.
+  std::size_t place(Role role, std::uint32_t rank) const;
   Seat* find(Role role, std::uint32_t rank);
   Seat* find(Role role, std::string_view node_id);
   Seat* find(const ProcessKey& key);

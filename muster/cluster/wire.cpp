@@ -127,6 +127,10 @@ void write(ByteWriter& out, const Recollection& memory) {
   out.number(memory.seed);
   out.number(memory.finished_calls);
   out.number(memory.finished_collectives);
+  out.number(memory.roster_epoch);
+  const std::size_t told = std::min(memory.incarnations.size(), members_told_max);
+  out.number(static_cast<std::uint32_t>(told));
+  for (const std::uint64_t incarnation : std::span(memory.incarnations).first(told)) out.number(incarnation);
   const std::size_t count = std::min(memory.found.size(), found_jobs_max);
   out.number(static_cast<std::uint32_t>(count));
   for (const FoundJob& job : std::span(memory.found).first(count)) write(out, job);
@@ -347,6 +351,9 @@ class Reader {
     memory.seed = u64();
     memory.finished_calls = u64();
     memory.finished_collectives = u64();
+    memory.roster_epoch = u64();
+    memory.incarnations.resize(in_.count(members_told_max, sizeof(std::uint64_t)));
+    for (std::uint64_t& incarnation : memory.incarnations) incarnation = u64();
     memory.found.resize(in_.count(found_jobs_max, found_job_size_bytes_min));
     for (FoundJob& job : memory.found) job = found_job();
     return memory;

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "machines.h"
 
 namespace muster::cluster {
@@ -77,6 +79,14 @@ class SchedulerWithoutLog : public testing::Test {
     request.epoch_lost = epoch_lost;
     request.memory = {.seed = 9, .finished_calls = 1, .finished_collectives = 4};
     return step(peer, {job_id, epoch, request});
+  }
+  // One that knows who is in that epoch.
+  SchedulerActions survive_among(PeerId peer, std::uint32_t rank, std::uint64_t epoch,
+                                 std::array<std::uint64_t, 2> incarnations) {
+    auto request = registration(rank, incarnations[rank]);
+    request.memory = {
+        .seed = 9, .roster_epoch = epoch, .incarnations = {incarnations[rank], incarnations[1 - rank]}};
+    return step(peer, {lost_job, epoch, request});
   }
   SchedulerActions say(PeerId peer, MessageBody body, std::uint64_t epoch) {
     return step(peer, {lost_job, epoch, std::move(body)});
@@ -210,6 +220,17 @@ TEST_F(SchedulerWithoutLog, GoesOnWithTheProcessesWhoseFolderIsInUse) {
   EXPECT_EQ(failure(), "none");
 }
 
+TEST_F(SchedulerWithoutLog, WaitsForThoseWhoseFolderIsInUseAlsoWhereItWasStoppedItself) {
+  FoundJob in_use = found();
+  in_use.is_in_use = true;
+  enter(1, 0, {in_use});
+  enter(2, 1, {in_use});
+  clock.advance(6s);
+  keep(machine->step(scheduler_event::Tick{}, clock.now()));
+  EXPECT_EQ(failure(), "none") << "what they say has not been read yet";
+  EXPECT_THAT(sent_to<message::Accept>(3, survive(3, 0)), SizeIs(1));
+}
+
 TEST_F(SchedulerWithoutLog, TakesPointsOfTheJobThatEndedWellForDone) {
   SchedulerConfig next = config();
   next.ended_job_id = lost_job;
@@ -306,6 +327,14 @@ TEST_F(SchedulerWithoutLog, GivesSeatsToThoseThatCameBeforeTheFirstSurvivor) {
   EXPECT_THAT(sent_to<message::RosterReady>(1, say(2, message::Rejoin{{40, "there"}}, 3)), SizeIs(1));
 }
 
+TEST_F(SchedulerWithoutLog, EndsForNobodyWhereOneWithPointsOfAnotherJobCameBeforeTheFirstSurvivor) {
+  enter(1, 1, {found(0xdd)});
+  const auto adopted = survive(2, 0);
+  EXPECT_THAT(sent_to<message::Refuse>(1, adopted), SizeIs(1));
+  EXPECT_THAT(sent_to<message::Accept>(2, adopted), SizeIs(1));
+  EXPECT_EQ(failure(), "none");
+}
+
 TEST_F(SchedulerWithoutLog, GoesOnBehindTheNewestEpochThatAnySurvivorKnows) {
   survive(1, 0, 3);
   const auto lost = survive(2, 1, adopted_epoch + 4);
@@ -346,22 +375,74 @@ TEST_F(SchedulerWithoutLog, NotesWhoIsDoneBeforeAllAreKnownAgain) {
   EXPECT_TRUE(saved().ended_well);
 }
 
+// Worker 1 was silent in epoch 3; epoch 4 began with another process in its place, and then the log was lost.
+TEST_F(SchedulerWithoutLog, TakesNobodyBackWhoWasGivenUpInAnEpochThatOthersKnow) {
+  survive_among(1, 0, 4, {200, 999});
+  const auto refusals = sent_to<message::Refuse>(2, survive_among(2, 1, 3, {200, 201}));
+  ASSERT_THAT(refusals, SizeIs(1));
+  EXPECT_THAT(refusals[0].failure.message, HasSubstr("its place was taken by another process in epoch 4"));
+  say(2, message::Leave{}, 3);
+  say(1, message::Leave{}, 4);
+  EXPECT_FALSE(saved().ended_well) << "worker 1 of epoch 4 was not done";
+  EXPECT_THAT(sent_to<message::Accept>(3, survive_among(3, 1, 4, {200, 999})), SizeIs(1));
+  say(3, message::Leave{}, 4);
+  EXPECT_TRUE(saved().ended_well);
+}
+
+TEST_F(SchedulerWithoutLog, TakesTheSeatBackFromOneWhoWasGivenUp) {
+  survive_among(2, 1, 3, {200, 201});
+  const auto voided = survive_among(1, 0, 4, {200, 999});
+  EXPECT_THAT(sent_to<message::Refuse>(2, voided), SizeIs(1));
+  EXPECT_THAT(sent_to<message::EpochLost>(1, voided), SizeIs(1));
+  EXPECT_THAT(sent_to<message::Accept>(3, survive_among(3, 1, 4, {200, 999})), SizeIs(1));
+  say(1, message::Rejoin{{40, "there"}}, 4);
+  const auto rosters = sent_to<message::RosterReady>(1, say(3, message::Rejoin{{41, "there"}}, 4));
+  ASSERT_THAT(rosters, SizeIs(1));
+  EXPECT_EQ(rosters[0].roster->workers[1].incarnation, 999u);
+}
+
+TEST_F(SchedulerWithoutLog, CountsNoGoodbyeOfAnEpochThatHasEnded) {
+  survive_among(2, 1, 3, {200, 201});
+  EXPECT_THAT(sent_to<message::LeaveAck>(2, say(2, message::Leave{}, 3)), SizeIs(1));
+  survive_among(1, 0, 4, {200, 999});
+  say(1, message::Leave{}, 4);
+  EXPECT_FALSE(saved().ended_well) << "worker 1 of epoch 4 was not done";
+  survive_among(3, 1, 4, {200, 999});
+  say(3, message::Leave{}, 4);
+  EXPECT_TRUE(saved().ended_well);
+}
+
+TEST_F(SchedulerWithoutLog, KeepsAMemberThatHasNotHeardOfItsNewestEpoch) {
+  survive_among(2, 1, 3, {200, 201});
+  const auto lost = survive_among(1, 0, 4, {200, 201});
+  EXPECT_THAT(sent_to<message::Refuse>(2, lost), IsEmpty());
+  EXPECT_THAT(sent_to<message::EpochLost>(2, lost), SizeIs(1));
+  say(2, message::Leave{}, 3);
+  say(1, message::Leave{}, 4);
+  EXPECT_TRUE(saved().ended_well);
+}
+
 // --- points that are lost, or of others --------------------------------------------------------------------
 
 class SchedulerOfAKnownJob : public SchedulerWithoutLog {
  protected:
-  // Its log says so, and everybody else has died.
-  void restart(bool has_points) {
+  // Its log says so, and everybody else has died, or not.
+  void restart(bool has_points, std::optional<Failure> failure = Failure{Code::peer_lost, "all died", 69}) {
     auto roster =
         std::make_shared<Roster>(Roster{.epoch = 3, .job_id = lost_job, .seed = 9, .recovers = true});
-    for (std::uint32_t rank = 0; rank < 2; ++rank)
-      roster->workers.push_back(registration(rank, 200 + rank).member);
+    std::vector<ProcessKey> keys;
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      const auto request = registration(rank, 200 + rank);
+      roster->workers.push_back(request.member);
+      keys.push_back(key_of(request.secret, request.member));
+    }
     SchedulerConfig next = config();
     next.job_id = lost_job;
     next.saved = SavedJob{.job = {.job_id = lost_job, .seed = 9, .worker_num = 2},
                           .roster = roster,
+                          .keys = keys,
                           .has_points = has_points,
-                          .failure = Failure{Code::peer_lost, "all died", 69}};
+                          .failure = std::move(failure)};
     start(next);
   }
 };
@@ -411,6 +492,13 @@ TEST_F(SchedulerOfAKnownJob, TurnsAwayOneWithPointsOfAnotherJobFromOneThatLives)
   EXPECT_EQ(failure(), "none");
   EXPECT_THAT(sent_to<message::RosterReady>(3, enter(3, 1, {found(), found(0xdd)})), SizeIs(1))
       << "who has points of this one too belongs here";
+}
+
+TEST_F(SchedulerOfAKnownJob, EndsForNobodyWhoMayLiveAndComeBack) {
+  restart(true, std::nullopt);
+  EXPECT_THAT(sent_to<message::Refuse>(1, enter(1, 0, {found(0xdd)})), SizeIs(1));
+  EXPECT_EQ(failure(), "none") << "the members are on their way";
+  EXPECT_THAT(sent_to<message::Accept>(2, survive(2, 0)), SizeIs(1));
 }
 
 }  // namespace

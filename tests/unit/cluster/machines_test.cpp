@@ -79,6 +79,15 @@ TEST_F(Scheduler, KeepsTheFirstReason) {
   EXPECT_EQ(machine.failure()->exit_code, 3);
 }
 
+TEST_F(Scheduler, IsDueNoMoreOnceItHasEnded) {
+  form();
+  receive(1, message::Leave{});
+  EXPECT_LT(machine.deadline(), TimePoint::max());
+  receive(2, message::Leave{});
+  ASSERT_TRUE(machine.ended());
+  EXPECT_EQ(machine.deadline(), TimePoint::max()) << "its driver still lets its words arrive";
+}
+
 TEST_F(Scheduler, TellsWhoeverComesLateWhyTheJobEnded) {
   form();
   receive(1, message::Leave{3, no_step, "no more data"});
@@ -182,7 +191,11 @@ TEST_F(NodeSteps, TriesAtOnceThenAfterTenMillisecondsThenLessAndLessOften) {
 
 TEST_F(NodeSteps, NamesPeerAndVariableWhenARegistrationIsNotAnswered) {
   connect();
-  clock.advance(4s);
+  for (int i = 0; i < 39; ++i) {
+    clock.advance(100ms);
+    EXPECT_THAT(all_of_kind<node_action::JobEnded>(tick()), IsEmpty());
+  }
+  clock.advance(100ms);
   const auto ended = all_of_kind<node_action::JobEnded>(tick());
   ASSERT_EQ(ended.size(), 1u);
   EXPECT_THAT(ended[0].failure->message, AllOf(HasSubstr("host:8118"), HasSubstr("MS_RECEIVE_MSG_TIMEOUT")));
@@ -206,6 +219,24 @@ TEST_F(NodeSteps, SaysTheEndOnce) {
   EXPECT_THAT(all_of_kind<node_action::JobEnded>(step(node_event::Interrupted{})), IsEmpty());
   EXPECT_EQ(all_of_kind<node_action::Left>(step(node_event::Leave{1, ""})).size(), 1u)
       << "leaving is still answered";
+}
+
+TEST_F(NodeSteps, ReadsTheAnswerThatCameWhileItWasStopped) {
+  connect();
+  clock.advance(5s);
+  EXPECT_THAT(all_of_kind<node_action::JobEnded>(tick()), IsEmpty()) << "nothing has been read yet";
+  receive(message::Accept{100ms, 1, "here"});
+  clock.advance(std::chrono::hours(1));
+  EXPECT_THAT(all_of_kind<node_action::JobEnded>(tick()), IsEmpty());
+  auto roster = std::make_shared<Roster>();
+  roster->workers = {{.node_id = "me"}};
+  EXPECT_EQ(all_of_kind<node_action::Formed>(receive(message::RosterReady{roster})).size(), 1u);
+}
+
+TEST_F(NodeSteps, LetsNobodyWaitWhoIsInterruptedAsTheJobEnds) {
+  form();
+  receive(message::Ended{});
+  EXPECT_EQ(all_of_kind<node_action::Left>(step(node_event::Interrupted{})).size(), 1u);
 }
 
 TEST_F(NodeSteps, LeavesWithoutAnAnswerAfterTwoSeconds) {

@@ -128,12 +128,65 @@ TEST_F(RecoveringNode, ComesBackWithJobEpochAndWhatItKnows) {
               ElementsAre(message::PeerGone{Role::worker, 5, 50}));
 }
 
+TEST_F(RecoveringNode, NamesSoManyMembersOfALargeJobThatItsRegistrationStaysSmall) {
+  form();
+  auto next = std::make_shared<Roster>(*roster(2));
+  const std::size_t count = members_told_max + 10;
+  for (std::uint32_t rank = 0; rank < count; ++rank)
+    next->workers.push_back({.rank = rank, .incarnation = 1000 + rank});
+  next->workers.erase(next->workers.begin());
+  next->workers[20].incarnation = 7;
+  receive(message::EpochLost{});
+  receive(message::RosterReady{next}, 2);
+  step(node_event::Disconnected{"reset"});
+  const auto requests = sent<message::Register>(reconnect());
+  ASSERT_THAT(requests, SizeIs(1));
+  const auto& told = requests[0].memory.incarnations;
+  ASSERT_THAT(told, SizeIs(members_told_max));
+  EXPECT_EQ(told.front(), 7u);
+  EXPECT_EQ(told.back(), 1000 + (20 + members_told_max - 1) % count);
+}
+
+TEST_F(RecoveringNode, WaitsNoLongerForASchedulerWhoseHostDoesNotAnswer) {
+  form();
+  receive(message::EpochLost{});
+  const TimePoint lost = clock.now();
+  step(node_event::Disconnected{"reset"});
+  while (!machine.ended() && clock.now() < lost + 60s) {
+    clock.advance(machine.deadline() - clock.now());
+    tick();  // and no attempt to connect ends by itself
+  }
+  EXPECT_TRUE(machine.ended());
+  EXPECT_EQ(clock.now() - lost, 10s) << "MS_NODE_TIMEOUT";
+}
+
 TEST_F(RecoveringNode, TellsOfItsRosterToASchedulerThatMayHaveLostItsLog) {
   form();
   step(node_event::Disconnected{"reset"});
   const auto requests = sent<message::Register>(reconnect());
   ASSERT_THAT(requests, SizeIs(1));
-  EXPECT_EQ(requests[0].memory, (Recollection{.seed = 5, .finished_calls = 1, .finished_collectives = 4}));
+  EXPECT_EQ(requests[0].memory, (Recollection{.seed = 5,
+                                              .finished_calls = 1,
+                                              .finished_collectives = 4,
+                                              .roster_epoch = 1,
+                                              .incarnations = {7}}));
+}
+
+TEST_F(RecoveringNode, NamesTheMembersOfItsRosterAfterItsEpochWasLostInAnother) {
+  form();
+  auto next = std::make_shared<Roster>(*roster(2));
+  next->workers = {{.node_id = "a", .incarnation = 5},
+                   {.node_id = "me", .rank = 1, .incarnation = 7},
+                   {.node_id = "c", .rank = 2, .incarnation = 6}};
+  next->servers = {{.role = Role::server, .node_id = "s", .incarnation = 8}};
+  receive(message::EpochLost{});
+  receive(message::RosterReady{next}, 2);
+  receive(message::EpochLost{}, 9);
+  step(node_event::Disconnected{"reset"});
+  const auto requests = sent<message::Register>(reconnect());
+  ASSERT_THAT(requests, SizeIs(1));
+  EXPECT_EQ(requests[0].memory.roster_epoch, 2u);
+  EXPECT_THAT(requests[0].memory.incarnations, ElementsAre(7, 6, 8, 5)) << "round from its own";
 }
 
 TEST_F(RecoveringNode, GoesOnWhenASchedulerRefusesItThatKnowsLessThanItself) {

@@ -480,6 +480,27 @@ TEST_F(RestartedScheduler, TakesItsNodesBackInTheSameEpoch) {
   EXPECT_THAT(recorded_epochs(), ElementsAre(1));
 }
 
+TEST_F(RestartedScheduler, GivesItsNodesTheTimeBackInWhichItWasStoppedItself) {
+  form();
+  restart();
+  clock.advance(6s);
+  come_back(11, "0", 100);
+  EXPECT_THAT(sent_to<message::EpochLost>(11, pass(4900ms, {11})), IsEmpty());
+  EXPECT_THAT(sent_to<message::EpochLost>(11, pass(300ms, {11})), SizeIs(1));
+}
+
+TEST_F(RestartedScheduler, CountsTheSilenceOfItsNodesFromItsOwnStart) {
+  form();
+  clock.advance(std::chrono::hours(1));
+  restart();
+  clock.advance(200ms);
+  const auto told = sent_to<message::Status>(
+      13, machine->step(scheduler_event::Received{13, {0, 0, message::StatusRequest{}}}, clock.now()));
+  ASSERT_THAT(told, SizeIs(1));
+  ASSERT_THAT(told[0].nodes, SizeIs(2));
+  EXPECT_EQ(told[0].nodes[0].silence, 200ms);
+}
+
 TEST_F(RestartedScheduler, NoticesWhoDoesNotComeBack) {
   form();
   restart();

@@ -78,7 +78,11 @@ std::vector<Message> one_of_each() {
        message::Register{.member = member(Role::worker, 4),
                          .worker_num = 8,
                          .recovers = true,
-                         .memory = {.seed = 99, .finished_calls = 2, .finished_collectives = 5}}},
+                         .memory = {.seed = 99,
+                                    .finished_calls = 2,
+                                    .finished_collectives = 5,
+                                    .roster_epoch = 3,
+                                    .incarnations = {1700000000000000004u, 5}}}},
       {7, 1, message::Accept{std::chrono::milliseconds(250), 12, "space"}},
       {7, 1, message::Refuse{failure}},
       {7, 1, message::Waiting{"1 of 2"}},
@@ -200,6 +204,17 @@ TEST(Wire, CutsWhatAProcessHasFoundToWhatIsRead) {
   EXPECT_EQ(found.size(), found_jobs_max);
   EXPECT_EQ(found[0].ranks.size(), found_ranks_max);
   EXPECT_EQ(found[0].folder.size(), path_limit_bytes);
+}
+
+TEST(Wire, CutsTheMembersThatAProcessNamesToWhatIsRead) {
+  const message::Register request{
+      .member = member(Role::worker, 0),
+      .memory = {.incarnations = std::vector<std::uint64_t>(members_told_max + 1, 7)}};
+  const auto bytes = encode_message({7, 4, request});
+  EXPECT_LT(bytes.size(), node_payload_limit_bytes);
+  const auto decoded = decode_message(*frame_of(bytes));
+  ASSERT_TRUE(decoded) << decoded.error().message;
+  EXPECT_EQ(std::get<message::Register>(decoded->body).memory.incarnations.size(), members_told_max);
 }
 
 TEST(Wire, RefusesMoreDoctorsThanEverMeet) {
