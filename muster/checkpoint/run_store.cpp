@@ -213,6 +213,8 @@ Result<Hold> RunStore::Implementation::take_folder() {
     const std::lock_guard lock(index_mutex_);
     journal_ = std::move(journal);
   }
+  // What is found counts for others from now on; who gave it its name may have died before its sync.
+  MUSTER_TRY_VOID(storage_.sync_folder(root_));
   MUSTER_TRY_VOID(read_points(true));
   return held;
 }

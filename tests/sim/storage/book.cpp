@@ -28,10 +28,17 @@ void Book::kept(std::size_t rank, const PointId& id, bool is_shared) {
 
 // ---- What can be used -------------------------------------------------------------------------------------
 
-// Of an end the record is enough where a later call has it on record too: that one's end has the state.
+// Of an end the record is enough where a later call has it on record too, or a point: that has the state.
 bool Book::has(std::size_t rank, const PointId& id) const {
   const Rank& of = ranks_[rank];
-  return of.points.contains(id) || (id.moment == Moment::end && of.records > id.call + 1);
+  if (of.points.contains(id)) return true;
+  const bool has_later = !of.points.empty() && of.points.rbegin()->first.call > id.call;
+  return id.moment == Moment::end && of.records > id.call && (has_later || of.records > id.call + 1);
+}
+
+// The state in the last one is there only as a point.
+bool Book::has_all_ends(std::size_t rank, std::uint64_t calls) const {
+  return ranks_[rank].records >= calls && ranks_[rank].points.contains(end_of(calls - 1));
 }
 
 // Another worker takes it from this one only where it is this one's newest of the call.

@@ -54,6 +54,8 @@ class Book {
     return !ranks_[rank].points.empty() || ranks_[rank].records > 0;
   }
   std::uint64_t records(std::size_t rank) const { return ranks_[rank].records; }
+  // Whether all of so many calls can be told to the script by this worker alone.
+  bool has_all_ends(std::size_t rank, std::uint64_t calls) const;
 
  private:
   struct Rank {
