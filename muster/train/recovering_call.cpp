@@ -101,9 +101,10 @@ std::uint64_t RecoveringCall::gives_ends_from() const {
   return from;
 }
 
+// A point of a later call says that all had the end of this one.
 bool RecoveringCall::knows_common() const {
   const auto common = store_.committed();
-  return common && common->call == number_ && common->moment != PointId::Moment::start;
+  return common && *common > start_id();
 }
 
 // Where only a record is left, the later end that has its state says whose that is.
