@@ -192,7 +192,10 @@ Result<RecoveringCall::Start> RecoveringCall::agree() {
       }
     }
     if (!start) continue;
-    if (start->point) recovery_.calls().lacks_end = false;
+    if (start->point) {
+      recovery_.calls().lacks_end = false;
+      in_memory_ = {};  // about to change
+    }
     // All have gone back: an end that no disk has taken yet is one of a future that is lost.
     if (next->way == Way::point && start->point)
       std::erase_if(recovery_.pending_ends(), [&](const auto& end) { return end.record.call >= number_; });

@@ -179,6 +179,7 @@ void Simulator::look_at_disks() {
       book_.look(rank, content.list(folder_of(rank)).value_or(std::vector<std::string>{}), records,
                  common ? common->point : std::nullopt);
     }
+    lower_floors();  // what may be removed was judged just now
   }
 }
 
@@ -287,8 +288,11 @@ void Simulator::note_standing(Gather& gather, std::uint32_t rank, const Recovery
 
 // What somebody has lost meanwhile is nobody's fault.
 void Simulator::lower_floors() {
+  auto& gathers = epochs_[epoch_].gathers;
+  const auto is_open = [](const auto& gather) { return gather.second.is_open; };
+  if (std::none_of(gathers.begin(), gathers.end(), is_open)) return;
   const auto now = newest_usable();
-  for (auto& [number, gather] : epochs_[epoch_].gathers)
+  for (auto& [number, gather] : gathers)
     if (gather.is_open) gather.floor = std::min(gather.floor, now);
 }
 
