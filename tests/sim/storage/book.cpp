@@ -23,6 +23,7 @@ std::string text(const std::optional<PointId>& id) { return id ? to_string(*id) 
 
 void Book::kept(std::size_t rank, const PointId& id, bool is_shared) {
   ranks_[rank].points[id] = is_shared;
+  ranks_[rank].damaged.erase(id);
   if (id.moment == Moment::end) ranks_[rank].ends_ever[id.call] = is_shared;
 }
 
@@ -78,6 +79,11 @@ std::optional<PointId> Book::newest_usable(const std::vector<bool>& can_read) co
   return std::nullopt;
 }
 
+bool Book::is_damaged(const PointId& id) const {
+  return std::any_of(ranks_.begin(), ranks_.end(),
+                     [&](const Rank& rank) { return rank.damaged.contains(id); });
+}
+
 // ---- What must hold ---------------------------------------------------------------------------------------
 
 void Book::look(std::size_t rank, const std::vector<std::string>& names, std::uint64_t records,
@@ -96,8 +102,8 @@ void Book::look(std::size_t rank, const std::vector<std::string>& names, std::ui
     if (!there.contains(id)) removed.push_back(id);
   if (removed.empty()) return;
   // Nobody knows of a byte that has changed since: what lies before the point that all are known to have may
-  // go.
-  if (common && removed.back() < *common) {
+  // go; and while that one is kept, what lies behind it.
+  if (common && (removed.back() < *common || (there.contains(*common) && is_damaged(*common)))) {
     for (const PointId& id : removed) ranks_[rank].points.erase(id);
     return;
   }
