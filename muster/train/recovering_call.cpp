@@ -267,7 +267,8 @@ Result<std::optional<RecoveringCall::Start>> RecoveringCall::go_to_point(const R
   const bool all_hold_it = std::none_of(next.sources.begin(), next.sources.end(),
                                         [](const auto& source) { return source.has_value(); });
   if (all_hold_it) {
-    store_.set_committed(next.id);
+    // Going over an end is not going back: what all have of later calls stays known.
+    if (!is_end || store_.committed() < next.id) store_.set_committed(next.id);
     // What was told before says no more than this.
     std::fill(kept_by_.begin(), kept_by_.end(), std::vector{word_of(next.id)});
   }
