@@ -102,6 +102,8 @@ Result<Journal> Journal::open(std::string path, const RunIdentity& identity, Sto
   Journal found(std::move(path), std::move(read->first), storage);
   found.size_bytes_ = read->second;
   MUSTER_TRY(found.file_, storage.append_to(found.path_, found.size_bytes_));
+  // What is read here counts for others from now on; who wrote it may have died before its sync.
+  MUSTER_TRY_VOID(found.file_->sync());
   return found;
 }
 

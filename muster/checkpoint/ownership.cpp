@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <charconv>
 
 #include "muster/checkpoint/run_folders.h"
 
@@ -12,11 +13,26 @@ namespace {
 
 constexpr std::size_t nonce_digits = 16;
 
-// "0123456789abcdef pid 4711 on node-a\n"
-std::string person_in(std::string_view name) {
-  if (name.size() <= nonce_digits + 1) return {};
-  name.remove_prefix(nonce_digits + 1);
-  return std::string(name.substr(0, name.find('\n')));
+constexpr std::string_view epoch_mark = ", epoch ";
+
+// "0123456789abcdef pid 4711 on node-a, epoch 3\n": without the end of the line.
+std::string_view line_of(std::string_view owner) { return owner.substr(0, owner.find('\n')); }
+
+std::string person_in(std::string_view owner) {
+  const std::string_view line = line_of(owner);
+  if (line.size() <= nonce_digits + 1) return {};
+  return std::string(line.substr(nonce_digits + 1, line.rfind(epoch_mark) - nonce_digits - 1));
+}
+
+// 0: none is named.
+std::uint64_t epoch_in(std::string_view owner) {
+  std::string_view line = line_of(owner);
+  const std::size_t mark = line.rfind(epoch_mark);
+  if (mark == std::string_view::npos) return 0;
+  line.remove_prefix(mark + epoch_mark.size());
+  std::uint64_t epoch = 0;
+  const auto [end, failure] = std::from_chars(line.data(), line.data() + line.size(), epoch);
+  return failure == std::errc() && end == line.data() + line.size() ? epoch : 0;
 }
 
 // Where nothing can be locked.
@@ -50,12 +66,14 @@ std::string owner_of(const std::string& worker_folder, const Storage& storage) {
   return person_in({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
 }
 
-Ownership::Ownership(const std::string& worker_folder, Storage& storage, std::chrono::milliseconds patience)
+Ownership::Ownership(const std::string& worker_folder, Storage& storage, std::chrono::milliseconds patience,
+                     std::uint64_t epoch)
     : folder_(worker_folder),
       path_(fmt::format("{}/{}", worker_folder, owner_file)),
-      name_(fmt::format("{:016x} {}\n", entropy(), this_process())),
+      name_(fmt::format("{:016x} {}{}{}\n", entropy(), this_process(), epoch_mark, epoch)),
       storage_(storage),
-      patience_(patience) {}
+      patience_(patience),
+      epoch_(epoch) {}
 
 Result<Hold> Ownership::lock() {
   if (!has_locks_) return std::make_unique<NoLock>(path_, storage_);
@@ -76,11 +94,13 @@ Result<Hold> Ownership::lock() {
                   folder_, holder.empty() ? "another process" : holder));
 }
 
+// Whoever was stopped before this, and wakes up when its successor has the folder, comes too late.
 Result<Hold> Ownership::take() {
   MUSTER_TRY(Hold held, lock());
-  if (before_)
-    if (const auto owner = held->read(); owner && !owner->empty() && *owner != *before_)
-      return fail(Code::refused, taken_by(*owner));
+  if (const auto owner = held->read(); owner && !owner->empty() && *owner != before_) {
+    const std::uint64_t epoch = epoch_in(*owner);
+    if (epoch > epoch_ || (before_ && epoch == epoch_)) return fail(Code::refused, taken_by(*owner));
+  }
   MUSTER_TRY_VOID(held->write(name_));
   before_ = name_;
   return held;
@@ -100,9 +120,11 @@ std::optional<std::string> Ownership::lost() const {
   const auto bytes = storage_.read(path_);
   if (!bytes) return std::nullopt;
   const std::string_view owner(reinterpret_cast<const char*>(bytes->data()), bytes->size());
-  if (owner == name_ || !owner.ends_with('\n')) return std::nullopt;
+  if (owner == name_ || !owner.ends_with('\n') || is_late(owner)) return std::nullopt;
   return taken_by(owner);
 }
+
+bool Ownership::is_late(std::string_view owner) const { return epoch_in(owner) < epoch_; }
 
 std::string Ownership::taken_by(std::string_view owner) const {
   return fmt::format(
@@ -116,6 +138,7 @@ Result<Hold> Ownership::hold() {
   MUSTER_TRY(const std::string owner, held->read());
   if (owner == name_) return held;
   if (owner.empty()) return fail(Code::not_found, fmt::format("'{}' has vanished", folder_));
+  if (is_late(owner)) return fail(Code::not_found, fmt::format("'{}' was taken by one too late", folder_));
   return fail(Code::refused, taken_by(owner));
 }
 

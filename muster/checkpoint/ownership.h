@@ -26,22 +26,26 @@ using Hold = std::unique_ptr<LockedFile>;
 
 class Ownership {
  public:
-  Ownership(const std::string& worker_folder, Storage& storage, std::chrono::milliseconds patience);
+  // `epoch`: of the job, in which this process has got its seat.
+  Ownership(const std::string& worker_folder, Storage& storage, std::chrono::milliseconds patience,
+            std::uint64_t epoch = 0);
 
-  // Takes the folder, from whomever. Refused, with the name of the one that holds it, when that one does not
-  // let go of the lock; and, once this process has had the folder or was noted, after another one has taken
-  // it.
+  // Takes the folder, from whomever of no later epoch. Refused, with the name of the one that holds it, when
+  // that one does not let go of the lock; and, once this process has had the folder or was noted, after
+  // another one of its epoch has taken it.
   Result<Hold> take();
   // That this process is here, where it cannot take the folder yet: who takes it from now on comes after it.
   void note_owner();
   // To be called before anything in the folder is changed, and kept until it is. Refused after another one
-  // has taken the folder; not_found when the folder has vanished, or everything in it.
+  // has taken the folder; not_found when the folder has vanished, or everything in it, or when one of an
+  // earlier epoch that was late has taken it: then it is to be taken again.
   Result<Hold> hold();
   // Why this process has lost the folder, if another one has taken it. Waits for nobody.
   std::optional<std::string> lost() const;
 
  private:
   Result<Hold> lock();
+  bool is_late(std::string_view owner) const;
   std::string taken_by(std::string_view owner) const;
 
   std::string folder_;
@@ -49,6 +53,7 @@ class Ownership {
   std::string name_;  // what no other process and no other store has
   Storage& storage_;
   std::chrono::milliseconds patience_;
+  std::uint64_t epoch_;
   std::optional<std::string> before_;  // the owner before this process, or itself
   bool has_locks_ = true;
 };

@@ -49,24 +49,36 @@ std::string list(const std::vector<std::size_t>& ranks) {
 
 // ---- Calls that are over for others -----------------------------------------------------------------------
 
+// Who has kept the end of a call that is over for all gives it, whosesoever the state in it is; of a call
+// that is not, only one from which others can go on.
+bool gives_end(const Standing& row, const Standing& to) {
+  const bool has_kept = to.state == State::behind && row.finished > to.call;
+  return row.stage == to.stage && (has_kept || (row.call > to.call && row.gives_ends_from <= to.call));
+}
+
 Resumption catch_up(Rows rows, std::uint64_t newest) {
-  const auto is_behind = [&](const Standing& row) { return row.call < newest && row.state == State::behind; };
-  // Somebody who has the end of its call is on its way here.
-  if (std::none_of(rows.begin(), rows.end(), is_behind)) return {};
   Sources sources(rows.size());
   for (std::size_t rank = 0; rank < rows.size(); ++rank) {
-    if (!is_behind(rows[rank])) continue;
-    const auto gives = [&](const Standing& row) {
-      return row.stage == rows[rank].stage && row.finished > rows[rank].call;
-    };
-    const auto other = std::find_if(rows.begin(), rows.end(), gives);
-    if (other == rows.end())
-      return {.way = Way::lost,
-              .reason = fmt::format("worker {} lacks the end of call {} of the script, which the others have "
-                                    "finished, and nobody else has it",
-                                    rank, rows[rank].call)};
-    sources[rank] = static_cast<std::uint32_t>(other - rows.begin());
+    const Standing& row = rows[rank];
+    // Somebody who has the end of its call is on its way here.
+    if (row.call == newest || row.has_end) continue;
+    const auto other =
+        std::find_if(rows.begin(), rows.end(), [&](const Standing& giver) { return gives_end(giver, row); });
+    if (other != rows.end()) {
+      sources[rank] = static_cast<std::uint32_t>(other - rows.begin());
+      continue;
+    }
+    const bool is_over = row.state == State::behind;
+    return {.way = is_over ? Way::lost : Way::back,
+            .id = {.call = row.call, .moment = PointId::Moment::end},
+            .reason = fmt::format("worker {} lacks the end of call {} of the script, which {}, and nobody "
+                                  "else has it",
+                                  rank, row.call,
+                                  is_over ? "the others have finished" : "no disk of its own had taken yet")};
   }
+  const bool one_takes =
+      std::any_of(sources.begin(), sources.end(), [](const auto& source) { return source; });
+  if (!one_takes) return {.id = {.call = newest}};
   return {.way = Way::end_of, .sources = std::move(sources)};
 }
 
@@ -182,7 +194,7 @@ Resumption decide(Rows rows) {
 
 namespace {
 
-constexpr std::size_t words_before_points = 5;
+constexpr std::size_t words_before_points = 6;
 
 // Where a point of the call is, and whether it is shared.
 std::uint64_t word_of(const HeldPoint& point) {
@@ -202,7 +214,9 @@ std::vector<std::uint64_t> encode(const Standing& standing) {
   flags |= static_cast<std::uint64_t>(standing.state) << 1;
   if (standing.is_shared) flags |= 1;
   if (standing.knows_common) flags |= 1 << 4;
-  std::vector<std::uint64_t> words{standing.call, standing.steps, standing.finished, flags, count};
+  if (standing.has_end) flags |= 1 << 5;
+  std::vector<std::uint64_t> words{standing.call, standing.steps, standing.finished,
+                                   flags,         count,          standing.gives_ends_from};
   for (auto at = standing.points.end() - static_cast<std::ptrdiff_t>(count); at != standing.points.end();
        ++at)
     words.push_back(word_of(*at));
@@ -217,7 +231,9 @@ Standing decode_standing(std::span<const std::uint64_t> words) {
                     .is_shared = (words[3] & 1) != 0,
                     .stage = static_cast<std::uint32_t>(words[3] >> 32),
                     .knows_common = (words[3] & 1 << 4) != 0,
-                    .finished = words[2]};
+                    .finished = words[2],
+                    .has_end = (words[3] & 1 << 5) != 0,
+                    .gives_ends_from = words[5]};
   const std::size_t count = std::min<std::size_t>(words[4], standing_points_max);
   for (std::size_t i = 0; i < count; ++i)
     standing.points.push_back(point_of(standing.call, words[words_before_points + i]));

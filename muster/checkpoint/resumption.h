@@ -41,10 +41,14 @@ struct Standing {
   State state = State::fresh;
   std::uint64_t call = 0;
   std::uint64_t steps = 0;
-  bool is_shared = false;              // another one of the same stage may go on from its memory
-  std::uint32_t stage = 0;             // the part of the network that it works on
-  bool knows_common = false;           // a point of the call is known to it that all workers had
-  std::uint64_t finished = 0;          // it has the ends of the calls before this one
+  bool is_shared = false;      // another one of the same stage may go on from its memory
+  std::uint32_t stage = 0;     // the part of the network that it works on
+  bool knows_common = false;   // a point of the call is known to it that all workers had
+  std::uint64_t finished = 0;  // it has the ends of the calls before this one
+  bool has_end = false;        // of the call, on its disk or in its memory
+  // Others may take the ends of the calls from this one to the one before `call`, whether those are over or
+  // not.
+  std::uint64_t gives_ends_from = ~std::uint64_t{0};
   std::vector<HeldPoint> points = {};  // of the call, oldest first; its end, if that is on record
 
   friend bool operator==(const Standing&, const Standing&) = default;
@@ -57,18 +61,19 @@ struct Resumption {
     live,       // after `steps` steps, as it is in the memory of those who have it
     point,      // `id`
     end_of,     // those who are behind take the end of their call; then all say anew where they stand
+    back,       // whoever is past `id`, which is no end that all have, has to start its script anew
     lost,       // there is no way on: see `reason`
   };
 
   Way way = Way::ask_again;
-  PointId id = {};
+  PointId id = {};  // of `ask_again` the call where the others are, if some are behind
   std::uint64_t steps = 0;
   // By rank, of `live`, `point` and `end_of`: whose state it takes; nothing: it has its own.
   std::vector<std::optional<std::uint32_t>> sources = {};
   // By rank, of `ask_again`: whether it ends the step that it has all for.
   std::vector<bool> commits = {};
-  // For people: of `lost` what is missing; of `point` why the memory of those who live is not used, if any
-  // does.
+  // For people: of `lost` and `back` what is missing; of `point` why the memory of those who live is not
+  // used, if any does.
   std::string reason = {};
 };
 

@@ -80,7 +80,7 @@ class RunStore::Implementation {
       : options_(std::move(options)),
         root_(std::move(root)),
         storage_(storage),
-        ownership_(root_, storage, options_.patience),
+        ownership_(root_, storage, options_.patience, options_.epoch),
         ledger_(fmt::format("{}/{}", root_, ledger_file), storage) {}
   ~Implementation() { flush_ledger(); }
 
@@ -178,7 +178,7 @@ Result<RunStore::Implementation::Writing> RunStore::Implementation::begin_writin
       set_problem(lost_->message);
     }
     if (held.error().code != Code::not_found) return fail(std::move(held).error());
-    is_attached_ = false;  // the folder has vanished
+    is_attached_ = false;  // the folder has vanished, or somebody late was there
     claim_.reset();
   }
   auto held = attach();
@@ -213,6 +213,8 @@ Result<Hold> RunStore::Implementation::take_folder() {
     const std::lock_guard lock(index_mutex_);
     journal_ = std::move(journal);
   }
+  // What is found counts for others from now on; who gave it its name may have died before its sync.
+  MUSTER_TRY_VOID(storage_.sync_folder(root_));
   MUSTER_TRY_VOID(read_points(true));
   return held;
 }

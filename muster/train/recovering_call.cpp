@@ -19,10 +19,15 @@ using In = Standing::State;
 using Way = checkpoint::Resumption::Way;
 using Words = Recovery::Words;
 
-constexpr int rounds_max = 64;       // of points found damaged, and of calls waited for, until we give up
+constexpr int rounds_max = 64;       // of points found damaged, until we give up
 constexpr std::size_t told_max = 4;  // points of each worker that are remembered
 
+// In an end on this worker's disk: what in it is a worker's own is that of another one.
+constexpr const char* of_another_section = "of another worker";
+
 std::atomic<RecoveringCall*> under_way = nullptr;  // simulated processes share it
+
+PointId end_of(std::uint64_t call) { return {.call = call, .moment = PointId::Moment::end}; }
 
 std::uint64_t word_of(const PointId& id) { return id.step << 2 | static_cast<std::uint64_t>(id.moment); }
 PointId id_of(std::uint64_t call, std::uint64_t word) {
@@ -31,6 +36,14 @@ PointId id_of(std::uint64_t call, std::uint64_t word) {
 
 bool gives(const checkpoint::Resumption& next, std::uint32_t rank) {
   return std::find(next.sources.begin(), next.sources.end(), std::optional(rank)) != next.sources.end();
+}
+
+// Of what is in memory nobody can go back to an earlier call of the script.
+Error has_to_start_anew(const checkpoint::Resumption& next) {
+  return {Code::aborted,
+          fmt::format("{}: all have to go back to a point of call {}, and this worker is past it. Start it "
+                      "again; the job goes on from the newest point that all have",
+                      next.reason, next.id.call)};
 }
 
 }  // namespace
@@ -59,15 +72,39 @@ bool RecoveringCall::holds(const PointId& id) const {
   return std::find(points.begin(), points.end(), id) != points.end();
 }
 
-// An evaluation leaves only a record, and so does an end whose state a later one has.
+// An evaluation leaves only a record, and so does an end whose state a later point has.
 bool RecoveringCall::has_end() const {
   if (holds(end_id())) return true;
-  return store_.finished(number_) && (kind_ == "eval" || store_.finished(number_ + 1));
+  if (!store_.finished(number_)) return false;
+  const std::vector<PointId> points = store_.points();
+  return kind_ == "eval" || store_.finished(number_ + 1) || (!points.empty() && points.back().call > number_);
 }
 
+const Recovery::PendingEnd* RecoveringCall::pending_end(std::uint64_t call) const {
+  const auto& pending = recovery_.pending_ends();
+  const auto found = std::find_if(pending.begin(), pending.end(),
+                                  [&](const PendingEnd& end) { return end.record.call == call; });
+  return found == pending.end() ? nullptr : &*found;
+}
+
+// Of a call before this one. Where only the record is left, the end of a later call has the state.
+bool RecoveringCall::can_give_end(std::uint64_t call) const {
+  if (holds(end_of(call))) return store_.is_shared(end_of(call));
+  if (const PendingEnd* const end = pending_end(call)) return end->is_shared;
+  const auto record = store_.finished(call);
+  return record && (record->kind == "eval" || call + 1 < number_);
+}
+
+std::uint64_t RecoveringCall::gives_ends_from() const {
+  std::uint64_t from = number_;
+  while (from > 0 && can_give_end(from - 1)) --from;
+  return from;
+}
+
+// A point of a later call says that all had the end of this one.
 bool RecoveringCall::knows_common() const {
   const auto common = store_.committed();
-  return common && common->call == number_ && common->moment != PointId::Moment::start;
+  return common && *common > start_id();
 }
 
 // Where only a record is left, the later end that has its state says whose that is.
@@ -98,7 +135,9 @@ Standing RecoveringCall::standing(const Memory& memory) const {
                     .is_shared = own_state().empty(),
                     .stage = sharing_.stage,
                     .knows_common = knows_common(),
-                    .finished = store_.finished_calls()};
+                    .finished = store_.finished_calls(),
+                    .has_end = has_end() || pending_end(number_) != nullptr,
+                    .gives_ends_from = gives_ends_from()};
   for (const PointId& id : store_.points())
     if (id.call == number_ && id != end_id()) standing.points.push_back({id, store_.is_shared(id)});
   if (has_end()) standing.points.push_back({end_id(), can_share_end()});
@@ -116,7 +155,7 @@ Result<RecoveringCall::Start> RecoveringCall::agree() {
   // Where memory counts, nobody waits for a disk. A save that fails has been said; the point is not there.
   if (in_memory_.state != In::live || !own_state().empty()) (void)saver_->wait();
   is_meeting_due_ = false;
-  for (int round = 0; round < rounds_max; ++round) {
+  for (int rounds = 0; rounds < rounds_max; ++rounds) {
     std::optional<Resumption> next = std::exchange(decided_, std::nullopt);
     if (!next) {
       MUSTER_TRY(next, ask(in_memory_));
@@ -124,16 +163,21 @@ Result<RecoveringCall::Start> RecoveringCall::agree() {
     std::optional<Start> start;
     switch (next->way) {
       case Way::ask_again:
-        // Whoever is behind and has the end of its call goes on to the next one, where the others are. Where
-        // somebody has a step to end first, nobody is behind.
-        if (next->commits.empty() && has_end() && in_memory_.state != In::live)
+        // Whoever is behind and has the end of its call goes on to the next one, where the others are.
+        if (number_ < next->id.call && (has_end() || pending_end(number_) != nullptr) &&
+            in_memory_.state != In::live)
           return Start{.finished = true};
         continue;
       case Way::end_of: {
         MUSTER_TRY(const bool taken, take_ends(*next));
         if (taken) return Start{.finished = true};
+        rounds = 0;  // whoever comes back takes the ends of all calls before this one
         continue;
       }
+      case Way::back:
+        // Those who are not past it wait here for the others.
+        if (number_ > next->id.call) return fail(has_to_start_anew(*next));
+        continue;
       case Way::lost:
         return fail(lost(next->reason));
       case Way::start:
@@ -148,9 +192,12 @@ Result<RecoveringCall::Start> RecoveringCall::agree() {
       }
     }
     if (!start) continue;
-    if (start->point) recovery_.calls().lacks_end = false;
+    if (start->point) {
+      recovery_.calls().lacks_end = false;
+      in_memory_ = {};  // about to change
+    }
     // All have gone back: an end that no disk has taken yet is one of a future that is lost.
-    if (!start->is_live && !start->finished && start->point && !start->is_of_another)
+    if (next->way == Way::point && start->point)
       std::erase_if(recovery_.pending_ends(), [&](const auto& end) { return end.record.call >= number_; });
     return *std::move(start);
   }
@@ -220,13 +267,14 @@ Result<std::optional<RecoveringCall::Start>> RecoveringCall::go_to_point(const R
   const bool all_hold_it = std::none_of(next.sources.begin(), next.sources.end(),
                                         [](const auto& source) { return source.has_value(); });
   if (all_hold_it) {
-    store_.set_committed(next.id);
+    // Going over an end is not going back: what all have of later calls stays known.
+    if (!is_end || store_.committed() < next.id) store_.set_committed(next.id);
     // What was told before says no more than this.
     std::fill(kept_by_.begin(), kept_by_.end(), std::vector{word_of(next.id)});
   }
   if (is_end) {
     is_end_agreed_ = true;
-    if (takes) taken_end_ = std::move(taken);
+    known_end_ = KnownEnd{.had = takes ? *std::move(taken) : std::move(mine), .is_of_another = takes};
     return Start{.finished = true};
   }
   say_resuming(next.id.step);
@@ -272,38 +320,55 @@ Result<bool> RecoveringCall::take_ends(const Resumption& next) {
   const std::uint32_t rank = recovery_.rank();
   for (std::uint32_t other = 0; other < rows.size(); ++other)
     if (next.sources[other] == rank)
-      MUSTER_TRY_VOID(
-          send_handover(on_disk({.call = rows[other][0], .moment = PointId::Moment::end}), other, recovery_));
+      MUSTER_TRY_VOID(send_handover(end_at_hand(rows[other][0]), other, recovery_));
   const auto source = next.sources[rank];
   if (!source) return false;
   MUSTER_TRY(Handover taken, receive_handover(*source, recovery_, memory_));
   if (!taken.result && !taken.point) return false;
-  taken_end_ = std::move(taken);
+  known_end_ = KnownEnd{.had = std::move(taken), .is_of_another = true};
   return true;
+}
+
+// On the disk, or in memory until that takes it. Nothing: it was damaged, and is put aside.
+Handover RecoveringCall::end_at_hand(std::uint64_t call) {
+  Handover found = on_disk(end_of(call));
+  if (const PendingEnd* const end = pending_end(call); end != nullptr && !found.point)
+    found = {.point = end->point, .result = end->record.result};
+  return found;
+}
+
+Result<RecoveringCall::KnownEnd> RecoveringCall::find_end() {
+  while (!known_end_) {
+    if (has_end() || pending_end(number_) != nullptr) {
+      Handover mine = end_at_hand(number_);
+      if (mine.point || mine.result) return KnownEnd{.had = std::move(mine)};
+    } else {
+      in_memory_ = {.state = In::behind};
+      MUSTER_TRY(const Start start, agree());
+      MUSTER_CHECK(start.finished, "who is behind can only take the end");
+    }
+  }
+  return *std::exchange(known_end_, std::nullopt);
+}
+
+// From now on it is this worker's, but for what in it is another one's own.
+void RecoveringCall::keep_end_of_another(const End& end) {
+  checkpoint::Point copy = *end.point;
+  if (!copy.is_shared) copy.state.emplace(of_another_section, "1");
+  (void)keep_end(std::move(copy), end.result);
 }
 
 Result<RecoveringCall::End> RecoveringCall::end() {
   (void)saver_->wait();
-  if (!has_end() && !taken_end_) {
-    in_memory_ = {.state = In::behind};
-    MUSTER_TRY(const Start start, agree());
-    MUSTER_CHECK(start.finished, "who is behind can only take the end");
-  }
-  End end;
-  end.is_of_another = taken_end_.has_value();
-  Handover found = taken_end_ ? *std::exchange(taken_end_, std::nullopt) : on_disk(end_id());
-  if (!found.point && !found.result)
-    return fail(lost(fmt::format(
-        "the end of call {} of the script, which the others have finished, is damaged", number_)));
-  end.result = found.result.value_or("");
-  end.point = std::move(found.point);
-  if (end.is_of_another && end.point) {
-    // From now on it is this worker's own.
-    checkpoint::Point copy = *end.point;
-    save(std::move(copy));
-    (void)saver_->wait();
-  }
-  if (end.point) (void)journal(number_, kind_, end.result);
+  MUSTER_TRY(KnownEnd found, find_end());
+  End end{.point = std::move(found.had.point),
+          .result = found.had.result.value_or(""),
+          .is_of_another = found.is_of_another};
+  if (end.is_of_another && end.point)
+    keep_end_of_another(end);
+  else if (end.point && holds(end_id()))
+    (void)journal(number_, kind_, end.result);
+  if (end.point && end.point->state.contains(of_another_section)) end.is_of_another = true;
   if (kind_ != "eval") recovery_.calls().lacks_end = !end.point;
   // Where others have just gone past this call, some of them may owe its end.
   if (is_finished() || is_end_agreed_) recovery_.report_finished_calls(number_ + 1);

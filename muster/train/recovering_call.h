@@ -118,9 +118,17 @@ class RecoveringCall {
         kept_by_(recovery.size()) {}
 
   using Resumption = checkpoint::Resumption;
+  using PendingEnd = Recovery::PendingEnd;
+  struct KnownEnd {
+    Handover had = {};
+    bool is_of_another = false;
+  };
   bool holds(const checkpoint::PointId& id) const;
   bool has_end() const;
   bool can_share_end() const;
+  const PendingEnd* pending_end(std::uint64_t call) const;
+  bool can_give_end(std::uint64_t call) const;
+  std::uint64_t gives_ends_from() const;
   bool knows_common() const;
   std::string own_state() const;
   checkpoint::Standing standing(const Memory& memory) const;
@@ -134,6 +142,9 @@ class RecoveringCall {
   Result<std::optional<Start>> go_to_point(const Resumption& next);
   Result<bool> take_ends(const Resumption& next);
   Handover on_disk(const checkpoint::PointId& id);
+  Handover end_at_hand(std::uint64_t call);
+  Result<KnownEnd> find_end();
+  void keep_end_of_another(const End& end);
   std::optional<checkpoint::Point> newest_own() const;
   Error lost(const std::string& reason) const;
   bool keep_end(checkpoint::Point end, const std::string& result);
@@ -154,7 +165,7 @@ class RecoveringCall {
   Memory in_memory_;
   Sharing sharing_;
   std::optional<Resumption> decided_;  // and not yet done
-  std::optional<Handover> taken_end_;  // of a call that others have finished
+  std::optional<KnownEnd> known_end_;  // that all have agreed on, or that another worker has given
   bool is_end_agreed_ = false;         // all have the end, or have been given it
   bool is_meeting_due_ = false;
   bool has_equal_parameters_ = false;

@@ -178,6 +178,7 @@ Result<checkpoint::RunStore*> Session::run_store() {
                                                       .job = fmt::format("{:016x}", roster().job_id),
                                                       .world = world_size(),
                                                       .rank = rank(),
+                                                      .epoch = roster().epoch,
                                                       .fresh = fresh_}));
     run_store_.emplace(std::move(made));
     open_store.store(&*run_store_, std::memory_order_release);

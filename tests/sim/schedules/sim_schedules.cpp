@@ -25,6 +25,7 @@ struct Options {
   std::uint64_t seed = 0;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
   std::string only = {};
+  std::uint64_t broken_max = 20;
 };
 
 struct Outcome {
@@ -76,10 +77,8 @@ class Runs {
   }
 
  private:
-  static constexpr std::uint64_t shown_max = 20;
-
   void some() {
-    for (std::uint64_t i = next_++; i < options_.schedules && broken_ < shown_max; i = next_++) {
+    for (std::uint64_t i = next_++; i < options_.schedules && broken_ < options_.broken_max; i = next_++) {
       const std::uint64_t seed = options_.seed + i;
       const Outcome outcome = kind_.run(seed);
       const std::lock_guard lock(mutex_);
@@ -122,6 +121,8 @@ int main(int count, char** arguments) {
   app.add_option("--jobs", options.jobs, "threads")->capture_default_str()->check(CLI::Range(1, 1024));
   app.add_option("--only", options.only, "cluster (processes and network) or storage (recovery points)")
       ->check(CLI::IsMember({"cluster", "storage"}));
+  app.add_option("--broken", options.broken_max, "stop after so many that broke a promise")
+      ->capture_default_str();
   CLI11_PARSE(app, count, arguments);
   bool is_kept = true;
   for (const auto& kind : muster::sim::kinds)

@@ -23,15 +23,23 @@ std::string text(const std::optional<PointId>& id) { return id ? to_string(*id) 
 
 void Book::kept(std::size_t rank, const PointId& id, bool is_shared) {
   ranks_[rank].points[id] = is_shared;
+  ranks_[rank].damaged.erase(id);
   if (id.moment == Moment::end) ranks_[rank].ends_ever[id.call] = is_shared;
 }
 
 // ---- What can be used -------------------------------------------------------------------------------------
 
-// Of an end the record is enough where a later call has it on record too: that one's end has the state.
+// Of an end the record is enough where a later call has it on record too, or a point: that has the state.
 bool Book::has(std::size_t rank, const PointId& id) const {
   const Rank& of = ranks_[rank];
-  return of.points.contains(id) || (id.moment == Moment::end && of.records > id.call + 1);
+  if (of.points.contains(id)) return true;
+  const bool has_later = !of.points.empty() && of.points.rbegin()->first.call > id.call;
+  return id.moment == Moment::end && of.records > id.call && (has_later || of.records > id.call + 1);
+}
+
+// The state in the last one is there only as a point.
+bool Book::has_all_ends(std::size_t rank, std::uint64_t calls) const {
+  return ranks_[rank].records >= calls && ranks_[rank].points.contains(end_of(calls - 1));
 }
 
 // Another worker takes it from this one only where it is this one's newest of the call.
@@ -71,6 +79,11 @@ std::optional<PointId> Book::newest_usable(const std::vector<bool>& can_read) co
   return std::nullopt;
 }
 
+bool Book::is_damaged(const PointId& id) const {
+  return std::any_of(ranks_.begin(), ranks_.end(),
+                     [&](const Rank& rank) { return rank.damaged.contains(id); });
+}
+
 // ---- What must hold ---------------------------------------------------------------------------------------
 
 void Book::look(std::size_t rank, const std::vector<std::string>& names, std::uint64_t records,
@@ -89,8 +102,8 @@ void Book::look(std::size_t rank, const std::vector<std::string>& names, std::ui
     if (!there.contains(id)) removed.push_back(id);
   if (removed.empty()) return;
   // Nobody knows of a byte that has changed since: what lies before the point that all are known to have may
-  // go.
-  if (common && removed.back() < *common) {
+  // go; and while that one is kept, what lies behind it.
+  if (common && (removed.back() < *common || (there.contains(*common) && is_damaged(*common)))) {
     for (const PointId& id : removed) ranks_[rank].points.erase(id);
     return;
   }

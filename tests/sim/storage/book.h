@@ -31,7 +31,11 @@ class Book {
 
   // ---- What happens to disks, and is nobody's fault
   void lost_all(std::size_t rank) { ranks_[rank] = {.ends_ever = ranks_[rank].ends_ever}; }
-  void lost_point(std::size_t rank, const PointId& id) { ranks_[rank].points.erase(id); }
+  // A byte of it has changed, and nobody knows.
+  void lost_point(std::size_t rank, const PointId& id) {
+    ranks_[rank].points.erase(id);
+    ranks_[rank].damaged.insert(id);
+  }
   void lost_records(std::size_t rank) { ranks_[rank].records = 0; }
 
   // ---- What must hold
@@ -54,13 +58,17 @@ class Book {
     return !ranks_[rank].points.empty() || ranks_[rank].records > 0;
   }
   std::uint64_t records(std::size_t rank) const { return ranks_[rank].records; }
+  // Whether all of so many calls can be told to the script by this worker alone.
+  bool has_all_ends(std::size_t rank, std::uint64_t calls) const;
 
  private:
   struct Rank {
     std::map<PointId, bool> points = {};  // to whether others can go on from it
     std::uint64_t records = 0;            // of the ends of calls
     std::map<std::uint64_t, bool> ends_ever = {};
+    std::set<PointId> damaged = {};
   };
+  bool is_damaged(const PointId& id) const;
   bool has(std::size_t rank, const PointId& id) const;
   bool gives(std::size_t rank, const PointId& id) const;
   bool is_usable(const PointId& id, const std::vector<bool>& can_read) const;

@@ -153,6 +153,7 @@ void Simulator::damage(std::uint64_t what, std::size_t disk) {
     book_.lost_point(rank, *id);
   else
     book_.lost_records(rank);
+  ++losses_[rank];  // it may be of a point that is being saved
   disks_[disk]->changed = true;
   lower_floors();
 }

@@ -68,7 +68,9 @@ Result<> Simulator::Process::live() {
 
 Result<checkpoint::RunStore*> Simulator::Process::store() {
   if (store_) return &*store_;
-  MUSTER_TRY(auto opened, checkpoint::RunStore::open(simulator_.options_of(rank_, disk_)));
+  checkpoint::RunOptions options = simulator_.options_of(rank_, disk_);
+  options.epoch = epoch_;
+  MUSTER_TRY(auto opened, checkpoint::RunStore::open(options));
   store_.emplace(std::move(opened));
   if (!store_->problem().empty()) {
     simulator_.say("{} has opened no folder: {}", name(), store_->problem());

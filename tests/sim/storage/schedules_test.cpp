@@ -14,7 +14,7 @@ using ::testing::IsEmpty;
 // A million of them: ./dev sim --only storage
 TEST(StorageSchedules, LoseNothingWhateverGoesWrong) {
   ::setenv("MUSTER_LOG", "off", 0);
-  constexpr std::uint64_t count = 1000;  // all that keep their promises today: see docs/dev/progress.md
+  constexpr std::uint64_t count = 1000;
   std::uint64_t ended_well = 0, refused = 0, saved = 0;
   for (std::uint64_t seed = 0; seed < count; ++seed) {
     const RunResult result = run_schedule(seed);
@@ -32,9 +32,18 @@ TEST(StorageSchedules, LoseNothingWhateverGoesWrong) {
 
 // 1529: a point that all went back to was forgotten for an older one, and removed while one disk was full.
 // 1639: whoever lacked the end of a call, but had the record of it, was waited for without end.
+// 2729, 11512, 12868: a twin that was stopped before it had opened its folder took it from its successor.
+// 7642, 9915, 19070, 21684: whoever came back without an end that no disk had taken never met the others.
+// 1321, 8897, 19139: a folder that had lost earlier ends was no way on, whatever later points were in it.
+// 42009: an end that all had agreed on was read once more, from a folder that was lost by then.
+// 18156: a record was read, and told of, that a loss of power took.
+// 31223: who knew of a point of call 2 that all had did not say so in call 0, which began anew.
+// 274128: all went over the end of call 0, and forgot what they all had of call 1.
+// 38908: whoever had just been given a point still counted as one that stands at the start of the call.
 TEST(StorageSchedules, FindNoMoreWhatTheyHaveFound) {
   ::setenv("MUSTER_LOG", "off", 0);
-  for (const std::uint64_t seed : {1529, 1610, 1639})
+  for (const std::uint64_t seed : {1529, 1610, 1639, 2729, 11512, 12868, 7642, 9915, 19070, 21684, 1321, 8897,
+                                   19139, 42009, 18156, 31223, 274128, 38908})
     EXPECT_THAT(run_schedule(seed).broken, IsEmpty()) << "seed " << seed;
 }
 

@@ -169,13 +169,17 @@ void Simulator::look_at_disks() {
     if (!std::exchange(disks_[disk]->changed, false)) continue;
     const MemoryStorage& content = disks_[disk]->content;
     for (const std::uint32_t rank : ranks_of(disk)) {
+      const std::string journal_path = folder_of(rank) + "/finished.log";
       std::uint64_t records = 0;
-      if (const auto journal = checkpoint::read_journal(folder_of(rank) + "/finished.log", content))
+      if (const auto journal = checkpoint::read_journal(journal_path, content))
         while (journal->records.contains(records)) ++records;
+      // Nobody was told yet of one that is not synced.
+      if (!content.is_synced(journal_path)) records = std::min(records, book_.records(rank));
       const auto common = checkpoint::read_common(folder_of(rank) + "/common", content);
       book_.look(rank, content.list(folder_of(rank)).value_or(std::vector<std::string>{}), records,
                  common ? common->point : std::nullopt);
     }
+    lower_floors();  // what may be removed was judged just now
   }
 }
 
@@ -258,7 +262,7 @@ void Simulator::give_up() {
     return;
   }
   for (std::uint32_t rank = 0; rank < seats_.size(); ++rank)
-    expect(seats_[rank].errors < errors_max || finished_calls_ < calls || book_.records(rank) < calls,
+    expect(seats_[rank].errors < errors_max || finished_calls_ < calls || !book_.has_all_ends(rank, calls),
            fmt::format("worker {} has all ends, and cannot leave", rank));
 }
 
@@ -284,8 +288,11 @@ void Simulator::note_standing(Gather& gather, std::uint32_t rank, const Recovery
 
 // What somebody has lost meanwhile is nobody's fault.
 void Simulator::lower_floors() {
+  auto& gathers = epochs_[epoch_].gathers;
+  const auto is_open = [](const auto& gather) { return gather.second.is_open; };
+  if (std::none_of(gathers.begin(), gathers.end(), is_open)) return;
   const auto now = newest_usable();
-  for (auto& [number, gather] : epochs_[epoch_].gathers)
+  for (auto& [number, gather] : gathers)
     if (gather.is_open) gather.floor = std::min(gather.floor, now);
 }
 
@@ -369,10 +376,14 @@ bool Simulator::is_in_use(std::size_t disk) const {
 
 // Whoever has lost the folder of its worker to a later process changes nothing in it any more.
 void Simulator::note_change(const Process& process, const std::string& path) {
-  if (process.number_ >= seats_[process.rank_].opened || process.has_void_lock_) return;
+  if (process.number_ >= seats_[process.rank_].opened) return;
   const std::string folder = folder_of(process.rank_) + '/';
   if (!path.starts_with(folder)) return;
   const std::string_view name = std::string_view(path).substr(folder.size());
+  if (process.has_void_lock_) {
+    if (name == "finished.log") book_.lost_records(process.rank_);
+    return;
+  }
   if (!name.starts_with("call_") && name != "finished.log" && name != "common") return;
   result_.broken.push_back(
       fmt::format("a twin changes nothing: {} has changed '{}', which is that of process {}", process.name(),

@@ -154,7 +154,7 @@ class Simulator {
   std::vector<std::uint64_t> trouble_ends_;  // by disk, the turn
   std::vector<std::uint64_t> slow_until_;
   Book book_;
-  std::vector<std::uint64_t> losses_;  // by rank, of its folder
+  std::vector<std::uint64_t> losses_;  // by rank, of its folder or a byte in it
   std::vector<bool> has_lost_own_;     // by rank, with the end of a call
 
   std::string job_ = "0123456789abcdef";

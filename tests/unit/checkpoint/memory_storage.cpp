@@ -204,6 +204,11 @@ MemoryStorage MemoryStorage::after_power_loss(bool truncate) const {
   return made;
 }
 
+bool MemoryStorage::is_synced(const std::string& path) const {
+  const Node* const node = disk_->find(path);
+  return node != nullptr && node->bytes == node->synced_bytes;
+}
+
 std::vector<std::byte>& MemoryStorage::content(const std::string& path) {
   Node* node = disk_->find(path);
   MUSTER_CHECK(node != nullptr && !node->is_folder, "no such file in memory");

@@ -42,6 +42,8 @@ class MemoryStorage final : public Storage {
 
   // For tests that damage files.
   std::vector<std::byte>& content(const std::string& path);
+  // Whether a loss of power leaves the file as it is.
+  bool is_synced(const std::string& path) const;
   // All files, sorted.
   std::vector<std::string> paths() const;
 

@@ -87,6 +87,33 @@ TEST(Twin, ThatCouldNotTakeTheFolderDoesNotTakeItFromItsSuccessor) {
   EXPECT_TRUE(successor.save(point(step(0, 1), 1)));
 }
 
+RunOptions in_epoch(MemoryStorage& disk, std::uint64_t epoch) {
+  RunOptions options = testing::options_in(disk);
+  options.epoch = epoch;
+  return options;
+}
+
+TEST(Twin, ThatWasStoppedBeforeItOpenedTheFolderDoesNotTakeItFromItsSuccessor) {
+  MemoryStorage disk;
+  RunStore successor = open_store(in_epoch(disk, 2));
+  ASSERT_TRUE(successor.save(point(step(0, 1), 1)));
+  EXPECT_THAT(testing::refusal(in_epoch(disk, 1)), HasSubstr("belong to another process by now"));
+  EXPECT_TRUE(successor.save(point(step(0, 2), 2)));
+  EXPECT_EQ(testing::refusal(in_epoch(disk, 3)), "opened");
+  EXPECT_FALSE(successor.save(point(step(0, 3), 3)));
+}
+
+TEST(Twin, ThatTakesAFolderWhichHasVanishedGivesItBackToItsSuccessor) {
+  MemoryStorage disk;
+  RunStore successor = open_store(in_epoch(disk, 2));
+  ASSERT_TRUE(disk.remove_folder(successor.folder()));
+  RunStore twin = open_store(in_epoch(disk, 1));
+  EXPECT_EQ(successor.lost(), std::nullopt);
+  EXPECT_TRUE(successor.save(point(step(0, 1), 1)));
+  EXPECT_FALSE(twin.save(point(step(0, 1), 2)));
+  testing::expect_equal(successor.load(step(0, 1)).value(), point(step(0, 1), 1));
+}
+
 // The twin stands in the middle of a save when its successor comes.
 TEST(Twin, ThatWasStoppedInASaveDoesNotPublishIt) {
   MemoryStorage disk;

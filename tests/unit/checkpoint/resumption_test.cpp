@@ -169,7 +169,7 @@ TEST(Resumption, WhoIsBehindTakesTheEndFromWhoHasIt) {
 
 TEST(Resumption, WaitsForWhoHasTheEndOfItsCall) {
   const Standing rows[] = {{.state = State::live, .call = 1, .steps = 200, .finished = 1},
-                           {.state = State::spoilt, .call = 0, .finished = 1}};
+                           {.state = State::spoilt, .call = 0, .has_end = true}};
   EXPECT_EQ(decide(rows).way, Way::ask_again);
 }
 
@@ -179,6 +179,26 @@ TEST(Resumption, SaysWhoLacksAnEndThatNobodyHas) {
   const Resumption way = decide(rows);
   EXPECT_EQ(way.way, Way::lost);
   EXPECT_NE(way.reason.find("worker 1 lacks the end of call 0"), std::string::npos) << way.reason;
+}
+
+// Nobody's disk has taken it, but all are past it.
+TEST(Resumption, TakesTheEndOfACallThatIsNotOverFromTheMemoryOfWhoIsPastIt) {
+  const Standing rows[] = {{.state = State::live, .call = 2, .is_shared = true, .gives_ends_from = 0},
+                           {.state = State::fresh, .call = 1},
+                           {.state = State::spoilt, .call = 1, .has_end = true}};
+  const Resumption way = decide(rows);
+  EXPECT_EQ(way.way, Way::end_of);
+  EXPECT_EQ(way.sources, (Sources{std::nullopt, 0, std::nullopt}));
+}
+
+TEST(Resumption, SendsBackWhoIsPastAnEndThatNobodyCanGive) {
+  const Standing rows[] = {{.state = State::live, .call = 2, .finished = 2, .gives_ends_from = 2},
+                           {.state = State::fresh, .call = 1},
+                           {.state = State::spoilt, .call = 1, .has_end = true}};
+  const Resumption way = decide(rows);
+  EXPECT_EQ(way.way, Way::back);
+  EXPECT_EQ(way.id, end(1).id);
+  EXPECT_NE(way.reason.find("worker 1 lacks the end of call 1"), std::string::npos) << way.reason;
 }
 
 TEST(Resumption, WhoIsBehindTakesNoPointBeforeTheEnd) {

@@ -37,9 +37,18 @@ class OfTwo final : public Recovery {
     other.resize(mine.size());
     return std::vector<Words>{mine, other};
   }
-  Result<> send(std::uint32_t, Pieces) override { return fail(Code::internal, "nothing is to be given"); }
-  Result<> receive(std::uint32_t, WritablePieces) override {
-    return fail(Code::internal, "nothing is to be taken");
+  Result<> send(std::uint32_t, Pieces pieces) override {
+    for (const auto piece : pieces) mail.insert(mail.end(), piece.begin(), piece.end());
+    return {};
+  }
+  Result<> receive(std::uint32_t, WritablePieces pieces) override {
+    for (const auto piece : pieces) {
+      if (mail.size() < piece.size()) return fail(Code::internal, "nothing is to be taken");
+      const auto end = mail.begin() + static_cast<std::ptrdiff_t>(piece.size());
+      std::copy(mail.begin(), end, piece.begin());
+      mail.erase(mail.begin(), end);
+    }
+    return {};
   }
   bool lost_epoch(const Error&) override { return false; }
   Result<> next_epoch() override { return {}; }
@@ -48,6 +57,7 @@ class OfTwo final : public Recovery {
   void mark_step(const checkpoint::StepPlace&) override {}
 
   std::deque<Words> others;
+  std::deque<std::byte> mail;
   Words said;
   std::uint64_t finished = 0;
 
@@ -84,6 +94,23 @@ TEST(RecoveringCall, WhoHasItsEndGoesToTheOthersAndDoesNotSayThatTheyAllHaveIt) 
   EXPECT_TRUE(start->finished);
   ASSERT_TRUE(call->end());
   EXPECT_EQ(recovery.finished, 0U) << "the other one may owe its own";
+}
+
+TEST(RecoveringCall, AnEndThatIsAnothersOwnIsNotItsOwnTheNextTimeEither) {
+  MemoryStorage disk;
+  OfTwo recovery(disk);
+  recovery.finished = 1;
+  ASSERT_TRUE(send_handover({.point = end_point(), .result = "{}"}, 0, recovery));
+  recovery.others.push_back(checkpoint::encode(Standing{.state = In::fresh, .call = 1, .finished = 1}));
+  recovery.others.push_back({0});
+  for (const char* from : {"the other one", "its own disk"}) {
+    recovery.calls() = {};
+    const auto call = RecoveringCall::begin(recovery).value();
+    const auto end = call->end();
+    ASSERT_TRUE(end) << end.error().message;
+    EXPECT_TRUE(end->point.has_value()) << from;
+    EXPECT_TRUE(end->is_of_another) << from;
+  }
 }
 
 TEST(RecoveringCall, DoesNotBeginInMemoryThatLacksTheEndBefore) {
