@@ -239,12 +239,22 @@ def is_up(job):
     return False
 
 
+def stands_still(process):
+    """Whether every thread has stopped, or ended: one in the middle of a write stops behind it."""
+    try:
+        tasks = list(Path(f"/proc/{process.pid}/task").glob("*/stat"))
+        return all(task.read_text().rpartition(")")[2].split()[0] in "TtZX" for task in tasks)
+    except (FileNotFoundError, ProcessLookupError):
+        return process.status() is not None
+
+
 def two_jobs_one_path(job, random):
     """The second one is refused, and changes nothing."""
     wait_until(lambda: is_up(job) or job.is_ending())
     is_still = random.random() < 0.5
     for process in job.processes.values() if is_still else ():
         process.signal(signal.SIGSTOP)
+    wait_until(lambda: not is_still or all(map(stands_still, job.processes.values())))
     try:
         before = contents(job)
         fresh = random.choice([{}, {"MUSTER_FRESH": "1"}])
