@@ -35,6 +35,12 @@ std::uint64_t epoch_in(std::string_view owner) {
   return failure == std::errc() && end == line.data() + line.size() ? epoch : 0;
 }
 
+std::string read_owner(const std::string& worker_folder, const Storage& storage) {
+  const auto bytes = storage.read(fmt::format("{}/{}", worker_folder, owner_file));
+  if (!bytes) return {};
+  return {reinterpret_cast<const char*>(bytes->data()), bytes->size()};
+}
+
 // Where nothing can be locked.
 class NoLock final : public LockedFile {
  public:
@@ -61,9 +67,11 @@ std::string this_process() {
 }
 
 std::string owner_of(const std::string& worker_folder, const Storage& storage) {
-  const auto bytes = storage.read(fmt::format("{}/{}", worker_folder, owner_file));
-  if (!bytes) return {};
-  return person_in({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
+  return person_in(read_owner(worker_folder, storage));
+}
+
+std::uint64_t epoch_of_owner(const std::string& worker_folder, const Storage& storage) {
+  return epoch_in(read_owner(worker_folder, storage));
 }
 
 Ownership::Ownership(const std::string& worker_folder, Storage& storage, std::chrono::milliseconds patience,

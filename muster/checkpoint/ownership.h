@@ -20,6 +20,8 @@ std::string this_process();
 
 // Who has opened the folder of a worker last; empty: nobody.
 std::string owner_of(const std::string& worker_folder, const Storage& storage);
+// The epoch in which that one joined; 0: nobody, or none is named.
+std::uint64_t epoch_of_owner(const std::string& worker_folder, const Storage& storage);
 
 // The worker's folder belongs to its owner while this lives: nobody else can take it.
 using Hold = std::unique_ptr<LockedFile>;

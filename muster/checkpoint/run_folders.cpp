@@ -48,6 +48,7 @@ void look_at_worker(const std::string& folder, const Storage& storage, FoundJob&
     is_empty = is_empty && journal && journal->records.empty();
   }
   if (!is_empty && !has(*names, done_file)) job.is_done = false;
+  job.epoch = std::max(job.epoch, epoch_of_owner(folder, storage));
 }
 
 FoundJob look_at_job(const std::string& job, const std::string& path, const Storage& storage) {

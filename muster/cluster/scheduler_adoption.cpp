@@ -14,6 +14,7 @@ namespace muster::cluster {
 namespace {
 
 constexpr std::size_t lines_max = 8;
+constexpr std::uint64_t epoch_found_max = std::numeric_limits<std::uint64_t>::max() / 2;
 constexpr auto time_for_members = std::chrono::seconds(5);  // who live try at least every second
 
 constexpr std::string_view how_to_choose =
@@ -283,6 +284,8 @@ void SchedulerMachine::adopt(const FoundJob& job, const std::vector<const Peer*>
   std::optional<std::uint64_t> seed;
   for (const Peer* peer : finders) {
     const FoundJob* found = peer->memory.find(job.job_id);
+    // Clocks may go back, and nobody takes a folder from one of a later epoch.
+    epoch_ = epoch_min_ = std::max(epoch_, std::min(found->epoch, epoch_found_max) + 1);
     finished_calls_ = std::min(finished_calls_, found->finished_calls);
     if (!seed) seed = found->seed;
   }

@@ -30,7 +30,7 @@ constexpr std::uint8_t flag_epoch_lost = 2;
 constexpr std::uint8_t flag_strict = 4;
 // The lengths of a trait's texts.
 constexpr std::size_t trait_size_bytes_min = 2 * 4;
-constexpr std::size_t found_job_size_bytes_min = 8 + 4 + 1 + 8 + 1 + 3 * 4;
+constexpr std::size_t found_job_size_bytes_min = 8 + 4 + 1 + 8 + 8 + 1 + 3 * 4;
 constexpr std::int32_t status_unknown = -1;
 constexpr std::int32_t status_max = 0xffff;  // of waitpid()
 constexpr std::uint8_t flag_has_rank = 1;
@@ -114,6 +114,7 @@ void write(ByteWriter& out, const FoundJob& job) {
   out.number(static_cast<std::uint8_t>(job.seed.has_value()));
   if (job.seed) out.number(*job.seed);
   out.number(job.finished_calls);
+  out.number(job.epoch);
   out.number(static_cast<std::uint8_t>(flag(flag_done_job, job.is_done) | flag(flag_in_use, job.is_in_use)));
   const std::size_t count = std::min(job.ranks.size(), found_ranks_max);
   out.number(static_cast<std::uint32_t>(count));
@@ -336,6 +337,7 @@ class Reader {
     job.worker_num = u32();
     if (flag()) job.seed = u64();
     job.finished_calls = u64();
+    job.epoch = u64();
     const std::uint8_t bits = up_to(flag_done_job | flag_in_use);
     job.is_done = (bits & flag_done_job) != 0;
     job.is_in_use = (bits & flag_in_use) != 0;

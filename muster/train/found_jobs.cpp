@@ -44,6 +44,7 @@ cluster::FoundJob describe(const checkpoint::FoundJob& job) {
   cluster::FoundJob found{.job_id = number_of(job.job).value_or(0),
                           .worker_num = static_cast<std::uint32_t>(job.world),
                           .finished_calls = std::numeric_limits<std::uint64_t>::max(),
+                          .epoch = job.epoch,
                           .is_done = job.is_done,
                           .is_in_use = job.is_in_use,
                           .newest = to_string(job.newest),

@@ -305,6 +305,15 @@ TEST_F(SchedulerWithoutLog, BeginsEpochsThatNoOtherSchedulerOfThatJobBegins) {
   EXPECT_EQ(saved().epoch_min, adopted_epoch) << "for the next life of it";
 }
 
+TEST_F(SchedulerWithoutLog, BeginsBehindTheEpochOfTheFoundFoldersWhereItsClockIsBehindThem) {
+  FoundJob old = found();
+  old.epoch = adopted_epoch + 70;
+  enter(1, 0, {found()});
+  const auto rosters = sent_to<message::RosterReady>(1, enter(2, 1, {old}));
+  ASSERT_THAT(rosters, SizeIs(1));
+  EXPECT_EQ(rosters[0].roster->epoch, adopted_epoch + 71);
+}
+
 TEST_F(SchedulerWithoutLog, GivesTheSeatOfADeadProcessToOneThatComesNew) {
   survive(1, 0);
   enter(2, 1);
