@@ -19,7 +19,9 @@
 namespace muster::checkpoint {
 namespace {
 
-constexpr std::size_t keep_steps_min = 3;
+// Workers tell each other of the newest three (train/recovering_call.cpp); what is being saved meanwhile may
+// push out the fourth.
+constexpr std::size_t keep_steps_min = 4;
 
 Result<> check(const RunOptions& options) {
   if (options.folder.empty())

@@ -33,7 +33,7 @@ struct RunOptions {
   std::string job = {};     // 16 hexadecimal digits
   std::uint64_t world = 1;
   std::uint64_t rank = 0;
-  std::size_t keep_steps = 5;  // step points to keep, 3 at least
+  std::size_t keep_steps = 5;  // step points to keep, 4 at least
   std::uint64_t epoch = 0;     // in which this process joined: a twin that is late takes no folder from it
   bool fresh = false;          // MUSTER_FRESH: unfinished jobs of before are removed, not an error
   Storage* storage = nullptr;  // real_storage() unless given; it outlives the store

@@ -13,7 +13,7 @@ using checkpoint::Standing;
 
 constexpr std::uint64_t turns_max = 30'000;
 constexpr std::uint64_t errors_max = 6;  // of a worker in a row, until the user is called
-constexpr std::size_t keep_steps = 3;
+constexpr std::size_t keep_steps = 4;
 
 // What a worker may have in its folder: twice what is kept (retention.h), and files of other kinds.
 constexpr std::size_t names_max(std::size_t calls) { return 2 * (2 * keep_steps + calls + 4) + 10; }
