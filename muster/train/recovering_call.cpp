@@ -148,7 +148,10 @@ Result<checkpoint::Resumption> RecoveringCall::ask(const Memory& memory) {
 
 Result<RecoveringCall::Start> RecoveringCall::agree() {
   // Where memory counts, nobody waits for a disk. A save that fails has been said; the point is not there.
-  if (in_memory_.state != In::live || !own_state().empty()) (void)saver_->wait();
+  if (in_memory_.state != In::live || !own_state().empty()) {
+    (void)saver_->wait();
+    store_.look_again();
+  }
   is_meeting_due_ = false;
   for (int rounds = 0; rounds < rounds_max; ++rounds) {
     std::optional<Resumption> next = std::exchange(decided_, std::nullopt);
