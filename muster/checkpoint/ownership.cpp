@@ -105,9 +105,11 @@ Result<Hold> Ownership::lock() {
 // Whoever was stopped before this, and wakes up when its successor has the folder, comes too late.
 Result<Hold> Ownership::take() {
   MUSTER_TRY(Hold held, lock());
-  if (const auto owner = held->read(); owner && !owner->empty() && *owner != before_) {
+  if (const auto owner = held->read(); owner && !owner->empty()) {
+    // Of a later epoch it is a successor's, even where this one saw no other when it came: it came too late.
     const std::uint64_t epoch = epoch_in(*owner);
-    if (epoch > epoch_ || (before_ && epoch == epoch_)) return fail(Code::refused, taken_by(*owner));
+    if (epoch > epoch_ || (before_ && *owner != before_ && epoch == epoch_))
+      return fail(Code::refused, taken_by(*owner));
   }
   MUSTER_TRY_VOID(held->write(name_));
   before_ = name_;

@@ -19,7 +19,9 @@
 namespace muster::checkpoint {
 namespace {
 
-constexpr std::size_t keep_steps_min = 3;
+// Workers tell each other of the newest three (train/recovering_call.cpp); what is being saved meanwhile may
+// push out the fourth.
+constexpr std::size_t keep_steps_min = 4;
 
 Result<> check(const RunOptions& options) {
   if (options.folder.empty())
@@ -85,6 +87,7 @@ class RunStore::Implementation {
   ~Implementation() { flush_ledger(); }
 
   Result<> open();
+  void look_again();
   const std::string& root() const { return root_; }
   std::string problem() const;
   std::optional<std::string> lost() const { return is_attached_ ? ownership_.lost() : std::nullopt; }
@@ -120,7 +123,7 @@ class RunStore::Implementation {
   Result<Hold> attach();
   Result<Hold> take_folder();
   void set_problem(std::string problem);
-  void look();
+  void read_what_is_there();
   Result<> read_points(bool may_write);
   Result<Manifest> read_own_manifest(const PointId& id) const;
   const JournalContent& calls() const { return journal_ ? journal_->content() : calls_read_; }
@@ -158,7 +161,8 @@ Result<> RunStore::Implementation::open() {
   const auto opened = begin_writing();
   if (opened) return {};
   if (!may_pass(opened.error())) return fail(opened.error());
-  look();
+  ownership_.note_owner();
+  read_what_is_there();
   log::error(
       fmt::format("no recovery points can be kept in '{}': {}. The job goes on; while it is so, this worker "
                   "has only what "
@@ -219,11 +223,19 @@ Result<Hold> RunStore::Implementation::take_folder() {
   return held;
 }
 
-// What can be read of a folder that cannot be written.
-void RunStore::Implementation::look() {
-  ownership_.note_owner();
+// Whose the folder was when this process came stays what it was: somebody else may have taken it since.
+void RunStore::Implementation::look_again() {
+  if (is_attached_) return;
+  if (const auto opened = begin_writing(); opened || !may_pass(opened.error())) return;
+  const std::lock_guard thread(writing_mutex_);
+  if (!is_attached_) read_what_is_there();
+}
+
+// Of a folder that cannot be written.
+void RunStore::Implementation::read_what_is_there() {
   if (auto journal = read_journal(path_of(journal_file), storage_)) {
     const RunIdentity mine{.job = options_.job, .world = options_.world, .rank = options_.rank};
+    const std::lock_guard lock(index_mutex_);
     if (journal->identity == mine) calls_read_ = *std::move(journal);
   }
   if (const auto read = read_points(false); !read && read.error().code != Code::not_found)
@@ -480,6 +492,7 @@ Result<RunStore> RunStore::open(RunOptions options) {
 
 const std::string& RunStore::folder() const { return implementation_->root(); }
 std::string RunStore::problem() const { return implementation_->problem(); }
+void RunStore::look_again() { implementation_->look_again(); }
 std::optional<std::string> RunStore::lost() const { return implementation_->lost(); }
 std::vector<PointId> RunStore::points() const { return implementation_->points(); }
 bool RunStore::is_shared(const PointId& id) const { return implementation_->is_shared(id); }

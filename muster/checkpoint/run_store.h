@@ -33,7 +33,7 @@ struct RunOptions {
   std::string job = {};     // 16 hexadecimal digits
   std::uint64_t world = 1;
   std::uint64_t rank = 0;
-  std::size_t keep_steps = 5;  // step points to keep, 3 at least
+  std::size_t keep_steps = 5;  // step points to keep, 4 at least
   std::uint64_t epoch = 0;     // in which this process joined: a twin that is late takes no folder from it
   bool fresh = false;          // MUSTER_FRESH: unfinished jobs of before are removed, not an error
   Storage* storage = nullptr;  // real_storage() unless given; it outlives the store
@@ -72,6 +72,11 @@ class RunStore {
   // Why nothing can be kept at this moment; empty: it can. Each call that writes tries again. What could not
   // be read is not held: what points() says is then not all that there may be.
   std::string problem() const;
+
+  // Where the folder could not be opened: tries again, or reads what can be read by now. What was not there
+  // when it was opened may have come since: a twin keeps its last point as long as nobody else has the
+  // folder.
+  void look_again();
 
   // Why this store will keep nothing any more: a twin has taken the folder since it was opened. Any thread.
   std::optional<std::string> lost() const;

@@ -17,10 +17,10 @@ using checkpoint::PointId;
 using checkpoint::Standing;
 using In = Standing::State;
 using Way = checkpoint::Resumption::Way;
-using Words = Recovery::Words;
 
-constexpr int rounds_max = 64;       // of points found damaged, until we give up
-constexpr std::size_t told_max = 4;  // points of each worker that are remembered
+constexpr int rounds_max = 64;         // of points found damaged, until we give up
+constexpr std::ptrdiff_t told_at = 3;  // in a row of an exchange: the steps that are on the disk
+constexpr std::size_t told_max = 4;    // of them: the anchor, and the newest three
 
 // In an end on this worker's disk: what in it is a worker's own is that of another one.
 constexpr const char* of_another_section = "of another worker";
@@ -28,11 +28,6 @@ constexpr const char* of_another_section = "of another worker";
 std::atomic<RecoveringCall*> under_way = nullptr;  // simulated processes share it
 
 PointId end_of(std::uint64_t call) { return {.call = call, .moment = PointId::Moment::end}; }
-
-std::uint64_t word_of(const PointId& id) { return id.step << 2 | static_cast<std::uint64_t>(id.moment); }
-PointId id_of(std::uint64_t call, std::uint64_t word) {
-  return {.call = call, .moment = static_cast<PointId::Moment>(word & 3), .step = word >> 2};
-}
 
 bool gives(const checkpoint::Resumption& next, std::uint32_t rank) {
   return std::find(next.sources.begin(), next.sources.end(), std::optional(rank)) != next.sources.end();
@@ -153,7 +148,10 @@ Result<checkpoint::Resumption> RecoveringCall::ask(const Memory& memory) {
 
 Result<RecoveringCall::Start> RecoveringCall::agree() {
   // Where memory counts, nobody waits for a disk. A save that fails has been said; the point is not there.
-  if (in_memory_.state != In::live || !own_state().empty()) (void)saver_->wait();
+  if (in_memory_.state != In::live || !own_state().empty()) {
+    (void)saver_->wait();
+    store_.look_again();
+  }
   is_meeting_due_ = false;
   for (int rounds = 0; rounds < rounds_max; ++rounds) {
     std::optional<Resumption> next = std::exchange(decided_, std::nullopt);
@@ -192,6 +190,7 @@ Result<RecoveringCall::Start> RecoveringCall::agree() {
       }
     }
     if (!start) continue;
+    if (!start->is_live) newest_ = next->way == Way::live ? step_id(next->steps) : next->id;
     if (start->point) {
       recovery_.calls().lacks_end = false;
       in_memory_ = {};  // about to change
@@ -266,12 +265,8 @@ Result<std::optional<RecoveringCall::Start>> RecoveringCall::go_to_point(const R
   if (in_memory) return Start{};
   const bool all_hold_it = std::none_of(next.sources.begin(), next.sources.end(),
                                         [](const auto& source) { return source.has_value(); });
-  if (all_hold_it) {
-    // Going over an end is not going back: what all have of later calls stays known.
-    if (!is_end || store_.committed() < next.id) store_.set_committed(next.id);
-    // What was told before says no more than this.
-    std::fill(kept_by_.begin(), kept_by_.end(), std::vector{word_of(next.id)});
-  }
+  // Going over an end is not going back: what all have of later calls stays known.
+  if (all_hold_it && (!is_end || store_.committed() < next.id)) store_.set_committed(next.id);
   if (is_end) {
     is_end_agreed_ = true;
     known_end_ = KnownEnd{.had = takes ? *std::move(taken) : std::move(mine), .is_of_another = takes};
@@ -419,9 +414,10 @@ Result<checkpoint::Resumption> RecoveringCall::ask_those_here(const Memory& mine
 // One short call of all: who is past it knows that all have what it has. What each has on its disk goes
 // along.
 Result<> RecoveringCall::exchange(std::uint64_t steps) {
-  if (saving_ && holds(*saving_)) kept_ = word_of(*std::exchange(saving_, std::nullopt));
-  MUSTER_TRY(const std::vector<Words> rows,
-             recovery_.gather({number_, steps, kept_, store_.finished_calls()}));
+  Words mine{number_, steps, store_.finished_calls()};
+  const Words told = steps_on_disk();
+  mine.insert(mine.end(), told.begin(), told.end());
+  MUSTER_TRY(const std::vector<Words> rows, recovery_.gather(mine));
   for (std::size_t rank = 0; rank < rows.size(); ++rank)
     if (rows[rank][0] != number_ || rows[rank][1] != steps)
       return fail(
@@ -429,38 +425,47 @@ Result<> RecoveringCall::exchange(std::uint64_t steps) {
           fmt::format("worker {} is at step {} of call {}, worker {} at step {} of call {}: all workers "
                       "make the same calls and as many steps",
                       rank, rows[rank][1], rows[rank][0], recovery_.rank(), steps, number_));
-  note_kept(rows);
+  note_common(rows);
+  report_finished(rows);
   return {};
 }
 
-// The newest point that all have told of is what the job never goes back behind.
-void RecoveringCall::note_kept(const std::vector<Words>& rows) {
-  bool is_news = false;
-  for (std::size_t rank = 0; rank < rows.size(); ++rank) {
-    std::vector<std::uint64_t>& told = kept_by_[rank];
-    const std::uint64_t word = rows[rank][2];
-    if (word == 0 || (!told.empty() && told.back() == word)) continue;
-    told.push_back(word);
-    if (told.size() > told_max) told.erase(told.begin());
-    is_news = true;
+// Not only the newest: who was not told once (an epoch that breaks is over for some and not for others) is
+// told the next time, before what it has not heard of is old enough to go. What lies behind the newest
+// belongs to a future that is lost, and may go at any moment.
+RecoveringCall::Words RecoveringCall::steps_on_disk() const {
+  Words steps;
+  for (const PointId& id : store_.points())
+    if (id.call == number_ && id.moment == PointId::Moment::step && id <= newest_) steps.push_back(id.step);
+  if (steps.size() > told_max) {
+    // What stays whatever its age, and the newest.
+    const auto common = store_.committed();
+    const bool has_common = common && *common == step_id(common->step) &&
+                            std::find(steps.begin(), steps.end(), common->step) != steps.end();
+    const std::uint64_t anchor = has_common ? common->step : steps.front();
+    steps.erase(steps.begin(), steps.end() - told_max);
+    steps.front() = anchor;
   }
-  if (!is_news) return;
-  report_finished(rows);
-  const std::vector<std::uint64_t>& mine = kept_by_[recovery_.rank()];
-  for (auto word = mine.rbegin(); word != mine.rend(); ++word) {
-    const auto has = [&](const auto& told) {
-      return std::find(told.begin(), told.end(), *word) != told.end();
-    };
-    if (!std::all_of(kept_by_.begin(), kept_by_.end(), has)) continue;
-    store_.set_committed(id_of(number_, *word));
-    return;
-  }
+  steps.resize(told_max);
+  return steps;
 }
 
-// Calls whose ends all have, as of the last column.
+// The newest point that all have told of is what the job never goes back behind. From the rows alone: all who
+// have them know the same one, and so nobody keeps one that others let go.
+void RecoveringCall::note_common(const std::vector<Words>& rows) {
+  std::uint64_t common = 0;
+  for (auto step = rows[0].begin() + told_at; step != rows[0].end(); ++step)
+    if (std::all_of(rows.begin(), rows.end(), [&](const Words& row) {
+          return std::find(row.begin() + told_at, row.end(), *step) != row.end();
+        }))
+      common = std::max(common, *step);
+  if (common != 0) store_.set_committed(step_id(common));
+}
+
+// Calls whose ends all have.
 void RecoveringCall::report_finished(const std::vector<Words>& rows) {
   std::uint64_t all = ~std::uint64_t{0};
-  for (const Words& row : rows) all = std::min(all, row.back());
+  for (const Words& row : rows) all = std::min(all, row[2]);
   recovery_.report_finished_calls(all);
 }
 
@@ -489,9 +494,8 @@ void RecoveringCall::save(checkpoint::Point point) {
   // From here on this process is no newcomer: going back is not resuming what another one left.
   recovery_.calls().resumed = true;
   retry_pending_ends();
-  const std::optional<PointId> before = std::exchange(saving_, point.id);
+  newest_ = point.id;
   saver_->save(std::move(point));  // when the one before is done
-  if (before && holds(*before)) kept_ = word_of(*before);
 }
 
 void RecoveringCall::say_resuming(std::uint64_t step) {

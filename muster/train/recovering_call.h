@@ -115,10 +115,11 @@ class RecoveringCall {
         number_(number),
         saver_(recovery.make_saver(store)),
         files_pace_(checkpoint::Pace::beside(recovery.local_size())),
-        kept_by_(recovery.size()) {}
+        newest_{.call = number} {}
 
   using Resumption = checkpoint::Resumption;
   using PendingEnd = Recovery::PendingEnd;
+  using Words = Recovery::Words;
   struct KnownEnd {
     Handover had = {};
     bool is_of_another = false;
@@ -134,7 +135,8 @@ class RecoveringCall {
   checkpoint::Standing standing(const Memory& memory) const;
   Result<Resumption> ask(const Memory& memory);
   Result<Resumption> ask_those_here(const Memory& mine);
-  void note_kept(const std::vector<Recovery::Words>& rows);
+  Words steps_on_disk() const;
+  void note_common(const std::vector<Words>& rows);
   // Each gives what others take from it, then takes what it lacks; an answer only where it lacks something.
   Result<std::optional<Handover>> hand_over(const Resumption& next, const Handover& mine);
   Result<bool> all_have(bool mine);
@@ -151,7 +153,7 @@ class RecoveringCall {
   void thin_pending_ends();
   void retry_pending_ends();
   bool owes_end() const;
-  void report_finished(const std::vector<Recovery::Words>& rows);
+  void report_finished(const std::vector<Words>& rows);
   bool journal(std::uint64_t call, const std::string& kind, std::string result);
   void say_resuming(std::uint64_t step);
 
@@ -169,9 +171,7 @@ class RecoveringCall {
   bool is_end_agreed_ = false;         // all have the end, or have been given it
   bool is_meeting_due_ = false;
   bool has_equal_parameters_ = false;
-  std::optional<checkpoint::PointId> saving_;        // a point that may be on the disk by now
-  std::uint64_t kept_ = 0;                           // the newest that is, as others are told
-  std::vector<std::vector<std::uint64_t>> kept_by_;  // by rank, what others have told, the newest last
+  checkpoint::PointId newest_;  // that was begun to be saved, or that all have gone on from
 };
 
 }  // namespace muster::train

@@ -13,7 +13,7 @@ using checkpoint::Standing;
 
 constexpr std::uint64_t turns_max = 30'000;
 constexpr std::uint64_t errors_max = 6;  // of a worker in a row, until the user is called
-constexpr std::size_t keep_steps = 3;
+constexpr std::size_t keep_steps = 4;
 
 // What a worker may have in its folder: twice what is kept (retention.h), and files of other kinds.
 constexpr std::size_t names_max(std::size_t calls) { return 2 * (2 * keep_steps + calls + 4) + 10; }
@@ -50,6 +50,7 @@ Simulator::Simulator(Plan plan, bool traces)
   seats_.resize(plan_.worker_num);
   losses_.resize(plan_.worker_num);
   has_lost_own_.resize(plan_.worker_num);
+  void_commons_.resize(plan_.worker_num);
   disks_.resize(plan_.has_one_disk ? 1 : plan_.worker_num);
   for (auto& disk : disks_) disk = std::make_unique<Disk>();
   trouble_ends_.resize(disks_.size());
@@ -175,10 +176,10 @@ void Simulator::look_at_disks() {
         while (journal->records.contains(records)) ++records;
       // Nobody was told yet of one that is not synced.
       if (!content.is_synced(journal_path)) records = std::min(records, book_.records(rank));
-      const auto common = checkpoint::read_common(folder_of(rank) + "/common", content);
       book_.look(rank, content.list(folder_of(rank)).value_or(std::vector<std::string>{}), records,
-                 common ? common->point : std::nullopt);
+                 common_of(rank));
     }
+    forget_void_commons();
     lower_floors();  // what may be removed was judged just now
   }
 }
@@ -329,17 +330,40 @@ void Simulator::goes_on(Gather& gather, std::uint64_t call, std::uint64_t steps,
   if (is_first) {
     say("all go on from {}{}", to_string(id), start.point ? "" : " as it is in memory");
     book_.goes_to(id, gather.floor);
+    gather.void_commons = void_commons_;
+    note_void_commons(id);
   }
   if (start.point || start.is_live) return;
   // As the folders say it, which whoever comes back can read.
   for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
     const Process* const process = seats_[rank].process;
     if (process == nullptr || !process->can_read_) continue;
-    const auto common = checkpoint::read_common(folder_of(rank) + "/common", disks_[disk_of(rank)]->content);
-    if (common && common->point && common->point->call == call &&
-        common->point->moment != PointId::Moment::start)
+    const auto common = common_of(rank);
+    if (common && common->call == call && common->moment != PointId::Moment::start &&
+        common != gather.void_commons[rank])
       expect(false, fmt::format("nothing begins anew: call {} does, and worker {} knows that all had {}",
-                                call, rank, to_string(*common->point)));
+                                call, rank, to_string(*common)));
+  }
+}
+
+// As its folder says it.
+std::optional<PointId> Simulator::common_of(std::uint32_t rank) const {
+  const auto common = checkpoint::read_common(folder_of(rank) + "/common", disks_[disk_of(rank)]->content);
+  return common ? common->point : std::nullopt;
+}
+
+// Going over the end of an earlier call is not going back.
+void Simulator::note_void_commons(const PointId& gone_to) {
+  for (std::uint32_t rank = 0; rank < seats_.size(); ++rank)
+    if (const auto common = common_of(rank); common > gone_to && common->call == gone_to.call)
+      void_commons_[rank] = common;
+}
+
+// Where all have come as far once more, or another one was written.
+void Simulator::forget_void_commons() {
+  for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
+    auto& of_rank = void_commons_[rank];
+    if (of_rank && (common_of(rank) != of_rank || newest_usable() >= of_rank)) of_rank.reset();
   }
 }
 

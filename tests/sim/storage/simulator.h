@@ -74,8 +74,9 @@ class Simulator {
     std::vector<Recovery::Words> rows;
     std::size_t arrived = 0;
     std::optional<PointId> floor = {};  // of those who say where they stand: what all can go on from
-    std::optional<std::uint64_t> live_steps = {};  // what one has in memory and all can go on from
-    bool is_open = false;                          // nobody has gone on yet
+    std::optional<std::uint64_t> live_steps = {};           // what one has in memory and all can go on from
+    std::vector<std::optional<PointId>> void_commons = {};  // as they were before it
+    bool is_open = false;                                   // nobody has gone on yet
   };
   struct Epoch {
     bool is_broken = false;
@@ -122,6 +123,9 @@ class Simulator {
   void note_all_stand(Gather& gather);
   void goes_on(Gather& gather, std::uint64_t call, std::uint64_t steps, const RecoveringCall::Start& start);
   void lower_floors();
+  std::optional<PointId> common_of(std::uint32_t rank) const;
+  void note_void_commons(const PointId& gone_to);
+  void forget_void_commons();
   std::optional<PointId> newest_usable() const;
 
   // ---- What goes wrong
@@ -156,6 +160,9 @@ class Simulator {
   Book book_;
   std::vector<std::uint64_t> losses_;  // by rank, of its folder or a byte in it
   std::vector<bool> has_lost_own_;     // by rank, with the end of a call
+  // By rank, what its folder says that all had, and what all have gone back behind since. The next save
+  // writes that down, which a disk may refuse.
+  std::vector<std::optional<PointId>> void_commons_;
 
   std::string job_ = "0123456789abcdef";
   std::uint64_t jobs_ = 0;            // others

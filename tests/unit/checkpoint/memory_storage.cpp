@@ -331,6 +331,8 @@ Result<> MemoryStorage::exchange(const std::string& first, const std::string& se
   MUSTER_TRY_VOID(disk_->operation("exchange", first));
   const auto [one, name] = disk_->place(first);
   const auto [other, other_name] = disk_->place(second);
+  if (one == nullptr || other == nullptr || !one->names.contains(name) || !other->names.contains(other_name))
+    return fail_errno(fmt::format("cannot exchange '{}' and '{}'", first, second), ENOENT);
   std::swap(one->names.at(name), other->names.at(other_name));
   return {};
 }

@@ -54,7 +54,7 @@ TEST(Retention, KeepsTheNewestStepsTheNewestStartAndWhatAllHold) {
   EXPECT_EQ(open_store(disk).points(), store.points()) << "the disk knows the same";
 }
 
-TEST(Retention, KeepsThreeStepsAtLeast) {
+TEST(Retention, KeepsFourStepsAtLeast) {
   MemoryStorage disk;
   RunOptions options = options_in(disk);
   options.keep_steps = 1;
@@ -64,7 +64,7 @@ TEST(Retention, KeepsThreeStepsAtLeast) {
     save(store, {step(0, number)});
     store.set_committed(step(0, number));
   }
-  EXPECT_EQ(names(store), (Names{"call_0.step_3", "call_0.step_4", "call_0.step_5"}));
+  EXPECT_EQ(names(store), (Names{"call_0.step_2", "call_0.step_3", "call_0.step_4", "call_0.step_5"}));
 }
 
 // The disk of worker 1 is full for more saves than worker 0 keeps points.

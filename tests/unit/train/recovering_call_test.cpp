@@ -146,6 +146,23 @@ std::size_t points_in_memory(LocalRecovery& recovery) {
       std::count_if(pending.begin(), pending.end(), [](const auto& end) { return end.point.has_value(); }));
 }
 
+TEST(RecoveringCall, TheCommonPointIsTheNewestThatAllTellOfNow) {
+  MemoryStorage disk;
+  OfTwo recovery(disk);
+  checkpoint::RunStore& store = *recovery.store().value();
+  const auto call = RecoveringCall::begin(recovery).value();
+  for (const std::uint64_t step : {2, 3, 9}) ASSERT_TRUE(store.save({.id = call->step_id(step)}));
+  call->save({.id = call->step_id(4)});
+  // The other one's disk has been full for a while. That it has step 2 was said before, too, in an exchange
+  // of which this one has not heard the end.
+  recovery.others.push_back({0, 4, 0, 1, 2, 9});
+  ASSERT_TRUE(call->exchange(4));
+  EXPECT_EQ(store.committed(), call->step_id(2));
+  EXPECT_EQ(std::vector(recovery.said.begin() + 3, recovery.said.begin() + 5),
+            (std::vector<std::uint64_t>{2, 3}));
+  EXPECT_EQ(std::count(recovery.said.begin() + 3, recovery.said.end(), 9U), 0) << "it may go at any moment";
+}
+
 TEST(RecoveringCall, EndsThatNoDiskTakesFillNoMemory) {
   MemoryStorage disk;
   LocalRecovery recovery(disk);
