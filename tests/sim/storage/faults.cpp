@@ -100,9 +100,9 @@ void Simulator::end_trouble(std::size_t disk) {
 void Simulator::forget_opened(const std::vector<std::uint32_t>& ranks) {
   for (const std::uint32_t rank : ranks) {
     seats_[rank].opened = 0;
-    ++losses_[rank];
     for (const auto& process : processes_)
       if (process->rank_ == rank) {
+        process->is_save_hit_ = true;
         process->has_opened_ = false;
         process->has_void_lock_ = process->has_void_lock_ || process->is_in_disk();
       }
@@ -149,11 +149,14 @@ void Simulator::damage(std::uint64_t what, std::size_t disk) {
   bytes[take(bytes.size())] ^= std::byte{0x10};
   say("a byte of {} is damaged", path);
   const std::string name = path.substr(folder.size(), path.find('/', folder.size()) - folder.size());
-  if (const auto id = checkpoint::point_of_folder(name))
+  const auto id = checkpoint::point_of_folder(name);
+  if (id)
     book_.lost_point(rank, *id);
   else
     book_.lost_records(rank);
-  ++losses_[rank];  // it may be of a point that is being saved
+  // What is being saved has its name at last.
+  for (const auto& process : processes_)
+    if (process->rank_ == rank && (!id || process->is_saving(*id))) process->is_save_hit_ = true;
   disks_[disk]->changed = true;
   lower_floors();
 }

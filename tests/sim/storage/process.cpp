@@ -165,11 +165,11 @@ std::unique_ptr<checkpoint::Saver> Simulator::Process::make_saver(checkpoint::Ru
 }
 
 void Simulator::Process::save_now() {
-  const std::uint64_t losses = simulator_.losses_[rank_];
+  is_save_hit_ = false;
   const auto saved = store_->save(*to_save_);
   if (!disk_.is_dead() && saved) {
     ++simulator_.result_.saved;
-    if (losses == simulator_.losses_[rank_]) simulator_.book_.kept(rank_, to_save_->id, to_save_->is_shared);
+    if (!is_save_hit_) simulator_.book_.kept(rank_, to_save_->id, to_save_->is_shared);
     simulator_.say("{} has saved {}", name(), to_string(to_save_->id));
   } else if (!disk_.is_dead()) {
     simulator_.say("{} has NOT saved {}: {}", name(), to_string(to_save_->id), saved.error().message);

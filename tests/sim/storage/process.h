@@ -62,7 +62,9 @@ class Simulator::Process final : public Recovery {
   bool can_read_ = true;              // its disk, all the time
   // In the middle of a change, with a lock that means nothing once the folder has vanished.
   bool has_void_lock_ = false;
+  bool is_save_hit_ = false;  // what it is saving may be damaged, or in a folder that is lost
   bool is_in_disk() const { return in_disk_ != nullptr; }
+  bool is_saving(const PointId& id) const { return to_save_ && to_save_->id == id; }
 
  private:
   class Saver;

@@ -48,7 +48,6 @@ Simulator::Simulator(Plan plan, bool traces)
       book_(plan_.worker_num, names_max(plan_.script.calls.size()),
             [this](std::string what) { result_.broken.push_back(std::move(what)); }) {
   seats_.resize(plan_.worker_num);
-  losses_.resize(plan_.worker_num);
   has_lost_own_.resize(plan_.worker_num);
   void_commons_.resize(plan_.worker_num);
   disks_.resize(plan_.has_one_disk ? 1 : plan_.worker_num);

@@ -158,8 +158,7 @@ class Simulator {
   std::vector<std::uint64_t> trouble_ends_;  // by disk, the turn
   std::vector<std::uint64_t> slow_until_;
   Book book_;
-  std::vector<std::uint64_t> losses_;  // by rank, of its folder or a byte in it
-  std::vector<bool> has_lost_own_;     // by rank, with the end of a call
+  std::vector<bool> has_lost_own_;  // by rank, with the end of a call
   // By rank, what its folder says that all had, and what all have gone back behind since. The next save
   // writes that down, which a disk may refuse.
   std::vector<std::optional<PointId>> void_commons_;
