@@ -4,9 +4,13 @@ libgomp's threads spin for about 20 ms at each wait unless told otherwise. On a 
 too, the thread that they wait for does not run meanwhile: beside a build a training step took three times as
 long. libgomp reads the variables once, when it is loaded with the module. The user's own choice wins, and the
 variable is gone again afterwards: what this process starts decides for itself.
+
+Ctrl-C waits until the module is there: an exception in the middle of its load would be lost, and a process
+that is interrupted as it starts would go on.
 """
 
 import os
+import signal
 
 # Workers that share a host share its cores: their threads sleep at once. Alone, less than a millisecond of
 # spinning costs nothing and saves waking a thread for each of the short loops of a small net.
@@ -20,11 +24,13 @@ def _load() -> None:
     name, value = _SHARED if shares_host else _ALONE
     if not user_chose:
         os.environ[name] = value
+    unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         import muster._core  # noqa: F401 - for libgomp, which it loads
     finally:
         if not user_chose:
             del os.environ[name]
+        signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
 
 
 _load()
