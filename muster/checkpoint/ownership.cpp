@@ -35,10 +35,13 @@ std::uint64_t epoch_in(std::string_view owner) {
   return failure == std::errc() && end == line.data() + line.size() ? epoch : 0;
 }
 
-std::string read_owner(const std::string& worker_folder, const Storage& storage) {
-  const auto bytes = storage.read(fmt::format("{}/{}", worker_folder, owner_file));
-  if (!bytes) return {};
-  return {reinterpret_cast<const char*>(bytes->data()), bytes->size()};
+std::string path_below(const std::string& worker_folder) {
+  return fmt::format("{}/{}", worker_folder, owner_file);
+}
+
+Result<std::string> read_owner(const std::string& path, const Storage& storage) {
+  MUSTER_TRY(const auto bytes, storage.read(path));
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
 // Where nothing can be locked.
@@ -67,17 +70,17 @@ std::string this_process() {
 }
 
 std::string owner_of(const std::string& worker_folder, const Storage& storage) {
-  return person_in(read_owner(worker_folder, storage));
+  return person_in(read_owner(path_below(worker_folder), storage).value_or(""));
 }
 
 std::uint64_t epoch_of_owner(const std::string& worker_folder, const Storage& storage) {
-  return epoch_in(read_owner(worker_folder, storage));
+  return epoch_in(read_owner(path_below(worker_folder), storage).value_or(""));
 }
 
 Ownership::Ownership(const std::string& worker_folder, Storage& storage, std::chrono::milliseconds patience,
                      std::uint64_t epoch)
     : folder_(worker_folder),
-      path_(fmt::format("{}/{}", worker_folder, owner_file)),
+      path_(path_below(worker_folder)),
       name_(fmt::format("{:016x} {}{}{}\n", entropy(), this_process(), epoch_mark, epoch)),
       storage_(storage),
       patience_(patience),
@@ -118,20 +121,18 @@ Result<Hold> Ownership::take() {
 
 // Of an owner that cannot be read nothing is known.
 void Ownership::note_owner() {
-  const auto bytes = storage_.read(path_);
-  if (bytes)
-    before_ = std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size());
-  else if (bytes.error().code == Code::not_found)
+  auto owner = read_owner(path_, storage_);
+  if (owner)
+    before_ = *std::move(owner);
+  else if (owner.error().code == Code::not_found)
     before_ = "";
 }
 
 // Without the lock, the line of the one that takes the folder may be half written.
 std::optional<std::string> Ownership::lost() const {
-  const auto bytes = storage_.read(path_);
-  if (!bytes) return std::nullopt;
-  const std::string_view owner(reinterpret_cast<const char*>(bytes->data()), bytes->size());
-  if (owner == name_ || !owner.ends_with('\n') || is_late(owner)) return std::nullopt;
-  return taken_by(owner);
+  const auto owner = read_owner(path_, storage_);
+  if (!owner || *owner == name_ || !owner->ends_with('\n') || is_late(*owner)) return std::nullopt;
+  return taken_by(*owner);
 }
 
 bool Ownership::is_late(std::string_view owner) const { return epoch_in(owner) < epoch_; }

@@ -82,6 +82,8 @@ const Recovery::PendingEnd* RecoveringCall::pending_end(std::uint64_t call) cons
   return found == pending.end() ? nullptr : &*found;
 }
 
+bool RecoveringCall::has_end_at_hand() const { return has_end() || pending_end(number_) != nullptr; }
+
 // Of a call before this one. Where only the record is left, the end of a later call has the state.
 bool RecoveringCall::can_give_end(std::uint64_t call) const {
   if (holds(end_of(call))) return store_.is_shared(end_of(call));
@@ -131,7 +133,7 @@ Standing RecoveringCall::standing(const Memory& memory) const {
                     .stage = sharing_.stage,
                     .knows_common = knows_common(),
                     .finished = store_.finished_calls(),
-                    .has_end = has_end() || pending_end(number_) != nullptr,
+                    .has_end = has_end_at_hand(),
                     .gives_ends_from = gives_ends_from()};
   for (const PointId& id : store_.points())
     if (id.call == number_ && id != end_id()) standing.points.push_back({id, store_.is_shared(id)});
@@ -162,8 +164,7 @@ Result<RecoveringCall::Start> RecoveringCall::agree() {
     switch (next->way) {
       case Way::ask_again:
         // Whoever is behind and has the end of its call goes on to the next one, where the others are.
-        if (number_ < next->id.call && (has_end() || pending_end(number_) != nullptr) &&
-            in_memory_.state != In::live)
+        if (number_ < next->id.call && has_end_at_hand() && in_memory_.state != In::live)
           return Start{.finished = true};
         continue;
       case Way::end_of: {
@@ -334,7 +335,7 @@ Handover RecoveringCall::end_at_hand(std::uint64_t call) {
 
 Result<RecoveringCall::KnownEnd> RecoveringCall::find_end() {
   while (!known_end_) {
-    if (has_end() || pending_end(number_) != nullptr) {
+    if (has_end_at_hand()) {
       Handover mine = end_at_hand(number_);
       if (mine.point || mine.result) return KnownEnd{.had = std::move(mine)};
     } else {

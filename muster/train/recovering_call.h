@@ -128,6 +128,7 @@ class RecoveringCall {
   bool has_end() const;
   bool can_share_end() const;
   const PendingEnd* pending_end(std::uint64_t call) const;
+  bool has_end_at_hand() const;
   bool can_give_end(std::uint64_t call) const;
   std::uint64_t gives_ends_from() const;
   bool knows_common() const;
