@@ -92,6 +92,11 @@ struct Beat {
   std::uint64_t step = no_step;
   Progress progress = {};
   Activity activity = {};
+  bool leaves = false;  // a node asks whether it may: its script is done; the scheduler's answer: it may
+  // The scheduler's answer: a worker that has left well since the epoch began, and comes to no meeting of it;
+  // and to a node that asks to leave, a worker that may still need it.
+  std::optional<std::uint32_t> left = {};
+  std::optional<std::uint32_t> waits_for = {};
   friend bool operator==(const Beat&, const Beat&) = default;
 };
 

@@ -60,10 +60,14 @@ NodeActions NodeMachine::step(const NodeEvent& event, const NodeReport& report, 
   if (pause > 2 * beat_interval_ + milliseconds(250)) {
     heard_ = now;
     if (needed_until_) *needed_until_ += pause;
+    if (leaves_at_) *leaves_at_ += pause;
     if (phase_ == Phase::registering || phase_ == Phase::accepted) phase_deadline_ += pause;
   }
   // What a lost folder will be missed for: the scheduler hears of the first point at once.
-  if (report.progress.has_point && !report_.progress.has_point) next_beat_ = now_;
+  // And whoever leaves waits for those whose folders lack something.
+  if ((report.progress.has_point && !report_.progress.has_point) ||
+      report.progress.kept_calls > report_.progress.kept_calls)
+    next_beat_ = now_;
   report_ = report;
   std::visit(
       Overloaded{[&](const node_event::Connected& e) { connected(e); },
@@ -92,6 +96,7 @@ TimePoint NodeMachine::deadline() const {
   if (is_registered()) next = std::min(next, next_beat_);
   if (scheduler_doubted_until_) next = std::min(next, *scheduler_doubted_until_);
   if (needed_until_) next = std::min(next, *needed_until_);
+  if (leaves_at_ && phase_ == Phase::running) next = std::min(next, *leaves_at_);
   // Often enough to tell a pause of this process from one in which nobody answers.
   if (needed_until_ || phase_ == Phase::registering) next = std::min(next, now_ + beat_interval_);
   const bool is_before_registration =
@@ -232,7 +237,8 @@ void NodeMachine::received(const Message& message) {
                           send(message::EndedAck{});
                           end(ended.failure);
                         },
-                        [](const auto&) {}},  // Beat, and what only a node says
+                        [&](const message::Beat& answer) { answered(answer, message.epoch); },
+                        [](const auto&) {}},  // what only a node says
              message.body);
 }
 
@@ -362,10 +368,33 @@ void NodeMachine::check() {
   } else if (now_ - heard_ >= config_.node_timeout) {
     scheduler_lost(
         fmt::format("no heartbeat came for {:.3g} s (MS_NODE_TIMEOUT)", in_seconds(config_.node_timeout)));
+  } else if (leaves_at_ && now_ >= *leaves_at_ && phase_ == Phase::running) {
+    log(log::Level::warning, "this process leaves now: it has waited for MS_NODE_TIMEOUT");
+    say_goodbye(node_event::Leave(*leave_));
   } else if (now_ >= next_beat_) {
     next_beat_ = now_ + beat_interval_;
-    send(message::Beat{report_.step, report_.progress, report_.activity});
+    if (leaves_at_) {
+      next_beat_ = now_ + pause_of_asking_;
+      pause_of_asking_ = std::min<Duration>(2 * pause_of_asking_, beat_interval_);
+    }
+    send(beat());
   }
+}
+
+message::Beat NodeMachine::beat() const {
+  return {.step = report_.step,
+          .progress = report_.progress,
+          .activity = report_.activity,
+          .leaves = leaves_at_.has_value()};
+}
+
+void NodeMachine::answered(const message::Beat& answer, std::uint64_t epoch) {
+  if (!is_member()) return;
+  if (answer.left && epoch == epoch_ && !epoch_lost_)
+    actions_.push_back(node_action::PeerLeft{epoch, *answer.left});
+  if (!leaves_at_ || phase_ != Phase::running) return;
+  if (answer.leaves) return say_goodbye(node_event::Leave(*leave_));
+  if (answer.waits_for) may_not_leave(*answer.waits_for);
 }
 
 void NodeMachine::exited(const node_event::Exited& event) {
@@ -389,9 +418,13 @@ void NodeMachine::exited(const node_event::Exited& event) {
 
 void NodeMachine::leave(const node_event::Leave& event) {
   if (phase_ == Phase::leaving || leave_) return;
-  if (phase_ == Phase::accepted || phase_ == Phase::running) return say_goodbye(event);
+  const bool is_connected = phase_ == Phase::accepted || phase_ == Phase::running;
+  // Who is done may be needed by others, in a job that recovers.
+  const bool asks = is_member() && event.status == 0 && config_.member.role == Role::worker;
+  if (is_connected && !asks) return say_goodbye(event);
   if (!is_member() || phase_ == Phase::ended) return left();  // nobody to tell
   leave_ = event;
+  if (is_connected) return ask_to_leave();
   needed_until_ = now_ + (event.status == 0 ? config_.node_timeout : leave_time);
 }
 
@@ -399,9 +432,9 @@ void NodeMachine::say_goodbye(const node_event::Leave& event) {
   phase_ = Phase::leaving;
   phase_deadline_ = now_ + leave_time;
   scheduler_doubted_until_.reset();
+  leaves_at_.reset();
   leave_ = event;
-  if (is_member())
-    send(message::Beat{report_.step, report_.progress, report_.activity});  // what others may rely on
+  if (is_member()) send(beat());  // what others may rely on
   send(message::Leave{event.status, report_.step, event.reason});
 }
 
@@ -420,6 +453,7 @@ void NodeMachine::interrupted() {
 void NodeMachine::left() {
   drop_connection();
   needed_until_.reset();
+  leaves_at_.reset();
   phase_ = Phase::ended;
   actions_.push_back(node_action::Left{});
 }
@@ -445,6 +479,7 @@ void NodeMachine::end(std::optional<Failure> failure) {
   phase_ = Phase::ended;
   scheduler_doubted_until_.reset();
   needed_until_.reset();
+  leaves_at_.reset();
   if (!std::exchange(job_ended_, true)) actions_.push_back(node_action::JobEnded{std::move(failure)});
   if (was_leaving) actions_.push_back(node_action::Left{});
 }

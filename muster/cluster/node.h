@@ -88,6 +88,11 @@ struct Formed {
   std::shared_ptr<const Roster> roster = {};
   std::uint32_t rank = 0;
 };
+// A worker of the epoch has left well: whoever waits for it does so in vain. Said with each heartbeat.
+struct PeerLeft {
+  std::uint64_t epoch = 0;
+  std::uint32_t rank = 0;
+};
 // Said once: the job has ended for this node.
 struct JobEnded {
   std::optional<Failure> failure = {};
@@ -99,9 +104,10 @@ struct Log {
   std::string text = {};
 };
 }  // namespace node_action
-using NodeAction = std::variant<node_action::Connect, node_action::Disconnect, node_action::Send,
-                                node_action::Watch, node_action::AskEndpoint, node_action::Formed,
-                                node_action::JobEnded, node_action::Left, node_action::Log>;
+using NodeAction =
+    std::variant<node_action::Connect, node_action::Disconnect, node_action::Send, node_action::Watch,
+                 node_action::AskEndpoint, node_action::Formed, node_action::PeerLeft, node_action::JobEnded,
+                 node_action::Left, node_action::Log>;
 using NodeActions = std::vector<NodeAction>;
 
 struct NodeConfig {
@@ -148,6 +154,7 @@ class NodeMachine {
   void watch_neighbours(std::uint32_t own_rank);
   void exited(const node_event::Exited& event);
   void leave(const node_event::Leave& event);
+  void answered(const message::Beat& answer, std::uint64_t epoch);
   void interrupted();
   void left();
   void check();
@@ -165,8 +172,11 @@ class NodeMachine {
   bool needs_scheduler() const;
   bool give_up_scheduler();
   void rejoin();
+  void ask_to_leave();
+  void may_not_leave(std::uint32_t rank);
 
   void connect();
+  message::Beat beat() const;
   message::Register registration(const std::vector<FoundJob>& found) const;
   bool is_member() const { return config_.recovers && roster_ != nullptr; }
   void say_goodbye(const node_event::Leave& event);
@@ -205,6 +215,9 @@ class NodeMachine {
   Code why_no_scheduler_code_ = Code::peer_lost;
   TimePoint no_scheduler_since_;
   std::optional<TimePoint> needed_until_ = {};  // the scheduler, which is not there
+  std::optional<TimePoint> leaves_at_ = {};     // whoever may still need this process
+  Duration pause_of_asking_ = {};
+  std::optional<std::uint32_t> waits_for_ = {};  // as it has been said
 
   TimePoint now_;
   TimePoint start_;

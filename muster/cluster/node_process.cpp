@@ -120,12 +120,16 @@ class Node::Implementation {
     return failure();
   }
 
-  void leave(int exit_status, std::string reason) {
+  void leave(int exit_status, std::string reason, const std::function<void()>& meanwhile = {}) {
     if (leaving_.exchange(true)) return;
     loop_.post([this, exit_status, reason = std::move(reason)] {
       step(node_event::Leave{exit_status, reason});
     });
-    if (std::this_thread::get_id() != thread_.get_id()) wait_for_left();
+    if (std::this_thread::get_id() != thread_.get_id()) wait_for_left(meanwhile);
+  }
+  bool has_left() const {
+    const std::lock_guard lock(mutex_);
+    return left_;
   }
 
   void replaced(std::string reason) {
@@ -157,7 +161,9 @@ class Node::Implementation {
     calls_.store(progress.calls, std::memory_order_relaxed);
     collectives_.store(progress.collectives, std::memory_order_relaxed);
     const bool had_point = has_point_.exchange(progress.has_point, std::memory_order_relaxed);
-    if (progress.has_point && !had_point) loop_.post([this] { step(node_event::Tick{}); });
+    const std::uint64_t kept = kept_calls_.exchange(progress.kept_calls, std::memory_order_relaxed);
+    if ((progress.has_point && !had_point) || progress.kept_calls > kept)
+      loop_.post([this] { step(node_event::Tick{}); });
   }
   void set_hooks(EpochHooks hooks) {
     loop_.post([this, hooks = std::move(hooks)] {
@@ -181,16 +187,23 @@ class Node::Implementation {
     connection_.reset();
   }
 
-  void wait_for_left() {
+  void wait_for_left(const std::function<void()>& meanwhile = {}) {
+    const TimePoint until = real_clock().now() + leave_time + patience_;
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, leave_time + patience_, [&] { return left_; });
+    while (!left_ && real_clock().now() < until) {
+      changed_.wait_for(lock, poll_interval, [&] { return left_; });
+      if (left_ || !meanwhile) continue;
+      lock.unlock();
+      meanwhile();
+      lock.lock();
+    }
   }
 
   void step(const NodeEvent& event) {
     const NodeReport report{
         last_step_.load(std::memory_order_relaxed),
         {calls_.load(std::memory_order_relaxed), collectives_.load(std::memory_order_relaxed),
-         has_point_.load(std::memory_order_relaxed)},
+         has_point_.load(std::memory_order_relaxed), kept_calls_.load(std::memory_order_relaxed)},
         activity_ ? activity_() : Activity{}};
     for (const NodeAction& action : machine_.step(event, report, real_clock().now()))
       std::visit([this](const auto& a) { apply(a); }, action);
@@ -277,6 +290,10 @@ class Node::Implementation {
     if (!is_first && hooks_.formed) hooks_.formed(formed.roster);
   }
 
+  void apply(const node_action::PeerLeft& left) {
+    if (hooks_.left) hooks_.left(left.epoch, left.rank);
+  }
+
   void apply(const node_action::JobEnded& ended) {
     {
       const std::lock_guard lock(mutex_);
@@ -326,6 +343,7 @@ class Node::Implementation {
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<std::uint64_t> collectives_{0};
   std::atomic<bool> has_point_{false};
+  std::atomic<std::uint64_t> kept_calls_{0};
   std::atomic<bool> leaving_{false};
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -397,9 +415,11 @@ void Node::replaced(std::string reason) {
   if (!implementation_->is_forked()) implementation_->replaced(std::move(reason));
 }
 
-void Node::leave(int exit_status, std::string reason) {
-  if (!implementation_->is_forked()) implementation_->leave(exit_status, std::move(reason));
+void Node::leave(int exit_status, std::string reason, const std::function<void()>& meanwhile) {
+  if (!implementation_->is_forked()) implementation_->leave(exit_status, std::move(reason), meanwhile);
 }
+
+bool Node::has_left() const { return !implementation_->is_forked() && implementation_->has_left(); }
 
 std::optional<Failure> Node::wait(Interrupted interrupted) {
   return implementation_->is_forked() ? forked_failure() : implementation_->wait_for_end(interrupted);

@@ -75,6 +75,8 @@ class Node {
     // The epoch has ended: where will this process be reached in the next one? An error ends this process.
     std::function<Result<DataEndpoint>(const Failure& reason)> lost;
     std::function<void(std::shared_ptr<const Roster>)> formed;  // the next epoch has begun
+    // A worker has left well in the middle of `epoch`: nobody meets it any more. Said again and again.
+    std::function<void(std::uint64_t epoch, std::uint32_t rank)> left = {};
     // Asked before each connection to a scheduler: why another process has this one's place, if one has. The
     // scheduler that gave it away may have lost its log since. Nothing to ask may be left out.
     std::function<std::optional<std::string>()> replaced = {};
@@ -91,8 +93,11 @@ class Node {
 
   // Tells the scheduler that this process ends: done (status 0) or failed, for `reason`. Waits for its
   // answer, at most two seconds; in a job that recovers, who is done waits up to MS_NODE_TIMEOUT for a
-  // scheduler that is gone. Only the first call counts.
-  void leave(int exit_status, std::string reason);
+  // scheduler that is gone, and as long for a worker that may still need it. `meanwhile` is then called about
+  // every 100 ms, on this thread. Only the first call counts.
+  void leave(int exit_status, std::string reason, const std::function<void()>& meanwhile = {});
+  // Whether that is over, but for its return.
+  bool has_left() const;
 
   // Another process has this one's place: it ends without a word to the scheduler, as if refused. Instead of
   // `leave`.

@@ -85,6 +85,26 @@ void NodeMachine::link_lost(const node_event::LinkLost& event) {
     needed_until_ = now_ + config_.node_timeout;
 }
 
+// --- leaving -----------------------------------------------------------------------------------------------
+
+// A worker whose disk has not taken the end of the last call may die, and then needs those who have it. Until
+// it cannot any more this process stays, goes from epoch to epoch, and asks.
+void NodeMachine::ask_to_leave() {
+  if (!leaves_at_) leaves_at_ = now_ + config_.node_timeout;
+  pause_of_asking_ = pause_min;
+  next_beat_ = now_;
+}
+
+void NodeMachine::may_not_leave(std::uint32_t rank) {
+  if (waits_for_ == rank) return;
+  waits_for_ = rank;
+  log(log::Level::warning,
+      fmt::format(
+          "worker {} may still need this process: its folder has not kept the end of the last call. This "
+          "process leaves when it has, or has left, and within {:.3g} s (MS_NODE_TIMEOUT)",
+          rank, in_seconds(config_.node_timeout)));
+}
+
 // --- without a scheduler -----------------------------------------------------------------------------------
 
 bool NodeMachine::needs_scheduler() const { return leave_ || epoch_lost_ || link_lost_; }
@@ -130,7 +150,11 @@ void NodeMachine::found_scheduler() {
                                        in_seconds(now_ - no_scheduler_since_)));
   for (const message::PeerGone& gone : gone_) send(gone);
   if (link_lost_) send(*link_lost_);
-  if (leave_) say_goodbye(node_event::Leave(*leave_));
+  if (!leave_) return;
+  if (leave_->status == 0 && config_.member.role == Role::worker)
+    ask_to_leave();
+  else
+    say_goodbye(node_event::Leave(*leave_));
 }
 
 // The time is over in which somebody needed it. False: it is here, and only did not answer that one word.

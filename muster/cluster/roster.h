@@ -64,12 +64,13 @@ struct Roster {
   friend bool operator==(const Roster&, const Roster&) = default;
 };
 
-// What a process has behind it: numbered calls of train, fit and eval, hand-made collectives, and whether it
-// holds a recovery point of the job.
+// What a process has behind it: numbered calls of train, fit and eval, hand-made collectives, whether it
+// holds a recovery point of the job, and of how many calls its own folder has the ends.
 struct Progress {
   std::uint64_t calls = 0;
   std::uint64_t collectives = 0;
   bool has_point = false;
+  std::uint64_t kept_calls = 0;
 
   friend bool operator==(const Progress&, const Progress&) = default;
 };

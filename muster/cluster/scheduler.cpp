@@ -130,8 +130,20 @@ void SchedulerMachine::handle(PeerId id, Peer& peer, const message::Beat& beat, 
   }
   note_activity(peer, beat, epoch);
   note_progress(peer, beat.progress);
-  send(id, message::Beat{});
+  send(id, answer_to(id, peer, beat, epoch));
   if (config_.recovers) catch_up(id, peer, epoch);
+}
+
+message::Beat SchedulerMachine::answer_to(PeerId id, Peer& peer, const message::Beat& beat,
+                                          std::uint64_t epoch) {
+  message::Beat answer;
+  if (!config_.recovers) return answer;
+  if (phase_ == Phase::running && epoch == epoch_) answer.left = left_in_epoch_;
+  if (!beat.leaves) return answer;
+  peer.leaves = true;
+  answer.waits_for = who_may_need(id);
+  answer.leaves = !answer.waits_for;
+  return answer;
 }
 
 void SchedulerMachine::handle(PeerId id, Peer& peer, const message::Leave& leave) {
@@ -157,7 +169,9 @@ void SchedulerMachine::handle(PeerId id, Peer& peer, const message::Leave& leave
       seat->member.has_left = true;
       seat->peer = 0;
     }
-    if (peer.member.role == Role::worker && ++workers_left_ == config_.worker_num) end_job();
+    if (peer.member.role != Role::worker) return;
+    left_in_epoch_ = peer.member.rank;
+    if (++workers_left_ == config_.worker_num) end_job();
   }
 }
 

@@ -152,6 +152,8 @@ class SchedulerMachine {
     std::uint64_t step = no_step;
     std::uint64_t epoch = 0;  // that it last spoke of
     Progress progress;
+    bool has_told_progress = false;
+    bool leaves = false;  // its script is done, and it has asked whether it may leave
     Activity activity;
     StuckWatch::Mark mark;
     std::optional<TimePoint> doubted_until = {};  // its last words, or itself, may still come
@@ -180,6 +182,7 @@ class SchedulerMachine {
   const Peer& peer_at(PeerId id) const;
   void handle(PeerId id, Peer& peer, const message::Beat& beat, std::uint64_t epoch);
   void handle(PeerId id, Peer& peer, const message::Leave& leave);
+  message::Beat answer_to(PeerId id, Peer& peer, const message::Beat& beat, std::uint64_t epoch);
   void handle(const Peer& reporter, const message::PeerGone& gone);
   void closed(PeerId id);
   void exited(const scheduler_event::Exited& event);
@@ -238,6 +241,8 @@ class SchedulerMachine {
   Peer& sit(const Newcomer& newcomer, Seat& seat, bool ready);
   void form_next_if_complete();
   std::uint64_t collectives_of_left() const;
+  bool lacks_ends(const Seat& seat) const;
+  std::optional<std::uint32_t> who_may_need(PeerId id) const;
   void announce_waiting();
   std::string waiting_text() const;
   std::string refused_meanwhile() const;
@@ -320,6 +325,7 @@ class SchedulerMachine {
   std::map<Role, std::uint32_t> present_;
   Seats seats_;  // from the first roster on
   std::uint32_t workers_left_ = 0;
+  std::optional<std::uint32_t> left_in_epoch_ = {};  // a worker that the roster still has as one who is there
   std::shared_ptr<const Roster> roster_;
   std::shared_ptr<const Message> roster_ready_;  // which says it
   std::optional<Failure> failure_;
@@ -339,7 +345,8 @@ class SchedulerMachine {
   std::uint64_t finished_calls_ = 0;
   bool has_points_ = false;                        // some worker, of this job
   std::uint64_t epoch_min_ = 0;                    // of the next epoch
-  std::uint64_t claimed_collectives_ = 0;          // finished, of the roster that is rebuilt
+  std::uint64_t claimed_calls_ = 0;                // finished, of the roster that is rebuilt
+  std::uint64_t claimed_collectives_ = 0;          // likewise
   std::uint64_t known_epoch_ = 0;                  // the newest of which a claimant has the roster
   std::vector<std::uint64_t> known_members_ = {};  // its incarnations, by seat; 0: nobody has said it
   std::vector<std::uint64_t> given_up_ = {};       // jobs

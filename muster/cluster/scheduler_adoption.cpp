@@ -101,6 +101,7 @@ void SchedulerMachine::claim(const Newcomer& self, const Message& message, const
   peer.ranked = true;
   peer.epoch = peer.epoch_accepted = peer.epoch_member = message.epoch;
   finished_calls_ = std::max(finished_calls_, request.memory.finished_calls);
+  claimed_calls_ = request.memory.finished_calls;
   claimed_collectives_ = request.memory.finished_collectives;
   if (phase_ == Phase::recovering) return tell_of_epoch(self.id, peer);
   if (request.epoch_lost || message.epoch < epoch_) lose_epoch(lost_with_log());
@@ -170,13 +171,17 @@ void SchedulerMachine::rebuild_if_complete() {
   for (auto* members : {&roster->workers, &roster->servers})
     for (Member& member : *members) member.has_left = false;  // not before the epoch began
   roster->recovers = true;
-  roster->finished_calls = finished_calls_;
+  roster->finished_calls = claimed_calls_;
   roster->finished_collectives = claimed_collectives_;
   take(std::move(roster));
   record_job();
   record(record::Formed{roster_, seats_.keys()});
-  for (const Seat& seat : seats_.all())
-    if (seat.member.has_left) record(record::Left{seat.member.role, seat.member.rank});
+  if (finished_calls_ > claimed_calls_) record(record::Finished{finished_calls_});  // since
+  for (const Seat& seat : seats_.all()) {
+    if (!seat.member.has_left) continue;
+    record(record::Left{seat.member.role, seat.member.rank});
+    if (seat.member.role == Role::worker) left_in_epoch_ = seat.member.rank;
+  }
   log(log::Level::warning, fmt::format("all processes of epoch {} are known again", epoch_));
 }
 

@@ -201,6 +201,7 @@ void SchedulerMachine::begin_epoch(std::shared_ptr<const Roster> roster) {
 void SchedulerMachine::take(std::shared_ptr<const Roster> roster) {
   roster_ = std::move(roster);
   epoch_ = roster_->epoch;
+  left_in_epoch_.reset();
   roster_ready_ = message_of(message::RosterReady{roster_});
 }
 

@@ -50,7 +50,10 @@ void SchedulerMachine::resume() {
       seat.wait_until = now_ + config_.topo_timeout;
       continue;
     }
-    seat.member.has_left = seat.member.has_left || std::any_of(saved.left.begin(), saved.left.end(), is_it);
+    if (std::any_of(saved.left.begin(), saved.left.end(), is_it) && !seat.member.has_left) {
+      seat.member.has_left = true;
+      if (seat.member.role == Role::worker) left_in_epoch_ = seat.member.rank;
+    }
     if (seat.member.has_left) {
       workers_left_ += seat.member.role == Role::worker;
       continue;
@@ -101,7 +104,13 @@ void SchedulerMachine::lose(PeerId id, const std::string& how) {
 void SchedulerMachine::forget(PeerId id) {
   const auto found = peers_.find(id);
   const Peer& peer = found->second;
-  if (Seat* seat = seats_.find_peer(id)) seat->peer = 0;
+  if (Seat* seat = seats_.find_peer(id)) {
+    seat->peer = 0;
+    if (peer.has_told_progress)
+      seat->kept_calls = peer.progress.kept_calls;
+    else if (!peer.awaited && !seat->kept_calls)
+      seat->kept_calls = 0;
+  }
   if (std::erase(order_, id) > 0 && phase_ == Phase::forming) --present_[peer.member.role];
   const auto name = by_name_.find({peer.member.role, peer.member.node_id});
   if (name != by_name_.end() && name->second == id) by_name_.erase(name);
@@ -143,6 +152,7 @@ void SchedulerMachine::catch_up(PeerId id, Peer& peer, std::uint64_t epoch) {
 
 void SchedulerMachine::note_progress(Peer& peer, const Progress& progress) {
   peer.progress = progress;
+  peer.has_told_progress = true;
   if (progress.has_point && !std::exchange(has_points_, true) && config_.recovers) record(record::Kept{});
   if (progress.calls <= finished_calls_) return;
   finished_calls_ = progress.calls;
@@ -393,6 +403,28 @@ std::uint64_t SchedulerMachine::collectives_of_left() const {
     if (peer != peers_.end()) most = std::max(most, peer->second.progress.collectives);
   }
   return most;
+}
+
+// Whether the folder of a worker lacks the end of a call that is over: should it die, only the memory of
+// others has that. Who comes new may have lost its folder, until it says what is there; of a vacant seat of
+// which nobody has said anything, nobody waits for the next process.
+bool SchedulerMachine::lacks_ends(const Seat& seat) const {
+  if (seat.member.role != Role::worker || seat.member.has_left || seat.is_unknown) return false;
+  if (seat.peer == 0) return seat.kept_calls.value_or(finished_calls_) < finished_calls_;
+  return peer_at(seat.peer).progress.kept_calls < finished_calls_;
+}
+
+// Who has the ends leaves after those who lack them. Of those, none waits for another that is done as well.
+std::optional<std::uint32_t> SchedulerMachine::who_may_need(PeerId id) const {
+  const auto& seats = seats_.all();
+  const bool lacks_itself = std::any_of(
+      seats.begin(), seats.end(), [&](const Seat& seat) { return seat.peer == id && lacks_ends(seat); });
+  for (const Seat& seat : seats) {
+    if (seat.peer == id || !lacks_ends(seat)) continue;
+    if (lacks_itself && seat.peer != 0 && peer_at(seat.peer).leaves) continue;
+    return seat.member.rank;
+  }
+  return std::nullopt;
 }
 
 // Of the vacant seats; when there are none, of those who live and have not answered.

@@ -17,10 +17,11 @@ struct Seat {
   bool is_unknown = false;  // who sat here: no log says it
   bool is_claimed = false;  // nothing but its process's own word says that this was its seat
   // Of a seat where nobody sits:
-  std::string how = {};            // "it was killed by signal 9 (KILL)"
-  std::uint64_t step = no_step;    // the last one known
-  TimePoint wait_until = {};       // for somebody to come
-  std::string_view variable = {};  // that says how long
+  std::optional<std::uint64_t> kept_calls = {};  // whose ends its folder has, as the last process told
+  std::string how = {};                          // "it was killed by signal 9 (KILL)"
+  std::uint64_t step = no_step;                  // the last one known
+  TimePoint wait_until = {};                     // for somebody to come
+  std::string_view variable = {};                // that says how long
 
   bool is_vacant() const { return peer == 0 && !member.has_left; }
 };

@@ -38,6 +38,9 @@ constexpr std::uint8_t flag_connected = 2;
 constexpr std::uint8_t flag_done = 4;
 constexpr std::uint8_t flag_done_job = 1;
 constexpr std::uint8_t flag_in_use = 2;
+constexpr std::uint8_t flag_leaves = 1;
+constexpr std::uint8_t flag_one_left = 2;
+constexpr std::uint8_t flag_waits_for = 4;
 
 std::uint8_t flag(std::uint8_t bit, bool is_set) { return is_set ? bit : std::uint8_t{0}; }
 
@@ -63,6 +66,7 @@ void write(ByteWriter& out, const Progress& progress) {
   out.number(progress.calls);
   out.number(progress.collectives);
   out.number(static_cast<std::uint8_t>(progress.has_point));
+  out.number(progress.kept_calls);
 }
 
 void write(ByteWriter& out, const Activity& activity) {
@@ -169,6 +173,11 @@ void write(ByteWriter& out, const message::Beat& body) {
   out.number(body.step);
   write(out, body.progress);
   write(out, body.activity);
+  out.number(static_cast<std::uint8_t>(flag(flag_leaves, body.leaves) |
+                                       flag(flag_one_left, body.left.has_value()) |
+                                       flag(flag_waits_for, body.waits_for.has_value())));
+  for (const auto& rank : {body.left, body.waits_for})
+    if (rank) out.number(*rank);
 }
 void write(ByteWriter& out, const message::PeerGone& body) {
   out.number(static_cast<std::uint8_t>(body.role));
@@ -271,6 +280,7 @@ class Reader {
     progress.calls = u64();
     progress.collectives = u64();
     progress.has_point = flag();
+    progress.kept_calls = u64();
     return progress;
   }
   Activity activity() {
@@ -396,6 +406,10 @@ class Reader {
     body.step = u64();
     body.progress = progress();
     body.activity = activity();
+    const std::uint8_t bits = up_to(flag_leaves | flag_one_left | flag_waits_for);
+    body.leaves = (bits & flag_leaves) != 0;
+    if ((bits & flag_one_left) != 0) body.left = u32();
+    if ((bits & flag_waits_for) != 0) body.waits_for = u32();
   }
   void read(message::PeerGone& body) {
     body.role = role();

@@ -43,8 +43,10 @@ void RecoverySimulator::check_roster(std::size_t index, const std::shared_ptr<co
 
 // What a scheduler believes of an epoch is what its processes were told.
 void RecoverySimulator::check_record(const Record& record) {
+  if (const auto* left = std::get_if<record::Left>(&record)) check_left(*left);
   const auto* formed = std::get_if<record::Formed>(&record);
   if (formed == nullptr) return;
+  left_.clear();
   const std::shared_ptr<const Roster> before = std::exchange(result_.last, formed->roster);
   if (before && before->job_id != formed->roster->job_id) given_up_.insert(before->job_id);
   given_up_.erase(formed->roster->job_id);
@@ -52,6 +54,28 @@ void RecoverySimulator::check_record(const Record& record) {
   if (known == result_.rosters.end() || known->second->job_id != formed->roster->job_id) return;
   if (!(*known->second == *formed->roster))
     result_.broken.push_back(fmt::format("epoch {}: recorded with another roster", formed->roster->epoch));
+}
+
+// Who has the end of the last call is there until those have left who lack it: one of them may die. Of what a
+// scheduler knows that has lost nothing.
+void RecoverySimulator::check_left(const record::Left& left) {
+  left_.insert(left.rank);
+  if (!plan_.makes_call || scheduler_life_ != 1 || left.role != Role::worker || !result_.last) return;
+  const auto process_at = [&](const Member& member) -> const Process& {
+    return *processes_[member.incarnation - 1];
+  };
+  const Process& leaver = process_at(result_.last->workers[left.rank]);
+  if (!leaver.has_made_call || plan_.full_disks.contains(leaver.node)) return;
+  if (now_ - leaver.left >= plan_.node_timeout - 500ms) return;  // it has waited for long enough
+  for (const Member& member : result_.last->workers) {
+    const Process& other = process_at(member);
+    const bool lacks_end = other.alive && other.has_made_call && plan_.full_disks.contains(other.node);
+    if (lacks_end && other.left < leaver.left && !member.has_left && !left_.contains(member.rank) &&
+        !result_.processes[member.incarnation - 1].failure)
+      result_.broken.push_back(
+          fmt::format("epoch {}: rank {} has left before rank {}, which lacks the end of the last call",
+                      result_.last->epoch, left.rank, member.rank));
+  }
 }
 
 void RecoverySimulator::check_ranks(const Roster& roster) {

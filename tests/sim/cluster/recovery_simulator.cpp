@@ -272,8 +272,7 @@ void RecoverySimulator::on_process(std::size_t index, std::function<void()> act)
 void RecoverySimulator::process_step(std::size_t index, const NodeEvent& event) {
   on_process(index, [this, index, event] {
     const auto steps = static_cast<std::uint64_t>(now_.time_since_epoch() / step_time);
-    const NodeReport report{processes_[index]->epoch == 0 ? no_step : steps,
-                            {.has_point = processes_[index]->has_point}};
+    const NodeReport report{processes_[index]->epoch == 0 ? no_step : steps, progress_of(index)};
     apply(index, processes_[index]->machine->step(event, report, now_));
     if (processes_[index]->alive) schedule_process_tick(index);
   });
@@ -340,7 +339,8 @@ void RecoverySimulator::apply(std::size_t index, const NodeActions& actions) {
                      after(delay(), [this, index] { on_process(index, [this, index] { leave(index, 1); }); });
                      end_soon();
                    },
-                   [&](const node_action::Left&) { end_soon(); }, [](const node_action::Log&) {}},
+                   [&](const node_action::Left&) { end_soon(); }, [](const node_action::PeerLeft&) {},
+                   [](const node_action::Log&) {}},
         action);
   }
 }
@@ -358,9 +358,29 @@ void RecoverySimulator::train(std::size_t index, const std::shared_ptr<const Ros
   });
   after(plan_.training_time + delay(), [this, index, epoch = roster->epoch] {
     on_process(index, [this, index, epoch] {
-      if (processes_[index]->epoch == epoch) leave(index, 0);
+      if (processes_[index]->epoch != epoch) return;
+      make_call(index);
+      leave(index, 0);
     });
   });
+}
+
+Progress RecoverySimulator::progress_of(std::size_t index) const {
+  const Process& process = *processes_[index];
+  const Folder& folder = folders_[process.node];
+  const bool has_kept = process.opened_job != 0 && folder.end_of == process.opened_job && owns_folder(index);
+  return {.calls = process.has_made_call ? 1U : 0U,
+          .has_point = process.has_point,
+          .kept_calls = has_kept ? 1U : 0U};
+}
+
+void RecoverySimulator::make_call(std::size_t index) {
+  Process& process = *processes_[index];
+  if (!plan_.makes_call || process.has_made_call) return;
+  process.has_made_call = true;
+  process.left = now_;
+  if (owns_folder(index) && !plan_.full_disks.contains(process.node))
+    folders_[process.node].end_of = process.opened_job;
 }
 
 // As the first call of a process does: from whomever its job has there. It fails where points are of another

@@ -61,6 +61,8 @@ struct RecoveryPlan {
   Duration training_time = 5s;  // undisturbed in one epoch: then all are done
   std::chrono::milliseconds topo_timeout = 60s;
   std::chrono::milliseconds node_timeout = 3s;
+  bool makes_call = false;                // the training is a numbered call, whose end is kept
+  std::set<std::size_t> full_disks = {};  // of nodes: they do not keep it
 };
 
 // A process of a worker; a node has several one after the other, and twins at the same time.
@@ -107,6 +109,8 @@ class RecoverySimulator {
     bool stopped = false;
     bool leave_called = false;
     bool has_point = false;
+    bool has_made_call = false;
+    TimePoint left{};
     std::uint64_t opened_job = 0;                    // whose folder it has opened
     std::vector<std::function<void()>> missed = {};  // while stopped
     std::vector<std::function<void()>> watchers = {};
@@ -117,6 +121,7 @@ class RecoverySimulator {
     std::uint64_t job_id = 0;
     std::uint64_t seed = 0;
     bool is_done = false;
+    std::uint64_t end_of = 0;                          // the job whose call's end is here
     std::map<std::uint64_t, std::size_t> owners = {};  // by job: the process that has opened it last
   };
   struct Said {
@@ -192,6 +197,9 @@ class RecoverySimulator {
   void check_roster(std::size_t process, const std::shared_ptr<const Roster>& roster);
   void check_ranks(const Roster& roster);
   void check_record(const Record& record);
+  void check_left(const record::Left& left);
+  Progress progress_of(std::size_t process) const;
+  void make_call(std::size_t process);
   const std::set<std::uint64_t>& members(const std::shared_ptr<const Roster>& roster);
 
   RecoveryPlan plan_;
@@ -211,6 +219,7 @@ class RecoverySimulator {
   TimePoint scheduler_tick_ = TimePoint::max();
   std::optional<SavedJob> disk_;
   bool has_lost_log_ = false;
+  std::set<std::uint32_t> left_;      // ranks, as recorded
   std::set<std::uint64_t> given_up_;  // jobs that were lost with a log
   std::optional<std::size_t> dies_at_record_ = {};
 

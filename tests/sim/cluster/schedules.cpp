@@ -79,6 +79,9 @@ RecoveryPlan recovery_plan_for(std::uint64_t seed) {
     if (is_of_network || fault.kind == FaultKind::stops) fault.lasts *= 4;
     plan.faults.push_back(fault);
   }
+  plan.makes_call = draw.below(2) == 0;
+  for (std::size_t node = 0; node < plan.worker_num; ++node)
+    if (draw.below(4) == 0) plan.full_disks.insert(node);
   return plan;
 }
 

@@ -290,10 +290,63 @@ TEST_F(RecoveringNode, SaysGoodbyeToASchedulerThatComesBack) {
   step(node_event::Disconnected{"reset"});
   EXPECT_THAT(all_of_kind<node_action::Left>(step(node_event::Leave{0, ""})), IsEmpty());
   reconnect();
-  const auto goodbye = receive(message::Accept{100ms, 2, "here"});
+  const auto asked = receive(message::Accept{100ms, 2, "here"});
+  EXPECT_THAT(sent<message::Beat>(asked), ElementsAre(message::Beat{41, {3, 8}, {}, true}));
+  const auto goodbye = receive(message::Beat{.leaves = true});
   EXPECT_THAT(sent<message::Leave>(goodbye), SizeIs(1));
   EXPECT_THAT(sent<message::Beat>(goodbye), ElementsAre(message::Beat{41, {3, 8}})) << "others rely on it";
   EXPECT_THAT(all_of_kind<node_action::Left>(receive(message::LeaveAck{})), SizeIs(1));
+}
+
+TEST_F(RecoveringNode, AsksWhetherItMayLeaveUntilNobodyNeedsIt) {
+  form();
+  const auto asked = step(node_event::Leave{0, ""});
+  EXPECT_THAT(sent<message::Beat>(asked), ElementsAre(message::Beat{41, {3, 8}, {}, true}));
+  EXPECT_THAT(sent<message::Leave>(asked), IsEmpty());
+  EXPECT_THAT(sent<message::Leave>(receive(message::Beat{})), IsEmpty()) << "the answer to an earlier beat";
+  const auto told = all_of_kind<node_action::Log>(receive(message::Beat{.waits_for = 3}));
+  ASSERT_THAT(told, SizeIs(1));
+  EXPECT_THAT(told[0].text, HasSubstr("worker 3 may still need this process"));
+  EXPECT_LE(machine.deadline() - clock.now(), 10ms);
+  clock.advance(machine.deadline() - clock.now());
+  EXPECT_THAT(sent<message::Beat>(tick()), SizeIs(1));
+  EXPECT_THAT(receive(message::Beat{.waits_for = 3}), IsEmpty()) << "it has been said";
+  EXPECT_THAT(sent<message::Leave>(receive(message::Beat{.leaves = true})), SizeIs(1));
+}
+
+TEST_F(RecoveringNode, GoesToTheNextEpochWhileItAsks) {
+  form();
+  step(node_event::Leave{0, ""});
+  EXPECT_THAT(all_of_kind<node_action::AskEndpoint>(receive(message::EpochLost{})), SizeIs(1));
+  EXPECT_THAT(sent<message::Rejoin>(step(node_event::Endpoint{DataEndpoint{99, "there"}})), SizeIs(1));
+  EXPECT_THAT(all_of_kind<node_action::Formed>(receive(message::RosterReady{roster(2)}, 2)), SizeIs(1));
+  EXPECT_THAT(sent<message::Leave>(receive(message::Beat{.leaves = true}, 2)), SizeIs(1));
+}
+
+TEST_F(RecoveringNode, LeavesInTheEndWhoeverNeedsIt) {
+  form();
+  const TimePoint begin = clock.now();
+  NodeActions actions = step(node_event::Leave{0, ""});
+  while (sent<message::Leave>(actions).empty()) {
+    receive(message::Beat{.waits_for = 0});
+    clock.advance(machine.deadline() - clock.now());
+    actions = tick();
+  }
+  EXPECT_EQ(clock.now() - begin, 10s);
+}
+
+TEST_F(RecoveringNode, AsksNobodyWhereItHasFailed) {
+  form();
+  EXPECT_THAT(sent<message::Leave>(step(node_event::Leave{3, "a mistake"})), SizeIs(1));
+}
+
+TEST_F(RecoveringNode, TellsWhoHasLeftItsEpoch) {
+  form();
+  EXPECT_THAT(all_of_kind<node_action::PeerLeft>(receive(message::Beat{.left = 2}, 2)), IsEmpty());
+  const auto told = all_of_kind<node_action::PeerLeft>(receive(message::Beat{.left = 2}));
+  ASSERT_THAT(told, SizeIs(1));
+  EXPECT_EQ(told[0].epoch, 1u);
+  EXPECT_EQ(told[0].rank, 2u);
 }
 
 TEST_F(RecoveringNode, EndsWhenItCannotListenAgain) {
