@@ -61,7 +61,7 @@ Resumption catch_up(Rows rows, std::uint64_t newest) {
   for (std::size_t rank = 0; rank < rows.size(); ++rank) {
     const Standing& row = rows[rank];
     // Somebody who has the end of its call is on its way here.
-    if (row.call == newest || row.has_end) continue;
+    if (row.call == newest || row.has_end || row.state == State::between) continue;
     const auto other =
         std::find_if(rows.begin(), rows.end(), [&](const Standing& giver) { return gives_end(giver, row); });
     if (other != rows.end()) {
@@ -184,6 +184,9 @@ Resumption decide(Rows rows) {
     oldest = std::min(oldest, row.call);
   }
   if (oldest < newest) return catch_up(rows, newest);
+  // Whoever has not begun the call ends with an error, since others are in it, or begins it.
+  if (std::any_of(rows.begin(), rows.end(), [](const Standing& row) { return row.state == State::between; }))
+    return {.id = {.call = newest}};
   std::string why_not_memory;
   if (std::any_of(rows.begin(), rows.end(), lives))
     if (auto live = from_memory(rows, why_not_memory)) return *std::move(live);

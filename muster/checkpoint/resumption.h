@@ -36,6 +36,7 @@ struct Standing {
     live,        // its memory is what it is after `steps` steps
     committing,  // likewise, and it has all that the others gave to the next one
     behind,      // the call is over for others, and it lacks the end
+    between,     // it has not begun the call, and waits for whoever is behind
   };
 
   State state = State::fresh;

@@ -23,15 +23,19 @@ collective::Group group_of(const cluster::Roster& roster, std::uint32_t rank) {
   return group;
 }
 
+Error without(std::uint32_t rank, std::uint64_t epoch) {
+  return {
+      Code::aborted,
+      fmt::format("worker {} has finished its script and left the job, so the workers of epoch {} can make "
+                  "no call together. Start all processes again: the job goes on from what their folders "
+                  "have",
+                  rank, epoch)};
+}
+
 // Nobody can be connected to who is not there any more.
 Result<> check_all_are_here(const cluster::Roster& roster) {
   for (const cluster::Member& worker : roster.workers)
-    if (worker.has_left)
-      return fail(
-          Code::aborted,
-          fmt::format("worker {} has finished its script and left the job, so the workers of epoch {} "
-                      "can make no step together",
-                      worker.rank, roster.epoch));
+    if (worker.has_left) return fail(without(worker.rank, roster.epoch));
   return {};
 }
 
@@ -71,6 +75,18 @@ void Epochs::formed(std::shared_ptr<const cluster::Roster> roster) {
   const std::lock_guard lock(mutex_);
   next_ = std::move(roster);
   changed_.notify_all();
+}
+
+void Epochs::left(std::uint64_t epoch, std::uint32_t rank) {
+  const std::lock_guard lock(mutex_);
+  if (!left_ || left_->epoch != epoch) left_ = PeerLeft{epoch, rank, real_clock().now()};
+  if (stop_ != nullptr && is_left_for_good()) stop_->raise();
+}
+
+// Who made a call with all and left may still be answered by what it sent before.
+bool Epochs::is_left_for_good() const {
+  return left_ && left_->epoch == roster_->epoch &&
+         real_clock().now() - left_->since >= options_.patience_with_left;
 }
 
 void Epochs::end(const Error& reason) {
@@ -114,6 +130,7 @@ Result<Epochs::CommunicatorPtr> Epochs::connect() {
   const std::lock_guard lock(mutex_);
   stop_ = nullptr;
   MUSTER_TRY_VOID(usable());
+  if (!made && is_left_for_good()) return fail(without(left_->rank, left_->epoch));
   return made;
 }
 

@@ -28,6 +28,7 @@ class Epochs {
     Duration connect_timeout{};
     Duration call_timeout{};
     std::shared_ptr<const net::Security> security = {};  // of the connections between workers; null: plain
+    Duration patience_with_left = std::chrono::seconds(3);
   };
   Epochs(std::shared_ptr<const cluster::Roster> first, collective::Listener listener, Options options);
 
@@ -36,6 +37,9 @@ class Epochs {
   Result<cluster::DataEndpoint> lost(const Error& reason);
   // The next epoch has all of its processes.
   void formed(std::shared_ptr<const cluster::Roster> roster);
+  // A worker has left `epoch` well, in its middle: connecting the workers of it is given up after
+  // `patience_with_left`, since that one does not come. To be said again and again.
+  void left(std::uint64_t epoch, std::uint32_t rank);
   // No epoch follows. The first reason stays.
   void end(const Error& reason);
 
@@ -65,7 +69,13 @@ class Epochs {
   using CommunicatorPtr = std::unique_ptr<collective::Communicator>;
 
   void use(std::shared_ptr<const cluster::Roster> roster);
+  struct PeerLeft {
+    std::uint64_t epoch = 0;
+    std::uint32_t rank = 0;
+    TimePoint since;
+  };
   Result<> usable() const;
+  bool is_left_for_good() const;
   void abort(const Error& reason);
   Result<CommunicatorPtr> connect();
   Result<collective::Communicator*> connected();
@@ -82,6 +92,7 @@ class Epochs {
   std::optional<collective::Listener> listener_;  // of the newest epoch, until it is connected
   std::shared_ptr<const cluster::Roster> next_;
   std::optional<Error> over_;        // why the epoch in use is
+  std::optional<PeerLeft> left_;     // the first one
   std::optional<Error> ended_;       // why no other follows
   net::StopSignal* stop_ = nullptr;  // ends the connecting under way
 };

@@ -37,6 +37,7 @@ Result<> Model::Training::run_recovering(Recovery& recovery) {
               fmt::format("no ModelCheckpoint says how often recovery points are saved: every {} steps",
                           steps_between_points));
   while (true) {
+    MUSTER_TRY_VOID(share());
     const Result<> done = call_->is_finished() ? take_end() : attempt();
     if (done) return done;
     MUSTER_TRY(const bool again, call_->tries_again(done.error()));
@@ -44,14 +45,19 @@ Result<> Model::Training::run_recovering(Recovery& recovery) {
   }
 }
 
-Result<> Model::Training::attempt() {
-  batches_.reset();
-  wait_for_files();
-  if (is_fresh_) call_->set_memory({.state = checkpoint::Standing::State::fresh});
+// An end that this worker lacks is taken from one of its stage, too.
+Result<> Model::Training::share() {
   MUSTER_TRY(const Division now, division());
   call_->set_sharing({.stage = now.stage,
                       .own_state = [this] { return own_state_in(parts()); },
                       .capture = [this] { return point_in_memory(); }});
+  return {};
+}
+
+Result<> Model::Training::attempt() {
+  batches_.reset();
+  wait_for_files();
+  if (is_fresh_) call_->set_memory({.state = checkpoint::Standing::State::fresh});
   MUSTER_TRY(const RecoveringCall::Start start, call_->agree());
   if (start.finished) return take_end();
   MUSTER_TRY_VOID(prepare(start));

@@ -47,6 +47,7 @@ class Model::Training {
 
   // ---- Going on after a loss (model_recovery.cpp) ----
   Result<> run_recovering(Recovery& recovery);
+  Result<> share();
   Result<> attempt();
   Result<> begin();
   Result<> finish();

@@ -48,6 +48,7 @@ Result<std::unique_ptr<RecoveringCall>> RecoveringCall::begin(Recovery& recovery
   MUSTER_TRY(checkpoint::RunStore * store, recovery.store());
   CallNumbers& calls = recovery.calls();
   recovery.set_inside(true);
+  recovery.report_kept_calls(store->finished_calls());
   calls.evals = 0;
   auto call =
       std::unique_ptr<RecoveringCall>(new RecoveringCall(recovery, *store, std::move(kind), calls.begun++));
@@ -141,12 +142,54 @@ Standing RecoveringCall::standing(const Memory& memory) const {
   return standing;
 }
 
-Result<checkpoint::Resumption> RecoveringCall::ask(const Memory& memory) {
+Result<std::vector<Standing>> RecoveringCall::standings(const Memory& memory) {
   MUSTER_TRY(const std::vector<Words> rows, recovery_.gather(checkpoint::encode(standing(memory))));
   std::vector<Standing> ranks;
   for (const Words& row : rows) ranks.push_back(checkpoint::decode_standing(row));
-  return checkpoint::decide(ranks);
+  return ranks;
 }
+
+Result<checkpoint::Resumption> RecoveringCall::ask(const Memory& memory) {
+  return standings(memory).map([](const std::vector<Standing>& ranks) { return checkpoint::decide(ranks); });
+}
+
+// ---- Between two calls ------------------------------------------------------------------------------------
+
+// As one that has not begun the next call, which is never begun by this.
+Result<> RecoveringCall::meet(Recovery& recovery) {
+  MUSTER_TRY(checkpoint::RunStore * store, recovery.store());
+  RecoveringCall next(recovery, *store, "", recovery.calls().begun);
+  next.sharing_.stage = recovery.calls().stage;
+  return next.wait_for_those_behind();
+}
+
+Result<> RecoveringCall::wait_for_those_behind() {
+  while (true) {
+    MUSTER_TRY(const std::vector<Standing> ranks, standings({.state = In::between}));
+    bool all_are_here = true;
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      const Standing& row = ranks[rank];
+      if (row.call > number_ || (row.call == number_ && row.state != In::between))
+        return fail(
+            Code::refused,
+            fmt::format("worker {} is in call {} of the script already, and worker {} has a collective "
+                        "call of its own to make before it. Only calls inside of train, eval and "
+                        "muster.recoverable can be made up for",
+                        rank, row.call, recovery_.rank()));
+      all_are_here = all_are_here && row.call == number_;
+    }
+    if (all_are_here) break;
+    const Resumption next = checkpoint::decide(ranks);
+    if (next.way == Way::back) return fail(has_to_start_anew(next));
+    if (next.way == Way::lost) return fail(lost(next.reason));
+    if (next.way != Way::end_of) continue;
+    if (const auto given = take_ends(next); !given) return fail(given.error());
+  }
+  recovery_.note_meeting();
+  return {};
+}
+
+// ---- Where all go on, in a call ---------------------------------------------------------------------------
 
 Result<RecoveringCall::Start> RecoveringCall::agree() {
   // Where memory counts, nobody waits for a disk. A save that fails has been said; the point is not there.
@@ -180,6 +223,7 @@ Result<RecoveringCall::Start> RecoveringCall::agree() {
       case Way::lost:
         return fail(lost(next->reason));
       case Way::start:
+        recovery_.note_meeting();
         return Start{};
       case Way::live: {
         MUSTER_TRY(start, go_on_live(*next));
@@ -191,6 +235,7 @@ Result<RecoveringCall::Start> RecoveringCall::agree() {
       }
     }
     if (!start) continue;
+    recovery_.note_meeting();
     if (!start->is_live) newest_ = next->way == Way::live ? step_id(next->steps) : next->id;
     if (start->point) {
       recovery_.calls().lacks_end = false;
@@ -367,6 +412,7 @@ Result<RecoveringCall::End> RecoveringCall::end() {
   if (end.point && end.point->state.contains(of_another_section)) end.is_of_another = true;
   if (kind_ != "eval") recovery_.calls().lacks_end = !end.point;
   // Where others have just gone past this call, some of them may owe its end.
+  recovery_.report_kept_calls(store_.finished_calls());
   if (is_finished() || is_end_agreed_) recovery_.report_finished_calls(number_ + 1);
   return end;
 }
@@ -569,6 +615,7 @@ Result<> RecoveringCall::finish(std::optional<checkpoint::Point> end, std::strin
   (void)saver_->wait();
   const bool is_shared = end && end->is_shared;
   const bool is_kept = end ? keep_end(*std::move(end), result) : journal(number_, kind_, std::move(result));
+  recovery_.report_kept_calls(store_.finished_calls());
   MUSTER_TRY(const std::vector<Words> rows, recovery_.gather({sharing_.stage, is_kept ? 1U : 0U,
                                                               is_shared ? 1U : 0U, owes_end() ? 1U : 0U}));
   thin_pending_ends();

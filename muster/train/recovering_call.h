@@ -30,6 +30,10 @@ class RecoveringCall {
   // The one that is under way in this process, or null.
   static RecoveringCall* current();
 
+  // Collective, between two calls: until nobody is behind who lacks the end of a call. This worker gives what
+  // it has. An error where the others are past this place of the script.
+  static Result<> meet(Recovery& recovery);
+
   std::uint64_t number() const { return number_; }
   Recovery& recovery() { return recovery_; }
   // Whether a worker is past this call: then its end is all that can be had of it.
@@ -47,7 +51,10 @@ class RecoveringCall {
     std::function<Result<std::string>()> own_state = {};      // what in it is this worker's own
     std::function<Result<checkpoint::Point>()> capture = {};  // it as a point
   };
-  void set_sharing(Sharing sharing) { sharing_ = std::move(sharing); }
+  void set_sharing(Sharing sharing) {
+    sharing_ = std::move(sharing);
+    recovery_.calls().stage = sharing_.stage;
+  }
   // All workers were seen to train the same parameters, in a loop by hand.
   void note_equal_parameters() { has_equal_parameters_ = true; }
   bool has_equal_parameters() const { return has_equal_parameters_; }
@@ -134,6 +141,8 @@ class RecoveringCall {
   bool knows_common() const;
   std::string own_state() const;
   checkpoint::Standing standing(const Memory& memory) const;
+  Result<> wait_for_those_behind();
+  Result<std::vector<checkpoint::Standing>> standings(const Memory& memory);
   Result<Resumption> ask(const Memory& memory);
   Result<Resumption> ask_those_here(const Memory& mine);
   Words steps_on_disk() const;

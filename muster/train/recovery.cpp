@@ -44,6 +44,8 @@ class SessionRecovery final : public Recovery {
   }
   std::uint64_t finished_calls() const override { return session().finished_calls(); }
   void report_finished_calls(std::uint64_t calls) override { session().report_finished_calls(calls); }
+  void report_kept_calls(std::uint64_t calls) override { session().report_kept_calls(calls); }
+  void note_meeting() override { session().note_meeting(); }
   void mark_step(const checkpoint::StepPlace& place) override { session().mark_step(place); }
 
  private:
@@ -57,9 +59,10 @@ std::unique_ptr<checkpoint::Saver> Recovery::make_saver(checkpoint::RunStore& st
 }
 
 Recovery* recovery_of_session() {
-  static SessionRecovery made;
+  // Never destroyed: an end that it holds is given until the process has left.
+  static SessionRecovery* const made = new SessionRecovery;
   const Session* session = Session::current();
-  return session != nullptr && session->recovers() && !session->in_forked_child() ? &made : nullptr;
+  return session != nullptr && session->recovers() && !session->in_forked_child() ? made : nullptr;
 }
 
 // The store's folder is PATH/job-<job>/worker_<rank>.

@@ -22,6 +22,7 @@ struct CallNumbers {
   bool inside = false;      // whether one is under way
   bool lacks_end = false;   // what the call before has made is in later points only, not in memory
   bool resumed = false;     // whether this process has said that it goes on from what another left
+  std::uint32_t stage = 0;  // of the network, that this worker has done in the call before
 };
 
 // Threads: main.
@@ -55,6 +56,10 @@ class Recovery {
   // As many calls as some worker had finished when the epoch formed.
   virtual std::uint64_t finished_calls() const = 0;
   virtual void report_finished_calls(std::uint64_t calls) = 0;
+  // Whose ends this worker's own folder has.
+  virtual void report_kept_calls(std::uint64_t calls) { (void)calls; }
+  // All workers of the epoch have met, and none is behind.
+  virtual void note_meeting() {}
   // For whoever starts this process again.
   virtual void mark_step(const checkpoint::StepPlace& place) = 0;
 

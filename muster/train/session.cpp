@@ -162,7 +162,7 @@ Result<> Session::call_by_hand(std::string_view what, std::optional<std::uint32_
                               "workers have passed it before this one came back. Only calls inside of train, "
                               "eval and muster.recoverable can be made up for",
                               what, progress_.collectives + 1));
-    const Result<> done = make();
+    const Result<> done = meet().and_then(make);
     if (done) break;
     if (!lost_epoch(done.error())) return done;
     MUSTER_TRY_VOID(next_epoch());
@@ -170,6 +170,13 @@ Result<> Session::call_by_hand(std::string_view what, std::optional<std::uint32_
   ++progress_.collectives;
   node_->report_progress(progress_);
   return {};
+}
+
+// Where somebody came back it may lack what the others have; outside of calls, too, it is given that before
+// anything else is done together.
+Result<> Session::meet() {
+  if (met_in_epoch_ == epoch()) return {};
+  return RecoveringCall::meet(*recovery_of_session());
 }
 
 Result<checkpoint::RunStore*> Session::run_store() {
@@ -201,6 +208,12 @@ void Session::report_finished_calls(std::uint64_t calls) {
   node_->report_progress(progress_);
 }
 
+void Session::report_kept_calls(std::uint64_t calls) {
+  if (calls <= progress_.kept_calls) return;
+  progress_.kept_calls = calls;
+  node_->report_progress(progress_);
+}
+
 void Session::look_for_interruption_of_wait() {
   if (in_forked_child() || was_interrupted_.load(std::memory_order_relaxed)) return;
   const Result<> looked = look_for_interruption();
@@ -215,6 +228,28 @@ bool Session::in_forked_child() const { return getpid() != pid_; }
 
 void Session::note_reason(std::string reason) { reason_ = std::move(reason); }
 
+namespace {
+Result<> look_whether_left(const cluster::Node& node) {
+  if (!node.has_left()) return {};
+  return fail(Code::peer_lost, "this worker has left the job");
+}
+}  // namespace
+
+// While somebody may still need this worker: where a worker comes back, it is given what it lacks. Once in an
+// epoch; what goes wrong in it costs this worker nothing.
+void Session::serve_before_leaving() {
+  if (is_in_call_ || !recovers()) return;
+  const bool is_over = epochs_->wait_until_over({}).has_value();
+  if (is_over && !epochs_->next([this] { return look_whether_left(*node_); })) return;
+  if (std::exchange(served_in_epoch_, epoch()) == epoch()) return;
+  set_while_waiting([] {
+    if (const auto stays = look_whether_left(*open_session->node_); !stays)
+      open_session->epochs_->end(stays.error());
+  });
+  if (const auto met = meet(); !met) log::debug(met.error().message);
+  set_while_waiting(nullptr);
+}
+
 void Session::leave(int exit_status) {
   if (in_forked_child()) return;
   set_while_waiting(nullptr);  // a language above may be gone
@@ -226,7 +261,7 @@ void Session::leave(int exit_status) {
   if (const auto lost = exit_status == 0 && run_store_ ? run_store_->lost() : std::nullopt)
     node_->replaced(*lost);
   else
-    node_->leave(exit_status, reason_);
+    node_->leave(exit_status, reason_, [this] { serve_before_leaving(); });
   // Whoever still waits for this worker would wait in vain; what it has sent still arrives.
   epochs_->leave(
       {Code::peer_lost, fmt::format("worker {} has left the job, with status {}", rank(), exit_status)});
@@ -264,6 +299,8 @@ std::optional<Failure> Session::join(const cluster::Settings& settings, const In
            },
        .formed = [epochs = epochs.get()](
                      std::shared_ptr<const cluster::Roster> roster) { epochs->formed(std::move(roster)); },
+       .left = [epochs = epochs.get()](std::uint64_t epoch,
+                                       std::uint32_t rank) { epochs->left(epoch, rank); },
        .replaced =
            [] {
              const auto* store = open_store.load(std::memory_order_acquire);

@@ -88,12 +88,16 @@ class Session {
   Result<> next_epoch();
   // This worker has finished so many calls of train, eval and the like, each with its state on disk.
   void report_finished_calls(std::uint64_t calls);
+  // Of so many calls its own folder has the ends.
+  void report_kept_calls(std::uint64_t calls);
   // As many as any worker had when the epoch in use formed: those that need not, and cannot, be made again.
   std::uint64_t finished_calls() const { return roster().finished_calls; }
   // A collective call that `what` names for people. Outside of numbered calls (train, eval, recoverable:
   // where is_in_call() holds) it is numbered itself: it is made again in the next epoch when this one is lost
   // in it, and is an error where the other workers have passed it already, since they cannot answer any more.
   Result<> call_by_hand(std::string_view what, std::optional<std::uint32_t> stages, const GroupCall& call);
+  // All workers of the epoch in use have met: none is behind, and lacks what another one has.
+  void note_meeting() { met_in_epoch_ = epoch(); }
   bool is_in_call() const { return is_in_call_; }
   void set_in_call(bool is_in_call) { is_in_call_ = is_in_call; }
 
@@ -126,6 +130,8 @@ class Session {
   Session(std::unique_ptr<Watch> watch, std::unique_ptr<cluster::Node> node, std::unique_ptr<Epochs> epochs,
           std::string recovery_path);
 
+  Result<> meet();
+  void serve_before_leaving();
   Result<> explained(Result<collective::Communicator*> group, const GroupCall& call) const;
   // Of the first `count` workers, those of this host.
   std::uint32_t workers_here(std::uint32_t count) const;
@@ -140,6 +146,8 @@ class Session {
   std::atomic<std::uint64_t> highest_step_{0};
   std::atomic<int> links_lost_{0};  // since then, without a death
   bool is_in_call_ = false;
+  std::uint64_t met_in_epoch_ = 0;
+  std::uint64_t served_in_epoch_ = 0;
   bool strict_ = false;
   bool fresh_ = false;
   std::string reason_;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -26,7 +27,7 @@ Result<> no_interruption() { return {}; }
 // Two workers as the cluster moves them from epoch to epoch.
 class Cluster {
  public:
-  Cluster() {
+  explicit Cluster(Duration patience_with_left = 20s) {
     for (std::uint32_t rank = 0; rank < workers; ++rank) {
       auto listener = collective::Listener::open("127.0.0.1").value();
       endpoints_.push_back({.port = listener.port(), .local_name = listener.local_name()});
@@ -34,10 +35,12 @@ class Cluster {
     }
     const auto first = next_roster();
     for (std::uint32_t rank = 0; rank < workers; ++rank)
-      made_.push_back(std::make_unique<Epochs>(
-          first, std::move(listeners_[rank]),
-          Epochs::Options{
-              .rank = rank, .address = "127.0.0.1", .connect_timeout = 20s, .call_timeout = 20s}));
+      made_.push_back(std::make_unique<Epochs>(first, std::move(listeners_[rank]),
+                                               Epochs::Options{.rank = rank,
+                                                               .address = "127.0.0.1",
+                                                               .connect_timeout = 20s,
+                                                               .call_timeout = 20s,
+                                                               .patience_with_left = patience_with_left}));
   }
 
   Epochs& worker(std::uint32_t rank) { return *made_[rank]; }
@@ -159,6 +162,39 @@ TEST(AWorkerThatHasLeft, IsNamedByWhoNeedsIt) {
   const auto made = epochs.communicator();
   ASSERT_FALSE(made);
   EXPECT_THAT(made.error().message, HasSubstr("worker 1 has finished its script"));
+}
+
+// As the cluster does, says again and again that worker 1 has left `epoch`, while worker 0 connects.
+Result<collective::Communicator*> connect_without_the_other(Cluster& cluster, std::uint64_t epoch) {
+  Result<collective::Communicator*> made = nullptr;
+  std::atomic<bool> is_done = false;
+  std::thread connecting([&] {
+    made = cluster.worker(0).communicator();
+    is_done = true;
+  });
+  while (!is_done) cluster.worker(0).left(epoch, 1);
+  connecting.join();
+  return made;
+}
+
+TEST(AWorkerThatHasLeft, InTheMiddleOfTheEpochIsNotWaitedFor) {
+  Cluster cluster(0s);
+  const auto made = connect_without_the_other(cluster, 1);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, Code::aborted);
+  EXPECT_THAT(made.error().message, HasSubstr("worker 1 has finished its script and left the job"));
+  EXPECT_THAT(made.error().message, HasSubstr("Start all processes again"));
+}
+
+TEST(AWorkerThatHasLeft, AnEarlierEpochMayBeHereInThisOne) {
+  Cluster cluster(0s);
+  cluster.lose_epoch();
+  cluster.form_next();
+  cluster.on_each([](Epochs& epochs, std::uint32_t rank) {
+    ASSERT_TRUE(epochs.next(&no_interruption));
+    if (rank == 0) epochs.left(1, 1);
+    expect_barrier(epochs);
+  });
 }
 
 }  // namespace

@@ -130,6 +130,54 @@ TEST(RecoveringCall, DoesNotBeginInMemoryThatLacksTheEndBefore) {
   EXPECT_EQ(checkpoint::decode_standing(recovery.said).state, In::spoilt);
 }
 
+// ---- Between two calls ------------------------------------------------------------------------------------
+
+// Worker 0 has made a call whose end is on its disk.
+void make_a_call(OfTwo& recovery) {
+  const auto call = RecoveringCall::begin(recovery).value();
+  ASSERT_TRUE(recovery.store().value()->save(end_point()));
+  ASSERT_TRUE(recovery.store().value()->finish_call({.call = 0, .kind = "train", .result = "{}"}));
+}
+
+TEST(RecoveringCall, GivesTheEndBetweenTwoCallsToWhoLacksIt) {
+  MemoryStorage disk;
+  OfTwo recovery(disk);
+  make_a_call(recovery);
+  recovery.others.push_back(checkpoint::encode(Standing{.state = In::behind, .call = 0}));
+  recovery.others.push_back({0});  // the call whose end it lacks
+  recovery.others.push_back(checkpoint::encode(Standing{.state = In::behind, .call = 0, .has_end = true}));
+  recovery.others.push_back(checkpoint::encode(Standing{.state = In::between, .call = 1}));
+  ASSERT_TRUE(RecoveringCall::meet(recovery));
+  EXPECT_FALSE(recovery.mail.empty());
+  EXPECT_TRUE(recovery.others.empty()) << "until it is here as well";
+  EXPECT_EQ(recovery.calls().begun, 1U) << "no call has begun";
+}
+
+TEST(RecoveringCall, DoesNotMeetThoseWhoAreInTheNextCall) {
+  MemoryStorage disk;
+  OfTwo recovery(disk);
+  make_a_call(recovery);
+  for (const std::uint64_t call : {1, 2}) {
+    recovery.others.push_back(checkpoint::encode(Standing{.state = In::fresh, .call = call}));
+    const auto met = RecoveringCall::meet(recovery);
+    ASSERT_FALSE(met);
+    EXPECT_EQ(met.error().code, Code::refused);
+  }
+}
+
+TEST(RecoveringCall, ChangesNothingWhileAnotherOneHasNotBegunIt) {
+  MemoryStorage disk;
+  OfTwo recovery(disk);
+  const auto call = RecoveringCall::begin(recovery).value();
+  call->set_memory({.state = In::fresh});
+  recovery.others.push_back(checkpoint::encode(Standing{.state = In::between, .call = 0}));
+  recovery.others.push_back(checkpoint::encode(Standing{.state = In::fresh, .call = 0}));
+  const auto start = call->agree();
+  ASSERT_TRUE(start);
+  EXPECT_FALSE(start->finished);
+  EXPECT_TRUE(recovery.others.empty());
+}
+
 // ---- Ends that no disk takes ------------------------------------------------------------------------------
 
 std::unique_ptr<RecoveringCall> begin(Recovery& recovery) { return RecoveringCall::begin(recovery).value(); }
