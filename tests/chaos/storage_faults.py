@@ -144,13 +144,6 @@ def fill_disk(job, random):
         time.sleep(random.uniform(0.2, 1))
 
 
-def is_past_last_call(job):
-    """Whether some worker is: it leaves, and nobody can give the last end any more to one whose disk has not
-    taken it (docs/guide/recovery.md, Limits)."""
-    outputs = (job.processes[name].output() for name in job.names()[1:])
-    return job.is_ending() or any("\nstate " in f"\n{output}" for output in outputs)
-
-
 def fill_disk_for_a_while(job, random):
     """That of one worker is full for some saves, or across the end of a call; one dies then, or meanwhile."""
     name, other = some_workers(job, random, 2)
@@ -162,13 +155,13 @@ def fill_disk_for_a_while(job, random):
             call = job.newest_point()[:1]
             wait_until(lambda: job.newest_point()[:1] > call or job.is_ending(), 4)
         time.sleep(random.uniform(0.1, 1.5))
-        if is_past_last_call(job):
+        if job.is_ending():
             return
         if dies_meanwhile:
             kill(job, *victims)
             start(job, *victims)
             time.sleep(random.uniform(0, 1.5))
-    if not dies_meanwhile and not is_past_last_call(job):
+    if not dies_meanwhile and not job.is_ending():
         kill(job, *victims)
         start(job, *victims)
 
