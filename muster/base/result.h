@@ -2,9 +2,12 @@
 // try.
 #pragma once
 
+#include <concepts>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
+#include <type_traits>
 #include <utility>
 
 namespace muster {
@@ -29,8 +32,104 @@ struct Error {
   std::string message;
 };
 
-template <class T = void>
-using Result = tl::expected<T, Error>;
+template <class T = void, class E = Error>
+class Result;
+
+namespace internal {
+
+template <class T>
+inline constexpr bool is_outcome = false;  // holds a value or an error, so that it is no value of its own
+template <class T, class E>
+inline constexpr bool is_outcome<Result<T, E>> = true;
+template <class T, class E>
+inline constexpr bool is_outcome<tl::expected<T, E>> = true;
+template <class E>
+inline constexpr bool is_outcome<tl::unexpected<E>> = true;
+
+// What `next` makes of the value of `result`.
+template <class F, class R>
+decltype(auto) invoke_with_value(F&& next, R&& result) {
+  if constexpr (std::is_void_v<typename std::remove_cvref_t<R>::value_type>) {
+    return std::invoke(std::forward<F>(next));
+  } else {
+    return std::invoke(std::forward<F>(next), *std::forward<R>(result));
+  }
+}
+
+}  // namespace internal
+
+// A T, or the error that was met instead. Who calls a function that gives one has to look at it: a dropped
+// Result does not compile. It has what std::expected of C++23 has; errors are made by fail().
+template <class T, class E>
+class [[nodiscard]] Result : public tl::expected<T, E> {
+  using Base = tl::expected<T, E>;
+
+ public:
+  // Constructors of its own: those of tl::expected take another Result for a bool.
+  Result() requires(std::is_void_v<T> || std::is_default_constructible_v<T>) = default;
+  Result(Base outcome) : Base(std::move(outcome)) {}
+  Result(tl::unexpected<E> error) : Base(std::move(error)) {}
+  template <class U = T>
+  requires(!internal::is_outcome<std::remove_cvref_t<U>> && std::is_convertible_v<U, T>) Result(U&& value)
+      : Base(tl::in_place, std::forward<U>(value)) {}
+  template <class U>
+  requires(!std::is_same_v<U, T> && std::is_convertible_v<U, T>) Result(Result<U, E> other)
+      : Base(std::move(other)) {}
+
+  // The value through `next`, or the error as it is.
+  template <class F>
+  auto map(F&& next) const& {
+    return mapped(*this, std::forward<F>(next));
+  }
+  template <class F>
+  auto map(F&& next) && {
+    return mapped(std::move(*this), std::forward<F>(next));
+  }
+
+  // What `next`, which gives a Result, makes of the value, or the error as it is.
+  template <class F>
+  auto and_then(F&& next) const& {
+    return chained(*this, std::forward<F>(next));
+  }
+  template <class F>
+  auto and_then(F&& next) && {
+    return chained(std::move(*this), std::forward<F>(next));
+  }
+
+  // The value as it is, or the error through `explain`.
+  template <class F>
+  Result map_error(F&& explain) const& {
+    if (*this) return *this;
+    return tl::unexpected<E>(std::invoke(std::forward<F>(explain), this->error()));
+  }
+  template <class F>
+  Result map_error(F&& explain) && {
+    if (*this) return std::move(*this);
+    return tl::unexpected<E>(std::invoke(std::forward<F>(explain), std::move(*this).error()));
+  }
+
+ private:
+  template <class R, class F>
+  static auto mapped(R&& result, F&& next) {
+    using U = decltype(internal::invoke_with_value(std::forward<F>(next), std::forward<R>(result)));
+    using Mapped = Result<std::remove_cvref_t<U>, E>;
+    if (!result) return Mapped(tl::unexpected<E>(std::forward<R>(result).error()));
+    if constexpr (std::is_void_v<U>) {
+      internal::invoke_with_value(std::forward<F>(next), std::forward<R>(result));
+      return Mapped();
+    } else {
+      return Mapped(internal::invoke_with_value(std::forward<F>(next), std::forward<R>(result)));
+    }
+  }
+
+  template <class R, class F>
+  static auto chained(R&& result, F&& next) {
+    using Next = std::remove_cvref_t<decltype(internal::invoke_with_value(std::forward<F>(next),
+                                                                          std::forward<R>(result)))>;
+    if (!result) return Next(tl::unexpected<E>(std::forward<R>(result).error()));
+    return Next(internal::invoke_with_value(std::forward<F>(next), std::forward<R>(result)));
+  }
+};
 
 // `return fail(Code::not_found, fmt::format("no file '{}'", path));`
 inline tl::unexpected<Error> fail(Code code, std::string message) {

@@ -371,8 +371,8 @@ Node::~Node() {
   if (implementation_->is_forked()) static_cast<void>(implementation_.release());
 }
 
-tl::expected<std::unique_ptr<Node>, Failure> Node::join(const Settings& settings, Registration registration,
-                                                        Interrupted interrupted) {
+Result<std::unique_ptr<Node>, Failure> Node::join(const Settings& settings, Registration registration,
+                                                  Interrupted interrupted) {
   if (registration.scheduler_ips.empty()) {
     auto ips = resolve_scheduler(settings, interrupted);
     if (!ips) return tl::unexpected(failure_from(ips.error()));

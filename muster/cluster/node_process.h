@@ -49,9 +49,8 @@ net::Identity identity_of(const Member& member);
 class Node {
  public:
   // Registers and blocks until every process of the job has come, or fails with the reason.
-  static tl::expected<std::unique_ptr<Node>, Failure> join(const Settings& settings,
-                                                           Registration registration,
-                                                           Interrupted interrupted = {});
+  static Result<std::unique_ptr<Node>, Failure> join(const Settings& settings, Registration registration,
+                                                     Interrupted interrupted = {});
   ~Node();
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;

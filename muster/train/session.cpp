@@ -332,7 +332,7 @@ std::optional<Failure> Session::join(const cluster::Settings& settings, const In
   return std::nullopt;
 }
 
-tl::expected<Role, Failure> init(const Environment& environment, const InitOptions& options) {
+Result<Role, Failure> init(const Environment& environment, const InitOptions& options) {
   if (open_session != nullptr) return open_role;
   graph::set_context_provider(&call_context);
   watch_places();

@@ -34,8 +34,8 @@ struct InitOptions {
 // job can start. In the scheduler and in servers it returns when the job has ended well. A second call
 // returns the role at once. In a process that `muster explain` has started, it forms no cluster: the process
 // is a worker alone.
-tl::expected<Role, Failure> init(const Environment& environment = real_environment(),
-                                 const InitOptions& options = {});
+Result<Role, Failure> init(const Environment& environment = real_environment(),
+                           const InitOptions& options = {});
 
 class Session {
  public:
@@ -124,7 +124,7 @@ class Session {
   void leave(int exit_status);
 
  private:
-  friend tl::expected<Role, Failure> init(const Environment&, const InitOptions&);
+  friend Result<Role, Failure> init(const Environment&, const InitOptions&);
   // The whole life of a server; a worker's until it has a session. Nothing: all went well.
   static std::optional<Failure> join(const cluster::Settings& settings, const InitOptions& options);
   Session(std::unique_ptr<Watch> watch, std::unique_ptr<cluster::Node> node, std::unique_ptr<Epochs> epochs,
