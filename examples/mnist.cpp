@@ -70,11 +70,10 @@ Result<> train_network(const std::string& folder, int epochs) {
     for (int i = 0;; ++i) {
       MUSTER_TRY(const auto batch, batches.next());
       if (!batch) break;
-      MUSTER_TRY(const auto outputs, step->call(*batch, "", train::run_context()));
+      MUSTER_TRY(const auto context, train::run_context());
+      MUSTER_TRY(const auto outputs, step->call(*batch, "", context));
       MUSTER_TRY(const auto gradients, reducer.reduce(std::span(outputs).subspan(1)));
-      const nn::Values values(gradients.begin(), gradients.end());
-      for (const nn::Value& updated : optimizer.call(values, train::run_context()))
-        if (updated.is_failed()) return fail(updated.error());
+      optimizer.call(nn::Values(gradients.begin(), gradients.end()), context);
       if (i % 10 == 0) fmt::print("epoch: {}, step: {}, loss is {}\n", epoch, i, *outputs[0].data<float>());
     }
   }
@@ -93,7 +92,10 @@ int main() {
     if (*role != train::Role::worker) return 0;
   }
   train::set_seed(1);
-  const auto result = train_network(real_environment().get("DATA_PATH").value_or("MNIST_Data/train"), 10);
-  if (!result) fmt::print(stderr, "{}\n", result.error().message);
-  return result ? 0 : 1;
+  try {
+    train_network(real_environment().get("DATA_PATH").value_or("MNIST_Data/train"), 10).value();
+  } catch (const Exception& exception) {
+    fmt::print(stderr, "{}\n", exception.what());
+    return 1;
+  }
 }

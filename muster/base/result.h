@@ -2,7 +2,7 @@
 // try.
 #pragma once
 
-#include <concepts>
+#include <exception>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -30,6 +30,20 @@ std::string_view to_string(Code code);
 struct Error {
   Code code = Code::internal;
   std::string message;
+};
+
+// An Error where an expression needs a value instead of a Result: `y = fc(x) + b`. ADR 24 says which
+// functions throw it; no other exception of Muster's own leaves the library.
+class Exception : public std::exception {
+ public:
+  explicit Exception(Error error) : error_(std::move(error)) {}
+  Exception(Code code, std::string message) : error_{code, std::move(message)} {}
+
+  const Error& error() const { return error_; }
+  const char* what() const noexcept override { return error_.message.c_str(); }
+
+ private:
+  Error error_;
 };
 
 template <class T = void, class E = Error>
@@ -76,6 +90,17 @@ class [[nodiscard]] Result : public tl::expected<T, E> {
   requires(!std::is_same_v<U, T> && std::is_convertible_v<U, T>) Result(Result<U, E> other)
       : Base(std::move(other)) {}
 
+  // The value, or its error as an Exception: for expressions, and where whoever calls has nothing better to
+  // do.
+  decltype(auto) value() const& requires std::is_same_v<E, Error> {
+    throw_unless_good();
+    if constexpr (!std::is_void_v<T>) return **this;
+  }
+  T value() && requires std::is_same_v<E, Error> {
+    throw_unless_good();
+    if constexpr (!std::is_void_v<T>) return *std::move(*this);
+  }
+
   // The value through `next`, or the error as it is.
   template <class F>
   auto map(F&& next) const& {
@@ -109,6 +134,10 @@ class [[nodiscard]] Result : public tl::expected<T, E> {
   }
 
  private:
+  void throw_unless_good() const {
+    if (!*this) throw Exception(this->error());
+  }
+
   template <class R, class F>
   static auto mapped(R&& result, F&& next) {
     using U = decltype(internal::invoke_with_value(std::forward<F>(next), std::forward<R>(result)));
@@ -136,6 +165,21 @@ inline tl::unexpected<Error> fail(Code code, std::string message) {
   return tl::unexpected<Error>(Error{code, std::move(message)});
 }
 inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(std::move(error)); }
+
+// What `compute` gives, or the error that it throws as an Exception.
+template <class F>
+auto catch_error(F&& compute) -> Result<std::invoke_result_t<F>> {
+  try {
+    if constexpr (std::is_void_v<std::invoke_result_t<F>>) {
+      std::invoke(std::forward<F>(compute));
+      return {};
+    } else {
+      return std::invoke(std::forward<F>(compute));
+    }
+  } catch (const Exception& exception) {
+    return fail(exception.error());
+  }
+}
 
 // The error of the last failed system call: "cannot open 'x': No such file or directory".
 tl::unexpected<Error> fail_errno(std::string_view what, int error_number);

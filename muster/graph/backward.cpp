@@ -43,7 +43,7 @@ struct Pass {
     gradients[id] = gradients[id].defined() ? apply("add", {gradients[id], gradient}) : gradient;
   }
 
-  Result<> step(std::size_t index) {
+  void step(std::size_t index) {
     const Node node = graph.nodes[index];  // a copy: rules append nodes
     bool reached = false;
     bool wanted = false;
@@ -57,38 +57,34 @@ struct Pass {
       inputs.push_back(at(id));
       wanted = wanted || needed[id];
     }
-    if (!reached || !wanted) return {};
+    if (!reached || !wanted) return;
     if (node.op->gradient == nullptr)
-      return fail(Code::not_provided, fmt::format("the gradient cannot pass through {}", node.op->name));
+      throw Exception(Code::not_provided, fmt::format("the gradient cannot pass through {}", node.op->name));
     const std::vector<Value> made = gradients_of(node, {inputs, outputs, flowing, node.attributes});
     for (std::size_t i = 0; i < made.size(); ++i) {
-      if (made[i].is_failed()) return fail(made[i].error());
       if (made[i].defined() && needed[node.inputs[i]]) add(node.inputs[i], made[i]);
     }
-    return {};
   }
 };
 
 }  // namespace
 
-Result<> require_differentiable(std::span<const Value> values, std::string_view what) {
+void require_differentiable(std::span<const Value> values, std::string_view what) {
   for (const Value& value : values) {
-    if (!value.defined()) return fail(Code::invalid_argument, fmt::format("{} has no value", what));
-    if (value.is_failed()) return fail(value.error());
+    if (!value.defined()) throw Exception(Code::invalid_argument, fmt::format("{} has no value", what));
     if (!is_floating(value.dtype()))
-      return fail(Code::invalid_argument, fmt::format("{} is {}: only floating tensors have gradients", what,
-                                                      to_string(value.type())));
+      throw Exception(Code::invalid_argument, fmt::format("{} is {}: only floating tensors have gradients",
+                                                          what, to_string(value.type())));
   }
-  return {};
 }
 
-Result<std::vector<Value>> backward(const Graph& graph, std::span<const ValueId> losses,
-                                    std::span<const ValueId> wrt, const std::function<Value(ValueId)>& at) {
+std::vector<Value> backward(const Graph& graph, std::span<const ValueId> losses, std::span<const ValueId> wrt,
+                            const std::function<Value(ValueId)>& at) {
   const PlaceScope anywhere(nullptr);  // sums of gradients, ones and zeros
   const std::size_t nodes = graph.nodes.size();
   Pass pass{graph, at, depending(graph, wrt), std::vector<Value>(graph.values.size())};
   for (const ValueId id : losses) pass.add(id, filled(graph.values[id], 1.0));
-  for (std::size_t index = nodes; index-- > 0;) MUSTER_TRY_VOID(pass.step(index));
+  for (std::size_t index = nodes; index-- > 0;) pass.step(index);
   std::vector<Value> gradients;
   for (const ValueId id : wrt)
     gradients.push_back(pass.gradients[id].defined() ? pass.gradients[id] : filled(graph.values[id], 0.0));

@@ -10,12 +10,12 @@
 
 namespace muster::graph {
 
-// An error that names `what` unless every value exists, has not failed, and is floating.
-Result<> require_differentiable(std::span<const Value> values, std::string_view what);
+// An Exception that names `what` unless every value exists and is floating.
+void require_differentiable(std::span<const Value> values, std::string_view what);
 
 // The gradients of the sum of `losses` for each of `wrt`, by the nodes' rules, last node first. `graph` may
 // grow meanwhile: rules append nodes to a trace. `at` gives the value of an id.
-Result<std::vector<Value>> backward(const Graph& graph, std::span<const ValueId> losses,
-                                    std::span<const ValueId> wrt, const std::function<Value(ValueId)>& at);
+std::vector<Value> backward(const Graph& graph, std::span<const ValueId> losses, std::span<const ValueId> wrt,
+                            const std::function<Value(ValueId)>& at);
 
 }  // namespace muster::graph

@@ -19,28 +19,23 @@ std::string describe(const Graph& graph) {
 
 // One element, as a bool scalar.
 Value as_bool(std::string_view op, const Value& value) {
-  if (!value.defined())
-    return Value::failed(Code::invalid_argument, fmt::format("{}: no bool was given", op));
-  if (value.is_failed()) return value;
+  if (!value.defined()) throw Exception(Code::invalid_argument, fmt::format("{}: no bool was given", op));
   if (value.shape().elements() != 1)
-    return Value::failed(Code::invalid_argument,
-                         fmt::format("{}: one element decides, not {}", op, to_string(value.type())));
+    throw Exception(Code::invalid_argument,
+                    fmt::format("{}: one element decides, not {}", op, to_string(value.type())));
   const Value one = value.dtype() == DType::bool_ ? value : apply("cast", {value}, {{"dtype", DType::bool_}});
-  if (one.is_failed() || one.shape().rank() == 0) return one;
+  if (one.shape().rank() == 0) return one;
   return apply("reshape", {one}, {{"shape", std::vector<std::int64_t>{}}});
 }
 
 // The only output of a test.
 Value decision(std::string_view op, const Values& outputs) {
   if (outputs.size() == 1) return as_bool(op, outputs[0]);
-  return Value::failed(Code::invalid_argument,
-                       fmt::format("{}: the test must give one value, not {}", op, outputs.size()));
+  throw Exception(Code::invalid_argument,
+                  fmt::format("{}: the test must give one value, not {}", op, outputs.size()));
 }
 
-Result<bool> read_bool(const Value& value) {
-  MUSTER_TRY(const Tensor tensor, value.read());
-  return *tensor.data<bool>();
-}
+bool read_bool(const Value& value) { return *value.read().value().data<bool>(); }
 
 // The inputs of the node: those of its graphs, each once.
 class Inputs {
@@ -64,12 +59,11 @@ class Inputs {
   std::vector<Value> values_;
 };
 
-Result<std::vector<Value>> captured(std::span<const Value> values) {
+std::vector<Value> captured(std::span<const Value> values) {
   std::vector<Value> made;
   for (const Value& value : values) {
     made.push_back(Trace::current()->capture(value));
-    if (!made.back().defined()) return fail(Code::invalid_argument, "a value of the state is missing");
-    if (made.back().is_failed()) return fail(made.back().error());
+    if (!made.back().defined()) throw Exception(Code::invalid_argument, "a value of the state is missing");
   }
   return made;
 }
@@ -84,17 +78,16 @@ PlacementPtr placement_of(std::initializer_list<GraphPtr> parts) {
   return nullptr;
 }
 
-Result<Values> cond_node(const Value& pred, const std::function<Values()>& yes,
-                         const std::function<Values()>& no) {
+Values cond_node(const Value& pred, const std::function<Values()>& yes, const std::function<Values()>& no) {
   const Value decides = as_bool("cond", pred);
-  MUSTER_TRY(const std::vector<Value> first, captured({&decides, 1}));
+  const std::vector<Value> first = captured({&decides, 1});
   const auto run = [](const std::function<Values()>& branch) {
     return [&branch](std::span<const Value>) { return branch(); };
   };
-  MUSTER_TRY(const SubGraph if_true, trace_inside("true", {}, run(yes)));
-  MUSTER_TRY(const SubGraph if_false, trace_inside("false", {}, run(no)));
+  const SubGraph if_true = trace_inside("true", {}, run(yes));
+  const SubGraph if_false = trace_inside("false", {}, run(no));
   if (output_types(*if_true.graph) != output_types(*if_false.graph))
-    return fail(
+    throw Exception(
         Code::invalid_argument,
         fmt::format("cond: both branches must give the same types, but true gives {} and false gives {}",
                     describe(*if_true.graph), describe(*if_false.graph)));
@@ -109,19 +102,19 @@ Result<Values> cond_node(const Value& pred, const std::function<Values()>& yes,
                     {"false_inputs", false_inputs}});
 }
 
-Result<Values> while_node(const Body& test, const Body& body, std::span<const Value> init) {
-  MUSTER_TRY(const std::vector<Value> first, captured(init));
+Values while_node(const Body& test, const Body& body, std::span<const Value> init) {
+  const std::vector<Value> first = captured(init);
   std::vector<TensorType> types;
   for (const Value& value : first) types.push_back(value.type());
-  MUSTER_TRY(const SubGraph tested, trace_inside("test", types, [&](std::span<const Value> state) -> Values {
-               return decision("while_loop", test(state));
-             }));
-  MUSTER_TRY(const SubGraph looped, trace_inside("body", types, body));
+  const SubGraph tested = trace_inside("test", types, [&](std::span<const Value> state) -> Values {
+    return decision("while_loop", test(state));
+  });
+  const SubGraph looped = trace_inside("body", types, body);
   if (output_types(*looped.graph) != types) {
     std::string wanted;
     for (const TensorType& type : types) wanted += (wanted.empty() ? "" : ", ") + to_string(type);
-    return fail(Code::invalid_argument, fmt::format("while_loop: the state is {}, but the body gives {}",
-                                                    wanted, describe(*looped.graph)));
+    throw Exception(Code::invalid_argument, fmt::format("while_loop: the state is {}, but the body gives {}",
+                                                        wanted, describe(*looped.graph)));
   }
   // The state comes first, as often as it has values: one of them may be there twice.
   Inputs inputs(first);
@@ -135,32 +128,23 @@ Result<Values> while_node(const Body& test, const Body& body, std::span<const Va
                     {"body_inputs", body_inputs}});
 }
 
-Result<Values> while_now(const Body& test, const Body& body, std::span<const Value> init) {
+Values while_now(const Body& test, const Body& body, std::span<const Value> init) {
   Values state(init.begin(), init.end());
   while (true) {
-    MUSTER_TRY(const bool goes_on, read_bool(decision("while_loop", test(state))));
-    if (!goes_on) return state;
+    if (!read_bool(decision("while_loop", test(state)))) return state;
     state = body(state);
-    for (const Value& value : state)
-      if (value.is_failed()) return fail(value.error());
   }
-}
-
-Values unwrapped(Result<Values> result) {
-  return result ? *std::move(result) : Values(Value::failed(result.error()));
 }
 
 }  // namespace
 
 Values cond(const Value& pred, const std::function<Values()>& yes, const std::function<Values()>& no) {
-  if (is_tracing()) return unwrapped(cond_node(pred, yes, no));
-  const Result<bool> decided = read_bool(as_bool("cond", pred));
-  if (!decided) return Value::failed(decided.error());
-  return *decided ? yes() : no();
+  if (is_tracing()) return cond_node(pred, yes, no);
+  return read_bool(as_bool("cond", pred)) ? yes() : no();
 }
 
 Values while_loop(const Body& test, const Body& body, std::span<const Value> init) {
-  return unwrapped(is_tracing() ? while_node(test, body, init) : while_now(test, body, init));
+  return is_tracing() ? while_node(test, body, init) : while_now(test, body, init);
 }
 
 }  // namespace muster::graph

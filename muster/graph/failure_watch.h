@@ -5,8 +5,7 @@
 
 namespace muster::graph {
 
-// While it lives, where on this thread something failed first: an op or a cell that gave a failed value, or a
-// placed scope that an exception of the front end left. Does not nest.
+// While it lives, the first placed scope of this thread that an exception leaves. Does not nest.
 class FailureWatch {
  public:
   FailureWatch();
@@ -19,14 +18,11 @@ class FailureWatch {
 
  private:
   friend class PlaceScope;
-  friend void note_failure_here();
+  void note(const PlacementPtr& left);
 
   int exceptions_;  // under way when it began
   bool has_failed_ = false;
   PlacementPtr first_;
 };
-
-// What is computed by the current placement has failed.
-void note_failure_here();
 
 }  // namespace muster::graph

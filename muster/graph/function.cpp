@@ -130,11 +130,11 @@ Result<Function::Entry*> Function::trace(std::span<const Tensor> inputs, std::st
   std::vector<Value> traced;
   for (const TensorType& type : entry->types) traced.push_back(trace->input(type));
   Recipe recipe;
-  {
-    const Trace::Scope scope(*trace);
-    recipe = maker_(traced);
-  }
-  MUSTER_TRY(Graph graph, trace->finish(recipe.outputs, std::move(recipe.contiguous)));
+  MUSTER_TRY(Graph graph, catch_error([&] {
+               const Trace::Scope scope(*trace);
+               recipe = maker_(traced);
+               return trace->finish(recipe.outputs, std::move(recipe.contiguous));
+             }));
   graph.notes = std::move(recipe.notes);
   graph.notes.resize(graph.outputs.size());
   for (OutputNote& note : graph.notes) note.everywhere = note.everywhere || everywhere_;
@@ -209,26 +209,23 @@ Values Function::operator()(std::span<const Value> inputs, std::string_view extr
     }
     if (input.is_parameter() && input.parameter()->absence() == nullptr)
       input.parameter()->materialize(context.seed);
-    Result<Tensor> tensor = input.read();
-    if (!tensor) return Value::failed(tensor.error());
-    tensors.push_back(*std::move(tensor));
+    tensors.push_back(input.read().value());
   }
-  Result<std::vector<Tensor>> outputs = call(tensors, extra, context);
-  if (!outputs) return Value::failed(outputs.error());
   Values values;
-  for (Tensor& output : *outputs) values.emplace_back(std::move(output));
+  for (Tensor& output : call(tensors, extra, context).value()) values.emplace_back(std::move(output));
   return values;
 }
 
 namespace {
 
 // What gradients are wanted for: the inputs at `positions`, then the parameters.
-Result<std::vector<Value>> wanted(const GradientOptions& options, std::span<const Value> inputs) {
+std::vector<Value> wanted(const GradientOptions& options, std::span<const Value> inputs) {
   std::vector<Value> wrt;
   for (const std::size_t position : options.positions) {
     if (position >= inputs.size())
-      return fail(Code::invalid_argument, fmt::format("a gradient for input {} was asked of a function of {}",
-                                                      position, inputs.size()));
+      throw Exception(
+          Code::invalid_argument,
+          fmt::format("a gradient for input {} was asked of a function of {}", position, inputs.size()));
     wrt.push_back(inputs[position]);
   }
   for (const ParameterPtr& parameter : options.parameters) wrt.emplace_back(parameter);
@@ -237,25 +234,21 @@ Result<std::vector<Value>> wanted(const GradientOptions& options, std::span<cons
 
 // The body's outputs, then the gradients. `history` is the Trace or the Tape on which the outputs were made.
 template <class History>
-Result<Values> with_gradients(History& history, Values outputs, const GradientOptions& options,
-                              std::span<const Value> inputs) {
-  for (const Value& output : outputs)
-    if (output.is_failed()) return fail(output.error());
-  if (outputs.empty()) return fail(Code::invalid_argument, "the function returned no loss");
-  MUSTER_TRY(const std::vector<Value> wrt, wanted(options, inputs));
+Values with_gradients(History& history, Values outputs, const GradientOptions& options,
+                      std::span<const Value> inputs) {
+  if (outputs.empty()) throw Exception(Code::invalid_argument, "the function returned no loss");
+  const std::vector<Value> wrt = wanted(options, inputs);
   const std::span<const Value> losses(outputs.data(), options.has_aux ? 1 : outputs.size());
-  MUSTER_TRY(const std::vector<Value> gradients, history.gradient(losses, wrt));
+  const std::vector<Value> gradients = history.gradient(losses, wrt);
   outputs.insert(outputs.end(), gradients.begin(), gradients.end());
   return outputs;
 }
 
-Result<Values> trace_gradients(const Body& body, const GradientOptions& options,
-                               std::span<const Value> inputs) {
+Values trace_gradients(const Body& body, const GradientOptions& options, std::span<const Value> inputs) {
   return with_gradients(*Trace::current(), body(inputs), options, inputs);
 }
 
-Result<Values> run_gradients(const Body& body, const GradientOptions& options,
-                             std::span<const Value> inputs) {
+Values run_gradients(const Body& body, const GradientOptions& options, std::span<const Value> inputs) {
   Tape tape;
   Values outputs;
   {
@@ -280,11 +273,10 @@ std::vector<OutputNote> notes_of(const GradientOptions& options, std::size_t cou
 
 std::shared_ptr<Function> value_and_grad(std::string name, Body body, GradientOptions options) {
   auto maker = [body = std::move(body), options = std::move(options)](std::span<const Value> inputs) {
-    Result<Values> outputs =
+    const Values outputs =
         is_tracing() ? trace_gradients(body, options, inputs) : run_gradients(body, options, inputs);
-    if (!outputs) return Function::Recipe{Value::failed(outputs.error()), {}, {}};
     const std::size_t count = options.parameters.size();
-    return Function::Recipe{*outputs, {{outputs->size() - count, count}}, notes_of(options, outputs->size())};
+    return Function::Recipe{outputs, {{outputs.size() - count, count}}, notes_of(options, outputs.size())};
   };
   auto made = std::make_shared<Function>(Function::Private{}, std::move(name), std::move(maker));
   made->differentiates_ = true;

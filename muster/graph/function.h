@@ -15,7 +15,8 @@
 
 namespace muster::graph {
 
-// The code. It may throw (a Python exception on its way out): the trace is dropped, the exception passes.
+// The code. It may throw: the trace is dropped. An Exception of it is the error of the call; others pass (a
+// Python exception on its way out).
 using Body = std::function<Values(std::span<const Value>)>;
 
 struct GradientOptions {
@@ -32,14 +33,13 @@ class Function {
   Function(std::string name, Body body);
   ~Function();
 
-  [[nodiscard]] Result<std::vector<Tensor>> call(std::span<const Tensor> inputs, std::string_view extra,
-                                                 const RunContext& context);
+  Result<std::vector<Tensor>> call(std::span<const Tensor> inputs, std::string_view extra,
+                                   const RunContext& context);
   // Makes the plan that such a call would run, unless there is one, and runs nothing.
-  [[nodiscard]] Result<> compile(std::span<const Tensor> inputs, std::string_view extra,
-                                 const RunContext& context);
+  Result<> compile(std::span<const Tensor> inputs, std::string_view extra, const RunContext& context);
   // On values: inside a trace the body runs inline, and so it does at once while a Tape records, or in eager
-  // mode when the function is one of value_and_grad; else as above. A failed value is the result of a failed
-  // call.
+  // mode when the function is one of value_and_grad; else as above, and the error of a call is thrown as an
+  // Exception.
   Values operator()(std::span<const Value> inputs, std::string_view extra = {});
   Values operator()(std::span<const Value> inputs, std::string_view extra, const RunContext& context);
 

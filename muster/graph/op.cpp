@@ -25,33 +25,21 @@ const std::vector<const Op*>& table() {
   return rows;
 }
 
-Values all_failed(const Op& op, std::size_t inputs, const Value& failed) {
-  return Values(op.outputs == 0 ? std::max<std::size_t>(inputs, 1) : op.outputs, failed);
-}
-
-// The first reason why these inputs cannot be used, or an undefined value.
-Value input_problem(const Op& op, std::span<const Value> inputs) {
+void require_inputs(const Op& op, std::span<const Value> inputs) {
   if (inputs.size() < op.inputs_min || inputs.size() > op.inputs_max)
-    return Value::failed(Code::invalid_argument,
-                         fmt::format("{} takes {} to {} tensors, {} were given", op.name, op.inputs_min,
-                                     op.inputs_max, inputs.size()));
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    throw Exception(Code::invalid_argument, fmt::format("{} takes {} to {} tensors, {} were given", op.name,
+                                                        op.inputs_min, op.inputs_max, inputs.size()));
+  for (std::size_t i = 0; i < inputs.size(); ++i)
     if (!inputs[i].defined())
-      return Value::failed(Code::invalid_argument, fmt::format("{}: input {} has no value", op.name, i));
-    if (inputs[i].is_failed()) return inputs[i];
-  }
-  return {};
+      throw Exception(Code::invalid_argument, fmt::format("{}: input {} has no value", op.name, i));
 }
 
 // A node of the trace around, or the results now.
 Values apply_row(const Op& op, std::span<const Value> inputs, const Attributes& attributes) {
-  if (Trace* trace = Trace::current()) {
-    Values made = trace->add(op, inputs, attributes);
-    return made.size() == 1 && made[0].is_failed() ? all_failed(op, inputs.size(), made[0]) : made;
-  }
-  Result<Values> made = execute(op, inputs, attributes, default_context());
-  if (made) note_on_tapes(op, inputs, *made, attributes);
-  return made ? *std::move(made) : all_failed(op, inputs.size(), Value::failed(made.error()));
+  if (Trace* trace = Trace::current()) return trace->add(op, inputs, attributes);
+  Values made = execute(op, inputs, attributes, default_context()).value();
+  note_on_tapes(op, inputs, made, attributes);
+  return made;
 }
 
 }  // namespace
@@ -67,10 +55,8 @@ const Op* find_op(std::string_view name) {
 
 Values apply_all(std::string_view name, std::span<const Value> inputs, const Attributes& attributes) {
   const Op* op = find_op(name);
-  if (op == nullptr)
-    return Value::failed(Code::invalid_argument, fmt::format("there is no op named '{}'", name));
-  if (const Value problem = input_problem(*op, inputs); problem.defined())
-    return all_failed(*op, inputs.size(), problem);
+  if (op == nullptr) throw Exception(Code::invalid_argument, fmt::format("there is no op named '{}'", name));
+  require_inputs(*op, inputs);
   if (const auto wanted = prescribed(*op, inputs)) {
     Values made = apply_row(*op, wanted->inputs, attributes);
     if (wanted->results)

@@ -63,7 +63,7 @@ class Parameter {
   // the next step changes them again. Not of what is absent.
   void copy_to(std::byte* to, std::uint64_t seed, int threads);
   // Copies `values` in; an error when dtype or shape differ. What another worker has is left to that one.
-  [[nodiscard]] Result<> set(const Tensor& values);
+  Result<> set(const Tensor& values);
 
   // Once a network was divided over several workers: the one that has this parameter, and whether that is
   // this process. What another worker has is never made here, and may not be read.

@@ -17,7 +17,7 @@ PlaceScope::PlaceScope(PlacementPtr placement) : outer_(std::exchange(innermost,
 
 PlaceScope::~PlaceScope() {
   if (failure_watch != nullptr && std::uncaught_exceptions() > failure_watch->exceptions_)
-    note_failure_here();
+    failure_watch->note(innermost);
   innermost = std::move(outer_);
 }
 
@@ -26,9 +26,8 @@ const PlacementPtr& current_placement() { return innermost; }
 FailureWatch::FailureWatch() : exceptions_(std::uncaught_exceptions()) { failure_watch = this; }
 FailureWatch::~FailureWatch() { failure_watch = nullptr; }
 
-void note_failure_here() {
-  if (failure_watch == nullptr || std::exchange(failure_watch->has_failed_, true)) return;
-  failure_watch->first_ = innermost;
+void FailureWatch::note(const PlacementPtr& left) {
+  if (!std::exchange(has_failed_, true)) first_ = left;
 }
 
 }  // namespace muster::graph

@@ -31,7 +31,7 @@ class Plan {
 
   // `inputs` must have the types of the graph's inputs. An error that comes before parameters are updated or
   // others take part leaves everything as it was.
-  [[nodiscard]] Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, const RunContext& context);
+  Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, const RunContext& context);
 
   std::span<const ParameterPtr> parameters() const;
   std::size_t arena_bytes() const;

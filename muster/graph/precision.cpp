@@ -12,9 +12,7 @@ thread_local const Precision* innermost = nullptr;
 
 using Rule = Precision::Rule;
 
-bool has_dtype(const Value& value, DType dtype) {
-  return value.defined() && !value.is_failed() && value.dtype() == dtype;
-}
+bool has_dtype(const Value& value, DType dtype) { return value.defined() && value.dtype() == dtype; }
 
 // relu rounds nothing that was low before and needs not come back between two products.
 bool is_listed(const Op& op) { return op.precision == MixedPrecision::low || &op == &relu_op(); }
@@ -70,8 +68,7 @@ std::optional<Prescribed> prescribed(const Op& op, std::span<const Value> inputs
 }
 
 Value floating_as(const Value& value, DType dtype) {
-  if (!value.defined() || value.is_failed() || !is_floating(value.dtype()) || value.dtype() == dtype)
-    return value;
+  if (!value.defined() || !is_floating(value.dtype()) || value.dtype() == dtype) return value;
   return apply("cast", {value}, {{"dtype", dtype}});
 }
 

@@ -42,7 +42,7 @@ void set_context_provider(ContextProvider provider) { context_provider = provide
 
 RunContext default_context() {
   if (innermost != nullptr) return *innermost;
-  return context_provider == nullptr ? RunContext{} : context_provider();
+  return context_provider == nullptr ? RunContext{} : context_provider().value();
 }
 
 ContextScope::ContextScope(const RunContext& context)

@@ -28,13 +28,13 @@ class Communicator {
   virtual std::uint32_t rank() const = 0;
   virtual std::uint32_t size() const = 0;
   // Every member calls with the same count and dtype; `out` may be `in`. Blocks, with a deadline.
-  [[nodiscard]] virtual Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype,
-                                            Reduction reduction) = 0;
+  virtual Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype,
+                              Reduction reduction) = 0;
   // From one member to another: pieces, one after the other, as one message; each ordered pair of ranks keeps
   // the order of its messages. Both block, with a deadline; a send may wait for its receiver. That sizes
   // differ, or that the other one is gone, is an error that names the rank. Here: this group cannot.
-  [[nodiscard]] virtual Result<> send(std::uint32_t to, std::span<const std::span<const std::byte>> pieces);
-  [[nodiscard]] virtual Result<> receive(std::uint32_t from, std::span<const std::span<std::byte>> pieces);
+  virtual Result<> send(std::uint32_t to, std::span<const std::span<const std::byte>> pieces);
+  virtual Result<> receive(std::uint32_t from, std::span<const std::span<std::byte>> pieces);
   // Whether there is memory in which all_reduce needs fewer copies; it may change, after the group has ended.
   virtual bool shares_memory() const { return false; }
   // Such memory, or any where none is left.
@@ -75,9 +75,9 @@ struct RunContext {
 };
 
 // What an op that runs outside any graph gets when the caller gives nothing: the context of the scope around,
-// else the provider's answer, else the defaults above. `train` provides this process's part in the job. Set
-// before computing.
-using ContextProvider = RunContext (*)();
+// else the provider's answer, else the defaults above. `train` provides this process's part in the job; an
+// error of the provider is thrown as an Exception. Set before computing.
+using ContextProvider = Result<RunContext> (*)();
 void set_context_provider(ContextProvider provider);
 RunContext default_context();
 

@@ -42,9 +42,9 @@ void Tape::note(const Op& op, std::span<const Value> inputs, std::span<const Val
   graph_.nodes.push_back(std::move(node));
 }
 
-Result<std::vector<Value>> Tape::gradient(std::span<const Value> losses, std::span<const Value> wrt) {
-  MUSTER_TRY_VOID(require_differentiable(losses, "a loss"));
-  MUSTER_TRY_VOID(require_differentiable(wrt, "what a gradient is wanted for"));
+std::vector<Value> Tape::gradient(std::span<const Value> losses, std::span<const Value> wrt) {
+  require_differentiable(losses, "a loss");
+  require_differentiable(wrt, "what a gradient is wanted for");
   std::vector<ValueId> loss_ids, wrt_ids;
   for (const Value& value : losses) loss_ids.push_back(id_of(value));
   for (const Value& value : wrt) wrt_ids.push_back(id_of(value));

@@ -35,7 +35,7 @@ class Tape {
 
   // dLoss/dWrt for each of `wrt`, where the losses are `losses` summed. Computes at once; what it runs is
   // noted on the tapes of the scopes around, not on this one.
-  Result<std::vector<Value>> gradient(std::span<const Value> losses, std::span<const Value> wrt);
+  std::vector<Value> gradient(std::span<const Value> losses, std::span<const Value> wrt);
 
  private:
   friend void note_on_tapes(const Op&, std::span<const Value>, std::span<const Value>, const Attributes&);

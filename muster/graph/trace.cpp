@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "muster/graph/backward.h"
-#include "muster/graph/failure_watch.h"
 
 namespace muster::graph {
 namespace {
@@ -56,14 +55,14 @@ Value Trace::input(TensorType type) {
 }
 
 Value Trace::capture(const Value& value) {
-  if (!value.defined() || value.is_failed()) return value;
+  if (!value.defined()) return value;
   if (value.is_traced() && value.place().trace.get() == this) return value;
   if (outer_ != nullptr) return borrow(value);
   if (value.is_traced()) {
-    return Value::failed(Code::invalid_argument,
-                         fmt::format("a tensor of another graph ({}) was used while '{}' was traced: it was "
-                                     "probably kept in an attribute or a list by an earlier call",
-                                     to_string(value.type()), graph_.name));
+    throw Exception(Code::invalid_argument,
+                    fmt::format("a tensor of another graph ({}) was used while '{}' was traced: it was "
+                                "probably kept in an attribute or a list by an earlier call",
+                                to_string(value.type()), graph_.name));
   }
   if (value.is_parameter()) {
     for (const auto& [id, parameter] : graph_.parameters)
@@ -81,7 +80,6 @@ Value Trace::capture(const Value& value) {
 
 Value Trace::borrow(const Value& value) {
   const Value outside = outer_->capture(value);
-  if (outside.is_failed()) return outside;
   for (std::size_t i = 0; i < borrowed_.size(); ++i)
     if (borrowed_[i].place().id == outside.place().id) return at(borrowed_ids_[i]);
   Value made = input(outside.type());
@@ -97,17 +95,12 @@ Values Trace::add(const Op& op, std::span<const Value> inputs, const Attributes&
   std::vector<TensorType> types;
   for (const Value& input : inputs) {
     const Value captured = capture(input);
-    if (captured.is_failed()) return captured;
     node.inputs.push_back(captured.place().id);
     types.push_back(captured.type());
   }
-  Result<std::vector<TensorType>> inferred = op.infer({types, {}, attributes});
-  if (!inferred) {
-    note_failure_here();
-    return Value::failed(inferred.error());
-  }
+  std::vector<TensorType> inferred = op.infer({types, {}, attributes}).value();
   Values made;
-  for (TensorType& type : *inferred) {
+  for (TensorType& type : inferred) {
     made.push_back(make_value(std::move(type)));
     node.outputs.push_back(made.back().place().id);
   }
@@ -115,19 +108,18 @@ Values Trace::add(const Op& op, std::span<const Value> inputs, const Attributes&
   return made;
 }
 
-Result<std::vector<Value>> Trace::gradient(std::span<const Value> losses, std::span<const Value> wrt) {
+std::vector<Value> Trace::gradient(std::span<const Value> losses, std::span<const Value> wrt) {
   const Scope scope(*this);
-  const auto places = [this](std::span<const Value> values,
-                             std::string_view what) -> Result<std::vector<ValueId>> {
+  const auto places = [this](std::span<const Value> values, std::string_view what) {
     std::vector<Value> captured;
     for (const Value& value : values) captured.push_back(capture(value));
-    MUSTER_TRY_VOID(require_differentiable(captured, what));
+    require_differentiable(captured, what);
     std::vector<ValueId> ids;
     for (const Value& value : captured) ids.push_back(value.place().id);
     return ids;
   };
-  MUSTER_TRY(const auto loss_ids, places(losses, "a loss"));
-  MUSTER_TRY(const auto wrt_ids, places(wrt, "what a gradient is wanted for"));
+  const std::vector<ValueId> loss_ids = places(losses, "a loss");
+  const std::vector<ValueId> wrt_ids = places(wrt, "what a gradient is wanted for");
   return backward(graph_, loss_ids, wrt_ids, [this](ValueId id) { return at(id); });
 }
 
@@ -139,12 +131,11 @@ void Trace::watch(const Versioned& object) {
   dependencies_.push_back({token, object.tree_version(), object.description()});
 }
 
-Result<Graph> Trace::finish(std::span<const Value> outputs, std::vector<OutputRange> contiguous) {
+Graph Trace::finish(std::span<const Value> outputs, std::vector<OutputRange> contiguous) {
   for (const Value& output : outputs) {
     const Value captured = capture(output);
     if (!captured.defined())
-      return fail(Code::invalid_argument, fmt::format("an output of '{}' has no value", graph_.name));
-    if (captured.is_failed()) return fail(captured.error());
+      throw Exception(Code::invalid_argument, fmt::format("an output of '{}' has no value", graph_.name));
     graph_.outputs.push_back(captured.place().id);
   }
   graph_.contiguous = std::move(contiguous);

@@ -72,15 +72,16 @@ class Trace : public std::enable_shared_from_this<Trace> {
   static Trace* current();
 
   Value input(TensorType type);
-  // The place of a value in this trace: traced here, or captured now. Failed stays failed.
+  // The place of a value in this trace: traced here, or captured now. Throws an Exception, as all below, for
+  // what is of another trace or fits no rule.
   Value capture(const Value& value);
   Values add(const Op& op, std::span<const Value> inputs, const Attributes& attributes);
   // dLoss/dWrt for each of `wrt`, where the losses are `losses` summed; adds the nodes of the backward pass.
-  Result<std::vector<Value>> gradient(std::span<const Value> losses, std::span<const Value> wrt);
+  std::vector<Value> gradient(std::span<const Value> losses, std::span<const Value> wrt);
   void watch(const Versioned& object);
 
-  // Ends the trace. The first failed output's error, if any.
-  Result<Graph> finish(std::span<const Value> outputs, std::vector<OutputRange> contiguous = {});
+  // Ends the trace.
+  Graph finish(std::span<const Value> outputs, std::vector<OutputRange> contiguous = {});
   bool finished() const { return finished_; }
   std::vector<Value> take_borrowed() { return std::move(borrowed_); }
   std::vector<Dependency> take_dependencies() { return std::move(dependencies_); }

@@ -7,13 +7,12 @@
 namespace muster::graph {
 
 struct Value::State {
-  enum class Kind { concrete, parameter, traced, failed };
-  Kind kind = Kind::failed;
+  enum class Kind { concrete, parameter, traced };
+  Kind kind = Kind::concrete;
   TensorType type = {};
   Tensor tensor = {};
   ParameterPtr parameter = {};
   Place place = {};
-  Error error = {};
 };
 
 Value::Value(Tensor tensor) {
@@ -34,17 +33,12 @@ Value::Value(TensorType type, Place place)
     : state_(std::make_shared<State>(
           State{.kind = State::Kind::traced, .type = std::move(type), .place = std::move(place)})) {}
 
-Value Value::failed(Error error) {
-  return Value(std::make_shared<State>(State{.kind = State::Kind::failed, .error = std::move(error)}));
-}
-
 bool Value::is_concrete() const { return state_ && state_->kind == State::Kind::concrete; }
 bool Value::is_parameter() const { return state_ && state_->kind == State::Kind::parameter; }
 bool Value::is_traced() const { return state_ && state_->kind == State::Kind::traced; }
-bool Value::is_failed() const { return state_ && state_->kind == State::Kind::failed; }
 
 const TensorType& Value::type() const {
-  MUSTER_CHECK(defined() && !is_failed(), "the type of a value that has none was read");
+  if (!defined()) throw Exception(Code::invalid_argument, "a tensor that has no value was used");
   return state_->type;
 }
 
@@ -68,19 +62,12 @@ const Value::Place& Value::place() const {
   return state_->place;
 }
 
-const Error& Value::error() const {
-  MUSTER_CHECK(is_failed(), "the error of a value that has none was read");
-  return state_->error;
-}
-
 Result<Tensor> Value::read() const {
   if (!defined()) return fail(Code::invalid_argument, "there is no value to read");
   switch (state_->kind) {
     case State::Kind::concrete:
       if (const std::string* reason = state_->tensor.absence()) return fail(Code::invalid_argument, *reason);
       return state_->tensor;
-    case State::Kind::failed:
-      return fail(state_->error);
     case State::Kind::parameter:
       if (const std::string* reason = state_->parameter->absence())
         return fail(Code::invalid_argument, *reason);

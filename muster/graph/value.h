@@ -18,25 +18,20 @@ class Trace;
 // - nothing (default): "no value", as the gradient of an input that has none;
 // - a concrete Tensor;
 // - a Parameter, whose elements are read when an op runs;
-// - traced: a place in the graph being made; dtype and shape are known, elements are not;
-// - failed: an Error. Ops on a failed value give the same failed value, so construct code needs no checks;
-// the
-//   first error comes out of the call that runs or traces it.
+// - traced: a place in the graph being made; dtype and shape are known, elements are not.
+// What cannot be computed throws an Exception, so that construct code needs no checks.
 class Value {
  public:
   Value() = default;
   Value(Tensor tensor);           // NOLINT: implicit by design, tensors are values
   Value(ParameterPtr parameter);  // NOLINT: likewise
-  static Value failed(Error error);
-  static Value failed(Code code, std::string message) { return failed(Error{code, std::move(message)}); }
 
   bool defined() const { return state_ != nullptr; }
   bool is_concrete() const;
   bool is_parameter() const;
   bool is_traced() const;
-  bool is_failed() const;
 
-  // Of a concrete, parameter or traced value.
+  // Of a concrete, parameter or traced value; of nothing an Exception.
   const TensorType& type() const;
   DType dtype() const { return type().dtype; }
   const Shape& shape() const { return type().shape; }
@@ -45,12 +40,9 @@ class Value {
   const Tensor& tensor() const;
   // Of a parameter value.
   const ParameterPtr& parameter() const;
-  // Of a failed value.
-  const Error& error() const;
   // The elements now, or an error that says why there are none: a traced tensor has no value while its graph
-  // is made (so code cannot branch on it), an absent one is on another worker, a failed one tells its own
-  // error.
-  [[nodiscard]] Result<Tensor> read() const;
+  // is made (so code cannot branch on it), an absent one is on another worker.
+  Result<Tensor> read() const;
 
   // Equal for handles of the same tensor or parameter. For Tape.
   const void* identity() const;

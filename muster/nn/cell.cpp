@@ -10,12 +10,7 @@ namespace muster::nn {
 Cell::Cell(std::string class_name) : class_name_(std::move(class_name)) {}
 Cell::~Cell() = default;
 
-void Cell::accept(Result<> checked) {
-  if (!checked && !refusal_) refusal_ = checked.error();
-}
-
 Values Cell::call(std::span<const Value> inputs) {
-  if (refusal_) return Value::failed(*refusal_);
   if (graph::is_tracing()) {
     graph::watch(*this);
     return constructed(inputs);
@@ -37,7 +32,6 @@ graph::Function& Cell::outside_function() {
 void Cell::want_outputs_everywhere() { outside_function().want_outputs_everywhere(); }
 
 Result<graph::Explanation> Cell::explain(std::span<const Tensor> inputs, const RunContext& context) {
-  if (refusal_) return fail(*refusal_);
   if (graph::runs_op_by_op())
     return fail(Code::invalid_argument,
                 fmt::format("{} has no plan to explain: in eager mode each op runs by itself. Use graph mode",
@@ -48,12 +42,6 @@ Result<graph::Explanation> Cell::explain(std::span<const Tensor> inputs, const R
 }
 
 namespace {
-
-// Not of what was wrong already when it came.
-void note_failure(std::span<const Value> inputs) {
-  if (std::none_of(inputs.begin(), inputs.end(), [](const Value& input) { return input.is_failed(); }))
-    graph::note_failure_here();
-}
 
 Values constructed_in_precision(Cell& cell, std::span<const Value> inputs) {
   if (!cell.precision()) return cell.construct(inputs);
@@ -69,11 +57,9 @@ Values constructed_in_precision(Cell& cell, std::span<const Value> inputs) {
 
 // construct, where the cell is placed and as mixed precision has it.
 Values Cell::constructed(std::span<const Value> inputs) {
-  if (const auto refused = refused_place()) return Value::failed(*refused);
+  require_possible_place();
   const PlacedScope placed(*this);
-  Values made = constructed_in_precision(*this, inputs);
-  if (made.size() == 1 && made.front().is_failed()) note_failure(inputs);
-  return made;
+  return constructed_in_precision(*this, inputs);
 }
 
 Values Cell::call(std::span<const Value> inputs, const RunContext& context) {
@@ -138,10 +124,8 @@ Cell::PlacedScope::PlacedScope(const Cell& cell) {
   scope_.emplace(placement_of(cell.description(), *cell.place_));
 }
 
-std::optional<Error> Cell::refused_place() const {
-  if (!place_ || !graph::runs_op_by_op()) return std::nullopt;
-  const Result<> possible = check_place(description(), *place_);
-  return possible ? std::nullopt : std::optional<Error>(possible.error());
+void Cell::require_possible_place() const {
+  if (place_ && graph::runs_op_by_op()) check_place(description(), *place_).value();
 }
 
 void Cell::prefix_names(const std::string& prefix) {

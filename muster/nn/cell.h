@@ -46,7 +46,7 @@ class Cell : public graph::Versioned {
   Values call(std::span<const Value> inputs);
   Values call(std::span<const Value> inputs, const RunContext& context);
   // The plan that such a call would run, made unless there is one; runs nothing. An error in eager mode.
-  [[nodiscard]] Result<graph::Explanation> explain(std::span<const Tensor> inputs, const RunContext& context);
+  Result<graph::Explanation> explain(std::span<const Tensor> inputs, const RunContext& context);
   Values operator()(const Value& input) { return call({&input, 1}); }
   Values operator()(const Value& input, const RunContext& context) { return call({&input, 1}, context); }
   Values operator()(const Value& first, const Value& second);
@@ -55,9 +55,6 @@ class Cell : public graph::Versioned {
   // In a job that divides a network over its workers, what such calls give goes to all of them, instead of
   // staying where it is made. Before the first call.
   void want_outputs_everywhere();
-
-  // Why this cell cannot be used, if its constructor got arguments that do not fit; every call fails with it.
-  const std::optional<Error>& refusal() const { return refusal_; }
 
   // Adds or replaces. The names of a child's parameters become paths ("fc.weight") when it gets its first
   // parent that names its children (set_auto_prefix).
@@ -117,8 +114,8 @@ class Cell : public graph::Versioned {
    private:
     std::optional<graph::PlaceScope> scope_;
   };
-  // Why this call cannot be made where the cell is placed, if so: op by op nothing can be divided.
-  std::optional<Error> refused_place() const;
+  // An Exception where this call cannot be made where the cell is placed: op by op nothing can be divided.
+  void require_possible_place() const;
 
   // Whether calls compute nothing just now: see pause_updates().
   virtual bool is_paused() const { return false; }
@@ -134,10 +131,6 @@ class Cell : public graph::Versioned {
   // "Dense 'fc'", "Network"
   std::string description() const override;
 
- protected:
-  // For constructors: notes the error of a check, if it is one and the first.
-  void accept(Result<> checked);
-
  private:
   Values constructed(std::span<const Value> inputs);
   graph::Function& outside_function();
@@ -146,7 +139,6 @@ class Cell : public graph::Versioned {
 
   std::string class_name_;
   std::string path_;
-  std::optional<Error> refusal_;
   bool auto_prefix_ = true;
   bool has_parent_ = false;
   bool training_ = false;

@@ -37,7 +37,7 @@ Value norm_of(std::span<const Value> values, double type) {
 Values scaled(std::span<const Value> values, const Value& factor) {
   Values made;
   for (const Value& value : values) {
-    const bool other_dtype = !factor.is_failed() && !value.is_failed() && factor.dtype() != value.dtype();
+    const bool other_dtype = factor.dtype() != value.dtype();
     made.push_back(ops::mul(value, other_dtype ? ops::cast(factor, value.dtype()) : factor));
   }
   return made;

@@ -48,22 +48,20 @@ CellList::CellList(std::span<const CellPtr> cells) : CellList() {
 }
 
 Values CellList::construct(std::span<const Value>) {
-  return Value::failed(Code::invalid_argument,
-                       description() + " computes nothing itself: call the cells in it");
+  throw Exception(Code::invalid_argument, description() + " computes nothing itself: call the cells in it");
 }
 
 Values Identity::construct(std::span<const Value> inputs) { return only_input(*this, inputs); }
 
 Values Flatten::construct(std::span<const Value> inputs) {
   const Value x = only_input(*this, inputs);
-  if (!x.defined() || x.is_failed() || (start_dim_ == 1 && end_dim_ == -1)) return ops::flatten(x);
+  if (!x.defined() || (start_dim_ == 1 && end_dim_ == -1)) return ops::flatten(x);
   const auto rank = static_cast<std::int64_t>(x.shape().rank());
   const std::int64_t start = start_dim_ < 0 ? start_dim_ + rank : start_dim_;
   const std::int64_t end = end_dim_ < 0 ? end_dim_ + rank : end_dim_;
   if (start < 0 || end >= rank || start > end)
-    return Value::failed(Code::invalid_argument,
-                         fmt::format("{}: {} has no axes {} to {}", description(),
-                                     muster::to_string(x.shape()), start_dim_, end_dim_));
+    throw Exception(Code::invalid_argument, fmt::format("{}: {} has no axes {} to {}", description(),
+                                                        muster::to_string(x.shape()), start_dim_, end_dim_));
   std::vector<std::int64_t> sizes;
   for (std::int64_t axis = 0; axis < rank; ++axis) {
     const std::int64_t size = x.shape()[static_cast<std::size_t>(axis)];

@@ -31,9 +31,8 @@ Conv2d::Conv2d(std::int64_t in_channels, std::int64_t out_channels, Size2d kerne
       in_channels_(in_channels),
       group_(options.group),
       window_{kernel_size, options.stride, options.dilation, options.pad_mode, options.padding} {
-  accept(check(in_channels, out_channels, group_));
-  accept(window_.check("Conv2d"));
-  if (refusal()) return;
+  check(in_channels, out_channels, group_).value();
+  window_.check("Conv2d").value();
   const Shape shape{out_channels, in_channels / group_, kernel_size.height, kernel_size.width};
   weight_ = std::make_shared<graph::Parameter>(
       "weight", graph::TensorType{DType::float32, shape},
@@ -48,10 +47,10 @@ Conv2d::Conv2d(std::int64_t in_channels, std::int64_t out_channels, Size2d kerne
 }
 
 Values Conv2d::construct(std::span<const Value> inputs) {
-  if (Value wrong = input_problem(*this, inputs, 1, "one tensor"); wrong.defined()) return wrong;
+  require_inputs(*this, inputs, 1, "one tensor");
   const Shape& shape = inputs[0].shape();
   if (shape.rank() != 4 || shape[1] != in_channels_)
-    return Value::failed(
+    throw Exception(
         Code::invalid_argument,
         fmt::format("{}: input {} does not fit: (N, {}, H, W) is needed for the weight {}", description(),
                     muster::to_string(shape), in_channels_, muster::to_string(weight_->shape())));

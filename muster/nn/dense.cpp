@@ -15,9 +15,8 @@ Dense::Dense(std::int64_t in_channels, std::int64_t out_channels, DenseOptions o
       in_channels_(in_channels),
       out_channels_(out_channels),
       activation_(std::move(options.activation)) {
-  accept(require_count("Dense", "in_channels", in_channels));
-  accept(require_count("Dense", "out_channels", out_channels));
-  if (refusal()) return;
+  require_count("Dense", "in_channels", in_channels).value();
+  require_count("Dense", "out_channels", out_channels).value();
   weight_ = std::make_shared<graph::Parameter>(
       "weight", graph::TensorType{DType::float32, {out_channels, in_channels}},
       options.weight_init ? *options.weight_init : he_uniform(std::sqrt(5.0)));
@@ -33,13 +32,13 @@ Dense::Dense(std::int64_t in_channels, std::int64_t out_channels, DenseOptions o
 
 Values Dense::construct(std::span<const Value> inputs) {
   const Value x = only_input(*this, inputs);
-  if (!x.defined() || x.is_failed()) return ops::relu(x);  // the error of an input without a value
+  if (!x.defined()) return ops::relu(x);  // the error of an input without a value
   const Shape& shape = x.shape();
   if (shape.rank() == 0 || shape.sizes().back() != in_channels_)
-    return Value::failed(Code::invalid_argument,
-                         fmt::format("{}: input {} has {} features but the weight {} takes {}", description(),
-                                     muster::to_string(shape), shape.rank() == 0 ? 1 : shape.sizes().back(),
-                                     muster::to_string(weight_->shape()), in_channels_));
+    throw Exception(Code::invalid_argument,
+                    fmt::format("{}: input {} has {} features but the weight {} takes {}", description(),
+                                muster::to_string(shape), shape.rank() == 0 ? 1 : shape.sizes().back(),
+                                muster::to_string(weight_->shape()), in_channels_));
   const bool matrix = shape.rank() == 2;
   const std::int64_t rows = shape.elements() / std::max<std::int64_t>(in_channels_, 1);
   Value y = ops::matmul(matrix ? x : ops::reshape(x, {rows, in_channels_}), weight_, false, true);

@@ -7,7 +7,7 @@
 namespace muster::nn {
 
 Dropout::Dropout(double p) : Cell("Dropout"), p_(p) {
-  if (!(p >= 0 && p < 1)) accept(refuse_argument("Dropout", "p", "in [0, 1)", p));
+  if (!(p >= 0 && p < 1)) refuse_argument("Dropout", "p", "in [0, 1)", p).value();
 }
 
 Values Dropout::construct(std::span<const Value> inputs) {

@@ -25,12 +25,11 @@ Initializer with_zero_row(Initializer fill, std::int64_t row) {
 
 Embedding::Embedding(std::int64_t vocab_size, std::int64_t embedding_size, EmbeddingOptions options)
     : Cell("Embedding") {
-  accept(require_count("Embedding", "vocab_size", vocab_size));
-  accept(require_count("Embedding", "embedding_size", embedding_size));
+  require_count("Embedding", "vocab_size", vocab_size).value();
+  require_count("Embedding", "embedding_size", embedding_size).value();
   if (options.padding_idx && (*options.padding_idx < 0 || *options.padding_idx >= vocab_size))
-    accept(refuse_argument("Embedding", "padding_idx", fmt::format("in [0, {})", vocab_size),
-                           *options.padding_idx));
-  if (refusal()) return;
+    refuse_argument("Embedding", "padding_idx", fmt::format("in [0, {})", vocab_size), *options.padding_idx)
+        .value();
   Initializer fill = options.embedding_table ? *options.embedding_table : normal();
   if (options.padding_idx) fill = with_zero_row(std::move(fill), *options.padding_idx);
   table_ = std::make_shared<graph::Parameter>(
@@ -39,7 +38,7 @@ Embedding::Embedding(std::int64_t vocab_size, std::int64_t embedding_size, Embed
 }
 
 Values Embedding::construct(std::span<const Value> inputs) {
-  if (Value wrong = input_problem(*this, inputs, 1, "one tensor of numbers"); wrong.defined()) return wrong;
+  require_inputs(*this, inputs, 1, "one tensor of numbers");
   return graph::apply("gather", {table_, inputs[0]}, {{"axis", std::int64_t{0}}});
 }
 

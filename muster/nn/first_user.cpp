@@ -39,10 +39,9 @@ graph::PlacementPtr first_user_of(Cell& network, const TensorType& type, std::si
   try {
     const graph::Trace::Scope scope(*trace);
     (void)network.call(traced);
-  } catch (...) {  // whatever a construct of another language raises
+  } catch (...) {  // the made-up type does not fit
   }
-  const Result<graph::Graph> made = trace->finish({});
-  const graph::PlacementPtr user = made ? first_placed_user(*made) : nullptr;
+  const graph::PlacementPtr user = first_placed_user(trace->finish({}));
   return user != nullptr ? user : failure.first();
 }
 

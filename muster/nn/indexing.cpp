@@ -57,7 +57,6 @@ class Reader {
         ++ellipses;
       } else if (const auto* value = std::get_if<Value>(&entry)) {
         if (!value->defined()) return bad("an index has no value");
-        if (value->is_failed()) return fail(value->error());
         taken += value->dtype() == DType::bool_ ? value->shape().rank() : 1;
       } else if (!std::holds_alternative<NewAxis>(entry)) {
         ++taken;
@@ -199,7 +198,7 @@ std::optional<Tensor> view(const Tensor& x, const Reading& reading) {
 }
 
 Value reshaped(const Value& x, const Sizes& sizes) {
-  if (x.is_failed() || x.shape().sizes() == sizes) return x;
+  if (x.shape().sizes() == sizes) return x;
   return apply("reshape", {x}, {{"shape", sizes}});
 }
 
@@ -256,23 +255,21 @@ Value brought_together(const Value& x, const std::vector<Reading::Picker>& picke
 
 Value picked(Value x, const Reading& reading) {
   const auto& pickers = reading.pickers;
-  const auto together = joined(pickers);
-  if (!together) return Value::failed(together.error());
+  const Sizes together = joined(pickers).value();
   const std::size_t target = reading.apart ? 0 : pickers.front().axis;
   x = brought_together(x, pickers, target);
   std::vector<Value> indices;
   Sizes sizes, axes;
   for (const auto& picker : pickers) {
     const Value numbers = as_int64(picker.indices);
-    indices.push_back(numbers.shape().sizes() == *together
+    indices.push_back(numbers.shape().sizes() == together
                           ? numbers
-                          : apply("broadcast_to", {numbers}, {{"shape", *together}}));
+                          : apply("broadcast_to", {numbers}, {{"shape", together}}));
     sizes.push_back(reading.shape[picker.axis]);
     axes.push_back(picker.of_axis);
   }
   const bool plain = pickers.size() == 1 && axes[0] == static_cast<std::int64_t>(target);
   const Value place = plain ? indices[0] : apply("flat_index", indices, {{"sizes", sizes}, {"axes", axes}});
-  if (x.is_failed() || place.is_failed()) return x.is_failed() ? x : place;
   Sizes merged = x.shape().sizes();
   const auto first = merged.begin() + static_cast<std::ptrdiff_t>(target);
   std::int64_t elements = 1;
@@ -285,12 +282,10 @@ Value picked(Value x, const Reading& reading) {
 }  // namespace
 
 graph::Value index(const graph::Value& x, std::span<const Index> indices) {
-  if (!x.defined() || x.is_failed()) return apply("reshape", {x});  // the error of an input without a value
-  const Result<Reading> reading = Reader(x.shape()).read(indices);
-  if (!reading) return Value::failed(reading.error());
-  const Value part = block(x, *reading);
-  if (part.is_failed() || reading->pickers.empty()) return part;
-  return picked(part, *reading);
+  if (!x.defined()) return apply("reshape", {x});  // the error of an input without a value
+  const Reading reading = Reader(x.shape()).read(indices).value();
+  const Value part = block(x, reading);
+  return reading.pickers.empty() ? part : picked(part, reading);
 }
 
 }  // namespace muster::nn

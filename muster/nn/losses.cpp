@@ -42,7 +42,7 @@ Rows as_rows(const Value& logits, const Value& labels) {
 
 // One loss for each label, or one for all.
 Value in_shape(const Value& loss, const std::string& reduction, const Shape& losses) {
-  if (reduction != "none" || loss.is_failed() || loss.shape() == losses) return loss;
+  if (reduction != "none" || loss.shape() == losses) return loss;
   return ops::reshape(loss, losses);
 }
 
@@ -59,7 +59,7 @@ Value one_less(const Value& x) { return ops::sub(number_like(x, 1), x); }
 
 LossBase::LossBase(std::string reduction, std::string class_name)
     : Cell(std::move(class_name)), reduction_(std::move(reduction)) {
-  accept(check_reduction(this->class_name(), reduction_));
+  check_reduction(this->class_name(), reduction_).value();
 }
 
 Value LossBase::get_loss(const Value& x, const Value& weights) const {
@@ -69,30 +69,29 @@ Value LossBase::get_loss(const Value& x, const Value& weights) const {
 }
 
 Values LossBase::construct(std::span<const Value>) {
-  return Value::failed(Code::invalid_argument,
-                       description() + " defines no construct, so it cannot be called");
+  throw Exception(Code::invalid_argument, description() + " defines no construct, so it cannot be called");
 }
 
 // ---- Differences ------------------------------------------------------------------------------------------
 
 Values L1Loss::construct(std::span<const Value> inputs) {
-  if (Value wrong = input_problem(*this, inputs, 2, two); wrong.defined()) return wrong;
+  require_inputs(*this, inputs, 2, two);
   return get_loss(apply_to("abs", difference(inputs)));
 }
 
 Values MSELoss::construct(std::span<const Value> inputs) {
-  if (Value wrong = input_problem(*this, inputs, 2, two); wrong.defined()) return wrong;
+  require_inputs(*this, inputs, 2, two);
   return get_loss(apply_to("square", difference(inputs)));
 }
 
 SmoothL1Loss::SmoothL1Loss(double beta, std::string reduction)
     : LossBase(std::move(reduction), "SmoothL1Loss"), beta_(beta) {
-  accept(require_positive("SmoothL1Loss", "beta", beta));
+  require_positive("SmoothL1Loss", "beta", beta).value();
 }
 
 // With c = min(d, beta) both cases are c (d - c / 2) / beta.
 Values SmoothL1Loss::construct(std::span<const Value> inputs) {
-  if (Value wrong = input_problem(*this, inputs, 2, two); wrong.defined()) return wrong;
+  require_inputs(*this, inputs, 2, two);
   const Value d = apply_to("abs", difference(inputs));
   const Value c = graph::apply("minimum", {d, number_like(d, beta_)});
   const Value half = ops::sub(d, ops::mul(c, number_like(c, 0.5)));
@@ -105,7 +104,7 @@ BCELoss::BCELoss(BCEOptions options)
     : LossBase(std::move(options.reduction), "BCELoss"), weight_(std::move(options.weight)) {}
 
 Values BCELoss::construct(std::span<const Value> inputs) {
-  if (Value wrong = input_problem(*this, inputs, 2, two); wrong.defined()) return wrong;
+  require_inputs(*this, inputs, 2, two);
   const auto log = [](const Value& x) {
     return apply_to("log", graph::apply("maximum", {x, number_like(x, 1e-12)}));
   };
@@ -121,7 +120,7 @@ BCEWithLogitsLoss::BCEWithLogitsLoss(BCEWithLogitsOptions options)
       pos_weight_(std::move(options.pos_weight)) {}
 
 Values BCEWithLogitsLoss::construct(std::span<const Value> inputs) {
-  if (Value wrong = input_problem(*this, inputs, 2, two); wrong.defined()) return wrong;
+  require_inputs(*this, inputs, 2, two);
   const Value& x = inputs[0];
   const Value& y = inputs[1];
   Value softplus = apply_to("softplus", apply_to("neg", x));
@@ -138,10 +137,10 @@ SoftmaxCrossEntropyWithLogits::SoftmaxCrossEntropyWithLogits(SoftmaxCrossEntropy
     : LossBase(std::move(options.reduction), "SoftmaxCrossEntropyWithLogits"), sparse_(options.sparse) {}
 
 Values SoftmaxCrossEntropyWithLogits::construct(std::span<const Value> inputs) {
-  if (Value wrong = input_problem(*this, inputs, 2, two); wrong.defined()) return wrong;
+  require_inputs(*this, inputs, 2, two);
   if (sparse_) return graph::apply("softmax_cross_entropy", inputs, {{"reduction", reduction()}});
   if (inputs[0].shape().rank() != 2 || inputs[1].shape() != inputs[0].shape())
-    return Value::failed(
+    throw Exception(
         Code::invalid_argument,
         fmt::format("{}: logits (N, C) and labels of the same shape are needed, not {} and {}; for class "
                     "numbers say sparse=True",
@@ -156,7 +155,7 @@ Values SoftmaxCrossEntropyWithLogits::construct(std::span<const Value> inputs) {
 NLLLoss::NLLLoss(NLLOptions options) : LossBase(options.reduction, "NLLLoss"), options_(std::move(options)) {}
 
 Values NLLLoss::construct(std::span<const Value> inputs) {
-  if (Value wrong = input_problem(*this, inputs, 2, two); wrong.defined()) return wrong;
+  require_inputs(*this, inputs, 2, two);
   const Rows rows = as_rows(inputs[0], inputs[1]);
   std::vector<Value> given{rows.logits, rows.labels};
   if (options_.weight.defined()) given.push_back(options_.weight);
@@ -168,11 +167,11 @@ Values NLLLoss::construct(std::span<const Value> inputs) {
 CrossEntropyLoss::CrossEntropyLoss(CrossEntropyOptions options)
     : LossBase(options.reduction, "CrossEntropyLoss"), options_(std::move(options)) {
   if (!(options_.label_smoothing >= 0 && options_.label_smoothing <= 1))
-    accept(refuse_argument("CrossEntropyLoss", "label_smoothing", "in [0, 1]", options_.label_smoothing));
+    refuse_argument("CrossEntropyLoss", "label_smoothing", "in [0, 1]", options_.label_smoothing).value();
 }
 
 Values CrossEntropyLoss::construct(std::span<const Value> inputs) {
-  if (Value wrong = input_problem(*this, inputs, 2, two); wrong.defined()) return wrong;
+  require_inputs(*this, inputs, 2, two);
   return is_floating(inputs[1].dtype()) && inputs[0].shape() == inputs[1].shape()
              ? of_probabilities(inputs[0], inputs[1])
              : of_numbers(inputs[0], inputs[1]);
@@ -192,7 +191,7 @@ Value CrossEntropyLoss::of_numbers(const Value& logits, const Value& labels) con
 Value CrossEntropyLoss::of_probabilities(const Value& logits, const Value& labels) const {
   const Shape& shape = logits.shape();
   if (shape.rank() == 0)
-    return Value::failed(Code::invalid_argument, description() + ": logits need a class axis, not ()");
+    throw Exception(Code::invalid_argument, description() + ": logits need a class axis, not ()");
   const std::int64_t axis = shape.rank() == 1 ? 0 : 1;
   const std::int64_t classes = shape[static_cast<std::size_t>(axis)];
   Value wanted = labels;

@@ -20,11 +20,10 @@ BatchNorm::BatchNorm(std::string class_name, std::int64_t num_features, const Ba
       momentum_(options.momentum),
       use_batch_statistics_(options.use_batch_statistics),
       ranks_(std::move(ranks)) {
-  accept(require_count(this->class_name(), "num_features", num_features));
-  accept(require_not_negative(this->class_name(), "eps", eps_));
+  require_count(this->class_name(), "num_features", num_features).value();
+  require_not_negative(this->class_name(), "eps", eps_).value();
   if (!(momentum_ >= 0 && momentum_ <= 1))
-    accept(refuse_argument(this->class_name(), "momentum", "in [0, 1]", momentum_));
-  if (refusal()) return;
+    refuse_argument(this->class_name(), "momentum", "in [0, 1]", momentum_).value();
   moving_mean_ = add("moving_mean", options.moving_mean_init, 0, false);
   moving_variance_ = add("moving_variance", options.moving_var_init, 1, false);
   moving_mean_->mark_statistic();
@@ -42,10 +41,10 @@ ParameterPtr BatchNorm::add(const char* name, const std::optional<Initializer>& 
 }
 
 Values BatchNorm::construct(std::span<const Value> inputs) {
-  if (Value wrong = input_problem(*this, inputs, 1, "one tensor"); wrong.defined()) return wrong;
+  require_inputs(*this, inputs, 1, "one tensor");
   const Shape& shape = inputs[0].shape();
   if (std::find(ranks_.begin(), ranks_.end(), shape.rank()) == ranks_.end() || shape[1] != num_features_)
-    return Value::failed(
+    throw Exception(
         Code::invalid_argument,
         fmt::format("{}: input {} does not fit: (N, {}{}) is needed", description(), muster::to_string(shape),
                     num_features_, ranks_.back() == 4 ? ", H, W" : ") or (N, C, L"));
@@ -60,9 +59,8 @@ LayerNorm::LayerNorm(const Shape& normalized_shape, const LayerNormOptions& opti
       begin_params_axis_(options.begin_params_axis),
       epsilon_(options.epsilon) {
   if (normalized_shape.rank() == 0)
-    accept(refuse_argument("LayerNorm", "normalized_shape", "of one axis at least", "()"));
-  accept(require_positive("LayerNorm", "epsilon", epsilon_));
-  if (refusal()) return;
+    refuse_argument("LayerNorm", "normalized_shape", "of one axis at least", "()").value();
+  require_positive("LayerNorm", "epsilon", epsilon_).value();
   const graph::TensorType type{DType::float32, normalized_shape};
   gamma_ =
       std::make_shared<graph::Parameter>("gamma", type, options.gamma_init ? *options.gamma_init : ones());
@@ -72,20 +70,20 @@ LayerNorm::LayerNorm(const Shape& normalized_shape, const LayerNormOptions& opti
 }
 
 Values LayerNorm::construct(std::span<const Value> inputs) {
-  if (Value wrong = input_problem(*this, inputs, 1, "one tensor"); wrong.defined()) return wrong;
+  require_inputs(*this, inputs, 1, "one tensor");
   const Value& x = inputs[0];
   const auto rank = static_cast<std::int64_t>(x.shape().rank());
   const auto counted = [rank](std::int64_t axis) { return axis < 0 ? axis + rank : axis; };
   const std::int64_t norm = counted(begin_norm_axis_), params = counted(begin_params_axis_);
   if (norm < 0 || norm >= rank || params < 0 || params >= rank)
-    return Value::failed(Code::invalid_argument,
-                         fmt::format("{}: {} has no axes {} and {}", description(),
-                                     muster::to_string(x.shape()), begin_norm_axis_, begin_params_axis_));
+    throw Exception(Code::invalid_argument,
+                    fmt::format("{}: {} has no axes {} and {}", description(), muster::to_string(x.shape()),
+                                begin_norm_axis_, begin_params_axis_));
   const std::vector<std::int64_t>& sizes = x.shape().sizes();
   if (gamma_->shape() != Shape(std::vector<std::int64_t>(sizes.begin() + params, sizes.end())))
-    return Value::failed(Code::invalid_argument,
-                         fmt::format("{}: the last axes of {} are not {}", description(),
-                                     muster::to_string(x.shape()), muster::to_string(gamma_->shape())));
+    throw Exception(Code::invalid_argument,
+                    fmt::format("{}: the last axes of {} are not {}", description(),
+                                muster::to_string(x.shape()), muster::to_string(gamma_->shape())));
   const graph::Attributes attributes{{"begin_norm_axis", norm}, {"eps", epsilon_}};
   if (norm == params) return graph::apply("layer_norm", {x, gamma_, beta_}, attributes);
   const Shape normalized(std::vector<std::int64_t>(sizes.begin() + norm, sizes.end()));

@@ -14,13 +14,12 @@ namespace {
 using graph::apply;
 using graph::apply_all;
 
-bool is_known(const Value& x) { return x.defined() && !x.is_failed(); }
 // The error of an input without a value, or that the input is already.
 Value unknown(const Value& x) { return apply("reshape", {x}); }
 
 template <class... Arguments>
-Value bad(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
-  return Value::failed(Code::invalid_argument, fmt::format(text, std::forward<Arguments>(arguments)...));
+[[noreturn]] void bad(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
+  throw Exception(Code::invalid_argument, fmt::format(text, std::forward<Arguments>(arguments)...));
 }
 
 // `axis` from the front, when it is one of `places`.
@@ -31,7 +30,7 @@ std::optional<std::size_t> from_front(std::int64_t axis, std::size_t places) {
 }
 
 Value no_axis(std::string_view op, const Value& x, std::int64_t axis) {
-  return bad("{}: {} has no axis {}", op, to_string(x.shape()), axis);
+  bad("{}: {} has no axis {}", op, to_string(x.shape()), axis);
 }
 
 Sizes counted(std::size_t count) {
@@ -58,7 +57,7 @@ Value zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
 Value ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
 
 Value full_like(const Value& x, double value, std::optional<DType> dtype) {
-  if (!is_known(x)) return unknown(x);
+  if (!x.defined()) return unknown(x);
   return full(x.shape(), value, dtype.value_or(x.dtype()));
 }
 Value zeros_like(const Value& x, std::optional<DType> dtype) { return full_like(x, 0, dtype); }
@@ -68,7 +67,7 @@ Value arange(const Range& range, DType dtype) {
   const double count = std::ceil((range.end - range.begin) / range.step);
   constexpr double limit = 9e15;  // whole numbers of double
   if (range.step == 0 || !(std::abs(count) < limit))
-    return bad("arange: no range goes from {} to {} in steps of {}", range.begin, range.end, range.step);
+    bad("arange: no range goes from {} to {} in steps of {}", range.begin, range.end, range.step);
   Tensor exact(DType::float64, {static_cast<std::int64_t>(std::max(count, 0.0))});
   write_range<double>(range, exact);
   if (dtype == DType::float64) return exact;
@@ -80,7 +79,7 @@ Value arange(const Range& range, DType dtype) {
 // ---- Shapes ----------------------------------------------------------------------------------------------
 
 Value squeeze(const Value& x, std::optional<Sizes> axes) {
-  if (!is_known(x)) return unknown(x);
+  if (!x.defined()) return unknown(x);
   const Shape& shape = x.shape();
   std::vector<bool> gone(shape.rank());
   for (std::size_t axis = 0; axis < shape.rank(); ++axis) gone[axis] = !axes && shape[axis] == 1;
@@ -88,7 +87,7 @@ Value squeeze(const Value& x, std::optional<Sizes> axes) {
     const auto at = from_front(axis, shape.rank());
     if (!at) return no_axis("squeeze", x, axis);
     if (shape[*at] != 1)
-      return bad("squeeze: axis {} of {} has {} elements, not 1", axis, to_string(shape), shape[*at]);
+      bad("squeeze: axis {} of {} has {} elements, not 1", axis, to_string(shape), shape[*at]);
     gone[*at] = true;
   }
   Sizes sizes;
@@ -98,22 +97,22 @@ Value squeeze(const Value& x, std::optional<Sizes> axes) {
 }
 
 Value expand_dims(const Value& x, std::int64_t axis) {
-  if (!is_known(x)) return unknown(x);
+  if (!x.defined()) return unknown(x);
   const auto at = from_front(axis, x.shape().rank() + 1);
-  if (!at) return bad("expand_dims: {} has no place for a new axis {}", to_string(x.shape()), axis);
+  if (!at) bad("expand_dims: {} has no place for a new axis {}", to_string(x.shape()), axis);
   Sizes sizes = x.shape().sizes();
   sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(*at), 1);
   return reshape(x, Shape(std::move(sizes)));
 }
 
 Value flatten(const Value& x, std::int64_t start, std::int64_t end) {
-  if (!is_known(x)) return unknown(x);
+  if (!x.defined()) return unknown(x);
   const Shape& shape = x.shape();
   if (shape.rank() == 0) return reshape(x, {1});
   const auto first = from_front(start, shape.rank());
   const auto last = from_front(end, shape.rank());
   if (!first || !last) return no_axis("flatten", x, first ? end : start);
-  if (*first > *last) return bad("flatten: axis {} of {} lies behind axis {}", start, to_string(shape), end);
+  if (*first > *last) bad("flatten: axis {} of {} lies behind axis {}", start, to_string(shape), end);
   Sizes sizes(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(*first));
   std::int64_t product = 1;
   for (std::size_t axis = *first; axis <= *last; ++axis) product *= shape[axis];
@@ -125,7 +124,7 @@ Value flatten(const Value& x, std::int64_t start, std::int64_t end) {
 // ---- Moving ----------------------------------------------------------------------------------------------
 
 Value transpose(const Value& x, std::optional<Sizes> perm) {
-  if (!is_known(x)) return unknown(x);
+  if (!x.defined()) return unknown(x);
   const std::size_t rank = x.shape().rank();
   if (!perm) {
     perm = counted(rank);
@@ -140,7 +139,7 @@ Value transpose(const Value& x, std::optional<Sizes> perm) {
 }
 
 Value swapaxes(const Value& x, std::int64_t axis0, std::int64_t axis1) {
-  if (!is_known(x)) return unknown(x);
+  if (!x.defined()) return unknown(x);
   const auto first = from_front(axis0, x.shape().rank());
   const auto second = from_front(axis1, x.shape().rank());
   if (!first || !second) return no_axis("swapaxes", x, first ? axis1 : axis0);
@@ -150,7 +149,7 @@ Value swapaxes(const Value& x, std::int64_t axis0, std::int64_t axis1) {
 }
 
 Value flip(const Value& x, const Sizes& axes) {
-  if (!is_known(x)) return unknown(x);
+  if (!x.defined()) return unknown(x);
   const Shape& shape = x.shape();
   Sizes begin(shape.rank(), 0), strides(shape.rank(), 1);
   for (const std::int64_t axis : axes) {
@@ -163,26 +162,26 @@ Value flip(const Value& x, const Sizes& axes) {
 }
 
 Value broadcast_to(const Value& x, const Shape& shape) {
-  if (!is_known(x)) return unknown(x);
+  if (!x.defined()) return unknown(x);
   Shape wanted = shape;
   for (std::size_t back = 1; back <= std::min(shape.rank(), x.shape().rank()); ++back)
     if (wanted[wanted.rank() - back] == -1) wanted[wanted.rank() - back] = x.shape()[x.shape().rank() - back];
   for (const std::int64_t size : wanted)
     if (size < 0)
-      return bad("broadcast_to: {} has a negative size; -1 keeps a size that {} has", to_string(shape),
-                 to_string(x.shape()));
+      bad("broadcast_to: {} has a negative size; -1 keeps a size that {} has", to_string(shape),
+          to_string(x.shape()));
   return apply("broadcast_to", {x}, {{"shape", wanted.sizes()}});
 }
 
 // (a, b) repeated (2, 3) times is (1, a, 1, b) broadcast to (2, a, 3, b), under the shape (2a, 3b).
 Value tile(const Value& x, const Sizes& repeats) {
-  if (!is_known(x)) return unknown(x);
+  if (!x.defined()) return unknown(x);
   const std::size_t rank = std::max(x.shape().rank(), repeats.size());
   Sizes apart, repeated, joined;
   for (std::size_t back = rank; back >= 1; --back) {
     const std::int64_t size = back <= x.shape().rank() ? x.shape()[x.shape().rank() - back] : 1;
     const std::int64_t times = back <= repeats.size() ? repeats[repeats.size() - back] : 1;
-    if (times < 0) return bad("tile: an axis cannot be repeated {} times", times);
+    if (times < 0) bad("tile: an axis cannot be repeated {} times", times);
     apart.insert(apart.end(), {1, size});
     repeated.insert(repeated.end(), {times, size});
     joined.push_back(times * size);
@@ -192,7 +191,7 @@ Value tile(const Value& x, const Sizes& repeats) {
 }
 
 Value slice(const Value& x, const Sizes& begin, const Sizes& size) {
-  if (!is_known(x)) return unknown(x);
+  if (!x.defined()) return unknown(x);
   Sizes sizes = size;
   for (std::size_t axis = 0; axis < std::min({sizes.size(), begin.size(), x.shape().rank()}); ++axis)
     if (sizes[axis] == -1) sizes[axis] = x.shape()[axis] - begin[axis];
@@ -218,7 +217,6 @@ Value cropped(const Value& x, Paddings& paddings) {
 
 Value padded_with(const Value& x, Paddings paddings, double value) {
   const Value inner = cropped(x, paddings);
-  if (inner.is_failed()) return inner;
   Sizes shape = inner.shape().sizes();
   Sizes begin;
   for (std::size_t axis = 0; axis < paddings.size(); ++axis) {
@@ -246,8 +244,8 @@ Value padded_with_itself(const Value& x, std::size_t axis, std::pair<std::int64_
   const std::int64_t limit = mode == PadMode::reflect ? size - 1 : size;
   const bool too_much = mode == PadMode::replicate ? size == 0 : std::max(before, behind) > limit;
   if (before < 0 || behind < 0 || too_much)
-    return bad("pad: axis {} of {} cannot be padded by {} and {} with its own elements", axis,
-               to_string(x.shape()), before, behind);
+    bad("pad: axis {} of {} cannot be padded by {} and {} with its own elements", axis, to_string(x.shape()),
+        before, behind);
   Tensor order(DType::int64, {before + size + behind});
   for (std::int64_t i = 0; i < order.elements(); ++i)
     order.data<std::int64_t>()[i] = mirrored(i - before, size, mode);
@@ -257,13 +255,13 @@ Value padded_with_itself(const Value& x, std::size_t axis, std::pair<std::int64_
 }  // namespace
 
 Value pad(const Value& x, const Paddings& paddings, PadMode mode, double value) {
-  if (!is_known(x)) return unknown(x);
+  if (!x.defined()) return unknown(x);
   if (paddings.size() != x.shape().rank())
-    return bad("pad: {} has {} axes, paddings for {} were given", to_string(x.shape()), x.shape().rank(),
-               paddings.size());
+    bad("pad: {} has {} axes, paddings for {} were given", to_string(x.shape()), x.shape().rank(),
+        paddings.size());
   if (mode == PadMode::constant) return padded_with(x, paddings, value);
   Value result = x;
-  for (std::size_t axis = 0; axis < paddings.size() && !result.is_failed(); ++axis)
+  for (std::size_t axis = 0; axis < paddings.size(); ++axis)
     if (paddings[axis] != std::pair<std::int64_t, std::int64_t>{})
       result = padded_with_itself(result, axis, paddings[axis], mode);
   return result;
@@ -272,17 +270,16 @@ Value pad(const Value& x, const Paddings& paddings, PadMode mode, double value) 
 // ---- Joining and cutting ---------------------------------------------------------------------------------
 
 Value concat(std::span<const Value> tensors, std::int64_t axis) {
-  if (tensors.empty()) return bad("concat: there are no tensors to join");
+  if (tensors.empty()) bad("concat: there are no tensors to join");
   return apply("concat", tensors, {{"axis", axis}});
 }
 
 Value stack(std::span<const Value> tensors, std::int64_t axis) {
-  if (tensors.empty()) return bad("stack: there are no tensors to join");
+  if (tensors.empty()) bad("stack: there are no tensors to join");
   std::vector<Value> wider;
   for (const Value& tensor : tensors) {
-    if (is_known(tensor) && is_known(tensors[0]) && tensor.shape() != tensors[0].shape())
-      return bad("stack: {} and {} differ in shape", to_string(tensors[0].shape()),
-                 to_string(tensor.shape()));
+    if (tensor.defined() && tensors[0].defined() && tensor.shape() != tensors[0].shape())
+      bad("stack: {} and {} differ in shape", to_string(tensors[0].shape()), to_string(tensor.shape()));
     wider.push_back(expand_dims(tensor, axis));
   }
   return apply("concat", wider, {{"axis", axis}});
@@ -294,10 +291,10 @@ Values split(const Value& x, const Sizes& sizes, std::int64_t axis) {
 }
 
 Values split_by(const Value& x, std::int64_t size, std::int64_t axis) {
-  if (!is_known(x)) return unknown(x);
+  if (!x.defined()) return unknown(x);
   const auto at = from_front(axis, x.shape().rank());
   if (!at) return no_axis("split", x, axis);
-  if (size <= 0) return bad("split: parts of {} elements cannot be made", size);
+  if (size <= 0) bad("split: parts of {} elements cannot be made", size);
   Sizes sizes;
   for (std::int64_t rest = x.shape()[*at]; rest > 0; rest -= size) sizes.push_back(std::min(size, rest));
   if (sizes.empty()) sizes.push_back(0);
@@ -305,11 +302,11 @@ Values split_by(const Value& x, std::int64_t size, std::int64_t axis) {
 }
 
 Values unstack(const Value& x, std::int64_t axis) {
-  if (!is_known(x)) return unknown(x);
+  if (!x.defined()) return unknown(x);
   const auto at = from_front(axis, x.shape().rank());
   if (!at) return no_axis("unstack", x, axis);
   const std::int64_t count = x.shape()[*at];
-  if (count == 0) return bad("unstack: axis {} of {} has no elements", axis, to_string(x.shape()));
+  if (count == 0) bad("unstack: axis {} of {} has no elements", axis, to_string(x.shape()));
   Values parts = split(x, Sizes(static_cast<std::size_t>(count), 1), axis);
   for (Value& part : parts) part = squeeze(part, Sizes{axis});
   return parts;
@@ -322,8 +319,8 @@ Value gather(const Value& x, const Value& indices, std::int64_t axis, std::int64
 }
 
 Value embedding(const Value& ids, const Value& weight) {
-  if (is_known(weight) && weight.shape().rank() != 2)
-    return bad("embedding: a weight (words, features) is needed, not {}", to_string(weight.shape()));
+  if (weight.defined() && weight.shape().rank() != 2)
+    bad("embedding: a weight (words, features) is needed, not {}", to_string(weight.shape()));
   return gather(weight, ids);
 }
 
@@ -335,7 +332,7 @@ Value one_hot(const Value& indices, std::int64_t depth, const OneHot& options) {
 
 Topk topk(const Value& x, std::int64_t k, const TopkOptions& options) {
   const auto both = [](const Value& failed) { return Topk{failed, failed}; };
-  if (!is_known(x)) return both(unknown(x));
+  if (!x.defined()) return both(unknown(x));
   const auto at = from_front(options.axis, x.shape().rank());
   if (!at) return both(no_axis("topk", x, options.axis));
   const bool last = *at + 1 == x.shape().rank();
@@ -357,7 +354,7 @@ Value batch_matmul(const Value& a, const Value& b, bool transpose_a, bool transp
 }
 
 Value matmul(const Value& a, const Value& b, bool transpose_a, bool transpose_b) {
-  const bool known = is_known(a) && is_known(b);
+  const bool known = a.defined() && b.defined();
   const std::size_t a_rank = known ? a.shape().rank() : 0;
   const std::size_t b_rank = known ? b.shape().rank() : 0;
   if (a_rank == 0 || b_rank == 0 || (a_rank == 2 && b_rank == 2))
@@ -372,7 +369,6 @@ Value matmul(const Value& a, const Value& b, bool transpose_a, bool transpose_b)
   sizes.pop_back();
   const std::int64_t rows = Shape(sizes).elements();
   const Value product = matmul(reshape(a, {rows, columns}), b, false, transpose_b);
-  if (product.is_failed()) return product;
   sizes.push_back(product.shape()[1]);
   return reshape(product, Shape(std::move(sizes)));
 }

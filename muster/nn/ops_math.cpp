@@ -10,20 +10,18 @@ using graph::Attributes;
 
 namespace {
 
-bool has_type(const Value& value) { return value.defined() && !value.is_failed(); }
-
 Value cast_to(const Value& x, DType dtype) {
-  return has_type(x) && x.dtype() != dtype ? apply("cast", {x}, {{"dtype", dtype}}) : x;
+  return x.defined() && x.dtype() != dtype ? apply("cast", {x}, {{"dtype", dtype}}) : x;
 }
 
 Value with_floating(std::string_view op, const Value& x, const Attributes& attributes = {}) {
-  const bool whole = has_type(x) && !is_floating(x.dtype());
+  const bool whole = x.defined() && !is_floating(x.dtype());
   return apply(op, {whole ? cast_to(x, DType::float32) : x}, attributes);
 }
 
 // `op` on both in the dtype that they meet in.
 Value promoted(std::string_view op, const Value& a, const Value& b) {
-  if (!has_type(a) || !has_type(b) || a.dtype() == b.dtype()) return apply(op, {a, b});
+  if (!a.defined() || !b.defined() || a.dtype() == b.dtype()) return apply(op, {a, b});
   const DType dtype = ops::promoted(a.dtype(), b.dtype());
   return apply(op, {cast_to(a, dtype), cast_to(b, dtype)});
 }
@@ -65,12 +63,12 @@ DType promoted(DType a, DType b) {
 }
 
 Value number_beside(const Value& like, double number) {
-  if (!has_type(like)) return like;
+  if (!like.defined()) return like;
   return scalar(is_floating(like.dtype()) ? like.dtype() : DType::float32, number);
 }
 
 Value number_beside(const Value& like, std::int64_t number) {
-  if (!has_type(like)) return like;
+  if (!like.defined()) return like;
   return scalar(like.dtype() == DType::bool_ ? DType::int64 : like.dtype(), number);
 }
 
@@ -78,7 +76,7 @@ Value add(const Value& a, const Value& b) { return promoted("add", a, b); }
 Value sub(const Value& a, const Value& b) { return promoted("sub", a, b); }
 Value mul(const Value& a, const Value& b) { return promoted("mul", a, b); }
 Value div(const Value& a, const Value& b) {
-  const bool whole = has_type(a) && has_type(b) && !is_floating(a.dtype()) && !is_floating(b.dtype());
+  const bool whole = a.defined() && b.defined() && !is_floating(a.dtype()) && !is_floating(b.dtype());
   return whole ? apply("div", {cast_to(a, DType::float32), cast_to(b, DType::float32)})
                : promoted("div", a, b);
 }
@@ -130,7 +128,7 @@ Value silu(const Value& x) { return with_floating("silu", x); }
 Value softplus(const Value& x) { return with_floating("softplus", x); }
 
 Value reduce_sum(const Value& x, const ReduceOptions& options) {
-  const bool small = has_type(x) && !is_floating(x.dtype()) && x.dtype() != DType::int32;
+  const bool small = x.defined() && !is_floating(x.dtype()) && x.dtype() != DType::int32;
   return apply("reduce_sum", {small ? cast_to(x, DType::int64) : x}, attributes_of(options));
 }
 Value reduce_all(const Value& x, const ReduceOptions& options) {
@@ -166,7 +164,7 @@ Value clip(const Value& x, const ClipOptions& options) {
 }
 
 Value select(const Value& condition, const Value& a, const Value& b) {
-  if (!has_type(a) || !has_type(b) || a.dtype() == b.dtype()) return apply("select", {condition, a, b});
+  if (!a.defined() || !b.defined() || a.dtype() == b.dtype()) return apply("select", {condition, a, b});
   const DType dtype = promoted(a.dtype(), b.dtype());
   return apply("select", {condition, cast_to(a, dtype), cast_to(b, dtype)});
 }

@@ -22,17 +22,16 @@ ParameterPtr scalar(std::string name, double value) {
 
 // A tensor of one number, of the dtype of `like`.
 Value number_like(const Value& like, double value) {
-  if (like.is_failed()) return like;
   return graph::apply("fill", std::span<const Value>{},
                       {{"dtype", like.dtype()}, {"shape", std::vector<std::int64_t>{}}, {"value", value}});
 }
 
 // The only element of `value` as float32 ().
 Value as_scalar(const Value& value, std::string_view what) {
-  if (!value.defined() || value.is_failed()) return value;
+  if (!value.defined()) return value;
   if (value.shape().elements() != 1)
-    return Value::failed(Code::invalid_argument, fmt::format("{} must give one number, not {}", what,
-                                                             muster::to_string(value.shape())));
+    throw Exception(Code::invalid_argument,
+                    fmt::format("{} must give one number, not {}", what, muster::to_string(value.shape())));
   const Value shaped = value.shape().rank() == 0 ? value : ops::reshape(value, {});
   return value.dtype() == DType::float32 ? shaped : ops::cast(shaped, DType::float32);
 }
@@ -65,7 +64,6 @@ Result<> check_rate(std::string_view owner, const LearningRate& learning_rate) {
   const auto& schedule = std::get<std::shared_ptr<LearningRateSchedule>>(learning_rate.rate());
   if (schedule == nullptr)
     return fail(Code::invalid_argument, fmt::format("{}: learning_rate is no schedule", owner));
-  if (schedule->refusal()) return fail(*schedule->refusal());
   return {};
 }
 
@@ -94,18 +92,18 @@ Optimizer::Optimizer(std::string class_name, const UpdatedParameters& parameters
 }
 
 void Optimizer::check_settings(const UpdatedParameters& parameters, const Settings& settings) {
-  accept(check_rate(class_name(), settings.learning_rate));
-  accept(check_decay(class_name(), settings.weight_decay));
-  accept(require_positive(class_name(), "loss_scale", settings.loss_scale));
+  check_rate(class_name(), settings.learning_rate).value();
+  check_decay(class_name(), settings.weight_decay).value();
+  require_positive(class_name(), "loss_scale", settings.loss_scale).value();
   std::vector<const graph::Parameter*> known;
   for (const ParameterGroup& group : parameters.groups()) {
-    if (group.learning_rate) accept(check_rate(class_name(), *group.learning_rate));
-    if (group.weight_decay) accept(check_decay(class_name(), *group.weight_decay));
+    if (group.learning_rate) check_rate(class_name(), *group.learning_rate).value();
+    if (group.weight_decay) check_decay(class_name(), *group.weight_decay).value();
     for (const ParameterPtr& parameter : group.parameters) {
       MUSTER_CHECK(parameter != nullptr, "an optimizer was given no parameter");
       if (std::find(known.begin(), known.end(), parameter.get()) != known.end())
-        accept(fail(Code::invalid_argument,
-                    fmt::format("{}: parameter '{}' was given twice", class_name(), parameter->name())));
+        throw Exception(Code::invalid_argument,
+                        fmt::format("{}: parameter '{}' was given twice", class_name(), parameter->name()));
       known.push_back(parameter.get());
     }
   }
@@ -144,15 +142,15 @@ void Optimizer::reorder(const std::vector<ParameterPtr>& order) {
   for (const ParameterPtr& parameter : order) {
     const auto found = std::find(updated_.begin(), updated_.end(), parameter);
     if (found == updated_.end())
-      return accept(
-          fail(Code::invalid_argument, fmt::format("{}: order_params has parameter '{}', which no group has",
-                                                   class_name(), parameter->name())));
+      throw Exception(Code::invalid_argument,
+                      fmt::format("{}: order_params has parameter '{}', which no group has", class_name(),
+                                  parameter->name()));
     rules.push_back(rules_[static_cast<std::size_t>(found - updated_.begin())]);
   }
   if (order.size() != updated_.size())
-    return accept(
-        fail(Code::invalid_argument, fmt::format("{}: order_params has {} parameters, the groups have {}",
-                                                 class_name(), order.size(), updated_.size())));
+    throw Exception(Code::invalid_argument,
+                    fmt::format("{}: order_params has {} parameters, the groups have {}", class_name(),
+                                order.size(), updated_.size()));
   updated_ = order;
   rules_ = std::move(rules);
 }
@@ -180,11 +178,10 @@ std::vector<ParameterPtr> Optimizer::make_state(std::string_view prefix, double 
   return made;
 }
 
-Value Optimizer::problem(std::span<const Value> gradients) const {
-  if (gradients.size() == updated_.size()) return {};
-  return Value::failed(Code::invalid_argument,
-                       fmt::format("{} updates {} parameters, {} gradients were given", class_name(),
-                                   updated_.size(), gradients.size()));
+void Optimizer::require_gradients(std::span<const Value> gradients) const {
+  if (gradients.size() == updated_.size()) return;
+  throw Exception(Code::invalid_argument, fmt::format("{} updates {} parameters, {} gradients were given",
+                                                      class_name(), updated_.size(), gradients.size()));
 }
 
 // ---- Rates, decay, scale ----------------------------------------------------------------------------------
@@ -219,20 +216,20 @@ Value Optimizer::with_decay(std::size_t index, const Value& gradient) const {
 }
 
 Values Optimizer::decayed(std::span<const Value> gradients) const {
-  if (Value wrong = problem(gradients); wrong.defined()) return wrong;
+  require_gradients(gradients);
   Values made;
   for (std::size_t i = 0; i < gradients.size(); ++i) made.push_back(with_decay(i, gradients[i]));
   return made;
 }
 
 Value Optimizer::centralized(std::size_t index, const Value& gradient) const {
-  if (!rules_[index].centralizes || !gradient.defined() || gradient.is_failed()) return gradient;
+  if (!rules_[index].centralizes || !gradient.defined()) return gradient;
   const Shape& shape = gradient.shape();
   return shape.rank() >= 2 && shape[1] % 16 == 0 ? without_means(gradient) : gradient;
 }
 
 Values Optimizer::centralized(std::span<const Value> gradients) const {
-  if (Value wrong = problem(gradients); wrong.defined()) return wrong;
+  require_gradients(gradients);
   Values made;
   for (std::size_t i = 0; i < gradients.size(); ++i) made.push_back(centralized(i, gradients[i]));
   return made;
@@ -275,15 +272,15 @@ Optimizer::Update Optimizer::prepare(std::size_t index, const Value& gradient, b
 }
 
 Values Optimizer::run(std::span<const Value> gradients, bool are_prepared) {
-  if (Value wrong = problem(gradients); wrong.defined()) return wrong;
+  require_gradients(gradients);
   std::vector<Value> rates;
   for (const Rate& rate : rates_) rates.push_back(current(rate));
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     Update made = prepare(i, gradients[i], are_prepared);
     made.learning_rate = rates[rules_[i].rate];
-    if (Value updated = update(i, made); updated.is_failed()) return updated;
+    update(i, made);
   }
-  if (Value counted = count_step(); counted.is_failed()) return counted;
+  count_step();
   return {};
 }
 
@@ -292,9 +289,9 @@ bool Optimizer::is_paused() const { return updates_are_paused; }
 Values Optimizer::construct(std::span<const Value> gradients) { return run(gradients, false); }
 Values Optimizer::apply_prepared(std::span<const Value> gradients) { return run(gradients, true); }
 
-Value Optimizer::update(std::size_t, const Update&) {
-  return Value::failed(Code::invalid_argument,
-                       fmt::format("{} defines no construct, so it cannot be called", class_name()));
+void Optimizer::update(std::size_t, const Update&) {
+  throw Exception(Code::invalid_argument,
+                  fmt::format("{} defines no construct, so it cannot be called", class_name()));
 }
 
 }  // namespace muster::nn

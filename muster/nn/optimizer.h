@@ -112,7 +112,7 @@ class Optimizer : public Cell {
     return rates_[rules_.at(index).rate].schedule;
   }
   // An error when the rate is not one number.
-  [[nodiscard]] Result<> set_learning_rate(double learning_rate);
+  Result<> set_learning_rate(double learning_rate);
   const ParameterPtr& global_step() const { return global_step_; }
   double loss_scale() const { return loss_scale_; }
   bool grouped() const { return grouped_; }
@@ -141,15 +141,15 @@ class Optimizer : public Cell {
     double loss_scale = 1;
     Value changing_decay = {};  // instead of weight_decay, for formulas with a decay of their own
   };
-  // The formula: updates parameter `index` and its state. The value matters only when it is failed.
-  virtual Value update(std::size_t index, const Update& update);
+  // The formula: updates parameter `index` and its state.
+  virtual void update(std::size_t index, const Update& update);
   // Whether weight decay joins the gradient (true) or is the formula's own.
   virtual bool decays_gradient() const { return true; }
 
   // A parameter like each updated one, named "<prefix>.<name>".
   std::vector<ParameterPtr> make_state(std::string_view prefix, double initial_value, bool scalar = false);
-  // The failed value to return when `gradients` do not fit, undefined when they do.
-  Value problem(std::span<const Value> gradients) const;
+  // An Exception unless there is one gradient for each updated parameter.
+  void require_gradients(std::span<const Value> gradients) const;
 
  private:
   friend class LARS;

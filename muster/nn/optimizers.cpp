@@ -31,45 +31,45 @@ Result<> check_adam(std::string_view owner, const Options& options) {
 SGD::SGD(const UpdatedParameters& parameters, SGDOptions options)
     : Optimizer("SGD", parameters, {options.learning_rate, options.weight_decay, options.loss_scale}),
       options_(std::move(options)) {
-  accept(require_not_negative("SGD", "momentum", options_.momentum));
-  accept(require_not_negative("SGD", "dampening", options_.dampening));
+  require_not_negative("SGD", "momentum", options_.momentum).value();
+  require_not_negative("SGD", "dampening", options_.dampening).value();
   if (options_.nesterov && !(options_.momentum > 0 && options_.dampening == 0))
-    accept(fail(Code::invalid_argument,
-                fmt::format("SGD: nesterov needs momentum above 0 and dampening 0, not {} and {}",
-                            options_.momentum, options_.dampening)));
+    throw Exception(Code::invalid_argument,
+                    fmt::format("SGD: nesterov needs momentum above 0 and dampening 0, not {} and {}",
+                                options_.momentum, options_.dampening));
   if (options_.momentum == 0) return;
   accumulations_ = make_state("accum", 0);
   started_ = make_state("stat", 1, true);
 }
 
-Value SGD::update(std::size_t index, const Update& update) {
+void SGD::update(std::size_t index, const Update& update) {
   std::vector<Value> inputs{updated_parameters()[index], update.gradient, update.learning_rate};
   if (!accumulations_.empty()) {
     inputs.emplace_back(accumulations_[index]);
     inputs.emplace_back(started_[index]);
   }
-  return graph::apply("sgd", inputs,
-                      {{"momentum", options_.momentum},
-                       {"dampening", options_.dampening},
-                       {"weight_decay", update.weight_decay},
-                       {"loss_scale", update.loss_scale},
-                       {"nesterov", options_.nesterov}});
+  graph::apply("sgd", inputs,
+               {{"momentum", options_.momentum},
+                {"dampening", options_.dampening},
+                {"weight_decay", update.weight_decay},
+                {"loss_scale", update.loss_scale},
+                {"nesterov", options_.nesterov}});
 }
 
 Momentum::Momentum(const UpdatedParameters& parameters, MomentumOptions options)
     : Optimizer("Momentum", parameters, {options.learning_rate, options.weight_decay, options.loss_scale}),
       options_(std::move(options)) {
-  accept(require_not_negative("Momentum", "momentum", options_.momentum));
+  require_not_negative("Momentum", "momentum", options_.momentum).value();
   moments_ = make_state("moments", 0);
 }
 
-Value Momentum::update(std::size_t index, const Update& update) {
-  return graph::apply("momentum",
-                      {updated_parameters()[index], update.gradient, update.learning_rate, moments_[index]},
-                      {{"momentum", options_.momentum},
-                       {"weight_decay", update.weight_decay},
-                       {"loss_scale", update.loss_scale},
-                       {"nesterov", options_.use_nesterov}});
+void Momentum::update(std::size_t index, const Update& update) {
+  graph::apply("momentum",
+               {updated_parameters()[index], update.gradient, update.learning_rate, moments_[index]},
+               {{"momentum", options_.momentum},
+                {"weight_decay", update.weight_decay},
+                {"loss_scale", update.loss_scale},
+                {"nesterov", options_.use_nesterov}});
 }
 
 // ---- Adam -------------------------------------------------------------------------------------------------
@@ -77,13 +77,13 @@ Value Momentum::update(std::size_t index, const Update& update) {
 Adam::Adam(const UpdatedParameters& parameters, AdamOptions options)
     : Optimizer("Adam", parameters, {options.learning_rate, options.weight_decay, options.loss_scale}),
       options_(std::move(options)) {
-  accept(check_adam("Adam", options_));
+  check_adam("Adam", options_).value();
   means_ = make_state("moment1", 0);
   squares_ = make_state("moment2", 0);
   if (options_.use_amsgrad) greatest_ = make_state("vhat", 0);
 }
 
-Value Adam::update(std::size_t index, const Update& update) {
+void Adam::update(std::size_t index, const Update& update) {
   std::vector<Value> inputs{updated_parameters()[index],
                             update.gradient,
                             update.learning_rate,
@@ -91,38 +91,37 @@ Value Adam::update(std::size_t index, const Update& update) {
                             squares_[index],
                             global_step()};
   if (!greatest_.empty()) inputs.emplace_back(greatest_[index]);
-  return graph::apply("adam", inputs,
-                      {{"beta1", options_.beta1},
-                       {"beta2", options_.beta2},
-                       {"eps", options_.eps},
-                       {"nesterov", options_.use_nesterov},
-                       {"weight_decay", update.weight_decay},
-                       {"loss_scale", update.loss_scale}});
+  graph::apply("adam", inputs,
+               {{"beta1", options_.beta1},
+                {"beta2", options_.beta2},
+                {"eps", options_.eps},
+                {"nesterov", options_.use_nesterov},
+                {"weight_decay", update.weight_decay},
+                {"loss_scale", update.loss_scale}});
 }
 
 AdamWeightDecay::AdamWeightDecay(const UpdatedParameters& parameters, AdamWeightDecayOptions options)
     : Optimizer("AdamWeightDecay", parameters, {options.learning_rate, options.weight_decay, 1.0}),
       options_(std::move(options)) {
-  accept(check_adam("AdamWeightDecay", options_));
+  check_adam("AdamWeightDecay", options_).value();
   means_ = make_state("adam_m", 0);
   squares_ = make_state("adam_v", 0);
 }
 
-Value AdamWeightDecay::update(std::size_t index, const Update& update) {
+void AdamWeightDecay::update(std::size_t index, const Update& update) {
   const Value weight = updated_parameters()[index];
   if (update.changing_decay.defined()) {
     // The step does not look at the weight, so the decay may come first.
     const Value part = ops::cast(ops::mul(update.learning_rate, update.changing_decay), weight.dtype());
     const Value decayed = graph::apply("assign", {weight, ops::sub(weight, ops::mul(weight, part))});
-    if (decayed.is_failed()) return decayed;
   }
-  return graph::apply("adam_weight_decay",
-                      {weight, update.gradient, update.learning_rate, means_[index], squares_[index]},
-                      {{"beta1", options_.beta1},
-                       {"beta2", options_.beta2},
-                       {"eps", options_.eps},
-                       {"weight_decay", update.weight_decay},
-                       {"loss_scale", update.loss_scale}});
+  graph::apply("adam_weight_decay",
+               {weight, update.gradient, update.learning_rate, means_[index], squares_[index]},
+               {{"beta1", options_.beta1},
+                {"beta2", options_.beta2},
+                {"eps", options_.eps},
+                {"weight_decay", update.weight_decay},
+                {"loss_scale", update.loss_scale}});
 }
 
 // ---- RMSProp, Adagrad -------------------------------------------------------------------------------------
@@ -130,39 +129,38 @@ Value AdamWeightDecay::update(std::size_t index, const Update& update) {
 RMSProp::RMSProp(const UpdatedParameters& parameters, RMSPropOptions options)
     : Optimizer("RMSProp", parameters, {options.learning_rate, options.weight_decay, options.loss_scale}),
       options_(std::move(options)) {
-  accept(require_not_negative("RMSProp", "decay", options_.decay));
-  accept(require_not_negative("RMSProp", "momentum", options_.momentum));
-  accept(require_positive("RMSProp", "epsilon", options_.epsilon));
+  require_not_negative("RMSProp", "decay", options_.decay).value();
+  require_not_negative("RMSProp", "momentum", options_.momentum).value();
+  require_positive("RMSProp", "epsilon", options_.epsilon).value();
   if (options_.centered) means_ = make_state("mean_grad", 0);
   squares_ = make_state("mean_square", 1);
   moments_ = make_state("moment", 0);
 }
 
-Value RMSProp::update(std::size_t index, const Update& update) {
+void RMSProp::update(std::size_t index, const Update& update) {
   std::vector<Value> inputs{updated_parameters()[index], update.gradient, update.learning_rate,
                             squares_[index], moments_[index]};
   if (!means_.empty()) inputs.emplace_back(means_[index]);
-  return graph::apply("rms_prop", inputs,
-                      {{"decay", options_.decay},
-                       {"momentum", options_.momentum},
-                       {"eps", options_.epsilon},
-                       {"weight_decay", update.weight_decay},
-                       {"loss_scale", update.loss_scale}});
+  graph::apply("rms_prop", inputs,
+               {{"decay", options_.decay},
+                {"momentum", options_.momentum},
+                {"eps", options_.epsilon},
+                {"weight_decay", update.weight_decay},
+                {"loss_scale", update.loss_scale}});
 }
 
 Adagrad::Adagrad(const UpdatedParameters& parameters, AdagradOptions options)
     : Optimizer("Adagrad", parameters, {options.learning_rate, options.weight_decay, options.loss_scale}),
       options_(std::move(options)) {
-  accept(require_not_negative("Adagrad", "accum", options_.accum));
+  require_not_negative("Adagrad", "accum", options_.accum).value();
   sums_ = make_state("accum", options_.accum);
 }
 
-Value Adagrad::update(std::size_t index, const Update& update) {
-  return graph::apply("adagrad",
-                      {updated_parameters()[index], update.gradient, update.learning_rate, sums_[index]},
-                      {{"update_slots", options_.update_slots},
-                       {"weight_decay", update.weight_decay},
-                       {"loss_scale", update.loss_scale}});
+void Adagrad::update(std::size_t index, const Update& update) {
+  graph::apply("adagrad", {updated_parameters()[index], update.gradient, update.learning_rate, sums_[index]},
+               {{"update_slots", options_.update_slots},
+                {"weight_decay", update.weight_decay},
+                {"loss_scale", update.loss_scale}});
 }
 
 // ---- LARS -------------------------------------------------------------------------------------------------
@@ -171,9 +169,8 @@ LARS::LARS(std::shared_ptr<Optimizer> optimizer, LARSOptions options)
     : Optimizer("LARS", optimizer->updated_parameters(), {}),
       optimizer_(std::move(optimizer)),
       options_(std::move(options)) {
-  accept(require_positive("LARS", "epsilon", options_.epsilon));
-  accept(require_positive("LARS", "coefficient", options_.coefficient));
-  if (optimizer_->refusal()) accept(fail(*optimizer_->refusal()));
+  require_positive("LARS", "epsilon", options_.epsilon).value();
+  require_positive("LARS", "coefficient", options_.coefficient).value();
   rules_ = optimizer_->rules_;
   rates_ = optimizer_->rates_;
   global_step_ = optimizer_->global_step_;
@@ -186,13 +183,13 @@ LARS::LARS(std::shared_ptr<Optimizer> optimizer, LARSOptions options)
                                            : name.find("LayerNorm") == std::string::npos &&
                                                  name.find("bias") == std::string::npos);
     if (rules_[i].decay.cell())
-      accept(fail(Code::not_provided, "LARS: a weight decay that changes with the step is not provided"));
+      throw Exception(Code::not_provided, "LARS: a weight decay that changes with the step is not provided");
   }
   options_.lars_filter = {};  // it may hold what must not live as long as this
 }
 
 Values LARS::construct(std::span<const Value> gradients) {
-  if (Value wrong = problem(gradients); wrong.defined()) return wrong;
+  require_gradients(gradients);
   graph::watch(*optimizer_);
   Values scaled = optimizer_->unscaled(gradients);
   for (std::size_t i = 0; i < scaled.size(); ++i) {

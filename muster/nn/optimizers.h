@@ -31,7 +31,7 @@ class SGD : public Optimizer {
   SGD(const UpdatedParameters& parameters, SGDOptions options = {});
 
  protected:
-  Value update(std::size_t index, const Update& update) override;
+  void update(std::size_t index, const Update& update) override;
 
  private:
   SGDOptions options_;
@@ -53,7 +53,7 @@ class Momentum : public Optimizer {
   Momentum(const UpdatedParameters& parameters, MomentumOptions options = {});
 
  protected:
-  Value update(std::size_t index, const Update& update) override;
+  void update(std::size_t index, const Update& update) override;
 
  private:
   MomentumOptions options_;
@@ -79,7 +79,7 @@ class Adam : public Optimizer {
   Adam(const UpdatedParameters& parameters, AdamOptions options = {});
 
  protected:
-  Value update(std::size_t index, const Update& update) override;
+  void update(std::size_t index, const Update& update) override;
 
  private:
   AdamOptions options_;
@@ -102,7 +102,7 @@ class AdamWeightDecay : public Optimizer {
   AdamWeightDecay(const UpdatedParameters& parameters, AdamWeightDecayOptions options = {});
 
  protected:
-  Value update(std::size_t index, const Update& update) override;
+  void update(std::size_t index, const Update& update) override;
   bool decays_gradient() const override { return false; }
 
  private:
@@ -128,7 +128,7 @@ class RMSProp : public Optimizer {
   RMSProp(const UpdatedParameters& parameters, RMSPropOptions options = {});
 
  protected:
-  Value update(std::size_t index, const Update& update) override;
+  void update(std::size_t index, const Update& update) override;
 
  private:
   RMSPropOptions options_;
@@ -151,7 +151,7 @@ class Adagrad : public Optimizer {
   Adagrad(const UpdatedParameters& parameters, AdagradOptions options = {});
 
  protected:
-  Value update(std::size_t index, const Update& update) override;
+  void update(std::size_t index, const Update& update) override;
 
  private:
   AdagradOptions options_;

@@ -16,16 +16,15 @@ namespace {
 // pool(x) for (N, C, H, W), and for (C, H, W) as a batch of one.
 template <class Pool>
 Value over_images(const Cell& cell, std::span<const Value> inputs, const Pool& pool) {
-  if (Value wrong = input_problem(cell, inputs, 1, "one tensor"); wrong.defined()) return wrong;
+  require_inputs(cell, inputs, 1, "one tensor");
   const Value& x = inputs[0];
   const Shape& shape = x.shape();
   if (shape.rank() == 4) return pool(x);
   if (shape.rank() != 3)
-    return Value::failed(Code::invalid_argument,
-                         fmt::format("{}: (N, C, H, W) or (C, H, W) is needed, not {}", cell.description(),
-                                     muster::to_string(shape)));
+    throw Exception(Code::invalid_argument, fmt::format("{}: (N, C, H, W) or (C, H, W) is needed, not {}",
+                                                        cell.description(), muster::to_string(shape)));
   const Value y = pool(ops::reshape(x, {1, shape[0], shape[1], shape[2]}));
-  return y.is_failed() ? y : ops::reshape(y, {y.shape()[1], y.shape()[2], y.shape()[3]});
+  return ops::reshape(y, {y.shape()[1], y.shape()[2], y.shape()[3]});
 }
 
 Result<> check_half(std::string_view owner, const Window& window) {
@@ -41,10 +40,10 @@ Result<> check_half(std::string_view owner, const Window& window) {
 
 Pool2d::Pool2d(std::string class_name, Window window, bool ceil_mode)
     : Cell(std::move(class_name)), window_(window), ceil_mode_(ceil_mode) {
-  accept(window_.check(this->class_name()));
-  accept(check_half(this->class_name(), window_));
+  window_.check(this->class_name()).value();
+  check_half(this->class_name(), window_).value();
   if (ceil_mode && window_.pad_mode != PadMode::pad)
-    accept(fail(Code::invalid_argument, this->class_name() + ": ceil_mode needs pad_mode 'pad'"));
+    throw Exception(Code::invalid_argument, this->class_name() + ": ceil_mode needs pad_mode 'pad'");
 }
 
 Values Pool2d::construct(std::span<const Value> inputs) {
@@ -77,9 +76,9 @@ AvgPool2d::AvgPool2d(AvgPool2dOptions options)
              options.ceil_mode),
       counts_padding_(options.count_include_pad && options.pad_mode == PadMode::pad),
       divisor_(options.divisor_override) {
-  if (divisor_) accept(require_count("AvgPool2d", "divisor_override", *divisor_));
+  if (divisor_) require_count("AvgPool2d", "divisor_override", *divisor_).value();
   if (divisor_ && options.ceil_mode)
-    accept(fail(Code::not_provided, "AvgPool2d: divisor_override with ceil_mode is not provided"));
+    throw Exception(Code::not_provided, "AvgPool2d: divisor_override with ceil_mode is not provided");
 }
 
 Value AvgPool2d::pooled(const Value& x, graph::Attributes attributes) const {
@@ -92,8 +91,8 @@ Value AvgPool2d::pooled(const Value& x, graph::Attributes attributes) const {
 
 AdaptiveAvgPool2d::AdaptiveAvgPool2d(std::optional<std::int64_t> height, std::optional<std::int64_t> width)
     : Cell("AdaptiveAvgPool2d"), height_(height), width_(width) {
-  if (height_) accept(require_count("AdaptiveAvgPool2d", "output_size", *height_));
-  if (width_) accept(require_count("AdaptiveAvgPool2d", "output_size", *width_));
+  if (height_) require_count("AdaptiveAvgPool2d", "output_size", *height_).value();
+  if (width_) require_count("AdaptiveAvgPool2d", "output_size", *width_).value();
 }
 
 Values AdaptiveAvgPool2d::construct(std::span<const Value> inputs) {

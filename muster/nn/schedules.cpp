@@ -36,23 +36,23 @@ Result<> check_range(std::string_view owner, double min_lr, double max_lr) {
 
 Values FormulaSchedule::construct(std::span<const Value> inputs) {
   if (inputs.size() == 1) return graph::apply("decayed_rate", inputs, attributes_);
-  return Value::failed(Code::invalid_argument,
-                       fmt::format("{} takes the step, {} tensors were given", description(), inputs.size()));
+  throw Exception(Code::invalid_argument,
+                  fmt::format("{} takes the step, {} tensors were given", description(), inputs.size()));
 }
 
 ExponentialDecayLR::ExponentialDecayLR(DecayOptions options)
     : FormulaSchedule("ExponentialDecayLR", decay("exponential", options)) {
-  accept(check(class_name(), options));
+  check(class_name(), options).value();
 }
 
 NaturalExpDecayLR::NaturalExpDecayLR(DecayOptions options)
     : FormulaSchedule("NaturalExpDecayLR", decay("natural_exponential", options)) {
-  accept(check(class_name(), options));
+  check(class_name(), options).value();
 }
 
 InverseDecayLR::InverseDecayLR(DecayOptions options)
     : FormulaSchedule("InverseDecayLR", decay("inverse", options)) {
-  accept(check(class_name(), options));
+  check(class_name(), options).value();
 }
 
 CosineDecayLR::CosineDecayLR(CosineDecayOptions options)
@@ -60,8 +60,8 @@ CosineDecayLR::CosineDecayLR(CosineDecayOptions options)
                                         {"rate", options.max_lr},
                                         {"end", options.min_lr},
                                         {"steps", options.decay_steps}}) {
-  accept(check_range(class_name(), options.min_lr, options.max_lr));
-  accept(require_count(class_name(), "decay_steps", options.decay_steps));
+  check_range(class_name(), options.min_lr, options.max_lr).value();
+  require_count(class_name(), "decay_steps", options.decay_steps).value();
 }
 
 PolynomialDecayLR::PolynomialDecayLR(PolynomialDecayOptions options)
@@ -71,18 +71,18 @@ PolynomialDecayLR::PolynomialDecayLR(PolynomialDecayOptions options)
                                             {"steps", options.decay_steps},
                                             {"power", options.power},
                                             {"stairs", options.update_decay_steps}}) {
-  accept(require_positive(class_name(), "learning_rate", options.learning_rate));
-  accept(require_not_negative(class_name(), "end_learning_rate", options.end_learning_rate));
-  accept(require_count(class_name(), "decay_steps", options.decay_steps));
-  accept(require_positive(class_name(), "power", options.power));
+  require_positive(class_name(), "learning_rate", options.learning_rate).value();
+  require_not_negative(class_name(), "end_learning_rate", options.end_learning_rate).value();
+  require_count(class_name(), "decay_steps", options.decay_steps).value();
+  require_positive(class_name(), "power", options.power).value();
 }
 
 WarmUpLR::WarmUpLR(WarmUpOptions options)
     : FormulaSchedule("WarmUpLR", {{"rule", std::string("warm_up")},
                                    {"rate", options.learning_rate},
                                    {"steps", options.warmup_steps}}) {
-  accept(require_not_negative(class_name(), "learning_rate", options.learning_rate));
-  accept(require_count(class_name(), "warmup_steps", options.warmup_steps));
+  require_not_negative(class_name(), "learning_rate", options.learning_rate).value();
+  require_count(class_name(), "warmup_steps", options.warmup_steps).value();
 }
 
 namespace {

@@ -8,26 +8,23 @@ namespace muster::nn {
 
 Value only_input(const Cell& cell, std::span<const Value> inputs) {
   if (inputs.size() == 1) return inputs[0];
-  return Value::failed(Code::invalid_argument,
-                       fmt::format("{} takes one tensor, {} were given", cell.description(), inputs.size()));
+  throw Exception(Code::invalid_argument,
+                  fmt::format("{} takes one tensor, {} were given", cell.description(), inputs.size()));
 }
 
-Value input_problem(const Cell& cell, std::span<const Value> inputs, std::size_t count,
+void require_inputs(const Cell& cell, std::span<const Value> inputs, std::size_t count,
                     std::string_view names) {
   if (inputs.size() != count)
-    return Value::failed(Code::invalid_argument, fmt::format("{} takes {}, {} tensors were given",
-                                                             cell.description(), names, inputs.size()));
-  for (const Value& input : inputs) {
+    throw Exception(Code::invalid_argument, fmt::format("{} takes {}, {} tensors were given",
+                                                        cell.description(), names, inputs.size()));
+  for (const Value& input : inputs)
     if (!input.defined())
-      return Value::failed(Code::invalid_argument,
-                           fmt::format("{}: one of its inputs has no value", cell.description()));
-    if (input.is_failed()) return input;
-  }
-  return {};
+      throw Exception(Code::invalid_argument,
+                      fmt::format("{}: one of its inputs has no value", cell.description()));
 }
 
 Value filled_like(const Value& like, const Shape& shape, double value) {
-  if (!like.defined() || like.is_failed()) return like;
+  if (!like.defined()) return like;
   return graph::apply("fill", std::span<const Value>{},
                       {{"dtype", like.dtype()}, {"shape", shape.sizes()}, {"value", value}});
 }

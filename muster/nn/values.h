@@ -9,14 +9,13 @@
 
 namespace muster::nn {
 
-// `cell` takes one tensor: it, or a failed value that says so.
+// `cell` takes one tensor: it, or an Exception that says so.
 Value only_input(const Cell& cell, std::span<const Value> inputs);
-// The failed value to return when there are not as many inputs as `names` says ("logits and labels"),
-// or when one has no value; undefined when all is well.
-Value input_problem(const Cell& cell, std::span<const Value> inputs, std::size_t count,
+// An Exception unless there are as many inputs as `names` says ("logits and labels"), and each has a value.
+void require_inputs(const Cell& cell, std::span<const Value> inputs, std::size_t count,
                     std::string_view names);
 
-// A tensor of one number, of the dtype of `like`; a failed `like` as it is.
+// A tensor of one number, of the dtype of `like`.
 Value number_like(const Value& like, double value);
 // A tensor of `shape` full of one number, of the dtype of `like`.
 Value filled_like(const Value& like, const Shape& shape, double value);

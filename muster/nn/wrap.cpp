@@ -24,7 +24,7 @@ WithLossCell::WithLossCell(CellPtr backbone, CellPtr loss_fn, bool add_cast_fp32
 }
 
 Values WithLossCell::construct(std::span<const Value> inputs) {
-  if (Value wrong = input_problem(*this, inputs, 2, "data and label"); wrong.defined()) return wrong;
+  require_inputs(*this, inputs, 2, "data and label");
   Values given = backbone_->call(inputs.first(1));
   given.push_back(inputs[1]);
   return loss_fn_->call(add_cast_fp32_ ? graph::floating_as(given, DType::float32) : given);
@@ -55,7 +55,6 @@ Values reduce_gradients(std::span<const Value> gradients, graph::Reduction reduc
     attributes.set("bucket_splits", buckets.splits);
   std::map<DType, std::vector<std::size_t>> places;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    if (gradients[i].is_failed()) return gradients[i];
     places[gradients[i].dtype()].push_back(i);
   }
   Values reduced(gradients.size());
@@ -63,7 +62,6 @@ Values reduce_gradients(std::span<const Value> gradients, graph::Reduction reduc
     std::vector<Value> alike;
     for (const std::size_t i : indices) alike.push_back(gradients[i]);
     const Values made = graph::apply_all("all_reduce", alike, attributes);
-    if (made.front().is_failed()) return made.front();
     for (std::size_t k = 0; k < indices.size(); ++k) reduced[indices[k]] = made[k];
   }
   return reduced;
@@ -76,7 +74,7 @@ TrainOneStepCell::TrainOneStepCell(CellPtr network, std::shared_ptr<Optimizer> o
       optimizer_(std::move(optimizer)),
       options_(options) {
   set_auto_prefix(false);
-  if (options_.sens == 0) accept(refuse_argument("TrainOneStepCell", "sens", "other than 0", 0));
+  if (options_.sens == 0) refuse_argument("TrainOneStepCell", "sens", "other than 0", 0).value();
   insert_child("network", network_);
   insert_child("optimizer", optimizer_);
 }
@@ -93,17 +91,15 @@ Values TrainOneStepCell::construct(std::span<const Value> inputs) {
     scaled = options_.sens == 1 ? loss : ops::mul(loss, number_like(loss, options_.sens));
   }
   if (!loss.defined())
-    return Value::failed(Code::invalid_argument,
-                         fmt::format("{} gave {} no loss", network_->description(), description()));
-  if (loss.is_failed()) return loss;
+    throw Exception(Code::invalid_argument,
+                    fmt::format("{} gave {} no loss", network_->description(), description()));
   const std::vector<Value> wanted(optimizer_->updated_parameters().begin(),
                                   optimizer_->updated_parameters().end());
-  Result<std::vector<Value>> made =
+  const std::vector<Value> made =
       trace ? trace->gradient({&scaled, 1}, wanted) : tape.gradient({&scaled, 1}, wanted);
-  if (!made) return Value::failed(made.error());
-  Values gradients(made->begin(), made->end());
+  Values gradients(made.begin(), made.end());
   if (options_.reduction) gradients = reduce_gradients(gradients, *options_.reduction, options_.buckets);
-  if (const Values done = optimizer_->call(gradients); !done.empty() && done[0].is_failed()) return done;
+  optimizer_->call(gradients);
   Values results{loss};
   if (options_.return_grad) results.insert(results.end(), gradients.begin(), gradients.end());
   return results;

@@ -6,6 +6,6 @@
 namespace muster::train {
 
 // run_context(), but it forms no group of workers: one worker may call an op that the others do not call.
-graph::RunContext call_context();
+Result<graph::RunContext> call_context();
 
 }  // namespace muster::train

@@ -11,8 +11,9 @@ Result<> call_each(std::span<const CallbackPtr> callbacks, CallbackMethod method
 
 Result<double> loss_of(const CallbackContext& context) {
   if (context.net_outputs.empty()) return fail(Code::invalid_argument, "there is no loss before a step");
-  const graph::Value loss = nn::ops::cast(context.net_outputs.front(), DType::float64);
-  MUSTER_TRY(const Tensor numbers, loss.read());
+  MUSTER_TRY(const Tensor numbers, catch_error([&] {
+               return nn::ops::cast(context.net_outputs.front(), DType::float64).read().value();
+             }));
   if (numbers.elements() == 0) return fail(Code::invalid_argument, "the loss has no elements");
   double sum = 0;
   for (const double number : numbers.span<double>()) sum += number;

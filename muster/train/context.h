@@ -38,7 +38,7 @@ void set_mode(Mode mode);
 void set_parallel_mode(ParallelMode mode);
 void set_gradients_mean(bool mean);
 // An error, and no change, where they cannot be.
-[[nodiscard]] Result<> set_buckets(const nn::Buckets& buckets);
+Result<> set_buckets(const nn::Buckets& buckets);
 // The parallel mode, the mean and the buckets, back to the defaults.
 void reset_parallel_context();
 

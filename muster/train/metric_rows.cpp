@@ -12,7 +12,8 @@ namespace muster::train {
 Result<std::vector<double>> numbers_of(const Tensor& tensor) {
   if (tensor.dtype() == DType::float64)
     return std::vector<double>(tensor.span<double>().begin(), tensor.span<double>().end());
-  MUSTER_TRY(const Tensor doubles, nn::ops::cast(tensor, DType::float64).read());
+  MUSTER_TRY(const Tensor doubles,
+             catch_error([&] { return nn::ops::cast(tensor, DType::float64).read().value(); }));
   return std::vector<double>(doubles.span<double>().begin(), doubles.span<double>().end());
 }
 

@@ -127,7 +127,8 @@ Batches Model::batches_of(const data::Dataset& dataset, std::uint64_t& passes, c
 Result<> Model::divide(nn::Cell& cell, Batches& batches) {
   if (stages() == nullptr) return {};
   MUSTER_TRY(const data::Item batch, batches.peek());
-  MUSTER_TRY(const graph::Explanation explanation, cell.explain(batch, tracing_context()));
+  MUSTER_TRY(const graph::RunContext context, tracing_context());
+  MUSTER_TRY(const graph::Explanation explanation, cell.explain(batch, context));
   MUSTER_TRY_VOID(check_placed_were_called(cell));
   MUSTER_TRY_VOID(Session::current()->call_all([&](collective::Communicator& all) {
     return check_equal_networks(explanation.parts.fingerprint, all);
@@ -270,7 +271,8 @@ Result<graph::Explanation> Model::explain(const ExplainOptions& options) {
   std::uint64_t passes = 0;
   MUSTER_TRY(const data::Item batch, Batches(options.dataset, passes).next_of_any_pass());
   cell->set_train(options.train);
-  return cell->explain(batch, tracing_context());
+  MUSTER_TRY(const graph::RunContext context, tracing_context());
+  return cell->explain(batch, context);
 }
 
 // In a process that `muster explain` has started; an error that comes before.

@@ -16,16 +16,15 @@ using nn::Values;
 Result<std::vector<Tensor>> run_step(nn::Cell& cell, std::span<const Tensor> inputs,
                                      std::optional<std::int64_t> step, graph::Interruption commit) {
   MUSTER_TRY_VOID(look_for_interruption());
-  graph::RunContext context = run_context();
+  MUSTER_TRY(graph::RunContext context, run_context());
   if (step) context.step = static_cast<std::uint64_t>(*step);
   context.commit = commit;
   const Values given(inputs.begin(), inputs.end());
-  std::vector<Tensor> outputs;
-  for (const Value& value : cell.call(given, context)) {
-    MUSTER_TRY(Tensor tensor, value.read());
-    outputs.push_back(std::move(tensor));
-  }
-  return outputs;
+  return catch_error([&] {
+    std::vector<Tensor> outputs;
+    for (const Value& value : cell.call(given, context)) outputs.push_back(value.read().value());
+    return outputs;
+  });
 }
 
 Result<> check_columns(const data::Dataset& dataset, bool has_loss_fn, std::string_view what) {

@@ -26,9 +26,9 @@ struct PsChoice {
   std::optional<std::string> client_password = {};
   std::optional<std::string> server_password = {};
 };
-[[nodiscard]] Result<> set_ps_context(const PsChoice& choice);
+Result<> set_ps_context(const PsChoice& choice);
 // Back to the defaults; the same error.
-[[nodiscard]] Result<> reset_ps_context();
+Result<> reset_ps_context();
 const PsContext& ps_context();
 
 // What both chose: where they differ the script's word goes before the environment's, but for turning off

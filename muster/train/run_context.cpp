@@ -124,9 +124,6 @@ Result<> form_groups() {
 
 std::uint64_t runs = 0;
 
-// Ends a run in a job that cannot be divided as the network is placed, before it does anything.
-Result<> refuse_division() { return form_groups(); }
-
 graph::Communicator* stages_of(const Division& now) {
   if (!now.divides()) return nullptr;
   // By their number: a callback may run another network, divided otherwise, between steps of this one.
@@ -145,16 +142,14 @@ graph::Communicator* stages_of(const Division& now) {
 graph::Communicator* stages() { return stages_of(division().value_or(Division{})); }
 
 // Every run asks, each op of eager mode too.
-graph::RunContext tracing_context() {
+Result<graph::RunContext> tracing_context() {
   const Session* session = Session::current();
-  // Where the division is impossible nothing runs: refuse_division.
-  const Result<Division> possible = division();
-  const Division now = possible.value_or(Division{});
+  MUSTER_TRY(const Division now, division());
   graph::RunContext made{.seed = seed(),
                          .communicator = reductions(now),
                          .stages = stages_of(now),
                          .threads = threads(),
-                         .interrupted = possible ? &look_for_interruption : &refuse_division};
+                         .interrupted = &look_for_interruption};
   if (session == nullptr) return made;
   // The samples of a batch are dealt out in turn, as data::row_order does. The workers of a replica have them
   // together.
@@ -163,17 +158,15 @@ graph::RunContext tracing_context() {
   return made;
 }
 
-graph::RunContext call_context() {
-  graph::RunContext made = tracing_context();
+Result<graph::RunContext> call_context() {
+  MUSTER_TRY(graph::RunContext made, tracing_context());
   made.step = runs++;
   return made;
 }
 
-graph::RunContext run_context() {
-  const Result<> formed = form_groups();
-  graph::RunContext made = call_context();
-  if (!formed) made.interrupted = &refuse_division;
-  return made;
+Result<graph::RunContext> run_context() {
+  MUSTER_TRY_VOID(form_groups());
+  return call_context();
 }
 
 void count_runs_from(std::uint64_t step) { runs = step; }

@@ -7,11 +7,11 @@ namespace muster::train {
 
 // Seed, threads and, in a cluster, the communicator over all workers, and the stages of a placed network.
 // Cheap; ask again for each run: each answer counts as a step, so that every run draws random numbers of its
-// own, the same on all workers.
-graph::RunContext run_context();
+// own, the same on all workers. An error where the job cannot be divided as the network is placed.
+Result<graph::RunContext> run_context();
 
 // The same without counting a step, for what is traced and does not run.
-graph::RunContext tracing_context();
+Result<graph::RunContext> tracing_context();
 
 // The workers that share this process's copy of a placed network; null where nothing is divided.
 graph::Communicator* stages();

@@ -10,26 +10,19 @@ namespace {
 using nn::Value;
 using nn::Values;
 
-const Value* failed_one(std::span<const Value> values) {
-  for (const Value& value : values)
-    if (value.is_failed()) return &value;
-  return nullptr;
-}
-
-Value too_few(const nn::Cell& cell, std::size_t count) {
-  return Value::failed(Code::invalid_argument, fmt::format("{} takes data and a label, {} tensors were given",
-                                                           cell.class_name(), count));
+[[noreturn]] void too_few(const nn::Cell& cell, std::size_t count) {
+  throw Exception(Code::invalid_argument,
+                  fmt::format("{} takes data and a label, {} tensors were given", cell.class_name(), count));
 }
 
 // Equal parts of the samples of a batch.
 Values split_samples(const Value& batch, std::int64_t parts) {
   const std::int64_t rows = batch.shape().rank() == 0 ? 0 : batch.shape()[0];
   if (rows == 0 || rows % parts != 0)
-    return Value::failed(
-        Code::invalid_argument,
-        fmt::format("a batch of {} samples cannot be split into {} equal micro_batches: choose a "
-                    "batch size that is a multiple of it, and drop_remainder",
-                    rows, parts));
+    throw Exception(Code::invalid_argument,
+                    fmt::format("a batch of {} samples cannot be split into {} equal micro_batches: choose a "
+                                "batch size that is a multiple of it, and drop_remainder",
+                                rows, parts));
   return nn::ops::split_by(batch, rows / parts);
 }
 
@@ -46,13 +39,13 @@ WithEvalCell::WithEvalCell(nn::CellPtr network, nn::CellPtr loss_fn, bool add_ca
 }
 
 Values WithEvalCell::construct(std::span<const Value> inputs) {
-  if (inputs.size() < 2) return too_few(*this, inputs.size());
+  if (inputs.size() < 2) too_few(*this, inputs.size());
   Values outputs = network_->call(inputs.first(inputs.size() - 1));
   outputs.push_back(inputs.back());
   if (add_cast_fp32_) outputs = graph::floating_as(outputs, DType::float32);
   if (loss_fn_ == nullptr) return outputs;
   const Values loss = loss_fn_->call(outputs);
-  if (loss.empty()) return Value::failed(Code::invalid_argument, "the loss function gave no loss");
+  if (loss.empty()) throw Exception(Code::invalid_argument, "the loss function gave no loss");
   outputs.insert(outputs.begin(), loss.front());
   return outputs;
 }
@@ -86,7 +79,6 @@ Values TrainStepCell::forward(std::span<const Value> inputs) {
   std::vector<Values> parts(static_cast<std::size_t>(micro_batches_));
   for (const Value& input : inputs) {
     const Values split = split_samples(input, micro_batches_);
-    if (const Value* failed = failed_one(split)) return *failed;
     for (std::size_t k = 0; k < parts.size(); ++k) parts[k].push_back(split[k]);
   }
   Value total;
@@ -94,14 +86,12 @@ Values TrainStepCell::forward(std::span<const Value> inputs) {
   for (std::size_t k = 0; k < parts.size(); ++k) {
     samples.begin(static_cast<std::int64_t>(k));
     const Values outputs = network_->call(parts[k]);
-    if (const Value* failed = failed_one(outputs)) return *failed;
     if (outputs.size() != 1 || outputs[0].shape().rank() != 0)
-      return Value::failed(
-          Code::invalid_argument,
-          fmt::format("with micro_batches the network gives one number, the mean loss of its "
-                      "samples, and nothing else; {} gives {} outputs, the first {}",
-                      network_->description(), outputs.size(),
-                      outputs.empty() ? "none" : to_string(outputs[0].type())));
+      throw Exception(Code::invalid_argument,
+                      fmt::format("with micro_batches the network gives one number, the mean loss of its "
+                                  "samples, and nothing else; {} gives {} outputs, the first {}",
+                                  network_->description(), outputs.size(),
+                                  outputs.empty() ? "none" : to_string(outputs[0].type())));
     total = total.defined() ? nn::ops::add(total, outputs[0]) : outputs[0];
   }
   const Value share = graph::apply("fill", std::span<const Value>{},
@@ -113,7 +103,6 @@ Values TrainStepCell::forward(std::span<const Value> inputs) {
 
 Values TrainStepCell::construct(std::span<const Value> inputs) {
   Values outputs = (*with_gradients_)(inputs);
-  if (const Value* failed = failed_one(outputs)) return *failed;
   const std::size_t parameters = optimizer_->updated_parameters().size();
   const auto first = outputs.end() - static_cast<std::ptrdiff_t>(parameters);
   Values gradients(first, outputs.end());
@@ -122,7 +111,6 @@ Values TrainStepCell::construct(std::span<const Value> inputs) {
     gradients = nn::reduce_gradients(gradients, *reduction_, buckets_);
   }
   const Values updated = optimizer_->call(gradients);
-  if (const Value* failed = failed_one(updated)) return *failed;
   return outputs;
 }
 

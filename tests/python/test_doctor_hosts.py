@@ -28,7 +28,7 @@ def scheduler(two_hosts):  # noqa: F811
     }
     with subprocess.Popen([*two_hosts[0], str(PROBE)], env=variables, stderr=subprocess.DEVNULL) as process:
         while "nothing listens" in ask(two_hosts[0], f"10.77.0.1:{port}", wait="0").communicate()[0]:
-            pass
+            assert process.poll() is None, f"the scheduler ended with {process.returncode}"
         yield f"10.77.0.1:{port}"
         process.kill()
 

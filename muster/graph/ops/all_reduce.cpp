@@ -30,11 +30,10 @@ std::vector<Value> gradient(const GradientQuery& query) {
   std::vector<Value> gradients(query.inputs.size());
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (!query.output_gradients[i].defined()) continue;
-    gradients[i] =
-        reduction == "sum" || reduction == "mean"
-            ? apply("all_reduce", {query.output_gradients[i]}, query.attributes)
-            : Value::failed(Code::not_provided,
-                            fmt::format("the gradient cannot pass through all_reduce with '{}'", reduction));
+    if (reduction != "sum" && reduction != "mean")
+      throw Exception(Code::not_provided,
+                      fmt::format("the gradient cannot pass through all_reduce with '{}'", reduction));
+    gradients[i] = apply("all_reduce", {query.output_gradients[i]}, query.attributes);
   }
   return gradients;
 }

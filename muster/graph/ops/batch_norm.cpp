@@ -57,7 +57,7 @@ Types infer_relu_grad(const Signature& signature) {
 std::vector<Value> gradient(const GradientQuery& query) {
   const Value& dy = query.output_gradients[0];
   if (query.output_gradients[1].defined() || query.output_gradients[2].defined())
-    return {Value::failed(Code::not_provided, "the gradient cannot pass through batch_norm's statistics")};
+    throw Exception(Code::not_provided, "the gradient cannot pass through batch_norm's statistics");
   const std::vector<Value> inputs{query.inputs[0], dy, query.inputs[1], query.outputs[1], query.outputs[2]};
   const Values made = apply_all("batch_norm_grad", inputs, query.attributes);
   return {made[0], made[1], made[2], Value(), Value()};

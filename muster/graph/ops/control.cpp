@@ -10,7 +10,7 @@
 
 namespace muster::graph {
 
-Result<SubGraph> trace_inside(std::string name, std::span<const TensorType> types, const Body& body) {
+SubGraph trace_inside(std::string name, std::span<const TensorType> types, const Body& body) {
   const auto trace = Trace::begin_inside(*Trace::current(), std::move(name));
   std::vector<Value> inputs;
   for (const TensorType& type : types) inputs.push_back(trace->input(type));
@@ -19,10 +19,10 @@ Result<SubGraph> trace_inside(std::string name, std::span<const TensorType> type
     const Trace::Scope scope(*trace);
     outputs = body(inputs);
   }
-  MUSTER_TRY(Graph graph, trace->finish(outputs));
+  Graph graph = trace->finish(outputs);
   for (const Node& node : graph.nodes)
     if (node.op->has_effect())
-      return fail(
+      throw Exception(
           Code::not_provided,
           fmt::format("{} inside of cond or while_loop is not provided: it has an effect on parameters "
                       "or other ranks",
@@ -119,14 +119,13 @@ void run_cond(const KernelCall& call) {
 }
 
 // What the graph computes, as nodes of the current trace.
-Result<std::vector<Value>> inlined(const Graph& graph, std::span<const Value> inputs) {
+std::vector<Value> inlined(const Graph& graph, std::span<const Value> inputs) {
   std::vector<Value> values(graph.values.size());
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) values[graph.inputs[i]] = inputs[i];
   for (const Node& node : graph.nodes) {
     std::vector<Value> given;
     for (const ValueId id : node.inputs) given.push_back(values[id]);
     const Values made = Trace::current()->add(*node.op, given, node.attributes);
-    if (made[0].is_failed()) return fail(made[0].error());
     for (std::size_t i = 0; i < made.size(); ++i) values[node.outputs[i]] = made[i];
   }
   std::vector<Value> outputs;
@@ -135,17 +134,16 @@ Result<std::vector<Value>> inlined(const Graph& graph, std::span<const Value> in
 }
 
 // The gradients of a branch for `wanted` of the node's inputs; those that it does not read get zeros.
-Result<Values> gradient_inside(const Graph& branch, const Indices& branch_inputs,
-                               std::span<const Value> inputs, std::span<const Value> output_gradients,
-                               const std::vector<std::size_t>& wanted) {
+Values gradient_inside(const Graph& branch, const Indices& branch_inputs, std::span<const Value> inputs,
+                       std::span<const Value> output_gradients, const std::vector<std::size_t>& wanted) {
   std::vector<Value> given;
   for (const std::int64_t index : branch_inputs) given.push_back(inputs[static_cast<std::size_t>(index)]);
-  MUSTER_TRY(const std::vector<Value> outputs, inlined(branch, given));
+  const std::vector<Value> outputs = inlined(branch, given);
   std::vector<Value> losses, wrt;
   for (std::size_t i = 0; i < outputs.size(); ++i)
     if (output_gradients[i].defined()) losses.push_back(apply("mul", {outputs[i], output_gradients[i]}));
   for (const std::size_t index : wanted) wrt.push_back(inputs[index]);
-  MUSTER_TRY(const std::vector<Value> gradients, Trace::current()->gradient(losses, wrt));
+  const std::vector<Value> gradients = Trace::current()->gradient(losses, wrt);
   return Values(gradients.begin(), gradients.end());
 }
 
@@ -158,14 +156,13 @@ std::vector<Value> gradient_cond(const GradientQuery& query) {
     return [&query, &wanted, name]() -> Values {
       const GraphPtr graph = graph_of(query.attributes, name);
       const auto inputs = query.attributes.get(name + "_inputs", Indices{});
-      Result<Values> made = gradient_inside(*graph, inputs, query.inputs, query.output_gradients, wanted);
-      return made ? *std::move(made) : Values(Value::failed(made.error()));
+      return gradient_inside(*graph, inputs, query.inputs, query.output_gradients, wanted);
     };
   };
   std::vector<Value> gradients(query.inputs.size());
   if (wanted.empty()) return gradients;
   const Values made = cond(query.inputs[0], branch("true"), branch("false"));
-  for (std::size_t i = 0; i < wanted.size(); ++i) gradients[wanted[i]] = made[made.size() == 1 ? 0 : i];
+  for (std::size_t i = 0; i < wanted.size(); ++i) gradients[wanted[i]] = made[i];
   return gradients;
 }
 
@@ -203,13 +200,10 @@ Result<std::vector<Tensor>> loop(const KernelCall& call, const WhileSettings& se
 
 void run_while(const KernelCall& call) { give(call, loop(call, call.setting<WhileSettings>())); }
 
-std::vector<Value> gradient_while(const GradientQuery& query) {
-  return std::vector<Value>(
-      query.inputs.size(),
-      Value::failed(
-          Code::not_provided,
-          "the gradient cannot pass through while_loop: how often it runs is known only when it has "
-          "run; write a Python loop with a fixed count, or use cond"));
+std::vector<Value> gradient_while(const GradientQuery&) {
+  throw Exception(Code::not_provided,
+                  "the gradient cannot pass through while_loop: how often it runs is known only when it has "
+                  "run; write a Python loop with a fixed count, or use cond");
 }
 
 bool any(const Signature&) { return true; }

@@ -22,7 +22,7 @@ struct SubGraph {
 };
 
 // Traces `body` on new inputs of `types`, inside the current trace. An error when it has an effect.
-Result<SubGraph> trace_inside(std::string name, std::span<const TensorType> types, const Body& body);
+SubGraph trace_inside(std::string name, std::span<const TensorType> types, const Body& body);
 
 std::vector<TensorType> output_types(const Graph& graph);
 

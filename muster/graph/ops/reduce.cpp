@@ -57,7 +57,6 @@ Types infer(const Signature& signature) {
 
 // `value`, shaped as the result, repeated to the shape of `x`.
 Value spread(const Value& value, const Value& x, const Attributes& attributes) {
-  if (value.is_failed()) return value;
   const auto folded = folded_axes("reduce", x.shape(), attributes);
   const Value thin = apply("reshape", {value}, {{"shape", kept(x.shape(), *folded).sizes()}});
   return apply("broadcast_to", {thin}, {{"shape", x.shape().sizes()}});

@@ -34,10 +34,10 @@ Value filled(const Value& like, const std::vector<std::int64_t>& shape, double v
 }  // namespace
 
 Value scalar_like(const Value& like, double value) {
-  return !like.defined() || like.is_failed() ? like : filled(like, {}, value);
+  return !like.defined() ? like : filled(like, {}, value);
 }
 Value filled_like(const Value& like, double value) {
-  return !like.defined() || like.is_failed() ? like : filled(like, like.shape().sizes(), value);
+  return !like.defined() ? like : filled(like, like.shape().sizes(), value);
 }
 
 Value plus(const Value& a, const Value& b) { return apply("add", {a, b}); }

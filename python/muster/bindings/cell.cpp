@@ -36,7 +36,7 @@ nb::object call_plainly(nb::handle self, nb::handle positional, nb::handle keywo
 
 // What Cell::call does around construct.
 nb::object call_construct(nb::handle self, const Cell& cell, nb::handle positional, nb::handle keywords) {
-  if (const auto refused = cell.refused_place()) raise(*refused);
+  cell.require_possible_place();
   const Cell::PlacedScope placed(cell);
   if (!cell.precision()) return call_plainly(self, positional, keywords);
   const nn::CellPrecision precision = *cell.precision();

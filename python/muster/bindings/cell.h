@@ -33,8 +33,8 @@ class Trampoline final : public Base, public PythonPart {
     const nb::detail::ticket override(nb_trampoline, "construct", nb::detail::str_hash("construct"), false);
     if (!override.key.is_valid()) {
       if constexpr (std::is_abstract_v<Base>)
-        return graph::Value::failed(Code::invalid_argument,
-                                    this->description() + " defines no construct, so it cannot be called");
+        throw Exception(Code::invalid_argument,
+                        this->description() + " defines no construct, so it cannot be called");
       else
         return Base::construct(inputs);
     }
@@ -56,14 +56,10 @@ void refuse_cycle(const nn::Cell& parent, const nn::Cell& child);
 // The tensors among `arguments`, of a cell that takes tensors only.
 graph::Values tensors_of(const nb::args& arguments, const nn::Cell& cell);
 
-// Makes the cell of an __init__. Raises what its constructor refused.
+// Makes the cell of an __init__.
 template <class Made, class... Arguments>
 Made& make_cell(nb::pointer_and_handle<Made> self, Arguments&&... arguments) {
-  auto* made = new (self.p) Trampoline<Made>(std::forward<Arguments>(arguments)...);
-  if (!made->refusal()) return *made;
-  const Error error = *made->refusal();
-  made->~Trampoline<Made>();  // a failed __init__ leaves no object
-  raise(error);
+  return *new (self.p) Trampoline<Made>(std::forward<Arguments>(arguments)...);
 }
 
 // A class for `Made`, which Python may subclass. Its __init__ is bound by the caller.

@@ -44,7 +44,6 @@ Values call(const nb::object& code, nb::handle arguments, const std::string& nam
 }
 
 nb::any built(const ResultForm& form, const Values& values) {
-  if (values.size() == 1 && values.front().is_failed()) raise(values.front().error());
   std::span<const Value> rest = values;
   return nb::borrow<nb::any>(form.build(rest));
 }
@@ -64,7 +63,6 @@ nb::any cond(nb::handle pred, const nb::object& true_fn, const nb::object& false
   };
   const Values values =
       graph::cond(value_from(pred), branch(true_fn, "true_fn"), branch(false_fn, "false_fn"));
-  if (values.size() == 1 && values.front().is_failed()) raise(values.front().error());
   return built(*form, values);
 }
 

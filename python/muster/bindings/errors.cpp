@@ -52,13 +52,23 @@ bool is_peer_lost_error(nb::handle exception) {
   return PyErr_GivenExceptionMatches(exception.ptr(), peer_lost_error) != 0;
 }
 
+void set_exception(const Error& error) {
+  if (!set_kept_exception(error)) PyErr_SetString(exception_of(error.code), error.message.c_str());
+}
+
 void raise(const Error& error) {
-  raise_kept_exception(error);
-  PyErr_SetString(exception_of(error.code), error.message.c_str());
+  set_exception(error);
   throw nb::python_error();
 }
 
 void bind_errors(nb::module_& core) {
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const Exception& exception) {
+      set_exception(exception.error());
+    }
+  });
   peer_lost_error = define(core, "PeerLostError", PyExc_RuntimeError,
                            "A process that was part of the job is gone; the message names it.");
   job_aborted_error = define(core, "JobAbortedError", PyExc_RuntimeError,

@@ -31,18 +31,18 @@ Error error_of(nb::python_error& exception) {
                std::string(ticket_prefix) + std::to_string(ticket) + "] " + std::string(exception.what())};
 }
 
-void raise_kept_exception(const Error& error) {
+bool set_kept_exception(const Error& error) {
   const std::size_t at = error.message.find(ticket_prefix);
-  if (at == std::string::npos) return;
+  if (at == std::string::npos) return false;
   std::uint64_t ticket = 0;
   const char* digits = error.message.data() + at + ticket_prefix.size();
   std::from_chars(digits, error.message.data() + error.message.size(), ticket);
   const auto found = kept().find(ticket);
-  if (found == kept().end()) return;
+  if (found == kept().end()) return false;
   const nb::object exception = std::move(found->second);
   kept().erase(found);
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
-  throw nb::python_error();
+  return true;
 }
 
 }  // namespace muster::python

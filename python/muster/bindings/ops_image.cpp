@@ -43,8 +43,6 @@ Pads pads_from(nb::handle object) {
   throw nb::value_error(fmt::format("padding must be 1, 2 or 4 numbers, not {}", found.size()).c_str());
 }
 
-bool has_shape(const Value& value) { return value.defined() && !value.is_failed(); }
-
 Pads pads_for(const std::string& mode, nb::handle padding, const Value& x,
               const nn::ops::WindowOptions& window) {
   const Pads given = pads_from(padding);
@@ -53,7 +51,7 @@ Pads pads_for(const std::string& mode, nb::handle padding, const Value& x,
     throw nb::value_error(fmt::format("pad_mode must be 'valid', 'same' or 'pad', not '{}'", mode).c_str());
   if (given != Pads{})
     throw nb::value_error(fmt::format("padding is for pad_mode='pad'; with '{}' it must be 0", mode).c_str());
-  return mode == "same" && has_shape(x) ? nn::ops::same_pads(x.shape(), window) : Pads{};
+  return mode == "same" && x.defined() ? nn::ops::same_pads(x.shape(), window) : Pads{};
 }
 
 Value tensor_or_nothing(nb::handle object) { return object.is_none() ? Value() : value_from(object); }
@@ -64,7 +62,7 @@ TensorObject conv2d(const Value& x, const Value& weight, nb::handle bias, nb::ha
   nn::ops::Conv2dOptions options{
       .strides = pair_from(stride, "stride"), .dilations = pair_from(dilation, "dilation"), .group = groups};
   nn::ops::WindowOptions window{.strides = options.strides, .dilations = options.dilations};
-  if (has_shape(weight) && weight.shape().rank() == 4) window.kernel = {weight.shape()[2], weight.shape()[3]};
+  if (weight.defined() && weight.shape().rank() == 4) window.kernel = {weight.shape()[2], weight.shape()[3]};
   options.pads = pads_for(pad_mode, padding, x, window);
   return tensor_result(nn::ops::conv2d(x, weight, tensor_or_nothing(bias), options));
 }
@@ -105,7 +103,7 @@ TensorObject adaptive_avg_pool2d(const Value& x, nb::handle output_size) {
   for (std::size_t axis = 0; axis < 2; ++axis) {
     const nb::object size = both ? nb::borrow(output_size) : nb::object(output_size[axis]);
     if (size.is_none())
-      sizes[axis] = has_shape(x) && x.shape().rank() == 4 ? x.shape()[2 + axis] : 1;
+      sizes[axis] = x.defined() && x.shape().rank() == 4 ? x.shape()[2 + axis] : 1;
     else
       sizes[axis] = pair_from(size, "output_size")[0];
   }

@@ -76,11 +76,14 @@ Tensor row(const Tensor& tensor, std::int64_t index) {
 Value indexed(const Value& tensor, nb::handle index) {
   const bool noted = graph::is_tracing() || graph::is_taping();
   const Value x = tensor.is_parameter() && !noted ? Value(elements_of(tensor)) : tensor;
-  Value part = nn::index(x, indices_from(index));
-  // IndexError is also what ends `for row in tensor`.
-  if (part.is_failed() && part.error().code == Code::invalid_argument)
-    throw nb::index_error(part.error().message.c_str());
-  return part;
+  const std::vector<Index> indices = indices_from(index);
+  try {
+    return nn::index(x, indices);
+  } catch (const Exception& exception) {
+    // IndexError is also what ends `for row in tensor`.
+    if (exception.error().code != Code::invalid_argument) throw;
+    throw nb::index_error(exception.what());
+  }
 }
 
 }  // namespace muster::python

@@ -57,7 +57,7 @@ const std::string& TracedFunction::signature_of(const Arguments& arguments) {
 Values TracedFunction::run(const Arguments& arguments) {
   const std::string& signature = signature_of(arguments);
   if (graph::is_tracing()) return (*function_)(arguments.tensors(), signature);
-  const graph::RunContext context = train::run_context();
+  const graph::RunContext context = train::run_context().value();
   const nb::gil_scoped_release unlocked;
   const train::Doing computing(cluster::WorkPhase::computing);
   Values values = (*function_)(arguments.tensors(), signature, context);
@@ -69,7 +69,6 @@ TracedFunction::Answer TracedFunction::call(const Arguments& arguments) {
   const Replaced current(current_, &arguments);
   const Replaced form(traced_form_, std::shared_ptr<const ResultForm>());
   Values values = run(arguments);
-  if (values.size() == 1 && values.front().is_failed()) raise(values.front().error());
   std::shared_ptr<const ResultForm> of_result = traced_form_;
   if (!function_->runs_inline()) {
     auto& known = forms_[function_->plan()];

@@ -25,7 +25,6 @@ std::optional<DType> dtype_beside(nb::handle number, const Value* like) {
 
 nb::object value_object(Value value) {
   if (!value.defined()) return nb::none();
-  if (value.is_failed()) raise(value.error());
   return nb::cast(std::move(value));
 }
 

@@ -30,9 +30,8 @@ std::unique_ptr<Plan> plan_of(const Body& body) {
     const Trace::Scope scope(*trace);
     outputs = body(input);
   }
-  const auto graph = trace->finish(outputs);
-  MUSTER_CHECK(graph.has_value(), graph.error().message);
-  return *Plan::compile(*graph);
+  const Graph graph = trace->finish(outputs);
+  return *Plan::compile(graph);
 }
 
 Tensor filled(const Shape& shape, float value) {

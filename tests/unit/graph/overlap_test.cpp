@@ -96,9 +96,8 @@ std::unique_ptr<Plan> plan_of(std::vector<TensorType> types, const Body& body) {
     const Trace::Scope scope(*trace);
     outputs = body(*trace, inputs);
   }
-  const auto graph = trace->finish(outputs);
-  MUSTER_CHECK(graph.has_value(), graph.error().message);
-  auto plan = Plan::compile(*graph);
+  const Graph graph = trace->finish(outputs);
+  auto plan = Plan::compile(graph);
   MUSTER_CHECK(plan.has_value(), plan.error().message);
   return std::move(*plan);
 }

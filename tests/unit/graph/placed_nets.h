@@ -129,7 +129,6 @@ class Training {
         "update", [this](std::span<const Value> inputs) { return optimizer_.update(inputs); });
     step_ = std::make_unique<Function>("step", [this](std::span<const Value> inputs) {
       Values made = (*gradients_)(inputs);
-      if (made[0].is_failed()) return made;
       (*update_)(std::span(made).subspan(1));
       return Values(made[0]);
     });

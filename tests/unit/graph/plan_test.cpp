@@ -34,9 +34,8 @@ std::unique_ptr<Plan> plan_of(std::vector<TensorType> types, const Body& body) {
     const Trace::Scope scope(*trace);
     outputs = body(inputs);
   }
-  const auto graph = trace->finish(outputs);
-  MUSTER_CHECK(graph.has_value(), graph.error().message);
-  auto plan = Plan::compile(*graph);
+  const Graph graph = trace->finish(outputs);
+  auto plan = Plan::compile(graph);
   MUSTER_CHECK(plan.has_value(), plan.error().message);
   return std::move(*plan);
 }
@@ -240,7 +239,7 @@ TEST(Graph, PrintsItsNodes) {
     const Trace::Scope scope(*trace);
     y = apply("relu", {x});
   }
-  EXPECT_EQ(to_string(*trace->finish(std::span(&y, 1))),
+  EXPECT_EQ(to_string(trace->finish(std::span(&y, 1))),
             "graph net\n  %0 float32 (4,) = input\n  %1 float32 (4,) = relu(%0)\n  return %1\n");
 }
 

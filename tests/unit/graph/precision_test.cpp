@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "muster/graph/graph.h"
+#include "tests/unit/base/error_of.h"
 
 namespace muster::graph {
 namespace {
@@ -55,7 +56,6 @@ void expect_near(const Value& found, const Value& expected, double tolerance) {
 DType dtype_under(Rule rule, std::string_view op, std::initializer_list<Value> inputs) {
   const PrecisionScope scope({.rule = rule});
   const Value made = apply(op, inputs);
-  MUSTER_CHECK(!made.is_failed(), "the op fits its inputs");
   return made.dtype();
 }
 
@@ -108,7 +108,7 @@ TEST(Precision, WholeNumbersAndWhatOpsWriteStayThemselves) {
   const Value weight = parameter({3}, 1);
   const PrecisionScope scope({.rule = Rule::low});
   EXPECT_EQ(apply("neg", {counter}).dtype(), DType::int32);
-  ASSERT_FALSE(apply("assign", {weight, numbers({3}, 2)}).is_failed());
+  apply("assign", {weight, numbers({3}, 2)});
   expect_near(weight.parameter()->storage(), numbers({3}, 2), 0);
 }
 
@@ -146,9 +146,7 @@ std::unique_ptr<Function> convolution(const ParameterPtr& weight) {
                           {{"pads", std::vector<std::int64_t>{1, 1, 1, 1}}});
     const Value loss = apply("reduce_sum", {apply("square", {floating_as(y, DType::float32)})});
     const Value wanted = weight;
-    auto gradients = Trace::current()->gradient({&loss, 1}, {&wanted, 1});
-    if (!gradients) return Value::failed(gradients.error());
-    return {loss, (*gradients)[0]};
+    return {loss, Trace::current()->gradient({&loss, 1}, {&wanted, 1})[0]};
   });
 }
 
@@ -182,7 +180,7 @@ TEST(Precision, OneParameterInBfloat16IsUpdatedInItsOwnDtype) {
   const auto weight = std::make_shared<Parameter>("p", numbers({40}, 1, DType::bfloat16));
   const Value before = weight->storage().clone();
   const Value gradient = numbers({40}, 2, DType::bfloat16);
-  ASSERT_FALSE(apply("sgd", {weight, gradient, Tensor::scalar(0.5F)}).is_failed());
+  apply("sgd", {weight, gradient, Tensor::scalar(0.5F)});
   const Value wide =
       apply("sub", {floating_as(before, DType::float32),
                     apply("mul", {floating_as(gradient, DType::float32), Tensor::scalar(0.5F)})});
@@ -199,11 +197,9 @@ TEST(Precision, BatchNormTakesFloat32StatisticsBesideBfloat16AndOnlyThose) {
     return apply_all("batch_norm", inputs, {{"training", true}});
   };
   const Values made = with(DType::float32);
-  ASSERT_FALSE(made[0].is_failed()) << made[0].error().message;
   EXPECT_EQ(made[0].dtype(), DType::bfloat16);
   EXPECT_EQ(made[1].dtype(), DType::float32);
-  ASSERT_TRUE(with(DType::bfloat16)[0].is_failed());
-  EXPECT_THAT(with(DType::bfloat16)[0].error().message, HasSubstr("must be float32 (3,)"));
+  EXPECT_THAT(ERROR_OF(with(DType::bfloat16)), HasSubstr("must be float32 (3,)"));
 }
 
 TEST(Precision, AProductMayGiveFloat32OfBfloat16Unrounded) {

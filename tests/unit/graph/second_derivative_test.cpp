@@ -27,7 +27,6 @@ Tensor numbers(const Shape& shape, double phase) {
 
 // A scalar that depends on every element in a way of its own.
 Value mixed(const Value& value, double phase) {
-  if (value.is_failed()) return value;
   return apply("reduce_sum", {apply("mul", {value, numbers(value.shape(), phase)})});
 }
 
@@ -51,7 +50,6 @@ class SecondDerivative : public testing::TestWithParam<Given> {
     // All first gradients at once.
     slopes_ = [first](std::span<const Value> in) -> Values {
       const Values made = (*first)(in);
-      if (made[0].is_failed()) return made[0];
       Value sum = mixed(made[1], 0.7);
       for (std::size_t i = 2; i < made.size(); ++i)
         sum = apply("add", {sum, mixed(made[i], static_cast<double>(i))});
@@ -98,7 +96,7 @@ TEST_P(SecondDerivative, IsTheSameOnATape) {
   set_eager(false);
   ASSERT_EQ(eager.size(), analytic->size());
   for (std::size_t g = 0; g < eager.size(); ++g) {
-    ASSERT_TRUE(eager[g].is_concrete()) << eager[g].error().message;
+    ASSERT_TRUE(eager[g].is_concrete());
     const double* expected = (*analytic)[g].data<double>();
     for (std::int64_t i = 0; i < (*analytic)[g].elements(); ++i)
       EXPECT_NEAR(eager[g].tensor().data<double>()[i], expected[i], 1e-12 * (1 + std::abs(expected[i])));

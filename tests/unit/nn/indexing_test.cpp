@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "muster/nn/nn.h"
+#include "tests/unit/base/error_of.h"
 
 namespace muster::nn {
 namespace {
@@ -28,12 +29,8 @@ Tensor integers(std::vector<std::int64_t> values) {
 Value at(const Value& x, const std::vector<Index>& indices) { return index(x, indices); }
 
 std::vector<float> elements(const Value& value) {
-  EXPECT_FALSE(value.is_failed()) << (value.is_failed() ? value.error().message : "");
-  if (value.is_failed()) return {};
   return {value.tensor().span<float>().begin(), value.tensor().span<float>().end()};
 }
-
-std::string error(const Value& value) { return value.is_failed() ? value.error().message : "no error"; }
 
 TEST(Indexing, WholeNumbersAndSlicesOfConcreteTensorsAreViewsWhereTheyCan) {
   const Tensor x = counted({3, 4});
@@ -69,19 +66,20 @@ TEST(Indexing, MasksStandForThePlacesWhereTheyAreTrue) {
 
 TEST(Indexing, ErrorsNameTheAxisTheIndexAndTheSize) {
   const Tensor x = counted({3, 4});
-  EXPECT_THAT(error(at(x, {Slice{}, std::int64_t{4}})),
+  EXPECT_THAT(ERROR_OF(at(x, {Slice{}, std::int64_t{4}})),
               HasSubstr("index 4 is out of range for axis 1 of (3, 4), which has 4"));
-  EXPECT_THAT(error(at(x, {Slice{}, integers({0, -5})})),
+  EXPECT_THAT(ERROR_OF(at(x, {Slice{}, integers({0, -5})})),
               HasSubstr("index -5 (number 1 of the indices) is out of range for axis 1, which has 4"));
-  EXPECT_THAT(error(at(x, {std::int64_t{0}, integers({9})})),
+  EXPECT_THAT(ERROR_OF(at(x, {std::int64_t{0}, integers({9})})),
               HasSubstr("index 9 (number 0 of the indices) is out of range for axis 1, which has 4"));
-  EXPECT_THAT(error(at(x, {Slice{}, Slice{}, Slice{}})), HasSubstr("3 indices for a tensor of 2 axes"));
-  EXPECT_THAT(error(at(x, {Ellipsis{}, Ellipsis{}})), HasSubstr("one ellipsis"));
-  EXPECT_THAT(error(at(x, {Slice{{}, {}, 0}})), HasSubstr("step of the slice of axis 0 is 0"));
-  EXPECT_THAT(error(at(x, {Value(counted({2}))})), HasSubstr("integers or bool, not float32"));
-  EXPECT_THAT(error(at(x, {integers({0, 1}), integers({0, 1, 2})})), HasSubstr("(2,) and (3,) do not fit"));
+  EXPECT_THAT(ERROR_OF(at(x, {Slice{}, Slice{}, Slice{}})), HasSubstr("3 indices for a tensor of 2 axes"));
+  EXPECT_THAT(ERROR_OF(at(x, {Ellipsis{}, Ellipsis{}})), HasSubstr("one ellipsis"));
+  EXPECT_THAT(ERROR_OF(at(x, {Slice{{}, {}, 0}})), HasSubstr("step of the slice of axis 0 is 0"));
+  EXPECT_THAT(ERROR_OF(at(x, {Value(counted({2}))})), HasSubstr("integers or bool, not float32"));
+  EXPECT_THAT(ERROR_OF(at(x, {integers({0, 1}), integers({0, 1, 2})})),
+              HasSubstr("(2,) and (3,) do not fit"));
   const bool four[] = {true, true, true, true};
-  EXPECT_THAT(error(at(x, {Tensor::from<bool>(four, {4})})),
+  EXPECT_THAT(ERROR_OF(at(x, {Tensor::from<bool>(four, {4})})),
               HasSubstr("mask (4,) does not fit axis 0 of (3, 4), which has 3"));
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "muster/nn/nn.h"
+#include "tests/unit/base/error_of.h"
 
 namespace muster::nn::ops {
 namespace {
@@ -26,8 +27,6 @@ Tensor wholes(std::vector<std::int32_t> values) {
 
 template <class T = float>
 std::vector<T> elements(const Value& value) {
-  EXPECT_FALSE(value.is_failed()) << (value.is_failed() ? value.error().message : "");
-  if (value.is_failed()) return {};
   const Tensor tensor = value.tensor();
   return {tensor.span<T>().begin(), tensor.span<T>().end()};
 }
@@ -71,10 +70,8 @@ TEST(MathOps, WholeNumbersStayWholeBesideWholeOnesAndDivideAsFractions) {
 }
 
 TEST(MathOps, ErrorsNameTheOpAndTheShapes) {
-  const Value failed = floats({1, 2}) + floats({1, 2, 3});
-  ASSERT_TRUE(failed.is_failed());
-  EXPECT_THAT(failed.error().message, HasSubstr("add: (2,) and (3,) do not fit together"));
-  EXPECT_THAT((failed * 2 - failed).error().message, HasSubstr("add: (2,)"));
+  EXPECT_THAT(ERROR_OF(floats({1, 2}) + floats({1, 2, 3})),
+              HasSubstr("add: (2,) and (3,) do not fit together"));
 }
 
 TEST(MathOps, ANumberInATraceIsAConstantOfTheGraph) {

@@ -48,7 +48,7 @@ graph::Graph traced(Cell& cell) {
     const Value input = trace->input({DType::float32, {2, 3}});
     outputs = cell.call({&input, 1});
   }
-  return *trace->finish(outputs);
+  return trace->finish(outputs);
 }
 
 // "matmul 1", "relu -"

@@ -70,7 +70,6 @@ Trained train(const Buckets& buckets, bool return_grad) {
   Trained made;
   for (int i = 0; i < 3; ++i) {
     const Values outputs = step.call(std::vector<Value>{x, y}, {.seed = 5, .communicator = &pair});
-    MUSTER_CHECK(!outputs[0].is_failed(), outputs[0].error().message);
     if (i > 0) continue;
     for (const auto& [dtype, count] : pair.calls) made.buckets.push_back(count);
   }

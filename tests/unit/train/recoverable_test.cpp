@@ -55,9 +55,9 @@ class Script {
       MUSTER_TRY(const std::optional<LoopStep> step, loop.next());
       if (!step) return true;
       steps.push_back(step->epoch * 5 + step->step);
-      const auto outputs = gradients->call(step->item, "", run_context()).value();
+      const auto outputs = gradients->call(step->item, "", run_context().value()).value();
       if (at && !at(steps.size())) return false;
-      (void)optimizer->call(nn::Values(outputs.begin() + 1, outputs.end()), run_context());
+      optimizer->call(nn::Values(outputs.begin() + 1, outputs.end()), run_context().value());
       if (step_is_void()) behind_void_step = bits();
     }
   }
