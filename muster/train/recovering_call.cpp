@@ -141,7 +141,15 @@ Standing RecoveringCall::standing(const Memory& memory) const {
   return standing;
 }
 
+// Where memory counts, nobody waits for a disk.
+bool RecoveringCall::disk_counts(const Memory& memory) const {
+  const bool lives = memory.state == In::live || memory.state == In::committing;
+  return !lives || !own_state().empty();
+}
+
+// What was said of a disk that was in trouble may be true no more when all are asked once more.
 Result<checkpoint::Resumption> RecoveringCall::ask(const Memory& memory) {
+  if (disk_counts(memory)) store_.look_again();
   MUSTER_TRY(const std::vector<Words> rows, recovery_.gather(checkpoint::encode(standing(memory))));
   std::vector<Standing> ranks;
   for (const Words& row : rows) ranks.push_back(checkpoint::decode_standing(row));
@@ -149,11 +157,8 @@ Result<checkpoint::Resumption> RecoveringCall::ask(const Memory& memory) {
 }
 
 Result<RecoveringCall::Start> RecoveringCall::agree() {
-  // Where memory counts, nobody waits for a disk. A save that fails has been said; the point is not there.
-  if (in_memory_.state != In::live || !own_state().empty()) {
-    (void)saver_->wait();
-    store_.look_again();
-  }
+  // A save that fails has been said; the point is not there.
+  if (disk_counts(in_memory_)) (void)saver_->wait();
   is_meeting_due_ = false;
   for (int rounds = 0; rounds < rounds_max; ++rounds) {
     std::optional<Resumption> next = std::exchange(decided_, std::nullopt);

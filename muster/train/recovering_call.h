@@ -134,6 +134,7 @@ class RecoveringCall {
   bool knows_common() const;
   std::string own_state() const;
   checkpoint::Standing standing(const Memory& memory) const;
+  bool disk_counts(const Memory& memory) const;
   Result<Resumption> ask(const Memory& memory);
   Result<Resumption> ask_those_here(const Memory& mine);
   Words steps_on_disk() const;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 
 #include "tests/unit/checkpoint/points.h"
 #include "tests/unit/train/local_recovery.h"
@@ -34,6 +35,7 @@ class OfTwo final : public Recovery {
     if (others.empty()) return fail(Code::timeout, "the other one says no more");
     Words other = std::move(others.front());
     others.pop_front();
+    if (meanwhile) meanwhile();
     other.resize(mine.size());
     return std::vector<Words>{mine, other};
   }
@@ -57,6 +59,7 @@ class OfTwo final : public Recovery {
   void mark_step(const checkpoint::StepPlace&) override {}
 
   std::deque<Words> others;
+  std::function<void()> meanwhile;  // while it waits for the other one
   std::deque<std::byte> mail;
   Words said;
   std::uint64_t finished = 0;
@@ -64,6 +67,8 @@ class OfTwo final : public Recovery {
  private:
   checkpoint::RunStore store_;
 };
+
+std::unique_ptr<RecoveringCall> begin(Recovery& recovery) { return RecoveringCall::begin(recovery).value(); }
 
 checkpoint::Point end_point() {
   return {.id = {.call = 0, .moment = checkpoint::PointId::Moment::end}, .own = "a number"};
@@ -79,6 +84,26 @@ TEST(RecoveringCall, IsNotOverWhileAnotherOneHasAStepToEnd) {
   ASSERT_FALSE(start) << "it is asked once more, and the other one has no end yet";
   EXPECT_EQ(start.error().message, "the other one says no more");
   EXPECT_EQ(recovery.finished, 0U);
+}
+
+TEST(RecoveringCall, LooksAtAFolderAgainEachTimeThatItSaysWhereItStands) {
+  MemoryStorage disk;
+  auto twin = checkpoint::RunStore::open(
+      {.folder = "/recovery", .job = "0123456789abcdef", .world = 2, .storage = &disk});
+  ASSERT_TRUE(twin);
+  disk.set_fault({.at = 1, .kind = Fault::Kind::forever, .error_number = EROFS});
+  OfTwo recovery(disk);
+  const auto call = begin(recovery);
+  // It says that it has nothing; then its disk can be written, and the twin does.
+  recovery.others.push_back(checkpoint::encode(Standing{.state = In::committing, .steps = 1}));
+  recovery.meanwhile = [&] {
+    disk.set_fault({});
+    ASSERT_TRUE(twin->save({.id = call->step_id(1)}));
+  };
+  ASSERT_FALSE(call->agree()) << "it is asked once more";
+  const Standing said = checkpoint::decode_standing(recovery.said);
+  ASSERT_EQ(said.points.size(), 1U);
+  EXPECT_EQ(said.points[0].id, call->step_id(1));
 }
 
 TEST(RecoveringCall, WhoHasItsEndGoesToTheOthersAndDoesNotSayThatTheyAllHaveIt) {
@@ -131,8 +156,6 @@ TEST(RecoveringCall, DoesNotBeginInMemoryThatLacksTheEndBefore) {
 }
 
 // ---- Ends that no disk takes ------------------------------------------------------------------------------
-
-std::unique_ptr<RecoveringCall> begin(Recovery& recovery) { return RecoveringCall::begin(recovery).value(); }
 
 // A call that does nothing but end.
 void end_a_call(Recovery& recovery, float value) {
