@@ -125,6 +125,14 @@ bool may_begin(Rows rows) {
   return std::none_of(rows.begin(), rows.end(), [](const Standing& row) { return row.knows_common; });
 }
 
+// The only one that others may take. Older ones are no way on for who has lost his own: all would silently go
+// back behind what they had. A record that nobody can take hides none: it is no state.
+const HeldPoint* newest_state(const Standing& row) {
+  const auto found = std::find_if(row.points.rbegin(), row.points.rend(),
+                                  [](const HeldPoint& point) { return !point.is_record || point.is_shared; });
+  return found == row.points.rend() ? nullptr : &*found;
+}
+
 // The newest first.
 std::vector<PointId> candidates(Rows rows, std::uint64_t call) {
   std::set<PointId, std::greater<>> ids;
@@ -156,9 +164,9 @@ Resumption from_points(Rows rows, std::uint64_t call, std::string why_not_memory
     const auto has = [&](const Standing& row) {
       return find(row, id) != nullptr || (is_begin && row.state == State::fresh);
     };
-    // Older ones are no way on for who has lost his own: all would silently go back behind what they had.
     const auto gives = [&](const Standing& row) {
-      return !row.points.empty() && row.points.back().id == id && row.points.back().is_shared;
+      const HeldPoint* const newest = newest_state(row);
+      return newest != nullptr && newest->id == id && newest->is_shared;
     };
     auto sources = match(rows, has, gives);
     if (!sources) continue;
@@ -198,12 +206,14 @@ constexpr std::size_t words_before_points = 6;
 
 // Where a point of the call is, and whether it is shared.
 std::uint64_t word_of(const HeldPoint& point) {
-  return point.id.step << 3 | static_cast<std::uint64_t>(point.id.moment) << 1 | (point.is_shared ? 1 : 0);
+  return point.id.step << 4 | (point.is_record ? 1U : 0U) << 3 |
+         static_cast<std::uint64_t>(point.id.moment) << 1 | (point.is_shared ? 1U : 0U);
 }
 
 HeldPoint point_of(std::uint64_t call, std::uint64_t word) {
-  return {.id = {.call = call, .moment = static_cast<PointId::Moment>(word >> 1 & 3), .step = word >> 3},
-          .is_shared = (word & 1) != 0};
+  return {.id = {.call = call, .moment = static_cast<PointId::Moment>(word >> 1 & 3), .step = word >> 4},
+          .is_shared = (word & 1) != 0,
+          .is_record = (word >> 3 & 1) != 0};
 }
 
 }  // namespace

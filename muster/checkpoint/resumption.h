@@ -24,6 +24,7 @@ namespace muster::checkpoint {
 struct HeldPoint {
   PointId id = {};
   bool is_shared = false;  // another worker of the same stage may go on from it
+  bool is_record = false;  // of an end that is all that is left: a later point has the state
 
   friend bool operator==(const HeldPoint&, const HeldPoint&) = default;
 };

@@ -137,7 +137,8 @@ Standing RecoveringCall::standing(const Memory& memory) const {
                     .gives_ends_from = gives_ends_from()};
   for (const PointId& id : store_.points())
     if (id.call == number_ && id != end_id()) standing.points.push_back({id, store_.is_shared(id)});
-  if (has_end()) standing.points.push_back({end_id(), can_share_end()});
+  if (has_end())
+    standing.points.push_back({.id = end_id(), .is_shared = can_share_end(), .is_record = !holds(end_id())});
   return standing;
 }
 

@@ -45,12 +45,14 @@ TEST(StorageSchedules, LoseNothingWhateverGoesWrong) {
 // 420458: a folder was lost in the middle of an exchange of names in it.
 // 259174, 435351: a twin that came too late saw its successor's line first, and then took the folder from it.
 // 38908: whoever had just been given a point still counted as one that stands at the start of the call.
+// 747057: the record of an end that was damaged hid the steps before it from who could take them.
 // 994438: a disk that was well again by the second round of an agreement was not looked at again.
 TEST(StorageSchedules, FindNoMoreWhatTheyHaveFound) {
   ::setenv("MUSTER_LOG", "off", 0);
-  for (const std::uint64_t seed : {1529,   1610,   1639,   2729,   11512,  12868,  7642,   9915,   19070,
-                                   21684,  1321,   8897,   19139,  42009,  18156,  31223,  274128, 38908,
-                                   272384, 354953, 408229, 283174, 254706, 420458, 259174, 435351, 994438})
+  for (const std::uint64_t seed :
+       {1529,   1610,   1639,   2729,   11512,  12868,  7642,   9915,  19070,  21684,
+        1321,   8897,   19139,  42009,  18156,  31223,  274128, 38908, 272384, 354953,
+        408229, 283174, 254706, 420458, 259174, 435351, 994438, 747057})
     EXPECT_THAT(run_schedule(seed).broken, IsEmpty()) << "seed " << seed;
 }
 
