@@ -18,9 +18,8 @@ using checkpoint::Standing;
 using In = Standing::State;
 using Way = checkpoint::Resumption::Way;
 
-constexpr int rounds_max = 64;         // of points found damaged, until we give up
-constexpr std::ptrdiff_t told_at = 3;  // in a row of an exchange: the steps that are on the disk
-constexpr std::size_t told_max = 4;    // of them: the anchor, and the newest three
+constexpr int rounds_max = 64;       // of points found damaged, until we give up
+constexpr std::size_t told_max = 4;  // of the steps that are on the disk: the anchor, and the newest three
 
 // In an end on this worker's disk: what in it is a worker's own is that of another one.
 constexpr const char* of_another_section = "of another worker";
@@ -457,14 +456,15 @@ RecoveringCall::Words RecoveringCall::steps_on_disk() const {
   return steps;
 }
 
-// The newest point that all have told of is what the job never goes back behind. From the rows alone: all who
-// have them know the same one, and so nobody keeps one that others let go.
+// The newest point that all have told of, at the end of their rows, is what the job never goes back behind.
+// From the rows alone: all who have them know the same one, and so nobody keeps one that others let go.
 void RecoveringCall::note_common(const std::vector<Words>& rows) {
+  const auto tells = [](const Words& row, std::uint64_t step) {
+    return std::find(row.end() - told_max, row.end(), step) != row.end();
+  };
   std::uint64_t common = 0;
-  for (auto step = rows[0].begin() + told_at; step != rows[0].end(); ++step)
-    if (std::all_of(rows.begin(), rows.end(), [&](const Words& row) {
-          return std::find(row.begin() + told_at, row.end(), *step) != row.end();
-        }))
+  for (auto step = rows[0].end() - told_max; step != rows[0].end(); ++step)
+    if (std::all_of(rows.begin(), rows.end(), [&](const Words& row) { return tells(row, *step); }))
       common = std::max(common, *step);
   if (common != 0) store_.set_committed(step_id(common));
 }
@@ -574,9 +574,13 @@ void RecoveringCall::retry_pending_ends() {
 Result<> RecoveringCall::finish(std::optional<checkpoint::Point> end, std::string result) {
   (void)saver_->wait();
   const bool is_shared = end && end->is_shared;
+  const Words told = steps_on_disk();
   const bool is_kept = end ? keep_end(*std::move(end), result) : journal(number_, kind_, std::move(result));
-  MUSTER_TRY(const std::vector<Words> rows, recovery_.gather({sharing_.stage, is_kept ? 1U : 0U,
-                                                              is_shared ? 1U : 0U, owes_end() ? 1U : 0U}));
+  Words mine{sharing_.stage, is_kept ? 1U : 0U, is_shared ? 1U : 0U, owes_end() ? 1U : 0U};
+  mine.insert(mine.end(), told.begin(), told.end());
+  MUSTER_TRY(const std::vector<Words> rows, recovery_.gather(mine));
+  // Until the end of each is kept, the newest of the last steps is what all can go back to.
+  note_common(rows);
   thin_pending_ends();
   const auto has = [&](const Words& row) {
     return row[1] != 0 || std::any_of(rows.begin(), rows.end(), [&](const Words& other) {

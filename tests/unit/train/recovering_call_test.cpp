@@ -186,6 +186,20 @@ TEST(RecoveringCall, TheCommonPointIsTheNewestThatAllTellOfNow) {
   EXPECT_EQ(std::count(recovery.said.begin() + 3, recovery.said.end(), 9U), 0) << "it may go at any moment";
 }
 
+TEST(RecoveringCall, TheEndTellsOfTheLastStepsToo) {
+  MemoryStorage disk;
+  OfTwo recovery(disk);
+  checkpoint::RunStore& store = *recovery.store().value();
+  const auto call = RecoveringCall::begin(recovery).value();
+  for (const std::uint64_t step : {2, 4}) call->save({.id = call->step_id(step)});
+  store.set_committed(call->step_id(2));
+  // The other one has lost its folder behind step 2, and its disk does not take the end.
+  recovery.others.push_back({0, 0, 0, 0, 4});
+  ASSERT_TRUE(call->finish(end_point(), "{}"));
+  EXPECT_EQ(store.committed(), call->step_id(4));
+  EXPECT_EQ(recovery.finished, 0U);
+}
+
 TEST(RecoveringCall, EndsThatNoDiskTakesFillNoMemory) {
   MemoryStorage disk;
   LocalRecovery recovery(disk);
