@@ -120,9 +120,16 @@ std::optional<Resumption> from_memory(Rows rows, std::string& reason) {
 
 // ---- Points -----------------------------------------------------------------------------------------------
 
-// What is in the memory of those who are fresh is the start, as long as nothing behind it was promised.
+// What is in the memory of those who are fresh is the start, as long as nothing behind it was promised. Who
+// may have lost its folder does not know; then it is enough that somebody is behind the start.
 bool may_begin(Rows rows) {
-  return std::none_of(rows.begin(), rows.end(), [](const Standing& row) { return row.knows_common; });
+  bool one_knows = false, one_may_have_lost = false, one_has_more = false;
+  for (const Standing& row : rows) {
+    one_knows = one_knows || row.knows_common;
+    one_may_have_lost = one_may_have_lost || (row.state == State::fresh && row.may_have_lost);
+    one_has_more = one_has_more || (!row.points.empty() && row.points.back().id > start_of(row.call));
+  }
+  return !one_knows && !(one_may_have_lost && one_has_more);
 }
 
 // The only one that others may take. Older ones are no way on for who has lost his own: all would silently go
@@ -225,6 +232,7 @@ std::vector<std::uint64_t> encode(const Standing& standing) {
   if (standing.is_shared) flags |= 1;
   if (standing.knows_common) flags |= 1 << 4;
   if (standing.has_end) flags |= 1 << 5;
+  if (standing.may_have_lost) flags |= 1 << 6;
   std::vector<std::uint64_t> words{standing.call, standing.steps, standing.finished,
                                    flags,         count,          standing.gives_ends_from};
   for (auto at = standing.points.end() - static_cast<std::ptrdiff_t>(count); at != standing.points.end();
@@ -241,6 +249,7 @@ Standing decode_standing(std::span<const std::uint64_t> words) {
                     .is_shared = (words[3] & 1) != 0,
                     .stage = static_cast<std::uint32_t>(words[3] >> 32),
                     .knows_common = (words[3] & 1 << 4) != 0,
+                    .may_have_lost = (words[3] & 1 << 6) != 0,
                     .finished = words[2],
                     .has_end = (words[3] & 1 << 5) != 0,
                     .gives_ends_from = words[5]};

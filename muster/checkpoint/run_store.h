@@ -94,6 +94,13 @@ class RunStore {
   // All workers have kept the end of this call, and so need nothing of before any more.
   void call_is_finished(std::uint64_t call);
 
+  // All begin the call, or go on from a point of it that each has. Noted durably, in this folder alone: in
+  // one that comes in its place nothing says so. What cannot be noted is not.
+  void note_begun(std::uint64_t call);
+  // Whether the folder has been there since all began this call or one before it: then it never had what it
+  // lacks of the call.
+  bool has_begun(std::uint64_t call) const;
+
   // Checks every hash. An error (corrupt, io, not_found) names the file and the tensor or section.
   Result<Point> load(const PointId& id) const;
 

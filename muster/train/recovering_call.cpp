@@ -103,6 +103,9 @@ bool RecoveringCall::knows_common() const {
   return common && *common > start_id();
 }
 
+// A start that is kept says that its folder was there before any step was.
+bool RecoveringCall::may_have_lost() const { return !store_.has_begun(number_) && !holds(start_id()); }
+
 // Where only a record is left, the later end that has its state says whose that is.
 bool RecoveringCall::can_share_end() const {
   const std::vector<PointId> points = store_.points();
@@ -131,6 +134,7 @@ Standing RecoveringCall::standing(const Memory& memory) const {
                     .is_shared = own_state().empty(),
                     .stage = sharing_.stage,
                     .knows_common = knows_common(),
+                    .may_have_lost = may_have_lost(),
                     .finished = store_.finished_calls(),
                     .has_end = has_end_at_hand(),
                     .gives_ends_from = gives_ends_from()};
@@ -185,6 +189,7 @@ Result<RecoveringCall::Start> RecoveringCall::agree() {
       case Way::lost:
         return fail(lost(next->reason));
       case Way::start:
+        store_.note_begun(number_);
         return Start{};
       case Way::live: {
         MUSTER_TRY(start, go_on_live(*next));
@@ -273,6 +278,7 @@ Result<std::optional<RecoveringCall::Start>> RecoveringCall::go_to_point(const R
                                         [](const auto& source) { return source.has_value(); });
   // Going over an end is not going back: what all have of later calls stays known.
   if (all_hold_it && (!is_end || store_.committed() < next.id)) store_.set_committed(next.id);
+  if (all_hold_it && !is_end) store_.note_begun(number_);
   if (is_end) {
     is_end_agreed_ = true;
     known_end_ = KnownEnd{.had = takes ? *std::move(taken) : std::move(mine), .is_of_another = takes};

@@ -132,6 +132,7 @@ class RecoveringCall {
   bool can_give_end(std::uint64_t call) const;
   std::uint64_t gives_ends_from() const;
   bool knows_common() const;
+  bool may_have_lost() const;
   std::string own_state() const;
   checkpoint::Standing standing(const Memory& memory) const;
   bool disk_counts(const Memory& memory) const;

@@ -100,6 +100,7 @@ void Simulator::end_trouble(std::size_t disk) {
 void Simulator::forget_opened(const std::vector<std::uint32_t>& ranks) {
   for (const std::uint32_t rank : ranks) {
     seats_[rank].opened = 0;
+    has_lost_folder_[rank] = true;
     for (const auto& process : processes_)
       if (process->rank_ == rank) {
         process->is_save_hit_ = true;

@@ -106,6 +106,42 @@ TEST(RecoveringCall, LooksAtAFolderAgainEachTimeThatItSaysWhereItStands) {
   EXPECT_EQ(said.points[0].id, call->step_id(1));
 }
 
+// Where each is worker 0 of the same two, and the other one has gone on by itself meanwhile.
+Standing said_by_who_comes_back(MemoryStorage& disk) {
+  OfTwo recovery(disk);
+  const auto call = begin(recovery);
+  call->set_memory({.state = In::fresh});
+  EXPECT_FALSE(call->agree());
+  return checkpoint::decode_standing(recovery.said);
+}
+
+TEST(RecoveringCall, SaysWhetherItsFolderWasThereWhenAllBegan) {
+  MemoryStorage disk;
+  {
+    OfTwo recovery(disk);
+    const auto call = begin(recovery);
+    call->set_memory({.state = In::fresh});
+    recovery.others.push_back(checkpoint::encode(Standing{.may_have_lost = true}));
+    ASSERT_TRUE(call->agree()) << "nobody has anything";
+    EXPECT_TRUE(checkpoint::decode_standing(recovery.said).may_have_lost);
+  }
+  MemoryStorage kept = disk.after_kill(), lost;
+  EXPECT_FALSE(said_by_who_comes_back(kept).may_have_lost);
+  EXPECT_TRUE(said_by_who_comes_back(lost).may_have_lost);
+}
+
+TEST(RecoveringCall, AFolderFromWhichAllGoOnIsAsGoodAsOneThatWasThereBefore) {
+  MemoryStorage disk;
+  OfTwo recovery(disk);
+  checkpoint::RunStore& store = *recovery.store().value();
+  const auto call = begin(recovery);
+  ASSERT_TRUE(store.save({.id = call->step_id(1)}));
+  recovery.others.push_back(checkpoint::encode(Standing{.points = {{.id = call->step_id(1)}}}));
+  recovery.others.push_back({1});
+  ASSERT_TRUE(call->agree());
+  EXPECT_TRUE(store.has_begun(0));
+}
+
 TEST(RecoveringCall, WhoHasItsEndGoesToTheOthersAndDoesNotSayThatTheyAllHaveIt) {
   MemoryStorage disk;
   OfTwo recovery(disk);
