@@ -232,7 +232,6 @@ Result<Hold> RunStore::Implementation::take_folder() {
 
 // Whose the folder was when this process came stays what it was: somebody else may have taken it since.
 void RunStore::Implementation::look_again() {
-  if (is_attached_) return;
   if (const auto opened = begin_writing(); opened || !may_pass(opened.error())) return;
   const std::lock_guard thread(writing_mutex_);
   if (!is_attached_) read_what_is_there();

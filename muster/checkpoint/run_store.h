@@ -73,9 +73,9 @@ class RunStore {
   // be read is not held: what points() says is then not all that there may be.
   std::string problem() const;
 
-  // Where the folder could not be opened: tries again, or reads what can be read by now. What was not there
-  // when it was opened may have come since: a twin keeps its last point as long as nobody else has the
-  // folder.
+  // Where the folder could not be opened, or has vanished since: tries again, or reads what can be read by
+  // now. What was not there when it was opened may have come since: a twin keeps its last point as long as
+  // nobody else has the folder.
   void look_again();
 
   // Why this store will keep nothing any more: a twin has taken the folder since it was opened. Any thread.
