@@ -120,9 +120,24 @@ std::optional<Resumption> from_memory(Rows rows, std::string& reason) {
 
 // ---- Points -----------------------------------------------------------------------------------------------
 
-// What is in the memory of those who are fresh is the start, as long as nothing behind it was promised.
+// What is in the memory of those who are fresh is the start, as long as nothing behind it was promised. Who
+// may have lost its folder does not know; then it is enough that somebody is behind the start.
 bool may_begin(Rows rows) {
-  return std::none_of(rows.begin(), rows.end(), [](const Standing& row) { return row.knows_common; });
+  bool one_knows = false, one_may_have_lost = false, one_has_more = false;
+  for (const Standing& row : rows) {
+    one_knows = one_knows || row.knows_common;
+    one_may_have_lost = one_may_have_lost || (row.state == State::fresh && row.may_have_lost);
+    one_has_more = one_has_more || (!row.points.empty() && row.points.back().id > start_of(row.call));
+  }
+  return !one_knows && !(one_may_have_lost && one_has_more);
+}
+
+// The only one that others may take. Older ones are no way on for who has lost his own: all would silently go
+// back behind what they had. A record that nobody can take hides none: it is no state.
+const HeldPoint* newest_state(const Standing& row) {
+  const auto found = std::find_if(row.points.rbegin(), row.points.rend(),
+                                  [](const HeldPoint& point) { return !point.is_record || point.is_shared; });
+  return found == row.points.rend() ? nullptr : &*found;
 }
 
 // The newest first.
@@ -156,9 +171,9 @@ Resumption from_points(Rows rows, std::uint64_t call, std::string why_not_memory
     const auto has = [&](const Standing& row) {
       return find(row, id) != nullptr || (is_begin && row.state == State::fresh);
     };
-    // Older ones are no way on for who has lost his own: all would silently go back behind what they had.
     const auto gives = [&](const Standing& row) {
-      return !row.points.empty() && row.points.back().id == id && row.points.back().is_shared;
+      const HeldPoint* const newest = newest_state(row);
+      return newest != nullptr && newest->id == id && newest->is_shared;
     };
     auto sources = match(rows, has, gives);
     if (!sources) continue;
@@ -201,12 +216,14 @@ constexpr std::size_t words_before_points = 6;
 
 // Where a point of the call is, and whether it is shared.
 std::uint64_t word_of(const HeldPoint& point) {
-  return point.id.step << 3 | static_cast<std::uint64_t>(point.id.moment) << 1 | (point.is_shared ? 1 : 0);
+  return point.id.step << 4 | (point.is_record ? 1U : 0U) << 3 |
+         static_cast<std::uint64_t>(point.id.moment) << 1 | (point.is_shared ? 1U : 0U);
 }
 
 HeldPoint point_of(std::uint64_t call, std::uint64_t word) {
-  return {.id = {.call = call, .moment = static_cast<PointId::Moment>(word >> 1 & 3), .step = word >> 3},
-          .is_shared = (word & 1) != 0};
+  return {.id = {.call = call, .moment = static_cast<PointId::Moment>(word >> 1 & 3), .step = word >> 4},
+          .is_shared = (word & 1) != 0,
+          .is_record = (word >> 3 & 1) != 0};
 }
 
 }  // namespace
@@ -218,6 +235,7 @@ std::vector<std::uint64_t> encode(const Standing& standing) {
   if (standing.is_shared) flags |= 1;
   if (standing.knows_common) flags |= 1 << 4;
   if (standing.has_end) flags |= 1 << 5;
+  if (standing.may_have_lost) flags |= 1 << 6;
   std::vector<std::uint64_t> words{standing.call, standing.steps, standing.finished,
                                    flags,         count,          standing.gives_ends_from};
   for (auto at = standing.points.end() - static_cast<std::ptrdiff_t>(count); at != standing.points.end();
@@ -234,6 +252,7 @@ Standing decode_standing(std::span<const std::uint64_t> words) {
                     .is_shared = (words[3] & 1) != 0,
                     .stage = static_cast<std::uint32_t>(words[3] >> 32),
                     .knows_common = (words[3] & 1 << 4) != 0,
+                    .may_have_lost = (words[3] & 1 << 6) != 0,
                     .finished = words[2],
                     .has_end = (words[3] & 1 << 5) != 0,
                     .gives_ends_from = words[5]};

@@ -4,7 +4,8 @@
 // What holds, whatever was lost (docs/adr/0022-nothing-is-lost.md):
 // - What is in the memory of those who live counts before any file: then no step is lost.
 // - Nothing begins anew where anybody knows of a point of the call that all have had. Before that nobody was
-//   promised anything, and who has died before its first point was on its disk begins again.
+//   promised anything, and who has died before its first point was on its disk begins again; not one whose
+//   folder may be another one than before, as soon as somebody has a point behind the start.
 // - A worker that lacks what the others have takes it from one of them, if that one has nothing that is its
 //   own; where it has, from the newest point that everybody has or may take.
 // - Where neither is possible it is an error that says who lacks what, and nothing is changed.
@@ -24,6 +25,7 @@ namespace muster::checkpoint {
 struct HeldPoint {
   PointId id = {};
   bool is_shared = false;  // another worker of the same stage may go on from it
+  bool is_record = false;  // of an end that is all that is left: a later point has the state
 
   friend bool operator==(const HeldPoint&, const HeldPoint&) = default;
 };
@@ -45,6 +47,7 @@ struct Standing {
   bool is_shared = false;      // another one of the same stage may go on from its memory
   std::uint32_t stage = 0;     // the part of the network that it works on
   bool knows_common = false;   // a point of the call is known to it that all workers had
+  bool may_have_lost = false;  // nothing says that its folder was there when all began the call
   std::uint64_t finished = 0;  // it has the ends of the calls before this one
   bool has_end = false;        // of the call, on its disk or in its memory
   // Others may take the ends of the calls from this one to the one before `call`, whether those are over or

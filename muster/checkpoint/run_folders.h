@@ -21,6 +21,7 @@ inline constexpr std::string_view damaged_suffix = ".damaged";
 inline constexpr std::string_view done_file = "done";       // in a worker's folder
 inline constexpr std::string_view owner_file = "owner";     // in a worker's folder
 inline constexpr std::string_view common_file = "common";   // in a worker's folder
+inline constexpr std::string_view begun_file = "begun";     // in a worker's folder
 inline constexpr std::string_view in_use_file = "in-use";   // in a job's folder
 inline constexpr std::string_view gate_file = "jobs.lock";  // in the folder of all jobs
 inline constexpr std::string_view gone_prefix = ".gone-";   // a job on its way out

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "muster/checkpoint/begun.h"
 #include "muster/checkpoint/claim.h"
 #include "muster/checkpoint/journal.h"
 #include "muster/checkpoint/ledger.h"
@@ -95,6 +96,11 @@ class RunStore::Implementation {
   bool is_shared(const PointId& id) const;
   void set_committed(const PointId& id);
   void call_is_finished(std::uint64_t call);
+  void note_begun(std::uint64_t call);
+  bool has_begun(std::uint64_t call) const {
+    const std::lock_guard lock(index_mutex_);
+    return begun_ && *begun_ <= call;
+  }
   Result<> save(const Point& point);
   Result<Point> load(const PointId& id) const;
   void drop(const PointId& id, std::string_view why);
@@ -149,6 +155,7 @@ class RunStore::Implementation {
   mutable std::mutex index_mutex_;  // the innermost
   StoredPoints points_;
   Common common_;
+  std::optional<std::uint64_t> begun_;
   std::string problem_;
   std::optional<Journal> journal_;
   JournalContent calls_read_;  // where there is no journal to write to
@@ -225,7 +232,6 @@ Result<Hold> RunStore::Implementation::take_folder() {
 
 // Whose the folder was when this process came stays what it was: somebody else may have taken it since.
 void RunStore::Implementation::look_again() {
-  if (is_attached_) return;
   if (const auto opened = begin_writing(); opened || !may_pass(opened.error())) return;
   const std::lock_guard thread(writing_mutex_);
   if (!is_attached_) read_what_is_there();
@@ -259,8 +265,10 @@ Result<> RunStore::Implementation::read_points(bool may_write) {
       log::warning(fmt::format("a recovery point is not used: {}", manifest.error().message));
   }
   common_kept_ = read_common(path_of(common_file), storage_).value_or(Common{});
+  const auto begun = read_begun(path_of(begun_file), storage_);
   const std::lock_guard lock(index_mutex_);
   points_ = std::move(found);
+  begun_ = begun;
   if (common_ == Common{}) common_ = common_kept_;
   return {};
 }
@@ -363,6 +371,20 @@ void RunStore::Implementation::call_is_finished(std::uint64_t call) {
   const std::lock_guard lock(index_mutex_);
   common_.finished_calls = std::max(common_.finished_calls, call + 1);
   if (!common_.point || *common_.point < end) common_.point = end;
+}
+
+// Of a folder that has vanished nobody knows what others have seen in it: it is not taken again for this.
+void RunStore::Implementation::note_begun(std::uint64_t call) {
+  const std::lock_guard thread(writing_mutex_);
+  if (lost_ || !is_attached_ || has_begun(call)) return;
+  const auto held = ownership_.hold();
+  const auto written = held ? write_begun(path_of(begun_file), call, storage_) : Result<>(fail(held.error()));
+  if (!written) {
+    log::warning(fmt::format("that call {} begins is not noted: {}", call, written.error().message));
+    return;
+  }
+  const std::lock_guard lock(index_mutex_);
+  begun_ = call;
 }
 
 // ---- The rest ---------------------------------------------------------------------------------------------
@@ -498,6 +520,8 @@ std::vector<PointId> RunStore::points() const { return implementation_->points()
 bool RunStore::is_shared(const PointId& id) const { return implementation_->is_shared(id); }
 std::optional<PointId> RunStore::committed() const { return implementation_->committed(); }
 void RunStore::set_committed(const PointId& id) { implementation_->set_committed(id); }
+void RunStore::note_begun(std::uint64_t call) { implementation_->note_begun(call); }
+bool RunStore::has_begun(std::uint64_t call) const { return implementation_->has_begun(call); }
 void RunStore::call_is_finished(std::uint64_t call) { implementation_->call_is_finished(call); }
 Result<> RunStore::save(const Point& point) { return implementation_->save(point); }
 Result<Point> RunStore::load(const PointId& id) const { return implementation_->load(id); }

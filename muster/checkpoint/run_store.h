@@ -73,9 +73,9 @@ class RunStore {
   // be read is not held: what points() says is then not all that there may be.
   std::string problem() const;
 
-  // Where the folder could not be opened: tries again, or reads what can be read by now. What was not there
-  // when it was opened may have come since: a twin keeps its last point as long as nobody else has the
-  // folder.
+  // Where the folder could not be opened, or has vanished since: tries again, or reads what can be read by
+  // now. What was not there when it was opened may have come since: a twin keeps its last point as long as
+  // nobody else has the folder.
   void look_again();
 
   // Why this store will keep nothing any more: a twin has taken the folder since it was opened. Any thread.
@@ -93,6 +93,13 @@ class RunStore {
   std::optional<PointId> committed() const;
   // All workers have kept the end of this call, and so need nothing of before any more.
   void call_is_finished(std::uint64_t call);
+
+  // All begin the call, or go on from a point of it that each has. Noted durably, in this folder alone: in
+  // one that comes in its place nothing says so. What cannot be noted is not.
+  void note_begun(std::uint64_t call);
+  // Whether the folder has been there since all began this call or one before it: then it never had what it
+  // lacks of the call.
+  bool has_begun(std::uint64_t call) const;
 
   // Checks every hash. An error (corrupt, io, not_found) names the file and the tensor or section.
   Result<Point> load(const PointId& id) const;

@@ -18,9 +18,8 @@ using checkpoint::Standing;
 using In = Standing::State;
 using Way = checkpoint::Resumption::Way;
 
-constexpr int rounds_max = 64;         // of points found damaged, until we give up
-constexpr std::ptrdiff_t told_at = 3;  // in a row of an exchange: the steps that are on the disk
-constexpr std::size_t told_max = 4;    // of them: the anchor, and the newest three
+constexpr int rounds_max = 64;       // of points found damaged, until we give up
+constexpr std::size_t told_max = 4;  // of the steps that are on the disk: the anchor, and the newest three
 
 // In an end on this worker's disk: what in it is a worker's own is that of another one.
 constexpr const char* of_another_section = "of another worker";
@@ -105,6 +104,9 @@ bool RecoveringCall::knows_common() const {
   return common && *common > start_id();
 }
 
+// A start that is kept says that its folder was there before any step was.
+bool RecoveringCall::may_have_lost() const { return !store_.has_begun(number_) && !holds(start_id()); }
+
 // Where only a record is left, the later end that has its state says whose that is.
 bool RecoveringCall::can_share_end() const {
   const std::vector<PointId> points = store_.points();
@@ -133,16 +135,26 @@ Standing RecoveringCall::standing(const Memory& memory) const {
                     .is_shared = own_state().empty(),
                     .stage = sharing_.stage,
                     .knows_common = knows_common(),
+                    .may_have_lost = may_have_lost(),
                     .finished = store_.finished_calls(),
                     .has_end = has_end_at_hand(),
                     .gives_ends_from = gives_ends_from()};
   for (const PointId& id : store_.points())
     if (id.call == number_ && id != end_id()) standing.points.push_back({id, store_.is_shared(id)});
-  if (has_end()) standing.points.push_back({end_id(), can_share_end()});
+  if (has_end())
+    standing.points.push_back({.id = end_id(), .is_shared = can_share_end(), .is_record = !holds(end_id())});
   return standing;
 }
 
+// Where memory counts, nobody waits for a disk.
+bool RecoveringCall::disk_counts(const Memory& memory) const {
+  const bool lives = memory.state == In::live || memory.state == In::committing;
+  return !lives || !own_state().empty();
+}
+
+// What was said of a disk that was in trouble may be true no more when all are asked once more.
 Result<std::vector<Standing>> RecoveringCall::standings(const Memory& memory) {
+  if (disk_counts(memory)) store_.look_again();
   MUSTER_TRY(const std::vector<Words> rows, recovery_.gather(checkpoint::encode(standing(memory))));
   std::vector<Standing> ranks;
   for (const Words& row : rows) ranks.push_back(checkpoint::decode_standing(row));
@@ -192,11 +204,8 @@ Result<> RecoveringCall::wait_for_those_behind() {
 // ---- Where all go on, in a call ---------------------------------------------------------------------------
 
 Result<RecoveringCall::Start> RecoveringCall::agree() {
-  // Where memory counts, nobody waits for a disk. A save that fails has been said; the point is not there.
-  if (in_memory_.state != In::live || !own_state().empty()) {
-    (void)saver_->wait();
-    store_.look_again();
-  }
+  // A save that fails has been said; the point is not there.
+  if (disk_counts(in_memory_)) (void)saver_->wait();
   is_meeting_due_ = false;
   for (int rounds = 0; rounds < rounds_max; ++rounds) {
     std::optional<Resumption> next = std::exchange(decided_, std::nullopt);
@@ -224,6 +233,7 @@ Result<RecoveringCall::Start> RecoveringCall::agree() {
         return fail(lost(next->reason));
       case Way::start:
         recovery_.note_meeting();
+        store_.note_begun(number_);
         return Start{};
       case Way::live: {
         MUSTER_TRY(start, go_on_live(*next));
@@ -313,6 +323,7 @@ Result<std::optional<RecoveringCall::Start>> RecoveringCall::go_to_point(const R
                                         [](const auto& source) { return source.has_value(); });
   // Going over an end is not going back: what all have of later calls stays known.
   if (all_hold_it && (!is_end || store_.committed() < next.id)) store_.set_committed(next.id);
+  if (all_hold_it && !is_end) store_.note_begun(number_);
   if (is_end) {
     is_end_agreed_ = true;
     known_end_ = KnownEnd{.had = takes ? *std::move(taken) : std::move(mine), .is_of_another = takes};
@@ -497,14 +508,15 @@ RecoveringCall::Words RecoveringCall::steps_on_disk() const {
   return steps;
 }
 
-// The newest point that all have told of is what the job never goes back behind. From the rows alone: all who
-// have them know the same one, and so nobody keeps one that others let go.
+// The newest point that all have told of, at the end of their rows, is what the job never goes back behind.
+// From the rows alone: all who have them know the same one, and so nobody keeps one that others let go.
 void RecoveringCall::note_common(const std::vector<Words>& rows) {
+  const auto tells = [](const Words& row, std::uint64_t step) {
+    return std::find(row.end() - told_max, row.end(), step) != row.end();
+  };
   std::uint64_t common = 0;
-  for (auto step = rows[0].begin() + told_at; step != rows[0].end(); ++step)
-    if (std::all_of(rows.begin(), rows.end(), [&](const Words& row) {
-          return std::find(row.begin() + told_at, row.end(), *step) != row.end();
-        }))
+  for (auto step = rows[0].end() - told_max; step != rows[0].end(); ++step)
+    if (std::all_of(rows.begin(), rows.end(), [&](const Words& row) { return tells(row, *step); }))
       common = std::max(common, *step);
   if (common != 0) store_.set_committed(step_id(common));
 }
@@ -614,10 +626,14 @@ void RecoveringCall::retry_pending_ends() {
 Result<> RecoveringCall::finish(std::optional<checkpoint::Point> end, std::string result) {
   (void)saver_->wait();
   const bool is_shared = end && end->is_shared;
+  const Words told = steps_on_disk();
   const bool is_kept = end ? keep_end(*std::move(end), result) : journal(number_, kind_, std::move(result));
   recovery_.report_kept_calls(store_.finished_calls());
-  MUSTER_TRY(const std::vector<Words> rows, recovery_.gather({sharing_.stage, is_kept ? 1U : 0U,
-                                                              is_shared ? 1U : 0U, owes_end() ? 1U : 0U}));
+  Words mine{sharing_.stage, is_kept ? 1U : 0U, is_shared ? 1U : 0U, owes_end() ? 1U : 0U};
+  mine.insert(mine.end(), told.begin(), told.end());
+  MUSTER_TRY(const std::vector<Words> rows, recovery_.gather(mine));
+  // Until the end of each is kept, the newest of the last steps is what all can go back to.
+  note_common(rows);
   thin_pending_ends();
   const auto has = [&](const Words& row) {
     return row[1] != 0 || std::any_of(rows.begin(), rows.end(), [&](const Words& other) {

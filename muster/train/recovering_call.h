@@ -139,10 +139,12 @@ class RecoveringCall {
   bool can_give_end(std::uint64_t call) const;
   std::uint64_t gives_ends_from() const;
   bool knows_common() const;
+  bool may_have_lost() const;
   std::string own_state() const;
   checkpoint::Standing standing(const Memory& memory) const;
   Result<> wait_for_those_behind();
   Result<std::vector<checkpoint::Standing>> standings(const Memory& memory);
+  bool disk_counts(const Memory& memory) const;
   Result<Resumption> ask(const Memory& memory);
   Result<Resumption> ask_those_here(const Memory& mine);
   Words steps_on_disk() const;

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "fuzz.h"
+#include "muster/checkpoint/begun.h"
 #include "muster/checkpoint/format.h"
 #include "muster/checkpoint/journal.h"
 #include "muster/checkpoint/ledger.h"
@@ -104,6 +105,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     read_entries(input.rest());
   } else {
     static_cast<void>(read_common("common", storage));
+    static_cast<void>(read_begun("begun", storage));
   }
   return 0;
 }

@@ -100,6 +100,7 @@ void Simulator::end_trouble(std::size_t disk) {
 void Simulator::forget_opened(const std::vector<std::uint32_t>& ranks) {
   for (const std::uint32_t rank : ranks) {
     seats_[rank].opened = 0;
+    has_lost_folder_[rank] = true;
     for (const auto& process : processes_)
       if (process->rank_ == rank) {
         process->is_save_hit_ = true;
@@ -129,7 +130,14 @@ void Simulator::lose_power(std::size_t disk, bool truncates) {
   for (const std::uint32_t rank : ranks_of(disk)) kill(rank);
   for (const auto& process : processes_)
     if (disk_of(process->rank_) == disk) process->bury();  // twins too
-  disks_[disk]->content = disks_[disk]->content.after_power_loss(truncates);
+  MemoryStorage& content = disks_[disk]->content;
+  const MemoryStorage after = content.after_power_loss(truncates);
+  // A job that another one had put away may be back: its name was not synced yet.
+  for (const std::uint32_t rank : ranks_of(disk)) {
+    const std::string begun = folder_of(rank) + "/begun";
+    if (after.open(begun) && !content.open(begun)) has_lost_folder_[rank] = false;
+  }
+  content = after;
   disks_[disk]->changed = true;
 }
 

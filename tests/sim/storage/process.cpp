@@ -48,7 +48,8 @@ Result<> Simulator::Process::live() {
   MUSTER_TRY_VOID(next_epoch());
   const Watch watch{.goes_on =
                         [this](std::uint64_t call, std::uint64_t steps, const RecoveringCall::Start& start) {
-                          if (is_alive() && !is_replaced_) simulator_.goes_on(*standing_, call, steps, start);
+                          if (is_alive() && !is_replaced_)
+                            simulator_.goes_on(*standing_, rank_, call, steps, start);
                         },
                     .counts =
                         [this](std::uint64_t call, std::uint64_t steps, State& state, bool own_is_promised) {
@@ -170,6 +171,8 @@ void Simulator::Process::save_now() {
   if (!disk_.is_dead() && saved) {
     ++simulator_.result_.saved;
     if (!is_save_hit_) simulator_.book_.kept(rank_, to_save_->id, to_save_->is_shared);
+    // It comes before all steps: what was lost before it was nothing of the call.
+    if (to_save_->id.moment == PointId::Moment::start) simulator_.has_lost_folder_[rank_] = false;
     simulator_.say("{} has saved {}", name(), to_string(to_save_->id));
   } else if (!disk_.is_dead()) {
     simulator_.say("{} has NOT saved {}: {}", name(), to_string(to_save_->id), saved.error().message);

@@ -49,6 +49,7 @@ Simulator::Simulator(Plan plan, bool traces)
             [this](std::string what) { result_.broken.push_back(std::move(what)); }) {
   seats_.resize(plan_.worker_num);
   has_lost_own_.resize(plan_.worker_num);
+  has_lost_folder_.resize(plan_.worker_num);
   void_commons_.resize(plan_.worker_num);
   disks_.resize(plan_.has_one_disk ? 1 : plan_.worker_num);
   for (auto& disk : disks_) disk = std::make_unique<Disk>();
@@ -281,6 +282,8 @@ std::optional<PointId> Simulator::newest_usable() const {
 void Simulator::note_standing(Gather& gather, std::uint32_t rank, const Recovery::Words& row) {
   for (const checkpoint::HeldPoint& point : checkpoint::decode_standing(row).points)
     if (point.id.moment == PointId::Moment::end) book_.has_end(rank, point.id.call, point.is_shared);
+  gather.has_lost.resize(plan_.worker_num);
+  gather.has_lost[rank] = has_lost_folder_[rank] && disks_[disk_of(rank)]->trouble == Trouble::none;
   if (gather.arrived > 0) return;
   gather.floor = newest_usable();
   gather.is_open = true;
@@ -307,6 +310,9 @@ void Simulator::note_all_stand(Gather& gather) {
     one_lives = one_lives || lives(row);
     one_gives = one_gives || (lives(row) && row.is_shared);
     if (lives(row)) top = std::max(top, row.steps);
+    gather.has_more = gather.has_more ||
+                      std::any_of(row.points.begin(), row.points.end(),
+                                  [&](const auto& point) { return point.id > PointId{.call = row.call}; });
     say("    call {} state {} steps {} shared {} knows common {} finished {} points {} up to {}", row.call,
         static_cast<int>(row.state), row.steps, row.is_shared, row.knows_common, row.finished,
         row.points.size(), row.points.empty() ? "" : to_string(row.points.back().id));
@@ -314,7 +320,7 @@ void Simulator::note_all_stand(Gather& gather) {
   if (one_lives && (all_live || one_gives)) gather.live_steps = top;
 }
 
-void Simulator::goes_on(Gather& gather, std::uint64_t call, std::uint64_t steps,
+void Simulator::goes_on(Gather& gather, std::uint32_t rank, std::uint64_t call, std::uint64_t steps,
                         const RecoveringCall::Start& start) {
   const bool is_first = std::exchange(gather.is_open, false);
   for (Seat& seat : seats_) seat.errors = 0;
@@ -331,17 +337,25 @@ void Simulator::goes_on(Gather& gather, std::uint64_t call, std::uint64_t steps,
     book_.goes_to(id, gather.floor);
     gather.void_commons = void_commons_;
     note_void_commons(id);
+    if (id.moment == PointId::Moment::start) has_lost_folder_.assign(plan_.worker_num, false);
   }
+  // Who has the point itself lacks nothing before it, and what was behind it all have given up.
+  if (start.point && !start.is_of_another) has_lost_folder_[rank] = false;
   if (start.point || start.is_live) return;
+  expect(
+      !gather.has_more || !gather.has_lost[rank],
+      fmt::format("nothing begins anew: call {} does, worker {} has lost its folder, and another one has a "
+                  "point of the call",
+                  call, rank));
   // As the folders say it, which whoever comes back can read.
-  for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
-    const Process* const process = seats_[rank].process;
+  for (std::uint32_t other = 0; other < seats_.size(); ++other) {
+    const Process* const process = seats_[other].process;
     if (process == nullptr || !process->can_read_) continue;
-    const auto common = common_of(rank);
+    const auto common = common_of(other);
     if (common && common->call == call && common->moment != PointId::Moment::start &&
-        common != gather.void_commons[rank])
+        common != gather.void_commons[other])
       expect(false, fmt::format("nothing begins anew: call {} does, and worker {} knows that all had {}",
-                                call, rank, to_string(*common)));
+                                call, other, to_string(*common)));
   }
 }
 
@@ -407,7 +421,7 @@ void Simulator::note_change(const Process& process, const std::string& path) {
     if (name == "finished.log") book_.lost_records(process.rank_);
     return;
   }
-  if (!name.starts_with("call_") && name != "finished.log" && name != "common") return;
+  if (!name.starts_with("call_") && name != "finished.log" && name != "common" && name != "begun") return;
   result_.broken.push_back(
       fmt::format("a twin changes nothing: {} has changed '{}', which is that of process {}", process.name(),
                   path, seats_[process.rank_].opened));

@@ -76,7 +76,9 @@ class Simulator {
     std::optional<PointId> floor = {};  // of those who say where they stand: what all can go on from
     std::optional<std::uint64_t> live_steps = {};           // what one has in memory and all can go on from
     std::vector<std::optional<PointId>> void_commons = {};  // as they were before it
-    bool is_open = false;                                   // nobody has gone on yet
+    std::vector<bool> has_lost = {};  // by rank, as it said where it stands: what it had of the call
+    bool has_more = false;            // one of them has a point behind the start of the call
+    bool is_open = false;             // nobody has gone on yet
   };
   struct Epoch {
     bool is_broken = false;
@@ -121,7 +123,8 @@ class Simulator {
   // ---- Where all go on
   void note_standing(Gather& gather, std::uint32_t rank, const Recovery::Words& row);
   void note_all_stand(Gather& gather);
-  void goes_on(Gather& gather, std::uint64_t call, std::uint64_t steps, const RecoveringCall::Start& start);
+  void goes_on(Gather& gather, std::uint32_t rank, std::uint64_t call, std::uint64_t steps,
+               const RecoveringCall::Start& start);
   void lower_floors();
   std::optional<PointId> common_of(std::uint32_t rank) const;
   void note_void_commons(const PointId& gone_to);
@@ -158,7 +161,8 @@ class Simulator {
   std::vector<std::uint64_t> trouble_ends_;  // by disk, the turn
   std::vector<std::uint64_t> slow_until_;
   Book book_;
-  std::vector<bool> has_lost_own_;  // by rank, with the end of a call
+  std::vector<bool> has_lost_own_;     // by rank, with the end of a call
+  std::vector<bool> has_lost_folder_;  // by rank, since all have begun a call
   // By rank, what its folder says that all had, and what all have gone back behind since. The next save
   // writes that down, which a disk may refuse.
   std::vector<std::optional<PointId>> void_commons_;

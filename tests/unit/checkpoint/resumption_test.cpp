@@ -81,6 +81,20 @@ TEST(Resumption, BeginsAgainWhereOneDiedBeforeItsFirstPointWasOnItsDisk) {
   EXPECT_EQ(way.id, start(0).id);
 }
 
+TEST(Resumption, DoesNotBeginAgainWhereAFolderMayBeLostAndAnotherOneIsBehindTheStart) {
+  const Standing rows[] = {{.state = State::spoilt, .points = {start(0, false), step(0, 10, false)}},
+                           {.state = State::fresh, .may_have_lost = true}};
+  EXPECT_EQ(decide(rows).way, Way::lost);
+}
+
+TEST(Resumption, BeginsAgainInANewFolderWhereNobodyIsBehindTheStart) {
+  const Standing rows[] = {{.state = State::spoilt, .points = {start(0, false)}},
+                           {.state = State::fresh, .may_have_lost = true}};
+  const Resumption way = decide(rows);
+  EXPECT_EQ(way.way, Way::point);
+  EXPECT_EQ(way.id, start(0).id);
+}
+
 TEST(Resumption, BeginsWhereNobodyHasAnything) {
   const Standing rows[] = {{.state = State::fresh}, {.state = State::fresh, .points = {start(0)}}};
   EXPECT_EQ(decide(rows).way, Way::start);
@@ -216,6 +230,15 @@ TEST(Resumption, TakesAnEndThatOneHasKeptForTheOthers) {
   EXPECT_EQ(way.sources, (Sources{std::nullopt, 0}));
 }
 
+TEST(Resumption, TakesAPointFromWhoHasOnlyTheRecordOfTheEndBehindIt) {
+  const HeldPoint record{.id = end(0).id, .is_record = true};
+  const Standing rows[] = {{.state = State::fresh, .points = {start(0), step(0, 4)}},
+                           {.state = State::fresh, .points = {step(0, 12), record}}};
+  const Resumption way = decide(rows);
+  EXPECT_EQ(way.id, step(0, 12).id) << "step 4 is behind what worker 1 has";
+  EXPECT_EQ(way.sources, (Sources{1, std::nullopt}));
+}
+
 // ---- Words ------------------------------------------------------------------------------------------------
 
 TEST(Resumption, AStandingTravelsAsWords) {
@@ -225,8 +248,9 @@ TEST(Resumption, AStandingTravelsAsWords) {
                           .is_shared = true,
                           .stage = 4095,
                           .knows_common = true,
+                          .may_have_lost = true,
                           .finished = 3,
-                          .points = {start(3, false), step(3, 300), end(3)}};
+                          .points = {start(3, false), step(3, 300), {.id = end(3).id, .is_record = true}}};
   EXPECT_EQ(decode_standing(encode(standing)), standing);
   EXPECT_EQ(encode(standing).size(), encode(Standing{}).size());
 }

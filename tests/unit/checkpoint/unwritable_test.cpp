@@ -88,6 +88,18 @@ TEST(UnwritablePath, IsLookedAtAgain) {
   EXPECT_FALSE(twin.save(point(step(0, 3), 3)));
 }
 
+TEST(UnwritablePath, WhoLooksAgainSeesThatTheFolderHasVanished) {
+  MemoryStorage disk;
+  RunStore store = open_store(disk);
+  store.note_begun(0);
+  ASSERT_TRUE(store.save(point(step(0, 1), 1)));
+  ASSERT_TRUE(disk.remove_folder(store.folder()));
+  store.look_again();
+  EXPECT_TRUE(store.points().empty());
+  EXPECT_FALSE(store.has_begun(0));
+  EXPECT_EQ(store.problem(), "");
+}
+
 TEST(UnwritablePath, IsLeftToWhoHasTakenItMeanwhile) {
   MemoryStorage disk;
   RunStore first = open_store(disk);

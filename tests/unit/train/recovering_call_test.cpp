@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 
 #include "tests/unit/checkpoint/points.h"
 #include "tests/unit/train/local_recovery.h"
@@ -34,6 +35,7 @@ class OfTwo final : public Recovery {
     if (others.empty()) return fail(Code::timeout, "the other one says no more");
     Words other = std::move(others.front());
     others.pop_front();
+    if (meanwhile) meanwhile();
     other.resize(mine.size());
     return std::vector<Words>{mine, other};
   }
@@ -57,6 +59,7 @@ class OfTwo final : public Recovery {
   void mark_step(const checkpoint::StepPlace&) override {}
 
   std::deque<Words> others;
+  std::function<void()> meanwhile;  // while it waits for the other one
   std::deque<std::byte> mail;
   Words said;
   std::uint64_t finished = 0;
@@ -64,6 +67,8 @@ class OfTwo final : public Recovery {
  private:
   checkpoint::RunStore store_;
 };
+
+std::unique_ptr<RecoveringCall> begin(Recovery& recovery) { return RecoveringCall::begin(recovery).value(); }
 
 checkpoint::Point end_point() {
   return {.id = {.call = 0, .moment = checkpoint::PointId::Moment::end}, .own = "a number"};
@@ -79,6 +84,62 @@ TEST(RecoveringCall, IsNotOverWhileAnotherOneHasAStepToEnd) {
   ASSERT_FALSE(start) << "it is asked once more, and the other one has no end yet";
   EXPECT_EQ(start.error().message, "the other one says no more");
   EXPECT_EQ(recovery.finished, 0U);
+}
+
+TEST(RecoveringCall, LooksAtAFolderAgainEachTimeThatItSaysWhereItStands) {
+  MemoryStorage disk;
+  auto twin = checkpoint::RunStore::open(
+      {.folder = "/recovery", .job = "0123456789abcdef", .world = 2, .storage = &disk});
+  ASSERT_TRUE(twin);
+  disk.set_fault({.at = 1, .kind = Fault::Kind::forever, .error_number = EROFS});
+  OfTwo recovery(disk);
+  const auto call = begin(recovery);
+  // It says that it has nothing; then its disk can be written, and the twin does.
+  recovery.others.push_back(checkpoint::encode(Standing{.state = In::committing, .steps = 1}));
+  recovery.meanwhile = [&] {
+    disk.set_fault({});
+    ASSERT_TRUE(twin->save({.id = call->step_id(1)}));
+  };
+  ASSERT_FALSE(call->agree()) << "it is asked once more";
+  const Standing said = checkpoint::decode_standing(recovery.said);
+  ASSERT_EQ(said.points.size(), 1U);
+  EXPECT_EQ(said.points[0].id, call->step_id(1));
+}
+
+// Where each is worker 0 of the same two, and the other one has gone on by itself meanwhile.
+Standing said_by_who_comes_back(MemoryStorage& disk) {
+  OfTwo recovery(disk);
+  const auto call = begin(recovery);
+  call->set_memory({.state = In::fresh});
+  EXPECT_FALSE(call->agree());
+  return checkpoint::decode_standing(recovery.said);
+}
+
+TEST(RecoveringCall, SaysWhetherItsFolderWasThereWhenAllBegan) {
+  MemoryStorage disk;
+  {
+    OfTwo recovery(disk);
+    const auto call = begin(recovery);
+    call->set_memory({.state = In::fresh});
+    recovery.others.push_back(checkpoint::encode(Standing{.may_have_lost = true}));
+    ASSERT_TRUE(call->agree()) << "nobody has anything";
+    EXPECT_TRUE(checkpoint::decode_standing(recovery.said).may_have_lost);
+  }
+  MemoryStorage kept = disk.after_kill(), lost;
+  EXPECT_FALSE(said_by_who_comes_back(kept).may_have_lost);
+  EXPECT_TRUE(said_by_who_comes_back(lost).may_have_lost);
+}
+
+TEST(RecoveringCall, AFolderFromWhichAllGoOnIsAsGoodAsOneThatWasThereBefore) {
+  MemoryStorage disk;
+  OfTwo recovery(disk);
+  checkpoint::RunStore& store = *recovery.store().value();
+  const auto call = begin(recovery);
+  ASSERT_TRUE(store.save({.id = call->step_id(1)}));
+  recovery.others.push_back(checkpoint::encode(Standing{.points = {{.id = call->step_id(1)}}}));
+  recovery.others.push_back({1});
+  ASSERT_TRUE(call->agree());
+  EXPECT_TRUE(store.has_begun(0));
 }
 
 TEST(RecoveringCall, WhoHasItsEndGoesToTheOthersAndDoesNotSayThatTheyAllHaveIt) {
@@ -180,8 +241,6 @@ TEST(RecoveringCall, ChangesNothingWhileAnotherOneHasNotBegunIt) {
 
 // ---- Ends that no disk takes ------------------------------------------------------------------------------
 
-std::unique_ptr<RecoveringCall> begin(Recovery& recovery) { return RecoveringCall::begin(recovery).value(); }
-
 // A call that does nothing but end.
 void end_a_call(Recovery& recovery, float value) {
   const auto call = begin(recovery);
@@ -209,6 +268,20 @@ TEST(RecoveringCall, TheCommonPointIsTheNewestThatAllTellOfNow) {
   EXPECT_EQ(std::vector(recovery.said.begin() + 3, recovery.said.begin() + 5),
             (std::vector<std::uint64_t>{2, 3}));
   EXPECT_EQ(std::count(recovery.said.begin() + 3, recovery.said.end(), 9U), 0) << "it may go at any moment";
+}
+
+TEST(RecoveringCall, TheEndTellsOfTheLastStepsToo) {
+  MemoryStorage disk;
+  OfTwo recovery(disk);
+  checkpoint::RunStore& store = *recovery.store().value();
+  const auto call = RecoveringCall::begin(recovery).value();
+  for (const std::uint64_t step : {2, 4}) call->save({.id = call->step_id(step)});
+  store.set_committed(call->step_id(2));
+  // The other one has lost its folder behind step 2, and its disk does not take the end.
+  recovery.others.push_back({0, 0, 0, 0, 4});
+  ASSERT_TRUE(call->finish(end_point(), "{}"));
+  EXPECT_EQ(store.committed(), call->step_id(4));
+  EXPECT_EQ(recovery.finished, 0U);
 }
 
 TEST(RecoveringCall, EndsThatNoDiskTakesFillNoMemory) {
