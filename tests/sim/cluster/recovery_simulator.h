@@ -19,6 +19,8 @@
 
 namespace muster::cluster::sim {
 
+inline const std::string newer_has_folder = "a newer process has its folder";
+
 using namespace std::chrono_literals;
 
 enum class FaultKind {

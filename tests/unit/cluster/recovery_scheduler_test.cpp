@@ -4,116 +4,17 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include "machines.h"
+#include "recovering_scheduler.h"
 
 namespace muster::cluster {
 namespace {
 
-using namespace std::chrono_literals;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
-
-constexpr std::uint64_t job_id = 77;
-
-// Two workers "0" and "1" on hosts of their own, where the scheduler sees no processes.
-class RecoveringScheduler : public testing::Test {
- protected:
-  SchedulerConfig config() const {
-    return {.worker_num = 2,
-            .topo_timeout = 60s,
-            .node_timeout = 10s,
-            .job_id = job_id,
-            .seed = 5,
-            .pid = 1,
-            .process_space = "here",
-            .recovers = true,
-            .restarts_failed = restarts_failed};
-  }
-  void SetUp() override { machine.emplace(config(), clock.now()); }
-
-  SchedulerActions receive(PeerId peer, MessageBody body, std::uint64_t epoch = 1) {
-    return keep(
-        machine->step(scheduler_event::Received{peer, {job_id, epoch, std::move(body)}}, clock.now()));
-  }
-  SchedulerActions enter(PeerId peer, const std::string& id, std::uint64_t incarnation, bool named = true) {
-    return keep(machine->step(scheduler_event::Received{peer, {0, 0, registration(id, incarnation, named)}},
-                              clock.now()));
-  }
-  // A node that has a roster, on a new connection.
-  SchedulerActions come_back(PeerId peer, const std::string& id, std::uint64_t incarnation,
-                             std::uint64_t epoch = 1, bool epoch_lost = false) {
-    auto request = registration(id, incarnation, true);
-    request.epoch_lost = epoch_lost;
-    return receive(peer, request, epoch);
-  }
-  message::Register registration(const std::string& id, std::uint64_t incarnation, bool named) const {
-    return {.member = {.node_id = id,
-                       .address = "10.0.0.1" + id,
-                       .process_space = id,
-                       .incarnation = incarnation,
-                       .is_named = named},
-            .worker_num = 2,
-            .recovers = true,
-            .strict = strict,
-            .traits = traits,
-            .secret = {incarnation, 1}};
-  }
-  SchedulerActions tick() { return keep(machine->step(scheduler_event::Tick{}, clock.now())); }
-  SchedulerActions close(PeerId peer) {
-    return keep(machine->step(scheduler_event::Closed{peer}, clock.now()));
-  }
-  // Lets time pass while these live.
-  SchedulerActions pass(Duration time, const std::vector<PeerId>& alive) {
-    SchedulerActions all;
-    for (Duration passed = 0ms; passed < time; passed += 50ms) {
-      clock.advance(50ms);
-      for (const PeerId peer : alive)
-        for (const auto& action : receive(peer, message::Beat{})) all.push_back(action);
-      for (const auto& action : tick()) all.push_back(action);
-    }
-    return all;
-  }
-  void form() {
-    enter(1, "0", 100);
-    ASSERT_THAT(sent_to<message::RosterReady>(1, enter(2, "1", 101)), SizeIs(1));
-  }
-  // Worker 1 is gone; worker 0 knows.
-  void lose_second() {
-    form();
-    close(2);
-    ASSERT_THAT(sent_to<message::EpochLost>(1, pass(400ms, {1})), SizeIs(1));
-  }
-  SchedulerActions rejoin(PeerId peer, std::uint16_t port, Progress progress = {}, std::uint64_t epoch = 1) {
-    return receive(peer, message::Rejoin{{port, "there"}, progress}, epoch);
-  }
-  // What worker 0 is told at once of who is waited for.
-  std::string told_of(const scheduler_event::Strange& stranger) {
-    const auto said = sent_to<message::Waiting>(1, keep(machine->step(stranger, clock.now())));
-    return said.empty() ? "nothing" : said.back().text;
-  }
-  std::vector<std::uint64_t> recorded_epochs() const {
-    std::vector<std::uint64_t> epochs;
-    for (const auto& record : records)
-      if (const auto* formed = std::get_if<record::Formed>(&record)) epochs.push_back(formed->roster->epoch);
-    return epochs;
-  }
-  SchedulerActions keep(SchedulerActions actions) {
-    for (const auto& action : all_of_kind<scheduler_action::Record>(actions))
-      records.push_back(action.record);
-    return actions;
-  }
-
-  bool restarts_failed = false;
-  bool strict = false;
-  Traits traits = {{"script", "aa"}};  // of who registers
-  ManualClock clock;
-  std::optional<SchedulerMachine> machine;
-  std::vector<Record> records;
-};
 
 // Whoever says so first, and though none of them is a step that was not made before.
 TEST_F(RecoveringScheduler, KnowsWhatAStepTakesFromThoseThatAreMadeAgainBetweenTwoHeartbeats) {
@@ -583,95 +484,6 @@ TEST_F(RestartedScheduler, RefusesANodeFromAnEpochThatItsLogDoesNotHave) {
 }
 
 // --- leaving -----------------------------------------------------------------------------------------------
-
-// What the scheduler answers to a worker that is done.
-message::Beat asked_to_leave(const std::vector<message::Beat>& answers) {
-  return answers.empty() ? message::Beat{} : answers.front();
-}
-
-class LeavingScheduler : public RecoveringScheduler {
- protected:
-  message::Beat ask(PeerId peer, std::uint64_t kept, std::uint64_t epoch = 1) {
-    return asked_to_leave(sent_to<message::Beat>(
-        peer, receive(peer, {message::Beat{.progress = ends(kept), .leaves = true}}, epoch)));
-  }
-  message::Beat beat(PeerId peer, std::uint64_t kept, std::uint64_t epoch = 1) {
-    return asked_to_leave(
-        sent_to<message::Beat>(peer, receive(peer, message::Beat{.progress = ends(kept)}, epoch)));
-  }
-  // One call is over.
-  static Progress ends(std::uint64_t kept) { return {.calls = 1, .kept_calls = kept}; }
-};
-
-const message::Beat may_leave{.leaves = true};
-message::Beat waits_for(std::uint32_t rank) { return {.waits_for = rank}; }
-
-TEST_F(LeavingScheduler, KeepsWhoIsDoneUntilTheOthersHaveKeptTheEnd) {
-  form();
-  EXPECT_EQ(ask(1, 1), waits_for(1)) << "which has not said that it has";
-  EXPECT_EQ(beat(2, 0), message::Beat{});
-  EXPECT_EQ(ask(1, 1), waits_for(1));
-  beat(2, 1);
-  EXPECT_EQ(ask(1, 1), may_leave);
-}
-
-TEST_F(LeavingScheduler, LetsWhoLacksTheEndGoFirst) {
-  form();
-  ask(1, 1);
-  EXPECT_EQ(ask(2, 0), may_leave);
-  EXPECT_EQ(ask(1, 1), waits_for(1)) << "it may be killed before it has left";
-  receive(2, message::Leave{0, 9, ""});
-  EXPECT_TRUE(ask(1, 1).leaves);
-}
-
-TEST_F(LeavingScheduler, LetsNobodyWhoLacksTheEndWaitForAnotherOneThatDoes) {
-  form();
-  EXPECT_EQ(ask(1, 0), waits_for(1)) << "whose script is not done";
-  EXPECT_EQ(ask(2, 0), may_leave);
-  EXPECT_EQ(ask(1, 0), may_leave);
-}
-
-TEST_F(LeavingScheduler, KeepsWhoIsDoneForOneThatComesBack) {
-  form();
-  beat(2, 0);
-  close(2);
-  pass(400ms, {1});
-  EXPECT_EQ(ask(1, 1), waits_for(1)) << "its folder lacks the end, whoever comes next";
-  enter(3, "1", 102);
-  rejoin(1, 40, ends(1));
-  EXPECT_EQ(recorded_epochs(), (std::vector<std::uint64_t>{1, 2}));
-  EXPECT_EQ(ask(1, 1, 2), waits_for(1));
-  beat(3, 1, 2);
-  EXPECT_EQ(ask(1, 1, 2), may_leave);
-}
-
-TEST_F(LeavingScheduler, KeepsWhoIsDoneForOneThatDiedBeforeItsFirstHeartbeat) {
-  form();
-  EXPECT_EQ(ask(1, 1), waits_for(1));
-  close(2);
-  pass(400ms, {1});
-  EXPECT_EQ(ask(1, 1), waits_for(1));
-}
-
-TEST_F(LeavingScheduler, KeepsNobodyForADeadOneThatHadKeptTheEnd) {
-  form();
-  beat(2, 1);
-  close(2);
-  pass(400ms, {1});
-  EXPECT_EQ(ask(1, 1), may_leave);
-}
-
-TEST_F(LeavingScheduler, NamesWhoHasLeftInTheMiddleOfTheEpoch) {
-  form();
-  EXPECT_EQ(beat(2, 1).left, std::nullopt);
-  receive(1, message::Leave{0, 9, ""});
-  EXPECT_EQ(beat(2, 1).left, 0u);
-  close(2);
-  pass(400ms, {});
-  enter(3, "1", 102);
-  ASSERT_EQ(recorded_epochs(), (std::vector<std::uint64_t>{1, 2}));
-  EXPECT_EQ(beat(3, 0, 2).left, std::nullopt) << "the roster says it";
-}
 
 }  // namespace
 }  // namespace muster::cluster
