@@ -356,8 +356,10 @@ TEST_F(Recovering, WaitsForAFailedWorkerThatIsStartedAgain) {
 
 TEST_F(Recovering, EndsWellForAWorkerThatComesBackWhenTheOthersAreDone) {
   form(2);
-  workers_[0].tell("progress 1");
-  ASSERT_TRUE(workers_[0].printed("has finished 1"));
+  for (Child& worker : workers_) {
+    worker.tell("progress 1");
+    ASSERT_TRUE(worker.printed("has finished 1"));
+  }
   workers_[0].tell("leave");
   ASSERT_THAT(workers_[0].ended_within(soon), Optional(0));
   workers_[1].signal(SIGKILL);

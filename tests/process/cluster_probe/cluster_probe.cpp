@@ -2,7 +2,7 @@
 // script, it takes its role from the environment alone.
 //
 //   step <n>              reports a step
-//   progress <n>          reports n finished calls
+//   progress <n>          reports n finished calls, whose ends it has kept
 //   at <what> [<number>]  is from now on reading-data or computing, or in all_reduce with this number
 //   link-lost <epoch>     reports that its data plane broke in that epoch
 //   leave                 leaves done
@@ -63,6 +63,7 @@ int obey(Node& node) {
     } else if (command == "progress") {
       Progress progress;
       words >> progress.calls;
+      progress.kept_calls = progress.calls;
       node.report_progress(progress);
       say(fmt::format("has finished {} calls", progress.calls));
     } else if (command == "at") {

@@ -161,8 +161,7 @@ TEST(RecoverySimulation, TakesBackAHostThatWasCutOff) {
       const RecoveryResult result = RecoverySimulator(plan).run();
       expect_goes_on_to_the_end(result);
       EXPECT_EQ(result.processes.size(), 2u) << "nobody was started again";
-      EXPECT_EQ(result.rosters.size(), lasts < 3s || kind == FaultKind::cuts_off_from_scheduler ? 1u : 2u)
-          << history(plan, result);
+      EXPECT_EQ(result.rosters.size(), lasts < 3s ? 1u : 2u) << history(plan, result);
     }
   }
 }
