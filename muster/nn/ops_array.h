@@ -1,5 +1,5 @@
 // Ops that make, move, join and pick elements. Axes may be negative: they count from the end. Every function
-// works on any dtype unless it says otherwise, in a graph and outside, and errors are failed values that name
+// works on any dtype unless it says otherwise, in a graph and outside, and errors are Exceptions that name
 // the op and the shapes.
 #pragma once
 
