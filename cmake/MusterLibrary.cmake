@@ -22,8 +22,26 @@ add_library(Muster::muster ALIAS muster)
 set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/Muster")
 install(TARGETS muster EXPORT MusterTargets ARCHIVE COMPONENT development)
 install(EXPORT MusterTargets NAMESPACE Muster:: DESTINATION "${package_folder}" COMPONENT development)
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/muster" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
-  COMPONENT development FILES_MATCHING PATTERN "*.h")
+
+# What muster/muster.h includes, and what that includes: no header that nobody outside can need is installed.
+set(headers muster/muster.h)
+set(to_read ${headers})
+while(to_read)
+  list(POP_FRONT to_read header)
+  set_property(DIRECTORY "${PROJECT_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${header}")
+  file(STRINGS "${PROJECT_SOURCE_DIR}/${header}" includes REGEX "^#include \"muster/")
+  foreach(include ${includes})
+    string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" included "${include}")
+    if(NOT included IN_LIST headers)
+      list(APPEND headers ${included})
+      list(APPEND to_read ${included})
+    endif()
+  endforeach()
+endwhile()
+foreach(header ${headers})
+  get_filename_component(folder "${header}" DIRECTORY)
+  install(FILES "${PROJECT_SOURCE_DIR}/${header}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/${folder}" COMPONENT development)
+endforeach()
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/MusterConfig.cmake.in"
   "${CMAKE_CURRENT_BINARY_DIR}/MusterConfig.cmake" INSTALL_DESTINATION "${package_folder}")
 write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/MusterConfigVersion.cmake"

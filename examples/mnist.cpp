@@ -9,9 +9,7 @@
 
 #include <cstdlib>
 
-#include "muster/data/data.h"
-#include "muster/nn/nn.h"
-#include "muster/train/train.h"
+#include "muster/muster.h"
 
 using namespace muster;
 

@@ -27,6 +27,7 @@ FLOORS = {
     "train": 4,
     "launch": 5,
 }
+PUBLIC = "muster/muster.h"  # for programs: it includes doors, and nothing of the library includes it
 LINES_MAX = 600
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")  # of Markdown, into this tree
@@ -64,13 +65,15 @@ def include_problem(path: str, included: str) -> str | None:
     if not included.startswith("muster/"):
         return f'"{included}" is not spelled from the root ("muster/<room>/<file>.h")' if in_library else None
     room, target = room_of(path), included.split("/")[1]
+    if included == PUBLIC:
+        return f'"{PUBLIC}" is for programs that use the library, not for the library' if in_library else None
     if target not in FLOORS:
         return f'"{included}" names no room'
-    if in_library and room not in FLOORS:
+    if path != PUBLIC and in_library and room not in FLOORS:
         return f"'{room}' is no room: name it in tools/check_layout.py and docs/adr/0001-house.md"
     if target == room:
         return None
-    if in_library and FLOORS[target] >= FLOORS[room]:
+    if path != PUBLIC and in_library and FLOORS[target] >= FLOORS[room]:
         return f"{room} (floor {FLOORS[room]}) must not include {target} (floor {FLOORS[target]})"
     joins_rooms = path.startswith(("tests/sim/", "tests/process/", "tests/fuzz/"))
     if included != f"muster/{target}/{target}.h" and not joins_rooms:

@@ -67,11 +67,20 @@ def lose_and_start(job, name, *also, **variables):
     start(job, *job.names())
 
 
+def is_past_last_call(job):
+    """Whether some worker has its end: the others may have left before one comes back that has lost it
+    (docs/guide/recovery.md, Limits)."""
+    last_call, end = 2 if job.mode == "calls" else 0, 2
+    return job.newest_point() >= (last_call, end)
+
+
 def lose_folder(job, random):
     """A worker dies, and its folder with it."""
     [name] = some_workers(job, random, 1)
     kill(job, name)
-    if job.is_open(name):
+    if is_past_last_call(job):
+        start(job, name)
+    elif job.is_open(name):
         lose_and_start(job, name)
 
 
@@ -80,6 +89,8 @@ def replace_host(job, random):
     one that is missing, without the name that it had."""
     [name] = some_workers(job, random, 1)
     kill(job, name)
+    if is_past_last_call(job):
+        return start(job, name)
     if not job.is_open(name):
         return
     number = len(job.everybody) % 250 + 2

@@ -1,17 +1,8 @@
-// Includes every door and calls into several rooms: what the installed headers need is installed, and the
+// Calls into several modules through the one header: what the installed headers need is installed, and the
 // archive is whole.
-#include <cstdio>
+#include <muster/muster.h>
 
-#include "muster/base/base.h"
-#include "muster/cluster/cluster.h"
-#include "muster/collective/collective.h"
-#include "muster/data/data.h"
-#include "muster/graph/graph.h"
-#include "muster/launch/launch.h"
-#include "muster/net/net.h"
-#include "muster/nn/nn.h"
-#include "muster/tensor/tensor.h"
-#include "muster/train/train.h"
+#include <cstdio>
 
 int main() {
   // Without a role, init() says what is missing.
