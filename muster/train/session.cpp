@@ -197,9 +197,12 @@ Result<checkpoint::RunStore*> Session::run_store() {
 
 void Session::mark_step(const checkpoint::StepPlace& place) {
   if (step_mark_ != nullptr) step_mark_->set(place);
-  if (progress_.has_point || !run_store_ || run_store_->points().empty()) return;
-  progress_.has_point = true;
-  node_->report_progress(progress_);
+  if (has_first_point()) node_->report_progress(progress_);
+}
+
+bool Session::has_first_point() {
+  if (progress_.has_point || !run_store_ || run_store_->points().empty()) return false;
+  return progress_.has_point = true;
 }
 
 void Session::report_finished_calls(std::uint64_t calls) {
@@ -208,9 +211,10 @@ void Session::report_finished_calls(std::uint64_t calls) {
   node_->report_progress(progress_);
 }
 
+// The end may be the first point that the disk has taken: that of the start is saved beside the steps.
 void Session::report_kept_calls(std::uint64_t calls) {
-  if (calls <= progress_.kept_calls) return;
-  progress_.kept_calls = calls;
+  if (!has_first_point() && calls <= progress_.kept_calls) return;
+  progress_.kept_calls = std::max(calls, progress_.kept_calls);
   node_->report_progress(progress_);
 }
 

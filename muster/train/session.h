@@ -132,6 +132,8 @@ class Session {
 
   Result<> meet();
   void serve_before_leaving();
+  // Whether the disk has taken the first point since this was asked last.
+  bool has_first_point();
   Result<> explained(Result<collective::Communicator*> group, const GroupCall& call) const;
   // Of the first `count` workers, those of this host.
   std::uint32_t workers_here(std::uint32_t count) const;
