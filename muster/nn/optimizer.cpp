@@ -9,6 +9,7 @@
 #include "muster/nn/arguments.h"
 #include "muster/nn/initializers.h"
 #include "muster/nn/ops.h"
+#include "muster/nn/values.h"
 
 namespace muster::nn {
 namespace {
@@ -18,12 +19,6 @@ std::atomic<bool> updates_are_paused = false;
 ParameterPtr scalar(std::string name, double value) {
   return std::make_shared<graph::Parameter>(std::move(name), graph::TensorType{DType::float32, {}},
                                             constant(value), false);
-}
-
-// A tensor of one number, of the dtype of `like`.
-Value number_like(const Value& like, double value) {
-  return graph::apply("fill", std::span<const Value>{},
-                      {{"dtype", like.dtype()}, {"shape", std::vector<std::int64_t>{}}, {"value", value}});
 }
 
 // The only element of `value` as float32 ().
@@ -46,10 +41,7 @@ Value without_means(const Value& gradient) {
   const std::int64_t rows = gradient.shape()[0];
   const std::int64_t columns = gradient.shape().elements() / std::max<std::int64_t>(rows, 1);
   const Value matrix = ops::reshape(gradient, {rows, columns});
-  const Value weights = graph::apply("fill", std::span<const Value>{},
-                                     {{"dtype", gradient.dtype()},
-                                      {"shape", std::vector<std::int64_t>{columns, 1}},
-                                      {"value", 1.0 / static_cast<double>(columns)}});
+  const Value weights = filled_like(gradient, {columns, 1}, 1.0 / static_cast<double>(columns));
   return ops::reshape(ops::sub(matrix, ops::matmul(matrix, weights)), gradient.shape());
 }
 

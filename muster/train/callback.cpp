@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "muster/train/metric_rows.h"
+
 namespace muster::train {
 
 Result<> call_each(std::span<const CallbackPtr> callbacks, CallbackMethod method, CallbackContext& context) {
@@ -11,9 +13,7 @@ Result<> call_each(std::span<const CallbackPtr> callbacks, CallbackMethod method
 
 Result<double> loss_of(const CallbackContext& context) {
   if (context.net_outputs.empty()) return fail(Code::invalid_argument, "there is no loss before a step");
-  MUSTER_TRY(const Tensor numbers, catch_error([&] {
-               return nn::ops::cast(context.net_outputs.front(), DType::float64).read().value();
-             }));
+  MUSTER_TRY(const Tensor numbers, as_float64(context.net_outputs.front()));
   if (numbers.elements() == 0) return fail(Code::invalid_argument, "the loss has no elements");
   double sum = 0;
   for (const double number : numbers.span<double>()) sum += number;

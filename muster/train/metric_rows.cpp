@@ -9,11 +9,14 @@
 
 namespace muster::train {
 
+Result<Tensor> as_float64(const Tensor& tensor) {
+  return catch_error([&] { return nn::ops::cast(tensor, DType::float64).read().value(); });
+}
+
 Result<std::vector<double>> numbers_of(const Tensor& tensor) {
   if (tensor.dtype() == DType::float64)
     return std::vector<double>(tensor.span<double>().begin(), tensor.span<double>().end());
-  MUSTER_TRY(const Tensor doubles,
-             catch_error([&] { return nn::ops::cast(tensor, DType::float64).read().value(); }));
+  MUSTER_TRY(const Tensor doubles, as_float64(tensor));
   return std::vector<double>(doubles.span<double>().begin(), doubles.span<double>().end());
 }
 

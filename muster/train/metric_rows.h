@@ -11,6 +11,8 @@
 
 namespace muster::train {
 
+// Any tensor in float64. An error where its elements are on another worker.
+Result<Tensor> as_float64(const Tensor& tensor);
 // The elements of any tensor as double.
 Result<std::vector<double>> numbers_of(const Tensor& tensor);
 

@@ -110,7 +110,7 @@ Values TrainStepCell::construct(std::span<const Value> inputs) {
   if (reduction_) {
     gradients = nn::reduce_gradients(gradients, *reduction_, buckets_);
   }
-  const Values updated = optimizer_->call(gradients);
+  optimizer_->call(gradients);
   return outputs;
 }
 
