@@ -10,6 +10,10 @@ namespace {
 // Between two ranks: connections that may be made as long as the group lives.
 constexpr std::size_t message_ways = all_purposes.size() - 1;
 
+std::string no_more_calls(const std::string& reason) {
+  return fmt::format("no more calls can be made: {}", reason);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Door>> Door::open(std::shared_ptr<const Group> group,
@@ -83,6 +87,18 @@ Result<> Door::welcome(net::Socket& socket, std::uint64_t received_bytes) const 
 void Door::end_calls(const std::string& reason) {
   const std::lock_guard lock(mutex_);
   calls_over_ = reason;
+  for (auto& [key, caller] : callers_)
+    if (key.second == Purpose::calls) reception_->refuse(caller.socket, no_more_calls(reason));
+  std::erase_if(callers_, [](const auto& each) { return each.first.second == Purpose::calls; });
+  has_news_ = !callers_.empty() || !wishes_.empty();
+}
+
+void Door::shut() {
+  tcp_.shut();
+  const std::lock_guard lock(mutex_);
+  is_shut_ = true;
+  reception_->close();
+  callers_.clear();
 }
 
 TimePoint Door::deadline() const {
@@ -92,6 +108,7 @@ TimePoint Door::deadline() const {
 
 void Door::serve() {
   const std::lock_guard lock(mutex_);
+  if (is_shut_) return;
   for (Reception::Visitor& visitor : reception_->hear())
     if (const auto done = let_in(visitor); !done) reception_->refuse(visitor.socket, done.error().message);
   has_news_ = !callers_.empty() || !wishes_.empty();
@@ -113,8 +130,7 @@ Result<> Door::let_in(Reception::Visitor& visitor) {
   if (!is_awaited(hello))
     return fail(Code::refused, fmt::format("rank {} is not awaited by rank {} in the middle of an epoch",
                                            hello.from, group_->rank));
-  if (hello.purpose == Purpose::calls && calls_over_)
-    return fail(Code::refused, fmt::format("no more calls can be made: {}", *calls_over_));
+  if (hello.purpose == Purpose::calls && calls_over_) return fail(Code::refused, no_more_calls(*calls_over_));
   const Key key{hello.from, hello.purpose};
   if (hello.wish == Wish::be_called) {
     wishes_[key] = std::max(wishes_[key], hello.generation);

@@ -65,8 +65,9 @@ class Door {
   const net::Bell& bell() const { return bell_; }
   // Connections for calls are not made again any more: who wishes one is told the reason.
   void end_calls(const std::string& reason);
-  // The group has ended: who calls is told so by the system.
-  void shut() { tcp_.shut(); }
+  // The group has ended: the system refuses who connects, and closes the connections of those who wait for an
+  // answer, which nobody would give them now.
+  void shut();
 
  private:
   Door(std::shared_ptr<const Group> group, std::vector<std::uint32_t> linked, net::TcpListener tcp,
@@ -86,6 +87,7 @@ class Door {
   std::map<Key, Caller> callers_;
   std::map<Key, std::uint32_t> wishes_;    // to be called: the generation that is broken
   std::optional<std::string> calls_over_;  // the reason
+  bool is_shut_ = false;
 };
 
 }  // namespace muster::collective

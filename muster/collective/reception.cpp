@@ -97,6 +97,11 @@ void Reception::drop_overdue() {
   for (const net::Guests::Id id : rules_.overdue(real_clock().now())) drop(id);
 }
 
+void Reception::close() {
+  for (const Guest& guest : guests_) rules_.leave(guest.id);
+  guests_.clear();
+}
+
 void Reception::drop(net::Guests::Id id) {
   rules_.leave(id);
   std::erase_if(guests_, [&](const Guest& guest) { return guest.id == id; });

@@ -44,6 +44,8 @@ class Reception {
   std::vector<Visitor> hear();
   // Tells a guest why it is not let in, as far as that goes.
   void refuse(net::Socket& socket, const std::string& reason);
+  // Nobody is heard any more: closes the connections of all guests.
+  void close();
 
  private:
   Reception(Listeners listeners, Terms terms, net::PollSet awaited);

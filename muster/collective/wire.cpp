@@ -213,6 +213,7 @@ Result<> Wire::adopt(net::Socket socket, std::uint32_t generation, std::uint64_t
   socket_ = std::move(socket);
   is_closed_ = false;
   if (ended_) socket_->reset();
+  if (left_ && !ended_) ::shutdown(socket_->fd(), SHUT_RDWR);
   return {};
 }
 
@@ -254,6 +255,7 @@ void Wire::close() {
   const std::lock_guard lock(replacing_);
   if (socket_ && !ended_) ::shutdown(socket_->fd(), SHUT_RDWR);
   is_closed_ = true;
+  left_ = true;
 }
 
 bool Wire::is_delivered() {

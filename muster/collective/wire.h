@@ -112,6 +112,7 @@ class Wire {
   Door& door_;
   std::mutex replacing_;    // held while the socket is another
   bool ended_ = false;      // guarded by it
+  bool left_ = false;       // by this side, guarded by it
   bool is_closed_ = false;  // by some side, guarded by it: a reset is no news any more
   std::optional<net::Socket> socket_;
   std::uint32_t generation_ = 0;
