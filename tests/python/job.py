@@ -51,9 +51,9 @@ class Process:
             self._lines.put(line.rstrip("\n"))
         self._lines.put(None)
 
-    def wait_for_line(self, pattern):
+    def wait_for_line(self, pattern, patience=PATIENCE):
         """The match of the first line, from where the last search ended, that has `pattern`."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + patience
         while True:
             line = self._lines.get(timeout=max(0.001, deadline - time.monotonic()))
             assert line is not None, f"{self.name} ended without '{pattern}':\n" + "\n".join(self._seen)
