@@ -11,3 +11,8 @@
 #include "muster/nn/nn.h"                  // IWYU pragma: export
 #include "muster/tensor/tensor.h"          // IWYU pragma: export
 #include "muster/train/train.h"            // IWYU pragma: export
+
+namespace muster {
+using graph::Value;
+namespace ops = nn::ops;
+}  // namespace muster

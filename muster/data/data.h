@@ -10,6 +10,7 @@
 #pragma once
 
 #include "muster/data/cifar.h"         // IWYU pragma: export
+#include "muster/data/data_loader.h"   // IWYU pragma: export
 #include "muster/data/dataset.h"       // IWYU pragma: export
 #include "muster/data/image_folder.h"  // IWYU pragma: export
 #include "muster/data/iterator.h"      // IWYU pragma: export

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/data/data_loader.h"
 #include "muster/data/iterator.h"
 #include "muster/data/operation.h"
 
@@ -84,6 +85,8 @@ class Dataset {
   // Rows of that source, all its shards together; size_unknown behind what cannot tell.
   std::int64_t source_rows() const;
   Result<Iterator> iterate(IterateOptions options) const;
+  // The same for a range-for; errors are thrown as Exceptions.
+  DataLoader loader(IterateOptions options) const { return DataLoader(iterate(std::move(options)).value()); }
 
  private:
   Result<std::shared_ptr<const Node>> node_;

@@ -67,14 +67,18 @@ Values Cell::call(std::span<const Value> inputs, const RunContext& context) {
   return call(inputs);
 }
 
-Values Cell::operator()(const Value& first, const Value& second) {
-  const Value inputs[] = {first, second};
-  return call(inputs);
+Value Cell::call_for_one(std::span<const Value> inputs) {
+  Values outputs = call(inputs);
+  if (outputs.size() != 1)
+    throw Exception(Code::invalid_argument, fmt::format("{} gives {} outputs, not one: take them from call()",
+                                                        description(), outputs.size()));
+  return std::move(outputs.front());
 }
 
-Values Cell::operator()(const Value& first, const Value& second, const RunContext& context) {
-  const graph::ContextScope scope(context);
-  return (*this)(first, second);
+ParameterPtr Cell::add_parameter(std::string_view name, Tensor initial) {
+  auto parameter = std::make_shared<graph::Parameter>(std::string(name), initial);
+  insert_param(name, parameter);
+  return parameter;
 }
 
 void Cell::insert_child(std::string_view name, std::shared_ptr<Cell> child) {

@@ -1,6 +1,8 @@
 // Cell: a piece of a network with parameters and children.
 #pragma once
 
+#include <array>
+#include <concepts>
 #include <memory>
 #include <optional>
 #include <source_location>
@@ -47,14 +49,26 @@ class Cell : public graph::Versioned {
   Values call(std::span<const Value> inputs, const RunContext& context);
   // The plan that such a call would run, made unless there is one; runs nothing. An error in eager mode.
   Result<graph::Explanation> explain(std::span<const Tensor> inputs, const RunContext& context);
-  Values operator()(const Value& input) { return call({&input, 1}); }
-  Values operator()(const Value& input, const RunContext& context) { return call({&input, 1}, context); }
-  Values operator()(const Value& first, const Value& second);
-  Values operator()(const Value& first, const Value& second, const RunContext& context);
+  // The output of a cell that has one, `y = fc(x)`; an Exception where it has several: those are call()'s.
+  template <std::convertible_to<Value>... Inputs>
+  requires(sizeof...(Inputs) > 0) Value operator()(const Inputs&... inputs) {
+    const std::array<Value, sizeof...(Inputs)> all{Value(inputs)...};
+    return call_for_one(all);
+  }
 
   // In a job that divides a network over its workers, what such calls give goes to all of them, instead of
   // staying where it is made. Before the first call.
   void want_outputs_everywhere();
+
+  // Makes a child and inserts it: `nn::Dense& fc = add<nn::Dense>("fc", 784, 10);`
+  template <std::derived_from<Cell> Child, class... Arguments>
+  Child& add(std::string_view name, Arguments&&... arguments) {
+    const auto child = std::make_shared<Child>(std::forward<Arguments>(arguments)...);
+    insert_child(name, child);
+    return *child;
+  }
+  // The same for a parameter that begins as `initial`: `ParameterPtr scale = add_parameter("scale", ones);`
+  ParameterPtr add_parameter(std::string_view name, Tensor initial);
 
   // Adds or replaces. The names of a child's parameters become paths ("fc.weight") when it gets its first
   // parent that names its children (set_auto_prefix).
@@ -132,6 +146,7 @@ class Cell : public graph::Versioned {
   std::string description() const override;
 
  private:
+  Value call_for_one(std::span<const Value> inputs);
   Values constructed(std::span<const Value> inputs);
   graph::Function& outside_function();
   void collect(const std::string& prefix, Parameters& found) const;

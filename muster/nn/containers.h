@@ -1,10 +1,13 @@
 // Cells made of cells, and cells that only move or keep values.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "muster/nn/cell.h"
@@ -18,6 +21,13 @@ class CellSequence : public Cell {
   std::size_t size() const { return children().size(); }
   const CellPtr& at(std::size_t index) const { return children().at(index).second; }
   void append(CellPtr cell);
+  // Makes the cell: `net.append<nn::Dense>(784, 10)`.
+  template <std::derived_from<Cell> Child, class... Arguments>
+  Child& append(Arguments&&... arguments) {
+    auto cell = std::make_shared<Child>(std::forward<Arguments>(arguments)...);
+    append(cell);
+    return *cell;
+  }
   // Before the cell at `index`; at the end when index is size().
   void insert(std::size_t index, CellPtr cell);
   void replace(std::size_t index, CellPtr cell);

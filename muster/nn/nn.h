@@ -17,6 +17,7 @@
 #include "muster/nn/indexing.h"       // IWYU pragma: export
 #include "muster/nn/initializers.h"   // IWYU pragma: export
 #include "muster/nn/losses.h"         // IWYU pragma: export
+#include "muster/nn/module.h"         // IWYU pragma: export
 #include "muster/nn/normalization.h"  // IWYU pragma: export
 #include "muster/nn/operators.h"      // IWYU pragma: export
 #include "muster/nn/ops.h"            // IWYU pragma: export

@@ -64,6 +64,8 @@ class UpdatedParameters {
  public:
   UpdatedParameters(std::vector<ParameterPtr> parameters)  // NOLINT: implicit by design
       : groups_{{.parameters = std::move(parameters)}}, grouped_(false) {}
+  UpdatedParameters(const Cell& network)  // NOLINT: likewise; all its trainable parameters
+      : UpdatedParameters(network.trainable_params()) {}
   UpdatedParameters(std::initializer_list<ParameterPtr> parameters)
       : UpdatedParameters(std::vector<ParameterPtr>(parameters)) {}
   // `order` lists all parameters of the groups as the gradients will come; empty: group after group.

@@ -72,6 +72,13 @@ class Tensor {
     return {data<T>(), static_cast<std::size_t>(elements_)};
   }
 
+  // The element of a tensor that has one.
+  template <class T>
+  T item() const {
+    MUSTER_CHECK(elements_ == 1, "item() reads a tensor of one element");
+    return *data<T>();
+  }
+
   // The same elements under another shape of as many elements.
   Tensor reshaped(Shape shape) const;
   // Own buffer, equal elements.

@@ -40,4 +40,8 @@ data::IterateOptions data_options(std::uint64_t epoch) {
           .workers = settings().workers};
 }
 
+data::DataLoader batches(const data::Dataset& dataset, std::uint64_t epoch) {
+  return dataset.loader(data_options(epoch));
+}
+
 }  // namespace muster::train

@@ -23,4 +23,7 @@ Result<> set_data_workers(std::int64_t workers);        // 1 to 1024
 // What Dataset::iterate takes for one pass under these settings.
 data::IterateOptions data_options(std::uint64_t epoch);
 
+// Pass number `epoch` under these settings: `for (const data::Item& batch : train::batches(dataset, epoch))`.
+data::DataLoader batches(const data::Dataset& dataset, std::uint64_t epoch);
+
 }  // namespace muster::train

@@ -2,10 +2,8 @@
 // opens the one Session with init(), and trains with a Model; the Session watches the other processes and
 // ends this one when the job has failed.
 //
-//   const auto role = train::init();                       // forms the cluster that the environment
-//   describes if (!role) return role.error().exit_code;              // and print role.error().message if
-//   (*role != cluster::Role::worker) return 0;          // scheduler and servers: their work is over const
-//   auto rank = train::get_rank();
+//   int main() { return muster::train::run([] { ... }); }  // forms the cluster that the environment
+//   describes
 //
 // Threads: main thread, except where a function says otherwise.
 #pragma once
@@ -27,7 +25,9 @@
 #include "muster/train/ps_context.h"        // IWYU pragma: export
 #include "muster/train/recoverable.h"       // IWYU pragma: export
 #include "muster/train/reducer.h"           // IWYU pragma: export
+#include "muster/train/run.h"               // IWYU pragma: export
 #include "muster/train/run_context.h"       // IWYU pragma: export
 #include "muster/train/session.h"           // IWYU pragma: export
 #include "muster/train/steering.h"          // IWYU pragma: export
 #include "muster/train/step_cells.h"        // IWYU pragma: export
+#include "muster/train/train_step.h"        // IWYU pragma: export

@@ -63,19 +63,19 @@ TEST(Cell, ASharedChildKeepsItsFirstNameAndCountsOnce) {
 TEST(Cell, IsTracedOnceUntilSomethingIsWritten) {
   Network net;
   const Value x = matrix(3, 2);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(net(x).at(0).shape(), (Shape{3, 2}));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(net(x).shape(), (Shape{3, 2}));
   EXPECT_EQ(net.constructions, 1);
   net.set_train();
-  EXPECT_EQ(net(x).at(0).shape(), (Shape{3, 1}));
+  EXPECT_EQ(net(x).shape(), (Shape{3, 1}));
   EXPECT_EQ(net.constructions, 2);
   net.insert_child("out", std::make_shared<Dense>(2, 5));
-  EXPECT_EQ(net(x).at(0).shape(), (Shape{3, 5}));
+  EXPECT_EQ(net(x).shape(), (Shape{3, 5}));
   EXPECT_EQ(net.constructions, 3);
   net.set_train();  // new only for the new child
-  EXPECT_EQ(net(x).at(0).shape(), (Shape{3, 5}));
+  EXPECT_EQ(net(x).shape(), (Shape{3, 5}));
   EXPECT_EQ(net.constructions, 4);
   net.set_train();
-  EXPECT_EQ(net(x).at(0).shape(), (Shape{3, 5}));
+  EXPECT_EQ(net(x).shape(), (Shape{3, 5}));
   EXPECT_EQ(net.constructions, 4);
 }
 
@@ -112,8 +112,8 @@ TEST(Dense, TakesAnyNumberOfLeadingAxesAndAnActivation) {
 
 TEST(Layers, FlattenKeepsTheFirstAxis) {
   Flatten flatten;
-  EXPECT_EQ(flatten(Value(Tensor::zeros(DType::float32, {2, 3, 4}))).at(0).shape(), (Shape{2, 12}));
-  EXPECT_EQ(flatten(Value(Tensor::zeros(DType::float32, {0, 3, 4}))).at(0).shape(), (Shape{0, 12}));
+  EXPECT_EQ(flatten(Value(Tensor::zeros(DType::float32, {2, 3, 4}))).shape(), (Shape{2, 12}));
+  EXPECT_EQ(flatten(Value(Tensor::zeros(DType::float32, {0, 3, 4}))).shape(), (Shape{0, 12}));
   EXPECT_THAT(ERROR_OF(flatten(Value(Tensor::scalar(1.0f)))), HasSubstr("at least one axis"));
 }
 

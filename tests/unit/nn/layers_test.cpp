@@ -107,10 +107,10 @@ TEST(Containers, ChildrenAddedLaterHaveTheWholePath) {
 
 TEST(Containers, FlattenTakesAxes) {
   const Value x = counted({2, 3, 4, 5});
-  EXPECT_EQ(Flatten()(x)[0].shape(), (Shape{2, 60}));
-  EXPECT_EQ(Flatten(0)(x)[0].shape(), (Shape{120}));
-  EXPECT_EQ(Flatten(1, 2)(x)[0].shape(), (Shape{2, 12, 5}));
-  EXPECT_EQ(Flatten(-2, -1)(x)[0].shape(), (Shape{2, 3, 20}));
+  EXPECT_EQ(Flatten()(x).shape(), (Shape{2, 60}));
+  EXPECT_EQ(Flatten(0)(x).shape(), (Shape{120}));
+  EXPECT_EQ(Flatten(1, 2)(x).shape(), (Shape{2, 12, 5}));
+  EXPECT_EQ(Flatten(-2, -1)(x).shape(), (Shape{2, 3, 20}));
   Flatten wrong(2, 4);
   EXPECT_EQ(failure(wrong, x), "Flatten: (2, 3, 4, 5) has no axes 2 to 4");
 }
@@ -165,9 +165,9 @@ TEST(TrainOneStepCell, GivesTheLossAndTakesAStepInOnePlan) {
       std::make_shared<SGD>(UpdatedParameters(net->trainable_params()), SGDOptions{.learning_rate = 0.5});
   TrainOneStepCell step(loss, sgd, {.sens = 2, .return_grad = true});
   EXPECT_THAT(names(step.parameters()), ElementsAre("weight", "learning_rate", "global_step"));
-  const Value data = Tensor::scalar(3.0f), label = Tensor::scalar(0.5f);
+  const Value data_and_label[] = {Tensor::scalar(3.0f), Tensor::scalar(0.5f)};
   for (const float expected : {3.0f, 0.75f}) {
-    const Values made = step(data, label);
+    const Values made = step.call(data_and_label);
     ASSERT_EQ(made.size(), 2u);
     ASSERT_TRUE(made[0].is_concrete());
     EXPECT_EQ(*made[0].tensor().data<float>(), expected);

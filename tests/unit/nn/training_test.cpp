@@ -99,8 +99,8 @@ TEST(Training, TheDenseNetFollowsTheNumbersComputedByHandAndLearns) {
   const auto grad_fn =
       graph::value_and_grad("forward_fn",
                             [&](std::span<const Value> inputs) -> Values {
-                              const Value logits = net(inputs[0])[0];
-                              return {loss_fn(logits, inputs[1])[0], logits};
+                              const Value logits = net(inputs[0]);
+                              return {loss_fn(logits, inputs[1]), logits};
                             },
                             {.parameters = net.trainable_params(), .positions = {}, .has_aux = true});
   ByHand by_hand{features, classes, as_doubles(net.fc().weight()->materialize(1)),

@@ -108,8 +108,7 @@ TEST(Model, TakesTheSameStepsAsALoopWrittenByHand) {
   nn::CrossEntropyLoss loss_fn;
   nn::Momentum optimizer(other->trainable_params(), {.learning_rate = 0.1});
   const auto step = graph::value_and_grad(
-      "by hand",
-      [&](std::span<const nn::Value> inputs) { return loss_fn((*other)(inputs[0])[0], inputs[1]); },
+      "by hand", [&](std::span<const nn::Value> inputs) { return loss_fn((*other)(inputs[0]), inputs[1]); },
       {.parameters = other->trainable_params()});
   std::vector<double> losses;
   for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {

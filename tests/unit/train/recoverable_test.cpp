@@ -36,7 +36,7 @@ class Script {
         std::make_shared<nn::Momentum>(net->trainable_params(), nn::MomentumOptions{.learning_rate = 0.05});
     gradients = graph::value_and_grad(
         "by hand",
-        [this](std::span<const nn::Value> inputs) { return loss_fn((*net)(inputs[0])[0], inputs[1]); },
+        [this](std::span<const nn::Value> inputs) { return loss_fn((*net)(inputs[0]), inputs[1]); },
         {.parameters = net->trainable_params()});
   }
 

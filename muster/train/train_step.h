@@ -1,0 +1,40 @@
+// One step of a training loop written by hand.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "muster/graph/graph.h"
+#include "muster/nn/nn.h"
+#include "muster/train/reducer.h"
+
+namespace muster::train {
+
+// Loss, gradients, their mean over all workers, and the optimizer's update:
+//
+//   train::TrainStep step(network, loss_fn, optimizer);
+//   for (const data::Item& batch : train::batches(dataset, epoch)) {
+//     const Tensor loss = step(batch);
+//
+// Every worker makes the same steps. The first one fails where workers hold different parameters. Errors are
+// thrown as Exceptions. Network, loss function and optimizer are borrowed. Main thread only.
+class TrainStep {
+ public:
+  // Gives the loss of a batch.
+  using Forward = std::function<nn::Value(std::span<const nn::Value>)>;
+
+  TrainStep(const Forward& forward, nn::Optimizer& optimizer);
+  // The loss is loss_fn(network(all but the last), the last): data and label.
+  TrainStep(nn::Cell& network, nn::Cell& loss_fn, nn::Optimizer& optimizer);
+
+  // The loss of this worker's batch, before the update.
+  Tensor operator()(std::span<const Tensor> batch);
+
+ private:
+  nn::Optimizer& optimizer_;
+  std::shared_ptr<graph::Function> loss_and_gradients_;
+  DistributedReducer reducer_;
+};
+
+}  // namespace muster::train

@@ -1,0 +1,69 @@
+"""docs/guide/cpp.md works as it stands: its files, its commands, with the digits of the tests."""
+
+import os
+import re
+import subprocess
+
+import pytest
+from digits import write_digits
+from places import BUILD, ROOT
+
+PAGE = (ROOT / "docs/guide/cpp.md").read_text()
+
+
+def block(after, language):
+    """The first block of code in `language` behind the text `after`."""
+    [code] = re.findall(rf"{re.escape(after)}.*?```{language}\n(.*?)```", PAGE, re.DOTALL)[:1]
+    return code
+
+
+def run(*command, **options):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=300, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def build(folder, program):
+    (folder / "main.cpp").write_text(program)
+    (folder / "more.cpp").write_text(
+        "#include <muster/muster.h>\nusing namespace muster;\n"
+        + block("**Layers and operations.**", "cpp")
+        + "void train_by(LeNet& network, nn::Optimizer& optimizer) {\n"
+        + block("**A loss of your own**", "cpp")
+        + "}\n"
+    )
+    both = block("`CMakeLists.txt`:", "cmake").replace("main.cpp", "main.cpp more.cpp")
+    (folder / "CMakeLists.txt").write_text(both)
+    run(
+        "cmake",
+        "-G",
+        "Ninja",
+        "-S",
+        folder,
+        "-B",
+        folder / "build",
+        f"-DCMAKE_PREFIX_PATH={folder / 'muster'}",
+    )
+    run("cmake", "--build", folder / "build")
+
+
+@pytest.mark.skipif(not (BUILD / "libmuster.a").exists(), reason="built without the library")
+def test_a_project_of_its_own_trains_on_four_workers(tmp_path):
+    for component in ("development", "cli"):
+        run("cmake", "--install", BUILD, "--component", component, "--prefix", tmp_path / "muster")
+    build(tmp_path, block("`main.cpp`:", "cpp"))
+    write_digits(tmp_path / "MNIST_Data/train", rows=640)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MS_")}
+    environment["DATA_PATH"] = "MNIST_Data/train"
+    program = tmp_path / "build/digits"
+    alone = run(program, cwd=tmp_path, env=environment)
+    workers = run(tmp_path / "muster/bin/muster", "run", "-n", "4", program, cwd=tmp_path, env=environment)
+    for output, prefix in ((alone, ""), (workers, r"\[worker 3\] ")):
+        losses = re.findall(rf"^{prefix}epoch: \d, step: 0, loss is (\S+)$", output, re.MULTILINE)
+        assert len(losses) == 10
+        assert float(losses[-1]) < 0.8 * float(losses[0])
+
+
+def test_the_program_is_the_example():
+    example = (ROOT / "examples/mnist.cpp").read_text()
+    assert example.endswith(block("`main.cpp`:", "cpp"))

@@ -1,0 +1,73 @@
+#include "muster/train/train_step.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "muster/train/run.h"
+#include "tests/unit/base/error_of.h"
+
+namespace muster::train {
+namespace {
+
+using nn::Value;
+using testing::HasSubstr;
+
+struct Line : nn::Module<Line> {
+  graph::ParameterPtr slope = add_parameter("slope", Tensor::scalar(1.0F));
+  Value forward(const Value& x) { return x * Value(slope); }
+};
+
+Tensor numbers(std::vector<float> values) {
+  const auto count = static_cast<std::int64_t>(values.size());
+  return Tensor::from<float>(values, {count});
+}
+
+// loss = mean((slope x - y)^2), d loss / d slope = mean(2 x (slope x - y)).
+TEST(TrainStep, GivesTheLossBeforeTheUpdateAndUpdates) {
+  Line line;
+  nn::MSELoss loss_fn;
+  nn::SGD optimizer(line, {.learning_rate = 0.5});
+  TrainStep step(line, loss_fn, optimizer);
+  const std::vector<Tensor> batch{numbers({1, 2}), numbers({3, 6})};
+  EXPECT_EQ(step(batch).item<float>(), 10);
+  EXPECT_EQ(line.slope->storage().item<float>(), 6);  // 1 - 0.5 * -10
+  EXPECT_EQ(step(batch).item<float>(), 22.5);
+}
+
+TEST(TrainStep, TakesALossWrittenAsAFunction) {
+  Line line;
+  nn::SGD optimizer(line, {.learning_rate = 1.0});
+  TrainStep step([&](std::span<const Value> batch) { return nn::ops::reduce_sum(line(batch[0])); },
+                 optimizer);
+  EXPECT_EQ(step(std::vector{numbers({1, 2})}).item<float>(), 3);
+  EXPECT_EQ(line.slope->storage().item<float>(), -2);
+}
+
+TEST(TrainStep, NeedsDataAndALabel) {
+  Line line;
+  nn::MSELoss loss_fn;
+  nn::SGD optimizer(line, {});
+  TrainStep step(line, loss_fn, optimizer);
+  EXPECT_THAT(ERROR_OF(step(std::vector{numbers({1})})),
+              HasSubstr("takes data and a label, 1 tensors were given"));
+}
+
+TEST(Run, TrainsAloneWithoutARole) {
+  int calls = 0;
+  EXPECT_EQ(run([&] {
+              ++calls;
+              EXPECT_EQ(rank(), 0U);
+              EXPECT_EQ(world_size(), 1U);
+            }),
+            0);
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(Run, PrintsAnErrorAndGivesAStatusOtherThan0) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run([] { throw Exception(Code::invalid_argument, "no such digit"); }), 1);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("no such digit"));
+}
+
+}  // namespace
+}  // namespace muster::train
