@@ -81,3 +81,9 @@ def test_a_link_to_a_page_that_is_not_there_is_found(tmp_path):
     text = "see [this](../README.md) and [that](https://example.org)\nand [the other](b.md#part)\n"
     [problem] = tree(tmp_path, {"docs/a.md": text, "README.md": ""})
     assert problem == "docs/a.md:2: links to 'b.md', which is not there"
+
+
+def test_brackets_in_the_code_of_a_page_are_no_links(tmp_path):
+    text = "```cpp\nauto f = [&](int x) { return x; };\n```\n[a](b.md)\n"
+    [problem] = tree(tmp_path, {"docs/a.md": text})
+    assert problem == "docs/a.md:4: links to 'b.md', which is not there"
