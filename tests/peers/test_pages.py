@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+from pathlib import Path
 
 from peers import PROGRAM, ROOT, SECONDS_MAX, environment, needs
 
@@ -33,3 +34,16 @@ def test_the_page_about_pytorch(tmp_path):
 def test_the_page_about_tensorflow(tmp_path):
     flags = ("--style", "chief", "-n", "2")
     assert "[chief] weight 10.0\n" in run_page(tmp_path, "launch-tensorflow.md", "TENSORFLOW", *flags)
+
+
+@needs("TORCH")
+def test_the_libtorch_program_of_the_page_about_cpp_compiles(tmp_path):
+    page = (ROOT / "docs/guide/cpp.md").read_text()
+    [program] = [code.split("```")[0] for code in page.split("```cpp\n") if "<torch/torch.h>" in code]
+    (tmp_path / "main.cpp").write_text(program)
+    where = [os.environ["MUSTER_PEER_TORCH"], "-c", "import torch; print(torch.__file__)"]
+    include = Path(subprocess.check_output(where, text=True).strip()).parent / "include"
+    folders = [f"-I{include}", f"-I{include / 'torch/csrc/api/include'}"]
+    command = ["g++", "-std=c++20", "-fsyntax-only", *folders, str(tmp_path / "main.cpp")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
+    assert done.returncode == 0, done.stderr
