@@ -118,7 +118,7 @@ class Page:
 def _words(value: object) -> str:
     """The docstring without the signatures that nanobind puts in front."""
     described = getattr(value, "__nb_signature__", None)
-    if described:
+    if described and not isinstance(described, str):
         texts = [text for _, text, _ in described if text]
         return "\n\n".join(dict.fromkeys(texts))
     if isinstance(value, property) and getattr(value.fget, "__nb_signature__", None):
@@ -128,6 +128,9 @@ def _words(value: object) -> str:
 
 def _signatures(function: object, name: str) -> Iterator[str]:
     described = getattr(function, "__nb_signature__", None)
+    if isinstance(described, str):  # of an op's row: the stub of the function
+        yield _plain(described.partition(":\n")[0], None, name)
+        return
     if described:
         for signature, _, defaults in described:
             yield _plain(signature, defaults, name)

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "muster/graph/attributes.h"     // IWYU pragma: export
+#include "muster/graph/call.h"           // IWYU pragma: export
 #include "muster/graph/control.h"        // IWYU pragma: export
 #include "muster/graph/explanation.h"    // IWYU pragma: export
 #include "muster/graph/failure_watch.h"  // IWYU pragma: export
@@ -22,6 +23,7 @@
 #include "muster/graph/precision.h"      // IWYU pragma: export
 #include "muster/graph/run.h"            // IWYU pragma: export
 #include "muster/graph/sample_parts.h"   // IWYU pragma: export
+#include "muster/graph/schema.h"         // IWYU pragma: export
 #include "muster/graph/tape.h"           // IWYU pragma: export
 #include "muster/graph/trace.h"          // IWYU pragma: export
 #include "muster/graph/type.h"           // IWYU pragma: export

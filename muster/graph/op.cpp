@@ -53,17 +53,21 @@ const Op* find_op(std::string_view name) {
   return found != rows.end() && (*found)->name == name ? *found : nullptr;
 }
 
-Values apply_all(std::string_view name, std::span<const Value> inputs, const Attributes& attributes) {
-  const Op* op = find_op(name);
-  if (op == nullptr) throw Exception(Code::invalid_argument, fmt::format("there is no op named '{}'", name));
-  require_inputs(*op, inputs);
-  if (const auto wanted = prescribed(*op, inputs)) {
-    Values made = apply_row(*op, wanted->inputs, attributes);
+Values apply_all(const Op& op, std::span<const Value> inputs, const Attributes& attributes) {
+  require_inputs(op, inputs);
+  if (const auto wanted = prescribed(op, inputs)) {
+    Values made = apply_row(op, wanted->inputs, attributes);
     if (wanted->results)
       for (Value& value : made) value = floating_as(value, *wanted->results);
     return made;
   }
-  return apply_row(*op, inputs, attributes);
+  return apply_row(op, inputs, attributes);
+}
+
+Values apply_all(std::string_view name, std::span<const Value> inputs, const Attributes& attributes) {
+  const Op* op = find_op(name);
+  if (op == nullptr) throw Exception(Code::invalid_argument, fmt::format("there is no op named '{}'", name));
+  return apply_all(*op, inputs, attributes);
 }
 
 Values apply_all(std::string_view name, std::span<const Value> inputs, const Attributes& attributes,

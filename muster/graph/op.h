@@ -14,6 +14,7 @@
 
 #include "muster/graph/attributes.h"
 #include "muster/graph/run.h"
+#include "muster/graph/schema.h"
 #include "muster/graph/type.h"
 #include "muster/graph/value.h"
 #include "muster/tensor/tensor.h"
@@ -127,6 +128,8 @@ struct Op {
   MixedPrecision precision = MixedPrecision::given;
   // It takes inputs of different floating dtypes as they come: float32 parameters beside a bfloat16 input.
   bool mixes = false;
+  // What its functions take and where scripts find it; empty: only other ops and passes use the row.
+  Schema schema = {};
 
   // Whether a call writes input `index`.
   bool writes(std::size_t index) const {
@@ -145,6 +148,7 @@ const Op* find_op(std::string_view name);
 Values apply_all(std::string_view op, std::span<const Value> inputs, const Attributes& attributes = {});
 Values apply_all(std::string_view op, std::span<const Value> inputs, const Attributes& attributes,
                  const RunContext& context);
+Values apply_all(const Op& op, std::span<const Value> inputs, const Attributes& attributes = {});
 // The first output.
 Value apply(std::string_view op, std::span<const Value> inputs, const Attributes& attributes = {});
 Value apply(std::string_view op, std::span<const Value> inputs, const Attributes& attributes,

@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstdint>
 
+#include "muster/nn/op_functions.h"
 #include "muster/nn/ops_math.h"
 
 namespace muster::graph {

@@ -4,7 +4,6 @@ namespace muster::nn::ops {
 
 using graph::apply;
 
-Value bias_add(const Value& x, const Value& bias) { return apply("bias_add", {x, bias}); }
 Value reshape(const Value& x, const Shape& shape) {
   return apply("reshape", {x}, {{"shape", shape.sizes()}});
 }
@@ -17,9 +16,5 @@ Value flatten(const Value& x) {
   for (std::size_t axis = 1; axis < x.shape().rank(); ++axis) rest *= x.shape()[axis];
   return reshape(x, {x.shape()[0], rest});
 }
-
-Value cast(const Value& x, DType dtype) { return apply("cast", {x}, {{"dtype", dtype}}); }
-
-Value stop_gradient(const Value& x) { return apply("stop_gradient", {x}); }
 
 }  // namespace muster::nn::ops

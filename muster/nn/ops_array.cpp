@@ -314,10 +314,6 @@ Values unstack(const Value& x, std::int64_t axis) {
 
 // ---- Picking ---------------------------------------------------------------------------------------------
 
-Value gather(const Value& x, const Value& indices, std::int64_t axis, std::int64_t batch_dims) {
-  return apply("gather", {x, indices}, {{"axis", axis}, {"batch_dims", batch_dims}});
-}
-
 Value embedding(const Value& ids, const Value& weight) {
   if (weight.defined() && weight.shape().rank() != 2)
     bad("embedding: a weight (words, features) is needed, not {}", to_string(weight.shape()));
@@ -343,15 +339,6 @@ Topk topk(const Value& x, std::int64_t k, const TopkOptions& options) {
 }
 
 // ---- Sums and products -----------------------------------------------------------------------------------
-
-Value cumsum(const Value& x, std::int64_t axis, const CumsumOptions& options) {
-  return apply("cumsum", {x},
-               {{"axis", axis}, {"exclusive", options.exclusive}, {"reverse", options.reverse}});
-}
-
-Value batch_matmul(const Value& a, const Value& b, bool transpose_a, bool transpose_b) {
-  return apply("batch_matmul", {a, b}, {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}});
-}
 
 Value matmul(const Value& a, const Value& b, bool transpose_a, bool transpose_b) {
   const bool known = a.defined() && b.defined();

@@ -84,9 +84,6 @@ Values unstack(const Value& x, std::int64_t axis = 0);
 
 // ---- Picking ---------------------------------------------------------------------------------------------
 
-// The axis replaced by the axes of the indices (int32 or int64, negative ones from the end); the first
-// batch_dims axes belong together.
-Value gather(const Value& x, const Value& indices, std::int64_t axis = 0, std::int64_t batch_dims = 0);
 // The rows of weight (V, D) for ids (...): (..., D).
 Value embedding(const Value& ids, const Value& weight);
 // A new axis of `depth` with `on` at the index and `off` elsewhere; scalars of one dtype.
@@ -106,15 +103,5 @@ struct Topk {
   Value indices;
 };
 Topk topk(const Value& x, std::int64_t k, const TopkOptions& options = {});
-
-// ---- Sums and products: float32, float64; cumsum also int32, int64 ---------------------------------------
-
-struct CumsumOptions {
-  bool exclusive = false;
-  bool reverse = false;
-};
-Value cumsum(const Value& x, std::int64_t axis, const CumsumOptions& options = {});
-// (..., m, k) times (..., k, n) for each index of the leading axes, which broadcast.
-Value batch_matmul(const Value& a, const Value& b, bool transpose_a = false, bool transpose_b = false);
 
 }  // namespace muster::nn::ops

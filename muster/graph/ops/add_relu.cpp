@@ -60,4 +60,6 @@ const Op& add_relu_grad_op() {
   return op;
 }
 
+std::vector<const Op*> rows_of_add_relu() { return {&add_relu_op(), &add_relu_grad_op()}; }
+
 }  // namespace muster::graph

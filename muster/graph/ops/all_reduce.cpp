@@ -200,4 +200,6 @@ const Op& all_reduce_op() {
   return op;
 }
 
+std::vector<const Op*> rows_of_all_reduce() { return {&all_reduce_op()}; }
+
 }  // namespace muster::graph

@@ -119,8 +119,19 @@ const Op& cumsum_op() {
       .gradient = gradient_cumsum,
       .kernels = cumsum_kernels<float, double, std::int32_t, std::int64_t>(),
       .precision = MixedPrecision::full,
+      .schema =
+          {.inputs = {"x"},
+           .attributes = {{.name = "axis", .otherwise = std::int64_t{0}, .required = true},
+                          {.name = "dtype", .otherwise = DType::float32, .optional = true, .casts = true},
+                          {.name = "exclusive", .otherwise = false},
+                          {.name = "reverse", .otherwise = false}},
+           .methods = {{"cumsum", {"axis", "dtype"}}},
+           .mindspore = {{"cumsum", {"x", "axis", "dtype"}}},
+           .primitives = {{"CumSum", {"exclusive", "reverse"}, {"input", "axis"}}}},
   };
   return op;
 }
+
+std::vector<const Op*> rows_of_along_axis() { return {&topk_op(), &cumsum_op()}; }
 
 }  // namespace muster::graph

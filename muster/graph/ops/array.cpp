@@ -2,12 +2,6 @@
 
 namespace muster::graph {
 
-std::vector<const Op*> array_ops() {
-  return {&batch_matmul_op(), &broadcast_to_op(), &concat_op(),   &cumsum_op(),      &flat_index_op(),
-          &gather_op(),       &one_hot_op(),      &pad_op(),      &scatter_add_op(), &slice_op(),
-          &split_op(),        &topk_op(),         &transpose_op()};
-}
-
 Sizes sizes_of(const Attributes& attributes, std::string_view name) { return attributes.get(name, Sizes{}); }
 
 Result<std::size_t> axis_of(std::string_view op, const Attributes& attributes, const Shape& shape,

@@ -9,8 +9,6 @@
 
 namespace muster::graph {
 
-std::vector<const Op*> array_ops();
-
 const Op& batch_matmul_op();
 const Op& broadcast_to_op();
 const Op& concat_op();

@@ -72,4 +72,6 @@ const Op& assign_add_op() {
   return op;
 }
 
+std::vector<const Op*> rows_of_assign() { return {&assign_op(), &assign_add_op()}; }
+
 }  // namespace muster::graph

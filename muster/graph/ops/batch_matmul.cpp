@@ -173,8 +173,15 @@ const Op& batch_matmul_op() {
                   reference<float>(prepare_reference, run<float>),
                   reference<double>(prepare_reference, run<double>)},
       .precision = MixedPrecision::low,
+      .schema = {.inputs = {"a", "b"},
+                 .attributes = {{.name = "transpose_a", .otherwise = false},
+                                {.name = "transpose_b", .otherwise = false}},
+                 .mindspore = {{"bmm", {"input_x", "mat2"}}},
+                 .primitives = {{"BatchMatMul", {"transpose_a", "transpose_b"}}}},
   };
   return op;
 }
+
+std::vector<const Op*> rows_of_batch_matmul() { return {&batch_matmul_op()}; }
 
 }  // namespace muster::graph

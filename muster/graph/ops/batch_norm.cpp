@@ -200,4 +200,8 @@ const Op& batch_norm_relu_grad_op() {
   return op;
 }
 
+std::vector<const Op*> rows_of_batch_norm() {
+  return {&batch_norm_op(), &batch_norm_grad_op(), &batch_norm_relu_op(), &batch_norm_relu_grad_op()};
+}
+
 }  // namespace muster::graph

@@ -50,8 +50,11 @@ const Op& bias_add_op() {
       .kernels = {reference<float>(prepare, run<float>), reference<double>(prepare, run<double>)},
       .sharing = Sharing::reuse,
       .precision = MixedPrecision::widest,
+      .schema = {.inputs = {"x", "bias"}},
   };
   return op;
 }
+
+std::vector<const Op*> rows_of_bias_add() { return {&bias_add_op()}; }
 
 }  // namespace muster::graph

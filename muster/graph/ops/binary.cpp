@@ -149,8 +149,29 @@ std::vector<Kernel> kernel_list() {
           with_bfloat16({"reference", any_signature, prepare_reference, run_reference<kind>})};
 }
 
+// Where scripts written for MindSpore find it.
+struct Names {
+  std::vector<std::string_view> primitives;
+  std::vector<Alias> functions;
+  std::vector<Alias> methods = {};
+};
+
+Schema schema_of(const Names& names, Promotion promotion) {
+  Schema schema{
+      .inputs = {"a", "b"}, .promotion = promotion, .methods = names.methods, .mindspore = names.functions};
+  for (const std::string_view name : names.primitives) schema.primitives.push_back({name});
+  return schema;
+}
+
+// Functions of `input` and `other`.
+std::vector<Alias> named(std::initializer_list<std::string_view> names) {
+  std::vector<Alias> made;
+  for (const std::string_view name : names) made.push_back({name, {"input", "other"}});
+  return made;
+}
+
 template <Binary kind>
-Op row(std::string_view documentation) {
+Op row(const Names& names, std::string_view documentation) {
   return {.name = name_of(kind),
           .documentation = documentation,
           .inputs_min = 2,
@@ -159,55 +180,72 @@ Op row(std::string_view documentation) {
           .gradient = gradient<kind>,
           .kernels = kernel_list<kind>(),
           .sharing = Sharing::reuse,
-          .precision = kind == Binary::pow ? MixedPrecision::full : MixedPrecision::given};
+          .precision = kind == Binary::pow ? MixedPrecision::full : MixedPrecision::given,
+          .schema = schema_of(names, kind == Binary::div ? Promotion::common_floating : Promotion::common)};
 }
 
 template <Comparison kind>
-Op row(std::string_view documentation) {
+Op row(const Names& names, std::string_view documentation) {
   return {.name = name_of(kind),
           .documentation = documentation,
           .inputs_min = 2,
           .inputs_max = 2,
           .infer = infer_comparison<kind>,
-          .kernels = kernel_list<kind>()};
+          .kernels = kernel_list<kind>(),
+          .schema = schema_of(names, Promotion::common)};
 }
 
 const std::vector<Op>& family() {
   static const std::vector<Op> rows = {
-      row<Binary::add>("a + b, shapes broadcast; float32, float64, int32, int64."),
-      row<Binary::sub>("a - b, shapes broadcast; float32, float64, int32, int64."),
-      row<Binary::mul>("a b, shapes broadcast; float32, float64, int32, int64."),
+      row<Binary::add>({{"Add"}, named({"add"})}, "a + b, shapes broadcast; float32, float64, int32, int64."),
+      row<Binary::sub>({{"Sub"}, named({"sub"})}, "a - b, shapes broadcast; float32, float64, int32, int64."),
+      row<Binary::mul>({{"Mul"}, named({"mul", "multiply"})},
+                       "a b, shapes broadcast; float32, float64, int32, int64."),
       row<Binary::div>(
+          {{"Div", "RealDiv"}, {{"true_divide", {"dividend", "divisor"}}}},
           "a / b, shapes broadcast; float32, float64, int32, int64. Integers round towards zero, x / "
           "0 is 0."),
       row<Binary::pow>(
+          {{"Pow"}, {{"pow", {"input", "exponent"}}}, {{"pow", {"exponent"}}}},
           "a^b, shapes broadcast; float32, float64, int32, int64. Negative powers of integers round "
           "towards zero. Where a <= 0 the gradient by b is 0."),
       row<Binary::maximum>(
+          {{"Maximum"}, named({"maximum"})},
           "The greater of a and b, NaN if one is; shapes broadcast; float32, float64, int32, int64. "
           "Equals share the gradient."),
       row<Binary::minimum>(
+          {{"Minimum"}, named({"minimum"})},
           "The smaller of a and b, NaN if one is; shapes broadcast; float32, float64, int32, int64. "
           "Equals share the gradient."),
       row<Binary::floor_div>(
+          {{"FloorDiv"}, {{"floor_divide", {"input", "other"}}, {"floor_div", {"x", "y"}}}},
           "a / b rounded down, shapes broadcast; float32, float64, int32, int64. Integers by 0 "
           "give 0. The gradient is 0."),
       row<Binary::mod>(
+          {{"FloorMod"}, {{"remainder", {"input", "other"}}, {"floor_mod", {"x", "y"}}}},
           "a - b floor(a / b), with the sign of b; shapes broadcast; float32, float64, int32, int64. "
           "Integers by 0 give 0. Source: Knuth, The Art of Computer Programming, 1.2.4."),
       row<Comparison::equal>(
+          {{"Equal"}, named({"equal", "eq"})},
           "a == b as bool, shapes broadcast, any dtype that both have. NaN equals nothing."),
       row<Comparison::not_equal>(
+          {{"NotEqual"}, named({"not_equal", "ne"})},
           "a != b as bool, shapes broadcast, any dtype that both have. NaN equals nothing."),
-      row<Comparison::less>("a < b as bool, shapes broadcast, any dtype that both have. False with NaN."),
+      row<Comparison::less>({{"Less"}, named({"less", "lt"})},
+                            "a < b as bool, shapes broadcast, any dtype that both have. False with NaN."),
       row<Comparison::less_equal>(
+          {{"LessEqual"}, named({"less_equal", "le"})},
           "a <= b as bool, shapes broadcast, any dtype that both have. False with NaN."),
-      row<Comparison::greater>("a > b as bool, shapes broadcast, any dtype that both have. False with NaN."),
+      row<Comparison::greater>({{"Greater"}, named({"greater", "gt"})},
+                               "a > b as bool, shapes broadcast, any dtype that both have. False with NaN."),
       row<Comparison::greater_equal>(
+          {{"GreaterEqual"}, named({"greater_equal", "ge"})},
           "a >= b as bool, shapes broadcast, any dtype that both have. False with NaN."),
       row<Comparison::logical_and>(
+          {{"LogicalAnd"}, named({"logical_and"})},
           "Whether both a and b are true (not 0), as bool; shapes broadcast, any dtype that both have."),
       row<Comparison::logical_or>(
+          {{"LogicalOr"}, named({"logical_or"})},
           "Whether a or b is true (not 0), as bool; shapes broadcast, any dtype that both have."),
   };
   return rows;
@@ -215,7 +253,7 @@ const std::vector<Op>& family() {
 
 }  // namespace
 
-std::vector<const Op*> binary_ops() { return addresses(family()); }
+std::vector<const Op*> rows_of_binary() { return addresses(family()); }
 const Op& add_op() { return family()[0]; }
 
 }  // namespace muster::graph

@@ -51,8 +51,13 @@ const Op& cast_op() {
       .infer = infer,
       .gradient = gradient,
       .kernels = {with_bfloat16({"reference", any, prepare, run})},
+      .schema = {.inputs = {"x"},
+                 .attributes = {{.name = "dtype", .otherwise = DType::float32, .required = true}},
+                 .primitives = {{"Cast", {}, {"x", "dtype"}}}},
   };
   return op;
 }
+
+std::vector<const Op*> rows_of_cast() { return {&cast_op()}; }
 
 }  // namespace muster::graph

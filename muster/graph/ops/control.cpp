@@ -243,4 +243,6 @@ const Op& while_loop_op() {
   return op;
 }
 
+std::vector<const Op*> rows_of_control() { return {&cond_op(), &while_loop_op()}; }
+
 }  // namespace muster::graph

@@ -370,4 +370,8 @@ const Op& channel_sum_op() {
   return op;
 }
 
+std::vector<const Op*> rows_of_conv2d() {
+  return {&conv2d_op(), &conv2d_grad_input_op(), &conv2d_grad_weight_op(), &channel_sum_op()};
+}
+
 }  // namespace muster::graph

@@ -242,4 +242,8 @@ const Op& broadcast_to_op() {
   return op;
 }
 
+std::vector<const Op*> rows_of_copy() {
+  return {&transpose_op(), &slice_op(), &pad_op(), &broadcast_to_op()};
+}
+
 }  // namespace muster::graph

@@ -114,4 +114,6 @@ const Op& dropout_grad_op() {
   return op;
 }
 
+std::vector<const Op*> rows_of_dropout() { return {&dropout_op(), &dropout_grad_op()}; }
+
 }  // namespace muster::graph

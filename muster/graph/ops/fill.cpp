@@ -53,4 +53,6 @@ const Op& fill_op() {
   return op;
 }
 
+std::vector<const Op*> rows_of_fill() { return {&fill_op()}; }
+
 }  // namespace muster::graph

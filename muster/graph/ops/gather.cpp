@@ -220,6 +220,12 @@ const Op& gather_op() {
       .kernels =
           {with_bfloat16({"reference", second_is<std::int32_t>, prepare_gather, run_gather<std::int32_t>}),
            with_bfloat16({"reference", second_is<std::int64_t>, prepare_gather, run_gather<std::int64_t>})},
+      .schema = {.inputs = {"input_params", "input_indices"},
+                 .attributes = {{.name = "axis", .otherwise = std::int64_t{0}},
+                                {.name = "batch_dims", .otherwise = std::int64_t{0}}},
+                 .methods = {{"gather"}, {"index_select", {"axis", "index:input_indices"}}},
+                 .mindspore = {{"gather"}, {"index_select", {"input", "axis", "index:input_indices"}}},
+                 .primitives = {{"Gather", {"batch_dims"}, {"input_params", "input_indices", "axis"}}}},
   };
   return op;
 }
@@ -257,5 +263,7 @@ const Op& flat_index_op() {
   };
   return op;
 }
+
+std::vector<const Op*> rows_of_gather() { return {&gather_op(), &scatter_add_op(), &flat_index_op()}; }
 
 }  // namespace muster::graph

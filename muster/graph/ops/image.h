@@ -7,8 +7,6 @@
 
 namespace muster::graph {
 
-std::vector<const Op*> image_ops();
-
 const Op& add_relu_op();
 const Op& add_relu_grad_op();
 const Op& adaptive_avg_pool2d_op();

@@ -138,4 +138,6 @@ const Op& split_op() {
   return op;
 }
 
+std::vector<const Op*> rows_of_join() { return {&concat_op(), &split_op()}; }
+
 }  // namespace muster::graph

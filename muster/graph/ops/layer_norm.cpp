@@ -219,6 +219,9 @@ const Op& layer_norm_op() {
       .kernels = {{"reference", any_signature, prepare<0>, run}},
       .precision = MixedPrecision::full,
       .mixes = true,
+      .schema = {.inputs = {"x", "gamma", "beta"},
+                 .attributes = {{.name = "begin_norm_axis", .otherwise = std::int64_t{-1}},
+                                {.name = "eps", .otherwise = 1e-5}}},
   };
   return op;
 }
@@ -236,5 +239,7 @@ const Op& layer_norm_grad_op() {
   };
   return op;
 }
+
+std::vector<const Op*> rows_of_layer_norm() { return {&layer_norm_op(), &layer_norm_grad_op()}; }
 
 }  // namespace muster::graph

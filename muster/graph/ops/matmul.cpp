@@ -179,4 +179,6 @@ const Op& dense_op() {
   return op;
 }
 
+std::vector<const Op*> rows_of_matmul() { return {&matmul_op(), &dense_op()}; }
+
 }  // namespace muster::graph

@@ -109,4 +109,6 @@ const Op& nll_loss_grad_op() {
   return op;
 }
 
+std::vector<const Op*> rows_of_nll_loss() { return {&nll_loss_op(), &nll_loss_grad_op()}; }
+
 }  // namespace muster::graph

@@ -161,7 +161,8 @@ std::vector<Kernel> kernel_list(bool has_vector, Kernel vector, const Kernel& re
 }
 
 template <Kind kind>
-Op row(std::string_view documentation) {
+Op row(Schema schema, std::string_view documentation) {
+  schema.inputs = {"x"};
   return {
       .name = names_of(kind).forward,
       .documentation = documentation,
@@ -170,7 +171,8 @@ Op row(std::string_view documentation) {
       .kernels = kernel_list(kernels::has_vector_math(kind), {{}, first_is<float>, prepare<kind>, run_vector},
                              with_bfloat16({"reference", any_signature, prepare<kind>, run})),
       .sharing = Sharing::reuse,
-      .precision = kind == Kind::softplus ? MixedPrecision::full : MixedPrecision::given};
+      .precision = kind == Kind::softplus ? MixedPrecision::full : MixedPrecision::given,
+      .schema = std::move(schema)};
 }
 
 template <Kind kind>
@@ -187,26 +189,45 @@ Op grad_row(std::string_view documentation) {
           .sharing = Sharing::reuse};
 }
 
+Argument alpha(double otherwise) { return {.name = "alpha", .otherwise = otherwise}; }
+
 const std::vector<Op>& family() {
   static const std::vector<Op> rows = {
-      row<Kind::relu>("y = max(x, 0), NaN stays NaN; any shape, float32 or float64. The gradient at 0 is 0."),
-      row<Kind::tanh>("y = tanh(x); any shape, float32 or float64."),
+      row<Kind::relu>({.primitives = {{"ReLU"}}},
+                      "y = max(x, 0), NaN stays NaN; any shape, float32 or float64. The gradient at 0 is 0."),
+      row<Kind::tanh>({.promotion = Promotion::floating,
+                       .methods = {{"tanh"}},
+                       .mindspore = {{"tanh", {"input"}}},
+                       .primitives = {{"Tanh"}}},
+                      "y = tanh(x); any shape, float32 or float64."),
       row<Kind::relu6>(
+          {.mindspore = {{"relu6", {"x"}}}, .primitives = {{"ReLU6"}}},
           "y = min(max(x, 0), 6); any shape, float32 or float64. The gradient at 0 is 0, at 6 it is 1. "
           "Source: Krizhevsky, Convolutional deep belief networks on CIFAR-10, 2010."),
       row<Kind::leaky_relu>(
+          {.attributes = {alpha(0.2)}, .mindspore = {{"leaky_relu", {"input", "alpha"}}}},
           "y = x where x > 0, else alpha x (0.2 unless set); any shape, float32 or float64. "
           "Source: Maas, Hannun, Ng, Rectifier nonlinearities, ICML 2013."),
-      row<Kind::elu>("y = x where x > 0, else alpha (e^x - 1) (alpha 1 unless set); any shape, float32 or "
+      row<Kind::elu>({.attributes = {alpha(1.0)},
+                      .mindspore = {{"elu", {"input_x", "alpha"}}},
+                      .primitives = {{"Elu", {"alpha"}}}},
+                     "y = x where x > 0, else alpha (e^x - 1) (alpha 1 unless set); any shape, float32 or "
                      "float64. Source: Clevert, Unterthiner, Hochreiter, ICLR 2016, arXiv 1511.07289."),
-      row<Kind::sigmoid>("y = 1 / (1 + e^-x); any shape, float32 or float64."),
-      row<Kind::gelu>("y = x P(X <= x) for X ~ N(0, 1), or with approximate=true its approximation "
+      row<Kind::sigmoid>({.promotion = Promotion::floating,
+                          .methods = {{"sigmoid"}},
+                          .mindspore = {{"sigmoid", {"input"}}},
+                          .primitives = {{"Sigmoid"}}},
+                         "y = 1 / (1 + e^-x); any shape, float32 or float64."),
+      row<Kind::gelu>({.attributes = {{.name = "approximate", .otherwise = false}}},
+                      "y = x P(X <= x) for X ~ N(0, 1), or with approximate=true its approximation "
                       "x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); any shape, float32 or float64. Source: "
                       "Hendrycks, Gimpel, arXiv 1606.08415."),
       row<Kind::silu>(
+          {.promotion = Promotion::floating, .mindspore = {{"silu", {"input"}}}},
           "y = x / (1 + e^-x), also called swish; any shape, float32 or float64. Source: Elfwing, "
           "Uchibe, Doya, arXiv 1702.03118."),
-      row<Kind::softplus>("y = log(1 + e^x), exact for large and small x; any shape, float32 or float64."),
+      row<Kind::softplus>({.promotion = Promotion::floating, .primitives = {{"Softplus"}}},
+                          "y = log(1 + e^x), exact for large and small x; any shape, float32 or float64."),
       grad_row<Kind::relu>("dx = dy where y > 0, else 0, for y = relu(x)."),
       grad_row<Kind::tanh>("dx = dy (1 - y^2), for y = tanh(x)."),
       grad_row<Kind::relu6>("dx = dy where 0 < x <= 6, else 0, for y = relu6(x)."),
@@ -223,7 +244,7 @@ const std::vector<Op>& family() {
 
 }  // namespace
 
-std::vector<const Op*> nonlinearity_ops() { return addresses(family()); }
+std::vector<const Op*> rows_of_nonlinearity() { return addresses(family()); }
 const Op& relu_op() { return *find_op("relu"); }
 const Op& relu_grad_op() { return *find_op("relu_grad"); }
 const Op& tanh_op() { return *find_op("tanh"); }

@@ -86,4 +86,6 @@ const Op& one_hot_op() {
   return op;
 }
 
+std::vector<const Op*> rows_of_one_hot() { return {&one_hot_op()}; }
+
 }  // namespace muster::graph

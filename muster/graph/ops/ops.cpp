@@ -1,39 +1,6 @@
 #include "muster/graph/ops/ops.h"
 
-#include "muster/graph/ops/array.h"
-#include "muster/graph/ops/control.h"
-#include "muster/graph/ops/image.h"
-#include "muster/graph/ops/training.h"
-
 namespace muster::graph {
-
-std::vector<const Op*> all_ops() {
-  std::vector<const Op*> all = {&all_reduce_op(),
-                                &bias_add_op(),
-                                &cast_op(),
-                                &clip_op(),
-                                &cond_op(),
-                                &dense_op(),
-                                &dropout_op(),
-                                &dropout_grad_op(),
-                                &fill_op(),
-                                &layer_norm_op(),
-                                &layer_norm_grad_op(),
-                                &matmul_op(),
-                                &momentum_op(),
-                                &reshape_op(),
-                                &select_op(),
-                                &sgd_op(),
-                                &softmax_cross_entropy_op(),
-                                &softmax_cross_entropy_grad_op(),
-                                &stop_gradient_op(),
-                                &sum_to_op(),
-                                &while_loop_op()};
-  for (const auto& family : {array_ops(), binary_ops(), image_ops(), nonlinearity_ops(), reduce_ops(),
-                             softmax_ops(), training_ops(), unary_ops()})
-    all.insert(all.end(), family.begin(), family.end());
-  return all;
-}
 
 std::vector<const Op*> addresses(const std::vector<Op>& family) {
   std::vector<const Op*> made;

@@ -12,7 +12,7 @@
 
 namespace muster::graph {
 
-// Of all files; op.cpp sorts them.
+// Of all files of this folder that define `rows_of_<file>()`: muster/graph/CMakeLists.txt makes the list.
 std::vector<const Op*> all_ops();
 
 const Op& add_op();
@@ -40,11 +40,6 @@ const Op& sum_to_op();
 const Op& tanh_op();
 
 // Rows that share one implementation.
-std::vector<const Op*> binary_ops();
-std::vector<const Op*> nonlinearity_ops();
-std::vector<const Op*> reduce_ops();
-std::vector<const Op*> softmax_ops();
-std::vector<const Op*> unary_ops();
 std::vector<const Op*> addresses(const std::vector<Op>& family);
 
 using Types = Result<std::vector<TensorType>>;

@@ -342,4 +342,9 @@ const Op& adaptive_avg_pool2d_grad_op() {
   return op;
 }
 
+std::vector<const Op*> rows_of_pool2d() {
+  return {&max_pool2d_op(),      &max_pool2d_grad_op(),     &avg_pool2d_op(),
+          &avg_pool2d_grad_op(), &adaptive_avg_pool2d_op(), &adaptive_avg_pool2d_grad_op()};
+}
+
 }  // namespace muster::graph

@@ -110,15 +110,28 @@ void run_reference(const KernelCall& call) {
   kernels::reduce_reference(kind, dtype, loops, call.inputs[0], call.outputs[0]);
 }
 
+// In Python the axes are one argument `axis`.
+Schema schema_of(Promotion promotion, Alias method, std::vector<Alias> functions,
+                 std::string_view primitive) {
+  return {.inputs = {"x"},
+          .attributes = {{.name = "axes", .otherwise = std::vector<std::int64_t>{}, .python = "axis"},
+                         {.name = "keep_dims", .otherwise = false}},
+          .promotion = promotion,
+          .methods = {std::move(method)},
+          .mindspore = std::move(functions),
+          .primitives = {{primitive, {"keep_dims"}, {"x", "axis"}}}};
+}
+
 template <Reduce kind>
-Op row(std::vector<Value> (*gradient)(const GradientQuery&), std::string_view documentation) {
+Op row(std::vector<Value> (*gradient)(const GradientQuery&), Schema schema, std::string_view documentation) {
   return {.name = name_of(kind),
           .documentation = documentation,
           .infer = infer<kind>,
           .gradient = gradient,
           .kernels = {{"runs", any_signature, prepare, run<kind>},
                       {"reference", any_signature, prepare, run_reference<kind>}},
-          .precision = kind == Reduce::prod ? MixedPrecision::full : MixedPrecision::given};
+          .precision = kind == Reduce::prod ? MixedPrecision::full : MixedPrecision::given,
+          .schema = std::move(schema)};
 }
 
 Types infer_prod_grad(const Signature& signature) {
@@ -188,29 +201,34 @@ Op arg_row(std::string_view documentation) {
   return {.name = greatest ? "argmax" : "argmin",
           .documentation = documentation,
           .infer = infer_arg<greatest>,
-          .kernels = {{"reference", any_signature, prepare_arg, run_arg<greatest>}}};
+          .kernels = {{"reference", any_signature, prepare_arg, run_arg<greatest>}},
+          .schema = {.inputs = {"x"}, .attributes = {{.name = "axis", .otherwise = std::int64_t{-1}}}}};
 }
 
 std::vector<Op> rows() {
   return {
       row<Reduce::sum>(
           gradient_sum,
+          schema_of(Promotion::counting, {"sum", {"axis", "keepdims:keep_dims"}}, {{"reduce_sum"}},
+                    "ReduceSum"),
           "The sum over `axes` (all when empty; negative ones count from the end); summed axes stay as "
           "1 with keep_dims. float32, float64 (added in double), int32, int64 (they wrap around)."),
       row<Reduce::mean>(
-          gradient_mean,
+          gradient_mean, schema_of(Promotion::floating, {"mean"}, {{"mean"}, {"reduce_mean"}}, "ReduceMean"),
           "The mean over `axes` (all when empty); averaged axes stay as 1 with keep_dims. float32, "
           "float64; the mean of nothing is NaN."),
       row<Reduce::max>(
           gradient_extreme,
+          schema_of(Promotion::none, {"max", {"axis", "keepdims:keep_dims"}}, {{"reduce_max"}}, "ReduceMax"),
           "The greatest element over `axes` (all when empty), NaN if one is; folded axes stay as 1 with "
           "keep_dims. float32, float64, int32, int64. Equal extremes share the gradient."),
       row<Reduce::min>(
           gradient_extreme,
+          schema_of(Promotion::none, {"min", {"axis", "keepdims:keep_dims"}}, {{"reduce_min"}}, "ReduceMin"),
           "The smallest element over `axes` (all when empty), NaN if one is; folded axes stay as 1 "
           "with keep_dims. float32, float64, int32, int64. Equal extremes share the gradient."),
       row<Reduce::prod>(
-          gradient_prod,
+          gradient_prod, schema_of(Promotion::none, {"prod"}, {}, "ReduceProd"),
           "The product over `axes` (all when empty); folded axes stay as 1 with keep_dims. float32, "
           "float64 (multiplied in double), int32, int64 (they wrap around)."),
       prod_grad_row(),
@@ -225,7 +243,7 @@ std::vector<Op> rows() {
 
 }  // namespace
 
-std::vector<const Op*> reduce_ops() {
+std::vector<const Op*> rows_of_reduce() {
   static const std::vector<Op> family = rows();
   return addresses(family);
 }

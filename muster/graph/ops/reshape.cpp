@@ -51,4 +51,6 @@ const Op& reshape_op() {
   return op;
 }
 
+std::vector<const Op*> rows_of_reshape() { return {&reshape_op()}; }
+
 }  // namespace muster::graph

@@ -155,4 +155,6 @@ const Op& listed_rate_op() {
   return op;
 }
 
+std::vector<const Op*> rows_of_schedule() { return {&decayed_rate_op(), &listed_rate_op()}; }
+
 }  // namespace muster::graph

@@ -97,6 +97,10 @@ const Op& clip_op() {
       .gradient = gradient_clip,
       .kernels = {with_bfloat16({"reference", any_signature, prepare_clip, run_clip})},
       .sharing = Sharing::reuse,
+      .schema = {.inputs = {"x"},
+                 .attributes = {{.name = "min", .otherwise = 0.0, .optional = true},
+                                {.name = "max", .otherwise = 0.0, .optional = true}},
+                 .methods = {{"clip"}}},
   };
   return op;
 }
@@ -112,8 +116,15 @@ const Op& select_op() {
       .infer = infer_select,
       .gradient = gradient_select,
       .kernels = {with_bfloat16({"reference", any_signature, prepare_select, run_select})},
+      .schema = {.inputs = {"condition", "a", "b"},
+                 .promotion = Promotion::common_choice,
+                 .mindspore = {{"select", {"condition", "input", "other"}},
+                               {"where", {"condition", "input", "other"}}},
+                 .primitives = {{"Select"}}},
   };
   return op;
 }
+
+std::vector<const Op*> rows_of_select() { return {&clip_op(), &select_op()}; }
 
 }  // namespace muster::graph

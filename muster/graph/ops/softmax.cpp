@@ -109,6 +109,15 @@ void run_grad(const KernelCall& call) {
                         call.threads);
 }
 
+Schema schema_of(bool logarithm) {
+  Schema schema{.inputs = {"x"},
+                .attributes = {{.name = "axis", .otherwise = std::int64_t{-1}}},
+                .promotion = Promotion::floating,
+                .primitives = {{logarithm ? "LogSoftmax" : "Softmax", {"axis"}}}};
+  if (logarithm) schema.mindspore = {{"log_softmax", {"logits", "axis"}}};
+  return schema;
+}
+
 template <bool logarithm>
 Op row(std::string_view documentation) {
   return {.name = name_of(logarithm),
@@ -117,7 +126,8 @@ Op row(std::string_view documentation) {
           .gradient = gradient<logarithm>,
           .kernels = kernel_list(run_vector<logarithm>, run<logarithm>),
           .sharing = Sharing::reuse,
-          .precision = MixedPrecision::full};
+          .precision = MixedPrecision::full,
+          .schema = schema_of(logarithm)};
 }
 
 template <bool logarithm>
@@ -144,7 +154,7 @@ std::vector<Op> rows() {
 
 }  // namespace
 
-std::vector<const Op*> softmax_ops() {
+std::vector<const Op*> rows_of_softmax() {
   static const std::vector<Op> family = rows();
   return addresses(family);
 }

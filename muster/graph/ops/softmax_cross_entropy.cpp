@@ -124,4 +124,8 @@ const Op& softmax_cross_entropy_grad_op() {
   return op;
 }
 
+std::vector<const Op*> rows_of_softmax_cross_entropy() {
+  return {&softmax_cross_entropy_op(), &softmax_cross_entropy_grad_op()};
+}
+
 }  // namespace muster::graph

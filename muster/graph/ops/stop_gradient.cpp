@@ -18,8 +18,11 @@ const Op& stop_gradient_op() {
       .gradient = nothing_flows,
       .kernels = {},
       .sharing = Sharing::view,
+      .schema = {.inputs = {"value"}, .mindspore = {{"stop_gradient"}}},
   };
   return op;
 }
+
+std::vector<const Op*> rows_of_stop_gradient() { return {&stop_gradient_op()}; }
 
 }  // namespace muster::graph

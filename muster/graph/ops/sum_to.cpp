@@ -60,4 +60,6 @@ const Op& sum_to_op() {
   return op;
 }
 
+std::vector<const Op*> rows_of_sum_to() { return {&sum_to_op()}; }
+
 }  // namespace muster::graph

@@ -6,12 +6,6 @@
 
 namespace muster::graph {
 
-std::vector<const Op*> training_ops() {
-  return {&adagrad_op(),      &adam_op(), &adam_weight_decay_op(), &assign_op(),   &assign_add_op(),
-          &decayed_rate_op(), &lars_op(), &listed_rate_op(),       &nll_loss_op(), &nll_loss_grad_op(),
-          &rms_prop_op()};
-}
-
 Result<> require_alike(std::string_view op, std::string_view what, const TensorType& given,
                        const TensorType& wanted) {
   if (given == wanted) return {};

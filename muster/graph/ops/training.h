@@ -8,8 +8,6 @@
 
 namespace muster::graph {
 
-std::vector<const Op*> training_ops();
-
 // What all updates share: "sgd: the gradient must be float32 (3,), not float32 (4,)", or nothing.
 Result<> require_alike(std::string_view op, std::string_view what, const TensorType& given,
                        const TensorType& wanted);

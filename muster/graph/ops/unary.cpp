@@ -77,23 +77,40 @@ void run_predicate(const KernelCall& call) {
   kernels::predicate(kind, dtype, call.inputs[0], call.output<bool>(), count, call.threads);
 }
 
+// Where scripts written for MindSpore find it; `input` is its name for x there.
+struct Names {
+  std::string_view primitive;
+  std::vector<std::string_view> functions;
+  std::vector<Alias> methods = {};
+  std::string_view x = "input";
+};
+
+Schema schema_of(const Names& names, Promotion promotion) {
+  Schema schema{
+      .inputs = {"x"}, .promotion = promotion, .methods = names.methods, .primitives = {{names.primitive}}};
+  for (const std::string_view name : names.functions) schema.mindspore.push_back({name, {names.x}});
+  return schema;
+}
+
 template <Unary kind>
-Op row(Rule rule, std::string_view documentation) {
+Op row(Rule rule, const Names& names, std::string_view documentation) {
   return {.name = name_of(kind),
           .documentation = documentation,
           .infer = infer<kind>,
           .gradient = rule,
           .kernels = kernel_list<kind>(),
           .sharing = Sharing::reuse,
-          .precision = loses_digits(kind) ? MixedPrecision::full : MixedPrecision::given};
+          .precision = loses_digits(kind) ? MixedPrecision::full : MixedPrecision::given,
+          .schema = schema_of(names, takes_integers(kind) ? Promotion::none : Promotion::floating)};
 }
 
 template <Predicate kind>
-Op row(std::string_view documentation) {
+Op row(const Names& names, std::string_view documentation) {
   return {.name = name_of(kind),
           .documentation = documentation,
           .infer = infer_predicate<kind>,
-          .kernels = {with_bfloat16({"reference", any_signature, elements_of_first, run_predicate<kind>})}};
+          .kernels = {with_bfloat16({"reference", any_signature, elements_of_first, run_predicate<kind>})},
+          .schema = schema_of(names, kind == Predicate::logical_not ? Promotion::none : Promotion::floating)};
 }
 
 const Value& x_of(const GradientQuery& query) { return query.inputs[0]; }
@@ -137,63 +154,68 @@ Value minus_sin_of_x(const GradientQuery& query) { return negated(apply("sin", {
 
 std::vector<Op> rows() {
   return {
-      row<Unary::neg>(neg_rule,
+      row<Unary::neg>(neg_rule, {"Neg", {"neg", "negative"}},
                       "-x. x of any shape, float32, float64, int32 or int64; y like x. The smallest integer "
                       "stays itself."),
       row<Unary::abs>(
-          times_derivative<sign_of_x>,
+          times_derivative<sign_of_x>, {"Abs", {"abs", "absolute"}, {{"abs"}}},
           "|x|. x of any shape, float32, float64, int32 or int64; y like x. The gradient at 0 is 0."),
       row<Unary::sign>(
-          flat,
+          flat, {"Sign", {"sign"}},
           "-1, 0 or 1, as x is less than, equal to or greater than 0; NaN stays. x of any shape, "
           "float32, float64, int32 or int64; y like x. The gradient is 0."),
       row<Unary::square>(
-          times_derivative<two_x>,
+          times_derivative<two_x>, {"Square", {"square"}, {{"square"}}},
           "x x. x of any shape, float32, float64, int32 or int64 (they wrap around); y like x."),
-      row<Unary::reciprocal>(times_derivative<minus_y_squared>,
+      row<Unary::reciprocal>(times_derivative<minus_y_squared>, {"Reciprocal", {"reciprocal"}},
                              "1 / x. x of any shape, float32 or float64; y like x. 1 / 0 is infinite."),
-      row<Unary::sqrt>(sqrt_rule,
+      row<Unary::sqrt>(sqrt_rule, {"Sqrt", {"sqrt"}, {{"sqrt"}}, "x"},
                        "The square root. x of any shape, float32 or float64; y like x; NaN for x < 0. The "
                        "gradient at 0 is infinite."),
-      row<Unary::rsqrt>(times_derivative<minus_half_y_cubed>,
+      row<Unary::rsqrt>(times_derivative<minus_half_y_cubed>, {"Rsqrt", {"rsqrt"}},
                         "1 / sqrt(x). x of any shape, float32 or float64; y like x; NaN for x < 0."),
-      row<Unary::exp>(times_derivative<y_itself>, "e^x. x of any shape, float32 or float64; y like x."),
-      row<Unary::expm1>(times_derivative<y_plus_one>,
+      row<Unary::exp>(times_derivative<y_itself>, {"Exp", {"exp"}, {{"exp"}}},
+                      "e^x. x of any shape, float32 or float64; y like x."),
+      row<Unary::expm1>(times_derivative<y_plus_one>, {"Expm1", {"expm1"}},
                         "e^x - 1, exact also near 0. x of any shape, float32 or float64; y like x."),
-      row<Unary::log>(log_rule,
+      row<Unary::log>(log_rule, {"Log", {"log"}, {{"log"}}},
                       "The natural logarithm. x of any shape, float32 or float64; y like x; -inf at 0, NaN "
                       "below."),
-      row<Unary::log1p>(log1p_rule,
+      row<Unary::log1p>(log1p_rule, {"Log1p", {"log1p"}},
                         "log(1 + x), exact also near 0. x of any shape, float32 or float64; y like x."),
-      row<Unary::erf>(times_derivative<bell>,
+      row<Unary::erf>(times_derivative<bell>, {"Erf", {"erf"}},
                       "The error function 2/sqrt(pi) times the integral of e^(-t^2) from 0 to x. x of any "
                       "shape, float32 or float64; y like x."),
-      row<Unary::sin>(times_derivative<cos_of_x>,
+      row<Unary::sin>(times_derivative<cos_of_x>, {"Sin", {"sin"}},
                       "The sine of x in radians. x of any shape, float32 or float64; y like x."),
-      row<Unary::cos>(times_derivative<minus_sin_of_x>,
+      row<Unary::cos>(times_derivative<minus_sin_of_x>, {"Cos", {"cos"}},
                       "The cosine of x in radians. x of any shape, float32 or float64; y like x."),
       row<Unary::floor>(
-          flat,
+          flat, {"Floor", {"floor"}},
           "The greatest whole number that is not above x. x of any shape, float32 or float64; y "
           "like x. The gradient is 0."),
-      row<Unary::ceil>(flat,
+      row<Unary::ceil>(flat, {"Ceil", {"ceil"}},
                        "The smallest whole number that is not below x. x of any shape, float32 or float64; y "
                        "like x. The gradient is 0."),
       row<Unary::round>(
-          flat,
+          flat, {"Round", {}},
           "The nearest whole number, halves to the even one (IEEE 754). x of any shape, float32 or "
           "float64; y like x. The gradient is 0."),
-      row<Predicate::isnan>("Whether x is not a number, as bool. x of any shape, float32 or float64."),
-      row<Predicate::isinf>("Whether x is infinite, as bool. x of any shape, float32 or float64."),
+      row<Predicate::isnan>({"IsNan", {"isnan"}},
+                            "Whether x is not a number, as bool. x of any shape, float32 or float64."),
+      row<Predicate::isinf>({"IsInf", {"isinf"}},
+                            "Whether x is infinite, as bool. x of any shape, float32 or float64."),
       row<Predicate::isfinite>(
+          {"IsFinite", {"isfinite"}},
           "Whether x is neither infinite nor not a number, as bool. x of any shape, float32 or float64."),
-      row<Predicate::logical_not>("x == 0, as bool. x of any shape and dtype."),
+      row<Predicate::logical_not>({"LogicalNot", {"logical_not"}},
+                                  "x == 0, as bool. x of any shape and dtype."),
   };
 }
 
 }  // namespace
 
-std::vector<const Op*> unary_ops() {
+std::vector<const Op*> rows_of_unary() {
   static const std::vector<Op> family = rows();
   return addresses(family);
 }

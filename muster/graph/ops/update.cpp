@@ -128,4 +128,6 @@ const Op& momentum_op() {
   return op;
 }
 
+std::vector<const Op*> rows_of_update() { return {&sgd_op(), &momentum_op()}; }
+
 }  // namespace muster::graph

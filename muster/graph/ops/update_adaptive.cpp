@@ -298,4 +298,8 @@ const Op& lars_op() {
   return op;
 }
 
+std::vector<const Op*> rows_of_update_adaptive() {
+  return {&adam_op(), &adam_weight_decay_op(), &rms_prop_op(), &adagrad_op(), &lars_op()};
+}
+
 }  // namespace muster::graph

@@ -9,7 +9,6 @@ from muster.ops import (
     expand_dims,
     flip,
     full_like,
-    gather,
     one_hot,
     ones,
     ones_like,
@@ -48,11 +47,6 @@ def chunk(input, chunks, axis=0):
     return ops.split(input, max(-(-size // chunks), 1), axis)
 
 
-def cumsum(x, axis, dtype=None):
-    """muster.ops.cumsum."""
-    return ops.cumsum(x, axis, dtype)
-
-
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False):
     """muster.ops.embedding; arguments that change the weight or its gradient are not provided."""
     if padding_idx is not None or max_norm is not None or scale_grad_by_freq:
@@ -83,11 +77,6 @@ def flatten(input, order="C", *, start_dim=1, end_dim=-1):
 def full(size, fill_value, *, dtype=None):
     """muster.ops.full; the dtype is int64 unless `dtype` says otherwise, as in MindSpore 2.7."""
     return ops.full(size, fill_value, dtype=muster.int64 if dtype is None else dtype)
-
-
-def index_select(input, axis, index):
-    """muster.ops.gather with a vector of indices."""
-    return ops.gather(input, index, axis)
 
 
 def linspace(start, end, steps):
@@ -201,11 +190,6 @@ def matmul(input, other):
     return ops.matmul(input, other)
 
 
-def bmm(input_x, mat2):
-    """muster.ops.batch_matmul."""
-    return ops.batch_matmul(input_x, mat2)
-
-
 mm = matmul
 
 
@@ -229,13 +213,11 @@ def as_tensor(value):
 
 __all__ = [
     "arange",
-    "bmm",
     "broadcast_to",
     "cast",
     "cat",
     "chunk",
     "concat",
-    "cumsum",
     "embedding",
     "expand_dims",
     "eye",
@@ -244,8 +226,6 @@ __all__ = [
     "flip",
     "full",
     "full_like",
-    "gather",
-    "index_select",
     "linspace",
     "masked_fill",
     "matmul",

@@ -1,7 +1,7 @@
 """Functions that make, move, join and pick elements as classes."""
 
 import muster
-from mindspore.ops import _array
+from mindspore.ops import _array, _row_primitives
 from mindspore.ops._primitive import Primitive, without_settings
 from muster import ops
 
@@ -23,19 +23,7 @@ Zeros = without_settings("Zeros", ops.zeros)
 ZerosLike = without_settings("ZerosLike", ops.zeros_like)
 
 
-class BatchMatMul(Primitive):
-    """muster.ops.batch_matmul."""
-
-    def __init__(self, transpose_a=False, transpose_b=False):
-        super().__init__()
-        self.transpose_a = transpose_a
-        self.transpose_b = transpose_b
-
-    def compute(self, x, y):
-        return ops.batch_matmul(x, y, self.transpose_a, self.transpose_b)
-
-
-class MatMul(BatchMatMul):
+class MatMul(_row_primitives.BatchMatMul):
     """The product of two matrices, muster.ops.batch_matmul without leading axes."""
 
     def compute(self, input, mat2):
@@ -64,29 +52,6 @@ class Concat(Primitive):
 
     def compute(self, *tensors):
         return ops.concat(_several(tensors), self.axis)
-
-
-class CumSum(Primitive):
-    """muster.ops.cumsum."""
-
-    def __init__(self, exclusive=False, reverse=False):
-        super().__init__()
-        self.exclusive = exclusive
-        self.reverse = reverse
-
-    def compute(self, input, axis):
-        return ops.cumsum(input, axis, exclusive=self.exclusive, reverse=self.reverse)
-
-
-class Gather(Primitive):
-    """muster.ops.gather."""
-
-    def __init__(self, batch_dims=0):
-        super().__init__()
-        self.batch_dims = batch_dims
-
-    def compute(self, input_params, input_indices, axis):
-        return ops.gather(input_params, input_indices, axis, self.batch_dims)
 
 
 class OneHot(Primitive):
@@ -278,15 +243,12 @@ def _padded(x, paddings, mode):
 
 
 __all__ = [
-    "BatchMatMul",
     "BroadcastTo",
     "Concat",
-    "CumSum",
     "ExpandDims",
     "Eye",
     "Fill",
     "Flatten",
-    "Gather",
     "LinSpace",
     "MatMul",
     "MirrorPad",

@@ -2,11 +2,12 @@
 
 from mindspore._gradient import grad as grad
 from mindspore._gradient import value_and_grad as value_and_grad
-from mindspore.ops import _array, _image, _losses, _math, _training
+from mindspore.ops import _array, _image, _losses, _math, _rows, _training
 from mindspore.ops._array import *  # noqa: F403
 from mindspore.ops._image import *  # noqa: F403
 from mindspore.ops._losses import *  # noqa: F403
 from mindspore.ops._math import *  # noqa: F403
+from mindspore.ops._rows import *  # noqa: F403
 from mindspore.ops._training import *  # noqa: F403
 
 __all__ = sorted(
@@ -17,6 +18,7 @@ __all__ = sorted(
         *_image.__all__,
         *_losses.__all__,
         *_math.__all__,
+        *_rows.__all__,
         *_training.__all__,
     }
 )

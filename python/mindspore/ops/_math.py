@@ -1,4 +1,4 @@
-"""Functions of numbers by MindSpore's names: each calls Muster's own, whose documentation it carries."""
+"""Functions of numbers by MindSpore's names that are several ops, or take other arguments (others: _rows)."""
 
 import math
 
@@ -7,45 +7,11 @@ from mindspore import _names
 from muster import ops
 
 
-def _renamed(function, name: str, meaning):
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = meaning.__doc__
-    return function
-
-
-def _of_one(name: str, meaning):
-    return _renamed(lambda input: meaning(input), name, meaning)
-
-
-def _of_two(name: str, meaning):
-    return _renamed(lambda input, other: meaning(input, other), name, meaning)
-
-
-def _of_x(name: str, meaning):
-    return _renamed(lambda x: meaning(x), name, meaning)
-
-
-def _of_x_and_y(name: str, meaning):
-    return _renamed(lambda x, y: meaning(x, y), name, meaning)
-
-
 def _tensor(value, dtype=None):
     return value if isinstance(value, muster.Tensor) else muster.Tensor(value, dtype)
 
 
 # ---- Two numbers -------------------------------------------------------------------------------------------
-
-add = _of_two("add", ops.add)
-sub = _of_two("sub", ops.sub)
-mul = _of_two("mul", ops.mul)
-multiply = _of_two("multiply", ops.mul)
-floor_divide = _of_two("floor_divide", ops.floor_div)
-floor_div = _of_x_and_y("floor_div", ops.floor_div)
-floor_mod = _of_x_and_y("floor_mod", ops.mod)
-remainder = _of_two("remainder", ops.mod)
-maximum = _of_two("maximum", ops.maximum)
-minimum = _of_two("minimum", ops.minimum)
-pow = _renamed(lambda input, exponent: ops.pow(input, exponent), "pow", ops.pow)
 
 
 def subtract(input, other, *, alpha=1):
@@ -86,11 +52,6 @@ def squared_difference(x, y):
     return ops.square(ops.sub(x, y))
 
 
-def true_divide(dividend, divisor):
-    """dividend / divisor, shapes broadcast."""
-    return ops.div(dividend, divisor)
-
-
 def addn(x):
     """The sum of a list of tensors of one shape."""
     total, *rest = x
@@ -99,51 +60,12 @@ def addn(x):
     return total
 
 
-equal = _of_two("equal", ops.equal)
-eq = _of_two("eq", ops.equal)
-not_equal = _of_two("not_equal", ops.not_equal)
-ne = _of_two("ne", ops.not_equal)
-less = _of_two("less", ops.less)
-lt = _of_two("lt", ops.less)
-less_equal = _of_two("less_equal", ops.less_equal)
-le = _of_two("le", ops.less_equal)
-greater = _of_two("greater", ops.greater)
-gt = _of_two("gt", ops.greater)
-greater_equal = _of_two("greater_equal", ops.greater_equal)
-ge = _of_two("ge", ops.greater_equal)
-logical_and = _of_two("logical_and", ops.logical_and)
-logical_or = _of_two("logical_or", ops.logical_or)
-logical_not = _of_one("logical_not", ops.logical_not)
-
-
 def logical_xor(input, other):
     """Whether exactly one of both is true, as bool; shapes broadcast."""
     return ops.not_equal(ops.cast(input, muster.bool_), ops.cast(other, muster.bool_))
 
 
 # ---- One number --------------------------------------------------------------------------------------------
-
-abs = _of_one("abs", ops.abs)
-absolute = _of_one("absolute", ops.abs)
-neg = _of_one("neg", ops.neg)
-negative = _of_one("negative", ops.neg)
-sign = _of_one("sign", ops.sign)
-square = _of_one("square", ops.square)
-reciprocal = _of_one("reciprocal", ops.reciprocal)
-sqrt = _of_x("sqrt", ops.sqrt)
-rsqrt = _of_one("rsqrt", ops.rsqrt)
-exp = _of_one("exp", ops.exp)
-expm1 = _of_one("expm1", ops.expm1)
-log = _of_one("log", ops.log)
-log1p = _of_one("log1p", ops.log1p)
-erf = _of_one("erf", ops.erf)
-sin = _of_one("sin", ops.sin)
-cos = _of_one("cos", ops.cos)
-floor = _of_one("floor", ops.floor)
-ceil = _of_one("ceil", ops.ceil)
-isnan = _of_one("isnan", ops.isnan)
-isinf = _of_one("isinf", ops.isinf)
-isfinite = _of_one("isfinite", ops.isfinite)
 
 
 def log2(input):
@@ -176,26 +98,11 @@ def round(input, *, decimals=0):
 
 # ---- Activations -------------------------------------------------------------------------------------------
 
-sigmoid = _of_one("sigmoid", ops.sigmoid)
-tanh = _of_one("tanh", ops.tanh)
-silu = _of_one("silu", ops.silu)
-relu6 = _of_x("relu6", ops.relu6)
-
 
 def relu(input, inplace=False):
     """max(input, 0), element by element; tensors are values, so `inplace` is refused."""
     _names.refuse("mindspore.ops.relu", inplace=(inplace or None, None))
     return ops.relu(input)
-
-
-def leaky_relu(input, alpha=0.2):
-    """input where it is positive, else alpha input."""
-    return ops.leaky_relu(input, alpha)
-
-
-def elu(input_x, alpha=1.0):
-    """input_x where it is positive, else alpha (e^input_x - 1)."""
-    return ops.elu(input_x, alpha)
 
 
 def gelu(input, approximate="none"):
@@ -264,22 +171,12 @@ def softmax(input, axis=-1, *, dtype=None):
     return ops.softmax(input if dtype is None else ops.cast(input, dtype), axis)
 
 
-def log_softmax(logits, axis=-1):
-    """log(softmax(logits)) along `axis`."""
-    return ops.log_softmax(logits, axis)
-
-
 # ---- Reductions --------------------------------------------------------------------------------------------
 
 
 def sum(input, dim=None, keepdim=False, *, dtype=None):
     """The sum over `dim` (all axes by default), in `dtype` when it is given; truth values count as int64."""
     return ops.reduce_sum(input if dtype is None else ops.cast(input, dtype), dim, keepdim)
-
-
-def mean(x, axis=None, keep_dims=False):
-    """The mean over `axis` (all axes by default)."""
-    return ops.reduce_mean(x, axis, keep_dims)
 
 
 def prod(input, axis=None, keep_dims=False, dtype=None):
@@ -376,26 +273,6 @@ def logsumexp(input, dim, keepdim=False):
     return result if keepdim else ops.reduce_sum(result, dim)
 
 
-def reduce_sum(x, axis=(), keep_dims=False):
-    """The sum over `axis` (all axes by default)."""
-    return ops.reduce_sum(x, axis, keep_dims)
-
-
-def reduce_mean(x, axis=(), keep_dims=False):
-    """The mean over `axis` (all axes by default)."""
-    return ops.reduce_mean(x, axis, keep_dims)
-
-
-def reduce_max(x, axis=(), keep_dims=False):
-    """The greatest element over `axis` (all axes by default)."""
-    return ops.reduce_max(x, axis, keep_dims)
-
-
-def reduce_min(x, axis=(), keep_dims=False):
-    """The smallest element over `axis` (all axes by default)."""
-    return ops.reduce_min(x, axis, keep_dims)
-
-
 # ---- Choosing, normalizing ---------------------------------------------------------------------------------
 
 
@@ -425,16 +302,6 @@ def clamp(input, min=None, max=None):
 def clip(input, min=None, max=None):
     """The same as clamp."""
     return clamp(input, min, max)
-
-
-def select(condition, input, other):
-    """input where the condition (bool) is true, else other; shapes broadcast."""
-    return ops.select(condition, input, other)
-
-
-def where(condition, input, other):
-    """The same as select."""
-    return ops.select(condition, input, other)
 
 
 def dropout(input, p=0.5, training=True, seed=None):

@@ -6,59 +6,14 @@ from mindspore.ops import _array, _math
 from mindspore.ops._primitive import Primitive, without_settings
 from muster import ops
 
-Abs = without_settings("Abs", ops.abs)
-Neg = without_settings("Neg", ops.neg)
-Sign = without_settings("Sign", ops.sign)
-Square = without_settings("Square", ops.square)
-Reciprocal = without_settings("Reciprocal", ops.reciprocal)
-Sqrt = without_settings("Sqrt", ops.sqrt)
-Rsqrt = without_settings("Rsqrt", ops.rsqrt)
-Exp = without_settings("Exp", ops.exp)
-Expm1 = without_settings("Expm1", ops.expm1)
-Log = without_settings("Log", ops.log)
-Log1p = without_settings("Log1p", ops.log1p)
-Erf = without_settings("Erf", ops.erf)
-Sin = without_settings("Sin", ops.sin)
-Cos = without_settings("Cos", ops.cos)
-Floor = without_settings("Floor", ops.floor)
-Ceil = without_settings("Ceil", ops.ceil)
-Round = without_settings("Round", ops.round)
-IsNan = without_settings("IsNan", ops.isnan)
-IsInf = without_settings("IsInf", ops.isinf)
-IsFinite = without_settings("IsFinite", ops.isfinite)
-
-Add = without_settings("Add", ops.add)
-Sub = without_settings("Sub", ops.sub)
-Mul = without_settings("Mul", ops.mul)
-Div = without_settings("Div", ops.div)
-RealDiv = without_settings("RealDiv", ops.div)
-FloorDiv = without_settings("FloorDiv", ops.floor_div)
-FloorMod = without_settings("FloorMod", ops.mod)
-Pow = without_settings("Pow", ops.pow)
-Maximum = without_settings("Maximum", ops.maximum)
-Minimum = without_settings("Minimum", ops.minimum)
 Mod = without_settings("Mod", _math.fmod)
 BiasAdd = without_settings("BiasAdd", _math.bias_add)
 AddN = without_settings("AddN", _math.addn)
-Equal = without_settings("Equal", ops.equal)
-NotEqual = without_settings("NotEqual", ops.not_equal)
-Less = without_settings("Less", ops.less)
-LessEqual = without_settings("LessEqual", ops.less_equal)
-Greater = without_settings("Greater", ops.greater)
-GreaterEqual = without_settings("GreaterEqual", ops.greater_equal)
-LogicalAnd = without_settings("LogicalAnd", ops.logical_and)
-LogicalOr = without_settings("LogicalOr", ops.logical_or)
-LogicalNot = without_settings("LogicalNot", ops.logical_not)
 LogicalXor = without_settings("LogicalXor", _math.logical_xor)
 SquaredDifference = without_settings("SquaredDifference", _math.squared_difference)
 Tan = without_settings("Tan", _math.tan)
 Trunc = without_settings("Trunc", _math.trunc)
 
-ReLU = without_settings("ReLU", ops.relu)
-ReLU6 = without_settings("ReLU6", ops.relu6)
-Sigmoid = without_settings("Sigmoid", ops.sigmoid)
-Tanh = without_settings("Tanh", ops.tanh)
-Softplus = without_settings("Softplus", ops.softplus)
 HSigmoid = without_settings("HSigmoid", _math.hardsigmoid)
 HSwish = without_settings("HSwish", _math.hardswish)
 SeLU = without_settings("SeLU", _math.selu)
@@ -66,8 +21,6 @@ Softsign = without_settings("Softsign", _math.softsign)
 PReLU = without_settings("PReLU", _math.prelu)
 LogSigmoid = without_settings("LogSigmoid", _math.logsigmoid)
 Mish = without_settings("Mish", _math.mish)
-Select = without_settings("Select", ops.select)
-Cast = without_settings("Cast", ops.cast)
 ScalarToTensor = without_settings("ScalarToTensor", _array.scalar_to_tensor)
 
 
@@ -77,40 +30,6 @@ class GeLU(Primitive):
     def compute(self, x):
         """x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))."""
         return ops.gelu(x, True)
-
-
-class Elu(Primitive):
-    """x where it is positive, else alpha (e^x - 1)."""
-
-    def __init__(self, alpha=1.0):
-        super().__init__()
-        self.alpha = alpha
-
-    def compute(self, x):
-        """elu(x)."""
-        return ops.elu(x, self.alpha)
-
-
-class _AlongAxis(Primitive):
-    def __init__(self, axis=-1):
-        super().__init__()
-        self.axis = axis
-
-
-class Softmax(_AlongAxis):
-    """e^x / sum(e^x) along `axis`."""
-
-    def compute(self, x):
-        """softmax(x)."""
-        return ops.softmax(x, self.axis)
-
-
-class LogSoftmax(_AlongAxis):
-    """log(softmax(x)) along `axis`."""
-
-    def compute(self, x):
-        """log_softmax(x)."""
-        return ops.log_softmax(x, self.axis)
 
 
 class _Argument(Primitive):
@@ -179,11 +98,6 @@ def _reduction(name: str, function) -> type[Primitive]:
     return type(name, (_Reduction,), {"function": staticmethod(function), "__doc__": function.__doc__})
 
 
-ReduceSum = _reduction("ReduceSum", ops.reduce_sum)
-ReduceMean = _reduction("ReduceMean", ops.reduce_mean)
-ReduceMax = _reduction("ReduceMax", ops.reduce_max)
-ReduceMin = _reduction("ReduceMin", ops.reduce_min)
-ReduceProd = _reduction("ReduceProd", ops.reduce_prod)
 ReduceAll = _reduction("ReduceAll", ops.reduce_all)
 ReduceAny = _reduction("ReduceAny", ops.reduce_any)
 

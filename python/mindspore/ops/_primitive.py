@@ -44,3 +44,42 @@ def without_settings(name: str, function) -> type[Primitive]:
         return function(*inputs)
 
     return type(name, (Primitive,), {"compute": compute, "__doc__": function.__doc__})
+
+
+def of_row(name: str, settings: dict, function) -> type[Primitive]:
+    """The class that an op row names. `settings` holds their defaults, `...` where there is none.
+
+    `function` takes the inputs, and the settings by name.
+    """
+
+    def __init__(self, *args, **kwargs):  # noqa: N807 - it becomes the class's own
+        Primitive.__init__(self)
+        vars(self).update(_chosen(name, settings, args, kwargs))
+
+    def compute(self, *inputs):
+        return function(*inputs, **{each: getattr(self, each) for each in settings})
+
+    return type(name, (Primitive,), {"__init__": __init__, "compute": compute, "__doc__": function.__doc__})
+
+
+def _chosen(name: str, settings: dict, args: tuple, kwargs: dict) -> dict:
+    """The settings of one object."""
+
+    def refuse(what):
+        usage = ", ".join(each if value is ... else f"{each}={value!r}" for each, value in settings.items())
+        raise TypeError(f"{name}: {what}; it is made as {name}({usage})")
+
+    if len(args) > len(settings):
+        refuse(f"{len(args)} arguments were given")
+    given = dict(zip(settings, args, strict=False))
+    for key, value in kwargs.items():
+        if key not in settings:
+            refuse(f"there is no argument {key}={value!r}")
+        if key in given:
+            refuse(f"{key} was given twice")
+        given[key] = value
+    chosen = {**settings, **given}
+    for key, value in chosen.items():
+        if value is ...:
+            refuse(f"{key} is missing")
+    return chosen

@@ -1,6 +1,6 @@
 """Functions for training by MindSpore's names."""
 
-from muster.ops import assign, assign_add, clip_by_global_norm, clip_by_norm, stop_gradient
+from muster.ops import assign, assign_add, clip_by_global_norm, clip_by_norm
 
 import muster
 from mindspore import _names
@@ -24,6 +24,5 @@ __all__ = [
     "clip_by_global_norm",
     "clip_by_norm",
     "depend",
-    "stop_gradient",
 ]
 __getattr__ = _names.missing(__name__)

@@ -6,6 +6,7 @@ from mindspore.ops import (
     _image_primitives,
     _loss_primitives,
     _math_primitives,
+    _row_primitives,
     _training_primitives,
 )
 from mindspore.ops._array_primitives import *  # noqa: F403
@@ -13,6 +14,7 @@ from mindspore.ops._image_primitives import *  # noqa: F403
 from mindspore.ops._loss_primitives import *  # noqa: F403
 from mindspore.ops._math_primitives import *  # noqa: F403
 from mindspore.ops._primitive import Primitive as Primitive
+from mindspore.ops._row_primitives import *  # noqa: F403
 from mindspore.ops._training_primitives import *  # noqa: F403
 
 __all__ = sorted(
@@ -22,6 +24,7 @@ __all__ = sorted(
         *_image_primitives.__all__,
         *_loss_primitives.__all__,
         *_math_primitives.__all__,
+        *_row_primitives.__all__,
         *_training_primitives.__all__,
     }
 )

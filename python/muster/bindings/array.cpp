@@ -314,19 +314,6 @@ std::pair<Value, Value> on_and_off(nb::handle on, nb::handle off) {
 
 void bind_picking(nb::module_& core) {
   core.def(
-      "gather",
-      [](nb::handle input_params, nb::handle input_indices, std::int64_t axis, std::int64_t batch_dims) {
-        return tensor_result(
-            ops::gather(value_from(input_params), value_from(input_indices), axis, batch_dims));
-      },
-      nb::arg("input_params"), nb::arg("input_indices"), nb::arg("axis"), nb::arg("batch_dims") = 0,
-      nb::sig("def gather(input_params: Tensor, input_indices: Tensor, axis: int, batch_dims: int = 0) -> "
-              "Tensor"),
-      "The elements of `axis` at the indices (int32 or int64, negative ones from the end): the axis is "
-      "replaced "
-      "by the axes of the indices, of which the first `batch_dims` belong to those of the tensor. ValueError "
-      "when an index lies outside.");
-  core.def(
       "embedding",
       [](nb::handle input, nb::handle weight) {
         return tensor_result(ops::embedding(value_from(input), value_from(weight)));
@@ -367,37 +354,6 @@ void bind_picking(nb::module_& core) {
       "order; of equal ones that with the smaller index comes first, NaN counts as greatest.");
 }
 
-void bind_sums(nb::module_& core) {
-  core.def(
-      "cumsum",
-      [](nb::handle x, std::int64_t axis, nb::handle dtype, bool exclusive, bool reverse) {
-        const auto wanted = dtype_or_none(dtype);
-        const Value given = value_from(x);
-        return tensor_result(ops::cumsum(wanted ? ops::cast(given, *wanted) : given, axis,
-                                         {.exclusive = exclusive, .reverse = reverse}));
-      },
-      nb::arg("x"), nb::arg("axis"), nb::arg("dtype") = nb::none(), nb::kw_only(),
-      nb::arg("exclusive") = false, nb::arg("reverse") = false,
-      nb::sig(
-          "def cumsum(x: Tensor, axis: int, dtype: DType | str | None = None, *, exclusive: bool = False, "
-          "reverse: bool = False) -> Tensor"),
-      "Running sums along `axis`, in the shape of `x`: without the element itself when `exclusive`, from the "
-      "end "
-      "when `reverse`. float32, float64, int32 or int64.");
-  core.def(
-      "batch_matmul",
-      [](nb::handle a, nb::handle b, bool transpose_a, bool transpose_b) {
-        return tensor_result(ops::batch_matmul(value_from(a), value_from(b), transpose_a, transpose_b));
-      },
-      nb::arg("a"), nb::arg("b"), nb::arg("transpose_a") = false, nb::arg("transpose_b") = false,
-      nb::sig(
-          "def batch_matmul(a: Tensor, b: Tensor, transpose_a: bool = False, transpose_b: bool = False) -> "
-          "Tensor"),
-      "(..., m, k) times (..., k, n) for each index of the leading axes, which broadcast; a is (..., k, m) "
-      "with "
-      "`transpose_a`, b (..., n, k) with `transpose_b`. float32 or float64.");
-}
-
 }  // namespace
 
 void bind_array(nb::module_& core) {
@@ -407,7 +363,6 @@ void bind_array(nb::module_& core) {
   bind_padding(core);
   bind_joining(core);
   bind_picking(core);
-  bind_sums(core);
 }
 
 }  // namespace muster::python

@@ -53,6 +53,9 @@ void bind_recoverable(nb::module_& core);
 // The name of the class of `object`, for messages: "ndarray".
 std::string class_name(nb::handle object);
 
+// Makes `error` the Python exception that is set, for functions that Python calls without nanobind.
+void set_exception(const Error& error);
+
 // Raises `error` as the Python exception of its code.
 [[noreturn]] void raise(const Error& error);
 

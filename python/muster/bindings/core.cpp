@@ -1,5 +1,6 @@
 // Module `_core`: everything that C++ offers to Python, by room.
 #include "python/muster/bindings/bindings.h"
+#include "python/muster/bindings/op_functions.h"
 
 NB_MODULE(_core, core) {
   using namespace muster::python;
@@ -12,6 +13,7 @@ NB_MODULE(_core, core) {
   bind_tensor(core);
   bind_parameter(core);
   bind_initializers(core);
+  bind_op_functions(core);
   bind_ops(core);
   bind_array(core);
   bind_image(core);

@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "muster/nn/nn.h"
-#include "python/muster/bindings/convert.h"
-#include "python/muster/bindings/dtype.h"
+#include "python/muster/bindings/op_functions.h"
 #include "python/muster/bindings/operands.h"
 #include "python/muster/bindings/value.h"
 
@@ -32,8 +31,6 @@ TensorObject binary(const Value& self, nb::handle other) {
 
 Value matmul(const Value& a, const Value& b) { return ops::matmul(a, b); }
 
-TensorObject cast(const Value& x, nb::handle dtype) { return tensor_result(ops::cast(x, dtype_from(dtype))); }
-
 template <Value (*op)(const Value&)>
 TensorObject unary(const Value& x) {
   return tensor_result(op(x));
@@ -43,11 +40,6 @@ template <Binary op>
 TensorObject function_of_two(nb::handle a, nb::handle b) {
   const auto [left, right] = pair_from(a, b);
   return tensor_result(op(left, right));
-}
-
-template <Value (*op)(const Value&, const ops::ReduceOptions&)>
-TensorObject reduction(const Value& self, const Axes& axis, bool keep_dims) {
-  return tensor_result(op(self, {.axes = axes_from(axis), .keep_dims = keep_dims}));
 }
 
 // Without an axis: of all elements, one after another.
@@ -95,34 +87,19 @@ void bind_symbols(nb::class_<Value>& tensor) {
       .def("__hash__", [](nb::handle self) { return reinterpret_cast<std::intptr_t>(self.ptr()) >> 4; });
 }
 
-template <Value (*op)(const Value&)>
-void method(nb::class_<Value>& tensor, const char* name) {
-  tensor.def(name, &unary<op>, documentation_of(name));
-}
-
-template <Value (*op)(const Value&, const ops::ReduceOptions&)>
-void reduction_method(nb::class_<Value>& tensor, const char* name, const char* keep,
-                      const char* documentation) {
-  tensor.def(name, &reduction<op>, nb::arg("axis").none() = nb::none(), nb::arg(keep) = false, documentation);
+template <Value (*op)(const Value&, const std::vector<std::int64_t>&, bool)>
+void over_axes(nb::class_<Value>& tensor, const char* name, const char* documentation) {
+  tensor.def(
+      name,
+      [](const Value& self, const Axes& axis, bool keep_dims) {
+        return tensor_result(op(self, axes_from(axis), keep_dims));
+      },
+      nb::arg("axis").none() = nb::none(), nb::arg("keep_dims") = false, documentation);
 }
 
 void bind_math_methods(nb::class_<Value>& tensor) {
-  method<ops::abs>(tensor, "abs");
-  method<ops::exp>(tensor, "exp");
-  method<ops::log>(tensor, "log");
-  method<ops::sqrt>(tensor, "sqrt");
-  method<ops::square>(tensor, "square");
-  method<ops::tanh>(tensor, "tanh");
-  method<ops::sigmoid>(tensor, "sigmoid");
-  reduction_method<ops::reduce_sum>(tensor, "sum", "keepdims", documentation_of("reduce_sum"));
-  reduction_method<ops::reduce_mean>(tensor, "mean", "keep_dims", documentation_of("reduce_mean"));
-  reduction_method<ops::reduce_max>(tensor, "max", "keepdims", documentation_of("reduce_max"));
-  reduction_method<ops::reduce_min>(tensor, "min", "keepdims", documentation_of("reduce_min"));
-  reduction_method<ops::reduce_prod>(tensor, "prod", "keep_dims", documentation_of("reduce_prod"));
-  reduction_method<ops::reduce_all>(tensor, "all", "keep_dims",
-                                    "Whether all elements over `axis` are true (not 0), as bool.");
-  reduction_method<ops::reduce_any>(tensor, "any", "keep_dims",
-                                    "Whether any element over `axis` is true (not 0), as bool.");
+  over_axes<ops::reduce_all>(tensor, "all", "Whether all elements over `axis` are true (not 0), as bool.");
+  over_axes<ops::reduce_any>(tensor, "any", "Whether any element over `axis` is true (not 0), as bool.");
   tensor
       .def(
           "argmax",
@@ -137,19 +114,7 @@ void bind_math_methods(nb::class_<Value>& tensor) {
             return tensor_result(extreme_at<ops::argmin>(self, axis));
           },
           nb::arg("axis").none() = nb::none(),
-          "The first index of the smallest element along `axis`, or of all elements, int32.")
-      .def(
-          "pow",
-          [](const Value& self, const Operand& exponent) {
-            return tensor_result(ops::pow(self, value_from(exponent, &self)));
-          },
-          nb::arg("exponent"), documentation_of("pow"))
-      .def(
-          "clip",
-          [](const Value& self, std::optional<double> min, std::optional<double> max) {
-            return tensor_result(ops::clip(self, {.min = min, .max = max}));
-          },
-          nb::arg("min").none() = nb::none(), nb::arg("max").none() = nb::none(), documentation_of("clip"));
+          "The first index of the smallest element along `axis`, or of all elements, int32.");
 }
 
 }  // namespace
@@ -157,6 +122,7 @@ void bind_math_methods(nb::class_<Value>& tensor) {
 void bind_operators(nb::class_<Value>& tensor) {
   bind_symbols(tensor);
   bind_math_methods(tensor);
+  bind_op_methods(tensor);
 }
 
 void bind_ops(nb::module_& core) {
@@ -164,12 +130,6 @@ void bind_ops(nb::module_& core) {
       "matmul", &function_of_two<matmul>, nb::arg("a"), nb::arg("b"),
       "The product of matrices (..., m, k) and (..., k, n), leading axes broadcast; vectors as numpy.matmul "
       "treats them. float32 or float64.");
-  core.def("bias_add", &function_of_two<ops::bias_add>, nb::arg("x"), nb::arg("bias"),
-           "x (..., C) with bias (C,) added to each row.");
-  core.def(
-      "stop_gradient", [](const Value& value) { return tensor_result(ops::stop_gradient(value)); },
-      nb::arg("value"), documentation_of("stop_gradient"));
-  core.def("cast", &cast, nb::arg("x"), nb::arg("dtype"), "The elements converted to `dtype`.");
 }
 
 }  // namespace muster::python

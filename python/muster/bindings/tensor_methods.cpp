@@ -129,22 +129,6 @@ void bind_moving_methods(nb::class_<Value>& tensor) {
           "unbind", [](const Value& self, std::int64_t dim) { return tensor_tuple(ops::unstack(self, dim)); },
           nb::arg("dim") = 0, "One tensor for each element of axis `dim`, without that axis.")
       .def(
-          "gather",
-          [](const Value& self, nb::handle indices, std::int64_t axis, std::int64_t batch_dims) {
-            return tensor_result(ops::gather(self, value_from(indices), axis, batch_dims));
-          },
-          nb::arg("input_indices"), nb::arg("axis"), nb::arg("batch_dims") = 0,
-          nb::sig("def gather(self, input_indices: Tensor, axis: int, batch_dims: int = 0) -> Tensor"),
-          "The elements of `axis` at the indices.")
-      .def(
-          "index_select",
-          [](const Value& self, std::int64_t axis, nb::handle index) {
-            return tensor_result(ops::gather(self, value_from(index), axis));
-          },
-          nb::arg("axis"), nb::arg("index"),
-          nb::sig("def index_select(self, axis: int, index: Tensor) -> Tensor"),
-          "The elements of `axis` at the indices.")
-      .def(
           "topk",
           [](const Value& self, std::int64_t k, nb::handle dim, bool largest, bool) {
             const std::int64_t axis = dim.is_none() ? -1 : nb::cast<std::int64_t>(dim);
@@ -155,16 +139,7 @@ void bind_moving_methods(nb::class_<Value>& tensor) {
           nb::sig(
               "def topk(self, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True) -> "
               "tuple[Tensor, Tensor]"),
-          "The `k` greatest (or smallest) elements along `dim` and their places.")
-      .def(
-          "cumsum",
-          [](const Value& self, std::int64_t axis, nb::handle dtype) {
-            const auto wanted = dtype_or_none(dtype);
-            return tensor_result(ops::cumsum(wanted ? ops::cast(self, *wanted) : self, axis));
-          },
-          nb::arg("axis"), nb::arg("dtype") = nb::none(),
-          nb::sig("def cumsum(self, axis: int, dtype: DType | str | None = None) -> Tensor"),
-          "Running sums along `axis`.");
+          "The `k` greatest (or smallest) elements along `dim` and their places.");
 }
 
 void bind_dtype_methods(nb::class_<Value>& tensor) {

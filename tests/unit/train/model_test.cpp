@@ -219,7 +219,7 @@ class DroppedSums : public nn::Cell {
     const nn::Value bright = nn::ops::cast(nn::ops::cast(x, DType::float32) > 100, DType::float32);
     const nn::Value some = first_->call({{bright}}).front();
     const nn::Value fewer = second_->call({{nn::ops::mul(some, weight_)}}).front();
-    return nn::ops::reduce_mean(nn::ops::reduce_sum(fewer, {.axes = {1}}));
+    return nn::ops::reduce_mean(nn::ops::reduce_sum(fewer, {1}));
   }
 
  private:
