@@ -175,7 +175,10 @@ void Model::Training::hand_out(const checkpoint::Point& point) {
   wait_for_files();
   files_ = std::async(std::launch::async, [this, uses = std::move(uses), parameters = std::move(parameters)] {
     const checkpoint::Pace::Work work(call_->files_pace(), uses.size() * checkpoint::size_bytes(parameters));
-    for (const auto& use : uses) use(parameters);
+    for (const auto& use : uses)
+      if (const Result<> used = catch_error([&] { use(parameters); }); !used)
+        log::error(
+            fmt::format("a callback has not used the parameters of a point: {}", used.error().message));
   });
 }
 

@@ -12,6 +12,7 @@
 #include "muster/train/model_steps.h"
 #include "muster/train/run_context.h"
 #include "muster/train/session.h"
+#include "muster/train/user_code.h"
 
 namespace muster::train {
 namespace {
@@ -209,7 +210,7 @@ Result<> Model::Training::validate() {
   if (model_.options_.loss_fn != nullptr) metrics.emplace_back("eval_loss", std::make_shared<Loss>());
   MUSTER_TRY_VOID(model_.evaluate(*options_.valid_dataset, *context_, metrics));
   for (const auto& [name, metric] : metrics) {
-    MUSTER_TRY(MetricValue value, metric->eval());
+    MUSTER_TRY(MetricValue value, run_user_code([&metric] { return metric->eval(); }));
     context_->eval_results.emplace_back(name, std::move(value));
   }
   context_->mode = CallbackContext::Mode::train;
