@@ -100,8 +100,8 @@ def by_hand(code):
 
 CONVOLUTIONS = """
 net = nn.SequentialCell(
-    nn.Conv2d(1, 16, 3, pad_mode="same"), nn.ReLU(), nn.MaxPool2d(4, 4), nn.Conv2d(16, 16, 3, pad_mode="same"),
-    nn.ReLU(), nn.Flatten(), nn.Dense(16 * 7 * 7, 10))
+    nn.Conv2d(1, 16, 3, pad_mode="same"), nn.ReLU(), nn.MaxPool2d(4, 4),
+    nn.Conv2d(16, 16, 3, pad_mode="same"), nn.ReLU(), nn.Flatten(), nn.Dense(16 * 7 * 7, 10))
 dataset = MnistDataset(FOLDER, num_shards=workers, shard_id=rank)
 dataset = dataset.map([vision.Rescale(1 / 255.0, 0), vision.HWC2CHW()], "image")
 dataset = dataset.map(transforms.TypeCast(muster.int32), "label").batch(32 // workers, drop_remainder=True)
