@@ -112,6 +112,7 @@ class Planner {
       const Node& node = graph_.nodes[i];
       if (node.op->sharing != Sharing::side_by_side || is_output_alone(node)) continue;
       laid_side_by_side_[i] = true;
+      if (leaves_side_by_side(node)) continue;
       std::size_t offset = aligned(layout_.buckets_bytes);
       for (std::size_t k = 0; k < node.outputs.size(); ++k) {
         const Location location{Location::Kind::bucket, 0, offset};
@@ -126,6 +127,26 @@ class Planner {
 
   // One output that leaves the graph is best written where it leaves it.
   bool is_output_alone(const Node& node) const { return node.outputs.size() == 1 && leaves(node.outputs[0]); }
+
+  // What leaves the graph as it would lie here is written where it leaves, too.
+  bool leaves_side_by_side(const Node& node) const {
+    const auto first = std::find(graph_.outputs.begin(), graph_.outputs.end(), node.outputs[0]);
+    const auto begin = static_cast<std::size_t>(first - graph_.outputs.begin());
+    const std::size_t count = node.outputs.size();
+    if (begin + count > graph_.outputs.size()) return false;
+    const bool in_order = std::equal(node.outputs.begin(), node.outputs.end(), first);
+    const auto holds_all = [&](const OutputRange& range) {
+      return range.first <= begin && begin + count <= range.first + range.count;
+    };
+    return in_order && std::any_of(graph_.contiguous.begin(), graph_.contiguous.end(), holds_all) &&
+           std::none_of(node.outputs.begin(), node.outputs.end(),
+                        [&](ValueId id) { return leaves_again(id); });
+  }
+
+  bool leaves_again(ValueId root) const {
+    return std::count_if(graph_.outputs.begin(), graph_.outputs.end(),
+                         [&](ValueId id) { return root_of(id) == root; }) > 1;
+  }
 
   bool leaves(ValueId root) const {
     return std::any_of(graph_.outputs.begin(), graph_.outputs.end(),

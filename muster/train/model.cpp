@@ -19,6 +19,7 @@
 #include "muster/train/parameters.h"
 #include "muster/train/run_context.h"
 #include "muster/train/session.h"
+#include "muster/train/user_code.h"
 
 namespace muster::train {
 namespace {
@@ -196,7 +197,7 @@ Result<MetricValues> Model::eval_once(const EvalOptions& options) {
   MUSTER_TRY_VOID(evaluate(options.dataset, *context, options_.metrics));
   MetricValues values;
   for (const auto& [name, metric] : options_.metrics) {
-    MUSTER_TRY(MetricValue value, metric->eval());
+    MUSTER_TRY(MetricValue value, run_user_code([&metric] { return metric->eval(); }));
     values.emplace_back(name, std::move(value));
   }
   return values;
@@ -218,7 +219,8 @@ Result<> Model::evaluate(const data::Dataset& dataset, CallbackContext& context,
   MUSTER_TRY_VOID(check_columns(dataset, options_.eval_network == nullptr, "validation"));
   eval_network_->set_train(false);
   MUSTER_TRY_VOID(divide(*eval_network_, batches));
-  for (const auto& [name, metric] : metrics) MUSTER_TRY_VOID(metric->clear());
+  for (const auto& [name, metric] : metrics)
+    MUSTER_TRY_VOID(run_user_code([&metric] { return metric->clear(); }));
   const auto call = [&](CallbackMethod method) { return call_each(context.list_callback, method, context); };
   context.cur_step_num = 0;
   MUSTER_TRY_VOID(call(&Callback::on_eval_begin));
@@ -252,7 +254,7 @@ Result<> Model::update_metrics(const std::vector<Tensor>& outputs, const NamedMe
                                 outputs.size()));
       given.push_back(outputs[index]);
     }
-    MUSTER_TRY_VOID(metric->update(given));
+    MUSTER_TRY_VOID(run_user_code([&metric, &given] { return metric->update(given); }));
   }
   return {};
 }

@@ -12,45 +12,63 @@
 #include "muster/train/model_steps.h"
 #include "muster/train/run_context.h"
 #include "muster/train/session.h"
+#include "muster/train/user_code.h"
 
 namespace muster::train {
 namespace {
 
 Result<> commit_step() { return RecoveringCall::current()->commit(); }
 
+TrainingLoop::Options loop_options(const TrainOptions& options, bool groups_steps, std::uint64_t& passes) {
+  return {.epochs = options.epochs,
+          .save_steps = steps_between_points,
+          .group_steps = groups_steps ? options.sink_size : 0,
+          .passes = &passes,
+          .recovery = options.recovery};
+}
+
 }  // namespace
 
 Model::Training::Training(Model& model, const TrainOptions& options)
     : model_(model),
       options_(options),
-      context_(model.prepared_context(options.context, CallbackContext::Mode::train, options.callbacks)) {
+      context_(model.prepared_context(options.context, CallbackContext::Mode::train, options.callbacks)),
+      loop_(*this, loop_options(options, groups_steps(), model.passes_)) {
   const nn::CellPtr cells[] = {model.train_network_, model.options_.network, model.options_.optimizer,
                                model.options_.loss_fn, model.eval_network_};
   parameters_ = parameters_of(cells);
 }
 
 Result<> Model::Training::run() {
-  Recovery* const recovery = options_.recovery != nullptr ? options_.recovery : recovery_of_session();
-  // A training within a callback of another one is a part of that one's step.
-  if (recovery != nullptr && !recovery->calls().inside) return run_recovering(*recovery);
-  MUSTER_TRY_VOID(prepare({}));
-  MUSTER_TRY_VOID(call(&Callback::on_train_begin));
-  return run_epochs();
+  if (loop_.recovers()) prepare_to_recover();
+  while (true) {
+    MUSTER_TRY(const TrainingLoop::Event event, loop_.next());
+    if (event == TrainingLoop::Event::done) return {};
+    if (const Result<> made = make(event); !made) MUSTER_TRY_VOID(loop_.recover(made.error()));
+  }
 }
 
 // ---- Before the first step --------------------------------------------------------------------------------
 
-Result<> Model::Training::prepare(const RecoveringCall::Start& start) {
+Result<> Model::Training::open(TrainingLoop&) {
   const Doing starting(cluster::WorkPhase::starting);
   MUSTER_TRY_VOID(check_options());
   MUSTER_TRY_VOID(model_.check_equal_division(*model_.train_network_));
-  MUSTER_TRY_VOID(count_steps());
-  if (start.is_live) MUSTER_TRY_VOID(go_on_from_memory());
-  if (start.point) MUSTER_TRY_VOID(go_back_to(start));
+  return count_steps();
+}
+
+Result<> Model::Training::check(Batches& batches) {
+  const Doing starting(cluster::WorkPhase::starting);
   model_.train_network_->set_train();
   MUSTER_TRY_VOID(model_.check_agreement_of_workers(context_->batch_num, options_.dataset));
   MUSTER_TRY_VOID(check_callbacks());
-  return model_.divide(*model_.train_network_, *batches_);
+  return model_.divide(*model_.train_network_, batches);
+}
+
+// A callback finds in a new process what it would have made in the old one, and then its state.
+Result<> Model::Training::begin(bool in_epoch) {
+  MUSTER_TRY_VOID(call(&Callback::on_train_begin));
+  return in_epoch ? call(&Callback::on_train_epoch_begin) : Result<>{};
 }
 
 Result<> Model::Training::check_options() {
@@ -79,8 +97,8 @@ Result<> Model::Training::check_options() {
 }
 
 Result<> Model::Training::count_steps() {
-  batches_.emplace(model_.batches_of(options_.dataset, model_.passes_, *model_.train_network_));
-  MUSTER_TRY(const std::int64_t steps, batches_->count("training"));
+  Batches& batches = loop_.read(model_.batches_of(options_.dataset, model_.passes_, *model_.train_network_));
+  MUSTER_TRY(const std::int64_t steps, batches.count("training"));
   MUSTER_TRY_VOID(check_columns(options_.dataset, model_.options_.loss_fn != nullptr, "training"));
   if (options_.valid_dataset) {
     std::uint64_t passes = 0;
@@ -97,10 +115,8 @@ Result<> Model::Training::count_steps() {
   context_->evaluates = options_.valid_dataset.has_value();
   context_->dataset_sink_mode = options_.dataset_sink_mode;
   context_->cur_step_num = options_.initial_epoch * context_->batch_num;
-  epochs_done_ = options_.initial_epoch;
-  in_epoch_ = steps_are_made_ = false;
-  group_steps_ = -1;
-  point_step_ = context_->cur_step_num;
+  loop_.start_at(options_.initial_epoch, context_->cur_step_num);
+  group_has_begun_ = false;
   step_number_ =
       options_.initial_epoch > 0 ? context_->cur_step_num : static_cast<std::int64_t>(model_.steps_);
   if (options_.initial_epoch > 0) model_.passes_ = static_cast<std::uint64_t>(options_.initial_epoch);
@@ -118,51 +134,60 @@ Result<> Model::Training::check_callbacks() const {
 
 // ---- Steps ------------------------------------------------------------------------------------------------
 
-Result<> Model::Training::run_epochs() {
-  while (epochs_done_ < options_.epochs && !(context_->stop_requested() && !in_epoch_)) {
-    MUSTER_TRY_VOID(run_epoch(epochs_done_ + 1, std::exchange(in_epoch_, false)));
-    ++epochs_done_;
+Result<> Model::Training::make(TrainingLoop::Event event) {
+  switch (event) {
+    case TrainingLoop::Event::epoch_begin:
+      return begin_epoch();
+    case TrainingLoop::Event::step:
+      return groups_steps() ? make_step_of_group() : make_step();
+    case TrainingLoop::Event::epoch_end:
+      return end_epoch();
+    case TrainingLoop::Event::end:
+      return end();
+    case TrainingLoop::Event::done:
+      break;
   }
+  return {};
+}
+
+Result<> Model::Training::begin_epoch() {
+  context_->cur_epoch_num = loop_.epoch() + 1;
+  note_train_epoch(context_->cur_epoch_num);
+  if (loop_.is_resumed()) return {};
+  context_->eval_results.clear();
+  return call(&Callback::on_train_epoch_begin);
+}
+
+Result<> Model::Training::end_epoch() {
+  if (options_.valid_dataset && context_->cur_epoch_num % options_.valid_frequency == 0)
+    MUSTER_TRY_VOID(validate());
+  return call(&Callback::on_train_epoch_end);
+}
+
+Result<> Model::Training::end() {
   note_train_epoch(0);
   return call(&Callback::on_train_end);
 }
 
-Result<std::optional<data::Item>> Model::Training::read_batch() {
-  const Doing reading(cluster::WorkPhase::reading_data);
-  before_ = place();
-  return batches_->next();
+Result<> Model::Training::make_step() {
+  const data::Item batch = loop_.take_item();
+  ++context_->cur_step_num;
+  MUSTER_TRY_VOID(begin_step());
+  MUSTER_TRY_VOID(step(batch));
+  MUSTER_TRY_VOID(call(&Callback::on_train_step_end));
+  return save_point_if_due();
 }
 
-Result<data::Item> Model::Training::read_batch_of_any_pass() {
-  const Doing reading(cluster::WorkPhase::reading_data);
-  before_ = place();
-  return batches_->next_of_any_pass();
-}
-
-Result<> Model::Training::run_epoch(std::int64_t number, bool in_middle) {
-  context_->cur_epoch_num = number;
-  note_train_epoch(number);
-  if (!in_middle) {
-    context_->eval_results.clear();
-    MUSTER_TRY_VOID(call(&Callback::on_train_epoch_begin));
-  }
-  const bool steps_are_made = std::exchange(steps_are_made_, false);
-  if (!steps_are_made) MUSTER_TRY_VOID(groups_steps() ? run_group() : run_steps());
-  if (options_.valid_dataset && number % options_.valid_frequency == 0) MUSTER_TRY_VOID(validate());
-  return call(&Callback::on_train_epoch_end);
-}
-
-Result<> Model::Training::run_steps() {
-  while (!context_->stop_requested()) {
-    MUSTER_TRY(const std::optional<data::Item> batch, read_batch());
-    if (!batch) return {};
-    ++context_->cur_step_num;
-    MUSTER_TRY_VOID(begin_step());
-    MUSTER_TRY_VOID(step(*batch));
-    MUSTER_TRY_VOID(call(&Callback::on_train_step_end));
-    MUSTER_TRY_VOID(save_point_if_due());
-  }
-  return {};
+// The steps of an epoch with callbacks around all of them.
+Result<> Model::Training::make_step_of_group() {
+  const data::Item batch = loop_.take_item();
+  if (!std::exchange(group_has_begun_, true)) MUSTER_TRY_VOID(begin_step());
+  MUSTER_TRY_VOID(step(batch));
+  ++context_->cur_step_num;
+  if (loop_.step_in_epoch() < options_.sink_size) return {};
+  group_has_begun_ = false;
+  MUSTER_TRY_VOID(call(&Callback::on_train_step_end));
+  return save_point_if_due();
 }
 
 // Not once more for a step that is made anew in the same process.
@@ -171,27 +196,13 @@ Result<> Model::Training::begin_step() {
   return call(&Callback::on_train_step_begin);
 }
 
-// The steps of an epoch with callbacks around all of them.
-Result<> Model::Training::run_group() {
-  if (group_steps_ < 0) group_steps_ = 0;
-  MUSTER_TRY_VOID(begin_step());
-  for (; group_steps_ < options_.sink_size; ++group_steps_) {
-    MUSTER_TRY(const data::Item batch, read_batch_of_any_pass());
-    MUSTER_TRY_VOID(step(batch));
-    ++context_->cur_step_num;
-  }
-  group_steps_ = -1;
-  MUSTER_TRY_VOID(call(&Callback::on_train_step_end));
-  return save_point_if_due();
-}
-
 // A resumed training draws the random numbers that an unbroken one would.
 Result<> Model::Training::step(std::span<const Tensor> batch) {
   const Doing computing(cluster::WorkPhase::computing);
-  if (call_ != nullptr) MUSTER_TRY_VOID(ready_for_loss());
+  if (loop_.recovers()) MUSTER_TRY_VOID(ready_for_loss());
   MUSTER_TRY(context_->net_outputs,
              run_step(*model_.train_network_, batch, step_number_++, commits_ ? &commit_step : nullptr));
-  if (call_ != nullptr) call_->set_memory({});
+  loop_.complete_step();
   step_has_begun_ = false;
   ++model_.steps_;
   if (Session* session = Session::current()) session->report_step(model_.steps_);
@@ -209,7 +220,7 @@ Result<> Model::Training::validate() {
   if (model_.options_.loss_fn != nullptr) metrics.emplace_back("eval_loss", std::make_shared<Loss>());
   MUSTER_TRY_VOID(model_.evaluate(*options_.valid_dataset, *context_, metrics));
   for (const auto& [name, metric] : metrics) {
-    MUSTER_TRY(MetricValue value, metric->eval());
+    MUSTER_TRY(MetricValue value, run_user_code([&metric] { return metric->eval(); }));
     context_->eval_results.emplace_back(name, std::move(value));
   }
   context_->mode = CallbackContext::Mode::train;

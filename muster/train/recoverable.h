@@ -13,13 +13,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "muster/data/data.h"
 #include "muster/nn/nn.h"
-#include "muster/train/batches.h"
-#include "muster/train/recovering_call.h"
-#include "muster/train/recovery_point.h"
+#include "muster/train/recovery.h"
 
 namespace muster::train {
 
@@ -53,7 +50,7 @@ struct LoopStep {
 // Threads: main.
 class Recoverable {
  public:
-  explicit Recoverable(RecoverableOptions options) : options_(std::move(options)) {}
+  explicit Recoverable(RecoverableOptions options);
   Recoverable(const Recoverable&) = delete;
   Recoverable& operator=(const Recoverable&) = delete;
   ~Recoverable();
@@ -62,56 +59,16 @@ class Recoverable {
   Result<std::optional<LoopStep>> next();
   // The step that runs now is the last. All workers say it at the same step; leaving the loop otherwise
   // leaves a call that is never finished.
-  void stop() { stop_ = true; }
+  void stop();
   // Whether the step whose body runs is void, and will be made again: what it has got from others since is no
   // number of this training.
   bool is_void() const;
   // Passes over the dataset that have begun, from first_pass on.
-  std::uint64_t passes() const { return passes_; }
+  std::uint64_t passes() const;
 
  private:
-  Result<> begin();
-  Result<> end_step();
-  Result<std::optional<LoopStep>> go_on();
-  Result<> resume();
-  Result<RecoveringCall::Start> agree();
-  Result<> take(const RecoveringCall::Start& start);
-  Result<std::optional<LoopStep>> advance();
-  Result<> finish();
-  // Where the loop is between two steps.
-  struct Place {
-    std::int64_t epoch = 0;
-    std::int64_t step = 0;
-    std::int64_t steps = 0;
-    bool stop = false;
-    DataPosition data = {};
-    std::uint64_t runs = 0;
-  };
-  Place place() const;
-  Result<checkpoint::Point> point_of(const checkpoint::PointId& id);
-  Result<checkpoint::Point> point_at(const checkpoint::PointId& id, const Place& place);
-  Result<checkpoint::Point> point_in_memory();
-  TrainingParts parts() const;
-
-  RecoverableOptions options_;
-  Recovery* recovery_ = nullptr;
-  std::unique_ptr<RecoveringCall> call_;
-  std::vector<graph::ParameterPtr> parameters_;
-  NamedMetrics no_metrics_;
-  std::uint64_t passes_ = 0;
-  std::optional<Batches> batches_;
-  std::int64_t epoch_ = 0;
-  std::int64_t step_ = 0;   // of the epoch: of the next
-  std::int64_t steps_ = 0;  // of all epochs: done
-  std::int64_t saved_ = 0;  // steps when the last point was saved
-  bool has_begun_ = false;
-  bool in_body_ = false;
-  Place before_;                                // the step whose body runs
-  std::optional<RecoveringCall::Start> start_;  // where all go on, agreed upon in a body that was void
-  bool is_agreed_ = false;                      // all go on from the same point
-  bool is_fresh_ = true;
-  bool is_over_ = false;
-  bool stop_ = false;
+  class Steps;
+  std::unique_ptr<Steps> steps_;
 };
 
 }  // namespace muster::train

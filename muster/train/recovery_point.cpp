@@ -10,6 +10,7 @@
 
 #include "muster/train/run_context.h"
 #include "muster/train/session.h"
+#include "muster/train/user_code.h"
 
 namespace muster::train {
 namespace {
@@ -66,11 +67,11 @@ State state_in(const Point& point, const std::string& section) {
 
 Result<> put_states(const TrainingParts& parts, Point& point) {
   for (std::size_t i = 0; i < parts.callbacks.size(); ++i) {
-    MUSTER_TRY(State state, parts.callbacks[i]->state());
+    MUSTER_TRY(State state, run_user_code([&] { return parts.callbacks[i]->state(); }));
     put_state(std::move(state), section_of_callback(i), point);
   }
   for (const auto& [name, metric] : parts.metrics) {
-    MUSTER_TRY(State state, metric->state());
+    MUSTER_TRY(State state, run_user_code([&metric] { return metric->state(); }));
     put_state(std::move(state), section_of_metric(name), point);
   }
   return {};
@@ -91,13 +92,16 @@ Result<> load_states(const Point& point, const TrainingParts& parts,
     const std::string section = section_of_callback(i);
     const State state = state_in(point, section);
     if (!state.text.empty())
-      MUSTER_TRY_VOID(((*parts.callbacks[i]).*load)(state).map_error(explain(section)));
+      MUSTER_TRY_VOID(
+          run_user_code([&] { return ((*parts.callbacks[i]).*load)(state); }).map_error(explain(section)));
   }
   if (owner == StateOwner::another_worker) return {};
   for (const auto& [name, metric] : parts.metrics) {
     const std::string section = section_of_metric(name);
     const State state = state_in(point, section);
-    if (!state.text.empty()) MUSTER_TRY_VOID(metric->load_state(state).map_error(explain(section)));
+    if (!state.text.empty())
+      MUSTER_TRY_VOID(
+          run_user_code([&metric, &state] { return metric->load_state(state); }).map_error(explain(section)));
   }
   return {};
 }

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
+#include <algorithm>
 #include <utility>
 
+#include "muster/nn/nn.h"
 #include "muster/train/agreement.h"
 #include "muster/train/context.h"
 #include "muster/train/division.h"
+#include "muster/train/group_communicator.h"
 #include "muster/train/recovering_call.h"
 #include "muster/train/session.h"
 #include "muster/train/void_step.h"
@@ -15,54 +17,64 @@
 namespace muster::train {
 namespace {
 
-constexpr std::size_t round_up(std::size_t size_bytes) {
-  return (size_bytes + Buffer::alignment_bytes - 1) / Buffer::alignment_bytes * Buffer::alignment_bytes;
+std::vector<graph::TensorType> types_of(std::span<const Tensor> tensors) {
+  std::vector<graph::TensorType> types;
+  types.reserve(tensors.size());
+  for (const Tensor& tensor : tensors) types.push_back({tensor.dtype(), tensor.shape()});
+  return types;
 }
 
-// Gradients of one dtype that are reduced by one collective call: where each lies from the bucket's begin on.
-struct Bucket {
-  std::byte* data = nullptr;
-  std::size_t size_bytes = 0;
-  std::vector<std::size_t> offsets_bytes = {};
-};
-
-// A Plan leaves its gradients side by side in one buffer, with less than an alignment between them: then the
-// bucket is that memory itself. The gaps are reduced along and never read.
-std::optional<Bucket> bucket_in_place(std::span<const Tensor> gradients) {
-  Bucket bucket{.data = gradients.front().bytes()};
-  std::size_t end = gradients.front().offset_bytes();
-  const std::size_t begin = end;
-  for (const Tensor& gradient : gradients) {
-    const std::size_t offset = gradient.offset_bytes();
-    if (gradient.buffer() != gradients.front().buffer() || offset < end || offset > round_up(end))
-      return std::nullopt;
-    bucket.offsets_bytes.push_back(offset - begin);
-    end = offset + gradient.size_bytes();
-  }
-  bucket.size_bytes = end - begin;
-  return bucket;
+// The reduction of gradients of these types. What is made lies side by side in one buffer, so that the
+// collective calls write to where it leaves.
+Result<std::unique_ptr<graph::Plan>> plan_for(const std::vector<graph::TensorType>& types,
+                                              graph::Reduction reduction, const nn::Buckets& buckets) {
+  const auto trace = graph::Trace::begin("reduce_gradients");
+  MUSTER_TRY(graph::Graph graph, catch_error([&] {
+               const graph::Trace::Scope scope(*trace);
+               std::vector<graph::Value> gradients;
+               for (const graph::TensorType& type : types) gradients.push_back(trace->input(type));
+               const graph::Values reduced = nn::reduce_gradients(gradients, reduction, buckets);
+               return trace->finish(reduced, {{0, reduced.size()}});
+             }));
+  // They come and leave as tensors: no kernel of this plan wants another order.
+  for (graph::Node& node : graph.nodes) node.attributes.set("weight_order", false);
+  return graph::Plan::compile(graph, {.threads = threads()});
 }
 
-Bucket bucket_packed(std::span<const Tensor> gradients,
-                     const std::function<std::shared_ptr<Buffer>(std::size_t)>& make,
-                     std::shared_ptr<Buffer>& memory) {
-  Bucket bucket;
-  for (const Tensor& gradient : gradients) {
-    bucket.offsets_bytes.push_back(bucket.size_bytes);
-    bucket.size_bytes += gradient.size_bytes();
-  }
-  if (!memory || memory->size_bytes() < bucket.size_bytes) memory = make(bucket.size_bytes);
-  bucket.data = memory->data();
-  for (std::size_t i = 0; i < gradients.size(); ++i)
-    std::memcpy(bucket.data + bucket.offsets_bytes[i], gradients[i].bytes(), gradients[i].size_bytes());
-  return bucket;
+// Memory for the group of all workers, or of those of a stage.
+GroupCommunicator::Memory memory_of(Session& session, std::optional<std::uint32_t> stages) {
+  if (!(stages ? session.stage_shares_memory(*stages) : session.shares_memory())) return {};
+  return [&session, stages](std::size_t size_bytes) { return session.shared_buffer(size_bytes, stages); };
 }
 
 }  // namespace
 
+// The plan, and what it was made for.
+struct DistributedReducer::Compiled {
+  std::vector<graph::TensorType> types;
+  graph::Reduction reduction;
+  nn::Buckets buckets;
+  GroupCommunicator group;
+  std::unique_ptr<graph::Plan> plan;
+
+  bool serves(std::span<const Tensor> gradients, graph::Reduction wanted, const nn::Buckets& in) const {
+    return wanted == reduction && in == buckets &&
+           std::equal(gradients.begin(), gradients.end(), types.begin(), types.end(),
+                      [](const Tensor& gradient, const graph::TensorType& type) {
+                        return gradient.dtype() == type.dtype && gradient.shape() == type.shape;
+                      });
+  }
+  Result<std::vector<Tensor>> run(std::span<const Tensor> gradients, collective::Communicator& with) {
+    group.set_group(with);
+    return plan->run(gradients, {.communicator = &group, .threads = threads()});
+  }
+};
+
 DistributedReducer::DistributedReducer(std::vector<std::shared_ptr<graph::Parameter>> parameters,
                                        std::optional<bool> mean)
     : parameters_(std::move(parameters)), mean_(mean) {}
+
+DistributedReducer::~DistributedReducer() = default;
 
 Result<> DistributedReducer::check_gradients(std::span<const Tensor> gradients) const {
   if (gradients.size() != parameters_.size())
@@ -88,43 +100,37 @@ Result<> DistributedReducer::check_equal_parameters(collective::Communicator& gr
   return check_agreement(values, group);
 }
 
-// Memory that the workers of an earlier epoch shared is shared with nobody now.
+// Who has different settings gets different results.
+Result<> DistributedReducer::check_equal_workers(collective::Communicator& group, bool is_divided) {
+  if (std::exchange(checked_, true)) return {};
+  const cluster::Traits traits = {{"seed", fmt::format("{}", seed())}};
+  if (!is_divided) MUSTER_TRY_VOID(compare_traits(traits, Session::current()->is_strict(), group));
+  MUSTER_TRY_VOID(check_equal_parameters(group));
+  if (RecoveringCall* const call = RecoveringCall::current(); call != nullptr && !is_divided)
+    call->note_equal_parameters();
+  return {};
+}
+
 void DistributedReducer::forget_other_epochs(const Session& session) {
   if (std::exchange(epoch_, session.epoch()) == session.epoch()) return;
-  packed_.reset();
-  outputs_ = {};
+  compiled_.reset();
   checked_ = false;
 }
 
-std::shared_ptr<Buffer> DistributedReducer::output_buffer(const Memory& memory, std::size_t size_bytes) {
-  std::shared_ptr<Buffer>* free = &outputs_[0];
-  for (auto& output : outputs_)
-    if (!output || output.use_count() == 1) free = &output;
-  if (!*free || free->use_count() > 1 || (*free)->size_bytes() < size_bytes) *free = memory(size_bytes);
-  return *free;
-}
-
-Result<> DistributedReducer::reduce_some(std::span<const Tensor> gradients, std::span<Tensor> reduced,
-                                         collective::Communicator& group, const Memory& memory) {
-  const auto reduction =
-      mean_.value_or(context().gradients_mean) ? collective::Reduction::mean : collective::Reduction::sum;
-  for (std::size_t begin = 0; begin < gradients.size();) {
-    std::size_t end = begin + 1;
-    while (end < gradients.size() && gradients[end].dtype() == gradients[begin].dtype()) ++end;
-    const auto same_dtype = gradients.subspan(begin, end - begin);
-    const DType dtype = same_dtype.front().dtype();
-    auto in_place = bucket_in_place(same_dtype);
-    const Bucket bucket = in_place ? *std::move(in_place) : bucket_packed(same_dtype, memory, packed_);
-    const auto output = output_buffer(memory, bucket.size_bytes);
-    MUSTER_TRY_VOID(group.all_reduce(bucket.data, output->data(), bucket.size_bytes / size_bytes(dtype),
-                                     dtype, reduction));
-    for (std::size_t i = 0; i < same_dtype.size(); ++i) {
-      reduced[begin + i] = Tensor(dtype, same_dtype[i].shape(), output, bucket.offsets_bytes[i]);
-      if (same_dtype[i].home()) reduced[begin + i].set_home(*same_dtype[i].home());
-    }
-    begin = end;
-  }
-  return {};
+Result<DistributedReducer::Compiled*> DistributedReducer::compiled(std::span<const Tensor> gradients,
+                                                                   std::optional<std::uint32_t> stages) {
+  const graph::Reduction reduction =
+      mean_.value_or(context().gradients_mean) ? graph::Reduction::mean : graph::Reduction::sum;
+  const nn::Buckets& buckets = context().buckets;
+  if (compiled_ != nullptr && compiled_->serves(gradients, reduction, buckets)) return compiled_.get();
+  std::vector<graph::TensorType> types = types_of(gradients);
+  MUSTER_TRY(auto plan, plan_for(types, reduction, buckets));
+  compiled_.reset(new Compiled{.types = std::move(types),
+                               .reduction = reduction,
+                               .buckets = buckets,
+                               .group = GroupCommunicator(memory_of(*Session::current(), stages)),
+                               .plan = std::move(plan)});
+  return compiled_.get();
 }
 
 Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> gradients) {
@@ -142,26 +148,25 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
   std::vector<Tensor> here;
   for (const Tensor& gradient : gradients)
     if (gradient.absence() == nullptr) here.push_back(gradient);
-  std::vector<Tensor> done(here.size());
+  std::vector<Tensor> done;
   const auto stages = now.divides() ? std::optional(now.stages) : std::nullopt;
-  const Memory memory = [&](std::size_t size_bytes) { return session->shared_buffer(size_bytes, stages); };
+  // It may be made again, in the next epoch.
   const Session::GroupCall work = [&](collective::Communicator& group) -> Result<> {
-    forget_other_epochs(*session);  // it may be made again in the next one
-    if (!std::exchange(checked_, true)) {
-      const cluster::Traits traits = {{"seed", fmt::format("{}", seed())}};
-      if (!now.divides()) MUSTER_TRY_VOID(compare_traits(traits, session->is_strict(), group));
-      MUSTER_TRY_VOID(check_equal_parameters(group));
-      if (RecoveringCall* const call = RecoveringCall::current(); call != nullptr && !now.divides())
-        call->note_equal_parameters();
-    }
-    return reduce_some(here, done, group, memory);
+    forget_other_epochs(*session);
+    MUSTER_TRY_VOID(check_equal_workers(group, now.divides()));
+    MUSTER_TRY(Compiled* const made, compiled(here, stages));
+    MUSTER_TRY(done, made->run(here, group));
+    return {};
   };
   MUSTER_TRY_VOID(
       call_in_body([&] { return session->call_by_hand("the reduction of gradients", stages, work); }));
   if (step_is_void()) return reduced;
   auto next = done.begin();
-  for (Tensor& gradient : reduced)
-    if (gradient.absence() == nullptr) gradient = *next++;
+  for (Tensor& gradient : reduced) {
+    if (gradient.absence() != nullptr) continue;
+    if (gradient.home()) next->set_home(*gradient.home());
+    gradient = *next++;
+  }
   session->report_step(++steps_);
   return reduced;
 }

@@ -1,8 +1,6 @@
-// Gradients of a hand-written training loop, summed or averaged over all workers.
+// Reducer of the gradients of a hand-written training loop: summed or averaged over all workers.
 #pragma once
 
-#include <array>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,12 +15,15 @@ namespace muster::train {
 
 class Session;
 
+// Reduces by a plan of its own, made once for the gradients that come: in the buckets of the context, as a
+// Model's step does (nn::reduce_gradients), and in one collective call of the loop's body.
 class DistributedReducer {
  public:
   // `parameters` are those whose gradients come, in this order. Without `mean`, the context's gradients_mean
   // decides.
   explicit DistributedReducer(std::vector<std::shared_ptr<graph::Parameter>> parameters,
                               std::optional<bool> mean = {});
+  ~DistributedReducer();
 
   // One gradient for each parameter; the answer has the same shapes and new buffers. A collective call: every
   // worker makes it at the same place. The first call of an epoch proves that all workers hold equal
@@ -32,24 +33,20 @@ class DistributedReducer {
   Result<std::vector<Tensor>> reduce(std::span<const Tensor> gradients);
 
  private:
-  Result<> check_equal_parameters(collective::Communicator& group);
-  void forget_other_epochs(const Session& session);
-  // Makes memory in which the group reduces at least cost.
-  using Memory = std::function<std::shared_ptr<Buffer>(std::size_t size_bytes)>;
-  Result<> reduce_some(std::span<const Tensor> gradients, std::span<Tensor> reduced,
-                       collective::Communicator& group, const Memory& memory);
+  struct Compiled;
   Result<> check_gradients(std::span<const Tensor> gradients) const;
-  std::shared_ptr<Buffer> output_buffer(const Memory& memory, std::size_t size_bytes);
+  Result<> check_equal_workers(collective::Communicator& group, bool is_divided);
+  Result<> check_equal_parameters(collective::Communicator& group);
+  // What of an earlier epoch is of no use: who shares memory with whom, and who has proved to be equal.
+  void forget_other_epochs(const Session& session);
+  Result<Compiled*> compiled(std::span<const Tensor> gradients, std::optional<std::uint32_t> stages);
 
   std::vector<std::shared_ptr<graph::Parameter>> parameters_;
   std::optional<bool> mean_;
   std::uint64_t steps_ = 0;
-  std::uint64_t epoch_ = 0;         // of what follows
-  bool checked_ = false;            // that all workers hold equal parameters
-  std::shared_ptr<Buffer> packed_;  // where gradients that lie apart are put side by side
-  // The last answers' memory, taken again once nobody holds it: a loop holds one answer while the next is
-  // made.
-  std::array<std::shared_ptr<Buffer>, 2> outputs_;
+  std::uint64_t epoch_ = 0;  // of what follows
+  bool checked_ = false;     // that all workers hold equal parameters
+  std::unique_ptr<Compiled> compiled_;
 };
 
 }  // namespace muster::train

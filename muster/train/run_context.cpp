@@ -8,26 +8,13 @@
 #include "muster/train/context.h"
 #include "muster/train/division.h"
 #include "muster/train/front_end.h"
+#include "muster/train/group_communicator.h"
 #include "muster/train/session.h"
 #include "muster/train/stages.h"
 #include "muster/train/void_step.h"
 
 namespace muster::train {
 namespace {
-
-collective::Reduction to_collective(graph::Reduction reduction) {
-  switch (reduction) {
-    case graph::Reduction::sum:
-      return collective::Reduction::sum;
-    case graph::Reduction::mean:
-      return collective::Reduction::mean;
-    case graph::Reduction::max:
-      return collective::Reduction::max;
-    case graph::Reduction::min:
-      return collective::Reduction::min;
-  }
-  return collective::Reduction::sum;
-}
 
 struct AllReduce {
   const void* in;

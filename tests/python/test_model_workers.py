@@ -84,6 +84,41 @@ def test_buckets_change_no_bit(digits, workers):
     assert len(ends) == 1
 
 
+BY_HAND = """
+loss_fn = nn.CrossEntropyLoss()
+grad_fn = muster.value_and_grad(lambda x, y: loss_fn(net(x), y), None, net.trainable_params())
+reducer = nn.DistributedGradReducer(optimizer.parameters)
+for epoch in range(4):
+    for image, label in dataset:
+        optimizer(reducer(grad_fn(image, label)[1]))
+"""
+
+
+def by_hand(code):
+    return re.sub(r"model = .*model.train.*?\n", lambda _: BY_HAND, code, flags=re.DOTALL)
+
+
+CONVOLUTIONS = """
+net = nn.SequentialCell(
+    nn.Conv2d(1, 16, 3, pad_mode="same"), nn.ReLU(), nn.MaxPool2d(4, 4),
+    nn.Conv2d(16, 16, 3, pad_mode="same"), nn.ReLU(), nn.Flatten(), nn.Dense(16 * 7 * 7, 10))
+dataset = MnistDataset(FOLDER, num_shards=workers, shard_id=rank)
+dataset = dataset.map([vision.Rescale(1 / 255.0, 0), vision.HWC2CHW()], "image")
+dataset = dataset.map(transforms.TypeCast(muster.int32), "label").batch(32 // workers, drop_remainder=True)
+"""
+
+
+# Also where a Model's gradients travel in another order: those of convolutions.
+@pytest.mark.parametrize("network", ["", CONVOLUTIONS])
+def test_the_reducer_of_a_loop_by_hand_gives_the_bits_of_a_models(digits, network):
+    network = network.replace("FOLDER", repr(digits))
+    model = script(digits, before=network)
+    settings = ["", "muster.set_auto_parallel_context(bucket_bytes=1)"]
+    loops = [by_hand(script(digits, before=network, context=setting)) for setting in settings]
+    ends = {weights(text) for code in [model, *loops] for text in outputs(code, 2)}
+    assert len(ends) == 1
+
+
 def test_a_worker_that_dies_between_buckets_ends_the_step_of_the_other(digits):
     before = """
 import os, signal

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 
 #include "muster/nn/nn.h"
@@ -94,6 +95,54 @@ TEST(ReduceGradients, ChangesNoBitWithTheBuckets) {
       ASSERT_EQ(split.size(), whole.size());
       EXPECT_EQ(std::memcmp(split.data(), whole.data(), whole.size() * sizeof(float)), 0);
     }
+  }
+}
+
+// As the reducer of a loop by hand makes it: the gradients come from outside and leave side by side.
+TEST(ReduceGradients, WritesWhatLeavesSideBySideToWhereItLeaves) {
+  const auto trace = graph::Trace::begin("reduce");
+  Values inputs;
+  for (int i = 0; i < 3; ++i) inputs.push_back(trace->input({DType::float32, {2}}));
+  const auto finish = [&] {
+    const graph::Trace::Scope scope(*trace);
+    const Values reduced = reduce_gradients(inputs, graph::Reduction::sum, {.splits = {1}});
+    return trace->finish(reduced, {{0, 3}});
+  };
+  const auto plan = graph::Plan::compile(finish());
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_THAT((*plan)->to_string(), testing::Not(testing::HasSubstr("copy")));
+  EXPECT_EQ((*plan)->explain().buckets_bytes, 0u);
+  Pair pair;
+  const std::vector<Tensor> gradients(3, Tensor::from<float>(std::array{3.0f, 4.0f}, {2}));
+  const auto reduced = (*plan)->run(gradients, {.communicator = &pair});
+  ASSERT_TRUE(reduced) << reduced.error().message;
+  EXPECT_THAT(pair.calls, ElementsAre(std::pair(DType::float32, 2u), std::pair(DType::float32, 4u)));
+  for (const Tensor& each : *reduced) EXPECT_THAT(each.span<float>(), ElementsAre(6, 8));
+}
+
+// One that leaves twice, or in another order, is copied to where it leaves.
+TEST(ReduceGradients, GivesWhatLeavesInAnyOrder) {
+  for (const std::vector<std::size_t>& order :
+       {std::vector<std::size_t>{1, 0}, {0, 1, 0}, {0, 0, 1}, {0, 1}}) {
+    const auto trace = graph::Trace::begin("reduce");
+    const Values inputs{trace->input({DType::float32, {1}}), trace->input({DType::float32, {1}})};
+    const auto finish = [&] {
+      const graph::Trace::Scope scope(*trace);
+      Values reduced = reduce_gradients(inputs, graph::Reduction::sum, {});
+      reduced.push_back(ops::reshape(reduced[0], {1, 1}));
+      Values leaving;
+      for (const std::size_t i : order) leaving.push_back(reduced[i]);
+      return trace->finish(leaving, {{0, leaving.size()}});
+    };
+    const auto plan = graph::Plan::compile(finish());
+    ASSERT_TRUE(plan) << plan.error().message;
+    Pair pair;
+    const std::vector<Tensor> gradients{Tensor::from<float>(std::array{1.0f}, {1}),
+                                        Tensor::from<float>(std::array{2.0f}, {1})};
+    const auto reduced = (*plan)->run(gradients, {.communicator = &pair});
+    ASSERT_TRUE(reduced) << reduced.error().message;
+    for (std::size_t k = 0; k < order.size(); ++k)
+      EXPECT_EQ(*(*reduced)[k].data<float>(), order[k] == 1 ? 4 : 2);
   }
 }
 

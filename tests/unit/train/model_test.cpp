@@ -328,6 +328,58 @@ TEST(Model, SaysWhatDoesNotFitBeforeTheFirstStep) {
   EXPECT_THAT(Model::create({}).error().message, HasSubstr("a network is needed"));
 }
 
+// An op that cannot be: it throws.
+Result<> add_what_does_not_fit() {
+  (void)nn::ops::add(Tensor::zeros(DType::float32, {2}), Tensor::zeros(DType::float32, {3}));
+  return {};
+}
+
+class Throwing : public Callback {
+ public:
+  explicit Throwing(std::string at) : at_(std::move(at)) {}
+  Result<> begin(CallbackContext&) override { return at("begin"); }
+  Result<> epoch_begin(CallbackContext&) override { return at("epoch_begin"); }
+  Result<> step_begin(CallbackContext&) override { return at("step_begin"); }
+  Result<> step_end(CallbackContext&) override { return at("step_end"); }
+  Result<> epoch_end(CallbackContext&) override { return at("epoch_end"); }
+  Result<> end(CallbackContext&) override { return at("end"); }
+
+ private:
+  Result<> at(std::string_view place) { return place == at_ ? add_what_does_not_fit() : Result<>{}; }
+  std::string at_;
+};
+
+class ThrowingMetric : public Metric {
+ public:
+  explicit ThrowingMetric(std::string at) : at_(std::move(at)) {}
+  Result<> clear() override { return at("clear"); }
+  Result<> update(std::span<const Tensor>) override { return at("update"); }
+  Result<MetricValue> eval() override {
+    MUSTER_TRY_VOID(at("eval"));
+    return MetricValue{1.0};
+  }
+
+ private:
+  Result<> at(std::string_view place) { return place == at_ ? add_what_does_not_fit() : Result<>{}; }
+  std::string at_;
+};
+
+TEST(Model, GivesTheErrorOfAnOpInACallbackOrAMetric) {
+  const auto is_told = [](const auto& done) { return !done && done.error().code == Code::invalid_argument; };
+  for (const char* place : {"begin", "epoch_begin", "step_begin", "step_end", "epoch_end", "end"}) {
+    const Made made = made_model({{"accuracy", std::make_shared<Accuracy>()}});
+    const CallbackPtr callback = std::make_shared<Throwing>(place);
+    EXPECT_TRUE(is_told(made.model->train({.dataset = batches(20, 10), .callbacks = {callback}}))) << place;
+    EXPECT_TRUE(is_told(made.model->eval({.dataset = batches(20, 10), .callbacks = {callback}}))) << place;
+  }
+  for (const char* place : {"clear", "update", "eval"}) {
+    const Made made = made_model({{"own", std::make_shared<ThrowingMetric>(place)}});
+    EXPECT_TRUE(is_told(made.model->eval({.dataset = batches(20, 10)}))) << place;
+    EXPECT_TRUE(is_told(made.model->train({.dataset = batches(20, 10), .valid_dataset = batches(20, 10)})))
+        << place;
+  }
+}
+
 // Counts how often it is traced.
 class Counting : public nn::SequentialCell {
  public:

@@ -1,0 +1,295 @@
+#include "muster/train/training_loop.h"
+
+#include <string>
+#include <utility>
+
+#include "muster/train/division.h"
+#include "muster/train/doing.h"
+#include "muster/train/run_context.h"
+
+namespace muster::train {
+
+TrainingLoop::TrainingLoop(LoopHooks& hooks, const Options& options) : hooks_(hooks), options_(options) {
+  recovery_ = options_.recovery != nullptr ? options_.recovery : recovery_of_session();
+  if (recovery_ != nullptr && recovery_->calls().inside) recovery_ = nullptr;
+}
+
+// ---- Epochs and steps -------------------------------------------------------------------------------------
+
+Result<TrainingLoop::Event> TrainingLoop::next() {
+  while (true) {
+    Result<Event> event = advance();
+    if (event) return event;
+    MUSTER_TRY_VOID(recover(event.error()));
+  }
+}
+
+Result<TrainingLoop::Event> TrainingLoop::advance() {
+  if (!is_ready_) MUSTER_TRY_VOID(get_ready());
+  if (phase_ == Phase::behind_epoch) {
+    ++epoch_;
+    step_ = 0;
+    phase_ = Phase::before_epoch;
+  }
+  switch (phase_) {
+    case Phase::before_epoch:
+      if (epoch_ >= options_.epochs || (hooks_.stop_requested() && !is_resumed_)) {
+        phase_ = Phase::behind_last;
+        return Event::end;
+      }
+      phase_ = Phase::in_epoch;
+      return Event::epoch_begin;
+    case Phase::in_epoch: {
+      is_resumed_ = false;
+      MUSTER_TRY(const bool is_there, read_item());
+      if (!is_there) phase_ = Phase::behind_epoch;
+      return is_there ? Event::step : Event::epoch_end;
+    }
+    case Phase::behind_last:
+      MUSTER_TRY_VOID(finish());
+      phase_ = Phase::over;
+      return Event::done;
+    case Phase::behind_epoch:
+    case Phase::over:
+      break;
+  }
+  return Event::done;
+}
+
+// A group of steps has no place at which it could stop.
+Result<bool> TrainingLoop::read_item() {
+  if (std::exchange(steps_are_made_, false)) return false;
+  if (is_grouped() ? step_ >= options_.group_steps : hooks_.stop_requested()) return false;
+  const Doing reading(cluster::WorkPhase::reading_data);
+  before_ = place(true);
+  hooks_.remember();
+  if (is_grouped()) {
+    MUSTER_TRY(item_, batches_->next_of_any_pass());
+  } else {
+    MUSTER_TRY(item_, batches_->next());
+  }
+  return item_.has_value();
+}
+
+void TrainingLoop::complete_step() {
+  ++step_;
+  ++steps_;
+  if (call_ != nullptr) call_->set_memory({});
+}
+
+Batches& TrainingLoop::read(Batches batches) { return batches_.emplace(std::move(batches)); }
+
+void TrainingLoop::start_at(std::int64_t epoch, std::int64_t steps) {
+  epoch_ = epoch;
+  step_ = 0;
+  steps_ = saved_ = steps;
+  phase_ = Phase::before_epoch;
+  is_resumed_ = steps_are_made_ = false;
+}
+
+// ---- Attempts ---------------------------------------------------------------------------------------------
+
+Result<> TrainingLoop::recover(const Error& error) {
+  if (call_ == nullptr) return fail(error);
+  MUSTER_TRY(const bool again, call_->tries_again(error));
+  if (!again) return fail(error);
+  is_ready_ = false;
+  return {};
+}
+
+Result<> TrainingLoop::go_back(std::optional<RecoveringCall::Start> start) {
+  call_->set_memory({});
+  is_ready_ = false;
+  start_ = std::move(start);
+  return start_ ? Result<>{} : recovery_->next_epoch();
+}
+
+Result<> TrainingLoop::get_ready() {
+  RecoveringCall::Start start;
+  if (recovery_ != nullptr) {
+    if (call_ == nullptr) {
+      MUSTER_TRY(call_, RecoveringCall::begin(*recovery_));
+    }
+    MUSTER_TRY_VOID(share());
+    batches_.reset();
+    hooks_.settle();
+    MUSTER_TRY(start, agree());
+    if (start.finished) return take_end();
+  }
+  MUSTER_TRY_VOID(hooks_.open(*this));
+  if (start.is_live) {
+    take_place(before_);
+    hooks_.take_back();
+  }
+  if (start.point) MUSTER_TRY_VOID(go_back_to(start));
+  MUSTER_TRY_VOID(hooks_.check(*batches_));
+  if (!std::exchange(has_begun_, true)) MUSTER_TRY_VOID(hooks_.begin(false));
+  MUSTER_TRY_VOID(save_start());
+  is_ready_ = true;
+  return {};
+}
+
+// Anew for each attempt: which stage this worker has may have changed.
+Result<> TrainingLoop::share() {
+  MUSTER_TRY(const Division now, division());
+  call_->set_sharing({.stage = now.stage,
+                      .own_state = [this] { return own_state_in(hooks_.parts()); },
+                      .capture = [this] { return point_in_memory(); }});
+  return {};
+}
+
+Result<RecoveringCall::Start> TrainingLoop::agree() {
+  if (start_) return *std::exchange(start_, std::nullopt);
+  if (call_->is_finished()) return RecoveringCall::Start{.finished = true};
+  if (is_fresh_) call_->set_memory({.state = checkpoint::Standing::State::fresh});
+  return call_->agree();
+}
+
+// Once in a process, unless it goes on from a point.
+Result<> TrainingLoop::save_start() {
+  if (!std::exchange(is_fresh_, false) || call_ == nullptr) return {};
+  call_->set_memory({});
+  MUSTER_TRY(checkpoint::Point start, point_at(call_->start_id(), place(false), LoopHooks::Moment::now));
+  call_->save(std::move(start));
+  return {};
+}
+
+// What the training begins in a new process comes first, and is then set to what it was.
+Result<> TrainingLoop::go_back_to(const RecoveringCall::Start& start) {
+  MUSTER_TRY(const TrainingPosition position, position_in(*start.point));
+  MUSTER_TRY_VOID(take(position));
+  if (!std::exchange(has_begun_, true)) MUSTER_TRY_VOID(hooks_.begin(is_resumed_));
+  is_fresh_ = false;
+  if (start.own) MUSTER_TRY_VOID(restore_states(*start.own, hooks_.parts()));
+  MUSTER_TRY_VOID(call_->restore(*start.point, hooks_.parts(),
+                                 start.is_of_another ? StateOwner::another_worker : StateOwner::this_worker));
+  MUSTER_TRY_VOID(take(position));
+  hooks_.note_resumed();
+  return {};
+}
+
+// The call is behind the others: what it has changed is all that counts. Nothing is said of states where the
+// one who kept the end died before its record.
+Result<> TrainingLoop::take_end() {
+  MUSTER_TRY(const RecoveringCall::End end, call_->end());
+  if (end.point) {
+    MUSTER_TRY(const TrainingPosition position, position_in(*end.point));
+    MUSTER_TRY_VOID(call_->restore(*end.point, hooks_.parts(),
+                                   end.is_of_another ? StateOwner::another_worker : StateOwner::this_worker));
+    MUSTER_TRY_VOID(take(position));
+  } else if (!end.is_of_another && !end.result.empty()) {
+    MUSTER_TRY_VOID(load_states(end.result, hooks_.parts()));
+  }
+  phase_ = Phase::over;
+  is_ready_ = true;
+  call_.reset();
+  return {};
+}
+
+Result<> TrainingLoop::offer_memory() {
+  call_->set_memory(
+      {.state = checkpoint::Standing::State::live, .steps = static_cast<std::uint64_t>(before_.steps)});
+  if (!call_->is_meeting_due()) return {};
+  return fail(Code::peer_lost, "a worker was lost and has come back");
+}
+
+Result<> TrainingLoop::finish() {
+  if (call_ == nullptr) return {};
+  const Doing saving(cluster::WorkPhase::saving);
+  MUSTER_TRY(checkpoint::Point end, point_at(call_->end_id(), place(false), LoopHooks::Moment::now));
+  hooks_.note_end(end);
+  if (call_->is_meeting_due()) {
+    // Who has come back takes the end.
+    call_->save(std::move(end));
+    return fail(Code::peer_lost, "a worker was lost and has come back");
+  }
+  MUSTER_TRY(std::string result, hooks_.result());
+  MUSTER_TRY_VOID(call_->finish(std::move(end), std::move(result)));
+  call_.reset();
+  return {};
+}
+
+// ---- Points -----------------------------------------------------------------------------------------------
+
+TrainingLoop::Place TrainingLoop::place(bool in_epoch) const {
+  return {.epoch = epoch_,
+          .step = step_,
+          .steps = steps_,
+          .in_epoch = in_epoch,
+          .stop = hooks_.stop_requested(),
+          .passes = *options_.passes,
+          .data = batches_->position(),
+          .runs = counted_runs()};
+}
+
+Result<checkpoint::Point> TrainingLoop::point_of_step() {
+  return point_at(call_->step_id(static_cast<std::uint64_t>(steps_)), place(true), LoopHooks::Moment::now);
+}
+
+void TrainingLoop::save(checkpoint::Point point) {
+  saved_ = steps_;
+  call_->save(std::move(point));
+}
+
+// For a worker that lacks it. The body of a loop goes on drawing random numbers where it is.
+Result<checkpoint::Point> TrainingLoop::point_in_memory() {
+  const std::uint64_t now = counted_runs();
+  count_runs_from(before_.runs);
+  auto point = point_at(call_->step_id(static_cast<std::uint64_t>(before_.steps)), before_,
+                        LoopHooks::Moment::before_step);
+  count_runs_from(now);
+  return point;
+}
+
+Result<checkpoint::Point> TrainingLoop::point_at(const checkpoint::PointId& id, const Place& place,
+                                                 LoopHooks::Moment moment) {
+  TrainingPosition position;
+  position.values.set("epochs_done", place.epoch)
+      .set("steps_in_epoch", place.step)
+      .set("steps", place.steps)
+      .set("in_epoch", place.in_epoch)
+      .set("stop", place.stop)
+      .set("passes", static_cast<std::int64_t>(place.passes))
+      .set("pass", static_cast<std::int64_t>(place.data.pass))
+      .set("items", static_cast<std::int64_t>(place.data.items));
+  hooks_.describe(position, moment);
+  return capture(id, hooks_.parts(), position, call_->memory());
+}
+
+Result<> TrainingLoop::take(const TrainingPosition& position) {
+  const StateValues& values = position.values;
+  Place place{.runs = counted_runs()};
+  MUSTER_TRY(place.epoch, values.integer("epochs_done"));
+  MUSTER_TRY(place.step, values.integer("steps_in_epoch"));
+  MUSTER_TRY(place.steps, values.integer("steps"));
+  MUSTER_TRY(place.in_epoch, values.flag("in_epoch"));
+  MUSTER_TRY(place.stop, values.flag("stop"));
+  MUSTER_TRY(const std::int64_t passes, values.integer("passes"));
+  MUSTER_TRY(const std::int64_t pass, values.integer("pass"));
+  MUSTER_TRY(const std::int64_t items, values.integer("items"));
+  place.passes = static_cast<std::uint64_t>(passes);
+  place.data = {.pass = static_cast<std::uint64_t>(pass), .items = static_cast<std::uint64_t>(items)};
+  take_place(place);
+  return hooks_.take(position);
+}
+
+void TrainingLoop::take_place(const Place& place) {
+  epoch_ = place.epoch;
+  step_ = place.step;
+  steps_ = saved_ = place.steps;
+  hooks_.set_stop(place.stop);
+  *options_.passes = place.passes;
+  count_runs_from(place.runs);
+  phase_ = Phase::before_epoch;
+  is_resumed_ = place.in_epoch;
+  steps_are_made_ = false;
+  if (!batches_) return;
+  // Behind the last step of an epoch comes the next pass, so that nobody looks for an item in this one.
+  const auto items = static_cast<std::int64_t>(place.data.items);
+  const bool pass_is_over = is_resumed_ && !is_grouped() && items == hooks_.parts().batches;
+  steps_are_made_ = pass_is_over || (is_resumed_ && is_grouped() && step_ >= options_.group_steps);
+  batches_->begin_at({.pass = pass_is_over ? place.data.pass + 1 : place.data.pass,
+                      .items = pass_is_over ? 0 : place.data.items});
+}
+
+}  // namespace muster::train
