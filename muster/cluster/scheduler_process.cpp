@@ -25,14 +25,14 @@ constexpr milliseconds holders_interval{200};
 constexpr milliseconds goodbye_time{300};  // for nodes to close their connections at the end
 // A silent guest is a descriptor and a few bytes, and as many as these cost less than turning them out, since
 // they come back at once. With TLS each may have a session. Half of the descriptors are for members.
-constexpr std::size_t guests_max = 4096, guests_max_with_tls = 1024;
+constexpr std::size_t unauthenticated_max = 4096, unauthenticated_max_with_tls = 1024;
 
 net::ConnectionLimits connection_limits(bool has_tls, const Settings& settings) {
   constexpr std::size_t descriptors_of_node =
       2;  // its connection, and its process where that is on this host
   return {.payload_size_bytes = node_payload_limit_bytes,
           .unsent_size_bytes = 2 * scheduler_payload_limit_bytes,
-          .guests = {.count = has_tls ? guests_max_with_tls : guests_max},
+          .unauthenticated = {.count = has_tls ? unauthenticated_max_with_tls : unauthenticated_max},
           .members = descriptors_of_node * (std::size_t{settings.worker_num} + settings.server_num)};
 }
 
@@ -195,16 +195,16 @@ class SchedulerDriver {
 
  private:
   net::Screening screening() {
-    return {
-        .may_begin = [](const net::Frame& frame) -> Result<> {
-          MUSTER_TRY_VOID(decode_message(frame));
-          return {};
-        },
-        .turned_away =
-            [this](const std::vector<net::Stranger>& strangers) {
-              for (const net::Stranger& stranger : strangers)
-                step(scheduler_event::Strange{0, stranger.ip, for_others(stranger.reason), stranger.count});
-            }};
+    return {.may_begin = [](const net::Frame& frame) -> Result<> {
+              MUSTER_TRY_VOID(decode_message(frame));
+              return {};
+            },
+            .turned_away =
+                [this](const std::vector<net::RejectedPeer>& rejected_peers) {
+                  for (const net::RejectedPeer& rejected_peer : rejected_peers)
+                    step(scheduler_event::Strange{0, rejected_peer.ip, for_others(rejected_peer.reason),
+                                                  rejected_peer.count});
+                }};
   }
 
   void accept(std::unique_ptr<net::Connection> connection) {
@@ -336,7 +336,7 @@ class SchedulerDriver {
   // Nodes close their connections as soon as they know; closing ours first could cut off their last word.
   void say_goodbye() {
     listeners_.clear();
-    std::erase_if(connections_, [](const auto& entry) { return entry.second->is_guest(); });
+    std::erase_if(connections_, [](const auto& entry) { return entry.second->is_unauthenticated(); });
     const TimePoint deadline = real_clock().now() + goodbye_time;
     while (!connections_.empty() && real_clock().now() < deadline) loop_.run_for(milliseconds(5));
   }

@@ -10,11 +10,11 @@ namespace {
 
 // The system vouches for who comes by the unix socket: such guests are no strangers, and the rules, to which
 // they are unknown, do not drive them out for strangers.
-constexpr net::Guests::Id of_this_user = 0;
+constexpr net::UnauthenticatedPeers::Id of_this_user = 0;
 constexpr int accepted_at_once_max = 64;  // then those who are connected have their turn
 constexpr auto pause_when_full = std::chrono::milliseconds(50);
 // Were each of a crowd to wake this process, a step would be interrupted as often.
-constexpr auto pause_when_besieged = std::chrono::milliseconds(2);
+constexpr auto pause_when_flooded = std::chrono::milliseconds(2);
 
 }  // namespace
 
@@ -61,22 +61,22 @@ std::vector<Reception::Visitor> Reception::hear() {
     close_for(pause_when_full);
     return visitors;
   }
-  is_besieged_ = false;
+  is_flooded_ = false;
   net::fill_descriptor_reserve();
   take_from(listeners_.tcp, false);
   if (listeners_.local != nullptr) take_from(*listeners_.local, true);
-  if (is_besieged_ && !closed_until_) close_for(pause_when_besieged);
+  if (is_flooded_ && !closed_until_) close_for(pause_when_flooded);
   return visitors;
 }
 
 void Reception::hear_guests(std::vector<Visitor>& visitors) {
   if (guests_.empty()) return;
   std::vector<pollfd> polled;
-  for (const Guest& guest : guests_)
+  for (const UnauthenticatedPeer& guest : guests_)
     polled.push_back({.fd = guest.socket.fd(), .events = POLLIN, .revents = 0});
   polled.emplace_back();
   if (!net::poll_until(polled, {.deadline = real_clock().now()})) return;  // no memory: in the next turn
-  std::vector<Guest> staying;
+  std::vector<UnauthenticatedPeer> staying;
   for (std::size_t i = 0; i < guests_.size(); ++i)
     if (polled[i].revents != 0 && hear(guests_[i], visitors))
       rules_.leave(guests_[i].id);
@@ -86,25 +86,25 @@ void Reception::hear_guests(std::vector<Visitor>& visitors) {
 }
 
 void Reception::hold_to_limit() {
-  std::vector<net::Guests::Id> leaving;
-  for (const Guest& guest : guests_)
+  std::vector<net::UnauthenticatedPeers::Id> leaving;
+  for (const UnauthenticatedPeer& guest : guests_)
     if (const auto leaves = rules_.hold(guest.id, guest.bytes.size() + guest.socket.held_size_bytes()))
       leaving.push_back(*leaves);
-  for (const net::Guests::Id id : leaving) drop(id);
+  for (const net::UnauthenticatedPeers::Id id : leaving) drop(id);
 }
 
 void Reception::drop_overdue() {
-  for (const net::Guests::Id id : rules_.overdue(real_clock().now())) drop(id);
+  for (const net::UnauthenticatedPeers::Id id : rules_.overdue(real_clock().now())) drop(id);
 }
 
 void Reception::close() {
-  for (const Guest& guest : guests_) rules_.leave(guest.id);
+  for (const UnauthenticatedPeer& guest : guests_) rules_.leave(guest.id);
   guests_.clear();
 }
 
-void Reception::drop(net::Guests::Id id) {
+void Reception::drop(net::UnauthenticatedPeers::Id id) {
   rules_.leave(id);
-  std::erase_if(guests_, [&](const Guest& guest) { return guest.id == id; });
+  std::erase_if(guests_, [&](const UnauthenticatedPeer& guest) { return guest.id == id; });
 }
 
 template <class ListenerOfAKind>
@@ -133,11 +133,11 @@ bool Reception::make_room() {
 
 void Reception::take(net::Socket socket, bool local) {
   const TimePoint now = real_clock().now();
-  const net::Guests::Id id = local ? of_this_user : ++last_guest_;
+  const net::UnauthenticatedPeers::Id id = local ? of_this_user : ++last_guest_;
   const std::string& peer = socket.peer();
   if (!local)
     if (const auto leaves = rules_.arrive(id, peer.substr(0, peer.rfind(':')), now)) {
-      is_besieged_ = true;
+      is_flooded_ = true;
       drop(*leaves);
     }
   if (!awaited_.add(socket.fd())) return rules_.leave(id);
@@ -145,7 +145,7 @@ void Reception::take(net::Socket socket, bool local) {
   guests_.push_back({.id = id, .socket = std::move(socket), .local = local, .bytes = {}});
 }
 
-bool Reception::hear(Guest& guest, std::vector<Visitor>& visitors) {
+bool Reception::hear(UnauthenticatedPeer& guest, std::vector<Visitor>& visitors) {
   if (guest.is_refused) return drain(guest);
   if (terms_.security && !guest.is_begun && !secure(guest)) return true;
   if (terms_.security && !believe(guest)) return false;
@@ -153,7 +153,7 @@ bool Reception::hear(Guest& guest, std::vector<Visitor>& visitors) {
 }
 
 // Without a usable revocation list nobody is let in; it may come in time. Who is silent costs no TLS.
-bool Reception::secure(Guest& guest) {
+bool Reception::secure(UnauthenticatedPeer& guest) {
   const auto begun = guest.socket.begin_tls({.security = terms_.security, .listens = true});
   guest.is_begun = begun.has_value();
   if (begun) return true;
@@ -163,7 +163,7 @@ bool Reception::secure(Guest& guest) {
   return false;
 }
 
-bool Reception::believe(Guest& guest) {
+bool Reception::believe(UnauthenticatedPeer& guest) {
   if (guest.is_secured) return true;
   const auto through = guest.socket.shake_hands();
   if (through && *through) {
@@ -184,14 +184,14 @@ bool Reception::believe(Guest& guest) {
   return false;
 }
 
-bool Reception::drain(Guest& guest) {
+bool Reception::drain(UnauthenticatedPeer& guest) {
   std::array<std::byte, 4096> ignored;
   const iovec piece{.iov_base = ignored.data(), .iov_len = ignored.size()};
   guest.socket.end_tls();
   return !guest.socket.receive_some({&piece, 1});
 }
 
-void Reception::answer_tls(Guest& guest) {
+void Reception::answer_tls(UnauthenticatedPeer& guest) {
   const auto answer = net::answer_to_tls();
   static_cast<void>(guest.socket.send_all(answer, {.deadline = real_clock().now()}));
   if (const auto more = stranger_lines_.take(real_clock().now()))
@@ -201,7 +201,7 @@ void Reception::answer_tls(Guest& guest) {
   guest.is_refused = true;
 }
 
-bool Reception::hear_hello(Guest& guest, std::vector<Visitor>& visitors) {
+bool Reception::hear_hello(UnauthenticatedPeer& guest, std::vector<Visitor>& visitors) {
   const std::size_t have = guest.bytes.size();
   guest.bytes.resize(hello_size_bytes);
   const iovec piece{.iov_base = guest.bytes.data() + have, .iov_len = hello_size_bytes - have};

@@ -33,7 +33,7 @@ class Reception {
     FrameOrigin own;
     std::size_t members = 0;                             // how many may come at once besides strangers
     std::shared_ptr<const net::Security> security = {};  // null: plain
-    net::GuestLimits limits = {.count = 256};            // of strangers
+    net::UnauthenticatedLimits limits = {.count = 256};  // of strangers
   };
   static Result<Reception> create(Listeners listeners, Terms terms);
 
@@ -49,8 +49,8 @@ class Reception {
 
  private:
   Reception(Listeners listeners, Terms terms, net::PollSet awaited);
-  struct Guest {
-    net::Guests::Id id;
+  struct UnauthenticatedPeer {
+    net::UnauthenticatedPeers::Id id;
     net::Socket socket;
     bool local = false;
     bool is_begun = false;  // its handshake
@@ -61,7 +61,7 @@ class Reception {
   void hear_guests(std::vector<Visitor>& visitors);
   void hold_to_limit();
   void drop_overdue();
-  void drop(net::Guests::Id id);
+  void drop(net::UnauthenticatedPeers::Id id);
   Result<> open();
   void close_for(Duration pause);
   template <class ListenerOfAKind>
@@ -70,23 +70,23 @@ class Reception {
   // For somebody who waits; false: it has to wait on.
   bool make_room();
   // Whether the guest is done with: a visitor, refused or gone.
-  bool hear(Guest& guest, std::vector<Visitor>& visitors);
-  bool hear_hello(Guest& guest, std::vector<Visitor>& visitors);
+  bool hear(UnauthenticatedPeer& guest, std::vector<Visitor>& visitors);
+  bool hear_hello(UnauthenticatedPeer& guest, std::vector<Visitor>& visitors);
   // A step of the handshake; false while it is not through, or will never be.
-  bool believe(Guest& guest);
-  bool secure(Guest& guest);
-  void answer_tls(Guest& guest);
-  static bool drain(Guest& guest);
+  bool believe(UnauthenticatedPeer& guest);
+  bool secure(UnauthenticatedPeer& guest);
+  void answer_tls(UnauthenticatedPeer& guest);
+  static bool drain(UnauthenticatedPeer& guest);
 
   Listeners listeners_;
   Terms terms_;
   net::PollSet awaited_;
-  std::vector<Guest> guests_;
-  net::GuestPlaces places_;
-  net::Guests rules_;
-  net::Guests::Id last_guest_ = 0;
+  std::vector<UnauthenticatedPeer> guests_;
+  net::UnauthenticatedSlots places_;
+  net::UnauthenticatedPeers rules_;
+  net::UnauthenticatedPeers::Id last_guest_ = 0;
   std::optional<TimePoint> closed_until_;  // no descriptor was free, or too many come
-  bool is_besieged_ = false;               // some were driven out, the last time that it looked
+  bool is_flooded_ = false;                // some were driven out, the last time that it looked
   net::LineLimit stranger_lines_;
   net::LineLimit refusal_lines_;
   net::LineLimit lack_lines_;

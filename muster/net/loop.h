@@ -14,9 +14,9 @@
 #include "muster/base/base.h"
 #include "muster/net/address.h"
 #include "muster/net/frame.h"
-#include "muster/net/guests.h"
+#include "muster/net/rejected_peers.h"
 #include "muster/net/security.h"
-#include "muster/net/strangers.h"
+#include "muster/net/unauthenticated_peers.h"
 
 namespace muster::net {
 
@@ -60,7 +60,8 @@ struct ConnectionEvents {
 struct ConnectionLimits {
   std::uint64_t payload_size_bytes = 0;  // of a received frame
   std::uint64_t unsent_size_bytes = 0;   // queued for a peer that does not read: the connection is closed
-  GuestLimits guests = {};               // of a listener's accepted connections, until they are admitted
+  UnauthenticatedLimits unauthenticated =
+      {};                   // of a listener's accepted connections, until they are admitted
   std::size_t members = 0;  // descriptors that those who are admitted will need: guests have what they leave
 };
 
@@ -86,7 +87,7 @@ struct Screening {
   // screened, and everybody is a connection at once.
   std::function<Result<>(const Frame&)> may_begin = {};
   // Who was turned away since the last call; not more often than ten times a second.
-  std::function<void(const std::vector<Stranger>&)> turned_away = {};
+  std::function<void(const std::vector<RejectedPeer>&)> turned_away = {};
 };
 
 // A connection that carries frames. Destroying it closes it without a word.
@@ -106,10 +107,10 @@ class Connection {
   void send_shared(std::shared_ptr<const std::vector<std::byte>> frame);
   // Sends what is queued, within a second, then closes; no more events.
   void finish();
-  // An accepted connection is a guest (guests.h): it is closed after a while, and holds, sends and leaves
-  // unread little, until its owner knows that it belongs here and admits it.
+  // An accepted connection is a guest (unauthenticated_peers.h): it is closed after a while, and holds, sends
+  // and leaves unread little, until its owner knows that it belongs here and admits it.
   void admit();
-  bool is_guest() const;
+  bool is_unauthenticated() const;
   const Address& peer() const;
   // What the other side's certificate says, once a frame has come; null where none was shown.
   const PeerNames* peer_names() const;

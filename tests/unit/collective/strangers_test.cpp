@@ -120,7 +120,7 @@ struct Hall {
   net::TcpListener listener = net::TcpListener::open({"127.0.0.1", 0}).value();
   Reception reception;
 
-  explicit Hall(net::GuestLimits limits, bool secured = true)
+  explicit Hall(net::UnauthenticatedLimits limits, bool secured = true)
       : reception(Reception::create({.tcp = listener}, {.own = {.epoch = 1, .job_id = 7},
                                                         .members = 2,
                                                         .security = options_of(secured).security,

@@ -7,11 +7,11 @@
 #include <unordered_map>
 
 #include "muster/net/loop_implementation.h"
-#include "muster/net/strangers.h"
+#include "muster/net/rejected_peers.h"
 
 namespace muster::net {
 
-class Porch {
+class PendingConnections {
  public:
   struct Options {
     Screening screening = {};
@@ -19,23 +19,24 @@ class Porch {
     std::uint64_t payload_limit_bytes = 0;
   };
   // Somebody who may come in, and what it has said.
-  struct Visitor {
+  struct Candidate {
     ProcessDescriptor fd;
     SocketAddress from;
-    Guests::Id id = 0;
+    UnauthenticatedPeers::Id id = 0;
   };
-  using LetIn = std::function<void(Visitor visitor, std::span<const std::byte> said)>;
+  using Admit = std::function<void(Candidate candidate, std::span<const std::byte> said)>;
 
   // `let_in` may not destroy the porch, but may close it.
-  static Result<std::unique_ptr<Porch>> open(Loop& loop, std::shared_ptr<GuestRoom> room, Options options,
-                                             LetIn let_in);
-  ~Porch() { close(); }
-  Porch(const Porch&) = delete;
-  Porch& operator=(const Porch&) = delete;
+  static Result<std::unique_ptr<PendingConnections>> open(Loop& loop,
+                                                          std::shared_ptr<UnauthenticatedPool> pool,
+                                                          Options options, Admit admit);
+  ~PendingConnections() { close(); }
+  PendingConnections(const PendingConnections&) = delete;
+  PendingConnections& operator=(const PendingConnections&) = delete;
 
   void arrive(int fd, const SocketAddress& from);
   // Somebody was turned away a moment ago: more may follow.
-  bool is_besieged() const { return tells_; }
+  bool is_flooded() const { return tells_; }
   void close();
 
  private:
@@ -46,24 +47,25 @@ class Porch {
   };
   enum class Verdict { waits, comes_in, leaves };
 
-  Porch(Loop& loop, std::shared_ptr<GuestRoom> room, Options options, LetIn let_in, ProcessDescriptor epoll);
+  PendingConnections(Loop& loop, std::shared_ptr<UnauthenticatedPool> pool, Options options, Admit admit,
+                     ProcessDescriptor epoll);
   void wait();
   void serve();
-  void listen_to(Guests::Id id);
-  void drop(Guests::Id id, const std::string& why);
+  void listen_to(UnauthenticatedPeers::Id id);
+  void drop(UnauthenticatedPeers::Id id, const std::string& why);
   Verdict judge(std::span<const std::byte> said, const SocketAddress& from);
   bool may_be_answered();
   void turn_away(const SocketAddress& from, const std::string& reason);
   void tell_later();
 
   Loop& loop_;
-  const std::shared_ptr<GuestRoom> room_;
+  const std::shared_ptr<UnauthenticatedPool> pool_;
   const Options options_;
-  const LetIn let_in_;
-  std::unordered_map<Guests::Id, Waiting> waiting_;
+  const Admit admit_;
+  std::unordered_map<UnauthenticatedPeers::Id, Waiting> waiting_;
   ProcessDescriptor epoll_;  // of those who wait: the loop watches it instead of each of them
   asio::posix::stream_descriptor watched_;
-  StrangerTally tally_;
+  RejectedPeerTally tally_;
   asio::steady_timer tell_timer_;
   bool tells_ = false;
   bool closed_ = false;

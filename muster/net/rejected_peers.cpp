@@ -1,10 +1,10 @@
-#include "muster/net/strangers.h"
+#include "muster/net/rejected_peers.h"
 
 #include <utility>
 
 namespace muster::net {
 
-void StrangerTally::add(const std::string& ip, const std::string& reason) {
+void RejectedPeerTally::add(const std::string& ip, const std::string& reason) {
   std::string key;
   key.reserve(ip.size() + 1 + reason.size());
   key.append(ip).append(1, '\0').append(reason);
@@ -18,9 +18,9 @@ void StrangerTally::add(const std::string& ip, const std::string& reason) {
   }
 }
 
-std::vector<Stranger> StrangerTally::take() {
+std::vector<RejectedPeer> RejectedPeerTally::take() {
   counts_.clear();
-  std::vector<Stranger> taken = std::exchange(kinds_, {});
+  std::vector<RejectedPeer> taken = std::exchange(kinds_, {});
   if (const auto count = std::exchange(others_, 0); count > 0)
     taken.push_back({.ip = "more addresses",
                      .reason = "what they sent is no Muster, and too many of them come to be told apart",

@@ -1,4 +1,4 @@
-#include "muster/net/loop_porch.h"
+#include "muster/net/pending_connections.h"
 
 #include <fmt/format.h>
 #include <sys/epoll.h>
@@ -18,40 +18,40 @@ constexpr auto answers_time = std::chrono::seconds(1);
 
 }  // namespace
 
-Result<std::unique_ptr<Porch>> Porch::open(Loop& loop, std::shared_ptr<GuestRoom> room, Options options,
-                                           LetIn let_in) {
+Result<std::unique_ptr<PendingConnections>> PendingConnections::open(
+    Loop& loop, std::shared_ptr<UnauthenticatedPool> pool, Options options, Admit admit) {
   ProcessDescriptor epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return fail_errno("cannot make a descriptor to wait with", errno);
-  std::unique_ptr<Porch> made(
-      new Porch(loop, std::move(room), std::move(options), std::move(let_in), std::move(epoll)));
+  std::unique_ptr<PendingConnections> made(
+      new PendingConnections(loop, std::move(pool), std::move(options), std::move(admit), std::move(epoll)));
   made->wait();
   return made;
 }
 
-Porch::Porch(Loop& loop, std::shared_ptr<GuestRoom> room, Options options, LetIn let_in,
-             ProcessDescriptor epoll)
+PendingConnections::PendingConnections(Loop& loop, std::shared_ptr<UnauthenticatedPool> pool, Options options,
+                                       Admit admit, ProcessDescriptor epoll)
     : loop_(loop),
-      room_(std::move(room)),
+      pool_(std::move(pool)),
       options_(std::move(options)),
-      let_in_(std::move(let_in)),
+      admit_(std::move(admit)),
       epoll_(std::move(epoll)),
       watched_(loop.implementation().context, epoll_.get()),
       tell_timer_(loop.implementation().context) {
-  room_->set_porch([this, alive = alive_](Guests::Id id, const std::string& why) {
+  pool_->set_drop_pending([this, alive = alive_](UnauthenticatedPeers::Id id, const std::string& why) {
     if (*alive) drop(id, why);
   });
 }
 
-void Porch::close() {
+void PendingConnections::close() {
   if (std::exchange(closed_, true)) return;
   *alive_ = false;
   tell_timer_.cancel();
   watched_.release();
-  for (const auto& [id, waiting] : std::exchange(waiting_, {})) room_->leave(id);
+  for (const auto& [id, waiting] : std::exchange(waiting_, {})) pool_->leave(id);
   epoll_ = ProcessDescriptor();
 }
 
-void Porch::arrive(int fd, const SocketAddress& from) {
+void PendingConnections::arrive(int fd, const SocketAddress& from) {
   const std::span<std::byte> buffer = std::span(loop_.implementation().read_buffer).first(read_size_bytes);
   const ssize_t size = ::recv(fd, buffer.data(), buffer.size(), 0);
   const bool is_silent = size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
@@ -62,30 +62,30 @@ void Porch::arrive(int fd, const SocketAddress& from) {
     return;
   }
   ProcessDescriptor descriptor(fd);
-  const Guests::Id id = room_->arrive(from_socket_address(from).value_or(Address{}).ip);
-  if (verdict == Verdict::comes_in) return let_in_({std::move(descriptor), from, id}, said);
+  const UnauthenticatedPeers::Id id = pool_->arrive(from_socket_address(from).value_or(Address{}).ip);
+  if (verdict == Verdict::comes_in) return admit_({std::move(descriptor), from, id}, said);
   // Edges only: a descriptor that a forked child still has open must not be reported again and again.
   epoll_event event{.events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data = {.u64 = id}};
   waiting_.emplace(id, Waiting{std::move(descriptor), from, {said.begin(), said.end()}});
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);  // without it, its time is over some day
-  if (!said.empty()) room_->hold(id, said.size());
+  if (!said.empty()) pool_->hold(id, said.size());
 }
 
-void Porch::wait() {
+void PendingConnections::wait() {
   watched_.async_wait(asio::posix::stream_descriptor::wait_read,
                       [this, alive = alive_](const asio::error_code& error) {
                         if (!error && *alive) serve();
                       });
 }
 
-void Porch::serve() {
+void PendingConnections::serve() {
   std::array<epoll_event, 64> events;
   const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count && !closed_; ++i) listen_to(events[static_cast<std::size_t>(i)].data.u64);
   if (!closed_) wait();
 }
 
-void Porch::listen_to(Guests::Id id) {
+void PendingConnections::listen_to(UnauthenticatedPeers::Id id) {
   const std::span<std::byte> buffer = std::span(loop_.implementation().read_buffer).first(read_size_bytes);
   for (;;) {
     const auto found = waiting_.find(id);
@@ -96,25 +96,25 @@ void Porch::listen_to(Guests::Id id) {
     if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (size <= 0) {
       waiting_.erase(found);
-      return room_->leave(id);
+      return pool_->leave(id);
     }
     waiting.said.insert(waiting.said.end(), buffer.begin(), buffer.begin() + size);
     const Verdict verdict = judge(waiting.said, waiting.from);
     if (verdict == Verdict::waits) {
-      room_->hold(id, waiting.said.size());
+      pool_->hold(id, waiting.said.size());
       continue;
     }
     Waiting gone = std::move(waiting);
     waiting_.erase(found);
     if (verdict == Verdict::comes_in) {
       ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, gone.fd.get(), nullptr);
-      return let_in_({std::move(gone.fd), gone.from, id}, gone.said);
+      return admit_({std::move(gone.fd), gone.from, id}, gone.said);
     }
-    return room_->leave(id);
+    return pool_->leave(id);
   }
 }
 
-void Porch::drop(Guests::Id id, const std::string& why) {
+void PendingConnections::drop(UnauthenticatedPeers::Id id, const std::string& why) {
   const auto found = waiting_.find(id);
   if (found == waiting_.end()) return;
   const SocketAddress from = found->second.from;
@@ -122,7 +122,8 @@ void Porch::drop(Guests::Id id, const std::string& why) {
   turn_away(from, fmt::format("closed its connection: {}", why));
 }
 
-Porch::Verdict Porch::judge(std::span<const std::byte> said, const SocketAddress& from) {
+PendingConnections::Verdict PendingConnections::judge(std::span<const std::byte> said,
+                                                      const SocketAddress& from) {
   const std::byte first = said.front();
   if (options_.expects_tls) {
     const bool is_plain = check_frame_begin(said.first(1)).has_value();
@@ -142,7 +143,7 @@ Porch::Verdict Porch::judge(std::span<const std::byte> said, const SocketAddress
   return Verdict::leaves;
 }
 
-bool Porch::may_be_answered() {
+bool PendingConnections::may_be_answered() {
   const TimePoint now = real_clock().now();
   if (now - answers_since_ >= answers_time) {
     answers_since_ = now;
@@ -151,19 +152,19 @@ bool Porch::may_be_answered() {
   return answers_++ < answers_max;
 }
 
-void Porch::turn_away(const SocketAddress& from, const std::string& reason) {
+void PendingConnections::turn_away(const SocketAddress& from, const std::string& reason) {
   tally_.add(from_socket_address(from).value_or(Address{}).ip, reason);
   if (!tells_) tell_later();
 }
 
-void Porch::tell_later() {
+void PendingConnections::tell_later() {
   tells_ = true;
   tell_timer_.expires_after(tell_interval);
   tell_timer_.async_wait([this, alive = alive_](const asio::error_code& error) {
     if (error || !*alive) return;
     tells_ = false;
-    const auto strangers = tally_.take();
-    if (options_.screening.turned_away) options_.screening.turned_away(strangers);
+    const auto rejected_peers = tally_.take();
+    if (options_.screening.turned_away) options_.screening.turned_away(rejected_peers);
   });
 }
 

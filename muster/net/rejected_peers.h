@@ -16,26 +16,26 @@
 namespace muster::net {
 
 // Some who were turned away alike.
-struct Stranger {
+struct RejectedPeer {
   std::string ip;
   std::string reason;  // names no port: that is another one each time
   std::uint64_t count = 0;
-  friend bool operator==(const Stranger&, const Stranger&) = default;
+  friend bool operator==(const RejectedPeer&, const RejectedPeer&) = default;
 };
 
 // Counts strangers between two looks. However many come, it holds few kinds of them.
-class StrangerTally {
+class RejectedPeerTally {
  public:
   static constexpr std::size_t kinds_max = 64;
 
   void add(const std::string& ip, const std::string& reason);
   bool empty() const { return counts_.empty() && others_ == 0; }
   // All since the last call, those that were too many to be told apart as one.
-  std::vector<Stranger> take();
+  std::vector<RejectedPeer> take();
 
  private:
   std::unordered_map<std::string, std::size_t> counts_;  // "ip\0reason" -> place in kinds_
-  std::vector<Stranger> kinds_;
+  std::vector<RejectedPeer> kinds_;
   std::uint64_t others_ = 0;
 };
 

@@ -1,4 +1,4 @@
-#include "muster/net/strangers.h"
+#include "muster/net/rejected_peers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,28 +23,28 @@ std::string error_of(std::span<const std::byte> bytes,
   return looked ? "none" : looked.error().message;
 }
 
-TEST(StrangerTally, CountsThoseWhoAreAlike) {
-  StrangerTally tally;
+TEST(RejectedPeerTally, CountsThoseWhoAreAlike) {
+  RejectedPeerTally tally;
   EXPECT_TRUE(tally.empty());
   tally.add("10.0.0.1", "garbage");
   tally.add("10.0.0.2", "garbage");
   tally.add("10.0.0.1", "garbage");
   EXPECT_FALSE(tally.empty());
   EXPECT_THAT(tally.take(),
-              ElementsAre(Stranger{"10.0.0.1", "garbage", 2}, Stranger{"10.0.0.2", "garbage", 1}));
+              ElementsAre(RejectedPeer{"10.0.0.1", "garbage", 2}, RejectedPeer{"10.0.0.2", "garbage", 1}));
   EXPECT_TRUE(tally.empty());
   EXPECT_THAT(tally.take(), IsEmpty());
 }
 
-TEST(StrangerTally, HoldsFewKindsHoweverManyCome) {
-  StrangerTally tally;
+TEST(RejectedPeerTally, HoldsFewKindsHoweverManyCome) {
+  RejectedPeerTally tally;
   for (int i = 0; i < 1000; ++i) tally.add("10.0.0." + std::to_string(i), "garbage");
   const auto taken = tally.take();
-  ASSERT_EQ(taken.size(), StrangerTally::kinds_max + 1);
+  ASSERT_EQ(taken.size(), RejectedPeerTally::kinds_max + 1);
   EXPECT_EQ(taken.back().ip, "more addresses");
-  EXPECT_EQ(taken.back().count, 1000 - StrangerTally::kinds_max);
+  EXPECT_EQ(taken.back().count, 1000 - RejectedPeerTally::kinds_max);
   tally.add("10.0.0.999", "garbage");
-  EXPECT_THAT(tally.take(), ElementsAre(Stranger{"10.0.0.999", "garbage", 1})) << "room again";
+  EXPECT_THAT(tally.take(), ElementsAre(RejectedPeer{"10.0.0.999", "garbage", 1})) << "room again";
 }
 
 TEST(FirstFrame, IsTakenWhenItIsWholeAndSound) {

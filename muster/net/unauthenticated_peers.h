@@ -19,7 +19,7 @@
 
 namespace muster::net {
 
-struct GuestLimits {
+struct UnauthenticatedLimits {
   std::size_t count = 1024;
   Duration time = std::chrono::seconds(5);              // from coming to being admitted
   Duration handshake_time = std::chrono::seconds(3);    // to the end of the handshake, where there is one
@@ -29,10 +29,10 @@ struct GuestLimits {
   std::size_t unread_size_bytes = 16 << 20;  // of what all of them were answered and have not read
 };
 
-class Guests {
+class UnauthenticatedPeers {
  public:
   using Id = std::uint64_t;
-  struct Guest {
+  struct UnauthenticatedPeer {
     std::string ip;
     TimePoint deadline;
     TimePoint came;
@@ -40,7 +40,7 @@ class Guests {
     std::size_t unread_size_bytes = 0;
   };
 
-  explicit Guests(GuestLimits limits) : limits_(limits) {}
+  explicit UnauthenticatedPeers(UnauthenticatedLimits limits) : limits_(limits) {}
 
   // One more. Ids grow. Returns who has to go for it, if somebody has: the oldest, since who belongs here
   // proves it at once; of the address that it comes from, where most are from there, so that one host that
@@ -63,17 +63,17 @@ class Guests {
   std::vector<Id> overdue(TimePoint now) const;
   // Of the next that will be overdue.
   TimePoint deadline() const;
-  std::size_t count() const { return guests_.size(); }
-  const GuestLimits& limits() const { return limits_; }
+  std::size_t count() const { return unauthenticated_.size(); }
+  const UnauthenticatedLimits& limits() const { return limits_; }
 
  private:
-  std::optional<Id> charge(Id id, std::size_t size_bytes, std::size_t Guest::*account, std::size_t& sum,
-                           std::size_t limit);
-  void set_deadline(Id id, Guest& guest, TimePoint deadline);
+  std::optional<Id> charge(Id id, std::size_t size_bytes, std::size_t UnauthenticatedPeer::*account,
+                           std::size_t& sum, std::size_t limit);
+  void set_deadline(Id id, UnauthenticatedPeer& peer, TimePoint deadline);
   Id oldest_of(const std::string& ip) const;
 
-  GuestLimits limits_;
-  std::map<Id, Guest> guests_;  // in the order in which they came
+  UnauthenticatedLimits limits_;
+  std::map<Id, UnauthenticatedPeer> unauthenticated_;  // in the order in which they came
   std::set<std::pair<TimePoint, Id>> deadlines_;
   std::unordered_map<std::string, std::size_t> counts_;
   std::size_t held_size_bytes_ = 0;
@@ -83,13 +83,13 @@ class Guests {
 // How many guests a listener has places for. All listeners of a process together have half of the descriptors
 // that are left for strangers when those who belong here have theirs; each takes half of what the earlier
 // ones left of it, and gives it back when it is destroyed. Threads: any.
-class GuestPlaces {
+class UnauthenticatedSlots {
  public:
   // `members`: descriptors that those who belong here will need.
-  GuestPlaces(std::size_t most, std::size_t members);
-  GuestPlaces(GuestPlaces&& other) noexcept : count_(std::exchange(other.count_, 0)) {}
-  GuestPlaces& operator=(GuestPlaces&&) = delete;
-  ~GuestPlaces();
+  UnauthenticatedSlots(std::size_t most, std::size_t members);
+  UnauthenticatedSlots(UnauthenticatedSlots&& other) noexcept : count_(std::exchange(other.count_, 0)) {}
+  UnauthenticatedSlots& operator=(UnauthenticatedSlots&&) = delete;
+  ~UnauthenticatedSlots();
 
   std::size_t count() const { return count_; }
 
@@ -97,7 +97,7 @@ class GuestPlaces {
   std::size_t count_;
 };
 
-inline GuestLimits with_places(GuestLimits limits, const GuestPlaces& places) {
+inline UnauthenticatedLimits with_places(UnauthenticatedLimits limits, const UnauthenticatedSlots& places) {
   limits.count = places.count();
   return limits;
 }
