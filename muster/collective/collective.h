@@ -61,7 +61,7 @@ class Listener {
 
  private:
   friend class Rendezvous;
-  friend class Door;
+  friend class ReconnectAcceptor;
   Listener(net::TcpListener tcp, net::LocalListener local) : tcp_(std::move(tcp)), local_(std::move(local)) {}
   net::TcpListener tcp_;
   net::LocalListener local_;
@@ -84,7 +84,7 @@ struct Options {
 enum class Operation : std::uint8_t { none, all_reduce, broadcast, all_gather, barrier, send, receive };
 
 // A look at a group from outside.
-struct UnderWay {
+struct InFlightCall {
   Operation operation = Operation::none;
   std::uint64_t number = 0;    // of a collective call, from 1; of send and receive: the other rank
   std::uint64_t finished = 0;  // collective calls
@@ -135,7 +135,7 @@ class Communicator {
 
   // What some thread is in now: a collective call rather than a message. Any thread; it costs a call two
   // stores.
-  UnderWay under_way() const;
+  InFlightCall in_flight_call() const;
 
   std::uint32_t rank() const;
   std::uint32_t size() const;

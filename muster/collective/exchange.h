@@ -18,8 +18,8 @@
 #include "muster/base/base.h"
 #include "muster/collective/call.h"
 #include "muster/collective/copies.h"
-#include "muster/collective/door.h"
 #include "muster/collective/frames.h"
+#include "muster/collective/reconnect_acceptor.h"
 #include "muster/collective/wire.h"
 #include "muster/net/net.h"
 
@@ -34,7 +34,8 @@ struct Connected {
 class Exchange {
  public:
   // The door is borrowed; null where nobody is remote.
-  Exchange(std::uint32_t rank, FrameOrigin origin, std::vector<Connected> connections, Door* door);
+  Exchange(std::uint32_t rank, FrameOrigin origin, std::vector<Connected> connections,
+           ReconnectAcceptor* acceptor);
 
   bool empty() const { return links_.empty(); }
 
@@ -66,8 +67,8 @@ class Exchange {
 
  private:
   struct Link {
-    Link(std::uint32_t rank, net::Socket socket, Door& door)
-        : wire(rank, Purpose::calls, std::move(socket), door) {}
+    Link(std::uint32_t rank, net::Socket socket, ReconnectAcceptor& acceptor)
+        : wire(rank, Purpose::calls, std::move(socket), acceptor) {}
     Wire wire;
     FrameList incoming;
     CallBytes peer_call{};
@@ -96,7 +97,7 @@ class Exchange {
   bool forgotten_ = false;  // nobody is attended any more
   std::deque<Link> links_;
   Copies copies_;
-  Door* door_;
+  ReconnectAcceptor* acceptor_;
   Call call_;
   CallBytes call_bytes_{};
   std::vector<pollfd> polled_;

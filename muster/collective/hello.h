@@ -27,7 +27,7 @@ constexpr Purpose message_purpose(std::uint32_t from, std::uint32_t to) {
 
 // What the caller wants: a first connection, one in the place of one that broke, or to be called by the other
 // side, since the connection that it has is broken.
-enum class Wish : std::uint32_t { meet, resume, be_called };
+enum class Intent : std::uint32_t { join, resume, ask_for_reconnect };
 
 struct Hello {
   FrameOrigin origin;
@@ -35,7 +35,7 @@ struct Hello {
   std::uint32_t to = 0;
   std::uint32_t size = 0;  // of the world
   Purpose purpose = Purpose::calls;
-  Wish wish = Wish::meet;
+  Intent intent = Intent::join;
   std::uint32_t generation = 0;      // of the connection: counts up with each that is to replace another
   std::uint64_t received_bytes = 0;  // what the caller has taken of the other side's stream
 };

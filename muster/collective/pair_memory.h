@@ -10,8 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "muster/collective/shared_arena.h"
 #include "muster/collective/shared_reason.h"
-#include "muster/collective/shared_room.h"
 
 namespace muster::collective {
 

@@ -32,16 +32,16 @@ constexpr Duration patience_of_idle = std::chrono::milliseconds(60);
 }  // namespace
 
 Communicator::State::State(std::shared_ptr<const Group> group, Layout layout, Connections connections,
-                           std::unique_ptr<Door> door, net::StopSignal stop, Origin origin)
+                           std::unique_ptr<ReconnectAcceptor> acceptor, net::StopSignal stop, Origin origin)
     : group_(std::move(group)),
       layout_(std::move(layout)),
       sizes_(sizes_of(layout_)),
       local_(std::move(connections.local)),
       alarms_(std::move(connections.alarms)),
-      door_(std::move(door)),
+      acceptor_(std::move(acceptor)),
       links_(rank(), {.epoch = group_->epoch, .job_id = group_->job_id}, std::move(connections.links),
-             door_.get()),
-      remote_pairs_({.epoch = group_->epoch, .job_id = group_->job_id}, rank(), door_.get()),
+             acceptor_.get()),
+      remote_pairs_({.epoch = group_->epoch, .job_id = group_->job_id}, rank(), acceptor_.get()),
       stop_(std::move(stop)),
       origin_(std::move(origin)),
       received_stride_(std::max(sizes_.small_size_bytes, sizes_.raw_size_bytes)),
@@ -57,19 +57,19 @@ Communicator::State::State(std::shared_ptr<const Group> group, Layout layout, Co
     if (auto reason = local_pairs_->ended()) return fail(*std::move(reason));
     return {};
   };
-  if (!door_) return;
-  DoorWatch::Duties duties{.attend = [this] { return attend(); },
-                           .watch = [this](std::vector<pollfd>& polled) { watch(polled); }};
+  if (!acceptor_) return;
+  ReconnectWatch::Duties duties{.attend = [this] { return attend(); },
+                                .watch = [this](std::vector<pollfd>& polled) { watch(polled); }};
   if (origin_.security && origin_.security->uses_certificates())
     duties.check_peers = [this] { check_peers(); };
-  door_watch_.emplace(*door_, stop_, std::move(duties));
+  reconnect_watch_.emplace(*acceptor_, stop_, std::move(duties));
 }
 
 // Peers that still wait for this rank learn at once that it will not come.
 Communicator::State::~State() {
   if (fork_count_ != net::fork_count()) return;
   stop_.raise();
-  if (door_) door_->shut();
+  if (acceptor_) acceptor_->shut();
   links_.close();
   if (!local_) return;
   local_->abort({Code::peer_lost, fmt::format("rank {} left the group", rank())});
@@ -85,8 +85,8 @@ bool Communicator::State::end(const Error& reason) {
   }
   failed_.store(true, std::memory_order_release);
   stop_.raise();
-  if (door_)
-    door_->shut();  // first: who finds its connection reset calls, and learns so that it is no accident
+  if (acceptor_)
+    acceptor_->shut();  // first: who finds its connection reset calls, and learns so that it is no accident
   return true;
 }
 
@@ -138,7 +138,7 @@ bool Communicator::State::hear_of_leaving() {
   const std::uint64_t call = in_call_.load();
   if (operation_in(call) != Operation::none) return true;
   calls_are_over_ = true;
-  door_->end_calls(local_->abort_reason().message);
+  acceptor_->end_calls(local_->abort_reason().message);
   links_.close();
   return false;
 }
@@ -148,7 +148,7 @@ bool Communicator::State::hear_of_leaving() {
 Result<bool> Communicator::State::hear_of_end(const Error& lost) {
   const TimePoint now = real_clock().now();
   if (!lost_since_) lost_since_ = now;
-  const Operation operation = under_way().operation;
+  const Operation operation = in_flight_call().operation;
   const bool is_in_message = operation == Operation::send || operation == Operation::receive;
   const Duration patience = operation == Operation::none ? patience_of_idle
                             : is_in_message              ? patience_in_message
@@ -201,7 +201,7 @@ Result<> Communicator::State::begin(Call& call, const Offsets& offsets) {
   return {};
 }
 
-UnderWay Communicator::State::under_way() const {
+InFlightCall Communicator::State::in_flight_call() const {
   const std::uint64_t call = in_call_.load(std::memory_order_relaxed);
   const Operation operation = operation_in(call);
   const std::uint64_t number = call >> operation_bits;
@@ -259,7 +259,7 @@ Result<> Communicator::State::receive(std::uint32_t from, ReceivedPieces pieces)
 // A rank that is alone on its host has nobody to share with.
 Result<std::shared_ptr<std::byte>> Communicator::State::shared_buffer(std::size_t size_bytes) {
   MUSTER_TRY_VOID(usable());
-  if (local_) return local_->room().take(size_bytes);
+  if (local_) return local_->arena().take(size_bytes);
   constexpr std::align_val_t alignment{64};
   return std::shared_ptr<std::byte>(static_cast<std::byte*>(::operator new(size_bytes, alignment)),
                                     [](std::byte* data) { ::operator delete(data, alignment); });
@@ -268,7 +268,7 @@ Result<std::shared_ptr<std::byte>> Communicator::State::shared_buffer(std::size_
 Offsets Communicator::State::offsets_of(const void* in, const void* out, std::size_t size_bytes) const {
   if (!local_ || size_bytes <= sizes_.small_size_bytes) return {};
   const auto offset_of = [&](const void* data) {
-    return local_->room().offset_of(static_cast<const std::byte*>(data), size_bytes);
+    return local_->arena().offset_of(static_cast<const std::byte*>(data), size_bytes);
   };
   const Offset of_in = offset_of(in);
   return {.in = of_in, .out = in == out ? of_in : offset_of(out)};

@@ -21,7 +21,7 @@ using Way = checkpoint::Resumption::Way;
 constexpr int rounds_max = 64;       // of points found damaged, until we give up
 constexpr std::size_t told_max = 4;  // of the steps that are on the disk: the anchor, and the newest three
 
-std::atomic<RecoveringCall*> under_way = nullptr;  // simulated processes share it
+std::atomic<RecoveringCall*> in_flight_call = nullptr;  // simulated processes share it
 
 PointId end_of(std::uint64_t call) { return {.call = call, .moment = PointId::Moment::end}; }
 
@@ -48,16 +48,16 @@ Result<std::unique_ptr<RecoveringCall>> RecoveringCall::begin(Recovery& recovery
   calls.evals = 0;
   auto call =
       std::unique_ptr<RecoveringCall>(new RecoveringCall(recovery, *store, std::move(kind), calls.begun++));
-  under_way = call.get();
+  in_flight_call = call.get();
   return call;
 }
 
 RecoveringCall::~RecoveringCall() {
-  under_way = nullptr;
+  in_flight_call = nullptr;
   recovery_.set_inside(false);
 }
 
-RecoveringCall* RecoveringCall::current() { return under_way; }
+RecoveringCall* RecoveringCall::current() { return in_flight_call; }
 
 bool RecoveringCall::holds(const PointId& id) const {
   const std::vector<PointId> points = store_.points();

@@ -133,7 +133,8 @@ TEST_P(Links, ThatBreakBetweenCallsAreMadeAgainWhoeverNoticed) {
     for (const std::uint32_t waiting : {0u, 1u}) {
       Result<> done;
       std::thread early([&] { done = group.comms[waiting]->barrier(); });
-      while (group.comms[waiting]->under_way().operation != Operation::barrier) std::this_thread::yield();
+      while (group.comms[waiting]->in_flight_call().operation != Operation::barrier)
+        std::this_thread::yield();
       group.relays[0].cut(side);
       const auto late = group.comms[1 - waiting]->barrier();
       early.join();
@@ -190,14 +191,14 @@ TEST(LinksOfAGroup, AreNotDisturbedByStrangersInTheMiddle) {
               .from = 1,
               .to = 0,
               .size = 2,
-              .wish = Wish::resume,
+              .intent = Intent::resume,
               .generation = 1};
   Result<> done;
   std::thread waiter([&] { done = comms[0]->barrier(); });
   Hello twin = hello, first = hello, of_calls = hello;
   twin.origin.epoch = 2;
-  first.wish = Wish::meet;
-  of_calls.wish = Wish::be_called;
+  first.intent = Intent::join;
+  of_calls.intent = Intent::ask_for_reconnect;
   auto old = say(twin), late = say(first), wrong = say(of_calls);
   EXPECT_THAT(answer_to(old), HasSubstr("epoch 2 is not this group's epoch 3"));
   EXPECT_THAT(answer_to(late), HasSubstr("rank 1 is not awaited by rank 0 in the middle of an epoch"));

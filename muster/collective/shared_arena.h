@@ -19,16 +19,16 @@
 namespace muster::collective {
 
 // How much room a segment is made with: numbers only, memory comes with the pieces.
-std::size_t room_bytes(std::size_t local_ranks);
+std::size_t arena_bytes(std::size_t local_ranks);
 
 // In the segment. The room does not begin at 0.
 using Offset = std::uint64_t;
 constexpr Offset nowhere = 0;
 
-class SharedRoom : public std::enable_shared_from_this<SharedRoom> {
+class SharedArena : public std::enable_shared_from_this<SharedArena> {
  public:
-  SharedRoom(std::shared_ptr<const net::Segment> segment, std::uint32_t local_rank,
-             std::uint32_t local_ranks);
+  SharedArena(std::shared_ptr<const net::Segment> segment, std::uint32_t local_rank,
+              std::uint32_t local_ranks);
 
   // Zeroed memory of this rank; it goes back when the last handle is dropped. Any thread.
   Result<std::shared_ptr<std::byte>> take(std::size_t size_bytes);

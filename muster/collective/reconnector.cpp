@@ -1,4 +1,4 @@
-#include "muster/collective/redial.h"
+#include "muster/collective/reconnector.h"
 
 #include <fmt/format.h>
 
@@ -9,14 +9,14 @@ constexpr auto pause_between_tries = std::chrono::milliseconds(20);
 
 }  // namespace
 
-Redial::Redial(Target target, const Hello& hello)
+Reconnector::Reconnector(Target target, const Hello& hello)
     : target_(std::move(target)),
       hello_(hello),
       give_up_at_(real_clock().now() + unreachable_longest),
       next_try_(real_clock().now()),
       began_(next_try_) {}
 
-void Redial::add_to(std::vector<pollfd>& polled) const {
+void Reconnector::add_to(std::vector<pollfd>& polled) const {
   if (!socket_) return;
   const short events = stage_ == Stage::connecting ? POLLOUT
                        : stage_ == Stage::securing ? socket_->awaited_events()
@@ -24,7 +24,7 @@ void Redial::add_to(std::vector<pollfd>& polled) const {
   polled.push_back({.fd = socket_->fd(), .events = events, .revents = 0});
 }
 
-Result<std::optional<Redial::Answer>> Redial::step() {
+Result<std::optional<Reconnector::Answer>> Reconnector::step() {
   if (!socket_ && real_clock().now() < next_try_) return std::nullopt;
   const auto through = socket_ ? advance() : begin().and_then([this] { return advance(); });
   if (!through) {
@@ -35,17 +35,17 @@ Result<std::optional<Redial::Answer>> Redial::step() {
   return Answer{.socket = *std::exchange(socket_, {}), .welcome = welcome_, .generation = hello_.generation};
 }
 
-Result<> Redial::begin() {
+Result<> Reconnector::begin() {
   began_ = real_clock().now();
   stage_ = Stage::connecting;
   answer_.clear();
-  if (hello_.wish == Wish::resume) ++hello_.generation;
+  if (hello_.intent == Intent::resume) ++hello_.generation;
   MUSTER_TRY(socket_, net::Socket::begin_connecting(address()));
   return {};
 }
 
 // Once it is connected, somebody is there: it may compute, and answer when it is through.
-Result<bool> Redial::advance() {
+Result<bool> Reconnector::advance() {
   if (stage_ == Stage::connecting) {
     MUSTER_TRY(const bool connected, socket_->finish_connecting(address()));
     if (!connected && real_clock().now() < give_up_at_) return false;
@@ -66,7 +66,7 @@ Result<bool> Redial::advance() {
 }
 
 // Not one byte more than the answer: what follows belongs to the stream.
-Result<bool> Redial::hear_answer() {
+Result<bool> Reconnector::hear_answer() {
   std::size_t wanted = net::frame_header_size_bytes;
   for (;;) {
     if (answer_.size() >= net::frame_header_size_bytes) {
@@ -91,7 +91,7 @@ Result<bool> Redial::hear_answer() {
   }
 }
 
-Result<> Redial::fall_back(const Error& error) {
+Result<> Reconnector::fall_back(const Error& error) {
   socket_.reset();
   const TimePoint now = real_clock().now();
   next_try_ = now + pause_between_tries;

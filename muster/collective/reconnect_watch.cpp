@@ -1,4 +1,4 @@
-#include "muster/collective/door_watch.h"
+#include "muster/collective/reconnect_watch.h"
 
 #include <algorithm>
 
@@ -10,10 +10,10 @@ constexpr auto check_interval = std::chrono::seconds(1);
 
 }  // namespace
 
-DoorWatch::DoorWatch(Door& door, const net::StopSignal& stop, Duties duties)
-    : door_(door), stop_(stop), duties_(std::move(duties)), thread_([this] { work(); }) {}
+ReconnectWatch::ReconnectWatch(ReconnectAcceptor& acceptor, const net::StopSignal& stop, Duties duties)
+    : acceptor_(acceptor), stop_(stop), duties_(std::move(duties)), thread_([this] { work(); }) {}
 
-DoorWatch::~DoorWatch() {
+ReconnectWatch::~ReconnectWatch() {
   if (fork_count_ == net::fork_count())
     thread_.join();
   else
@@ -22,19 +22,19 @@ DoorWatch::~DoorWatch() {
 
 // While there is more to do, the door is looked at again after a while, whoever stands there, and so is all
 // else: else it would be found open again and again while somebody else is about to serve it.
-void DoorWatch::work() {
+void ReconnectWatch::work() {
   std::vector<pollfd> polled;
   bool more = false;
   const bool checks = duties_.check_peers != nullptr;
   TimePoint next_check = checks ? real_clock().now() + check_interval : TimePoint::max();
   for (;;) {
-    polled.assign({{.fd = door_.bell().fd(), .events = POLLIN, .revents = 0}});
+    polled.assign({{.fd = acceptor_.bell().fd(), .events = POLLIN, .revents = 0}});
     if (!more) {
-      polled.push_back({.fd = door_.fd(), .events = POLLIN, .revents = 0});
+      polled.push_back({.fd = acceptor_.fd(), .events = POLLIN, .revents = 0});
       duties_.watch(polled);
     }
     polled.emplace_back();  // for the signal
-    TimePoint deadline = std::min(door_.deadline(), next_check);
+    TimePoint deadline = std::min(acceptor_.deadline(), next_check);
     if (more) deadline = std::min(deadline, real_clock().now() + look_interval);
     const auto ready = net::poll_until(polled, {.deadline = deadline, .stop = &stop_});
     if (!ready || *ready == net::Readiness::stopped) return;
@@ -42,7 +42,7 @@ void DoorWatch::work() {
       duties_.check_peers();
       next_check = real_clock().now() + check_interval;
     }
-    door_.bell().silence();
+    acceptor_.bell().silence();
     const auto attended = duties_.attend();
     more = attended.value_or(true);  // what cannot be mended, the next call finds again and says
   }

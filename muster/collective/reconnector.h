@@ -20,7 +20,7 @@ namespace muster::collective {
 // Where nothing answers for so long, nobody is.
 inline constexpr Duration unreachable_longest = std::chrono::seconds(5);
 
-class Redial {
+class Reconnector {
  public:
   struct Target {
     Endpoint endpoint;
@@ -34,7 +34,7 @@ class Redial {
   };
 
   // Each try to resume has a generation of its own, from the one after that of `hello` on.
-  Redial(Target target, const Hello& hello);
+  Reconnector(Target target, const Hello& hello);
 
   // Of the newest hello.
   std::uint32_t generation() const { return hello_.generation; }

@@ -1,4 +1,4 @@
-#include "muster/collective/shared_room.h"
+#include "muster/collective/shared_arena.h"
 
 #include <fmt/format.h>
 
@@ -20,19 +20,19 @@ std::size_t whole_pages(std::size_t size_bytes) {
 
 }  // namespace
 
-std::size_t room_bytes(std::size_t local_ranks) {
+std::size_t arena_bytes(std::size_t local_ranks) {
   return std::min(room_limit_bytes, local_ranks * window_limit_bytes);
 }
 
-SharedRoom::SharedRoom(std::shared_ptr<const net::Segment> segment, std::uint32_t local_rank,
-                       std::uint32_t local_ranks)
+SharedArena::SharedArena(std::shared_ptr<const net::Segment> segment, std::uint32_t local_rank,
+                         std::uint32_t local_ranks)
     : segment_(std::move(segment)),
       local_rank_(local_rank),
       window_bytes_(segment_->room_bytes() / local_ranks / page_size_bytes * page_size_bytes),
       windows_(local_ranks) {}
 
 // The first gap that is large enough: the window stays short, and so do the mappings of it elsewhere.
-Result<std::pair<const Offset, net::Mapping>*> SharedRoom::place(std::size_t size_bytes) {
+Result<std::pair<const Offset, net::Mapping>*> SharedArena::place(std::size_t size_bytes) {
   const std::size_t wanted = size_bytes <= window_bytes_ ? whole_pages(size_bytes) : size_bytes;
   const std::lock_guard lock(mutex_);
   Offset offset = window(local_rank_);
@@ -57,19 +57,19 @@ Result<std::pair<const Offset, net::Mapping>*> SharedRoom::place(std::size_t siz
   return &*pieces_.emplace(offset, *std::move(mapped)).first;
 }
 
-Result<std::shared_ptr<std::byte>> SharedRoom::take(std::size_t size_bytes) {
+Result<std::shared_ptr<std::byte>> SharedArena::take(std::size_t size_bytes) {
   MUSTER_TRY(const auto* const piece, place(size_bytes));
-  return std::shared_ptr<std::byte>(piece->second.data(), [room = shared_from_this(), offset = piece->first](
-                                                              std::byte*) { room->give_back(offset); });
+  return std::shared_ptr<std::byte>(piece->second.data(), [arena = shared_from_this(), offset = piece->first](
+                                                              std::byte*) { arena->give_back(offset); });
 }
 
-Result<std::byte*> SharedRoom::take_for_good(std::size_t size_bytes) {
+Result<std::byte*> SharedArena::take_for_good(std::size_t size_bytes) {
   MUSTER_TRY(const auto* const piece, place(size_bytes));
   return piece->second.data();
 }
 
 // A forked child has copies of the handles, but the memory is its parent's.
-void SharedRoom::give_back(Offset offset) {
+void SharedArena::give_back(Offset offset) {
   if (fork_count_ != net::fork_count()) return;
   const std::lock_guard lock(mutex_);
   const auto piece = pieces_.find(offset);
@@ -77,7 +77,7 @@ void SharedRoom::give_back(Offset offset) {
   pieces_.erase(piece);
 }
 
-Offset SharedRoom::offset_of(const std::byte* data, std::size_t size_bytes) const {
+Offset SharedArena::offset_of(const std::byte* data, std::size_t size_bytes) const {
   const std::lock_guard lock(mutex_);
   for (const auto& [begin, piece] : pieces_) {
     if (data < piece.data() || data >= piece.data() + piece.size_bytes()) continue;
@@ -87,7 +87,7 @@ Offset SharedRoom::offset_of(const std::byte* data, std::size_t size_bytes) cons
   return nowhere;
 }
 
-Result<> SharedRoom::check_inside(std::uint32_t local_rank, Offset offset, std::size_t size_bytes) const {
+Result<> SharedArena::check_inside(std::uint32_t local_rank, Offset offset, std::size_t size_bytes) const {
   const Offset begin = window(local_rank);
   if (offset >= begin && offset - begin <= window_bytes_ && size_bytes <= window_bytes_ - (offset - begin))
     return {};
@@ -95,13 +95,13 @@ Result<> SharedRoom::check_inside(std::uint32_t local_rank, Offset offset, std::
               fmt::format("local rank {} told of data outside of its shared memory", local_rank));
 }
 
-Result<net::Mapping> SharedRoom::map_of(std::uint32_t local_rank, Offset offset,
-                                        std::size_t size_bytes) const {
+Result<net::Mapping> SharedArena::map_of(std::uint32_t local_rank, Offset offset,
+                                         std::size_t size_bytes) const {
   MUSTER_TRY_VOID(check_inside(local_rank, offset, size_bytes));
   return segment_->map({.offset_bytes = offset, .size_bytes = size_bytes});
 }
 
-Result<> SharedRoom::reach(std::uint32_t local_rank, Offset offset, std::size_t size_bytes) {
+Result<> SharedArena::reach(std::uint32_t local_rank, Offset offset, std::size_t size_bytes) {
   MUSTER_TRY_VOID(check_inside(local_rank, offset, size_bytes));
   const Offset begin = window(local_rank);
   net::Mapping& mapped = windows_[local_rank];

@@ -2,8 +2,8 @@
 // connection that nobody will answer is closed.
 #include <gtest/gtest.h>
 
-#include "muster/collective/door.h"
 #include "muster/collective/hello.h"
+#include "muster/collective/reconnect_acceptor.h"
 #include "muster/collective/wire.h"
 #include "ranks.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::seconds;
 
-class DoorOfRank0 : public testing::Test {
+class AcceptorOfRank0 : public testing::Test {
  protected:
   net::Wait wait() const { return {.deadline = real_clock().now() + seconds(5)}; }
   net::Socket connect() const {
@@ -25,7 +25,7 @@ class DoorOfRank0 : public testing::Test {
                       .from = 1,
                       .to = 0,
                       .size = 2,
-                      .wish = Wish::resume,
+                      .intent = Intent::resume,
                       .generation = 1};
     EXPECT_TRUE(socket.send_all(encode_hello(hello), wait()));
     return socket;
@@ -33,9 +33,9 @@ class DoorOfRank0 : public testing::Test {
   // Serves the door until `is_done`.
   void serve_until(const std::function<bool()>& is_done) {
     while (!is_done()) {
-      std::array<pollfd, 2> polled{{{.fd = door_->fd(), .events = POLLIN, .revents = 0}, {}}};
+      std::array<pollfd, 2> polled{{{.fd = acceptor_->fd(), .events = POLLIN, .revents = 0}, {}}};
       ASSERT_EQ(net::poll_until(polled, wait()).value(), net::Readiness::ready);
-      door_->serve();
+      acceptor_->serve();
     }
   }
   // Whether the other side closes the connection, after at most `before` bytes.
@@ -46,32 +46,32 @@ class DoorOfRank0 : public testing::Test {
   }
 
   Prepared prepared_ = prepare(2, Hosts::each_its_own);
-  std::unique_ptr<Door> door_ =
-      Door::open(std::make_shared<const Group>(
-                     Group{.epoch = 1, .job_id = 7, .rank = 0, .endpoints = prepared_.endpoints}),
-                 {1}, std::move(prepared_.listeners[0]), nullptr)
+  std::unique_ptr<ReconnectAcceptor> acceptor_ =
+      ReconnectAcceptor::open(std::make_shared<const Group>(Group{
+                                  .epoch = 1, .job_id = 7, .rank = 0, .endpoints = prepared_.endpoints}),
+                              {1}, std::move(prepared_.listeners[0]), nullptr)
           .value();
 };
 
-TEST_F(DoorOfRank0, ThatIsShutClosesTheConnectionOfWhoWaitsToBeWelcomed) {
+TEST_F(AcceptorOfRank0, ThatIsShutClosesTheConnectionOfWhoWaitsToBeWelcomed) {
   net::Socket waits = resume();
-  serve_until([&] { return door_->has_news(); });
-  door_->shut();
+  serve_until([&] { return acceptor_->has_news(); });
+  acceptor_->shut();
   EXPECT_TRUE(is_closed(waits));
 }
 
-TEST_F(DoorOfRank0, ThatIsShutClosesTheConnectionOfWhoHasNotSaidAllOfItsHello) {
+TEST_F(AcceptorOfRank0, ThatIsShutClosesTheConnectionOfWhoHasNotSaidAllOfItsHello) {
   net::Socket begins = connect();
   net::Socket waits = resume();
-  serve_until([&] { return door_->has_news(); });  // `begins` has been accepted before it
-  door_->shut();
+  serve_until([&] { return acceptor_->has_news(); });  // `begins` has been accepted before it
+  acceptor_->shut();
   EXPECT_TRUE(is_closed(begins));
 }
 
-TEST_F(DoorOfRank0, TellsWhoWaitsToBeWelcomedThatNoMoreCallsCanBeMade) {
+TEST_F(AcceptorOfRank0, TellsWhoWaitsToBeWelcomedThatNoMoreCallsCanBeMade) {
   net::Socket waits = resume();
-  serve_until([&] { return door_->has_news(); });
-  door_->end_calls("rank 2 left the group");
+  serve_until([&] { return acceptor_->has_news(); });
+  acceptor_->end_calls("rank 2 left the group");
   Bytes answer(
       encode_refusal({.epoch = 1, .job_id = 7}, "no more calls can be made: rank 2 left the group").size());
   ASSERT_TRUE(waits.receive_all(answer, wait()));
@@ -79,10 +79,10 @@ TEST_F(DoorOfRank0, TellsWhoWaitsToBeWelcomedThatNoMoreCallsCanBeMade) {
             encode_refusal({.epoch = 1, .job_id = 7}, "no more calls can be made: rank 2 left the group"));
 }
 
-TEST_F(DoorOfRank0, AConnectionThatIsMadeAgainAfterItsOwnerHasLeftIsClosed) {
-  Wire wire(1, Purpose::calls, *door_);
+TEST_F(AcceptorOfRank0, AConnectionThatIsMadeAgainAfterItsOwnerHasLeftIsClosed) {
+  Wire wire(1, Purpose::calls, *acceptor_);
   net::Socket waits = resume();
-  serve_until([&] { return door_->has_news(); });
+  serve_until([&] { return acceptor_->has_news(); });
   wire.close();
   EXPECT_TRUE(wire.mend().value());
   EXPECT_TRUE(is_closed(waits, encode_welcome({.epoch = 1, .job_id = 7}, {}).size()));

@@ -1,6 +1,6 @@
 // What stays open of a rank's meeting for as long as its group lives, so that connections between hosts that
 // break can be made again: its listener, and what it needs to call others. It has no thread: a call
-// serves it while it waits, a DoorWatch between calls.
+// serves it while it waits, a ReconnectWatch between calls.
 //
 // Threads: any.
 #pragma once
@@ -15,35 +15,35 @@
 
 #include "muster/base/base.h"
 #include "muster/collective/collective.h"
+#include "muster/collective/handshakes.h"
 #include "muster/collective/hello.h"
-#include "muster/collective/reception.h"
-#include "muster/collective/redial.h"
+#include "muster/collective/reconnector.h"
 #include "muster/net/net.h"
 
 namespace muster::collective {
 
-class Door {
+class ReconnectAcceptor {
  public:
   // `linked`: the ranks with which this one has a connection for calls, ascending.
-  static Result<std::unique_ptr<Door>> open(std::shared_ptr<const Group> group,
-                                            std::vector<std::uint32_t> linked, Listener listener,
-                                            std::shared_ptr<const net::Security> security);
+  static Result<std::unique_ptr<ReconnectAcceptor>> open(std::shared_ptr<const Group> group,
+                                                         std::vector<std::uint32_t> linked, Listener listener,
+                                                         std::shared_ptr<const net::Security> security);
 
-  struct Line {  // a connection, as this side sees it
+  struct Link {  // a connection, as this side sees it
     std::uint32_t rank = 0;
     Purpose purpose = Purpose::calls;
     std::uint32_t generation = 0;
     std::uint64_t received_bytes = 0;
   };
   // Who called to go on with a line that broke, if somebody did: not yet welcomed.
-  struct Caller {
+  struct Reconnection {
     net::Socket socket;
     std::uint32_t generation = 0;
     std::uint64_t received_bytes = 0;
   };
-  std::optional<Caller> take_caller(const Line& line);
+  std::optional<Reconnection> take_reconnection(const Link& link);
   // Whether the other side has said that this very connection is broken.
-  bool take_wish_to_be_called(const Line& line);
+  bool take_reconnect_request(const Link& link);
   // Something of these may be there.
   bool has_news() const { return has_news_.load(std::memory_order_relaxed); }
   // For which connections there is.
@@ -52,12 +52,12 @@ class Door {
 
   // Of two ranks the higher one calls.
   bool calls(std::uint32_t rank) const { return group_->rank > rank; }
-  Redial redial(const Line& line) const;
+  Reconnector reconnector(const Link& link) const;
   Result<> welcome(net::Socket& socket, std::uint64_t received_bytes) const;
   std::string name(std::uint32_t rank) const;
 
   // When this is readable, or the deadline has passed, `serve` has work.
-  int fd() const { return reception_->fd(); }
+  int fd() const { return handshakes_->fd(); }
   TimePoint deadline() const;
   // Hears everybody who is there, without waiting.
   void serve();
@@ -70,10 +70,10 @@ class Door {
   void shut();
 
  private:
-  Door(std::shared_ptr<const Group> group, std::vector<std::uint32_t> linked, net::TcpListener tcp,
-       std::shared_ptr<const net::Security> security, net::Bell bell);
+  ReconnectAcceptor(std::shared_ptr<const Group> group, std::vector<std::uint32_t> linked,
+                    net::TcpListener tcp, std::shared_ptr<const net::Security> security, net::Bell bell);
   FrameOrigin origin() const { return {.epoch = group_->epoch, .job_id = group_->job_id}; }
-  Result<> let_in(Reception::Visitor& visitor);
+  Result<> admit(Handshakes::Candidate& candidate);
   bool is_awaited(const Hello& hello) const;
 
   const std::shared_ptr<const Group> group_;
@@ -83,10 +83,10 @@ class Door {
   const net::Bell bell_;
   std::atomic<bool> has_news_{false};
   mutable std::mutex mutex_;  // guards what follows
-  std::optional<Reception> reception_;
-  std::map<Key, Caller> callers_;
-  std::map<Key, std::uint32_t> wishes_;    // to be called: the generation that is broken
-  std::optional<std::string> calls_over_;  // the reason
+  std::optional<Handshakes> handshakes_;
+  std::map<Key, Reconnection> reconnections_;
+  std::map<Key, std::uint32_t> reconnect_requests_;  // to be called: the generation that is broken
+  std::optional<std::string> calls_over_;            // the reason
   bool is_shut_ = false;
 };
 

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include "muster/collective/reception.h"
+#include "muster/collective/handshakes.h"
 #include "relayed.h"
 #include "tests/unit/net/crowd.h"
 
@@ -118,28 +118,28 @@ TEST(Strangers, AreNoReasonToFailForARankThatWasLetGoWhileTheGroupFormed) {
 
 struct Hall {
   net::TcpListener listener = net::TcpListener::open({"127.0.0.1", 0}).value();
-  Reception reception;
+  Handshakes handshakes;
 
   explicit Hall(net::UnauthenticatedLimits limits, bool secured = true)
-      : reception(Reception::create({.tcp = listener}, {.own = {.epoch = 1, .job_id = 7},
-                                                        .members = 2,
-                                                        .security = options_of(secured).security,
-                                                        .limits = limits})
-                      .value()) {}
+      : handshakes(Handshakes::create({.tcp = listener}, {.own = {.epoch = 1, .job_id = 7},
+                                                          .members = 2,
+                                                          .security = options_of(secured).security,
+                                                          .limits = limits})
+                       .value()) {}
 
-  net::Socket stranger() const {
+  net::Socket unauthorized() const {
     return net::Socket::connect(listener.address(), {.deadline = real_clock().now() + 10s}).value();
   }
   // Receives guests until `done`; whether that came.
   template <class Done>
-  bool receive_until(Done&& done, std::vector<Reception::Visitor>* visitors = nullptr) {
+  bool receive_until(Done&& done, std::vector<Handshakes::Candidate>* candidates = nullptr) {
     const TimePoint last = real_clock().now() + 10s;
     while (!done() && real_clock().now() < last) {
-      std::array<pollfd, 2> polled{pollfd{.fd = reception.fd(), .events = POLLIN, .revents = 0}};
-      const TimePoint soon = std::min(reception.deadline(), real_clock().now() + 10ms);
+      std::array<pollfd, 2> polled{pollfd{.fd = handshakes.fd(), .events = POLLIN, .revents = 0}};
+      const TimePoint soon = std::min(handshakes.deadline(), real_clock().now() + 10ms);
       static_cast<void>(net::poll_until(polled, {.deadline = soon}));
-      for (auto& visitor : reception.hear())
-        if (visitors != nullptr) visitors->push_back(std::move(visitor));
+      for (auto& candidate : handshakes.hear())
+        if (candidates != nullptr) candidates->push_back(std::move(candidate));
     }
     return done();
   }
@@ -152,11 +152,11 @@ bool is_closed(net::Socket& socket) {
   return !received && received.error().code == Code::peer_lost;
 }
 
-TEST(Reception, GivesAHandshakeLessTimeThanAGuestHasToSayWhoItIs) {
+TEST(Handshakes, GivesAHandshakeLessTimeThanAGuestHasToSayWhoItIs) {
   Hall hall({.count = 8, .time = 60s, .handshake_time = 100ms});
   const TimePoint begin = real_clock().now();
-  net::Socket silent = hall.stranger();
-  net::Socket slow = hall.stranger();
+  net::Socket silent = hall.unauthorized();
+  net::Socket slow = hall.unauthorized();
   const auto start = std::array{std::byte{0x16}, std::byte{3}, std::byte{1}};
   ASSERT_TRUE(slow.send_all(start, {.deadline = begin + 10s}));
   EXPECT_TRUE(hall.receive_until([&] { return is_closed(silent) && is_closed(slow); }));
@@ -164,33 +164,33 @@ TEST(Reception, GivesAHandshakeLessTimeThanAGuestHasToSayWhoItIs) {
 }
 
 // Half a record of TLS each: none of them can be judged.
-TEST(Reception, HoldsNoMoreOfAllGuestsTogetherThanItsLimit) {
+TEST(Handshakes, HoldsNoMoreOfAllGuestsTogetherThanItsLimit) {
   Hall hall({.count = 100, .time = 60s, .handshake_time = 60s, .held_size_bytes = 100'000});
   std::vector<std::byte> half(12'000);
   half[0] = std::byte{0x16}, half[1] = std::byte{3}, half[2] = std::byte{1}, half[3] = std::byte{0x3f};
-  std::vector<net::Socket> strangers;
+  std::vector<net::Socket> unauthorized;
   for (int i = 0; i < 20; ++i) {
-    strangers.push_back(hall.stranger());
-    ASSERT_TRUE(strangers.back().send_all(half, {.deadline = real_clock().now() + 10s}));
+    unauthorized.push_back(hall.unauthorized());
+    ASSERT_TRUE(unauthorized.back().send_all(half, {.deadline = real_clock().now() + 10s}));
   }
   const auto left = [&] {
-    return std::ranges::count_if(strangers, [](auto& each) { return !is_closed(each); });
+    return std::ranges::count_if(unauthorized, [](auto& each) { return !is_closed(each); });
   };
   EXPECT_TRUE(hall.receive_until([&] { return left() <= 8; })) << left();
   EXPECT_GE(left(), 4) << "only as many go as must";
 }
 
-TEST(Reception, LetsTheOldestGoForWhoComesNow) {
+TEST(Handshakes, LetsTheOldestGoForWhoComesNow) {
   Hall hall({.count = 3});  // and the two members
-  std::vector<net::Socket> strangers;
-  for (int i = 0; i < 12; ++i) strangers.push_back(hall.stranger());
-  EXPECT_TRUE(hall.receive_until([&] { return is_closed(strangers[6]); }));
-  EXPECT_FALSE(is_closed(strangers[7]));
-  EXPECT_FALSE(is_closed(strangers[11]));
+  std::vector<net::Socket> unauthorized;
+  for (int i = 0; i < 12; ++i) unauthorized.push_back(hall.unauthorized());
+  EXPECT_TRUE(hall.receive_until([&] { return is_closed(unauthorized[6]); }));
+  EXPECT_FALSE(is_closed(unauthorized[7]));
+  EXPECT_FALSE(is_closed(unauthorized[11]));
 }
 
 // The user's own files may have taken all descriptors.
-TEST(Reception, HearsAMemberThoughNoDescriptorIsFreeAndStrangersCome) {
+TEST(Handshakes, HearsAMemberThoughNoDescriptorIsFreeAndStrangersCome) {
   EXPECT_EQ(with_file_limit(
                 {.soft = 64, .hard = 64},
                 []() -> std::string {
@@ -201,9 +201,9 @@ TEST(Reception, HearsAMemberThoughNoDescriptorIsFreeAndStrangersCome) {
                   const Crowd crowd(port, 40);
                   const Crowd member(port, 1, {reinterpret_cast<const char*>(words.data()), words.size()});
                   take_all_descriptors();
-                  std::vector<Reception::Visitor> visitors;
-                  hall.receive_until([&] { return !visitors.empty(); }, &visitors);
-                  return visitors.size() == 1 && visitors[0].hello.from == 1 ? "" : "it was not heard";
+                  std::vector<Handshakes::Candidate> candidates;
+                  hall.receive_until([&] { return !candidates.empty(); }, &candidates);
+                  return candidates.size() == 1 && candidates[0].hello.from == 1 ? "" : "it was not heard";
                 }),
             "");
 }

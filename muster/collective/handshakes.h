@@ -17,13 +17,13 @@
 
 namespace muster::collective {
 
-class Reception {
+class Handshakes {
  public:
   struct Listeners {  // borrowed
     net::TcpListener& tcp;
     net::LocalListener* local = nullptr;  // none: nobody is expected from this host
   };
-  struct Visitor {  // whose hello is sound; nothing in it was checked
+  struct Candidate {  // whose hello is sound; nothing in it was checked
     net::Socket socket;
     bool local = false;
     Hello hello;
@@ -35,21 +35,21 @@ class Reception {
     std::shared_ptr<const net::Security> security = {};  // null: plain
     net::UnauthenticatedLimits limits = {.count = 256};  // of strangers
   };
-  static Result<Reception> create(Listeners listeners, Terms terms);
+  static Result<Handshakes> create(Listeners listeners, Terms terms);
 
   // What to wait for: when this is readable, or the deadline has passed, `hear` has work.
   int fd() const { return awaited_.fd(); }
   TimePoint deadline() const;
   // Accepts and hears everybody who is there, without waiting.
-  std::vector<Visitor> hear();
+  std::vector<Candidate> hear();
   // Tells a guest why it is not let in, as far as that goes.
   void refuse(net::Socket& socket, const std::string& reason);
   // Nobody is heard any more: closes the connections of all guests.
   void close();
 
  private:
-  Reception(Listeners listeners, Terms terms, net::PollSet awaited);
-  struct UnauthenticatedPeer {
+  Handshakes(Listeners listeners, Terms terms, net::PollSet awaited);
+  struct Pending {
     net::UnauthenticatedPeers::Id id;
     net::Socket socket;
     bool local = false;
@@ -58,7 +58,7 @@ class Reception {
     bool is_refused = false;  // it is only given time to hear why
     std::vector<std::byte> bytes;
   };
-  void hear_guests(std::vector<Visitor>& visitors);
+  void hear_pending(std::vector<Candidate>& candidates);
   void hold_to_limit();
   void drop_overdue();
   void drop(net::UnauthenticatedPeers::Id id);
@@ -70,24 +70,24 @@ class Reception {
   // For somebody who waits; false: it has to wait on.
   bool make_room();
   // Whether the guest is done with: a visitor, refused or gone.
-  bool hear(UnauthenticatedPeer& guest, std::vector<Visitor>& visitors);
-  bool hear_hello(UnauthenticatedPeer& guest, std::vector<Visitor>& visitors);
+  bool hear(Pending& pending, std::vector<Candidate>& candidates);
+  bool hear_hello(Pending& pending, std::vector<Candidate>& candidates);
   // A step of the handshake; false while it is not through, or will never be.
-  bool believe(UnauthenticatedPeer& guest);
-  bool secure(UnauthenticatedPeer& guest);
-  void answer_tls(UnauthenticatedPeer& guest);
-  static bool drain(UnauthenticatedPeer& guest);
+  bool believe(Pending& pending);
+  bool secure(Pending& pending);
+  void answer_tls(Pending& pending);
+  static bool drain(Pending& pending);
 
   Listeners listeners_;
   Terms terms_;
   net::PollSet awaited_;
-  std::vector<UnauthenticatedPeer> guests_;
+  std::vector<Pending> pending_;
   net::UnauthenticatedSlots places_;
   net::UnauthenticatedPeers rules_;
-  net::UnauthenticatedPeers::Id last_guest_ = 0;
+  net::UnauthenticatedPeers::Id last_id_ = 0;
   std::optional<TimePoint> closed_until_;  // no descriptor was free, or too many come
   bool is_flooded_ = false;                // some were driven out, the last time that it looked
-  net::LineLimit stranger_lines_;
+  net::LineLimit rejection_lines_;
   net::LineLimit refusal_lines_;
   net::LineLimit lack_lines_;
 };

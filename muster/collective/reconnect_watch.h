@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "muster/base/base.h"
-#include "muster/collective/door.h"
+#include "muster/collective/reconnect_acceptor.h"
 #include "muster/net/net.h"
 
 namespace muster::collective {
 
-class DoorWatch {
+class ReconnectWatch {
  public:
   struct Duties {
     // Serves the door and goes on with what others found broken, unless others are at it; whether there may
@@ -25,17 +25,17 @@ class DoorWatch {
     // Once a second, during calls too: who was revoked must go. None: nobody can be.
     std::function<void()> check_peers = {};
   };
-  // Door and signal are borrowed; the thread ends with the signal.
-  DoorWatch(Door& door, const net::StopSignal& stop, Duties duties);
+  // ReconnectAcceptor and signal are borrowed; the thread ends with the signal.
+  ReconnectWatch(ReconnectAcceptor& acceptor, const net::StopSignal& stop, Duties duties);
   // The signal has been raised, or this is a forked child, which has no such thread.
-  ~DoorWatch();
-  DoorWatch(const DoorWatch&) = delete;
-  DoorWatch& operator=(const DoorWatch&) = delete;
+  ~ReconnectWatch();
+  ReconnectWatch(const ReconnectWatch&) = delete;
+  ReconnectWatch& operator=(const ReconnectWatch&) = delete;
 
  private:
   void work();
 
-  Door& door_;
+  ReconnectAcceptor& acceptor_;
   const net::StopSignal& stop_;
   const Duties duties_;
   const std::uint32_t fork_count_ = net::fork_count();
