@@ -14,8 +14,8 @@
 #include "muster/cluster/activity.h"           // IWYU pragma: export
 #include "muster/cluster/echo_listener.h"      // IWYU pragma: export
 #include "muster/cluster/fingerprint.h"        // IWYU pragma: export
+#include "muster/cluster/membership_report.h"  // IWYU pragma: export
 #include "muster/cluster/node_process.h"       // IWYU pragma: export
-#include "muster/cluster/recollection.h"       // IWYU pragma: export
 #include "muster/cluster/roster.h"             // IWYU pragma: export
 #include "muster/cluster/scheduler_process.h"  // IWYU pragma: export
 #include "muster/cluster/security_settings.h"  // IWYU pragma: export

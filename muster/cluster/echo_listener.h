@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "muster/cluster/visitors.h"
+#include "muster/cluster/observers.h"
 #include "muster/net/net.h"
 
 namespace muster::cluster {
@@ -27,7 +27,7 @@ class EchoListener {
   void answer(PeerId id, const net::Frame& frame);
   void drop(PeerId id);
 
-  Visitors visitors_;
+  Observers observers_;
   PeerId next_ = 1;
   TimePoint last_served_;
   std::map<PeerId, std::unique_ptr<net::Connection>> connections_;

@@ -15,7 +15,7 @@ namespace muster::cluster {
 // are not set are absent.
 Traits traits_of(const Environment& environment);
 
-struct TraitBearer {
+struct FingerprintSource {
   std::optional<std::uint32_t> rank = {};
   std::string name = {};  // for people, where there is no rank
   const Traits* traits = nullptr;
@@ -23,6 +23,6 @@ struct TraitBearer {
 
 // One line for each key that not all have alike: "OMP_NUM_THREADS is '4' at rank 3, '2' at ranks 0-2". What
 // most have comes last. Empty: all agree.
-std::vector<std::string> trait_differences(const std::vector<TraitBearer>& bearers);
+std::vector<std::string> trait_differences(const std::vector<FingerprintSource>& sources);
 
 }  // namespace muster::cluster

@@ -35,19 +35,20 @@ class Attempts {
   // Returns whether it is worth a log line now: a flood of attempts is not one of lines.
   bool refused(const Member& member, const std::string& reason, TimePoint now);
   void gone(const Member& member, const std::string& how, TimePoint now);
-  bool strange(const std::string& address, const std::string& reason, TimePoint now, std::uint64_t count = 1);
+  bool note_rejected(const std::string& address, const std::string& reason, TimePoint now,
+                     std::uint64_t count = 1);
   // It is part of the job now.
   void came(const Member& member);
 
   const std::vector<Attempt>& nodes() const { return nodes_; }
-  const std::vector<Attempt>& strangers() const { return strangers_; }
+  const std::vector<Attempt>& rejected() const { return rejected_; }
 
  private:
   bool note(std::vector<Attempt>& kept, Attempt attempt);
   bool has_line_left(TimePoint now);
 
   std::vector<Attempt> nodes_;
-  std::vector<Attempt> strangers_;
+  std::vector<Attempt> rejected_;
   TimePoint lines_since_ = {};
   std::uint32_t lines_ = 0;
 };

@@ -37,8 +37,8 @@
 #include <vector>
 
 #include "muster/cluster/activity.h"
+#include "muster/cluster/membership_report.h"
 #include "muster/cluster/process_key.h"
-#include "muster/cluster/recollection.h"
 #include "muster/cluster/roster.h"
 
 namespace muster::cluster {
@@ -60,7 +60,7 @@ struct Register {
   bool strict = false;      // MUSTER_STRICT: a trait that differs is an error
   Traits traits = {};       // at most traits_max
   ProcessSecret secret = {};
-  Recollection memory = {};
+  MembershipReport memory = {};
   friend bool operator==(const Register&, const Register&) = default;
 };
 

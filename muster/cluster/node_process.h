@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "muster/cluster/activity.h"
-#include "muster/cluster/recollection.h"
+#include "muster/cluster/membership_report.h"
 #include "muster/cluster/roster.h"
 #include "muster/cluster/scheduler_process.h"
 #include "muster/cluster/variables.h"

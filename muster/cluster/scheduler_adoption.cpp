@@ -116,7 +116,7 @@ Failure SchedulerMachine::lost_with_log() const {
 // before that, and was given up in an epoch that it has not heard of, had no part in what was done since.
 void SchedulerMachine::learn_members(const Message& message, const message::Register& request) {
   if (!is_rebuilding() || phase_ == Phase::telling) return;
-  const Recollection& memory = request.memory;
+  const MembershipReport& memory = request.memory;
   const std::size_t count = known_members_.size();
   const std::size_t own = seats_.place(request.member.role, request.member.rank);
   const bool is_sound = own < count && !memory.incarnations.empty() && memory.incarnations.size() <= count &&
@@ -187,7 +187,7 @@ void SchedulerMachine::rebuild_if_complete() {
 
 // --- from the points that are found ------------------------------------------------------------------------
 
-std::vector<const FoundJob*> SchedulerMachine::unfinished(const Recollection& memory) const {
+std::vector<const FoundJob*> SchedulerMachine::unfinished(const MembershipReport& memory) const {
   std::vector<const FoundJob*> jobs;
   for (const FoundJob& job : memory.found)
     if (!job.is_done && job.job_id != config_.ended_job_id &&
@@ -316,7 +316,8 @@ bool SchedulerMachine::takes_rank_of_its_points(PeerId id, std::vector<std::opti
 
 // A process that comes new with points of other jobs only: neither may they be cleared away, nor does it
 // belong here. Where nobody else is there, that is an error for all.
-bool SchedulerMachine::refuses_foreign_points(PeerId id, const Member& member, const Recollection& memory) {
+bool SchedulerMachine::refuses_foreign_points(PeerId id, const Member& member,
+                                              const MembershipReport& memory) {
   if (phase_ == Phase::forming) return false;
   if (memory.fresh)
     log(log::Level::warning,

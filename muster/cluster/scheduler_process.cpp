@@ -167,7 +167,7 @@ class SchedulerDriver {
   Result<> listen() {
     MUSTER_TRY(const auto ips, listening_ips(settings_, options_.interrupted));
     if (security_ == nullptr)
-      if (const std::string warning = warn_of_strangers(ips); !warning.empty()) log::warning(warning);
+      if (const std::string warning = warn_of_open_network(ips); !warning.empty()) log::warning(warning);
     const auto limits = connection_limits(security_ != nullptr, settings_);
     for (const std::string& ip : ips) {
       MUSTER_TRY(auto listener, net::ConnectionListener::open(
@@ -202,8 +202,8 @@ class SchedulerDriver {
             .turned_away =
                 [this](const std::vector<net::RejectedPeer>& rejected_peers) {
                   for (const net::RejectedPeer& rejected_peer : rejected_peers)
-                    step(scheduler_event::Strange{0, rejected_peer.ip, for_others(rejected_peer.reason),
-                                                  rejected_peer.count});
+                    step(scheduler_event::Rejected{0, rejected_peer.ip, for_others(rejected_peer.reason),
+                                                   rejected_peer.count});
                 }};
   }
 
@@ -237,15 +237,15 @@ class SchedulerDriver {
     const auto found = connections_.find(id);
     if (found != connections_.end() && error.code != Code::peer_lost) {
       if (!claims) claims = claims_of(*found->second);
-      step(strange_event(id, found->second->peer(), error, std::move(claims)));
+      step(rejected_event(id, found->second->peer(), error, std::move(claims)));
     }
     connections_.erase(id);
     step(scheduler_event::Closed{id});
   }
 
   // Without the port, which is another one each time somebody tries; and for readers elsewhere.
-  static scheduler_event::Strange strange_event(PeerId id, const net::Address& peer, const Error& error,
-                                                std::optional<Member> claims) {
+  static scheduler_event::Rejected rejected_event(PeerId id, const net::Address& peer, const Error& error,
+                                                  std::optional<Member> claims) {
     std::string reason = for_others(replaced(error.message, net::to_string(peer), peer.ip));
     return {.peer = id, .address = peer.ip, .reason = std::move(reason), .claims = std::move(claims)};
   }

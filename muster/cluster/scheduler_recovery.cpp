@@ -322,17 +322,18 @@ SchedulerMachine::Verdict SchedulerMachine::place_before_roster(const Newcomer& 
 }
 
 // Two processes for one seat: the one that sits there keeps it if it says a word within two beats.
-SchedulerMachine::Verdict SchedulerMachine::contest(PeerId twin_id, const Newcomer& newcomer) {
-  const Peer& twin = peer_at(twin_id);
+SchedulerMachine::Verdict SchedulerMachine::contest(PeerId stale_id, const Newcomer& newcomer) {
+  const Peer& stale = peer_at(stale_id);
   const Duration beat = beat_interval_for(config_.node_timeout);
-  if (twin.spoke >= newcomer.since + beat / 2) return turn_away(newcomer, duplicate_id(twin.member));
+  if (stale.spoke >= newcomer.since + beat / 2) return turn_away(newcomer, duplicate_id(stale.member));
   if (now_ - newcomer.since < contest_time()) return Verdict::waits;
-  send(twin_id, message::Refuse{{Code::refused,
-                                 fmt::format("the scheduler refused this process: a newer one took its place "
-                                             "(at {}, pid {}), since it did not answer",
-                                             newcomer.member.address, newcomer.member.pid),
-                                 exit_code_refused}});
-  lose(twin_id, "it did not answer, and a newer process took its place");
+  send(stale_id,
+       message::Refuse{{Code::refused,
+                        fmt::format("the scheduler refused this process: a newer one took its place "
+                                    "(at {}, pid {}), since it did not answer",
+                                    newcomer.member.address, newcomer.member.pid),
+                        exit_code_refused}});
+  lose(stale_id, "it did not answer, and a newer process took its place");
   return place(newcomer);
 }
 

@@ -112,20 +112,20 @@ std::string SchedulerMachine::who_waits_for_whom() const {
 
 // --- visitors ----------------------------------------------------------------------------------------------
 
-bool SchedulerMachine::serve_visitor(PeerId id, const Message& message) {
+bool SchedulerMachine::serve_observer(PeerId id, const Message& message) {
   if (std::holds_alternative<message::StatusRequest>(message.body)) {
     tell_status(id);
     return true;
   }
   if (const auto* echo = std::get_if<message::Echo>(&message.body)) {
-    if (visitors_.may_echo(id, echo->filling.size()))
+    if (observers_.may_echo(id, echo->filling.size()))
       send(id, *echo);
     else
       refuse(id, fmt::format("it has measured with more than {} bytes", echo_budget_bytes));
     return true;
   }
   if (const auto* meeting = std::get_if<message::MeetDoctors>(&message.body)) {
-    if (visitors_.meet(id, meeting->self))
+    if (observers_.meet(id, meeting->self))
       tell_doctors();
     else
       refuse(id, fmt::format("it is here already, or {} doctors are", doctors_max));
@@ -142,18 +142,18 @@ void SchedulerMachine::tell_status(PeerId id) {
   }
   share(id, status_);
   actions_.push_back(scheduler_action::Close{id});
-  forget_visitor(id);
+  forget_observer(id);
 }
 
 // It is gone, or no visitor any more: no Closed follows a connection that is closed from here.
-void SchedulerMachine::forget_visitor(PeerId id) {
-  if (visitors_.left(id)) tell_doctors();
+void SchedulerMachine::forget_observer(PeerId id) {
+  if (observers_.left(id)) tell_doctors();
 }
 
 void SchedulerMachine::tell_doctors() {
   message::Doctors all;
-  for (const auto& [id, doctor] : visitors_.doctors()) all.doctors.push_back(doctor);
-  for (const auto& [id, doctor] : visitors_.doctors()) send(id, all);
+  for (const auto& [id, doctor] : observers_.doctors()) all.doctors.push_back(doctor);
+  for (const auto& [id, doctor] : observers_.doctors()) send(id, all);
 }
 
 message::Status SchedulerMachine::status() const {

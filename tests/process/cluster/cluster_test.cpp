@@ -197,12 +197,12 @@ TEST(Cluster, TakesAWorkerAtOnceThoughStrangersFillTheDoorOfTheScheduler) {
   std::vector<net::Socket> strangers;
   double before = 0;
   for (int i = 0; i < 1500; ++i) {
-    auto stranger = net::Socket::connect({"127.0.0.1", job.port()}, wait);
-    ASSERT_TRUE(stranger) << stranger.error().message;
+    auto unauthorized = net::Socket::connect({"127.0.0.1", job.port()}, wait);
+    ASSERT_TRUE(unauthorized) << unauthorized.error().message;
     if (i == 0) before = peak_memory_mib(scheduler);
     const std::string noise(i % 3 == 0 ? 100 : 0, 'x');
-    static_cast<void>(stranger->send_all(std::as_bytes(std::span(noise)), wait));
-    strangers.push_back(*std::move(stranger));
+    static_cast<void>(unauthorized->send_all(std::as_bytes(std::span(noise)), wait));
+    strangers.push_back(*std::move(unauthorized));
   }
   Child worker = job.worker("0");
   EXPECT_TRUE(worker.printed("rank 0", 2s)) << worker.output();

@@ -288,20 +288,20 @@ TEST_F(Recovering, GoesOnElsewhereOnceNobodyOfTheJobLives) {
 TEST_F(Recovering, FencesAStoppedTwinThatWakesUpLater) {
   form(2);
   workers_[1].signal(SIGSTOP);
-  Child twin = job_->worker("1");
-  std::swap(twin, workers_[1]);
+  Child duplicate = job_->worker("1");
+  std::swap(duplicate, workers_[1]);
   expect_epoch(2);
-  twin.signal(SIGCONT);
-  EXPECT_THAT(twin.ended_within(soon), Optional(cluster::exit_code_refused)) << twin.output();
-  EXPECT_THAT(twin.output(), HasSubstr("a newer one took its place"));
+  duplicate.signal(SIGCONT);
+  EXPECT_THAT(duplicate.ended_within(soon), Optional(cluster::exit_code_refused)) << duplicate.output();
+  EXPECT_THAT(duplicate.output(), HasSubstr("a newer one took its place"));
   expect_end_well();
 }
 
 TEST_F(Recovering, RefusesATwinOfALiveWorkerAndGoesOn) {
   form(2);
-  Child twin = job_->worker("1");
-  EXPECT_THAT(twin.ended_within(soon), Optional(cluster::exit_code_refused)) << twin.output();
-  EXPECT_THAT(twin.output(), HasSubstr("is taken by a live worker"));
+  Child duplicate = job_->worker("1");
+  EXPECT_THAT(duplicate.ended_within(soon), Optional(cluster::exit_code_refused)) << duplicate.output();
+  EXPECT_THAT(duplicate.output(), HasSubstr("is taken by a live worker"));
   for (Child& worker : workers_) EXPECT_THAT(worker.output(), Not(HasSubstr("lost: ")));
   expect_end_well();
 }

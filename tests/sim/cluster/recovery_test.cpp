@@ -60,9 +60,10 @@ RecoveryPlan random_plan(std::uint64_t seed) {
   plan.node_timeout = 5s;
   // Without names, a twin is just one process too many.
   for (Fault& fault : plan.faults) {
-    const bool is_twin = fault.kind == FaultKind::stops_with_twin || fault.kind == FaultKind::starts_a_twin;
-    if (is_twin && !plan.are_named) fault.kind = FaultKind::kills;
-    if (fault.kind == FaultKind::stops || fault.kind == FaultKind::stops_with_twin) fault.lasts *= 3;
+    const bool is_duplicate =
+        fault.kind == FaultKind::stops_with_duplicate || fault.kind == FaultKind::starts_a_duplicate;
+    if (is_duplicate && !plan.are_named) fault.kind = FaultKind::kills;
+    if (fault.kind == FaultKind::stops || fault.kind == FaultKind::stops_with_duplicate) fault.lasts *= 3;
   }
   return plan;
 }
@@ -81,7 +82,7 @@ TEST(RecoverySimulation, TakesAProcessThatIsStartedAgainAtOnce) {
 
 TEST(RecoverySimulation, FencesAStoppedTwin) {
   const RecoveryPlan plan =
-      plan_of(2, {{.when = 2s, .kind = FaultKind::stops_with_twin, .node = 1, .lasts = 8s}});
+      plan_of(2, {{.when = 2s, .kind = FaultKind::stops_with_duplicate, .node = 1, .lasts = 8s}});
   const RecoveryResult result = RecoverySimulator(plan).run();
   expect_goes_on_to_the_end(result);
   ASSERT_EQ(result.processes.size(), 3u);
@@ -94,7 +95,7 @@ TEST(RecoverySimulation, FencesAStoppedTwin) {
 }
 
 TEST(RecoverySimulation, RefusesTheTwinOfALiveProcessAndNobodyNotices) {
-  const RecoveryPlan plan = plan_of(2, {{.when = 2s, .kind = FaultKind::starts_a_twin, .node = 1}});
+  const RecoveryPlan plan = plan_of(2, {{.when = 2s, .kind = FaultKind::starts_a_duplicate, .node = 1}});
   const RecoveryResult result = RecoverySimulator(plan).run();
   expect_goes_on_to_the_end(result);
   EXPECT_EQ(result.rosters.size(), 1u) << "no epoch was lost";
@@ -206,7 +207,7 @@ TEST(RecoverySimulation, FencesAStoppedTwinByItsFolderWhereTheLogIsLost) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     RecoveryPlan plan =
         plan_of(1, {{.when = 300ms, .kind = FaultKind::loses_log, .lasts = 900ms},
-                    {.when = 630ms, .kind = FaultKind::stops_with_twin, .lasts = 1350ms},
+                    {.when = 630ms, .kind = FaultKind::stops_with_duplicate, .lasts = 1350ms},
                     {.when = 1500ms, .kind = FaultKind::loses_log_and_everybody, .lasts = 900ms}});
     plan.seed = seed;
     plan.hosts = {"host-b"};
@@ -226,7 +227,7 @@ TEST(RecoverySimulation, FindsWhatWasKeptWhileItWaited) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     RecoveryPlan plan = plan_of(1, {{.when = 200ms, .kind = FaultKind::kills_everybody, .lasts = 50ms},
                                     {.when = 600ms, .kind = FaultKind::loses_log, .lasts = 1000ms},
-                                    {.when = 700ms, .kind = FaultKind::starts_a_twin},
+                                    {.when = 700ms, .kind = FaultKind::starts_a_duplicate},
                                     {.when = 1500ms, .kind = FaultKind::loses_log_and_node, .lasts = 600ms}});
     plan.seed = seed;
     plan.training_time = 1500ms;

@@ -32,12 +32,12 @@ void Simulator::meet(const Fault& fault) {
     case FaultKind::kills_in_disk:
       if (process != nullptr) process->disk_.die_in(1 + what % 60);
       return;
-    case FaultKind::starts_a_twin:
+    case FaultKind::starts_a_duplicate:
       if (process == nullptr || process->is_stopped_) return;
       say("{} is stopped, and started once more", process->name());
       process->stop_until(turn_ + fault.lasts);
       return replace(*process);
-    case FaultKind::starts_a_twin_in_disk:
+    case FaultKind::starts_a_duplicate_in_disk:
       if (process == nullptr) return;
       return process->disk_.stop_in(1 + what % 60, [this, process, lasts = fault.lasts] {
         say("{} is stopped in the middle of a change, and started once more", process->name());

@@ -165,11 +165,11 @@ TEST_F(RecoveringNode, TellsOfItsRosterToASchedulerThatMayHaveLostItsLog) {
   step(node_event::Disconnected{"reset"});
   const auto requests = sent<message::Register>(reconnect());
   ASSERT_THAT(requests, SizeIs(1));
-  EXPECT_EQ(requests[0].memory, (Recollection{.seed = 5,
-                                              .finished_calls = 1,
-                                              .finished_collectives = 4,
-                                              .roster_epoch = 1,
-                                              .incarnations = {7}}));
+  EXPECT_EQ(requests[0].memory, (MembershipReport{.seed = 5,
+                                                  .finished_calls = 1,
+                                                  .finished_collectives = 4,
+                                                  .roster_epoch = 1,
+                                                  .incarnations = {7}}));
 }
 
 TEST_F(RecoveringNode, NamesTheMembersOfItsRosterAfterItsEpochWasLostInAnother) {
@@ -398,7 +398,7 @@ TEST_F(RecoveringNode, SaysWhatItFindsWheneverItComesNew) {
   const std::vector<FoundJob> found{{.job_id = 5, .worker_num = 1}};
   const auto requests = sent<message::Register>(step(node_event::Connected{found}));
   ASSERT_THAT(requests, SizeIs(1));
-  EXPECT_EQ(requests[0].memory, (Recollection{.found = found}));
+  EXPECT_EQ(requests[0].memory, (MembershipReport{.found = found}));
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ TEST_F(RecoveringScheduler, TurnsAwayAProcessThatComesBackToAStrictJobAndDiffers
 
 TEST_F(RecoveringScheduler, SaysThatSomebodyAtTheAddressOfAMissingNodeWasTurnedAway) {
   form();
-  machine->step(scheduler_event::Strange{.address = "10.0.0.11", .reason = "of before"}, clock.now());
+  machine->step(scheduler_event::Rejected{.address = "10.0.0.11", .reason = "of before"}, clock.now());
   clock.advance(100ms);
   close(2);
   pass(400ms, {1});

@@ -1,4 +1,4 @@
-#include "muster/cluster/recollection.h"
+#include "muster/cluster/membership_report.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 namespace muster::cluster {
 
-const FoundJob* Recollection::find(std::uint64_t job_id) const {
+const FoundJob* MembershipReport::find(std::uint64_t job_id) const {
   const auto job = std::ranges::find(found, job_id, &FoundJob::job_id);
   return job == found.end() ? nullptr : &*job;
 }

@@ -11,7 +11,7 @@ namespace muster::cluster {
 // What one connection may have echoed: measuring must not disturb the job.
 inline constexpr std::size_t echo_budget_bytes = 4 << 20;
 
-class Visitors {
+class Observers {
  public:
   // Whether this one may still measure with so many bytes.
   bool may_echo(PeerId id, std::size_t size_bytes);

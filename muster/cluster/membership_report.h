@@ -33,7 +33,7 @@ inline constexpr std::size_t found_ranks_max = 64;
 // may register at once.
 inline constexpr std::size_t members_told_max = 256;
 
-struct Recollection {
+struct MembershipReport {
   bool fresh = false;  // MUSTER_FRESH=1
   // Of a member, from its roster.
   std::uint64_t seed = 0;
@@ -47,7 +47,7 @@ struct Recollection {
 
   const FoundJob* find(std::uint64_t job_id) const;
 
-  friend bool operator==(const Recollection&, const Recollection&) = default;
+  friend bool operator==(const MembershipReport&, const MembershipReport&) = default;
 };
 
 // "job 0123456789abcdef of 2 workers, newest step 300 of call 0, in PATH".

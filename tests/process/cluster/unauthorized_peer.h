@@ -10,9 +10,9 @@
 
 namespace muster::process_test {
 
-class Stranger {
+class UnauthorizedPeer {
  public:
-  explicit Stranger(std::uint16_t port, std::shared_ptr<const net::Security> security = {})
+  explicit UnauthorizedPeer(std::uint16_t port, std::shared_ptr<const net::Security> security = {})
       : connection_(net::Connection::connect(
             loop_, {"127.0.0.1", port},
             {.payload_size_bytes = cluster::scheduler_payload_limit_bytes, .unsent_size_bytes = 1 << 20},
