@@ -6,8 +6,8 @@
 #include <optional>
 #include <thread>
 
-#include "muster/checkpoint/pace.h"
 #include "muster/checkpoint/run_store.h"
+#include "muster/checkpoint/write_throttle.h"
 
 namespace muster::checkpoint {
 
@@ -33,7 +33,7 @@ class Saver {
 class BackgroundSaver final : public Saver {
  public:
   // `store` outlives it and stays where it is. Points go to the disk at this pace, until somebody waits.
-  explicit BackgroundSaver(RunStore& store, double bytes_per_second = Pace::beside(1));
+  explicit BackgroundSaver(RunStore& store, double bytes_per_second = WriteThrottle::beside(1));
   ~BackgroundSaver() override;
 
   void save(Point point) override;
@@ -44,7 +44,7 @@ class BackgroundSaver final : public Saver {
   Result<> save_slowly(const Point& point);
 
   RunStore& store_;
-  Pace pace_;
+  WriteThrottle throttle_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Point> next_;  // handed over, not yet done

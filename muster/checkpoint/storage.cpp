@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "muster/checkpoint/direct_writer.h"
-#include "muster/checkpoint/pace.h"
+#include "muster/checkpoint/write_throttle.h"
 
 namespace muster::checkpoint {
 namespace {
@@ -172,7 +172,8 @@ std::string folder_of(const std::string& path) {
 Result<> write_all(int fd, std::span<const std::span<const std::byte>> pieces, const std::string& path) {
   DirectWriter writer(fd, path);
   const auto append = [&](std::span<const std::byte> bytes) { return writer.append(bytes); };
-  for (const std::span<const std::byte> piece : pieces) MUSTER_TRY_VOID(Pace::in_pieces(piece, append));
+  for (const std::span<const std::byte> piece : pieces)
+    MUSTER_TRY_VOID(WriteThrottle::in_pieces(piece, append));
   return writer.sync();
 }
 

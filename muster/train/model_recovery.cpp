@@ -174,14 +174,15 @@ void Model::Training::hand_out(const checkpoint::Point& point) {
   std::vector<checkpoint::Entry> parameters(point.tensors.begin(), point.tensors.begin() + count);
   wait_for_files();
   files_ = std::async(std::launch::async, [this, uses = std::move(uses), parameters = std::move(parameters)] {
-    const checkpoint::Pace::Work work(call_->files_pace(), uses.size() * checkpoint::size_bytes(parameters));
+    const checkpoint::WriteThrottle::Work work(call_->files_throttle(),
+                                               uses.size() * checkpoint::size_bytes(parameters));
     for (const auto& use : uses) use(parameters);
   });
 }
 
 void Model::Training::wait_for_files() {
   if (!files_.valid()) return;
-  const checkpoint::Pace::Hurry hurry(call_->files_pace());
+  const checkpoint::WriteThrottle::Flush flush(call_->files_throttle());
   files_.wait();
 }
 

@@ -98,7 +98,7 @@ class RecoveringCall {
   // The step is done.
   void mark_step(std::uint64_t step) { recovery_.mark_step({.call = number_, .step = step}); }
   // Of files that are written beside points.
-  checkpoint::Pace& files_pace() { return files_pace_; }
+  checkpoint::WriteThrottle& files_throttle() { return files_throttle_; }
   // One line for `muster verify`.
   void note_step(std::uint64_t step, std::uint64_t hash);
   // Collective: `end` is kept, and the call is over once every worker's is, or another worker has one for it.
@@ -121,7 +121,7 @@ class RecoveringCall {
         kind_(std::move(kind)),
         number_(number),
         saver_(recovery.make_saver(store)),
-        files_pace_(checkpoint::Pace::beside(recovery.local_size())),
+        files_throttle_(checkpoint::WriteThrottle::beside(recovery.local_size())),
         newest_{.call = number} {}
 
   using Resumption = checkpoint::Resumption;
@@ -175,7 +175,7 @@ class RecoveringCall {
   std::uint64_t number_;
   SnapshotMemory memory_;
   std::unique_ptr<checkpoint::Saver> saver_;
-  checkpoint::Pace files_pace_;
+  checkpoint::WriteThrottle files_throttle_;
   Memory in_memory_;
   Sharing sharing_;
   std::optional<Resumption> decided_;  // and not yet done

@@ -55,7 +55,8 @@ class SessionRecovery final : public Recovery {
 }  // namespace
 
 std::unique_ptr<checkpoint::Saver> Recovery::make_saver(checkpoint::RunStore& store) {
-  return std::make_unique<checkpoint::BackgroundSaver>(store, checkpoint::Pace::beside(local_size()));
+  return std::make_unique<checkpoint::BackgroundSaver>(store,
+                                                       checkpoint::WriteThrottle::beside(local_size()));
 }
 
 Recovery* recovery_of_session() {

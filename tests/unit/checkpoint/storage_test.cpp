@@ -153,7 +153,7 @@ TEST_P(StorageContract, RemovesAFolderWithAllThatIsInIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Twins, StorageContract, ::testing::Bool(),
-                         [](const auto& twin) { return twin.param ? "Real" : "Memory"; });
+                         [](const auto& duplicate) { return duplicate.param ? "Real" : "Memory"; });
 
 TEST(RealStorage, FollowsNoLinkOutOfAFolderThatItRemoves) {
   std::string root = (std::filesystem::temp_directory_path() / "muster-storage-XXXXXX").string();

@@ -195,11 +195,11 @@ TEST(LinksOfAGroup, AreNotDisturbedByStrangersInTheMiddle) {
               .generation = 1};
   Result<> done;
   std::thread waiter([&] { done = comms[0]->barrier(); });
-  Hello twin = hello, first = hello, of_calls = hello;
-  twin.origin.epoch = 2;
+  Hello duplicate = hello, first = hello, of_calls = hello;
+  duplicate.origin.epoch = 2;
   first.intent = Intent::join;
   of_calls.intent = Intent::ask_for_reconnect;
-  auto old = say(twin), late = say(first), wrong = say(of_calls);
+  auto old = say(duplicate), late = say(first), wrong = say(of_calls);
   EXPECT_THAT(answer_to(old), HasSubstr("epoch 2 is not this group's epoch 3"));
   EXPECT_THAT(answer_to(late), HasSubstr("rank 1 is not awaited by rank 0 in the middle of an epoch"));
   EXPECT_THAT(answer_to(wrong), HasSubstr("rank 1 is not awaited by rank 0 in the middle of an epoch"));

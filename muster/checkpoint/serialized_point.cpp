@@ -1,4 +1,4 @@
-#include "muster/checkpoint/parcel.h"
+#include "muster/checkpoint/serialized_point.h"
 
 #include <utility>
 
@@ -38,21 +38,21 @@ std::vector<std::span<const std::byte>> content_of(const Point& point) {
   return content;
 }
 
-Result<Parcel> Parcel::from_label(std::string_view label, const MakeTensors& make) {
+Result<SerializedPoint> SerializedPoint::from_label(std::string_view label, const MakeTensors& make) {
   MUSTER_TRY(const Manifest manifest, decode_manifest(label, name_for_people));
-  Parcel parcel;
-  parcel.point_.id = manifest.id;
-  parcel.point_.is_shared = manifest.is_shared;
-  parcel.point_.own = manifest.own;
+  SerializedPoint serialized;
+  serialized.point_.id = manifest.id;
+  serialized.point_.is_shared = manifest.is_shared;
+  serialized.point_.own = manifest.own;
   for (const SectionRecord& record : manifest.sections)
-    parcel.point_.state.emplace(record.name, std::string(record.size_bytes, '\0'));
+    serialized.point_.state.emplace(record.name, std::string(record.size_bytes, '\0'));
   std::vector<Tensor> tensors = make(manifest.tensors);
   for (std::size_t i = 0; i < manifest.tensors.size(); ++i)
-    parcel.point_.tensors.push_back({manifest.tensors[i].name, std::move(tensors[i])});
-  return parcel;
+    serialized.point_.tensors.push_back({manifest.tensors[i].name, std::move(tensors[i])});
+  return serialized;
 }
 
-std::vector<std::span<std::byte>> Parcel::content() {
+std::vector<std::span<std::byte>> SerializedPoint::content() {
   std::vector<std::span<std::byte>> content;
   for (auto& [name, section] : point_.state)
     content.push_back(std::as_writable_bytes(std::span(section.data(), section.size())));

@@ -1,4 +1,4 @@
-#include "muster/checkpoint/pace.h"
+#include "muster/checkpoint/write_throttle.h"
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -26,12 +26,12 @@ constexpr int niceness = 19;
 constexpr double bytes_per_second_max = 128e6;
 constexpr double bytes_per_second_and_core = 64e6;
 
-thread_local Pace* pace_of_thread = nullptr;
+thread_local WriteThrottle* throttle_of_thread = nullptr;
 
 }  // namespace
 
 // A thread of the least priority that does one thing at a time.
-class Pace::Yielding {
+class WriteThrottle::Yielding {
  public:
   Yielding() : thread_([this] { work(); }) {}
   Yielding(const Yielding&) = delete;
@@ -73,47 +73,48 @@ class Pace::Yielding {
   std::thread thread_;  // the last member: it uses the others
 };
 
-double Pace::beside(std::uint32_t workers_of_host) {
+double WriteThrottle::beside(std::uint32_t workers_of_host) {
   const double cores = std::max(1U, std::thread::hardware_concurrency());
   return std::min(bytes_per_second_max, bytes_per_second_and_core * cores / workers_of_host);
 }
 
-Pace::Pace(double bytes_per_second) : bytes_per_second_(bytes_per_second) {}
+WriteThrottle::WriteThrottle(double bytes_per_second) : bytes_per_second_(bytes_per_second) {}
 
-Pace::~Pace() = default;
+WriteThrottle::~WriteThrottle() = default;
 
-Pace::Work::Work(Pace& pace, std::size_t bytes) {
-  pace.begin(bytes);
-  pace_of_thread = &pace;
+WriteThrottle::Work::Work(WriteThrottle& throttle, std::size_t bytes) {
+  throttle.begin(bytes);
+  throttle_of_thread = &throttle;
 }
 
-Pace::Work::~Work() { pace_of_thread = nullptr; }
+WriteThrottle::Work::~Work() { throttle_of_thread = nullptr; }
 
-Pace::Hurry::Hurry(Pace& pace) : pace_(pace) {
+WriteThrottle::Flush::Flush(WriteThrottle& throttle) : throttle_(throttle) {
   {
-    const std::lock_guard lock(pace_.mutex_);
-    ++pace_.waiters_;
+    const std::lock_guard lock(throttle_.mutex_);
+    ++throttle_.waiters_;
   }
-  pace_.changed_.notify_all();
+  throttle_.changed_.notify_all();
 }
 
-Pace::Hurry::~Hurry() {
-  const std::lock_guard lock(pace_.mutex_);
-  --pace_.waiters_;
+WriteThrottle::Flush::~Flush() {
+  const std::lock_guard lock(throttle_.mutex_);
+  --throttle_.waiters_;
 }
 
-Result<> Pace::in_pieces(std::span<const std::byte> content, const Handle& handle) {
+Result<> WriteThrottle::in_pieces(std::span<const std::byte> content, const Handle& handle) {
   while (!content.empty()) {
     const std::size_t in_page =
         reinterpret_cast<std::uintptr_t>(content.data()) % DirectWriter::alignment_bytes;
     const auto piece = content.first(std::min(content.size(), piece_bytes - in_page));
-    MUSTER_TRY_VOID(pace_of_thread == nullptr ? handle(piece) : pace_of_thread->take_turn(piece, handle));
+    MUSTER_TRY_VOID(throttle_of_thread == nullptr ? handle(piece)
+                                                  : throttle_of_thread->take_turn(piece, handle));
     content = content.subspan(piece.size());
   }
   return {};
 }
 
-void Pace::begin(std::size_t bytes) {
+void WriteThrottle::begin(std::size_t bytes) {
   const TimePoint now = real_clock().now();
   const std::chrono::duration<double> slowly(static_cast<double>(bytes) / bytes_per_second_);
   const std::chrono::duration<double> in_time = (now - std::exchange(began_, now)) / 2.0;
@@ -122,7 +123,7 @@ void Pace::begin(std::size_t bytes) {
   written_ = 0;
 }
 
-Result<> Pace::take_turn(std::span<const std::byte> piece, const Handle& handle) {
+Result<> WriteThrottle::take_turn(std::span<const std::byte> piece, const Handle& handle) {
   const bool may_yield = rest_until_turn();
   written_ += piece.size();
   if (!may_yield || piece.size() < worth_yielding_bytes) return handle(piece);
@@ -133,7 +134,7 @@ Result<> Pace::take_turn(std::span<const std::byte> piece, const Handle& handle)
 }
 
 // Whether there is time enough to let others go first.
-bool Pace::rest_until_turn() {
+bool WriteThrottle::rest_until_turn() {
   const double share = written_ < bytes_ ? static_cast<double>(written_) / static_cast<double>(bytes_) : 1.0;
   const TimePoint turn = began_ + std::chrono::duration_cast<Duration>(duration_ * share);
   std::unique_lock lock(mutex_);

@@ -19,37 +19,37 @@
 
 namespace muster::checkpoint {
 
-class Pace {
+class WriteThrottle {
  public:
   // What a training hardly notices (a disk may be slower, and then sets the pace), where so many workers
   // share the cores of this host. In bytes a second.
   static double beside(std::uint32_t workers_of_host);
 
-  explicit Pace(double bytes_per_second);
-  Pace(const Pace&) = delete;
-  Pace& operator=(const Pace&) = delete;
-  ~Pace();
+  explicit WriteThrottle(double bytes_per_second);
+  WriteThrottle(const WriteThrottle&) = delete;
+  WriteThrottle& operator=(const WriteThrottle&) = delete;
+  ~WriteThrottle();
 
   // While it lives, the calling thread works at this pace. `bytes` is how much that will be. It is to be done
   // in half of the time since the work before began, so that the next one need not wait.
   class Work {
    public:
-    Work(Pace& pace, std::size_t bytes);
+    Work(WriteThrottle& throttle, std::size_t bytes);
     Work(const Work&) = delete;
     Work& operator=(const Work&) = delete;
     ~Work();
   };
 
   // While it lives, somebody waits: nobody rests or yields.
-  class Hurry {
+  class Flush {
    public:
-    explicit Hurry(Pace& pace);
-    Hurry(const Hurry&) = delete;
-    Hurry& operator=(const Hurry&) = delete;
-    ~Hurry();
+    explicit Flush(WriteThrottle& throttle);
+    Flush(const Flush&) = delete;
+    Flush& operator=(const Flush&) = delete;
+    ~Flush();
 
    private:
-    Pace& pace_;
+    WriteThrottle& throttle_;
   };
 
   // Calls `handle` with the content piece by piece, in order, up to the first error. Large pieces end where

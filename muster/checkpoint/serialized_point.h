@@ -25,11 +25,11 @@ Result<std::string> label_of(const Point& point);
 std::vector<std::span<const std::byte>> content_of(const Point& point);
 
 // The side that receives. Every limit of a manifest holds before memory is taken.
-class Parcel {
+class SerializedPoint {
  public:
   // New tensors, uninitialised, of these dtypes and shapes.
   using MakeTensors = std::function<std::vector<Tensor>(std::span<const TensorRecord>)>;
-  static Result<Parcel> from_label(std::string_view label, const MakeTensors& make);
+  static Result<SerializedPoint> from_label(std::string_view label, const MakeTensors& make);
   // Where the content goes: as many pieces as content_of() gives, of the same sizes.
   std::vector<std::span<std::byte>> content();
   // The point, once the content is there.

@@ -1,4 +1,4 @@
-#include "muster/checkpoint/pace.h"
+#include "muster/checkpoint/write_throttle.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -17,7 +17,7 @@ int niceness() { return ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()
 int niceness_of_a_piece(std::size_t bytes) {
   int found = -1;
   const std::vector<std::byte> content(bytes);
-  EXPECT_TRUE(Pace::in_pieces(content, [&](std::span<const std::byte>) -> Result<> {
+  EXPECT_TRUE(WriteThrottle::in_pieces(content, [&](std::span<const std::byte>) -> Result<> {
     found = niceness();
     return {};
   }));
@@ -32,11 +32,11 @@ void on_another_thread(Work work) {
   std::thread(work).join();
 }
 
-TEST(Pace, SpreadsPiecesOverTheTimeThatTheyMayTake) {
+TEST(WriteThrottle, SpreadsPiecesOverTheTimeThatTheyMayTake) {
   on_another_thread([] {
-    Pace pace(1e6);
+    WriteThrottle throttle(1e6);
     const TimePoint begin = real_clock().now();
-    const Pace::Work work(pace, 60'000);
+    const WriteThrottle::Work work(throttle, 60'000);
     write(20'000);
     write(40'000);
     EXPECT_GE(real_clock().now() - begin, milliseconds(20)) << "a third of 60 ms";
@@ -46,51 +46,51 @@ TEST(Pace, SpreadsPiecesOverTheTimeThatTheyMayTake) {
 // Each of those below would take a day.
 constexpr double bytes_per_day = 1.0 / 86'400;
 
-TEST(Pace, LetsTheFirstPieceGoAtOnce) {
+TEST(WriteThrottle, LetsTheFirstPieceGoAtOnce) {
   on_another_thread([] {
-    Pace pace(bytes_per_day);
-    const Pace::Work work(pace, 1);
+    WriteThrottle throttle(bytes_per_day);
+    const WriteThrottle::Work work(throttle, 1);
     write(1);
   });
 }
 
-TEST(Pace, RestsNoLongerOnceSomebodyWaits) {
-  Pace pace(bytes_per_day);
+TEST(WriteThrottle, RestsNoLongerOnceSomebodyWaits) {
+  WriteThrottle throttle(bytes_per_day);
   std::thread writer([&] {
-    const Pace::Work work(pace, 2);
+    const WriteThrottle::Work work(throttle, 2);
     write(1);
     write(1);
   });
-  const Pace::Hurry hurry(pace);
+  const WriteThrottle::Flush flush(throttle);
   writer.join();
 }
 
-TEST(Pace, RestsAgainOnceNobodyWaits) {
+TEST(WriteThrottle, RestsAgainOnceNobodyWaits) {
   on_another_thread([] {
-    Pace pace(1e6);
-    { const Pace::Hurry over(pace); }
+    WriteThrottle throttle(1e6);
+    { const WriteThrottle::Flush over(throttle); }
     const TimePoint begin = real_clock().now();
-    const Pace::Work work(pace, 20'000);
+    const WriteThrottle::Work work(throttle, 20'000);
     write(10'000);
     write(10'000);
     EXPECT_GE(real_clock().now() - begin, milliseconds(10));
   });
 }
 
-TEST(Pace, IsSuchThatWorkIsDoneBeforeTheNextComes) {
+TEST(WriteThrottle, IsSuchThatWorkIsDoneBeforeTheNextComes) {
   on_another_thread([] {
-    Pace pace(bytes_per_day);
-    { const Pace::Work first(pace, 2); }
-    const Pace::Work second(pace, 2);  // so soon after the first, it has next to no time
+    WriteThrottle throttle(bytes_per_day);
+    { const WriteThrottle::Work first(throttle, 2); }
+    const WriteThrottle::Work second(throttle, 2);  // so soon after the first, it has next to no time
     write(1);
     write(1);
   });
 }
 
-TEST(Pace, IsOnlyForThoseThatWorkAtOne) {
+TEST(WriteThrottle, IsOnlyForThoseThatWorkAtOne) {
   on_another_thread([] {
-    Pace pace(bytes_per_day);
-    { const Pace::Work over(pace, 2); }
+    WriteThrottle throttle(bytes_per_day);
+    { const WriteThrottle::Work over(throttle, 2); }
     write(1);
     write(1);
   });
@@ -98,38 +98,38 @@ TEST(Pace, IsOnlyForThoseThatWorkAtOne) {
 
 constexpr std::size_t large = std::size_t{2} << 20;
 
-TEST(Pace, LetsOtherThreadsGoFirstWhereThereIsTime) {
+TEST(WriteThrottle, LetsOtherThreadsGoFirstWhereThereIsTime) {
   on_another_thread([] {
-    Pace pace(bytes_per_day);
-    const Pace::Work work(pace, 2 * large);
+    WriteThrottle throttle(bytes_per_day);
+    const WriteThrottle::Work work(throttle, 2 * large);
     EXPECT_EQ(niceness_of_a_piece(large), 19);
-    const Pace::Hurry hurry(pace);
+    const WriteThrottle::Flush flush(throttle);
     EXPECT_EQ(niceness_of_a_piece(large), niceness()) << "somebody waits";
   });
 }
 
-TEST(Pace, DoesWhatIsSmallItself) {
+TEST(WriteThrottle, DoesWhatIsSmallItself) {
   on_another_thread([] {
-    Pace pace(bytes_per_day);
-    const Pace::Work work(pace, 1000);
+    WriteThrottle throttle(bytes_per_day);
+    const WriteThrottle::Work work(throttle, 1000);
     EXPECT_EQ(niceness_of_a_piece(1000), niceness());
   });
 }
 
-TEST(Pace, YieldsNoMoreWhenTheWorkIsLate) {
+TEST(WriteThrottle, YieldsNoMoreWhenTheWorkIsLate) {
   on_another_thread([] {
-    Pace pace(1e15);
-    const Pace::Work work(pace, large);  // to be done in 2 ns
+    WriteThrottle throttle(1e15);
+    const WriteThrottle::Work work(throttle, large);  // to be done in 2 ns
     EXPECT_EQ(niceness_of_a_piece(large), niceness());
   });
 }
 
-TEST(Pace, HandsOutLargeContentInPiecesThatEndWherePagesDo) {
+TEST(WriteThrottle, HandsOutLargeContentInPiecesThatEndWherePagesDo) {
   const std::vector<std::byte> memory((std::size_t{9} << 20) + 5000);
   for (const std::size_t begin : {std::size_t{0}, std::size_t{1}, std::size_t{4095}}) {
     const auto content = std::span(memory).subspan(begin);
     const std::byte* end = content.data();
-    EXPECT_TRUE(Pace::in_pieces(content, [&](std::span<const std::byte> piece) -> Result<> {
+    EXPECT_TRUE(WriteThrottle::in_pieces(content, [&](std::span<const std::byte> piece) -> Result<> {
       EXPECT_EQ(piece.data(), end);
       end = piece.data() + piece.size();
       const bool is_last = end == content.data() + content.size();
@@ -140,13 +140,13 @@ TEST(Pace, HandsOutLargeContentInPiecesThatEndWherePagesDo) {
   }
 }
 
-TEST(Pace, StopsAtTheFirstError) {
+TEST(WriteThrottle, StopsAtTheFirstError) {
   on_another_thread([] {
-    Pace pace(1e9);
-    const Pace::Work work(pace, 5 * large);
+    WriteThrottle throttle(1e9);
+    const WriteThrottle::Work work(throttle, 5 * large);
     const std::vector<std::byte> content(5 * large);
     int calls = 0;
-    const auto done = Pace::in_pieces(content, [&](std::span<const std::byte>) -> Result<> {
+    const auto done = WriteThrottle::in_pieces(content, [&](std::span<const std::byte>) -> Result<> {
       ++calls;
       return fail(Code::io, "the disk is full");
     });
