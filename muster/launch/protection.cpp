@@ -24,7 +24,7 @@ bool has_other_launchers(const JobSettings& job) {
 // Certificates or a token for the processes; the environment of --env is theirs alone, and no launcher's.
 bool is_secret_chosen(const Preset& preset, const JobSettings& job, const Environment& environment) {
   if (!job.tls_config.value.empty() || !job.token_file.value.empty()) return true;
-  if (preset.needs_meeting(job, environment)) return false;
+  if (preset.needs_rendezvous(job, environment)) return false;
   constexpr auto variables = std::to_array<const char*>({"MUSTER_TLS_CONFIG", "MUSTER_TOKEN_FILE"});
   return std::ranges::any_of(variables, [&](const char* variable) {
     const auto found = job.environment.find(variable);

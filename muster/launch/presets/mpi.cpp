@@ -66,7 +66,7 @@ Result<> check(const JobSettings& job, const Environment& environment) {
   return check_first_address(job);
 }
 
-bool needs_meeting(const JobSettings& job, const Environment&) {
+bool needs_rendezvous(const JobSettings& job, const Environment&) {
   return job.reach.value == Reach::each && is_several(job);
 }
 
@@ -322,11 +322,11 @@ const Preset mpi_preset = {
     .summary = "mpirun starts the script, for MPI, Horovod and MindSpore on GPUs",
     .check = check,
     .ports_wanted = no_ports,
-    .needs_meeting = needs_meeting,
+    .needs_rendezvous = needs_rendezvous,
     .spec = spec,
     .programs = programs,
-    .needs_host_key = needs_meeting,
-    .needs_secret = needs_meeting,
+    .needs_host_key = needs_rendezvous,
+    .needs_secret = needs_rendezvous,
     .openness = "whoever reaches the first host's port can run programs as you on all of them",
 };
 

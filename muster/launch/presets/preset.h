@@ -62,7 +62,7 @@ struct Preset {
   Result<> (*check)(const JobSettings& job, const Environment& environment);
   PortsWanted (*ports_wanted)(const JobSettings& job, const Environment& environment);
   // Whether hosts that run the same line each have to tell each other something before they can start.
-  bool (*needs_meeting)(const JobSettings& job, const Environment& environment);
+  bool (*needs_rendezvous)(const JobSettings& job, const Environment& environment);
   // The processes of host job.self.
   Result<LaunchSpec> (*spec)(const PresetInput& input);
 

@@ -123,7 +123,7 @@ PortsWanted ports_wanted(const JobSettings& job, const Environment& environment)
   return wanted;
 }
 
-bool needs_meeting(const JobSettings& job, const Environment& environment) {
+bool needs_rendezvous(const JobSettings& job, const Environment& environment) {
   return job.reach.value == Reach::each && ports_wanted(job, environment).count > 0;
 }
 
@@ -277,7 +277,7 @@ const Preset tensorflow_preset = {
     .summary = "a worker and a parameter server on each host, by --job_name, --task_index ... and TF_CONFIG",
     .check = check,
     .ports_wanted = ports_wanted,
-    .needs_meeting = needs_meeting,
+    .needs_rendezvous = needs_rendezvous,
     .spec = spec,
     .openness = "whoever reaches the first host's port can take part in the job",
 };

@@ -1,4 +1,4 @@
-// What the launchers of several hosts say to each other, and its bytes: docs/formats/meeting.md.
+// What the launchers of several hosts say to each other, and its bytes: docs/formats/rendezvous.md.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace muster::launch {
 
-inline constexpr std::int64_t meeting_version = 2;
-inline constexpr std::int64_t meeting_hosts_max = 4096;
-inline constexpr std::size_t meeting_ports_max = 64;                 // of one host
-inline constexpr std::size_t meeting_sources_max = 64;               // of the first host
-inline constexpr std::uint64_t host_report_bytes_max = 16 << 10;     // what the first host takes
-inline constexpr std::uint64_t meeting_roster_bytes_max = 16 << 20;  // what the others take
+inline constexpr std::int64_t rendezvous_version = 2;
+inline constexpr std::int64_t rendezvous_hosts_max = 4096;
+inline constexpr std::size_t rendezvous_ports_max = 64;                 // of one host
+inline constexpr std::size_t rendezvous_sources_max = 64;               // of the first host
+inline constexpr std::uint64_t host_report_bytes_max = 16 << 10;        // what the first host takes
+inline constexpr std::uint64_t rendezvous_roster_bytes_max = 16 << 20;  // what the others take
 
 // What one host tells all others.
 struct HostReport {
@@ -31,11 +31,11 @@ struct HostReport {
   friend bool operator==(const HostReport&, const HostReport&) = default;
 };
 
-namespace meeting_message {
+namespace rendezvous_message {
 
 // To the first host, first of all.
 struct Report {
-  std::int64_t version = meeting_version;
+  std::int64_t version = rendezvous_version;
   std::int64_t hosts = 0;   // of the job, as this host was told
   std::string preset = {};  // likewise
   HostReport host = {};
@@ -55,16 +55,17 @@ struct Ended {
   std::string reason = {};
 };
 
-}  // namespace meeting_message
+}  // namespace rendezvous_message
 
-using MeetingMessage = std::variant<meeting_message::Report, meeting_message::Refusal,
-                                    meeting_message::Roster, meeting_message::Beat, meeting_message::Ended>;
+using RendezvousMessage =
+    std::variant<rendezvous_message::Report, rendezvous_message::Refusal, rendezvous_message::Roster,
+                 rendezvous_message::Beat, rendezvous_message::Ended>;
 
 // A whole frame.
-std::vector<std::byte> encode(const MeetingMessage& message);
+std::vector<std::byte> encode(const RendezvousMessage& message);
 // Errors say what is wrong with it; nothing in the message can be dangerous in a file of ssh or on a command
 // line.
-Result<MeetingMessage> decode_meeting_message(const net::Frame& frame);
+Result<RendezvousMessage> decode_rendezvous_message(const net::Frame& frame);
 
 // "ssh-ed25519 AAAA...": a key's type and the key, and nothing behind that.
 bool is_public_key(std::string_view text);

@@ -1,4 +1,4 @@
-#include "muster/launch/hosts/meeting.h"
+#include "muster/launch/hosts/rendezvous.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ struct Lines {
   std::string text;
 };
 
-MeetingOptions options(std::int64_t index, std::int64_t hosts = 2) {
+RendezvousOptions options(std::int64_t index, std::int64_t hosts = 2) {
   return {.hosts = hosts,
           .preset = "mpi",
           .own = {.index = index, .ports = {static_cast<std::uint16_t>(7000 + index)}},
@@ -33,19 +33,19 @@ MeetingOptions options(std::int64_t index, std::int64_t hosts = 2) {
           .times = {.limit = 20s, .beat_every = 20ms}};
 }
 
-std::unique_ptr<Meeting> open(MeetingOptions options) { return *Meeting::open(std::move(options)); }
+std::unique_ptr<Rendezvous> open(RendezvousOptions options) { return *Rendezvous::open(std::move(options)); }
 
-Lease::End end_of(Meeting& meeting) {
-  pollfd over{.fd = meeting.fd(), .events = POLLIN, .revents = 0};
+Lease::End end_of(Rendezvous& rendezvous) {
+  pollfd over{.fd = rendezvous.fd(), .events = POLLIN, .revents = 0};
   if (::poll(&over, 1, patience_ms) != 1) return {-1, "it does not end"};
-  return meeting.take().value_or(Lease::End{-1, "it has not ended"});
+  return rendezvous.take().value_or(Lease::End{-1, "it has not ended"});
 }
 
-TEST(Meeting, TellsEveryHostWhatAllHaveTold) {
+TEST(Rendezvous, TellsEveryHostWhatAllHaveTold) {
   const auto second = open(options(1));  // the first host may come last
   const auto first = open(options(0));
-  for (const auto& meeting : {std::cref(first), std::cref(second)}) {
-    const auto met = meeting.get()->wait({});
+  for (const auto& rendezvous : {std::cref(first), std::cref(second)}) {
+    const auto met = rendezvous.get()->wait({});
     ASSERT_TRUE(met) << met.error().message;
     EXPECT_EQ(met->at(0).ports.at(0), 7000);
     EXPECT_EQ(met->at(1).ports.at(0), 7001);
@@ -54,7 +54,7 @@ TEST(Meeting, TellsEveryHostWhatAllHaveTold) {
   }
 }
 
-TEST(Meeting, EndsOnceTheWorkOfAllHostsHasEnded) {
+TEST(Rendezvous, EndsOnceTheWorkOfAllHostsHasEnded) {
   const auto first = open(options(0));
   const auto second = open(options(1));
   ASSERT_TRUE(first->wait({}) && second->wait({}));
@@ -66,7 +66,7 @@ TEST(Meeting, EndsOnceTheWorkOfAllHostsHasEnded) {
   EXPECT_EQ(end_of(*second).reason, "");
 }
 
-TEST(Meeting, HandsAFailureToAllHosts) {
+TEST(Rendezvous, HandsAFailureToAllHosts) {
   const auto first = open(options(0, 3));
   const auto second = open(options(1, 3));
   auto third = open(options(2, 3));
@@ -78,7 +78,7 @@ TEST(Meeting, HandsAFailureToAllHosts) {
   EXPECT_THAT(end_of(*second).reason, HasSubstr("host 2 (127.0.0.1) ended with code 3"));
 }
 
-TEST(Meeting, EndsForTheOthersWhenTheFirstHostGoes) {
+TEST(Rendezvous, EndsForTheOthersWhenTheFirstHostGoes) {
   auto first = open(options(0));
   const auto second = open(options(1));
   ASSERT_TRUE(first->wait({}) && second->wait({}));
@@ -86,7 +86,7 @@ TEST(Meeting, EndsForTheOthersWhenTheFirstHostGoes) {
   EXPECT_EQ(end_of(*second).exit_code, 69);
 }
 
-TEST(Meeting, RefusesAnImpostor) {
+TEST(Rendezvous, RefusesAnImpostor) {
   const auto first = open(options(0, 3));
   const auto second = open(options(1, 3));
   const auto impostor = open(options(1, 2));
@@ -96,7 +96,7 @@ TEST(Meeting, RefusesAnImpostor) {
   EXPECT_THAT(met.error().message, HasSubstr("was told that the job has 2 hosts"));
 }
 
-TEST(Meeting, RefusesWhoDoesNotKnowTheToken) {
+TEST(Rendezvous, RefusesWhoDoesNotKnowTheToken) {
   auto with_token = options(0);
   with_token.security = *net::Security::from_token("a token that is long enough for it");
   const auto first = open(with_token);
@@ -112,7 +112,7 @@ TEST(Meeting, RefusesWhoDoesNotKnowTheToken) {
   EXPECT_TRUE(second->wait({}));
 }
 
-TEST(Meeting, SaysWhatItWaitsForAndGivesUpAtItsLimit) {
+TEST(Rendezvous, SaysWhatItWaitsForAndGivesUpAtItsLimit) {
   Lines lines;
   auto alone = options(1);
   alone.times = {.limit = 60ms, .say_every = 20ms, .beat_every = 5ms};
@@ -129,7 +129,7 @@ TEST(Meeting, SaysWhatItWaitsForAndGivesUpAtItsLimit) {
   EXPECT_THAT(lines.text, HasSubstr("for the first host, 127.0.0.1:"));
 }
 
-TEST(Meeting, StopsWhenItIsToldTo) {
+TEST(Rendezvous, StopsWhenItIsToldTo) {
   auto stop = net::StopSignal::create();
   stop->raise();
   const auto first = open(options(0));
@@ -139,7 +139,7 @@ TEST(Meeting, StopsWhenItIsToldTo) {
   EXPECT_EQ(met.error().code, Code::aborted);
 }
 
-TEST(Meeting, TellsThoseWhoCameThatTheFirstHostStops) {
+TEST(Rendezvous, TellsThoseWhoCameThatTheFirstHostStops) {
   auto has_come = net::StopSignal::create();
   auto asked = options(0, 3);
   asked.times.say_every = 5ms;
@@ -156,7 +156,7 @@ TEST(Meeting, TellsThoseWhoCameThatTheFirstHostStops) {
   EXPECT_THAT(met.error().message, HasSubstr("the first host ended while the hosts met"));
 }
 
-TEST(Meeting, IsNotHeldWhereTheFirstHostIsNot) {
+TEST(Rendezvous, IsNotHeldWhereTheFirstHostIsNot) {
   auto elsewhere = options(0);
   elsewhere.place.host = "192.0.2.1";
   const auto met = open(elsewhere)->wait({});

@@ -5,24 +5,24 @@
 #include <algorithm>
 
 #include "muster/cluster/cluster.h"
-#include "muster/launch/hosts/meeting_side.h"
+#include "muster/launch/hosts/rendezvous_side.h"
 
 namespace muster::launch {
 namespace {
 
-using Peer = MeetingHub::Peer;
+using Peer = RendezvousHub::Peer;
 
 constexpr net::ConnectionLimits limits{.payload_size_bytes = host_report_bytes_max,
-                                       .unsent_size_bytes = 2 * meeting_roster_bytes_max};
+                                       .unsent_size_bytes = 2 * rendezvous_roster_bytes_max};
 
 std::vector<std::byte> refusal_frame(const std::string& reason) {
-  return encode(meeting_message::Refusal{"the first host refused this one: " + reason});
+  return encode(rendezvous_message::Refusal{"the first host refused this one: " + reason});
 }
 
-class FirstHost final : public MeetingSide {
+class FirstHost final : public RendezvousSide {
  public:
-  FirstHost(const MeetingOptions& options, MeetingOutcome& outcome)
-      : MeetingSide(options, outcome),
+  FirstHost(const RendezvousOptions& options, RendezvousOutcome& outcome)
+      : RendezvousSide(options, outcome),
         start_(real_clock().now()),
         next_line_(start_ + options.times.say_every) {}
 
@@ -73,7 +73,7 @@ class FirstHost final : public MeetingSide {
     HostReport own = options_.own;
     own.address = local.front();
     hub_.emplace(
-        MeetingHub::Config{
+        RendezvousHub::Config{
             .hosts = options_.hosts, .preset = options_.preset, .place = place(), .times = options_.times},
         std::move(own), real_clock().now());
   }
@@ -123,7 +123,7 @@ class FirstHost final : public MeetingSide {
   }
 
   void received(Peer peer, const net::Frame& frame) {
-    const auto message = decode_meeting_message(frame);
+    const auto message = decode_rendezvous_message(frame);
     net::Connection& connection = *connections_.at(peer);
     if (!message) return turn_away(peer, message.error().message);
     if (!has_interface_ && !net::is_loopback(connection.peer().ip)) {
@@ -153,7 +153,7 @@ class FirstHost final : public MeetingSide {
   // Does what the hub wants, and tells the supervisor what has become of it.
   void act() {
     for (const std::string& line : hub_->take_lines()) say(line);
-    for (const MeetingHub::Send& send : hub_->take_sends()) {
+    for (const RendezvousHub::Send& send : hub_->take_sends()) {
       const auto found = connections_.find(send.to);
       if (found == connections_.end()) continue;
       found->second->send(std::make_shared<const std::vector<std::byte>>(encode(send.message)));
@@ -170,7 +170,7 @@ class FirstHost final : public MeetingSide {
   TimePoint next_line_;
   bool has_failed_ = false;
   bool has_interface_ = false;
-  std::optional<MeetingHub> hub_;
+  std::optional<RendezvousHub> hub_;
   std::vector<std::unique_ptr<net::ConnectionListener>> listeners_;
   std::map<Peer, std::unique_ptr<net::Connection>> connections_;
   Peer next_peer_ = 1;
@@ -178,7 +178,8 @@ class FirstHost final : public MeetingSide {
 
 }  // namespace
 
-std::unique_ptr<MeetingSide> make_first_host(const MeetingOptions& options, MeetingOutcome& outcome) {
+std::unique_ptr<RendezvousSide> make_first_host(const RendezvousOptions& options,
+                                                RendezvousOutcome& outcome) {
   return std::make_unique<FirstHost>(options, outcome);
 }
 

@@ -4,25 +4,25 @@
 #include <algorithm>
 
 #include "muster/cluster/cluster.h"
-#include "muster/launch/hosts/meeting_side.h"
+#include "muster/launch/hosts/rendezvous_side.h"
 
 namespace muster::launch {
 namespace {
 
-namespace message = meeting_message;
+namespace message = rendezvous_message;
 using cluster::in_seconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr net::ConnectionLimits limits{.payload_size_bytes = meeting_roster_bytes_max,
+constexpr net::ConnectionLimits limits{.payload_size_bytes = rendezvous_roster_bytes_max,
                                        .unsent_size_bytes = 1 << 20};
 constexpr Duration attempt_limit = seconds(5);
 constexpr Duration retry_delay_max = seconds(1);
 
-class OtherHost final : public MeetingSide {
+class OtherHost final : public RendezvousSide {
  public:
-  OtherHost(const MeetingOptions& options, MeetingOutcome& outcome)
-      : MeetingSide(options, outcome),
+  OtherHost(const RendezvousOptions& options, RendezvousOutcome& outcome)
+      : RendezvousSide(options, outcome),
         start_(real_clock().now()),
         next_line_(start_ + options.times.say_every),
         next_attempt_(start_) {}
@@ -90,7 +90,7 @@ class OtherHost final : public MeetingSide {
 
   // ---- Being there
 
-  void send(const MeetingMessage& message) {
+  void send(const RendezvousMessage& message) {
     connection_->send(std::make_shared<const std::vector<std::byte>>(encode(message)));
   }
 
@@ -108,7 +108,7 @@ class OtherHost final : public MeetingSide {
   void received(const net::Frame& frame) {
     last_heard_ = real_clock().now();
     if (std::exchange(is_silence_told_, false)) say("the first host speaks again");
-    const auto message = decode_meeting_message(frame);
+    const auto message = decode_rendezvous_message(frame);
     if (!message) return lost({Code::refused, message.error().message});
     if (const auto* refusal = std::get_if<message::Refusal>(&*message))
       return lost({Code::refused, refusal->reason});
@@ -179,7 +179,8 @@ class OtherHost final : public MeetingSide {
 
 }  // namespace
 
-std::unique_ptr<MeetingSide> make_other_host(const MeetingOptions& options, MeetingOutcome& outcome) {
+std::unique_ptr<RendezvousSide> make_other_host(const RendezvousOptions& options,
+                                                RendezvousOutcome& outcome) {
   return std::make_unique<OtherHost>(options, outcome);
 }
 

@@ -1,4 +1,4 @@
-#include "muster/launch/hosts/meeting_hub.h"
+#include "muster/launch/hosts/rendezvous_hub.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +9,7 @@
 
 namespace muster::launch {
 
-namespace message = meeting_message;
+namespace message = rendezvous_message;
 using cluster::exit_code_peer_lost;
 using cluster::in_seconds;
 
@@ -17,12 +17,12 @@ std::string host_name(std::int64_t index, const std::string& address) {
   return address.empty() ? fmt::format("host {}", index) : fmt::format("host {} ({})", index, address);
 }
 
-std::string silence_line(const std::string& host, const MeetingTimes& times) {
+std::string silence_line(const std::string& host, const RendezvousTimes& times) {
   return fmt::format("{} has said nothing for {:.3g} s; after {:.3g} s it is lost", host,
                      in_seconds(times.silence_told), in_seconds(times.silence_max));
 }
 
-MeetingHub::MeetingHub(Config config, HostReport own, TimePoint now)
+RendezvousHub::RendezvousHub(Config config, HostReport own, TimePoint now)
     : config_(std::move(config)),
       start_(now),
       next_line_(now + config_.times.say_every),
@@ -32,22 +32,23 @@ MeetingHub::MeetingHub(Config config, HostReport own, TimePoint now)
   if (config_.hosts == 1) meet();
 }
 
-std::string MeetingHub::name_of(std::int64_t index) const {
+std::string RendezvousHub::name_of(std::int64_t index) const {
   const auto found = present_.find(index);
   return host_name(index, found == present_.end() ? "" : found->second.address);
 }
 
-void MeetingHub::set_own_interface(const std::string& interface) { present_.at(0).interface = interface; }
+void RendezvousHub::set_own_interface(const std::string& interface) { present_.at(0).interface = interface; }
 
-void MeetingHub::add_own_source(const std::string& ip) {
+void RendezvousHub::add_own_source(const std::string& ip) {
   auto& sources = present_.at(0).sources;
-  if (sources.size() < meeting_sources_max && std::ranges::find(sources, ip) == sources.end())
+  if (sources.size() < rendezvous_sources_max && std::ranges::find(sources, ip) == sources.end())
     sources.push_back(ip);
 }
 
 // ---- Coming -----------------------------------------------------------------------------------------------
 
-void MeetingHub::received(Peer peer, const std::string& ip, const MeetingMessage& message, TimePoint now) {
+void RendezvousHub::received(Peer peer, const std::string& ip, const RendezvousMessage& message,
+                             TimePoint now) {
   if (const auto* report = std::get_if<message::Report>(&message)) {
     if (!is_member(peer)) admit(peer, ip, *report, now);
     return;
@@ -58,7 +59,7 @@ void MeetingHub::received(Peer peer, const std::string& ip, const MeetingMessage
   if (const auto* ended = std::get_if<message::Ended>(&message)) host_ended(member->second.index, *ended);
 }
 
-void MeetingHub::admit(Peer peer, const std::string& ip, const message::Report& report, TimePoint now) {
+void RendezvousHub::admit(Peer peer, const std::string& ip, const message::Report& report, TimePoint now) {
   if (auto reason = objection(ip, report)) return refuse(peer, *std::move(reason), now);
   HostReport host = report.host;
   host.address = ip;
@@ -67,12 +68,13 @@ void MeetingHub::admit(Peer peer, const std::string& ip, const message::Report& 
   if (static_cast<std::int64_t>(present_.size()) == config_.hosts) meet();
 }
 
-std::optional<std::string> MeetingHub::objection(const std::string& ip, const message::Report& report) const {
-  if (report.version != meeting_version)
+std::optional<std::string> RendezvousHub::objection(const std::string& ip,
+                                                    const message::Report& report) const {
+  if (report.version != rendezvous_version)
     return fmt::format(
         "the launcher on {} speaks version {} of the meeting and the first host version {}: install the same "
         "Muster on all hosts",
-        ip, report.version, meeting_version);
+        ip, report.version, rendezvous_version);
   const HostReport& host = report.host;
   if (report.preset != config_.preset)
     return fmt::format(
@@ -96,12 +98,12 @@ std::optional<std::string> MeetingHub::objection(const std::string& ip, const me
   return std::nullopt;
 }
 
-void MeetingHub::refuse(Peer peer, std::string reason, TimePoint now) {
+void RendezvousHub::refuse(Peer peer, std::string reason, TimePoint now) {
   if (const auto note = refusals_.take(now)) lines_.push_back(fmt::format("refused: {}{}", reason, *note));
   sends_.push_back({peer, message::Refusal{std::move(reason)}, true});
 }
 
-void MeetingHub::meet() {
+void RendezvousHub::meet() {
   auto& roster = roster_.emplace();
   for (const auto& [index, host] : present_) roster.push_back(host);
   for (const auto& [peer, member] : members_) sends_.push_back({peer, message::Roster{roster}});
@@ -109,7 +111,7 @@ void MeetingHub::meet() {
 
 // ---- Going ------------------------------------------------------------------------------------------------
 
-void MeetingHub::closed(Peer peer, const std::string& why) {
+void RendezvousHub::closed(Peer peer, const std::string& why) {
   const auto found = members_.find(peer);
   if (found == members_.end()) return;
   const std::int64_t index = found->second.index;
@@ -120,7 +122,7 @@ void MeetingHub::closed(Peer peer, const std::string& why) {
     present_.erase(index);  // it may come again
 }
 
-void MeetingHub::host_ended(std::int64_t index, const message::Ended& ended) {
+void RendezvousHub::host_ended(std::int64_t index, const message::Ended& ended) {
   if (ended.exit_code != 0)
     return finish({ended.exit_code, fmt::format("{} ended with code {}: its own output says why",
                                                 name_of(index), ended.exit_code)});
@@ -128,18 +130,18 @@ void MeetingHub::host_ended(std::int64_t index, const message::Ended& ended) {
   if (static_cast<std::int64_t>(done_.size()) == config_.hosts) finish({});
 }
 
-void MeetingHub::work_ended(int exit_code) {
+void RendezvousHub::work_ended(int exit_code) {
   if (roster_) host_ended(0, {.exit_code = exit_code});
 }
 
-void MeetingHub::finish(Lease::End end) {
+void RendezvousHub::finish(Lease::End end) {
   if (end_) return;
   for (const auto& [peer, member] : members_)
     sends_.push_back({peer, message::Ended{end.exit_code, end.reason}, true});
   end_ = std::move(end);
 }
 
-void MeetingHub::abort(const std::string& reason) {
+void RendezvousHub::abort(const std::string& reason) {
   if (roster_ || failure_) return;
   for (const auto& [peer, member] : members_) sends_.push_back({peer, message::Refusal{reason}, true});
   failure_ = Error{Code::aborted, reason};
@@ -147,7 +149,7 @@ void MeetingHub::abort(const std::string& reason) {
 
 // ---- Waiting ----------------------------------------------------------------------------------------------
 
-void MeetingHub::tick(TimePoint now) {
+void RendezvousHub::tick(TimePoint now) {
   if (failure_ || end_) return;
   if (now >= next_beat_) {
     for (const auto& [peer, member] : members_) sends_.push_back({peer, message::Beat{}});
@@ -157,13 +159,13 @@ void MeetingHub::tick(TimePoint now) {
   if (!roster_) say_who_is_absent(now);
 }
 
-void MeetingHub::heard(Member& member, TimePoint now) {
+void RendezvousHub::heard(Member& member, TimePoint now) {
   member.last_heard = now;
   if (std::exchange(member.is_silence_told, false))
     lines_.push_back(fmt::format("{} speaks again", name_of(member.index)));
 }
 
-void MeetingHub::watch_silence(TimePoint now) {
+void RendezvousHub::watch_silence(TimePoint now) {
   std::vector<Peer> lost;
   for (auto& [peer, member] : members_) {
     const Duration silence = now - member.last_heard;
@@ -177,7 +179,7 @@ void MeetingHub::watch_silence(TimePoint now) {
            fmt::format("nothing was heard from it for {:.3g} s", in_seconds(config_.times.silence_max)));
 }
 
-void MeetingHub::say_who_is_absent(TimePoint now) {
+void RendezvousHub::say_who_is_absent(TimePoint now) {
   const double waited_s = in_seconds(now - start_);
   if (now - start_ >= config_.times.limit) {
     abort(
@@ -192,7 +194,7 @@ void MeetingHub::say_who_is_absent(TimePoint now) {
 }
 
 // "host 2 of 4", "hosts 1, 3, 4 of 5", and not more than some.
-std::string MeetingHub::absent() const {
+std::string RendezvousHub::absent() const {
   constexpr std::size_t shown_max = 8;
   std::vector<std::string> indices;
   std::size_t count = 0;

@@ -1,4 +1,4 @@
-#include "muster/launch/hosts/meeting_messages.h"
+#include "muster/launch/hosts/rendezvous_messages.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 namespace muster::launch {
 namespace {
 
-namespace message = meeting_message;
+namespace message = rendezvous_message;
 
 constexpr std::uint16_t report_type = 0x0320;
 constexpr std::uint16_t roster_type = 0x0322;
@@ -18,16 +18,16 @@ net::Frame frame(std::uint16_t type, std::string_view text) {
 }
 
 std::string error_of(std::uint16_t type, std::string_view text) {
-  const auto read = decode_meeting_message(frame(type, text));
+  const auto read = decode_rendezvous_message(frame(type, text));
   return read ? "no error" : read.error().message;
 }
 
 template <class T>
 T there_and_back(const T& sent) {
-  net::FrameDecoder decoder(meeting_roster_bytes_max);
+  net::FrameDecoder decoder(rendezvous_roster_bytes_max);
   decoder.append(encode(sent));
   const auto arrived = decoder.next();
-  const auto read = decode_meeting_message(**arrived);
+  const auto read = decode_rendezvous_message(**arrived);
   return read ? std::get<T>(*read) : T{};
 }
 
@@ -38,9 +38,9 @@ const HostReport host{.index = 2,
                       .address = "10.0.0.3",
                       .sources = {"10.0.0.3", "fd00::3"}};
 
-TEST(MeetingMessages, ArriveAsTheyWereSent) {
+TEST(RendezvousMessages, ArriveAsTheyWereSent) {
   const auto report = there_and_back(message::Report{.hosts = 3, .preset = "mpi", .host = host});
-  EXPECT_EQ(report.version, meeting_version);
+  EXPECT_EQ(report.version, rendezvous_version);
   EXPECT_EQ(report.hosts, 3);
   EXPECT_EQ(report.preset, "mpi");
   EXPECT_EQ(report.host, host);
@@ -52,13 +52,13 @@ TEST(MeetingMessages, ArriveAsTheyWereSent) {
   EXPECT_EQ(there_and_back(message::Refusal{"no"}).reason, "no");
 }
 
-TEST(MeetingMessages, OfAnotherVersionAreReadAsFarAsTheirNumber) {
-  const auto read = decode_meeting_message(frame(report_type, R"({"version": 3, "what": "knows who"})"));
+TEST(RendezvousMessages, OfAnotherVersionAreReadAsFarAsTheirNumber) {
+  const auto read = decode_rendezvous_message(frame(report_type, R"({"version": 3, "what": "knows who"})"));
   ASSERT_TRUE(read);
   EXPECT_EQ(std::get<message::Report>(*read).version, 3);
 }
 
-TEST(MeetingMessages, NameWhatIsWrongWithThem) {
+TEST(RendezvousMessages, NameWhatIsWrongWithThem) {
   EXPECT_EQ(error_of(report_type, "{"), "a message of the meeting has a wrong 'message': it is no JSON");
   EXPECT_EQ(error_of(report_type, "3"),
             "a message of the meeting has a wrong 'message': it is no JSON object");
@@ -85,7 +85,7 @@ std::string host_with(std::string_view field, std::string_view value) {
 }
 
 // They are written into files of ssh and onto command lines.
-TEST(MeetingMessages, HoldNothingThatCouldMeanMoreThanItShould) {
+TEST(RendezvousMessages, HoldNothingThatCouldMeanMoreThanItShould) {
   EXPECT_EQ(
       error_of(roster_type, host_with("host_key", R"("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA\nssh-rsa x")")),
       "a message of the meeting has a wrong 'host_key': it is no public key");

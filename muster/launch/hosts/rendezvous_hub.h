@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "muster/launch/hosts/meeting_messages.h"
+#include "muster/launch/hosts/rendezvous_messages.h"
 #include "muster/launch/lease.h"
 
 namespace muster::launch {
 
-struct MeetingTimes {
+struct RendezvousTimes {
   Duration limit = std::chrono::seconds(1800);   // until all must have come
   Duration say_every = std::chrono::seconds(5);  // who is waited for
   Duration beat_every = std::chrono::seconds(1);
@@ -20,7 +20,7 @@ struct MeetingTimes {
   Duration silence_max = std::chrono::seconds(10);  // then a host is lost
 };
 
-class MeetingHub {
+class RendezvousHub {
  public:
   using Peer = std::uint64_t;  // a connection
 
@@ -28,19 +28,19 @@ class MeetingHub {
     std::int64_t hosts = 1;  // this one included
     std::string preset = {};
     std::string place = {};  // "10.0.0.1:36665", for lines
-    MeetingTimes times = {};
+    RendezvousTimes times = {};
   };
   struct Send {
     Peer to = 0;
-    MeetingMessage message = {};
+    RendezvousMessage message = {};
     bool is_last = false;  // the connection is closed behind it
   };
 
   // `own` is what this host tells, its address included.
-  MeetingHub(Config config, HostReport own, TimePoint now);
+  RendezvousHub(Config config, HostReport own, TimePoint now);
 
   // What happens; `ip` is where the connection comes from.
-  void received(Peer peer, const std::string& ip, const MeetingMessage& message, TimePoint now);
+  void received(Peer peer, const std::string& ip, const RendezvousMessage& message, TimePoint now);
   void closed(Peer peer, const std::string& why);
   void work_ended(int exit_code);  // of this host
   void tick(TimePoint now);
@@ -67,11 +67,11 @@ class MeetingHub {
     bool is_silence_told = false;
   };
 
-  void admit(Peer peer, const std::string& ip, const meeting_message::Report& report, TimePoint now);
-  std::optional<std::string> objection(const std::string& ip, const meeting_message::Report& report) const;
+  void admit(Peer peer, const std::string& ip, const rendezvous_message::Report& report, TimePoint now);
+  std::optional<std::string> objection(const std::string& ip, const rendezvous_message::Report& report) const;
   void refuse(Peer peer, std::string reason, TimePoint now);
   void meet();
-  void host_ended(std::int64_t index, const meeting_message::Ended& ended);
+  void host_ended(std::int64_t index, const rendezvous_message::Ended& ended);
   void finish(Lease::End end);
   void heard(Member& member, TimePoint now);
   void watch_silence(TimePoint now);
@@ -94,7 +94,7 @@ class MeetingHub {
 };
 
 // What people are told of a host that is silent.
-std::string silence_line(const std::string& host, const MeetingTimes& times);
+std::string silence_line(const std::string& host, const RendezvousTimes& times);
 // "host 1 (10.0.0.8)".
 std::string host_name(std::int64_t index, const std::string& address);
 

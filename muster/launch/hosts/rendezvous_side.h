@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "muster/launch/hosts/meeting.h"
+#include "muster/launch/hosts/rendezvous.h"
 
 namespace muster::launch {
 
-class MeetingOutcome {
+class RendezvousOutcome {
  public:
-  static Result<std::unique_ptr<MeetingOutcome>> create();
+  static Result<std::unique_ptr<RendezvousOutcome>> create();
 
   // The meeting's thread; only the first call of each counts.
   void met(Result<std::vector<HostReport>> roster);
@@ -26,7 +26,8 @@ class MeetingOutcome {
   std::optional<Lease::End> end() const;
 
  private:
-  MeetingOutcome(net::StopSignal met, net::StopSignal over) : met_(std::move(met)), over_(std::move(over)) {}
+  RendezvousOutcome(net::StopSignal met, net::StopSignal over)
+      : met_(std::move(met)), over_(std::move(over)) {}
 
   mutable std::mutex mutex_;
   std::optional<Result<std::vector<HostReport>>> roster_ = {};
@@ -35,11 +36,11 @@ class MeetingOutcome {
 };
 
 // Runs on the meeting's thread, but for its construction, `stop` and `work_ended`.
-class MeetingSide {
+class RendezvousSide {
  public:
-  MeetingSide(const MeetingOptions& options, MeetingOutcome& outcome)
+  RendezvousSide(const RendezvousOptions& options, RendezvousOutcome& outcome)
       : options_(options), outcome_(outcome) {}
-  virtual ~MeetingSide() = default;
+  virtual ~RendezvousSide() = default;
 
   void run();
   // Any thread.
@@ -62,8 +63,8 @@ class MeetingSide {
   // Each host says so: people look at the output of one of them.
   void warn_of_open_network() const;
 
-  const MeetingOptions& options_;
-  MeetingOutcome& outcome_;
+  const RendezvousOptions& options_;
+  RendezvousOutcome& outcome_;
   net::Loop loop_;
 
  private:
@@ -74,8 +75,8 @@ class MeetingSide {
   bool stopping_ = false;
 };
 
-std::unique_ptr<MeetingSide> make_first_host(const MeetingOptions& options, MeetingOutcome& outcome);
-std::unique_ptr<MeetingSide> make_other_host(const MeetingOptions& options, MeetingOutcome& outcome);
+std::unique_ptr<RendezvousSide> make_first_host(const RendezvousOptions& options, RendezvousOutcome& outcome);
+std::unique_ptr<RendezvousSide> make_other_host(const RendezvousOptions& options, RendezvousOutcome& outcome);
 
 // The interface that packets to `peer` leave by; empty when it has no name.
 std::string interface_towards(const net::Address& peer);

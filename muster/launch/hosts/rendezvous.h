@@ -1,8 +1,8 @@
 // The meeting of a job's hosts, where every host runs a launcher of its own: all tell all what they have to
 // know before anything starts, and from then on the connections are leases. The first host listens and knows
-// when the job is over; the others come to it. Byte by byte: docs/formats/meeting.md.
+// when the job is over; the others come to it. Byte by byte: docs/formats/rendezvous.md.
 //
-// Ownership: a Meeting owns a thread, which has every signal blocked, and its sockets; they are closed in
+// Ownership: a Rendezvous owns a thread, which has every signal blocked, and its sockets; they are closed in
 // forked children. Threads: all calls belong to one.
 #pragma once
 
@@ -12,13 +12,13 @@
 #include <string>
 #include <vector>
 
-#include "muster/launch/hosts/meeting_hub.h"
+#include "muster/launch/hosts/rendezvous_hub.h"
 #include "muster/launch/lease.h"
 #include "muster/net/net.h"
 
 namespace muster::launch {
 
-struct MeetingOptions {
+struct RendezvousOptions {
   std::int64_t hosts = 1;  // of the job
   std::string preset = {};
   std::string openness = {};  // what strangers can do without `security`, for people
@@ -26,20 +26,20 @@ struct MeetingOptions {
   net::HostPort place = {};   // of the first host
   std::string bind = {};      // where the first host listens, if not at its own addresses of `place`
   std::shared_ptr<const net::Security> security = {};  // null: plain
-  MeetingTimes times = {};
+  RendezvousTimes times = {};
   // Lines for people. Called on the meeting's thread.
   std::function<void(const std::string&)> say = {};
 };
 
 // What the meeting's thread tells the supervisor's.
-class MeetingOutcome;
-class MeetingSide;
+class RendezvousOutcome;
+class RendezvousSide;
 
-class Meeting final : public Lease {
+class Rendezvous final : public Lease {
  public:
-  static Result<std::unique_ptr<Meeting>> open(MeetingOptions options);
+  static Result<std::unique_ptr<Rendezvous>> open(RendezvousOptions options);
   // Says goodbye to the others, for which it waits a second at most.
-  ~Meeting() override;
+  ~Rendezvous() override;
 
   // What each host has told, by index, once all have come. It ends early, with Code::aborted, when one of
   // `abort_fds` becomes readable.
@@ -50,9 +50,9 @@ class Meeting final : public Lease {
   void work_ended(int exit_code) override;
 
  private:
-  Meeting();
+  Rendezvous();
   class Thread;
-  std::unique_ptr<MeetingOutcome> outcome_;
+  std::unique_ptr<RendezvousOutcome> outcome_;
   std::unique_ptr<Thread> thread_;
 };
 

@@ -1,4 +1,4 @@
-#include "muster/launch/hosts/meeting_hub.h"
+#include "muster/launch/hosts/rendezvous_hub.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 namespace muster::launch {
 namespace {
 
-namespace message = meeting_message;
+namespace message = rendezvous_message;
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -21,14 +21,14 @@ message::Report report(std::int64_t index, std::int64_t hosts = 3) {
 class Hub : public ::testing::Test {
  protected:
   TimePoint now_{};
-  MeetingHub hub_{{.hosts = 3,
-                   .preset = "mpi",
-                   .place = "10.0.0.1:36665",
-                   .times = {.limit = 60s, .say_every = 5s, .beat_every = 1s, .silence_max = 10s}},
-                  {.ports = {7000}, .address = "10.0.0.1"},
-                  now_};
+  RendezvousHub hub_{{.hosts = 3,
+                      .preset = "mpi",
+                      .place = "10.0.0.1:36665",
+                      .times = {.limit = 60s, .say_every = 5s, .beat_every = 1s, .silence_max = 10s}},
+                     {.ports = {7000}, .address = "10.0.0.1"},
+                     now_};
 
-  void come(MeetingHub::Peer peer, const message::Report& said) {
+  void come(RendezvousHub::Peer peer, const message::Report& said) {
     hub_.received(peer, "10.0.0." + std::to_string(said.host.index + 1), said, now_);
   }
   void meet() {
@@ -44,8 +44,8 @@ class Hub : public ::testing::Test {
     return said == nullptr ? "not refused" : said->reason;
   }
   // Whom the end was told.
-  std::vector<MeetingHub::Peer> told_of_end() {
-    std::vector<MeetingHub::Peer> told;
+  std::vector<RendezvousHub::Peer> told_of_end() {
+    std::vector<RendezvousHub::Peer> told;
     for (const auto& send : hub_.take_sends())
       if (std::holds_alternative<message::Ended>(send.message)) told.push_back(send.to);
     return told;
@@ -123,7 +123,7 @@ TEST_F(Hub, RefusesWhoDoesNotIntroduceItself) {
 }
 
 TEST_F(Hub, DoesNotLetStrangersFillTheScreen) {
-  for (MeetingHub::Peer peer = 1; peer <= 1000; ++peer) come(peer, report(3));
+  for (RendezvousHub::Peer peer = 1; peer <= 1000; ++peer) come(peer, report(3));
   EXPECT_LE(hub_.take_lines().size(), 5);
 }
 

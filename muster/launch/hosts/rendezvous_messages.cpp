@@ -1,4 +1,4 @@
-#include "muster/launch/hosts/meeting_messages.h"
+#include "muster/launch/hosts/rendezvous_messages.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 namespace muster::launch {
 namespace {
 
-namespace message = meeting_message;
+namespace message = rendezvous_message;
 using nlohmann::json;
 
 enum Type : std::uint16_t {
@@ -121,17 +121,17 @@ class Fields {
 
 Result<HostReport> read_host(const json& object) {
   Fields fields(object);
-  HostReport host{.index = fields.number("index", 0, meeting_hosts_max - 1),
+  HostReport host{.index = fields.number("index", 0, rendezvous_hosts_max - 1),
                   .host_key = fields.text("host_key", key_bytes_max),
                   .interface = fields.text("interface", interface_bytes_max),
                   .address = fields.text("address", text_bytes_max)};
-  for (const json& port : fields.list("ports", meeting_ports_max)) {
+  for (const json& port : fields.list("ports", rendezvous_ports_max)) {
     const bool fits = port.is_number_unsigned() && port.get<std::uint64_t>() >= 1 &&
                       port.get<std::uint64_t>() <= std::numeric_limits<std::uint16_t>::max();
     if (!fits) return odd("ports", "a port is a whole number from 1 to 65535");
     host.ports.push_back(port.get<std::uint16_t>());
   }
-  for (const json& source : fields.list("sources", meeting_sources_max)) {
+  for (const json& source : fields.list("sources", rendezvous_sources_max)) {
     if (!source.is_string() || !net::parse_ip(source.get_ref<const std::string&>()))
       return odd("sources", "a source is an IP address");
     host.sources.push_back(source.get<std::string>());
@@ -145,13 +145,13 @@ Result<HostReport> read_host(const json& object) {
   return host;
 }
 
-Result<MeetingMessage> read_report(const json& object) {
+Result<RendezvousMessage> read_report(const json& object) {
   Fields fields(object);
   const std::int64_t version = fields.number("version", 0, std::numeric_limits<std::int32_t>::max());
   MUSTER_TRY_VOID(fields.finish());
   // Of another version only that is known: what stands in it is its own affair.
-  if (version != meeting_version) return message::Report{.version = version};
-  message::Report report{.hosts = fields.number("hosts", 1, meeting_hosts_max),
+  if (version != rendezvous_version) return message::Report{.version = version};
+  message::Report report{.hosts = fields.number("hosts", 1, rendezvous_hosts_max),
                          .preset = fields.text("preset", preset_bytes_max)};
   const json* host = fields.find("host");
   MUSTER_TRY_VOID(fields.finish());
@@ -159,10 +159,10 @@ Result<MeetingMessage> read_report(const json& object) {
   return report;
 }
 
-Result<MeetingMessage> read_roster(const json& object) {
+Result<RendezvousMessage> read_roster(const json& object) {
   Fields fields(object);
   message::Roster roster;
-  for (const json& entry : fields.list("hosts", meeting_hosts_max)) {
+  for (const json& entry : fields.list("hosts", rendezvous_hosts_max)) {
     MUSTER_TRY(HostReport host, read_host(entry));
     if (host.index != static_cast<std::int64_t>(roster.hosts.size()))
       return odd("hosts", "they are not in the order of their indices");
@@ -172,7 +172,7 @@ Result<MeetingMessage> read_roster(const json& object) {
   return roster;
 }
 
-Result<MeetingMessage> read_ended(const json& object) {
+Result<RendezvousMessage> read_ended(const json& object) {
   Fields fields(object);
   message::Ended ended{.exit_code = static_cast<int>(fields.number("exit_code", 0, 255)),
                        .reason = fields.text("reason", text_bytes_max)};
@@ -180,7 +180,7 @@ Result<MeetingMessage> read_ended(const json& object) {
   return ended;
 }
 
-Result<MeetingMessage> read_refusal(const json& object) {
+Result<RendezvousMessage> read_refusal(const json& object) {
   Fields fields(object);
   message::Refusal refusal{.reason = fields.text("reason", text_bytes_max)};
   MUSTER_TRY_VOID(fields.finish());
@@ -196,14 +196,14 @@ bool is_public_key(std::string_view text) {
   return key.size() >= 16 && consists_of(text.substr(0, space), "-@.") && consists_of(key, "+/=");
 }
 
-std::vector<std::byte> encode(const MeetingMessage& message) {
+std::vector<std::byte> encode(const RendezvousMessage& message) {
   const auto [type, object] = std::visit([](const auto& m) { return describe(m); }, message);
   // A name of a host or a program may hold bytes that are no text.
   const std::string text = object.dump(-1, ' ', false, json::error_handler_t::replace);
   return net::encode_frame({.type = type}, std::as_bytes(std::span(text)));
 }
 
-Result<MeetingMessage> decode_meeting_message(const net::Frame& frame) {
+Result<RendezvousMessage> decode_rendezvous_message(const net::Frame& frame) {
   const auto* text = reinterpret_cast<const char*>(frame.payload.data());
   const json object = json::parse(text, text + frame.payload.size(), nullptr, false);
   if (object.is_discarded()) return odd("message", "it is no JSON");

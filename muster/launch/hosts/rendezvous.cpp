@@ -1,4 +1,4 @@
-#include "muster/launch/hosts/meeting.h"
+#include "muster/launch/hosts/rendezvous.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -6,7 +6,7 @@
 #include <csignal>
 #include <thread>
 
-#include "muster/launch/hosts/meeting_side.h"
+#include "muster/launch/hosts/rendezvous_side.h"
 
 namespace muster::launch {
 
@@ -14,13 +14,13 @@ using std::chrono::milliseconds;
 
 // ---- Between the threads ----------------------------------------------------------------------------------
 
-Result<std::unique_ptr<MeetingOutcome>> MeetingOutcome::create() {
+Result<std::unique_ptr<RendezvousOutcome>> RendezvousOutcome::create() {
   MUSTER_TRY(auto met, net::StopSignal::create());
   MUSTER_TRY(auto over, net::StopSignal::create());
-  return std::unique_ptr<MeetingOutcome>(new MeetingOutcome(std::move(met), std::move(over)));
+  return std::unique_ptr<RendezvousOutcome>(new RendezvousOutcome(std::move(met), std::move(over)));
 }
 
-void MeetingOutcome::met(Result<std::vector<HostReport>> roster) {
+void RendezvousOutcome::met(Result<std::vector<HostReport>> roster) {
   {
     const std::lock_guard lock(mutex_);
     if (roster_) return;
@@ -29,7 +29,7 @@ void MeetingOutcome::met(Result<std::vector<HostReport>> roster) {
   met_.raise();
 }
 
-void MeetingOutcome::over(Lease::End end) {
+void RendezvousOutcome::over(Lease::End end) {
   {
     const std::lock_guard lock(mutex_);
     if (end_) return;
@@ -38,12 +38,12 @@ void MeetingOutcome::over(Lease::End end) {
   over_.raise();
 }
 
-std::optional<Lease::End> MeetingOutcome::end() const {
+std::optional<Lease::End> RendezvousOutcome::end() const {
   const std::lock_guard lock(mutex_);
   return end_;
 }
 
-Result<std::vector<HostReport>> MeetingOutcome::wait(std::span<const int> abort_fds) {
+Result<std::vector<HostReport>> RendezvousOutcome::wait(std::span<const int> abort_fds) {
   std::vector<pollfd> polled = {{.fd = met_.fd(), .events = POLLIN, .revents = 0}};
   for (const int fd : abort_fds) polled.push_back({.fd = fd, .events = POLLIN, .revents = 0});
   while (!met_.raised()) {
@@ -57,7 +57,7 @@ Result<std::vector<HostReport>> MeetingOutcome::wait(std::span<const int> abort_
 
 // ---- A side of the meeting --------------------------------------------------------------------------------
 
-void MeetingSide::run() {
+void RendezvousSide::run() {
   constexpr auto goodbye_time = milliseconds(1000);
   constexpr auto goodbye_round = milliseconds(5);
   tick_again();
@@ -68,18 +68,18 @@ void MeetingSide::run() {
   while (!is_heard() && real_clock().now() < deadline) loop_.run_for(goodbye_round);
 }
 
-void MeetingSide::stop() {
+void RendezvousSide::stop() {
   loop_.post([this] {
     stopping_ = true;
     loop_.stop();
   });
 }
 
-void MeetingSide::work_ended(int exit_code) {
+void RendezvousSide::work_ended(int exit_code) {
   loop_.post([this, exit_code] { own_work_ended(exit_code); });
 }
 
-void MeetingSide::tick_again() {
+void RendezvousSide::tick_again() {
   constexpr Duration tick_max = milliseconds(100);
   tick();
   const Duration beat = options_.times.beat_every;
@@ -87,7 +87,7 @@ void MeetingSide::tick_again() {
   loop_.set_timer(real_clock().now() + pause, [this] { tick_again(); });
 }
 
-std::optional<Result<std::vector<std::string>>> MeetingSide::place_ips() {
+std::optional<Result<std::vector<std::string>>> RendezvousSide::place_ips() {
   constexpr Duration pause = milliseconds(250);
   if (const auto ip = net::parse_ip(options_.place.host)) return std::vector{*ip};
   const TimePoint now = real_clock().now();
@@ -101,12 +101,12 @@ std::optional<Result<std::vector<std::string>>> MeetingSide::place_ips() {
   return found;
 }
 
-std::string MeetingSide::place() const {
+std::string RendezvousSide::place() const {
   return net::is_ip_v6(options_.place.host) ? net::to_string({options_.place.host, options_.place.port})
                                             : fmt::format("{}:{}", options_.place.host, options_.place.port);
 }
 
-void MeetingSide::warn_of_open_network() const {
+void RendezvousSide::warn_of_open_network() const {
   if (options_.security != nullptr) return;
   say(
       fmt::format("warning: {}, since neither certificates nor a token are set (--token-file). It is {}: see "
@@ -120,9 +120,9 @@ std::string interface_towards(const net::Address& peer) {
 
 // ---- The meeting ------------------------------------------------------------------------------------------
 
-class Meeting::Thread {
+class Rendezvous::Thread {
  public:
-  Thread(MeetingOptions options, MeetingOutcome& outcome)
+  Thread(RendezvousOptions options, RendezvousOutcome& outcome)
       : options_(std::move(options)),
         side_(options_.own.index == 0 ? make_first_host(options_, outcome)
                                       : make_other_host(options_, outcome)) {
@@ -137,32 +137,32 @@ class Meeting::Thread {
     side_->stop();
     thread_.join();
   }
-  MeetingSide& side() { return *side_; }
+  RendezvousSide& side() { return *side_; }
 
  private:
-  const MeetingOptions options_;
-  const std::unique_ptr<MeetingSide> side_;
+  const RendezvousOptions options_;
+  const std::unique_ptr<RendezvousSide> side_;
   std::thread thread_;
 };
 
-Meeting::Meeting() = default;
-Meeting::~Meeting() = default;
+Rendezvous::Rendezvous() = default;
+Rendezvous::~Rendezvous() = default;
 
-Result<std::unique_ptr<Meeting>> Meeting::open(MeetingOptions options) {
+Result<std::unique_ptr<Rendezvous>> Rendezvous::open(RendezvousOptions options) {
   MUSTER_CHECK(options.hosts >= 1 && options.own.index >= 0 && options.own.index < options.hosts,
                "settings were checked before");
-  std::unique_ptr<Meeting> meeting(new Meeting);
-  MUSTER_TRY(meeting->outcome_, MeetingOutcome::create());
-  meeting->thread_ = std::make_unique<Thread>(std::move(options), *meeting->outcome_);
-  return meeting;
+  std::unique_ptr<Rendezvous> rendezvous(new Rendezvous);
+  MUSTER_TRY(rendezvous->outcome_, RendezvousOutcome::create());
+  rendezvous->thread_ = std::make_unique<Thread>(std::move(options), *rendezvous->outcome_);
+  return rendezvous;
 }
 
-Result<std::vector<HostReport>> Meeting::wait(std::span<const int> abort_fds) {
+Result<std::vector<HostReport>> Rendezvous::wait(std::span<const int> abort_fds) {
   return outcome_->wait(abort_fds);
 }
 
-int Meeting::fd() const { return outcome_->fd(); }
-std::optional<Lease::End> Meeting::take() { return outcome_->end(); }
-void Meeting::work_ended(int exit_code) { thread_->side().work_ended(exit_code); }
+int Rendezvous::fd() const { return outcome_->fd(); }
+std::optional<Lease::End> Rendezvous::take() { return outcome_->end(); }
+void Rendezvous::work_ended(int exit_code) { thread_->side().work_ended(exit_code); }
 
 }  // namespace muster::launch
