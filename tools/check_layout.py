@@ -1,4 +1,4 @@
-"""Proves the layout of the house (docs/adr/0001-house.md) from the files themselves.
+"""Proves the layout of the house (docs/adr/0001-architecture.md) from the files themselves.
 
 A room includes only lower rooms, and of another room only its door; every C++ source belongs to a target; no
 file grows past 600 lines; no file names a machine or a package host. Prints each problem; exits 1 if any.
@@ -70,7 +70,7 @@ def include_problem(path: str, included: str) -> str | None:
     if target not in FLOORS:
         return f'"{included}" names no room'
     if path != PUBLIC and in_library and room not in FLOORS:
-        return f"'{room}' is no room: name it in tools/check_layout.py and docs/adr/0001-house.md"
+        return f"'{room}' is no room: name it in tools/check_layout.py and docs/adr/0001-architecture.md"
     if target == room:
         return None
     if path != PUBLIC and in_library and FLOORS[target] >= FLOORS[room]:
@@ -128,7 +128,7 @@ def problems(root: Path, build: Path) -> list[str]:
 
 def main() -> int:
     found = problems(ROOT, ROOT / "build")
-    print("\n".join(found) if found else "layout: as docs/adr/0001-house.md says")
+    print("\n".join(found) if found else "layout: as docs/adr/0001-architecture.md says")
     return 1 if found else 0
 
 
