@@ -81,7 +81,7 @@ Result<> Model::Training::finish() {
   MUSTER_TRY(checkpoint::Point end, point_of(call_->end_id()));
   hand_out(end);
   wait_for_files();
-  if (call_->is_meeting_due()) {
+  if (call_->is_rendezvous_due()) {
     // Who has come back takes the end.
     call_->save(std::move(end));
     return fail(Code::peer_lost, "a worker was lost and has come back");
@@ -142,7 +142,7 @@ Result<> Model::Training::ready_for_loss() {
   step_has_begun_ = true;
   call_->set_memory(
       {.state = checkpoint::Standing::State::live, .steps = static_cast<std::uint64_t>(before_.step)});
-  if (!call_->is_meeting_due()) return {};
+  if (!call_->is_rendezvous_due()) return {};
   return fail(Code::peer_lost, "a worker was lost and has come back");
 }
 

@@ -127,7 +127,7 @@ Result<std::optional<LoopStep>> Recoverable::advance() {
 Result<> Recoverable::finish() {
   if (recovery_ == nullptr) return {};
   MUSTER_TRY(checkpoint::Point end, point_of(call_->end_id()));
-  if (call_->is_meeting_due()) {
+  if (call_->is_rendezvous_due()) {
     // Who has come back takes the end.
     call_->save(std::move(end));
     return fail(Code::peer_lost, "a worker was lost and has come back");

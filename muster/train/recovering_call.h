@@ -77,7 +77,7 @@ class RecoveringCall {
   // not committed it comes with each save.
   Result<> exchange(std::uint64_t steps);
   // Whether all have to agree before anything else is done together.
-  bool is_meeting_due() const { return is_meeting_due_; }
+  bool is_rendezvous_due() const { return is_rendezvous_due_; }
   // After an attempt that has failed: whether another one is to be made, in the next epoch if one was lost.
   Result<bool> tries_again(const Error& error);
 
@@ -181,7 +181,7 @@ class RecoveringCall {
   std::optional<Resumption> decided_;  // and not yet done
   std::optional<KnownEnd> known_end_;  // that all have agreed on, or that another worker has given
   bool is_end_agreed_ = false;         // all have the end, or have been given it
-  bool is_meeting_due_ = false;
+  bool is_rendezvous_due_ = false;
   bool has_equal_parameters_ = false;
   checkpoint::PointId newest_;  // that was begun to be saved, or that all have gone on from
 };

@@ -153,7 +153,7 @@ Result<> Session::call_by_hand(std::string_view what, std::optional<std::uint32_
   const auto make = [&] { return stages ? call_stage_group(*stages, call) : call_all(call); };
   // A callback's, before all have agreed where they go on.
   if (const RecoveringCall* in_flight_call = RecoveringCall::current();
-      in_flight_call && in_flight_call->is_meeting_due())
+      in_flight_call && in_flight_call->is_rendezvous_due())
     return fail(Code::peer_lost, fmt::format("a worker was lost before {}", what));
   if (!recovers() || is_in_call_) return make();
   while (true) {

@@ -70,16 +70,16 @@ def token_of(scheduler):
     raise AssertionError("no process of the job")
 
 
-def test_a_stranger_is_refused_and_the_users_own_tools_are_not(folder):
+def test_an_unauthorized_peer_is_refused_and_the_users_own_tools_are_not(folder):
     with running("./script.sh") as scheduler:
         host, port = scheduler.split(":")
-        stranger = {
+        unauthorized = {
             "MS_SCHED_HOST": host,
             "MS_SCHED_PORT": port,
             "MS_ROLE": "MS_WORKER",
             "MS_WORKER_NUM": "2",
         }
-        refused = subprocess.run([str(PROBE)], env=stranger, capture_output=True, text=True, timeout=60)
+        refused = subprocess.run([str(PROBE)], env=unauthorized, capture_output=True, text=True, timeout=60)
         assert refused.returncode == 77, refused.stderr
         assert "does not use TLS, and this job does" in refused.stdout + refused.stderr
         for name in (scheduler, f"localhost:{port}"):
@@ -92,7 +92,7 @@ def test_a_stranger_is_refused_and_the_users_own_tools_are_not(folder):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user is needed: only root can be one")
-def test_another_user_of_the_host_is_a_stranger(folder):
+def test_another_user_of_the_host_is_an_unauthorized_peer(folder):
     with running("./script.sh") as scheduler:
         asked = status(scheduler, user="nobody")
         assert asked.returncode == 1

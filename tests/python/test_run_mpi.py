@@ -234,7 +234,7 @@ def test_hosts_that_share_no_secret_say_what_to_type(folder):
         ("10.78.0.1", ["orted"], "Permission denied"),
     ],
 )
-def test_the_first_hosts_key_opens_no_shell_and_no_door_elsewhere(folder, hosts, source, asked, refusal):
+def test_the_first_hosts_key_opens_no_shell_and_nothing_elsewhere(folder, hosts, source, asked, refusal):
     """Whoever takes the key from the first host's folder while the job runs."""
     launchers = [hosts.start(index, script(folder, WAITS)) for index in range(2)]
     for _ in range(4):

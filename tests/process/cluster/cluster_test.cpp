@@ -189,12 +189,12 @@ double peak_memory_mib(const Child& child) {
 }
 
 // A flood at full speed, for a minute: ./dev bench cluster
-TEST(Cluster, TakesAWorkerAtOnceThoughStrangersFillTheDoorOfTheScheduler) {
+TEST(Cluster, TakesAWorkerAtOnceThoughUnauthorizedPeersFillThePortOfTheScheduler) {
   net::raise_descriptor_limit();
   Job job(1);
   Child scheduler = job.scheduler();
   const net::Wait wait{.deadline = real_clock().now() + 30s};
-  std::vector<net::Socket> strangers;
+  std::vector<net::Socket> unauthorized_peers;
   double before = 0;
   for (int i = 0; i < 1500; ++i) {
     auto unauthorized = net::Socket::connect({"127.0.0.1", job.port()}, wait);
@@ -202,7 +202,7 @@ TEST(Cluster, TakesAWorkerAtOnceThoughStrangersFillTheDoorOfTheScheduler) {
     if (i == 0) before = peak_memory_mib(scheduler);
     const std::string noise(i % 3 == 0 ? 100 : 0, 'x');
     static_cast<void>(unauthorized->send_all(std::as_bytes(std::span(noise)), wait));
-    strangers.push_back(*std::move(unauthorized));
+    unauthorized_peers.push_back(*std::move(unauthorized));
   }
   Child worker = job.worker("0");
   EXPECT_TRUE(worker.printed("rank 0", 2s)) << worker.output();

@@ -285,7 +285,7 @@ TEST_F(Recovering, GoesOnElsewhereOnceNobodyOfTheJobLives) {
   EXPECT_TRUE(second.printed("resuming job " + job)) << second.output();
 }
 
-TEST_F(Recovering, FencesAStoppedTwinThatWakesUpLater) {
+TEST_F(Recovering, FencesAStoppedDuplicateThatWakesUpLater) {
   form(2);
   workers_[1].signal(SIGSTOP);
   Child duplicate = job_->worker("1");
@@ -297,7 +297,7 @@ TEST_F(Recovering, FencesAStoppedTwinThatWakesUpLater) {
   expect_end_well();
 }
 
-TEST_F(Recovering, RefusesATwinOfALiveWorkerAndGoesOn) {
+TEST_F(Recovering, RefusesADuplicateOfALiveWorkerAndGoesOn) {
   form(2);
   Child duplicate = job_->worker("1");
   EXPECT_THAT(duplicate.ended_within(soon), Optional(cluster::exit_code_refused)) << duplicate.output();

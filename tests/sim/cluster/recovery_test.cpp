@@ -80,7 +80,7 @@ TEST(RecoverySimulation, TakesAProcessThatIsStartedAgainAtOnce) {
   }
 }
 
-TEST(RecoverySimulation, FencesAStoppedTwin) {
+TEST(RecoverySimulation, FencesAStoppedDuplicate) {
   const RecoveryPlan plan =
       plan_of(2, {{.when = 2s, .kind = FaultKind::stops_with_duplicate, .node = 1, .lasts = 8s}});
   const RecoveryResult result = RecoverySimulator(plan).run();
@@ -94,7 +94,7 @@ TEST(RecoverySimulation, FencesAStoppedTwin) {
   }
 }
 
-TEST(RecoverySimulation, RefusesTheTwinOfALiveProcessAndNobodyNotices) {
+TEST(RecoverySimulation, RefusesTheDuplicateOfALiveProcessAndNobodyNotices) {
   const RecoveryPlan plan = plan_of(2, {{.when = 2s, .kind = FaultKind::starts_a_duplicate, .node = 1}});
   const RecoveryResult result = RecoverySimulator(plan).run();
   expect_goes_on_to_the_end(result);
@@ -202,7 +202,7 @@ TEST(RecoverySimulation, GoesOnWithOneJobWhoeverDiesWithTheSchedulersLog) {
 
 // The scheduler that gave its place away, and the one that came there, are both gone without a trace but for
 // the folder.
-TEST(RecoverySimulation, FencesAStoppedTwinByItsFolderWhereTheLogIsLost) {
+TEST(RecoverySimulation, FencesAStoppedDuplicateByItsFolderWhereTheLogIsLost) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     RecoveryPlan plan =

@@ -52,8 +52,8 @@ TEST_P(FilesContract, ListsNamesInOrderAndLeavesNoTemporaryFile) {
   EXPECT_EQ(files().list(root_).value(), (std::vector<std::string>{"a", "b"}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Twins, FilesContract, testing::Bool(),
-                         [](const auto& twin) { return twin.param ? "Real" : "Memory"; });
+INSTANTIATE_TEST_SUITE_P(Implementations, FilesContract, testing::Bool(),
+                         [](const auto& implementation) { return implementation.param ? "Real" : "Memory"; });
 
 }  // namespace
 }  // namespace muster

@@ -152,7 +152,7 @@ TEST_P(StorageContract, RemovesAFolderWithAllThatIsInIt) {
   ASSERT_TRUE(storage().sync_folder(root_));
 }
 
-INSTANTIATE_TEST_SUITE_P(Twins, StorageContract, ::testing::Bool(),
+INSTANTIATE_TEST_SUITE_P(Implementations, StorageContract, ::testing::Bool(),
                          [](const auto& duplicate) { return duplicate.param ? "Real" : "Memory"; });
 
 TEST(RealStorage, FollowsNoLinkOutOfAFolderThatItRemoves) {

@@ -146,7 +146,7 @@ TEST_F(Forming, ForgetsARefusalOnceTheRankHasCome) {
   EXPECT_THAT(told[0], Not(HasSubstr("refused")));
 }
 
-TEST_F(Forming, ShowsStrangersButNotTheirControlCharacters) {
+TEST_F(Forming, ShowsUnauthorizedPeersButNotTheirControlCharacters) {
   enter(1, "0");
   for (int i = 0; i < 3; ++i)
     machine.step(scheduler_event::Rejected{900, "10.0.0.9", "it speaks TLS\x1b[31m\n"}, clock.now());
@@ -157,7 +157,7 @@ TEST_F(Forming, ShowsStrangersButNotTheirControlCharacters) {
       HasSubstr("\n  stranger: 10.0.0.9, 3 connections, the last 2 s ago: it speaks TLS\\x1b[31m\\n"));
 }
 
-TEST_F(Forming, CountsStrangersWhoWereTurnedAwayTogether) {
+TEST_F(Forming, CountsUnauthorizedPeersWhoWereTurnedAwayTogether) {
   enter(1, "0");
   machine.step(scheduler_event::Rejected{0, "10.0.0.9", "no Muster", 40}, clock.now());
   machine.step(scheduler_event::Rejected{0, "10.0.0.9", "no Muster", 2}, clock.now());
@@ -220,7 +220,7 @@ TEST_F(Forming, ShowsWhoDiedAsAbsent) {
                     "was lost")));
 }
 
-TEST_F(Forming, SaysOfStrangersAfterwardsNotMoreThanALineInTenSeconds) {
+TEST_F(Forming, SaysOfUnauthorizedPeersAfterwardsNotMoreThanALineInTenSeconds) {
   for (PeerId peer = 1; peer <= 4; ++peer) enter(peer, std::to_string(peer - 1));
   logged.clear();
   for (int i = 0; i < 100; ++i) {

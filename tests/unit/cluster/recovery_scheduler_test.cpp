@@ -206,7 +206,7 @@ TEST_F(RecoveringScheduler, TakesANewerProcessInThePlaceOfOneThatSaysNothing) {
   EXPECT_THAT(recorded_epochs(), ElementsAre(1, 2));
 }
 
-TEST_F(RecoveringScheduler, RefusesTheFencedTwinWhateverItSays) {
+TEST_F(RecoveringScheduler, RefusesTheFencedDuplicateWhateverItSays) {
   form();
   enter(3, "1", 200);
   pass(2s, {1});
@@ -225,7 +225,7 @@ TEST_F(RecoveringScheduler, RefusesTheFencedTwinWhateverItSays) {
               AllOf(HasSubstr("its place was taken"), HasSubstr("this is epoch 2")));
 }
 
-TEST_F(RecoveringScheduler, RefusesTheFencedTwinAlsoWhenThePlaceIsVacantAgain) {
+TEST_F(RecoveringScheduler, RefusesTheFencedDuplicateAlsoWhenThePlaceIsVacantAgain) {
   lose_second();
   enter(3, "1", 200);
   rejoin(1, 777);
@@ -245,7 +245,7 @@ TEST_F(RecoveringScheduler, KeepsALiveProcessInItsPlace) {
   EXPECT_THAT(sent_to<message::EpochLost>(1, actions), IsEmpty());
 }
 
-TEST_F(RecoveringScheduler, TakesNoTwinBecauseItWasStoppedItself) {
+TEST_F(RecoveringScheduler, TakesNoDuplicateBecauseItWasStoppedItself) {
   form();
   enter(3, "1", 200);
   clock.advance(30s);

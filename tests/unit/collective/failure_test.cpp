@@ -305,7 +305,7 @@ TEST(Connect, RefusesAnotherEpochAndAnotherJobWithTheReason) {
 
 // Strangers of every kind come before the real rank: one is silent, one leaves, one speaks HTTP, one sends
 // noise, one cuts a good hello short.
-TEST(Connect, IsNotDisturbedByStrangers) {
+TEST(Connect, IsNotDisturbedByUnauthorizedPeers) {
   const std::uint64_t seed = entropy();
   fmt::print("seed {}\n", seed);
   const RandomStream random(seed, 0);

@@ -163,7 +163,7 @@ TEST_P(Links, ThatBreakWhileTheGroupEndsHoldNobodyUp) {
 }
 
 // The listener of an epoch stays open: who comes to it in the middle is looked at as at the beginning.
-TEST(LinksOfAGroup, AreNotDisturbedByStrangersInTheMiddle) {
+TEST(LinksOfAGroup, AreNotDisturbedByUnauthorizedPeersInTheMiddle) {
   Prepared prepared = prepare(2, Hosts::each_its_own);
   const std::vector<Endpoint> endpoints = prepared.endpoints;
   Ranks comms(2);

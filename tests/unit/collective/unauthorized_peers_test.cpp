@@ -24,8 +24,8 @@ struct Case {
   FileLimit files;
 };
 
-class Strangers : public testing::TestWithParam<Case> {};
-INSTANTIATE_TEST_SUITE_P(Crowd, Strangers,
+class UnauthorizedPeers : public testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(Crowd, UnauthorizedPeers,
                          testing::Values(Case{false, {1024, 2048}}, Case{false, {256, 256}},
                                          Case{true, {1024, 2048}}, Case{true, {256, 256}}),
                          [](const auto& how) {
@@ -68,7 +68,7 @@ struct Pair {
   }
 };
 
-TEST_P(Strangers, KeepNoGroupFromFormingAndEndNone) {
+TEST_P(UnauthorizedPeers, KeepNoGroupFromFormingAndEndNone) {
   const Options options = options_of(GetParam().is_secured);
   EXPECT_EQ(with_file_limit(GetParam().files,
                             [&]() -> std::string {
@@ -86,7 +86,7 @@ TEST_P(Strangers, KeepNoGroupFromFormingAndEndNone) {
             "");
 }
 
-TEST_P(Strangers, EndNoCallThatIsUnderWay) {
+TEST_P(UnauthorizedPeers, EndNoCallThatIsUnderWay) {
   const Options options = options_of(GetParam().is_secured);
   EXPECT_EQ(with_file_limit(GetParam().files,
                             [&]() -> std::string {
@@ -101,7 +101,7 @@ TEST_P(Strangers, EndNoCallThatIsUnderWay) {
 }
 
 // Where a rank had to let a member go among too many strangers, the member calls again.
-TEST(Strangers, AreNoReasonToFailForARankThatWasLetGoWhileTheGroupFormed) {
+TEST(UnauthorizedPeers, AreNoReasonToFailForARankThatWasLetGoWhileTheGroupFormed) {
   for (const bool secured : {false, true})
     for (const std::size_t life : {1u, 70u, 90u, 300u}) {  // in the hello, its answer, the handshake
       auto drawn = std::make_shared<std::atomic<int>>(0);
@@ -152,7 +152,7 @@ bool is_closed(net::Socket& socket) {
   return !received && received.error().code == Code::peer_lost;
 }
 
-TEST(Handshakes, GivesAHandshakeLessTimeThanAGuestHasToSayWhoItIs) {
+TEST(Handshakes, GivesAHandshakeLessTimeThanAUnauthenticatedPeerHasToSayWhoItIs) {
   Hall hall({.count = 8, .time = 60s, .handshake_time = 100ms});
   const TimePoint begin = real_clock().now();
   net::Socket silent = hall.unauthorized();
@@ -164,7 +164,7 @@ TEST(Handshakes, GivesAHandshakeLessTimeThanAGuestHasToSayWhoItIs) {
 }
 
 // Half a record of TLS each: none of them can be judged.
-TEST(Handshakes, HoldsNoMoreOfAllGuestsTogetherThanItsLimit) {
+TEST(Handshakes, HoldsNoMoreOfAllUnauthenticatedPeersTogetherThanItsLimit) {
   Hall hall({.count = 100, .time = 60s, .handshake_time = 60s, .held_size_bytes = 100'000});
   std::vector<std::byte> half(12'000);
   half[0] = std::byte{0x16}, half[1] = std::byte{3}, half[2] = std::byte{1}, half[3] = std::byte{0x3f};
@@ -190,7 +190,7 @@ TEST(Handshakes, LetsTheOldestGoForWhoComesNow) {
 }
 
 // The user's own files may have taken all descriptors.
-TEST(Handshakes, HearsAMemberThoughNoDescriptorIsFreeAndStrangersCome) {
+TEST(Handshakes, HearsAMemberThoughNoDescriptorIsFreeAndUnauthorizedPeersCome) {
   EXPECT_EQ(with_file_limit(
                 {.soft = 64, .hard = 64},
                 []() -> std::string {

@@ -122,7 +122,7 @@ TEST_F(Hub, RefusesWhoDoesNotIntroduceItself) {
   EXPECT_FALSE(hub_.end());
 }
 
-TEST_F(Hub, DoesNotLetStrangersFillTheScreen) {
+TEST_F(Hub, DoesNotLetUnauthorizedPeersFillTheScreen) {
   for (RendezvousHub::Peer peer = 1; peer <= 1000; ++peer) come(peer, report(3));
   EXPECT_LE(hub_.take_lines().size(), 5);
 }

@@ -102,8 +102,8 @@ TEST(Rendezvous, RefusesWhoDoesNotKnowTheToken) {
   const auto first = open(with_token);
   auto other_token = options(1);
   other_token.security = *net::Security::from_token("another one, which is as long as it");
-  for (const auto& stranger : {other_token, options(1)}) {
-    const auto met = open(stranger)->wait({});
+  for (const auto& unauthorized : {other_token, options(1)}) {
+    const auto met = open(unauthorized)->wait({});
     ASSERT_FALSE(met);
     EXPECT_EQ(met.error().code, Code::refused) << met.error().message;
   }

@@ -41,8 +41,8 @@ struct Job {
     };
     const auto accept = [this](std::unique_ptr<Connection> connection) {
       connection->set_events({.received =
-                                  [this, guest = connection.get()](const Frame& frame) {
-                                    guest->admit();
+                                  [this, peer = connection.get()](const Frame& frame) {
+                                    peer->admit();
                                     types.push_back(frame.header.type);
                                   },
                               .closed = [this](const Error& error) { ends.push_back(error); }});

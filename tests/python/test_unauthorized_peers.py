@@ -130,7 +130,7 @@ def assert_ends_well(job):
 
 @pytest.mark.parametrize("limit", ["-Sn 1024", "-n 256"])
 @pytest.mark.parametrize("kind", ["token", "certificates"])
-def test_a_crowd_of_strangers_ends_no_training(tree, tmp_path, kind, limit):
+def test_a_crowd_of_unauthorized_peers_ends_no_training(tree, tmp_path, kind, limit):
     script = SCRIPT.format(folder=tmp_path, before_init="", after_init="")
     with Job(script, 2, hosts=limited(limit), **security_of(tree, kind)) as job, Crowd() as crowd:
         for worker in job.workers:
@@ -150,7 +150,7 @@ def test_a_crowd_of_strangers_ends_no_training(tree, tmp_path, kind, limit):
 
 @pytest.mark.parametrize("limit", ["-Sn 1024", "-n 256"])
 @pytest.mark.parametrize("kind", ["token", "certificates"])
-def test_a_crowd_of_strangers_keeps_no_group_from_forming(tree, tmp_path, kind, limit):
+def test_a_crowd_of_unauthorized_peers_keeps_no_group_from_forming(tree, tmp_path, kind, limit):
     script = SCRIPT.format(folder=tmp_path, before_init="", after_init="")
     for name in ("crowded", "gone"):
         (tmp_path / name).touch()
