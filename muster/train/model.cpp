@@ -5,18 +5,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "muster/train/activity_scope.h"
 #include "muster/train/agreement.h"
 #include "muster/train/batches.h"
 #include "muster/train/context.h"
 #include "muster/train/data_settings.h"
-#include "muster/train/division.h"
-#include "muster/train/doing.h"
 #include "muster/train/explain.h"
 #include "muster/train/front_end.h"
 #include "muster/train/metrics.h"
 #include "muster/train/model_steps.h"
 #include "muster/train/model_training.h"
 #include "muster/train/parameters.h"
+#include "muster/train/pipeline_layout.h"
 #include "muster/train/run_context.h"
 #include "muster/train/session.h"
 
@@ -25,7 +25,7 @@ namespace {
 
 // The workers of one stage hold the same parameters, whichever copy of the network they work on.
 Result<> check_agreement_of_copies(const nn::Cell& cell) {
-  MUSTER_TRY(const Division now, division());
+  MUSTER_TRY(const PipelineLayout now, pipeline_layout());
   if (now.replicas == 1) return {};
   Session& session = *Session::current();
   std::vector<NamedTensor> values;
@@ -98,7 +98,7 @@ std::shared_ptr<CallbackContext> Model::prepared_context(std::shared_ptr<Callbac
 // ---- In a divided job -------------------------------------------------------------------------------------
 
 Result<> Model::check_equal_division(const nn::Cell& cell) const {
-  MUSTER_TRY(const Division now, division());
+  MUSTER_TRY(const PipelineLayout now, pipeline_layout());
   Session* const session = Session::current();
   const bool meets = session != nullptr && session->world_size() > 1 &&
                      (now.divides() || context().parallel_mode == ParallelMode::data_parallel);
@@ -139,14 +139,14 @@ Result<> Model::divide(nn::Cell& cell, Batches& batches) {
 }
 
 Result<std::vector<checkpoint::Entry>> Model::gather_parameters() {
-  const DivisionScope mine(networks());
+  const PipelineLayoutScope mine(networks());
   return train::gather_parameters(options_.network->parameters());
 }
 
 // ---- Training ---------------------------------------------------------------------------------------------
 
 Result<> Model::train(const TrainOptions& options) {
-  const DivisionScope mine(networks());
+  const PipelineLayoutScope mine(networks());
   if (explain_mode() == ExplainMode::plan) return explain_and_end({.dataset = options.dataset});
   return Training(*this, options).run();
 }
@@ -180,7 +180,7 @@ Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch, const da
 // ---- Evaluation -------------------------------------------------------------------------------------------
 
 Result<MetricValues> Model::eval(const EvalOptions& options) {
-  const DivisionScope mine(networks());
+  const PipelineLayoutScope mine(networks());
   if (options_.metrics.empty())
     return fail(Code::invalid_argument,
                 "eval: the model was made without metrics: there is nothing to count");
@@ -207,9 +207,9 @@ Result<> Model::evaluate(const data::Dataset& dataset, CallbackContext& context,
   if (eval_network_ == nullptr)
     return fail(Code::invalid_argument,
                 "eval: the model needs a loss_fn, or an eval_network that gives loss, outputs and label");
-  const Doing evaluating(cluster::WorkPhase::evaluating);
+  const ActivityScope evaluating(cluster::WorkPhase::evaluating);
   std::uint64_t passes = 0;
-  MUSTER_TRY_VOID(division());
+  MUSTER_TRY_VOID(pipeline_layout());
   MUSTER_TRY_VOID(check_places(*eval_network_));
   MUSTER_TRY_VOID(check_shards(dataset));
   if (stages() != nullptr) MUSTER_TRY_VOID(check_equal_division(*eval_network_));
@@ -260,7 +260,7 @@ Result<> Model::update_metrics(const std::vector<Tensor>& outputs, const NamedMe
 // ---- Explaining -------------------------------------------------------------------------------------------
 
 Result<graph::Explanation> Model::explain(const ExplainOptions& options) {
-  const DivisionScope mine(networks());
+  const PipelineLayoutScope mine(networks());
   const nn::CellPtr& cell = options.train ? train_network_ : eval_network_;
   if (cell == nullptr)
     return fail(Code::invalid_argument,
@@ -282,13 +282,13 @@ Result<> Model::explain_and_end(const ExplainOptions& options) {
 }
 
 bool Model::is_divided() const {
-  const DivisionScope mine(networks());
+  const PipelineLayoutScope mine(networks());
   return stages() != nullptr;
 }
 
 Result<std::vector<Tensor>> Model::predict(std::span<const Tensor> inputs) {
-  const DivisionScope mine(networks());
-  const Doing computing(cluster::WorkPhase::computing);
+  const PipelineLayoutScope mine(networks());
+  const ActivityScope computing(cluster::WorkPhase::computing);
   options_.network->set_train(false);
   auto outputs = run_step(*options_.network, inputs);
   note_finished();

@@ -6,10 +6,10 @@
 #include <set>
 #include <utility>
 
+#include "muster/train/activity_scope.h"
 #include "muster/train/context.h"
-#include "muster/train/division.h"
-#include "muster/train/doing.h"
 #include "muster/train/model_training.h"
+#include "muster/train/pipeline_layout.h"
 #include "muster/train/run_context.h"
 #include "muster/train/session.h"
 
@@ -47,7 +47,7 @@ Result<> Model::Training::run_recovering(Recovery& recovery) {
 
 // An end that this worker lacks is taken from one of its stage, too.
 Result<> Model::Training::share() {
-  MUSTER_TRY(const Division now, division());
+  MUSTER_TRY(const PipelineLayout now, pipeline_layout());
   call_->set_sharing({.stage = now.stage,
                       .own_state = [this] { return own_state_in(parts()); },
                       .capture = [this] { return point_in_memory(); }});
@@ -77,7 +77,7 @@ Result<> Model::Training::begin() {
 }
 
 Result<> Model::Training::finish() {
-  const Doing saving(cluster::WorkPhase::saving);
+  const ActivityScope saving(cluster::WorkPhase::saving);
   MUSTER_TRY(checkpoint::Point end, point_of(call_->end_id()));
   hand_out(end);
   wait_for_files();
@@ -152,7 +152,7 @@ Result<> Model::Training::save_point_if_due() {
   const bool due =
       points_are_requested_ ? requested : context_->cur_step_num - point_step_ >= steps_between_points;
   if (!due && !requested) return {};
-  const Doing saving(cluster::WorkPhase::saving);
+  const ActivityScope saving(cluster::WorkPhase::saving);
   in_epoch_ = true;
   auto point = point_of(call_->step_id(static_cast<std::uint64_t>(context_->cur_step_num)));
   in_epoch_ = false;

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "muster/train/activity_scope.h"
 #include "muster/train/agreement.h"
-#include "muster/train/division.h"
-#include "muster/train/doing.h"
 #include "muster/train/metrics.h"
 #include "muster/train/model_steps.h"
+#include "muster/train/pipeline_layout.h"
 #include "muster/train/run_context.h"
 #include "muster/train/session.h"
 
@@ -41,7 +41,7 @@ Result<> Model::Training::run() {
 // ---- Before the first step --------------------------------------------------------------------------------
 
 Result<> Model::Training::prepare(const RecoveringCall::Start& start) {
-  const Doing starting(cluster::WorkPhase::starting);
+  const ActivityScope starting(cluster::WorkPhase::starting);
   MUSTER_TRY_VOID(check_options());
   MUSTER_TRY_VOID(model_.check_equal_division(*model_.train_network_));
   MUSTER_TRY_VOID(count_steps());
@@ -54,7 +54,7 @@ Result<> Model::Training::prepare(const RecoveringCall::Start& start) {
 }
 
 Result<> Model::Training::check_options() {
-  MUSTER_TRY_VOID(division());
+  MUSTER_TRY_VOID(pipeline_layout());
   MUSTER_TRY_VOID(check_places(*model_.train_network_));
   MUSTER_TRY_VOID(check_shards(options_.dataset));
   if (options_.epochs < 1 || options_.initial_epoch < 0)
@@ -128,13 +128,13 @@ Result<> Model::Training::run_epochs() {
 }
 
 Result<std::optional<data::Item>> Model::Training::read_batch() {
-  const Doing reading(cluster::WorkPhase::reading_data);
+  const ActivityScope reading(cluster::WorkPhase::reading_data);
   before_ = place();
   return batches_->next();
 }
 
 Result<data::Item> Model::Training::read_batch_of_any_pass() {
-  const Doing reading(cluster::WorkPhase::reading_data);
+  const ActivityScope reading(cluster::WorkPhase::reading_data);
   before_ = place();
   return batches_->next_of_any_pass();
 }
@@ -187,7 +187,7 @@ Result<> Model::Training::run_group() {
 
 // A resumed training draws the random numbers that an unbroken one would.
 Result<> Model::Training::step(std::span<const Tensor> batch) {
-  const Doing computing(cluster::WorkPhase::computing);
+  const ActivityScope computing(cluster::WorkPhase::computing);
   if (call_ != nullptr) MUSTER_TRY_VOID(ready_for_loss());
   MUSTER_TRY(context_->net_outputs,
              run_step(*model_.train_network_, batch, step_number_++, commits_ ? &commit_step : nullptr));

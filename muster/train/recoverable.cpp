@@ -4,10 +4,10 @@
 
 #include <utility>
 
-#include "muster/train/division.h"
+#include "muster/train/aborted_step.h"
 #include "muster/train/front_end.h"
+#include "muster/train/pipeline_layout.h"
 #include "muster/train/run_context.h"
-#include "muster/train/void_step.h"
 
 namespace muster::train {
 
@@ -15,7 +15,7 @@ Recoverable::~Recoverable() {
   if (in_body_ && recovery_ != nullptr) (void)end_body();
 }
 
-bool Recoverable::is_void() const { return in_body_ && step_is_void(); }
+bool Recoverable::is_aborted() const { return in_body_ && step_is_aborted(); }
 
 Result<> Recoverable::begin() {
   if (options_.epochs < 1 || options_.save_steps < 1)
@@ -33,7 +33,7 @@ Result<> Recoverable::begin() {
     return {};
   }
   MUSTER_TRY(call_, RecoveringCall::begin(*recovery_));
-  MUSTER_TRY(const Division now, division());
+  MUSTER_TRY(const PipelineLayout now, pipeline_layout());
   call_->set_sharing({.stage = now.stage,
                       .own_state = [this] { return own_state_in(parts()); },
                       .capture = [this] { return point_in_memory(); }});
@@ -63,7 +63,7 @@ Result<std::optional<LoopStep>> Recoverable::next() {
 // The step counts unless it is void.
 Result<> Recoverable::end_step() {
   if (!std::exchange(in_body_, false)) return {};
-  if (BodyEnd end = end_body(); end.is_void) {
+  if (BodyEnd end = end_body(); end.is_aborted) {
     is_agreed_ = false;
     stop_ = false;
     start_ = std::move(end.start);

@@ -65,7 +65,7 @@ class Recoverable {
   void stop() { stop_ = true; }
   // Whether the step whose body runs is void, and will be made again: what it has got from others since is no
   // number of this training.
-  bool is_void() const;
+  bool is_aborted() const;
   // Passes over the dataset that have begun, from first_pass on.
   std::uint64_t passes() const { return passes_; }
 

@@ -95,7 +95,8 @@ class Session {
   // A collective call that `what` names for people. Outside of numbered calls (train, eval, recoverable:
   // where is_in_call() holds) it is numbered itself: it is made again in the next epoch when this one is lost
   // in it, and is an error where the other workers have passed it already, since they cannot answer any more.
-  Result<> call_by_hand(std::string_view what, std::optional<std::uint32_t> stages, const GroupCall& call);
+  Result<> explicit_collective(std::string_view what, std::optional<std::uint32_t> stages,
+                               const GroupCall& call);
   // All workers of the epoch in use have met: none is behind, and lacks what another one has.
   void note_rendezvous() { met_in_epoch_ = epoch(); }
   bool is_in_call() const { return is_in_call_; }

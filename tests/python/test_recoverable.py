@@ -62,7 +62,7 @@ for epoch, step, (x, y) in steps:
     die("behind the optimizer")
     if os.environ.get("ASKS_TWICE"):
         everywhere = float(muster.ops.all_reduce(loss))
-        print("void" if steps.is_void else "counts", done, everywhere)
+        print("void" if steps.is_aborted else "counts", done, everywhere)
 state = hashlib.sha256()
 for parameter in [*net.get_parameters(), *optimizer.get_parameters()]:
     try:

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "stages.h"
+#include "pipeline_group.h"
 
 namespace muster::graph {
 

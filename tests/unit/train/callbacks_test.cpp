@@ -4,11 +4,11 @@
 #include <array>
 #include <limits>
 
+#include "muster/train/control_callbacks.h"
 #include "muster/train/front_end.h"
 #include "muster/train/model_checkpoint.h"
 #include "muster/train/monitors.h"
 #include "muster/train/parameters.h"
-#include "muster/train/steering.h"
 #include "tests/unit/checkpoint/memory_storage.h"
 #include "tests/unit/train/bars.h"
 

@@ -18,17 +18,17 @@ namespace muster::train {
 // A body begins behind `steps` steps. Main thread, as end_body().
 void begin_body(RecoveringCall& call, std::uint64_t steps);
 struct BodyEnd {
-  bool is_void = false;
+  bool is_aborted = false;
   std::optional<RecoveringCall::Start> start =
       {};  // of one that is void: where all go on, if they have agreed
 };
 BodyEnd end_body();
 
 // Whether the body that runs now is void already: then nothing is sent. Any thread.
-bool step_is_void();
+bool step_is_aborted();
 // Success instead of an error that means a lost process, in a body, which is void from then on; and `done` as
 // it is elsewhere. Any thread.
-Result<> or_void(Result<> done);
+Result<> or_abort(Result<> done);
 
 // A collective call of all workers, in a body or elsewhere. It may be made more than once.
 Result<> call_in_body(const std::function<Result<>()>& make);

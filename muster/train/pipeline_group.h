@@ -13,7 +13,7 @@ namespace muster::train {
 
 // The ranks of a group from `first` on, counted from there. They send to each other; reductions are not
 // theirs. Threads: as the group's send() and receive().
-class Stages final : public graph::Communicator {
+class PipelineGroup final : public graph::Communicator {
  public:
   // The group's communicator, asked for each call; borrowed for its length.
   using Source = std::function<Result<collective::Communicator*>()>;
@@ -25,7 +25,7 @@ class Stages final : public graph::Communicator {
   };
 
   // `rank` is this process's in the group.
-  Stages(std::uint32_t rank, Range range, Source source, Verdict verdict = {})
+  PipelineGroup(std::uint32_t rank, Range range, Source source, Verdict verdict = {})
       : rank_(rank), range_(range), source_(std::move(source)), verdict_(std::move(verdict)) {}
 
   const Range& range() const { return range_; }

@@ -1,4 +1,4 @@
-#include "muster/train/doing.h"
+#include "muster/train/activity_scope.h"
 
 #include <atomic>
 
@@ -11,12 +11,12 @@ std::atomic<std::uint64_t> train_epoch{0};
 
 }  // namespace
 
-Doing::Doing(cluster::WorkPhase phase) : before_(phase_now.load(std::memory_order_relaxed)) {
-  set_doing(phase);
+ActivityScope::ActivityScope(cluster::WorkPhase phase) : before_(phase_now.load(std::memory_order_relaxed)) {
+  set_activity(phase);
 }
-Doing::~Doing() { set_doing(before_); }
+ActivityScope::~ActivityScope() { set_activity(before_); }
 
-void set_doing(cluster::WorkPhase phase) { phase_now.store(phase, std::memory_order_relaxed); }
+void set_activity(cluster::WorkPhase phase) { phase_now.store(phase, std::memory_order_relaxed); }
 void note_finished() { finished.fetch_add(1, std::memory_order_relaxed); }
 void note_train_epoch(std::int64_t epoch) {
   train_epoch.store(static_cast<std::uint64_t>(epoch), std::memory_order_relaxed);

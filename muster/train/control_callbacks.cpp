@@ -1,4 +1,4 @@
-#include "muster/train/steering.h"
+#include "muster/train/control_callbacks.h"
 
 #include <fmt/format.h>
 

@@ -20,7 +20,7 @@
 
 namespace muster::train {
 
-struct Division {
+struct PipelineLayout {
   std::uint32_t stages = 1;  // workers of one replica
   std::uint32_t replicas = 1;
   std::uint32_t stage = 0;  // of this worker in its replica
@@ -30,15 +30,15 @@ struct Division {
 
 // Of this process, by what is placed now. An error in a data-parallel job whose workers are no multiple of
 // the placed ranks.
-Result<Division> division();
+Result<PipelineLayout> pipeline_layout();
 
 // While it lives, division() on this thread is that of these networks (null: none). Scopes nest.
-class DivisionScope {
+class PipelineLayoutScope {
  public:
-  explicit DivisionScope(std::span<const nn::Cell* const> networks);
-  ~DivisionScope();
-  DivisionScope(const DivisionScope&) = delete;
-  DivisionScope& operator=(const DivisionScope&) = delete;
+  explicit PipelineLayoutScope(std::span<const nn::Cell* const> networks);
+  ~PipelineLayoutScope();
+  PipelineLayoutScope(const PipelineLayoutScope&) = delete;
+  PipelineLayoutScope& operator=(const PipelineLayoutScope&) = delete;
 
  private:
   std::optional<std::uint32_t> outer_;

@@ -9,19 +9,19 @@ namespace muster::train {
 
 // From its construction to its destruction; then it is again what it was before. Two stores, no more.
 // Threads: the main thread. Another one that makes some does no harm but to what people read.
-class Doing {
+class ActivityScope {
  public:
-  explicit Doing(cluster::WorkPhase phase);
-  ~Doing();
-  Doing(const Doing&) = delete;
-  Doing& operator=(const Doing&) = delete;
+  explicit ActivityScope(cluster::WorkPhase phase);
+  ~ActivityScope();
+  ActivityScope(const ActivityScope&) = delete;
+  ActivityScope& operator=(const ActivityScope&) = delete;
 
  private:
   cluster::WorkPhase before_;
 };
 
 // What it does where nothing else is said.
-void set_doing(cluster::WorkPhase phase);
+void set_activity(cluster::WorkPhase phase);
 // Something that is no step is done: a batch of an evaluation, a call of a cell, an item of a dataset.
 // Whoever goes on like this is not stuck.
 void note_finished();

@@ -1,4 +1,4 @@
-#include "muster/train/division.h"
+#include "muster/train/pipeline_layout.h"
 
 #include <fmt/format.h>
 
@@ -61,13 +61,13 @@ void for_each_placed(const nn::Cell& network, const std::function<void(const nn:
     if (cell->placed()) visit(*cell);
 }
 
-Result<Division> asked_division(std::string_view call, const nn::Cell* network) {
+Result<PipelineLayout> asked_division(std::string_view call, const nn::Cell* network) {
   if (Session::current() == nullptr && explain_mode() == ExplainMode::off)
     return fail(Code::invalid_argument,
                 fmt::format("{}: this process is in no cluster; call init() first", call));
-  std::optional<DivisionScope> scope;
+  std::optional<PipelineLayoutScope> scope;
   if (network != nullptr) scope.emplace(std::span(&network, 1));
-  MUSTER_TRY(const Division made, division());
+  MUSTER_TRY(const PipelineLayout made, pipeline_layout());
   if (network == nullptr) asked_at = made.stages;
   answered.insert(made.replicas);
   return made;
@@ -75,7 +75,7 @@ Result<Division> asked_division(std::string_view call, const nn::Cell* network) 
 
 }  // namespace
 
-DivisionScope::DivisionScope(std::span<const nn::Cell* const> networks) : outer_(ranks_at_work) {
+PipelineLayoutScope::PipelineLayoutScope(std::span<const nn::Cell* const> networks) : outer_(ranks_at_work) {
   std::uint32_t ranks = nn::placed_ranks(nn::Placed::primitive);
   for (const nn::Cell* network : networks)
     if (network != nullptr)
@@ -83,17 +83,17 @@ DivisionScope::DivisionScope(std::span<const nn::Cell* const> networks) : outer_
                       [&](const nn::Cell& cell) { ranks = std::max(ranks, cell.placed()->rank + 1); });
   ranks_at_work = ranks;
 }
-DivisionScope::~DivisionScope() { ranks_at_work = outer_; }
+PipelineLayoutScope::~PipelineLayoutScope() { ranks_at_work = outer_; }
 
-Result<Division> division() {
+Result<PipelineLayout> pipeline_layout() {
   const Session* session = Session::current();
-  if (session == nullptr || session->world_size() == 1 || session->in_forked_child()) return Division{};
+  if (session == nullptr || session->world_size() == 1 || session->in_forked_child()) return PipelineLayout{};
   const std::uint32_t world = session->world_size();
   const std::uint32_t rank = session->rank();
   const std::uint32_t placed = placed_ranks();
   if (!is_data_parallel()) {
-    if (placed == 0) return Division{};
-    return Division{.stages = world, .replicas = 1, .stage = rank, .replica = 0};
+    if (placed == 0) return PipelineLayout{};
+    return PipelineLayout{.stages = world, .replicas = 1, .stage = rank, .replica = 0};
   }
   const std::uint32_t stages = placed == 0 ? 1 : placed;
   if (world % stages != 0)
@@ -103,22 +103,26 @@ Result<Division> division() {
                     "for as many workers each: {} workers are no multiple of {}. Start {} or {} workers, "
                     "or place it on fewer ranks",
                     stages, world, stages, world / stages * stages, (world / stages + 1) * stages));
-  return Division{
+  return PipelineLayout{
       .stages = stages, .replicas = world / stages, .stage = rank % stages, .replica = rank / stages};
 }
 
 Result<std::uint32_t> get_replica_rank(const nn::Cell* network) {
-  return asked_division("get_replica_rank", network).map([](const Division& made) { return made.replica; });
+  return asked_division("get_replica_rank", network).map([](const PipelineLayout& made) {
+    return made.replica;
+  });
 }
 
 Result<std::uint32_t> get_replica_count(const nn::Cell* network) {
-  return asked_division("get_replica_count", network).map([](const Division& made) { return made.replicas; });
+  return asked_division("get_replica_count", network).map([](const PipelineLayout& made) {
+    return made.replicas;
+  });
 }
 
 void watch_places() { nn::set_place_check(&check_rank); }
 
 Result<> check_shards(const data::Dataset& dataset) {
-  MUSTER_TRY(const Division now, division());
+  MUSTER_TRY(const PipelineLayout now, pipeline_layout());
   if (!now.divides() || !dataset.status()) return {};
   const std::uint32_t world = now.stages * now.replicas;
   const auto shards = static_cast<std::uint32_t>(dataset.num_shards());

@@ -1,4 +1,4 @@
-#include "muster/train/void_step.h"
+#include "muster/train/aborted_step.h"
 
 #include <atomic>
 #include <thread>
@@ -11,7 +11,7 @@ namespace {
 
 // A plan may send on one thread while it receives on another.
 std::atomic<RecoveringCall*> body_of = nullptr;
-std::atomic<bool> is_void = false;
+std::atomic<bool> is_aborted = false;
 
 // Of the main thread.
 struct Body {
@@ -24,7 +24,7 @@ struct Body {
 Body body;
 
 void make_void(const Error& reason) {
-  if (is_void.exchange(true)) return;
+  if (is_aborted.exchange(true)) return;
   log::info(reason.message);
   nn::pause_updates(true);
 }
@@ -59,24 +59,24 @@ void begin_body(RecoveringCall& call, std::uint64_t steps) {
 BodyEnd end_body() {
   body_of = nullptr;
   nn::pause_updates(false);
-  return {.is_void = is_void.exchange(false), .start = std::exchange(body.start, std::nullopt)};
+  return {.is_aborted = is_aborted.exchange(false), .start = std::exchange(body.start, std::nullopt)};
 }
 
-bool step_is_void() { return is_void; }
+bool step_is_aborted() { return is_aborted; }
 
 bool in_body() { return body_of != nullptr && body.thread == std::this_thread::get_id(); }
 
-Result<> or_void(Result<> done) {
+Result<> or_abort(Result<> done) {
   RecoveringCall* const call = body_of;
-  if (done || call == nullptr || (!is_void && !call->recovery().lost_epoch(done.error()))) return done;
+  if (done || call == nullptr || (!is_aborted && !call->recovery().lost_epoch(done.error()))) return done;
   make_void(done.error());
   return {};
 }
 
 Result<> call_in_body(const std::function<Result<>()>& make) {
   if (body_of == nullptr) return make();
-  if (step_is_void()) return {};
-  if (!in_body()) return or_void(make());
+  if (step_is_aborted()) return {};
+  if (!in_body()) return or_abort(make());
   RecoveringCall& call = *body_of;
   using In = checkpoint::Standing::State;
   call.set_memory(may_wait() ? RecoveringCall::Memory{.state = In::live, .steps = body.steps}
