@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A scheduler at size and under a flood: a thousand nodes, and unauthorized who send garbage or nothing.
+"""A scheduler at size and under a flood: a thousand nodes, and peers who send garbage or nothing.
 
 ./dev bench cluster [--seconds 60] [--nodes 1000] [--tls]
 """

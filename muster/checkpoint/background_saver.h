@@ -1,4 +1,5 @@
-// Saves recovery points on a thread of its own, so that training need not wait for the disk.
+// Background saver: saves recovery points on a thread of its own, so that training does not wait for the
+// disk.
 #pragma once
 
 #include <condition_variable>
@@ -32,7 +33,7 @@ class Saver {
 // At most one save is under way: memory is bounded by two points, and points reach the disk in their order.
 class BackgroundSaver final : public Saver {
  public:
-  // `store` outlives it and stays where it is. Points go to the disk at this pace, until somebody waits.
+  // `store` outlives it and stays where it is. Points go to the disk at this rate, until a caller waits.
   explicit BackgroundSaver(RunStore& store, double bytes_per_second = WriteThrottle::beside(1));
   ~BackgroundSaver() override;
 

@@ -1,5 +1,5 @@
-// The door of `checkpoint`: named tensors as files, and recovery points, written so that a crash leaves the
-// old or the new, never half of one.
+// Public header of `checkpoint`: named tensors as files, and recovery points, written so that a crash leaves
+// the old or the new, never half of one.
 //
 // Files that people save and load have the bytes of MindSpore's .ckpt (docs/formats/checkpoint.md), so that
 // either reads the other's. What a job needs to go on after a death is a recovery point

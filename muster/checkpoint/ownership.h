@@ -1,8 +1,8 @@
 // One process at a time writes to the folder of a worker: the last one that opened it. Whoever was stopped
 // meanwhile and wakes up finds another one's name in the file `owner`, and writes nothing any more.
 //
-// The lock is held for moments only, not for the life of the process: a twin that is stopped must not keep
-// its successor out.
+// The lock is held for moments only, not for the life of the process: a stale incarnation that is stopped
+// must not keep its successor out.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// What one worker needs to go on from a moment of a job.
+// Recovery point: the state from which one worker resumes.
 #pragma once
 
 #include <compare>

@@ -111,7 +111,7 @@ std::optional<Resumption> from_memory(Rows rows, std::string& reason) {
     std::vector<std::size_t> lacking;
     for (std::size_t rank = 0; rank < rows.size(); ++rank)
       if (!lives(rows[rank])) lacking.push_back(rank);
-    reason = fmt::format("{} had state of {} own, which nobody else has", list(lacking),
+    reason = fmt::format("{} had state of {} own, which no other worker has", list(lacking),
                          lacking.size() == 1 ? "its" : "their");
     return std::nullopt;
   }

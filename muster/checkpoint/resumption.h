@@ -1,5 +1,6 @@
-// Where the workers of a job go on together after processes were lost, and who gives what to whom. All of
-// them decide from the same rows, so that nobody has to lead; the same function runs in the simulator.
+// Resumption: the step at which the workers of a job continue together after processes were lost, and which
+// worker sends its state to which. Every worker decides from the same rows, so there is no leader; the same
+// function runs in the simulator.
 //
 // What holds, whatever was lost (docs/adr/0022-nothing-is-lost.md):
 // - What is in the memory of those who live counts before any file: then no step is lost.

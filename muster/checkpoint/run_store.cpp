@@ -149,7 +149,7 @@ class RunStore::Implementation {
   Ownership ownership_;
   std::optional<JobClaim> claim_;
   std::atomic<bool> is_attached_ = false;
-  std::optional<Error> lost_;  // to a twin: for good
+  std::optional<Error> lost_;  // to a newer incarnation: for good
   Common common_kept_;         // on the disk
 
   mutable std::mutex index_mutex_;  // the innermost
@@ -495,7 +495,7 @@ void RunStore::Implementation::flush_ledger() {
         fmt::format("the hashes of some steps are lost for `muster verify`: {}", flushed.error().message));
 }
 
-// ---- The door ---------------------------------------------------------------------------------------------
+// ---- RunStore ---------------------------------------------------------------------------------------------
 
 RunStore::RunStore(std::unique_ptr<Implementation> implementation)
     : implementation_(std::move(implementation)) {}

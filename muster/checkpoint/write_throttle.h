@@ -1,4 +1,5 @@
-// How a thread writes beside a training: slowly and with the least priority, as long as nobody waits for it.
+// Write throttle: a thread writes beside a training slowly and with the least priority, as long as no caller
+// waits for it.
 //
 // Hashing 100 MB and handing them to the disk take 20 ms of a core from training; spread over a second and
 // done in the gaps that training leaves, no step notices. A thread of low priority alone is not enough: where
@@ -21,7 +22,7 @@ namespace muster::checkpoint {
 
 class WriteThrottle {
  public:
-  // What a training hardly notices (a disk may be slower, and then sets the pace), where so many workers
+  // What a training hardly notices (a disk may be slower, and then sets the rate), where so many workers
   // share the cores of this host. In bytes a second.
   static double beside(std::uint32_t workers_of_host);
 
@@ -30,7 +31,7 @@ class WriteThrottle {
   WriteThrottle& operator=(const WriteThrottle&) = delete;
   ~WriteThrottle();
 
-  // While it lives, the calling thread works at this pace. `bytes` is how much that will be. It is to be done
+  // While it lives, the calling thread works at this rate. `bytes` is how much that will be. It is to be done
   // in half of the time since the work before began, so that the next one need not wait.
   class Work {
    public:
@@ -53,7 +54,7 @@ class WriteThrottle {
   };
 
   // Calls `handle` with the content piece by piece, in order, up to the first error. Large pieces end where
-  // pages do (DirectWriter). If the calling thread works at a pace, each when it is its turn, perhaps on
+  // pages do (DirectWriter). If the calling thread is throttled, each when it is its turn, perhaps on
   // another thread, which is waited for.
   using Handle = std::function<Result<>(std::span<const std::byte>)>;
   static Result<> in_pieces(std::span<const std::byte> content, const Handle& handle);

@@ -1,4 +1,5 @@
-// The door of `cluster`: from environment variables to a Roster, and the watch over the job until it ends.
+// Public header of `cluster`: from environment variables to a Roster, and the watch over the job until it
+// ends.
 //
 //   read_settings(environment) -> Settings
 //   scheduler:  run_scheduler(settings)                      blocks until the job has ended

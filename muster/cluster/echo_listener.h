@@ -1,4 +1,4 @@
-// Answers those who measure the way to this process.
+// Echo listener: answers processes that measure the network path to this one.
 #pragma once
 
 #include <map>

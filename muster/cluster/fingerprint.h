@@ -1,5 +1,5 @@
-// What should be the same in every process of a job: a process that has something else is named before the
-// first step. The scheduler compares what processes say when they register.
+// Fingerprint of a process: values that should be the same in every process of a job. The scheduler compares
+// them as processes register, and names one that differs before the first step.
 #pragma once
 
 #include <optional>

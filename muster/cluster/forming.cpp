@@ -158,13 +158,13 @@ std::vector<std::string> lines_of_rejected(const Attempts& attempts, std::option
   std::vector<std::string> lines;
   for (const Attempt& attempt : attempts.rejected()) {
     if (lines.size() == shown_max) {
-      lines.push_back(fmt::format("{} more strangers", attempts.rejected().size() - shown_max));
+      lines.push_back(fmt::format("{} more rejected peers", attempts.rejected().size() - shown_max));
       break;
     }
     const auto when = now ? fmt::format(", {} connection{}, the last {}", attempt.count,
                                         attempt.count == 1 ? "" : "s", age(attempt.last, *now))
                           : std::string();
-    lines.push_back(fmt::format("stranger: {}{}: {}", attempt.member.address, when, attempt.reason));
+    lines.push_back(fmt::format("rejected peer: {}{}: {}", attempt.member.address, when, attempt.reason));
   }
   return lines;
 }
@@ -232,7 +232,7 @@ void Attempts::gone(const Member& member, const std::string& how, TimePoint now)
 }
 
 bool Attempts::note_rejected(const std::string& address, const std::string& reason, TimePoint now,
-                             std::uint64_t count) {
+                       std::uint64_t count) {
   const bool is_news = note(
       rejected_, {.member = {.address = address}, .reason = line_of(reason), .count = count, .last = now});
   return is_news && has_line_left(now);

@@ -1,12 +1,12 @@
-// What is known of a cluster that has not formed: who came, who is absent, who tried in vain and why, as a
-// table for people. Plain values; no time passes here by itself.
+// Table of a cluster that is still forming: nodes that have registered, nodes that are missing, and failed
+// attempts with their reasons. Plain values; no time passes here by itself.
 //
 //   waiting since 2 s: 2 of 4 workers came, 2 missing
 //     registered: ranks 0-1
 //     absent: rank 2 (MS_NODE_ID=2), never seen
 //     absent: rank 3 (MS_NODE_ID=3), refused 1 s ago (at 10.0.0.7, pid 4711): wrong worker number: ...
 //     worker '1' refused 1 s ago (at 10.0.0.8, pid 815): duplicate id: ...
-//     stranger: 10.0.0.9, 3 connections, the last 1 s ago: not a Muster frame: ...
+//     rejected peer: 10.0.0.9, 3 connections, the last 1 s ago: not a Muster frame: ...
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace muster::cluster {
 
 // One that led to nothing.
 struct Attempt {
-  Member member = {};       // node_id is empty for a stranger, who did not say who it is
+  Member member = {};       // node_id is empty for an unauthorized peer, who did not say who it is
   std::string what = {};    // "refused", or "gone": was part of the job and is so no more
   std::string reason = {};  // made printable
   std::uint64_t count = 0;
@@ -30,13 +30,12 @@ struct Attempt {
 // The newest attempts; bounded, whoever knocks how often.
 class Attempts {
  public:
-  static constexpr std::size_t kept_max = 32;  // of nodes, and as many of strangers
+  static constexpr std::size_t kept_max = 32;  // of nodes, and as many of unauthorized peers
 
   // Returns whether it is worth a log line now: a flood of attempts is not one of lines.
   bool refused(const Member& member, const std::string& reason, TimePoint now);
   void gone(const Member& member, const std::string& how, TimePoint now);
-  bool note_rejected(const std::string& address, const std::string& reason, TimePoint now,
-                     std::uint64_t count = 1);
+  bool note_rejected(const std::string& address, const std::string& reason, TimePoint now, std::uint64_t count = 1);
   // It is part of the job now.
   void came(const Member& member);
 

@@ -121,7 +121,7 @@ Result<std::vector<std::string>> listening_ips(const Settings& settings, const I
 }
 
 std::string warn_of_open_network(const std::vector<std::string>& ips) {
-  std::string who = fmt::format("whoever reaches {} over the network", fmt::join(ips, ", "));
+  std::string who = fmt::format("any process that reaches {} over the network", fmt::join(ips, ", "));
   if (std::ranges::all_of(ips, net::is_loopback)) {
     const auto other = other_person_here();
     if (!other) return {};

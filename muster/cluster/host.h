@@ -1,4 +1,4 @@
-// What settings mean on this host: addresses, folders, identities. Everything here asks the system.
+// Settings resolved on this host: addresses, folders, identities. Everything here asks the system.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What a process can tell a scheduler that has lost its log: the job that it is a member of, or the
+// Membership report of a process to a scheduler that has lost its log: the job that it is a member of, or the
 // unfinished jobs whose recovery points it has found. Plain values.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What scheduler and nodes say to each other. Byte by byte: docs/formats/cluster.md.
+// Messages between scheduler and nodes. Byte by byte: docs/formats/cluster.md.
 //
 //   node                          scheduler
 //   Register            ->        a node of a recovering job does so again on each new connection
@@ -18,7 +18,7 @@
 //   EndedAck            ->
 //                       <-        Stuck: nothing goes on, and who waits for whom; or it goes on again
 //
-//   visitor (muster status, muster doctor; it never registers)
+//   observer (muster status, muster doctor; it never registers)
 //   StatusRequest       ->
 //                       <-        Status, and the connection ends
 //   Echo                ->
@@ -93,8 +93,8 @@ struct Beat {
   Progress progress = {};
   Activity activity = {};
   bool leaves = false;  // a node asks whether it may: its script is done; the scheduler's answer: it may
-  // The scheduler's answer: a worker that has left well since the epoch began, and comes to no meeting of it;
-  // and to a node that asks to leave, a worker that may still need it.
+  // The scheduler's answer: a worker that has left well since the epoch began, and comes to no rendezvous of
+  // it; and to a node that asks to leave, a worker that may still need it.
   std::optional<std::uint32_t> left = {};
   std::optional<std::uint32_t> waits_for = {};
   friend bool operator==(const Beat&, const Beat&) = default;

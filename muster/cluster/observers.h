@@ -1,4 +1,5 @@
-// Who comes to a scheduler to look and to measure, and is no part of the job. A pure value.
+// Observers of a scheduler: connections that ask for the status or measure the network, and take no part in
+// the job. A pure value.
 #pragma once
 
 #include <cstddef>

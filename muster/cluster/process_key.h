@@ -1,5 +1,6 @@
-// How a process proves that it is the one that has registered: by a secret that it draws when it starts and
-// tells the scheduler alone, on each connection. Everything else of it stands in rosters.
+// Process key: the proof that a process is the one that has registered. It is a secret that the process draws
+// when it starts and tells the scheduler alone, on each connection. Everything else about a process stands in
+// rosters.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// What a scheduler keeps in its recovery log, as plain values: records, and the job that they add up to. File
-// and bytes: recovery_log.h, docs/formats/recovery-log.md.
+// Records of the scheduler's recovery log, as plain values, and the job that they add up to. File and bytes:
+// recovery_log.h, docs/formats/recovery-log.md.
 #pragma once
 
 #include <memory>

@@ -23,8 +23,9 @@ constexpr milliseconds poll_interval{100};
 constexpr milliseconds holders_patience = seconds(120);  // NFS servers give up a dead host after 90
 constexpr milliseconds holders_interval{200};
 constexpr milliseconds goodbye_time{300};  // for nodes to close their connections at the end
-// A silent guest is a descriptor and a few bytes, and as many as these cost less than turning them out, since
-// they come back at once. With TLS each may have a session. Half of the descriptors are for members.
+// A silent unauthenticated peer is a descriptor and a few bytes, and as many as these cost less than turning
+// them out, since they come back at once. With TLS each may have a session. Half of the descriptors are for
+// members.
 constexpr std::size_t unauthenticated_max = 4096, unauthenticated_max_with_tls = 1024;
 
 net::ConnectionLimits connection_limits(bool has_tls, const Settings& settings) {

@@ -498,7 +498,7 @@ void SchedulerMachine::check_recovery() {
     if (now_ < seat->wait_until) continue;
     const auto limit = seat->variable == "MS_NODE_TIMEOUT" ? config_.node_timeout : config_.topo_timeout;
     return fail({Code::peer_lost,
-                 fmt::format("nobody came within {:.3g} s ({}): {}", in_seconds(limit), seat->variable,
+                 fmt::format("no process came within {:.3g} s ({}): {}", in_seconds(limit), seat->variable,
                              waiting_text()),
                  exit_code_peer_lost});
   }

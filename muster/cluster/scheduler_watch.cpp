@@ -110,7 +110,8 @@ std::string SchedulerMachine::who_waits_for_whom() const {
   return text;
 }
 
-// --- visitors ----------------------------------------------------------------------------------------------
+// --- observers
+// ----------------------------------------------------------------------------------------------
 
 bool SchedulerMachine::serve_observer(PeerId id, const Message& message) {
   if (std::holds_alternative<message::StatusRequest>(message.body)) {
@@ -145,7 +146,7 @@ void SchedulerMachine::tell_status(PeerId id) {
   forget_observer(id);
 }
 
-// It is gone, or no visitor any more: no Closed follows a connection that is closed from here.
+// It is gone, or no observer any more: no Closed follows a connection that is closed from here.
 void SchedulerMachine::forget_observer(PeerId id) {
   if (observers_.left(id)) tell_doctors();
 }

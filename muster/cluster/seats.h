@@ -1,5 +1,5 @@
-// Who holds which rank of a job, from its first roster on. A rank belongs to a seat for the job's life; the
-// processes on it come and go. Plain values, no time passes here.
+// Seats: the ranks of a job, from its first roster on, and the process that holds each. A rank belongs to a
+// seat for the job's life; the processes that hold it change. Plain values, no time passes here.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// Tells a job that is stuck from one that is slow: learns from its steps how long one may take.
+// Stuck-job detector: learns from the steps of a job how long one may take, and so tells a stuck job from a
+// slow one.
 //
 // A pure value: events and the time in, a verdict out. The scheduler feeds it.
 #pragma once

@@ -1,5 +1,5 @@
-// The door of `collective`: operations that all ranks of a group take part in together, and messages from one
-// rank to another.
+// Public header of `collective`: operations that all ranks of a group take part in together, and messages
+// from one rank to another.
 //
 // Ranks with equal host keys share memory, others talk TCP, both at once in one group. The bits of a result
 // depend on the world size and the ranks only: values are combined element by element in the order of the

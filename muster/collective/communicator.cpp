@@ -36,7 +36,7 @@ LocalShape shape_of(const Layout& layout) {
           .raw_size_bytes = sizes.raw_size_bytes};
 }
 
-// Else it would be found out in the middle of the meeting, by some.
+// Else it would be found out in the middle of the rendezvous, by some.
 Result<> check_descriptors(const Layout& layout) {
   constexpr std::size_t for_the_process = 16;
   const std::size_t free = net::free_descriptors();

@@ -25,7 +25,7 @@
 
 namespace muster::collective {
 
-// A connection that a meeting made.
+// A connection that a rendezvous made.
 struct Connected {
   std::uint32_t rank;
   net::Socket socket;
@@ -33,7 +33,7 @@ struct Connected {
 
 class Exchange {
  public:
-  // The door is borrowed; null where nobody is remote.
+  // The acceptor is borrowed; null where nobody is remote.
   Exchange(std::uint32_t rank, FrameOrigin origin, std::vector<Connected> connections,
            ReconnectAcceptor* acceptor);
 
@@ -49,7 +49,7 @@ class Exchange {
   Result<> run(const net::Wait& wait);
   // The end of the call: nothing that was queued is needed any more.
   Result<> settle(const net::Wait& wait);
-  // Between calls, on any thread: serves the door and goes on, without waiting, with connections that are
+  // Between calls, on any thread: serves the acceptor and goes on, without waiting, with connections that are
   // reset, or that another rank found broken, and with what it has not got of the last call. Whether there
   // may be more to do. A `run` under way does that itself.
   Result<bool> attend();

@@ -8,8 +8,8 @@
 namespace muster::collective {
 namespace {
 
-// The system vouches for who comes by the unix socket: such guests are no strangers, and the rules, to which
-// they are unknown, do not drive them out for strangers.
+// The system vouches for a peer on the unix socket: it belongs to this user. The rules, to which such peers
+// are unknown, do not drop one of them for others.
 constexpr net::UnauthenticatedPeers::Id of_this_user = 0;
 constexpr int accepted_at_once_max = 64;  // then those who are connected have their turn
 constexpr auto pause_when_full = std::chrono::milliseconds(50);
@@ -25,7 +25,7 @@ Result<Handshakes> Handshakes::create(Listeners listeners, Terms terms) {
   return made;
 }
 
-// All members may come at once, besides the strangers.
+// All members may come at once, besides the unauthorized peers.
 Handshakes::Handshakes(Listeners listeners, Terms terms, net::PollSet awaited)
     : listeners_(listeners),
       terms_(std::move(terms)),
@@ -125,7 +125,7 @@ bool Handshakes::make_room() {
   }
   if (net::give_up_reserved_descriptor()) return true;
   if (const auto more = lack_lines_.take(real_clock().now()))
-    log::warning(fmt::format("who connects to {} has to wait: {}{}", net::to_string(listeners_.tcp.address()),
+    log::warning(fmt::format("new connections to {} have to wait: {}{}", net::to_string(listeners_.tcp.address()),
                              net::no_descriptor_is_free, *more));
   close_for(pause_when_full);
   return false;

@@ -1,6 +1,7 @@
-// Who has connected to this rank and has not yet said who it is: the guests of a meeting, and later those who
-// make a broken connection again. They may be anybody, so nothing that they do, and not how many they are, is
-// ever an error: the oldest of too many goes, and where no descriptor is free who comes has to wait.
+// Handshakes with peers that connected to this rank and have not yet identified themselves: while the group
+// forms, and later when a peer makes a broken connection again. Such a peer may be anything, so nothing that
+// it does, and no number of them, is ever an error: the oldest of too many is dropped, and where no
+// descriptor is free a new one has to wait.
 //
 // Threads: one at a time.
 #pragma once
@@ -31,9 +32,9 @@ class Handshakes {
 
   struct Terms {
     FrameOrigin own;
-    std::size_t members = 0;                             // how many may come at once besides strangers
+    std::size_t members = 0;  // how many may come at once besides unauthorized peers
     std::shared_ptr<const net::Security> security = {};  // null: plain
-    net::UnauthenticatedLimits limits = {.count = 256};  // of strangers
+    net::UnauthenticatedLimits limits = {.count = 256};  // of unauthorized peers
   };
   static Result<Handshakes> create(Listeners listeners, Terms terms);
 
@@ -42,9 +43,9 @@ class Handshakes {
   TimePoint deadline() const;
   // Accepts and hears everybody who is there, without waiting.
   std::vector<Candidate> hear();
-  // Tells a guest why it is not let in, as far as that goes.
+  // Tells an unauthenticated peer why it is not let in, as far as that goes.
   void refuse(net::Socket& socket, const std::string& reason);
-  // Nobody is heard any more: closes the connections of all guests.
+  // Nobody is heard any more: closes the connections of all unauthenticated peers.
   void close();
 
  private:
@@ -69,7 +70,7 @@ class Handshakes {
   void take(net::Socket socket, bool local);
   // For somebody who waits; false: it has to wait on.
   bool make_room();
-  // Whether the guest is done with: a visitor, refused or gone.
+  // Whether the unauthenticated peer is done with: a candidate, refused or gone.
   bool hear(Pending& pending, std::vector<Candidate>& candidates);
   bool hear_hello(Pending& pending, std::vector<Candidate>& candidates);
   // A step of the handshake; false while it is not through, or will never be.

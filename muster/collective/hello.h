@@ -1,5 +1,4 @@
-// What two ranks say to each other first: a hello, and the answer to it. Byte by byte:
-// docs/formats/collective.md.
+// Hello and its answer: the first bytes between two ranks. Byte by byte: docs/formats/collective.md.
 //
 // A hello may come from anybody, an answer from whoever listens where a rank should: neither is believed
 // before it was looked at here.
@@ -47,7 +46,7 @@ inline constexpr std::size_t refusal_limit_bytes = 1024;
 
 std::vector<std::byte> encode_hello(const Hello& hello);
 // Fails for what is no hello at all. Who it is from, and whether it is for us, is not checked: the numbers
-// may be any, purpose and wish too.
+// may be any, purpose and intent too.
 Result<Hello> decode_hello(std::span<const std::byte, hello_size_bytes> bytes);
 
 // Whether the caller belongs to `group`, means this rank, and is who it says.

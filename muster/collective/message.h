@@ -1,4 +1,4 @@
-// What one rank sends to another: the value that both sides must agree on.
+// Description of one point-to-point message: the value that both sides must agree on.
 #pragma once
 
 #include <array>

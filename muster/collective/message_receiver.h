@@ -18,7 +18,7 @@ namespace muster::collective {
 
 class MessageReceiver {
  public:
-  // `pair`: from the other rank to this one. There is no connection yet. The door is borrowed.
+  // `pair`: from the other rank to this one. There is no connection yet. The acceptor is borrowed.
   MessageReceiver(FrameOrigin origin, Ordered pair, ReconnectAcceptor& acceptor);
 
   // The next message: its head, which is due with the number that it gets here, then its data in parts.

@@ -21,7 +21,7 @@ namespace muster::collective {
 
 class MessageSender {
  public:
-  // `pair`: from this rank to the other one. There is no connection yet. The door is borrowed.
+  // `pair`: from this rank to the other one. There is no connection yet. The acceptor is borrowed.
   MessageSender(FrameOrigin origin, Ordered pair, ReconnectAcceptor& acceptor);
 
   // The next message: its head, which gets its number here, then its data in parts. What is sent must stay as

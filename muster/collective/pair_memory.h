@@ -1,4 +1,4 @@
-// What the ranks of one host share for messages between two of them.
+// Shared memory for messages between two ranks of one host.
 //
 // Each ordered pair has a ring, which its sender makes in its part of the room with its first message: memory
 // comes with use. Where its rings are stands in a table that each sender makes there likewise. Part of every

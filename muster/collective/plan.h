@@ -1,5 +1,5 @@
-// How a call is cut: a pure function of the layout and the call, the same on every rank. Cutting never
-// changes a result, since values are combined element by element.
+// Plan of a call: how its data is cut. A pure function of the layout and the call, the same on every rank.
+// Cutting never changes a result, since values are combined element by element.
 #pragma once
 
 #include <algorithm>

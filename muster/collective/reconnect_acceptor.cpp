@@ -127,7 +127,7 @@ bool ReconnectAcceptor::is_awaited(const Hello& hello) const {
   return remote && is_expected && exists;
 }
 
-// Who wishes to be called goes on to listen on this connection only for whether we are still there.
+// A peer that asks to be reconnected to keeps this connection only to learn whether this rank is still there.
 Result<> ReconnectAcceptor::admit(Handshakes::Candidate& candidate) {
   const Hello& hello = candidate.hello;
   MUSTER_TRY_VOID(check_hello(hello, candidate.socket, *group_));

@@ -1,6 +1,6 @@
-// What stays open of a rank's meeting for as long as its group lives, so that connections between hosts that
-// break can be made again: its listener, and what it needs to call others. It has no thread: a call
-// serves it while it waits, a ReconnectWatch between calls.
+// Reconnect acceptor: the listener that a rank keeps open as long as its group lives, so that broken
+// connections between hosts can be made again, and what the rank needs to connect to others. It has no
+// thread: a call serves it while it waits, a ReconnectWatch between calls.
 //
 // Threads: any.
 #pragma once
@@ -61,9 +61,9 @@ class ReconnectAcceptor {
   TimePoint deadline() const;
   // Hears everybody who is there, without waiting.
   void serve();
-  // Somebody leaves work on a connection behind, which whoever keeps the door should go on with.
+  // Somebody leaves work on a connection behind, which whoever keeps the acceptor should go on with.
   const net::Bell& bell() const { return bell_; }
-  // Connections for calls are not made again any more: who wishes one is told the reason.
+  // Connections for calls are not made again any more: a peer that asks for one is told the reason.
   void end_calls(const std::string& reason);
   // The group has ended: the system refuses who connects, and closes the connections of those who wait for an
   // answer, which nobody would give them now.

@@ -1,5 +1,5 @@
-// Keeps a rank's door while the rank computes: a thread that sleeps until somebody comes. During a call the
-// call itself does what is needed, sooner.
+// Watch over the reconnect acceptor while the rank computes: a thread that sleeps until a peer connects.
+// During a call the call itself serves the acceptor, sooner.
 #pragma once
 
 #include <poll.h>
@@ -17,8 +17,8 @@ namespace muster::collective {
 class ReconnectWatch {
  public:
   struct Duties {
-    // Serves the door and goes on with what others found broken, unless others are at it; whether there may
-    // be more to do.
+    // Serves the acceptor and goes on with what others found broken, unless others are at it; whether there
+    // may be more to do.
     std::function<Result<bool>()> attend;
     // What else there is to wake up for.
     std::function<void(std::vector<pollfd>&)> watch;

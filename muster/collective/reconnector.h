@@ -1,4 +1,5 @@
-// Calls a rank again whose connection broke, until it answers, says no, or cannot be reached for too long.
+// Reconnector: connects again to a rank whose connection broke, until that rank answers, refuses, or has been
+// unreachable for too long.
 //
 // A machine that never waits: no circle of ranks that call each other can block. Threads: one at a time.
 #pragma once

@@ -19,7 +19,7 @@ constexpr Duration delivery_longest = std::chrono::seconds(10);
 
 }  // namespace
 
-// A way that comes too late finds the door shut.
+// A way that comes too late finds the acceptor closed.
 MessageSender& RemotePairs::sender_to(std::uint32_t rank) {
   const std::lock_guard lock(ways_mutex_);
   const auto [way, is_new] =

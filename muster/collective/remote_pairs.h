@@ -26,7 +26,7 @@ namespace muster::collective {
 
 class RemotePairs {
  public:
-  // The door is borrowed; null where nobody is remote.
+  // The acceptor is borrowed; null where nobody is remote.
   RemotePairs(FrameOrigin origin, std::uint32_t rank, ReconnectAcceptor* acceptor)
       : origin_(origin), rank_(rank), acceptor_(acceptor) {}
 

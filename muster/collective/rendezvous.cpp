@@ -98,8 +98,8 @@ Result<Rendezvous::Linked> Rendezvous::connect_to(std::uint32_t rank) {
   return Linked{std::move(again), true};
 }
 
-// Among too many strangers the other side may let this process go before it knows who it is. To wait for its
-// welcome here closes no circle: it is a lower rank, which waits for none of us.
+// Among too many unauthorized peers the other side may let this process go before it knows who it is. To wait
+// for its welcome here closes no circle: it is a lower rank, which waits for none of us.
 Result<net::Socket> Rendezvous::call_again(std::uint32_t rank) {
   Reconnector reconnector({.endpoint = group_.endpoints[rank], .name = name(rank), .security = security_},
                           hello(rank));
@@ -193,7 +193,7 @@ Result<> Rendezvous::welcome(Handshakes::Candidate candidate) {
     handshakes_->refuse(candidate.socket, reason);
     return {};
   }
-  // A guest that goes away while it is welcomed may come again.
+  // An unauthenticated peer that goes away while it is welcomed may come again.
   const auto bytes = encode_welcome(origin(), {});
   if (!candidate.socket.send_all(bytes, wait_)) return {};
   const std::uint32_t rank = candidate.hello.from;
@@ -216,7 +216,7 @@ std::string Rendezvous::reason_to_refuse(const Handshakes::Candidate& candidate)
   const Hello& hello = candidate.hello;
   if (auto honest = check_hello(hello, candidate.socket, group_); !honest) return honest.error().message;
   if (hello.intent != Intent::join || hello.purpose != Purpose::calls)
-    return fmt::format("a connection for purpose {}, wish {} is unknown",
+    return fmt::format("a connection for purpose {}, intent {} is unknown",
                        static_cast<std::uint32_t>(hello.purpose), static_cast<std::uint32_t>(hello.intent));
   if (candidate.local != layout_.is_local(hello.from))
     return fmt::format("rank {} {} this host", hello.from, candidate.local ? "is not on" : "is on");

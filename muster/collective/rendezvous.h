@@ -1,6 +1,6 @@
-// How the ranks of a group find each other: every rank connects to those lower ranks of other hosts with
-// which it has a lane, and to the first rank of its own host, and accepts the others. That costs a rank no
-// more than its lanes and the ranks of its host do.
+// Rendezvous of the ranks of a group: every rank connects to those lower ranks of other hosts with which it
+// has a lane, and to the first rank of its own host, and accepts the others. That costs a rank no more than
+// its lanes and the ranks of its host do.
 //
 // Byte by byte: docs/formats/collective.md.
 #pragma once

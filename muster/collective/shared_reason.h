@@ -1,4 +1,4 @@
-// Why a group ended, in memory that its ranks share. Zeroed memory is a reason that nobody has given yet.
+// Reason why a group ended, in memory that its ranks share. Zeroed memory is a reason that is not given yet.
 //
 // A rank can be killed at any place, also between two lines of this: that somebody has begun to give a reason
 // is enough for the others to know that the group has ended.

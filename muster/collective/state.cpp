@@ -120,7 +120,7 @@ void Communicator::State::watch(std::vector<pollfd>& polled) {
 }
 
 Result<bool> Communicator::State::attend() {
-  const auto calls_have_more = links_.attend();  // this serves the door
+  const auto calls_have_more = links_.attend();  // this serves the acceptor
   const bool messages_have_more = remote_pairs_.attend();
   if (local_)
     if (auto reason = local_pairs_->ended()) return hear_of_end(*std::move(reason));
@@ -228,7 +228,7 @@ Result<> Communicator::State::settle() {
   return links_.settle({.deadline = deadline(), .stop = &stop_});
 }
 
-// Waiting at one door must not make deaf for what comes to the other.
+// A wait on one acceptor must not keep the other one from being served.
 MessageWait Communicator::State::message_wait(const std::function<Result<>()>& look) const {
   const TimePoint now = real_clock().now();
   return {.start = now, .deadline = now + origin_.call_timeout, .stop = &stop_, .look = look};

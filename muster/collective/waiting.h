@@ -1,4 +1,4 @@
-// How ranks of one host wait for each other before they sleep.
+// Short waits of the ranks of one host for each other, before they sleep.
 #pragma once
 
 #include <sched.h>

@@ -1,5 +1,5 @@
-// Who starts and ends processes for the supervisor: this process itself on this host, or an agent on another
-// one. The supervisor decides, a crew does.
+// Crew: starts and ends processes for the supervisor, on this host or through an agent on another one. The
+// supervisor decides, a crew acts.
 #pragma once
 
 #include <poll.h>

@@ -1,4 +1,4 @@
-// The door of `launch`: from flags and environment to running processes.
+// Public header of `launch`: from flags and environment to running processes.
 //
 //   flags, job file, environment --> JobSettings --preset--> LaunchSpec --supervise--> exit code
 //

@@ -1,5 +1,5 @@
-// What the processes of a job write: to its log each, as prefixed lines to the console, and the end of it
-// kept for the report.
+// Outputs of the processes of a job: each goes to a log of its own and as prefixed lines to the console; the
+// last lines are kept for the report.
 #pragma once
 
 #include <array>

@@ -38,13 +38,14 @@ Result<> check_protection(const Preset& preset, const JobSettings& job, const En
   if (job.is_open.value)
     for (const auto* secret : {&job.tls_config, &job.token_file})
       if (!secret->value.empty())
-        return wrong(fmt::format("{} lets strangers in, and {} keeps them out: leave one out",
+        return wrong(fmt::format("{} lets unauthorized peers in, and {} keeps them out: leave one out",
                                  job.is_open.origin, secret->origin));
   if (job.is_open.value || !needs_secret(preset, job, environment) || !has_other_launchers(job) ||
       is_secret_chosen(preset, job, environment))
     return {};
   return wrong(fmt::format(
-      "several launchers start this job, and share no secret that would keep strangers out of it. Say the "
+      "several launchers start this job, and share no secret that would keep unauthorized peers out of it. "
+      "Say the "
       "same of these to each of them:\n"
       "  --token-file FILE   a secret of one line, the same everywhere: openssl rand -hex 32 >FILE && chmod "
       "600 FILE\n"

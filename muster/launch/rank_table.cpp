@@ -101,7 +101,7 @@ Result<> check_head(const Fields& table) {
   if (status == "completed") return {};
   return wrong(table.where(),
                fmt::format("'status' is '{}', and not 'completed': {}", shown(status),
-                           status == "initializing" ? "whoever makes the table has not finished it yet"
+                           status == "initializing" ? "its writer has not finished it yet"
                                                     : "a table that can be used says so"));
 }
 

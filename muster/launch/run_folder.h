@@ -1,5 +1,5 @@
 // The folder of a launcher's temporary files: hostfiles, keys, sockets. Nobody else can look into it, and
-// nothing of it is left when the launcher has ended, however it ends: both twins of `keep` know its name.
+// nothing of it is left when the launcher has ended, however it ends: both watchdogs of `keep` know its name.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How a job is getting on, asked from its scheduler now and then, for the live line of a terminal.
+// State of a job, asked from its scheduler now and then, for the live line of a terminal.
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// What comes of asking a listening socket for the next connection. Private to net.
+// Result of accepting the next connection of a listening socket. Private to net.
 #pragma once
 
 #include "muster/net/address.h"

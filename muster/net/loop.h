@@ -61,8 +61,9 @@ struct ConnectionLimits {
   std::uint64_t payload_size_bytes = 0;  // of a received frame
   std::uint64_t unsent_size_bytes = 0;   // queued for a peer that does not read: the connection is closed
   UnauthenticatedLimits unauthenticated =
-      {};                   // of a listener's accepted connections, until they are admitted
-  std::size_t members = 0;  // descriptors that those who are admitted will need: guests have what they leave
+      {};  // of a listener's accepted connections, until they are admitted
+  std::size_t members =
+      0;  // descriptors that those who are admitted will need: unauthenticated peers have what they leave
 };
 
 // How the connections that a process makes are protected.
@@ -79,9 +80,9 @@ struct ListenerSecurity {
   std::function<std::vector<std::byte>(const std::string& reason)> plain_refusal = {};
 };
 
-// For a listener that any stranger may find: who comes becomes a connection only with its first whole frame,
-// or with the first byte of TLS; until then it costs a descriptor, and those who send anything else little
-// more.
+// For a listener that any unauthorized peer may find: who comes becomes a connection only with its first
+// whole frame, or with the first byte of TLS; until then it costs a descriptor, and those who send anything
+// else little more.
 struct Screening {
   // Whether a connection may begin with this frame; asked where nothing is encrypted. Null: nobody is
   // screened, and everybody is a connection at once.
@@ -107,8 +108,8 @@ class Connection {
   void send_shared(std::shared_ptr<const std::vector<std::byte>> frame);
   // Sends what is queued, within a second, then closes; no more events.
   void finish();
-  // An accepted connection is a guest (unauthenticated_peers.h): it is closed after a while, and holds, sends
-  // and leaves unread little, until its owner knows that it belongs here and admits it.
+  // An accepted connection is an unauthenticated peer (unauthenticated_peers.h): it is closed after a while,
+  // and holds, sends and leaves unread little, until its owner knows that it belongs here and admits it.
   void admit();
   bool is_unauthenticated() const;
   const Address& peer() const;
@@ -124,8 +125,8 @@ class Connection {
   std::shared_ptr<Implementation> implementation_;
 };
 
-// Listens and accepts. An accepted connection is a guest, and reads once its events are set; where guests are
-// screened, `accepted` must set them.
+// Listens and accepts. An accepted connection is an unauthenticated peer, and reads once its events are set;
+// where unauthenticated peers are screened, `accepted` must set them.
 class ConnectionListener {
  public:
   static Result<std::unique_ptr<ConnectionListener>> open(

@@ -15,7 +15,7 @@ namespace {
 constexpr auto finish_time = std::chrono::seconds(1);
 constexpr std::size_t discarded_limit_bytes = 256 << 10;
 constexpr std::size_t unauthenticated_read_size_bytes = 4 << 10;  // at a time: members come first
-// Of a guest to whom more than that is to be sent, the kernel takes no more than this.
+// Of an unauthenticated peer to whom more than that is to be sent, the kernel takes no more than this.
 constexpr std::size_t unauthenticated_answer_size_bytes = 256 << 10;
 constexpr int unauthenticated_send_buffer_size_bytes = 64 << 10;
 
@@ -238,7 +238,7 @@ void Connection::Implementation::close(const Error& error) {
   if (std::exchange(state_, State::closed) == State::closed) return;
   if (is_unauthenticated()) {
     pool_->leave(unauthenticated_id_);
-    // What a guest had the time to read and did not, the kernel need not keep either.
+    // What an unauthenticated peer had the time to read and did not, the kernel need not keep either.
     asio::error_code ignored;
     if (unread_in_kernel() > 0) socket_.socket.set_option(asio::socket_base::linger(true, 0), ignored);
   }

@@ -1,4 +1,4 @@
-// What the files of net/loop* share; nobody else includes it.
+// Implementation that the files of net/loop* share; no other file includes it.
 #pragma once
 
 #include <asio.hpp>
@@ -46,7 +46,7 @@ class LoopSocket {
   ProcessDescriptor fd_;
 };
 
-// The guests of a listener. It and they share it, on the loop's thread.
+// The unauthenticated peers of a listener. It and they share it, on the loop's thread.
 class UnauthenticatedPool : public std::enable_shared_from_this<UnauthenticatedPool> {
  public:
   UnauthenticatedPool(Loop& loop, UnauthenticatedLimits limits, std::size_t members)
@@ -55,9 +55,9 @@ class UnauthenticatedPool : public std::enable_shared_from_this<UnauthenticatedP
         timer_(loop.implementation().context) {}
 
   UnauthenticatedPeers::Id arrive(const std::string& ip);
-  // The guest is a connection from now on.
+  // The unauthenticated peer is a connection from now on.
   void seat(UnauthenticatedPeers::Id id, const std::shared_ptr<Connection::Implementation>& connection);
-  // What becomes of a guest that is none yet and has to go.
+  // What becomes of an unauthenticated peer that is none yet and has to go.
   void set_drop_pending(std::function<void(UnauthenticatedPeers::Id, const std::string& why)> drop) {
     drop_pending_ = std::move(drop);
   }

@@ -13,8 +13,8 @@ namespace {
 
 constexpr int backlog = 4096;
 constexpr auto pause_when_full = std::chrono::milliseconds(100);
-// Strangers who come in crowds are looked at in batches: were each to wake this process, those who train on
-// its cores would be interrupted as often.
+// Unauthorized peers who come in crowds are looked at in batches: were each to wake this process, those who
+// train on its cores would be interrupted as often.
 constexpr auto pause_when_flooded = std::chrono::milliseconds(2);
 constexpr int accepted_at_once_max = 64;  // then those who are connected have their turn
 
@@ -105,7 +105,7 @@ class ConnectionListener::Implementation
   // Who is missing is told nothing: they wait in the backlog.
   void pause_for_lack() {
     if (const auto more = lack_lines_.take(real_clock().now()))
-      log::warning(fmt::format("who connects to {} has to wait: {}{}", to_string(address_),
+      log::warning(fmt::format("new connections to {} have to wait: {}{}", to_string(address_),
                                no_descriptor_is_free, *more));
     look_again_after(pause_when_full);
   }
@@ -141,7 +141,7 @@ class ConnectionListener::Implementation
   Address address_;
   ConnectionLimits limits_;
   std::shared_ptr<UnauthenticatedPool> unauthenticated_;
-  std::unique_ptr<PendingConnections> pending_;  // null: guests are connections at once
+  std::unique_ptr<PendingConnections> pending_;  // null: unauthenticated peers are connections at once
   std::function<void(std::unique_ptr<Connection>)> accepted_;
   const std::shared_ptr<const ListenerSecurity> security_;
   LineLimit lack_lines_;

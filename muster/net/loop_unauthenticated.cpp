@@ -9,7 +9,7 @@ UnauthenticatedPeers::Id UnauthenticatedPool::arrive(const std::string& ip) {
   const UnauthenticatedPeers::Id id = ++last_id_;
   const auto leaves = unauthenticated_.arrive(id, ip, real_clock().now());
   if (leaves)
-    drop(*leaves, fmt::format("a newer connection took its place: {} had not said who they are",
+    drop(*leaves, fmt::format("a newer connection took its place: {} had not identified themselves",
                               unauthenticated_.limits().count));
   wait();
   return id;
@@ -23,13 +23,13 @@ void UnauthenticatedPool::seat(UnauthenticatedPeers::Id id,
 void UnauthenticatedPool::hold(UnauthenticatedPeers::Id id, std::size_t size_bytes) {
   if (const auto leaves = unauthenticated_.hold(id, size_bytes))
     drop(*leaves,
-         fmt::format("connections that had not said who they are had sent {} bytes, and it most of them",
+         fmt::format("connections that had not identified themselves had sent {} bytes, and it most of them",
                      unauthenticated_.limits().held_size_bytes));
 }
 
 void UnauthenticatedPool::leave_unread(UnauthenticatedPeers::Id id, std::size_t size_bytes) {
   if (const auto leaves = unauthenticated_.leave_unread(id, size_bytes))
-    drop(*leaves, fmt::format("connections that had not said who they are had not read {} bytes of their "
+    drop(*leaves, fmt::format("connections that had not identified themselves had not read {} bytes of their "
                               "answers, and it most of them",
                               unauthenticated_.limits().unread_size_bytes));
 }
@@ -57,7 +57,7 @@ void UnauthenticatedPool::drop(UnauthenticatedPeers::Id id, const std::string& w
         {Code::refused, fmt::format("closed the connection of {}: {}", to_string(connection->peer()), why)});
 }
 
-// The deadlines come in the order in which the guests came, so one timer does for all.
+// The deadlines come in the order in which the unauthenticated peers came, so one timer does for all.
 void UnauthenticatedPool::wait() {
   if (waits_ || unauthenticated_.count() == 0) return;
   waits_ = true;
@@ -71,7 +71,7 @@ void UnauthenticatedPool::drop_overdue() {
   waits_ = false;
   const std::chrono::duration<double> time = unauthenticated_.limits().time;
   for (const UnauthenticatedPeers::Id id : unauthenticated_.overdue(real_clock().now()))
-    drop(id, fmt::format("it did not say who it is within {:.3g} s", time.count()));
+    drop(id, fmt::format("it did not identify itself within {:.3g} s", time.count()));
   wait();
 }
 

@@ -1,5 +1,5 @@
-// The door of `net`: addresses, the one frame format of everything that Muster sends over a stream and the
-// bytes inside a frame, what protects them on their way, blocking sockets with deadlines, memory that the
+// Public header of `net`: addresses, the one frame format of everything that Muster sends over a stream and
+// the bytes inside a frame, what protects them on their way, blocking sockets with deadlines, memory that the
 // processes of a host share, descriptors that close themselves.
 //
 // Ownership: plain values; sockets, listeners, segments, descriptors and reservations belong to who holds

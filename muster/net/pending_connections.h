@@ -1,6 +1,6 @@
-// Where those who have just connected wait until they have said something: a descriptor and a few bytes each.
-// A connection, with all that belongs to one, is made only for who began as somebody does who belongs here;
-// the others are turned away at the first look. Private to net/loop*; on the loop's thread.
+// Pending connections of the event loop, before their first bytes were checked: a descriptor and a few bytes
+// each. A connection object is made only for a peer whose first bytes are those of a member; the others are
+// rejected at once. Private to net/loop*; on the loop's thread.
 #pragma once
 
 #include <deque>
@@ -26,7 +26,7 @@ class PendingConnections {
   };
   using Admit = std::function<void(Candidate candidate, std::span<const std::byte> said)>;
 
-  // `let_in` may not destroy the porch, but may close it.
+  // `admit` may not destroy the pending connections, but may close them.
   static Result<std::unique_ptr<PendingConnections>> open(Loop& loop,
                                                           std::shared_ptr<UnauthenticatedPool> pool,
                                                           Options options, Admit admit);

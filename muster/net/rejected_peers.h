@@ -1,5 +1,6 @@
-// Those who come to a listener and do not belong there: what tells them apart at the first look, and how many
-// they were. The rules alone, without sockets; they run for whoever knocks, so they are cheap.
+// Rejected peers: processes that connect to a listener and do not belong there. The check of their first
+// bytes, and a count of them. The rules alone, without sockets; every peer that connects runs them, so they
+// are cheap.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,7 @@ struct RejectedPeer {
   friend bool operator==(const RejectedPeer&, const RejectedPeer&) = default;
 };
 
-// Counts strangers between two looks. However many come, it holds few kinds of them.
+// Counts unauthorized peers between two looks. However many come, it holds few kinds of them.
 class RejectedPeerTally {
  public:
   static constexpr std::size_t kinds_max = 64;

@@ -1,4 +1,4 @@
-// What protects a connection: TLS 1.2 or 1.3 with certificates on both sides, or TLS 1.3 with a key that all
+// Security of connections: TLS 1.2 or 1.3 with certificates on both sides, or TLS 1.3 with a key that all
 // processes of a job share. A null `shared_ptr<const Security>` means: plain.
 //
 // Ownership: immutable but for the revocation list, which is read again when its file changes; shared by
@@ -59,8 +59,8 @@ class Security {
  public:
   // Errors name the field and the file: no certificate that could not be used is taken.
   static Result<std::shared_ptr<const Security>> from_certificates(const CertificateOptions& options);
-  // TLS 1.3 with a key made of the token: keeps strangers out, and everything between processes is encrypted.
-  // Who has the token is believed to be whoever it says it is.
+  // TLS 1.3 with a key made of the token: keeps unauthorized peers out, and everything between processes is
+  // encrypted. Who has the token is believed to be whoever it says it is.
   static Result<std::shared_ptr<const Security>> from_token(std::string_view token);
   ~Security();
   Security(const Security&) = delete;

@@ -51,7 +51,7 @@ Result<> wait_for_bytes(int fd, const std::string& name, TimePoint deadline) {
     const int ready = left <= 0 ? 0 : ::poll(&polled, 1, static_cast<int>(left));
     if (ready > 0) return {};
     if (ready == 0)
-      return fail(Code::timeout, fmt::format("'{}': nobody wrote it within {} s", name, writer_time.count()));
+      return fail(Code::timeout, fmt::format("'{}': no process wrote it within {} s", name, writer_time.count()));
     if (errno != EINTR) return fail_errno(fmt::format("cannot read '{}'", name), errno);
   }
 }

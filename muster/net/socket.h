@@ -95,7 +95,7 @@ class Socket {
   std::unique_ptr<TlsChannel, ReleaseTls> tls_;  // null: plain
 };
 
-// What a listener's accept() found; strangers can cause no error of it.
+// What a listener's accept() found; unauthorized peers can cause no error of it.
 struct Arrival {
   std::optional<Socket> socket = {};  // none: nobody waits
   bool lacks_descriptor = false;      // somebody does: close something, or try again later

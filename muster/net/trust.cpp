@@ -66,7 +66,7 @@ bool Trust::read_crls_again() const {
   if (!read) {
     crl_file_.look_again();  // it may be in the middle of being written
     if (!crl_problem_)
-      log::error(fmt::format("{}: nobody new is let in until it can be read", read.error().message));
+      log::error(fmt::format("{}: no new peer is admitted until it can be read", read.error().message));
     crl_problem_ = read.error();
     return false;
   }

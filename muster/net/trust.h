@@ -1,4 +1,4 @@
-// Whom this process believes: certificates of authorities, and the list of who was revoked. Private to net.
+// Trust of this process: certificates of authorities, and the list of revoked certificates. Private to net.
 //
 // Threads: any.
 #pragma once

@@ -11,7 +11,8 @@
 namespace muster::net {
 namespace {
 
-// Members are guests first, so there must be some places even where members may need all descriptors.
+// Members are unauthenticated peers first, so there must be some places even where members may need all
+// descriptors.
 constexpr std::size_t least = 4, least_of_many = 64;
 std::mutex places_mutex;
 std::size_t places_taken = 0;  // by all listeners; guarded by it
@@ -20,7 +21,8 @@ std::size_t places_taken = 0;  // by all listeners; guarded by it
 
 std::optional<UnauthenticatedPeers::Id> UnauthenticatedPeers::arrive(Id id, const std::string& ip,
                                                                      TimePoint now) {
-  MUSTER_CHECK(unauthenticated_.empty() || id > unauthenticated_.rbegin()->first, "a guest's id is not new");
+  MUSTER_CHECK(unauthenticated_.empty() || id > unauthenticated_.rbegin()->first,
+               "an unauthenticated peer's id is not new");
   std::optional<Id> leaves;
   if (unauthenticated_.size() >= limits_.count) {
     const auto count = counts_.find(ip);

@@ -1,8 +1,9 @@
-// Who has connected and has not yet proved that it belongs here. A listener lets anybody come so far, so
-// everything about a guest is limited: how many there are, how long each may stay, what each may send, and
-// what all of them together make us hold.
+// Unauthenticated peers: connections that have not yet proved that they belong here. A listener accepts any
+// peer so far, so everything about such a peer is limited: how many there are, how long each may stay, what
+// each may send, and what all of them together make us hold.
 //
-// The rules alone, without sockets: the event loop's listener and the meeting of the ranks both follow them.
+// The rules alone, without sockets: the event loop's listener and the rendezvous of the ranks both follow
+// them.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,7 @@ struct UnauthenticatedLimits {
   Duration time = std::chrono::seconds(5);              // from coming to being admitted
   Duration handshake_time = std::chrono::seconds(3);    // to the end of the handshake, where there is one
   Duration time_least = std::chrono::milliseconds(50);  // where no descriptor is free
-  std::uint64_t payload_size_bytes = 64 << 10;          // of one frame of a guest
+  std::uint64_t payload_size_bytes = 64 << 10;          // of one frame of an unauthenticated peer
   std::size_t held_size_bytes = 4 << 20;     // of what all of them have sent and that is not yet a frame
   std::size_t unread_size_bytes = 16 << 20;  // of what all of them were answered and have not read
 };
@@ -80,9 +81,9 @@ class UnauthenticatedPeers {
   std::size_t unread_size_bytes_ = 0;
 };
 
-// How many guests a listener has places for. All listeners of a process together have half of the descriptors
-// that are left for strangers when those who belong here have theirs; each takes half of what the earlier
-// ones left of it, and gives it back when it is destroyed. Threads: any.
+// How many unauthenticated peers a listener has places for. All listeners of a process together have half of
+// the descriptors that are left for unauthorized peers when those who belong here have theirs; each takes
+// half of what the earlier ones left of it, and gives it back when it is destroyed. Threads: any.
 class UnauthenticatedSlots {
  public:
   // `members`: descriptors that those who belong here will need.
@@ -102,7 +103,8 @@ inline UnauthenticatedLimits with_places(UnauthenticatedLimits limits, const Una
   return limits;
 }
 
-// How often a line that guests can provoke is written: a few at once, then no more for a while.
+// How often a line that unauthenticated peers can provoke is written: a few at once, then no more for a
+// while.
 class LineLimit {
  public:
   explicit LineLimit(int lines = 5, Duration period = std::chrono::seconds(10))

@@ -1,4 +1,4 @@
-// How a process takes part in a job that goes on after it has lost processes.
+// Part of a process in a job that continues after it has lost processes.
 #pragma once
 
 #include <cstddef>

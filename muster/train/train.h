@@ -1,6 +1,6 @@
-// The door of `train`: the only room that joins cluster, collective, graph, data and checkpoint. A script
-// opens the one Session with init(), and trains with a Model; the Session watches the other processes and
-// ends this one when the job has failed.
+// Public header of `train`: the only module that joins cluster, collective, graph, data and checkpoint. A
+// script opens the one Session with init(), and trains with a Model; the Session watches the other processes
+// and ends this one when the job has failed.
 //
 //   const auto role = train::init();                       // forms the cluster that the environment
 //   describes if (!role) return role.error().exit_code;              // and print role.error().message if

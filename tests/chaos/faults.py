@@ -136,8 +136,8 @@ def pause_worker(job, random):
 
 
 def replace_stopped_worker(job, random):
-    """Its replacement takes its place, and it is refused when it wakes up, and ends; or it wakes in time, and the
-    replacement is."""
+    """Its replacement takes its place, and it is refused when it wakes up, and ends; or it wakes in time, and
+    the replacement is."""
     [name] = some_workers(job, random, 1)
     old = job.processes[name]
     if old.status() is not None:

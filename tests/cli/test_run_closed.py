@@ -1,4 +1,4 @@
-"""`muster run` keeps strangers out by a token of its own, which nobody sees and the user's tools find."""
+"""`muster run` keeps unauthorized peers out by a token that only the job and the user's tools can read."""
 
 import contextlib
 import os
@@ -131,14 +131,17 @@ def test_an_open_job_is_open(folder):
     [
         (
             ["--nnodes", "2", "--node-rank", "0", "--scheduler", "10.0.0.1:8118"],
-            "several launchers start this job, and share no secret that would keep strangers out of it",
+            "several launchers start this job, and share no secret",
         ),
         (["--roles", "worker"], "several launchers start this job"),
         (
             ["--preset", "mpi", "--nnodes", "2", "--node-rank", "1", "--scheduler", "10.0.0.1:8118"],
-            "--open              none: whoever reaches the first host's port can run programs as you",
+            "--open              none: any process that reaches the first host's port can run programs as you",
         ),
-        (["--open", "--token-file", "token"], "--open lets strangers in, and --token-file keeps them out"),
+        (
+            ["--open", "--token-file", "token"],
+            "--open lets unauthorized peers in, and --token-file keeps them out",
+        ),
     ],
 )
 def test_what_is_not_said_is_asked_for(folder, words, message):

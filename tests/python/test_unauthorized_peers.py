@@ -1,4 +1,4 @@
-"""Jobs whose workers are crowded by strangers: connections to their data ports that say nothing."""
+"""Jobs whose workers are crowded by unauthorized peers: connections to their data ports that say nothing."""
 
 import contextlib
 import resource
@@ -53,7 +53,7 @@ print("formed", flush=True)
 quiet = steps_until("{folder}/crowded")
 print("goes on", flush=True)
 crowded = steps_until("{folder}/gone")
-print(f"step {{quiet:.3f}} ms, among strangers {{crowded:.3f}} ms", flush=True)
+print(f"step {{quiet:.3f}} ms, among unauthorized peers {{crowded:.3f}} ms", flush=True)
 """
 
 
@@ -143,7 +143,7 @@ def test_a_crowd_of_unauthorized_peers_ends_no_training(tree, tmp_path, kind, li
         for _ in range(3):
             crowd.visit(ports)
         (tmp_path / "gone").touch()
-        times = job.workers[0].wait_for_line(r"step (\S+) ms, among strangers (\S+) ms")
+        times = job.workers[0].wait_for_line(r"step (\S+) ms, among unauthorized peers (\S+) ms")
         assert_ends_well(job)
         assert float(times[2]) < 10 * float(times[1]) + 20
 

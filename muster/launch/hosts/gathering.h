@@ -1,5 +1,5 @@
-// What this host has and learns from the others before a preset can say what to start: programs, a key, and
-// what all hosts tell each other where each runs the same line.
+// Facts that a preset needs before it can say what to start: the programs and key of this host, and what all
+// hosts tell each other where each runs the same line.
 #pragma once
 
 #include <memory>

@@ -89,7 +89,7 @@ Result<std::string> user_name() {
   if (found != nullptr) return std::string(found->pw_name);
   return fail(
       Code::not_found,
-      fmt::format("the user of this process, {}, has no name on this host ({}), and ssh works for nobody "
+      fmt::format("the user of this process, {}, has no name on this host ({}), and ssh does not work for a user "
                   "without one: add the user to /etc/passwd",
                   ::geteuid(), error == 0 ? "it is not in /etc/passwd" : std::strerror(error)));
 }

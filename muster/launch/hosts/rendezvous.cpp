@@ -47,7 +47,7 @@ Result<std::vector<HostReport>> RendezvousOutcome::wait(std::span<const int> abo
   std::vector<pollfd> polled = {{.fd = met_.fd(), .events = POLLIN, .revents = 0}};
   for (const int fd : abort_fds) polled.push_back({.fd = fd, .events = POLLIN, .revents = 0});
   while (!met_.raised()) {
-    ::poll(polled.data(), polled.size(), -1);  // the meeting has a limit of its own
+    ::poll(polled.data(), polled.size(), -1);  // the rendezvous has a limit of its own
     for (const pollfd& each : std::span(polled).subspan(1))
       if (each.revents != 0) return fail(Code::aborted, "ended while the hosts met");
   }
@@ -55,7 +55,8 @@ Result<std::vector<HostReport>> RendezvousOutcome::wait(std::span<const int> abo
   return *roster_;
 }
 
-// ---- A side of the meeting --------------------------------------------------------------------------------
+// ---- A side of the rendezvous
+// --------------------------------------------------------------------------------
 
 void RendezvousSide::run() {
   constexpr auto goodbye_time = milliseconds(1000);
@@ -118,7 +119,8 @@ std::string interface_towards(const net::Address& peer) {
   return net::source_address(peer).and_then(net::interface_of).value_or("");
 }
 
-// ---- The meeting ------------------------------------------------------------------------------------------
+// ---- The rendezvous
+// ------------------------------------------------------------------------------------------
 
 class Rendezvous::Thread {
  public:

@@ -1,6 +1,6 @@
-// The meeting of a job's hosts, where every host runs a launcher of its own: all tell all what they have to
-// know before anything starts, and from then on the connections are leases. The first host listens and knows
-// when the job is over; the others come to it. Byte by byte: docs/formats/rendezvous.md.
+// The rendezvous of a job's hosts, where every host runs a launcher of its own: all tell all what they have
+// to know before anything starts, and from then on the connections are leases. The first host listens and
+// knows when the job is over; the others come to it. Byte by byte: docs/formats/rendezvous.md.
 //
 // Ownership: a Rendezvous owns a thread, which has every signal blocked, and its sockets; they are closed in
 // forked children. Threads: all calls belong to one.
@@ -21,17 +21,17 @@ namespace muster::launch {
 struct RendezvousOptions {
   std::int64_t hosts = 1;  // of the job
   std::string preset = {};
-  std::string openness = {};  // what strangers can do without `security`, for people
+  std::string openness = {};  // what unauthorized peers can do without `security`, for people
   HostReport own = {};        // without the address
   net::HostPort place = {};   // of the first host
   std::string bind = {};      // where the first host listens, if not at its own addresses of `place`
   std::shared_ptr<const net::Security> security = {};  // null: plain
   RendezvousTimes times = {};
-  // Lines for people. Called on the meeting's thread.
+  // Lines for people. Called on the rendezvous' thread.
   std::function<void(const std::string&)> say = {};
 };
 
-// What the meeting's thread tells the supervisor's.
+// What the rendezvous' thread tells the supervisor's.
 class RendezvousOutcome;
 class RendezvousSide;
 

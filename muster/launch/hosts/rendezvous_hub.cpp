@@ -72,7 +72,8 @@ std::optional<std::string> RendezvousHub::objection(const std::string& ip,
                                                     const message::Report& report) const {
   if (report.version != rendezvous_version)
     return fmt::format(
-        "the launcher on {} speaks version {} of the meeting and the first host version {}: install the same "
+        "the launcher on {} speaks version {} of the rendezvous and the first host version {}: install the "
+        "same "
         "Muster on all hosts",
         ip, report.version, rendezvous_version);
   const HostReport& host = report.host;

@@ -1,5 +1,5 @@
-// The first host's side of a meeting: who has come, who may not, when the job is over. A pure state machine:
-// no sockets, no clock.
+// The first host's side of a rendezvous: who has come, who may not, when the job is over. A pure state
+// machine: no sockets, no clock.
 #pragma once
 
 #include <map>

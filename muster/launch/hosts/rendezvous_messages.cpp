@@ -62,7 +62,7 @@ std::pair<Type, json> describe(const message::Ended& ended) {
 // ---- In ---------------------------------------------------------------------------------------------------
 
 tl::unexpected<Error> odd(std::string_view field, std::string_view why) {
-  return fail(Code::corrupt, fmt::format("a message of the meeting has a wrong '{}': {}", field, why));
+  return fail(Code::corrupt, fmt::format("a message of the rendezvous has a wrong '{}': {}", field, why));
 }
 
 // The fields of an object. The first that is wrong sticks.
@@ -220,7 +220,7 @@ Result<RendezvousMessage> decode_rendezvous_message(const net::Frame& frame) {
       return read_ended(object);
     default:
       return fail(Code::corrupt,
-                  fmt::format("a message of type 0x{:04x} is none of the meeting of a job's hosts",
+                  fmt::format("a message of type 0x{:04x} is none of the rendezvous of a job's hosts",
                               frame.header.type));
   }
 }

@@ -1,4 +1,4 @@
-// What the launchers of several hosts say to each other, and its bytes: docs/formats/rendezvous.md.
+// Messages between the launchers of several hosts, and their bytes: docs/formats/rendezvous.md.
 #pragma once
 
 #include <cstdint>

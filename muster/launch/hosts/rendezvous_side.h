@@ -1,4 +1,4 @@
-// What the first host and the others have in common in a meeting. Private to hosts/meeting*.
+// Base of both sides of a rendezvous, the first host's and the others'. Private to hosts/rendezvous*.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ class RendezvousOutcome {
  public:
   static Result<std::unique_ptr<RendezvousOutcome>> create();
 
-  // The meeting's thread; only the first call of each counts.
+  // The rendezvous' thread; only the first call of each counts.
   void met(Result<std::vector<HostReport>> roster);
   void over(Lease::End end);
 
@@ -35,7 +35,7 @@ class RendezvousOutcome {
   net::StopSignal met_, over_;  // raised once the above is there
 };
 
-// Runs on the meeting's thread, but for its construction, `stop` and `work_ended`.
+// Runs on the rendezvous' thread, but for its construction, `stop` and `work_ended`.
 class RendezvousSide {
  public:
   RendezvousSide(const RendezvousOptions& options, RendezvousOutcome& outcome)

@@ -1,4 +1,4 @@
-// What presets check alike. Private to the presets.
+// Checks that presets share. Private to the presets.
 #pragma once
 
 #include <optional>
@@ -31,7 +31,7 @@ Result<> check_exported(const Environment& environment, const Expected& expected
 // What processes of host job.self inherit from the launcher: nothing where ssh lies between.
 std::optional<std::string> inherited(const PresetInput& input, std::string_view name);
 
-// Processes that somebody asked for on host `index`. The accelerators that a platform counts are no wish:
+// Processes that somebody asked for on host `index`. The accelerators that a platform counts are no request:
 // its scripts use all of their host in one process.
 std::int64_t slots_asked_for(const JobSettings& job, std::size_t index);
 // "-n 4", "--hosts": where slots_asked_for comes from.

@@ -327,7 +327,7 @@ const Preset mpi_preset = {
     .programs = programs,
     .needs_host_key = needs_rendezvous,
     .needs_secret = needs_rendezvous,
-    .openness = "whoever reaches the first host's port can run programs as you on all of them",
+    .openness = "any process that reaches the first host's port can run programs as you on all of them",
 };
 
 }  // namespace muster::launch

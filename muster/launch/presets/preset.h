@@ -71,8 +71,8 @@ struct Preset {
   // Whether each host needs a key of ssh, whose public half the hosts tell each other when they meet. Its
   // private half is host_key_name in the folder of this run. Null: no.
   bool (*needs_host_key)(const JobSettings& job, const Environment& environment) = nullptr;
-  // Whether Muster keeps strangers out: by certificates or a token, unless the job is to be open, and
-  // `openness` is what that means. Null: no, the processes speak among themselves as their own framework
+  // Whether Muster keeps unauthorized peers out: by certificates or a token, unless the job is to be open,
+  // and `openness` is what that means. Null: no, the processes speak among themselves as their own framework
   // does.
   bool (*needs_secret)(const JobSettings& job, const Environment& environment) = nullptr;
   std::string_view openness = {};

@@ -279,7 +279,7 @@ const Preset tensorflow_preset = {
     .ports_wanted = ports_wanted,
     .needs_rendezvous = needs_rendezvous,
     .spec = spec,
-    .openness = "whoever reaches the first host's port can take part in the job",
+    .openness = "any process that reaches the first host's port can take part in the job",
 };
 
 }  // namespace muster::launch

@@ -58,7 +58,7 @@ Result<PartialSettings> with_rank_table(PartialSettings said, const RankTable& t
   Setting<std::vector<HostSlots>> hosts{std::vector<HostSlots>(table.servers.size()), name};
   if (said.hosts) hosts = *said.hosts;
   MUSTER_TRY(const auto servers, servers_of(hosts.value, table, name));
-  // What a platform counts is no wish for processes.
+  // What a platform counts is no request for processes.
   const bool is_asked = said.slots && said.slots->origin != "MA_NUM_GPUS";
   for (std::size_t i = 0; i < hosts.value.size(); ++i) {
     HostSlots& host = hosts.value[i];

@@ -67,7 +67,7 @@ void bind_recoverable(nb::module_& core) {
            "and not by break.")
       .def_prop_ro(
           "is_aborted", &Steps::is_aborted,
-          "Whether the step whose body runs is void: a process was lost in the middle of it, and it is "
+          "Whether the step whose body runs is aborted: a process was lost in the middle of it, and it is "
           "made again. What collective calls have given it since is no number of this training: "
           "`steps = muster.recoverable(...)`, and in the body `if not steps.is_aborted: total += "
           "everywhere`.");
@@ -79,7 +79,7 @@ void bind_recoverable(nb::module_& core) {
       "numbers from 0. In a job with MS_ENABLE_RECOVERY=1 the parameters of `net` and of `optimizer` are "
       "saved every `save_steps` steps. When a process is lost, the first collective call of the body waits "
       "until it has come back, and the others give it their state: no step is lost or made twice. Where that "
-      "cannot be (a second call of the body was cut off, for example), the step is void (is_aborted): the "
+      "cannot be (a second call of the body was cut off, for example), the step is aborted (is_aborted): the "
       "optimizer does nothing in it, and all workers go on from the last step that all of them have saved. "
       "Numbers and data go back with it, variables of the script do not. Elsewhere it is just the loops.");
 }

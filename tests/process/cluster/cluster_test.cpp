@@ -352,7 +352,7 @@ TEST(Cluster, SaysThatAJobOffLoopbackIsOpenToItsNetwork) {
   Child scheduler = job.scheduler({{"MUSTER_BIND", "0.0.0.0"}});
   Child worker = job.worker("0");
   ASSERT_TRUE(worker.printed("rank 0")) << worker.output() << scheduler.output();
-  EXPECT_TRUE(scheduler.printed("the job is open to whoever reaches 0.0.0.0 over the network"));
+  EXPECT_TRUE(scheduler.printed("the job is open to any process that reaches 0.0.0.0 over the network"));
 }
 
 struct BadValue {

@@ -120,7 +120,7 @@ TEST(Identity, OfAnotherNodeIsNotTakenWithOnesOwnCertificate) {
   job.expect_end_well();
 }
 
-TEST(Identity, OfANodeIsNotTakenByAUnauthorizedPeerWhoKnowsItsIncarnation) {
+TEST(Identity, OfANodeIsNotTakenByAnUnauthorizedPeerWhoKnowsItsIncarnation) {
   RunningJob job([](const std::string&) { return Variables{}; });
   job.expect_is_not_worker_1("1", nullptr);
   job.expect_is_not_worker_1("0", nullptr);

@@ -320,7 +320,7 @@ TEST_F(Recovering, EndsWhenNobodyComesBackWithinTheNodeTimeout) {
   workers_[1].signal(SIGKILL);
   EXPECT_THAT(workers_[0].ended_within(soon), Optional(cluster::exit_code_peer_lost)) << workers_[0].output();
   EXPECT_THAT(workers_[0].output(),
-              AllOf(HasSubstr("nobody came within 1 s (MS_NODE_TIMEOUT): epoch 2: waiting for node 1"),
+              AllOf(HasSubstr("no process came within 1 s (MS_NODE_TIMEOUT): epoch 2: waiting for node 1"),
                     HasSubstr("MS_NODE_ID=1")));
   EXPECT_THAT(scheduler_->ended_within(soon), Optional(cluster::exit_code_peer_lost));
 }

@@ -1,4 +1,4 @@
-// A job that does not go on, and visitors of a real scheduler.
+// A job that does not go on, and observers of a real scheduler.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -408,7 +408,7 @@ bool RecoverySimulator::is_replaced(std::size_t index) const {
 void RecoverySimulator::keep_point(std::size_t index, const Roster& roster) {
   processes_[index]->has_point = true;
   Folder& folder = folders_[processes_[index]->node];
-  if (!owns_folder(index)) return;  // a twin has taken it
+  if (!owns_folder(index)) return;  // a newer incarnation has taken it
   folder.job_id = roster.job_id;
   folder.seed = roster.seed;
   folder.is_done = false;

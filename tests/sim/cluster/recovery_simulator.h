@@ -67,7 +67,7 @@ struct RecoveryPlan {
   std::set<std::size_t> full_disks = {};  // of nodes: they do not keep it
 };
 
-// A process of a worker; a node has several one after the other, and twins at the same time.
+// A process of a worker; a node has several one after the other, and stale incarnations at the same time.
 struct ProcessResult {
   std::size_t node = 0;
   std::uint64_t incarnation = 0;

@@ -58,7 +58,7 @@ RecoveryPlan random_plan(std::uint64_t seed) {
                            .node = below(plan.worker_num),
                            .lasts = std::chrono::milliseconds(below(1500))});
   plan.node_timeout = 5s;
-  // Without names, a twin is just one process too many.
+  // Without names, a duplicate is just one process too many.
   for (Fault& fault : plan.faults) {
     const bool is_duplicate =
         fault.kind == FaultKind::stops_with_duplicate || fault.kind == FaultKind::starts_a_duplicate;

@@ -72,7 +72,7 @@ RecoveryPlan recovery_plan_for(std::uint64_t seed) {
                 .kind = static_cast<FaultKind>(draw.below(schedule_fault_kind_count)),
                 .node = draw.below(plan.worker_num),
                 .lasts = draw.milliseconds_below(1500)};
-    // Without names, a twin is just one process too many.
+    // Without names, a duplicate is just one process too many.
     const bool is_duplicate =
         fault.kind == FaultKind::stops_with_duplicate || fault.kind == FaultKind::starts_a_duplicate;
     if (is_duplicate && !plan.are_named) fault.kind = FaultKind::kills;

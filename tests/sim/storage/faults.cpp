@@ -129,7 +129,7 @@ void Simulator::lose_power(std::size_t disk, bool truncates) {
   say("disk {} loses its power", disk);
   for (const std::uint32_t rank : ranks_of(disk)) kill(rank);
   for (const auto& process : processes_)
-    if (disk_of(process->rank_) == disk) process->bury();  // twins too
+    if (disk_of(process->rank_) == disk) process->bury();  // stale incarnations too
   MemoryStorage& content = disks_[disk]->content;
   const MemoryStorage after = content.after_power_loss(truncates);
   // A job that another one had put away may be back: its name was not synced yet.

@@ -14,7 +14,7 @@ std::vector<std::byte> bytes_of(std::string_view text) {
   return {data, data + text.size()};
 }
 
-// Both twins keep one contract.
+// Both implementations keep one contract.
 class FilesContract : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {

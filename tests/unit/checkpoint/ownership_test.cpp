@@ -114,7 +114,7 @@ TEST(Duplicate, ThatTakesAFolderWhichHasVanishedGivesItBackToItsSuccessor) {
   testing::expect_equal(successor.load(step(0, 1)).value(), point(step(0, 1), 1));
 }
 
-// The twin stands in the middle of a save when its successor comes.
+// The stale incarnation stands in the middle of a save when its successor comes.
 TEST(Duplicate, ThatWasStoppedInASaveDoesNotPublishIt) {
   MemoryStorage disk;
   class Stopping final : public Storage {

@@ -18,7 +18,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-// Both twins keep one contract.
+// Both implementations keep one contract.
 class StorageContract : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {

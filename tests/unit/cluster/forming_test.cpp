@@ -154,7 +154,7 @@ TEST_F(Forming, ShowsUnauthorizedPeersButNotTheirControlCharacters) {
   ASSERT_THAT(told, SizeIs(1));
   EXPECT_THAT(
       told[0],
-      HasSubstr("\n  stranger: 10.0.0.9, 3 connections, the last 2 s ago: it speaks TLS\\x1b[31m\\n"));
+      HasSubstr("\n  rejected peer: 10.0.0.9, 3 connections, the last 2 s ago: it speaks TLS\\x1b[31m\\n"));
 }
 
 TEST_F(Forming, CountsUnauthorizedPeersWhoWereTurnedAwayTogether) {
@@ -163,7 +163,7 @@ TEST_F(Forming, CountsUnauthorizedPeersWhoWereTurnedAwayTogether) {
   machine.step(scheduler_event::Rejected{0, "10.0.0.9", "no Muster", 2}, clock.now());
   pass(2s);
   ASSERT_THAT(told, SizeIs(1));
-  EXPECT_THAT(told[0], HasSubstr("\n  stranger: 10.0.0.9, 42 connections, the last 2 s ago: no Muster"));
+  EXPECT_THAT(told[0], HasSubstr("\n  rejected peer: 10.0.0.9, 42 connections, the last 2 s ago: no Muster"));
 }
 
 TEST_F(Forming, ShowsARefusedCertificateAtTheAbsentRankThatItNames) {
@@ -177,7 +177,7 @@ TEST_F(Forming, ShowsARefusedCertificateAtTheAbsentRankThatItNames) {
   ASSERT_THAT(told, SizeIs(1));
   EXPECT_THAT(told[0], HasSubstr("\n  absent: rank 2 (MS_NODE_ID=2), refused 2 s ago (at 10.0.0.9): "
                                  "certificate revoked"));
-  EXPECT_THAT(told[0], Not(HasSubstr("stranger")));
+  EXPECT_THAT(told[0], Not(HasSubstr("rejected peer")));
 }
 
 TEST_F(Forming, KeepsTheTableShortWhoeverKnocks) {

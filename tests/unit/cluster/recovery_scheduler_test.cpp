@@ -285,7 +285,7 @@ TEST_F(RecoveringScheduler, FailsWithTheTextOfItsWaitingWhenTimeIsOver) {
   EXPECT_THAT(told, ElementsAre(text));
   pass(2s, {1});
   ASSERT_TRUE(machine->failure());
-  EXPECT_EQ(machine->failure()->message, "nobody came within 10 s (MS_NODE_TIMEOUT): " + text);
+  EXPECT_EQ(machine->failure()->message, "no process came within 10 s (MS_NODE_TIMEOUT): " + text);
 }
 
 TEST_F(RecoveringScheduler, BeginsANewEpochOfAllWhenOneHasLostItsLinks) {

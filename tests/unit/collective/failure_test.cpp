@@ -1,4 +1,4 @@
-// What happens when ranks disagree, are late, go away or are strangers.
+// What happens when ranks disagree, are late, go away or are unauthorized peers.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sys/wait.h>
@@ -303,8 +303,8 @@ TEST(Connect, RefusesAnotherEpochAndAnotherJobWithTheReason) {
     }
 }
 
-// Strangers of every kind come before the real rank: one is silent, one leaves, one speaks HTTP, one sends
-// noise, one cuts a good hello short.
+// Unauthorized peers of every kind come before the real rank: one is silent, one leaves, one speaks HTTP, one
+// sends noise, one cuts a good hello short.
 TEST(Connect, IsNotDisturbedByUnauthorizedPeers) {
   const std::uint64_t seed = entropy();
   fmt::print("seed {}\n", seed);

@@ -67,7 +67,8 @@ TEST_P(Links, ThatBreakInAReductionAreMadeAgainAndKeepItsBits) {
                     HasSubstr("was made again after")));
 }
 
-// A rank that waits for a neighbour of its host waits for no connection, and its door is kept all the same.
+// A rank that waits for a neighbour of its host waits for no connection, and its acceptor is served all the
+// same.
 TEST_P(Links, ThatBreakAnywhereInManySmallCallsLoseNone) {
   for (const Hosts hosts : {Hosts::each_its_own, Hosts::two_interleaved}) {
     constexpr std::uint32_t ranks = 4;

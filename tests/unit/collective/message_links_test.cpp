@@ -138,7 +138,7 @@ TEST_P(MessageLinks, SayThatTheyWereMadeAgain) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("was made again after"));
 }
 
-// A call that is under way serves the door, also for those who come for the sake of messages.
+// A call that is under way serves the acceptor, also for those who come for the sake of messages.
 TEST_P(MessageLinks, AreMadeAgainDuringACollectiveCall) {
   Relayed group(
       3, [] { return std::nullopt; }, options_of(GetParam()));

@@ -30,7 +30,7 @@ class AcceptorOfRank0 : public testing::Test {
     EXPECT_TRUE(socket.send_all(encode_hello(hello), wait()));
     return socket;
   }
-  // Serves the door until `is_done`.
+  // Serves the acceptor until `is_done`.
   void serve_until(const std::function<bool()>& is_done) {
     while (!is_done()) {
       std::array<pollfd, 2> polled{{{.fd = acceptor_->fd(), .events = POLLIN, .revents = 0}, {}}};

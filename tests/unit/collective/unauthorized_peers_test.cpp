@@ -1,4 +1,4 @@
-// Strangers at the data ports: silent connections, in crowds, that no group and no call may notice.
+// Unauthorized peers at the data ports: silent connections, in crowds, that no group and no call may notice.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -100,7 +100,7 @@ TEST_P(UnauthorizedPeers, EndNoCallThatIsUnderWay) {
             "");
 }
 
-// Where a rank had to let a member go among too many strangers, the member calls again.
+// Where a rank had to let a member go among too many unauthorized peers, the member calls again.
 TEST(UnauthorizedPeers, AreNoReasonToFailForARankThatWasLetGoWhileTheGroupFormed) {
   for (const bool secured : {false, true})
     for (const std::size_t life : {1u, 70u, 90u, 300u}) {  // in the hello, its answer, the handshake
@@ -114,7 +114,7 @@ TEST(UnauthorizedPeers, AreNoReasonToFailForARankThatWasLetGoWhileTheGroupFormed
     }
 }
 
-// ---- A reception ------------------------------------------------------------------------------------------
+// ---- Handshakes -------------------------------------------------------------------------------------------
 
 struct Hall {
   net::TcpListener listener = net::TcpListener::open({"127.0.0.1", 0}).value();
@@ -130,7 +130,7 @@ struct Hall {
   net::Socket unauthorized() const {
     return net::Socket::connect(listener.address(), {.deadline = real_clock().now() + 10s}).value();
   }
-  // Receives guests until `done`; whether that came.
+  // Receives unauthenticated peers until `done`; whether that came.
   template <class Done>
   bool receive_until(Done&& done, std::vector<Handshakes::Candidate>* candidates = nullptr) {
     const TimePoint last = real_clock().now() + 10s;
@@ -152,7 +152,7 @@ bool is_closed(net::Socket& socket) {
   return !received && received.error().code == Code::peer_lost;
 }
 
-TEST(Handshakes, GivesAHandshakeLessTimeThanAUnauthenticatedPeerHasToSayWhoItIs) {
+TEST(Handshakes, GivesAHandshakeLessTimeThanAnUnauthenticatedPeerHasToSayWhoItIs) {
   Hall hall({.count = 8, .time = 60s, .handshake_time = 100ms});
   const TimePoint begin = real_clock().now();
   net::Socket silent = hall.unauthorized();

@@ -91,7 +91,7 @@ TEST_F(Hub, RefusesAnotherVersion) {
   come(1, old);
   EXPECT_EQ(
       refusal(),
-      "the launcher on 10.0.0.2 speaks version 0 of the meeting and the first host version 2: install the "
+      "the launcher on 10.0.0.2 speaks version 0 of the rendezvous and the first host version 2: install the "
       "same Muster on all hosts");
 }
 

@@ -67,7 +67,7 @@ TEST(DescriptorLimit, LeavesHalfOfThemToMembers) {
             "");
 }
 
-// Strangers take what they can get, and a member is served all the same.
+// Unauthorized peers take what they can get, and a member is served all the same.
 TEST(DescriptorLimit, IsNoReasonForAListenerToEnd) {
   EXPECT_EQ(with_file_limit(
                 {.soft = 64, .hard = 64},

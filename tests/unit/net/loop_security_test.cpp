@@ -360,7 +360,7 @@ TEST_F(LoopSecurity, LetsNobodyNewInWhileTheRevocationListIsBroken) {
   job.types.clear();
   job.client->send(frame_of(5, 10));
   ASSERT_TRUE(job.serve_until([&] { return !job.types.empty(); }));
-  // And a good list opens the door again.
+  // And a good list lets connections in again.
   here_.write("crl.pem", authority_.crl());
   job.opened = false;
   job.client_ends.clear();

@@ -207,7 +207,7 @@ TEST(Loop, DoesNotKeepAConnectionOpenInAForkedChild) {
   ::waitpid(child, nullptr, 0);
 }
 
-TEST(ConnectionListener, ClosesAUnauthenticatedPeerThatDoesNotSayWhoItIs) {
+TEST(ConnectionListener, ClosesAnUnauthenticatedPeerThatDoesNotSayWhoItIs) {
   Loop loop;
   Server server{.loop = loop, .unauthenticated = {.time = 500ms}};
   server.open();
@@ -221,7 +221,7 @@ TEST(ConnectionListener, ClosesAUnauthenticatedPeerThatDoesNotSayWhoItIs) {
   server.connections[1]->admit();
   EXPECT_FALSE(server.connections[1]->is_unauthenticated());
   ASSERT_TRUE(serve_until(loop, [&] { return !server.ends.empty(); }));
-  EXPECT_THAT(server.ends[0], HasSubstr("did not say who it is within 0.5 s"));
+  EXPECT_THAT(server.ends[0], HasSubstr("did not identify itself within 0.5 s"));
   ASSERT_TRUE(admitted->send_all(*frame_of(7, 10), wait));
   ASSERT_TRUE(serve_until(loop, [&] { return !server.types.empty(); }));
   EXPECT_EQ(server.ends.size(), 1);
@@ -244,7 +244,7 @@ TEST(ConnectionListener, DropsTheOldestOfTooManyUnauthenticatedPeers) {
   ASSERT_TRUE(serve_until(loop, [&] { return !server.types.empty(); }));
 }
 
-TEST(ConnectionListener, TakesNoLargeFrameOfAUnauthenticatedPeer) {
+TEST(ConnectionListener, TakesNoLargeFrameOfAnUnauthenticatedPeer) {
   Loop loop;
   Server server{.loop = loop, .unauthenticated = {.payload_size_bytes = 1000}};
   server.open();
@@ -424,7 +424,7 @@ TEST_F(Screening, TurnsOthersAwayAndSaysHowManyTheyWere) {
   serve_rejected(1);
   EXPECT_EQ(server.rejected[0], (RejectedPeer{"127.0.0.1", "no greeting", 3}));
   rejected.push_back(connect());
-  loop.run_for(5ms);  // it waits in the porch
+  loop.run_for(5ms);  // its connection is pending
   ASSERT_TRUE(rejected.back().send_all(std::as_bytes(std::span("GET", 3)), wait));
   serve_rejected(2);
   EXPECT_THAT(server.rejected[1].reason, HasSubstr("the first bytes are not MSTR"));
@@ -462,7 +462,7 @@ TEST_F(Screening, GivesThoseWhoSayNothingTheirTimeAndNoMore) {
   loop.run_for(5ms);
   gone = connect();  // who leaves without a word is no news
   serve_rejected(1);
-  EXPECT_THAT(server.rejected[0].reason, HasSubstr("did not say who it is within 0.05 s"));
+  EXPECT_THAT(server.rejected[0].reason, HasSubstr("did not identify itself within 0.05 s"));
   EXPECT_EQ(server.rejected[0].count, 3);
   EXPECT_TRUE(server.connections.empty());
 }

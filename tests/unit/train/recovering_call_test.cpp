@@ -94,7 +94,7 @@ TEST(RecoveringCall, LooksAtAFolderAgainEachTimeThatItSaysWhereItStands) {
   disk.set_fault({.at = 1, .kind = Fault::Kind::forever, .error_number = EROFS});
   OfTwo recovery(disk);
   const auto call = begin(recovery);
-  // It says that it has nothing; then its disk can be written, and the twin does.
+  // It says that it has nothing; then its disk can be written, and the stale incarnation does.
   recovery.others.push_back(checkpoint::encode(Standing{.state = In::committing, .steps = 1}));
   recovery.meanwhile = [&] {
     disk.set_fault({});
