@@ -8,7 +8,7 @@
 // byte is under a hash, and load() hands out none that it has not checked. Nothing is ever unpickled or
 // executed.
 //
-// The last point from which an unfinished job can go on is removed by nobody but the user: which one that is,
+// The last point from which an unfinished job can go on is removed by the user alone: which one that is,
 // other workers know, and set_committed() and call_is_finished() tell it.
 //
 // Threads: any; one save() at a time, the others wait.
@@ -34,8 +34,7 @@ struct RunOptions {
   std::uint64_t world = 1;
   std::uint64_t rank = 0;
   std::size_t keep_steps = 5;  // step points to keep, 4 at least
-  std::uint64_t epoch =
-      0;  // in which this process joined: a stale incarnation that is late takes no folder from it
+  std::uint64_t epoch = 0;     // in which this process joined: a stale incarnation takes no folder from it
   bool fresh = false;          // MUSTER_FRESH: unfinished jobs of before are removed, not an error
   Storage* storage = nullptr;  // real_storage() unless given; it outlives the store
   std::chrono::milliseconds patience{3000};  // for each lock that others hold
@@ -77,7 +76,7 @@ class RunStore {
 
   // Where the folder could not be opened, or has vanished since: tries again, or reads what can be read by
   // now. What was not there when it was opened may have come since: a stale incarnation keeps its last point
-  // as long as nobody else has the folder.
+  // as long as no other process has the folder.
   void look_again();
 
   // Why this store will keep nothing any more: a newer incarnation has taken the folder since it was opened.

@@ -3,9 +3,9 @@
 //
 // Hashing 100 MB and handing them to the disk take 20 ms of a core from training; spread over a second and
 // done in the gaps that training leaves, no step notices. A thread of low priority alone is not enough: where
-// other programs keep the cores busy it starves, whoever waits for it waits as long, and its priority cannot
-// be raised again. So the thread itself keeps its priority and gives pieces of its work to one that has the
-// least; when somebody waits, or the work is late, it does them itself.
+// other programs keep the cores busy it starves, a caller that waits for it waits as long, and its priority
+// cannot be raised again. So the thread itself keeps its priority and gives pieces of its work to one that
+// has the least; when a caller waits, or the work is late, it does them itself.
 #pragma once
 
 #include <condition_variable>
@@ -41,7 +41,7 @@ class WriteThrottle {
     ~Work();
   };
 
-  // While it lives, somebody waits: nobody rests or yields.
+  // While it lives, a caller waits: no thread rests or yields.
   class Flush {
    public:
     explicit Flush(WriteThrottle& throttle);

@@ -18,7 +18,7 @@ class EchoListener {
                                                     std::shared_ptr<const net::Security> security);
 
   const net::Address& address() const { return listener_->address(); }
-  // When somebody was answered last.
+  // The time of the last answer.
   TimePoint last_served() const { return last_served_; }
 
  private:

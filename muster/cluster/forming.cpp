@@ -232,7 +232,7 @@ void Attempts::gone(const Member& member, const std::string& how, TimePoint now)
 }
 
 bool Attempts::note_rejected(const std::string& address, const std::string& reason, TimePoint now,
-                       std::uint64_t count) {
+                             std::uint64_t count) {
   const bool is_news = note(
       rejected_, {.member = {.address = address}, .reason = line_of(reason), .count = count, .last = now});
   return is_news && has_line_left(now);

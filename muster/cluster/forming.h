@@ -27,7 +27,7 @@ struct Attempt {
   TimePoint last = {};
 };
 
-// The newest attempts; bounded, whoever knocks how often.
+// The newest attempts; bounded, however many there are.
 class Attempts {
  public:
   static constexpr std::size_t kept_max = 32;  // of nodes, and as many of unauthorized peers
@@ -35,7 +35,8 @@ class Attempts {
   // Returns whether it is worth a log line now: a flood of attempts is not one of lines.
   bool refused(const Member& member, const std::string& reason, TimePoint now);
   void gone(const Member& member, const std::string& how, TimePoint now);
-  bool note_rejected(const std::string& address, const std::string& reason, TimePoint now, std::uint64_t count = 1);
+  bool note_rejected(const std::string& address, const std::string& reason, TimePoint now,
+                     std::uint64_t count = 1);
   // It is part of the job now.
   void came(const Member& member);
 
@@ -67,7 +68,8 @@ std::string attendance(const FormingView& view);
 std::string forming_table(const FormingView& view, std::optional<TimePoint> now);
 
 // What is known of attempts since `since` to be the process that held a vacant place: made with its id, or,
-// by those who did not say who they are, at its address where nobody else is missing. Nothing, or a line.
+// by peers that did not identify themselves, at its address where no other node is missing. Nothing, or a
+// line.
 std::string refused_for(const Member& vacant, bool is_alone_there, const Attempts& attempts, TimePoint since,
                         TimePoint now);
 

@@ -16,7 +16,7 @@ struct FoundJob {
   std::uint32_t worker_num = 0;
   std::optional<std::uint64_t> seed = {};  // nothing: it was not kept
   std::uint64_t finished_calls = 0;        // whose ends all ranks below have kept; 0: unknown
-  std::uint64_t epoch = 0;                 // the newest in which somebody has taken one of the folders
+  std::uint64_t epoch = 0;                 // the newest in which a process has taken one of the folders
   bool is_done = false;                    // the ranks below need nothing of it any more
   bool is_in_use = false;                  // a process of it is under way
   std::vector<std::uint32_t> ranks = {};   // whose points these are

@@ -8,7 +8,7 @@
 //   Beat                ->
 //                       <-        Beat
 //   PeerGone            ->        a process of the node's host has ended
-//   LinkLost            ->        the data plane broke, whoever may have died or not
+//   LinkLost            ->        the data plane broke, whether or not a process has died
 //                       <-        EpochLost: a recovering job goes on in the next epoch
 //   Rejoin              ->        where the node is reached then
 //                       <-        RosterReady, of the next epoch
@@ -160,7 +160,7 @@ struct StatusRequest {
 // The job as its scheduler sees it now.
 struct Status {
   enum class State : std::uint8_t { forming, running, recovering, ended };
-  // Whoever asks is told: nothing by which members know each other.
+  // Any peer that asks gets this: nothing by which members know each other.
   struct Node {
     Role role = Role::worker;
     std::string node_id = {};

@@ -17,8 +17,8 @@ ProcessSecret new_secret();
 inline bool is_secret(const ProcessSecret& secret) { return secret != ProcessSecret{}; }
 
 // What the scheduler knows a process by, in its memory and in its recovery log: who reads that can act for
-// nobody. It binds the secret to what the process says of itself at registration and a certificate may have
-// to vouch for, so that no secret opens another's place.
+// no process. It binds the secret to what the process says of itself at registration and a certificate may
+// have to vouch for, so that no secret opens another's place.
 using ProcessKey = net::Digest;
 
 ProcessKey key_of(const ProcessSecret& secret, const Member& claimed);

@@ -24,7 +24,7 @@ struct Job {
   std::uint64_t ended_job_id = 0;  // the one before on this path, which ended well; 0: none
   friend bool operator==(const Job&, const Job&) = default;
 };
-// An epoch has begun. Written before anybody is told.
+// An epoch has begun. Written before any node is told.
 struct Formed {
   std::shared_ptr<const Roster> roster = {};  // never null
   std::vector<ProcessKey> keys = {};          // of its workers, then of its servers

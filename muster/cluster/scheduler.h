@@ -7,7 +7,7 @@
 //
 // A job that recovers goes back and forth between running and recovering: a death ends the epoch, its seat is
 // vacant until a process takes it, and with the last one the next epoch begins. What must be known after the
-// scheduler's own death is recorded before anybody is told (saved_job.h).
+// scheduler's own death is recorded before any node is told (saved_job.h).
 #pragma once
 
 #include <limits>
@@ -111,7 +111,7 @@ struct SchedulerConfig {
   std::optional<Duration> stuck_limit = {};  // see StuckWatch
   std::uint64_t ended_job_id = 0;            // of the job before, which ended well
   std::optional<SavedJob> saved = {};        // an unfinished job to go on with; its job id and seed hold
-  std::string address = {};                  // host:port, where nodes look for it; empty: nobody asks
+  std::string address = {};                  // host:port, where nodes look for it; empty: not checked
   bool fresh = false;                        // MUSTER_FRESH: whatever unfinished job is found is given up
   // Where the epochs of a job begin whose log is lost: drawn from the clock, so that neither those of its
   // other lives nor those of a scheduler that still has the log are the same.
@@ -163,7 +163,7 @@ class SchedulerMachine {
     PeerId watch_id = 0;      // the connection under which its process is watched
   };
   using PeerMap = std::map<PeerId, Peer>;
-  // A process that waits for a seat: somebody who may be dead or alive sits there.
+  // A process that waits for a seat: a process that may be dead or alive holds it.
   struct Newcomer {
     PeerId id = 0;
     Member member;
@@ -348,7 +348,7 @@ class SchedulerMachine {
   std::uint64_t claimed_calls_ = 0;                // finished, of the roster that is rebuilt
   std::uint64_t claimed_collectives_ = 0;          // likewise
   std::uint64_t known_epoch_ = 0;                  // the newest of which a claimant has the roster
-  std::vector<std::uint64_t> known_members_ = {};  // its incarnations, by seat; 0: nobody has said it
+  std::vector<std::uint64_t> known_members_ = {};  // its incarnations, by seat; 0: not known
   std::vector<std::uint64_t> given_up_ = {};       // jobs
   std::optional<TimePoint> members_due_ = {};      // of a found job that is in use
   std::optional<TimePoint> link_lost_until_ = {};  // a death may explain it

@@ -37,7 +37,7 @@ struct Endpoint {
   std::string address;  // numeric IP
   std::uint16_t port = 0;
   std::string local_name;       // of its Listener, for ranks with the same host key
-  net::Identity identity = {};  // as whom its certificate may speak, where there are certificates
+  net::Identity identity = {};  // the identity that its certificate must have, where there are certificates
 };
 
 // The most ranks of a group.
@@ -50,7 +50,7 @@ struct Group {
   std::vector<Endpoint> endpoints;  // by rank
 };
 
-// Where peers connect to. Open it before telling others its port and name; it queues who comes early.
+// Where peers connect to. Open it before telling others its port and name; it queues peers that come early.
 class Listener {
  public:
   // On a numeric address of this host; "0.0.0.0" and "::" listen on all.
@@ -100,7 +100,7 @@ class Communicator {
 
   // `out` may be `in`, else they must not overlap. float32, float64, int32 and int64.
   Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype, Reduction reduction);
-  // The root's bytes to everybody.
+  // The root's bytes to all ranks.
   Result<> broadcast(void* data, std::size_t size_bytes, std::uint32_t root);
   // Each rank's `size_bytes` bytes one after another, in the order of the ranks. `in` may be this rank's
   // place in `out`.
@@ -122,13 +122,13 @@ class Communicator {
   Result<> receive(std::uint32_t from, std::span<const std::span<std::byte>> pieces);
 
   // Memory, in whole pages, that the ranks of this host reach: an all_reduce whose `in` and `out` lie in such
-  // memory on every rank needs no copies, and one of them alone saves some. Each rank has its own; nobody
+  // memory on every rank needs no copies, and one of them alone saves some. Each rank has its own; none
   // need know of the others'. An error where no memory is left, and after the group has ended.
   Result<std::shared_ptr<std::byte>> shared_buffer(std::size_t size_bytes);
 
   // Ends the group: waiting calls of every rank return within milliseconds and fail; the first reason stays.
   void abort(Error reason);
-  // This rank makes no more calls: whoever waits for it fails within milliseconds, and so does every
+  // This rank makes no more calls: a rank that waits for it fails within milliseconds, and so does every
   // collective call. Messages go on: what it sent is still received, and the others may send to each other.
   // The destructor does the same.
   void leave(Error reason);

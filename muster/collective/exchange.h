@@ -33,7 +33,7 @@ struct Connected {
 
 class Exchange {
  public:
-  // The acceptor is borrowed; null where nobody is remote.
+  // The acceptor is borrowed; null where no rank is remote.
   Exchange(std::uint32_t rank, FrameOrigin origin, std::vector<Connected> connections,
            ReconnectAcceptor* acceptor);
 
@@ -60,7 +60,7 @@ class Exchange {
 
   // Tells all peers that the group has ended, whatever they wait for. Any thread.
   void reset();
-  // Leaves, which disturbs nobody who needs nothing more of this rank. Any thread.
+  // Leaves, which disturbs no rank that needs nothing more of this one. Any thread.
   void close();
   // Whether the certificates of all peers are still good. Any thread.
   Result<> check_peers();
@@ -94,7 +94,7 @@ class Exchange {
   std::uint32_t rank_;
   FrameOrigin origin_;
   std::mutex mutex_;        // guards what follows, but for what any thread may call
-  bool forgotten_ = false;  // nobody is attended any more
+  bool forgotten_ = false;  // no peer is attended any more
   std::deque<Link> links_;
   Copies copies_;
   ReconnectAcceptor* acceptor_;

@@ -125,8 +125,8 @@ bool Handshakes::make_room() {
   }
   if (net::give_up_reserved_descriptor()) return true;
   if (const auto more = lack_lines_.take(real_clock().now()))
-    log::warning(fmt::format("new connections to {} have to wait: {}{}", net::to_string(listeners_.tcp.address()),
-                             net::no_descriptor_is_free, *more));
+    log::warning(fmt::format("new connections to {} have to wait: {}{}",
+                             net::to_string(listeners_.tcp.address()), net::no_descriptor_is_free, *more));
   close_for(pause_when_full);
   return false;
 }
@@ -152,7 +152,7 @@ bool Handshakes::hear(Pending& pending, std::vector<Candidate>& candidates) {
   return hear_hello(pending, candidates);
 }
 
-// Without a usable revocation list nobody is let in; it may come in time. Who is silent costs no TLS.
+// Without a usable revocation list no peer is admitted; it may come in time. A silent peer costs no TLS.
 bool Handshakes::secure(Pending& pending) {
   const auto begun = pending.socket.begin_tls({.security = terms_.security, .listens = true});
   pending.is_begun = begun.has_value();
@@ -213,7 +213,7 @@ bool Handshakes::hear_hello(Pending& pending, std::vector<Candidate>& candidates
     return false;
   }
   if (pending.bytes.size() < hello_size_bytes) return false;
-  // Whoever does not even speak our frames is closed without a word.
+  // A peer that does not even speak our frames is closed without an answer.
   const auto hello = decode_hello(std::span(pending.bytes).first<hello_size_bytes>());
   if (hello) {
     awaited_.remove(pending.socket.fd());

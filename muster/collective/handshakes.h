@@ -22,7 +22,7 @@ class Handshakes {
  public:
   struct Listeners {  // borrowed
     net::TcpListener& tcp;
-    net::LocalListener* local = nullptr;  // none: nobody is expected from this host
+    net::LocalListener* local = nullptr;  // none: no rank is expected from this host
   };
   struct Candidate {  // whose hello is sound; nothing in it was checked
     net::Socket socket;
@@ -41,11 +41,11 @@ class Handshakes {
   // What to wait for: when this is readable, or the deadline has passed, `hear` has work.
   int fd() const { return awaited_.fd(); }
   TimePoint deadline() const;
-  // Accepts and hears everybody who is there, without waiting.
+  // Accepts and hears every peer that is there, without waiting.
   std::vector<Candidate> hear();
   // Tells an unauthenticated peer why it is not let in, as far as that goes.
   void refuse(net::Socket& socket, const std::string& reason);
-  // Nobody is heard any more: closes the connections of all unauthenticated peers.
+  // No peer is heard any more: closes the connections of all unauthenticated peers.
   void close();
 
  private:
@@ -68,7 +68,7 @@ class Handshakes {
   template <class ListenerOfAKind>
   void take_from(ListenerOfAKind& listener, bool local);
   void take(net::Socket socket, bool local);
-  // For somebody who waits; false: it has to wait on.
+  // For a peer that waits; false: it has to wait on.
   bool make_room();
   // Whether the unauthenticated peer is done with: a candidate, refused or gone.
   bool hear(Pending& pending, std::vector<Candidate>& candidates);

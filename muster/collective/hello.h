@@ -1,7 +1,7 @@
 // Hello and its answer: the first bytes between two ranks. Byte by byte: docs/formats/collective.md.
 //
-// A hello may come from anybody, an answer from whoever listens where a rank should: neither is believed
-// before it was looked at here.
+// A hello may come from any peer, an answer from any process that listens in a rank's place: neither is
+// trusted before it was looked at here.
 #pragma once
 
 #include <array>
@@ -45,11 +45,11 @@ inline constexpr std::size_t hello_size_bytes = net::frame_header_size_bytes + h
 inline constexpr std::size_t refusal_limit_bytes = 1024;
 
 std::vector<std::byte> encode_hello(const Hello& hello);
-// Fails for what is no hello at all. Who it is from, and whether it is for us, is not checked: the numbers
+// Fails for what is no hello at all. Its sender, and whether it is for us, is not checked: the numbers
 // may be any, purpose and intent too.
 Result<Hello> decode_hello(std::span<const std::byte, hello_size_bytes> bytes);
 
-// Whether the caller belongs to `group`, means this rank, and is who it says.
+// Whether the caller belongs to `group`, means this rank, and is the rank that it says.
 Result<> check_hello(const Hello& hello, const net::Socket& socket, const Group& group);
 
 struct Welcome {

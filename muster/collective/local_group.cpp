@@ -127,7 +127,7 @@ bool LocalGroup::is_flagged() const {
   return (header().generation.load(std::memory_order_acquire) & abort_bit) != 0;
 }
 
-// Whoever ends the group gives the reason before it raises the flag.
+// A rank that ends the group gives the reason before it raises the flag.
 bool LocalGroup::aborted() const { return is_flagged() || reason().is_claimed(); }
 
 bool LocalGroup::released_soon() const {

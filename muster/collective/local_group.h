@@ -113,7 +113,8 @@ class LocalGroup {
   void abort(const Error& reason);
   bool aborted() const;
   Error abort_reason() const;
-  // Why. Who has begun to give it has ended the group, whether it comes to waking the others or not.
+  // The reason. A rank that has begun to give it has ended the group, whether it comes to waking the others
+  // or not.
   SharedReason& reason() const;
 
  private:

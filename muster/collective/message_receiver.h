@@ -1,7 +1,7 @@
 // The messages of one rank of another host to this one: a wire on which only the other side sends them, and
 // this side answers now and then that it has them (docs/adr/0017-links.md).
 //
-// A machine of steps, which never waits. Threads: one at a time, whoever holds `mutex`.
+// A machine of steps, which never waits. Threads: one at a time, the one that holds `mutex`.
 #pragma once
 
 #include <array>

@@ -27,7 +27,7 @@ Result<> MessageSender::finish() {
   return {};
 }
 
-// A connection that broke meanwhile is made again first: afterwards nobody may look after it for long.
+// A connection that broke meanwhile is made again first: afterwards no thread may look after it for long.
 bool MessageSender::may_keep() const {
   const bool is_little =
       awaited_.empty() || (awaited_.size() == 1 && wire.kept_bytes() <= copied_limit_bytes);

@@ -1,7 +1,7 @@
 // The messages of this rank to one rank of another host: a wire on which only this side sends them, and the
 // other side answers now and then that it has them. Until then they are kept (docs/adr/0017-links.md).
 //
-// A machine of steps, which never waits. Threads: one at a time, whoever holds `mutex`.
+// A machine of steps, which never waits. Threads: one at a time, the one that holds `mutex`.
 #pragma once
 
 #include <deque>

@@ -3,7 +3,7 @@
 // Each ordered pair has a ring, which its sender makes in its part of the room with its first message: memory
 // comes with use. Where its rings are stands in a table that each sender makes there likewise. Part of every
 // group's memory is only a seat for each rank, with the place of its table and two bells, one for each
-// direction: who sleeps says for whom it waits, and whoever did what it may wait for rings.
+// direction: a rank that sleeps names the rank that it waits for, and that one rings.
 #pragma once
 
 #include <atomic>
@@ -58,7 +58,7 @@ class PairMemory {
   // By the rank that makes the group's memory, before others open it.
   void lay_out() const;
 
-  // Why messages have ended: as soon as somebody has begun to say so, they have.
+  // Why messages have ended: as soon as a rank has begun to say so, they have.
   SharedReason& reason() const;
   Seat& seat(std::uint32_t local_rank) const;
 

@@ -35,7 +35,7 @@ class ReconnectAcceptor {
     std::uint32_t generation = 0;
     std::uint64_t received_bytes = 0;
   };
-  // Who called to go on with a line that broke, if somebody did: not yet welcomed.
+  // A peer that connected again for a link that broke, if any: not yet welcomed.
   struct Reconnection {
     net::Socket socket;
     std::uint32_t generation = 0;
@@ -59,14 +59,14 @@ class ReconnectAcceptor {
   // When this is readable, or the deadline has passed, `serve` has work.
   int fd() const { return handshakes_->fd(); }
   TimePoint deadline() const;
-  // Hears everybody who is there, without waiting.
+  // Hears every peer that is there, without waiting.
   void serve();
-  // Somebody leaves work on a connection behind, which whoever keeps the acceptor should go on with.
+  // Rung when a thread leaves work on a connection to the one that serves the acceptor.
   const net::Bell& bell() const { return bell_; }
   // Connections for calls are not made again any more: a peer that asks for one is told the reason.
   void end_calls(const std::string& reason);
-  // The group has ended: the system refuses who connects, and closes the connections of those who wait for an
-  // answer, which nobody would give them now.
+  // The group has ended: the system refuses new connections, and closes those that wait for an
+  // answer, which none would get now.
   void shut();
 
  private:

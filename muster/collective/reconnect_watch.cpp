@@ -20,8 +20,8 @@ ReconnectWatch::~ReconnectWatch() {
     thread_.detach();
 }
 
-// While there is more to do, the acceptor is looked at again after a while, whoever stands there, and so is
-// all else: else it would be found open again and again while somebody else is about to serve it.
+// While there is more to do, the acceptor is looked at again after a while, whichever peer waits there, and
+// so is all else: else it would be found open again and again while another thread is about to serve it.
 void ReconnectWatch::work() {
   std::vector<pollfd> polled;
   bool more = false;

@@ -22,7 +22,7 @@ class ReconnectWatch {
     std::function<Result<bool>()> attend;
     // What else there is to wake up for.
     std::function<void(std::vector<pollfd>&)> watch;
-    // Once a second, during calls too: who was revoked must go. None: nobody can be.
+    // Once a second, during calls too: a revoked peer must go. None: no peer can be revoked.
     std::function<void()> check_peers = {};
   };
   // ReconnectAcceptor and signal are borrowed; the thread ends with the signal.

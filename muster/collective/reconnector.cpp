@@ -44,7 +44,7 @@ Result<> Reconnector::begin() {
   return {};
 }
 
-// Once it is connected, somebody is there: it may compute, and answer when it is through.
+// Once it is connected, the peer is there: it may compute, and answer when it is through.
 Result<bool> Reconnector::advance() {
   if (stage_ == Stage::connecting) {
     MUSTER_TRY(const bool connected, socket_->finish_connecting(address()));
@@ -95,7 +95,8 @@ Result<> Reconnector::fall_back(const Error& error) {
   socket_.reset();
   const TimePoint now = real_clock().now();
   next_try_ = now + pause_between_tries;
-  if (error.code == Code::not_found) return fail(Code::peer_lost, error.message);  // nobody listens there now
+  if (error.code == Code::not_found)
+    return fail(Code::peer_lost, error.message);  // no process listens there now
   const bool may_pass =
       error.code == Code::timeout || error.code == Code::io || error.code == Code::peer_lost;
   if (!may_pass) return fail(error);

@@ -18,7 +18,7 @@
 
 namespace muster::collective {
 
-// Where nothing answers for so long, nobody is.
+// Where nothing answers for so long, the rank is gone.
 inline constexpr Duration unreachable_longest = std::chrono::seconds(5);
 
 class Reconnector {

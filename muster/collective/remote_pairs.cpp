@@ -36,7 +36,7 @@ MessageReceiver& RemotePairs::receiver_from(std::uint32_t rank) {
   return way->second;
 }
 
-// Whoever uses a way first calls the other rank, or asks to be called.
+// The rank that uses a way first connects to the other one, or asks it to connect.
 void RemotePairs::make_ways_for_news() {
   if (!acceptor_->has_news()) return;
   for (const auto& [rank, purpose] : acceptor_->news()) {
@@ -175,7 +175,7 @@ Result<> RemotePairs::hear_ends(std::span<const pollfd> polled, std::span<Messag
   return {};
 }
 
-// Whoever has the lock hears it itself.
+// The thread that has the lock hears it itself.
 Result<> RemotePairs::hear(MessageSender& sender) {
   const std::unique_lock lock(sender.mutex, std::try_to_lock);
   if (lock) MUSTER_TRY_VOID(sender.hear());
@@ -198,7 +198,7 @@ bool RemotePairs::attend() {
   return attend_each(receivers_, nullptr).value_or(false) || senders_have_more;
 }
 
-// All of them, whatever becomes of some. Those at which somebody is at work look after themselves, but may
+// All of them, whatever becomes of some. Those at which a thread is at work look after themselves, but may
 // have looked for news just before there were some.
 template <class Ways>
 Result<bool> RemotePairs::attend_each(Ways& ways, const Wire* but) {

@@ -26,7 +26,7 @@ namespace muster::collective {
 
 class RemotePairs {
  public:
-  // The acceptor is borrowed; null where nobody is remote.
+  // The acceptor is borrowed; null where no rank is remote.
   RemotePairs(FrameOrigin origin, std::uint32_t rank, ReconnectAcceptor* acceptor)
       : origin_(origin), rank_(rank), acceptor_(acceptor) {}
 
@@ -68,7 +68,8 @@ class RemotePairs {
   const FrameOrigin origin_;
   const std::uint32_t rank_;
   ReconnectAcceptor* const acceptor_;
-  std::mutex ways_mutex_;  // guards which ways there are, and over_. Who holds it waits for no way's mutex
+  std::mutex
+      ways_mutex_;  // guards which ways there are, and over_. A thread that holds it waits for no way's mutex
   bool over_ = false;
   std::map<std::uint32_t, MessageSender> senders_;      // by rank; none goes before the end
   std::map<std::uint32_t, MessageReceiver> receivers_;  // likewise

@@ -49,8 +49,8 @@ std::size_t Rendezvous::lane_to(std::uint32_t rank) const {
   return exists ? static_cast<std::size_t>(found - layout_.lanes().begin()) : linked_.size();
 }
 
-// Nobody waits for a welcome before all its own connections are made and accepted, so that no circle of ranks
-// can wait for each other: making a connection needs only the other's queue.
+// No rank waits for a welcome before all its own connections are made and accepted, so that no circle of
+// ranks can wait for each other: making a connection needs only the other's queue.
 Result<Connections> Rendezvous::meet() {
   MUSTER_TRY_VOID(make_memory());
   MUSTER_TRY(Handshakes handshakes,

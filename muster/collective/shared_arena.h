@@ -1,8 +1,8 @@
 // Shared-memory arena: memory of one rank that the other ranks of its host read and write in place.
 //
 // The room behind a host's segment is cut into a window for each local rank. A rank takes pieces of its own
-// window and tells nobody: where its data lies travels with the calls that use it (LocalGroup::announce), and
-// whoever is told maps it.
+// window without a message: where its data lies travels with the calls that use it (LocalGroup::announce),
+// and a rank that is told maps it.
 #pragma once
 
 #include <cstddef>

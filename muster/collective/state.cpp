@@ -49,7 +49,7 @@ Communicator::State::State(std::shared_ptr<const Group> group, Layout layout, Co
       reached_(local_size()) {
   if (local_) local_pairs_.emplace(*local_);
   look_at_remote_ = [this]() -> Result<> {
-    MUSTER_TRY_VOID(usable_for_messages());  // leave() wakes nobody here
+    MUSTER_TRY_VOID(usable_for_messages());  // leave() wakes no rank here
     return remote_pairs_.look();
   };
   look_at_local_ = [this]() -> Result<> {
@@ -100,7 +100,7 @@ void Communicator::State::abort(Error reason) {
   if (alarms_) alarms_->ended.ring();
 }
 
-// Collective calls need everybody, messages do not: others may still be at it.
+// Collective calls need all ranks, messages do not: others may still be at it.
 void Communicator::State::leave(Error reason) {
   if (!end(reason)) return;
   links_.close();
@@ -143,8 +143,8 @@ bool Communicator::State::hear_of_leaving() {
   return false;
 }
 
-// Who waits for a message may hear a better reason than that some rank is gone. And whoever does nothing just
-// now leaves it to those who do to tell why they end: it would only pass on that it ends, too.
+// A rank that waits for a message may get a better reason than that some rank is gone. And one that does
+// nothing just now leaves it to those who do to tell why they end: it would only pass on that it ends, too.
 Result<bool> Communicator::State::hear_of_end(const Error& lost) {
   const TimePoint now = real_clock().now();
   if (!lost_since_) lost_since_ = now;
@@ -256,7 +256,7 @@ Result<> Communicator::State::receive(std::uint32_t from, ReceivedPieces pieces)
   return {};
 }
 
-// A rank that is alone on its host has nobody to share with.
+// A rank that is alone on its host has no rank to share with.
 Result<std::shared_ptr<std::byte>> Communicator::State::shared_buffer(std::size_t size_bytes) {
   MUSTER_TRY_VOID(usable());
   if (local_) return local_->arena().take(size_bytes);

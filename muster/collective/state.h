@@ -100,7 +100,7 @@ class Communicator::State {
   TimePoint deadline();
   Result<> exchange();
   Result<> settle();
-  // With nobody else on this host, the completion runs at once.
+  // With no other rank on this host, the completion runs at once.
   template <class Complete>
   Result<> sync(const Call& call, Complete&& complete) {
     if (local_) return local_->sync(call, std::forward<Complete>(complete), [this] { return deadline(); });
@@ -146,7 +146,7 @@ class Communicator::State {
   const Sizes sizes_;
   std::optional<LocalGroup> local_;
   const std::optional<Alarms> alarms_;
-  std::unique_ptr<ReconnectAcceptor> acceptor_;  // null where nobody is remote
+  std::unique_ptr<ReconnectAcceptor> acceptor_;  // null where no rank is remote
   Exchange links_;
   std::optional<LocalPairs> local_pairs_;
   RemotePairs remote_pairs_;
@@ -171,8 +171,8 @@ class Communicator::State {
     std::byte* out = nullptr;
   };
   std::vector<Reached> reached_;   // by local rank; null: through slots and the shared result
-  bool all_reached_ = false;       // nobody needs slots and the shared result
-  bool result_is_wanted_ = false;  // somebody else needs the shared result
+  bool all_reached_ = false;       // no rank needs slots and the shared result
+  bool result_is_wanted_ = false;  // another rank needs the shared result
   std::uint32_t fork_count_ = net::fork_count();
 
   // For under_way(): the number of the newest collective call, and its operation while it lasts; the rank,

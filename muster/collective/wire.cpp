@@ -274,7 +274,7 @@ bool Wire::is_delivered() {
 
 Result<> Wire::check_peer() {
   const std::lock_guard lock(replacing_);
-  if (!socket_) return {};  // whoever connects is checked then
+  if (!socket_) return {};  // the peer that connects is checked then
   const auto good = socket_->check_peer_again();
   if (good) return {};
   return fail(good.error().code, fmt::format("{} may take part no more: {}", name_, good.error().message));

@@ -77,7 +77,7 @@ class Wire {
   Result<bool> mend();
   // The other side may have found it broken, or replaced it.
   Result<> look_at_news();
-  // All of this at once, without receiving, while nobody calls. Whether there is more to do.
+  // All of this at once, without receiving, while no call is made. Whether there is more to do.
   Result<bool> attend();
   // At most one entry for a connection that is whole, any number else.
   void add_to(std::vector<pollfd>& polled, short events) const;

@@ -1,4 +1,4 @@
-// The door of `graph`: what is computed. Values, parameters, the op table, tracing, gradients, compiled
+// Public header of `graph`: what is computed. Values, parameters, the op table, tracing, gradients, compiled
 // plans.
 //
 // Code runs once on traced Values and becomes a Graph (an immutable value); a Plan is the Graph compiled; a

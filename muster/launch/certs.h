@@ -13,7 +13,7 @@ namespace muster::launch {
 struct CertificateRequest {
   std::vector<std::string> hosts = {};  // names and addresses of the job's hosts
   // Node ids that get a folder with certificates of their own, good for that node alone. Those in `folder`
-  // itself are then the scheduler's; without nodes they are everybody's.
+  // itself are then the scheduler's; without nodes all nodes share them.
   std::vector<std::string> nodes = {};
   std::string folder = {};  // is made; an existing one must be empty
   std::int64_t days = 365;

@@ -48,7 +48,7 @@ class Crew {
   // To the process and its group; nothing when it has ended.
   virtual void signal(std::size_t process, int number) = 0;
 
-  // The descriptors to wait for; without those that bring output, when nobody could take it now.
+  // The descriptors to wait for; without those that bring output, when it cannot be taken now.
   virtual void add_polled(std::vector<pollfd>& polled, bool takes_output) const = 0;
   // `polled` is what add_polled added, after poll().
   virtual void take(std::span<const pollfd> polled) = 0;

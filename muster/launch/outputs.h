@@ -21,7 +21,7 @@ namespace muster::launch {
 
 class Outputs {
  public:
-  // `tail`: the ranks whose lines the console shows; empty: everybody's.
+  // `tail`: the ranks whose lines the console shows; empty: all.
   Outputs(Console& console, std::string log_folder, std::vector<std::int64_t> tail)
       : console_(console), log_folder_(std::move(log_folder)), tail_(std::move(tail)) {}
 

@@ -9,8 +9,8 @@
 
 namespace muster::launch {
 
-// An error where unauthorized peers could take part and nobody chose that: several launchers share no secret
-// unless they are given one. It says what to type.
+// An error where unauthorized peers could take part and the user did not choose that: several launchers share
+// no secret unless they are given one. It says what to type.
 Result<> check_protection(const Preset& preset, const JobSettings& job, const Environment& environment);
 
 // The token that this launcher hands to the processes of all its hosts. Empty: it hands out none, since they

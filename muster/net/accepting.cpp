@@ -21,7 +21,7 @@ bool is_of_one_peer(int error) {
   return std::ranges::find(errors, error) != errors.end();
 }
 
-// Where no descriptor is free, accept() says so even if nobody is there.
+// Where no descriptor is free, accept() says so even if no connection waits.
 bool somebody_waits(int listening) {
   pollfd polled{.fd = listening, .events = POLLIN, .revents = 0};
   return ::poll(&polled, 1, 0) > 0;

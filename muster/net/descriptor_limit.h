@@ -1,8 +1,8 @@
 // Limit of open descriptors (files, sockets) of this process, and a reserve for the moment when all others
 // are taken.
 //
-// Whoever listens raises the soft limit to the hard one. Children of fork() get the old one back: what a
-// launcher starts may use select(), which knows no descriptor above 1,023. Threads: any.
+// A process that listens raises the soft limit to the hard one. Children of fork() get the old one back: what
+// a launcher starts may use select(), which knows no descriptor above 1,023. Threads: any.
 #pragma once
 
 #include <cstddef>

@@ -50,7 +50,7 @@ class Loop {
 
 // What a connection tells its owner. After `closed`, nothing more.
 struct ConnectionEvents {
-  std::function<void()> opened = {};  // of `connect` only; the other side is who was expected
+  std::function<void()> opened = {};  // of `connect` only; the other side is the expected one
   std::function<void(Frame)> received = {};
   // Everything that had arrived was delivered before. Code::refused: one side did not believe the other, or
   // TLS is on at one side only.
@@ -69,7 +69,7 @@ struct ConnectionLimits {
 // How the connections that a process makes are protected.
 struct ConnectionSecurity {
   std::shared_ptr<const Security> security = {};  // null: plain
-  Identity expected = {};                         // whom it must meet
+  Identity expected = {};                         // the peer that it must find
   std::string peer_name = {};                     // how errors call the other side; empty: by its address
 };
 
@@ -80,14 +80,14 @@ struct ListenerSecurity {
   std::function<std::vector<std::byte>(const std::string& reason)> plain_refusal = {};
 };
 
-// For a listener that any unauthorized peer may find: who comes becomes a connection only with its first
+// For a listener that any peer can reach: a peer becomes a connection only with its first
 // whole frame, or with the first byte of TLS; until then it costs a descriptor, and those who send anything
 // else little more.
 struct Screening {
-  // Whether a connection may begin with this frame; asked where nothing is encrypted. Null: nobody is
-  // screened, and everybody is a connection at once.
+  // Whether a connection may begin with this frame; asked where nothing is encrypted. Null: no peer is
+  // screened, and each is a connection at once.
   std::function<Result<>(const Frame&)> may_begin = {};
-  // Who was turned away since the last call; not more often than ten times a second.
+  // Peers that were rejected since the last call; not more often than ten times a second.
   std::function<void(const std::vector<RejectedPeer>&)> turned_away = {};
 };
 
@@ -115,7 +115,7 @@ class Connection {
   const Address& peer() const;
   // What the other side's certificate says, once a frame has come; null where none was shown.
   const PeerNames* peer_names() const;
-  // What one says that was shown and refused: a claim that nobody vouches for. Null: there was none.
+  // What one says that was shown and refused: an unverified claim. Null: there was none.
   const PeerNames* refused_names() const;
 
   class Implementation;

@@ -174,7 +174,7 @@ void Connection::Implementation::queue(std::shared_ptr<const std::vector<std::by
   if (!writing_) write();
 }
 
-// What it has not read and nobody else holds: here, and in the kernel.
+// What it has not read and no other connection holds: here, and in the kernel.
 void Connection::Implementation::report_unread() {
   const auto pool = pool_;
   if (!pool || state_ == State::closed) return;

@@ -64,7 +64,7 @@ class UnauthenticatedPool : public std::enable_shared_from_this<UnauthenticatedP
   void hold(UnauthenticatedPeers::Id id, std::size_t size_bytes);
   void leave_unread(UnauthenticatedPeers::Id id, std::size_t size_bytes);
   void leave(UnauthenticatedPeers::Id id);
-  // Makes room; false when nobody is there.
+  // Makes room; false when there is no unauthenticated peer.
   bool make_room(const std::string& why);
   const UnauthenticatedLimits& limits() const { return unauthenticated_.limits(); }
 
@@ -145,7 +145,7 @@ class Connection::Implementation : public std::enable_shared_from_this<Connectio
   UnauthenticatedPeers::Id unauthenticated_id_ = 0;
   struct Unsent {
     std::shared_ptr<const std::vector<std::byte>> bytes;
-    bool is_shared = false;  // with other connections, and somebody else's to count
+    bool is_shared = false;  // with other connections, and counted elsewhere
   };
   std::list<Unsent> unsent_;
   std::size_t unsent_size_bytes_ = 0;

@@ -125,7 +125,7 @@ class ConnectionListener::Implementation
     if (!said.empty()) connection->deliver(said);
   }
 
-  // Nobody who knocks meanwhile wakes this process.
+  // No peer that connects meanwhile wakes this process.
   void look_again_after(Duration pause) {
     if (watched_.is_open()) watched_.release();
     pause_.expires_after(pause);

@@ -2,9 +2,9 @@
 // the bytes inside a frame, what protects them on their way, blocking sockets with deadlines, memory that the
 // processes of a host share, descriptors that close themselves.
 //
-// Ownership: plain values; sockets, listeners, segments, descriptors and reservations belong to who holds
-// them. Threads: free functions may be called from any thread, an object from one thread at a time, except
-// where its header says otherwise.
+// Ownership: plain values; sockets, listeners, segments, descriptors and reservations belong to the object
+// that holds them. Threads: free functions may be called from any thread, an object from one thread at a
+// time, except where its header says otherwise.
 #pragma once
 
 #include "muster/net/address.h"                // IWYU pragma: export

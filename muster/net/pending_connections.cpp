@@ -12,7 +12,7 @@ namespace {
 
 constexpr auto tell_interval = std::chrono::milliseconds(100);
 constexpr std::size_t read_size_bytes = 4 << 10;  // at a time: members come first
-// Who speaks TLS where nobody does, or the reverse, is told so; it takes a connection to do it.
+// A peer that speaks TLS where there is none, or the reverse, is told so; it takes a connection to do it.
 constexpr int answers_max = 100;
 constexpr auto answers_time = std::chrono::seconds(1);
 

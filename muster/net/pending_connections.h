@@ -18,7 +18,7 @@ class PendingConnections {
     bool expects_tls = false;
     std::uint64_t payload_limit_bytes = 0;
   };
-  // Somebody who may come in, and what it has said.
+  // A peer that may be admitted, and what it has sent.
   struct Candidate {
     ProcessDescriptor fd;
     SocketAddress from;
@@ -35,7 +35,7 @@ class PendingConnections {
   PendingConnections& operator=(const PendingConnections&) = delete;
 
   void arrive(int fd, const SocketAddress& from);
-  // Somebody was turned away a moment ago: more may follow.
+  // A peer was rejected a moment ago: more may follow.
   bool is_flooded() const { return tells_; }
   void close();
 
@@ -63,7 +63,7 @@ class PendingConnections {
   const Options options_;
   const Admit admit_;
   std::unordered_map<UnauthenticatedPeers::Id, Waiting> waiting_;
-  ProcessDescriptor epoll_;  // of those who wait: the loop watches it instead of each of them
+  ProcessDescriptor epoll_;  // of the pending connections: the loop watches it instead of each of them
   asio::posix::stream_descriptor watched_;
   RejectedPeerTally tally_;
   asio::steady_timer tell_timer_;

@@ -16,7 +16,7 @@
 
 namespace muster::net {
 
-// Some who were turned away alike.
+// Peers that were rejected for the same reason.
 struct RejectedPeer {
   std::string ip;
   std::string reason;  // names no port: that is another one each time
@@ -40,7 +40,7 @@ class RejectedPeerTally {
   std::uint64_t others_ = 0;
 };
 
-// Looks at what somebody began with, who has to begin with a frame. True: it is whole and sound, and
+// Checks the first bytes of a peer, which must be a frame. True: it is whole and sound, and
 // `may_begin` takes it. False: more bytes are needed. An error: it is none, or not such a one.
 Result<bool> look_at_first_frame(std::span<const std::byte> bytes, std::uint64_t payload_limit_bytes,
                                  const std::function<Result<>(const Frame&)>& may_begin);

@@ -45,7 +45,7 @@ std::vector<openssl::Certificate> Trust::authorities() const {
   return shared;
 }
 
-// Whom the file named before is believed until it can be read: nobody has taken that back.
+// What the file named before is trusted until it can be read: nothing has revoked it.
 bool Trust::read_authorities_again() const {
   auto read = read_authorities(ca_);
   if (!read) {

@@ -43,23 +43,23 @@ class UnauthenticatedPeers {
 
   explicit UnauthenticatedPeers(UnauthenticatedLimits limits) : limits_(limits) {}
 
-  // One more. Ids grow. Returns who has to go for it, if somebody has: the oldest, since who belongs here
-  // proves it at once; of the address that it comes from, where most are from there, so that one host that
-  // floods us drives out nobody else.
+  // One more. Ids grow. Returns the peer that has to go for it, if any: the oldest, since a peer that belongs
+  // here proves it at once; of the address that it comes from, where most are from there, so that one host
+  // that floods us drives out no other.
   std::optional<Id> arrive(Id id, const std::string& ip, TimePoint now);
   // It begins a handshake as it comes, and has less time until that is through.
   void expect_handshake(Id id, TimePoint now);
   void secured(Id id);
-  // `id` makes us hold so many bytes. Returns who has to go for it, if somebody has: who holds most; of
-  // several, the oldest.
+  // `id` makes us hold so many bytes. Returns the peer that has to go for it, if any: the one that holds
+  // most; of several, the oldest.
   std::optional<Id> hold(Id id, std::size_t size_bytes);
   // The same, of answers to `id`.
   std::optional<Id> leave_unread(Id id, std::size_t size_bytes);
   // It is admitted or gone. An unknown id changes nothing.
   void leave(Id id);
 
-  // Who goes when room is needed: the oldest, of the address where most are from if there is one. Nobody,
-  // while it came a moment ago: who belongs here needs that much to prove it.
+  // The peer that goes when room is needed: the oldest, of the address where most are from if there is one.
+  // None, while it came a moment ago: a peer that belongs here needs that much to prove it.
   std::optional<Id> first_to_go(TimePoint now) const;
   std::vector<Id> overdue(TimePoint now) const;
   // Of the next that will be overdue.
@@ -82,11 +82,11 @@ class UnauthenticatedPeers {
 };
 
 // How many unauthenticated peers a listener has places for. All listeners of a process together have half of
-// the descriptors that are left for unauthorized peers when those who belong here have theirs; each takes
+// the descriptors that are left for unauthorized peers when those that belong here have theirs; each takes
 // half of what the earlier ones left of it, and gives it back when it is destroyed. Threads: any.
 class UnauthenticatedSlots {
  public:
-  // `members`: descriptors that those who belong here will need.
+  // `members`: descriptors that the members of the job will need.
   UnauthenticatedSlots(std::size_t most, std::size_t members);
   UnauthenticatedSlots(UnauthenticatedSlots&& other) noexcept : count_(std::exchange(other.count_, 0)) {}
   UnauthenticatedSlots& operator=(UnauthenticatedSlots&&) = delete;

@@ -1,4 +1,5 @@
-// The door of `nn`: cells, layers, losses, optimizers, initializers. They build graphs, they compute nothing.
+// Public header of `nn`: cells, layers, losses, optimizers, initializers. They build graphs, they compute
+// nothing.
 //
 // Ownership: children by shared_ptr, parameters shared; a tree of cells is used by one thread at a time.
 // A constructor whose arguments do not fit throws an Exception, and so does a call whose tensors do not.

@@ -1,4 +1,4 @@
-// How parameters follow their gradients: the formulas.
+// Optimizers: the formulas by which parameters follow their gradients.
 //
 // All take parameters or groups of them, a learning rate that is a number, a list or a schedule, and a weight
 // decay (optimizer.h). g is the gradient / loss_scale + weight_decay p, if not said otherwise; all state is

@@ -82,8 +82,9 @@ Result<> call_in_body(const std::function<Result<>()>& make) {
   call.set_memory(may_wait() ? RecoveringCall::Memory{.state = In::live, .steps = body.steps}
                              : RecoveringCall::Memory{});
   const bool is_first = !std::exchange(body.has_called, true);
-  Result<> done =
-      call.is_rendezvous_due() ? Result<>(fail(Code::peer_lost, "a worker was lost and has come back")) : make();
+  Result<> done = call.is_rendezvous_due()
+                      ? Result<>(fail(Code::peer_lost, "a worker was lost and has come back"))
+                      : make();
   while (true) {
     if (done && is_first) done = call.commit();
     if (done) return done;

@@ -2,10 +2,10 @@
 // script opens the one Session with init(), and trains with a Model; the Session watches the other processes
 // and ends this one when the job has failed.
 //
-//   const auto role = train::init();                       // forms the cluster that the environment
-//   describes if (!role) return role.error().exit_code;              // and print role.error().message if
-//   (*role != cluster::Role::worker) return 0;          // scheduler and servers: their work is over const
-//   auto rank = train::get_rank();
+//   const auto role = train::init();
+//   if (!role) return role.error().exit_code;           // and print role.error().message
+//   if (*role != cluster::Role::worker) return 0;       // scheduler and servers: their work is over
+//   const auto rank = train::get_rank();
 //
 // Threads: main thread, except where a function says otherwise.
 #pragma once

@@ -136,7 +136,7 @@ def test_an_open_job_is_open(folder):
         (["--roles", "worker"], "several launchers start this job"),
         (
             ["--preset", "mpi", "--nnodes", "2", "--node-rank", "1", "--scheduler", "10.0.0.1:8118"],
-            "--open              none: any process that reaches the first host's port can run programs as you",
+            "--open              none: any process that reaches the first host's port",
         ),
         (
             ["--open", "--token-file", "token"],

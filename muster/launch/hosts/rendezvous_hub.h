@@ -47,7 +47,7 @@ class RendezvousHub {
   // This host ends before all have come.
   void abort(const std::string& reason);
 
-  // How it stands. All have come: never more than once. Nobody is waited for any more: an error.
+  // How it stands. All have come: never more than once. No host is waited for any more: an error.
   const std::optional<std::vector<HostReport>>& roster() const { return roster_; }
   const std::optional<Error>& failure() const { return failure_; }
   const std::optional<Lease::End>& end() const { return end_; }

@@ -50,7 +50,7 @@ class RendezvousSide {
  protected:
   virtual void tick() = 0;
   virtual void own_work_ended(int exit_code) = 0;
-  // Tells the others that this host goes; then whether somebody has not yet heard it.
+  // Tells the others that this host goes; then whether a host has not yet heard it.
   virtual void say_goodbye() = 0;
   virtual bool is_heard() const = 0;
 

@@ -56,7 +56,7 @@ struct Job {
 
 enum class Format { yaml, json };
 
-// Whether `token` has to be there: nobody named a secret, and the job is not to be open.
+// Whether `token` has to be there: the user named no secret, and the job is not to be open.
 bool needs_token(const Job& job);
 
 // What `kubectl apply -f -` takes: a Secret and a NetworkPolicy that keep unauthorized peers out, a headless

@@ -17,7 +17,7 @@ std::string rendezvous_host(const Job& job);
 // Of the pod whose name is the longest.
 std::string longest_host_name(const Job& job);
 
-// Variables and folders that the pods have anyway, and that nobody else may set.
+// Variables and folders that the pods have anyway, and that the user may not set.
 std::set<std::string> own_variables(const Job& job);
 std::set<std::string> own_folders();
 

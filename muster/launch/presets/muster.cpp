@@ -127,7 +127,8 @@ Result<LaunchSpec> spec(const PresetInput& input) {
 
 bool always(const JobSettings&, const Environment&) { return true; }
 
-constexpr std::string_view openness = "any process that reaches the scheduler's port can take part in the job";
+constexpr std::string_view openness =
+    "any process that reaches the scheduler's port can take part in the job";
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // A preset: what one family of scripts expects of the launcher, as pure functions. They start nothing, open
-// nothing and ask nobody.
+// nothing and ask no process.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,7 @@ struct Setting {
 };
 
 struct HostSlots {
-  std::string name = {};   // empty: a host whose name nobody has said; this one, where the job has one host
+  std::string name = {};   // empty: a host without a name; this one, where the job has one host
   std::int64_t slots = 0;  // processes that do the work there; 0 in PartialSettings: not said
 
   friend bool operator==(const HostSlots&, const HostSlots&) = default;

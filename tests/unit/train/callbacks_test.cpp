@@ -98,7 +98,8 @@ TEST(ProgressBar, ShowsEpochStepAndLoss) {
   EXPECT_EQ(bar.line(context), "epoch 2/10 [=====>    ] 5/10, loss 1.5000, 20 ms/step");
 }
 
-// ---- Control callbacks ---------------------------------------------------------------------------------------------
+// ---- Control callbacks
+// ---------------------------------------------------------------------------------------------
 
 CallbackContext after_epoch(std::int64_t epoch, double eval_loss) {
   CallbackContext context = at_step(epoch, epoch, 1, 1.0F);
