@@ -54,7 +54,7 @@ class Cell : public graph::Versioned {
 
   // In a job that divides a network over its workers, what such calls give goes to all of them, instead of
   // staying where it is made. Before the first call.
-  void want_outputs_everywhere();
+  void replicate_outputs();
 
   // Adds or replaces. The names of a child's parameters become paths ("fc.weight") when it gets its first
   // parent that names its children (set_auto_prefix).

@@ -62,7 +62,7 @@ Model::Model(ModelOptions options) : options_(std::move(options)) {
     eval_network_ =
         std::make_shared<WithEvalCell>(options_.network, options_.loss_fn, options_.amp_level != "O0");
   for (const nn::CellPtr& cell : {train_network_, eval_network_, options_.network})
-    if (cell != nullptr) cell->want_outputs_everywhere();
+    if (cell != nullptr) cell->replicate_outputs();
 }
 
 Result<std::unique_ptr<Model>> Model::create(ModelOptions options) {
@@ -119,7 +119,7 @@ Batches Model::batches_of(const data::Dataset& dataset, std::uint64_t& passes, c
   if (workers == nullptr) return batches;
   const std::size_t columns = dataset.columns().size();
   const std::size_t inputs = options_.loss_fn != nullptr && columns > 1 ? columns - 1 : columns;
-  const std::optional<std::uint32_t> user = nn::first_user(*options_.network, inputs);
+  const std::optional<std::uint32_t> user = nn::input_consumer(*options_.network, inputs);
   batches.divide(*workers, user.value_or(first_placed_rank(cell)));
   return batches;
 }

@@ -1,4 +1,4 @@
-#include "muster/nn/first_user.h"
+#include "muster/nn/input_consumer.h"
 
 #include <algorithm>
 #include <array>
@@ -31,8 +31,8 @@ graph::PlacementPtr first_placed_user(const graph::Graph& graph) {
   return nullptr;
 }
 
-graph::PlacementPtr first_user_of(Cell& network, const TensorType& type, std::size_t inputs) {
-  const auto trace = graph::Trace::begin("first_user");
+graph::PlacementPtr input_consumer_of(Cell& network, const TensorType& type, std::size_t inputs) {
+  const auto trace = graph::Trace::begin("input_consumer");
   std::vector<Value> traced{trace->input(type)};
   while (traced.size() < inputs) traced.push_back(trace->input({DType::int32, Shape({2})}));
   const graph::FailureWatch failure;
@@ -47,9 +47,9 @@ graph::PlacementPtr first_user_of(Cell& network, const TensorType& type, std::si
 
 }  // namespace
 
-std::optional<std::uint32_t> first_user(Cell& network, std::size_t inputs) {
+std::optional<std::uint32_t> input_consumer(Cell& network, std::size_t inputs) {
   for (const TensorType& type : made_up_types())
-    if (const graph::PlacementPtr user = first_user_of(network, type, inputs)) return user->rank;
+    if (const graph::PlacementPtr user = input_consumer_of(network, type, inputs)) return user->rank;
   return std::nullopt;
 }
 

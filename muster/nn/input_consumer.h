@@ -12,6 +12,6 @@ namespace muster::nn {
 // The rank of the first placed op that depends on the first of `inputs` inputs. Found by tracing construct
 // with made-up types: they hardly fit, but where they do not fit they are used. Nothing: with none of them
 // construct comes to a placed op. The trace is dropped; construct runs a few times at most.
-std::optional<std::uint32_t> first_user(Cell& network, std::size_t inputs);
+std::optional<std::uint32_t> input_consumer(Cell& network, std::size_t inputs);
 
 }  // namespace muster::nn

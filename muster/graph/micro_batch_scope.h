@@ -10,12 +10,12 @@ namespace muster::graph {
 // While it lives, this thread traces or runs the samples of a batch in equal parts, one after the other. What
 // draws random numbers by sample draws for each sample what it would for the whole batch: the n-th such op of
 // every part has one stream, and its samples go on where those of the part before end. Does not nest.
-class SampleParts {
+class MicroBatchScope {
  public:
-  SampleParts();
-  ~SampleParts();
-  SampleParts(const SampleParts&) = delete;
-  SampleParts& operator=(const SampleParts&) = delete;
+  MicroBatchScope();
+  ~MicroBatchScope();
+  MicroBatchScope(const MicroBatchScope&) = delete;
+  MicroBatchScope& operator=(const MicroBatchScope&) = delete;
 
   // 0 is the first, and has begun already.
   void begin(std::int64_t part);
@@ -29,7 +29,7 @@ class SampleParts {
   std::size_t next_ = 0;  // of them
 };
 
-// Of the SampleParts that live on this thread; 0 where there are none.
-std::int64_t current_sample_part();
+// Of the MicroBatchScope that live on this thread; 0 where there are none.
+std::int64_t current_micro_batch();
 
 }  // namespace muster::graph

@@ -1,4 +1,4 @@
-#include "muster/graph/retreat.h"
+#include "muster/graph/rollback.h"
 
 #include <algorithm>
 #include <cstring>
@@ -12,7 +12,7 @@ constexpr std::size_t read_for_kept_min = 4;  // bytes that a step reads for eac
 
 }  // namespace
 
-void Retreat::add_step(const Node& node, const Graph& graph, std::byte* const* inputs) {
+void Rollback::add_step(const Node& node, const Graph& graph, std::byte* const* inputs) {
   if (!open_) return;
   ++steps_;  // the run can be dropped before this one in any case
   std::size_t read = 0, changed = 0;
@@ -32,7 +32,7 @@ void Retreat::add_step(const Node& node, const Graph& graph, std::byte* const* i
   kept_.resize(kept);
 }
 
-void Retreat::keep() {
+void Rollback::keep() {
   std::byte* to = kept_.data();
   for (const State& state : states_) {
     std::memcpy(to, *state.address, state.size_bytes);
@@ -40,7 +40,7 @@ void Retreat::keep() {
   }
 }
 
-void Retreat::put_back() const {
+void Rollback::put_back() const {
   const std::byte* from = kept_.data();
   for (const State& state : states_) {
     std::memcpy(*state.address, from, state.size_bytes);

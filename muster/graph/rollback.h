@@ -11,7 +11,7 @@ namespace muster::graph {
 // A run can be dropped until its first step that updates parameters in place or takes part in a collective.
 // Steps before that may write a little state beside their outputs (moving statistics), which is kept
 // meanwhile.
-class Retreat {
+class Rollback {
  public:
   // The next step of the plan: its node, and where the addresses of its inputs will stand.
   void add_step(const Node& node, const Graph& graph, std::byte* const* inputs);
