@@ -45,11 +45,11 @@ void BackgroundSaver::run() {
   while (true) {
     changed_.wait(lock, [&] { return next_ || ending_; });
     if (!next_) return;
-    // Nobody else touches the point until it is taken away below.
+    // No other thread touches the point until it is taken away below.
     lock.unlock();
     auto saved = save_slowly(*next_);
     if (!saved) log::error(saved.error().message);
-    *next_ = {};  // frees its memory here, where nobody waits for it
+    *next_ = {};  // frees its memory here, where no caller waits for it
     lock.lock();
     if (!saved && !failure_) failure_ = std::move(saved).error();
     next_.reset();

@@ -35,7 +35,7 @@ class Descriptor {
   int fd_;
 };
 
-// A file that is new: nobody else writes to it, so its bytes may come late and in blocks.
+// A file that is new: no other process writes to it, so its bytes may come late and in blocks.
 class NewOutput final : public OutputFile {
  public:
   NewOutput(Descriptor descriptor, std::string path)
@@ -156,7 +156,8 @@ class RealLockedFile final : public LockedFile {
   std::string path_;
 };
 
-// Whoever clears a folder away removes the locks in it: one that was waited for may be of no file any more.
+// A process that clears a folder away removes the locks in it: one that was waited for may be of no file any
+// more.
 bool is_at(const std::string& path, int fd) {
   struct stat opened {
   }, there{};

@@ -82,7 +82,7 @@ class RoleTable {
     if (!parts.empty()) lines_.push_back(fmt::format("registered: {}", fmt::join(parts, "; ")));
   }
 
-  // Of a rank that nobody has: who tried to have it.
+  // Of a vacant rank: the processes that tried to have it.
   const Attempt* attempt_for(std::uint32_t rank) const {
     const Attempt* found = nullptr;
     for (const Attempt& attempt : attempts_.nodes())
@@ -149,7 +149,7 @@ class RoleTable {
   const std::optional<TimePoint> now_;
   std::uint32_t wanted_ = 0;
   std::uint32_t present_ = 0;
-  std::set<std::uint32_t> ranks_ = {};      // that somebody asked for and has
+  std::set<std::uint32_t> ranks_ = {};      // that a process asked for and has
   std::vector<const Member*> others_ = {};  // who get a rank in the end
   std::vector<std::string> lines_ = {};
 };

@@ -170,7 +170,7 @@ Result<Registration> describe_host(const Settings& settings, const Interrupted& 
   if (registration.host_key.empty()) {
     MUSTER_TRY(registration.host_key, net::host_key(FixedEnvironment({})));
   }
-  // Nobody shares memory with a key that nobody else has.
+  // No process shares memory under a key that no other one has.
   if (settings.transport == "tcp") registration.host_key += fmt::format("#{:016x}", entropy());
   registration.traits = settings.traits;
   registration.pid = ::getpid();

@@ -179,7 +179,7 @@ void SchedulerMachine::handle(const Peer& reporter, const message::PeerGone& gon
   const Seat* seat = seats_.find(gone.role, gone.rank);
   if (seat == nullptr || seat->peer == 0) return;
   Peer& peer = peer_at(seat->peer);
-  if (peer.member.incarnation != gone.incarnation) return;  // somebody else sits there since
+  if (peer.member.incarnation != gone.incarnation) return;  // another process has the seat since
   // Only a process that sees the same pids can know.
   if (shares_pids(peer.member.process_space, reporter.member.process_space))
     reported(seat->peer, peer, gone.status);

@@ -1,4 +1,4 @@
-// How a job forms: who may register, who has which rank, and what everybody is told of it meanwhile.
+// Forming of a job: which processes may register, which rank each has, and what all are told meanwhile.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -140,8 +140,8 @@ std::vector<std::byte> refusal_frame(const std::string& reason) {
            {Code::refused, "the scheduler refused this process: " + reason, exit_code_refused}}});
 }
 
-// Whether a process registers as what its certificate says; without certificates everybody is believed. Who
-// has a certificate for a node is that node: it takes no seat that any process may have.
+// Whether a process registers as what its certificate says; without certificates every process is trusted.
+// Who has a certificate for a node is that node: it takes no seat that any process may have.
 Result<> check_claim(const net::Connection& connection, Message& message) {
   auto* request = std::get_if<message::Register>(&message.body);
   const net::PeerNames* names = connection.peer_names();
@@ -226,7 +226,7 @@ class SchedulerDriver {
     step(scheduler_event::Received{id, *std::move(message)});
   }
 
-  // Nobody takes the place of another whose certificate it does not have.
+  // No process takes the place of another whose certificate it does not have.
   void turn_away(PeerId id, net::Connection& connection, const Error& error, const Member& claims) {
     connection.send(std::make_shared<const std::vector<std::byte>>(refusal_frame(error.message)));
     connection.finish();
@@ -234,7 +234,7 @@ class SchedulerDriver {
   }
 
   void closed(PeerId id, const Error& error, std::optional<Member> claims = {}) {
-    // Who goes without a word is no news: a look whether somebody listens here is made like that.
+    // A peer that closes without a word is not reported: a probe whether this port is open does that.
     const auto found = connections_.find(id);
     if (found != connections_.end() && error.code != Code::peer_lost) {
       if (!claims) claims = claims_of(*found->second);
@@ -244,7 +244,7 @@ class SchedulerDriver {
     step(scheduler_event::Closed{id});
   }
 
-  // Without the port, which is another one each time somebody tries; and for readers elsewhere.
+  // Without the port, which is another one for each try; and for readers elsewhere.
   static scheduler_event::Rejected rejected_event(PeerId id, const net::Address& peer, const Error& error,
                                                   std::optional<Member> claims) {
     std::string reason = for_others(replaced(error.message, net::to_string(peer), peer.ip));

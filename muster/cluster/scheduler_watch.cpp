@@ -56,8 +56,8 @@ void SchedulerMachine::check_stuck() {
                   who_waits_for_whom()));
 }
 
-// The most patient phase of those who wait for nobody. Nothing where nobody waits for anybody and the scripts
-// are busy with what is no step.
+// The most patient phase of the ranks that wait for none. Nothing where no rank waits for another and the
+// scripts are busy with what is no step.
 std::optional<WorkPhase> SchedulerMachine::slowest_phase() const {
   bool someone_waits = false;
   std::set<WorkPhase> phases;  // of those who do not

@@ -228,7 +228,7 @@ void write(ByteWriter& out, const message::Doctors& body) {
 }
 
 // Reads values that may be out of their range; the first such value makes the message unusable. Texts come
-// out as they can be shown to people, whoever made them: nobody else has to think of it.
+// out as they can be shown to people, whichever process made them: no caller has to think of it.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> payload) : in_(payload) {}

@@ -71,7 +71,7 @@ std::byte* Communicator::State::remote_raw(std::uint32_t rank, std::uint64_t tur
   return local_ ? local_->raw(index, turn) : received_.data() + index * received_stride_;
 }
 
-// Everybody's values go whole to every host; there, the last rank to arrive combines them for all.
+// The values of all ranks go whole to every host; there, the last rank to arrive combines them for all.
 Result<> Communicator::State::reduce_small(const std::byte* in, std::byte* out, const Call& call) {
   const std::size_t bytes = call.count * size_bytes(call.dtype);
   for (std::uint32_t r = 0; r < size(); ++r)

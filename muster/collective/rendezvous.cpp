@@ -131,7 +131,7 @@ Result<> Rendezvous::connect_to_first() {
   return {};
 }
 
-// A handshake needs the other side's turn. Everybody who waits for one waits for a lower rank, so that no
+// A handshake needs the other side's turn. Every rank that waits for one waits for a lower rank, so that no
 // circle of ranks can wait for each other here either.
 Result<> Rendezvous::secure(net::Socket& socket, std::uint32_t rank) const {
   if (!security_) return {};

@@ -104,7 +104,7 @@ class Examination {
     return true;
   }
 
-  // Whoever of the addresses answers is the scheduler for the rest.
+  // The first address that answers is the scheduler for the rest.
   bool connect() {
     bool is_reached = false;
     for (const std::string& ip : ips_) {

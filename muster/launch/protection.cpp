@@ -16,7 +16,7 @@ bool needs_secret(const Preset& preset, const JobSettings& job, const Environmen
   return preset.needs_secret != nullptr && preset.needs_secret(job, environment);
 }
 
-// Somebody else starts the rest of the job.
+// Other launchers start the rest of the job.
 bool has_other_launchers(const JobSettings& job) {
   return job.reach.value == Reach::each || !job.roles.value.empty();
 }

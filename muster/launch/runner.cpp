@@ -95,7 +95,7 @@ void keep_roles(LaunchSpec& spec, const std::vector<std::string>& roles) {
   });
 }
 
-// Without a keeper nothing is started and nobody is met: a rehearsal.
+// Without a keeper nothing is started, and there is no rendezvous: a rehearsal.
 Result<Work> make_work(const JobSettings& job, const Environment& environment, const std::string& run_folder,
                        std::optional<int> keeper_fd) {
   MUSTER_TRY(const Preset* preset, find_preset(job.preset));

@@ -1,4 +1,4 @@
-// Which worker uses the first input of a placed network, before anybody knows its type.
+// Input consumer: the worker that uses the first input of a placed network, found before its type is known.
 #pragma once
 
 #include <cstddef>

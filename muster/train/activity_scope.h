@@ -1,4 +1,4 @@
-// What this process's main thread does, for those who wait for it: it travels with the heartbeat.
+// Activity of this process's main thread, for the ranks that wait for it: it travels with the heartbeat.
 #pragma once
 
 #include <cstdint>

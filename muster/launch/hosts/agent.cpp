@@ -146,7 +146,7 @@ void Agent::wait() {
   if (polled[2].revents != 0) take_input();
   if ((polled[3].revents & POLLOUT) != 0) write_some();
   beat();
-  // Nobody listens any more, or nobody speaks, or the watchdog is gone.
+  // The launcher listens no more, or is silent, or the watchdog is gone.
   const bool is_closed = (polled[3].revents & (POLLERR | POLLHUP)) != 0;
   if (is_closed || polled[1].revents != 0 || real_clock().now() >= heard_at_ + lease_) {
     is_over_ = true;
@@ -234,7 +234,7 @@ void Agent::write_some() {
   if (written >= 0)
     queue_.erase(0, static_cast<std::size_t>(written));
   else if (errno != EAGAIN && errno != EINTR)
-    queue_.clear();  // nobody listens: poll says so too
+    queue_.clear();  // the launcher is gone: poll says so too
 }
 
 void Agent::flush() {

@@ -87,7 +87,7 @@ struct Volume {
 };
 
 Document secret(const std::string& volume, const std::string& name, const Job& job) {
-  // For its owner alone; where the containers run as somebody else, for their group.
+  // For its owner alone; where the containers run as another user, for their group.
   const int mode = job.user ? 0440 : 0400;
   return {{"name", volume}, {"secret", {{"secretName", name}, {"defaultMode", mode}}}};
 }

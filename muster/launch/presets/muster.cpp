@@ -11,7 +11,7 @@ constexpr std::uint16_t default_port = 8118;  // where every host has to know it
 
 tl::unexpected<Error> wrong(std::string message) { return fail(Code::invalid_argument, std::move(message)); }
 
-// Variables that somebody exported for processes started by hand, and that say something else.
+// Variables that the user exported for processes started by hand, and that say something else.
 Result<> check_variables(const JobSettings& job, const Environment& environment) {
   const auto check = [&](const char* variable, const std::string& value,
                          const std::string& what) -> Result<> {

@@ -159,7 +159,7 @@ std::string host_name(const PresetInput& input, std::size_t index) {
   return index < input.addresses.size() ? input.addresses[index] : std::string();
 }
 
-// "a:5001" of the port `place` of host `index`. What nobody knows before the hosts have met is a '?'.
+// "a:5001" of the port `place` of host `index`. What is not known before the hosts have met is a '?'.
 std::string address_of(const PresetInput& input, std::size_t index, std::int64_t place) {
   const std::string host = host_name(input, index);
   const auto number = static_cast<std::size_t>(place);
