@@ -32,8 +32,8 @@ double nanoseconds_of(int steps, const Step& step) {
 
 int main() {
   const auto phases = [](int) {
-    { const train::Doing reading(cluster::WorkPhase::reading_data); }
-    const train::Doing computing(cluster::WorkPhase::computing);
+    { const train::ActivityScope reading(cluster::WorkPhase::reading_data); }
+    const train::ActivityScope computing(cluster::WorkPhase::computing);
     train::note_finished();
   };
   const std::uint64_t before = train::activity_of_main_thread().finished;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A scheduler at size and under a flood: a thousand nodes, and strangers who send garbage or nothing.
+"""A scheduler at size and under a flood: a thousand nodes, and peers who send garbage or nothing.
 
 ./dev bench cluster [--seconds 60] [--nodes 1000] [--tls]
 """
@@ -162,7 +162,7 @@ def joining_under_a_flood(seconds):
         port = free_port()
         serving = scheduler(stack, port, 1000)
         first = serving.memory_mib()
-        strangers = flood(stack, port, seconds)
+        unauthorized = flood(stack, port, seconds)
         time.sleep(2)
         count = max(1, int((seconds - 7) * 2))  # the last starts three seconds before the end
         joining = crowd(
@@ -170,10 +170,10 @@ def joining_under_a_flood(seconds):
         )
         joining.wait()
         grown = serving.memory_mib() - first
-        strangers.wait()
+        unauthorized.wait()
         cpu = serving.cpu_seconds() / seconds
     accepted = re.search(r"accepted (\d+) of (\d+): median ([\d.]+) longest ([\d.]+)", joining.output())
-    rate = re.search(r"frames .*", strangers.output())[0]
+    rate = re.search(r"frames .*", unauthorized.output())[0]
     print(f"| the flood | {rate} |")
     print(
         f"| under it, a new worker joins ({accepted[1]} of {accepted[2]} did) | median {accepted[3]} s, "
@@ -221,10 +221,10 @@ def steps_under_a_flood(seconds, rounds, tls):
         medians = {sink_port: [], port: []}
         for number in range(rounds):
             for target in sorted(medians, reverse=number % 2 == 1):  # in turns: the machine drifts
-                strangers = flood(stack, target, seconds)
+                unauthorized = flood(stack, target, seconds)
                 time.sleep(1)
                 begin = time.monotonic()
-                strangers.wait()
+                unauthorized.wait()
                 times = step_times(workers[0], begin, time.monotonic() - 0.2)
                 medians[target].append(statistics.mean(times))
         serving.end()

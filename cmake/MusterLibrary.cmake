@@ -1,11 +1,11 @@
-# The library that others build on: all rooms in one archive, Muster::muster, installed with its headers and a package
-# file for find_package(Muster). Inside this project, targets link the rooms themselves.
+# The library that others build on: all modules in one archive, Muster::muster, installed with its headers and a package
+# file for find_package(Muster). Inside this project, targets link the modules themselves.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 add_library(muster STATIC)
-foreach(room ${MUSTER_ROOMS})
-  target_sources(muster PRIVATE $<TARGET_OBJECTS:muster_${room}>)
+foreach(module ${MUSTER_MODULES})
+  target_sources(muster PRIVATE $<TARGET_OBJECTS:muster_${module}>)
 endforeach()
 target_include_directories(muster PUBLIC
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)

@@ -1,7 +1,8 @@
-"""Proves the layout of the house (docs/adr/0001-house.md) from the files themselves.
+"""Proves the layout of the source (docs/adr/0001-architecture.md) from the files themselves.
 
-A room includes only lower rooms, and of another room only its door; every C++ source belongs to a target; no
-file grows past 600 lines; no file names a machine or a package host. Prints each problem; exits 1 if any.
+A module includes only lower modules, and of another module only its public header; every C++ source belongs
+to a target; no file grows past 600 lines; no file names a machine or a package host. Prints each problem;
+exits 1 if any.
 """
 
 import json
@@ -12,8 +13,8 @@ from pathlib import Path
 
 from sources import ROOT, walk
 
-# The rooms and their floors; a room may include only rooms of a lower floor.
-FLOORS = {
+# The modules and their layers; a module may include only modules of a lower layer.
+LAYERS = {
     "base": 0,
     "json": 1,
     "net": 1,
@@ -27,7 +28,7 @@ FLOORS = {
     "train": 4,
     "launch": 5,
 }
-PUBLIC = "muster/muster.h"  # for programs: it includes doors, and nothing of the library includes it
+PUBLIC = "muster/muster.h"  # for programs: it includes public headers, and nothing of the library includes it
 LINES_MAX = 600
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")  # of Markdown, into this tree
@@ -49,8 +50,8 @@ FORBIDDEN = [
 OTHER_PROJECTS = ("tests/install/",)
 
 
-def room_of(path: str) -> str | None:
-    """The room of `muster/<room>/...`, or of a room's own unit tests."""
+def module_of(path: str) -> str | None:
+    """The module of `muster/<module>/...`, or of a module's own unit tests."""
     parts = path.split("/")
     if parts[0] == "muster" and len(parts) > 2:
         return parts[1]
@@ -63,21 +64,23 @@ def include_problem(path: str, included: str) -> str | None:
     """What is wrong with `included` in the file `path` (both relative to the root), if anything."""
     in_library = path.startswith("muster/")
     if not included.startswith("muster/"):
-        return f'"{included}" is not spelled from the root ("muster/<room>/<file>.h")' if in_library else None
-    room, target = room_of(path), included.split("/")[1]
+        return (
+            f'"{included}" is not spelled from the root ("muster/<module>/<file>.h")' if in_library else None
+        )
+    module, target = module_of(path), included.split("/")[1]
     if included == PUBLIC:
         return f'"{PUBLIC}" is for programs that use the library, not for the library' if in_library else None
-    if target not in FLOORS:
-        return f'"{included}" names no room'
-    if path != PUBLIC and in_library and room not in FLOORS:
-        return f"'{room}' is no room: name it in tools/check_layout.py and docs/adr/0001-house.md"
-    if target == room:
+    if target not in LAYERS:
+        return f'"{included}" names no module'
+    if path != PUBLIC and in_library and module not in LAYERS:
+        return f"'{module}' is no module: name it in tools/check_layout.py and docs/adr/0001-architecture.md"
+    if target == module:
         return None
-    if path != PUBLIC and in_library and FLOORS[target] >= FLOORS[room]:
-        return f"{room} (floor {FLOORS[room]}) must not include {target} (floor {FLOORS[target]})"
-    joins_rooms = path.startswith(("tests/sim/", "tests/process/", "tests/fuzz/"))
-    if included != f"muster/{target}/{target}.h" and not joins_rooms:
-        return f'"{included}" is private to {target}: include its door "muster/{target}/{target}.h"'
+    if path != PUBLIC and in_library and LAYERS[target] >= LAYERS[module]:
+        return f"{module} (layer {LAYERS[module]}) must not include {target} (layer {LAYERS[target]})"
+    joins_modules = path.startswith(("tests/sim/", "tests/process/", "tests/fuzz/"))
+    if included != f"muster/{target}/{target}.h" and not joins_modules:
+        return f'"{included}" is private to {target}: include its public header "muster/{target}/{target}.h"'
     return None
 
 
@@ -130,7 +133,7 @@ def problems(root: Path, build: Path) -> list[str]:
 
 def main() -> int:
     found = problems(ROOT, ROOT / "build")
-    print("\n".join(found) if found else "layout: as docs/adr/0001-house.md says")
+    print("\n".join(found) if found else "layout: as docs/adr/0001-architecture.md says")
     return 1 if found else 0
 
 

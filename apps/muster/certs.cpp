@@ -18,14 +18,14 @@ int refuse(std::string_view command, const std::string& message) {
   return exit_code_usage;
 }
 
-void print_next_steps(const launch::CertificateWish& wish) {
-  const std::string folder = std::filesystem::path(wish.folder).lexically_normal().string();
+void print_next_steps(const launch::CertificateRequest& request) {
+  const std::string folder = std::filesystem::path(request.folder).lexically_normal().string();
   const std::string at = folder.ends_with('/') ? folder : folder + "/";
   fmt::print(
       "\nNext:\n"
       "  1. Copy {0} to every host of the job, but not {0}ca.key: who has it makes certificates.\n",
       at);
-  if (wish.nodes.empty()) {
+  if (request.nodes.empty()) {
     fmt::print(
         "  2. Start the job with them, on every host:\n"
         "       muster run -n 2 --tls-config {0}config.json \\\n"
@@ -39,22 +39,22 @@ void print_next_steps(const launch::CertificateWish& wish) {
         "  2. Start each process with MUSTER_TLS_CONFIG, MUSTER_TLS_CLIENT_PASSWORD_FILE and\n"
         "     MUSTER_TLS_SERVER_PASSWORD_FILE naming config.json, client.password and server.password\n"
         "     of its own folder: {0} for the scheduler, {0}<MS_NODE_ID>/ for the others ({1}).\n",
-        at, fmt::join(wish.nodes, ", "));
+        at, fmt::join(request.nodes, ", "));
   }
   fmt::print("  3. Should one get lost:  muster certs revoke {0} {0}client.p12\n", at);
 }
 
-int make(const launch::CertificateWish& wish) {
-  const auto made = launch::make_certificates(wish);
+int make(const launch::CertificateRequest& request) {
+  const auto made = launch::make_certificates(request);
   if (!made) return refuse("new", made.error().message);
   for (const std::string& note : made->notes) fmt::print(stderr, "muster certs new: note: {}\n", note);
   fmt::print("Certificates until {} for {}\n", launch::date_text(made->end_s), fmt::join(made->names, ", "));
-  print_next_steps(wish);
+  print_next_steps(request);
   return 0;
 }
 
-int revoke(const launch::RevocationWish& wish) {
-  const auto done = launch::revoke_certificate(wish);
+int revoke(const launch::RevocationRequest& request) {
+  const auto done = launch::revoke_certificate(request);
   if (!done) return refuse("revoke", done.error().message);
   fmt::print("{} ({}) {}: {}\n", done->subject, done->serial,
              done->was_revoked ? "was revoked before" : "is revoked", fmt::join(done->lists, ", "));
@@ -72,37 +72,37 @@ int show(const std::string& path, const std::string& password_file) {
 }
 
 void add_new(CLI::App& certs, Invocation& invocation) {
-  auto wish = std::make_shared<launch::CertificateWish>();
+  auto request = std::make_shared<launch::CertificateRequest>();
   CLI::App* command = certs.add_subcommand("new", "Make an authority and what it signs, to try it out");
-  command->add_option("--hosts", wish->hosts, "Names and addresses of the job's hosts: a.example,10.0.0.7")
+  command->add_option("--hosts", request->hosts, "Names and addresses of the job's hosts: a.example,10.0.0.7")
       ->type_name("HOSTS")
       ->delimiter(',')
       ->required();
   command
-      ->add_option("--nodes", wish->nodes,
+      ->add_option("--nodes", request->nodes,
                    "Node ids that get certificates of their own (default: one for all)")
       ->type_name("IDS")
       ->delimiter(',');
-  command->add_option("--out", wish->folder, "Folder to make")->type_name("FOLDER")->required();
-  command->add_option("--days", wish->days, "How long they are valid (default: 365)")->type_name("NUMBER");
-  command->callback([wish, &invocation] {
-    wish->now_s = std::time(nullptr);
-    invocation.exit_code = make(*wish);
+  command->add_option("--out", request->folder, "Folder to make")->type_name("FOLDER")->required();
+  command->add_option("--days", request->days, "How long they are valid (default: 365)")->type_name("NUMBER");
+  command->callback([request, &invocation] {
+    request->now_s = std::time(nullptr);
+    invocation.exit_code = make(*request);
   });
 }
 
 void add_revoke(CLI::App& certs, Invocation& invocation) {
-  auto wish = std::make_shared<launch::RevocationWish>();
+  auto request = std::make_shared<launch::RevocationRequest>();
   CLI::App* command = certs.add_subcommand("revoke", "Add a certificate to the revocation list");
-  command->add_option("place", wish->place, "Folder of `muster certs new`, or its crl.pem")->required();
-  command->add_option("certificate", wish->certificate, "A .p12 file, or PEM")->required();
+  command->add_option("place", request->place, "Folder of `muster certs new`, or its crl.pem")->required();
+  command->add_option("certificate", request->certificate, "A .p12 file, or PEM")->required();
   command
-      ->add_option("--password-file", wish->password_file,
+      ->add_option("--password-file", request->password_file,
                    "File of the .p12's password (default: the one beside it)")
       ->type_name("FILE");
-  command->callback([wish, &invocation] {
-    wish->now_s = std::time(nullptr);
-    invocation.exit_code = revoke(*wish);
+  command->callback([request, &invocation] {
+    request->now_s = std::time(nullptr);
+    invocation.exit_code = revoke(*request);
   });
 }
 

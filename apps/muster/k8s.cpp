@@ -221,7 +221,7 @@ void add_content_options(CLI::App& command, Flags& flags) {
       [&flags] {
         flags.said.is_open = launch::Setting<bool>{true, "--open"};
       },
-      "Neither a token nor a NetworkPolicy: let whoever reaches the pods take part");
+      "Neither a token nor a NetworkPolicy: let any process that reaches the pods take part");
   add_setting(command, "--max-restarts", flags.said.max_restarts,
               "How often a process, or a pod, is started again (default: 0)")
       ->type_name("NUMBER");

@@ -1,4 +1,4 @@
-// Where things are: the Python that belongs to this program, the package that was installed with it.
+// Installed places: the Python that belongs to this program, and the package that was installed with it.
 #pragma once
 
 #include <optional>

@@ -119,8 +119,8 @@ void add_files(CLI::App& command, RunFlags& flags) {
       "Holds the password of client_cert_path; fd:N reads a descriptor");
   add("--server-password-file", flags.server_password_file, "The same of server_cert_path");
   add("--token-file", flags.token_file,
-      "Keep strangers out with this secret instead of one that is made for the job");
-  command.add_flag("--open", flags.is_open, "Let whoever reaches the job take part in it");
+      "Keep unauthorized peers out with this secret instead of one that is made for the job");
+  command.add_flag("--open", flags.is_open, "Let any process that reaches the job take part in it");
   add("--rank-table", flags.rank_table, "The cards of an ascend job; see muster ranktable");
   command.add_option("--job", flags.job_file, "All of this from a file; flags win over it")
       ->type_name("FILE");

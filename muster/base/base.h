@@ -1,9 +1,9 @@
-// The door of `base`: what every room stands on. Errors, checks, log lines, dtypes and shapes, hashes,
+// Public header of `base`: what every module builds on. Errors, checks, log lines, dtypes and shapes, hashes,
 // counter-based random numbers, and the outside world as interfaces (Clock, Files, Environment) with a real
-// and a simulated twin each.
+// and a simulated counterpart each.
 //
 // Ownership: plain values, except the interfaces, which are borrowed by reference and must outlive their
-// users. Threads: values are not shared; log lines and the real twins may be used from any thread.
+// users. Threads: values are not shared; log lines and the real counterparts may be used from any thread.
 #pragma once
 
 #include "muster/base/check.h"          // IWYU pragma: export

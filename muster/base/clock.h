@@ -17,7 +17,7 @@ class Clock {
 // The process's monotonic clock.
 Clock& real_clock();
 
-// A clock that moves only when told to: the simulated twin.
+// A clock that moves only when told to: the simulated counterpart.
 class ManualClock final : public Clock {
  public:
   TimePoint now() const override { return now_; }

@@ -20,7 +20,7 @@ class Environment {
 // The variables of this process.
 const Environment& real_environment();
 
-// A fixed set of variables: the simulated twin.
+// A fixed set of variables: the simulated counterpart.
 class FixedEnvironment final : public Environment {
  public:
   explicit FixedEnvironment(std::map<std::string, std::string, std::less<>> values)

@@ -28,7 +28,7 @@ class Files {
 
 Files& real_files();
 
-// Files in memory: the simulated twin. Folders exist when a path below them does.
+// Files in memory: the simulated counterpart. Folders exist when a path below them does.
 class MemoryFiles final : public Files {
  public:
   Result<std::vector<std::byte>> read(const std::string& path) const override;

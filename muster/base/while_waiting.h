@@ -1,5 +1,5 @@
-// What a thread looks after while it waits for others: Ctrl-C, where a language above keeps that for its main
-// thread. A room that waits knows nothing of signals; whoever does tells the thread what to do.
+// Hook that a thread runs while it waits for others: Ctrl-C, where a language above keeps that for its main
+// thread. A module that waits knows nothing of signals; the caller that installs the hook does.
 #pragma once
 
 #include <chrono>

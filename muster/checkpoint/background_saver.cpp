@@ -5,7 +5,7 @@
 namespace muster::checkpoint {
 
 BackgroundSaver::BackgroundSaver(RunStore& store, double bytes_per_second)
-    : store_(store), pace_(bytes_per_second), thread_([this] { run(); }) {}
+    : store_(store), throttle_(bytes_per_second), thread_([this] { run(); }) {}
 
 BackgroundSaver::~BackgroundSaver() {
   {
@@ -13,13 +13,13 @@ BackgroundSaver::~BackgroundSaver() {
     ending_ = true;
   }
   changed_.notify_all();
-  const Pace::Hurry hurry(pace_);
+  const WriteThrottle::Flush flush(throttle_);
   thread_.join();
 }
 
 void BackgroundSaver::save(Point point) {
   {
-    const Pace::Hurry hurry(pace_);
+    const WriteThrottle::Flush flush(throttle_);
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !next_; });
     next_ = std::move(point);
@@ -28,7 +28,7 @@ void BackgroundSaver::save(Point point) {
 }
 
 Result<> BackgroundSaver::wait() {
-  const Pace::Hurry hurry(pace_);
+  const WriteThrottle::Flush flush(throttle_);
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return !next_; });
   if (auto failure = std::exchange(failure_, std::nullopt)) return fail(*std::move(failure));
@@ -36,7 +36,7 @@ Result<> BackgroundSaver::wait() {
 }
 
 Result<> BackgroundSaver::save_slowly(const Point& point) {
-  const Pace::Work work(pace_, size_bytes(point));
+  const WriteThrottle::Work work(throttle_, size_bytes(point));
   return store_.save(point);
 }
 
@@ -45,11 +45,11 @@ void BackgroundSaver::run() {
   while (true) {
     changed_.wait(lock, [&] { return next_ || ending_; });
     if (!next_) return;
-    // Nobody else touches the point until it is taken away below.
+    // No other thread touches the point until it is taken away below.
     lock.unlock();
     auto saved = save_slowly(*next_);
     if (!saved) log::error(saved.error().message);
-    *next_ = {};  // frees its memory here, where nobody waits for it
+    *next_ = {};  // frees its memory here, where no caller waits for it
     lock.lock();
     if (!saved && !failure_) failure_ = std::move(saved).error();
     next_.reset();

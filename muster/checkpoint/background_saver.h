@@ -1,4 +1,5 @@
-// Saves recovery points on a thread of its own, so that training need not wait for the disk.
+// Background saver: saves recovery points on a thread of its own, so that training does not wait for the
+// disk.
 #pragma once
 
 #include <condition_variable>
@@ -6,8 +7,8 @@
 #include <optional>
 #include <thread>
 
-#include "muster/checkpoint/pace.h"
 #include "muster/checkpoint/run_store.h"
+#include "muster/checkpoint/write_throttle.h"
 
 namespace muster::checkpoint {
 
@@ -32,8 +33,8 @@ class Saver {
 // At most one save is under way: memory is bounded by two points, and points reach the disk in their order.
 class BackgroundSaver final : public Saver {
  public:
-  // `store` outlives it and stays where it is. Points go to the disk at this pace, until somebody waits.
-  explicit BackgroundSaver(RunStore& store, double bytes_per_second = Pace::beside(1));
+  // `store` outlives it and stays where it is. Points go to the disk at this rate, until a caller waits.
+  explicit BackgroundSaver(RunStore& store, double bytes_per_second = WriteThrottle::beside(1));
   ~BackgroundSaver() override;
 
   void save(Point point) override;
@@ -44,7 +45,7 @@ class BackgroundSaver final : public Saver {
   Result<> save_slowly(const Point& point);
 
   RunStore& store_;
-  Pace pace_;
+  WriteThrottle throttle_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Point> next_;  // handed over, not yet done

@@ -1,5 +1,5 @@
-// Since when a worker's folder has been there: a small file (docs/formats/recovery-point.md). A folder
-// without it may have come in the place of a lost one, and so nobody says of it that nothing was there.
+// Creation mark of a worker's folder: a small file (docs/formats/recovery-point.md). A folder without it may
+// have replaced a lost one, so it does not prove that there was nothing before.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Numbers as bytes, little-endian. Private to this room.
+// Numbers as bytes, little-endian. Private to this module.
 #pragma once
 
 #include <cstddef>

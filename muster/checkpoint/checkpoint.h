@@ -1,5 +1,5 @@
-// The door of `checkpoint`: named tensors as files, and recovery points, written so that a crash leaves the
-// old or the new, never half of one.
+// Public header of `checkpoint`: named tensors as files, and recovery points, written so that a crash leaves
+// the old or the new, never half of one.
 //
 // Files that people save and load have the bytes of MindSpore's .ckpt (docs/formats/checkpoint.md), so that
 // either reads the other's. What a job needs to go on after a death is a recovery point
@@ -13,14 +13,14 @@
 #include "muster/checkpoint/format.h"            // IWYU pragma: export
 #include "muster/checkpoint/inspect.h"           // IWYU pragma: export
 #include "muster/checkpoint/journal.h"           // IWYU pragma: export
-#include "muster/checkpoint/pace.h"              // IWYU pragma: export
-#include "muster/checkpoint/parcel.h"            // IWYU pragma: export
 #include "muster/checkpoint/point.h"             // IWYU pragma: export
 #include "muster/checkpoint/removal.h"           // IWYU pragma: export
 #include "muster/checkpoint/resumption.h"        // IWYU pragma: export
 #include "muster/checkpoint/run_folders.h"       // IWYU pragma: export
 #include "muster/checkpoint/run_store.h"         // IWYU pragma: export
 #include "muster/checkpoint/safetensors.h"       // IWYU pragma: export
+#include "muster/checkpoint/serialized_point.h"  // IWYU pragma: export
 #include "muster/checkpoint/step_mark.h"         // IWYU pragma: export
 #include "muster/checkpoint/storage.h"           // IWYU pragma: export
 #include "muster/checkpoint/store.h"             // IWYU pragma: export
+#include "muster/checkpoint/write_throttle.h"    // IWYU pragma: export

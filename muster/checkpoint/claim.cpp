@@ -47,7 +47,7 @@ tl::unexpected<Error> not_finished(const FoundJob& job, const RunOptions& option
                   options.folder, job.job, job.path, to_string(job.newest), ranks_text(job), job.path));
 }
 
-// Out of the way in one step, to be removed where nobody waits for it.
+// Out of the way in one step, to be removed where no process waits for it.
 void put_away(const FoundJob& job, const RunOptions& options, Storage& storage) {
   if (!job.is_done)
     log::warning(fmt::format("MUSTER_FRESH=1: removing job {}, which is not finished: '{}' ({}, up to {})",

@@ -1,4 +1,4 @@
-// Whether two runs of a job computed the same, and where they first did not.
+// Comparison of two runs of a job: whether they computed the same, and the first step at which they did not.
 #pragma once
 
 #include <cstddef>

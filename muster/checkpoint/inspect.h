@@ -1,4 +1,4 @@
-// Looks at what jobs have left on the disk, and changes nothing.
+// Read-only inspection of what jobs have left on the disk.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the JSON in the files of this room may cost whoever reads it. Private.
+// Limits for the JSON in the files of this module. Private.
 #pragma once
 
 #include "muster/json/json.h"

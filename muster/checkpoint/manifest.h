@@ -1,4 +1,4 @@
-// What a recovery point says of itself (docs/formats/recovery-point.md).
+// Manifest of a recovery point: what it contains (docs/formats/recovery-point.md).
 #pragma once
 
 #include <cstdint>

@@ -105,7 +105,7 @@ Result<Hold> Ownership::lock() {
                   folder_, holder.empty() ? "another process" : holder));
 }
 
-// Whoever was stopped before this, and wakes up when its successor has the folder, comes too late.
+// A process that was stopped before this, and wakes up when its successor has the folder, comes too late.
 Result<Hold> Ownership::take() {
   MUSTER_TRY(Hold held, lock());
   if (const auto owner = held->read(); owner && !owner->empty()) {

@@ -1,8 +1,8 @@
-// One process at a time writes to the folder of a worker: the last one that opened it. Whoever was stopped
-// meanwhile and wakes up finds another one's name in the file `owner`, and writes nothing any more.
+// One process at a time writes to the folder of a worker: the last one that opened it. A process that was
+// stopped meanwhile and wakes up finds another one's name in the file `owner`, and writes nothing any more.
 //
-// The lock is held for moments only, not for the life of the process: a twin that is stopped must not keep
-// its successor out.
+// The lock is held for moments only, not for the life of the process: a stale incarnation that is stopped
+// must not keep its successor out.
 #pragma once
 
 #include <chrono>
@@ -18,12 +18,12 @@ namespace muster::checkpoint {
 // "pid 4711 on node-a", of this process.
 std::string this_process();
 
-// Who has opened the folder of a worker last; empty: nobody.
+// The process that opened the folder of a worker last; empty: none.
 std::string owner_of(const std::string& worker_folder, const Storage& storage);
-// The epoch in which that one joined; 0: nobody, or none is named.
+// The epoch in which that one joined; 0: none, or not named.
 std::uint64_t epoch_of_owner(const std::string& worker_folder, const Storage& storage);
 
-// The worker's folder belongs to its owner while this lives: nobody else can take it.
+// The worker's folder belongs to its owner while this lives: no other process can take it.
 using Hold = std::unique_ptr<LockedFile>;
 
 class Ownership {
@@ -42,7 +42,7 @@ class Ownership {
   // has taken the folder; not_found when the folder has vanished, or everything in it, or when one of an
   // earlier epoch that was late has taken it: then it is to be taken again.
   Result<Hold> hold();
-  // Why this process has lost the folder, if another one has taken it. Waits for nobody.
+  // Why this process has lost the folder, if another one has taken it. Does not wait.
   std::optional<std::string> lost() const;
 
  private:

@@ -1,4 +1,4 @@
-// What one worker needs to go on from a moment of a job.
+// Recovery point: the state from which one worker resumes.
 #pragma once
 
 #include <compare>
@@ -37,8 +37,8 @@ std::optional<PointId> point_of_folder(std::string_view name);
 
 struct Point {
   PointId id = {};
-  // Names are unique and not empty. Whoever saves in the background hands over tensors that nobody writes to
-  // any more.
+  // Names are unique and not empty. A caller that saves in the background hands over tensors that are not
+  // written to any more.
   std::vector<Entry> tensors = {};
   // Named sections of any bytes, JSON by convention: "training", "callback 0 ModelCheckpoint".
   std::map<std::string, std::string> state = {};

@@ -6,8 +6,8 @@
 #include <map>
 #include <utility>
 
-#include "muster/checkpoint/pace.h"
 #include "muster/checkpoint/safetensors.h"
+#include "muster/checkpoint/write_throttle.h"
 
 namespace muster::checkpoint {
 namespace {
@@ -20,7 +20,7 @@ std::span<const std::byte> bytes_of(const Tensor& tensor) { return {tensor.bytes
 
 Result<std::uint64_t> append_hashed(std::span<const std::byte> content, OutputFile& file) {
   Hasher hasher;
-  MUSTER_TRY_VOID(Pace::in_pieces(content, [&](std::span<const std::byte> piece) {
+  MUSTER_TRY_VOID(WriteThrottle::in_pieces(content, [&](std::span<const std::byte> piece) {
     hasher.add(piece);
     return file.append(piece);
   }));

@@ -1,4 +1,4 @@
-// Throws recovery points away, where a person has said so.
+// Removal of recovery points on a user's command.
 #pragma once
 
 #include <string>

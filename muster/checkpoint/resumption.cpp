@@ -25,7 +25,7 @@ const HeldPoint* find(const Standing& row, const PointId& id) {
 }
 
 // Gives each rank that `has` is false of one of its stage that `gives` is true of, in turn, so that several
-// do not all wait for the same one. Nothing when there is none for somebody.
+// do not all wait for the same one. Nothing when there is none for some worker.
 template <class Has, class Gives>
 std::optional<Sources> match(Rows rows, const Has& has, const Gives& gives) {
   Sources sources(rows.size());
@@ -60,7 +60,7 @@ Resumption catch_up(Rows rows, std::uint64_t newest) {
   Sources sources(rows.size());
   for (std::size_t rank = 0; rank < rows.size(); ++rank) {
     const Standing& row = rows[rank];
-    // Somebody who has the end of its call is on its way here.
+    // A worker that has the end of its call is on its way here.
     if (row.call == newest || row.has_end || row.state == State::between) continue;
     const auto other =
         std::find_if(rows.begin(), rows.end(), [&](const Standing& giver) { return gives_end(giver, row); });
@@ -92,8 +92,8 @@ std::optional<Resumption> from_memory(Rows rows, std::string& reason) {
     if (lives(row)) top = std::max(top, row.steps);
   for (const Standing& row : rows)
     if (lives(row)) all_have_all = all_have_all && (row.steps < top || row.state == State::committing);
-  // Whoever is one step back has all that the step needs, or nobody could be past it. And where all have all
-  // of it, it is done.
+  // A worker that is one step back has all that the step needs, or none could be past it. And where all have
+  // all of it, it is done.
   std::vector<bool> commits(rows.size(), false);
   for (std::size_t rank = 0; rank < rows.size(); ++rank) {
     const Standing& row = rows[rank];
@@ -111,7 +111,7 @@ std::optional<Resumption> from_memory(Rows rows, std::string& reason) {
     std::vector<std::size_t> lacking;
     for (std::size_t rank = 0; rank < rows.size(); ++rank)
       if (!lives(rows[rank])) lacking.push_back(rank);
-    reason = fmt::format("{} had state of {} own, which nobody else has", list(lacking),
+    reason = fmt::format("{} had state of {} own, which no other worker has", list(lacking),
                          lacking.size() == 1 ? "its" : "their");
     return std::nullopt;
   }
@@ -121,7 +121,7 @@ std::optional<Resumption> from_memory(Rows rows, std::string& reason) {
 // ---- Points -----------------------------------------------------------------------------------------------
 
 // What is in the memory of those who are fresh is the start, as long as nothing behind it was promised. Who
-// may have lost its folder does not know; then it is enough that somebody is behind the start.
+// may have lost its folder does not know; then it is enough that a worker is behind the start.
 bool may_begin(Rows rows) {
   bool one_knows = false, one_may_have_lost = false, one_has_more = false;
   for (const Standing& row : rows) {
@@ -133,7 +133,7 @@ bool may_begin(Rows rows) {
 }
 
 // The only one that others may take. Older ones are no way on for who has lost his own: all would silently go
-// back behind what they had. A record that nobody can take hides none: it is no state.
+// back behind what they had. A record that no worker can take hides none: it is no state.
 const HeldPoint* newest_state(const Standing& row) {
   const auto found = std::find_if(row.points.rbegin(), row.points.rend(),
                                   [](const HeldPoint& point) { return !point.is_record || point.is_shared; });
@@ -199,7 +199,7 @@ Resumption decide(Rows rows) {
     oldest = std::min(oldest, row.call);
   }
   if (oldest < newest) return catch_up(rows, newest);
-  // Whoever has not begun the call ends with an error, since others are in it, or begins it.
+  // A worker that has not begun the call ends with an error, since others are in it, or begins it.
   if (std::any_of(rows.begin(), rows.end(), [](const Standing& row) { return row.state == State::between; }))
     return {.id = {.call = newest}};
   std::string why_not_memory;

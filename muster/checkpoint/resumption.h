@@ -1,13 +1,15 @@
-// Where the workers of a job go on together after processes were lost, and who gives what to whom. All of
-// them decide from the same rows, so that nobody has to lead; the same function runs in the simulator.
+// Resumption: the step at which the workers of a job continue together after processes were lost, and which
+// worker sends its state to which. Every worker decides from the same rows, so there is no leader; the same
+// function runs in the simulator.
 //
 // What holds, whatever was lost (docs/adr/0022-nothing-is-lost.md):
 // - What is in the memory of those who live counts before any file: then no step is lost.
-// - Nothing begins anew where anybody knows of a point of the call that all have had. Before that nobody was
+// - Nothing begins anew where any worker knows of a point of the call that all have had. Before that nobody
+// was
 //   promised anything, and who has died before its first point was on its disk begins again; not one whose
-//   folder may be another one than before, as soon as somebody has a point behind the start.
+//   folder may be another one than before, as soon as a worker has a point behind the start.
 // - A worker that lacks what the others have takes it from one of them, if that one has nothing that is its
-//   own; where it has, from the newest point that everybody has or may take.
+//   own; where it has, from the newest point that all workers have or may take.
 // - Where neither is possible it is an error that says who lacks what, and nothing is changed.
 #pragma once
 
@@ -38,7 +40,7 @@ struct Standing {
     live,        // its memory is what it is after `steps` steps
     committing,  // likewise, and it has all that the others gave to the next one
     behind,      // the call is over for others, and it lacks the end
-    between,     // it has not begun the call, and waits for whoever is behind
+    between,     // it has not begun the call, and waits for the workers that are behind
   };
 
   State state = State::fresh;
@@ -60,12 +62,12 @@ struct Standing {
 
 struct Resumption {
   enum class Way : std::uint8_t {
-    ask_again,  // somebody has something to do first: then all say anew where they stand
-    start,      // of the call, as it is in everybody's memory
+    ask_again,  // a worker has something to do first: then all say anew where they stand
+    start,      // of the call, as it is in the memory of all
     live,       // after `steps` steps, as it is in the memory of those who have it
     point,      // `id`
     end_of,     // those who are behind take the end of their call; then all say anew where they stand
-    back,       // whoever is past `id`, which is no end that all have, has to start its script anew
+    back,       // a worker that is past `id`, which is no end that all have, has to start its script anew
     lost,       // there is no way on: see `reason`
   };
 

@@ -14,7 +14,7 @@ constexpr std::size_t record_bytes = 5 * number_bytes;
 constexpr std::uint64_t hash_seed = 3;
 constexpr std::uint64_t no_moment = 3;
 
-// What nobody may remove, whatever its age.
+// What no worker may remove, whatever its age.
 std::set<PointId> anchors(const StoredPoints& held, const Common& common) {
   if (common.point && held.contains(*common.point)) return {*common.point};
   std::set<PointId> found;

@@ -1,5 +1,5 @@
-// Which recovery points a worker may remove: a function of what it holds and of what all workers are known to
-// hold.
+// Retention rule: the recovery points that a worker may remove, a function of what it holds and of what all
+// workers are known to hold.
 //
 // What is kept: the newest `keep_steps` step points and the newest start; of ends the newest of each set of
 // tensors that all workers have kept, and the newest `keep_steps` that they have not; and, whatever their

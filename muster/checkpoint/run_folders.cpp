@@ -33,7 +33,7 @@ bool has(const std::vector<std::string>& names, std::string_view wanted) {
 void look_at_worker(const std::string& folder, const Storage& storage, FoundJob& job) {
   const auto names = storage.list(folder);
   if (!names) {
-    job.is_done = false;  // nobody knows
+    job.is_done = false;  // it is not known
     return;
   }
   bool is_empty = true;

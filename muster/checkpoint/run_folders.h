@@ -42,7 +42,7 @@ struct FoundJob {
   std::vector<std::uint64_t> ranks = {};  // whose folders are here, sorted
   PointId newest = {};                    // by names; the start of call 0 where there is none
   std::string path = {};                  // of its folder
-  std::uint64_t epoch = 0;                // the newest in which somebody has taken one of the folders
+  std::uint64_t epoch = 0;                // the newest in which a process has taken one of the folders
   bool is_done = false;    // nothing in it is needed: each worker has left well, or kept nothing
   bool is_in_use = false;  // a process of it is under way
 };

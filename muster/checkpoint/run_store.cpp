@@ -116,7 +116,7 @@ class RunStore::Implementation {
   Result<> add_step_hash(std::uint64_t call, std::uint64_t step, std::uint64_t hash);
 
  private:
-  // While it lives nobody else writes to the folder: no other thread, and no other process.
+  // While it lives no other writes to the folder: no other thread, and no other process.
   struct Writing {
     std::unique_lock<std::mutex> thread;
     Hold process;
@@ -149,7 +149,7 @@ class RunStore::Implementation {
   Ownership ownership_;
   std::optional<JobClaim> claim_;
   std::atomic<bool> is_attached_ = false;
-  std::optional<Error> lost_;  // to a twin: for good
+  std::optional<Error> lost_;  // to a newer incarnation: for good
   Common common_kept_;         // on the disk
 
   mutable std::mutex index_mutex_;  // the innermost
@@ -189,7 +189,7 @@ Result<RunStore::Implementation::Writing> RunStore::Implementation::begin_writin
       set_problem(lost_->message);
     }
     if (held.error().code != Code::not_found) return fail(std::move(held).error());
-    is_attached_ = false;  // the folder has vanished, or somebody late was there
+    is_attached_ = false;  // the folder has vanished, or a late process was there
     claim_.reset();
   }
   auto held = attach();
@@ -230,7 +230,7 @@ Result<Hold> RunStore::Implementation::take_folder() {
   return held;
 }
 
-// Whose the folder was when this process came stays what it was: somebody else may have taken it since.
+// Whose the folder was when this process came stays what it was: another process may have taken it since.
 void RunStore::Implementation::look_again() {
   if (const auto opened = begin_writing(); opened || !may_pass(opened.error())) return;
   const std::lock_guard thread(writing_mutex_);
@@ -373,7 +373,7 @@ void RunStore::Implementation::call_is_finished(std::uint64_t call) {
   if (!common_.point || *common_.point < end) common_.point = end;
 }
 
-// Of a folder that has vanished nobody knows what others have seen in it: it is not taken again for this.
+// Of a folder that has vanished it is not known what others have seen in it: it is not taken again for this.
 void RunStore::Implementation::note_begun(std::uint64_t call) {
   const std::lock_guard thread(writing_mutex_);
   if (lost_ || !is_attached_ || has_begun(call)) return;
@@ -495,7 +495,7 @@ void RunStore::Implementation::flush_ledger() {
         fmt::format("the hashes of some steps are lost for `muster verify`: {}", flushed.error().message));
 }
 
-// ---- The door ---------------------------------------------------------------------------------------------
+// ---- RunStore ---------------------------------------------------------------------------------------------
 
 RunStore::RunStore(std::unique_ptr<Implementation> implementation)
     : implementation_(std::move(implementation)) {}

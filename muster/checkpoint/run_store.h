@@ -8,7 +8,7 @@
 // byte is under a hash, and load() hands out none that it has not checked. Nothing is ever unpickled or
 // executed.
 //
-// The last point from which an unfinished job can go on is removed by nobody but the user: which one that is,
+// The last point from which an unfinished job can go on is removed by the user alone: which one that is,
 // other workers know, and set_committed() and call_is_finished() tell it.
 //
 // Threads: any; one save() at a time, the others wait.
@@ -34,7 +34,7 @@ struct RunOptions {
   std::uint64_t world = 1;
   std::uint64_t rank = 0;
   std::size_t keep_steps = 5;  // step points to keep, 4 at least
-  std::uint64_t epoch = 0;     // in which this process joined: a twin that is late takes no folder from it
+  std::uint64_t epoch = 0;     // in which this process joined: a stale incarnation takes no folder from it
   bool fresh = false;          // MUSTER_FRESH: unfinished jobs of before are removed, not an error
   Storage* storage = nullptr;  // real_storage() unless given; it outlives the store
   std::chrono::milliseconds patience{3000};  // for each lock that others hold
@@ -51,11 +51,12 @@ struct CallRecord {
 
 class RunStore {
  public:
-  // Makes the folders, takes this worker's from a twin that may still live, and removes what a kill has left
-  // half made and what other jobs have left that are done. Points that are no more whole are put aside with a
-  // warning. Fails (refused) where another job is under way or is not finished, unless that is to be thrown
-  // away (`fresh`), and where the points are those of a job of another number of workers. Where the folder
-  // cannot be written at this moment the store says so, loudly, and is opened all the same: see problem().
+  // Makes the folders, takes this worker's from a stale incarnation that may still live, and removes what a
+  // kill has left half made and what other jobs have left that are done. Points that are no more whole are
+  // put aside with a warning. Fails (refused) where another job is under way or is not finished, unless that
+  // is to be thrown away (`fresh`), and where the points are those of a job of another number of workers.
+  // Where the folder cannot be written at this moment the store says so, loudly, and is opened all the same:
+  // see problem().
   static Result<RunStore> open(RunOptions options);
   RunStore(RunStore&&) noexcept;
   ~RunStore();
@@ -74,16 +75,17 @@ class RunStore {
   std::string problem() const;
 
   // Where the folder could not be opened, or has vanished since: tries again, or reads what can be read by
-  // now. What was not there when it was opened may have come since: a twin keeps its last point as long as
-  // nobody else has the folder.
+  // now. What was not there when it was opened may have come since: a stale incarnation keeps its last point
+  // as long as no other process has the folder.
   void look_again();
 
-  // Why this store will keep nothing any more: a twin has taken the folder since it was opened. Any thread.
+  // Why this store will keep nothing any more: a newer incarnation has taken the folder since it was opened.
+  // Any thread.
   std::optional<std::string> lost() const;
 
   // Durable when it returns. One that is there under this id is replaced. Then what is needless goes: see
   // retention.h. The error says what could not be written and what it means; the points that were there are
-  // untouched. After a twin has taken the folder every call that writes is refused.
+  // untouched. After a newer incarnation has taken the folder every call that writes is refused.
   Result<> save(const Point& point);
 
   // All workers have reported that they hold this point durably: it stays until another one is told of. Later

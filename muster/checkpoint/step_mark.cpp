@@ -29,7 +29,7 @@ std::optional<StepPlace> read_mark(const std::string& path, std::int32_t pid, co
 
 StepMark::StepMark(const std::string& worker_folder, std::int32_t pid) : pid_(pid) {
   const std::string path = fmt::format("{}/{}", worker_folder, step_file);
-  (void)::unlink(path.c_str());  // a twin that was stopped has the old file open
+  (void)::unlink(path.c_str());  // a stale incarnation that was stopped has the old file open
   fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
 }
 

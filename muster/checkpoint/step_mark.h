@@ -1,5 +1,5 @@
-// How far a process of a job that recovers had come when it died, for whoever starts it again: one small file
-// beside its recovery points, written in place after each step.
+// Step mark: the last step that a process of a job that recovers finished before it died, for the process
+// that starts it again. One small file beside its recovery points, written in place after each step.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "muster/checkpoint/direct_writer.h"
-#include "muster/checkpoint/pace.h"
+#include "muster/checkpoint/write_throttle.h"
 
 namespace muster::checkpoint {
 namespace {
@@ -35,7 +35,7 @@ class Descriptor {
   int fd_;
 };
 
-// A file that is new: nobody else writes to it, so its bytes may come late and in blocks.
+// A file that is new: no other process writes to it, so its bytes may come late and in blocks.
 class NewOutput final : public OutputFile {
  public:
   NewOutput(Descriptor descriptor, std::string path)
@@ -156,7 +156,8 @@ class RealLockedFile final : public LockedFile {
   std::string path_;
 };
 
-// Whoever clears a folder away removes the locks in it: one that was waited for may be of no file any more.
+// A process that clears a folder away removes the locks in it: one that was waited for may be of no file any
+// more.
 bool is_at(const std::string& path, int fd) {
   struct stat opened {
   }, there{};
@@ -172,7 +173,8 @@ std::string folder_of(const std::string& path) {
 Result<> write_all(int fd, std::span<const std::span<const std::byte>> pieces, const std::string& path) {
   DirectWriter writer(fd, path);
   const auto append = [&](std::span<const std::byte> bytes) { return writer.append(bytes); };
-  for (const std::span<const std::byte> piece : pieces) MUSTER_TRY_VOID(Pace::in_pieces(piece, append));
+  for (const std::span<const std::byte> piece : pieces)
+    MUSTER_TRY_VOID(WriteThrottle::in_pieces(piece, append));
   return writer.sync();
 }
 

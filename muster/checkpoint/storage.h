@@ -50,7 +50,7 @@ class Storage : public Files {
  public:
   // Makes a folder and those above it, durably; one that is there is no error.
   virtual Result<> make_folder(const std::string& path) = 0;
-  // A new folder whose name nobody else has: `prefix` and six characters.
+  // A new folder with a unique name: `prefix` and six characters.
   virtual Result<std::string> make_temporary_folder(const std::string& prefix) = 0;
   // A new file; one that is there is an error.
   virtual Result<std::unique_ptr<OutputFile>> create(const std::string& path) = 0;
@@ -73,7 +73,7 @@ class Storage : public Files {
   // not_provided where the file system has no locks.
   virtual Result<std::unique_ptr<LockedFile>> lock(const std::string& path, Sharing sharing,
                                                    std::chrono::milliseconds patience) = 0;
-  // Whether somebody holds a lock of it; a file that is not there has none. Takes none itself.
+  // Whether a process holds a lock of it; a file that is not there has none. Takes none itself.
   virtual Result<bool> is_locked(const std::string& path) const = 0;
 };
 

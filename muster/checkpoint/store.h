@@ -17,7 +17,7 @@ namespace muster::checkpoint {
 
 inline constexpr std::string_view extension = ".ckpt";
 
-// Durable: whoever sees the name sees all of the file, also after a crash.
+// Durable: a reader that sees the name sees all of the file, also after a crash.
 Result<> save(const std::string& path, std::span<const Entry> entries, Files& files = real_files());
 // Errors say that the file is missing, or what is wrong where.
 Result<std::vector<Entry>> load(const std::string& path, const Files& files = real_files());

@@ -1,4 +1,4 @@
-// What a process of the job is at, as its heartbeats tell it.
+// Activity of a process of the job, as its heartbeats report it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The door of `cluster`: from environment variables to a Roster, and the watch over the job until it ends.
+// Public header of `cluster`: from environment variables to a Roster, and the watch over the job until it
+// ends.
 //
 //   read_settings(environment) -> Settings
 //   scheduler:  run_scheduler(settings)                      blocks until the job has ended
@@ -14,8 +15,8 @@
 #include "muster/cluster/activity.h"           // IWYU pragma: export
 #include "muster/cluster/echo_listener.h"      // IWYU pragma: export
 #include "muster/cluster/fingerprint.h"        // IWYU pragma: export
+#include "muster/cluster/membership_report.h"  // IWYU pragma: export
 #include "muster/cluster/node_process.h"       // IWYU pragma: export
-#include "muster/cluster/recollection.h"       // IWYU pragma: export
 #include "muster/cluster/roster.h"             // IWYU pragma: export
 #include "muster/cluster/scheduler_process.h"  // IWYU pragma: export
 #include "muster/cluster/security_settings.h"  // IWYU pragma: export

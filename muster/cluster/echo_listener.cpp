@@ -32,7 +32,7 @@ void EchoListener::accept(std::unique_ptr<net::Connection> connection) {
 void EchoListener::answer(PeerId id, const net::Frame& frame) {
   const auto message = decode_message(frame);
   const auto* asked = message ? std::get_if<message::Echo>(&message->body) : nullptr;
-  if (asked == nullptr || !visitors_.may_echo(id, asked->filling.size())) return drop(id);
+  if (asked == nullptr || !observers_.may_echo(id, asked->filling.size())) return drop(id);
   last_served_ = real_clock().now();
   connections_.at(id)->send(
       std::make_shared<const std::vector<std::byte>>(encode_message({0, 0, stamped(*asked)})));
@@ -40,7 +40,7 @@ void EchoListener::answer(PeerId id, const net::Frame& frame) {
 
 void EchoListener::drop(PeerId id) {
   connections_.erase(id);
-  visitors_.left(id);
+  observers_.left(id);
 }
 
 }  // namespace muster::cluster

@@ -1,11 +1,11 @@
-// Answers those who measure the way to this process.
+// Echo listener: answers processes that measure the network path to this one.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <string>
 
-#include "muster/cluster/visitors.h"
+#include "muster/cluster/observers.h"
 #include "muster/net/net.h"
 
 namespace muster::cluster {
@@ -18,7 +18,7 @@ class EchoListener {
                                                     std::shared_ptr<const net::Security> security);
 
   const net::Address& address() const { return listener_->address(); }
-  // When somebody was answered last.
+  // The time of the last answer.
   TimePoint last_served() const { return last_served_; }
 
  private:
@@ -27,7 +27,7 @@ class EchoListener {
   void answer(PeerId id, const net::Frame& frame);
   void drop(PeerId id);
 
-  Visitors visitors_;
+  Observers observers_;
   PeerId next_ = 1;
   TimePoint last_served_;
   std::map<PeerId, std::unique_ptr<net::Connection>> connections_;

@@ -20,7 +20,7 @@ constexpr std::size_t names_shown_max = 4;
 constexpr std::size_t keys_max = 64;  // of all processes together
 constexpr std::string_view absent = "";
 
-using Groups = std::map<std::string_view, std::vector<const TraitBearer*>>;  // by value
+using Groups = std::map<std::string_view, std::vector<const FingerprintSource*>>;  // by value
 
 std::string_view value_of(const Traits& traits, std::string_view key) {
   const auto found =
@@ -28,18 +28,18 @@ std::string_view value_of(const Traits& traits, std::string_view key) {
   return found == traits.end() ? absent : std::string_view(found->value);
 }
 
-std::string names_of(const std::vector<const TraitBearer*>& bearers) {
+std::string names_of(const std::vector<const FingerprintSource*>& sources) {
   std::vector<std::uint32_t> ranks;
   std::vector<std::string> parts;
-  for (const TraitBearer* bearer : bearers)
-    if (bearer->rank) ranks.push_back(*bearer->rank);
+  for (const FingerprintSource* source : sources)
+    if (source->rank) ranks.push_back(*source->rank);
   std::sort(ranks.begin(), ranks.end());
   if (!ranks.empty()) parts.push_back(numbered("rank", ranks));
   std::size_t named = 0;
-  for (const TraitBearer* bearer : bearers) {
-    if (bearer->rank) continue;
+  for (const FingerprintSource* source : sources) {
+    if (source->rank) continue;
     if (++named > names_shown_max) break;
-    parts.push_back(named == names_shown_max ? "..." : bearer->name);
+    parts.push_back(named == names_shown_max ? "..." : source->name);
   }
   return fmt::format("{}", fmt::join(parts, ", "));
 }
@@ -70,19 +70,19 @@ Traits traits_of(const Environment& environment) {
   return traits;
 }
 
-std::vector<std::string> trait_differences(const std::vector<TraitBearer>& bearers) {
+std::vector<std::string> trait_differences(const std::vector<FingerprintSource>& sources) {
   std::vector<std::string_view> keys;
-  for (const TraitBearer& bearer : bearers) {
-    if (*bearer.traits == *bearers.front().traits && !keys.empty())
+  for (const FingerprintSource& source : sources) {
+    if (*source.traits == *sources.front().traits && !keys.empty())
       continue;  // nearly all are like the first
-    for (const Trait& trait : *bearer.traits)
+    for (const Trait& trait : *source.traits)
       if (keys.size() < keys_max && std::find(keys.begin(), keys.end(), trait.key) == keys.end())
         keys.push_back(trait.key);
   }
   std::vector<std::string> lines;
   for (const std::string_view key : keys) {
     Groups groups;
-    for (const TraitBearer& bearer : bearers) groups[value_of(*bearer.traits, key)].push_back(&bearer);
+    for (const FingerprintSource& source : sources) groups[value_of(*source.traits, key)].push_back(&source);
     if (groups.size() > 1) lines.push_back(line_of(key, groups));
   }
   return lines;

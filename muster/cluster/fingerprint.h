@@ -1,5 +1,5 @@
-// What should be the same in every process of a job: a process that has something else is named before the
-// first step. The scheduler compares what processes say when they register.
+// Fingerprint of a process: values that should be the same in every process of a job. The scheduler compares
+// them as processes register, and names one that differs before the first step.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace muster::cluster {
 // are not set are absent.
 Traits traits_of(const Environment& environment);
 
-struct TraitBearer {
+struct FingerprintSource {
   std::optional<std::uint32_t> rank = {};
   std::string name = {};  // for people, where there is no rank
   const Traits* traits = nullptr;
@@ -23,6 +23,6 @@ struct TraitBearer {
 
 // One line for each key that not all have alike: "OMP_NUM_THREADS is '4' at rank 3, '2' at ranks 0-2". What
 // most have comes last. Empty: all agree.
-std::vector<std::string> trait_differences(const std::vector<TraitBearer>& bearers);
+std::vector<std::string> trait_differences(const std::vector<FingerprintSource>& sources);
 
 }  // namespace muster::cluster

@@ -82,7 +82,7 @@ class RoleTable {
     if (!parts.empty()) lines_.push_back(fmt::format("registered: {}", fmt::join(parts, "; ")));
   }
 
-  // Of a rank that nobody has: who tried to have it.
+  // Of a vacant rank: the processes that tried to have it.
   const Attempt* attempt_for(std::uint32_t rank) const {
     const Attempt* found = nullptr;
     for (const Attempt& attempt : attempts_.nodes())
@@ -149,22 +149,22 @@ class RoleTable {
   const std::optional<TimePoint> now_;
   std::uint32_t wanted_ = 0;
   std::uint32_t present_ = 0;
-  std::set<std::uint32_t> ranks_ = {};      // that somebody asked for and has
+  std::set<std::uint32_t> ranks_ = {};      // that a process asked for and has
   std::vector<const Member*> others_ = {};  // who get a rank in the end
   std::vector<std::string> lines_ = {};
 };
 
-std::vector<std::string> lines_of_strangers(const Attempts& attempts, std::optional<TimePoint> now) {
+std::vector<std::string> lines_of_rejected(const Attempts& attempts, std::optional<TimePoint> now) {
   std::vector<std::string> lines;
-  for (const Attempt& attempt : attempts.strangers()) {
+  for (const Attempt& attempt : attempts.rejected()) {
     if (lines.size() == shown_max) {
-      lines.push_back(fmt::format("{} more strangers", attempts.strangers().size() - shown_max));
+      lines.push_back(fmt::format("{} more rejected peers", attempts.rejected().size() - shown_max));
       break;
     }
     const auto when = now ? fmt::format(", {} connection{}, the last {}", attempt.count,
                                         attempt.count == 1 ? "" : "s", age(attempt.last, *now))
                           : std::string();
-    lines.push_back(fmt::format("stranger: {}{}: {}", attempt.member.address, when, attempt.reason));
+    lines.push_back(fmt::format("rejected peer: {}{}: {}", attempt.member.address, when, attempt.reason));
   }
   return lines;
 }
@@ -187,12 +187,12 @@ std::string refused_for(const Member& vacant, bool is_alone_there, const Attempt
       }))
     return fmt::format("{} was refused {} ({}): {}", who, age(own->last, now), place_of(own->member),
                        own->reason);
-  const Attempt* stranger = newest(attempts.strangers(), [&](const Attempt& attempt) {
+  const Attempt* rejected = newest(attempts.rejected(), [&](const Attempt& attempt) {
     return is_alone_there && attempt.member.address == vacant.address;
   });
-  if (stranger == nullptr) return {};
+  if (rejected == nullptr) return {};
   return fmt::format("{}, or another process at its address {}, was turned away {}: {}", who, vacant.address,
-                     age(stranger->last, now), stranger->reason);
+                     age(rejected->last, now), rejected->reason);
 }
 
 bool Attempts::has_line_left(TimePoint now) {
@@ -231,10 +231,10 @@ void Attempts::gone(const Member& member, const std::string& how, TimePoint now)
   note(nodes_, {.member = member, .what = "gone", .reason = line_of(how), .count = 1, .last = now});
 }
 
-bool Attempts::strange(const std::string& address, const std::string& reason, TimePoint now,
-                       std::uint64_t count) {
+bool Attempts::note_rejected(const std::string& address, const std::string& reason, TimePoint now,
+                             std::uint64_t count) {
   const bool is_news = note(
-      strangers_, {.member = {.address = address}, .reason = line_of(reason), .count = count, .last = now});
+      rejected_, {.member = {.address = address}, .reason = line_of(reason), .count = count, .last = now});
   return is_news && has_line_left(now);
 }
 
@@ -264,7 +264,7 @@ std::string forming_table(const FormingView& view, std::optional<TimePoint> now)
   for (const Role role : {Role::worker, Role::server})
     if (role == Role::worker || view.server_num > 0) add(RoleTable(view, role, now).lines());
   add(view.differences);
-  add(lines_of_strangers(*view.attempts, now));
+  add(lines_of_rejected(*view.attempts, now));
   std::string text;
   for (const std::string& line : lines) text += "\n  " + line;
   return text;

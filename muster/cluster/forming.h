@@ -1,12 +1,12 @@
-// What is known of a cluster that has not formed: who came, who is absent, who tried in vain and why, as a
-// table for people. Plain values; no time passes here by itself.
+// Table of a cluster that is still forming: nodes that have registered, nodes that are missing, and failed
+// attempts with their reasons. Plain values; no time passes here by itself.
 //
 //   waiting since 2 s: 2 of 4 workers came, 2 missing
 //     registered: ranks 0-1
 //     absent: rank 2 (MS_NODE_ID=2), never seen
 //     absent: rank 3 (MS_NODE_ID=3), refused 1 s ago (at 10.0.0.7, pid 4711): wrong worker number: ...
 //     worker '1' refused 1 s ago (at 10.0.0.8, pid 815): duplicate id: ...
-//     stranger: 10.0.0.9, 3 connections, the last 1 s ago: not a Muster frame: ...
+//     rejected peer: 10.0.0.9, 3 connections, the last 1 s ago: not a Muster frame: ...
 #pragma once
 
 #include <cstdint>
@@ -20,34 +20,35 @@ namespace muster::cluster {
 
 // One that led to nothing.
 struct Attempt {
-  Member member = {};       // node_id is empty for a stranger, who did not say who it is
+  Member member = {};       // node_id is empty for an unauthorized peer, who did not say who it is
   std::string what = {};    // "refused", or "gone": was part of the job and is so no more
   std::string reason = {};  // made printable
   std::uint64_t count = 0;
   TimePoint last = {};
 };
 
-// The newest attempts; bounded, whoever knocks how often.
+// The newest attempts; bounded, however many there are.
 class Attempts {
  public:
-  static constexpr std::size_t kept_max = 32;  // of nodes, and as many of strangers
+  static constexpr std::size_t kept_max = 32;  // of nodes, and as many of unauthorized peers
 
   // Returns whether it is worth a log line now: a flood of attempts is not one of lines.
   bool refused(const Member& member, const std::string& reason, TimePoint now);
   void gone(const Member& member, const std::string& how, TimePoint now);
-  bool strange(const std::string& address, const std::string& reason, TimePoint now, std::uint64_t count = 1);
+  bool note_rejected(const std::string& address, const std::string& reason, TimePoint now,
+                     std::uint64_t count = 1);
   // It is part of the job now.
   void came(const Member& member);
 
   const std::vector<Attempt>& nodes() const { return nodes_; }
-  const std::vector<Attempt>& strangers() const { return strangers_; }
+  const std::vector<Attempt>& rejected() const { return rejected_; }
 
  private:
   bool note(std::vector<Attempt>& kept, Attempt attempt);
   bool has_line_left(TimePoint now);
 
   std::vector<Attempt> nodes_;
-  std::vector<Attempt> strangers_;
+  std::vector<Attempt> rejected_;
   TimePoint lines_since_ = {};
   std::uint32_t lines_ = 0;
 };
@@ -67,7 +68,8 @@ std::string attendance(const FormingView& view);
 std::string forming_table(const FormingView& view, std::optional<TimePoint> now);
 
 // What is known of attempts since `since` to be the process that held a vacant place: made with its id, or,
-// by those who did not say who they are, at its address where nobody else is missing. Nothing, or a line.
+// by peers that did not identify themselves, at its address where no other node is missing. Nothing, or a
+// line.
 std::string refused_for(const Member& vacant, bool is_alone_there, const Attempts& attempts, TimePoint since,
                         TimePoint now);
 

@@ -120,8 +120,8 @@ Result<std::vector<std::string>> listening_ips(const Settings& settings, const I
   return local;
 }
 
-std::string warn_of_strangers(const std::vector<std::string>& ips) {
-  std::string who = fmt::format("whoever reaches {} over the network", fmt::join(ips, ", "));
+std::string warn_of_open_network(const std::vector<std::string>& ips) {
+  std::string who = fmt::format("any process that reaches {} over the network", fmt::join(ips, ", "));
   if (std::ranges::all_of(ips, net::is_loopback)) {
     const auto other = other_person_here();
     if (!other) return {};
@@ -170,7 +170,7 @@ Result<Registration> describe_host(const Settings& settings, const Interrupted& 
   if (registration.host_key.empty()) {
     MUSTER_TRY(registration.host_key, net::host_key(FixedEnvironment({})));
   }
-  // Nobody shares memory with a key that nobody else has.
+  // No process shares memory under a key that no other one has.
   if (settings.transport == "tcp") registration.host_key += fmt::format("#{:016x}", entropy());
   registration.traits = settings.traits;
   registration.pid = ::getpid();

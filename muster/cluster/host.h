@@ -1,4 +1,4 @@
-// What settings mean on this host: addresses, folders, identities. Everything here asks the system.
+// Settings resolved on this host: addresses, folders, identities. Everything here asks the system.
 #pragma once
 
 #include <string>
@@ -16,8 +16,9 @@ Result<std::vector<std::string>> resolve_scheduler(const Settings& settings, con
 // that this host has.
 Result<std::vector<std::string>> listening_ips(const Settings& settings, const Interrupted& interrupted);
 
-// What to say of a scheduler that listens there and knows nobody by a certificate or a token; empty: nothing.
-std::string warn_of_strangers(const std::vector<std::string>& ips);
+// What to say of a scheduler that listens there and identifies no peer by a certificate or a token; empty:
+// nothing.
+std::string warn_of_open_network(const std::vector<std::string>& ips);
 
 // Makes MS_RECOVERY_PATH when it is set and absent. Where it cannot be written at this moment only a
 // scheduler fails: a worker's part of it others can serve.

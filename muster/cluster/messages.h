@@ -1,4 +1,4 @@
-// What scheduler and nodes say to each other. Byte by byte: docs/formats/cluster.md.
+// Messages between scheduler and nodes. Byte by byte: docs/formats/cluster.md.
 //
 //   node                          scheduler
 //   Register            ->        a node of a recovering job does so again on each new connection
@@ -8,7 +8,7 @@
 //   Beat                ->
 //                       <-        Beat
 //   PeerGone            ->        a process of the node's host has ended
-//   LinkLost            ->        the data plane broke, whoever may have died or not
+//   LinkLost            ->        the data plane broke, whether or not a process has died
 //                       <-        EpochLost: a recovering job goes on in the next epoch
 //   Rejoin              ->        where the node is reached then
 //                       <-        RosterReady, of the next epoch
@@ -18,7 +18,7 @@
 //   EndedAck            ->
 //                       <-        Stuck: nothing goes on, and who waits for whom; or it goes on again
 //
-//   visitor (muster status, muster doctor; it never registers)
+//   observer (muster status, muster doctor; it never registers)
 //   StatusRequest       ->
 //                       <-        Status, and the connection ends
 //   Echo                ->
@@ -37,8 +37,8 @@
 #include <vector>
 
 #include "muster/cluster/activity.h"
+#include "muster/cluster/membership_report.h"
 #include "muster/cluster/process_key.h"
-#include "muster/cluster/recollection.h"
 #include "muster/cluster/roster.h"
 
 namespace muster::cluster {
@@ -60,7 +60,7 @@ struct Register {
   bool strict = false;      // MUSTER_STRICT: a trait that differs is an error
   Traits traits = {};       // at most traits_max
   ProcessSecret secret = {};
-  Recollection memory = {};
+  MembershipReport memory = {};
   friend bool operator==(const Register&, const Register&) = default;
 };
 
@@ -93,8 +93,8 @@ struct Beat {
   Progress progress = {};
   Activity activity = {};
   bool leaves = false;  // a node asks whether it may: its script is done; the scheduler's answer: it may
-  // The scheduler's answer: a worker that has left well since the epoch began, and comes to no meeting of it;
-  // and to a node that asks to leave, a worker that may still need it.
+  // The scheduler's answer: a worker that has left well since the epoch began, and comes to no rendezvous of
+  // it; and to a node that asks to leave, a worker that may still need it.
   std::optional<std::uint32_t> left = {};
   std::optional<std::uint32_t> waits_for = {};
   friend bool operator==(const Beat&, const Beat&) = default;
@@ -160,7 +160,7 @@ struct StatusRequest {
 // The job as its scheduler sees it now.
 struct Status {
   enum class State : std::uint8_t { forming, running, recovering, ended };
-  // Whoever asks is told: nothing by which members know each other.
+  // Any peer that asks gets this: nothing by which members know each other.
   struct Node {
     Role role = Role::worker;
     std::string node_id = {};

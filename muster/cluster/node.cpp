@@ -64,7 +64,7 @@ NodeActions NodeMachine::step(const NodeEvent& event, const NodeReport& report, 
     if (phase_ == Phase::registering || phase_ == Phase::accepted) phase_deadline_ += pause;
   }
   // What a lost folder will be missed for: the scheduler hears of the first point at once.
-  // And whoever leaves waits for those whose folders lack something.
+  // And a worker that leaves waits for those whose folders lack something.
   if ((report.progress.has_point && !report_.progress.has_point) ||
       report.progress.kept_calls > report_.progress.kept_calls)
     next_beat_ = now_;
@@ -97,7 +97,7 @@ TimePoint NodeMachine::deadline() const {
   if (scheduler_doubted_until_) next = std::min(next, *scheduler_doubted_until_);
   if (needed_until_) next = std::min(next, *needed_until_);
   if (leaves_at_ && phase_ == Phase::running) next = std::min(next, *leaves_at_);
-  // Often enough to tell a pause of this process from one in which nobody answers.
+  // Often enough to tell a pause of this process from one in which no peer answers.
   if (needed_until_ || phase_ == Phase::registering) next = std::min(next, now_ + beat_interval_);
   const bool is_before_registration =
       phase_ == Phase::waiting || phase_ == Phase::connecting || phase_ == Phase::registering;
@@ -289,7 +289,7 @@ void NodeMachine::formed(const message::RosterReady& ready, std::uint64_t epoch)
   watch_neighbours(self->rank);
 }
 
-// Each process watches the next ones of its host, in a ring: whoever dies, unless all do, someone sees it.
+// Each process watches the next ones of its host, in a ring: unless all die, each death is seen.
 void NodeMachine::watch_neighbours(std::uint32_t own_rank) {
   constexpr std::size_t watched_max = 2;
   std::vector<const Member*> ring;
@@ -422,7 +422,7 @@ void NodeMachine::leave(const node_event::Leave& event) {
   // Who is done may be needed by others, in a job that recovers.
   const bool asks = is_member() && event.status == 0 && config_.member.role == Role::worker;
   if (is_connected && !asks) return say_goodbye(event);
-  if (!is_member() || phase_ == Phase::ended) return left();  // nobody to tell
+  if (!is_member() || phase_ == Phase::ended) return left();  // no one to tell
   leave_ = event;
   if (is_connected) return ask_to_leave();
   needed_until_ = now_ + (event.status == 0 ? config_.node_timeout : leave_time);

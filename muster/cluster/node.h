@@ -88,7 +88,7 @@ struct Formed {
   std::shared_ptr<const Roster> roster = {};
   std::uint32_t rank = 0;
 };
-// A worker of the epoch has left well: whoever waits for it does so in vain. Said with each heartbeat.
+// A worker of the epoch has left well: waiting for it is in vain. Said with each heartbeat.
 struct PeerLeft {
   std::uint64_t epoch = 0;
   std::uint32_t rank = 0;
@@ -215,7 +215,7 @@ class NodeMachine {
   Code why_no_scheduler_code_ = Code::peer_lost;
   TimePoint no_scheduler_since_;
   std::optional<TimePoint> needed_until_ = {};  // the scheduler, which is not there
-  std::optional<TimePoint> leaves_at_ = {};     // whoever may still need this process
+  std::optional<TimePoint> leaves_at_ = {};     // other workers may still need this process
   Duration pause_of_asking_ = {};
   std::optional<std::uint32_t> waits_for_ = {};  // as it has been said
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "muster/cluster/activity.h"
-#include "muster/cluster/recollection.h"
+#include "muster/cluster/membership_report.h"
 #include "muster/cluster/roster.h"
 #include "muster/cluster/scheduler_process.h"
 #include "muster/cluster/variables.h"
@@ -74,7 +74,7 @@ class Node {
     // The epoch has ended: where will this process be reached in the next one? An error ends this process.
     std::function<Result<DataEndpoint>(const Failure& reason)> lost;
     std::function<void(std::shared_ptr<const Roster>)> formed;  // the next epoch has begun
-    // A worker has left well in the middle of `epoch`: nobody meets it any more. Said again and again.
+    // A worker has left well in the middle of `epoch`: no worker meets it any more. Said again and again.
     std::function<void(std::uint64_t epoch, std::uint32_t rank)> left = {};
     // Asked before each connection to a scheduler: why another process has this one's place, if one has. The
     // scheduler that gave it away may have lost its log since. Nothing to ask may be left out.
@@ -82,7 +82,7 @@ class Node {
   };
   // A lost epoch waits until the hooks are there.
   void on_epoch(EpochHooks hooks);
-  // The data plane of `epoch` broke here although nobody may have died: asks for a new epoch with all.
+  // The data plane of `epoch` broke here although no process may have died: asks for a new epoch with all.
   void report_link_lost(std::uint64_t epoch, std::string reason);
 
   // `callback` is called once, on the node's own thread, when the job has failed; at once when it already

@@ -56,7 +56,7 @@ void NodeMachine::epoch_lost(const message::EpochLost& lost, std::uint64_t epoch
     return;
   }
   log(log::Level::warning, fmt::format("epoch {} has ended: {}", epoch, lost.reason.message));
-  if (config_.member.role == Role::server) return rejoin();  // nobody connects to it
+  if (config_.member.role == Role::server) return rejoin();  // no process connects to it
   if (!std::exchange(endpoint_asked_, true)) actions_.push_back(node_action::AskEndpoint{lost.reason});
 }
 
@@ -157,7 +157,7 @@ void NodeMachine::found_scheduler() {
     say_goodbye(node_event::Leave(*leave_));
 }
 
-// The time is over in which somebody needed it. False: it is here, and only did not answer that one word.
+// The time is over in which a worker needed it. False: it is here, and only did not answer that one word.
 bool NodeMachine::give_up_scheduler() {
   needed_until_.reset();
   if (is_registered()) return false;

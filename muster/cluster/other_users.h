@@ -1,4 +1,4 @@
-// Whether a host has other people on it, to whom an open port of loopback is open too.
+// Other users of a host, to whom an open port on loopback is open too.
 #pragma once
 
 #include <sys/types.h>

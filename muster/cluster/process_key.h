@@ -1,5 +1,6 @@
-// How a process proves that it is the one that has registered: by a secret that it draws when it starts and
-// tells the scheduler alone, on each connection. Everything else of it stands in rosters.
+// Process key: the proof that a process is the one that has registered. It is a secret that the process draws
+// when it starts and tells the scheduler alone, on each connection. Everything else about a process stands in
+// rosters.
 #pragma once
 
 #include <array>
@@ -16,8 +17,8 @@ ProcessSecret new_secret();
 inline bool is_secret(const ProcessSecret& secret) { return secret != ProcessSecret{}; }
 
 // What the scheduler knows a process by, in its memory and in its recovery log: who reads that can act for
-// nobody. It binds the secret to what the process says of itself at registration and a certificate may have
-// to vouch for, so that no secret opens another's place.
+// no process. It binds the secret to what the process says of itself at registration and a certificate may
+// have to vouch for, so that no secret opens another's place.
 using ProcessKey = net::Digest;
 
 ProcessKey key_of(const ProcessSecret& secret, const Member& claimed);

@@ -32,7 +32,7 @@ struct Member {
   // nothing (process_key.h).
   std::uint64_t incarnation = 0;
   bool is_named = false;  // its node id is from MS_NODE_ID, not made by Muster
-  bool has_left = false;  // it was done before this epoch began; nobody can reach it
+  bool has_left = false;  // it was done before this epoch began; it cannot be reached
 
   friend bool operator==(const Member&, const Member&) = default;
 };
@@ -92,7 +92,7 @@ struct Trait {
 };
 using Traits = std::vector<Trait>;
 
-// How a process ended, as waitpid() tells it, where anybody knows.
+// How a process ended, as waitpid() tells it, where it is known.
 using WaitStatus = std::optional<std::int32_t>;
 // "it was killed by signal 9 (KILL)", "it ended with exit code 3 and without a word".
 std::string how_it_ended(const WaitStatus& status);

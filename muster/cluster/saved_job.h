@@ -1,5 +1,5 @@
-// What a scheduler keeps in its recovery log, as plain values: records, and the job that they add up to. File
-// and bytes: recovery_log.h, docs/formats/recovery-log.md.
+// Records of the scheduler's recovery log, as plain values, and the job that they add up to. File and bytes:
+// recovery_log.h, docs/formats/recovery-log.md.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ struct Job {
   std::uint64_t ended_job_id = 0;  // the one before on this path, which ended well; 0: none
   friend bool operator==(const Job&, const Job&) = default;
 };
-// An epoch has begun. Written before anybody is told.
+// An epoch has begun. Written before any node is told.
 struct Formed {
   std::shared_ptr<const Roster> roster = {};  // never null
   std::vector<ProcessKey> keys = {};          // of its workers, then of its servers

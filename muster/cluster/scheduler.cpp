@@ -17,7 +17,7 @@ constexpr milliseconds reconnect_time{300};
 constexpr milliseconds word_time{250};
 
 // What did not come as a message, whose texts are read so (wire.h).
-scheduler_event::Strange as_shown(scheduler_event::Strange event) {
+scheduler_event::Rejected as_shown(scheduler_event::Rejected event) {
   event.address = printable(event.address);
   event.reason = printable(event.reason);
   if (event.claims) event.claims->node_id = printable(event.claims->node_id);
@@ -45,7 +45,7 @@ SchedulerActions SchedulerMachine::step(const SchedulerEvent& event, TimePoint n
   std::visit(Overloaded{[&](const scheduler_event::Received& e) { received(e.peer, e.message); },
                         [&](const scheduler_event::Closed& e) { closed(e.peer); },
                         [&](const scheduler_event::Exited& e) { exited(e); },
-                        [&](const scheduler_event::Strange& e) { strange(as_shown(e)); },
+                        [&](const scheduler_event::Rejected& e) { note_rejected(as_shown(e)); },
                         [&](const scheduler_event::Interrupted&) {
                           fail({Code::aborted, "the scheduler was interrupted", exit_code_interrupted});
                         },
@@ -76,7 +76,7 @@ void SchedulerMachine::received(PeerId id, const Message& message) {
   }
   const auto found = peers_.find(id);
   if (found == peers_.end()) {
-    if (serve_visitor(id, message) || waits_for_seat(id, message)) return;
+    if (serve_observer(id, message) || waits_for_seat(id, message)) return;
     refuse(id, fmt::format("it has not registered with epoch {} of this job", epoch_));
     return;
   }
@@ -179,7 +179,7 @@ void SchedulerMachine::handle(const Peer& reporter, const message::PeerGone& gon
   const Seat* seat = seats_.find(gone.role, gone.rank);
   if (seat == nullptr || seat->peer == 0) return;
   Peer& peer = peer_at(seat->peer);
-  if (peer.member.incarnation != gone.incarnation) return;  // somebody else sits there since
+  if (peer.member.incarnation != gone.incarnation) return;  // another process has the seat since
   // Only a process that sees the same pids can know.
   if (shares_pids(peer.member.process_space, reporter.member.process_space))
     reported(seat->peer, peer, gone.status);
@@ -203,7 +203,7 @@ void SchedulerMachine::disprove_report(Peer& peer) {
 }
 
 void SchedulerMachine::closed(PeerId id) {
-  forget_visitor(id);
+  forget_observer(id);
   std::erase_if(newcomers_, [&](const Newcomer& newcomer) { return newcomer.id == id; });
   const auto found = peers_.find(id);
   if (found == peers_.end()) return;
@@ -363,7 +363,7 @@ void SchedulerMachine::refuse(PeerId id, const std::string& reason) {
   send(id,
        message::Refuse{{Code::refused, "the scheduler refused this process: " + reason, exit_code_refused}});
   actions_.push_back(scheduler_action::Close{id});
-  forget_visitor(id);
+  forget_observer(id);
 }
 
 void SchedulerMachine::record(Record record) {

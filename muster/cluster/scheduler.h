@@ -7,7 +7,7 @@
 //
 // A job that recovers goes back and forth between running and recovering: a death ends the epoch, its seat is
 // vacant until a process takes it, and with the last one the next epoch begins. What must be known after the
-// scheduler's own death is recorded before anybody is told (saved_job.h).
+// scheduler's own death is recorded before any node is told (saved_job.h).
 #pragma once
 
 #include <limits>
@@ -20,10 +20,10 @@
 #include "muster/cluster/fingerprint.h"
 #include "muster/cluster/forming.h"
 #include "muster/cluster/messages.h"
+#include "muster/cluster/observers.h"
 #include "muster/cluster/saved_job.h"
 #include "muster/cluster/seats.h"
 #include "muster/cluster/stuck_watch.h"
-#include "muster/cluster/visitors.h"
 
 namespace muster::cluster {
 
@@ -44,7 +44,7 @@ struct Exited {
 // A connection ended by more than a plain close: what came is no Muster, TLS was refused, nothing came in
 // time. Closed follows, unless it was turned away before it had a number; of those, many alike may be one
 // event.
-struct Strange {
+struct Rejected {
   PeerId peer = 0;
   std::string address = {};
   std::string reason = {};
@@ -57,7 +57,7 @@ struct Tick {};
 }  // namespace scheduler_event
 using SchedulerEvent =
     std::variant<scheduler_event::Received, scheduler_event::Closed, scheduler_event::Exited,
-                 scheduler_event::Strange, scheduler_event::Interrupted, scheduler_event::Tick>;
+                 scheduler_event::Rejected, scheduler_event::Interrupted, scheduler_event::Tick>;
 
 namespace scheduler_action {
 struct Send {
@@ -111,7 +111,7 @@ struct SchedulerConfig {
   std::optional<Duration> stuck_limit = {};  // see StuckWatch
   std::uint64_t ended_job_id = 0;            // of the job before, which ended well
   std::optional<SavedJob> saved = {};        // an unfinished job to go on with; its job id and seed hold
-  std::string address = {};                  // host:port, where nodes look for it; empty: nobody asks
+  std::string address = {};                  // host:port, where nodes look for it; empty: not checked
   bool fresh = false;                        // MUSTER_FRESH: whatever unfinished job is found is given up
   // Where the epochs of a job begin whose log is lost: drawn from the clock, so that neither those of its
   // other lives nor those of a scheduler that still has the log are the same.
@@ -159,11 +159,11 @@ class SchedulerMachine {
     std::optional<TimePoint> doubted_until = {};  // its last words, or itself, may still come
     bool strict = false;
     Traits traits;
-    Recollection memory;  // of when it came new
-    PeerId watch_id = 0;  // the connection under which its process is watched
+    MembershipReport memory;  // of when it came new
+    PeerId watch_id = 0;      // the connection under which its process is watched
   };
   using PeerMap = std::map<PeerId, Peer>;
-  // A process that waits for a seat: somebody who may be dead or alive sits there.
+  // A process that waits for a seat: a process that may be dead or alive holds it.
   struct Newcomer {
     PeerId id = 0;
     Member member;
@@ -171,7 +171,7 @@ class SchedulerMachine {
     TimePoint since;
     bool strict = false;
     Traits traits = {};
-    Recollection memory = {};
+    MembershipReport memory = {};
   };
   enum class Verdict { waits, decided };
 
@@ -210,11 +210,11 @@ class SchedulerMachine {
   void begin_epoch(std::shared_ptr<const Roster> roster);
   void take(std::shared_ptr<const Roster> roster);
   std::vector<Member> rank_members(Role role, std::uint32_t count);
-  void strange(const scheduler_event::Strange& event);
+  void note_rejected(const scheduler_event::Rejected& event);
   FormingView view() const;
   std::string whole_table() const;
   void check_forming();
-  std::vector<TraitBearer> bearers(Role role) const;
+  std::vector<FingerprintSource> sources(Role role) const;
   std::vector<std::string> differences() const;
   bool check_traits();
   bool is_strict() const;
@@ -235,7 +235,7 @@ class SchedulerMachine {
   void settle();
   Verdict place(const Newcomer& newcomer);
   Verdict place_before_roster(const Newcomer& newcomer);
-  Verdict contest(PeerId twin_id, const Newcomer& newcomer);
+  Verdict contest(PeerId stale_id, const Newcomer& newcomer);
   Verdict turn_away(const Newcomer& newcomer, const std::string& reason);
   Peer& welcome(const Newcomer& newcomer, const Member& member);
   Peer& sit(const Newcomer& newcomer, Seat& seat, bool ready);
@@ -270,10 +270,10 @@ class SchedulerMachine {
   bool waits_for_members(const FoundJob& job);
   bool gives_up_found_jobs();
   void adopt(const FoundJob& job, const std::vector<const Peer*>& finders);
-  std::vector<const FoundJob*> unfinished(const Recollection& memory) const;
+  std::vector<const FoundJob*> unfinished(const MembershipReport& memory) const;
   std::vector<const Peer*> finders() const;
   std::string who_found_what() const;
-  bool refuses_foreign_points(PeerId id, const Member& member, const Recollection& memory);
+  bool refuses_foreign_points(PeerId id, const Member& member, const MembershipReport& memory);
   bool somebody_holds_the_job();
   void record_job();
 
@@ -284,9 +284,9 @@ class SchedulerMachine {
   std::string who_waits_for_whom() const;
   Duration silence_of(const Peer& peer) const;
   std::string silence_text(const Peer& peer) const;
-  bool serve_visitor(PeerId id, const Message& message);
+  bool serve_observer(PeerId id, const Message& message);
   void tell_status(PeerId id);
-  void forget_visitor(PeerId id);
+  void forget_observer(PeerId id);
   void tell_doctors();
   message::Status status() const;
 
@@ -333,7 +333,7 @@ class SchedulerMachine {
   std::vector<std::string> differences_told_ = {};
 
   StuckWatch stuck_;
-  Visitors visitors_;
+  Observers observers_;
   std::shared_ptr<const Message> status_;  // as it was told last; null when that is a while ago
   TimePoint status_until_ = {};
   // Of a member that is awaited: numbers that no connection will have.
@@ -348,7 +348,7 @@ class SchedulerMachine {
   std::uint64_t claimed_calls_ = 0;                // finished, of the roster that is rebuilt
   std::uint64_t claimed_collectives_ = 0;          // likewise
   std::uint64_t known_epoch_ = 0;                  // the newest of which a claimant has the roster
-  std::vector<std::uint64_t> known_members_ = {};  // its incarnations, by seat; 0: nobody has said it
+  std::vector<std::uint64_t> known_members_ = {};  // its incarnations, by seat; 0: not known
   std::vector<std::uint64_t> given_up_ = {};       // jobs
   std::optional<TimePoint> members_due_ = {};      // of a found job that is in use
   std::optional<TimePoint> link_lost_until_ = {};  // a death may explain it
@@ -362,7 +362,7 @@ class SchedulerMachine {
   TimePoint next_check_;         // of everything that is looked at every beat
   Announcements announcements_;  // while forming
   TimePoint next_progress_;      // report, while recovering
-  TimePoint next_stranger_line_ = {};
+  TimePoint next_rejection_line_ = {};
   TimePoint told_until_;  // when waiting for those who do not answer ends
   std::optional<TimePoint> next_doubt_;
   SchedulerActions actions_;

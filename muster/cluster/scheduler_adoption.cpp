@@ -84,7 +84,7 @@ bool SchedulerMachine::waits_for_seat(PeerId id, const Message& message) {
   return true;
 }
 
-// A living member takes the seat that nobody remembers to be its own.
+// A living member takes the seat that no log names as its own.
 void SchedulerMachine::claim(const Newcomer& self, const Message& message, const message::Register& request,
                              Seat& seat) {
   if (was_given_up(self.member, seats_.place(self.member.role, self.member.rank)))
@@ -112,11 +112,11 @@ Failure SchedulerMachine::lost_with_log() const {
           exit_code_peer_lost};
 }
 
-// While the log is rebuilt: the newest roster that anybody has says whose the seats are. Who claimed one
+// While the log is rebuilt: the newest roster that any member has says whose the seats are. Who claimed one
 // before that, and was given up in an epoch that it has not heard of, had no part in what was done since.
 void SchedulerMachine::learn_members(const Message& message, const message::Register& request) {
   if (!is_rebuilding() || phase_ == Phase::telling) return;
-  const Recollection& memory = request.memory;
+  const MembershipReport& memory = request.memory;
   const std::size_t count = known_members_.size();
   const std::size_t own = seats_.place(request.member.role, request.member.rank);
   const bool is_sound = own < count && !memory.incarnations.empty() && memory.incarnations.size() <= count &&
@@ -158,7 +158,7 @@ void SchedulerMachine::void_claim(Seat& seat) {
   expect_member(seat);
 }
 
-// All members of the epoch are there: its roster is known again, and nobody had to stop.
+// All members of the epoch are there: its roster is known again, and no process had to stop.
 void SchedulerMachine::rebuild_if_complete() {
   if (!is_rebuilding() || phase_ != Phase::running) return;
   if (std::ranges::any_of(seats_.all(), &Seat::is_unknown)) return;
@@ -187,7 +187,7 @@ void SchedulerMachine::rebuild_if_complete() {
 
 // --- from the points that are found ------------------------------------------------------------------------
 
-std::vector<const FoundJob*> SchedulerMachine::unfinished(const Recollection& memory) const {
+std::vector<const FoundJob*> SchedulerMachine::unfinished(const MembershipReport& memory) const {
   std::vector<const FoundJob*> jobs;
   for (const FoundJob& job : memory.found)
     if (!job.is_done && job.job_id != config_.ended_job_id &&
@@ -216,7 +216,7 @@ std::string SchedulerMachine::who_found_what() const {
   return fmt::format("{}", fmt::join(lines, ""));
 }
 
-// Before the first epoch. Nothing begins anew where points of an unfinished job are, unless everybody was
+// Before the first epoch. Nothing begins anew where points of an unfinished job are, unless all were
 // told so. False: the job has failed.
 bool SchedulerMachine::settle_job() {
   const auto finders = this->finders();
@@ -246,7 +246,7 @@ bool SchedulerMachine::settle_job() {
   return false;
 }
 
-// Somebody holds its folder, who should come, or is ending. If not, it is a job of another scheduler.
+// A process holds its folder, which should come, or is ending. If not, it is a job of another scheduler.
 bool SchedulerMachine::waits_for_members(const FoundJob& job) {
   if (!job.is_in_use) return false;
   if (!members_due_) members_due_ = now_ + time_for_members;
@@ -289,7 +289,7 @@ void SchedulerMachine::adopt(const FoundJob& job, const std::vector<const Peer*>
   std::optional<std::uint64_t> seed;
   for (const Peer* peer : finders) {
     const FoundJob* found = peer->memory.find(job.job_id);
-    // Clocks may go back, and nobody takes a folder from one of a later epoch.
+    // Clocks may go back, and no process takes a folder from one of a later epoch.
     epoch_ = epoch_min_ = std::max(epoch_, std::min(found->epoch, epoch_found_max) + 1);
     finished_calls_ = std::min(finished_calls_, found->finished_calls);
     if (!seed) seed = found->seed;
@@ -315,8 +315,9 @@ bool SchedulerMachine::takes_rank_of_its_points(PeerId id, std::vector<std::opti
 // --- in a job that is known --------------------------------------------------------------------------------
 
 // A process that comes new with points of other jobs only: neither may they be cleared away, nor does it
-// belong here. Where nobody else is there, that is an error for all.
-bool SchedulerMachine::refuses_foreign_points(PeerId id, const Member& member, const Recollection& memory) {
+// belong here. Where no other process is there, that is an error for all.
+bool SchedulerMachine::refuses_foreign_points(PeerId id, const Member& member,
+                                              const MembershipReport& memory) {
   if (phase_ == Phase::forming) return false;
   if (memory.fresh)
     log(log::Level::warning,

@@ -1,4 +1,4 @@
-// How a job forms: who may register, who has which rank, and what everybody is told of it meanwhile.
+// Forming of a job: which processes may register, which rank each has, and what all are told meanwhile.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,14 +13,14 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr Duration stranger_lines_interval = seconds(10);
+constexpr Duration rejection_lines_interval = seconds(10);
 
 }  // namespace
 
 // --- who comes ---------------------------------------------------------------------------------------------
 
 void SchedulerMachine::register_node(PeerId id, const Message& message, const message::Register& request) {
-  forget_visitor(id);
+  forget_observer(id);
   if (const auto known = peers_.find(id); known != peers_.end()) {  // said twice
     if (!known->second.left && phase_ == Phase::forming) greet(id, known->second);
     return;
@@ -233,19 +233,19 @@ std::vector<Member> SchedulerMachine::rank_members(Role role, std::uint32_t coun
 
 // --- what is said meanwhile --------------------------------------------------------------------------------
 
-void SchedulerMachine::strange(const scheduler_event::Strange& event) {
+void SchedulerMachine::note_rejected(const scheduler_event::Rejected& event) {
   if (const auto known = peers_.find(event.peer); known != peers_.end())
     return log(log::Level::warning,
                fmt::format("the connection of {} broke: {}", describe(known->second), event.reason));
   const bool is_news = event.claims ? attempts_.refused(*event.claims, event.reason, now_)
-                                    : attempts_.strange(event.address, event.reason, now_, event.count);
+                                    : attempts_.note_rejected(event.address, event.reason, now_, event.count);
   if (phase_ == Phase::forming) return;  // the table has it
   if (phase_ == Phase::recovering && is_news && !refused_meanwhile().empty()) {
     vacancies_changed_ = true;  // all are told at once whom they wait for, and why in vain
     return;
   }
-  if (!is_news || now_ < next_stranger_line_) return;
-  next_stranger_line_ = now_ + stranger_lines_interval;
+  if (!is_news || now_ < next_rejection_line_) return;
+  next_rejection_line_ = now_ + rejection_lines_interval;
   log(log::Level::warning, fmt::format("a connection from {} was closed: {}", event.address, event.reason));
 }
 
@@ -277,25 +277,25 @@ void SchedulerMachine::check_forming() {
       fmt::format("waiting since {:.3g} s: {}", in_seconds(now_ - start_), whole_table()));
 }
 
-std::vector<TraitBearer> SchedulerMachine::bearers(Role role) const {
-  std::vector<TraitBearer> bearers;
+std::vector<FingerprintSource> SchedulerMachine::sources(Role role) const {
+  std::vector<FingerprintSource> sources;
   for (const auto& [id, peer] : peers_) {
     const Member& member = peer.member;
     if (member.role != role || peer.told) continue;
     const auto number = peer.ranked ? member.rank : rank_asked(member.node_id, wanted(role));
     if (role == Role::worker)
-      bearers.push_back({.rank = number, .name = "node " + member.node_id, .traits = &peer.traits});
+      sources.push_back({.rank = number, .name = "node " + member.node_id, .traits = &peer.traits});
     else
-      bearers.push_back({.name = "server " + (number ? fmt::format("{}", *number) : member.node_id),
+      sources.push_back({.name = "server " + (number ? fmt::format("{}", *number) : member.node_id),
                          .traits = &peer.traits});
   }
-  return bearers;
+  return sources;
 }
 
 // Workers are compared with workers, servers with servers.
 std::vector<std::string> SchedulerMachine::differences() const {
-  std::vector<std::string> lines = trait_differences(bearers(Role::worker));
-  for (std::string& line : trait_differences(bearers(Role::server))) lines.push_back(std::move(line));
+  std::vector<std::string> lines = trait_differences(sources(Role::worker));
+  for (std::string& line : trait_differences(sources(Role::server))) lines.push_back(std::move(line));
   return lines;
 }
 
@@ -322,7 +322,7 @@ bool SchedulerMachine::check_traits() {
 // A process that comes back to a strict job is turned away for what the others would end by.
 std::optional<std::string> SchedulerMachine::misfit(const Newcomer& newcomer) const {
   if (!newcomer.strict && !is_strict()) return std::nullopt;
-  std::vector<TraitBearer> all = bearers(newcomer.member.role);
+  std::vector<FingerprintSource> all = sources(newcomer.member.role);
   if (all.empty()) return std::nullopt;
   const std::vector<std::string> before = trait_differences(all);
   all.push_back({.name = "this process", .traits = &newcomer.traits});

@@ -23,16 +23,17 @@ constexpr milliseconds poll_interval{100};
 constexpr milliseconds holders_patience = seconds(120);  // NFS servers give up a dead host after 90
 constexpr milliseconds holders_interval{200};
 constexpr milliseconds goodbye_time{300};  // for nodes to close their connections at the end
-// A silent guest is a descriptor and a few bytes, and as many as these cost less than turning them out, since
-// they come back at once. With TLS each may have a session. Half of the descriptors are for members.
-constexpr std::size_t guests_max = 4096, guests_max_with_tls = 1024;
+// A silent unauthenticated peer is a descriptor and a few bytes, and as many as these cost less than turning
+// them out, since they come back at once. With TLS each may have a session. Half of the descriptors are for
+// members.
+constexpr std::size_t unauthenticated_max = 4096, unauthenticated_max_with_tls = 1024;
 
 net::ConnectionLimits connection_limits(bool has_tls, const Settings& settings) {
   constexpr std::size_t descriptors_of_node =
       2;  // its connection, and its process where that is on this host
   return {.payload_size_bytes = node_payload_limit_bytes,
           .unsent_size_bytes = 2 * scheduler_payload_limit_bytes,
-          .guests = {.count = has_tls ? guests_max_with_tls : guests_max},
+          .unauthenticated = {.count = has_tls ? unauthenticated_max_with_tls : unauthenticated_max},
           .members = descriptors_of_node * (std::size_t{settings.worker_num} + settings.server_num)};
 }
 
@@ -139,8 +140,8 @@ std::vector<std::byte> refusal_frame(const std::string& reason) {
            {Code::refused, "the scheduler refused this process: " + reason, exit_code_refused}}});
 }
 
-// Whether a process registers as what its certificate says; without certificates everybody is believed. Who
-// has a certificate for a node is that node: it takes no seat that any process may have.
+// Whether a process registers as what its certificate says; without certificates every process is trusted.
+// Who has a certificate for a node is that node: it takes no seat that any process may have.
 Result<> check_claim(const net::Connection& connection, Message& message) {
   auto* request = std::get_if<message::Register>(&message.body);
   const net::PeerNames* names = connection.peer_names();
@@ -167,7 +168,7 @@ class SchedulerDriver {
   Result<> listen() {
     MUSTER_TRY(const auto ips, listening_ips(settings_, options_.interrupted));
     if (security_ == nullptr)
-      if (const std::string warning = warn_of_strangers(ips); !warning.empty()) log::warning(warning);
+      if (const std::string warning = warn_of_open_network(ips); !warning.empty()) log::warning(warning);
     const auto limits = connection_limits(security_ != nullptr, settings_);
     for (const std::string& ip : ips) {
       MUSTER_TRY(auto listener, net::ConnectionListener::open(
@@ -195,16 +196,16 @@ class SchedulerDriver {
 
  private:
   net::Screening screening() {
-    return {
-        .may_begin = [](const net::Frame& frame) -> Result<> {
-          MUSTER_TRY_VOID(decode_message(frame));
-          return {};
-        },
-        .turned_away =
-            [this](const std::vector<net::Stranger>& strangers) {
-              for (const net::Stranger& stranger : strangers)
-                step(scheduler_event::Strange{0, stranger.ip, for_others(stranger.reason), stranger.count});
-            }};
+    return {.may_begin = [](const net::Frame& frame) -> Result<> {
+              MUSTER_TRY_VOID(decode_message(frame));
+              return {};
+            },
+            .turned_away =
+                [this](const std::vector<net::RejectedPeer>& rejected_peers) {
+                  for (const net::RejectedPeer& rejected_peer : rejected_peers)
+                    step(scheduler_event::Rejected{0, rejected_peer.ip, for_others(rejected_peer.reason),
+                                                   rejected_peer.count});
+                }};
   }
 
   void accept(std::unique_ptr<net::Connection> connection) {
@@ -225,7 +226,7 @@ class SchedulerDriver {
     step(scheduler_event::Received{id, *std::move(message)});
   }
 
-  // Nobody takes the place of another whose certificate it does not have.
+  // No process takes the place of another whose certificate it does not have.
   void turn_away(PeerId id, net::Connection& connection, const Error& error, const Member& claims) {
     connection.send(std::make_shared<const std::vector<std::byte>>(refusal_frame(error.message)));
     connection.finish();
@@ -233,19 +234,19 @@ class SchedulerDriver {
   }
 
   void closed(PeerId id, const Error& error, std::optional<Member> claims = {}) {
-    // Who goes without a word is no news: a look whether somebody listens here is made like that.
+    // A peer that closes without a word is not reported: a probe whether this port is open does that.
     const auto found = connections_.find(id);
     if (found != connections_.end() && error.code != Code::peer_lost) {
       if (!claims) claims = claims_of(*found->second);
-      step(strange_event(id, found->second->peer(), error, std::move(claims)));
+      step(rejected_event(id, found->second->peer(), error, std::move(claims)));
     }
     connections_.erase(id);
     step(scheduler_event::Closed{id});
   }
 
-  // Without the port, which is another one each time somebody tries; and for readers elsewhere.
-  static scheduler_event::Strange strange_event(PeerId id, const net::Address& peer, const Error& error,
-                                                std::optional<Member> claims) {
+  // Without the port, which is another one for each try; and for readers elsewhere.
+  static scheduler_event::Rejected rejected_event(PeerId id, const net::Address& peer, const Error& error,
+                                                  std::optional<Member> claims) {
     std::string reason = for_others(replaced(error.message, net::to_string(peer), peer.ip));
     return {.peer = id, .address = peer.ip, .reason = std::move(reason), .claims = std::move(claims)};
   }
@@ -336,7 +337,7 @@ class SchedulerDriver {
   // Nodes close their connections as soon as they know; closing ours first could cut off their last word.
   void say_goodbye() {
     listeners_.clear();
-    std::erase_if(connections_, [](const auto& entry) { return entry.second->is_guest(); });
+    std::erase_if(connections_, [](const auto& entry) { return entry.second->is_unauthenticated(); });
     const TimePoint deadline = real_clock().now() + goodbye_time;
     while (!connections_.empty() && real_clock().now() < deadline) loop_.run_for(milliseconds(5));
   }

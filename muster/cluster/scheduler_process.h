@@ -14,7 +14,7 @@ using Interrupted = std::function<bool()>;
 struct SchedulerOptions {
   std::optional<std::uint64_t> seed = {};  // the job's; absent: drawn
   Interrupted interrupted = {};            // absent: never
-  // Who has something of this job below MS_RECOVERY_PATH in use, for people; nothing: nobody. Absent: nobody.
+  // The process that uses something of this job below MS_RECOVERY_PATH, for people; nothing, or absent: none.
   std::function<std::optional<std::string>(std::uint64_t job_id)> holders = {};
 };
 

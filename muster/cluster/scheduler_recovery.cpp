@@ -14,8 +14,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // In which processes that live find a scheduler that was started again. They try at least every second.
-// Nobody waits for this on a host where processes can be seen: who has ended is seen at once, and a pid that
-// means another process by now is found out in the end.
+// This is not waited for on a host where processes can be seen: one that has ended is seen at once, and a pid
+// that means another process by now is found out in the end.
 constexpr milliseconds return_time = seconds(5);
 constexpr milliseconds return_time_watched = seconds(8);
 // A broken link is often a death that is about to be reported.
@@ -26,8 +26,8 @@ constexpr std::uint32_t links_lost_in_a_row_max = 10;
 
 // --- the scheduler was dead itself -------------------------------------------------------------------------
 
-// Nobody is connected yet. A job that had ended by a failure has told its processes so: all seats are vacant.
-// Otherwise they may all live, and come back.
+// No process is connected yet. A job that had ended by a failure has told its processes so: all seats are
+// vacant. Otherwise they may all live, and come back.
 void SchedulerMachine::resume() {
   if (!config_.saved) return;
   const SavedJob saved = *std::exchange(config_.saved, std::nullopt);
@@ -71,7 +71,7 @@ void SchedulerMachine::expect_member(Seat& seat) {
   peer.member = seat.member;
   peer.key = seat.key;
   if (peer.member.incarnation != 0)
-    by_incarnation_[peer.member.incarnation] = id;  // 0: nobody knows whose it is
+    by_incarnation_[peer.member.incarnation] = id;  // 0: it is not known whose it is
   peer.ranked = peer.told = peer.closed = peer.awaited = true;
   peer.heard = now_;
   watch(id, peer);
@@ -223,7 +223,7 @@ void SchedulerMachine::register_recovering(PeerId id, const Message& message,
                                       "for its end")});
     return;
   }
-  // It has a roster, and it was given up. Its seat is its own again, unless somebody sits there.
+  // It has a roster, and it was given up. Its seat is its own again, unless another process has it.
   if (Seat* unknown = seats_.find_unknown(member.role, member.rank))
     return claim(self, message, request, *unknown);
   Seat* seat = seats_.find(self.key);
@@ -268,7 +268,7 @@ void SchedulerMachine::come_back(PeerId old_id, PeerId id, const Message& messag
     peer.told = peer.left;
     send(id, message::Ended{failure_});
   } else if (phase_ == Phase::recovering) {
-    if (!knows_roster) peer.ready = true;  // it has told where it is reached, and nobody has tried
+    if (!knows_roster) peer.ready = true;  // it has told where it is reached, and no one has tried
     if (!peer.ready && !peer.left) tell_of_epoch(id, peer);
   } else if (phase_ == Phase::running && !peer.left) {
     if (request.epoch_lost && message.epoch == epoch_)
@@ -322,17 +322,18 @@ SchedulerMachine::Verdict SchedulerMachine::place_before_roster(const Newcomer& 
 }
 
 // Two processes for one seat: the one that sits there keeps it if it says a word within two beats.
-SchedulerMachine::Verdict SchedulerMachine::contest(PeerId twin_id, const Newcomer& newcomer) {
-  const Peer& twin = peer_at(twin_id);
+SchedulerMachine::Verdict SchedulerMachine::contest(PeerId stale_id, const Newcomer& newcomer) {
+  const Peer& stale = peer_at(stale_id);
   const Duration beat = beat_interval_for(config_.node_timeout);
-  if (twin.spoke >= newcomer.since + beat / 2) return turn_away(newcomer, duplicate_id(twin.member));
+  if (stale.spoke >= newcomer.since + beat / 2) return turn_away(newcomer, duplicate_id(stale.member));
   if (now_ - newcomer.since < contest_time()) return Verdict::waits;
-  send(twin_id, message::Refuse{{Code::refused,
-                                 fmt::format("the scheduler refused this process: a newer one took its place "
-                                             "(at {}, pid {}), since it did not answer",
-                                             newcomer.member.address, newcomer.member.pid),
-                                 exit_code_refused}});
-  lose(twin_id, "it did not answer, and a newer process took its place");
+  send(stale_id,
+       message::Refuse{{Code::refused,
+                        fmt::format("the scheduler refused this process: a newer one took its place "
+                                    "(at {}, pid {}), since it did not answer",
+                                    newcomer.member.address, newcomer.member.pid),
+                        exit_code_refused}});
+  lose(stale_id, "it did not answer, and a newer process took its place");
   return place(newcomer);
 }
 
@@ -394,7 +395,7 @@ void SchedulerMachine::form_next_if_complete() {
   log(log::Level::warning, fmt::format("epoch {}: all are there again, training goes on", epoch_));
 }
 
-// As many as somebody has passed who will make none again.
+// As many as a process has passed that will make none again.
 std::uint64_t SchedulerMachine::collectives_of_left() const {
   std::uint64_t most = 0;
   for (const Seat& seat : seats_.all()) {
@@ -407,7 +408,7 @@ std::uint64_t SchedulerMachine::collectives_of_left() const {
 
 // Whether the folder of a worker lacks the end of a call that is over: should it die, only the memory of
 // others has that. Who comes new may have lost its folder, until it says what is there; of a vacant seat of
-// which nobody has said anything, nobody waits for the next process.
+// which nothing was said, no one waits for the next process.
 bool SchedulerMachine::lacks_ends(const Seat& seat) const {
   if (seat.member.role != Role::worker || seat.member.has_left || seat.is_unknown) return false;
   if (seat.peer == 0) return seat.kept_calls.value_or(finished_calls_) < finished_calls_;
@@ -497,7 +498,7 @@ void SchedulerMachine::check_recovery() {
     if (now_ < seat->wait_until) continue;
     const auto limit = seat->variable == "MS_NODE_TIMEOUT" ? config_.node_timeout : config_.topo_timeout;
     return fail({Code::peer_lost,
-                 fmt::format("nobody came within {:.3g} s ({}): {}", in_seconds(limit), seat->variable,
+                 fmt::format("no process came within {:.3g} s ({}): {}", in_seconds(limit), seat->variable,
                              waiting_text()),
                  exit_code_peer_lost});
   }

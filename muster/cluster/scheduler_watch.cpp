@@ -56,8 +56,8 @@ void SchedulerMachine::check_stuck() {
                   who_waits_for_whom()));
 }
 
-// The most patient phase of those who wait for nobody. Nothing where nobody waits for anybody and the scripts
-// are busy with what is no step.
+// The most patient phase of the ranks that wait for none. Nothing where no rank waits for another and the
+// scripts are busy with what is no step.
 std::optional<WorkPhase> SchedulerMachine::slowest_phase() const {
   bool someone_waits = false;
   std::set<WorkPhase> phases;  // of those who do not
@@ -110,22 +110,23 @@ std::string SchedulerMachine::who_waits_for_whom() const {
   return text;
 }
 
-// --- visitors ----------------------------------------------------------------------------------------------
+// --- observers
+// ----------------------------------------------------------------------------------------------
 
-bool SchedulerMachine::serve_visitor(PeerId id, const Message& message) {
+bool SchedulerMachine::serve_observer(PeerId id, const Message& message) {
   if (std::holds_alternative<message::StatusRequest>(message.body)) {
     tell_status(id);
     return true;
   }
   if (const auto* echo = std::get_if<message::Echo>(&message.body)) {
-    if (visitors_.may_echo(id, echo->filling.size()))
+    if (observers_.may_echo(id, echo->filling.size()))
       send(id, *echo);
     else
       refuse(id, fmt::format("it has measured with more than {} bytes", echo_budget_bytes));
     return true;
   }
   if (const auto* meeting = std::get_if<message::MeetDoctors>(&message.body)) {
-    if (visitors_.meet(id, meeting->self))
+    if (observers_.meet(id, meeting->self))
       tell_doctors();
     else
       refuse(id, fmt::format("it is here already, or {} doctors are", doctors_max));
@@ -142,18 +143,18 @@ void SchedulerMachine::tell_status(PeerId id) {
   }
   share(id, status_);
   actions_.push_back(scheduler_action::Close{id});
-  forget_visitor(id);
+  forget_observer(id);
 }
 
-// It is gone, or no visitor any more: no Closed follows a connection that is closed from here.
-void SchedulerMachine::forget_visitor(PeerId id) {
-  if (visitors_.left(id)) tell_doctors();
+// It is gone, or no observer any more: no Closed follows a connection that is closed from here.
+void SchedulerMachine::forget_observer(PeerId id) {
+  if (observers_.left(id)) tell_doctors();
 }
 
 void SchedulerMachine::tell_doctors() {
   message::Doctors all;
-  for (const auto& [id, doctor] : visitors_.doctors()) all.doctors.push_back(doctor);
-  for (const auto& [id, doctor] : visitors_.doctors()) send(id, all);
+  for (const auto& [id, doctor] : observers_.doctors()) all.doctors.push_back(doctor);
+  for (const auto& [id, doctor] : observers_.doctors()) send(id, all);
 }
 
 message::Status SchedulerMachine::status() const {

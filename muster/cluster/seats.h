@@ -1,5 +1,5 @@
-// Who holds which rank of a job, from its first roster on. A rank belongs to a seat for the job's life; the
-// processes on it come and go. Plain values, no time passes here.
+// Seats: the ranks of a job, from its first roster on, and the process that holds each. A rank belongs to a
+// seat for the job's life; the processes that hold it change. Plain values, no time passes here.
 #pragma once
 
 #include <string>
@@ -13,14 +13,14 @@ namespace muster::cluster {
 struct Seat {
   Member member = {};  // who sits here, or sat here last
   ProcessKey key = {};
-  PeerId peer = 0;          // 0: nobody
+  PeerId peer = 0;          // 0: none
   bool is_unknown = false;  // who sat here: no log says it
   bool is_claimed = false;  // nothing but its process's own word says that this was its seat
-  // Of a seat where nobody sits:
+  // Of a vacant seat:
   std::optional<std::uint64_t> kept_calls = {};  // whose ends its folder has, as the last process told
   std::string how = {};                          // "it was killed by signal 9 (KILL)"
   std::uint64_t step = no_step;                  // the last one known
-  TimePoint wait_until = {};                     // for somebody to come
+  TimePoint wait_until = {};                     // for a process to come
   std::string_view variable = {};                // that says how long
 
   bool is_vacant() const { return peer == 0 && !member.has_left; }
@@ -29,9 +29,9 @@ struct Seat {
 class Seats {
  public:
   Seats() = default;
-  // The members of `roster`, on their ranks; nobody sits yet. `keys` in the order of `keys()`.
+  // The members of `roster`, on their ranks; all are vacant. `keys` in the order of `keys()`.
   explicit Seats(const Roster& roster, const std::vector<ProcessKey>& keys = {});
-  // Of members whom nobody remembers.
+  // Of members that no log names.
   Seats(std::uint32_t worker_num, std::uint32_t server_num);
   static Seat unknown(Role role, std::uint32_t rank);
 

@@ -27,7 +27,7 @@ std::string_view config_name(const SecuritySettings& settings) {
 }
 
 // The file of the token, and the variable that names it. The launcher's own token gives way to whatever
-// somebody chose.
+// the user chose.
 struct TokenFile {
   std::string_view variable;
   std::string name;

@@ -1,5 +1,5 @@
-// How the connections of this process are protected: what its environment and its script chose, and what
-// comes of it.
+// Security settings of this process's connections: the choices of its environment and its script, and their
+// result.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// Tells a job that is stuck from one that is slow: learns from its steps how long one may take.
+// Stuck-job detector: learns from the steps of a job how long one may take, and so tells a stuck job from a
+// slow one.
 //
 // A pure value: events and the time in, a verdict out. The scheduler feeds it.
 #pragma once
@@ -24,7 +25,7 @@ class StuckWatch {
   // `chosen`: the limit whatever the job's steps take, 0 for none at all; nothing: it is learned.
   explicit StuckWatch(std::optional<Duration> chosen) : chosen_(chosen) {}
 
-  // An epoch begins: all count from nothing. Its first steps may take long, as everybody's first ones do.
+  // An epoch begins: all count from nothing. Its first steps may take long, as all first steps do.
   void begin(TimePoint now);
   // A process has come from `before` to `mark`. The pause that ends, when people had been told of it.
   std::optional<Duration> moved(const Mark& before, const Mark& mark, TimePoint now);

@@ -50,7 +50,7 @@ class Reader {
     TlsConfig config;
     for (const TextField& field : text_fields) MUSTER_TRY_VOID(read_text(field, config));
     MUSTER_TRY_VOID(read_days(config));
-    warn_of_strangers(config);
+    warn_of_unknown_fields(config);
     return config;
   }
 
@@ -86,7 +86,7 @@ class Reader {
     return {};
   }
 
-  void warn_of_strangers(TlsConfig& config) const {
+  void warn_of_unknown_fields(TlsConfig& config) const {
     const auto known = field_names();
     for (const auto& [field, value] : object_.items()) {
       if (std::find(known.begin(), known.end(), field) != known.end()) continue;

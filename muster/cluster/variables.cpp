@@ -156,9 +156,9 @@ constexpr auto table = std::to_array<Variable>({
     {.name = "MUSTER_TOKEN_FILE",
      .default_note = "none",
      .note = "a file of one line, or fd:N for a descriptor",
-     .documentation =
-         "Holds a secret that all processes of the job share: it keeps strangers out and encrypts, without "
-         "certificates. Not together with MUSTER_TLS_CONFIG. The same for every process."},
+     .documentation = "Holds a secret that all processes of the job share: it keeps unauthorized peers out "
+                      "and encrypts, without "
+                      "certificates. Not together with MUSTER_TLS_CONFIG. The same for every process."},
     {.name = "MUSTER_RUN_TOKEN_FILE",
      .default_note = "none",
      .note = "a file of one line, or fd:N for a descriptor",

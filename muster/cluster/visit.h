@@ -27,7 +27,7 @@ class Visit {
 
   // Sends without waiting.
   void say(MessageBody body);
-  // The next message; Refuse is an error. So is a scheduler that says nothing within `limit`, and somebody
+  // The next message; Refuse is an error. So is a scheduler that says nothing within `limit`, and a peer
   // who does not speak as one.
   Result<Message> hear(Duration limit);
   Result<Message> ask(MessageBody body, Duration limit);

@@ -127,7 +127,7 @@ void write(ByteWriter& out, const FoundJob& job) {
   out.text(cut(job.folder, path_limit_bytes));
 }
 
-void write(ByteWriter& out, const Recollection& memory) {
+void write(ByteWriter& out, const MembershipReport& memory) {
   out.number(static_cast<std::uint8_t>(memory.fresh));
   out.number(memory.seed);
   out.number(memory.finished_calls);
@@ -228,7 +228,7 @@ void write(ByteWriter& out, const message::Doctors& body) {
 }
 
 // Reads values that may be out of their range; the first such value makes the message unusable. Texts come
-// out as they can be shown to people, whoever made them: nobody else has to think of it.
+// out as they can be shown to people, whichever process made them: no caller has to think of it.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> payload) : in_(payload) {}
@@ -357,8 +357,8 @@ class Reader {
     job.folder = text(path_limit_bytes, LineBreaks::escaped);
     return job;
   }
-  Recollection memory() {
-    Recollection memory;
+  MembershipReport memory() {
+    MembershipReport memory;
     memory.fresh = flag();
     memory.seed = u64();
     memory.finished_calls = u64();

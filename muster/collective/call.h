@@ -1,4 +1,4 @@
-// What one call of a collective operation is: the value that all ranks must agree on.
+// Description of one collective call: the value that all ranks must agree on.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// The door of `collective`: operations that all ranks of a group take part in together, and messages from one
-// rank to another.
+// Public header of `collective`: operations that all ranks of a group take part in together, and messages
+// from one rank to another.
 //
 // Ranks with equal host keys share memory, others talk TCP, both at once in one group. The bits of a result
 // depend on the world size and the ranks only: values are combined element by element in the order of the
@@ -37,7 +37,7 @@ struct Endpoint {
   std::string address;  // numeric IP
   std::uint16_t port = 0;
   std::string local_name;       // of its Listener, for ranks with the same host key
-  net::Identity identity = {};  // as whom its certificate may speak, where there are certificates
+  net::Identity identity = {};  // the identity that its certificate must have, where there are certificates
 };
 
 // The most ranks of a group.
@@ -50,7 +50,7 @@ struct Group {
   std::vector<Endpoint> endpoints;  // by rank
 };
 
-// Where peers connect to. Open it before telling others its port and name; it queues who comes early.
+// Where peers connect to. Open it before telling others its port and name; it queues peers that come early.
 class Listener {
  public:
   // On a numeric address of this host; "0.0.0.0" and "::" listen on all.
@@ -61,7 +61,7 @@ class Listener {
 
  private:
   friend class Rendezvous;
-  friend class Door;
+  friend class ReconnectAcceptor;
   Listener(net::TcpListener tcp, net::LocalListener local) : tcp_(std::move(tcp)), local_(std::move(local)) {}
   net::TcpListener tcp_;
   net::LocalListener local_;
@@ -84,7 +84,7 @@ struct Options {
 enum class Operation : std::uint8_t { none, all_reduce, broadcast, all_gather, barrier, send, receive };
 
 // A look at a group from outside.
-struct UnderWay {
+struct InFlightCall {
   Operation operation = Operation::none;
   std::uint64_t number = 0;    // of a collective call, from 1; of send and receive: the other rank
   std::uint64_t finished = 0;  // collective calls
@@ -100,7 +100,7 @@ class Communicator {
 
   // `out` may be `in`, else they must not overlap. float32, float64, int32 and int64.
   Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype, Reduction reduction);
-  // The root's bytes to everybody.
+  // The root's bytes to all ranks.
   Result<> broadcast(void* data, std::size_t size_bytes, std::uint32_t root);
   // Each rank's `size_bytes` bytes one after another, in the order of the ranks. `in` may be this rank's
   // place in `out`.
@@ -122,20 +122,20 @@ class Communicator {
   Result<> receive(std::uint32_t from, std::span<const std::span<std::byte>> pieces);
 
   // Memory, in whole pages, that the ranks of this host reach: an all_reduce whose `in` and `out` lie in such
-  // memory on every rank needs no copies, and one of them alone saves some. Each rank has its own; nobody
+  // memory on every rank needs no copies, and one of them alone saves some. Each rank has its own; none
   // need know of the others'. An error where no memory is left, and after the group has ended.
   Result<std::shared_ptr<std::byte>> shared_buffer(std::size_t size_bytes);
 
   // Ends the group: waiting calls of every rank return within milliseconds and fail; the first reason stays.
   void abort(Error reason);
-  // This rank makes no more calls: whoever waits for it fails within milliseconds, and so does every
+  // This rank makes no more calls: a rank that waits for it fails within milliseconds, and so does every
   // collective call. Messages go on: what it sent is still received, and the others may send to each other.
   // The destructor does the same.
   void leave(Error reason);
 
   // What some thread is in now: a collective call rather than a message. Any thread; it costs a call two
   // stores.
-  UnderWay under_way() const;
+  InFlightCall in_flight_call() const;
 
   std::uint32_t rank() const;
   std::uint32_t size() const;

@@ -36,7 +36,7 @@ LocalShape shape_of(const Layout& layout) {
           .raw_size_bytes = sizes.raw_size_bytes};
 }
 
-// Else it would be found out in the middle of the meeting, by some.
+// Else it would be found out in the middle of the rendezvous, by some.
 Result<> check_descriptors(const Layout& layout) {
   constexpr std::size_t for_the_process = 16;
   const std::size_t free = net::free_descriptors();
@@ -92,14 +92,16 @@ Result<std::unique_ptr<Communicator>> Communicator::connect(Group group, Listene
   MUSTER_TRY(Connections connections, Rendezvous(group, layout, listener, shape_of(layout), options).meet());
   MUSTER_TRY(net::StopSignal stop, net::StopSignal::create());
   const auto kept = std::make_shared<const Group>(std::move(group));
-  std::unique_ptr<Door> door;
+  std::unique_ptr<ReconnectAcceptor> acceptor;
   if (!layout.has_one_host()) {
     std::vector<std::uint32_t> linked;
     for (const Lane& lane : layout.lanes()) linked.push_back(lane.peer);
-    MUSTER_TRY(door, Door::open(kept, std::move(linked), std::move(listener), options.security));
+    MUSTER_TRY(acceptor,
+               ReconnectAcceptor::open(kept, std::move(linked), std::move(listener), options.security));
   }
-  return std::unique_ptr<Communicator>(new Communicator(std::make_unique<State>(
-      kept, std::move(layout), std::move(connections), std::move(door), std::move(stop), std::move(origin))));
+  return std::unique_ptr<Communicator>(
+      new Communicator(std::make_unique<State>(kept, std::move(layout), std::move(connections),
+                                               std::move(acceptor), std::move(stop), std::move(origin))));
 }
 
 Communicator::Communicator(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -164,7 +166,7 @@ void Communicator::abort(Error reason) { state_->abort(std::move(reason)); }
 
 void Communicator::leave(Error reason) { state_->leave(std::move(reason)); }
 
-UnderWay Communicator::under_way() const { return state_->under_way(); }
+InFlightCall Communicator::in_flight_call() const { return state_->in_flight_call(); }
 
 std::uint32_t Communicator::rank() const { return state_->rank(); }
 std::uint32_t Communicator::size() const { return state_->size(); }

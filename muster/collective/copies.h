@@ -1,5 +1,5 @@
 // Copies of bytes that are about to change: the same bytes, which go to many ranks, are copied once. They lie
-// in chunks of memory, small ones together, and a chunk of which nobody holds a copy any more is used again.
+// in chunks of memory, small ones together, and a chunk of which no copy is held any more is used again.
 #pragma once
 
 #include <cstddef>

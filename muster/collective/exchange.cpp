@@ -6,9 +6,10 @@
 
 namespace muster::collective {
 
-Exchange::Exchange(std::uint32_t rank, FrameOrigin origin, std::vector<Connected> connections, Door* door)
-    : rank_(rank), origin_(origin), door_(door) {
-  for (Connected& each : connections) links_.emplace_back(each.rank, std::move(each.socket), *door);
+Exchange::Exchange(std::uint32_t rank, FrameOrigin origin, std::vector<Connected> connections,
+                   ReconnectAcceptor* acceptor)
+    : rank_(rank), origin_(origin), acceptor_(acceptor) {
+  for (Connected& each : connections) links_.emplace_back(each.rank, std::move(each.socket), *acceptor);
 }
 
 void Exchange::announce(const Call& call) {
@@ -93,7 +94,7 @@ Result<bool> Exchange::attend() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return true;
   if (forgotten_) return false;
-  door_->serve();
+  acceptor_->serve();
   look_for_resets();
   bool more = false;
   for (Link& link : links_) {
@@ -203,21 +204,21 @@ Result<> Exchange::check_header(const Link& link, std::size_t frame, const net::
 
 Result<net::Readiness> Exchange::poll_all(const net::Wait& wait) {
   polled_.clear();
-  TimePoint soonest = door_->deadline();
+  TimePoint soonest = acceptor_->deadline();
   for (Link& link : links_) {
     const int events = (link.incoming.done() ? 0 : POLLIN) | (link.wire.all_sent() ? 0 : POLLOUT);
     link.polled_at = polled_.size();
     link.wire.add_to(polled_, static_cast<short>(events));
     soonest = std::min(soonest, link.wire.next_step());
   }
-  const std::size_t of_door = polled_.size();
-  polled_.push_back({.fd = door_->fd(), .events = POLLIN, .revents = 0});
+  const std::size_t of_acceptor = polled_.size();
+  polled_.push_back({.fd = acceptor_->fd(), .events = POLLIN, .revents = 0});
   polled_.emplace_back();
   MUSTER_TRY(const net::Readiness readiness,
              net::poll_until(polled_, {.deadline = std::min(wait.deadline, soonest), .stop = wait.stop}));
-  const bool knocked = polled_[of_door].revents != 0;
-  if (readiness != net::Readiness::stopped && (knocked || real_clock().now() >= door_->deadline()))
-    door_->serve();
+  const bool is_called = polled_[of_acceptor].revents != 0;
+  if (readiness != net::Readiness::stopped && (is_called || real_clock().now() >= acceptor_->deadline()))
+    acceptor_->serve();
   return readiness;
 }
 
@@ -228,7 +229,7 @@ Result<> Exchange::wait_for_progress(const net::Wait& wait, TimePoint start) {
   if (readiness == net::Readiness::ready || real_clock().now() < wait.deadline) {
     break_off_reset();
     for (Link& link : links_) MUSTER_TRY_VOID(link.wire.look_at_news());
-    if (door_->has_news()) door_->bell().ring();  // for the sake of messages
+    if (acceptor_->has_news()) acceptor_->bell().ring();  // for the sake of messages
     return {};
   }
   const std::chrono::duration<double> waited = real_clock().now() - start;

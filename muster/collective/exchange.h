@@ -18,14 +18,14 @@
 #include "muster/base/base.h"
 #include "muster/collective/call.h"
 #include "muster/collective/copies.h"
-#include "muster/collective/door.h"
 #include "muster/collective/frames.h"
+#include "muster/collective/reconnect_acceptor.h"
 #include "muster/collective/wire.h"
 #include "muster/net/net.h"
 
 namespace muster::collective {
 
-// A connection that a meeting made.
+// A connection that a rendezvous made.
 struct Connected {
   std::uint32_t rank;
   net::Socket socket;
@@ -33,8 +33,9 @@ struct Connected {
 
 class Exchange {
  public:
-  // The door is borrowed; null where nobody is remote.
-  Exchange(std::uint32_t rank, FrameOrigin origin, std::vector<Connected> connections, Door* door);
+  // The acceptor is borrowed; null where no rank is remote.
+  Exchange(std::uint32_t rank, FrameOrigin origin, std::vector<Connected> connections,
+           ReconnectAcceptor* acceptor);
 
   bool empty() const { return links_.empty(); }
 
@@ -48,7 +49,7 @@ class Exchange {
   Result<> run(const net::Wait& wait);
   // The end of the call: nothing that was queued is needed any more.
   Result<> settle(const net::Wait& wait);
-  // Between calls, on any thread: serves the door and goes on, without waiting, with connections that are
+  // Between calls, on any thread: serves the acceptor and goes on, without waiting, with connections that are
   // reset, or that another rank found broken, and with what it has not got of the last call. Whether there
   // may be more to do. A `run` under way does that itself.
   Result<bool> attend();
@@ -59,15 +60,15 @@ class Exchange {
 
   // Tells all peers that the group has ended, whatever they wait for. Any thread.
   void reset();
-  // Leaves, which disturbs nobody who needs nothing more of this rank. Any thread.
+  // Leaves, which disturbs no rank that needs nothing more of this one. Any thread.
   void close();
   // Whether the certificates of all peers are still good. Any thread.
   Result<> check_peers();
 
  private:
   struct Link {
-    Link(std::uint32_t rank, net::Socket socket, Door& door)
-        : wire(rank, Purpose::calls, std::move(socket), door) {}
+    Link(std::uint32_t rank, net::Socket socket, ReconnectAcceptor& acceptor)
+        : wire(rank, Purpose::calls, std::move(socket), acceptor) {}
     Wire wire;
     FrameList incoming;
     CallBytes peer_call{};
@@ -93,10 +94,10 @@ class Exchange {
   std::uint32_t rank_;
   FrameOrigin origin_;
   std::mutex mutex_;        // guards what follows, but for what any thread may call
-  bool forgotten_ = false;  // nobody is attended any more
+  bool forgotten_ = false;  // no peer is attended any more
   std::deque<Link> links_;
   Copies copies_;
-  Door* door_;
+  ReconnectAcceptor* acceptor_;
   Call call_;
   CallBytes call_bytes_{};
   std::vector<pollfd> polled_;

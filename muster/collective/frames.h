@@ -31,7 +31,7 @@ constexpr std::uint64_t payload_limit_bytes = std::uint64_t{1} << 32;
 // The payload of a taken frame: how many bytes of the other side's stream.
 using TakenBytes = std::array<std::byte, 8>;
 
-// Who frames come from: what a receiver demands of each.
+// The origin of frames, which a receiver checks in each.
 struct FrameOrigin {
   std::uint64_t epoch = 0;
   std::uint64_t job_id = 0;

@@ -21,7 +21,7 @@ std::vector<std::byte> encode_hello(const Hello& hello) {
   payload.number(hello.to);
   payload.number(hello.size);
   payload.number(static_cast<std::uint32_t>(hello.purpose));
-  payload.number(static_cast<std::uint32_t>(hello.wish));
+  payload.number(static_cast<std::uint32_t>(hello.intent));
   payload.number(hello.generation);
   payload.number(hello.received_bytes);
   return net::encode_frame(header_of(FrameType::hello, hello.origin), payload.bytes());
@@ -40,7 +40,7 @@ Result<Hello> decode_hello(std::span<const std::byte, hello_size_bytes> bytes) {
   hello.to = reader.number<std::uint32_t>();
   hello.size = reader.number<std::uint32_t>();
   hello.purpose = static_cast<Purpose>(reader.number<std::uint32_t>());
-  hello.wish = static_cast<Wish>(reader.number<std::uint32_t>());
+  hello.intent = static_cast<Intent>(reader.number<std::uint32_t>());
   hello.generation = reader.number<std::uint32_t>();
   hello.received_bytes = reader.number<std::uint64_t>();
   return hello;

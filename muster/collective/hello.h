@@ -1,8 +1,7 @@
-// What two ranks say to each other first: a hello, and the answer to it. Byte by byte:
-// docs/formats/collective.md.
+// Hello and its answer: the first bytes between two ranks. Byte by byte: docs/formats/collective.md.
 //
-// A hello may come from anybody, an answer from whoever listens where a rank should: neither is believed
-// before it was looked at here.
+// A hello may come from any peer, an answer from any process that listens in a rank's place: neither is
+// trusted before it was looked at here.
 #pragma once
 
 #include <array>
@@ -27,7 +26,7 @@ constexpr Purpose message_purpose(std::uint32_t from, std::uint32_t to) {
 
 // What the caller wants: a first connection, one in the place of one that broke, or to be called by the other
 // side, since the connection that it has is broken.
-enum class Wish : std::uint32_t { meet, resume, be_called };
+enum class Intent : std::uint32_t { join, resume, ask_for_reconnect };
 
 struct Hello {
   FrameOrigin origin;
@@ -35,7 +34,7 @@ struct Hello {
   std::uint32_t to = 0;
   std::uint32_t size = 0;  // of the world
   Purpose purpose = Purpose::calls;
-  Wish wish = Wish::meet;
+  Intent intent = Intent::join;
   std::uint32_t generation = 0;      // of the connection: counts up with each that is to replace another
   std::uint64_t received_bytes = 0;  // what the caller has taken of the other side's stream
 };
@@ -46,11 +45,11 @@ inline constexpr std::size_t hello_size_bytes = net::frame_header_size_bytes + h
 inline constexpr std::size_t refusal_limit_bytes = 1024;
 
 std::vector<std::byte> encode_hello(const Hello& hello);
-// Fails for what is no hello at all. Who it is from, and whether it is for us, is not checked: the numbers
-// may be any, purpose and wish too.
+// Fails for what is no hello at all. Its sender, and whether it is for us, is not checked: the numbers
+// may be any, purpose and intent too.
 Result<Hello> decode_hello(std::span<const std::byte, hello_size_bytes> bytes);
 
-// Whether the caller belongs to `group`, means this rank, and is who it says.
+// Whether the caller belongs to `group`, means this rank, and is the rank that it says.
 Result<> check_hello(const Hello& hello, const net::Socket& socket, const Group& group);
 
 struct Welcome {

@@ -1,5 +1,5 @@
-// Who shares a host with whom, and who of one host talks to whom of another: a pure function of the host
-// keys, the same on every rank.
+// Layout of a group: the ranks of each host, and the lanes between ranks of different hosts. A pure function
+// of the host keys, the same on every rank.
 //
 // Two hosts of a and b ranks have min(a, b) connections, their lanes, and no rank has more than one to each
 // other host. Each lane carries what goes between a part of the ranks of the one host and all ranks of the

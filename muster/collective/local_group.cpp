@@ -49,13 +49,13 @@ LocalGroup::LocalGroup(LocalShape shape, net::Segment segment)
     : shape_(std::move(shape)),
       layout_(shape_),
       segment_(std::make_shared<const net::Segment>(std::move(segment))),
-      room_(std::make_shared<SharedRoom>(segment_, shape_.local_rank, size())),
+      arena_(std::make_shared<SharedArena>(segment_, shape_.local_rank, size())),
       short_wait_(shape_.ranks.size()) {}
 
 Result<LocalGroup> LocalGroup::create(LocalShape shape) {
   static_assert(sizeof(Header) <= page_size_bytes);
   MUSTER_TRY(net::Segment segment,
-             net::Segment::create(LocalLayout(shape).end, room_bytes(shape.ranks.size())));
+             net::Segment::create(LocalLayout(shape).end, arena_bytes(shape.ranks.size())));
   LocalGroup made(std::move(shape), std::move(segment));
   new (made.segment_->data()) Header{};
   for (std::uint32_t r = 0; r < made.size(); ++r) new (&made.line(r)) RankLine{};
@@ -65,7 +65,7 @@ Result<LocalGroup> LocalGroup::create(LocalShape shape) {
 
 Result<LocalGroup> LocalGroup::open(LocalShape shape, net::ProcessDescriptor fd) {
   MUSTER_TRY(net::Segment segment,
-             net::Segment::open(std::move(fd), LocalLayout(shape).end, room_bytes(shape.ranks.size())));
+             net::Segment::open(std::move(fd), LocalLayout(shape).end, arena_bytes(shape.ranks.size())));
   return LocalGroup(std::move(shape), std::move(segment));
 }
 
@@ -127,7 +127,7 @@ bool LocalGroup::is_flagged() const {
   return (header().generation.load(std::memory_order_acquire) & abort_bit) != 0;
 }
 
-// Whoever ends the group gives the reason before it raises the flag.
+// A rank that ends the group gives the reason before it raises the flag.
 bool LocalGroup::aborted() const { return is_flagged() || reason().is_claimed(); }
 
 bool LocalGroup::released_soon() const {

@@ -26,8 +26,8 @@
 #include "muster/base/base.h"
 #include "muster/collective/call.h"
 #include "muster/collective/pair_memory.h"
+#include "muster/collective/shared_arena.h"
 #include "muster/collective/shared_reason.h"
-#include "muster/collective/shared_room.h"
 #include "muster/collective/waiting.h"
 #include "muster/net/net.h"
 
@@ -71,7 +71,7 @@ class LocalGroup {
   std::uint32_t place_of(std::uint32_t rank) const;
   const net::Segment& segment() const { return *segment_; }
   // Memory of this rank and of the others, for what no slot has to carry.
-  SharedRoom& room() const { return *room_; }
+  SharedArena& arena() const { return *arena_; }
 
   PairMemory pairs() const { return {segment_->data() + layout_.pairs, shape_.ranks.size()}; }
   std::byte* small_slot(std::uint32_t local_rank) const;
@@ -113,7 +113,8 @@ class LocalGroup {
   void abort(const Error& reason);
   bool aborted() const;
   Error abort_reason() const;
-  // Why. Who has begun to give it has ended the group, whether it comes to waking the others or not.
+  // The reason. A rank that has begun to give it has ended the group, whether it comes to waking the others
+  // or not.
   SharedReason& reason() const;
 
  private:
@@ -137,7 +138,7 @@ class LocalGroup {
   LocalShape shape_;
   LocalLayout layout_;
   std::shared_ptr<const net::Segment> segment_;
-  std::shared_ptr<SharedRoom> room_;
+  std::shared_ptr<SharedArena> arena_;
   std::uint64_t syncs_ = 0;
   std::uint64_t compared_ = 0;  // number of the last call that was compared
   ShortWait short_wait_;

@@ -67,17 +67,17 @@ Result<> LocalPairs::send(SentPieces pieces, Message message, const MessageWait&
 
 Result<> LocalPairs::make_ring_places() {
   if (ring_places_ != nullptr) return {};
-  MUSTER_TRY(std::byte* const memory, group_.room().take_for_good(ring_places_bytes(group_.size())));
+  MUSTER_TRY(std::byte* const memory, group_.arena().take_for_good(ring_places_bytes(group_.size())));
   ring_places_ = std::launder(reinterpret_cast<std::atomic<Offset>*>(memory));
-  memory_.seat(own_place()).rings.store(group_.room().offset_of(memory, ring_places_bytes(group_.size())));
+  memory_.seat(own_place()).rings.store(group_.arena().offset_of(memory, ring_places_bytes(group_.size())));
   return {};
 }
 
 Result<> LocalPairs::make_ring(Outgoing& way, std::uint32_t to) {
   MUSTER_TRY_VOID(make_ring_places());
-  MUSTER_TRY(std::byte* const memory, group_.room().take_for_good(Ring::size_bytes));
+  MUSTER_TRY(std::byte* const memory, group_.arena().take_for_good(Ring::size_bytes));
   way.ring = new (memory) Ring{};
-  ring_places_[to].store(group_.room().offset_of(memory, Ring::size_bytes));
+  ring_places_[to].store(group_.arena().offset_of(memory, Ring::size_bytes));
   wake(to, &Seat::receiving);
   return {};
 }
@@ -154,12 +154,12 @@ Result<> LocalPairs::open_ring(Incoming& way, const Message& message, const Mess
   MUSTER_TRY_VOID(await(
       from, &Seat::receiving, [&] { return places.load() != nowhere; }, message, wait));
   MUSTER_TRY(const net::Mapping table,
-             group_.room().map_of(from, places.load(), ring_places_bytes(group_.size())));
+             group_.arena().map_of(from, places.load(), ring_places_bytes(group_.size())));
   const std::atomic<Offset>& place =
       std::launder(reinterpret_cast<const std::atomic<Offset>*>(table.data()))[own_place()];
   MUSTER_TRY_VOID(await(
       from, &Seat::receiving, [&] { return place.load() != nowhere; }, message, wait));
-  MUSTER_TRY(way.mapping, group_.room().map_of(from, place.load(), Ring::size_bytes));
+  MUSTER_TRY(way.mapping, group_.arena().map_of(from, place.load(), Ring::size_bytes));
   way.ring = std::launder(reinterpret_cast<Ring*>(way.mapping.data()));
   return {};
 }

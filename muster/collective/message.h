@@ -1,4 +1,4 @@
-// What one rank sends to another: the value that both sides must agree on.
+// Description of one point-to-point message: the value that both sides must agree on.
 #pragma once
 
 #include <array>
@@ -40,7 +40,7 @@ inline constexpr std::size_t message_frames_at_once = 8;
 // What goes before the data: docs/formats/collective.md.
 using MessageBytes = std::array<std::byte, 32>;
 MessageBytes encode(const Message& message);
-// The ranks are those of `due`: who sends is known from where the bytes lie.
+// The ranks are those of `due`: the sender is known from where the bytes lie.
 Result<Message> decode_message(std::span<const std::byte, std::tuple_size_v<MessageBytes>> bytes,
                                const Message& due);
 

@@ -10,8 +10,8 @@ constexpr std::size_t answer_size_bytes = net::frame_header_size_bytes + std::tu
 
 }  // namespace
 
-MessageReceiver::MessageReceiver(FrameOrigin origin, Ordered pair, Door& door)
-    : wire(pair.from, message_purpose(pair.from, pair.to), door), origin_(origin) {}
+MessageReceiver::MessageReceiver(FrameOrigin origin, Ordered pair, ReconnectAcceptor& acceptor)
+    : wire(pair.from, message_purpose(pair.from, pair.to), acceptor), origin_(origin) {}
 
 void MessageReceiver::begin(Message& message) {
   message.number = message_.number + 1;
@@ -101,7 +101,7 @@ short MessageReceiver::awaited_events() const {
 Result<bool> MessageReceiver::attend() {
   MUSTER_TRY(const bool has_more, wire.attend());
   send_answers();
-  return has_more && !wire.is_deaf();
+  return has_more && !wire.send_failed();
 }
 
 }  // namespace muster::collective

@@ -1,7 +1,7 @@
 // The messages of one rank of another host to this one: a wire on which only the other side sends them, and
 // this side answers now and then that it has them (docs/adr/0017-links.md).
 //
-// A machine of steps, which never waits. Threads: one at a time, whoever holds `mutex`.
+// A machine of steps, which never waits. Threads: one at a time, the one that holds `mutex`.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@ namespace muster::collective {
 
 class MessageReceiver {
  public:
-  // `pair`: from the other rank to this one. There is no connection yet. The door is borrowed.
-  MessageReceiver(FrameOrigin origin, Ordered pair, Door& door);
+  // `pair`: from the other rank to this one. There is no connection yet. The acceptor is borrowed.
+  MessageReceiver(FrameOrigin origin, Ordered pair, ReconnectAcceptor& acceptor);
 
   // The next message: its head, which is due with the number that it gets here, then its data in parts.
   void begin(Message& message);

@@ -8,8 +8,8 @@
 
 namespace muster::collective {
 
-MessageSender::MessageSender(FrameOrigin origin, Ordered pair, Door& door)
-    : wire(pair.to, message_purpose(pair.from, pair.to), door), origin_(origin), pair_(pair) {}
+MessageSender::MessageSender(FrameOrigin origin, Ordered pair, ReconnectAcceptor& acceptor)
+    : wire(pair.to, message_purpose(pair.from, pair.to), acceptor), origin_(origin), pair_(pair) {}
 
 void MessageSender::begin(Message& message) {
   message.number = message_.number + 1;
@@ -27,7 +27,7 @@ Result<> MessageSender::finish() {
   return {};
 }
 
-// A connection that broke meanwhile is made again first: afterwards nobody may look after it for long.
+// A connection that broke meanwhile is made again first: afterwards no thread may look after it for long.
 bool MessageSender::may_keep() const {
   const bool is_little =
       awaited_.empty() || (awaited_.size() == 1 && wire.kept_bytes() <= copied_limit_bytes);
@@ -43,7 +43,7 @@ Result<bool> MessageSender::advance() {
   if (!wire.is_whole()) return wire.mend();
   const bool sent = wire.send_some();
   bool heard = false;
-  if (!awaited_.empty() || wire.is_deaf()) {
+  if (!awaited_.empty() || wire.send_failed()) {
     MUSTER_TRY(heard, hear());
   }
   MUSTER_TRY_VOID(wire.give_up_sending());

@@ -1,7 +1,7 @@
 // The messages of this rank to one rank of another host: a wire on which only this side sends them, and the
 // other side answers now and then that it has them. Until then they are kept (docs/adr/0017-links.md).
 //
-// A machine of steps, which never waits. Threads: one at a time, whoever holds `mutex`.
+// A machine of steps, which never waits. Threads: one at a time, the one that holds `mutex`.
 #pragma once
 
 #include <deque>
@@ -21,8 +21,8 @@ namespace muster::collective {
 
 class MessageSender {
  public:
-  // `pair`: from this rank to the other one. There is no connection yet. The door is borrowed.
-  MessageSender(FrameOrigin origin, Ordered pair, Door& door);
+  // `pair`: from this rank to the other one. There is no connection yet. The acceptor is borrowed.
+  MessageSender(FrameOrigin origin, Ordered pair, ReconnectAcceptor& acceptor);
 
   // The next message: its head, which gets its number here, then its data in parts. What is sent must stay as
   // it is until `keep`.

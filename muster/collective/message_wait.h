@@ -1,4 +1,4 @@
-// How long, and what besides, a message waits.
+// Wait of a message: its deadline, and what is served meanwhile.
 #pragma once
 
 #include <fmt/format.h>

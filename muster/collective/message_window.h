@@ -1,5 +1,5 @@
-// Where in the messages of one rank to another an answer is due, as both sides count them: the receiver says
-// that it has all so far, and the sender need not keep them.
+// Acknowledgement window of the messages from one rank to another, as both sides count it: the receiver
+// acknowledges all so far, and the sender need not keep them.
 #pragma once
 
 #include <cstddef>

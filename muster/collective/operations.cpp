@@ -71,7 +71,7 @@ std::byte* Communicator::State::remote_raw(std::uint32_t rank, std::uint64_t tur
   return local_ ? local_->raw(index, turn) : received_.data() + index * received_stride_;
 }
 
-// Everybody's values go whole to every host; there, the last rank to arrive combines them for all.
+// The values of all ranks go whole to every host; there, the last rank to arrive combines them for all.
 Result<> Communicator::State::reduce_small(const std::byte* in, std::byte* out, const Call& call) {
   const std::size_t bytes = call.count * size_bytes(call.dtype);
   for (std::uint32_t r = 0; r < size(); ++r)
@@ -148,16 +148,16 @@ Result<> Communicator::State::reach_all(std::size_t size_bytes) {
   if (!local_) return {};
   all_reached_ = true;
   result_is_wanted_ = !layout_.is_even();  // by those who send it
-  SharedRoom& room = local_->room();
+  SharedArena& arena = local_->arena();
   for (std::uint32_t r = 0; r < local_->size(); ++r) {
     const Offsets told = local_->offsets(r);
     all_reached_ = all_reached_ && told.in != nowhere && told.out != nowhere;
     reached_[r] = {};
     if (r == local_->local_rank()) continue;
     for (const Offset offset : {told.in, told.out})
-      if (offset != nowhere) MUSTER_TRY_VOID(room.reach(r, offset, size_bytes));
-    if (told.in != nowhere) reached_[r].in = room.at(r, told.in);
-    if (told.out != nowhere) reached_[r].out = room.at(r, told.out);
+      if (offset != nowhere) MUSTER_TRY_VOID(arena.reach(r, offset, size_bytes));
+    if (told.in != nowhere) reached_[r].in = arena.at(r, told.in);
+    if (told.out != nowhere) reached_[r].out = arena.at(r, told.out);
     result_is_wanted_ = result_is_wanted_ || told.out == nowhere;
   }
   return {};

@@ -1,17 +1,17 @@
-// What the ranks of one host share for messages between two of them.
+// Shared memory for messages between two ranks of one host.
 //
 // Each ordered pair has a ring, which its sender makes in its part of the room with its first message: memory
 // comes with use. Where its rings are stands in a table that each sender makes there likewise. Part of every
 // group's memory is only a seat for each rank, with the place of its table and two bells, one for each
-// direction: who sleeps says for whom it waits, and whoever did what it may wait for rings.
+// direction: a rank that sleeps names the rank that it waits for, and that one rings.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
+#include "muster/collective/shared_arena.h"
 #include "muster/collective/shared_reason.h"
-#include "muster/collective/shared_room.h"
 
 namespace muster::collective {
 
@@ -58,7 +58,7 @@ class PairMemory {
   // By the rank that makes the group's memory, before others open it.
   void lay_out() const;
 
-  // Why messages have ended: as soon as somebody has begun to say so, they have.
+  // Why messages have ended: as soon as a rank has begun to say so, they have.
   SharedReason& reason() const;
   Seat& seat(std::uint32_t local_rank) const;
 

@@ -1,5 +1,5 @@
-// How a call is cut: a pure function of the layout and the call, the same on every rank. Cutting never
-// changes a result, since values are combined element by element.
+// Plan of a call: how its data is cut. A pure function of the layout and the call, the same on every rank.
+// Cutting never changes a result, since values are combined element by element.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace muster::collective {
 
 struct Sizes {
-  std::size_t small_size_bytes = 0;  // up to here a call goes whole to everybody, in one step
+  std::size_t small_size_bytes = 0;  // up to here a call goes whole to all ranks, in one step
   std::size_t chunk_size_bytes = 0;  // at most this much of a larger one is under way in one step
   // So much of a chunk, at most, one rank of another host has for all ranks of this one; 0 on a single host.
   std::size_t raw_size_bytes = 0;

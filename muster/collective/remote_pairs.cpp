@@ -19,10 +19,11 @@ constexpr Duration delivery_longest = std::chrono::seconds(10);
 
 }  // namespace
 
-// A way that comes too late finds the door shut.
+// A way that comes too late finds the acceptor closed.
 MessageSender& RemotePairs::sender_to(std::uint32_t rank) {
   const std::lock_guard lock(ways_mutex_);
-  const auto [way, is_new] = senders_.try_emplace(rank, origin_, Ordered{.from = rank_, .to = rank}, *door_);
+  const auto [way, is_new] =
+      senders_.try_emplace(rank, origin_, Ordered{.from = rank_, .to = rank}, *acceptor_);
   if (is_new && over_) way->second.wire.reset();
   return way->second;
 }
@@ -30,15 +31,15 @@ MessageSender& RemotePairs::sender_to(std::uint32_t rank) {
 MessageReceiver& RemotePairs::receiver_from(std::uint32_t rank) {
   const std::lock_guard lock(ways_mutex_);
   const auto [way, is_new] =
-      receivers_.try_emplace(rank, origin_, Ordered{.from = rank, .to = rank_}, *door_);
+      receivers_.try_emplace(rank, origin_, Ordered{.from = rank, .to = rank_}, *acceptor_);
   if (is_new && over_) way->second.wire.reset();
   return way->second;
 }
 
-// Whoever uses a way first calls the other rank, or asks to be called.
+// The rank that uses a way first connects to the other one, or asks it to connect.
 void RemotePairs::make_ways_for_news() {
-  if (!door_->has_news()) return;
-  for (const auto& [rank, purpose] : door_->news()) {
+  if (!acceptor_->has_news()) return;
+  for (const auto& [rank, purpose] : acceptor_->news()) {
     if (purpose == Purpose::calls) continue;
     if (purpose == message_purpose(rank_, rank))
       sender_to(rank);
@@ -139,12 +140,12 @@ Result<> RemotePairs::await(const Wire& wire, short events, const Message& messa
     MUSTER_TRY_VOID(hear_ends(std::span(polled).subspan(own), others));
     MUSTER_TRY_VOID(wait.look());
     if (now >= wait.deadline) return fail(too_late(message, wait, wire.name()));
-    if (!wire.is_whole() || door_->has_news()) return {};
+    if (!wire.is_whole() || acceptor_->has_news()) return {};
   }
 }
 
 Result<> RemotePairs::look() {
-  if (door_ == nullptr) return {};
+  if (acceptor_ == nullptr) return {};
   std::vector<pollfd> polled;
   const auto senders = add_senders_to(polled, nullptr);
   MUSTER_TRY_VOID(net::poll_until(polled, {.deadline = real_clock().now()}));
@@ -174,7 +175,7 @@ Result<> RemotePairs::hear_ends(std::span<const pollfd> polled, std::span<Messag
   return {};
 }
 
-// Whoever has the lock hears it itself.
+// The thread that has the lock hears it itself.
 Result<> RemotePairs::hear(MessageSender& sender) {
   const std::unique_lock lock(sender.mutex, std::try_to_lock);
   if (lock) MUSTER_TRY_VOID(sender.hear());
@@ -187,7 +188,7 @@ Result<bool> RemotePairs::attend_others(const Wire* but) {
   make_ways_for_news();
   MUSTER_TRY(const bool senders_have_more, attend_each(senders_, but));
   const bool more = attend_each(receivers_, but).value_or(false) || senders_have_more;
-  if (more) door_->bell().ring();
+  if (more) acceptor_->bell().ring();
   return more;
 }
 
@@ -197,7 +198,7 @@ bool RemotePairs::attend() {
   return attend_each(receivers_, nullptr).value_or(false) || senders_have_more;
 }
 
-// All of them, whatever becomes of some. Those at which somebody is at work look after themselves, but may
+// All of them, whatever becomes of some. Those at which a thread is at work look after themselves, but may
 // have looked for news just before there were some.
 template <class Ways>
 Result<bool> RemotePairs::attend_each(Ways& ways, const Wire* but) {
@@ -208,7 +209,7 @@ Result<bool> RemotePairs::attend_each(Ways& ways, const Wire* but) {
     if (&way.wire == but) continue;
     const std::unique_lock lock(way.mutex, std::try_to_lock);
     if (!lock) {
-      more = more || door_->has_news();
+      more = more || acceptor_->has_news();
       continue;
     }
     const auto has_more = way.attend();

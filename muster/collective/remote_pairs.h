@@ -15,20 +15,20 @@
 #include <vector>
 
 #include "muster/base/base.h"
-#include "muster/collective/door.h"
 #include "muster/collective/message.h"
 #include "muster/collective/message_receiver.h"
 #include "muster/collective/message_sender.h"
 #include "muster/collective/message_wait.h"
+#include "muster/collective/reconnect_acceptor.h"
 #include "muster/net/net.h"
 
 namespace muster::collective {
 
 class RemotePairs {
  public:
-  // The door is borrowed; null where nobody is remote.
-  RemotePairs(FrameOrigin origin, std::uint32_t rank, Door* door)
-      : origin_(origin), rank_(rank), door_(door) {}
+  // The acceptor is borrowed; null where no rank is remote.
+  RemotePairs(FrameOrigin origin, std::uint32_t rank, ReconnectAcceptor* acceptor)
+      : origin_(origin), rank_(rank), acceptor_(acceptor) {}
 
   // The other rank of `message` is remote; it gets its number here.
   Result<> send(SentPieces pieces, Message message, const MessageWait& wait);
@@ -67,8 +67,9 @@ class RemotePairs {
 
   const FrameOrigin origin_;
   const std::uint32_t rank_;
-  Door* const door_;
-  std::mutex ways_mutex_;  // guards which ways there are, and over_. Who holds it waits for no way's mutex
+  ReconnectAcceptor* const acceptor_;
+  std::mutex
+      ways_mutex_;  // guards which ways there are, and over_. A thread that holds it waits for no way's mutex
   bool over_ = false;
   std::map<std::uint32_t, MessageSender> senders_;      // by rank; none goes before the end
   std::map<std::uint32_t, MessageReceiver> receivers_;  // likewise

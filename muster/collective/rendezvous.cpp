@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "muster/collective/redial.h"
+#include "muster/collective/reconnector.h"
 
 namespace muster::collective {
 namespace {
@@ -49,15 +49,15 @@ std::size_t Rendezvous::lane_to(std::uint32_t rank) const {
   return exists ? static_cast<std::size_t>(found - layout_.lanes().begin()) : linked_.size();
 }
 
-// Nobody waits for a welcome before all its own connections are made and accepted, so that no circle of ranks
-// can wait for each other: making a connection needs only the other's queue.
+// No rank waits for a welcome before all its own connections are made and accepted, so that no circle of
+// ranks can wait for each other: making a connection needs only the other's queue.
 Result<Connections> Rendezvous::meet() {
   MUSTER_TRY_VOID(make_memory());
-  MUSTER_TRY(Reception reception,
-             Reception::create(
+  MUSTER_TRY(Handshakes handshakes,
+             Handshakes::create(
                  {.tcp = listener_.tcp_, .local = &listener_.local_},
                  {.own = origin(), .members = linked_.size() + shape_.ranks.size(), .security = security_}));
-  reception_.emplace(std::move(reception));
+  handshakes_.emplace(std::move(handshakes));
   MUSTER_TRY_VOID(connect_to_hosts());
   MUSTER_TRY_VOID(connect_to_first());
   MUSTER_TRY_VOID(accept_all());
@@ -98,17 +98,18 @@ Result<Rendezvous::Linked> Rendezvous::connect_to(std::uint32_t rank) {
   return Linked{std::move(again), true};
 }
 
-// Among too many strangers the other side may let this process go before it knows who it is. To wait for its
-// welcome here closes no circle: it is a lower rank, which waits for none of us.
+// Among too many unauthorized peers the other side may let this process go before it knows who it is. To wait
+// for its welcome here closes no circle: it is a lower rank, which waits for none of us.
 Result<net::Socket> Rendezvous::call_again(std::uint32_t rank) {
-  Redial redial({.endpoint = group_.endpoints[rank], .name = name(rank), .security = security_}, hello(rank));
+  Reconnector reconnector({.endpoint = group_.endpoints[rank], .name = name(rank), .security = security_},
+                          hello(rank));
   for (;;) {
-    MUSTER_TRY(auto answer, redial.step());
+    MUSTER_TRY(auto answer, reconnector.step());
     if (answer) return std::move(answer->socket);
     std::vector<pollfd> polled;
-    redial.add_to(polled);
+    reconnector.add_to(polled);
     polled.emplace_back();
-    const TimePoint soon = std::min(wait_.deadline, redial.next_step());
+    const TimePoint soon = std::min(wait_.deadline, reconnector.next_step());
     MUSTER_TRY(const auto readiness, net::poll_until(polled, {.deadline = soon, .stop = wait_.stop}));
     if (readiness == net::Readiness::stopped) return fail(Code::aborted, "connecting the group was stopped");
     if (real_clock().now() >= wait_.deadline)
@@ -130,7 +131,7 @@ Result<> Rendezvous::connect_to_first() {
   return {};
 }
 
-// A handshake needs the other side's turn. Everybody who waits for one waits for a lower rank, so that no
+// A handshake needs the other side's turn. Every rank that waits for one waits for a lower rank, so that no
 // circle of ranks can wait for each other here either.
 Result<> Rendezvous::secure(net::Socket& socket, std::uint32_t rank) const {
   if (!security_) return {};
@@ -150,7 +151,7 @@ Hello Rendezvous::hello(std::uint32_t to) const {
           .to = to,
           .size = layout_.size(),
           .purpose = Purpose::calls,
-          .wish = Wish::meet};
+          .intent = Intent::join};
 }
 
 bool Rendezvous::is_awaited(std::uint32_t rank) const {
@@ -169,8 +170,8 @@ std::vector<std::uint32_t> Rendezvous::missing() const {
 
 Result<> Rendezvous::accept_all() {
   while (awaited_ > 0) {
-    std::array<pollfd, 2> polled{pollfd{.fd = reception_->fd(), .events = POLLIN, .revents = 0}};
-    const TimePoint deadline = std::min(wait_.deadline, reception_->deadline());
+    std::array<pollfd, 2> polled{pollfd{.fd = handshakes_->fd(), .events = POLLIN, .revents = 0}};
+    const TimePoint deadline = std::min(wait_.deadline, handshakes_->deadline());
     MUSTER_TRY(const net::Readiness readiness,
                net::poll_until(polled, {.deadline = deadline, .stop = wait_.stop}));
     if (readiness == net::Readiness::stopped) return fail(Code::aborted, "connecting the group was stopped");
@@ -181,25 +182,26 @@ Result<> Rendezvous::accept_all() {
       return fail(Code::timeout, fmt::format("connecting the group waited {:.3g} s for {}", waited.count(),
                                              fmt::join(names, ", ")));
     }
-    for (Reception::Visitor& visitor : reception_->hear()) MUSTER_TRY_VOID(welcome(std::move(visitor)));
+    for (Handshakes::Candidate& candidate : handshakes_->hear())
+      MUSTER_TRY_VOID(welcome(std::move(candidate)));
   }
   return {};
 }
 
-Result<> Rendezvous::welcome(Reception::Visitor visitor) {
-  if (const auto reason = reason_to_refuse(visitor); !reason.empty()) {
-    reception_->refuse(visitor.socket, reason);
+Result<> Rendezvous::welcome(Handshakes::Candidate candidate) {
+  if (const auto reason = reason_to_refuse(candidate); !reason.empty()) {
+    handshakes_->refuse(candidate.socket, reason);
     return {};
   }
-  // A guest that goes away while it is welcomed may come again.
+  // An unauthenticated peer that goes away while it is welcomed may come again.
   const auto bytes = encode_welcome(origin(), {});
-  if (!visitor.socket.send_all(bytes, wait_)) return {};
-  const std::uint32_t rank = visitor.hello.from;
-  if (visitor.local && !hand_over_memory(visitor.socket)) return {};
-  if (visitor.local)
+  if (!candidate.socket.send_all(bytes, wait_)) return {};
+  const std::uint32_t rank = candidate.hello.from;
+  if (candidate.local && !hand_over_memory(candidate.socket)) return {};
+  if (candidate.local)
     has_memory_[layout_.place_of(rank)] = true;
   else
-    linked_[lane_to(rank)] = Linked{std::move(visitor.socket), true};
+    linked_[lane_to(rank)] = Linked{std::move(candidate.socket), true};
   --awaited_;
   return {};
 }
@@ -210,14 +212,14 @@ bool Rendezvous::hand_over_memory(net::Socket& socket) {
          (socket.send_fd(alarms_->left.fd(), wait_) && socket.send_fd(alarms_->ended.fd(), wait_));
 }
 
-std::string Rendezvous::reason_to_refuse(const Reception::Visitor& visitor) const {
-  const Hello& hello = visitor.hello;
-  if (auto honest = check_hello(hello, visitor.socket, group_); !honest) return honest.error().message;
-  if (hello.wish != Wish::meet || hello.purpose != Purpose::calls)
-    return fmt::format("a connection for purpose {}, wish {} is unknown",
-                       static_cast<std::uint32_t>(hello.purpose), static_cast<std::uint32_t>(hello.wish));
-  if (visitor.local != layout_.is_local(hello.from))
-    return fmt::format("rank {} {} this host", hello.from, visitor.local ? "is not on" : "is on");
+std::string Rendezvous::reason_to_refuse(const Handshakes::Candidate& candidate) const {
+  const Hello& hello = candidate.hello;
+  if (auto honest = check_hello(hello, candidate.socket, group_); !honest) return honest.error().message;
+  if (hello.intent != Intent::join || hello.purpose != Purpose::calls)
+    return fmt::format("a connection for purpose {}, intent {} is unknown",
+                       static_cast<std::uint32_t>(hello.purpose), static_cast<std::uint32_t>(hello.intent));
+  if (candidate.local != layout_.is_local(hello.from))
+    return fmt::format("rank {} {} this host", hello.from, candidate.local ? "is not on" : "is on");
   if (!is_awaited(hello.from))
     return fmt::format("rank {} is not awaited by rank {}", hello.from, group_.rank);
   return {};

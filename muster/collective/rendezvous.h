@@ -1,6 +1,6 @@
-// How the ranks of a group find each other: every rank connects to those lower ranks of other hosts with
-// which it has a lane, and to the first rank of its own host, and accepts the others. That costs a rank no
-// more than its lanes and the ranks of its host do.
+// Rendezvous of the ranks of a group: every rank connects to those lower ranks of other hosts with which it
+// has a lane, and to the first rank of its own host, and accepts the others. That costs a rank no more than
+// its lanes and the ranks of its host do.
 //
 // Byte by byte: docs/formats/collective.md.
 #pragma once
@@ -11,10 +11,10 @@
 #include "muster/base/base.h"
 #include "muster/collective/collective.h"
 #include "muster/collective/exchange.h"
+#include "muster/collective/handshakes.h"
 #include "muster/collective/hello.h"
 #include "muster/collective/layout.h"
 #include "muster/collective/local_group.h"
-#include "muster/collective/reception.h"
 
 namespace muster::collective {
 
@@ -51,10 +51,10 @@ class Rendezvous {
   Result<net::Socket> call_again(std::uint32_t rank);
   Result<> connect_to_first();
   Result<> accept_all();
-  Result<> welcome(Reception::Visitor visitor);
+  Result<> welcome(Handshakes::Candidate candidate);
   bool hand_over_memory(net::Socket& socket);
   Result<> take_memory();
-  std::string reason_to_refuse(const Reception::Visitor& visitor) const;
+  std::string reason_to_refuse(const Handshakes::Candidate& candidate) const;
   Result<> await_welcome(net::Socket& socket, std::uint32_t rank);
   Result<> await_all_welcomes();
   Result<> secure(net::Socket& socket, std::uint32_t rank) const;
@@ -82,7 +82,7 @@ class Rendezvous {
   std::vector<std::optional<Linked>> linked_;  // by lane
   std::vector<bool> has_memory_;               // by place on the host, at the first rank of a host
   std::size_t awaited_ = 0;                    // ranks that have yet to come
-  std::optional<Reception> reception_;         // while it meets
+  std::optional<Handshakes> handshakes_;       // while it meets
 };
 
 }  // namespace muster::collective

@@ -1,6 +1,6 @@
-// Why a group ended, in memory that its ranks share. Zeroed memory is a reason that nobody has given yet.
+// Reason why a group ended, in memory that its ranks share. Zeroed memory is a reason that is not given yet.
 //
-// A rank can be killed at any place, also between two lines of this: that somebody has begun to give a reason
+// A rank can be killed at any place, also between two lines of this: that a rank has begun to give a reason
 // is enough for the others to know that the group has ended.
 #pragma once
 
@@ -23,7 +23,7 @@ class SharedReason {
   void give(const Error& reason) {
     if (claim()) write(reason);
   }
-  // The two halves of that: whether nobody was first, and what who is first does then.
+  // The two halves of that: whether no rank was first, and what the first rank does then.
   bool claim() {
     std::uint32_t expected = none;
     return state_.compare_exchange_strong(expected, claimed);
@@ -36,9 +36,9 @@ class SharedReason {
     state_.store(given, std::memory_order_release);
   }
 
-  // Whether somebody has at least begun to give a reason.
+  // Whether a rank has at least begun to give a reason.
   bool is_claimed() const { return state_.load(std::memory_order_acquire) != none; }
-  // To be asked once there is one. Who has begun is waited for, but not for long: it may be dead.
+  // To be asked once there is one. A rank that has begun is waited for, but not for long: it may be dead.
   Error get() const {
     const TimePoint last = real_clock().now() + writing_longest;
     while (state_.load(std::memory_order_acquire) != given) {

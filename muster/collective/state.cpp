@@ -32,16 +32,16 @@ constexpr Duration patience_of_idle = std::chrono::milliseconds(60);
 }  // namespace
 
 Communicator::State::State(std::shared_ptr<const Group> group, Layout layout, Connections connections,
-                           std::unique_ptr<Door> door, net::StopSignal stop, Origin origin)
+                           std::unique_ptr<ReconnectAcceptor> acceptor, net::StopSignal stop, Origin origin)
     : group_(std::move(group)),
       layout_(std::move(layout)),
       sizes_(sizes_of(layout_)),
       local_(std::move(connections.local)),
       alarms_(std::move(connections.alarms)),
-      door_(std::move(door)),
+      acceptor_(std::move(acceptor)),
       links_(rank(), {.epoch = group_->epoch, .job_id = group_->job_id}, std::move(connections.links),
-             door_.get()),
-      remote_pairs_({.epoch = group_->epoch, .job_id = group_->job_id}, rank(), door_.get()),
+             acceptor_.get()),
+      remote_pairs_({.epoch = group_->epoch, .job_id = group_->job_id}, rank(), acceptor_.get()),
       stop_(std::move(stop)),
       origin_(std::move(origin)),
       received_stride_(std::max(sizes_.small_size_bytes, sizes_.raw_size_bytes)),
@@ -49,7 +49,7 @@ Communicator::State::State(std::shared_ptr<const Group> group, Layout layout, Co
       reached_(local_size()) {
   if (local_) local_pairs_.emplace(*local_);
   look_at_remote_ = [this]() -> Result<> {
-    MUSTER_TRY_VOID(usable_for_messages());  // leave() wakes nobody here
+    MUSTER_TRY_VOID(usable_for_messages());  // leave() wakes no rank here
     return remote_pairs_.look();
   };
   look_at_local_ = [this]() -> Result<> {
@@ -57,19 +57,19 @@ Communicator::State::State(std::shared_ptr<const Group> group, Layout layout, Co
     if (auto reason = local_pairs_->ended()) return fail(*std::move(reason));
     return {};
   };
-  if (!door_) return;
-  DoorWatch::Duties duties{.attend = [this] { return attend(); },
-                           .watch = [this](std::vector<pollfd>& polled) { watch(polled); }};
+  if (!acceptor_) return;
+  ReconnectWatch::Duties duties{.attend = [this] { return attend(); },
+                                .watch = [this](std::vector<pollfd>& polled) { watch(polled); }};
   if (origin_.security && origin_.security->uses_certificates())
     duties.check_peers = [this] { check_peers(); };
-  door_watch_.emplace(*door_, stop_, std::move(duties));
+  reconnect_watch_.emplace(*acceptor_, stop_, std::move(duties));
 }
 
 // Peers that still wait for this rank learn at once that it will not come.
 Communicator::State::~State() {
   if (fork_count_ != net::fork_count()) return;
   stop_.raise();
-  if (door_) door_->shut();
+  if (acceptor_) acceptor_->shut();
   links_.close();
   if (!local_) return;
   local_->abort({Code::peer_lost, fmt::format("rank {} left the group", rank())});
@@ -85,8 +85,8 @@ bool Communicator::State::end(const Error& reason) {
   }
   failed_.store(true, std::memory_order_release);
   stop_.raise();
-  if (door_)
-    door_->shut();  // first: who finds its connection reset calls, and learns so that it is no accident
+  if (acceptor_)
+    acceptor_->shut();  // first: who finds its connection reset calls, and learns so that it is no accident
   return true;
 }
 
@@ -100,7 +100,7 @@ void Communicator::State::abort(Error reason) {
   if (alarms_) alarms_->ended.ring();
 }
 
-// Collective calls need everybody, messages do not: others may still be at it.
+// Collective calls need all ranks, messages do not: others may still be at it.
 void Communicator::State::leave(Error reason) {
   if (!end(reason)) return;
   links_.close();
@@ -120,7 +120,7 @@ void Communicator::State::watch(std::vector<pollfd>& polled) {
 }
 
 Result<bool> Communicator::State::attend() {
-  const auto calls_have_more = links_.attend();  // this serves the door
+  const auto calls_have_more = links_.attend();  // this serves the acceptor
   const bool messages_have_more = remote_pairs_.attend();
   if (local_)
     if (auto reason = local_pairs_->ended()) return hear_of_end(*std::move(reason));
@@ -138,17 +138,17 @@ bool Communicator::State::hear_of_leaving() {
   const std::uint64_t call = in_call_.load();
   if (operation_in(call) != Operation::none) return true;
   calls_are_over_ = true;
-  door_->end_calls(local_->abort_reason().message);
+  acceptor_->end_calls(local_->abort_reason().message);
   links_.close();
   return false;
 }
 
-// Who waits for a message may hear a better reason than that some rank is gone. And whoever does nothing just
-// now leaves it to those who do to tell why they end: it would only pass on that it ends, too.
+// A rank that waits for a message may get a better reason than that some rank is gone. And one that does
+// nothing just now leaves it to those who do to tell why they end: it would only pass on that it ends, too.
 Result<bool> Communicator::State::hear_of_end(const Error& lost) {
   const TimePoint now = real_clock().now();
   if (!lost_since_) lost_since_ = now;
-  const Operation operation = under_way().operation;
+  const Operation operation = in_flight_call().operation;
   const bool is_in_message = operation == Operation::send || operation == Operation::receive;
   const Duration patience = operation == Operation::none ? patience_of_idle
                             : is_in_message              ? patience_in_message
@@ -201,7 +201,7 @@ Result<> Communicator::State::begin(Call& call, const Offsets& offsets) {
   return {};
 }
 
-UnderWay Communicator::State::under_way() const {
+InFlightCall Communicator::State::in_flight_call() const {
   const std::uint64_t call = in_call_.load(std::memory_order_relaxed);
   const Operation operation = operation_in(call);
   const std::uint64_t number = call >> operation_bits;
@@ -228,7 +228,7 @@ Result<> Communicator::State::settle() {
   return links_.settle({.deadline = deadline(), .stop = &stop_});
 }
 
-// Waiting at one door must not make deaf for what comes to the other.
+// A wait on one acceptor must not keep the other one from being served.
 MessageWait Communicator::State::message_wait(const std::function<Result<>()>& look) const {
   const TimePoint now = real_clock().now();
   return {.start = now, .deadline = now + origin_.call_timeout, .stop = &stop_, .look = look};
@@ -256,10 +256,10 @@ Result<> Communicator::State::receive(std::uint32_t from, ReceivedPieces pieces)
   return {};
 }
 
-// A rank that is alone on its host has nobody to share with.
+// A rank that is alone on its host has no rank to share with.
 Result<std::shared_ptr<std::byte>> Communicator::State::shared_buffer(std::size_t size_bytes) {
   MUSTER_TRY_VOID(usable());
-  if (local_) return local_->room().take(size_bytes);
+  if (local_) return local_->arena().take(size_bytes);
   constexpr std::align_val_t alignment{64};
   return std::shared_ptr<std::byte>(static_cast<std::byte*>(::operator new(size_bytes, alignment)),
                                     [](std::byte* data) { ::operator delete(data, alignment); });
@@ -268,7 +268,7 @@ Result<std::shared_ptr<std::byte>> Communicator::State::shared_buffer(std::size_
 Offsets Communicator::State::offsets_of(const void* in, const void* out, std::size_t size_bytes) const {
   if (!local_ || size_bytes <= sizes_.small_size_bytes) return {};
   const auto offset_of = [&](const void* data) {
-    return local_->room().offset_of(static_cast<const std::byte*>(data), size_bytes);
+    return local_->arena().offset_of(static_cast<const std::byte*>(data), size_bytes);
   };
   const Offset of_in = offset_of(in);
   return {.in = of_in, .out = in == out ? of_in : offset_of(out)};

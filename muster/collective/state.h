@@ -14,8 +14,6 @@
 #include "muster/base/base.h"
 #include "muster/collective/call.h"
 #include "muster/collective/collective.h"
-#include "muster/collective/door.h"
-#include "muster/collective/door_watch.h"
 #include "muster/collective/exchange.h"
 #include "muster/collective/kernels.h"
 #include "muster/collective/layout.h"
@@ -23,6 +21,8 @@
 #include "muster/collective/local_pairs.h"
 #include "muster/collective/message.h"
 #include "muster/collective/plan.h"
+#include "muster/collective/reconnect_acceptor.h"
+#include "muster/collective/reconnect_watch.h"
 #include "muster/collective/remote_pairs.h"
 #include "muster/collective/rendezvous.h"
 #include "muster/collective/store_choice.h"
@@ -38,7 +38,7 @@ class Communicator::State {
     std::shared_ptr<const net::Security> security = {};
   };
   State(std::shared_ptr<const Group> group, Layout layout, Connections connections,
-        std::unique_ptr<Door> door, net::StopSignal stop, Origin origin);
+        std::unique_ptr<ReconnectAcceptor> acceptor, net::StopSignal stop, Origin origin);
   ~State();
 
   Result<> all_reduce(const std::byte* in, std::byte* out, const Call& call);
@@ -72,7 +72,7 @@ class Communicator::State {
   void abort(Error reason);
   void leave(Error reason);
 
-  UnderWay under_way() const;
+  InFlightCall in_flight_call() const;
 
   std::uint32_t rank() const { return layout_.own_rank(); }
   std::uint32_t size() const { return layout_.size(); }
@@ -100,7 +100,7 @@ class Communicator::State {
   TimePoint deadline();
   Result<> exchange();
   Result<> settle();
-  // With nobody else on this host, the completion runs at once.
+  // With no other rank on this host, the completion runs at once.
   template <class Complete>
   Result<> sync(const Call& call, Complete&& complete) {
     if (local_) return local_->sync(call, std::forward<Complete>(complete), [this] { return deadline(); });
@@ -146,7 +146,7 @@ class Communicator::State {
   const Sizes sizes_;
   std::optional<LocalGroup> local_;
   const std::optional<Alarms> alarms_;
-  std::unique_ptr<Door> door_;  // null where nobody is remote
+  std::unique_ptr<ReconnectAcceptor> acceptor_;  // null where no rank is remote
   Exchange links_;
   std::optional<LocalPairs> local_pairs_;
   RemotePairs remote_pairs_;
@@ -171,8 +171,8 @@ class Communicator::State {
     std::byte* out = nullptr;
   };
   std::vector<Reached> reached_;   // by local rank; null: through slots and the shared result
-  bool all_reached_ = false;       // nobody needs slots and the shared result
-  bool result_is_wanted_ = false;  // somebody else needs the shared result
+  bool all_reached_ = false;       // no rank needs slots and the shared result
+  bool result_is_wanted_ = false;  // another rank needs the shared result
   std::uint32_t fork_count_ = net::fork_count();
 
   // For under_way(): the number of the newest collective call, and its operation while it lasts; the rank,
@@ -192,7 +192,7 @@ class Communicator::State {
   // What the watch knows of the group's end.
   std::optional<TimePoint> lost_since_;
   bool calls_are_over_ = false;
-  std::optional<DoorWatch> door_watch_;  // the last: it uses the others
+  std::optional<ReconnectWatch> reconnect_watch_;  // the last: it uses the others
 };
 
 }  // namespace muster::collective

@@ -1,4 +1,5 @@
-// Which stores suit this machine: found out by trying, since it depends on how its cores share caches.
+// Choice of store instructions for this machine: found by trying, since it depends on how its cores share
+// caches.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// How ranks of one host wait for each other before they sleep.
+// Short waits of the ranks of one host for each other, before they sleep.
 #pragma once
 
 #include <sched.h>
@@ -25,8 +25,9 @@ inline void pause_core() {
 }
 
 // A short wait spins; then it gives the core away, which with more ranks than cores is what lets the others
-// arrive; then whoever waits should sleep. Who gets the core back only after a millisecond shares it with
-// somebody who computes (a backward pass beside this call), and is woken sooner than its turn comes again.
+// arrive; then a rank that waits should sleep. One that gets the core back only after a millisecond shares it
+// with a process that computes (a backward pass beside this call), and is woken sooner than its turn comes
+// again.
 class ShortWait {
  public:
   explicit ShortWait(std::size_t ranks_of_host)

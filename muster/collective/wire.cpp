@@ -11,20 +11,24 @@
 namespace muster::collective {
 namespace {
 
-constexpr auto pause_between_knocks = std::chrono::milliseconds(100);
+constexpr auto pause_between_retries = std::chrono::milliseconds(100);
 
 }  // namespace
 
-Wire::Wire(std::uint32_t rank, Purpose purpose, net::Socket socket, Door& door)
-    : rank_(rank), purpose_(purpose), name_(door.name(rank)), door_(door), socket_(std::move(socket)) {}
-
-Wire::Wire(std::uint32_t rank, Purpose purpose, Door& door)
+Wire::Wire(std::uint32_t rank, Purpose purpose, net::Socket socket, ReconnectAcceptor& acceptor)
     : rank_(rank),
       purpose_(purpose),
-      name_(door.name(rank)),
-      door_(door),
+      name_(acceptor.name(rank)),
+      acceptor_(acceptor),
+      socket_(std::move(socket)) {}
+
+Wire::Wire(std::uint32_t rank, Purpose purpose, ReconnectAcceptor& acceptor)
+    : rank_(rank),
+      purpose_(purpose),
+      name_(acceptor.name(rank)),
+      acceptor_(acceptor),
       broken_since_(real_clock().now()),
-      next_knock_(*broken_since_) {}
+      next_retry_(*broken_since_) {}
 
 // ---- The stream -------------------------------------------------------------------------------------------
 
@@ -35,12 +39,12 @@ void Wire::add(FrameType type, std::span<const std::byte> payload, const FrameSo
 // What a peer that ended the group said last is read first: a connection that cannot be sent to breaks only
 // when there is nothing more to read.
 bool Wire::send_some() {
-  if (!is_whole() || deaf_ || all_sent()) return false;
+  if (!is_whole() || send_error_ || all_sent()) return false;
   std::array<iovec, FrameList::piece_limit> storage;
   const bool replaying = replayed_ < list_begin_;
   const auto sent = socket_->send_some(replaying ? rest_of_kept(storage) : outgoing_.rest(storage));
   if (!sent) {
-    deaf_ = sent.error();
+    send_error_ = sent.error();
     return true;
   }
   if (replaying)
@@ -119,15 +123,15 @@ std::span<const iovec> Wire::rest_of_kept(std::array<iovec, FrameList::piece_lim
 
 // ---- The connection ---------------------------------------------------------------------------------------
 
-Door::Line Wire::line() const {
+ReconnectAcceptor::Link Wire::link() const {
   return {.rank = rank_, .purpose = purpose_, .generation = generation_, .received_bytes = received_};
 }
 
 void Wire::break_off(const Error& cause) {
   if (!is_whole()) return;
   broken_since_ = real_clock().now();
-  cause_ = deaf_.value_or(cause).message;
-  next_knock_ = *broken_since_;
+  cause_ = send_error_.value_or(cause).message;
+  next_retry_ = *broken_since_;
   socket_->reset();  // the other side may not know yet
 }
 
@@ -142,50 +146,51 @@ bool Wire::is_reset_by_accident() {
 }
 
 Result<> Wire::give_up_sending() {
-  if (!deaf_ || !is_whole()) return {};
-  if (deaf_->code != Code::peer_lost) return fail(*deaf_);
-  break_off(*deaf_);
+  if (!send_error_ || !is_whole()) return {};
+  if (send_error_->code != Code::peer_lost) return fail(*send_error_);
+  break_off(*send_error_);
   return {};
 }
 
 // The lower rank cannot tell whether the other one knows, or lives: it asks to be called until it is.
 Result<bool> Wire::mend() {
   if (is_whole()) return false;
-  if (auto caller = door_.has_news() ? door_.take_caller(line()) : std::nullopt) {
-    if (!door_.welcome(caller->socket, received_)) return true;  // it will call again
-    MUSTER_TRY_VOID(adopt(std::move(caller->socket), caller->generation, caller->received_bytes));
+  if (auto reconnection = acceptor_.has_news() ? acceptor_.take_reconnection(link()) : std::nullopt) {
+    if (!acceptor_.welcome(reconnection->socket, received_)) return true;  // it will call again
+    MUSTER_TRY_VOID(
+        adopt(std::move(reconnection->socket), reconnection->generation, reconnection->received_bytes));
     return true;
   }
   // The answer to our hello was lost, and the other side knows what we cannot see.
-  if (redial_ && door_.calls(rank_) && door_.has_news() &&
-      door_.take_wish_to_be_called(
-          {.rank = rank_, .purpose = purpose_, .generation = redial_->generation()})) {
-    generation_ = redial_->generation();
-    redial_.reset();
+  if (reconnector_ && acceptor_.calls(rank_) && acceptor_.has_news() &&
+      acceptor_.take_reconnect_request(
+          {.rank = rank_, .purpose = purpose_, .generation = reconnector_->generation()})) {
+    generation_ = reconnector_->generation();
+    reconnector_.reset();
   }
-  if (!redial_) {
-    if (real_clock().now() < next_knock_) return false;
-    redial_.emplace(door_.redial(line()));
+  if (!reconnector_) {
+    if (real_clock().now() < next_retry_) return false;
+    reconnector_.emplace(acceptor_.reconnector(link()));
   }
-  MUSTER_TRY(auto answer, redial_->step());
+  MUSTER_TRY(auto answer, reconnector_->step());
   if (!answer) return false;
-  if (door_.calls(rank_)) {
+  if (acceptor_.calls(rank_)) {
     MUSTER_TRY_VOID(adopt(std::move(answer->socket), answer->generation, answer->welcome.received_bytes));
     return true;
   }
-  redial_.reset();
-  next_knock_ = real_clock().now() + pause_between_knocks;
+  reconnector_.reset();
+  next_retry_ = real_clock().now() + pause_between_retries;
   return true;
 }
 
 Result<> Wire::look_at_news() {
-  if (!is_whole() || !door_.has_news()) return {};
-  if (door_.take_wish_to_be_called(line()))
+  if (!is_whole() || !acceptor_.has_news()) return {};
+  if (acceptor_.take_reconnect_request(link()))
     break_off({Code::peer_lost, fmt::format("{} found it broken", name_)});
-  if (auto caller = door_.take_caller(line())) {
+  if (auto reconnection = acceptor_.take_reconnection(link())) {
     break_off({Code::peer_lost, fmt::format("{} found it broken", name_)});
-    if (door_.welcome(caller->socket, received_))
-      return adopt(std::move(caller->socket), caller->generation, caller->received_bytes);
+    if (acceptor_.welcome(reconnection->socket, received_))
+      return adopt(std::move(reconnection->socket), reconnection->generation, reconnection->received_bytes);
   }
   return {};
 }
@@ -206,9 +211,9 @@ Result<> Wire::adopt(net::Socket socket, std::uint32_t generation, std::uint64_t
                     "{}, and nothing is lost",
                     name_, cause_, took.count(), taken_bytes));
   generation_ = generation;
-  redial_.reset();
+  reconnector_.reset();
   broken_since_.reset();
-  deaf_.reset();
+  send_error_.reset();
   const std::lock_guard lock(replacing_);
   socket_ = std::move(socket);
   is_closed_ = false;
@@ -231,14 +236,14 @@ Result<> Wire::rewind(std::uint64_t taken_bytes) {
 void Wire::add_to(std::vector<pollfd>& polled, short events) const {
   if (is_whole())
     polled.push_back(
-        {.fd = socket_->fd(), .events = deaf_ ? short(events & ~POLLOUT) : events, .revents = 0});
-  else if (redial_)
-    redial_->add_to(polled);
+        {.fd = socket_->fd(), .events = send_error_ ? short(events & ~POLLOUT) : events, .revents = 0});
+  else if (reconnector_)
+    reconnector_->add_to(polled);
 }
 
 TimePoint Wire::next_step() const {
   if (is_whole()) return TimePoint::max();
-  return redial_ ? redial_->next_step() : next_knock_;
+  return reconnector_ ? reconnector_->next_step() : next_retry_;
 }
 
 void Wire::watch(std::vector<pollfd>& polled) {
@@ -269,7 +274,7 @@ bool Wire::is_delivered() {
 
 Result<> Wire::check_peer() {
   const std::lock_guard lock(replacing_);
-  if (!socket_) return {};  // whoever connects is checked then
+  if (!socket_) return {};  // the peer that connects is checked then
   const auto good = socket_->check_peer_again();
   if (good) return {};
   return fail(good.error().code, fmt::format("{} may take part no more: {}", name_, good.error().message));

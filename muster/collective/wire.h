@@ -17,17 +17,17 @@
 
 #include "muster/base/base.h"
 #include "muster/collective/copies.h"
-#include "muster/collective/door.h"
 #include "muster/collective/frames.h"
+#include "muster/collective/reconnect_acceptor.h"
 #include "muster/net/net.h"
 
 namespace muster::collective {
 
 class Wire {
  public:
-  Wire(std::uint32_t rank, Purpose purpose, net::Socket socket, Door& door);
+  Wire(std::uint32_t rank, Purpose purpose, net::Socket socket, ReconnectAcceptor& acceptor);
   // Without a connection: it is made as one that broke is made again.
-  Wire(std::uint32_t rank, Purpose purpose, Door& door);
+  Wire(std::uint32_t rank, Purpose purpose, ReconnectAcceptor& acceptor);
 
   std::uint32_t rank() const { return rank_; }
   const std::string& name() const { return name_; }  // "rank 2 (10.0.0.7:4000)"
@@ -64,7 +64,7 @@ class Wire {
 
   bool is_whole() const { return !broken_since_; }
   // Sending has failed. There may still be something to read.
-  bool is_deaf() const { return deaf_.has_value(); }
+  bool send_failed() const { return send_error_.has_value(); }
   // Nothing more can be sent, and nothing more is to come: the connection is broken, or this is the reason.
   Result<> give_up_sending();
   // It is of no more use.
@@ -77,7 +77,7 @@ class Wire {
   Result<bool> mend();
   // The other side may have found it broken, or replaced it.
   Result<> look_at_news();
-  // All of this at once, without receiving, while nobody calls. Whether there is more to do.
+  // All of this at once, without receiving, while no call is made. Whether there is more to do.
   Result<bool> attend();
   // At most one entry for a connection that is whole, any number else.
   void add_to(std::vector<pollfd>& polled, short events) const;
@@ -101,7 +101,7 @@ class Wire {
     std::span<const std::byte> payload;
     Copies::Holder holder;  // of the payload, once it is copied
   };
-  Door::Line line() const;
+  ReconnectAcceptor::Link link() const;
   Result<> adopt(net::Socket socket, std::uint32_t generation, std::uint64_t taken_bytes);
   Result<> rewind(std::uint64_t taken_bytes);
   std::span<const iovec> rest_of_kept(std::array<iovec, FrameList::piece_limit>& storage) const;
@@ -109,7 +109,7 @@ class Wire {
   const std::uint32_t rank_;
   const Purpose purpose_;
   const std::string name_;
-  Door& door_;
+  ReconnectAcceptor& acceptor_;
   std::mutex replacing_;    // held while the socket is another
   bool ended_ = false;      // guarded by it
   bool left_ = false;       // by this side, guarded by it
@@ -128,11 +128,11 @@ class Wire {
   std::uint64_t received_before_ = 0;  // this step
   std::size_t unanswered_bytes_ = 0;
 
-  std::optional<Error> deaf_;  // why sending failed: there may still be something to read
+  std::optional<Error> send_error_;  // why sending failed: there may still be something to read
   std::optional<TimePoint> broken_since_;
   std::string cause_;
-  std::optional<Redial> redial_;
-  TimePoint next_knock_{};
+  std::optional<Reconnector> reconnector_;
+  TimePoint next_retry_{};
 };
 
 }  // namespace muster::collective

@@ -1,4 +1,4 @@
-// The door of `data`: from files to batches.
+// Public header of `data`: from files to batches.
 //
 // A Dataset describes rows and what is done to them; Dataset::iterate gives one pass over them, made ahead of
 // the caller. Seed and epoch are arguments: the order of the rows is a pure function of them, taken before

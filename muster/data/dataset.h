@@ -32,7 +32,7 @@ struct MapOptions {
   int workers_max = 0;  // at most so many of the iterator's workers; 0: all
 };
 
-class Node;  // private to the room
+class Node;  // private to the module
 
 // An immutable description, cheap to copy. Each call returns a new dataset and leaves this one as it was:
 //

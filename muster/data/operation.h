@@ -1,4 +1,4 @@
-// What `map` does to the values of a row.
+// Operations of `map` on the values of a row.
 #pragma once
 
 #include <memory>

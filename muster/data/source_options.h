@@ -1,4 +1,4 @@
-// What the sources have in common: where the rows are, which of them come.
+// Options that all sources share: where the rows are, which of them come.
 #pragma once
 
 #include <optional>

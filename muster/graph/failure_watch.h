@@ -1,4 +1,4 @@
-// Where code that is traced fails.
+// Source line at which traced code fails.
 #pragma once
 
 #include "muster/graph/placement.h"

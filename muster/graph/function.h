@@ -45,7 +45,7 @@ class Function {
 
   // Over several workers: each output goes to all of them. Without it only the losses of value_and_grad do,
   // and others are absent (Tensor::absence) but where they are made. Before the first call.
-  void want_outputs_everywhere() { everywhere_ = true; }
+  void replicate_outputs() { everywhere_ = true; }
 
   // Whether a call on values would run the body inline.
   bool runs_inline() const;

@@ -97,11 +97,11 @@ Parts describe(const Graph& graph, const Places& places, const Schedule& schedul
     part.parameters_bytes += parameter->type().size_bytes();
   }
   for (const Transfer& transfer : schedule.transfers)
-    made.crossings.push_back({.from = transfer.from,
-                              .to = transfer.to,
-                              .what = name_of(graph, transfer.value),
-                              .type = graph.values[transfer.value],
-                              .message = transfer.message});
+    made.value_transfers.push_back({.from = transfer.from,
+                                    .to = transfer.to,
+                                    .what = name_of(graph, transfer.value),
+                                    .type = graph.values[transfer.value],
+                                    .message = transfer.message});
   made.fingerprint = fingerprint_of(graph, places, size);
   return made;
 }

@@ -151,7 +151,7 @@ class Orderer {
   std::size_t& waiting(std::uint32_t from, std::uint32_t to) { return waiting_[from * size_ + to]; }
 
   template <class Use>
-  void for_each_crossing(const Unit& earlier, const Unit& later, Use&& use) {
+  void for_each_value_transfer(const Unit& earlier, const Unit& later, Use&& use) {
     if (earlier.workers.size() == 1 && later.workers.size() == 1 && earlier.workers != later.workers)
       use(earlier.workers.front(), later.workers.front());
   }
@@ -160,7 +160,7 @@ class Orderer {
   bool runs_ahead(const Unit& unit) {
     bool found = false;
     for (const std::size_t later : unit.after)
-      for_each_crossing(unit, units_[later], [&](std::uint32_t from, std::uint32_t to) {
+      for_each_value_transfer(unit, units_[later], [&](std::uint32_t from, std::uint32_t to) {
         found = found || waiting(from, to) >= waiting_max;
       });
     return found;
@@ -169,13 +169,13 @@ class Orderer {
   void count_waiting(std::size_t chosen) {
     std::vector<std::uint32_t> receivers;
     for (const std::size_t later : units_[chosen].after)
-      for_each_crossing(units_[chosen], units_[later],
-                        [&](std::uint32_t, std::uint32_t to) { receivers.push_back(to); });
+      for_each_value_transfer(units_[chosen], units_[later],
+                              [&](std::uint32_t, std::uint32_t to) { receivers.push_back(to); });
     std::sort(receivers.begin(), receivers.end());
     receivers.erase(std::unique(receivers.begin(), receivers.end()), receivers.end());
     for (const std::uint32_t to : receivers) ++waiting(units_[chosen].workers.front(), to);
     for (const std::size_t earlier : units_[chosen].before)
-      for_each_crossing(units_[earlier], units_[chosen], [&](std::uint32_t from, std::uint32_t to) {
+      for_each_value_transfer(units_[earlier], units_[chosen], [&](std::uint32_t from, std::uint32_t to) {
         if (taken_.emplace(earlier, to).second) --waiting(from, to);
       });
   }

@@ -21,36 +21,37 @@ std::string part_text(const Part& part) {
       bytes_text(part.activations_bytes), placed.empty() ? "" : fmt::format("\n    {}", placed));
 }
 
-std::string crossings_text(const std::vector<Crossing>& crossings) {
+std::string value_transfers_text(const std::vector<ValueTransfer>& value_transfers) {
   std::size_t value = 5, type = 4;
-  for (const Crossing& crossing : crossings) {
-    value = std::max(value, crossing.what.size());
-    type = std::max(type, to_string(crossing.type).size());
+  for (const ValueTransfer& value_transfer : value_transfers) {
+    value = std::max(value, value_transfer.what.size());
+    type = std::max(type, to_string(value_transfer.type).size());
   }
   std::string text = fmt::format("{:>9}  {:>4}  {:>4}  {:<{}}  {:<{}}  {:>10}\n", "message", "from", "to",
                                  "value", value, "type", type, "size");
-  for (const Crossing& crossing : crossings)
-    text += fmt::format("{:>9}  {:>4}  {:>4}  {:<{}}  {:<{}}  {:>10}\n", crossing.message + 1, crossing.from,
-                        crossing.to, crossing.what, value, to_string(crossing.type), type,
-                        bytes_text(crossing.type.size_bytes()));
+  for (const ValueTransfer& value_transfer : value_transfers)
+    text += fmt::format("{:>9}  {:>4}  {:>4}  {:<{}}  {:<{}}  {:>10}\n", value_transfer.message + 1,
+                        value_transfer.from, value_transfer.to, value_transfer.what, value,
+                        to_string(value_transfer.type), type, bytes_text(value_transfer.type.size_bytes()));
   return text;
 }
 
 }  // namespace
 
-std::size_t Parts::crossing_bytes() const {
-  return std::accumulate(
-      crossings.begin(), crossings.end(), std::size_t{0},
-      [](std::size_t sum, const Crossing& crossing) { return sum + crossing.type.size_bytes(); });
+std::size_t Parts::value_transfer_bytes() const {
+  return std::accumulate(value_transfers.begin(), value_transfers.end(), std::size_t{0},
+                         [](std::size_t sum, const ValueTransfer& value_transfer) {
+                           return sum + value_transfer.type.size_bytes();
+                         });
 }
 
 std::string to_string(const Parts& parts) {
-  const std::size_t messages = parts.crossings.empty() ? 0 : parts.crossings.back().message + 1;
+  const std::size_t messages = parts.value_transfers.empty() ? 0 : parts.value_transfers.back().message + 1;
   std::string text = fmt::format(
       "workers: {}, worker {} has the inputs; {} values cross in {} messages, {}\n", parts.parts.size(),
-      parts.reader, parts.crossings.size(), messages, bytes_text(parts.crossing_bytes()));
+      parts.reader, parts.value_transfers.size(), messages, bytes_text(parts.value_transfer_bytes()));
   for (const Part& part : parts.parts) text += part_text(part);
-  return parts.crossings.empty() ? text : text + crossings_text(parts.crossings);
+  return parts.value_transfers.empty() ? text : text + value_transfers_text(parts.value_transfers);
 }
 
 }  // namespace muster::graph

@@ -22,7 +22,7 @@ struct Part {
 };
 
 // A value on its way from the worker that has it to one that needs it.
-struct Crossing {
+struct ValueTransfer {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
   std::string what;  // "%12 of LeNet 'conv1', lenet.py:31", "parameter 'fc.weight'", "input 1"
@@ -35,10 +35,10 @@ struct Parts {
   std::string name;          // of the function
   std::uint32_t reader = 0;  // whose inputs count
   std::vector<Part> parts = {};
-  std::vector<Crossing> crossings = {};
+  std::vector<ValueTransfer> value_transfers = {};
   std::uint64_t fingerprint = 0;  // of the whole graph, its placement and this division
 
-  std::size_t crossing_bytes() const;
+  std::size_t value_transfer_bytes() const;
 };
 
 }  // namespace muster::graph

@@ -79,13 +79,13 @@ struct Message {
 std::vector<Message> messages_of(const Parts& parts) {
   std::vector<Message> made;
   std::size_t last = 0;
-  for (const Crossing& crossing : parts.crossings) {
-    if (made.empty() || crossing.message != last)
-      made.push_back({.from = crossing.from, .to = crossing.to, .what = {}, .values = {}});
-    last = crossing.message;
-    made.back().bytes += crossing.type.size_bytes();
-    made.back().values.push_back(fmt::format("{} {}", crossing.what, to_string(crossing.type)));
-    made.back().what = made.back().values.size() == 1 ? to_string(crossing.type)
+  for (const ValueTransfer& value_transfer : parts.value_transfers) {
+    if (made.empty() || value_transfer.message != last)
+      made.push_back({.from = value_transfer.from, .to = value_transfer.to, .what = {}, .values = {}});
+    last = value_transfer.message;
+    made.back().bytes += value_transfer.type.size_bytes();
+    made.back().values.push_back(fmt::format("{} {}", value_transfer.what, to_string(value_transfer.type)));
+    made.back().what = made.back().values.size() == 1 ? to_string(value_transfer.type)
                                                       : fmt::format("{} values", made.back().values.size());
   }
   return made;

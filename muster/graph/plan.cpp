@@ -14,7 +14,7 @@
 #include "muster/graph/partition.h"
 #include "muster/graph/passes.h"
 #include "muster/graph/pool.h"
-#include "muster/graph/retreat.h"
+#include "muster/graph/rollback.h"
 #include "muster/graph/updates.h"
 #include "muster/graph/uses.h"
 
@@ -74,7 +74,7 @@ struct Plan::State {
   std::vector<FormatPtr> formats;  // by value
   int threads = 1;                 // that kernels were chosen for
   std::vector<Step> steps;
-  Retreat retreat;
+  Rollback rollback;
   std::vector<Copy> copies;
   std::vector<Patch> inputs;
   std::vector<Patch> outputs;
@@ -265,7 +265,7 @@ void Plan::State::add_step(std::span<const Node> nodes, std::span<Chosen> chosen
   step.transfers = step.receives || nodes[0].op == &send_op();
   if (step.collective) calls.push_back(steps.size() - 1);
   if (nodes[0].op->sharing == Sharing::in_place) first_update = std::min(first_update, steps.size() - 1);
-  retreat.add_step(nodes[0], graph, step.addresses.data());
+  rollback.add_step(nodes[0], graph, step.addresses.data());
 }
 
 void Plan::State::make_copies() {
@@ -372,12 +372,12 @@ class Plan::State::Run {
   Run& operator=(const Run&) = delete;
 
   Result<> execute() {
-    state_.retreat.keep();
+    state_.rollback.keep();
     for (std::size_t i = 0; i < state_.steps.size(); ++i) {
       if (i == state_.first_update) MUSTER_TRY_VOID(commit(state_.steps[i]));
-      const bool may_end = state_.retreat.covers(i);
+      const bool may_end = state_.rollback.covers(i);
       const Result<> done = may_end ? interruptible(state_.steps[i]) : to_the_end(state_.steps[i]);
-      if (!done && may_end) state_.retreat.put_back();
+      if (!done && may_end) state_.rollback.put_back();
       MUSTER_TRY_VOID(done);
     }
     MUSTER_TRY_VOID(join(state_.calls.size()));

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "muster/graph/sample_parts.h"
+#include "muster/graph/micro_batch_scope.h"
 #include "muster/graph/trace.h"
 
 namespace muster::graph {
@@ -23,7 +23,7 @@ thread_local const RunContext* innermost = nullptr;
 // trace would draw.
 thread_local std::vector<std::int64_t> scope_streams;
 
-thread_local SampleParts* sample_parts = nullptr;
+thread_local MicroBatchScope* micro_batch_scope = nullptr;
 
 // In the trace or the scope that this thread is in.
 std::int64_t unused_stream() {
@@ -57,24 +57,24 @@ ContextScope::~ContextScope() {
 }
 
 std::int64_t next_random_stream() {
-  if (sample_parts == nullptr) return unused_stream();
-  std::vector<std::int64_t>& known = sample_parts->streams_;
-  if (sample_parts->next_ == known.size()) known.push_back(unused_stream());
-  return known[sample_parts->next_++];
+  if (micro_batch_scope == nullptr) return unused_stream();
+  std::vector<std::int64_t>& known = micro_batch_scope->streams_;
+  if (micro_batch_scope->next_ == known.size()) known.push_back(unused_stream());
+  return known[micro_batch_scope->next_++];
 }
 
-SampleParts::SampleParts() {
-  MUSTER_CHECK(sample_parts == nullptr, "a part of a batch was to be split again");
-  sample_parts = this;
+MicroBatchScope::MicroBatchScope() {
+  MUSTER_CHECK(micro_batch_scope == nullptr, "a part of a batch was to be split again");
+  micro_batch_scope = this;
 }
-SampleParts::~SampleParts() { sample_parts = nullptr; }
+MicroBatchScope::~MicroBatchScope() { micro_batch_scope = nullptr; }
 
-void SampleParts::begin(std::int64_t part) {
+void MicroBatchScope::begin(std::int64_t part) {
   part_ = part;
   next_ = 0;
 }
 
-std::int64_t current_sample_part() { return sample_parts == nullptr ? 0 : sample_parts->part(); }
+std::int64_t current_micro_batch() { return micro_batch_scope == nullptr ? 0 : micro_batch_scope->part(); }
 
 Result<> Communicator::send(std::uint32_t to, std::span<const std::span<const std::byte>>) {
   return fail(Code::not_provided, fmt::format("this group cannot send to worker {}", to));

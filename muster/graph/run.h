@@ -1,4 +1,4 @@
-// What a run needs from outside.
+// Environment of a run: what it needs from outside.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ enum class Reduction { sum, mean, max, min };
 std::string_view to_string(Reduction reduction);
 std::optional<Reduction> reduction_from_string(std::string_view name);
 
-// What this room needs of a group of processes; `train` makes one from `collective`. Plans reduce, send and
+// What this module needs of a group of processes; `train` makes one from `collective`. Plans reduce, send and
 // receive from one thread each at a time, which need not be the one that runs the plan, nor be the same.
 class Communicator {
  public:

@@ -1,4 +1,4 @@
-// What is known about a tensor before it has elements.
+// Type of a tensor: what is known about it before it has elements.
 #pragma once
 
 #include <string>

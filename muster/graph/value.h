@@ -1,4 +1,4 @@
-// What flows through construct code and between ops.
+// Values: what flows through construct code and between ops.
 #pragma once
 
 #include <cstdint>

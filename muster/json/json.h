@@ -1,5 +1,5 @@
-// JSON from outside, within limits: settings that people wrote, headers and manifests of files. No other door
-// includes this one, so that installed programs need no JSON library.
+// JSON from outside, within limits: settings that people wrote, headers and manifests of files. No other
+// public header includes this one, so that installed programs need no JSON library.
 #pragma once
 
 #include <cstddef>

@@ -41,21 +41,21 @@ bool has_only(std::string_view text, std::string_view extra) {
   });
 }
 
-Result<> check(const CertificateWish& wish) {
-  if (wish.hosts.empty()) return wrong("name the hosts of the job: --hosts a.example,b.example");
-  if (wish.days < 1 || wish.days > days_max)
-    return wrong(fmt::format("--days {}: a whole number from 1 to {}", wish.days, days_max));
-  for (const std::string& host : wish.hosts)
+Result<> check(const CertificateRequest& request) {
+  if (request.hosts.empty()) return wrong("name the hosts of the job: --hosts a.example,b.example");
+  if (request.days < 1 || request.days > days_max)
+    return wrong(fmt::format("--days {}: a whole number from 1 to {}", request.days, days_max));
+  for (const std::string& host : request.hosts)
     if (!net::parse_ip(host) && !has_only(host, ".-_"))
       return wrong(fmt::format("--hosts: '{}' is neither a host name nor an IP address", host));
-  for (const std::string& node : wish.nodes)
+  for (const std::string& node : request.nodes)
     if (!has_only(node, ".-_") || node.starts_with('.'))
       return wrong(
           fmt::format("--nodes: '{}' cannot be a folder's name: use letters, digits, '-', '_', '.'", node));
   std::error_code error;
-  if (fs::exists(wish.folder, error) && !fs::is_empty(wish.folder, error))
+  if (fs::exists(request.folder, error) && !fs::is_empty(request.folder, error))
     return wrong(
-        fmt::format("--out {}: there is something in it already; choose another folder", wish.folder));
+        fmt::format("--out {}: there is something in it already; choose another folder", request.folder));
   return {};
 }
 
@@ -86,7 +86,7 @@ Result<> write(const fs::path& path, std::string_view text) {
 
 class Maker {
  public:
-  Maker(const CertificateWish& wish, MadeCertificates& made) : wish_(wish), made_(made) {}
+  Maker(const CertificateRequest& request, MadeCertificates& made) : request_(request), made_(made) {}
 
   Result<> make() {
     MUSTER_TRY(authority_, net::make_certificate({.common_name = "Muster trial authority",
@@ -95,11 +95,11 @@ class Maker {
                                                   .end_s = made_.end_s},
                                                  nullptr));
     MUSTER_TRY(crl_, net::make_crl({.begin_s = begin_s(), .end_s = made_.end_s}, authority_));
-    MUSTER_TRY_VOID(make_folder(wish_.folder));
-    MUSTER_TRY_VOID(write(fs::path(wish_.folder) / "ca.key", authority_.key_pem));
-    MUSTER_TRY_VOID(fill(wish_.folder, wish_.nodes.empty() ? "" : std::string(net::scheduler_node_id)));
-    for (const std::string& node : wish_.nodes) {
-      const fs::path folder = fs::path(wish_.folder) / node;
+    MUSTER_TRY_VOID(make_folder(request_.folder));
+    MUSTER_TRY_VOID(write(fs::path(request_.folder) / "ca.key", authority_.key_pem));
+    MUSTER_TRY_VOID(fill(request_.folder, request_.nodes.empty() ? "" : std::string(net::scheduler_node_id)));
+    for (const std::string& node : request_.nodes) {
+      const fs::path folder = fs::path(request_.folder) / node;
       MUSTER_TRY_VOID(make_folder(folder));
       MUSTER_TRY_VOID(fill(folder, node));
     }
@@ -107,7 +107,7 @@ class Maker {
   }
 
  private:
-  std::int64_t begin_s() const { return wish_.now_s - clock_tolerance_s; }
+  std::int64_t begin_s() const { return request_.now_s - clock_tolerance_s; }
 
   static Result<> make_folder(const fs::path& path) {
     std::error_code error;
@@ -142,7 +142,7 @@ class Maker {
     return write(folder / (purpose + ".password"), password + "\n");
   }
 
-  const CertificateWish& wish_;
+  const CertificateRequest& request_;
   MadeCertificates& made_;
   net::Credential authority_;
   std::string crl_;
@@ -232,18 +232,18 @@ std::string date_text(std::int64_t time_s) {
   return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
 }
 
-Result<MadeCertificates> make_certificates(const CertificateWish& wish) {
-  MUSTER_TRY_VOID(check(wish));
-  MadeCertificates made{.end_s = wish.now_s + wish.days * seconds_per_day};
-  for (const std::string& host : wish.hosts) add_host(made, host);
+Result<MadeCertificates> make_certificates(const CertificateRequest& request) {
+  MUSTER_TRY_VOID(check(request));
+  MadeCertificates made{.end_s = request.now_s + request.days * seconds_per_day};
+  for (const std::string& host : request.hosts) add_host(made, host);
   for (const char* own : {"DNS:localhost", "IP:127.0.0.1", "IP:::1"}) add(made.names, own);
-  MUSTER_TRY_VOID(Maker(wish, made).make());
+  MUSTER_TRY_VOID(Maker(request, made).make());
   return made;
 }
 
-Result<Revocation> revoke_certificate(const RevocationWish& wish) {
+Result<Revocation> revoke_certificate(const RevocationRequest& request) {
   std::error_code error;
-  const fs::path place = wish.place;
+  const fs::path place = request.place;
   const fs::path folder = fs::is_directory(place, error) ? place : place.parent_path();
   const fs::path list_path = fs::is_directory(place, error) ? place / "crl.pem" : place;
   net::Credential authority;
@@ -251,15 +251,15 @@ Result<Revocation> revoke_certificate(const RevocationWish& wish) {
   MUSTER_TRY(authority.key_pem, read(folder / "ca.key"));
   MUSTER_TRY(const std::string list_text, read(list_path));
   MUSTER_TRY(net::RevocationList list, net::read_crl(list_text));
-  MUSTER_TRY(const net::CertificateFacts facts, read_facts(wish.certificate, wish.password_file));
+  MUSTER_TRY(const net::CertificateFacts facts, read_facts(request.certificate, request.password_file));
   if (facts.issuer != list.issuer)
-    return wrong(fmt::format("'{}' was signed by {}, and the list in '{}' is of {}", wish.certificate,
+    return wrong(fmt::format("'{}' was signed by {}, and the list in '{}' is of {}", request.certificate,
                              facts.issuer, list_path.string(), list.issuer));
   Revocation done{.subject = facts.subject, .serial = facts.serial};
   done.was_revoked = std::any_of(list.revoked.begin(), list.revoked.end(),
                                  [&](const auto& entry) { return entry.serial == facts.serial; });
-  if (!done.was_revoked) list.revoked.push_back({.serial = facts.serial, .time_s = wish.now_s});
-  list.begin_s = wish.now_s - clock_tolerance_s;
+  if (!done.was_revoked) list.revoked.push_back({.serial = facts.serial, .time_s = request.now_s});
+  list.begin_s = request.now_s - clock_tolerance_s;
   MUSTER_TRY(const std::string crl, net::make_crl(list, authority));
   done.lists = lists_in(folder);
   done.lists.front() = list_path.string();

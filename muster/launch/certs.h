@@ -10,10 +10,10 @@
 
 namespace muster::launch {
 
-struct CertificateWish {
+struct CertificateRequest {
   std::vector<std::string> hosts = {};  // names and addresses of the job's hosts
   // Node ids that get a folder with certificates of their own, good for that node alone. Those in `folder`
-  // itself are then the scheduler's; without nodes they are everybody's.
+  // itself are then the scheduler's; without nodes all nodes share them.
   std::vector<std::string> nodes = {};
   std::string folder = {};  // is made; an existing one must be empty
   std::int64_t days = 365;
@@ -26,7 +26,7 @@ struct MadeCertificates {
   std::vector<std::string> notes = {};  // of names that could not be resolved
   std::int64_t end_s = 0;
 };
-Result<MadeCertificates> make_certificates(const CertificateWish& wish);
+Result<MadeCertificates> make_certificates(const CertificateRequest& request);
 
 // Adds a certificate to the revocation list in `place`, a folder of make_certificates or the list in it, and
 // to the copies in its nodes' folders. `certificate` is a .p12 file, whose password stands beside it or in
@@ -37,13 +37,13 @@ struct Revocation {
   bool was_revoked = false;
   std::vector<std::string> lists = {};  // files
 };
-struct RevocationWish {
+struct RevocationRequest {
   std::string place = {};
   std::string certificate = {};
   std::string password_file = {};
   std::int64_t now_s = 0;
 };
-Result<Revocation> revoke_certificate(const RevocationWish& wish);
+Result<Revocation> revoke_certificate(const RevocationRequest& request);
 
 // The lines that say what is in a file (.p12, PEM certificates, a revocation list), or in each of a folder.
 Result<std::vector<std::string>> describe_certificates(const std::string& path,

@@ -15,7 +15,7 @@ namespace {
 
 // Poll promises room for this much in a pipe, so that a write of it does not block. Of a terminal it promises
 // a single character, so terminals are opened once more, for writes that do not wait: the descriptor that was
-// given is shared with whoever else has the terminal.
+// given is shared with every other program of the terminal.
 constexpr std::size_t chunk_size = 4096;
 constexpr std::string_view erase_line = "\r\033[K";
 
@@ -25,7 +25,7 @@ bool is_same_file(int a, int b) {
          first.st_ino == second.st_ino;
 }
 
-// Empty where the terminal belongs to somebody else (su): then the one that was given has to do.
+// Empty where the terminal belongs to another user (su): then the one that was given has to do.
 net::Descriptor reopened(int terminal) {
   return net::Descriptor(::open(fmt::format("/proc/self/fd/{}", terminal).c_str(),
                                 O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
@@ -111,7 +111,7 @@ void Console::write_some(Stream stream) {
   if (written >= 0)
     waiting.erase(0, static_cast<std::size_t>(written));
   else if (errno != EINTR && errno != EAGAIN)
-    waiting.clear();  // nobody reads any more; the logs have it all
+    waiting.clear();  // there is no reader any more; the logs have it all
 }
 
 void Console::flush(int timeout_ms) {

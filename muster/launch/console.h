@@ -2,7 +2,7 @@
 // live line below them: how the job is, and what a process has written of a line that is not complete.
 //
 // It never blocks: what cannot be written yet waits in a queue, and the caller polls the streams and lets
-// nobody write more while the queue is long. A stream whose reader has gone swallows what is written.
+// no one write more while the queue is long. A stream whose reader has gone swallows what is written.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Who starts and ends processes for the supervisor: this process itself on this host, or an agent on another
-// one. The supervisor decides, a crew does.
+// Crew: starts and ends processes for the supervisor, on this host or through an agent on another one. The
+// supervisor decides, a crew acts.
 #pragma once
 
 #include <poll.h>
@@ -48,7 +48,7 @@ class Crew {
   // To the process and its group; nothing when it has ended.
   virtual void signal(std::size_t process, int number) = 0;
 
-  // The descriptors to wait for; without those that bring output, when nobody could take it now.
+  // The descriptors to wait for; without those that bring output, when it cannot be taken now.
   virtual void add_polled(std::vector<pollfd>& polled, bool takes_output) const = 0;
   // `polled` is what add_polled added, after poll().
   virtual void take(std::span<const pollfd> polled) = 0;

@@ -1,4 +1,4 @@
-// Looks at this host for what a job needs, before a job does.
+// Checks of this host for what a job needs, before a job starts.
 #pragma once
 
 #include <string>

@@ -25,8 +25,8 @@ using cluster::message::Status;
 
 constexpr Duration connect_limit = 3s;
 constexpr Duration answer_limit = 3s;
-constexpr Duration linger = 1s;          // after the last doctor that was served
-constexpr Duration meeting_limit = 30s;  // however many come
+constexpr Duration linger = 1s;             // after the last doctor that was served
+constexpr Duration rendezvous_limit = 30s;  // however many come
 constexpr double clock_difference_max_s = 5;
 constexpr Duration round_trip_max = 50ms;
 constexpr double bandwidth_min_bits = 100e6;
@@ -104,7 +104,7 @@ class Examination {
     return true;
   }
 
-  // Whoever of the addresses answers is the scheduler for the rest.
+  // The first address that answers is the scheduler for the rest.
   bool connect() {
     bool is_reached = false;
     for (const std::string& ip : ips_) {
@@ -195,30 +195,30 @@ class Examination {
   // -----------------------------------------------------------------------------------------------
 
   void meet_others() {
-    Finding meeting{.subject = "other hosts"};
+    Finding rendezvous{.subject = "other hosts"};
     auto ip = options_.own_ip.empty() ? net::source_address(address_) : Result<std::string>(options_.own_ip);
     auto listener = ip.and_then(
         [&](const std::string& own) { return cluster::EchoListener::open(loop_, own, options_.security); });
     if (!listener) {
-      meeting.problem = listener.error().message;
-      meeting.fix = "workers listen there too: name an address of this host in MS_WORKER_IP";
-      add(std::move(meeting));
+      rendezvous.problem = listener.error().message;
+      rendezvous.fix = "workers listen there too: name an address of this host in MS_WORKER_IP";
+      add(std::move(rendezvous));
       return;
     }
     self_ = {own_host_name(), (*listener)->address().ip, (*listener)->address().port};
     const TimePoint start = real_clock().now();
-    while (real_clock().now() < end_of_meeting(start, **listener)) look_around();
+    while (real_clock().now() < end_of_rendezvous(start, **listener)) look_around();
     if (!met_.empty()) return;
-    meeting.value = fmt::format(
+    rendezvous.value = fmt::format(
         "no other `muster doctor` came within {:.3g} s: run it on all of them at the "
         "same time to see the ways between them",
         in_seconds(options_.patience));
-    add(std::move(meeting));
+    add(std::move(rendezvous));
   }
 
-  TimePoint end_of_meeting(TimePoint start, const cluster::EchoListener& listener) const {
+  TimePoint end_of_rendezvous(TimePoint start, const cluster::EchoListener& listener) const {
     return std::min(std::max(start + options_.patience, listener.last_served() + linger),
-                    start + meeting_limit);
+                    start + rendezvous_limit);
   }
 
   // A visit lasts some seconds at most, then comes the next one.

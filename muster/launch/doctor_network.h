@@ -1,4 +1,4 @@
-// Looks at the way to a scheduler, and to other hosts that do the same at the same time.
+// Checks of the network path to a scheduler, and to other hosts that run the same check at the same time.
 #pragma once
 
 #include <memory>

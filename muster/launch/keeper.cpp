@@ -31,7 +31,7 @@ constexpr Duration kill_timeout = std::chrono::seconds(5);
   if (::getppid() != keeper) ::_exit(1);  // it is gone already
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
   const int code = work(keeper_fd);
-  if (::getppid() != keeper) {  // nobody is left to do it
+  if (::getppid() != keeper) {  // no process is left to do it
     kill_descendants(kill_timeout);
     remove_run_folder(run_folder);
   }

@@ -1,4 +1,4 @@
-// The door of `launch`: from flags and environment to running processes.
+// Public header of `launch`: from flags and environment to running processes.
 //
 //   flags, job file, environment --> JobSettings --preset--> LaunchSpec --supervise--> exit code
 //
@@ -11,8 +11,8 @@
 #include "muster/launch/doctor.h"                    // IWYU pragma: export
 #include "muster/launch/doctor_network.h"            // IWYU pragma: export
 #include "muster/launch/hosts/agent.h"               // IWYU pragma: export
-#include "muster/launch/hosts/meeting.h"             // IWYU pragma: export
 #include "muster/launch/hosts/mpi_daemon.h"          // IWYU pragma: export
+#include "muster/launch/hosts/rendezvous.h"          // IWYU pragma: export
 #include "muster/launch/keeper.h"                    // IWYU pragma: export
 #include "muster/launch/kubernetes/job.h"            // IWYU pragma: export
 #include "muster/launch/kubernetes/sidecar.h"        // IWYU pragma: export

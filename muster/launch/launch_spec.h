@@ -1,4 +1,4 @@
-// What to start on one host: the value between the presets, which translate settings into it, and the
+// Launch specification of one host: the value between the presets, which translate settings into it, and the
 // supervisor, which starts it.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What ties the processes of this host to the rest of the job, where every host runs a launcher of its own.
+// Lease: ties the processes of this host to the rest of the job, where every host runs a launcher of its own.
 #pragma once
 
 #include <optional>

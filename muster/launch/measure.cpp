@@ -15,7 +15,7 @@ constexpr Duration round_trips_limit = 1s;
 constexpr Duration answer_limit = 2s;
 constexpr std::size_t filling_bytes = 32 << 10;
 constexpr std::size_t fillings_max = 64;
-constexpr std::size_t under_way_max = 4;
+constexpr std::size_t in_flight_max = 4;
 constexpr Duration fillings_limit = 1s;
 
 std::int64_t wall_clock_us() {
@@ -64,7 +64,7 @@ Result<> measure_bandwidth(cluster::Visit& visit, Way& way) {
   TimePoint now = start;
   bool sends = true;
   while (sends || heard < sent) {
-    while (sends && sent - heard < under_way_max) {
+    while (sends && sent - heard < in_flight_max) {
       visit.say(Echo{.number = round_trips + sent++, .filling = filling});
       sends = sent < fillings_max && now - start < fillings_limit;
     }

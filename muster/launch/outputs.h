@@ -1,5 +1,5 @@
-// What the processes of a job write: to its log each, as prefixed lines to the console, and the end of it
-// kept for the report.
+// Outputs of the processes of a job: each goes to a log of its own and as prefixed lines to the console; the
+// last lines are kept for the report.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ namespace muster::launch {
 
 class Outputs {
  public:
-  // `tail`: the ranks whose lines the console shows; empty: everybody's.
+  // `tail`: the ranks whose lines the console shows; empty: all.
   Outputs(Console& console, std::string log_folder, std::vector<std::int64_t> tail)
       : console_(console), log_folder_(std::move(log_folder)), tail_(std::move(tail)) {}
 

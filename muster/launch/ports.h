@@ -15,7 +15,7 @@ struct ReservedPorts {
 };
 
 // On loopback, or on all addresses of this host where `reach` says that others connect. From a range at
-// random, as somebody else may look for one there too. Errors name the range.
+// random, as another process may look for one there too. Errors name the range.
 Result<ReservedPorts> reserve_ports(const PortsWanted& wanted, Reach reach);
 
 }  // namespace muster::launch

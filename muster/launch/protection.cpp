@@ -16,7 +16,7 @@ bool needs_secret(const Preset& preset, const JobSettings& job, const Environmen
   return preset.needs_secret != nullptr && preset.needs_secret(job, environment);
 }
 
-// Somebody else starts the rest of the job.
+// Other launchers start the rest of the job.
 bool has_other_launchers(const JobSettings& job) {
   return job.reach.value == Reach::each || !job.roles.value.empty();
 }
@@ -24,7 +24,7 @@ bool has_other_launchers(const JobSettings& job) {
 // Certificates or a token for the processes; the environment of --env is theirs alone, and no launcher's.
 bool is_secret_chosen(const Preset& preset, const JobSettings& job, const Environment& environment) {
   if (!job.tls_config.value.empty() || !job.token_file.value.empty()) return true;
-  if (preset.needs_meeting(job, environment)) return false;
+  if (preset.needs_rendezvous(job, environment)) return false;
   constexpr auto variables = std::to_array<const char*>({"MUSTER_TLS_CONFIG", "MUSTER_TOKEN_FILE"});
   return std::ranges::any_of(variables, [&](const char* variable) {
     const auto found = job.environment.find(variable);
@@ -38,13 +38,14 @@ Result<> check_protection(const Preset& preset, const JobSettings& job, const En
   if (job.is_open.value)
     for (const auto* secret : {&job.tls_config, &job.token_file})
       if (!secret->value.empty())
-        return wrong(fmt::format("{} lets strangers in, and {} keeps them out: leave one out",
+        return wrong(fmt::format("{} lets unauthorized peers in, and {} keeps them out: leave one out",
                                  job.is_open.origin, secret->origin));
   if (job.is_open.value || !needs_secret(preset, job, environment) || !has_other_launchers(job) ||
       is_secret_chosen(preset, job, environment))
     return {};
   return wrong(fmt::format(
-      "several launchers start this job, and share no secret that would keep strangers out of it. Say the "
+      "several launchers start this job, and share no secret that would keep unauthorized peers out of it. "
+      "Say the "
       "same of these to each of them:\n"
       "  --token-file FILE   a secret of one line, the same everywhere: openssl rand -hex 32 >FILE && chmod "
       "600 FILE\n"

@@ -1,5 +1,5 @@
-// Who may take part in a job. Closed is the default: certificates or a token that somebody chose, else a
-// token that the launcher makes for this job and hands to everybody whom it starts.
+// Protection of a job: which processes may take part. Closed is the default: certificates or a token that the
+// user chose, else a token that the launcher makes for this job and hands to every process that it starts.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace muster::launch {
 
-// An error where strangers could take part and nobody chose that: several launchers share no secret unless
-// they are given one. It says what to type.
+// An error where unauthorized peers could take part and the user did not choose that: several launchers share
+// no secret unless they are given one. It says what to type.
 Result<> check_protection(const Preset& preset, const JobSettings& job, const Environment& environment);
 
 // The token that this launcher hands to the processes of all its hosts. Empty: it hands out none, since they

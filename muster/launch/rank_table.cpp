@@ -99,10 +99,9 @@ Result<> check_head(const Fields& table) {
     return wrong(table.where(), fmt::format("'version' is '{}', and only 1.0 is known here", shown(version)));
   MUSTER_TRY(const std::string status, table.text("status", "completed"));
   if (status == "completed") return {};
-  return wrong(table.where(),
-               fmt::format("'status' is '{}', and not 'completed': {}", shown(status),
-                           status == "initializing" ? "whoever makes the table has not finished it yet"
-                                                    : "a table that can be used says so"));
+  return wrong(table.where(), fmt::format("'status' is '{}', and not 'completed': {}", shown(status),
+                                          status == "initializing" ? "its writer has not finished it yet"
+                                                                   : "a table that can be used says so"));
 }
 
 Result<std::string> read_device_ip(const Fields& device, bool is_alone) {

@@ -1,4 +1,4 @@
-// Whether a process that ended is started again, and when: the rule alone, without clock and processes.
+// Restart rule: whether and when a process that ended is started again. Without clock and processes.
 #pragma once
 
 #include <cstddef>

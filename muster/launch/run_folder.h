@@ -1,5 +1,5 @@
-// The folder of a launcher's temporary files: hostfiles, keys, sockets. Nobody else can look into it, and
-// nothing of it is left when the launcher has ended, however it ends: both twins of `keep` know its name.
+// The folder of a launcher's temporary files: hostfiles, keys, sockets. No other user can look into it, and
+// nothing of it is left when the launcher has ended, however it ends: both watchdogs of `keep` know its name.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace muster::launch {
 
-// A name that nobody has, below TMPDIR or /tmp. Makes nothing.
+// A name that is not taken, below TMPDIR or /tmp. Makes nothing.
 std::string new_run_folder(const Environment& environment);
 // What such a name looks like, the same each time, for who only describes a job.
 std::string run_folder_like(const Environment& environment, std::uint64_t number = 0);

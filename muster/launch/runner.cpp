@@ -95,7 +95,7 @@ void keep_roles(LaunchSpec& spec, const std::vector<std::string>& roles) {
   });
 }
 
-// Without a keeper nothing is started and nobody is met: a rehearsal.
+// Without a keeper nothing is started, and there is no rendezvous: a rehearsal.
 Result<Work> make_work(const JobSettings& job, const Environment& environment, const std::string& run_folder,
                        std::optional<int> keeper_fd) {
   MUSTER_TRY(const Preset* preset, find_preset(job.preset));
@@ -204,7 +204,7 @@ int run_work(const JobSettings& job, const Environment& environment, const std::
   fmt::print(stderr, "{}\n", announcement(job, work->spec));
   SupervisorOptions options = supervisor_options(job, environment, run_folder, keeper_fd);
   options.token = work->token;
-  options.lease = work->gathered.meeting.get();
+  options.lease = work->gathered.rendezvous.get();
   return supervise(work->spec, options);
 }
 
@@ -235,8 +235,8 @@ int run_job(const JobSettings& job, const Environment& environment) {
   // Its other hosts do not wait longer for one that stands still.
   std::optional<Duration> stopped_max;
   if (job.reach.value == Reach::ssh) stopped_max = agent::lease_duration + stopped_margin;
-  if (preset && (*preset)->needs_meeting(job, environment))
-    stopped_max = MeetingTimes{}.silence_max + stopped_margin;
+  if (preset && (*preset)->needs_rendezvous(job, environment))
+    stopped_max = RendezvousTimes{}.silence_max + stopped_margin;
   return keep([&](int keeper_fd) { return run_work(job, environment, run_folder, keeper_fd); },
               {.run_folder = run_folder, .stopped_max = stopped_max});
 }

@@ -17,7 +17,7 @@ Result<std::string> handed_on(const std::string& name, std::string_view what);
 // A file that is nowhere but in memory, for this user alone. Programs that are started do not inherit it.
 Result<net::Descriptor> memory_file(std::string_view contents);
 
-// A token that nobody guesses.
+// A token that cannot be guessed.
 std::string new_token();
 
 }  // namespace muster::launch

@@ -1,4 +1,4 @@
-// How a job is getting on, asked from its scheduler now and then, for the live line of a terminal.
+// State of a job, asked from its scheduler now and then, for the live line of a terminal.
 #pragma once
 
 #include <sys/types.h>
@@ -42,7 +42,7 @@ class StateWatch {
   // Readable: there is news, for take().
   int fd() const { return news_.get(); }
   void take();
-  // Empty as long as nobody answered.
+  // Empty as long as there was no answer.
   const std::string& text() const { return text_; }
 
  private:

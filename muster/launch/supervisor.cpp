@@ -28,7 +28,7 @@ constexpr Duration kill_timeout = std::chrono::seconds(5);
 constexpr Duration agents_timeout = std::chrono::seconds(3);
 constexpr Duration released_grace = std::chrono::seconds(2);
 constexpr int flush_timeout_ms = 5000;
-constexpr int flush_timeout_orphan_ms = 200;  // nobody may be there to read
+constexpr int flush_timeout_orphan_ms = 200;  // there may be no reader
 constexpr int exit_code_cannot_start = 127;   // as a shell reports it
 
 struct Running {
@@ -307,7 +307,7 @@ void Supervisor::take_lease() {
 
 void Supervisor::enter(Phase phase, int signal_number) {
   phase_ = phase;
-  for (Running& process : processes_) process.restart_at.reset();  // the job ends: nobody comes back
+  for (Running& process : processes_) process.restart_at.reset();  // the job ends: no process comes back
   deadline_ = real_clock().now() + (phase == Phase::settling ? options_.settle : options_.grace);
   if (signal_number != 0) signal_all(signal_number, signal_number == SIGKILL);
 }

@@ -33,7 +33,7 @@ struct SupervisorOptions {
   std::string recovery_folder = {};
   Duration restart_delay = std::chrono::seconds(1);
   Duration restart_delay_max = std::chrono::seconds(30);
-  std::vector<std::int64_t> tail = {};  // the ranks whose lines are shown; empty: everybody's
+  std::vector<std::int64_t> tail = {};  // the ranks whose lines are shown; empty: all
   bool is_colored = false;              // on a terminal
   bool asks_scheduler = false;          // Muster's own, for the live line of a terminal
   std::string token = {};               // with which it lets itself be asked; empty: as its process says

@@ -1,4 +1,4 @@
-// What is said at the end of a job that failed: whose fault it was, and how the others ended. Values only.
+// Verdict on a job that failed: the process that failed first, and how the others ended. Values only.
 #pragma once
 
 #include <cstddef>

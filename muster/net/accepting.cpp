@@ -15,13 +15,13 @@ namespace {
 constexpr int passed_over_max = 64;
 
 // Errors of the one connection, not of the listener: accept(2) reports what its network has said.
-bool is_of_one_guest(int error) {
+bool is_of_one_peer(int error) {
   constexpr std::array errors{EINTR,  ECONNABORTED, EPROTO,       EPERM,      ENETDOWN,   ENOPROTOOPT,
                               ENONET, EHOSTDOWN,    EHOSTUNREACH, EOPNOTSUPP, ENETUNREACH};
   return std::ranges::find(errors, error) != errors.end();
 }
 
-// Where no descriptor is free, accept() says so even if nobody is there.
+// Where no descriptor is free, accept() says so even if no connection waits.
 bool somebody_waits(int listening) {
   pollfd polled{.fd = listening, .events = POLLIN, .revents = 0};
   return ::poll(&polled, 1, 0) > 0;
@@ -36,7 +36,7 @@ Accepted accept_next(int listening, SocketAddress* from) {
                              from == nullptr ? nullptr : &from->size_bytes, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0) return {.fd = fd};
     if (lacks_descriptors(errno)) return {.lacks_descriptor = somebody_waits(listening)};
-    if (!is_of_one_guest(errno)) break;
+    if (!is_of_one_peer(errno)) break;
   }
   return {};
 }

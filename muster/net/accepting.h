@@ -1,4 +1,4 @@
-// What comes of asking a listening socket for the next connection. Private to net.
+// Result of accepting the next connection of a listening socket. Private to net.
 #pragma once
 
 #include "muster/net/address.h"
@@ -6,11 +6,11 @@
 namespace muster::net {
 
 struct Accepted {
-  int fd = -1;                    // of nobody yet, close-on-exec and non-blocking; -1: nobody waits
-  bool lacks_descriptor = false;  // somebody waits, and there is no descriptor or memory: try again later
+  int fd = -1;                    // not owned yet, close-on-exec and non-blocking; -1: no connection waits
+  bool lacks_descriptor = false;  // a connection waits, and there is no descriptor or memory: try again later
 };
 
-// Who gave up while it waited is passed over. `from` may be null.
+// A peer that gave up while it waited is skipped. `from` may be null.
 Accepted accept_next(int listening, SocketAddress* from);
 
 }  // namespace muster::net

@@ -68,7 +68,7 @@ std::string to_string(const Address& address) {
 
 Result<std::string> parse_ip(std::string_view text) {
   const std::string bare(without_brackets(text));
-  // getaddrinfo takes "1" and "0x7f.1" for IPv4 addresses; nobody who writes them means that.
+  // getaddrinfo takes "1" and "0x7f.1" for IPv4 addresses; that is never what is meant.
   in_addr v4{};
   const bool is_v4 = ::inet_pton(AF_INET, bare.c_str(), &v4) == 1;
   if (!is_v4 && bare.find(':') == std::string::npos)

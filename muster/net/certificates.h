@@ -11,7 +11,7 @@
 
 namespace muster::net {
 
-enum class KeyKind { p256, rsa_2048, rsa_1024 };  // the last is refused by everybody
+enum class KeyKind { p256, rsa_2048, rsa_1024 };  // every peer refuses the last
 
 struct CertificateSpec {
   std::string common_name = {};

@@ -45,7 +45,7 @@ std::optional<std::string> problem_of(const std::string& name) {
     const int key = SSL_CIPHER_get_kx_nid(suite);
     const int authentication = SSL_CIPHER_get_auth_nid(suite);
     if (SSL_CIPHER_get_bits(suite, nullptr) < 112) return "it does not encrypt, or too weakly";
-    if (authentication == NID_auth_null) return "it asks nobody for a certificate";
+    if (authentication == NID_auth_null) return "it never asks for a certificate";
     if (authentication == NID_auth_psk || key == NID_kx_psk || key == NID_kx_rsa_psk ||
         key == NID_kx_ecdhe_psk || key == NID_kx_dhe_psk)
       return "it is made for shared keys, not for certificates";

@@ -1,4 +1,4 @@
-// Which cipher suites a list of names means. Private to net.
+// Cipher suites that a list of names means. Private to net.
 #pragma once
 
 #include <string>

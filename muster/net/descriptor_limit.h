@@ -1,8 +1,8 @@
-// How many descriptors (files, sockets) this process may have open, and a few that it keeps for the moment
-// when all others are taken.
+// Limit of open descriptors (files, sockets) of this process, and a reserve for the moment when all others
+// are taken.
 //
-// Whoever listens raises the soft limit to the hard one. Children of fork() get the old one back: what a
-// launcher starts may use select(), which knows no descriptor above 1,023. Threads: any.
+// A process that listens raises the soft limit to the hard one. Children of fork() get the old one back: what
+// a launcher starts may use select(), which knows no descriptor above 1,023. Threads: any.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ bool give_up_reserved_descriptor();
 // A stream socket, close-on-exec and non-blocking, or -1 and errno. Takes from the reserve.
 int open_socket(int family);
 
-// What strangers are told then, and logs.
+// What unauthorized peers are told then, and logs.
 inline constexpr const char* no_descriptor_is_free =
     "no descriptor is free: this process has too many files open (ulimit -n)";
 

@@ -1,7 +1,7 @@
 // The one frame of everything that Muster sends over a stream: a header of 64 bytes, then the payload.
 // Byte by byte: docs/formats/frame.md.
 //
-// A frame's type is a number that the sending room defines; each room has a range of its own:
+// A frame's type is a number that the sending module defines; each module has a range of its own:
 // cluster 0x0100-0x01ff, collective 0x0200-0x02ff.
 #pragma once
 

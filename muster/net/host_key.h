@@ -1,4 +1,4 @@
-// Which processes can share memory, and what the machine calls itself.
+// Host key: equal for processes that can share memory. And the name that the machine gives itself.
 #pragma once
 
 #include <string>

@@ -63,7 +63,7 @@ Result<Socket> Socket::connect_local(const std::string& name, const Wait& wait) 
   const std::string peer = fmt::format("local socket {}", name);
   ProcessDescriptor fd(open_socket(AF_UNIX));
   if (!fd) return fail_errno("cannot make a socket", errno);
-  // The name exists before anybody is told of it, so only a full queue is worth another attempt.
+  // The name exists before a peer is told of it, so only a full queue is worth another attempt.
   while (::connect(fd.get(), target.get(), target.size_bytes) != 0) {
     if (errno != EAGAIN && errno != EINTR)
       return fail_errno(fmt::format("cannot connect to {}", peer), errno);

@@ -14,9 +14,9 @@
 #include "muster/base/base.h"
 #include "muster/net/address.h"
 #include "muster/net/frame.h"
-#include "muster/net/guests.h"
+#include "muster/net/rejected_peers.h"
 #include "muster/net/security.h"
-#include "muster/net/strangers.h"
+#include "muster/net/unauthenticated_peers.h"
 
 namespace muster::net {
 
@@ -50,7 +50,7 @@ class Loop {
 
 // What a connection tells its owner. After `closed`, nothing more.
 struct ConnectionEvents {
-  std::function<void()> opened = {};  // of `connect` only; the other side is who was expected
+  std::function<void()> opened = {};  // of `connect` only; the other side is the expected one
   std::function<void(Frame)> received = {};
   // Everything that had arrived was delivered before. Code::refused: one side did not believe the other, or
   // TLS is on at one side only.
@@ -60,14 +60,16 @@ struct ConnectionEvents {
 struct ConnectionLimits {
   std::uint64_t payload_size_bytes = 0;  // of a received frame
   std::uint64_t unsent_size_bytes = 0;   // queued for a peer that does not read: the connection is closed
-  GuestLimits guests = {};               // of a listener's accepted connections, until they are admitted
-  std::size_t members = 0;  // descriptors that those who are admitted will need: guests have what they leave
+  UnauthenticatedLimits unauthenticated =
+      {};  // of a listener's accepted connections, until they are admitted
+  std::size_t members =
+      0;  // descriptors that those who are admitted will need: unauthenticated peers have what they leave
 };
 
 // How the connections that a process makes are protected.
 struct ConnectionSecurity {
   std::shared_ptr<const Security> security = {};  // null: plain
-  Identity expected = {};                         // whom it must meet
+  Identity expected = {};                         // the peer that it must find
   std::string peer_name = {};                     // how errors call the other side; empty: by its address
 };
 
@@ -78,15 +80,15 @@ struct ListenerSecurity {
   std::function<std::vector<std::byte>(const std::string& reason)> plain_refusal = {};
 };
 
-// For a listener that any stranger may find: who comes becomes a connection only with its first whole frame,
-// or with the first byte of TLS; until then it costs a descriptor, and those who send anything else little
-// more.
+// For a listener that any peer can reach: a peer becomes a connection only with its first
+// whole frame, or with the first byte of TLS; until then it costs a descriptor, and those who send anything
+// else little more.
 struct Screening {
-  // Whether a connection may begin with this frame; asked where nothing is encrypted. Null: nobody is
-  // screened, and everybody is a connection at once.
+  // Whether a connection may begin with this frame; asked where nothing is encrypted. Null: no peer is
+  // screened, and each is a connection at once.
   std::function<Result<>(const Frame&)> may_begin = {};
-  // Who was turned away since the last call; not more often than ten times a second.
-  std::function<void(const std::vector<Stranger>&)> turned_away = {};
+  // Peers that were rejected since the last call; not more often than ten times a second.
+  std::function<void(const std::vector<RejectedPeer>&)> turned_away = {};
 };
 
 // A connection that carries frames. Destroying it closes it without a word.
@@ -106,14 +108,14 @@ class Connection {
   void send_shared(std::shared_ptr<const std::vector<std::byte>> frame);
   // Sends what is queued, within a second, then closes; no more events.
   void finish();
-  // An accepted connection is a guest (guests.h): it is closed after a while, and holds, sends and leaves
-  // unread little, until its owner knows that it belongs here and admits it.
+  // An accepted connection is an unauthenticated peer (unauthenticated_peers.h): it is closed after a while,
+  // and holds, sends and leaves unread little, until its owner knows that it belongs here and admits it.
   void admit();
-  bool is_guest() const;
+  bool is_unauthenticated() const;
   const Address& peer() const;
   // What the other side's certificate says, once a frame has come; null where none was shown.
   const PeerNames* peer_names() const;
-  // What one says that was shown and refused: a claim that nobody vouches for. Null: there was none.
+  // What one says that was shown and refused: an unverified claim. Null: there was none.
   const PeerNames* refused_names() const;
 
   class Implementation;
@@ -123,8 +125,8 @@ class Connection {
   std::shared_ptr<Implementation> implementation_;
 };
 
-// Listens and accepts. An accepted connection is a guest, and reads once its events are set; where guests are
-// screened, `accepted` must set them.
+// Listens and accepts. An accepted connection is an unauthenticated peer, and reads once its events are set;
+// where unauthenticated peers are screened, `accepted` must set them.
 class ConnectionListener {
  public:
   static Result<std::unique_ptr<ConnectionListener>> open(

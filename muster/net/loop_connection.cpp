@@ -14,10 +14,10 @@ namespace {
 
 constexpr auto finish_time = std::chrono::seconds(1);
 constexpr std::size_t discarded_limit_bytes = 256 << 10;
-constexpr std::size_t guest_read_size_bytes = 4 << 10;  // at a time: members come first
-// Of a guest to whom more than that is to be sent, the kernel takes no more than this.
-constexpr std::size_t guest_answer_size_bytes = 256 << 10;
-constexpr int guest_send_buffer_size_bytes = 64 << 10;
+constexpr std::size_t unauthenticated_read_size_bytes = 4 << 10;  // at a time: members come first
+// Of an unauthenticated peer to whom more than that is to be sent, the kernel takes no more than this.
+constexpr std::size_t unauthenticated_answer_size_bytes = 256 << 10;
+constexpr int unauthenticated_send_buffer_size_bytes = 64 << 10;
 
 Error lost(const Address& peer, const asio::error_code& error) {
   if (error == asio::error::eof)
@@ -90,7 +90,7 @@ void Connection::Implementation::read() {
 
 void Connection::Implementation::read_some() {
   std::span<std::byte> buffer(loop_.implementation().read_buffer);
-  if (is_guest()) buffer = buffer.first(guest_read_size_bytes);
+  if (is_unauthenticated()) buffer = buffer.first(unauthenticated_read_size_bytes);
   const ssize_t size = ::recv(socket_.socket.native_handle(), buffer.data(), buffer.size(), 0);
   if (size > 0) return deliver(buffer.first(static_cast<std::size_t>(size)));
   if (size == 0) return close(end_of_stream());
@@ -118,9 +118,9 @@ void Connection::Implementation::deliver(std::span<const std::byte> bytes) {
 }
 
 void Connection::Implementation::report_held() {
-  const auto room = room_;
-  if (!room || state_ != State::open) return;
-  room->hold(guest_, decoder_.held_size_bytes() + (tls_ ? tls_->held_size_bytes() : 0));
+  const auto pool = pool_;
+  if (!pool || state_ != State::open) return;
+  pool->hold(unauthenticated_id_, decoder_.held_size_bytes() + (tls_ ? tls_->held_size_bytes() : 0));
 }
 
 void Connection::Implementation::deliver_frames(std::span<const std::byte> bytes) {
@@ -134,17 +134,18 @@ void Connection::Implementation::deliver_frames(std::span<const std::byte> bytes
   }
 }
 
-void Connection::Implementation::enter(std::shared_ptr<GuestRoom> room, Guests::Id id) {
-  room_ = std::move(room);
-  decoder_.set_payload_limit(std::min(limits_.payload_size_bytes, room_->limits().payload_size_bytes));
-  guest_ = id;
-  room_->seat(id, shared_from_this());
+void Connection::Implementation::enter(std::shared_ptr<UnauthenticatedPool> pool,
+                                       UnauthenticatedPeers::Id id) {
+  pool_ = std::move(pool);
+  decoder_.set_payload_limit(std::min(limits_.payload_size_bytes, pool_->limits().payload_size_bytes));
+  unauthenticated_id_ = id;
+  pool_->seat(id, shared_from_this());
 }
 
 void Connection::Implementation::admit() {
-  if (!is_guest()) return;
-  room_->leave(guest_);
-  room_.reset();
+  if (!is_unauthenticated()) return;
+  pool_->leave(unauthenticated_id_);
+  pool_.reset();
   decoder_.set_payload_limit(limits_.payload_size_bytes);
 }
 
@@ -162,24 +163,25 @@ void Connection::Implementation::queue(std::shared_ptr<const std::vector<std::by
     return fail_later(
         {Code::peer_lost, fmt::format("{} does not read what is sent to it", to_string(peer_))});
   unsent_.push_back({std::move(frame), is_shared});
-  if (is_guest()) {
+  if (is_unauthenticated()) {
     asio::error_code ignored;
-    if (unsent_size_bytes_ > guest_answer_size_bytes)
-      socket_.socket.set_option(asio::socket_base::send_buffer_size(guest_send_buffer_size_bytes), ignored);
+    if (unsent_size_bytes_ > unauthenticated_answer_size_bytes)
+      socket_.socket.set_option(asio::socket_base::send_buffer_size(unauthenticated_send_buffer_size_bytes),
+                                ignored);
     // Not now: it may have to go, and its owner is busy with it.
     asio::post(socket_.socket.get_executor(), [self = shared_from_this()] { self->report_unread(); });
   }
   if (!writing_) write();
 }
 
-// What it has not read and nobody else holds: here, and in the kernel.
+// What it has not read and no other connection holds: here, and in the kernel.
 void Connection::Implementation::report_unread() {
-  const auto room = room_;
-  if (!room || state_ == State::closed) return;
+  const auto pool = pool_;
+  if (!pool || state_ == State::closed) return;
   std::size_t size_bytes = unread_in_kernel();
   for (const Unsent& unsent : unsent_)
     if (!unsent.is_shared) size_bytes += unsent.bytes->size();
-  room->leave_unread(guest_, size_bytes);
+  pool->leave_unread(unauthenticated_id_, size_bytes);
 }
 
 std::size_t Connection::Implementation::unread_in_kernel() {
@@ -234,13 +236,13 @@ void Connection::Implementation::shut_down() {
 
 void Connection::Implementation::close(const Error& error) {
   if (std::exchange(state_, State::closed) == State::closed) return;
-  if (is_guest()) {
-    room_->leave(guest_);
-    // What a guest had the time to read and did not, the kernel need not keep either.
+  if (is_unauthenticated()) {
+    pool_->leave(unauthenticated_id_);
+    // What an unauthenticated peer had the time to read and did not, the kernel need not keep either.
     asio::error_code ignored;
     if (unread_in_kernel() > 0) socket_.socket.set_option(asio::socket_base::linger(true, 0), ignored);
   }
-  room_.reset();
+  pool_.reset();
   finish_timer_.cancel();
   socket_.close();
   unsent_.clear();
@@ -292,7 +294,7 @@ void Connection::send_shared(std::shared_ptr<const std::vector<std::byte>> frame
 }
 void Connection::finish() { implementation_->finish(); }
 void Connection::admit() { implementation_->admit(); }
-bool Connection::is_guest() const { return implementation_->is_guest(); }
+bool Connection::is_unauthenticated() const { return implementation_->is_unauthenticated(); }
 const Address& Connection::peer() const { return implementation_->peer(); }
 const PeerNames* Connection::peer_names() const { return implementation_->peer_names(); }
 const PeerNames* Connection::refused_names() const { return implementation_->refused_names(); }

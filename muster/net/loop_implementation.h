@@ -1,4 +1,4 @@
-// What the files of net/loop* share; nobody else includes it.
+// Implementation that the files of net/loop* share; no other file includes it.
 #pragma once
 
 #include <asio.hpp>
@@ -46,40 +46,40 @@ class LoopSocket {
   ProcessDescriptor fd_;
 };
 
-// The guests of a listener. It and they share it, on the loop's thread.
-class GuestRoom : public std::enable_shared_from_this<GuestRoom> {
+// The unauthenticated peers of a listener. It and they share it, on the loop's thread.
+class UnauthenticatedPool : public std::enable_shared_from_this<UnauthenticatedPool> {
  public:
-  GuestRoom(Loop& loop, GuestLimits limits, std::size_t members)
+  UnauthenticatedPool(Loop& loop, UnauthenticatedLimits limits, std::size_t members)
       : places_(limits.count, members),
-        guests_(with_places(limits, places_)),
+        unauthenticated_(with_places(limits, places_)),
         timer_(loop.implementation().context) {}
 
-  Guests::Id arrive(const std::string& ip);
-  // The guest is a connection from now on.
-  void seat(Guests::Id id, const std::shared_ptr<Connection::Implementation>& connection);
-  // What becomes of a guest that is none yet and has to go.
-  void set_porch(std::function<void(Guests::Id, const std::string& why)> drop) {
-    drop_from_porch_ = std::move(drop);
+  UnauthenticatedPeers::Id arrive(const std::string& ip);
+  // The unauthenticated peer is a connection from now on.
+  void seat(UnauthenticatedPeers::Id id, const std::shared_ptr<Connection::Implementation>& connection);
+  // What becomes of an unauthenticated peer that is none yet and has to go.
+  void set_drop_pending(std::function<void(UnauthenticatedPeers::Id, const std::string& why)> drop) {
+    drop_pending_ = std::move(drop);
   }
-  void hold(Guests::Id id, std::size_t size_bytes);
-  void leave_unread(Guests::Id id, std::size_t size_bytes);
-  void leave(Guests::Id id);
-  // Makes room; false when nobody is there.
+  void hold(UnauthenticatedPeers::Id id, std::size_t size_bytes);
+  void leave_unread(UnauthenticatedPeers::Id id, std::size_t size_bytes);
+  void leave(UnauthenticatedPeers::Id id);
+  // Makes room; false when there is no unauthenticated peer.
   bool make_room(const std::string& why);
-  const GuestLimits& limits() const { return guests_.limits(); }
+  const UnauthenticatedLimits& limits() const { return unauthenticated_.limits(); }
 
  private:
-  void drop(Guests::Id id, const std::string& why);
+  void drop(UnauthenticatedPeers::Id id, const std::string& why);
   void wait();
   void drop_overdue();
 
-  GuestPlaces places_;
-  Guests guests_;
-  std::unordered_map<Guests::Id, std::weak_ptr<Connection::Implementation>> connections_;
-  std::function<void(Guests::Id, const std::string&)> drop_from_porch_ = {};
+  UnauthenticatedSlots places_;
+  UnauthenticatedPeers unauthenticated_;
+  std::unordered_map<UnauthenticatedPeers::Id, std::weak_ptr<Connection::Implementation>> connections_;
+  std::function<void(UnauthenticatedPeers::Id, const std::string&)> drop_pending_ = {};
   asio::steady_timer timer_;
   bool waits_ = false;
-  Guests::Id last_id_ = 0;
+  UnauthenticatedPeers::Id last_id_ = 0;
 };
 
 class Connection::Implementation : public std::enable_shared_from_this<Connection::Implementation> {
@@ -89,11 +89,11 @@ class Connection::Implementation : public std::enable_shared_from_this<Connectio
   void set_events(ConnectionEvents events);
   void connect(const SocketAddress& address, ConnectionSecurity security);
   // Both of an accepted connection.
-  void enter(std::shared_ptr<GuestRoom> room, Guests::Id id);
+  void enter(std::shared_ptr<UnauthenticatedPool> pool, UnauthenticatedPeers::Id id);
   void be_accepted(std::shared_ptr<const ListenerSecurity> security);
   void deliver(std::span<const std::byte> bytes);  // that have come
   void admit();
-  bool is_guest() const { return room_ != nullptr; }
+  bool is_unauthenticated() const { return pool_ != nullptr; }
   void start();  // reading, on an open connection
   void close(const Error& error);
   void send(std::shared_ptr<const std::vector<std::byte>> frame, bool is_shared);
@@ -140,12 +140,12 @@ class Connection::Implementation : public std::enable_shared_from_this<Connectio
   State state_ = State::opening;
   bool reading_ = false;
   FrameDecoder decoder_;
-  std::size_t discarded_size_bytes_ = 0;  // after `finish`
-  std::shared_ptr<GuestRoom> room_;       // null once it is admitted, or gone
-  Guests::Id guest_ = 0;
+  std::size_t discarded_size_bytes_ = 0;       // after `finish`
+  std::shared_ptr<UnauthenticatedPool> pool_;  // null once it is admitted, or gone
+  UnauthenticatedPeers::Id unauthenticated_id_ = 0;
   struct Unsent {
     std::shared_ptr<const std::vector<std::byte>> bytes;
-    bool is_shared = false;  // with other connections, and somebody else's to count
+    bool is_shared = false;  // with other connections, and counted elsewhere
   };
   std::list<Unsent> unsent_;
   std::size_t unsent_size_bytes_ = 0;

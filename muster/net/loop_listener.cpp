@@ -5,7 +5,7 @@
 #include "muster/net/accepting.h"
 #include "muster/net/descriptor_limit.h"
 #include "muster/net/loop_implementation.h"
-#include "muster/net/loop_porch.h"
+#include "muster/net/pending_connections.h"
 #include "muster/net/process_watch.h"
 
 namespace muster::net {
@@ -13,9 +13,9 @@ namespace {
 
 constexpr int backlog = 4096;
 constexpr auto pause_when_full = std::chrono::milliseconds(100);
-// Strangers who come in crowds are looked at in batches: were each to wake this process, those who train on
-// its cores would be interrupted as often.
-constexpr auto pause_when_besieged = std::chrono::milliseconds(2);
+// Unauthorized peers who come in crowds are looked at in batches: were each to wake this process, those who
+// train on its cores would be interrupted as often.
+constexpr auto pause_when_flooded = std::chrono::milliseconds(2);
 constexpr int accepted_at_once_max = 64;  // then those who are connected have their turn
 
 Result<ProcessDescriptor> open_listening(const Address& address) {
@@ -47,25 +47,25 @@ class ConnectionListener::Implementation
         pause_(loop.implementation().context),
         address_(std::move(address)),
         limits_(limits),
-        guests_(std::make_shared<GuestRoom>(loop, limits.guests, limits.members)),
+        unauthenticated_(std::make_shared<UnauthenticatedPool>(loop, limits.unauthenticated, limits.members)),
         accepted_(std::move(accepted)),
         security_(std::move(security)) {}
 
   Result<> screen(Screening screening) {
     if (!screening.may_begin) return {};
-    MUSTER_TRY(porch_, Porch::open(loop_, guests_,
-                                   {.screening = std::move(screening),
-                                    .expects_tls = security_->security != nullptr,
-                                    .payload_limit_bytes = std::min(limits_.payload_size_bytes,
-                                                                    limits_.guests.payload_size_bytes)},
-                                   [this](Porch::Visitor visitor, std::span<const std::byte> said) {
-                                     let_in(std::move(visitor), said);
-                                   }));
+    MUSTER_TRY(pending_, PendingConnections::open(
+                             loop_, unauthenticated_,
+                             {.screening = std::move(screening),
+                              .expects_tls = security_->security != nullptr,
+                              .payload_limit_bytes = std::min(limits_.payload_size_bytes,
+                                                              limits_.unauthenticated.payload_size_bytes)},
+                             [this](PendingConnections::Candidate candidate,
+                                    std::span<const std::byte> said) { admit(std::move(candidate), said); }));
     return {};
   }
 
   void wait() {
-    if (porch_ && porch_->is_besieged()) return look_again_after(pause_when_besieged);
+    if (pending_ && pending_->is_flooded()) return look_again_after(pause_when_flooded);
     asio::error_code error;
     if (!watched_.is_open()) watched_.assign(fd_.get(), error);
     if (error) return look_again_after(pause_when_full);
@@ -77,7 +77,7 @@ class ConnectionListener::Implementation
 
   void close() {
     closed_ = true;
-    if (porch_) porch_->close();
+    if (pending_) pending_->close();
     pause_.cancel();
     if (watched_.is_open()) watched_.release();
     fd_ = ProcessDescriptor();
@@ -91,13 +91,13 @@ class ConnectionListener::Implementation
     for (int count = 0; count < accepted_at_once_max && !closed_; ++count) {
       SocketAddress from;
       const Accepted accepted = accept_next(fd_.get(), &from);
-      if (accepted.lacks_descriptor && guests_->make_room(no_descriptor_is_free)) continue;
+      if (accepted.lacks_descriptor && unauthenticated_->make_room(no_descriptor_is_free)) continue;
       if (accepted.lacks_descriptor) return pause_for_lack();
       if (accepted.fd < 0) return wait();
-      if (porch_)
-        porch_->arrive(accepted.fd, from);
+      if (pending_)
+        pending_->arrive(accepted.fd, from);
       else
-        let_in({ProcessDescriptor(accepted.fd), from, guests_->arrive(ip_of(from))}, {});
+        admit({ProcessDescriptor(accepted.fd), from, unauthenticated_->arrive(ip_of(from))}, {});
     }
     if (!closed_) look_again_after(Duration::zero());
   }
@@ -105,7 +105,7 @@ class ConnectionListener::Implementation
   // Who is missing is told nothing: they wait in the backlog.
   void pause_for_lack() {
     if (const auto more = lack_lines_.take(real_clock().now()))
-      log::warning(fmt::format("who connects to {} has to wait: {}{}", to_string(address_),
+      log::warning(fmt::format("new connections to {} have to wait: {}{}", to_string(address_),
                                no_descriptor_is_free, *more));
     look_again_after(pause_when_full);
   }
@@ -114,18 +114,18 @@ class ConnectionListener::Implementation
     return from_socket_address(from).value_or(Address{}).ip;
   }
 
-  void let_in(Porch::Visitor visitor, std::span<const std::byte> said) {
+  void admit(PendingConnections::Candidate candidate, std::span<const std::byte> said) {
     const auto connection = std::make_shared<Connection::Implementation>(
-        loop_, std::move(visitor.fd), from_socket_address(visitor.from).value_or(Address{}),
-        visitor.from.family(), limits_);
-    connection->enter(guests_, visitor.id);
+        loop_, std::move(candidate.fd), from_socket_address(candidate.from).value_or(Address{}),
+        candidate.from.family(), limits_);
+    connection->enter(unauthenticated_, candidate.id);
     connection->be_accepted(security_);
     const auto self = shared_from_this();  // the owner may end
     accepted_(std::make_unique<Connection>(connection));
     if (!said.empty()) connection->deliver(said);
   }
 
-  // Nobody who knocks meanwhile wakes this process.
+  // No peer that connects meanwhile wakes this process.
   void look_again_after(Duration pause) {
     if (watched_.is_open()) watched_.release();
     pause_.expires_after(pause);
@@ -140,8 +140,8 @@ class ConnectionListener::Implementation
   asio::steady_timer pause_;
   Address address_;
   ConnectionLimits limits_;
-  std::shared_ptr<GuestRoom> guests_;
-  std::unique_ptr<Porch> porch_;  // null: guests are connections at once
+  std::shared_ptr<UnauthenticatedPool> unauthenticated_;
+  std::unique_ptr<PendingConnections> pending_;  // null: unauthenticated peers are connections at once
   std::function<void(std::unique_ptr<Connection>)> accepted_;
   const std::shared_ptr<const ListenerSecurity> security_;
   LineLimit lack_lines_;

@@ -1,4 +1,4 @@
-// OpenSSL's objects with owners. Private to net and to whoever else makes certificates.
+// OpenSSL's objects with owners. Private to net and to the tools that make certificates.
 #pragma once
 
 #include <openssl/bio.h>

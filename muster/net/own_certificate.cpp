@@ -7,7 +7,7 @@
 namespace muster::net {
 namespace {
 
-// A handshake's certificates; more is refused before anybody is believed.
+// A handshake's certificates; more is refused before any peer is trusted.
 constexpr long certificates_size_limit_bytes = 32 << 10;
 
 Result<> show(SSL_CTX* context, const CertificateSource& source, const CertificatePackage& package) {

@@ -1,5 +1,5 @@
-// What this process shows of itself in one direction: its certificate with its key, read again when the file
-// is replaced. Private to net. Threads: any.
+// Certificate and key that this process shows in one direction, read again when the file is replaced. Private
+// to net. Threads: any.
 #pragma once
 
 #include <memory>

@@ -9,11 +9,11 @@
 
 namespace muster::net {
 
-// While it lives, the system gives the port to nobody who asks for "any free port". A program that names the
-// port and sets SO_REUSEADDR, as servers do, can listen on it.
+// While it lives, the system gives the port to no process that asks for "any free port". A program that names
+// the port and sets SO_REUSEADDR, as servers do, can listen on it.
 class PortReservation {
  public:
-  // This port of a numeric address, or, if it is 0, one that nobody uses.
+  // This port of a numeric address, or, if it is 0, a free one.
   static Result<PortReservation> open(const std::string& ip, std::uint16_t port = 0);
   std::uint16_t port() const { return port_; }
 

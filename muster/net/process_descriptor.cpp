@@ -13,8 +13,8 @@ namespace {
 
 std::atomic<std::uint32_t> forks{0};
 
-// The descriptors to close in a child, by number: a flood of strangers adds and removes thousands a second.
-// Never destroyed: descriptors with static lifetime may outlive any order.
+// The descriptors to close in a child, by number: a flood of unauthorized peers adds and removes thousands a
+// second. Never destroyed: descriptors with static lifetime may outlive any order.
 struct Registry {
   std::mutex mutex;
   std::vector<bool> fds;

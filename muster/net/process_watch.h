@@ -1,4 +1,4 @@
-// A descriptor that becomes readable when a process ends (pidfd), and who holds a port.
+// A descriptor that becomes readable when a process ends (pidfd), and the process that holds a port.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace muster::net {
 // Code::not_found when there is no such process.
 Result<ProcessDescriptor> open_process(std::int32_t pid);
 
-// How a process ended, as waitpid() tells its parent; anybody who watched it may ask. Nothing before its
-// parent has waited for it, or where the kernel cannot tell (before Linux 6.15).
+// How a process ended, as waitpid() tells its parent; every process that watched it may ask. Nothing before
+// its parent has waited for it, or where the kernel cannot tell (before Linux 6.15).
 std::optional<int> wait_status(const ProcessDescriptor& process);
 
 // Equal for processes to which a pid means the same process: the kernel's boot id and the inode of the pid

@@ -1,4 +1,4 @@
-// What protects a connection: TLS 1.2 or 1.3 with certificates on both sides, or TLS 1.3 with a key that all
+// Security of connections: TLS 1.2 or 1.3 with certificates on both sides, or TLS 1.3 with a key that all
 // processes of a job share. A null `shared_ptr<const Security>` means: plain.
 //
 // Ownership: immutable but for the revocation list, which is read again when its file changes; shared by
@@ -20,15 +20,15 @@ namespace muster::net {
 struct CertificateOptions {
   std::string server_cert_path = {};  // PKCS#12: what this process shows when it listens
   std::string client_cert_path = {};  // PKCS#12: what it shows when it connects
-  std::string ca_cert_path = {};      // PEM: whom it believes; may hold several, intermediates too
-  std::string crl_path = {};          // PEM: who was revoked; may hold several; empty: nobody is asked
-  std::string cipher_list = {};       // names of suites, separated by colons; empty: OpenSSL's own choice
+  std::string ca_cert_path = {};  // PEM: the authorities that it trusts; may hold several, intermediates too
+  std::string crl_path = {};      // PEM: the revoked certificates; may hold several; empty: none is checked
+  std::string cipher_list = {};   // names of suites, separated by colons; empty: OpenSSL's own choice
   std::string server_password = {};
   std::string client_password = {};
   int expire_warning_days = 90;
 };
 
-// Whom a process must meet; one match in the certificate suffices.
+// The expected identity of a peer; one match in the certificate suffices.
 struct Identity {
   std::vector<std::string> hosts = {};  // names, and addresses as text
   std::string node_id = {};
@@ -39,7 +39,7 @@ inline constexpr std::string_view scheduler_node_id = "scheduler";
 // A name of type URI with this prefix says for which node a certificate was made: "muster:node:3".
 inline constexpr std::string_view node_uri_prefix = "muster:node:";
 
-// Whether what somebody sends to a plain listener begins TLS, and what tells it that nobody speaks TLS here.
+// Whether the bytes of a peer of a plain listener begin TLS, and the answer that there is no TLS here.
 bool begins_tls(std::span<const std::byte> bytes);
 std::vector<std::byte> answer_to_tls();
 
@@ -51,7 +51,7 @@ struct PeerNames {
   std::string subject = {};  // "CN=worker, O=Muster", for messages
 };
 
-// Whether the owner of the certificate is who was expected. A certificate that was made for certain nodes is
+// Whether the owner of the certificate is the expected one. A certificate that was made for certain nodes is
 // good for no other, whatever hosts it names. The error says what was expected and what is there.
 Result<> check_identity(const PeerNames& names, const Identity& expected);
 
@@ -59,8 +59,8 @@ class Security {
  public:
   // Errors name the field and the file: no certificate that could not be used is taken.
   static Result<std::shared_ptr<const Security>> from_certificates(const CertificateOptions& options);
-  // TLS 1.3 with a key made of the token: keeps strangers out, and everything between processes is encrypted.
-  // Who has the token is believed to be whoever it says it is.
+  // TLS 1.3 with a key made of the token: keeps unauthorized peers out, and everything between processes is
+  // encrypted. A peer that has the token is trusted in what it says of itself.
   static Result<std::shared_ptr<const Security>> from_token(std::string_view token);
   ~Security();
   Security(const Security&) = delete;

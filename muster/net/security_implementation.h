@@ -1,4 +1,4 @@
-// What the files of net/security* and net/tls* share; nobody else includes it.
+// Implementation that the files of net/security* and net/tls* share; no other file includes it.
 #pragma once
 
 #include <array>

@@ -58,7 +58,7 @@ class Segment {
   int fd() const { return fd_.get(); }
 
   // The room, which begins at size_bytes(); any process may reserve a part, map it, and release it again.
-  // Touching a part that nobody reserved may raise SIGBUS. Any thread.
+  // Touching a part that is not reserved may raise SIGBUS. Any thread.
   std::size_t room_bytes() const { return room_bytes_; }
   Result<> reserve(Extent extent) const;
   Result<Mapping> map(Extent extent) const;

@@ -18,7 +18,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::string_view descriptor_prefix = "fd:";
-constexpr std::chrono::seconds writer_time{10};  // for whoever writes a pipe
+constexpr std::chrono::seconds writer_time{10};  // for the writer of a pipe
 
 // "fd:7" is 7; nothing for a path.
 std::optional<int> descriptor_number(std::string_view name) {
@@ -51,7 +51,8 @@ Result<> wait_for_bytes(int fd, const std::string& name, TimePoint deadline) {
     const int ready = left <= 0 ? 0 : ::poll(&polled, 1, static_cast<int>(left));
     if (ready > 0) return {};
     if (ready == 0)
-      return fail(Code::timeout, fmt::format("'{}': nobody wrote it within {} s", name, writer_time.count()));
+      return fail(Code::timeout,
+                  fmt::format("'{}': no process wrote it within {} s", name, writer_time.count()));
     if (errno != EINTR) return fail_errno(fmt::format("cannot read '{}'", name), errno);
   }
 }

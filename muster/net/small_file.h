@@ -1,5 +1,5 @@
 // Small files that settings name: passwords, tokens, configurations. What is read has a limit, and so has the
-// wait for whoever writes a pipe.
+// wait for the writer of a pipe.
 #pragma once
 
 #include <string>

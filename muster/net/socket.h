@@ -34,7 +34,7 @@ class Socket {
   // A socket that is already connected and non-blocking. `peer` is how errors name the other side.
   Socket(ProcessDescriptor fd, std::string peer) : fd_(std::move(fd)), peer_(std::move(peer)) {}
 
-  // Tries again while nobody listens there, until the deadline.
+  // Tries again while no process listens there, until the deadline.
   static Result<Socket> connect(const Address& address, const Wait& wait);
   // One attempt, begun without waiting. Then `finish_connecting` says whether it is through; once the socket
   // can be written to, it is, or it has failed as net::connect_error has it.
@@ -95,10 +95,10 @@ class Socket {
   std::unique_ptr<TlsChannel, ReleaseTls> tls_;  // null: plain
 };
 
-// What a listener's accept() found; strangers can cause no error of it.
+// What a listener's accept() found; unauthorized peers can cause no error of it.
 struct Arrival {
-  std::optional<Socket> socket = {};  // none: nobody waits
-  bool lacks_descriptor = false;      // somebody does: close something, or try again later
+  std::optional<Socket> socket = {};  // none: no connection waits
+  bool lacks_descriptor = false;      // one waits: close something, or try again later
 };
 
 // Listens on a TCP address; port 0 takes a free one.
@@ -107,7 +107,7 @@ class TcpListener {
   static Result<TcpListener> open(const Address& address);
   // The next connection that waits.
   Arrival accept();
-  // Nobody can connect any more, and who waits to be accepted is told so. Any thread.
+  // No peer can connect any more, and those that wait to be accepted are told so. Any thread.
   void shut();
   int fd() const { return fd_.get(); }
   const Address& address() const { return address_; }

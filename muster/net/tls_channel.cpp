@@ -9,7 +9,7 @@ namespace {
 
 // What is encrypted or read at a time: several records to a call of the kernel.
 constexpr std::size_t chunk_size_bytes = 128 << 10;
-constexpr std::size_t handshake_chunk_size_bytes = 4 << 10;  // whoever it is has to pay for no more
+constexpr std::size_t handshake_chunk_size_bytes = 4 << 10;  // an unauthenticated peer must not cost more
 
 }  // namespace
 

@@ -30,7 +30,7 @@ class TlsChannel {
   Result<std::size_t> receive_some(Socket& socket, std::span<const iovec> pieces);
   void finish(Socket& socket);
   bool has_output() const;
-  // Of the other side's bytes, those that nobody has got yet.
+  // Of the other side's bytes, those that were not yet received.
   std::size_t held_size_bytes() const;
   Result<> check_peer_again();
 

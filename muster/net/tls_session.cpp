@@ -203,7 +203,7 @@ tl::unexpected<Error> TlsSession::fail_from(int result) {
   const unsigned long error = take_tls_error();
   std::string words = words_of_failure(error);
   ERR_clear_error();
-  // A side that cannot judge anybody now may be able to later.
+  // A side that cannot judge a peer now may be able to later.
   const bool may_pass = verify_problem_.empty() && error != 0 &&
                         ERR_GET_REASON(error) == SSL_AD_REASON_OFFSET + SSL_AD_INTERNAL_ERROR;
   // A record that does not fit is damage or a forger on the way; all else is a refusal by one side.
@@ -308,7 +308,7 @@ Result<> TlsSession::check_peer_again() {
   if (!open_ || failure_ || !security_->uses_certificates()) return {};
   const auto trust = security_->implementation().trust->current();
   if (!trust || trust->generation == generation_)
-    return {};  // nobody new is let in without a list; who is in stays
+    return {};  // no new peer is admitted without a list; members stay
   std::unique_ptr<X509_STORE_CTX, openssl::Release<X509_STORE_CTX_free>> context(X509_STORE_CTX_new());
   X509_STORE_CTX_init(context.get(), trust->store.get(), SSL_get0_peer_certificate(ssl_),
                       SSL_get_peer_cert_chain(ssl_));

@@ -36,7 +36,7 @@ class TlsSession {
   // Before a handshake is through, no more than this is read.
   static constexpr std::size_t handshake_size_limit_bytes = 64 << 10;
 
-  // Fails where nobody can be believed, since the revocation list cannot be used; a listener lets the
+  // Fails where no peer can be trusted, since the revocation list cannot be used; a listener lets the
   // handshake come so far that the other side hears of it.
   static Result<std::unique_ptr<TlsSession>> create(std::shared_ptr<const Security> security,
                                                     Options options);
@@ -70,7 +70,7 @@ class TlsSession {
   bool spoke_plain() const { return spoke_plain_; }
   // What the other side's certificate says, once the handshake is through; null without certificates.
   const PeerNames* peer_names() const { return names_ ? &*names_ : nullptr; }
-  // What a certificate says that was shown and refused: a claim that nobody vouches for. Null: there was
+  // What a certificate says that was shown and refused: an unverified claim. Null: there was
   // none.
   const PeerNames* refused_names() const { return refused_names_ ? &*refused_names_ : nullptr; }
   // Whether the other side's certificate is still good, if another revocation list has come since.
@@ -108,7 +108,7 @@ class TlsSession {
   std::string verify_problem_;
   std::optional<PeerNames> names_;
   std::optional<PeerNames> refused_names_;
-  std::optional<Error> distrust_;  // why nobody is believed now, whatever is shown
+  std::optional<Error> distrust_;  // why no peer is trusted now, whatever it shows
   std::optional<Error> failure_;
 };
 

@@ -1,4 +1,4 @@
-// What TLS has to say, in words that tell people what to do. Private to net.
+// Messages for TLS failures that tell people what to do. Private to net.
 #pragma once
 
 #include <string>

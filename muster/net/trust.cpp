@@ -45,7 +45,7 @@ std::vector<openssl::Certificate> Trust::authorities() const {
   return shared;
 }
 
-// Whom the file named before is believed until it can be read: nobody has taken that back.
+// What the file named before is trusted until it can be read: nothing has revoked it.
 bool Trust::read_authorities_again() const {
   auto read = read_authorities(ca_);
   if (!read) {
@@ -66,7 +66,7 @@ bool Trust::read_crls_again() const {
   if (!read) {
     crl_file_.look_again();  // it may be in the middle of being written
     if (!crl_problem_)
-      log::error(fmt::format("{}: nobody new is let in until it can be read", read.error().message));
+      log::error(fmt::format("{}: no new peer is admitted until it can be read", read.error().message));
     crl_problem_ = read.error();
     return false;
   }

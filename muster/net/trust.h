@@ -1,4 +1,4 @@
-// Whom this process believes: certificates of authorities, and the list of who was revoked. Private to net.
+// Trust of this process: certificates of authorities, and the list of revoked certificates. Private to net.
 //
 // Threads: any.
 #pragma once
@@ -24,11 +24,11 @@ class Trust {
     std::uint64_t generation = 0;
   };
 
-  // An empty `crl_path`: nobody is revoked.
+  // An empty `crl_path`: no certificate is revoked.
   static Result<std::unique_ptr<Trust>> read(const std::string& ca_cert_path, const std::string& crl_path);
 
   // Looks at both files, at most once a second, and reads again what is another. While the revocation list
-  // cannot be used this is an error: nobody new is believed. Authorities that cannot be read stay those of
+  // cannot be used this is an error: no new peer is trusted. Authorities that cannot be read stay those of
   // before.
   Result<Snapshot> current() const;
 

@@ -1,4 +1,4 @@
-// How long a blocking call may wait, and what ends the wait early.
+// Wait of a blocking call: its deadline, and the signals that end it early.
 #pragma once
 
 #include <poll.h>

@@ -29,7 +29,7 @@ graph::Function& Cell::outside_function() {
   return *function_;
 }
 
-void Cell::want_outputs_everywhere() { outside_function().want_outputs_everywhere(); }
+void Cell::replicate_outputs() { outside_function().replicate_outputs(); }
 
 Result<graph::Explanation> Cell::explain(std::span<const Tensor> inputs, const RunContext& context) {
   if (graph::runs_op_by_op())

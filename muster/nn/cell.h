@@ -58,7 +58,7 @@ class Cell : public graph::Versioned {
 
   // In a job that divides a network over its workers, what such calls give goes to all of them, instead of
   // staying where it is made. Before the first call.
-  void want_outputs_everywhere();
+  void replicate_outputs();
 
   // Makes a child and inserts it: `nn::Dense& fc = add<nn::Dense>("fc", 784, 10);`
   template <std::derived_from<Cell> Child, class... Arguments>

@@ -1,5 +1,5 @@
-// How parameters begin. Numbers come from counters of the parameter's own stream, so they do not depend on
-// ranks, threads or the order of parameters.
+// Initial values of parameters. Numbers come from counters of the parameter's own stream, so they do not
+// depend on ranks, threads or the order of parameters.
 #pragma once
 
 #include <cstddef>

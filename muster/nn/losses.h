@@ -1,4 +1,4 @@
-// What training makes small.
+// Losses: what training makes small.
 #pragma once
 
 #include <cstdint>

@@ -41,7 +41,7 @@ graph::Values dropout_and_mask(const Value& x, double keep_prob, const RunContex
   return graph::apply_all("dropout", {&x, 1},
                           {{"keep_prob", keep_prob},
                            {"stream", graph::next_random_stream()},
-                           {"part", graph::current_sample_part()}},
+                           {"part", graph::current_micro_batch()}},
                           context);
 }
 Value dropout(const Value& x, double keep_prob, const RunContext& context) {

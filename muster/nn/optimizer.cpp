@@ -67,7 +67,7 @@ Result<> check_decay(std::string_view owner, const WeightDecay& decay) {
 
 void pause_updates(bool paused) { updates_are_paused = paused; }
 
-Optimizer::Optimizer(std::string class_name, const UpdatedParameters& parameters, const Settings& settings)
+Optimizer::Optimizer(std::string class_name, const ParameterGroups& parameters, const Settings& settings)
     : Cell(std::move(class_name)), grouped_(parameters.grouped()), loss_scale_(settings.loss_scale) {
   set_auto_prefix(false);
   check_settings(parameters, settings);
@@ -83,7 +83,7 @@ Optimizer::Optimizer(std::string class_name, const UpdatedParameters& parameters
   insert_param("global_step", global_step_);
 }
 
-void Optimizer::check_settings(const UpdatedParameters& parameters, const Settings& settings) {
+void Optimizer::check_settings(const ParameterGroups& parameters, const Settings& settings) {
   check_rate(class_name(), settings.learning_rate).value();
   check_decay(class_name(), settings.weight_decay).value();
   require_positive(class_name(), "loss_scale", settings.loss_scale).value();

@@ -60,16 +60,16 @@ struct ParameterGroup {
 
 // What an optimizer updates: parameters, or groups of them. Without groups, weight decay leaves out the
 // parameters with "beta" or "gamma" in their names; in groups it takes all.
-class UpdatedParameters {
+class ParameterGroups {
  public:
-  UpdatedParameters(std::vector<ParameterPtr> parameters)  // NOLINT: implicit by design
+  ParameterGroups(std::vector<ParameterPtr> parameters)  // NOLINT: implicit by design
       : groups_{{.parameters = std::move(parameters)}}, grouped_(false) {}
-  UpdatedParameters(const Cell& network)  // NOLINT: likewise; all its trainable parameters
-      : UpdatedParameters(network.trainable_params()) {}
-  UpdatedParameters(std::initializer_list<ParameterPtr> parameters)
-      : UpdatedParameters(std::vector<ParameterPtr>(parameters)) {}
+  ParameterGroups(const Cell& network)  // NOLINT: likewise; all its trainable parameters
+      : ParameterGroups(network.trainable_params()) {}
+  ParameterGroups(std::initializer_list<ParameterPtr> parameters)
+      : ParameterGroups(std::vector<ParameterPtr>(parameters)) {}
   // `order` lists all parameters of the groups as the gradients will come; empty: group after group.
-  explicit UpdatedParameters(std::vector<ParameterGroup> groups, std::vector<ParameterPtr> order = {})
+  explicit ParameterGroups(std::vector<ParameterGroup> groups, std::vector<ParameterPtr> order = {})
       : groups_(std::move(groups)), order_(std::move(order)), grouped_(true) {}
 
   const std::vector<ParameterGroup>& groups() const { return groups_; }
@@ -97,7 +97,7 @@ class Optimizer : public Cell {
     WeightDecay weight_decay = 0.0;
     double loss_scale = 1.0;  // gradients are divided by it
   };
-  Optimizer(std::string class_name, const UpdatedParameters& parameters, const Settings& settings);
+  Optimizer(std::string class_name, const ParameterGroups& parameters, const Settings& settings);
 
   const std::vector<ParameterPtr>& updated_parameters() const { return updated_; }
   // Whether no group has a rate of its own.
@@ -170,7 +170,7 @@ class Optimizer : public Cell {
   void add_rate(const std::string& name, const LearningRate& learning_rate);
   void add_group(const ParameterGroup& group, std::size_t rate, const WeightDecay& otherwise);
   void reorder(const std::vector<ParameterPtr>& order);
-  void check_settings(const UpdatedParameters& parameters, const Settings& settings);
+  void check_settings(const ParameterGroups& parameters, const Settings& settings);
   Value current(const Rate& rate) const;
   Value with_decay(std::size_t index, const Value& gradient) const;
   Value centralized(std::size_t index, const Value& gradient) const;

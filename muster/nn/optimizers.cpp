@@ -28,7 +28,7 @@ Result<> check_adam(std::string_view owner, const Options& options) {
 
 // ---- SGD, Momentum ----------------------------------------------------------------------------------------
 
-SGD::SGD(const UpdatedParameters& parameters, SGDOptions options)
+SGD::SGD(const ParameterGroups& parameters, SGDOptions options)
     : Optimizer("SGD", parameters, {options.learning_rate, options.weight_decay, options.loss_scale}),
       options_(std::move(options)) {
   require_not_negative("SGD", "momentum", options_.momentum).value();
@@ -56,7 +56,7 @@ void SGD::update(std::size_t index, const Update& update) {
                 {"nesterov", options_.nesterov}});
 }
 
-Momentum::Momentum(const UpdatedParameters& parameters, MomentumOptions options)
+Momentum::Momentum(const ParameterGroups& parameters, MomentumOptions options)
     : Optimizer("Momentum", parameters, {options.learning_rate, options.weight_decay, options.loss_scale}),
       options_(std::move(options)) {
   require_not_negative("Momentum", "momentum", options_.momentum).value();
@@ -74,7 +74,7 @@ void Momentum::update(std::size_t index, const Update& update) {
 
 // ---- Adam -------------------------------------------------------------------------------------------------
 
-Adam::Adam(const UpdatedParameters& parameters, AdamOptions options)
+Adam::Adam(const ParameterGroups& parameters, AdamOptions options)
     : Optimizer("Adam", parameters, {options.learning_rate, options.weight_decay, options.loss_scale}),
       options_(std::move(options)) {
   check_adam("Adam", options_).value();
@@ -100,7 +100,7 @@ void Adam::update(std::size_t index, const Update& update) {
                 {"loss_scale", update.loss_scale}});
 }
 
-AdamWeightDecay::AdamWeightDecay(const UpdatedParameters& parameters, AdamWeightDecayOptions options)
+AdamWeightDecay::AdamWeightDecay(const ParameterGroups& parameters, AdamWeightDecayOptions options)
     : Optimizer("AdamWeightDecay", parameters, {options.learning_rate, options.weight_decay, 1.0}),
       options_(std::move(options)) {
   check_adam("AdamWeightDecay", options_).value();
@@ -126,7 +126,7 @@ void AdamWeightDecay::update(std::size_t index, const Update& update) {
 
 // ---- RMSProp, Adagrad -------------------------------------------------------------------------------------
 
-RMSProp::RMSProp(const UpdatedParameters& parameters, RMSPropOptions options)
+RMSProp::RMSProp(const ParameterGroups& parameters, RMSPropOptions options)
     : Optimizer("RMSProp", parameters, {options.learning_rate, options.weight_decay, options.loss_scale}),
       options_(std::move(options)) {
   require_not_negative("RMSProp", "decay", options_.decay).value();
@@ -149,7 +149,7 @@ void RMSProp::update(std::size_t index, const Update& update) {
                 {"loss_scale", update.loss_scale}});
 }
 
-Adagrad::Adagrad(const UpdatedParameters& parameters, AdagradOptions options)
+Adagrad::Adagrad(const ParameterGroups& parameters, AdagradOptions options)
     : Optimizer("Adagrad", parameters, {options.learning_rate, options.weight_decay, options.loss_scale}),
       options_(std::move(options)) {
   require_not_negative("Adagrad", "accum", options_.accum).value();

@@ -1,4 +1,4 @@
-// How parameters follow their gradients: the formulas.
+// Optimizers: the formulas by which parameters follow their gradients.
 //
 // All take parameters or groups of them, a learning rate that is a number, a list or a schedule, and a weight
 // decay (optimizer.h). g is the gradient / loss_scale + weight_decay p, if not said otherwise; all state is
@@ -28,7 +28,7 @@ struct SGDOptions {
 // : v; then p = p - learning_rate g.
 class SGD : public Optimizer {
  public:
-  SGD(const UpdatedParameters& parameters, SGDOptions options = {});
+  SGD(const ParameterGroups& parameters, SGDOptions options = {});
 
  protected:
   void update(std::size_t index, const Update& update) override;
@@ -50,7 +50,7 @@ struct MomentumOptions {
 // v = momentum v + g; p = p - learning_rate (use_nesterov ? g + momentum v : v).
 class Momentum : public Optimizer {
  public:
-  Momentum(const UpdatedParameters& parameters, MomentumOptions options = {});
+  Momentum(const ParameterGroups& parameters, MomentumOptions options = {});
 
  protected:
   void update(std::size_t index, const Update& update) override;
@@ -76,7 +76,7 @@ struct AdamOptions {
 // with use_amsgrad the greatest v so far takes the place of v.
 class Adam : public Optimizer {
  public:
-  Adam(const UpdatedParameters& parameters, AdamOptions options = {});
+  Adam(const ParameterGroups& parameters, AdamOptions options = {});
 
  protected:
   void update(std::size_t index, const Update& update) override;
@@ -99,7 +99,7 @@ struct AdamWeightDecayOptions {
 // m and v as Adam's, g without decay; p = p - learning_rate (m / (sqrt(v) + eps) + weight_decay p).
 class AdamWeightDecay : public Optimizer {
  public:
-  AdamWeightDecay(const UpdatedParameters& parameters, AdamWeightDecayOptions options = {});
+  AdamWeightDecay(const ParameterGroups& parameters, AdamWeightDecayOptions options = {});
 
  protected:
   void update(std::size_t index, const Update& update) override;
@@ -125,7 +125,7 @@ struct RMSPropOptions {
 // v = momentum v + learning_rate g / sqrt(s - n^2 + epsilon); p = p - v.
 class RMSProp : public Optimizer {
  public:
-  RMSProp(const UpdatedParameters& parameters, RMSPropOptions options = {});
+  RMSProp(const ParameterGroups& parameters, RMSPropOptions options = {});
 
  protected:
   void update(std::size_t index, const Update& update) override;
@@ -148,7 +148,7 @@ struct AdagradOptions {
 // s = s + g^2 (if update_slots); p = p - learning_rate g / sqrt(s).
 class Adagrad : public Optimizer {
  public:
-  Adagrad(const UpdatedParameters& parameters, AdagradOptions options = {});
+  Adagrad(const ParameterGroups& parameters, AdagradOptions options = {});
 
  protected:
   void update(std::size_t index, const Update& update) override;

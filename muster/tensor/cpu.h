@@ -1,4 +1,4 @@
-// What this processor can do.
+// Features of this processor.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// How elements lie in memory when not in row-major order.
+// Memory formats of elements that are not in row-major order.
 #pragma once
 
 #include <cstddef>

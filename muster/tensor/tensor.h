@@ -1,4 +1,4 @@
-// The door of `tensor`: dense arrays in memory and the kernels that compute on them.
+// Public header of `tensor`: dense arrays in memory and the kernels that compute on them.
 //
 // A Tensor is a value: a dtype, a shape and a share of an immutable-by-convention Buffer. Copying a Tensor
 // shares the buffer; only the kernel that just made a buffer, and an optimizer updating a parameter in place,

@@ -150,13 +150,13 @@ Result<> compare_traits(const cluster::Traits& mine, bool strict, collective::Co
                 std::min(mine[i].value.size(), value_words * sizeof(std::uint64_t) - 1));
   MUSTER_TRY(const auto rows, gather(words, communicator));
   std::vector<cluster::Traits> traits(rows.size(), mine);
-  std::vector<cluster::TraitBearer> bearers;
+  std::vector<cluster::FingerprintSource> sources;
   for (std::uint32_t rank = 0; rank < rows.size(); ++rank) {
     for (std::size_t i = 0; i < mine.size(); ++i)
       traits[rank][i].value = reinterpret_cast<const char*>(&rows[rank][1 + i * value_words]);
-    bearers.push_back({.rank = rank, .traits = &traits[rank]});
+    sources.push_back({.rank = rank, .traits = &traits[rank]});
   }
-  const std::vector<std::string> lines = cluster::trait_differences(bearers);
+  const std::vector<std::string> lines = cluster::trait_differences(sources);
   if (lines.empty()) return {};
   const std::string text = fmt::format("the workers of this job differ: {}", fmt::join(lines, "; "));
   const bool one_is_strict =

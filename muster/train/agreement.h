@@ -9,7 +9,7 @@
 #include "muster/cluster/cluster.h"
 #include "muster/collective/collective.h"
 #include "muster/tensor/tensor.h"
-#include "muster/train/division.h"
+#include "muster/train/pipeline_layout.h"
 
 namespace muster::train {
 

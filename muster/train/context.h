@@ -1,4 +1,5 @@
-// What the script chose before or between steps: mode, device, parallel mode. One value for the process.
+// Context that the script chose before or between steps: mode, device, parallel mode. One value for the
+// process.
 #pragma once
 
 #include <cstdint>

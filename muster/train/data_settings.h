@@ -1,4 +1,4 @@
-// How this process makes passes over its data: what mindspore.dataset.config sets.
+// Settings of this process's passes over its data: what mindspore.dataset.config sets.
 #pragma once
 
 #include <cstdint>

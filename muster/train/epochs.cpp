@@ -183,7 +183,7 @@ cluster::GroupCall call_of(collective::Operation operation) {
 }
 
 void tell_of(const collective::Communicator& group, cluster::Activity& activity) {
-  const collective::UnderWay now = group.under_way();
+  const collective::InFlightCall now = group.in_flight_call();
   activity.finished += now.finished;
   if (now.operation == collective::Operation::none || activity.call != cluster::GroupCall::none) return;
   activity.call = call_of(now.operation);

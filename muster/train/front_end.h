@@ -1,4 +1,4 @@
-// What a language above plugs in: where lines are printed, and what may end a wait.
+// Hooks of a language above: where lines are printed, and what may end a wait.
 #pragma once
 
 #include <functional>

@@ -9,7 +9,7 @@
 namespace muster::train {
 namespace {
 
-using checkpoint::Parcel;
+using checkpoint::SerializedPoint;
 
 // The first message: what follows.
 struct Header {
@@ -65,9 +65,9 @@ Result<> send_content(const checkpoint::Point& point, std::uint32_t to, Recovery
   return recovery.send(to, pieces(std::as_bytes(std::span(hashes))));
 }
 
-Result<> receive_content(Parcel& parcel, std::uint32_t from, Recovery& recovery) {
+Result<> receive_content(SerializedPoint& serialized, std::uint32_t from, Recovery& recovery) {
   std::vector<std::uint64_t> hashes, wanted;
-  for (const std::span<std::byte> part : parcel.content()) {
+  for (const std::span<std::byte> part : serialized.content()) {
     Hasher hasher;
     for (std::size_t at = 0; at < part.size(); at += piece_bytes) {
       const auto piece = part.subspan(at, std::min(piece_bytes, part.size() - at));
@@ -114,11 +114,11 @@ Result<Handover> receive_handover(std::uint32_t from, Recovery& recovery, Snapsh
   if (header.has_result != 0) taken.result = std::move(result);
   MUSTER_TRY(const std::string label, receive_text(header.label_bytes, from, recovery));
   if (header.has_point == 0) return taken;
-  MUSTER_TRY(Parcel parcel, Parcel::from_label(label, [&](const auto& tensors) {
+  MUSTER_TRY(SerializedPoint serialized, SerializedPoint::from_label(label, [&](const auto& tensors) {
                return memory.tensors(types_of(tensors));
              }));
-  MUSTER_TRY_VOID(receive_content(parcel, from, recovery));
-  taken.point = std::move(parcel).open();
+  MUSTER_TRY_VOID(receive_content(serialized, from, recovery));
+  taken.point = std::move(serialized).open();
   return taken;
 }
 

@@ -5,18 +5,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "muster/train/activity_scope.h"
 #include "muster/train/agreement.h"
 #include "muster/train/batches.h"
 #include "muster/train/context.h"
 #include "muster/train/data_settings.h"
-#include "muster/train/division.h"
-#include "muster/train/doing.h"
 #include "muster/train/explain.h"
 #include "muster/train/front_end.h"
 #include "muster/train/metrics.h"
 #include "muster/train/model_steps.h"
 #include "muster/train/model_training.h"
 #include "muster/train/parameters.h"
+#include "muster/train/pipeline_layout.h"
 #include "muster/train/run_context.h"
 #include "muster/train/session.h"
 #include "muster/train/user_code.h"
@@ -26,7 +26,7 @@ namespace {
 
 // The workers of one stage hold the same parameters, whichever copy of the network they work on.
 Result<> check_agreement_of_copies(const nn::Cell& cell) {
-  MUSTER_TRY(const Division now, division());
+  MUSTER_TRY(const PipelineLayout now, pipeline_layout());
   if (now.replicas == 1) return {};
   Session& session = *Session::current();
   std::vector<NamedTensor> values;
@@ -63,7 +63,7 @@ Model::Model(ModelOptions options) : options_(std::move(options)) {
     eval_network_ =
         std::make_shared<WithEvalCell>(options_.network, options_.loss_fn, options_.amp_level != "O0");
   for (const nn::CellPtr& cell : {train_network_, eval_network_, options_.network})
-    if (cell != nullptr) cell->want_outputs_everywhere();
+    if (cell != nullptr) cell->replicate_outputs();
 }
 
 Result<std::unique_ptr<Model>> Model::create(ModelOptions options) {
@@ -99,7 +99,7 @@ std::shared_ptr<CallbackContext> Model::prepared_context(std::shared_ptr<Callbac
 // ---- In a divided job -------------------------------------------------------------------------------------
 
 Result<> Model::check_equal_division(const nn::Cell& cell) const {
-  MUSTER_TRY(const Division now, division());
+  MUSTER_TRY(const PipelineLayout now, pipeline_layout());
   Session* const session = Session::current();
   const bool meets = session != nullptr && session->world_size() > 1 &&
                      (now.divides() || context().parallel_mode == ParallelMode::data_parallel);
@@ -120,7 +120,7 @@ Batches Model::batches_of(const data::Dataset& dataset, std::uint64_t& passes, c
   if (workers == nullptr) return batches;
   const std::size_t columns = dataset.columns().size();
   const std::size_t inputs = options_.loss_fn != nullptr && columns > 1 ? columns - 1 : columns;
-  const std::optional<std::uint32_t> user = nn::first_user(*options_.network, inputs);
+  const std::optional<std::uint32_t> user = nn::input_consumer(*options_.network, inputs);
   batches.divide(*workers, user.value_or(first_placed_rank(cell)));
   return batches;
 }
@@ -140,14 +140,14 @@ Result<> Model::divide(nn::Cell& cell, Batches& batches) {
 }
 
 Result<std::vector<checkpoint::Entry>> Model::gather_parameters() {
-  const DivisionScope mine(networks());
+  const PipelineLayoutScope mine(networks());
   return train::gather_parameters(options_.network->parameters());
 }
 
 // ---- Training ---------------------------------------------------------------------------------------------
 
 Result<> Model::train(const TrainOptions& options) {
-  const DivisionScope mine(networks());
+  const PipelineLayoutScope mine(networks());
   if (explain_mode() == ExplainMode::plan) return explain_and_end({.dataset = options.dataset});
   return Training(*this, options).run();
 }
@@ -181,7 +181,7 @@ Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch, const da
 // ---- Evaluation -------------------------------------------------------------------------------------------
 
 Result<MetricValues> Model::eval(const EvalOptions& options) {
-  const DivisionScope mine(networks());
+  const PipelineLayoutScope mine(networks());
   if (options_.metrics.empty())
     return fail(Code::invalid_argument,
                 "eval: the model was made without metrics: there is nothing to count");
@@ -208,9 +208,9 @@ Result<> Model::evaluate(const data::Dataset& dataset, CallbackContext& context,
   if (eval_network_ == nullptr)
     return fail(Code::invalid_argument,
                 "eval: the model needs a loss_fn, or an eval_network that gives loss, outputs and label");
-  const Doing evaluating(cluster::WorkPhase::evaluating);
+  const ActivityScope evaluating(cluster::WorkPhase::evaluating);
   std::uint64_t passes = 0;
-  MUSTER_TRY_VOID(division());
+  MUSTER_TRY_VOID(pipeline_layout());
   MUSTER_TRY_VOID(check_places(*eval_network_));
   MUSTER_TRY_VOID(check_shards(dataset));
   if (stages() != nullptr) MUSTER_TRY_VOID(check_equal_division(*eval_network_));
@@ -262,7 +262,7 @@ Result<> Model::update_metrics(const std::vector<Tensor>& outputs, const NamedMe
 // ---- Explaining -------------------------------------------------------------------------------------------
 
 Result<graph::Explanation> Model::explain(const ExplainOptions& options) {
-  const DivisionScope mine(networks());
+  const PipelineLayoutScope mine(networks());
   const nn::CellPtr& cell = options.train ? train_network_ : eval_network_;
   if (cell == nullptr)
     return fail(Code::invalid_argument,
@@ -284,13 +284,13 @@ Result<> Model::explain_and_end(const ExplainOptions& options) {
 }
 
 bool Model::is_divided() const {
-  const DivisionScope mine(networks());
+  const PipelineLayoutScope mine(networks());
   return stages() != nullptr;
 }
 
 Result<std::vector<Tensor>> Model::predict(std::span<const Tensor> inputs) {
-  const DivisionScope mine(networks());
-  const Doing computing(cluster::WorkPhase::computing);
+  const PipelineLayoutScope mine(networks());
+  const ActivityScope computing(cluster::WorkPhase::computing);
   options_.network->set_train(false);
   auto outputs = run_step(*options_.network, inputs);
   note_finished();

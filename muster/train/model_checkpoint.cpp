@@ -5,7 +5,7 @@
 #include <chrono>
 #include <utility>
 
-#include "muster/train/doing.h"
+#include "muster/train/activity_scope.h"
 #include "muster/train/parameters.h"
 #include "muster/train/run_context.h"
 
@@ -67,7 +67,7 @@ Result<> ModelCheckpoint::on_train_end(CallbackContext& context) {
 }
 
 Result<> ModelCheckpoint::save(CallbackContext& context) {
-  const Doing saving(cluster::WorkPhase::saving);
+  const ActivityScope saving(cluster::WorkPhase::saving);
   const std::string path = fmt::format("{}/{}-{}_{}{}", options_.directory, prefix_, context.cur_epoch_num,
                                        context.step_in_epoch(), checkpoint::extension);
   saved_step_ = context.cur_step_num;

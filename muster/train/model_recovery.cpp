@@ -6,10 +6,10 @@
 #include <set>
 #include <utility>
 
+#include "muster/train/activity_scope.h"
 #include "muster/train/context.h"
-#include "muster/train/division.h"
-#include "muster/train/doing.h"
 #include "muster/train/model_training.h"
+#include "muster/train/pipeline_layout.h"
 #include "muster/train/run_context.h"
 #include "muster/train/session.h"
 
@@ -59,7 +59,7 @@ Result<> Model::Training::save_point_if_due() {
   const bool requested = context_->take_point_request();
   const bool due = points_are_requested_ ? requested : loop_.is_save_due();
   if (!due && !requested) return {};
-  const Doing saving(cluster::WorkPhase::saving);
+  const ActivityScope saving(cluster::WorkPhase::saving);
   MUSTER_TRY(checkpoint::Point point, loop_.point_of_step());
   hand_out(point);
   if (!due) return {};
@@ -78,8 +78,8 @@ void Model::Training::hand_out(const checkpoint::Point& point) {
   std::vector<checkpoint::Entry> parameters(point.tensors.begin(), point.tensors.begin() + count);
   wait_for_files();
   files_ = std::async(std::launch::async, [this, uses = std::move(uses), parameters = std::move(parameters)] {
-    const checkpoint::Pace::Work work(loop_.call()->files_pace(),
-                                      uses.size() * checkpoint::size_bytes(parameters));
+    const checkpoint::WriteThrottle::Work work(loop_.call()->files_throttle(),
+                                               uses.size() * checkpoint::size_bytes(parameters));
     for (const auto& use : uses)
       if (const Result<> used = catch_error([&] { use(parameters); }); !used)
         log::error(
@@ -89,7 +89,7 @@ void Model::Training::hand_out(const checkpoint::Point& point) {
 
 void Model::Training::wait_for_files() {
   if (!files_.valid()) return;
-  const checkpoint::Pace::Hurry hurry(loop_.call()->files_pace());
+  const checkpoint::WriteThrottle::Flush flush(loop_.call()->files_throttle());
   files_.wait();
   files_ = {};
 }

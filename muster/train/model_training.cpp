@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "muster/train/activity_scope.h"
 #include "muster/train/agreement.h"
-#include "muster/train/division.h"
-#include "muster/train/doing.h"
 #include "muster/train/metrics.h"
 #include "muster/train/model_steps.h"
+#include "muster/train/pipeline_layout.h"
 #include "muster/train/run_context.h"
 #include "muster/train/session.h"
 #include "muster/train/user_code.h"
@@ -51,14 +51,14 @@ Result<> Model::Training::run() {
 // ---- Before the first step --------------------------------------------------------------------------------
 
 Result<> Model::Training::open(TrainingLoop&) {
-  const Doing starting(cluster::WorkPhase::starting);
+  const ActivityScope starting(cluster::WorkPhase::starting);
   MUSTER_TRY_VOID(check_options());
   MUSTER_TRY_VOID(model_.check_equal_division(*model_.train_network_));
   return count_steps();
 }
 
 Result<> Model::Training::check(Batches& batches) {
-  const Doing starting(cluster::WorkPhase::starting);
+  const ActivityScope starting(cluster::WorkPhase::starting);
   model_.train_network_->set_train();
   MUSTER_TRY_VOID(model_.check_agreement_of_workers(context_->batch_num, options_.dataset));
   MUSTER_TRY_VOID(check_callbacks());
@@ -72,7 +72,7 @@ Result<> Model::Training::begin(bool in_epoch) {
 }
 
 Result<> Model::Training::check_options() {
-  MUSTER_TRY_VOID(division());
+  MUSTER_TRY_VOID(pipeline_layout());
   MUSTER_TRY_VOID(check_places(*model_.train_network_));
   MUSTER_TRY_VOID(check_shards(options_.dataset));
   if (options_.epochs < 1 || options_.initial_epoch < 0)
@@ -198,7 +198,7 @@ Result<> Model::Training::begin_step() {
 
 // A resumed training draws the random numbers that an unbroken one would.
 Result<> Model::Training::step(std::span<const Tensor> batch) {
-  const Doing computing(cluster::WorkPhase::computing);
+  const ActivityScope computing(cluster::WorkPhase::computing);
   if (loop_.recovers()) MUSTER_TRY_VOID(ready_for_loss());
   MUSTER_TRY(context_->net_outputs,
              run_step(*model_.train_network_, batch, step_number_++, commits_ ? &commit_step : nullptr));

@@ -1,4 +1,4 @@
-// What runs in this process, as facts that should be the same in every process of a job.
+// Facts about the program in this process that should be the same in every process of a job.
 #pragma once
 
 #include <string_view>

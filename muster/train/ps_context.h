@@ -1,4 +1,4 @@
-// What the script chose about encryption before init(): set_ps_context. (The name is the field's; it is where
+// Encryption that the script chose before init(): set_ps_context. (The name is the field's; it is where
 // people look for it.) One value for the process; main thread only.
 #pragma once
 

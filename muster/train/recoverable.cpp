@@ -4,9 +4,9 @@
 
 #include <utility>
 
+#include "muster/train/aborted_step.h"
 #include "muster/train/front_end.h"
 #include "muster/train/training_loop.h"
-#include "muster/train/void_step.h"
 
 namespace muster::train {
 
@@ -18,7 +18,7 @@ class Recoverable::Steps final : public LoopHooks {
 
   Result<std::optional<LoopStep>> next();
   void stop() { stop_ = true; }
-  bool is_void() const { return in_body_ && step_is_void(); }
+  bool is_aborted() const { return in_body_ && step_is_aborted(); }
   std::uint64_t passes() const { return passes_; }
 
  private:
@@ -83,7 +83,7 @@ LoopStep Recoverable::Steps::begin_step() {
 Result<> Recoverable::Steps::end_step() {
   if (!std::exchange(in_body_, false)) return {};
   BodyEnd end = loop_->recovers() ? end_body() : BodyEnd{};
-  if (end.is_void) {
+  if (end.is_aborted) {
     stop_ = false;
     return loop_->go_back(std::move(end.start));
   }
@@ -114,7 +114,7 @@ Recoverable::Recoverable(RecoverableOptions options) : steps_(std::make_unique<S
 Recoverable::~Recoverable() = default;
 Result<std::optional<LoopStep>> Recoverable::next() { return steps_->next(); }
 void Recoverable::stop() { steps_->stop(); }
-bool Recoverable::is_void() const { return steps_->is_void(); }
+bool Recoverable::is_aborted() const { return steps_->is_aborted(); }
 std::uint64_t Recoverable::passes() const { return steps_->passes(); }
 
 }  // namespace muster::train

@@ -43,7 +43,7 @@ struct LoopStep {
 // When a process is lost while a body runs, the first collective call of the body (that of the reducer) waits
 // until another one has taken its place and makes the same step, with state from one of the others; then it
 // ends with the right values, and no step is lost or made twice. Where that cannot be, because a second call
-// of the body was under way or something in the state is each worker's own, the step is void: collective
+// of the body was under way or something in the state is each worker's own, the step is aborted: collective
 // calls return at once, the optimizer does nothing, and the next step is the one that all go back to.
 // Parameters of the network and of the optimizer go back with it; what else the body keeps is its own.
 //
@@ -62,7 +62,7 @@ class Recoverable {
   void stop();
   // Whether the step whose body runs is void, and will be made again: what it has got from others since is no
   // number of this training.
-  bool is_void() const;
+  bool is_aborted() const;
   // Passes over the dataset that have begun, from first_pass on.
   std::uint64_t passes() const;
 

@@ -21,7 +21,7 @@ using Way = checkpoint::Resumption::Way;
 constexpr int rounds_max = 64;       // of points found damaged, until we give up
 constexpr std::size_t told_max = 4;  // of the steps that are on the disk: the anchor, and the newest three
 
-std::atomic<RecoveringCall*> under_way = nullptr;  // simulated processes share it
+std::atomic<RecoveringCall*> in_flight_call = nullptr;  // simulated processes share it
 
 PointId end_of(std::uint64_t call) { return {.call = call, .moment = PointId::Moment::end}; }
 
@@ -48,16 +48,16 @@ Result<std::unique_ptr<RecoveringCall>> RecoveringCall::begin(Recovery& recovery
   calls.evals = 0;
   auto call =
       std::unique_ptr<RecoveringCall>(new RecoveringCall(recovery, *store, std::move(kind), calls.begun++));
-  under_way = call.get();
+  in_flight_call = call.get();
   return call;
 }
 
 RecoveringCall::~RecoveringCall() {
-  under_way = nullptr;
+  in_flight_call = nullptr;
   recovery_.set_inside(false);
 }
 
-RecoveringCall* RecoveringCall::current() { return under_way; }
+RecoveringCall* RecoveringCall::current() { return in_flight_call; }
 
 bool RecoveringCall::holds(const PointId& id) const {
   const std::vector<PointId> points = store_.points();
@@ -194,7 +194,7 @@ Result<> RecoveringCall::wait_for_those_behind() {
     if (next.way != Way::end_of) continue;
     if (const auto given = take_ends(next); !given) return fail(given.error());
   }
-  recovery_.note_meeting();
+  recovery_.note_rendezvous();
   return {};
 }
 
@@ -203,7 +203,7 @@ Result<> RecoveringCall::wait_for_those_behind() {
 Result<RecoveringCall::Start> RecoveringCall::agree() {
   // A save that fails has been said; the point is not there.
   if (disk_counts(in_memory_)) (void)saver_->wait();
-  is_meeting_due_ = false;
+  is_rendezvous_due_ = false;
   for (int rounds = 0; rounds < rounds_max; ++rounds) {
     std::optional<Resumption> next = std::exchange(decided_, std::nullopt);
     if (!next) {
@@ -229,7 +229,7 @@ Result<RecoveringCall::Start> RecoveringCall::agree() {
       case Way::lost:
         return fail(lost(next->reason));
       case Way::start:
-        recovery_.note_meeting();
+        recovery_.note_rendezvous();
         store_.note_begun(number_);
         return Start{};
       case Way::live: {
@@ -242,7 +242,7 @@ Result<RecoveringCall::Start> RecoveringCall::agree() {
       }
     }
     if (!start) continue;
-    recovery_.note_meeting();
+    recovery_.note_rendezvous();
     if (!start->is_live) newest_ = next->way == Way::live ? step_id(next->steps) : next->id;
     if (start->point) {
       recovery_.calls().lacks_end = false;
@@ -360,7 +360,7 @@ Result<> RecoveringCall::commit() {
       continue;
     }
     if (next->way == Way::ask_again && next->commits[recovery_.rank()]) {
-      is_meeting_due_ = true;  // with the step done
+      is_rendezvous_due_ = true;  // with the step done
       in_memory_ = {};
       return {};
     }
@@ -442,7 +442,7 @@ void RecoveringCall::report_finished(const std::vector<Words>& rows) {
 }
 
 Result<bool> RecoveringCall::tries_again(const Error& error) {
-  if (decided_ || is_meeting_due_) return true;
+  if (decided_ || is_rendezvous_due_) return true;
   if (!recovery_.lost_epoch(error)) return false;
   MUSTER_TRY_VOID(recovery_.next_epoch());
   return true;

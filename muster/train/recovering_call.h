@@ -77,7 +77,7 @@ class RecoveringCall {
   // not committed it comes with each save.
   Result<> exchange(std::uint64_t steps);
   // Whether all have to agree before anything else is done together.
-  bool is_meeting_due() const { return is_meeting_due_; }
+  bool is_rendezvous_due() const { return is_rendezvous_due_; }
   // After an attempt that has failed: whether another one is to be made, in the next epoch if one was lost.
   Result<bool> tries_again(const Error& error);
 
@@ -98,7 +98,7 @@ class RecoveringCall {
   // The step is done.
   void mark_step(std::uint64_t step) { recovery_.mark_step({.call = number_, .step = step}); }
   // Of files that are written beside points.
-  checkpoint::Pace& files_pace() { return files_pace_; }
+  checkpoint::WriteThrottle& files_throttle() { return files_throttle_; }
   // One line for `muster verify`.
   void note_step(std::uint64_t step, std::uint64_t hash);
   // Collective: `end` is kept, and the call is over once every worker's is, or another worker has one for it.
@@ -121,7 +121,7 @@ class RecoveringCall {
         kind_(std::move(kind)),
         number_(number),
         saver_(recovery.make_saver(store)),
-        files_pace_(checkpoint::Pace::beside(recovery.local_size())),
+        files_throttle_(checkpoint::WriteThrottle::beside(recovery.local_size())),
         newest_{.call = number} {}
 
   using Resumption = checkpoint::Resumption;
@@ -175,13 +175,13 @@ class RecoveringCall {
   std::uint64_t number_;
   SnapshotMemory memory_;
   std::unique_ptr<checkpoint::Saver> saver_;
-  checkpoint::Pace files_pace_;
+  checkpoint::WriteThrottle files_throttle_;
   Memory in_memory_;
   Sharing sharing_;
   std::optional<Resumption> decided_;  // and not yet done
   std::optional<KnownEnd> known_end_;  // that all have agreed on, or that another worker has given
   bool is_end_agreed_ = false;         // all have the end, or have been given it
-  bool is_meeting_due_ = false;
+  bool is_rendezvous_due_ = false;
   bool has_equal_parameters_ = false;
   checkpoint::PointId newest_;  // that was begun to be saved, or that all have gone on from
 };

@@ -158,7 +158,7 @@ void RecoveringCall::retry_pending_ends() {
   }
 }
 
-// Whoever is past the meeting knows who has the end.
+// Whoever is past the rendezvous knows who has the end.
 Result<> RecoveringCall::finish(std::optional<checkpoint::Point> end, std::string result) {
   (void)saver_->wait();
   const bool is_shared = end && end->is_shared;

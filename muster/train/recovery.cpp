@@ -45,7 +45,7 @@ class SessionRecovery final : public Recovery {
   std::uint64_t finished_calls() const override { return session().finished_calls(); }
   void report_finished_calls(std::uint64_t calls) override { session().report_finished_calls(calls); }
   void report_kept_calls(std::uint64_t calls) override { session().report_kept_calls(calls); }
-  void note_meeting() override { session().note_meeting(); }
+  void note_rendezvous() override { session().note_rendezvous(); }
   void mark_step(const checkpoint::StepPlace& place) override { session().mark_step(place); }
 
  private:
@@ -55,7 +55,8 @@ class SessionRecovery final : public Recovery {
 }  // namespace
 
 std::unique_ptr<checkpoint::Saver> Recovery::make_saver(checkpoint::RunStore& store) {
-  return std::make_unique<checkpoint::BackgroundSaver>(store, checkpoint::Pace::beside(local_size()));
+  return std::make_unique<checkpoint::BackgroundSaver>(store,
+                                                       checkpoint::WriteThrottle::beside(local_size()));
 }
 
 Recovery* recovery_of_session() {

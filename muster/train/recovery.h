@@ -1,4 +1,4 @@
-// How a process takes part in a job that goes on after it has lost processes.
+// Part of a process in a job that continues after it has lost processes.
 #pragma once
 
 #include <cstddef>
@@ -59,7 +59,7 @@ class Recovery {
   // Whose ends this worker's own folder has.
   virtual void report_kept_calls(std::uint64_t calls) { (void)calls; }
   // All workers of the epoch have met, and none is behind.
-  virtual void note_meeting() {}
+  virtual void note_rendezvous() {}
   // For whoever starts this process again.
   virtual void mark_step(const checkpoint::StepPlace& place) = 0;
 

@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "muster/nn/nn.h"
+#include "muster/train/aborted_step.h"
 #include "muster/train/agreement.h"
 #include "muster/train/context.h"
-#include "muster/train/division.h"
 #include "muster/train/group_communicator.h"
+#include "muster/train/pipeline_layout.h"
 #include "muster/train/recovering_call.h"
 #include "muster/train/session.h"
-#include "muster/train/void_step.h"
 
 namespace muster::train {
 namespace {
@@ -138,13 +138,13 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
   std::vector<Tensor> reduced(gradients.begin(), gradients.end());
   Session* session = Session::current();
   if (session == nullptr) return reduced;
-  MUSTER_TRY(const Division now, division());
+  MUSTER_TRY(const PipelineLayout now, pipeline_layout());
   const bool alone = session->world_size() == 1 || (now.divides() && now.replicas == 1);
   if (alone || gradients.empty()) {
     session->report_step(++steps_);
     return reduced;
   }
-  if (step_is_void()) return reduced;
+  if (step_is_aborted()) return reduced;
   std::vector<Tensor> here;
   for (const Tensor& gradient : gradients)
     if (gradient.absence() == nullptr) here.push_back(gradient);
@@ -159,8 +159,8 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
     return {};
   };
   MUSTER_TRY_VOID(
-      call_in_body([&] { return session->call_by_hand("the reduction of gradients", stages, work); }));
-  if (step_is_void()) return reduced;
+      call_in_body([&] { return session->explicit_collective("the reduction of gradients", stages, work); }));
+  if (step_is_aborted()) return reduced;
   auto next = done.begin();
   for (Tensor& gradient : reduced) {
     if (gradient.absence() != nullptr) continue;

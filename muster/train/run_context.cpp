@@ -4,14 +4,14 @@
 #include <map>
 #include <optional>
 
+#include "muster/train/aborted_step.h"
 #include "muster/train/call_context.h"
 #include "muster/train/context.h"
-#include "muster/train/division.h"
 #include "muster/train/front_end.h"
 #include "muster/train/group_communicator.h"
+#include "muster/train/pipeline_group.h"
+#include "muster/train/pipeline_layout.h"
 #include "muster/train/session.h"
-#include "muster/train/stages.h"
-#include "muster/train/void_step.h"
 
 namespace muster::train {
 namespace {
@@ -25,7 +25,7 @@ struct AllReduce {
 };
 
 // A call that may be made twice needs its input twice.
-Result<> all_reduce_by_hand(std::optional<std::uint32_t> stages, AllReduce given) {
+Result<> explicit_all_reduce(std::optional<std::uint32_t> stages, AllReduce given) {
   Session& session = *Session::current();
   std::vector<std::byte> kept;
   const auto* bytes = static_cast<const std::byte*>(given.in);
@@ -36,9 +36,9 @@ Result<> all_reduce_by_hand(std::optional<std::uint32_t> stages, AllReduce given
   const auto reduce = [&](collective::Communicator& group) {
     return group.all_reduce(given.in, given.out, given.count, given.dtype, to_collective(given.reduction));
   };
-  MUSTER_TRY_VOID(call_in_body([&] { return session.call_by_hand("all_reduce", stages, reduce); }));
+  MUSTER_TRY_VOID(call_in_body([&] { return session.explicit_collective("all_reduce", stages, reduce); }));
   // What the rest of a void step computes with.
-  if (step_is_void() && given.in != given.out)
+  if (step_is_aborted() && given.in != given.out)
     std::memcpy(given.out, given.in, given.count * size_bytes(given.dtype));
   return {};
 }
@@ -50,7 +50,7 @@ class SessionCommunicator final : public graph::Communicator {
   std::uint32_t size() const override { return Session::current()->world_size(); }
   Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype,
                       graph::Reduction reduction) override {
-    return all_reduce_by_hand({}, {in, out, count, dtype, reduction});
+    return explicit_all_reduce({}, {in, out, count, dtype, reduction});
   }
   bool shares_memory() const override { return Session::current()->shares_memory(); }
   std::shared_ptr<Buffer> shared_buffer(std::size_t size_bytes) override {
@@ -74,7 +74,7 @@ class StageCommunicator final : public graph::Communicator {
   std::uint32_t size() const override { return Session::current()->world_size() / stages_; }
   Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype,
                       graph::Reduction reduction) override {
-    return all_reduce_by_hand(stages_, {in, out, count, dtype, reduction});
+    return explicit_all_reduce(stages_, {in, out, count, dtype, reduction});
   }
   bool shares_memory() const override { return Session::current()->stage_shares_memory(stages_); }
   std::shared_ptr<Buffer> shared_buffer(std::size_t size_bytes) override {
@@ -85,13 +85,13 @@ class StageCommunicator final : public graph::Communicator {
   std::uint32_t stages_;
 };
 
-bool reduces_over_copies(const Division& now) {
+bool reduces_over_copies(const PipelineLayout& now) {
   return now.divides() && context().parallel_mode == ParallelMode::data_parallel;
 }
 
 // What reductions take part in: all workers, or in a placed job the same stage of all its copies; null where
 // there is one copy only.
-graph::Communicator* reductions(const Division& now) {
+graph::Communicator* reductions(const PipelineLayout& now) {
   static std::map<std::pair<std::uint64_t, std::uint32_t>, StageCommunicator> of_stages;  // and epochs
   const Session* const session = Session::current();
   if (session == nullptr) return nullptr;
@@ -102,20 +102,20 @@ graph::Communicator* reductions(const Division& now) {
 
 // All workers come here before their first step, also those that reduce nothing.
 Result<> form_groups() {
-  MUSTER_TRY(const Division now, division());
+  MUSTER_TRY(const PipelineLayout now, pipeline_layout());
   if (!reduces_over_copies(now) || now.replicas == 1) return {};
-  if (step_is_void()) return {};
+  if (step_is_aborted()) return {};
   const auto formed = Session::current()->stage_group(now.stages);
-  return formed ? Result<>{} : or_void(fail(formed.error()));
+  return formed ? Result<>{} : or_abort(fail(formed.error()));
 }
 
 std::uint64_t runs = 0;
 
-graph::Communicator* stages_of(const Division& now) {
+graph::Communicator* stages_of(const PipelineLayout& now) {
   if (!now.divides()) return nullptr;
   // By their number: a callback may run another network, divided otherwise, between steps of this one.
-  static std::map<std::uint32_t, Stages> made;
-  const Stages::Range range{.first = now.replica * now.stages, .size = now.stages};
+  static std::map<std::uint32_t, PipelineGroup> made;
+  const PipelineGroup::Range range{.first = now.replica * now.stages, .size = now.stages};
   const auto found = made.find(now.stages);
   if (found != made.end()) return &found->second;
   const auto added = made.try_emplace(
@@ -126,12 +126,12 @@ graph::Communicator* stages_of(const Division& now) {
 
 }  // namespace
 
-graph::Communicator* stages() { return stages_of(division().value_or(Division{})); }
+graph::Communicator* stages() { return stages_of(pipeline_layout().value_or(PipelineLayout{})); }
 
 // Every run asks, each op of eager mode too.
 Result<graph::RunContext> tracing_context() {
   const Session* session = Session::current();
-  MUSTER_TRY(const Division now, division());
+  MUSTER_TRY(const PipelineLayout now, pipeline_layout());
   graph::RunContext made{.seed = seed(),
                          .communicator = reductions(now),
                          .stages = stages_of(now),

@@ -1,4 +1,4 @@
-// What graphs need of this process's part in the job.
+// Run context: what graphs need of this process's part in the job.
 #pragma once
 
 #include "muster/graph/graph.h"

@@ -9,12 +9,12 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "muster/train/activity_scope.h"
 #include "muster/train/call_context.h"
-#include "muster/train/division.h"
-#include "muster/train/doing.h"
 #include "muster/train/explain.h"
 #include "muster/train/found_jobs.h"
 #include "muster/train/front_end.h"
+#include "muster/train/pipeline_layout.h"
 #include "muster/train/program.h"
 #include "muster/train/ps_context.h"
 #include "muster/train/recovering_call.h"
@@ -148,11 +148,12 @@ Result<> Session::next_epoch() {
   return {};
 }
 
-Result<> Session::call_by_hand(std::string_view what, std::optional<std::uint32_t> stages,
-                               const GroupCall& call) {
+Result<> Session::explicit_collective(std::string_view what, std::optional<std::uint32_t> stages,
+                                      const GroupCall& call) {
   const auto make = [&] { return stages ? call_stage_group(*stages, call) : call_all(call); };
   // A callback's, before all have agreed where they go on.
-  if (const RecoveringCall* under_way = RecoveringCall::current(); under_way && under_way->is_meeting_due())
+  if (const RecoveringCall* in_flight_call = RecoveringCall::current();
+      in_flight_call && in_flight_call->is_rendezvous_due())
     return fail(Code::peer_lost, fmt::format("a worker was lost before {}", what));
   if (!recovers() || is_in_call_) return make();
   while (true) {
@@ -331,7 +332,7 @@ std::optional<Failure> Session::join(const cluster::Settings& settings, const In
   open_session->fresh_ = settings.fresh;
   chosen_threads = 0;
   set_while_waiting([] { open_session->look_for_interruption_of_wait(); });
-  set_doing(cluster::WorkPhase::script);
+  set_activity(cluster::WorkPhase::script);
   on_exit(leave_at_exit, nullptr);
   return std::nullopt;
 }

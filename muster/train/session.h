@@ -95,9 +95,10 @@ class Session {
   // A collective call that `what` names for people. Outside of numbered calls (train, eval, recoverable:
   // where is_in_call() holds) it is numbered itself: it is made again in the next epoch when this one is lost
   // in it, and is an error where the other workers have passed it already, since they cannot answer any more.
-  Result<> call_by_hand(std::string_view what, std::optional<std::uint32_t> stages, const GroupCall& call);
+  Result<> explicit_collective(std::string_view what, std::optional<std::uint32_t> stages,
+                               const GroupCall& call);
   // All workers of the epoch in use have met: none is behind, and lacks what another one has.
-  void note_meeting() { met_in_epoch_ = epoch(); }
+  void note_rendezvous() { met_in_epoch_ = epoch(); }
   bool is_in_call() const { return is_in_call_; }
   void set_in_call(bool is_in_call) { is_in_call_ = is_in_call; }
 

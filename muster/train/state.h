@@ -1,4 +1,4 @@
-// What a callback or a metric knows beyond its settings, as values that a recovery point can hold.
+// State of a callback or a metric beyond its settings, as values that a recovery point can hold.
 #pragma once
 
 #include <cstdint>

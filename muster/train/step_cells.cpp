@@ -82,7 +82,7 @@ Values TrainStepCell::forward(std::span<const Value> inputs) {
     for (std::size_t k = 0; k < parts.size(); ++k) parts[k].push_back(split[k]);
   }
   Value total;
-  graph::SampleParts samples;
+  graph::MicroBatchScope samples;
   for (std::size_t k = 0; k < parts.size(); ++k) {
     samples.begin(static_cast<std::int64_t>(k));
     const Values outputs = network_->call(parts[k]);

@@ -1,6 +1,6 @@
-// The door of `train`: the only room that joins cluster, collective, graph, data and checkpoint. A script
-// opens the one Session with init(), and trains with a Model; the Session watches the other processes and
-// ends this one when the job has failed.
+// Public header of `train`: the only module that joins cluster, collective, graph, data and checkpoint. A
+// script opens the one Session with init(), and trains with a Model; the Session watches the other processes
+// and ends this one when the job has failed.
 //
 //   int main() { return muster::train::run([] { ... }); }  // forms the cluster that the environment
 //   describes
@@ -8,26 +8,26 @@
 // Threads: main thread, except where a function says otherwise.
 #pragma once
 
-#include "muster/train/agreement.h"         // IWYU pragma: export
-#include "muster/train/callback.h"          // IWYU pragma: export
-#include "muster/train/context.h"           // IWYU pragma: export
-#include "muster/train/data_settings.h"     // IWYU pragma: export
-#include "muster/train/division.h"          // IWYU pragma: export
-#include "muster/train/doing.h"             // IWYU pragma: export
-#include "muster/train/explain.h"           // IWYU pragma: export
-#include "muster/train/front_end.h"         // IWYU pragma: export
-#include "muster/train/metrics.h"           // IWYU pragma: export
-#include "muster/train/model.h"             // IWYU pragma: export
-#include "muster/train/model_checkpoint.h"  // IWYU pragma: export
-#include "muster/train/monitors.h"          // IWYU pragma: export
-#include "muster/train/parameters.h"        // IWYU pragma: export
-#include "muster/train/program.h"           // IWYU pragma: export
-#include "muster/train/ps_context.h"        // IWYU pragma: export
-#include "muster/train/recoverable.h"       // IWYU pragma: export
-#include "muster/train/reducer.h"           // IWYU pragma: export
-#include "muster/train/run.h"               // IWYU pragma: export
-#include "muster/train/run_context.h"       // IWYU pragma: export
-#include "muster/train/session.h"           // IWYU pragma: export
-#include "muster/train/steering.h"          // IWYU pragma: export
-#include "muster/train/step_cells.h"        // IWYU pragma: export
-#include "muster/train/train_step.h"        // IWYU pragma: export
+#include "muster/train/activity_scope.h"     // IWYU pragma: export
+#include "muster/train/agreement.h"          // IWYU pragma: export
+#include "muster/train/callback.h"           // IWYU pragma: export
+#include "muster/train/context.h"            // IWYU pragma: export
+#include "muster/train/control_callbacks.h"  // IWYU pragma: export
+#include "muster/train/data_settings.h"      // IWYU pragma: export
+#include "muster/train/explain.h"            // IWYU pragma: export
+#include "muster/train/front_end.h"          // IWYU pragma: export
+#include "muster/train/metrics.h"            // IWYU pragma: export
+#include "muster/train/model.h"              // IWYU pragma: export
+#include "muster/train/model_checkpoint.h"   // IWYU pragma: export
+#include "muster/train/monitors.h"           // IWYU pragma: export
+#include "muster/train/parameters.h"         // IWYU pragma: export
+#include "muster/train/pipeline_layout.h"    // IWYU pragma: export
+#include "muster/train/program.h"            // IWYU pragma: export
+#include "muster/train/ps_context.h"         // IWYU pragma: export
+#include "muster/train/recoverable.h"        // IWYU pragma: export
+#include "muster/train/reducer.h"            // IWYU pragma: export
+#include "muster/train/run.h"                // IWYU pragma: export
+#include "muster/train/run_context.h"        // IWYU pragma: export
+#include "muster/train/session.h"            // IWYU pragma: export
+#include "muster/train/step_cells.h"         // IWYU pragma: export
+#include "muster/train/train_step.h"         // IWYU pragma: export

@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "muster/train/division.h"
-#include "muster/train/doing.h"
+#include "muster/train/activity_scope.h"
+#include "muster/train/pipeline_layout.h"
 #include "muster/train/run_context.h"
 
 namespace muster::train {
@@ -60,7 +60,7 @@ Result<TrainingLoop::Event> TrainingLoop::advance() {
 Result<bool> TrainingLoop::read_item() {
   if (std::exchange(steps_are_made_, false)) return false;
   if (is_grouped() ? step_ >= options_.group_steps : hooks_.stop_requested()) return false;
-  const Doing reading(cluster::WorkPhase::reading_data);
+  const ActivityScope reading(cluster::WorkPhase::reading_data);
   before_ = place(true);
   hooks_.remember();
   if (is_grouped()) {
@@ -131,7 +131,7 @@ Result<> TrainingLoop::get_ready() {
 
 // Anew for each attempt: which stage this worker has may have changed.
 Result<> TrainingLoop::share() {
-  MUSTER_TRY(const Division now, division());
+  MUSTER_TRY(const PipelineLayout now, pipeline_layout());
   call_->set_sharing({.stage = now.stage,
                       .own_state = [this] { return own_state_in(hooks_.parts()); },
                       .capture = [this] { return point_in_memory(); }});
@@ -189,16 +189,16 @@ Result<> TrainingLoop::take_end() {
 Result<> TrainingLoop::offer_memory() {
   call_->set_memory(
       {.state = checkpoint::Standing::State::live, .steps = static_cast<std::uint64_t>(before_.steps)});
-  if (!call_->is_meeting_due()) return {};
+  if (!call_->is_rendezvous_due()) return {};
   return fail(Code::peer_lost, "a worker was lost and has come back");
 }
 
 Result<> TrainingLoop::finish() {
   if (call_ == nullptr) return {};
-  const Doing saving(cluster::WorkPhase::saving);
+  const ActivityScope saving(cluster::WorkPhase::saving);
   MUSTER_TRY(checkpoint::Point end, point_at(call_->end_id(), place(false), LoopHooks::Moment::now));
   hooks_.note_end(end);
-  if (call_->is_meeting_due()) {
+  if (call_->is_rendezvous_due()) {
     // Who has come back takes the end.
     call_->save(std::move(end));
     return fail(Code::peer_lost, "a worker was lost and has come back");

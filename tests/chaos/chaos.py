@@ -27,7 +27,7 @@ from tls import Tree
 
 MODES = ("model", "loop", "calls", "norm", "placed")
 TRANSPORTS = ("auto", "tcp", "tls")
-LEFT_SECONDS = 10  # a twin that was refused ends by itself
+LEFT_SECONDS = 10  # a stale incarnation that was refused ends by itself
 DISK_BYTES = 48 << 20  # for each worker
 
 

@@ -117,7 +117,7 @@ def kill_at_end(job, random):
         kill_alone(job, random.choice(alive))
 
 
-def kill_in_last_meeting(job, random):
+def kill_in_last_rendezvous(job, random):
     """A worker dies with the end of the training on its disk, whether others have heard of that or not."""
     [name] = some_workers(job, random, 1)
     wait_until(lambda: job.has_ended() or any(path.suffix == ".end" for path in job.points(name)))
@@ -136,22 +136,22 @@ def pause_worker(job, random):
 
 
 def replace_stopped_worker(job, random):
-    """Its twin takes its place, and it is refused when it wakes up, and ends; or it wakes in time, and the
-    twin is."""
+    """Its replacement takes its place, and it is refused when it wakes up, and ends; or it wakes in time, and
+    the replacement is."""
     [name] = some_workers(job, random, 1)
     old = job.processes[name]
     if old.status() is not None:
         return
     old.signal(signal.SIGSTOP)
-    twin = job.start(name)
+    replacement = job.start(name)
     time.sleep(random.uniform(0.5, 4))
     old.signal(signal.SIGCONT)
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while FENCED_STATUS not in (old.status(), twin.status()) and not job.has_ended():
+    while FENCED_STATUS not in (old.status(), replacement.status()) and not job.has_ended():
         if time.monotonic() > deadline:
-            raise LostError(f"both live, {name} and its twin:\n{old.output()[-1500:]}")
+            raise LostError(f"both live, {name} and its replacement:\n{old.output()[-1500:]}")
         time.sleep(0.02)
-    if twin.status() == FENCED_STATUS:
+    if replacement.status() == FENCED_STATUS:
         job.processes[name] = old
     if job.has_ended():
         # It slept until all were done: there is no scheduler any more that could tell it so.
@@ -260,7 +260,7 @@ FAULTS = [
     kill_worker_in_recovery_of_another,
     kill_returning_worker,
     kill_at_end,
-    kill_in_last_meeting,
+    kill_in_last_rendezvous,
     pause_worker,
     replace_stopped_worker,
     cut,

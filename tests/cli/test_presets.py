@@ -112,8 +112,7 @@ def test_ascend_finds_the_table_that_a_platform_names_and_is_guessed_from_it(fol
         (
             ["--rank-table", "bad.json"],
             {},
-            "bad.json: 'status' is 'initializing', and not 'completed': whoever makes the table has not "
-            "finished it yet",
+            "bad.json: 'status' is 'initializing', and not 'completed': its writer has not finished it yet",
         ),
         ([], {"RANK_TABLE_FILE": "bad.json"}, "bad.json: 'status' is 'initializing', and not 'completed'"),
         (["--rank-table", "table.json"], {}, "table.json has 2 servers: say which of them this is, from"),

@@ -1,4 +1,4 @@
-"""`muster run` keeps strangers out by a token of its own, which nobody sees and the user's tools find."""
+"""`muster run` keeps unauthorized peers out by a token that only the job and the user's tools can read."""
 
 import contextlib
 import os
@@ -70,16 +70,16 @@ def token_of(scheduler):
     raise AssertionError("no process of the job")
 
 
-def test_a_stranger_is_refused_and_the_users_own_tools_are_not(folder):
+def test_an_unauthorized_peer_is_refused_and_the_users_own_tools_are_not(folder):
     with running("./script.sh") as scheduler:
         host, port = scheduler.split(":")
-        stranger = {
+        unauthorized = {
             "MS_SCHED_HOST": host,
             "MS_SCHED_PORT": port,
             "MS_ROLE": "MS_WORKER",
             "MS_WORKER_NUM": "2",
         }
-        refused = subprocess.run([str(PROBE)], env=stranger, capture_output=True, text=True, timeout=60)
+        refused = subprocess.run([str(PROBE)], env=unauthorized, capture_output=True, text=True, timeout=60)
         assert refused.returncode == 77, refused.stderr
         assert "does not use TLS, and this job does" in refused.stdout + refused.stderr
         for name in (scheduler, f"localhost:{port}"):
@@ -92,7 +92,7 @@ def test_a_stranger_is_refused_and_the_users_own_tools_are_not(folder):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user is needed: only root can be one")
-def test_another_user_of_the_host_is_a_stranger(folder):
+def test_another_user_of_the_host_is_an_unauthorized_peer(folder):
     with running("./script.sh") as scheduler:
         asked = status(scheduler, user="nobody")
         assert asked.returncode == 1
@@ -131,14 +131,17 @@ def test_an_open_job_is_open(folder):
     [
         (
             ["--nnodes", "2", "--node-rank", "0", "--scheduler", "10.0.0.1:8118"],
-            "several launchers start this job, and share no secret that would keep strangers out of it",
+            "several launchers start this job, and share no secret",
         ),
         (["--roles", "worker"], "several launchers start this job"),
         (
             ["--preset", "mpi", "--nnodes", "2", "--node-rank", "1", "--scheduler", "10.0.0.1:8118"],
-            "--open              none: whoever reaches the first host's port can run programs as you",
+            "--open              none: any process that reaches the first host's port",
         ),
-        (["--open", "--token-file", "token"], "--open lets strangers in, and --token-file keeps them out"),
+        (
+            ["--open", "--token-file", "token"],
+            "--open lets unauthorized peers in, and --token-file keeps them out",
+        ),
     ],
 )
 def test_what_is_not_said_is_asked_for(folder, words, message):

@@ -159,11 +159,11 @@ def test_doctor_says_that_something_else_answers():
             [str(PROGRAM), "doctor", "--scheduler", address], stdout=subprocess.PIPE, text=True
         ) as doctor:
             other.accept()[0].close()  # the look at the port
-            guest = other.accept()[0]
-            guest.recv(64)
-            guest.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n" + b" " * 64)
+            peer = other.accept()[0]
+            peer.recv(64)
+            peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n" + b" " * 64)
             output, _ = doctor.communicate(timeout=60)
-            guest.close()
+            peer.close()
     assert doctor.returncode == 1
     assert re.search(r"PROBLEM +handshake", output), output
 

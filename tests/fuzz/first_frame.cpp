@@ -1,5 +1,5 @@
-// What a stranger begins with, in pieces of any size: the pieces change nothing, and what is let in is a
-// frame.
+// What an unauthorized peer begins with, in pieces of any size: the pieces change nothing, and what is let in
+// is a frame.
 #include "fuzz.h"
 #include "muster/net/net.h"
 

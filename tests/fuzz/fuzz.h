@@ -1,4 +1,4 @@
-// What the fuzz targets share.
+// Helpers that the fuzz targets share.
 #pragma once
 
 #include <cstddef>

@@ -20,7 +20,7 @@ cmake -S . -B build-fuzz -G Ninja -DCMAKE_CXX_COMPILER="$clang" -DCMAKE_BUILD_TY
   -DMUSTER_PYTHON=OFF -DMUSTER_EXAMPLES=OFF >build-fuzz.log || { cat build-fuzz.log >&2; exit 1; }
 rm -f build-fuzz.log
 targets=("$@")
-[ $# -gt 0 ] || targets=(frame credentials handshake first_frame hello launch_files meeting messages recovery_log settings checkpoint data_files pictures)
+[ $# -gt 0 ] || targets=(frame credentials handshake first_frame hello launch_files rendezvous messages recovery_log settings checkpoint data_files pictures)
 cmake --build build-fuzz --parallel "${MUSTER_JOBS:-$(nproc)}" --target "${targets[@]/#/fuzz_}"
 
 status=0

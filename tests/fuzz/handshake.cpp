@@ -1,4 +1,4 @@
-// What a stranger says to a listener that wants a token: never does it come in.
+// What an unauthorized peer says to a listener that wants a token: never does it come in.
 #include "fuzz.h"
 #include "muster/net/tls_session.h"
 
@@ -9,7 +9,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::Input input(data, size);
   const std::size_t piece_size = 1 + 8 * static_cast<std::size_t>(input.byte());
   const auto session = net::TlsSession::create(
-      security, {.side = net::TlsSide::listener, .peer = "a stranger", .expected = {}});
+      security, {.side = net::TlsSide::listener, .peer = "an unauthorized peer", .expected = {}});
   if (!session) return 0;
   while (!input.rest().empty()) {
     (*session)->set_input(input.take(piece_size));

@@ -18,7 +18,7 @@ void hear_hello(std::span<const std::byte> bytes) {
   const std::vector<std::byte> encoded = encode_hello(*hello);
   const auto again = decode_hello(std::span(encoded).first<hello_size_bytes>());
   fuzz::expect(again && again->from == hello->from && again->to == hello->to && again->size == hello->size &&
-               again->purpose == hello->purpose && again->wish == hello->wish &&
+               again->purpose == hello->purpose && again->intent == hello->intent &&
                again->generation == hello->generation && again->received_bytes == hello->received_bytes &&
                again->origin.epoch == hello->origin.epoch && again->origin.job_id == hello->origin.job_id);
 }

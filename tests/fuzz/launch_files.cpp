@@ -3,7 +3,7 @@
 #include "fuzz.h"
 #include "muster/json/json.h"
 #include "muster/launch/hosts/agent_messages.h"
-#include "muster/launch/hosts/meeting_messages.h"
+#include "muster/launch/hosts/rendezvous_messages.h"
 #include "muster/launch/rank_table.h"
 #include "muster/launch/settings/hostfile.h"
 #include "muster/launch/settings/hostlist.h"
@@ -57,7 +57,7 @@ void read_slurm_lists(std::string_view text) {
 }
 
 net::Frame frame_of(std::span<const std::byte> bytes) {
-  net::FrameDecoder decoder(meeting_roster_bytes_max);
+  net::FrameDecoder decoder(rendezvous_roster_bytes_max);
   decoder.append(bytes);
   auto frame = decoder.next();
   fuzz::expect(frame && *frame);
@@ -70,10 +70,10 @@ net::Frame framed(std::uint16_t first_type, std::uint8_t types, fuzz::Input& inp
   return frame_of(net::encode_frame({.type = type}, input.rest()));
 }
 
-void hear_launcher_in_meeting(fuzz::Input& input) {
-  const auto message = decode_meeting_message(framed(0x0320, 6, input));
+void hear_launcher_in_rendezvous(fuzz::Input& input) {
+  const auto message = decode_rendezvous_message(framed(0x0320, 6, input));
   expect_named(message);
-  if (message) fuzz::expect(decode_meeting_message(frame_of(encode(*message))).has_value());
+  if (message) fuzz::expect(decode_rendezvous_message(frame_of(encode(*message))).has_value());
 }
 
 void hear_agent(fuzz::Input& input) {
@@ -106,7 +106,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       expect_named(json::parse(input.text(), "file.json"));
       break;
     case 5:
-      hear_launcher_in_meeting(input);
+      hear_launcher_in_rendezvous(input);
       break;
     case 6:
       hear_agent(input);

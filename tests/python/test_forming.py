@@ -178,7 +178,7 @@ def test_something_else_at_the_schedulers_port():
         expect("Somebody else knocks", begin, None, job.waiting)
 
 
-def test_a_scheduler_that_has_no_free_descriptor_takes_one_from_a_stranger():
+def test_a_scheduler_that_has_no_free_descriptor_takes_one_from_an_unauthorized_peer():
     limited = ["prlimit", "--nofile=64:64"]
     with contextlib.ExitStack() as stack, Job(limited) as job:
         port = int(job.variables["MS_SCHED_PORT"])

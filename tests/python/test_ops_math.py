@@ -1,4 +1,4 @@
-"""Arithmetic at the Python door: operators, promotion, reductions, and MindSpore's names for them."""
+"""Arithmetic in the Python bindings: operators, promotion, reductions, and MindSpore's names for them."""
 
 import operator
 import subprocess

@@ -62,7 +62,7 @@ for epoch, step, (x, y) in steps:
     die("behind the optimizer")
     if os.environ.get("ASKS_TWICE"):
         everywhere = float(muster.ops.all_reduce(loss))
-        print("void" if steps.is_void else "counts", done, everywhere)
+        print("void" if steps.is_aborted else "counts", done, everywhere)
 state = hashlib.sha256()
 for parameter in [*net.get_parameters(), *optimizer.get_parameters()]:
     try:
@@ -164,7 +164,7 @@ class Losses(train.Callback):
     def load_state_dict(self, state):
         self.seen, self.last = list(state["seen"]), state["last"]
 
-class Meeting(train.Callback):
+class Rendezvous(train.Callback):
     # Waits for the others in each step, by a collective call of its own.
     def __init__(self, parameters):
         super().__init__()
@@ -191,7 +191,7 @@ first, second = Losses(), Losses()
 config = train.CheckpointConfig(save_checkpoint_steps=4)
 saving = lambda: train.ModelCheckpoint("run", os.environ["ONCE"] + f"_{rank}", config)
 plateau = train.ReduceLROnPlateau("mae", patience=1)
-model.fit(2, data, data, callbacks=[first, Meeting(net.trainable_params()), plateau, saving()])
+model.fit(2, data, data, callbacks=[first, Rendezvous(net.trainable_params()), plateau, saving()])
 after_first = model.eval(data)
 model.fit(3, data, data, callbacks=[second, Forgetful(), train.EarlyStopping("mae", patience=9), saving()])
 bits = "".join(p.asnumpy().tobytes().hex() for p in net.get_parameters())

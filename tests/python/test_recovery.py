@@ -62,7 +62,7 @@ def unbroken_end_fixture(tmp_path_factory, digits):
         (faults.pause_worker, "placed"),
         (faults.replace_stopped_worker, "model"),
         (faults.cut, "loop"),
-        (faults.kill_in_last_meeting, "model"),
+        (faults.kill_in_last_rendezvous, "model"),
         (faults.damage_newest_point, "model"),
     ],
     ids=lambda value: getattr(value, "__name__", value),

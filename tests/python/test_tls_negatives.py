@@ -41,7 +41,7 @@ def client(tree, certificate=None, version=None):
 # ---- Whom the scheduler refuses ----------------------------------------------------------------------------
 
 STRANGERS = [
-    # whose certificate, what the stranger is told, what the scheduler says
+    # whose certificate, what the unauthorized peer is told, what the scheduler says
     ("expired", "certificate expired", r"certificate has expired on \S+ \S+ UTC \(CN=expired\)"),
     ("not-yet-valid", "bad certificate", r"certificate is not valid before \S+ \S+ UTC \(CN=not-yet-valid\)"),
     ("other-authority", "unknown ca", "its issuer CN=Another authority is not in ca_cert_path"),
@@ -108,7 +108,7 @@ def test_a_revocation_list_that_breaks_lets_nobody_in_until_it_is_whole_again(tr
         first = job.worker(0)
         first.wait_for_line("registered|waiting|came")
         tree.copy("crl-corrupt.pem", crl)
-        knock_until(job, tree, "crl.pem.*nobody new is let in until it can be read")
+        knock_until(job, tree, "crl.pem.*no new peer is admitted until it can be read")
         second = job.worker(1)
         second.wait_for_line("the other side cannot check certificates now")  # and tries again
         tree.copy("crl.pem", crl)

@@ -30,23 +30,23 @@ def test_this_tree_is_in_order():
     assert check_layout.problems(ROOT, ROOT / "build") == []
 
 
-def test_a_room_may_include_the_door_of_a_lower_room_and_its_own_files(tmp_path):
+def test_a_module_may_include_the_public_header_of_a_lower_module_and_its_own_files(tmp_path):
     text = '#include "muster/base/base.h"\n#include "muster/net/frame.h"\n#include <vector>\n'
     assert tree(tmp_path, {"muster/net/frame.cpp": text}) == []
 
 
 @pytest.mark.parametrize("included", ["muster/train/train.h", "muster/tensor/tensor.h"])
-def test_a_room_must_not_include_a_higher_room_or_a_sibling(tmp_path, included):
+def test_a_module_must_not_include_a_higher_module_or_a_sibling(tmp_path, included):
     [problem] = tree(tmp_path, {"muster/net/a.cpp": f'\n#include "{included}"\n'})
-    assert problem.startswith("muster/net/a.cpp:2: net (floor 1) must not include")
+    assert problem.startswith("muster/net/a.cpp:2: net (layer 1) must not include")
 
 
-def test_only_the_door_of_another_room_may_be_included(tmp_path):
+def test_only_the_public_header_of_another_module_may_be_included(tmp_path):
     [problem] = tree(tmp_path, {"apps/muster/main.cpp": '#include "muster/net/frame.h"\n'})
     assert "private to net" in problem
 
 
-def test_a_unit_test_sees_inside_its_own_room_only(tmp_path):
+def test_a_unit_test_sees_inside_its_own_module_only(tmp_path):
     text = '#include "muster/net/frame.h"\n#include "muster/base/hash.h"\n'
     [problem] = tree(tmp_path, {"tests/unit/net/frame_test.cpp": text})
     assert "private to base" in problem

@@ -116,7 +116,7 @@ Prepared prepare_fast(const Signature& signature) {
   return prepare(signature, &kernels::matmul_kernels()[index]);
 }
 
-// The library's, for bfloat16: its own float32 kernels this room has.
+// The library's, for bfloat16: its own float32 kernels this module has.
 bool usable_low(const Signature& signature) {
   return signature.inputs[0].dtype == DType::bfloat16 && suits_primitives(signature);
 }

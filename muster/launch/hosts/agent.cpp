@@ -63,7 +63,7 @@ class Agent final : public CrewListener {
   void take_signals();
   void take_input();
   void obey(const agent::Message& message);
-  void reserve(const agent::Reserve& wish);
+  void reserve(const agent::Reserve& request);
   void send(const agent::Message& message) { queue_ += encode(message); }
   void give_up(std::string_view reason);
   void write_some();
@@ -146,9 +146,9 @@ void Agent::wait() {
   if (polled[2].revents != 0) take_input();
   if ((polled[3].revents & POLLOUT) != 0) write_some();
   beat();
-  // Nobody listens any more, or nobody speaks, or the twin is gone.
-  const bool is_deaf = (polled[3].revents & (POLLERR | POLLHUP)) != 0;
-  if (is_deaf || polled[1].revents != 0 || real_clock().now() >= heard_at_ + lease_) {
+  // The launcher listens no more, or is silent, or the watchdog is gone.
+  const bool is_closed = (polled[3].revents & (POLLERR | POLLHUP)) != 0;
+  if (is_closed || polled[1].revents != 0 || real_clock().now() >= heard_at_ + lease_) {
     is_over_ = true;
     exit_code_ = exit_code_lost;
   }
@@ -205,8 +205,8 @@ void Agent::obey(const agent::Message& message) {
           fmt::format("the job's folder '{}' cannot be entered there ({}): it has to be on every host, "
                       "under the same name",
                       setup->folder, error.message()));
-  } else if (const auto* wish = std::get_if<agent::Reserve>(&message)) {
-    reserve(*wish);
+  } else if (const auto* request = std::get_if<agent::Reserve>(&message)) {
+    reserve(*request);
   } else if (const auto* file = std::get_if<agent::MakeFile>(&message)) {
     crew_.make_files({{.path = file->path, .contents = file->contents, .is_secret = file->is_secret}});
   } else if (const auto* start = std::get_if<agent::Start>(&message)) {
@@ -220,9 +220,10 @@ void Agent::obey(const agent::Message& message) {
   }
 }
 
-void Agent::reserve(const agent::Reserve& wish) {
-  if (wish.count > ports_max) return give_up(fmt::format("{} ports are too many to reserve", wish.count));
-  auto reserved = reserve_ports({.count = wish.count, .min = wish.min, .max = wish.max}, Reach::ssh);
+void Agent::reserve(const agent::Reserve& request) {
+  if (request.count > ports_max)
+    return give_up(fmt::format("{} ports are too many to reserve", request.count));
+  auto reserved = reserve_ports({.count = request.count, .min = request.min, .max = request.max}, Reach::ssh);
   if (!reserved) return give_up(reserved.error().message);
   send(agent::Ports{.numbers = reserved->numbers()});
   ports_.push_back(std::move(*reserved));
@@ -233,7 +234,7 @@ void Agent::write_some() {
   if (written >= 0)
     queue_.erase(0, static_cast<std::size_t>(written));
   else if (errno != EAGAIN && errno != EINTR)
-    queue_.clear();  // nobody listens: poll says so too
+    queue_.clear();  // the launcher is gone: poll says so too
 }
 
 void Agent::flush() {

@@ -1,5 +1,5 @@
-// What runs on another host for a launcher: starts and ends processes there as it is told, and brings back
-// what they write. What `muster agent` does; started through ssh, which carries both ways.
+// Agent of a launcher on another host: starts and ends processes there on command, and sends back what they
+// write. It is the body of `muster agent`; ssh starts it and carries both directions.
 //
 // It holds a lease: without a word of the launcher for ten seconds, or without the connection, everything
 // that it started is killed, whatever it has become.

@@ -38,7 +38,7 @@ Result<std::unique_ptr<AgentCrew>> AgentCrew::start(std::string host, const std:
 }
 
 AgentCrew::~AgentCrew() {
-  // Somebody else may have reaped it with all children: then the number is another's.
+  // Other code may have reaped it with all children: then the number is another's.
   if (ssh_pid_ < 0 || ::waitpid(ssh_pid_, nullptr, WNOHANG) != 0) return;
   ::kill(ssh_pid_, SIGKILL);
   ::waitpid(ssh_pid_, nullptr, 0);
@@ -46,7 +46,7 @@ AgentCrew::~AgentCrew() {
 
 void AgentCrew::set_listener(CrewListener& listener) {
   listener_ = &listener;
-  if (!loss_.empty()) listener_->on_loss(*this, loss_);  // it was lost before anybody listened
+  if (!loss_.empty()) listener_->on_loss(*this, loss_);  // it was lost before there was a listener
 }
 
 void AgentCrew::reserve(std::uint32_t count, std::uint16_t min, std::uint16_t max) {
@@ -107,7 +107,7 @@ void AgentCrew::take(std::span<const pollfd> polled) {
   if (polled[1].revents != 0) take_output();
   if (polled[2].revents != 0) take_words();
   const TimePoint now = real_clock().now();
-  if (polled[1].fd < 0) heard_at_ = now;  // nobody listened
+  if (polled[1].fd < 0) heard_at_ = now;  // there was no listener
   watch_silence(now);
   if (now < heartbeat_at_) return;
   heartbeat_at_ = now + agent::heartbeat_interval;
@@ -122,7 +122,7 @@ std::optional<TimePoint> AgentCrew::wake_at() const {
                   heard_at_ + (is_silence_told_ ? agent::lease_duration : agent::silence_told));
 }
 
-// The connection may stand though nobody is there: ssh's own keepalives are answered by the sshd.
+// The connection may stand though the agent is gone: ssh's own keepalives are answered by the sshd.
 void AgentCrew::watch_silence(TimePoint now) {
   if (!watches_silence()) return;
   const auto in_seconds = [](Duration time) { return time / std::chrono::seconds(1); };

@@ -1,4 +1,4 @@
-// What a launcher and its agents on other hosts say to each other. Byte by byte: docs/formats/agent.md.
+// Messages between a launcher and its agents on other hosts. Byte by byte: docs/formats/agent.md.
 #pragma once
 
 #include <cstdint>

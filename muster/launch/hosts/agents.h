@@ -14,7 +14,7 @@ class Agents {
  public:
   Agents(Agents&&) = default;
   Agents& operator=(Agents&&) = default;
-  // Lets those that nobody took end by themselves for a moment: what they made there is gone then.
+  // Lets those that were not taken end by themselves for a moment: what they made there is gone then.
   ~Agents();
 
   // All at once; fails when one of them cannot be had, naming the host and what to do. To be called by a

@@ -29,8 +29,8 @@ Result<std::shared_ptr<const net::Security>> security_of(const JobSettings& job,
   return find_security(FixedEnvironment(std::move(variables)));
 }
 
-Result<MeetingTimes> times_of(const Environment& environment) {
-  MeetingTimes times;
+Result<RendezvousTimes> times_of(const Environment& environment) {
+  RendezvousTimes times;
   const std::string text = environment.get("MS_TOPO_TIMEOUT").value_or("");
   if (text.empty()) return times;
   constexpr std::int64_t seconds_max = 30LL * 24 * 3600;
@@ -47,30 +47,30 @@ Result<MeetingTimes> times_of(const Environment& environment) {
 Result<> meet(Gathering& gathered, HostReport own, const Preset& preset, const JobSettings& job,
               const Environment& environment, int keeper_fd) {
   MUSTER_TRY(auto security, security_of(job, environment));
-  MUSTER_TRY(const MeetingTimes times, times_of(environment));
+  MUSTER_TRY(const RendezvousTimes times, times_of(environment));
   MUSTER_TRY(
-      gathered.meeting,
-      Meeting::open({.hosts = static_cast<std::int64_t>(job.hosts.value.size()),
-                     .preset = std::string(preset.name),
-                     .openness = std::string(preset.openness),
-                     .own = std::move(own),
-                     .place = meeting_place(job),
-                     .bind = environment.get("MUSTER_BIND").value_or(""),
-                     .security = std::move(security),
-                     .times = times,
-                     .say = [](const std::string& line) { fmt::print(stderr, "muster: {}\n", line); }}));
+      gathered.rendezvous,
+      Rendezvous::open({.hosts = static_cast<std::int64_t>(job.hosts.value.size()),
+                        .preset = std::string(preset.name),
+                        .openness = std::string(preset.openness),
+                        .own = std::move(own),
+                        .place = rendezvous_place(job),
+                        .bind = environment.get("MUSTER_BIND").value_or(""),
+                        .security = std::move(security),
+                        .times = times,
+                        .say = [](const std::string& line) { fmt::print(stderr, "muster: {}\n", line); }}));
   std::vector<int> abort_fds;
   if (keeper_fd >= 0) abort_fds.push_back(keeper_fd);
-  MUSTER_TRY(gathered.hosts, gathered.meeting->wait(abort_fds));
+  MUSTER_TRY(gathered.hosts, gathered.rendezvous->wait(abort_fds));
   return {};
 }
 
 }  // namespace
 
-net::HostPort meeting_place(const JobSettings& job) {
+net::HostPort rendezvous_place(const JobSettings& job) {
   if (job.scheduler) return *net::parse_host_port(job.scheduler->value);
   return {.host = job.hosts.value.front().name,
-          .port = job.port ? static_cast<std::uint16_t>(job.port->value) : meeting_port_default};
+          .port = job.port ? static_cast<std::uint16_t>(job.port->value) : rendezvous_port_default};
 }
 
 Result<Gathering> gather(const Preset& preset, const JobSettings& job, const Environment& environment,
@@ -85,7 +85,7 @@ Result<Gathering> gather(const Preset& preset, const JobSettings& job, const Env
     MUSTER_TRY_VOID(make_sshd_folder());
     MUSTER_TRY(own.host_key, make_host_key(options.run_folder, gathered.programs.at("ssh-keygen")));
   }
-  if (preset.needs_meeting(job, environment))
+  if (preset.needs_rendezvous(job, environment))
     MUSTER_TRY_VOID(meet(gathered, std::move(own), preset, job, environment, options.keeper_fd));
   return gathered;
 }

@@ -1,12 +1,12 @@
-// What this host has and learns from the others before a preset can say what to start: programs, a key, and
-// what all hosts tell each other where each runs the same line.
+// Facts that a preset needs before it can say what to start: the programs and key of this host, and what all
+// hosts tell each other where each runs the same line.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "muster/launch/hosts/meeting.h"
+#include "muster/launch/hosts/rendezvous.h"
 #include "muster/launch/presets/preset.h"
 
 namespace muster::launch {
@@ -14,8 +14,8 @@ namespace muster::launch {
 struct Gathering {
   std::map<std::string, std::string> programs = {};
   std::string user = {};
-  std::vector<HostReport> hosts = {};     // empty where they did not meet
-  std::unique_ptr<Meeting> meeting = {};  // null there too; else the lease of this host's processes
+  std::vector<HostReport> hosts = {};           // empty where they did not meet
+  std::unique_ptr<Rendezvous> rendezvous = {};  // null there too; else the lease of this host's processes
 
   // Adds it to what a preset is given.
   void tell(PresetInput& input) const;
@@ -32,7 +32,7 @@ Result<Gathering> gather(const Preset& preset, const JobSettings& job, const Env
                          const GatheringOptions& options);
 
 // Where the hosts meet: at --scheduler, else at the first host's name and --port, else at this port.
-inline constexpr std::uint16_t meeting_port_default = 36665;
-net::HostPort meeting_place(const JobSettings& job);
+inline constexpr std::uint16_t rendezvous_port_default = 36665;
+net::HostPort rendezvous_place(const JobSettings& job);
 
 }  // namespace muster::launch

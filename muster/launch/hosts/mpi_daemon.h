@@ -1,4 +1,4 @@
-// What the first host may start on another one through the job's own sshd: mpirun's daemon, and nothing else.
+// The one command that the first host may start on another one through the job's own sshd: mpirun's daemon.
 #pragma once
 
 #include <map>

@@ -89,9 +89,10 @@ Result<std::string> user_name() {
   if (found != nullptr) return std::string(found->pw_name);
   return fail(
       Code::not_found,
-      fmt::format("the user of this process, {}, has no name on this host ({}), and ssh works for nobody "
-                  "without one: add the user to /etc/passwd",
-                  ::geteuid(), error == 0 ? "it is not in /etc/passwd" : std::strerror(error)));
+      fmt::format(
+          "the user of this process, {}, has no name on this host ({}), and ssh does not work for a user "
+          "without one: add the user to /etc/passwd",
+          ::geteuid(), error == 0 ? "it is not in /etc/passwd" : std::strerror(error)));
 }
 
 Result<std::string> make_host_key(const std::string& folder, const std::string& ssh_keygen) {

@@ -14,11 +14,11 @@ namespace muster::launch {
 Result<std::map<std::string, std::string>> find_programs(const std::vector<ProgramNeeded>& needed,
                                                          const Environment& environment);
 
-// The name of the user who runs this process. ssh works for nobody who has none.
+// The name of the user who runs this process. ssh does not work for a user without one.
 Result<std::string> user_name();
 
 // Makes a key pair for ssh in the folder, with the program ssh-keygen, and returns its public half. The
-// private half is host_key_name there; nobody else may look into the folder.
+// private half is host_key_name there; no other user may look into the folder.
 Result<std::string> make_host_key(const std::string& folder, const std::string& ssh_keygen);
 
 // What an sshd of root's asks for, and what only the system's own service makes otherwise.

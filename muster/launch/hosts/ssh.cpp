@@ -14,7 +14,7 @@ namespace {
 constexpr int exit_code_of_ssh = 255;
 constexpr int exit_code_no_program = 127;
 
-// No question to anybody, no old connection that outlives this one, and a dead one is noticed in 15 seconds.
+// No question to the user, no old connection that outlives this one, and a dead one is noticed in 15 seconds.
 constexpr std::array<const char*, 8> ssh_options = {
     "BatchMode=yes",    "ConnectTimeout=10", "ServerAliveInterval=5",   "ServerAliveCountMax=3",
     "ControlMaster=no", "ControlPath=none",  "ClearAllForwardings=yes", "ForwardX11=no"};

@@ -118,7 +118,8 @@ Result<> check_contradictions(const Job& job) {
   for (const auto& [flag, name] :
        {std::pair{"--tls-secret", &job.tls_secret}, std::pair{"--token-secret", &job.token_secret}})
     if (job.is_open && !name->empty())
-      return wrong(fmt::format("--open lets strangers in, and {} keeps them out: leave one out", flag));
+      return wrong(
+          fmt::format("--open lets unauthorized peers in, and {} keeps them out: leave one out", flag));
   if (job.max_restarts > 0 && job.recovery_claim.empty())
     return wrong(
         fmt::format("--max-restarts {}: a pod that takes another's place finds recovery points only in "

@@ -1,4 +1,4 @@
-// What is wrong with a job before anything is made from it.
+// Checks of a Kubernetes job before anything is made from it.
 #pragma once
 
 #include "muster/base/base.h"

@@ -1,4 +1,4 @@
-// What `muster k8s` is asked for: a training job as it shall run on Kubernetes.
+// Kubernetes job: the input of `muster k8s`, a training job as it shall run on Kubernetes.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ struct Job {
   std::string tls_secret = {};      // holds config.json and what it names, client.password, server.password
   std::string token_secret = {};    // holds token
   std::string token = {};           // what a Secret of the job's own holds, where it needs one
-  bool is_open = false;             // nothing keeps strangers out
+  bool is_open = false;             // nothing keeps unauthorized peers out
   std::string image_secret = {};    // to pull the image with
   std::string service_account = {};
   std::map<std::string, std::string> node_selector = {};
@@ -56,11 +56,12 @@ struct Job {
 
 enum class Format { yaml, json };
 
-// Whether `token` has to be there: nobody named a secret, and the job is not to be open.
+// Whether `token` has to be there: the user named no secret, and the job is not to be open.
 bool needs_token(const Job& job);
 
-// What `kubectl apply -f -` takes: a Secret and a NetworkPolicy that keep strangers out, a headless service
-// and an Indexed Job, or a JobSet. Pure. Errors name the flag of `muster k8s`, its value and what is allowed.
+// What `kubectl apply -f -` takes: a Secret and a NetworkPolicy that keep unauthorized peers out, a headless
+// service and an Indexed Job, or a JobSet. Pure. Errors name the flag of `muster k8s`, its value and what is
+// allowed.
 Result<std::string> manifests(const Job& job, Format format);
 
 }  // namespace muster::launch::kubernetes

@@ -52,7 +52,7 @@ Document failure_policy(const char* container) {
   // would end as this one did.
   const Document hopeless = {2, cluster::exit_code_refused, cluster::exit_code_configuration, 126, 127};
   const Document rules = Document::array(
-      {// Evicted, preempted, its node drained: nobody's fault, and it does not count.
+      {// Evicted, preempted, its node drained: that is no failure of the job, and does not count.
        {{"action", "Ignore"},
         {"onPodConditions", Document::array({{{"type", "DisruptionTarget"}, {"status", "True"}}})}},
        {{"action", "FailJob"},

@@ -1,4 +1,4 @@
-// What Kubernetes takes as a name, a quantity, a path.
+// Names, quantities and paths that Kubernetes accepts.
 #pragma once
 
 #include <string_view>

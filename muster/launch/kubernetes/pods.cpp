@@ -70,7 +70,7 @@ Document run_command(const Job& job, const std::string& roles) {
   if (roles == "scheduler" && !has_sidecar(job)) add("--node-rank", "0");  // no index in a Job of its own
   add("-n", std::to_string(job.slots));
   if (job.servers > 0) add("--servers", std::to_string(job.servers));
-  add("--scheduler", fmt::format("{}:{}", meeting_host(job), job.port));
+  add("--scheduler", fmt::format("{}:{}", rendezvous_host(job), job.port));
   if (!roles.empty()) add("--roles", roles);
   if (job.max_restarts > 0) add("--max-restarts", std::to_string(job.max_restarts));
   if (job.is_open) words.push_back("--open");
@@ -87,7 +87,7 @@ struct Volume {
 };
 
 Document secret(const std::string& volume, const std::string& name, const Job& job) {
-  // For its owner alone; where the containers run as somebody else, for their group.
+  // For its owner alone; where the containers run as another user, for their group.
   const int mode = job.user ? 0440 : 0400;
   return {{"name", volume}, {"secret", {{"secretName", name}, {"defaultMode", mode}}}};
 }
@@ -143,7 +143,8 @@ Document worker(const Job& job) {
 
 // Healthy is a scheduler that answers. `patience` failures in a row, and it is not.
 Document probe(const Job& job, int period_s, int patience) {
-  Document command = {"muster", "status", "--scheduler", fmt::format("{}:{}", meeting_host(job), job.port)};
+  Document command = {"muster", "status", "--scheduler",
+                      fmt::format("{}:{}", rendezvous_host(job), job.port)};
   if (has_sidecar(job)) {  // which is in the pods of all indexes, and serves in one
     command.push_back("--only-index");
     command.push_back("0");
@@ -216,7 +217,7 @@ std::string token_secret_name(const Job& job) {
   return needs_token(job) ? job.name + "-token" : job.token_secret;
 }
 
-std::string meeting_host(const Job& job) {
+std::string rendezvous_host(const Job& job) {
   std::string pod = workers_name(job) + "-0";
   if (has_scheduler(job) && job.scheduler_place == SchedulerPlace::own_job) pod = job.name + "-scheduler";
   if (has_scheduler(job) && job.scheduler_place == SchedulerPlace::job_set) pod = job.name + "-scheduler-0-0";
@@ -225,8 +226,8 @@ std::string meeting_host(const Job& job) {
 
 std::string longest_host_name(const Job& job) {
   const std::string last = fmt::format("{}-{}", workers_name(job), job.nodes - 1);
-  const std::string meeting = meeting_host(job);
-  const std::string scheduler = meeting.substr(0, meeting.find('.'));
+  const std::string rendezvous = rendezvous_host(job);
+  const std::string scheduler = rendezvous.substr(0, rendezvous.find('.'));
   return last.size() > scheduler.size() ? last : scheduler;
 }
 

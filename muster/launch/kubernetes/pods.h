@@ -13,11 +13,11 @@ namespace muster::launch::kubernetes {
 bool has_scheduler(const Job& job);
 
 // The name at which the job meets: that of the pod that runs the scheduler, or of the first host.
-std::string meeting_host(const Job& job);
+std::string rendezvous_host(const Job& job);
 // Of the pod whose name is the longest.
 std::string longest_host_name(const Job& job);
 
-// Variables and folders that the pods have anyway, and that nobody else may set.
+// Variables and folders that the pods have anyway, and that the user may not set.
 std::set<std::string> own_variables(const Job& job);
 std::set<std::string> own_folders();
 

@@ -1,8 +1,8 @@
 // Documents of Kubernetes as people read them.
 //
 // YAML contains JSON: whatever is not plainly a word is written as a JSON string. So little of YAML is used
-// that forty lines do, and whoever links to this library needs no other one for it. The tests read it with a
-// real parser.
+// that forty lines do, and a program that links to this library needs no other one for it. The tests read it
+// with a real parser.
 #pragma once
 
 #include <nlohmann/json.hpp>

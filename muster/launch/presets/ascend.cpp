@@ -120,7 +120,7 @@ const Preset ascend_preset = {
     .summary = "one process on each card, by RANK_TABLE_FILE, RANK_ID and DEVICE_ID",
     .check = check,
     .ports_wanted = no_ports,
-    .needs_meeting = never_meets,
+    .needs_rendezvous = never_meets,
     .spec = spec,
 };
 

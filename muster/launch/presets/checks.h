@@ -1,4 +1,4 @@
-// What presets check alike. Private to the presets.
+// Checks that presets share. Private to the presets.
 #pragma once
 
 #include <optional>
@@ -16,10 +16,10 @@ struct PresetUses {
   bool rank_table = false;
   std::string_view styles = {};  // "init_method env": empty: there are none
 };
-// An error for each setting that somebody asked for and the preset does not know: it would be lost silently.
+// An error for each setting that the user asked for and the preset does not know: it would be lost silently.
 Result<> check_uses(const JobSettings& job, const PresetUses& uses);
 
-// An error where `variable` is set to something else than `value`, which `what` says: somebody exported it
+// An error where `variable` is set to something else than `value`, which `what` says: the user exported it
 // for processes started by hand.
 struct Expected {
   const char* variable;
@@ -31,7 +31,7 @@ Result<> check_exported(const Environment& environment, const Expected& expected
 // What processes of host job.self inherit from the launcher: nothing where ssh lies between.
 std::optional<std::string> inherited(const PresetInput& input, std::string_view name);
 
-// Processes that somebody asked for on host `index`. The accelerators that a platform counts are no wish:
+// Processes that the user asked for on host `index`. The accelerators that a platform counts are no request:
 // its scripts use all of their host in one process.
 std::int64_t slots_asked_for(const JobSettings& job, std::size_t index);
 // "-n 4", "--hosts": where slots_asked_for comes from.

@@ -66,7 +66,7 @@ Result<> check(const JobSettings& job, const Environment& environment) {
   return check_first_address(job);
 }
 
-bool needs_meeting(const JobSettings& job, const Environment&) {
+bool needs_rendezvous(const JobSettings& job, const Environment&) {
   return job.reach.value == Reach::each && is_several(job);
 }
 
@@ -86,7 +86,7 @@ std::string in_folder(const PresetInput& input, std::string_view name) {
   return fmt::format("{}/{}", input.run_folder, name);
 }
 
-// As the hosts have seen each other; by name as long as nobody has.
+// As the hosts have seen each other; by name as long as none has.
 std::string address_of(const PresetInput& input, std::size_t host) {
   if (host < input.addresses.size()) return input.addresses[host];
   const std::string& name = input.job.hosts.value[host].name;
@@ -97,7 +97,7 @@ std::string key_of(const PresetInput& input, std::size_t host) {
   return host < input.host_keys.size() ? input.host_keys[host] : fmt::format("<key of host {}>", host);
 }
 
-// Whom the first host's ssh believes: the keys that the hosts have told each other, and nobody else.
+// The keys that the first host's ssh trusts: those that the hosts have told each other, and no others.
 std::string known_hosts(const PresetInput& input, std::uint16_t port) {
   std::string text;
   for (std::size_t i = 1; i < input.job.hosts.value.size(); ++i)
@@ -322,12 +322,12 @@ const Preset mpi_preset = {
     .summary = "mpirun starts the script, for MPI, Horovod and MindSpore on GPUs",
     .check = check,
     .ports_wanted = no_ports,
-    .needs_meeting = needs_meeting,
+    .needs_rendezvous = needs_rendezvous,
     .spec = spec,
     .programs = programs,
-    .needs_host_key = needs_meeting,
-    .needs_secret = needs_meeting,
-    .openness = "whoever reaches the first host's port can run programs as you on all of them",
+    .needs_host_key = needs_rendezvous,
+    .needs_secret = needs_rendezvous,
+    .openness = "any process that reaches the first host's port can run programs as you on all of them",
 };
 
 }  // namespace muster::launch

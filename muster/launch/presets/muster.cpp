@@ -11,7 +11,7 @@ constexpr std::uint16_t default_port = 8118;  // where every host has to know it
 
 tl::unexpected<Error> wrong(std::string message) { return fail(Code::invalid_argument, std::move(message)); }
 
-// Variables that somebody exported for processes started by hand, and that say something else.
+// Variables that the user exported for processes started by hand, and that say something else.
 Result<> check_variables(const JobSettings& job, const Environment& environment) {
   const auto check = [&](const char* variable, const std::string& value,
                          const std::string& what) -> Result<> {
@@ -127,7 +127,8 @@ Result<LaunchSpec> spec(const PresetInput& input) {
 
 bool always(const JobSettings&, const Environment&) { return true; }
 
-constexpr std::string_view openness = "whoever reaches the scheduler's port can take part in the job";
+constexpr std::string_view openness =
+    "any process that reaches the scheduler's port can take part in the job";
 
 }  // namespace
 
@@ -136,7 +137,7 @@ const Preset muster_preset = {
     .summary = "scheduler, workers and servers by MS_* variables",
     .check = check,
     .ports_wanted = port_of_first,
-    .needs_meeting = never_meets,
+    .needs_rendezvous = never_meets,
     .spec = spec,
     .needs_secret = always,
     .openness = openness,
@@ -147,7 +148,7 @@ const Preset mindspore_preset = {
     .summary = "the same, for scripts that import mindspore",
     .check = check,
     .ports_wanted = port_of_first,
-    .needs_meeting = never_meets,
+    .needs_rendezvous = never_meets,
     .spec = spec,
     .needs_secret = always,
     .openness = openness,

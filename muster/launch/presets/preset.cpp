@@ -72,8 +72,8 @@ void add_python_variables(std::map<std::string, std::string>& variables, const P
   // A pipe makes Python keep its lines back: they would be late, and lost when the process is killed.
   if (!inherited(input, "PYTHONUNBUFFERED")) variables.emplace("PYTHONUNBUFFERED", "1");
   // OpenMP's threads spin for about 20 ms at each wait unless told otherwise, and keep a core from the thread
-  // that they wait for when somebody else needs one too. Python's package decides so for itself where nobody
-  // launched it.
+  // that they wait for when another process needs one too. Python's package decides so for itself where
+  // nobody launched it.
   if (inherited(input, "OMP_WAIT_POLICY") || inherited(input, "GOMP_SPINCOUNT")) return;
   if (input.job.own_host().slots > 1)
     variables.emplace("OMP_WAIT_POLICY", "passive");

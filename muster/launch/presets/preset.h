@@ -1,5 +1,5 @@
 // A preset: what one family of scripts expects of the launcher, as pure functions. They start nothing, open
-// nothing and ask nobody.
+// nothing and ask no process.
 #pragma once
 
 #include <cstdint>
@@ -62,7 +62,7 @@ struct Preset {
   Result<> (*check)(const JobSettings& job, const Environment& environment);
   PortsWanted (*ports_wanted)(const JobSettings& job, const Environment& environment);
   // Whether hosts that run the same line each have to tell each other something before they can start.
-  bool (*needs_meeting)(const JobSettings& job, const Environment& environment);
+  bool (*needs_rendezvous)(const JobSettings& job, const Environment& environment);
   // The processes of host job.self.
   Result<LaunchSpec> (*spec)(const PresetInput& input);
 
@@ -71,8 +71,8 @@ struct Preset {
   // Whether each host needs a key of ssh, whose public half the hosts tell each other when they meet. Its
   // private half is host_key_name in the folder of this run. Null: no.
   bool (*needs_host_key)(const JobSettings& job, const Environment& environment) = nullptr;
-  // Whether Muster keeps strangers out: by certificates or a token, unless the job is to be open, and
-  // `openness` is what that means. Null: no, the processes speak among themselves as their own framework
+  // Whether Muster keeps unauthorized peers out: by certificates or a token, unless the job is to be open,
+  // and `openness` is what that means. Null: no, the processes speak among themselves as their own framework
   // does.
   bool (*needs_secret)(const JobSettings& job, const Environment& environment) = nullptr;
   std::string_view openness = {};

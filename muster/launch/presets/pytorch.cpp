@@ -114,7 +114,7 @@ const Preset pytorch_preset = {
         "one process on each host by --init_method, or with -n one on each slot by MASTER_ADDR, RANK ...",
     .check = check,
     .ports_wanted = port_of_first,
-    .needs_meeting = never_meets,
+    .needs_rendezvous = never_meets,
     .spec = spec,
 };
 

@@ -123,7 +123,7 @@ PortsWanted ports_wanted(const JobSettings& job, const Environment& environment)
   return wanted;
 }
 
-bool needs_meeting(const JobSettings& job, const Environment& environment) {
+bool needs_rendezvous(const JobSettings& job, const Environment& environment) {
   return job.reach.value == Reach::each && ports_wanted(job, environment).count > 0;
 }
 
@@ -159,7 +159,7 @@ std::string host_name(const PresetInput& input, std::size_t index) {
   return index < input.addresses.size() ? input.addresses[index] : std::string();
 }
 
-// "a:5001" of the port `place` of host `index`. What nobody knows before the hosts have met is a '?'.
+// "a:5001" of the port `place` of host `index`. What is not known before the hosts have met is a '?'.
 std::string address_of(const PresetInput& input, std::size_t index, std::int64_t place) {
   const std::string host = host_name(input, index);
   const auto number = static_cast<std::size_t>(place);
@@ -277,9 +277,9 @@ const Preset tensorflow_preset = {
     .summary = "a worker and a parameter server on each host, by --job_name, --task_index ... and TF_CONFIG",
     .check = check,
     .ports_wanted = ports_wanted,
-    .needs_meeting = needs_meeting,
+    .needs_rendezvous = needs_rendezvous,
     .spec = spec,
-    .openness = "whoever reaches the first host's port can take part in the job",
+    .openness = "any process that reaches the first host's port can take part in the job",
 };
 
 }  // namespace muster::launch

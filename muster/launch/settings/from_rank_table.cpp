@@ -33,14 +33,14 @@ Result<> check_host_count(const PartialSettings& said, const RankTable& table) {
 Result<std::vector<std::size_t>> servers_of(const std::vector<HostSlots>& hosts, const RankTable& table,
                                             std::string_view table_name) {
   std::vector<std::size_t> by_place, by_name;
-  std::string_view stranger;
+  std::string_view unlisted;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     by_place.push_back(i);
     const auto found = std::find_if(table.servers.begin(), table.servers.end(), [&](const auto& server) {
       return server.server_id == address_of_host(hosts[i].name);
     });
     if (found == table.servers.end())
-      stranger = address_of_host(hosts[i].name);
+      unlisted = address_of_host(hosts[i].name);
     else
       by_name.push_back(static_cast<std::size_t>(found - table.servers.begin()));
   }
@@ -49,7 +49,7 @@ Result<std::vector<std::size_t>> servers_of(const std::vector<HostSlots>& hosts,
   return wrong(
       fmt::format("{} has no server_id '{}', but those of other hosts: give all servers the names of "
                   "their hosts, or none",
-                  table_name, stranger));
+                  table_name, unlisted));
 }
 
 Result<PartialSettings> with_rank_table(PartialSettings said, const RankTable& table) {
@@ -58,7 +58,7 @@ Result<PartialSettings> with_rank_table(PartialSettings said, const RankTable& t
   Setting<std::vector<HostSlots>> hosts{std::vector<HostSlots>(table.servers.size()), name};
   if (said.hosts) hosts = *said.hosts;
   MUSTER_TRY(const auto servers, servers_of(hosts.value, table, name));
-  // What a platform counts is no wish for processes.
+  // What a platform counts is no request for processes.
   const bool is_asked = said.slots && said.slots->origin != "MA_NUM_GPUS";
   for (std::size_t i = 0; i < hosts.value.size(); ++i) {
     HostSlots& host = hosts.value[i];

@@ -1,4 +1,4 @@
-// What a rank table says about hosts and slots.
+// Hosts and slots from a rank table.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// Which preset a script wants, where that is plain.
+// Preset that a script needs, guessed where that is plain.
 #pragma once
 
 #include <optional>

@@ -29,7 +29,7 @@ class Reader {
     MUSTER_TRY_VOID(read_command());
     MUSTER_TRY_VOID(read_tail());
     MUSTER_TRY_VOID(read_environment());
-    MUSTER_TRY_VOID(refuse_strangers());
+    MUSTER_TRY_VOID(refuse_unauthorized());
     return said_;
   }
 
@@ -188,7 +188,7 @@ class Reader {
     return {};
   }
 
-  Result<> refuse_strangers() const {
+  Result<> refuse_unauthorized() const {
     for (const auto& [key, value] : table_) {
       if (std::find(known_.begin(), known_.end(), key.str()) != known_.end()) continue;
       const auto meant = cluster::nearest_name(key.str(), known_);

@@ -1,5 +1,5 @@
-// What a job is to be, before anybody knows which processes that means: the value between the sources of
-// settings (flags, job file, variables of a platform) and the presets.
+// Settings of a job, before it is known which processes that means: the value between the sources of settings
+// (flags, job file, variables of a platform) and the presets.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct Setting {
 };
 
 struct HostSlots {
-  std::string name = {};   // empty: a host whose name nobody has said; this one, where the job has one host
+  std::string name = {};   // empty: a host without a name; this one, where the job has one host
   std::int64_t slots = 0;  // processes that do the work there; 0 in PartialSettings: not said
 
   friend bool operator==(const HostSlots&, const HostSlots&) = default;
@@ -95,7 +95,7 @@ struct JobSettings {
   Setting<std::string> recovery_folder = {};  // empty: below the logs
   Setting<std::vector<std::int64_t>> tail = {};
   Setting<std::string> tls_config = {}, client_password_file = {}, server_password_file = {}, token_file = {};
-  Setting<bool> is_open = {};                                    // nothing keeps strangers out
+  Setting<bool> is_open = {};                                    // nothing keeps unauthorized peers out
   std::map<std::string, Setting<std::string>> environment = {};  // of the processes, on top of the launcher's
 
   // The command as it can be started: Python stands before a script.

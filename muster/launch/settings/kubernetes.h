@@ -1,4 +1,4 @@
-// Which host this is, in a pod of an Indexed Job: its completion index.
+// Host index in a pod of an Indexed Job: its completion index.
 #pragma once
 
 #include "muster/launch/settings/job_settings.h"

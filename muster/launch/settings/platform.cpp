@@ -47,7 +47,7 @@ Result<PartialSettings> platform_settings(const Environment& environment) {
   MUSTER_TRY(said.hosts, hosts_of(environment, said.host_count));
   MUSTER_TRY(said.self,
              number(environment, {"MA_TASK_INDEX", "VC_TASK_INDEX", "VK_TASK_INDEX"}, 0, count_max));
-  if (!said.hosts && !said.host_count) said.self.reset();  // of a job whose hosts nobody names
+  if (!said.hosts && !said.host_count) said.self.reset();  // of a job whose hosts are not named
   const auto count = said.hosts ? static_cast<std::int64_t>(said.hosts->value.size())
                                 : (said.host_count ? said.host_count->value : 0);
   if (count > 1) {

@@ -1,5 +1,5 @@
-// What the variables of a training platform say about hosts: those that ModelArts and its kind set in each
-// container (MA_*, VC_*, VK_*).
+// Hosts from the variables of a training platform: those that ModelArts and its kind set in each container
+// (MA_*, VC_*, VK_*).
 #pragma once
 
 #include "muster/launch/settings/job_settings.h"

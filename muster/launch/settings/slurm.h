@@ -1,4 +1,4 @@
-// What Slurm's variables say about a job: `srun muster run train.py`.
+// Job settings from Slurm's variables: `srun muster run train.py`.
 //
 // One task on each node (srun --ntasks-per-node=1): each node is a host, with as many workers as -n says, or
 // as there are GPUs. Several tasks on a node: each task is one worker, so that Slurm binds it to its cores

@@ -1,4 +1,4 @@
-// What runs along one axis: the greatest elements, and running sums.
+// Kernels along one axis: the greatest elements, and running sums.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 // computes mostly zeros: 16 samples lie side by side instead, one in each lane of a vector. They need no
 // library, so where there is none they serve for any number of channels.
 //
-// Private to tensor and its door: primitives.h says what a primitive is. Sums run in float32, in an order
-// that depends on the sizes alone: the number of threads changes no bit.
+// Private to tensor and its public header: primitives.h says what a primitive is. Sums run in float32, in an
+// order that depends on the sizes alone: the number of threads changes no bit.
 #pragma once
 
 #include "muster/tensor/cpu.h"

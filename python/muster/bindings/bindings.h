@@ -1,6 +1,6 @@
-// What the files of the Python door share: the parts of module `_core` and how errors leave it.
+// Parts of module `_core` that the files of the Python bindings share, and how errors leave it.
 //
-// The bindings hold no logic: they turn Python arguments into values of the rooms and Results into
+// The bindings hold no logic: they turn Python arguments into values of the modules and Results into
 // exceptions. Every function here is called with the interpreter lock held unless it says otherwise.
 #pragma once
 

@@ -120,7 +120,7 @@ void init_reduce(nb::pointer_and_handle<train::ReduceLROnPlateau> self, std::str
                                       .min_lr = min_lr});
 }
 
-void bind_steering(nb::module_& core) {
+void bind_control_callbacks(nb::module_& core) {
   bind_callback_class<train::EarlyStopping>(
       core, "EarlyStopping", "Ends the training when a number has not got better for `patience` epochs.")
       .def("__init__", &init_early_stopping, nb::arg("monitor") = "eval_loss", nb::arg("min_delta") = 0.0,
@@ -306,7 +306,7 @@ void bind_callbacks(nb::module_& core) {
   bind_callback_methods<train::Callback>(base);
   bind_monitors(core);
   bind_model_checkpoint(core);
-  bind_steering(core);
+  bind_control_callbacks(core);
   bind_lambda(core);
 }
 

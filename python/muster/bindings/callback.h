@@ -1,4 +1,4 @@
-// Callbacks at the Python door.
+// Callbacks in the Python bindings.
 #pragma once
 
 #include <nanobind/stl/shared_ptr.h>

@@ -1,4 +1,4 @@
-// Cells at the Python door: one C++ object, with a trampoline for `construct` when Python subclasses it.
+// Cells in the Python bindings: one C++ object, with a trampoline for `construct` when Python subclasses it.
 #pragma once
 
 #include <nanobind/stl/shared_ptr.h>

@@ -44,7 +44,7 @@ void save_checkpoint(nb::handle save_obj, const std::string& path) {
   Result<> saved;
   {
     const nb::gil_scoped_release unlocked;
-    const train::Doing saving(cluster::WorkPhase::saving);
+    const train::ActivityScope saving(cluster::WorkPhase::saving);
     saved = checkpoint::save(path, entries);
   }
   unwrap(std::move(saved));

@@ -1,4 +1,4 @@
-// Module `_core`: everything that C++ offers to Python, by room.
+// Module `_core`: everything that C++ offers to Python, by module.
 #include "python/muster/bindings/bindings.h"
 #include "python/muster/bindings/op_functions.h"
 

@@ -1,4 +1,4 @@
-// What `map` accepts from Python: transforms of the library, and functions.
+// Operations that `map` accepts from Python: transforms of the library, and functions.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// What the files about datasets share.
+// Helpers that the files about datasets share.
 #pragma once
 
 #include <optional>

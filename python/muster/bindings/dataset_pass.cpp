@@ -25,7 +25,7 @@ nb::object Pass::next() {
   Result<std::optional<data::Item>> item = std::nullopt;
   if (iterator_) {
     const nb::gil_scoped_release unlocked;
-    const train::Doing reading(cluster::WorkPhase::reading_data);
+    const train::ActivityScope reading(cluster::WorkPhase::reading_data);
     item = iterator_->next();
     train::note_finished();
   }

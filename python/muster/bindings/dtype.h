@@ -1,4 +1,4 @@
-// dtypes at the Python door: one Python object per DType, so that `tensor.dtype is muster.float32` holds.
+// dtypes in the Python bindings: one Python object per DType, so that `tensor.dtype is muster.float32` holds.
 #pragma once
 
 #include "python/muster/bindings/bindings.h"

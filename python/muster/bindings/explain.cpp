@@ -53,17 +53,17 @@ nb::typed<nb::list, nb::dict> workers_of(const Explanation& self) {
   return made;
 }
 
-nb::typed<nb::list, nb::dict> crossings_of(const Explanation& self) {
+nb::typed<nb::list, nb::dict> value_transfers_of(const Explanation& self) {
   nb::list made;
-  for (const graph::Crossing& crossing : self.parts.crossings) {
+  for (const graph::ValueTransfer& value_transfer : self.parts.value_transfers) {
     nb::dict entry;
-    entry["from"] = crossing.from;
-    entry["to"] = crossing.to;
-    entry["what"] = crossing.what;
-    entry["type"] = text(to_string(crossing.type));
-    entry["bytes"] =
-        static_cast<std::size_t>(crossing.type.shape.elements()) * size_bytes(crossing.type.dtype);
-    entry["message"] = crossing.message;
+    entry["from"] = value_transfer.from;
+    entry["to"] = value_transfer.to;
+    entry["what"] = value_transfer.what;
+    entry["type"] = text(to_string(value_transfer.type));
+    entry["bytes"] = static_cast<std::size_t>(value_transfer.type.shape.elements()) *
+                     size_bytes(value_transfer.type.dtype);
+    entry["message"] = value_transfer.message;
     made.append(entry);
   }
   return made;
@@ -99,7 +99,7 @@ void bind_explanation(nb::module_& core) {
           "workers", &workers_of,
           "How a placed network is divided: a dict for each worker with its rank, what is placed there, its "
           "parameters, nodes, flops, parameters_bytes and activations_bytes. Empty where nothing is placed.")
-      .def_prop_ro("crossings", &crossings_of,
+      .def_prop_ro("crossings", &value_transfers_of,
                    "A dict for each value that travels between workers, in the order of a run: from, to, "
                    "what, type, bytes, "
                    "and message: those with the same number travel together.")

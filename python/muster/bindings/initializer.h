@@ -1,4 +1,4 @@
-// How parameters begin, as Python holds it.
+// Initializers, as Python holds them.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Metrics at the Python door.
+// Metrics in the Python bindings.
 #pragma once
 
 #include "muster/train/train.h"

@@ -1,4 +1,4 @@
-// What functions of tensors take from Python, named so that stubs say it.
+// Operands: what functions of tensors take from Python, named so that stubs say it.
 #pragma once
 
 #include <optional>

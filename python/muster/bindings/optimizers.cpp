@@ -19,7 +19,7 @@ namespace {
 
 using nn::LearningRate;
 using nn::Optimizer;
-using nn::UpdatedParameters;
+using nn::ParameterGroups;
 using nn::WeightDecay;
 
 // ---- What Python gives ------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ nn::ParameterGroup group_from(const nb::dict& given, const std::string& what) {
 }
 
 // A list of Parameters, or of groups.
-UpdatedParameters updated_from(nb::handle iterable, const std::string& what) {
+ParameterGroups updated_from(nb::handle iterable, const std::string& what) {
   const nb::list items(nb::borrow<nb::object>(iterable));
   if (items.size() == 0) throw nb::value_error((what + " is empty").c_str());
   if (!nb::isinstance<nb::dict>(items[0])) return parameters_from(items, what);
@@ -114,7 +114,7 @@ UpdatedParameters updated_from(nb::handle iterable, const std::string& what) {
     else
       groups.push_back(group_from(group, what));
   }
-  return UpdatedParameters(std::move(groups), std::move(order));
+  return ParameterGroups(std::move(groups), std::move(order));
 }
 
 // ---- Making them ------------------------------------------------------------------------------------------

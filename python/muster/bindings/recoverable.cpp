@@ -34,7 +34,7 @@ class Steps {
     return nb::make_tuple(made->epoch, made->step, item);
   }
   void stop() { loop_.stop(); }
-  bool is_void() const { return loop_.is_void(); }
+  bool is_aborted() const { return loop_.is_aborted(); }
 
  private:
   nb::object dataset_;
@@ -66,10 +66,11 @@ void bind_recoverable(nb::module_& core) {
            "The step that runs now is the last. All workers say it at the same step; leave the loop this way "
            "and not by break.")
       .def_prop_ro(
-          "is_void", &Steps::is_void,
-          "Whether the step whose body runs is void: a process was lost in the middle of it, and it is "
+          "is_aborted", &Steps::is_aborted,
+          "Whether the step whose body runs is aborted: a process was lost in the middle of it, and it is "
           "made again. What collective calls have given it since is no number of this training: "
-          "`steps = muster.recoverable(...)`, and in the body `if not steps.is_void: total += everywhere`.");
+          "`steps = muster.recoverable(...)`, and in the body `if not steps.is_aborted: total += "
+          "everywhere`.");
   core.def(
       "recoverable", &recoverable, nb::arg("net"), nb::arg("optimizer"), nb::arg("dataset"),
       nb::arg("epochs") = 1, nb::kw_only(), nb::arg("save_steps") = 100,
@@ -78,7 +79,7 @@ void bind_recoverable(nb::module_& core) {
       "numbers from 0. In a job with MS_ENABLE_RECOVERY=1 the parameters of `net` and of `optimizer` are "
       "saved every `save_steps` steps. When a process is lost, the first collective call of the body waits "
       "until it has come back, and the others give it their state: no step is lost or made twice. Where that "
-      "cannot be (a second call of the body was cut off, for example), the step is void (is_void): the "
+      "cannot be (a second call of the body was cut off, for example), the step is aborted (is_aborted): the "
       "optimizer does nothing in it, and all workers go on from the last step that all of them have saved. "
       "Numbers and data go back with it, variables of the script do not. Elsewhere it is just the loops.");
 }

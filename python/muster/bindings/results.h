@@ -1,4 +1,4 @@
-// What traced code returned: its tensors are outputs of the graph, its form is kept beside.
+// Results of traced code: its tensors are outputs of the graph, its form is kept beside.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// What callbacks and metrics know, as Python's state_dict and load_state_dict have it.
+// State of callbacks and metrics, as Python's state_dict and load_state_dict have it.
 #pragma once
 
 #include "muster/train/train.h"

@@ -1,4 +1,4 @@
-// What stands between the brackets of tensor[...].
+// Index of tensor[...]: what stands between the brackets.
 #pragma once
 
 #include "muster/nn/nn.h"

@@ -59,7 +59,7 @@ Values TracedFunction::run(const Arguments& arguments) {
   if (graph::is_tracing()) return (*function_)(arguments.tensors(), signature);
   const graph::RunContext context = train::run_context().value();
   const nb::gil_scoped_release unlocked;
-  const train::Doing computing(cluster::WorkPhase::computing);
+  const train::ActivityScope computing(cluster::WorkPhase::computing);
   Values values = (*function_)(arguments.tensors(), signature, context);
   train::note_finished();
   return values;

@@ -108,14 +108,14 @@ int main(int argc, char** argv) {
   const Tree tree(argv[1]);
   const Credential ca = tree.authority("Test authority");
   const Credential other = tree.authority("Another authority");
-  const Credential twin = tree.authority("Test authority");
+  const Credential namesake = tree.authority("Test authority");
   const Credential middle = tree.authority("Test intermediate", &ca);
   const Credential bad_middle = tree.authority("Revoked intermediate", &ca);
   const Credential silent_middle = tree.authority("Intermediate without a list", &ca);
   make_leaves(tree, ca);
   make_strange_packages(tree, ca);
   tree.leaf("other-authority", &other);
-  tree.leaf("same-name-other-authority", &twin);
+  tree.leaf("same-name-other-authority", &namesake);
   tree.leaf("under-intermediate", &middle, middle.certificate_pem);
   tree.leaf("under-revoked-intermediate", &bad_middle, bad_middle.certificate_pem);
   tree.leaf("under-intermediate-without-list", &silent_middle, silent_middle.certificate_pem);
@@ -129,7 +129,7 @@ int main(int argc, char** argv) {
   tree.write("crl-expired.pem", tree.crl(ca, {}, -20, -10) + below);
   tree.write("crl-not-yet-valid.pem", tree.crl(ca, {}, 10, 20) + below);
   tree.write("crl-of-another.pem", tree.crl(other, {}) + below);
-  tree.write("crl-of-the-same-name.pem", tree.crl(twin, {}) + below);
+  tree.write("crl-of-the-same-name.pem", tree.crl(namesake, {}) + below);
   const std::string whole = tree.crl(ca, {revoked});
   tree.write("crl-corrupt.pem", whole.substr(0, whole.size() / 2));
   return 0;

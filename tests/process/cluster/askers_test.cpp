@@ -8,8 +8,8 @@
 #include "muster/cluster/cluster.h"
 #include "muster/cluster/recovery_log.h"
 #include "muster/cluster/wire.h"
-#include "stranger.h"
 #include "tests/unit/net/authority.h"
+#include "unauthorized_peer.h"
 
 namespace muster::process_test {
 namespace {
@@ -56,9 +56,9 @@ std::size_t kernel_memory_of_tcp_bytes() {
 }
 
 std::optional<Status> ask(std::uint16_t port) {
-  Stranger stranger(port);
-  stranger.say({0, 0, StatusRequest{}});
-  const auto answer = stranger.hear();
+  UnauthorizedPeer unauthorized(port);
+  unauthorized.say({0, 0, StatusRequest{}});
+  const auto answer = unauthorized.hear();
   if (!answer || !std::holds_alternative<Status>(answer->body)) return std::nullopt;
   return std::get<Status>(answer->body);
 }

@@ -189,20 +189,20 @@ double peak_memory_mib(const Child& child) {
 }
 
 // A flood at full speed, for a minute: ./dev bench cluster
-TEST(Cluster, TakesAWorkerAtOnceThoughStrangersFillTheDoorOfTheScheduler) {
+TEST(Cluster, TakesAWorkerAtOnceThoughUnauthorizedPeersFillThePortOfTheScheduler) {
   net::raise_descriptor_limit();
   Job job(1);
   Child scheduler = job.scheduler();
   const net::Wait wait{.deadline = real_clock().now() + 30s};
-  std::vector<net::Socket> strangers;
+  std::vector<net::Socket> unauthorized_peers;
   double before = 0;
   for (int i = 0; i < 1500; ++i) {
-    auto stranger = net::Socket::connect({"127.0.0.1", job.port()}, wait);
-    ASSERT_TRUE(stranger) << stranger.error().message;
+    auto unauthorized = net::Socket::connect({"127.0.0.1", job.port()}, wait);
+    ASSERT_TRUE(unauthorized) << unauthorized.error().message;
     if (i == 0) before = peak_memory_mib(scheduler);
     const std::string noise(i % 3 == 0 ? 100 : 0, 'x');
-    static_cast<void>(stranger->send_all(std::as_bytes(std::span(noise)), wait));
-    strangers.push_back(*std::move(stranger));
+    static_cast<void>(unauthorized->send_all(std::as_bytes(std::span(noise)), wait));
+    unauthorized_peers.push_back(*std::move(unauthorized));
   }
   Child worker = job.worker("0");
   EXPECT_TRUE(worker.printed("rank 0", 2s)) << worker.output();
@@ -352,7 +352,7 @@ TEST(Cluster, SaysThatAJobOffLoopbackIsOpenToItsNetwork) {
   Child scheduler = job.scheduler({{"MUSTER_BIND", "0.0.0.0"}});
   Child worker = job.worker("0");
   ASSERT_TRUE(worker.printed("rank 0")) << worker.output() << scheduler.output();
-  EXPECT_TRUE(scheduler.printed("the job is open to whoever reaches 0.0.0.0 over the network"));
+  EXPECT_TRUE(scheduler.printed("the job is open to any process that reaches 0.0.0.0 over the network"));
 }
 
 struct BadValue {

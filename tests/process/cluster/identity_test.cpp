@@ -5,8 +5,8 @@
 
 #include "job.h"
 #include "muster/cluster/recovery_log.h"
-#include "stranger.h"
 #include "tests/unit/net/authority.h"
+#include "unauthorized_peer.h"
 
 namespace muster::process_test {
 namespace {
@@ -49,13 +49,13 @@ class RunningJob {
   void expect_is_not_worker_1(const std::string& node_id, std::shared_ptr<const net::Security> security) {
     const auto known = roster();
     for (const std::uint64_t job : {known->job_id, std::uint64_t{0}}) {
-      Stranger stranger(port(), security);
+      UnauthorizedPeer unauthorized(port(), security);
       Register request{
           .member = known->workers[1], .worker_num = 2, .recovers = true, .secret = cluster::new_secret()};
       request.member.node_id = node_id;
-      stranger.say({job, job == 0 ? 0 : known->epoch, request});
-      stranger.say({known->job_id, known->epoch, Leave{}});
-      const auto answer = stranger.hear();
+      unauthorized.say({job, job == 0 ? 0 : known->epoch, request});
+      unauthorized.say({known->job_id, known->epoch, Leave{}});
+      const auto answer = unauthorized.hear();
       ASSERT_TRUE(answer);
       ASSERT_TRUE(std::holds_alternative<Refuse>(answer->body)) << answer->body.index();
       EXPECT_THAT(std::get<Refuse>(answer->body).failure.message,
@@ -120,7 +120,7 @@ TEST(Identity, OfAnotherNodeIsNotTakenWithOnesOwnCertificate) {
   job.expect_end_well();
 }
 
-TEST(Identity, OfANodeIsNotTakenByAStrangerWhoKnowsItsIncarnation) {
+TEST(Identity, OfANodeIsNotTakenByAnUnauthorizedPeerWhoKnowsItsIncarnation) {
   RunningJob job([](const std::string&) { return Variables{}; });
   job.expect_is_not_worker_1("1", nullptr);
   job.expect_is_not_worker_1("0", nullptr);
@@ -135,13 +135,13 @@ TEST(Identity, OfACertificateIsThatOfTheProcessWhateverItSays) {
   RunningJob job([&](const std::string& id) { return files.of(id); });
   job.worker(1).signal(SIGKILL);
   ASSERT_TRUE(job.worker(0).printed("lost: ")) << job.worker(0).output();
-  Stranger stranger(job.port(), files.security_of("7"));
+  UnauthorizedPeer unauthorized(job.port(), files.security_of("7"));
   Register request{.member = {.node_id = "7", .address = "127.0.0.1", .incarnation = 1, .is_named = false},
                    .worker_num = 2,
                    .recovers = true,
                    .secret = cluster::new_secret()};
-  stranger.say({0, 0, request});
-  const auto answer = stranger.hear();
+  unauthorized.say({0, 0, request});
+  const auto answer = unauthorized.hear();
   ASSERT_TRUE(answer);
   ASSERT_TRUE(std::holds_alternative<Refuse>(answer->body)) << answer->body.index();
   EXPECT_THAT(std::get<Refuse>(answer->body).failure.message,

@@ -285,23 +285,23 @@ TEST_F(Recovering, GoesOnElsewhereOnceNobodyOfTheJobLives) {
   EXPECT_TRUE(second.printed("resuming job " + job)) << second.output();
 }
 
-TEST_F(Recovering, FencesAStoppedTwinThatWakesUpLater) {
+TEST_F(Recovering, FencesAStoppedDuplicateThatWakesUpLater) {
   form(2);
   workers_[1].signal(SIGSTOP);
-  Child twin = job_->worker("1");
-  std::swap(twin, workers_[1]);
+  Child duplicate = job_->worker("1");
+  std::swap(duplicate, workers_[1]);
   expect_epoch(2);
-  twin.signal(SIGCONT);
-  EXPECT_THAT(twin.ended_within(soon), Optional(cluster::exit_code_refused)) << twin.output();
-  EXPECT_THAT(twin.output(), HasSubstr("a newer one took its place"));
+  duplicate.signal(SIGCONT);
+  EXPECT_THAT(duplicate.ended_within(soon), Optional(cluster::exit_code_refused)) << duplicate.output();
+  EXPECT_THAT(duplicate.output(), HasSubstr("a newer one took its place"));
   expect_end_well();
 }
 
-TEST_F(Recovering, RefusesATwinOfALiveWorkerAndGoesOn) {
+TEST_F(Recovering, RefusesADuplicateOfALiveWorkerAndGoesOn) {
   form(2);
-  Child twin = job_->worker("1");
-  EXPECT_THAT(twin.ended_within(soon), Optional(cluster::exit_code_refused)) << twin.output();
-  EXPECT_THAT(twin.output(), HasSubstr("is taken by a live worker"));
+  Child duplicate = job_->worker("1");
+  EXPECT_THAT(duplicate.ended_within(soon), Optional(cluster::exit_code_refused)) << duplicate.output();
+  EXPECT_THAT(duplicate.output(), HasSubstr("is taken by a live worker"));
   for (Child& worker : workers_) EXPECT_THAT(worker.output(), Not(HasSubstr("lost: ")));
   expect_end_well();
 }
@@ -320,7 +320,7 @@ TEST_F(Recovering, EndsWhenNobodyComesBackWithinTheNodeTimeout) {
   workers_[1].signal(SIGKILL);
   EXPECT_THAT(workers_[0].ended_within(soon), Optional(cluster::exit_code_peer_lost)) << workers_[0].output();
   EXPECT_THAT(workers_[0].output(),
-              AllOf(HasSubstr("nobody came within 1 s (MS_NODE_TIMEOUT): epoch 2: waiting for node 1"),
+              AllOf(HasSubstr("no process came within 1 s (MS_NODE_TIMEOUT): epoch 2: waiting for node 1"),
                     HasSubstr("MS_NODE_ID=1")));
   EXPECT_THAT(scheduler_->ended_within(soon), Optional(cluster::exit_code_peer_lost));
 }

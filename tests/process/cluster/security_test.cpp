@@ -6,8 +6,8 @@
 
 #include "job.h"
 #include "muster/cluster/cluster.h"
-#include "stranger.h"
 #include "tests/unit/net/authority.h"
+#include "unauthorized_peer.h"
 
 namespace muster::process_test {
 namespace {
@@ -102,7 +102,7 @@ TEST(SecuredCluster, RefusesARevokedWorkerAndGoesOnWaiting) {
   expect_refused(thief, "refused this process's certificate: it was revoked");
   EXPECT_TRUE(scheduler.printed("certificate revoked (CN=client)")) << scheduler.output();
   EXPECT_TRUE(scheduler.printed("absent: rank 0 (MS_NODE_ID=0), refused ")) << scheduler.output();
-  EXPECT_THAT(scheduler.output(), Not(HasSubstr("stranger")));
+  EXPECT_THAT(scheduler.output(), Not(HasSubstr("rejected peer")));
   Child worker = job.worker("0", good.variables());
   expect_ends_well(scheduler, {&worker});
 }
@@ -194,9 +194,9 @@ TEST(SecuredCluster, TellsNobodyOutsideWhichJobItIs) {
     for (const auto& theirs : {std::shared_ptr<const net::Security>(), security_of(another_token),
                                security_of(foreign.variables())}) {
       for (const cluster::MessageBody& question : questions()) {
-        Stranger stranger(job.port(), theirs);
-        stranger.say({0, 0, question});
-        const auto heard = stranger.hear();
+        UnauthorizedPeer unauthorized(job.port(), theirs);
+        unauthorized.say({0, 0, question});
+        const auto heard = unauthorized.hear();
         if (!heard) continue;  // TLS was refused
         ASSERT_TRUE(std::holds_alternative<cluster::message::Refuse>(heard->body));
         EXPECT_EQ(heard->job_id, 0u);
@@ -205,7 +205,7 @@ TEST(SecuredCluster, TellsNobodyOutsideWhichJobItIs) {
                   "the scheduler refused this process: it does not use TLS, and this job does");
       }
     }
-    Stranger one_of_us(job.port(), security_of(ours));
+    UnauthorizedPeer one_of_us(job.port(), security_of(ours));
     one_of_us.say({0, 0, cluster::message::StatusRequest{}});
     const auto heard = one_of_us.hear();
     ASSERT_TRUE(heard);
@@ -220,8 +220,8 @@ TEST(SecuredCluster, RefusesAnotherToken) {
   const Folder folder;
   Job job(1);
   Child scheduler = job.scheduler(with_token(folder, token));
-  Child stranger = job.worker("0", with_token(folder, "another one, long enough"));
-  expect_refused(stranger, "refused this process's token");
+  Child unauthorized = job.worker("0", with_token(folder, "another one, long enough"));
+  expect_refused(unauthorized, "refused this process's token");
   EXPECT_TRUE(scheduler.printed("has another token")) << scheduler.output();
   Child worker = job.worker("0", with_token(folder, token));
   expect_ends_well(scheduler, {&worker});

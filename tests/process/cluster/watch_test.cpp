@@ -1,4 +1,4 @@
-// A job that does not go on, and visitors of a real scheduler.
+// A job that does not go on, and observers of a real scheduler.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -96,10 +96,10 @@ TEST(Watch, EchoesToAVisitorWithItsClock) {
   Child worker = job.worker("0");
   wait_for_status(job, [](const Status&) { return true; });
   net::Loop loop;
-  const auto visitor = visit(loop, job);
-  ASSERT_TRUE(visitor) << visitor.error().message;
+  const auto observer = visit(loop, job);
+  ASSERT_TRUE(observer) << observer.error().message;
   const auto before = std::chrono::system_clock::now().time_since_epoch();
-  const auto heard = (*visitor)->ask(Echo{.number = 3, .filling = "0123"}, answer_limit);
+  const auto heard = (*observer)->ask(Echo{.number = 3, .filling = "0123"}, answer_limit);
   ASSERT_TRUE(heard) << heard.error().message;
   const Echo& echo = std::get<Echo>(heard->body);
   EXPECT_EQ(echo.number, 3u);
@@ -128,9 +128,9 @@ TEST(Watch, BringsDoctorsTogetherAndTellsWhenOneGoes) {
 TEST(Visit, SaysThatNobodyListens) {
   Job job(1);
   net::Loop loop;
-  const auto visitor = visit(loop, job);
-  ASSERT_FALSE(visitor);
-  EXPECT_THAT(visitor.error().message, HasSubstr("refused"));
+  const auto observer = visit(loop, job);
+  ASSERT_FALSE(observer);
+  EXPECT_THAT(observer.error().message, HasSubstr("refused"));
 }
 
 }  // namespace

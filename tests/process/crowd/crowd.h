@@ -1,4 +1,4 @@
-// Many at a scheduler's door, from one process: nodes that register, or strangers that flood it.
+// Many peers of one scheduler, from one process: nodes that register, or unauthorized peers that flood it.
 #pragma once
 
 #include <chrono>

@@ -160,10 +160,10 @@ int run_sink(const net::Address& address, double seconds) {
         if (::recv(fd, buffer.data(), buffer.size(), 0) <= 0) ::close(fd);
         continue;
       }
-      const int guest = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-      if (guest < 0) continue;
-      epoll_event added{.events = EPOLLIN, .data = {.fd = guest}};
-      ::epoll_ctl(epoll, EPOLL_CTL_ADD, guest, &added);
+      const int peer = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+      if (peer < 0) continue;
+      epoll_event added{.events = EPOLLIN, .data = {.fd = peer}};
+      ::epoll_ctl(epoll, EPOLL_CTL_ADD, peer, &added);
     }
   }
   return 0;

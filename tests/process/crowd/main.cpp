@@ -7,7 +7,7 @@
 
 int main(int count, char** arguments) {
   using namespace muster;
-  CLI::App app{"Many at a scheduler's door"};
+  CLI::App app{"Many peers of one scheduler"};
   app.require_subcommand(1);
   std::string where;
   double seconds = 10;
@@ -24,7 +24,7 @@ int main(int count, char** arguments) {
   of_nodes->add_option("--worker-num", nodes.worker_num, "of the job");
   of_nodes->add_option("--first-id", nodes.first_id, "node ids count up from it");
   of_nodes->add_option("--interval", nodes.interval_s, "seconds between two starts");
-  CLI::App* of_flood = command("flood", "strangers: silent ones, and malformed frames");
+  CLI::App* of_flood = command("flood", "unauthorized peers: silent ones, and malformed frames");
   of_flood->add_option("--silent", flood.silent, "connections");
   of_flood->add_option("--frames-per-second", flood.frames_per_second, "malformed");
   CLI::App* of_sink = command("sink", "accepts, reads and closes");

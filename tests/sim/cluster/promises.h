@@ -1,5 +1,5 @@
-// What must hold of a simulated job whatever happens: one roster per epoch, no rank twice, nothing accepted
-// from another epoch, every wait ends, everybody learns the true outcome.
+// Invariants of a simulated job, whatever happens: one roster per epoch, no rank twice, nothing accepted from
+// another epoch, every wait ends, every process learns the true outcome.
 #pragma once
 
 #include <string>

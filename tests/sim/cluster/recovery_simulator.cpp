@@ -63,12 +63,12 @@ void RecoverySimulator::meet(const Fault& fault) {
     case FaultKind::stops:
       if (victim) stop_process(*victim, fault.lasts);
       return;
-    case FaultKind::stops_with_twin:
+    case FaultKind::stops_with_duplicate:
       if (!victim) return;
       stop_process(*victim, fault.lasts);
       after(fault.lasts / 3, [this, node = fault.node] { start_process(node); });
       return;
-    case FaultKind::starts_a_twin:
+    case FaultKind::starts_a_duplicate:
       if (victim) start_process(fault.node);
       return;
     case FaultKind::cuts_connection:
@@ -227,7 +227,7 @@ void RecoverySimulator::start_process(std::size_t node) {
   schedule_process_tick(index);
 }
 
-Recollection RecoverySimulator::memory_of(std::size_t node) const {
+MembershipReport RecoverySimulator::memory_of(std::size_t node) const {
   const Folder& folder = folders_[node];
   if (folder.job_id == 0) return {};
   return {.found = {{.job_id = folder.job_id,
@@ -408,7 +408,7 @@ bool RecoverySimulator::is_replaced(std::size_t index) const {
 void RecoverySimulator::keep_point(std::size_t index, const Roster& roster) {
   processes_[index]->has_point = true;
   Folder& folder = folders_[processes_[index]->node];
-  if (!owns_folder(index)) return;  // a twin has taken it
+  if (!owns_folder(index)) return;  // a newer incarnation has taken it
   folder.job_id = roster.job_id;
   folder.seed = roster.seed;
   folder.is_done = false;

@@ -25,9 +25,9 @@ using namespace std::chrono_literals;
 
 enum class FaultKind {
   kills,
-  stops,            // and wakes after `lasts`
-  stops_with_twin,  // while it is stopped, somebody starts it again
-  starts_a_twin,    // of a process that lives
+  stops,                 // and wakes after `lasts`
+  stops_with_duplicate,  // while it is stopped, somebody starts it again
+  starts_a_duplicate,    // of a process that lives
   cuts_connection,
   loses_link,  // the data plane of one
   kills_scheduler,
@@ -67,7 +67,7 @@ struct RecoveryPlan {
   std::set<std::size_t> full_disks = {};  // of nodes: they do not keep it
 };
 
-// A process of a worker; a node has several one after the other, and twins at the same time.
+// A process of a worker; a node has several one after the other, and stale incarnations at the same time.
 struct ProcessResult {
   std::size_t node = 0;
   std::uint64_t incarnation = 0;
@@ -103,7 +103,7 @@ class RecoverySimulator {
     std::size_t node = 0;
     std::unique_ptr<NodeMachine> machine;
     Member member;
-    Recollection memory;  // as it came last
+    MembershipReport memory;  // as it came last
     PeerId connection = 0;
     TimePoint tick = TimePoint::max();
     std::uint64_t epoch = 0;  // that it trains in; 0: none
@@ -167,7 +167,7 @@ class RecoverySimulator {
   void start_process(std::size_t node);
   void start_again_unless_there(std::size_t node);
   void kill_process(std::size_t process);
-  Recollection memory_of(std::size_t node) const;
+  MembershipReport memory_of(std::size_t node) const;
   void end_process(std::size_t process);
   void stop_process(std::size_t process, Duration time);
   std::optional<std::size_t> running(std::size_t node) const;

@@ -58,11 +58,12 @@ RecoveryPlan random_plan(std::uint64_t seed) {
                            .node = below(plan.worker_num),
                            .lasts = std::chrono::milliseconds(below(1500))});
   plan.node_timeout = 5s;
-  // Without names, a twin is just one process too many.
+  // Without names, a duplicate is just one process too many.
   for (Fault& fault : plan.faults) {
-    const bool is_twin = fault.kind == FaultKind::stops_with_twin || fault.kind == FaultKind::starts_a_twin;
-    if (is_twin && !plan.are_named) fault.kind = FaultKind::kills;
-    if (fault.kind == FaultKind::stops || fault.kind == FaultKind::stops_with_twin) fault.lasts *= 3;
+    const bool is_duplicate =
+        fault.kind == FaultKind::stops_with_duplicate || fault.kind == FaultKind::starts_a_duplicate;
+    if (is_duplicate && !plan.are_named) fault.kind = FaultKind::kills;
+    if (fault.kind == FaultKind::stops || fault.kind == FaultKind::stops_with_duplicate) fault.lasts *= 3;
   }
   return plan;
 }
@@ -79,9 +80,9 @@ TEST(RecoverySimulation, TakesAProcessThatIsStartedAgainAtOnce) {
   }
 }
 
-TEST(RecoverySimulation, FencesAStoppedTwin) {
+TEST(RecoverySimulation, FencesAStoppedDuplicate) {
   const RecoveryPlan plan =
-      plan_of(2, {{.when = 2s, .kind = FaultKind::stops_with_twin, .node = 1, .lasts = 8s}});
+      plan_of(2, {{.when = 2s, .kind = FaultKind::stops_with_duplicate, .node = 1, .lasts = 8s}});
   const RecoveryResult result = RecoverySimulator(plan).run();
   expect_goes_on_to_the_end(result);
   ASSERT_EQ(result.processes.size(), 3u);
@@ -93,8 +94,8 @@ TEST(RecoverySimulation, FencesAStoppedTwin) {
   }
 }
 
-TEST(RecoverySimulation, RefusesTheTwinOfALiveProcessAndNobodyNotices) {
-  const RecoveryPlan plan = plan_of(2, {{.when = 2s, .kind = FaultKind::starts_a_twin, .node = 1}});
+TEST(RecoverySimulation, RefusesTheDuplicateOfALiveProcessAndNobodyNotices) {
+  const RecoveryPlan plan = plan_of(2, {{.when = 2s, .kind = FaultKind::starts_a_duplicate, .node = 1}});
   const RecoveryResult result = RecoverySimulator(plan).run();
   expect_goes_on_to_the_end(result);
   EXPECT_EQ(result.rosters.size(), 1u) << "no epoch was lost";
@@ -201,12 +202,12 @@ TEST(RecoverySimulation, GoesOnWithOneJobWhoeverDiesWithTheSchedulersLog) {
 
 // The scheduler that gave its place away, and the one that came there, are both gone without a trace but for
 // the folder.
-TEST(RecoverySimulation, FencesAStoppedTwinByItsFolderWhereTheLogIsLost) {
+TEST(RecoverySimulation, FencesAStoppedDuplicateByItsFolderWhereTheLogIsLost) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     RecoveryPlan plan =
         plan_of(1, {{.when = 300ms, .kind = FaultKind::loses_log, .lasts = 900ms},
-                    {.when = 630ms, .kind = FaultKind::stops_with_twin, .lasts = 1350ms},
+                    {.when = 630ms, .kind = FaultKind::stops_with_duplicate, .lasts = 1350ms},
                     {.when = 1500ms, .kind = FaultKind::loses_log_and_everybody, .lasts = 900ms}});
     plan.seed = seed;
     plan.hosts = {"host-b"};
@@ -226,7 +227,7 @@ TEST(RecoverySimulation, FindsWhatWasKeptWhileItWaited) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     RecoveryPlan plan = plan_of(1, {{.when = 200ms, .kind = FaultKind::kills_everybody, .lasts = 50ms},
                                     {.when = 600ms, .kind = FaultKind::loses_log, .lasts = 1000ms},
-                                    {.when = 700ms, .kind = FaultKind::starts_a_twin},
+                                    {.when = 700ms, .kind = FaultKind::starts_a_duplicate},
                                     {.when = 1500ms, .kind = FaultKind::loses_log_and_node, .lasts = 600ms}});
     plan.seed = seed;
     plan.training_time = 1500ms;

@@ -72,9 +72,10 @@ RecoveryPlan recovery_plan_for(std::uint64_t seed) {
                 .kind = static_cast<FaultKind>(draw.below(schedule_fault_kind_count)),
                 .node = draw.below(plan.worker_num),
                 .lasts = draw.milliseconds_below(1500)};
-    // Without names, a twin is just one process too many.
-    const bool is_twin = fault.kind == FaultKind::stops_with_twin || fault.kind == FaultKind::starts_a_twin;
-    if (is_twin && !plan.are_named) fault.kind = FaultKind::kills;
+    // Without names, a duplicate is just one process too many.
+    const bool is_duplicate =
+        fault.kind == FaultKind::stops_with_duplicate || fault.kind == FaultKind::starts_a_duplicate;
+    if (is_duplicate && !plan.are_named) fault.kind = FaultKind::kills;
     const bool is_of_network = fault.kind >= FaultKind::cuts_off && fault.kind <= FaultKind::replays;
     if (is_of_network || fault.kind == FaultKind::stops) fault.lasts *= 4;
     plan.faults.push_back(fault);

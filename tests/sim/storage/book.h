@@ -1,5 +1,6 @@
-// What the workers of a simulated job have reported as durable and no disk has lost since, and what must hold
-// of it whatever happens (docs/adr/0022-nothing-is-lost.md). Nothing in here asks the code under test.
+// Record of what the workers of a simulated job have reported as durable and no disk has lost since, and what
+// must hold of it whatever happens (docs/adr/0022-nothing-is-lost.md). Nothing in here asks the code under
+// test.
 #pragma once
 
 #include <cstdint>

@@ -32,12 +32,12 @@ void Simulator::meet(const Fault& fault) {
     case FaultKind::kills_in_disk:
       if (process != nullptr) process->disk_.die_in(1 + what % 60);
       return;
-    case FaultKind::starts_a_twin:
+    case FaultKind::starts_a_duplicate:
       if (process == nullptr || process->is_stopped_) return;
       say("{} is stopped, and started once more", process->name());
       process->stop_until(turn_ + fault.lasts);
       return replace(*process);
-    case FaultKind::starts_a_twin_in_disk:
+    case FaultKind::starts_a_duplicate_in_disk:
       if (process == nullptr) return;
       return process->disk_.stop_in(1 + what % 60, [this, process, lasts = fault.lasts] {
         say("{} is stopped in the middle of a change, and started once more", process->name());
@@ -129,7 +129,7 @@ void Simulator::lose_power(std::size_t disk, bool truncates) {
   say("disk {} loses its power", disk);
   for (const std::uint32_t rank : ranks_of(disk)) kill(rank);
   for (const auto& process : processes_)
-    if (disk_of(process->rank_) == disk) process->bury();  // twins too
+    if (disk_of(process->rank_) == disk) process->bury();  // stale incarnations too
   MemoryStorage& content = disks_[disk]->content;
   const MemoryStorage after = content.after_power_loss(truncates);
   // A job that another one had put away may be back: its name was not synced yet.

@@ -423,8 +423,8 @@ void Simulator::note_change(const Process& process, const std::string& path) {
   }
   if (!name.starts_with("call_") && name != "finished.log" && name != "common" && name != "begun") return;
   result_.broken.push_back(
-      fmt::format("a twin changes nothing: {} has changed '{}', which is that of process {}", process.name(),
-                  path, seats_[process.rank_].opened));
+      fmt::format("a stale incarnation changes nothing: {} has changed '{}', which is that of process {}",
+                  process.name(), path, seats_[process.rank_].opened));
 }
 
 }  // namespace muster::train::sim

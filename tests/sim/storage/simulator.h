@@ -20,11 +20,11 @@
 namespace muster::train::sim {
 
 enum class FaultKind {
-  kills,                  // one, some or all
-  kills_in_disk,          // one, in the middle of a later change
-  starts_a_twin,          // of a process that is stopped at once
-  starts_a_twin_in_disk,  // of a process that is stopped in the middle of a later change
-  loses_folder,           // rm -rf below a process that lives
+  kills,                       // one, some or all
+  kills_in_disk,               // one, in the middle of a later change
+  starts_a_duplicate,          // of a process that is stopped at once
+  starts_a_duplicate_in_disk,  // of a process that is stopped in the middle of a later change
+  loses_folder,                // rm -rf below a process that lives
   kills_and_loses_folder,
   loses_power,  // all who use the disk die
   fills_disk,   // for a while, as the others below

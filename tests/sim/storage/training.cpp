@@ -61,7 +61,7 @@ class Training {
 
   Result<> step() {
     if (script_.keeps_memory) call_->set_memory({.state = In::live, .steps = steps_});
-    if (call_->is_meeting_due()) return fail(Code::peer_lost, "a worker was lost and has come back");
+    if (call_->is_rendezvous_due()) return fail(Code::peer_lost, "a worker was lost and has come back");
     MUSTER_TRY(const auto rows, recovery_.gather({number(), steps_, state_.shared}));
     std::vector<std::uint64_t> given;
     for (const Recovery::Words& row : rows) {
@@ -82,7 +82,7 @@ class Training {
 
   Result<> finish() {
     Point end = point_of(call_->end_id());
-    if (call_->is_meeting_due()) {
+    if (call_->is_rendezvous_due()) {
       call_->save(std::move(end));
       return fail(Code::peer_lost, "a worker was lost and has come back");
     }

@@ -1,6 +1,6 @@
-// What a script does that recovers: calls of so many steps, by the real RecoveringCall as Model goes about
-// it. The state of a training is a hash that each step makes from the one before, and one that is the
-// worker's own: so it can be said of each moment what they have to be.
+// Script that recovers, simulated: calls of so many steps, by the real RecoveringCall as Model goes about it.
+// The state of a training is a hash that each step makes from the one before, and one that is the worker's
+// own: so it can be said of each moment what they have to be.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What an expression throws, for tests.
+// Exception of an expression, for tests.
 #pragma once
 
 #include <string>

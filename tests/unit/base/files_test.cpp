@@ -14,7 +14,7 @@ std::vector<std::byte> bytes_of(std::string_view text) {
   return {data, data + text.size()};
 }
 
-// Both twins keep one contract.
+// Both implementations keep one contract.
 class FilesContract : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
@@ -52,8 +52,8 @@ TEST_P(FilesContract, ListsNamesInOrderAndLeavesNoTemporaryFile) {
   EXPECT_EQ(files().list(root_).value(), (std::vector<std::string>{"a", "b"}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Twins, FilesContract, testing::Bool(),
-                         [](const auto& twin) { return twin.param ? "Real" : "Memory"; });
+INSTANTIATE_TEST_SUITE_P(Implementations, FilesContract, testing::Bool(),
+                         [](const auto& implementation) { return implementation.param ? "Real" : "Memory"; });
 
 }  // namespace
 }  // namespace muster

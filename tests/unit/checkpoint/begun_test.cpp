@@ -58,10 +58,10 @@ TEST(Begun, IsNotNotedInAFolderThatHasVanished) {
 
 TEST(Begun, IsNotNotedInTheFolderOfASuccessor) {
   MemoryStorage disk;
-  RunStore twin = open_store(disk);
+  RunStore duplicate = open_store(disk);
   RunStore successor = open_store(disk);
   ::testing::internal::CaptureStderr();
-  twin.note_begun(0);
+  duplicate.note_begun(0);
   (void)::testing::internal::GetCapturedStderr();
   EXPECT_FALSE(open_store(disk).has_begun(0));
 }

@@ -27,27 +27,27 @@ using testing::point;
 using testing::run_folder;
 using testing::step;
 
-TEST(Twin, ThatWakesUpWritesNothingAnyMore) {
+TEST(Duplicate, ThatWakesUpWritesNothingAnyMore) {
   MemoryStorage disk;
-  RunStore twin = open_store(disk);
-  ASSERT_TRUE(twin.save(point(step(0, 1), 1)));
-  ASSERT_TRUE(twin.finish_call({.call = 0, .kind = "train"}));
+  RunStore duplicate = open_store(disk);
+  ASSERT_TRUE(duplicate.save(point(step(0, 1), 1)));
+  ASSERT_TRUE(duplicate.finish_call({.call = 0, .kind = "train"}));
   RunStore successor = open_store(disk);
   ASSERT_TRUE(successor.save(point(step(1, 5), 5)));
   ASSERT_TRUE(successor.finish_call({.call = 1, .kind = "train"}));
   const auto before = disk.paths();
 
-  const auto saved = twin.save(point(step(1, 5), 7));
+  const auto saved = duplicate.save(point(step(1, 5), 7));
   ASSERT_FALSE(saved);
   EXPECT_EQ(saved.error().code, Code::refused);
   EXPECT_THAT(saved.error().message,
               HasSubstr("belong to another process by now (pid " + std::to_string(::getpid())));
-  EXPECT_FALSE(twin.finish_call({.call = 1, .kind = "train", .result = "other"}));
-  EXPECT_FALSE(twin.set_done());
+  EXPECT_FALSE(duplicate.finish_call({.call = 1, .kind = "train", .result = "other"}));
+  EXPECT_FALSE(duplicate.set_done());
   ::testing::internal::CaptureStderr();
-  ASSERT_TRUE(twin.add_step_hash(0, 1, 2));
-  twin.drop(step(0, 1), "it says");
-  { const RunStore gone = std::move(twin); }
+  ASSERT_TRUE(duplicate.add_step_hash(0, 1, 2));
+  duplicate.drop(step(0, 1), "it says");
+  { const RunStore gone = std::move(duplicate); }
   (void)::testing::internal::GetCapturedStderr();
   EXPECT_EQ(disk.paths(), before);
   testing::expect_equal(successor.load(step(1, 5)).value(), point(step(1, 5), 5));
@@ -55,17 +55,17 @@ TEST(Twin, ThatWakesUpWritesNothingAnyMore) {
 }
 
 // Somebody may ask, e.g. before this process speaks to a scheduler again, that has not tried to write since.
-TEST(Twin, LearnsThatItHasLostItsFolderWithoutWritingThere) {
+TEST(Duplicate, LearnsThatItHasLostItsFolderWithoutWritingThere) {
   MemoryStorage disk;
-  const RunStore twin = open_store(disk);
-  EXPECT_EQ(twin.lost(), std::nullopt);
+  const RunStore duplicate = open_store(disk);
+  EXPECT_EQ(duplicate.lost(), std::nullopt);
   const RunStore successor = open_store(disk);
-  EXPECT_THAT(twin.lost().value_or(""),
+  EXPECT_THAT(duplicate.lost().value_or(""),
               HasSubstr("belong to another process by now (pid " + std::to_string(::getpid())));
   EXPECT_EQ(successor.lost(), std::nullopt);
 }
 
-TEST(Twin, HasLostNothingWhereTheFolderHasVanishedOrIsJustTaken) {
+TEST(Duplicate, HasLostNothingWhereTheFolderHasVanishedOrIsJustTaken) {
   MemoryStorage disk;
   const RunStore store = open_store(disk);
   const std::string owner = store.folder() + "/" + std::string(owner_file);
@@ -76,14 +76,14 @@ TEST(Twin, HasLostNothingWhereTheFolderHasVanishedOrIsJustTaken) {
   EXPECT_EQ(store.lost(), std::nullopt);
 }
 
-TEST(Twin, ThatCouldNotTakeTheFolderDoesNotTakeItFromItsSuccessor) {
+TEST(Duplicate, ThatCouldNotTakeTheFolderDoesNotTakeItFromItsSuccessor) {
   MemoryStorage disk;
   disk.set_fault({.at = 1, .kind = testing::Fault::Kind::forever});
-  RunStore twin = open_store(disk);
-  ASSERT_NE(twin.problem(), "");
+  RunStore duplicate = open_store(disk);
+  ASSERT_NE(duplicate.problem(), "");
   disk.set_fault({});
   RunStore successor = open_store(disk);
-  EXPECT_FALSE(twin.save(point(step(0, 1), 1)));
+  EXPECT_FALSE(duplicate.save(point(step(0, 1), 1)));
   EXPECT_TRUE(successor.save(point(step(0, 1), 1)));
 }
 
@@ -93,7 +93,7 @@ RunOptions in_epoch(MemoryStorage& disk, std::uint64_t epoch) {
   return options;
 }
 
-TEST(Twin, ThatWasStoppedBeforeItOpenedTheFolderDoesNotTakeItFromItsSuccessor) {
+TEST(Duplicate, ThatWasStoppedBeforeItOpenedTheFolderDoesNotTakeItFromItsSuccessor) {
   MemoryStorage disk;
   RunStore successor = open_store(in_epoch(disk, 2));
   ASSERT_TRUE(successor.save(point(step(0, 1), 1)));
@@ -103,19 +103,19 @@ TEST(Twin, ThatWasStoppedBeforeItOpenedTheFolderDoesNotTakeItFromItsSuccessor) {
   EXPECT_FALSE(successor.save(point(step(0, 3), 3)));
 }
 
-TEST(Twin, ThatTakesAFolderWhichHasVanishedGivesItBackToItsSuccessor) {
+TEST(Duplicate, ThatTakesAFolderWhichHasVanishedGivesItBackToItsSuccessor) {
   MemoryStorage disk;
   RunStore successor = open_store(in_epoch(disk, 2));
   ASSERT_TRUE(disk.remove_folder(successor.folder()));
-  RunStore twin = open_store(in_epoch(disk, 1));
+  RunStore duplicate = open_store(in_epoch(disk, 1));
   EXPECT_EQ(successor.lost(), std::nullopt);
   EXPECT_TRUE(successor.save(point(step(0, 1), 1)));
-  EXPECT_FALSE(twin.save(point(step(0, 1), 2)));
+  EXPECT_FALSE(duplicate.save(point(step(0, 1), 2)));
   testing::expect_equal(successor.load(step(0, 1)).value(), point(step(0, 1), 1));
 }
 
-// The twin stands in the middle of a save when its successor comes.
-TEST(Twin, ThatWasStoppedInASaveDoesNotPublishIt) {
+// The stale incarnation stands in the middle of a save when its successor comes.
+TEST(Duplicate, ThatWasStoppedInASaveDoesNotPublishIt) {
   MemoryStorage disk;
   class Stopping final : public Storage {
    public:
@@ -164,7 +164,7 @@ TEST(Twin, ThatWasStoppedInASaveDoesNotPublishIt) {
     MemoryStorage& disk_;
   } stopping(disk);
 
-  RunStore twin = open_store(stopping);
+  RunStore duplicate = open_store(stopping);
   std::optional<RunStore> successor;
   stopping.meanwhile = [&] {
     successor.emplace(open_store(disk));
@@ -172,7 +172,7 @@ TEST(Twin, ThatWasStoppedInASaveDoesNotPublishIt) {
     for (const std::string& name : names) EXPECT_FALSE(name.starts_with(".new-")) << name;
     ASSERT_TRUE(successor->save(point(step(0, 1), 2)));
   };
-  EXPECT_FALSE(twin.save(point(step(0, 1), 1)));
+  EXPECT_FALSE(duplicate.save(point(step(0, 1), 1)));
   testing::expect_equal(successor->load(step(0, 1)).value(), point(step(0, 1), 2));
 }
 

@@ -69,7 +69,7 @@ TEST(Resumption, GoesToTheNewestPointOfAllWhereStateIsOnesOwn) {
   EXPECT_EQ(way.way, Way::point);
   EXPECT_EQ(way.id, step(0, 180).id);
   EXPECT_EQ(way.sources, (Sources{std::nullopt, std::nullopt}));
-  EXPECT_EQ(way.reason, "worker 1 had state of its own, which nobody else has");
+  EXPECT_EQ(way.reason, "worker 1 had state of its own, which no other worker has");
 }
 
 TEST(Resumption, BeginsAgainWhereOneDiedBeforeItsFirstPointWasOnItsDisk) {

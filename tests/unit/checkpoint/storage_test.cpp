@@ -18,7 +18,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-// Both twins keep one contract.
+// Both implementations keep one contract.
 class StorageContract : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
@@ -152,8 +152,8 @@ TEST_P(StorageContract, RemovesAFolderWithAllThatIsInIt) {
   ASSERT_TRUE(storage().sync_folder(root_));
 }
 
-INSTANTIATE_TEST_SUITE_P(Twins, StorageContract, ::testing::Bool(),
-                         [](const auto& twin) { return twin.param ? "Real" : "Memory"; });
+INSTANTIATE_TEST_SUITE_P(Implementations, StorageContract, ::testing::Bool(),
+                         [](const auto& duplicate) { return duplicate.param ? "Real" : "Memory"; });
 
 TEST(RealStorage, FollowsNoLinkOutOfAFolderThatItRemoves) {
   std::string root = (std::filesystem::temp_directory_path() / "muster-storage-XXXXXX").string();

@@ -75,17 +75,17 @@ TEST(UnwritablePath, IsReadFromAllTheSame) {
 
 TEST(UnwritablePath, IsLookedAtAgain) {
   MemoryStorage disk;
-  RunStore twin = open_store(disk);
-  ASSERT_TRUE(twin.save(point(step(0, 1), 1)));
+  RunStore duplicate = open_store(disk);
+  ASSERT_TRUE(duplicate.save(point(step(0, 1), 1)));
   disk.set_fault(read_only);
   RunStore successor = open_quietly(disk);
   disk.set_fault({});
-  ASSERT_TRUE(twin.save(point(step(0, 2), 2))) << "nobody else has taken the folder";
+  ASSERT_TRUE(duplicate.save(point(step(0, 2), 2))) << "nobody else has taken the folder";
   EXPECT_EQ(successor.points(), std::vector{step(0, 1)});
   successor.look_again();
   EXPECT_EQ(successor.points(), (std::vector{step(0, 1), step(0, 2)}));
   EXPECT_EQ(successor.problem(), "");
-  EXPECT_FALSE(twin.save(point(step(0, 3), 3)));
+  EXPECT_FALSE(duplicate.save(point(step(0, 3), 3)));
 }
 
 TEST(UnwritablePath, WhoLooksAgainSeesThatTheFolderHasVanished) {
@@ -104,12 +104,12 @@ TEST(UnwritablePath, IsLeftToWhoHasTakenItMeanwhile) {
   MemoryStorage disk;
   RunStore first = open_store(disk);
   disk.set_fault(read_only);
-  RunStore twin = open_quietly(disk);
+  RunStore duplicate = open_quietly(disk);
   disk.set_fault({});
   RunStore successor = open_store(disk);
-  twin.look_again();
-  twin.look_again();
-  EXPECT_NE(twin.problem(), "");
+  duplicate.look_again();
+  duplicate.look_again();
+  EXPECT_NE(duplicate.problem(), "");
   EXPECT_TRUE(successor.save(point(step(0, 1), 1)));
 }
 

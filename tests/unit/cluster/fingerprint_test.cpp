@@ -14,10 +14,10 @@ using ::testing::SizeIs;
 
 // Ranks 0, 1, ...
 std::vector<std::string> differences(const std::vector<Traits>& all) {
-  std::vector<TraitBearer> bearers;
+  std::vector<FingerprintSource> sources;
   for (std::uint32_t rank = 0; rank < all.size(); ++rank)
-    bearers.push_back({.rank = rank, .traits = &all[rank]});
-  return trait_differences(bearers);
+    sources.push_back({.rank = rank, .traits = &all[rank]});
+  return trait_differences(sources);
 }
 
 TEST(Fingerprint, IsSilentWhenAllAgree) {

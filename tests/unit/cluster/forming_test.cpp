@@ -146,44 +146,44 @@ TEST_F(Forming, ForgetsARefusalOnceTheRankHasCome) {
   EXPECT_THAT(told[0], Not(HasSubstr("refused")));
 }
 
-TEST_F(Forming, ShowsStrangersButNotTheirControlCharacters) {
+TEST_F(Forming, ShowsUnauthorizedPeersButNotTheirControlCharacters) {
   enter(1, "0");
   for (int i = 0; i < 3; ++i)
-    machine.step(scheduler_event::Strange{900, "10.0.0.9", "it speaks TLS\x1b[31m\n"}, clock.now());
+    machine.step(scheduler_event::Rejected{900, "10.0.0.9", "it speaks TLS\x1b[31m\n"}, clock.now());
   pass(2s);
   ASSERT_THAT(told, SizeIs(1));
   EXPECT_THAT(
       told[0],
-      HasSubstr("\n  stranger: 10.0.0.9, 3 connections, the last 2 s ago: it speaks TLS\\x1b[31m\\n"));
+      HasSubstr("\n  rejected peer: 10.0.0.9, 3 connections, the last 2 s ago: it speaks TLS\\x1b[31m\\n"));
 }
 
-TEST_F(Forming, CountsStrangersWhoWereTurnedAwayTogether) {
+TEST_F(Forming, CountsUnauthorizedPeersWhoWereTurnedAwayTogether) {
   enter(1, "0");
-  machine.step(scheduler_event::Strange{0, "10.0.0.9", "no Muster", 40}, clock.now());
-  machine.step(scheduler_event::Strange{0, "10.0.0.9", "no Muster", 2}, clock.now());
+  machine.step(scheduler_event::Rejected{0, "10.0.0.9", "no Muster", 40}, clock.now());
+  machine.step(scheduler_event::Rejected{0, "10.0.0.9", "no Muster", 2}, clock.now());
   pass(2s);
   ASSERT_THAT(told, SizeIs(1));
-  EXPECT_THAT(told[0], HasSubstr("\n  stranger: 10.0.0.9, 42 connections, the last 2 s ago: no Muster"));
+  EXPECT_THAT(told[0], HasSubstr("\n  rejected peer: 10.0.0.9, 42 connections, the last 2 s ago: no Muster"));
 }
 
 TEST_F(Forming, ShowsARefusedCertificateAtTheAbsentRankThatItNames) {
   enter(1, "0");
-  machine.step(scheduler_event::Strange{.peer = 900,
-                                        .address = "10.0.0.9",
-                                        .reason = "certificate revoked",
-                                        .claims = Member{.node_id = "2", .address = "10.0.0.9"}},
+  machine.step(scheduler_event::Rejected{.peer = 900,
+                                         .address = "10.0.0.9",
+                                         .reason = "certificate revoked",
+                                         .claims = Member{.node_id = "2", .address = "10.0.0.9"}},
                clock.now());
   pass(2s);
   ASSERT_THAT(told, SizeIs(1));
   EXPECT_THAT(told[0], HasSubstr("\n  absent: rank 2 (MS_NODE_ID=2), refused 2 s ago (at 10.0.0.9): "
                                  "certificate revoked"));
-  EXPECT_THAT(told[0], Not(HasSubstr("stranger")));
+  EXPECT_THAT(told[0], Not(HasSubstr("rejected peer")));
 }
 
 TEST_F(Forming, KeepsTheTableShortWhoeverKnocks) {
   enter(1, "0");
   for (int i = 0; i < 5000; ++i) {
-    machine.step(scheduler_event::Strange{900, "10.0.1." + std::to_string(i), "nonsense"}, clock.now());
+    machine.step(scheduler_event::Rejected{900, "10.0.1." + std::to_string(i), "nonsense"}, clock.now());
     receive(100 + i, message::Register{.member = named("x" + std::to_string(i)), .worker_num = 8}, 0);
   }
   EXPECT_LT(logged.size(), 50u);
@@ -220,11 +220,12 @@ TEST_F(Forming, ShowsWhoDiedAsAbsent) {
                     "was lost")));
 }
 
-TEST_F(Forming, SaysOfStrangersAfterwardsNotMoreThanALineInTenSeconds) {
+TEST_F(Forming, SaysOfUnauthorizedPeersAfterwardsNotMoreThanALineInTenSeconds) {
   for (PeerId peer = 1; peer <= 4; ++peer) enter(peer, std::to_string(peer - 1));
   logged.clear();
   for (int i = 0; i < 100; ++i) {
-    note(machine.step(scheduler_event::Strange{900, "10.0.0." + std::to_string(i), "nonsense"}, clock.now()));
+    note(
+        machine.step(scheduler_event::Rejected{900, "10.0.0." + std::to_string(i), "nonsense"}, clock.now()));
     pass(100ms);
   }
   EXPECT_THAT(logged, SizeIs(1));

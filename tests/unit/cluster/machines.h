@@ -1,4 +1,4 @@
-// What the tests of single steps share.
+// Helpers that the tests of single steps share.
 #pragma once
 
 #include <vector>

@@ -84,8 +84,8 @@ class RecoveringScheduler : public testing::Test {
     return receive(peer, message::Rejoin{{port, "there"}, progress}, epoch);
   }
   // What worker 0 is told at once of who is waited for.
-  std::string told_of(const scheduler_event::Strange& stranger) {
-    const auto said = sent_to<message::Waiting>(1, keep(machine->step(stranger, clock.now())));
+  std::string told_of(const scheduler_event::Rejected& rejected) {
+    const auto said = sent_to<message::Waiting>(1, keep(machine->step(rejected, clock.now())));
     return said.empty() ? "nothing" : said.back().text;
   }
   std::vector<std::uint64_t> recorded_epochs() const {

@@ -165,11 +165,11 @@ TEST_F(RecoveringNode, TellsOfItsRosterToASchedulerThatMayHaveLostItsLog) {
   step(node_event::Disconnected{"reset"});
   const auto requests = sent<message::Register>(reconnect());
   ASSERT_THAT(requests, SizeIs(1));
-  EXPECT_EQ(requests[0].memory, (Recollection{.seed = 5,
-                                              .finished_calls = 1,
-                                              .finished_collectives = 4,
-                                              .roster_epoch = 1,
-                                              .incarnations = {7}}));
+  EXPECT_EQ(requests[0].memory, (MembershipReport{.seed = 5,
+                                                  .finished_calls = 1,
+                                                  .finished_collectives = 4,
+                                                  .roster_epoch = 1,
+                                                  .incarnations = {7}}));
 }
 
 TEST_F(RecoveringNode, NamesTheMembersOfItsRosterAfterItsEpochWasLostInAnother) {
@@ -372,10 +372,11 @@ TEST_F(RecoveringNode, TakesNoRefusalOfAnEarlierEpoch) {
 TEST_F(RecoveringNode, EndsWithoutAWordWhereAnotherProcessHasItsPlace) {
   form();
   step(node_event::Disconnected{"reset"});
-  const auto actions = step(node_event::Replaced{"a twin has its folder"});
+  const auto actions = step(node_event::Replaced{"a newer incarnation has its folder"});
   const auto ended = all_of_kind<node_action::JobEnded>(actions);
   ASSERT_THAT(ended, SizeIs(1));
-  EXPECT_EQ(ended[0].failure, (Failure{Code::refused, "a twin has its folder", exit_code_refused}));
+  EXPECT_EQ(ended[0].failure,
+            (Failure{Code::refused, "a newer incarnation has its folder", exit_code_refused}));
   EXPECT_TRUE(machine.ended());
 }
 
@@ -383,7 +384,7 @@ TEST_F(RecoveringNode, IsNotDoneWhereAnotherProcessHasItsPlace) {
   form();
   step(node_event::Disconnected{"reset"});
   step(node_event::Leave{0, ""});
-  const auto actions = step(node_event::Replaced{"a twin has its folder"});
+  const auto actions = step(node_event::Replaced{"a newer incarnation has its folder"});
   EXPECT_THAT(all_of_kind<node_action::JobEnded>(actions), SizeIs(1));
   EXPECT_THAT(all_of_kind<node_action::Left>(actions), SizeIs(1));
   EXPECT_THAT(sent<message::Leave>(actions), IsEmpty());
@@ -398,7 +399,7 @@ TEST_F(RecoveringNode, SaysWhatItFindsWheneverItComesNew) {
   const std::vector<FoundJob> found{{.job_id = 5, .worker_num = 1}};
   const auto requests = sent<message::Register>(step(node_event::Connected{found}));
   ASSERT_THAT(requests, SizeIs(1));
-  EXPECT_EQ(requests[0].memory, (Recollection{.found = found}));
+  EXPECT_EQ(requests[0].memory, (MembershipReport{.found = found}));
 }
 
 }  // namespace

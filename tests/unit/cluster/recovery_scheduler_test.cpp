@@ -71,7 +71,7 @@ TEST_F(RecoveringScheduler, TurnsAwayAProcessThatComesBackToAStrictJobAndDiffers
 
 TEST_F(RecoveringScheduler, SaysThatSomebodyAtTheAddressOfAMissingNodeWasTurnedAway) {
   form();
-  machine->step(scheduler_event::Strange{.address = "10.0.0.11", .reason = "of before"}, clock.now());
+  machine->step(scheduler_event::Rejected{.address = "10.0.0.11", .reason = "of before"}, clock.now());
   clock.advance(100ms);
   close(2);
   pass(400ms, {1});
@@ -206,7 +206,7 @@ TEST_F(RecoveringScheduler, TakesANewerProcessInThePlaceOfOneThatSaysNothing) {
   EXPECT_THAT(recorded_epochs(), ElementsAre(1, 2));
 }
 
-TEST_F(RecoveringScheduler, RefusesTheFencedTwinWhateverItSays) {
+TEST_F(RecoveringScheduler, RefusesTheFencedDuplicateWhateverItSays) {
   form();
   enter(3, "1", 200);
   pass(2s, {1});
@@ -225,7 +225,7 @@ TEST_F(RecoveringScheduler, RefusesTheFencedTwinWhateverItSays) {
               AllOf(HasSubstr("its place was taken"), HasSubstr("this is epoch 2")));
 }
 
-TEST_F(RecoveringScheduler, RefusesTheFencedTwinAlsoWhenThePlaceIsVacantAgain) {
+TEST_F(RecoveringScheduler, RefusesTheFencedDuplicateAlsoWhenThePlaceIsVacantAgain) {
   lose_second();
   enter(3, "1", 200);
   rejoin(1, 777);
@@ -245,7 +245,7 @@ TEST_F(RecoveringScheduler, KeepsALiveProcessInItsPlace) {
   EXPECT_THAT(sent_to<message::EpochLost>(1, actions), IsEmpty());
 }
 
-TEST_F(RecoveringScheduler, TakesNoTwinBecauseItWasStoppedItself) {
+TEST_F(RecoveringScheduler, TakesNoDuplicateBecauseItWasStoppedItself) {
   form();
   enter(3, "1", 200);
   clock.advance(30s);
@@ -285,7 +285,7 @@ TEST_F(RecoveringScheduler, FailsWithTheTextOfItsWaitingWhenTimeIsOver) {
   EXPECT_THAT(told, ElementsAre(text));
   pass(2s, {1});
   ASSERT_TRUE(machine->failure());
-  EXPECT_EQ(machine->failure()->message, "nobody came within 10 s (MS_NODE_TIMEOUT): " + text);
+  EXPECT_EQ(machine->failure()->message, "no process came within 10 s (MS_NODE_TIMEOUT): " + text);
 }
 
 TEST_F(RecoveringScheduler, BeginsANewEpochOfAllWhenOneHasLostItsLinks) {

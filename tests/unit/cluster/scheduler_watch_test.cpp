@@ -1,4 +1,4 @@
-// Who waits for whom, and what visitors of a scheduler hear.
+// Who waits for whom, and what observers of a scheduler hear.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -243,7 +243,7 @@ TEST_F(SchedulerWatch, KeepsNoDoctorWhoseConnectionItHasClosed) {
     if (id % 2 == 0)
       visit(id, message::StatusRequest{});
     else
-      visit(id, message::Leave{});  // which no visitor says
+      visit(id, message::Leave{});  // which no observer says
   }
   const auto told = sent_to<message::Doctors>(9, visit(9, message::MeetDoctors{{"beta", "10.0.0.8", 40126}}));
   ASSERT_EQ(told.size(), 1u);

@@ -27,7 +27,7 @@ std::vector<T> values_of(std::uint64_t seed, std::uint32_t rank, std::size_t cou
   return values;
 }
 
-// The definition, written down once more without any of the room's code.
+// The definition, written down once more without any of the module's code.
 template <class T>
 std::vector<T> expected_of(const std::vector<std::vector<T>>& inputs, Reduction reduction) {
   std::vector<T> expected = inputs[0];

@@ -1,4 +1,4 @@
-// What happens when ranks disagree, are late, go away or are strangers.
+// What happens when ranks disagree, are late, go away or are unauthorized peers.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sys/wait.h>
@@ -303,32 +303,32 @@ TEST(Connect, RefusesAnotherEpochAndAnotherJobWithTheReason) {
     }
 }
 
-// Strangers of every kind come before the real rank: one is silent, one leaves, one speaks HTTP, one sends
-// noise, one cuts a good hello short.
-TEST(Connect, IsNotDisturbedByStrangers) {
+// Unauthorized peers of every kind come before the real rank: one is silent, one leaves, one speaks HTTP, one
+// sends noise, one cuts a good hello short.
+TEST(Connect, IsNotDisturbedByUnauthorizedPeers) {
   const std::uint64_t seed = entropy();
   fmt::print("seed {}\n", seed);
   const RandomStream random(seed, 0);
   Prepared prepared = prepare(2, Hosts::each_its_own);
   const net::Wait wait{.deadline = real_clock().now() + std::chrono::seconds(30)};
-  std::vector<net::Socket> strangers;
-  const auto send_from_stranger = [&](std::vector<std::byte> bytes) {
-    strangers.push_back(net::Socket::connect({"127.0.0.1", prepared.endpoints[0].port}, wait).value());
-    ASSERT_TRUE(strangers.back().send_all(bytes, wait));
+  std::vector<net::Socket> unauthorized;
+  const auto send_unauthorized = [&](std::vector<std::byte> bytes) {
+    unauthorized.push_back(net::Socket::connect({"127.0.0.1", prepared.endpoints[0].port}, wait).value());
+    ASSERT_TRUE(unauthorized.back().send_all(bytes, wait));
   };
-  send_from_stranger({});
-  send_from_stranger({});
-  strangers.pop_back();
+  send_unauthorized({});
+  send_unauthorized({});
+  unauthorized.pop_back();
   std::vector<std::byte> noise(4096);
   for (std::size_t i = 0; i < noise.size(); ++i) noise[i] = static_cast<std::byte>(random.bits(i));
-  send_from_stranger(noise);
+  send_unauthorized(noise);
   const std::string_view request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
   const auto* text = reinterpret_cast<const std::byte*>(request.data());
-  send_from_stranger({text, text + request.size()});
+  send_unauthorized({text, text + request.size()});
   const auto hello =
       net::encode_frame({.type = 0x0200, .epoch = 1, .job_id = 7}, std::array<std::byte, 12>{});
-  send_from_stranger({hello.begin(), hello.begin() + 70});
-  for (int i = 0; i < 300; ++i) send_from_stranger({});  // more than are let in at once
+  send_unauthorized({hello.begin(), hello.begin() + 70});
+  for (int i = 0; i < 300; ++i) send_unauthorized({});  // more than are let in at once
   run_threads(2, [&](std::uint32_t rank) {
     auto connected =
         Communicator::connect({.epoch = 1, .job_id = 7, .rank = rank, .endpoints = prepared.endpoints},

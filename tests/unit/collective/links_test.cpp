@@ -67,7 +67,8 @@ TEST_P(Links, ThatBreakInAReductionAreMadeAgainAndKeepItsBits) {
                     HasSubstr("was made again after")));
 }
 
-// A rank that waits for a neighbour of its host waits for no connection, and its door is kept all the same.
+// A rank that waits for a neighbour of its host waits for no connection, and its acceptor is served all the
+// same.
 TEST_P(Links, ThatBreakAnywhereInManySmallCallsLoseNone) {
   for (const Hosts hosts : {Hosts::each_its_own, Hosts::two_interleaved}) {
     constexpr std::uint32_t ranks = 4;
@@ -133,7 +134,8 @@ TEST_P(Links, ThatBreakBetweenCallsAreMadeAgainWhoeverNoticed) {
     for (const std::uint32_t waiting : {0u, 1u}) {
       Result<> done;
       std::thread early([&] { done = group.comms[waiting]->barrier(); });
-      while (group.comms[waiting]->under_way().operation != Operation::barrier) std::this_thread::yield();
+      while (group.comms[waiting]->in_flight_call().operation != Operation::barrier)
+        std::this_thread::yield();
       group.relays[0].cut(side);
       const auto late = group.comms[1 - waiting]->barrier();
       early.join();
@@ -162,7 +164,7 @@ TEST_P(Links, ThatBreakWhileTheGroupEndsHoldNobodyUp) {
 }
 
 // The listener of an epoch stays open: who comes to it in the middle is looked at as at the beginning.
-TEST(LinksOfAGroup, AreNotDisturbedByStrangersInTheMiddle) {
+TEST(LinksOfAGroup, AreNotDisturbedByUnauthorizedPeersInTheMiddle) {
   Prepared prepared = prepare(2, Hosts::each_its_own);
   const std::vector<Endpoint> endpoints = prepared.endpoints;
   Ranks comms(2);
@@ -190,15 +192,15 @@ TEST(LinksOfAGroup, AreNotDisturbedByStrangersInTheMiddle) {
               .from = 1,
               .to = 0,
               .size = 2,
-              .wish = Wish::resume,
+              .intent = Intent::resume,
               .generation = 1};
   Result<> done;
   std::thread waiter([&] { done = comms[0]->barrier(); });
-  Hello twin = hello, first = hello, of_calls = hello;
-  twin.origin.epoch = 2;
-  first.wish = Wish::meet;
-  of_calls.wish = Wish::be_called;
-  auto old = say(twin), late = say(first), wrong = say(of_calls);
+  Hello duplicate = hello, first = hello, of_calls = hello;
+  duplicate.origin.epoch = 2;
+  first.intent = Intent::join;
+  of_calls.intent = Intent::ask_for_reconnect;
+  auto old = say(duplicate), late = say(first), wrong = say(of_calls);
   EXPECT_THAT(answer_to(old), HasSubstr("epoch 2 is not this group's epoch 3"));
   EXPECT_THAT(answer_to(late), HasSubstr("rank 1 is not awaited by rank 0 in the middle of an epoch"));
   EXPECT_THAT(answer_to(wrong), HasSubstr("rank 1 is not awaited by rank 0 in the middle of an epoch"));

@@ -90,7 +90,7 @@ TEST_P(MessageLinks, ThatBreakAfterTheLastMessageAreMadeAgainByWhoIsIdle) {
         std::thread early;
         if (receiver_waits) {
           early = std::thread([&] { expect(*group.comms[receiver], sender, bytes); });
-          while (group.comms[receiver]->under_way().operation != Operation::receive)
+          while (group.comms[receiver]->in_flight_call().operation != Operation::receive)
             std::this_thread::yield();
         }
         send(*group.comms[sender], receiver, bytes);
@@ -138,14 +138,14 @@ TEST_P(MessageLinks, SayThatTheyWereMadeAgain) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("was made again after"));
 }
 
-// A call that is under way serves the door, also for those who come for the sake of messages.
+// A call that is under way serves the acceptor, also for those who come for the sake of messages.
 TEST_P(MessageLinks, AreMadeAgainDuringACollectiveCall) {
   Relayed group(
       3, [] { return std::nullopt; }, options_of(GetParam()));
   const Bytes bytes = bytes_of(seed_, 0, 200'000);
   Result<> done;
   std::thread early([&] { done = group.comms[0]->barrier(); });
-  while (group.comms[0]->under_way().operation != Operation::barrier) std::this_thread::yield();
+  while (group.comms[0]->in_flight_call().operation != Operation::barrier) std::this_thread::yield();
   send(*group.comms[0], 1, bytes);
   group.relays[0].cut(Relay::Side::both);
   expect(*group.comms[1], 0, bytes);

@@ -311,7 +311,7 @@ TEST_P(Messages, ThatAreAwaitedEndWithTheGroup) {
   }
 }
 
-// Rank 0 waits at one door, and the end comes in by another: who is awaited does nothing at all.
+// Rank 0 waits on one acceptor, and the end comes in by another: who is awaited does nothing at all.
 TEST_P(Messages, ThatAreAwaitedFromAnIdleRankEndWithTheGroup) {
   for (const std::uint32_t idle : {1u, 2u}) {
     const Ranks comms = connect_ranks(3, GetParam(), patient);

@@ -26,9 +26,9 @@ Options secured(SecurityPointer security,
 }
 
 // What each of two ranks says when they try to meet.
-struct Meeting {
+struct GroupFormation {
   std::vector<std::string> errors = std::vector<std::string>(2, "none");
-  Meeting(Hosts hosts, const std::vector<Options>& options, const net::Identity& identity = {}) {
+  GroupFormation(Hosts hosts, const std::vector<Options>& options, const net::Identity& identity = {}) {
     Prepared prepared = prepare(2, hosts);
     for (Endpoint& endpoint : prepared.endpoints) endpoint.identity = identity;
     run_threads(2, [&](std::uint32_t rank) {
@@ -71,17 +71,19 @@ TEST_P(SecuredGroup, ReducesSendsAndSplitsLikeAPlainOne) {
 }
 
 TEST_P(SecuredGroup, KeepsOutARankWithAnotherToken) {
-  const Meeting meeting(GetParam(), {secured(with_token(), briefly),
-                                     secured(with_token("another token of some length"), briefly)});
-  EXPECT_THAT(meeting.errors[1],
+  const GroupFormation formation(GetParam(), {secured(with_token(), briefly),
+                                              secured(with_token("another token of some length"), briefly)});
+  EXPECT_THAT(formation.errors[1],
               AllOf(HasSubstr("cannot reach rank 0"), HasSubstr("refused this process's token")));
-  EXPECT_THAT(meeting.errors[0], HasSubstr("waited"));
+  EXPECT_THAT(formation.errors[0], HasSubstr("waited"));
 }
 
 TEST(SecuredGroup, TellsARankWithoutTlsThatTheOthersUseIt) {
-  const Meeting meeting(Hosts::each_its_own, {secured(with_token(), briefly), secured(nullptr, briefly)});
-  EXPECT_THAT(meeting.errors[1], HasSubstr("does not use TLS, and this process does"));
-  const Meeting other(Hosts::each_its_own, {secured(nullptr, briefly), secured(with_token(), briefly)});
+  const GroupFormation formation(Hosts::each_its_own,
+                                 {secured(with_token(), briefly), secured(nullptr, briefly)});
+  EXPECT_THAT(formation.errors[1], HasSubstr("does not use TLS, and this process does"));
+  const GroupFormation other(Hosts::each_its_own,
+                             {secured(nullptr, briefly), secured(with_token(), briefly)});
   EXPECT_THAT(other.errors[1], HasSubstr("does not speak TLS 1.2 or 1.3"));
 }
 
@@ -95,12 +97,13 @@ TEST(SecuredGroup, MeetsEachRankAsWhoItsCertificateSays) {
   const auto theirs =
       net::Security::from_certificates(other.write(there, authority, authority.pem())).value();
   const net::Identity identity{.hosts = {"127.0.0.1"}, .node_id = "1"};
-  EXPECT_EQ(Meeting(Hosts::each_its_own, {secured(ours), secured(ours)}, identity).errors,
+  EXPECT_EQ(GroupFormation(Hosts::each_its_own, {secured(ours), secured(ours)}, identity).errors,
             std::vector<std::string>(2, "none"));
-  const Meeting thief(Hosts::each_its_own, {secured(ours, briefly), secured(theirs, briefly)}, identity);
+  const GroupFormation thief(Hosts::each_its_own, {secured(ours, briefly), secured(theirs, briefly)},
+                             identity);
   EXPECT_THAT(thief.errors[1], HasSubstr("was made for node 9, not for node 1"));
   const net::Identity elsewhere{.hosts = {"10.9.8.7"}, .node_id = "1"};
-  const Meeting wrong(Hosts::one, {secured(ours, briefly), secured(ours, briefly)}, elsewhere);
+  const GroupFormation wrong(Hosts::one, {secured(ours, briefly), secured(ours, briefly)}, elsewhere);
   EXPECT_THAT(wrong.errors[1], HasSubstr("and for none of 10.9.8.7, muster:node:1"));
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "muster/graph/graph.h"
-#include "muster/graph/retreat.h"
+#include "muster/graph/rollback.h"
 
 namespace muster::graph {
 namespace {
@@ -163,17 +163,17 @@ TEST(Interruption, IsNotAskedWhereACollectiveHasBegun) {
 }
 
 // What an update writes is as large as what it reads: that is no state to keep at each run.
-TEST(Retreat, EndsBeforeWhatOnlyWrites) {
+TEST(Rollback, EndsBeforeWhatOnlyWrites) {
   Graph graph;
   graph.values = {{DType::float32, {4}}, {DType::float32, {4}}};
   const Op update{.name = "update", .documentation = "", .kernels = {}, .written = {0}};
-  Retreat retreat;
+  Rollback rollback;
   const Node node{.op = &update, .inputs = {0, 1}, .outputs = {}, .attributes = {}};
   std::byte* addresses[2] = {};
-  retreat.add_step(node, graph, addresses);
-  retreat.add_step(node, graph, addresses);
-  EXPECT_TRUE(retreat.covers(0));
-  EXPECT_FALSE(retreat.covers(1));
+  rollback.add_step(node, graph, addresses);
+  rollback.add_step(node, graph, addresses);
+  EXPECT_TRUE(rollback.covers(0));
+  EXPECT_FALSE(rollback.covers(1));
 }
 
 }  // namespace

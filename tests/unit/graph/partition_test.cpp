@@ -46,10 +46,11 @@ TEST(ALeNetOnFiveWorkers, SendsActivationsForwardAndTheirGradientsBack) {
   const std::vector<Seen> seen = train_lenet(Loop::by_hand);
   const Parts& parts = *seen[0].parts;
   EXPECT_EQ(parts.reader, 3u);
-  std::vector<std::string> crossings;
-  for (const Crossing& crossing : parts.crossings)
-    crossings.push_back(fmt::format("{} to {}: {}", crossing.from, crossing.to, to_string(crossing.type)));
-  EXPECT_THAT(crossings,
+  std::vector<std::string> value_transfers;
+  for (const ValueTransfer& value_transfer : parts.value_transfers)
+    value_transfers.push_back(
+        fmt::format("{} to {}: {}", value_transfer.from, value_transfer.to, to_string(value_transfer.type)));
+  EXPECT_THAT(value_transfers,
               ElementsAre("3 to 2: int32 (8,)", "3 to 4: float32 (8, 6, 14, 14)", "4 to 0: float32 (8, 400)",
                           "0 to 1: float32 (8, 120)", "1 to 2: float32 (8, 84)", "2 to 1: float32 (8, 84)",
                           "1 to 0: float32 (8, 120)", "0 to 4: float32 (8, 16, 5, 5)",
@@ -120,13 +121,13 @@ TEST(AnOutputOfAnotherWorker, IsWhereItIsNeededWhenItIsHandedOn) {
     Function second("second", [](std::span<const Value> inputs) -> Values {
       return apply("reduce_sum", {inputs[0]});  // placed by its input alone
     });
-    second.want_outputs_everywhere();
+    second.replicate_outputs();
     const auto made = first.call(std::vector{numbers({4}, 1)}, {}, context);
     if (!made) return made.error().message;
     const auto sum = second.call(*made, {}, context);
     if (!sum) return sum.error().message;
     return fmt::format("{}, {} on worker {}", (*made)[0].absence() == nullptr, elements((*sum)[0])[0],
-                       second.plan()->parts()->crossings[0].from);
+                       second.plan()->parts()->value_transfers[0].from);
   });
   const float sum = [] {
     float made = 0;
@@ -259,7 +260,7 @@ TEST(APlacement, OfControlFlowRunsItThere) {
           },
           [&]() -> Values { return x; });
     });
-    function.want_outputs_everywhere();
+    function.replicate_outputs();
     const auto made = function.call(std::vector{Tensor::from<float>(std::array{1.F, 2.F}, {2})}, {}, context);
     if (!made) return made.error().message;
     return fmt::format("{} {}", elements((*made)[0])[0], elements((*made)[0])[1]);
@@ -291,7 +292,7 @@ TEST(AParameterThatChanges, IsSentAsItIsWhenItIsUsed) {
       }
       return {before, after, weight};
     });
-    function.want_outputs_everywhere();
+    function.replicate_outputs();
     const auto made = function.call(std::vector{Tensor::from<float>(std::array{3.F, 4.F}, {2})}, {}, context);
     if (!made) return made.error().message;
     std::string text;
@@ -321,13 +322,13 @@ TEST(WhatIsNeededTogether, TravelsTogether) {
       const PlaceScope place(on(1));
       return apply("add", {apply("add", {first, second}), apply("exp", {third})});
     });
-    function.want_outputs_everywhere();
+    function.replicate_outputs();
     Made result;
     const auto outputs = function.call(std::vector{numbers({3}, 1)}, {}, context);
     if (!outputs) return result;
     result.sum = elements((*outputs)[0]);
-    for (const Crossing& crossing : function.plan()->parts()->crossings)
-      result.messages.push_back(crossing.message);
+    for (const ValueTransfer& value_transfer : function.plan()->parts()->value_transfers)
+      result.messages.push_back(value_transfer.message);
     return result;
   });
   EXPECT_THAT(made[0].messages, ElementsAre(0, 0, 1, 2));
@@ -341,7 +342,7 @@ TEST(AParameterThatGetsAHome, IsReadThereByFunctionsThatWereTracedBefore) {
     const auto mean =
         std::make_shared<Parameter>("mean", Tensor::from<float>(std::array{1.F, 2.F}, {2}), false);
     Function look("look", [&](std::span<const Value>) -> Values { return apply("add", {mean, mean}); });
-    look.want_outputs_everywhere();
+    look.replicate_outputs();
     Function change("change", [&](std::span<const Value> inputs) -> Values {
       const PlaceScope place(on(1));
       return apply("assign", {mean, inputs[0]});
@@ -362,8 +363,8 @@ TEST(AParameterThatGetsAHome, IsReadThereByFunctionsThatWereTracedBefore) {
 
 TEST(CountersAndRates, AreEverywhereAndCrossNowhere) {
   const std::vector<Seen> seen = train_lenet(Loop::one_graph);
-  for (const Crossing& crossing : seen[0].parts->crossings)
-    EXPECT_THAT(crossing.what, Not(AnyOf(HasSubstr("global_step"), HasSubstr("learning_rate"))));
+  for (const ValueTransfer& value_transfer : seen[0].parts->value_transfers)
+    EXPECT_THAT(value_transfer.what, Not(AnyOf(HasSubstr("global_step"), HasSubstr("learning_rate"))));
 }
 
 // ---- At the same time
@@ -410,7 +411,7 @@ std::vector<std::string> busy_workers(const std::vector<std::uint32_t>& order, s
       for (const Value& value : made) sum = apply("add", {sum, value});
       return sum;
     });
-    function.want_outputs_everywhere();
+    function.replicate_outputs();
     meanwhile = [&] {
       if (context.stages->rank() == 0)
         gate.open();
@@ -505,7 +506,7 @@ TEST(AnAllReduce, IsOneForEachWorkerOfWhatIsThere) {
         }
         return apply_all("all_reduce", gradients, attributes);
       });
-      function.want_outputs_everywhere();
+      function.replicate_outputs();
       std::vector<Tensor> inputs;
       for (std::int64_t i = 0; i < 6; ++i) inputs.push_back(numbers({i + 1}, 1));
       const auto outputs = function.call(inputs, {}, context);

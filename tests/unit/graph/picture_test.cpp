@@ -24,7 +24,7 @@ Parts three_workers() {
                      .activations_bytes = 4096},
                     {.rank = 1},
                     {.rank = 2, .placed = {"Net 'head', net.py:4"}, .parameters = {}, .nodes = 1}},
-          .crossings = {
+          .value_transfers = {
               {.from = 2, .to = 0, .what = "input 0", .type = {DType::float32, {32, 8}}, .message = 0},
               {.from = 2, .to = 0, .what = "input 1", .type = {DType::int32, {32}}, .message = 0},
               {.from = 0, .to = 1, .what = "%9 (reduce_sum)", .type = {DType::float32, {}}, .message = 1}}};
@@ -93,8 +93,8 @@ TEST(Picture, CutsLongNamesBetweenLetters) {
 TEST(Picture, OfManyMessagesStaysOne) {
   Parts parts = three_workers();
   for (std::size_t i = 2; i < 1000; ++i) {
-    parts.crossings.push_back(parts.crossings.back());
-    parts.crossings.back().message = i;
+    parts.value_transfers.push_back(parts.value_transfers.back());
+    parts.value_transfers.back().message = i;
   }
   const std::string svg = to_svg(parts);
   expect_well_formed(svg);

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "stages.h"
+#include "pipeline_group.h"
 
 namespace muster::graph {
 
@@ -132,7 +132,7 @@ class Training {
       (*update_)(std::span(made).subspan(1));
       return Values(made[0]);
     });
-    step_->want_outputs_everywhere();
+    step_->replicate_outputs();
   }
 
   Seen run(const RunContext& context) {

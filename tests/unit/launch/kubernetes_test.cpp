@@ -411,7 +411,7 @@ TEST(KubernetesManifests, AreRefusedWithTheFlagItsValueAndWhatIsAllowed) {
          job.is_open = true;
          job.token_secret = "s";
        },
-       "--open lets strangers in, and --token-secret keeps them out: leave one out"},
+       "--open lets unauthorized peers in, and --token-secret keeps them out: leave one out"},
       {[](Job& job) { job.token_secret = "a/b"; },
        "--token-secret 'a/b': small letters, digits, '-' and '.' are allowed"},
       {[](Job& job) { job.max_restarts = 3; },

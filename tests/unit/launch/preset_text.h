@@ -1,4 +1,4 @@
-// What a preset makes of settings, as lines that a golden table can hold.
+// Result of a preset as lines that a golden table can hold.
 #pragma once
 
 #include <fmt/format.h>

@@ -87,7 +87,7 @@ TEST(Protection, IsNoneInAnOpenJob) {
   EXPECT_THAT(token(job), IsEmpty());
   job.token_file = {"/token", "MUSTER_TOKEN_FILE"};
   EXPECT_THAT(complaint(job),
-              Eq("--open lets strangers in, and MUSTER_TOKEN_FILE keeps them out: leave one out"));
+              Eq("--open lets unauthorized peers in, and MUSTER_TOKEN_FILE keeps them out: leave one out"));
 }
 
 TEST(Protection, IsTheMatterOfOtherFrameworksAmongTheirProcesses) {

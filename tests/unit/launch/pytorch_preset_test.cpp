@@ -158,7 +158,7 @@ TEST(PytorchPreset, NeedsAPortOnlyWhenNoneIsNamed) {
   EXPECT_EQ(count({}), 1);
   EXPECT_EQ(count({.port = said<std::int64_t>(2000, "--port")}), 0);
   EXPECT_EQ(count({.scheduler = said<std::string>("a:2000", "--scheduler")}), 0);
-  EXPECT_FALSE(preset.needs_meeting(*complete(train()), plain));
+  EXPECT_FALSE(preset.needs_rendezvous(*complete(train()), plain));
 }
 
 }  // namespace

@@ -100,7 +100,7 @@ TEST(RankTable, SaysExactlyWhatIsWrong) {
       {"/version", "\"1.2\"", "t.json: 'version' is '1.2', and only 1.0 is known here"},
       {"/status", "", "t.json: 'status' is missing, for example \"status\": \"completed\""},
       {"/status", "\"initializing\"",
-       "t.json: 'status' is 'initializing', and not 'completed': whoever makes the table has not finished it "
+       "t.json: 'status' is 'initializing', and not 'completed': its writer has not finished it "
        "yet"},
       {"/status", "\"done\"",
        "t.json: 'status' is 'done', and not 'completed': a table that can be used says so"},

@@ -42,7 +42,7 @@ PortsWanted wanted(const PartialSettings& settings, const Environment& environme
 }
 
 bool meets(const PartialSettings& settings, const Environment& environment = plain) {
-  return (*find_preset({"tensorflow"}))->needs_meeting(*complete(train(settings)), environment);
+  return (*find_preset({"tensorflow"}))->needs_rendezvous(*complete(train(settings)), environment);
 }
 
 TEST(TensorflowPreset, StartsOneProcessOnOneHostAlone) {
@@ -68,7 +68,7 @@ TEST(TensorflowPreset, StartsAWorkerAndAServerOnEachHost) {
   EXPECT_TRUE(meets(two_hosts()));
 }
 
-TEST(TensorflowPreset, NeedsNoMeetingWhereThisLauncherStartsAll) {
+TEST(TensorflowPreset, NeedsNoRendezvousWhereThisLauncherStartsAll) {
   EXPECT_FALSE(meets({.hosts = said(*parse_hosts("a,b"), "--hosts"), .reach = said(Reach::ssh, "--hosts")}));
 }
 

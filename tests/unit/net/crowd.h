@@ -1,4 +1,4 @@
-// Strangers, and processes that may open few files, for tests of whatever listens.
+// Unauthorized peers, and processes that may open few files, for tests of whatever listens.
 #pragma once
 
 #include <arpa/inet.h>

@@ -53,12 +53,13 @@ TEST(DescriptorLimit, LeavesHalfOfThemToMembers) {
   EXPECT_EQ(with_file_limit({.soft = 200, .hard = 200},
                             []() -> std::string {
                               const std::size_t free = free_descriptors();
-                              const GuestPlaces first(1000, 20), second(1000, 20);
-                              const GuestPlaces bounded(2, 20);
+                              const UnauthenticatedSlots first(1000, 20), second(1000, 20);
+                              const UnauthenticatedSlots bounded(2, 20);
                               if (first.count() != (free - 20) / 2 / 2)
                                 return fmt::format("{}", first.count());
                               if (first.count() + second.count() > (free - 20) / 2) return "both: too many";
-                              if (const GuestPlaces none_to_spare(1000, 1000); none_to_spare.count() < 4)
+                              if (const UnauthenticatedSlots none_to_spare(1000, 1000);
+                                  none_to_spare.count() < 4)
                                 return "members have no place to say who they are";
                               if (bounded.count() != 2) return "more than asked for";
                               return "";
@@ -66,7 +67,7 @@ TEST(DescriptorLimit, LeavesHalfOfThemToMembers) {
             "");
 }
 
-// Strangers take what they can get, and a member is served all the same.
+// Unauthorized peers take what they can get, and a member is served all the same.
 TEST(DescriptorLimit, IsNoReasonForAListenerToEnd) {
   EXPECT_EQ(with_file_limit(
                 {.soft = 64, .hard = 64},

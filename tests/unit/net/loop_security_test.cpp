@@ -41,8 +41,8 @@ struct Job {
     };
     const auto accept = [this](std::unique_ptr<Connection> connection) {
       connection->set_events({.received =
-                                  [this, guest = connection.get()](const Frame& frame) {
-                                    guest->admit();
+                                  [this, peer = connection.get()](const Frame& frame) {
+                                    peer->admit();
                                     types.push_back(frame.header.type);
                                   },
                               .closed = [this](const Error& error) { ends.push_back(error); }});
@@ -360,7 +360,7 @@ TEST_F(LoopSecurity, LetsNobodyNewInWhileTheRevocationListIsBroken) {
   job.types.clear();
   job.client->send(frame_of(5, 10));
   ASSERT_TRUE(job.serve_until([&] { return !job.types.empty(); }));
-  // And a good list opens the door again.
+  // And a good list lets connections in again.
   here_.write("crl.pem", authority_.crl());
   job.opened = false;
   job.client_ends.clear();

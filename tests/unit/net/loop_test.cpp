@@ -40,14 +40,14 @@ struct Server {
   std::vector<std::uint16_t> types = {};
   std::vector<std::string> ends = {};
   std::unique_ptr<ConnectionListener> listener = {};
-  GuestLimits guests = {};
+  UnauthenticatedLimits unauthenticated = {};
 
   void open() {
-    const ConnectionLimits with_guests{.payload_size_bytes = limits.payload_size_bytes,
-                                       .unsent_size_bytes = limits.unsent_size_bytes,
-                                       .guests = guests};
-    auto made =
-        ConnectionListener::open(loop, {ip, 0}, with_guests, [this](std::unique_ptr<Connection> connection) {
+    const ConnectionLimits with_unauthenticated_peers{.payload_size_bytes = limits.payload_size_bytes,
+                                                      .unsent_size_bytes = limits.unsent_size_bytes,
+                                                      .unauthenticated = unauthenticated};
+    auto made = ConnectionListener::open(
+        loop, {ip, 0}, with_unauthenticated_peers, [this](std::unique_ptr<Connection> connection) {
           connection->set_events({.received = [this](Frame frame) { types.push_back(frame.header.type); },
                                   .closed = [this](const Error& error) { ends.push_back(error.message); }});
           connections.push_back(std::move(connection));
@@ -207,9 +207,9 @@ TEST(Loop, DoesNotKeepAConnectionOpenInAForkedChild) {
   ::waitpid(child, nullptr, 0);
 }
 
-TEST(ConnectionListener, ClosesAGuestThatDoesNotSayWhoItIs) {
+TEST(ConnectionListener, ClosesAnUnauthenticatedPeerThatDoesNotSayWhoItIs) {
   Loop loop;
-  Server server{.loop = loop, .guests = {.time = 500ms}};
+  Server server{.loop = loop, .unauthenticated = {.time = 500ms}};
   server.open();
   const Wait wait{.deadline = real_clock().now() + 10s};
   auto silent = Socket::connect(server.listener->address(), wait);
@@ -217,61 +217,61 @@ TEST(ConnectionListener, ClosesAGuestThatDoesNotSayWhoItIs) {
   auto admitted = Socket::connect(server.listener->address(), wait);
   ASSERT_TRUE(admitted);
   ASSERT_TRUE(serve_until(loop, [&] { return server.connections.size() == 2; }));
-  EXPECT_TRUE(server.connections[1]->is_guest());
+  EXPECT_TRUE(server.connections[1]->is_unauthenticated());
   server.connections[1]->admit();
-  EXPECT_FALSE(server.connections[1]->is_guest());
+  EXPECT_FALSE(server.connections[1]->is_unauthenticated());
   ASSERT_TRUE(serve_until(loop, [&] { return !server.ends.empty(); }));
-  EXPECT_THAT(server.ends[0], HasSubstr("did not say who it is within 0.5 s"));
+  EXPECT_THAT(server.ends[0], HasSubstr("did not identify itself within 0.5 s"));
   ASSERT_TRUE(admitted->send_all(*frame_of(7, 10), wait));
   ASSERT_TRUE(serve_until(loop, [&] { return !server.types.empty(); }));
   EXPECT_EQ(server.ends.size(), 1);
 }
 
-TEST(ConnectionListener, DropsTheOldestOfTooManyGuests) {
+TEST(ConnectionListener, DropsTheOldestOfTooManyUnauthenticatedPeers) {
   Loop loop;
-  Server server{.loop = loop, .guests = {.count = 2}};
+  Server server{.loop = loop, .unauthenticated = {.count = 2}};
   server.open();
   const Wait wait{.deadline = real_clock().now() + 10s};
-  std::vector<Socket> guests;
+  std::vector<Socket> unauthenticated;
   for (int i = 0; i < 100; ++i) {  // more than are accepted in one turn
-    auto guest = Socket::connect(server.listener->address(), wait);
-    ASSERT_TRUE(guest);
-    guests.push_back(*std::move(guest));
+    auto peer = Socket::connect(server.listener->address(), wait);
+    ASSERT_TRUE(peer);
+    unauthenticated.push_back(*std::move(peer));
   }
   ASSERT_TRUE(serve_until(loop, [&] { return server.ends.size() == 98; }));
   EXPECT_THAT(server.ends[0], HasSubstr("a newer connection took its place"));
-  ASSERT_TRUE(guests[99].send_all(*frame_of(7, 10), wait));
+  ASSERT_TRUE(unauthenticated[99].send_all(*frame_of(7, 10), wait));
   ASSERT_TRUE(serve_until(loop, [&] { return !server.types.empty(); }));
 }
 
-TEST(ConnectionListener, TakesNoLargeFrameOfAGuest) {
+TEST(ConnectionListener, TakesNoLargeFrameOfAnUnauthenticatedPeer) {
   Loop loop;
-  Server server{.loop = loop, .guests = {.payload_size_bytes = 1000}};
+  Server server{.loop = loop, .unauthenticated = {.payload_size_bytes = 1000}};
   server.open();
   const Wait wait{.deadline = real_clock().now() + 10s};
-  auto guest = Socket::connect(server.listener->address(), wait);
+  auto peer = Socket::connect(server.listener->address(), wait);
   auto member = Socket::connect(server.listener->address(), wait);
-  ASSERT_TRUE(guest && member);
+  ASSERT_TRUE(peer && member);
   ASSERT_TRUE(serve_until(loop, [&] { return server.connections.size() == 2; }));
   server.connections[1]->admit();
-  ASSERT_TRUE(guest->send_all(encode_header({.type = 1, .payload_size_bytes = 1001}), wait));
+  ASSERT_TRUE(peer->send_all(encode_header({.type = 1, .payload_size_bytes = 1001}), wait));
   ASSERT_TRUE(member->send_all(*frame_of(7, 1001), wait));
   ASSERT_TRUE(serve_until(loop, [&] { return !server.ends.empty() && !server.types.empty(); }));
   EXPECT_THAT(server.ends[0], HasSubstr("over the limit of 1000"));
 }
 
-TEST(ConnectionListener, HoldsLittleOfAllItsGuests) {
+TEST(ConnectionListener, HoldsLittleOfAllItsUnauthenticatedPeers) {
   Loop loop;
-  Server server{.loop = loop, .guests = {.held_size_bytes = 10'000}};
+  Server server{.loop = loop, .unauthenticated = {.held_size_bytes = 10'000}};
   server.open();
   const Wait wait{.deadline = real_clock().now() + 10s};
   const auto whole = frame_of(7, 8'000);
-  std::vector<Socket> guests;
+  std::vector<Socket> unauthenticated;
   for (int i = 0; i < 3; ++i) {
-    auto guest = Socket::connect(server.listener->address(), wait);
-    ASSERT_TRUE(guest);
-    ASSERT_TRUE(guest->send_all(std::span(*whole).first(4'000), wait));
-    guests.push_back(*std::move(guest));
+    auto peer = Socket::connect(server.listener->address(), wait);
+    ASSERT_TRUE(peer);
+    ASSERT_TRUE(peer->send_all(std::span(*whole).first(4'000), wait));
+    unauthenticated.push_back(*std::move(peer));
   }
   ASSERT_TRUE(serve_until(loop, [&] { return !server.ends.empty(); }));
   EXPECT_THAT(server.ends[0], HasSubstr("had sent 10000 bytes, and it most of them"));
@@ -279,19 +279,19 @@ TEST(ConnectionListener, HoldsLittleOfAllItsGuests) {
 }
 
 // What each of them is told is one and the same; what the kernel keeps of it is each one's own.
-TEST(ConnectionListener, LeavesLittleUnreadByAllItsGuests) {
+TEST(ConnectionListener, LeavesLittleUnreadByAllItsUnauthenticatedPeers) {
   constexpr std::size_t answer_size_bytes = 2 << 20;
   constexpr std::size_t count = 40;
   Loop loop;
-  Server server{.loop = loop, .guests = {.unread_size_bytes = 1 << 20}};
+  Server server{.loop = loop, .unauthenticated = {.unread_size_bytes = 1 << 20}};
   server.open();
   const Wait wait{.deadline = real_clock().now() + 10s};
   const auto answer = frame_of(7, answer_size_bytes);
-  std::vector<Socket> guests;
+  std::vector<Socket> unauthenticated;
   for (std::size_t i = 0; i < count; ++i) {
-    auto guest = Socket::connect(server.listener->address(), wait);
-    ASSERT_TRUE(guest);
-    guests.push_back(*std::move(guest));
+    auto peer = Socket::connect(server.listener->address(), wait);
+    ASSERT_TRUE(peer);
+    unauthenticated.push_back(*std::move(peer));
     ASSERT_TRUE(serve_until(loop, [&] { return server.connections.size() == i + 1; }));
     server.connections[i]->send_shared(answer);
     loop.run_for(1ms);
@@ -300,7 +300,7 @@ TEST(ConnectionListener, LeavesLittleUnreadByAllItsGuests) {
   EXPECT_THAT(server.ends[0], HasSubstr("had not read 1048576 bytes of their answers"));
   // The newest is there, and hears all of it once it reads.
   std::vector<std::byte> heard(answer->size());
-  std::thread reader([&] { EXPECT_TRUE(guests.back().receive_all(heard, wait)); });
+  std::thread reader([&] { EXPECT_TRUE(unauthenticated.back().receive_all(heard, wait)); });
   bool is_heard = false;
   std::thread waiter([&] { reader.join(), loop.post([&] { is_heard = true; }); });
   EXPECT_TRUE(serve_until(loop, [&] { return is_heard; }));
@@ -308,14 +308,14 @@ TEST(ConnectionListener, LeavesLittleUnreadByAllItsGuests) {
   EXPECT_EQ(heard, *answer);
 }
 
-TEST(ConnectionListener, CountsWhatOnlyOneGuestIsToldForThatOne) {
+TEST(ConnectionListener, CountsWhatOnlyOnePeerIsToldForThatOne) {
   Loop loop;
-  Server server{.loop = loop, .guests = {.unread_size_bytes = 1 << 20}};
+  Server server{.loop = loop, .unauthenticated = {.unread_size_bytes = 1 << 20}};
   server.open();
   const Wait wait{.deadline = real_clock().now() + 10s};
-  auto guest = Socket::connect(server.listener->address(), wait);
+  auto peer = Socket::connect(server.listener->address(), wait);
   auto member = Socket::connect(server.listener->address(), wait);
-  ASSERT_TRUE(guest && member);
+  ASSERT_TRUE(peer && member);
   ASSERT_TRUE(serve_until(loop, [&] { return server.connections.size() == 2; }));
   server.connections[1]->admit();
   for (int i = 0; i < 80; ++i)
@@ -351,14 +351,14 @@ TEST(ConnectionListener, ReadsOnlySoMuchOfWhoGoesOnTalkingAfterTheEnd) {
 
 // A listener that takes frames of type 7 for a beginning.
 struct ScreeningServer : Server {
-  std::vector<Stranger> strangers = {};
+  std::vector<RejectedPeer> rejected = {};
 
   void open_screened() {
-    const ConnectionLimits with_guests{.payload_size_bytes = limits.payload_size_bytes,
-                                       .unsent_size_bytes = limits.unsent_size_bytes,
-                                       .guests = guests};
+    const ConnectionLimits with_unauthenticated_peers{.payload_size_bytes = limits.payload_size_bytes,
+                                                      .unsent_size_bytes = limits.unsent_size_bytes,
+                                                      .unauthenticated = unauthenticated};
     auto made = ConnectionListener::open(
-        loop, {ip, 0}, with_guests,
+        loop, {ip, 0}, with_unauthenticated_peers,
         [this](std::unique_ptr<Connection> connection) {
           connection->set_events({.received = [this](Frame frame) { types.push_back(frame.header.type); },
                                   .closed = [this](const Error& error) { ends.push_back(error.message); }});
@@ -370,8 +370,8 @@ struct ScreeningServer : Server {
            return {};
          },
          .turned_away =
-             [this](const std::vector<Stranger>& some) {
-               strangers.insert(strangers.end(), some.begin(), some.end());
+             [this](const std::vector<RejectedPeer>& some) {
+               rejected.insert(rejected.end(), some.begin(), some.end());
              }});
     ASSERT_TRUE(made) << made.error().message;
     listener = *std::move(made);
@@ -385,8 +385,8 @@ class Screening : public testing::Test {
     EXPECT_TRUE(made) << made.error().message;
     return *std::move(made);
   }
-  void serve_strangers(std::size_t count) {
-    EXPECT_TRUE(serve_until(loop, [&] { return server.strangers.size() >= count; }));
+  void serve_rejected(std::size_t count) {
+    EXPECT_TRUE(serve_until(loop, [&] { return server.rejected.size() >= count; }));
   }
   Loop loop;
   ScreeningServer server{{.loop = loop}};
@@ -411,49 +411,49 @@ TEST_F(Screening, MakesAConnectionOfWhoBeginsWithAFrameHoweverItArrives) {
   ASSERT_TRUE(serve_until(loop, [&] { return server.types.size() == 3; }));
   EXPECT_EQ(server.types, (std::vector<std::uint16_t>{7, 7, 8}));
   EXPECT_EQ(server.connections.size(), 2);
-  EXPECT_TRUE(server.connections[1]->is_guest()) << "it is admitted by its owner alone";
+  EXPECT_TRUE(server.connections[1]->is_unauthenticated()) << "it is admitted by its owner alone";
 }
 
 TEST_F(Screening, TurnsOthersAwayAndSaysHowManyTheyWere) {
   server.open_screened();
-  std::vector<Socket> strangers;
+  std::vector<Socket> rejected;
   for (int i = 0; i < 3; ++i) {
-    strangers.push_back(connect());
-    ASSERT_TRUE(strangers.back().send_all(*frame_of(8, 10), wait));
+    rejected.push_back(connect());
+    ASSERT_TRUE(rejected.back().send_all(*frame_of(8, 10), wait));
   }
-  serve_strangers(1);
-  EXPECT_EQ(server.strangers[0], (Stranger{"127.0.0.1", "no greeting", 3}));
-  strangers.push_back(connect());
-  loop.run_for(5ms);  // it waits in the porch
-  ASSERT_TRUE(strangers.back().send_all(std::as_bytes(std::span("GET", 3)), wait));
-  serve_strangers(2);
-  EXPECT_THAT(server.strangers[1].reason, HasSubstr("the first bytes are not MSTR"));
+  serve_rejected(1);
+  EXPECT_EQ(server.rejected[0], (RejectedPeer{"127.0.0.1", "no greeting", 3}));
+  rejected.push_back(connect());
+  loop.run_for(5ms);  // its connection is pending
+  ASSERT_TRUE(rejected.back().send_all(std::as_bytes(std::span("GET", 3)), wait));
+  serve_rejected(2);
+  EXPECT_THAT(server.rejected[1].reason, HasSubstr("the first bytes are not MSTR"));
   std::byte rest{};
-  for (Socket& stranger : strangers) EXPECT_FALSE(stranger.receive_all({&rest, 1}, wait)) << "still open";
+  for (Socket& each : rejected) EXPECT_FALSE(each.receive_all({&rest, 1}, wait)) << "still open";
   EXPECT_TRUE(server.connections.empty());
 }
 
-TEST_F(Screening, LetsThoseInWhoComeAmongStrangersAndAfterThem) {
+TEST_F(Screening, LetsThoseInWhoComeAmongUnauthorizedPeersAndAfterThem) {
   server.open_screened();
   const auto greeting = frame_of(7, 10);
-  std::vector<Socket> strangers, members;
+  std::vector<Socket> rejected, members;
   for (std::size_t i = 0; i < 3; ++i) {
     for (int k = 0; k < 100; ++k) {
-      strangers.push_back(connect());
-      ASSERT_TRUE(strangers.back().send_all(*frame_of(8, 10), wait));
+      rejected.push_back(connect());
+      ASSERT_TRUE(rejected.back().send_all(*frame_of(8, 10), wait));
     }
     members.push_back(connect());
     ASSERT_TRUE(members.back().send_all(*greeting, wait));
     ASSERT_TRUE(serve_until(loop, [&] { return server.connections.size() == i + 1; }));
   }
-  serve_strangers(1);  // it is over
+  serve_rejected(1);  // it is over
   members.push_back(connect());
   ASSERT_TRUE(members.back().send_all(*greeting, wait));
   EXPECT_TRUE(serve_until(loop, [&] { return server.connections.size() == 4; }));
 }
 
 TEST_F(Screening, GivesThoseWhoSayNothingTheirTimeAndNoMore) {
-  server.guests = {.time = 50ms};
+  server.unauthenticated = {.time = 50ms};
   server.open_screened();
   auto silent = connect();
   auto begun = connect();
@@ -461,14 +461,14 @@ TEST_F(Screening, GivesThoseWhoSayNothingTheirTimeAndNoMore) {
   auto gone = connect();
   loop.run_for(5ms);
   gone = connect();  // who leaves without a word is no news
-  serve_strangers(1);
-  EXPECT_THAT(server.strangers[0].reason, HasSubstr("did not say who it is within 0.05 s"));
-  EXPECT_EQ(server.strangers[0].count, 3);
+  serve_rejected(1);
+  EXPECT_THAT(server.rejected[0].reason, HasSubstr("did not identify itself within 0.05 s"));
+  EXPECT_EQ(server.rejected[0].count, 3);
   EXPECT_TRUE(server.connections.empty());
 }
 
 TEST_F(Screening, CountsThoseWhoWaitAndThoseWhoAreConnectionsTogether) {
-  server.guests = {.count = 2};
+  server.unauthenticated = {.count = 2};
   server.open_screened();
   auto first = connect();
   ASSERT_TRUE(first.send_all(*frame_of(7, 10), wait));
@@ -478,24 +478,24 @@ TEST_F(Screening, CountsThoseWhoWaitAndThoseWhoAreConnectionsTogether) {
   ASSERT_TRUE(serve_until(loop, [&] { return server.ends.size() == 1; }));
   EXPECT_THAT(server.ends[0], HasSubstr("a newer connection took its place"));
   auto fourth = connect();  // and the second for this one
-  serve_strangers(1);
-  EXPECT_THAT(server.strangers[0].reason, HasSubstr("a newer connection took its place"));
+  serve_rejected(1);
+  EXPECT_THAT(server.rejected[0].reason, HasSubstr("a newer connection took its place"));
   ASSERT_TRUE(fourth.send_all(*frame_of(7, 10), wait));
   ASSERT_TRUE(serve_until(loop, [&] { return server.connections.size() == 2; }));
 }
 
 TEST_F(Screening, HoldsLittleOfAllWhoHaveBegun) {
-  server.guests = {.held_size_bytes = 10'000};
+  server.unauthenticated = {.held_size_bytes = 10'000};
   server.open_screened();
   const auto whole = frame_of(7, 8'000);
-  std::vector<Socket> guests;
+  std::vector<Socket> unauthenticated;
   for (int i = 0; i < 3; ++i) {
-    guests.push_back(connect());
-    ASSERT_TRUE(guests.back().send_all(std::span(*whole).first(4'000), wait));
+    unauthenticated.push_back(connect());
+    ASSERT_TRUE(unauthenticated.back().send_all(std::span(*whole).first(4'000), wait));
   }
-  serve_strangers(1);
-  EXPECT_THAT(server.strangers[0].reason, HasSubstr("had sent 10000 bytes, and it most of them"));
-  EXPECT_EQ(server.strangers[0].count, 1);
+  serve_rejected(1);
+  EXPECT_THAT(server.rejected[0].reason, HasSubstr("had sent 10000 bytes, and it most of them"));
+  EXPECT_EQ(server.rejected[0].count, 1);
 }
 
 TEST_F(Screening, AnswersAFewWhoSpeakTlsWhereNobodyDoes) {
@@ -506,10 +506,10 @@ TEST_F(Screening, AnswersAFewWhoSpeakTlsWhereNobodyDoes) {
     speakers.push_back(connect());
     ASSERT_TRUE(speakers.back().send_all(hello, wait));
   }
-  serve_strangers(1);
+  serve_rejected(1);
   ASSERT_TRUE(serve_until(loop, [&] { return server.ends.size() >= 100; }));
   EXPECT_THAT(server.ends[0], HasSubstr("uses TLS, and this process does not"));
-  EXPECT_THAT(server.strangers[0].reason, HasSubstr("uses TLS, and this process does not"));
+  EXPECT_THAT(server.rejected[0].reason, HasSubstr("uses TLS, and this process does not"));
   std::byte answer{};
   EXPECT_TRUE(speakers[0].receive_all({&answer, 1}, wait));
   EXPECT_EQ(answer, std::byte{0x15}) << "an alert";

@@ -133,13 +133,14 @@ TEST(SecuredSocket, PassesADescriptorBehindEncryptedBytes) {
 
 TEST(SecuredSocket, SaysWhyTheOtherSideIsNotBelieved) {
   Pair pair = tcp_pair();
-  const auto stranger = Security::from_token("another token of some length").value();
+  const auto unauthorized = Security::from_token("another token of some length").value();
   std::string far_says = "nothing";
   std::thread other([&] {
     const auto done = pair.far.start_tls({.security = security(), .listens = true}, within(seconds(10)));
     if (!done) far_says = done.error().message;
   });
-  const auto done = pair.near.start_tls({.security = stranger, .peer_name = "rank 0"}, within(seconds(10)));
+  const auto done =
+      pair.near.start_tls({.security = unauthorized, .peer_name = "rank 0"}, within(seconds(10)));
   other.join();
   ASSERT_FALSE(done);
   EXPECT_THAT(done.error().message, HasSubstr("rank 0 refused this process's token"));

@@ -161,9 +161,10 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Refusal{"AnotherAuthority",
                             [](const Folder& folder, Authority& authority) {
                               return with_client(folder, authority,
-                                                 Authority("Stranger").issue(ProcessFiles().client));
+                                                 Authority("Unauthorized peer").issue(ProcessFiles().client));
                             },
-                            "its issuer CN=Stranger is not in ca_cert_path", "its issuer is not one"},
+                            "its issuer CN=Unauthorized peer is not in ca_cert_path",
+                            "its issuer is not one"},
                     Refusal{"AnotherAuthorityOfTheSameName",
                             [](const Folder& folder, Authority& authority) {
                               return with_client(folder, authority,

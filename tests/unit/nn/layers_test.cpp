@@ -162,7 +162,7 @@ TEST(TrainOneStepCell, GivesTheLossAndTakesAStepInOnePlan) {
   const auto net = std::make_shared<Product>();
   const auto loss = std::make_shared<WithLossCell>(net, std::make_shared<Times>());
   const auto sgd =
-      std::make_shared<SGD>(UpdatedParameters(net->trainable_params()), SGDOptions{.learning_rate = 0.5});
+      std::make_shared<SGD>(ParameterGroups(net->trainable_params()), SGDOptions{.learning_rate = 0.5});
   TrainOneStepCell step(loss, sgd, {.sens = 2, .return_grad = true});
   EXPECT_THAT(names(step.parameters()), ElementsAre("weight", "learning_rate", "global_step"));
   const Value data_and_label[] = {Tensor::scalar(3.0f), Tensor::scalar(0.5f)};

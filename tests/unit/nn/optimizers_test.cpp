@@ -116,7 +116,7 @@ TEST(Optimizers, DecayLeavesOutBetaAndGammaUnlessTheyAreInAGroup) {
   EXPECT_EQ(first(fc), 0.5f);
   EXPECT_EQ(first(gamma), 1);
   EXPECT_EQ(first(beta), 1);
-  SGD grouped(UpdatedParameters(std::vector<ParameterGroup>{{.parameters = {fc, gamma, beta}}}),
+  SGD grouped(ParameterGroups(std::vector<ParameterGroup>{{.parameters = {fc, gamma, beta}}}),
               {.learning_rate = 1, .weight_decay = 0.5});
   step(grouped, {vector({0}), vector({0}), vector({0})});
   EXPECT_EQ(first(fc), 0.25f);
@@ -125,10 +125,10 @@ TEST(Optimizers, DecayLeavesOutBetaAndGammaUnlessTheyAreInAGroup) {
 
 TEST(Optimizers, GroupsHaveRatesAndDecaysOfTheirOwn) {
   const auto a = weight("a", {1}), b = weight("b", {1}), c = weight("c", {1});
-  SGD sgd(UpdatedParameters({{.parameters = {a}, .learning_rate = 0.5, .weight_decay = 1.0},
-                             {.parameters = {b}, .learning_rate = Rates{0.25, 0.125}},
-                             {.parameters = {c}}},
-                            {c, b, a}),
+  SGD sgd(ParameterGroups({{.parameters = {a}, .learning_rate = 0.5, .weight_decay = 1.0},
+                           {.parameters = {b}, .learning_rate = Rates{0.25, 0.125}},
+                           {.parameters = {c}}},
+                          {c, b, a}),
           {.learning_rate = 0.0625});
   EXPECT_THAT(names(sgd.updated_parameters()), ElementsAre("c", "b", "a"));
   EXPECT_THAT(names(sgd.parameters()),
@@ -142,9 +142,9 @@ TEST(Optimizers, GroupsHaveRatesAndDecaysOfTheirOwn) {
 
 TEST(Optimizers, OrderTakesEachParameterOfTheGroups) {
   const auto a = weight("a", {1}), b = weight("b", {1});
-  EXPECT_THAT(ERROR_OF(SGD(UpdatedParameters({{.parameters = {a}}}, {b}))),
+  EXPECT_THAT(ERROR_OF(SGD(ParameterGroups({{.parameters = {a}}}, {b}))),
               HasSubstr("order_params has parameter 'b', which no group has"));
-  EXPECT_THAT(ERROR_OF(SGD(UpdatedParameters({{.parameters = {a, b}}}, {b}))),
+  EXPECT_THAT(ERROR_OF(SGD(ParameterGroups({{.parameters = {a, b}}}, {b}))),
               HasSubstr("order_params has 1 parameters, the groups have 2"));
   EXPECT_THAT(ERROR_OF(SGD({a, a})), HasSubstr("parameter 'a' was given twice"));
 }
@@ -175,7 +175,7 @@ TEST(Optimizers, CentralizedGradientsHaveNoMean) {
   const auto p = std::make_shared<graph::Parameter>("conv", Tensor::zeros(DType::float32, {2, 16}));
   const auto bias = weight("bias", {0, 0});
   SGD sgd(
-      UpdatedParameters(std::vector<ParameterGroup>{{.parameters = {p, bias}, .grad_centralization = true}}),
+      ParameterGroups(std::vector<ParameterGroup>{{.parameters = {p, bias}, .grad_centralization = true}}),
       {.learning_rate = 1, .loss_scale = 2});
   Tensor gradient = Tensor::zeros(DType::float32, {2, 16});
   gradient.data<float>()[0] = 32;
@@ -197,7 +197,7 @@ TEST(Optimizers, AdamStepsAreAsLongAsTheRateAtFirst) {
 TEST(Optimizers, LarsScalesWeightsAndLeavesBiases) {
   const auto p = weight("fc.weight", {3, 4}), bias = weight("fc.bias", {1});
   const auto sgd = std::make_shared<SGD>(
-      UpdatedParameters({p, bias}), SGDOptions{.learning_rate = 1, .weight_decay = 0.5, .loss_scale = 2});
+      ParameterGroups({p, bias}), SGDOptions{.learning_rate = 1, .weight_decay = 0.5, .loss_scale = 2});
   LARS lars(sgd, {.epsilon = 1e-8, .coefficient = 0.5});
   EXPECT_THAT(names(lars.updated_parameters()), ElementsAre("fc.weight", "fc.bias"));
   EXPECT_THAT(names(lars.parameters()), ElementsAre("learning_rate", "global_step"));

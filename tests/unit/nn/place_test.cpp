@@ -162,15 +162,15 @@ std::shared_ptr<Layer> placed(std::uint32_t rank, Arguments&&... arguments) {
   return layer;
 }
 
-std::optional<std::uint32_t> first_user_of(const Told::Construct& construct, std::size_t inputs = 1) {
+std::optional<std::uint32_t> input_consumer_of(const Told::Construct& construct, std::size_t inputs = 1) {
   Told net(construct);
-  return first_user(net, inputs);
+  return input_consumer(net, inputs);
 }
 
 TEST(FirstUser, IsNotACellThatComputesNothing) {
   const auto nothing = placed<Identity>(0);
   const auto dense = placed<Dense>(2, 100, 10);
-  EXPECT_EQ(first_user_of([&](auto inputs) { return dense->call(nothing->call(inputs)); }), 2U);
+  EXPECT_EQ(input_consumer_of([&](auto inputs) { return dense->call(nothing->call(inputs)); }), 2U);
 }
 
 TEST(FirstUser, IsFoundWhateverItsTypesAre) {
@@ -179,10 +179,10 @@ TEST(FirstUser, IsFoundWhateverItsTypesAre) {
   const auto conv = placed<Conv2d>(1, 17, 3, 5);
   const auto dense = placed<Dense>(3, 100, 10);
   const auto embedding = placed<Embedding>(2, 50, 8);
-  EXPECT_EQ(first_user_of([&](auto inputs) { return conv->call(inputs); }), 1U);
-  EXPECT_EQ(first_user_of([&](auto inputs) { return dense->call(flatten->call(inputs)); }), 3U);
-  EXPECT_EQ(first_user_of([&](auto inputs) { return dense->call(embedding->call(inputs)); }), 2U);
-  EXPECT_EQ(first_user_of([&](auto inputs) { return dense->call(relu->call(inputs)); }), 4U);
+  EXPECT_EQ(input_consumer_of([&](auto inputs) { return conv->call(inputs); }), 1U);
+  EXPECT_EQ(input_consumer_of([&](auto inputs) { return dense->call(flatten->call(inputs)); }), 3U);
+  EXPECT_EQ(input_consumer_of([&](auto inputs) { return dense->call(embedding->call(inputs)); }), 2U);
+  EXPECT_EQ(input_consumer_of([&](auto inputs) { return dense->call(relu->call(inputs)); }), 4U);
 }
 
 TEST(FirstUser, IsThatOfTheFirstInput) {
@@ -192,15 +192,15 @@ TEST(FirstUser, IsThatOfTheFirstInput) {
     const Value first = left->call(inputs.first(1)).front();
     return Values{first, second};
   };
-  EXPECT_EQ(first_user_of(both, 2), 0U);
+  EXPECT_EQ(input_consumer_of(both, 2), 0U);
 }
 
 // Where nothing that is made up comes to a placed op, nobody knows.
 TEST(FirstUser, IsUnknownWhereWhatIsNotPlacedTakesNoMadeUpType) {
   const auto relu = placed<ReLU>(1);
   const auto fixed = [&](auto inputs) { return relu->call({{ops::reshape(inputs[0], {32, 784})}}); };
-  EXPECT_EQ(first_user_of(fixed), std::nullopt);
-  EXPECT_EQ(first_user_of([](auto inputs) { return ops::relu(inputs[0]); }), std::nullopt);
+  EXPECT_EQ(input_consumer_of(fixed), std::nullopt);
+  EXPECT_EQ(input_consumer_of([](auto inputs) { return ops::relu(inputs[0]); }), std::nullopt);
 }
 
 TEST(Place, InAProcessAloneItChangesNoBit) {

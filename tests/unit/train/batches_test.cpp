@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "muster/train/stages.h"
+#include "muster/train/pipeline_group.h"
 #include "tests/unit/collective/ranks.h"
 #include "tests/unit/train/bars.h"
 
@@ -29,7 +29,8 @@ constexpr std::uint32_t reader = 1;
 void on_workers(const std::function<void(std::uint32_t, graph::Communicator&)>& work) {
   const auto communicators = collective::connect_ranks(ranks, Hosts::one);
   collective::run_threads(ranks, [&](std::uint32_t rank) {
-    Stages stages(rank, {.first = 0, .size = ranks}, [group = communicators[rank].get()] { return group; });
+    PipelineGroup stages(rank, {.first = 0, .size = ranks},
+                         [group = communicators[rank].get()] { return group; });
     work(rank, stages);
   });
 }

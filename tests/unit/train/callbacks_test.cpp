@@ -4,11 +4,11 @@
 #include <array>
 #include <limits>
 
+#include "muster/train/control_callbacks.h"
 #include "muster/train/front_end.h"
 #include "muster/train/model_checkpoint.h"
 #include "muster/train/monitors.h"
 #include "muster/train/parameters.h"
-#include "muster/train/steering.h"
 #include "tests/unit/checkpoint/memory_storage.h"
 #include "tests/unit/train/bars.h"
 
@@ -98,7 +98,8 @@ TEST(ProgressBar, ShowsEpochStepAndLoss) {
   EXPECT_EQ(bar.line(context), "epoch 2/10 [=====>    ] 5/10, loss 1.5000, 20 ms/step");
 }
 
-// ---- Steering ---------------------------------------------------------------------------------------------
+// ---- Control callbacks
+// ---------------------------------------------------------------------------------------------
 
 CallbackContext after_epoch(std::int64_t epoch, double eval_loss) {
   CallbackContext context = at_step(epoch, epoch, 1, 1.0F);

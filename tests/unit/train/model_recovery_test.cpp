@@ -5,11 +5,11 @@
 #include <cstring>
 #include <functional>
 
+#include "muster/train/control_callbacks.h"
 #include "muster/train/front_end.h"
 #include "muster/train/model.h"
 #include "muster/train/model_checkpoint.h"
 #include "muster/train/session.h"
-#include "muster/train/steering.h"
 #include "tests/unit/checkpoint/memory_storage.h"
 #include "tests/unit/train/bars.h"
 #include "tests/unit/train/local_recovery.h"

@@ -6,9 +6,9 @@
 
 #include <functional>
 
+#include "muster/train/aborted_step.h"
 #include "muster/train/run_context.h"
 #include "muster/train/session.h"
-#include "muster/train/void_step.h"
 #include "tests/unit/checkpoint/memory_storage.h"
 #include "tests/unit/train/bars.h"
 #include "tests/unit/train/local_recovery.h"
@@ -58,7 +58,7 @@ class Script {
       const auto outputs = gradients->call(step->item, "", run_context().value()).value();
       if (at && !at(steps.size())) return false;
       optimizer->call(nn::Values(outputs.begin() + 1, outputs.end()), run_context().value());
-      if (step_is_void()) behind_void_step = bits();
+      if (step_is_aborted()) behind_aborted_step = bits();
     }
   }
 
@@ -76,7 +76,7 @@ class Script {
   std::shared_ptr<nn::Cell> net;
   std::shared_ptr<nn::Optimizer> optimizer;
   std::vector<std::int64_t> steps;
-  std::vector<std::byte> behind_void_step;
+  std::vector<std::byte> behind_aborted_step;
 
  private:
   nn::CrossEntropyLoss loss_fn;
@@ -120,13 +120,13 @@ TEST(Recoverable, AVoidStepUpdatesNothingAndIsMadeAgain) {
     const auto lose = [&](std::size_t step) {
       if (step != lost_at) return true;
       before = script.bits();
-      EXPECT_TRUE(or_void(fail(Code::peer_lost, "somebody died")));
-      EXPECT_TRUE(step_is_void());
+      EXPECT_TRUE(or_abort(fail(Code::peer_lost, "somebody died")));
+      EXPECT_TRUE(step_is_aborted());
       return true;
     };
     ASSERT_TRUE(script.run(lose).value());
-    EXPECT_EQ(script.behind_void_step, before) << "an optimizer has worked in a void step";
-    EXPECT_FALSE(step_is_void());
+    EXPECT_EQ(script.behind_aborted_step, before) << "an optimizer has worked in a void step";
+    EXPECT_FALSE(step_is_aborted());
     EXPECT_EQ(script.recovery->epochs, 1);
     EXPECT_EQ(script.bits(), whole) << "lost at " << lost_at;
     EXPECT_EQ(script.steps[lost_at], static_cast<std::int64_t>((lost_at - 1) / 3 * 3));
@@ -138,11 +138,11 @@ TEST(Recoverable, OtherErrorsInABodyAreErrors) {
   Script script(&storage);
   EXPECT_TRUE(script
                   .run([](std::size_t) {
-                    EXPECT_FALSE(or_void(fail(Code::invalid_argument, "a mistake")));
+                    EXPECT_FALSE(or_abort(fail(Code::invalid_argument, "a mistake")));
                     return true;
                   })
                   .value());
-  EXPECT_FALSE(or_void(fail(Code::peer_lost, "outside of a body")));
+  EXPECT_FALSE(or_abort(fail(Code::peer_lost, "outside of a body")));
 }
 
 TEST(Recoverable, AFinishedLoopIsPassedOver) {

@@ -88,17 +88,17 @@ TEST(RecoveringCall, IsNotOverWhileAnotherOneHasAStepToEnd) {
 
 TEST(RecoveringCall, LooksAtAFolderAgainEachTimeThatItSaysWhereItStands) {
   MemoryStorage disk;
-  auto twin = checkpoint::RunStore::open(
+  auto duplicate = checkpoint::RunStore::open(
       {.folder = "/recovery", .job = "0123456789abcdef", .world = 2, .storage = &disk});
-  ASSERT_TRUE(twin);
+  ASSERT_TRUE(duplicate);
   disk.set_fault({.at = 1, .kind = Fault::Kind::forever, .error_number = EROFS});
   OfTwo recovery(disk);
   const auto call = begin(recovery);
-  // It says that it has nothing; then its disk can be written, and the twin does.
+  // It says that it has nothing; then its disk can be written, and the stale incarnation does.
   recovery.others.push_back(checkpoint::encode(Standing{.state = In::committing, .steps = 1}));
   recovery.meanwhile = [&] {
     disk.set_fault({});
-    ASSERT_TRUE(twin->save({.id = call->step_id(1)}));
+    ASSERT_TRUE(duplicate->save({.id = call->step_id(1)}));
   };
   ASSERT_FALSE(call->agree()) << "it is asked once more";
   const Standing said = checkpoint::decode_standing(recovery.said);

@@ -9,10 +9,10 @@
 #include <map>
 #include <numbers>
 
+#include "muster/train/control_callbacks.h"
 #include "muster/train/metrics.h"
 #include "muster/train/model_checkpoint.h"
 #include "muster/train/monitors.h"
-#include "muster/train/steering.h"
 #include "tests/unit/checkpoint/memory_storage.h"
 #include "tests/unit/train/bars.h"
 

@@ -1,0 +1,59 @@
+# muster_module(NAME MODULES a b LIBS c [EXCLUDE regex]): a module as a static library muster_<name>,
+# made from every .cpp in its folder (and folders below) but those whose path matches, linked to the lower modules that it may include.
+# A rule of the layout is kept by the linker too: what is not named in MODULES is not found.
+
+set(MUSTER_MODULES "" CACHE INTERNAL "")
+
+add_library(muster_options INTERFACE)
+target_include_directories(muster_options INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
+target_compile_features(muster_options INTERFACE cxx_std_20)
+add_library(muster_warnings INTERFACE)
+target_compile_options(muster_warnings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
+  $<$<NOT:$<BOOL:${MUSTER_FUZZ}>>:-Werror>  # with clang, which warns of other things, only for fuzzing
+  $<$<NOT:$<CONFIG:Debug>>:-Wno-maybe-uninitialized>)  # g++ 12 reports false ones through optional and expected
+if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)  # and others about std::string where it comes out of precompiled headers
+  target_compile_options(muster_warnings INTERFACE
+    -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
+endif()
+if(MUSTER_SANITIZE)
+  add_compile_options(-fsanitize=${MUSTER_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${MUSTER_SANITIZE})
+endif()
+
+set(muster_standard_headers <algorithm> <chrono> <functional> <map> <memory> <optional> <span> <string> <string_view>
+    <tl/expected.hpp> <unordered_map> <utility> <variant> <vector>)
+
+function(muster_module name)
+  cmake_parse_arguments(ARG "" "EXCLUDE" "MODULES;LIBS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+  if(ARG_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX "${ARG_EXCLUDE}")
+  endif()
+  if(NOT sources)  # a module not yet built
+    add_library(muster_${name} INTERFACE)
+    return()
+  endif()
+  add_library(muster_${name} STATIC ${sources})
+  list(TRANSFORM ARG_MODULES REPLACE "(.+)" "<muster/\\1/\\1.h>" OUTPUT_VARIABLE public_headers)
+  list(TRANSFORM ARG_MODULES PREPEND muster_)
+  target_link_libraries(muster_${name} PUBLIC muster_options tl::expected ${ARG_MODULES} PRIVATE muster_warnings ${ARG_LIBS})
+  target_precompile_headers(muster_${name} PRIVATE ${muster_standard_headers} <fmt/format.h> ${public_headers})
+  set(MUSTER_MODULES ${MUSTER_MODULES} ${name} CACHE INTERNAL "")
+endfunction()
+
+# muster_tests(NAME MODULES a b [LIBS c]): one GoogleTest program from every .cpp in the current folder.
+function(muster_tests name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "MODULES;LIBS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+  add_executable(${name} ${sources})
+  list(TRANSFORM ARG_MODULES PREPEND muster_)
+  target_link_libraries(${name} PRIVATE ${ARG_MODULES} ${ARG_LIBS} muster_warnings fmt::fmt GTest::gmock_main)
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # they run for milliseconds
+  target_precompile_headers(${name} REUSE_FROM muster_test_headers)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+endfunction()

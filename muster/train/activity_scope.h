@@ -1,0 +1,34 @@
+// Activity of this process's main thread, for the ranks that wait for it: it travels with the heartbeat.
+#pragma once
+
+#include <cstdint>
+
+#include "muster/cluster/cluster.h"
+
+namespace muster::train {
+
+// From its construction to its destruction; then it is again what it was before. Two stores, no more.
+// Threads: the main thread. Another one that makes some does no harm but to what people read.
+class ActivityScope {
+ public:
+  explicit ActivityScope(cluster::WorkPhase phase);
+  ~ActivityScope();
+  ActivityScope(const ActivityScope&) = delete;
+  ActivityScope& operator=(const ActivityScope&) = delete;
+
+ private:
+  cluster::WorkPhase before_;
+};
+
+// What it does where nothing else is said.
+void set_activity(cluster::WorkPhase phase);
+// Something that is no step is done: a batch of an evaluation, a call of a cell, an item of a dataset.
+// Whoever goes on like this is not stuck.
+void note_finished();
+// The epoch of a training, from 1; 0: the training has ended.
+void note_train_epoch(std::int64_t epoch);
+
+// Without calls with other workers. Any thread.
+cluster::Activity activity_of_main_thread();
+
+}  // namespace muster::train
