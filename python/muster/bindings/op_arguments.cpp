@@ -18,7 +18,7 @@ using graph::FunctionParameter;
 using graph::Value;
 using Numbers = std::vector<std::int64_t>;
 
-constexpr std::size_t inputs_max = 8;
+constexpr std::size_t inputs_max = 4;  // few: each call makes so many Values
 
 std::string shown(nb::handle object) {
   constexpr std::size_t characters = 60;
@@ -114,8 +114,12 @@ void read_inputs(const OpFunction& function, std::span<const nb::handle> given, 
   for (std::size_t i = 0; i < given.size(); ++i) {
     const FunctionParameter& parameter = function.parameters[i];
     if (parameter.attribute != nullptr) continue;
-    if (!is_operand(given[i].ptr())) refuse(function, parameter, given[i]);
-    inputs[parameter.input] = value_from(given[i], like);
+    if (is_value(given[i]))
+      inputs[parameter.input] = nb::cast<const Value&>(given[i]);
+    else if (is_operand(given[i].ptr()))
+      inputs[parameter.input] = value_from(given[i], like);
+    else
+      refuse(function, parameter, given[i]);
     if (meet && like == nullptr) like = &inputs[parameter.input];
   }
 }
@@ -157,6 +161,7 @@ struct PythonDefault {
 }  // namespace
 
 nb::object call_op_function(const OpFunction& function, std::span<const nb::handle> given) {
+  MUSTER_CHECK(function.op->schema.inputs.size() <= inputs_max, "an op has too many inputs for Python");
   std::array<Value, inputs_max> inputs;
   const std::span<Value> used(inputs.data(), function.op->schema.inputs.size());
   read_inputs(function, given, used);
