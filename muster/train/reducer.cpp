@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "muster/nn/nn.h"
@@ -24,16 +25,19 @@ std::vector<graph::TensorType> types_of(std::span<const Tensor> tensors) {
   return types;
 }
 
+// Nothing is computed beside the calls, so that more of them would only be more waiting.
+const nn::Buckets one_bucket{.bytes = std::numeric_limits<std::int64_t>::max()};
+
 // The reduction of gradients of these types. What is made lies side by side in one buffer, so that the
-// collective calls write to where it leaves.
+// collective call writes to where it leaves.
 Result<std::unique_ptr<graph::Plan>> plan_for(const std::vector<graph::TensorType>& types,
-                                              graph::Reduction reduction, const nn::Buckets& buckets) {
+                                              graph::Reduction reduction) {
   const auto trace = graph::Trace::begin("reduce_gradients");
   MUSTER_TRY(graph::Graph graph, catch_error([&] {
                const graph::Trace::Scope scope(*trace);
                std::vector<graph::Value> gradients;
                for (const graph::TensorType& type : types) gradients.push_back(trace->input(type));
-               const graph::Values reduced = nn::reduce_gradients(gradients, reduction, buckets);
+               const graph::Values reduced = nn::reduce_gradients(gradients, reduction, one_bucket);
                return trace->finish(reduced, {{0, reduced.size()}});
              }));
   // They come and leave as tensors: no kernel of this plan wants another order.
@@ -53,16 +57,15 @@ GroupCommunicator::Memory memory_of(Session& session, std::optional<std::uint32_
 struct DistributedReducer::Compiled {
   std::vector<graph::TensorType> types;
   graph::Reduction reduction;
-  nn::Buckets buckets;
   GroupCommunicator group;
   std::unique_ptr<graph::Plan> plan;
 
-  bool serves(std::span<const Tensor> gradients, graph::Reduction wanted, const nn::Buckets& in) const {
-    return wanted == reduction && in == buckets &&
-           std::equal(gradients.begin(), gradients.end(), types.begin(), types.end(),
-                      [](const Tensor& gradient, const graph::TensorType& type) {
-                        return gradient.dtype() == type.dtype && gradient.shape() == type.shape;
-                      });
+  bool serves(std::span<const Tensor> gradients, graph::Reduction wanted) const {
+    return wanted == reduction && std::equal(gradients.begin(), gradients.end(), types.begin(), types.end(),
+                                             [](const Tensor& gradient, const graph::TensorType& type) {
+                                               return gradient.dtype() == type.dtype &&
+                                                      gradient.shape() == type.shape;
+                                             });
   }
   Result<std::vector<Tensor>> run(std::span<const Tensor> gradients, collective::Communicator& with) {
     group.set_group(with);
@@ -121,13 +124,11 @@ Result<DistributedReducer::Compiled*> DistributedReducer::compiled(std::span<con
                                                                    std::optional<std::uint32_t> stages) {
   const graph::Reduction reduction =
       mean_.value_or(context().gradients_mean) ? graph::Reduction::mean : graph::Reduction::sum;
-  const nn::Buckets& buckets = context().buckets;
-  if (compiled_ != nullptr && compiled_->serves(gradients, reduction, buckets)) return compiled_.get();
+  if (compiled_ != nullptr && compiled_->serves(gradients, reduction)) return compiled_.get();
   std::vector<graph::TensorType> types = types_of(gradients);
-  MUSTER_TRY(auto plan, plan_for(types, reduction, buckets));
+  MUSTER_TRY(auto plan, plan_for(types, reduction));
   compiled_.reset(new Compiled{.types = std::move(types),
                                .reduction = reduction,
-                               .buckets = buckets,
                                .group = GroupCommunicator(memory_of(*Session::current(), stages)),
                                .plan = std::move(plan)});
   return compiled_.get();

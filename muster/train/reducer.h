@@ -15,8 +15,8 @@ namespace muster::train {
 
 class Session;
 
-// Reduces by a plan of its own, made once for the gradients that come: in the buckets of the context, as a
-// Model's step does (nn::reduce_gradients), and in one collective call of the loop's body.
+// Reduces by a plan of its own, made once for the gradients that come, with the reduction of a Model's step
+// (nn::reduce_gradients). All gradients are there at once, so that those of a dtype are one bucket.
 class DistributedReducer {
  public:
   // `parameters` are those whose gradients come, in this order. Without `mean`, the context's gradients_mean

@@ -14,9 +14,10 @@ namespace muster::train {
 
 class TrainingLoop;
 
-// What a training adds to the loop. Which of two moments is meant: now, or before the step under way.
+// What a training adds to the loop.
 class LoopHooks {
  public:
+  // Of which counters are meant: now, or before the step under way.
   enum class Moment { now, before_step };
 
   LoopHooks() = default;
@@ -75,11 +76,11 @@ class TrainingLoop {
   TrainingLoop(const TrainingLoop&) = delete;
   TrainingLoop& operator=(const TrainingLoop&) = delete;
 
-  // What comes now. All that is to be done at an event is done before the next one is asked for; then the
-  // step counts, if complete_step() was called, and the epoch. Goes back after a loss.
+  // What comes now. The caller does what belongs to an event before it asks for the next one, and calls
+  // complete_step() when a step counts. After a loss of a process it goes on from where all go on.
   Result<Event> next();
-  // What was done at an event has failed with `error`: next() goes on from where all go on. The error itself
-  // where there is no other attempt.
+  // What the caller did at an event has failed with `error`: next() makes another attempt. The error itself
+  // where there is none.
   Result<> recover(const Error& error);
   // The step under way is made again, from `start` where all have agreed on it already.
   Result<> go_back(std::optional<RecoveringCall::Start> start);

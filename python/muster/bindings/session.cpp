@@ -236,8 +236,8 @@ void bind_context(nb::module_& core) {
       "nn.TrainOneStepCell), gradients are reduced in buckets while others are still computed: "
       "`bucket_bytes`, 4 MiB by default, is the most that one collective call carries, but for a gradient "
       "that is larger; `bucket_splits` cuts before these positions instead, in the order in which the "
-      "backward pass makes the gradients. The reducer of a loop by hand has the same buckets, in the order "
-      "of its parameters. The bits of the result do not depend on the buckets. What is not given stays.");
+      "backward pass makes the gradients. The bits of the result do not depend on the buckets. What is not "
+      "given stays.");
   core.def(
       "set_ps_context", &set_ps_context, nb::kw_only(), nb::arg("enable_ps") = false,
       nb::arg("enable_ssl") = nb::none(), nb::arg("config_file_path") = nb::none(),
