@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "pipeline_group.h"
+#include "stages.h"
 
 namespace muster::graph {
 
