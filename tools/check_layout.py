@@ -4,13 +4,12 @@ A room includes only lower rooms, and of another room only its door; every C++ s
 file grows past 600 lines; no file names a machine or a package host. Prints each problem; exits 1 if any.
 """
 
-import json
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from sources import ROOT, walk
+from sources import ROOT, compile_commands, walk
 
 # The rooms and their floors; a room may include only rooms of a lower floor.
 FLOORS = {
@@ -111,8 +110,7 @@ def text_problems(root: Path) -> Iterator[str]:
 
 def stray_problems(root: Path, build: Path) -> Iterator[str]:
     """Sources that no target of the build compiles, tests that pytest does not collect."""
-    commands = json.loads((build / "compile_commands.json").read_text())
-    built = {Path(command["directory"], command["file"]).resolve() for command in commands}
+    built = {file for file, _ in compile_commands(build)}
     for file in walk(root, {".cpp"}):
         path = file.relative_to(root).as_posix()
         if file.resolve() not in built and not path.startswith(OTHER_PROJECTS):
