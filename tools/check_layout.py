@@ -5,13 +5,12 @@ to a target; no file grows past 600 lines; no file names a machine or a package 
 exits 1 if any.
 """
 
-import json
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from sources import ROOT, walk
+from sources import ROOT, compile_commands, walk
 
 # The modules and their layers; a module may include only modules of a lower layer.
 LAYERS = {
@@ -116,8 +115,7 @@ def text_problems(root: Path) -> Iterator[str]:
 
 def stray_problems(root: Path, build: Path) -> Iterator[str]:
     """Sources that no target of the build compiles, tests that pytest does not collect."""
-    commands = json.loads((build / "compile_commands.json").read_text())
-    built = {Path(command["directory"], command["file"]).resolve() for command in commands}
+    built = {file for file, _ in compile_commands(build)}
     for file in walk(root, {".cpp"}):
         path = file.relative_to(root).as_posix()
         if file.resolve() not in built and not path.startswith(OTHER_PROJECTS):

@@ -1,5 +1,7 @@
 """The files of this tree that people write, found without git (a tarball has none)."""
 
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,3 +24,14 @@ def walk(root: Path, suffixes: set[str]) -> Iterator[Path]:
 
 def cpp_files(root: Path = ROOT) -> list[Path]:
     return list(walk(root, {".cpp", ".h"}))
+
+
+def compile_commands(build: Path) -> Iterator[tuple[Path, str]]:
+    """Each source that the build compiles, with its command; of a unity build's file, each source in it."""
+    for command in json.loads((build / "compile_commands.json").read_text()):
+        file = Path(command["directory"], command["file"]).resolve()
+        if file.parent.name == "Unity" and file.is_file():
+            for included in re.findall(r'^#include "(.+)"', file.read_text(), re.MULTILINE):
+                yield Path(included).resolve(), command["command"]
+        else:
+            yield file, command["command"]

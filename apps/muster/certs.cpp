@@ -13,11 +13,6 @@
 namespace muster::app {
 namespace {
 
-int refuse(std::string_view command, const std::string& message) {
-  fmt::print(stderr, "muster certs {}: {}\n", command, message);
-  return exit_code_usage;
-}
-
 void print_next_steps(const launch::CertificateRequest& request) {
   const std::string folder = std::filesystem::path(request.folder).lexically_normal().string();
   const std::string at = folder.ends_with('/') ? folder : folder + "/";
@@ -46,7 +41,7 @@ void print_next_steps(const launch::CertificateRequest& request) {
 
 int make(const launch::CertificateRequest& request) {
   const auto made = launch::make_certificates(request);
-  if (!made) return refuse("new", made.error().message);
+  if (!made) return refuse("certs new", made.error().message);
   for (const std::string& note : made->notes) fmt::print(stderr, "muster certs new: note: {}\n", note);
   fmt::print("Certificates until {} for {}\n", launch::date_text(made->end_s), fmt::join(made->names, ", "));
   print_next_steps(request);
@@ -55,7 +50,7 @@ int make(const launch::CertificateRequest& request) {
 
 int revoke(const launch::RevocationRequest& request) {
   const auto done = launch::revoke_certificate(request);
-  if (!done) return refuse("revoke", done.error().message);
+  if (!done) return refuse("certs revoke", done.error().message);
   fmt::print("{} ({}) {}: {}\n", done->subject, done->serial,
              done->was_revoked ? "was revoked before" : "is revoked", fmt::join(done->lists, ", "));
   fmt::print(
@@ -66,7 +61,7 @@ int revoke(const launch::RevocationRequest& request) {
 
 int show(const std::string& path, const std::string& password_file) {
   const auto lines = launch::describe_certificates(path, password_file, std::time(nullptr));
-  if (!lines) return refuse("show", lines.error().message);
+  if (!lines) return refuse("certs show", lines.error().message);
   fmt::print("{}\n", fmt::join(*lines, "\n"));
   return 0;
 }

@@ -20,11 +20,6 @@ using checkpoint::Manifest;
 
 constexpr int exit_code_different = 1;
 
-int refuse(std::string_view command, const std::string& message) {
-  fmt::print(stderr, "muster {}: {}\n", command, message);
-  return exit_code_usage;
-}
-
 // A file of tensors, or those in a folder without recovery points. None: the path is for the others.
 std::vector<std::string> tensor_files(const std::string& path) {
   if (checkpoint::is_tensor_file(path)) return {path};

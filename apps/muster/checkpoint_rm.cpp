@@ -20,11 +20,6 @@ using checkpoint::FoundJob;
 
 constexpr int exit_code_kept = 1;
 
-int refuse(const std::string& message, int exit_code) {
-  fmt::print(stderr, "muster checkpoint rm: {}\n", message);
-  return exit_code;
-}
-
 // What is to go.
 struct Doomed {
   std::vector<FoundJob> jobs = {};
@@ -96,10 +91,11 @@ bool says_yes() {
 int remove(const Doomed& doomed) {
   for (const FoundJob& job : doomed.jobs)
     if (const auto removed = checkpoint::remove_job(job); !removed)
-      return refuse(removed.error().message, exit_code_kept);
+      return refuse("checkpoint rm", removed.error().message, exit_code_kept);
   std::error_code error;
   if (!doomed.scheduler_log.empty() && !fs::remove(doomed.scheduler_log, error) && error)
-    return refuse(fmt::format("cannot remove '{}': {}", doomed.scheduler_log.string(), error.message()),
+    return refuse("checkpoint rm",
+                  fmt::format("cannot remove '{}': {}", doomed.scheduler_log.string(), error.message()),
                   exit_code_kept);
   fmt::print("removed\n");
   return 0;
@@ -120,6 +116,7 @@ int remove_points(const std::string& path, bool is_confirmed) {
   const Doomed doomed = find(fs::absolute(path).lexically_normal());
   if (doomed.jobs.empty() && doomed.scheduler_log.empty())
     return refuse(
+        "checkpoint rm",
         fmt::format("there are no recovery points in '{}': name MS_RECOVERY_PATH, the folder of a job, or "
                     "that of a worker in it",
                     path),
@@ -127,14 +124,16 @@ int remove_points(const std::string& path, bool is_confirmed) {
   show(doomed);
   for (const FoundJob& job : doomed.jobs)
     if (job.is_in_use)
-      return refuse(fmt::format("job {} is in use ({}): end it first", job.job, owners_text(job)),
+      return refuse("checkpoint rm",
+                    fmt::format("job {} is in use ({}): end it first", job.job, owners_text(job)),
                     exit_code_kept);
   if (!doomed.scheduler_log.empty() && is_scheduler_running(doomed.scheduler_log))
-    return refuse(fmt::format("a scheduler uses '{}': end it first", doomed.scheduler_log.string()),
+    return refuse("checkpoint rm",
+                  fmt::format("a scheduler uses '{}': end it first", doomed.scheduler_log.string()),
                   exit_code_kept);
   if (!is_confirmed && ::isatty(STDIN_FILENO) != 1)
-    return refuse("nothing is removed without --yes where nobody can be asked", exit_code_usage);
-  if (!is_confirmed && !says_yes()) return refuse("nothing was removed", exit_code_kept);
+    return refuse("checkpoint rm", "nothing is removed without --yes where nobody can be asked");
+  if (!is_confirmed && !says_yes()) return refuse("checkpoint rm", "nothing was removed", exit_code_kept);
   return remove(doomed);
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 
 #include "commands.h"
@@ -58,6 +59,11 @@ Result<launch::PartialSettings> read_job_file(const std::string& name, const std
   auto file = net::read_small_file(name, launch::job_file_bytes_max);
   if (!file) return fail(file.error().code, fmt::format("--job {}: {}", name, file.error().message));
   return launch::parse_job_file(file->text, {.name = name, .folder = folder});
+}
+
+int refuse(std::string_view command, const std::string& message, int exit_code) {
+  fmt::print(stderr, "muster {}: {}\n", command, message);
+  return exit_code;
 }
 
 }  // namespace muster::app

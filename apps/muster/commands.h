@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/base/base.h"
@@ -30,6 +31,9 @@ Result<launch::PartialSettings> read_job_file(const std::string& name, const std
 inline constexpr int exit_code_usage = 2;
 // A program is not there, as a shell reports it.
 inline constexpr int exit_code_no_program = 127;
+
+// Prints "muster run: message" as an error and gives the exit code back. The command: "run", "certs new".
+int refuse(std::string_view command, const std::string& message, int exit_code = exit_code_usage);
 
 void add_agent(CLI::App& app, Invocation& invocation);  // agent, mpi-daemon
 void add_run(CLI::App& app, Invocation& invocation);

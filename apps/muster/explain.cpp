@@ -18,25 +18,21 @@ struct ExplainFlags {
   std::vector<std::string> command;
 };
 
-int refuse(const std::string& message) {
-  fmt::print(stderr, "muster explain: {}\n", message);
-  return exit_code_usage;
-}
-
 // This process becomes the script; only an error returns.
 int explain(ExplainFlags flags, const std::string& program) {
-  if (flags.command.empty()) return refuse("name a script: muster explain train.py");
+  if (flags.command.empty()) return refuse("explain", "name a script: muster explain train.py");
   if (const auto complete = complete_command(flags.command, program); !complete)
-    return refuse(complete.error().message);
+    return refuse("explain", complete.error().message);
   if (flags.trace && !flags.svg.empty())
-    return refuse("--svg draws what a plan is made of, and --trace shows none: choose one of them");
+    return refuse("explain",
+                  "--svg draws what a plan is made of, and --trace shows none: choose one of them");
   if (!flags.svg.empty()) ::setenv("MUSTER_EXPLAIN_SVG", flags.svg.c_str(), 1);
   ::setenv("MUSTER_EXPLAIN", flags.trace ? "trace" : "plan", 1);
   std::vector<char*> arguments;
   for (std::string& word : flags.command) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   ::execvp(arguments.front(), arguments.data());
-  return refuse(fmt::format("cannot start '{}': {}", flags.command.front(), std::strerror(errno)));
+  return refuse("explain", fmt::format("cannot start '{}': {}", flags.command.front(), std::strerror(errno)));
 }
 
 }  // namespace

@@ -25,11 +25,6 @@ struct MakeFlags {
   std::string out;
 };
 
-int refuse(std::string_view command, const std::string& message) {
-  fmt::print(stderr, "muster ranktable {}: {}\n", command, message);
-  return exit_code_usage;
-}
-
 Result<RankTable> read_table(const std::string& path) {
   auto file = net::read_small_file(path, launch::rank_table_bytes_max);
   if (!file) return fail(file.error());
@@ -123,11 +118,11 @@ Result<std::vector<ServerCards>> all_cards(const MakeFlags& flags) {
 
 int make(const MakeFlags& flags) {
   const auto cards = all_cards(flags);
-  if (!cards) return refuse("make", cards.error().message);
+  if (!cards) return refuse("ranktable make", cards.error().message);
   const auto table = launch::make_rank_table(*cards);
-  if (!table) return refuse("make", table.error().message);
+  if (!table) return refuse("ranktable make", table.error().message);
   if (const auto written = write_table(*table, flags.out); !written)
-    return refuse("make", written.error().message);
+    return refuse("ranktable make", written.error().message);
   return 0;
 }
 
@@ -135,19 +130,19 @@ int merge(const std::vector<std::string>& files, const std::string& out) {
   std::vector<RankTable> tables;
   for (const std::string& file : files) {
     auto table = read_table(file);
-    if (!table) return refuse("merge", table.error().message);
+    if (!table) return refuse("ranktable merge", table.error().message);
     tables.push_back(*std::move(table));
   }
   const auto merged = launch::merge_rank_tables(tables);
-  if (!merged) return refuse("merge", merged.error().message);
+  if (!merged) return refuse("ranktable merge", merged.error().message);
   if (const auto written = write_table(*merged, out); !written)
-    return refuse("merge", written.error().message);
+    return refuse("ranktable merge", written.error().message);
   return 0;
 }
 
 int check(const std::string& file) {
   const auto table = read_table(file);
-  if (!table) return refuse("check", table.error().message);
+  if (!table) return refuse("ranktable check", table.error().message);
   fmt::print("{}: servers: {}, devices: {}\n", file, table->servers.size(), table->device_count());
   for (std::size_t i = 0; i < table->servers.size(); ++i) {
     fmt::print("server {}: {}\n", i, table->servers[i].server_id);

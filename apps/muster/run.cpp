@@ -14,11 +14,6 @@
 namespace muster::app {
 namespace {
 
-int refuse(const std::string& message) {
-  fmt::print(stderr, "muster run: {}\n", message);
-  return exit_code_usage;
-}
-
 Result<> make_logs(launch::JobSettings& job) {
   std::string& folder = job.log_folder.value;
   const std::string wanted = folder.empty() ? "muster-logs" : folder;
@@ -92,15 +87,15 @@ Result<launch::JobSettings> find_settings(const RunFlags& flags, const std::stri
 
 int run(const RunFlags& flags, const std::string& program) {
   auto job = find_settings(flags, program);
-  if (!job) return refuse(job.error().message);
+  if (!job) return refuse("run", job.error().message);
   if (flags.is_dry || flags.explains) {
     const auto text = describe_job(*job, real_environment(),
                                    flags.explains ? launch::WithOrigins::yes : launch::WithOrigins::no);
-    if (!text) return refuse(text.error().message);
+    if (!text) return refuse("run", text.error().message);
     fmt::print("{}", *text);
     return 0;
   }
-  if (const auto made = make_logs(*job); !made) return refuse(made.error().message);
+  if (const auto made = make_logs(*job); !made) return refuse("run", made.error().message);
   return run_job(*job, real_environment());
 }
 

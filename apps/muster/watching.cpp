@@ -11,30 +11,25 @@
 namespace muster::app {
 namespace {
 
-struct Flags {
+struct WatchFlags {
   std::string scheduler;
   bool json = false;
   double patience_s = 3;
   std::optional<std::int64_t> only_index;
 };
 
-int refuse(std::string_view command, const std::string& message, int exit_code) {
-  fmt::print(stderr, "muster {}: {}\n", command, message);
-  return exit_code;
-}
-
 // In an Indexed Job of Kubernetes: a pod of another index than the one that is looked at.
-bool is_other_index(const Flags& flags) {
+bool is_other_index(const WatchFlags& flags) {
   const auto index = real_environment().get("JOB_COMPLETION_INDEX");
   return flags.only_index && index && *index != std::to_string(*flags.only_index);
 }
 
-int print_status(const Flags& flags) {
+int print_status(const WatchFlags& flags) {
   if (is_other_index(flags)) return 0;
   const auto scheduler = launch::find_scheduler(flags.scheduler, real_environment());
-  if (!scheduler) return refuse("status", scheduler.error().message, exit_code_usage);
+  if (!scheduler) return refuse("status", scheduler.error().message);
   const auto security = launch::find_security(real_environment(), *scheduler);
-  if (!security) return refuse("status", security.error().message, exit_code_usage);
+  if (!security) return refuse("status", security.error().message);
   const auto status = launch::ask_status(*scheduler, *security);
   if (!status) return refuse("status", status.error().message, 1);
   fmt::print("{}", flags.json ? launch::status_json(*status) : launch::status_text(*status));
@@ -60,13 +55,13 @@ bool print(const std::vector<launch::Finding>& findings) {
   return well;
 }
 
-int print_doctor(const Flags& flags) {
+int print_doctor(const WatchFlags& flags) {
   bool well = print(launch::examine_host(real_environment()));
   if (flags.scheduler.empty()) return well ? 0 : 1;
   const auto scheduler = launch::find_scheduler(flags.scheduler, real_environment());
-  if (!scheduler) return refuse("doctor", scheduler.error().message, exit_code_usage);
+  if (!scheduler) return refuse("doctor", scheduler.error().message);
   const auto security = launch::find_security(real_environment(), *scheduler);
-  if (!security) return refuse("doctor", security.error().message, exit_code_usage);
+  if (!security) return refuse("doctor", security.error().message);
   const auto patience = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(flags.patience_s));
   well = print(launch::examine_network({.scheduler = *scheduler,
                                         .patience = patience,
@@ -77,7 +72,7 @@ int print_doctor(const Flags& flags) {
 }
 
 void add_status(CLI::App& app, Invocation& invocation) {
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<WatchFlags>();
   CLI::App* command = app.add_subcommand("status", "The live roster of a job: who is at which step");
   command
       ->add_option("--scheduler", flags->scheduler,
@@ -92,7 +87,7 @@ void add_status(CLI::App& app, Invocation& invocation) {
 }
 
 void add_doctor(CLI::App& app, Invocation& invocation) {
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<WatchFlags>();
   CLI::App* command =
       app.add_subcommand("doctor", "Look at this host, and at the network, for what a job needs");
   command

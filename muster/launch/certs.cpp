@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "muster/cluster/cluster.h"
+#include "muster/launch/settings/wrong.h"
 #include "muster/net/net.h"
 
 namespace muster::launch {
@@ -31,8 +32,6 @@ constexpr const char* config_text = R"({
   "cert_expire_warning_time_in_day": 90
 }
 )";
-
-tl::unexpected<Error> wrong(std::string message) { return fail(Code::invalid_argument, std::move(message)); }
 
 bool has_only(std::string_view text, std::string_view extra) {
   return !text.empty() && text.size() <= 128 && std::all_of(text.begin(), text.end(), [&](char c) {

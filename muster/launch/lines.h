@@ -1,6 +1,7 @@
 // From the bytes that a process writes to the lines that people see.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -11,6 +12,7 @@ namespace muster::launch {
 
 // Of a process.
 enum class Stream : std::uint8_t { out, error };
+inline constexpr std::array both_streams = {Stream::out, Stream::error};
 
 // One stream of a process. A carriage return takes the line back, as on a terminal: of a progress bar only
 // what stands there at last becomes a line.

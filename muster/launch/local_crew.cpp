@@ -11,11 +11,7 @@
 #include "muster/launch/run_folder.h"
 
 namespace muster::launch {
-namespace {
-
-constexpr std::array both_streams = {Stream::out, Stream::error};
-
-}  // namespace
+namespace {}  // namespace
 
 void LocalCrew::make_files(const std::vector<FileSpec>& files) {
   auto made = launch::make_files(run_folder_, files);

@@ -11,8 +11,6 @@
 namespace muster::launch {
 namespace {
 
-constexpr std::array both_streams = {Stream::out, Stream::error};
-
 // The number at the end of a label: "worker 2" has rank 2.
 std::optional<std::int64_t> rank_of(std::string_view label) {
   const auto space = label.rfind(' ');

@@ -6,11 +6,10 @@
 #include <array>
 
 #include "muster/launch/secret_file.h"
+#include "muster/launch/settings/wrong.h"
 
 namespace muster::launch {
 namespace {
-
-tl::unexpected<Error> wrong(std::string message) { return fail(Code::invalid_argument, std::move(message)); }
 
 bool needs_secret(const Preset& preset, const JobSettings& job, const Environment& environment) {
   return preset.needs_secret != nullptr && preset.needs_secret(job, environment);

@@ -13,7 +13,7 @@ namespace muster::train {
 namespace {
 
 using graph::TensorType;
-using Words = std::vector<std::int64_t>;
+using Numbers = std::vector<std::int64_t>;
 
 // More than any description or error has.
 constexpr std::uint64_t content_bytes_max = 1 << 20;
@@ -31,8 +31,8 @@ std::vector<TensorType> types_of(const data::Item& item) {
 }
 
 // dtype, rank and sizes of each.
-Words words_of(std::span<const TensorType> types) {
-  Words words;
+Numbers words_of(std::span<const TensorType> types) {
+  Numbers words;
   for (const TensorType& type : types) {
     words.push_back(static_cast<std::int64_t>(type.dtype));
     words.push_back(static_cast<std::int64_t>(type.shape.rank()));
@@ -189,7 +189,7 @@ Result<> Batches::tell_of_item(const std::optional<data::Item>& item) {
   std::vector<TensorType> types = types_of(*item);
   if (types == types_) return tell(Kind::same_types);
   types_ = std::move(types);
-  const Words words = words_of(types_);
+  const Numbers words = words_of(types_);
   return tell(Kind::types, std::as_bytes(std::span(words)));
 }
 

@@ -84,7 +84,7 @@ class Agent final : public CrewListener {
   int exit_code_ = 0;
 };
 
-std::string own_host_name() {
+std::string agent_host_name() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
 }
@@ -110,7 +110,7 @@ int Agent::run() {
     give_up(prepared.error().message);
   else
     send(agent::Hello{
-        .host = own_host_name(), .pid = static_cast<std::uint32_t>(::getpid()), .run_folder = run_folder_});
+        .host = agent_host_name(), .pid = static_cast<std::uint32_t>(::getpid()), .run_folder = run_folder_});
   while (!is_over_) wait();
   const bool none_left = kill_descendants(kill_timeout);
   remove_run_folder(run_folder_);

@@ -16,7 +16,7 @@ namespace muster::launch {
 namespace {
 
 constexpr std::size_t said_lines_max = 5;
-constexpr std::size_t queue_size_max = 64 << 20;
+constexpr std::size_t orders_size_max = 64 << 20;
 
 }  // namespace
 
@@ -81,7 +81,7 @@ void AgentCrew::begin_end() {
 
 void AgentCrew::send(const agent::Message& message) {
   if (!input_ || !loss_.empty()) return;
-  if (queue_.size() > queue_size_max) return lose("it takes no orders any more");
+  if (queue_.size() > orders_size_max) return lose("it takes no orders any more");
   queue_ += encode(message);
   write_some();
 }

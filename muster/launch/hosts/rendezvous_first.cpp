@@ -12,8 +12,8 @@ namespace {
 
 using Peer = RendezvousHub::Peer;
 
-constexpr net::ConnectionLimits limits{.payload_size_bytes = host_report_bytes_max,
-                                       .unsent_size_bytes = 2 * rendezvous_roster_bytes_max};
+constexpr net::ConnectionLimits first_limits{.payload_size_bytes = host_report_bytes_max,
+                                             .unsent_size_bytes = 2 * rendezvous_roster_bytes_max};
 
 std::vector<std::byte> refusal_frame(const std::string& reason) {
   return encode(rendezvous_message::Refusal{"the first host refused this one: " + reason});
@@ -104,7 +104,7 @@ class FirstHost final : public RendezvousSide {
   Result<> listen(const std::vector<std::string>& ips) {
     for (const std::string& ip : ips) {
       MUSTER_TRY(auto listener, net::ConnectionListener::open(
-                                    loop_, {ip, options_.place.port}, limits,
+                                    loop_, {ip, options_.place.port}, first_limits,
                                     [this](auto connection) { accept(std::move(connection)); },
                                     {.security = options_.security, .plain_refusal = refusal_frame}));
       listeners_.push_back(std::move(listener));

@@ -14,8 +14,8 @@ using cluster::in_seconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr net::ConnectionLimits limits{.payload_size_bytes = rendezvous_roster_bytes_max,
-                                       .unsent_size_bytes = 1 << 20};
+constexpr net::ConnectionLimits other_limits{.payload_size_bytes = rendezvous_roster_bytes_max,
+                                             .unsent_size_bytes = 1 << 20};
 constexpr Duration attempt_limit = seconds(5);
 constexpr Duration retry_delay_max = seconds(1);
 
@@ -53,7 +53,7 @@ class OtherHost final : public RendezvousSide {
     state_ = State::connecting;
     last_heard_ = now;
     connection_ = net::Connection::connect(
-        loop_, {ip, options_.place.port}, limits,
+        loop_, {ip, options_.place.port}, other_limits,
         {.opened = [this] { introduce(); },
          .received = [this](const net::Frame& frame) { received(frame); },
          .closed = [this](const Error& error) { lost(error); }},

@@ -15,7 +15,7 @@ constexpr int exit_code_of_ssh = 255;
 constexpr int exit_code_no_program = 127;
 
 // No question to the user, no old connection that outlives this one, and a dead one is noticed in 15 seconds.
-constexpr std::array<const char*, 8> ssh_options = {
+constexpr std::array<const char*, 8> connection_options = {
     "BatchMode=yes",    "ConnectTimeout=10", "ServerAliveInterval=5",   "ServerAliveCountMax=3",
     "ControlMaster=no", "ControlPath=none",  "ClearAllForwardings=yes", "ForwardX11=no"};
 
@@ -63,7 +63,7 @@ Result<std::vector<std::string>> split_words(std::string_view text) {
 std::vector<std::string> ssh_arguments(const std::string& host, const SshOptions& options) {
   std::vector<std::string> arguments = options.words;
   arguments.emplace_back("-T");
-  for (const char* option : ssh_options) {
+  for (const char* option : connection_options) {
     arguments.emplace_back("-o");
     arguments.emplace_back(option);
   }

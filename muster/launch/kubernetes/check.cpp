@@ -8,6 +8,7 @@
 #include "muster/cluster/cluster.h"
 #include "muster/launch/kubernetes/names.h"
 #include "muster/launch/kubernetes/pods.h"
+#include "muster/launch/settings/wrong.h"
 
 namespace muster::launch::kubernetes {
 namespace {
@@ -16,8 +17,6 @@ constexpr std::int64_t restarts_max = 1'000'000;
 constexpr std::int64_t grace_s_max = 86'400;
 constexpr std::int64_t user_max = 4'294'967'294;
 constexpr std::size_t host_name_size_max = 63;
-
-tl::unexpected<Error> wrong(std::string message) { return fail(Code::invalid_argument, std::move(message)); }
 
 struct Number {
   std::string_view flag;

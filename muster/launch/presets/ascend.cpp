@@ -8,13 +8,12 @@
 #include "muster/launch/presets/checks.h"
 #include "muster/launch/rank_table.h"
 #include "muster/launch/settings/from_rank_table.h"
+#include "muster/launch/settings/wrong.h"
 
 namespace muster::launch {
 namespace {
 
 constexpr const char* visible_variable = "ASCEND_RT_VISIBLE_DEVICES";
-
-tl::unexpected<Error> wrong(std::string message) { return fail(Code::invalid_argument, std::move(message)); }
 
 Result<> check(const JobSettings& job, const Environment& environment) {
   MUSTER_TRY_VOID(check_uses(job, {.rank_table = true}));

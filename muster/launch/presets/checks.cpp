@@ -6,13 +6,12 @@
 #include <algorithm>
 
 #include "muster/launch/hosts/agents.h"
+#include "muster/launch/settings/wrong.h"
 
 namespace muster::launch {
 namespace {
 
 constexpr std::string_view platform_slots = "MA_NUM_GPUS";
-
-tl::unexpected<Error> wrong(std::string message) { return fail(Code::invalid_argument, std::move(message)); }
 
 std::vector<std::string_view> words_of(std::string_view text) {
   std::vector<std::string_view> words;

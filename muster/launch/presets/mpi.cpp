@@ -10,6 +10,7 @@
 
 #include "muster/launch/hosts/ssh.h"
 #include "muster/launch/presets/checks.h"
+#include "muster/launch/settings/wrong.h"
 
 namespace muster::launch {
 namespace {
@@ -19,8 +20,6 @@ using Words = std::vector<std::string>;
 constexpr const char* port_variable = "MY_SSHD_PORT";
 constexpr const char* interfaces_variable = "MY_MPI_BTL_TCP_IF";
 constexpr const char* temporary_variable = "TMPDIR";  // also of what mpirun leaves behind when it is killed
-
-tl::unexpected<Error> wrong(std::string message) { return fail(Code::invalid_argument, std::move(message)); }
 
 bool is_several(const JobSettings& job) { return job.hosts.value.size() > 1; }
 

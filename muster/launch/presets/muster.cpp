@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include "muster/launch/presets/checks.h"
+#include "muster/launch/settings/wrong.h"
 
 namespace muster::launch {
 namespace {
 
 constexpr std::uint16_t default_port = 8118;  // where every host has to know it beforehand
-
-tl::unexpected<Error> wrong(std::string message) { return fail(Code::invalid_argument, std::move(message)); }
 
 // Variables that the user exported for processes started by hand, and that say something else.
 Result<> check_variables(const JobSettings& job, const Environment& environment) {

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "muster/launch/presets/checks.h"
+#include "muster/launch/settings/wrong.h"
 
 namespace muster::launch {
 namespace {
@@ -16,8 +17,6 @@ namespace {
 // Where the platform that this follows has its servers listen.
 constexpr std::uint16_t port_min = 5000;
 constexpr std::uint16_t port_max = 10000;
-
-tl::unexpected<Error> wrong(std::string message) { return fail(Code::invalid_argument, std::move(message)); }
 
 // Who takes part and where each listens: "host:port", by task index.
 struct Tasks {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "muster/launch/settings/wrong.h"
+
 namespace muster::launch {
 namespace {
-
-tl::unexpected<Error> wrong(std::string message) { return fail(Code::invalid_argument, std::move(message)); }
 
 std::string servers_text(const RankTable& table) {
   return fmt::format("{} server{}", table.servers.size(), table.servers.size() == 1 ? "" : "s");

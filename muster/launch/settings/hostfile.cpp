@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <charconv>
 
+#include "muster/launch/settings/wrong.h"
+
 namespace muster::launch {
 namespace {
 
 constexpr std::size_t name_bytes_max = 255;
 constexpr std::size_t shown_bytes_max = 64;
-
-tl::unexpected<Error> wrong(std::string message) { return fail(Code::invalid_argument, std::move(message)); }
 
 std::string shown(std::string_view text) {
   std::string result(text.substr(0, shown_bytes_max));

@@ -6,15 +6,14 @@
 #include <optional>
 
 #include "muster/launch/settings/hostfile.h"
+#include "muster/launch/settings/wrong.h"
 
 namespace muster::launch {
 namespace {
 
 constexpr std::size_t name_size_max = 253;
 
-tl::unexpected<Error> wrong(std::string message) { return fail(Code::invalid_argument, std::move(message)); }
-
-std::optional<std::int64_t> number(std::string_view digits) {
+std::optional<std::int64_t> number_in(std::string_view digits) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (digits.empty() || digits.front() == '-' || error != std::errc{} || end != digits.data() + digits.size())
@@ -43,8 +42,8 @@ std::optional<std::vector<std::string_view>> parts_of(std::string_view text) {
 Result<> add_range(std::vector<std::string>& words, std::string_view range) {
   const auto dash = range.find('-');
   const std::string_view first_digits = range.substr(0, dash);
-  const auto first = number(first_digits);
-  const auto last = dash == std::string_view::npos ? first : number(range.substr(dash + 1));
+  const auto first = number_in(first_digits);
+  const auto last = dash == std::string_view::npos ? first : number_in(range.substr(dash + 1));
   if (!first || !last || *last < *first)
     return wrong(fmt::format("'{}' is no range of numbers, as in [1-3,07]", range));
   if (*last - *first >= static_cast<std::int64_t>(hosts_max) || first_digits.size() > name_size_max)
@@ -108,11 +107,12 @@ Result<std::vector<std::int64_t>> parse_task_counts(std::string_view text) {
   while (true) {
     const std::string_view part = text.substr(0, text.find(','));
     const auto open = part.find("(x");
-    const auto tasks = number(part.substr(0, open));
+    const auto tasks = number_in(part.substr(0, open));
     const bool repeats = open != std::string_view::npos;
-    const auto times = repeats && part.ends_with(')') ? number(part.substr(open + 2, part.size() - open - 3))
-                       : repeats                      ? std::nullopt
-                                                      : std::optional<std::int64_t>(1);
+    const auto times = repeats && part.ends_with(')')
+                           ? number_in(part.substr(open + 2, part.size() - open - 3))
+                       : repeats ? std::nullopt
+                                 : std::optional<std::int64_t>(1);
     if (!tasks || !times || *tasks < 1 || *times < 1)
       return wrong(fmt::format("'{}' is no number of tasks, as in 4(x2),3", part));
     if (*tasks > static_cast<std::int64_t>(hosts_max) ||

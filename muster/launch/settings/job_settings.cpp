@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "muster/cluster/cluster.h"
+#include "muster/launch/settings/wrong.h"
 #include "muster/net/net.h"
 
 namespace muster::launch {
@@ -27,8 +28,6 @@ constexpr auto fields = std::make_tuple(
     &PartialSettings::ssh, &PartialSettings::log_folder, &PartialSettings::recovery_folder,
     &PartialSettings::tail, &PartialSettings::tls_config, &PartialSettings::client_password_file,
     &PartialSettings::server_password_file, &PartialSettings::token_file, &PartialSettings::is_open);
-
-tl::unexpected<Error> wrong(std::string message) { return fail(Code::invalid_argument, std::move(message)); }
 
 Result<> check_range(const std::optional<Setting<std::int64_t>>& said, std::string_view what,
                      std::int64_t least, std::int64_t most) {

@@ -4,13 +4,12 @@
 
 #include "muster/launch/settings/hostfile.h"
 #include "muster/launch/settings/variables.h"
+#include "muster/launch/settings/wrong.h"
 
 namespace muster::launch {
 namespace {
 
 constexpr auto count_max = static_cast<std::int64_t>(hosts_max);
-
-tl::unexpected<Error> wrong(std::string message) { return fail(Code::invalid_argument, std::move(message)); }
 
 // "job-worker-0.job", as such a platform names the containers of a task.
 std::vector<HostSlots> names_of_task(const std::string& job, const std::string& task, std::int64_t count) {

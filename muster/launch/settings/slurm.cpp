@@ -7,19 +7,18 @@
 #include "muster/launch/settings/hostfile.h"
 #include "muster/launch/settings/hostlist.h"
 #include "muster/launch/settings/variables.h"
+#include "muster/launch/settings/wrong.h"
 
 namespace muster::launch {
 namespace {
 
-constexpr auto count_max = static_cast<std::int64_t>(hosts_max);
+constexpr auto slurm_count_max = static_cast<std::int64_t>(hosts_max);
 constexpr std::int64_t id_max = 4'294'967'295;
 
 // Ports below those that systems give away by themselves.
 constexpr std::int64_t port_first = 20000;
 constexpr std::int64_t port_count = 10000;
 constexpr std::int64_t steps_apart = 16;  // so that steps of neighbouring jobs rarely get the same port
-
-tl::unexpected<Error> wrong(std::string message) { return fail(Code::invalid_argument, std::move(message)); }
 
 // A step of srun, as one of its tasks sees it.
 struct Step {
@@ -53,7 +52,7 @@ Result<std::vector<T>> read_list(const Environment& environment, const char* nam
 
 Result<> check_counts(const Environment& environment, const Step& step) {
   const auto nodes = static_cast<std::int64_t>(step.nodes.size());
-  MUSTER_TRY(const auto node_count, number(environment, {"SLURM_STEP_NUM_NODES"}, 1, count_max));
+  MUSTER_TRY(const auto node_count, number(environment, {"SLURM_STEP_NUM_NODES"}, 1, slurm_count_max));
   if (node_count && node_count->value != nodes)
     return wrong(fmt::format("SLURM_STEP_NUM_NODES={} contradicts SLURM_STEP_NODELIST={}, which names {}",
                              node_count->value, environment.get("SLURM_STEP_NODELIST").value_or(""), nodes));
@@ -72,12 +71,12 @@ Result<Step> read_step(const Environment& environment) {
   Step step;
   MUSTER_TRY(step.nodes, read_list(environment, "SLURM_STEP_NODELIST", parse_hostlist));
   MUSTER_TRY(step.tasks, read_list(environment, "SLURM_STEP_TASKS_PER_NODE", parse_task_counts));
-  MUSTER_TRY(step.node, required(environment, "SLURM_NODEID", count_max));
-  MUSTER_TRY(step.task, required(environment, "SLURM_PROCID", count_max));
+  MUSTER_TRY(step.node, required(environment, "SLURM_NODEID", slurm_count_max));
+  MUSTER_TRY(step.task, required(environment, "SLURM_PROCID", slurm_count_max));
   MUSTER_TRY(const auto job, required(environment, "SLURM_JOB_ID", id_max));
   MUSTER_TRY(const auto number_of_step, required(environment, "SLURM_STEP_ID", id_max));
   MUSTER_TRY(const auto restarts, number(environment, {"SLURM_RESTART_COUNT"}, 0, id_max));
-  MUSTER_TRY(step.gpus, number(environment, {"SLURM_GPUS_ON_NODE"}, 0, count_max));
+  MUSTER_TRY(step.gpus, number(environment, {"SLURM_GPUS_ON_NODE"}, 0, slurm_count_max));
   step.job = job.value;
   step.number = number_of_step.value;
   step.restarts = restarts ? restarts->value : 0;
@@ -142,7 +141,7 @@ Result<> check_asked(const Step& step, const PartialSettings& asked) {
 
 // A batch script, or a shell of salloc, is on one of the nodes only.
 Result<> check_outside_of_a_step(const Environment& environment, const PartialSettings& asked) {
-  MUSTER_TRY(const auto nodes, number(environment, {"SLURM_JOB_NUM_NODES"}, 1, count_max));
+  MUSTER_TRY(const auto nodes, number(environment, {"SLURM_JOB_NUM_NODES"}, 1, slurm_count_max));
   if (!nodes || nodes->value == 1 || asked.hosts || asked.host_count) return {};
   return wrong(
       fmt::format("Slurm's job has {} nodes, and only this one runs `muster run`: put srun before it, as in "

@@ -38,7 +38,7 @@ void bind_reduced(nb::module_& core, const char* name, const char* doc) {
           nb::arg("reduction") = "mean", "`reduction` is 'mean', 'sum' or 'none'.");
 }
 
-void bind_base(nb::module_& core) {
+void bind_loss_base(nb::module_& core) {
   bind_cell_class<LossBase>(
       core, "LossBase",
       "What losses have in common: a reduction. Subclasses define construct(self, logits, "
@@ -206,7 +206,7 @@ void bind_wrappers(nb::module_& core) {
 }  // namespace
 
 void bind_losses(nb::module_& core) {
-  bind_base(core);
+  bind_loss_base(core);
   bind_differences(core);
   bind_binary(core);
   bind_classes(core);

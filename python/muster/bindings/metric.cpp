@@ -134,7 +134,7 @@ class MetricTrampoline final : public Base {
   }
 };
 
-std::vector<Tensor> tensors_of(const nb::args& inputs) {
+std::vector<Tensor> metric_inputs(const nb::args& inputs) {
   std::vector<Tensor> tensors;
   for (const nb::handle input : nb::iter(inputs)) tensors.push_back(elements_of(value_from(input)));
   return tensors;
@@ -153,7 +153,8 @@ nb::class_<Made, Parent..., MetricTrampoline<Made>> bind_metric_class(nb::module
   made.def(
           "clear", [](Made& self) { unwrap(self.Made::clear()); }, "As if nothing had been counted.")
       .def(
-          "update", [](Made& self, const nb::args& inputs) { unwrap(self.Made::update(tensors_of(inputs))); },
+          "update",
+          [](Made& self, const nb::args& inputs) { unwrap(self.Made::update(metric_inputs(inputs))); },
           nb::arg("inputs"), "Counts one batch: tensors, arrays or lists.");
   bind_state<Made>(made);
   return made;
@@ -203,7 +204,7 @@ Normalize normalize_from(const std::string& name) {
           .c_str());
 }
 
-void bind_base(nb::module_& core) {
+void bind_metric_base(nb::module_& core) {
   nb::class_<Metric, MetricTrampoline<Metric>>(
       core, "Metric", nb::dynamic_attr(),
       "What an evaluation counts. Subclasses define clear(self), update(self, *inputs) with the tensors of "
@@ -296,7 +297,7 @@ train::NamedMetrics metrics_from(nb::handle object) {
 }
 
 void bind_metrics(nb::module_& core) {
-  bind_base(core);
+  bind_metric_base(core);
   bind_shares(core);
   bind_with_type<train::Precision>(
       core, "Precision", "Of what was predicted to be of a class, the share that is; 0 where nothing was.");

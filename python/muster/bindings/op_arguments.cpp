@@ -58,7 +58,7 @@ std::optional<Numbers> numbers_from(nb::handle object) {
   return made;
 }
 
-std::optional<double> number_from(nb::handle object) {
+std::optional<double> double_from(nb::handle object) {
   if (PyFloat_Check(object.ptr())) return PyFloat_AS_DOUBLE(object.ptr());
   if (PyNumber_Check(object.ptr()) == 0 || PyComplex_Check(object.ptr())) return std::nullopt;
   const double made = PyFloat_AsDouble(object.ptr());
@@ -71,7 +71,7 @@ struct Reader {
   nb::handle object;
 
   std::optional<Attribute> operator()(std::int64_t) const { return whole_from(object); }
-  std::optional<Attribute> operator()(double) const { return number_from(object); }
+  std::optional<Attribute> operator()(double) const { return double_from(object); }
   std::optional<Attribute> operator()(bool) const {
     if (!PyBool_Check(object.ptr())) return std::nullopt;
     return object.ptr() == Py_True;

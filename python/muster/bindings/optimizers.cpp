@@ -259,7 +259,7 @@ nb::object prepared(const Optimizer& self, const nb::args& gradients) {
   return tuple_of(values, &value_object);
 }
 
-void bind_base(nb::module_& core) {
+void bind_optimizer_base(nb::module_& core) {
   bind_cell_class<Optimizer>(
       core, "Optimizer",
       "A cell that is called with the gradients, one for each of `parameters`, in order, "
@@ -311,7 +311,7 @@ constexpr const char* params_doc =
 }  // namespace
 
 void bind_optimizers(nb::module_& core) {
-  bind_base(core);
+  bind_optimizer_base(core);
   bind_cell_class<nn::SGD, Optimizer>(
       core, "SGD",
       "g = gradient / loss_scale + weight_decay p; with momentum: v = momentum v + (1 - dampening) g (v = g "
