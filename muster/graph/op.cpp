@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "muster/graph/execute.h"
+#include "muster/graph/execution/execute.h"
 #include "muster/graph/ops/ops.h"
 #include "muster/graph/precision.h"
 #include "muster/graph/tape.h"

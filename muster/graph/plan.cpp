@@ -7,16 +7,16 @@
 #include <numeric>
 #include <utility>
 
-#include "muster/graph/call_thread.h"
-#include "muster/graph/kernels.h"
-#include "muster/graph/memory.h"
+#include "muster/graph/execution/call_thread.h"
+#include "muster/graph/execution/kernels.h"
+#include "muster/graph/execution/memory.h"
+#include "muster/graph/execution/pool.h"
+#include "muster/graph/execution/rollback.h"
+#include "muster/graph/execution/updates.h"
 #include "muster/graph/ops/transfer.h"
-#include "muster/graph/partition.h"
-#include "muster/graph/passes.h"
-#include "muster/graph/pool.h"
-#include "muster/graph/rollback.h"
-#include "muster/graph/updates.h"
-#include "muster/graph/uses.h"
+#include "muster/graph/partition/partition.h"
+#include "muster/graph/passes/passes.h"
+#include "muster/graph/passes/uses.h"
 
 namespace muster::graph {
 namespace {

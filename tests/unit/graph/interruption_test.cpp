@@ -6,8 +6,8 @@
 
 #include <vector>
 
+#include "muster/graph/execution/rollback.h"
 #include "muster/graph/graph.h"
-#include "muster/graph/rollback.h"
 
 namespace muster::graph {
 namespace {

@@ -1,5 +1,5 @@
 // In which order the workers of a divided graph run their nodes.
-#include "muster/graph/partition_order.h"
+#include "muster/graph/partition/order.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Placed networks over several workers: what each of them has and does, and what cannot be.
-#include "muster/graph/partition.h"
+#include "muster/graph/partition/partition.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-#include "muster/graph/parameter_formats.h"
+#include "muster/graph/execution/parameter_formats.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
+#include "muster/graph/execution/updates.h"
 #include "muster/graph/ops/primitive.h"
-#include "muster/graph/updates.h"
-#include "muster/graph/uses.h"
+#include "muster/graph/passes/uses.h"
 
 namespace muster::graph {
 namespace {

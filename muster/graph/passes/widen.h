@@ -1,7 +1,7 @@
 // Private to graph: bfloat16 by kernels for float32.
 #pragma once
 
-#include "muster/graph/execute.h"
+#include "muster/graph/execution/execute.h"
 
 namespace muster::graph {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "muster/graph/execution/overlap.h"
 #include "muster/graph/nodes.h"
-#include "muster/graph/overlap.h"
 
 namespace muster::graph {
 

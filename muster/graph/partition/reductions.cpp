@@ -1,11 +1,11 @@
-#include "muster/graph/partition_reductions.h"
+#include "muster/graph/partition/reductions.h"
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
 #include "muster/graph/ops/ops.h"
-#include "muster/graph/uses.h"
+#include "muster/graph/passes/uses.h"
 
 namespace muster::graph {
 namespace {

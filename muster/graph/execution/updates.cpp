@@ -1,7 +1,7 @@
-#include "muster/graph/updates.h"
+#include "muster/graph/execution/updates.h"
 
-#include "muster/graph/passes.h"
-#include "muster/graph/uses.h"
+#include "muster/graph/passes/passes.h"
+#include "muster/graph/passes/uses.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {

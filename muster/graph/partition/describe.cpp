@@ -1,10 +1,10 @@
-#include "muster/graph/partition_describe.h"
+#include "muster/graph/partition/describe.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "muster/graph/uses.h"
+#include "muster/graph/passes/uses.h"
 
 namespace muster::graph {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "muster/graph/partition_places.h"
+#include "muster/graph/partition/places.h"
 
 namespace muster::graph {
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "muster/graph/execute.h"
+#include "muster/graph/execution/execute.h"
 #include "muster/graph/nodes.h"
 
 namespace muster::graph {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "muster/graph/ops/ops.h"
-#include "muster/graph/passes.h"
-#include "muster/graph/uses.h"
+#include "muster/graph/passes/passes.h"
+#include "muster/graph/passes/uses.h"
 
 namespace muster::graph {
 namespace {

@@ -1,4 +1,4 @@
-#include "muster/graph/call_thread.h"
+#include "muster/graph/execution/call_thread.h"
 
 #include <unistd.h>
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "muster/graph/partition_places.h"
+#include "muster/graph/partition/places.h"
 
 namespace muster::graph {
 

@@ -1,14 +1,14 @@
-#include "muster/graph/kernels.h"
+#include "muster/graph/execution/kernels.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "muster/graph/execution/parameter_formats.h"
+#include "muster/graph/execution/updates.h"
 #include "muster/graph/ops/primitive.h"
-#include "muster/graph/parameter_formats.h"
-#include "muster/graph/passes.h"
-#include "muster/graph/updates.h"
+#include "muster/graph/passes/passes.h"
 
 namespace muster::graph {
 namespace {

@@ -1,4 +1,4 @@
-#include "muster/graph/execute.h"
+#include "muster/graph/execution/execute.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "muster/graph/widen.h"
+#include "muster/graph/passes/widen.h"
 
 namespace muster::graph {
 namespace {

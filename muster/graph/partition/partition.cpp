@@ -1,4 +1,4 @@
-#include "muster/graph/partition.h"
+#include "muster/graph/partition/partition.h"
 
 #include <fmt/format.h>
 
@@ -8,11 +8,11 @@
 
 #include "muster/graph/ops/ops.h"
 #include "muster/graph/ops/transfer.h"
-#include "muster/graph/partition_describe.h"
-#include "muster/graph/partition_order.h"
-#include "muster/graph/partition_reductions.h"
-#include "muster/graph/partition_transfers.h"
-#include "muster/graph/passes.h"
+#include "muster/graph/partition/describe.h"
+#include "muster/graph/partition/order.h"
+#include "muster/graph/partition/reductions.h"
+#include "muster/graph/partition/transfers.h"
+#include "muster/graph/passes/passes.h"
 
 namespace muster::graph {
 namespace {

@@ -1,10 +1,10 @@
-#include "muster/graph/partition_transfers.h"
+#include "muster/graph/partition/transfers.h"
 
 #include <algorithm>
 #include <map>
 #include <tuple>
 
-#include "muster/graph/uses.h"
+#include "muster/graph/passes/uses.h"
 
 namespace muster::graph {
 namespace {

@@ -1,10 +1,10 @@
-#include "muster/graph/memory.h"
+#include "muster/graph/execution/memory.h"
 
 #include <algorithm>
 #include <numeric>
 #include <optional>
 
-#include "muster/graph/uses.h"
+#include "muster/graph/passes/uses.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {

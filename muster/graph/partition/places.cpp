@@ -1,4 +1,4 @@
-#include "muster/graph/partition_places.h"
+#include "muster/graph/partition/places.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 
 #include "muster/graph/ops/image.h"
 #include "muster/graph/ops/ops.h"
-#include "muster/graph/partition_search.h"
-#include "muster/graph/uses.h"
+#include "muster/graph/partition/search.h"
+#include "muster/graph/passes/uses.h"
 
 namespace muster::graph {
 namespace {

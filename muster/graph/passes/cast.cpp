@@ -3,8 +3,8 @@
 
 #include "muster/graph/ops/image.h"
 #include "muster/graph/ops/ops.h"
-#include "muster/graph/passes.h"
-#include "muster/graph/uses.h"
+#include "muster/graph/passes/passes.h"
+#include "muster/graph/passes/uses.h"
 
 namespace muster::graph {
 namespace {

@@ -1,4 +1,4 @@
-#include "muster/graph/widen.h"
+#include "muster/graph/passes/widen.h"
 
 #include <algorithm>
 #include <memory>

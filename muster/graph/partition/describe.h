@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "muster/graph/partition_transfers.h"
+#include "muster/graph/partition/transfers.h"
 #include "muster/graph/parts.h"
 
 namespace muster::graph {

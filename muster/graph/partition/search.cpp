@@ -1,4 +1,4 @@
-#include "muster/graph/partition_search.h"
+#include "muster/graph/partition/search.h"
 
 #include <algorithm>
 #include <numeric>

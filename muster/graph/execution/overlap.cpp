@@ -1,9 +1,9 @@
-#include "muster/graph/overlap.h"
+#include "muster/graph/execution/overlap.h"
 
 #include <algorithm>
 
 #include "muster/graph/ops/transfer.h"
-#include "muster/graph/uses.h"
+#include "muster/graph/passes/uses.h"
 
 namespace muster::graph {
 namespace {

@@ -1,4 +1,4 @@
-#include "muster/graph/rollback.h"
+#include "muster/graph/execution/rollback.h"
 
 #include <algorithm>
 #include <cstring>

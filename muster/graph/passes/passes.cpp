@@ -1,9 +1,9 @@
-#include "muster/graph/passes.h"
+#include "muster/graph/passes/passes.h"
 
 #include <algorithm>
 
 #include "muster/graph/ops/ops.h"
-#include "muster/graph/uses.h"
+#include "muster/graph/passes/uses.h"
 
 namespace muster::graph {
 namespace {

@@ -1,4 +1,4 @@
-#include "muster/graph/partition_order.h"
+#include "muster/graph/partition/order.h"
 
 #include <algorithm>
 #include <numeric>
@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "muster/graph/uses.h"
+#include "muster/graph/passes/uses.h"
 
 namespace muster::graph {
 namespace {
