@@ -122,3 +122,11 @@ def test_primitives_check_their_settings(run_with_mindspore):
         assert ops.ReduceSum(keep_dims=True)(x, 1).shape == (1, 1) and ops.ReduceSum()(x).shape == ()
         assert ops.reduce_sum(x, 1, True).shape == ops.mean(x, axis=1, keep_dims=True).shape == (1, 1)
     """)
+
+
+def test_a_tensor_where_a_number_belongs_is_an_error_that_names_the_argument():
+    x = muster.Tensor([[1.0, 2.0]])
+    with pytest.raises(TypeError, match="cumprod: axis must be int, not Tensor"):
+        ops.cumprod(x, x)
+    with pytest.raises(TypeError, match="layer_norm: eps must be float, not Tensor"):
+        ops.layer_norm(x, x[0], x[0], eps=x)

@@ -35,12 +35,20 @@ std::string shown(nb::handle object) {
                            .c_str());
 }
 
+// A tensor of several elements has the methods of a number and is none: refuse() names the argument then.
+std::nullopt_t no_number() {
+  if (PyErr_ExceptionMatches(PyExc_ValueError) == 0) throw nb::python_error();
+  PyErr_Clear();
+  return std::nullopt;
+}
+
 bool is_whole(nb::handle object) { return PyIndex_Check(object.ptr()) && !PyBool_Check(object.ptr()); }
 
 std::optional<std::int64_t> whole_from(nb::handle object) {
   if (!is_whole(object)) return std::nullopt;
   const nb::object number = nb::steal(PyNumber_Index(object.ptr()));
-  const long long made = number.is_valid() ? PyLong_AsLongLong(number.ptr()) : -1;
+  if (!number.is_valid()) return no_number();
+  const long long made = PyLong_AsLongLong(number.ptr());
   if (made == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
   return made;
 }
@@ -62,7 +70,7 @@ std::optional<double> double_from(nb::handle object) {
   if (PyFloat_Check(object.ptr())) return PyFloat_AS_DOUBLE(object.ptr());
   if (PyNumber_Check(object.ptr()) == 0 || PyComplex_Check(object.ptr())) return std::nullopt;
   const double made = PyFloat_AsDouble(object.ptr());
-  if (made == -1.0 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  if (made == -1.0 && PyErr_Occurred() != nullptr) return no_number();
   return made;
 }
 
