@@ -102,3 +102,16 @@ def test_the_flags_of_a_unity_build_are_those_of_the_sources_in_it(tree):
     tree.compile_with("c++ -std=c++20 -DWANTED", unity)
     tree.write("good.h", "#pragma once\n#ifndef WANTED\n#error not the flags of this folder\n#endif\n")
     assert tree.check() == ([], 1)
+
+
+def test_a_precompiled_header_that_others_share_does_not_help_one_that_lacks_it(tree):
+    tree.write("base.h", GOOD)
+    for name in ("a.h", "b.h", "c.h", "d.h"):
+        tree.write(name, '#pragma once\n#include "muster/base/base.h"\nstd::string also();\n')
+    tree.write("other.h", BAD)
+    headers = [tree.folder / name for name in ("a.h", "b.h", "c.h", "d.h", "other.h")]
+    shared = check_headers.widest_shared(
+        tree.root, headers, check_headers.flags_finder(tree.root, tree.build)
+    )
+    assert {path.name for path in shared} == {"a.h", "b.h", "c.h", "d.h"}
+    assert tree.check() == (["muster/base/other.h"], 6)
