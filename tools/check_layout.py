@@ -1,8 +1,8 @@
 """Proves the layout of the source (docs/adr/0001-architecture.md) from the files themselves.
 
-A module includes only lower modules, and of another module only its public header; every C++ source belongs
-to a target; no file grows past 600 lines; no file names a machine or a package host. Prints each problem;
-exits 1 if any.
+A module includes only lower modules, and of another module only its public header, which shows few others;
+every C++ source belongs to a target; only headers that muster/muster.h reaches are installed; no file grows
+past 600 lines; no file names a machine or a package host. Prints each problem; exits 1 if any.
 """
 
 import re
@@ -26,6 +26,10 @@ LAYERS = {
     "nn": 3,
     "train": 4,
     "launch": 5,
+}
+# How many headers of a module its public one may show to others, itself not counted. Lower it when you can.
+SHOWN_MAX = {
+    "launch": 14,
 }
 PUBLIC = "muster/muster.h"  # for programs: it includes public headers, and nothing of the library includes it
 LINES_MAX = 600
@@ -93,6 +97,46 @@ def layering_problems(root: Path) -> Iterator[str]:
                 yield f"{path}:{number}: {problem}"
 
 
+def reached_headers(folders: list[Path], first: str) -> set[str]:
+    """What `first` (muster/...) includes, directly or not, of the headers below `folders`."""
+    reached, to_read = set(), [first]
+    while to_read:
+        name = to_read.pop()
+        file = next((folder / name for folder in folders if (folder / name).is_file()), None)
+        found = [INCLUDE.match(line) for line in file.read_text().splitlines()] if file else []
+        fresh = {match[1] for match in found if match} - reached
+        to_read += fresh
+        reached |= fresh
+    return reached - {first}
+
+
+def shown_headers(root: Path, module: str) -> list[str]:
+    """The headers of a module that come with its public one."""
+    return [h for h in reached_headers([root], f"muster/{module}/{module}.h") if module_of(h) == module]
+
+
+def width_problems(root: Path) -> Iterator[str]:
+    for module, allowed in SHOWN_MAX.items():
+        shown = len(shown_headers(root, module))
+        if shown > allowed:
+            yield (
+                f"muster/{module}/{module}.h:1: shows {shown} headers of the module, {allowed} are allowed "
+                "(SHOWN_MAX in tools/check_layout.py): what do others need of them?"
+            )
+
+
+def install_problems(root: Path, build: Path) -> Iterator[str]:
+    """Headers that the build installs though no program can need them."""
+    script = build / "cmake_install.cmake"
+    generated = build / "generated"
+    reached = reached_headers([root, generated], PUBLIC) | {PUBLIC}
+    for installed in re.findall(r'"([^"]+\.h)"', script.read_text() if script.is_file() else ""):
+        folder = generated if Path(installed).is_relative_to(generated) else root
+        name = Path(installed).relative_to(folder).as_posix()
+        if name not in reached:
+            yield f"{name}:1: is installed, though {PUBLIC} does not reach it"
+
+
 def text_problems(root: Path) -> Iterator[str]:
     for file in walk(root, TEXT):
         path = file.relative_to(root).as_posix()
@@ -126,7 +170,13 @@ def stray_problems(root: Path, build: Path) -> Iterator[str]:
 
 
 def problems(root: Path, build: Path) -> list[str]:
-    return [*layering_problems(root), *text_problems(root), *stray_problems(root, build)]
+    return [
+        *layering_problems(root),
+        *width_problems(root),
+        *text_problems(root),
+        *install_problems(root, build),
+        *stray_problems(root, build),
+    ]
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-#include "muster/launch/doctor_network.h"
+#include "muster/launch/doctor.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

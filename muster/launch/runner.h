@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "muster/launch/settings/job_file.h"
 #include "muster/launch/settings/job_settings.h"
+#include "muster/launch/settings/sources.h"
 
 namespace muster::launch {
 

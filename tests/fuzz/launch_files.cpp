@@ -5,9 +5,8 @@
 #include "muster/launch/hosts/agent_messages.h"
 #include "muster/launch/hosts/rendezvous_messages.h"
 #include "muster/launch/rank_table.h"
-#include "muster/launch/settings/hostfile.h"
 #include "muster/launch/settings/hostlist.h"
-#include "muster/launch/settings/job_file.h"
+#include "muster/launch/settings/sources.h"
 
 using namespace muster;
 using namespace muster::launch;

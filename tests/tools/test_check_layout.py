@@ -19,7 +19,7 @@ def tree(root: Path, files: dict[str, str], built: list[str] | None = None) -> l
         (root / name).write_text(text)
     (root / "tests").mkdir(exist_ok=True)
     sources = [name for name in files if name.endswith(".cpp")] if built is None else built
-    (root / "build").mkdir()
+    (root / "build").mkdir(exist_ok=True)
     commands = [{"directory": str(root), "file": str(root / name), "command": "c++"} for name in sources]
     (root / "build" / "compile_commands.json").write_text(json.dumps(commands))
     return check_layout.problems(root, root / "build")
@@ -44,6 +44,30 @@ def test_a_module_must_not_include_a_higher_module_or_a_sibling(tmp_path, includ
 def test_only_the_public_header_of_another_module_may_be_included(tmp_path):
     [problem] = tree(tmp_path, {"apps/muster/main.cpp": '#include "muster/net/frame.h"\n'})
     assert "private to net" in problem
+
+
+def test_a_public_header_shows_no_more_headers_than_are_allowed(tmp_path, monkeypatch):
+    monkeypatch.setattr(check_layout, "SHOWN_MAX", {"net": 2})
+    files = {
+        "muster/net/net.h": '#include "muster/net/a.h"\n',
+        "muster/net/a.h": '#include "muster/net/b.h"\n#include "muster/base/base.h"\n',
+        "muster/net/b.h": '#include "muster/net/a.h"\n',
+        "muster/net/private.h": '#include "muster/net/net.h"\n',
+    }
+    assert tree(tmp_path / "two", files) == []
+    [problem] = tree(tmp_path / "three", files | {"muster/net/b.h": '#include "muster/net/private.h"\n'})
+    assert problem.startswith("muster/net/net.h:1: shows 3 headers of the module, 2 are allowed")
+
+
+def test_a_header_that_is_installed_though_no_program_reaches_it_is_found(tmp_path):
+    names = ["muster/muster.h", "muster/net/net.h", "muster/net/private.h"]
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "cmake_install.cmake").write_text(
+        "".join(f'FILES "{tmp_path / n}"\n' for n in names)
+    )
+    files = {"muster/muster.h": '#include "muster/net/net.h"\n', "muster/net/net.h": ""}
+    [problem] = tree(tmp_path, files)
+    assert problem.startswith("muster/net/private.h:1: is installed")
 
 
 def test_a_unit_test_sees_inside_its_own_module_only(tmp_path):

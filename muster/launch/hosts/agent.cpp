@@ -14,6 +14,7 @@
 #include <filesystem>
 
 #include "muster/launch/hosts/agent_messages.h"
+#include "muster/launch/keeper.h"
 #include "muster/launch/local_crew.h"
 #include "muster/launch/ports.h"
 #include "muster/launch/process.h"
@@ -247,7 +248,13 @@ void Agent::flush() {
 
 }  // namespace
 
-int run_agent(const std::string& run_folder, int keeper_fd, Duration lease) {
+int run_agent(const Environment& environment) {
+  const std::string run_folder = new_run_folder(environment);
+  return keep([&](int keeper_fd) { return run_agent_kept(run_folder, keeper_fd, agent::lease_duration); },
+              {.run_folder = run_folder, .stopped_max = agent::lease_duration + stopped_margin});
+}
+
+int run_agent_kept(const std::string& run_folder, int keeper_fd, Duration lease) {
   return Agent(run_folder, keeper_fd, lease).run();
 }
 

@@ -7,12 +7,16 @@
 
 #include <string>
 
-#include "muster/launch/hosts/agent_messages.h"
+#include "muster/base/base.h"
 
 namespace muster::launch {
 
-// Speaks over standard input and output. Returns an exit code. `run_folder` is a name for the folder of files
-// (run_folder.h), made here. To be called within `keep`, as the whole work of the process.
-int run_agent(const std::string& run_folder, int keeper_fd, Duration lease = agent::lease_duration);
+// The whole work of the process, over standard input and output; returns its exit code. Nothing that it
+// started outlives it. For a process of one thread.
+int run_agent(const Environment& environment);
+
+// The same within a keeper (keeper.h) of the caller's. `run_folder` is a name for the folder of files
+// (run_folder.h), made here.
+int run_agent_kept(const std::string& run_folder, int keeper_fd, Duration lease);
 
 }  // namespace muster::launch

@@ -1,4 +1,4 @@
-#include "muster/launch/presets/ascend.h"
+#include "muster/launch/presets/families.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "muster/launch/presets/checks.h"
 #include "muster/launch/rank_table.h"
-#include "muster/launch/settings/from_rank_table.h"
+#include "muster/launch/settings/sources.h"
 #include "muster/launch/settings/wrong.h"
 
 namespace muster::launch {

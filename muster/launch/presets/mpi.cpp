@@ -1,4 +1,4 @@
-#include "muster/launch/presets/mpi.h"
+#include "muster/launch/presets/families.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

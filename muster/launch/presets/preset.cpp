@@ -7,12 +7,8 @@
 #include <array>
 
 #include "muster/cluster/cluster.h"
-#include "muster/launch/presets/ascend.h"
 #include "muster/launch/presets/checks.h"
-#include "muster/launch/presets/mpi.h"
-#include "muster/launch/presets/muster.h"
-#include "muster/launch/presets/pytorch.h"
-#include "muster/launch/presets/tensorflow.h"
+#include "muster/launch/presets/families.h"
 
 namespace muster::launch {
 

@@ -1,4 +1,4 @@
-#include "muster/launch/presets/pytorch.h"
+#include "muster/launch/presets/families.h"
 
 #include <fmt/format.h>
 

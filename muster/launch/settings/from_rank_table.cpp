@@ -1,4 +1,4 @@
-#include "muster/launch/settings/from_rank_table.h"
+#include "muster/launch/settings/sources.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "muster/launch/settings/hostfile.h"
+#include "muster/launch/settings/sources.h"
 
 #include <fmt/format.h>
 

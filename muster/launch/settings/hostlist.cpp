@@ -5,7 +5,7 @@
 #include <charconv>
 #include <optional>
 
-#include "muster/launch/settings/hostfile.h"
+#include "muster/launch/settings/sources.h"
 #include "muster/launch/settings/wrong.h"
 
 namespace muster::launch {

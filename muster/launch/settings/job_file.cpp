@@ -1,4 +1,4 @@
-#include "muster/launch/settings/job_file.h"
+#include "muster/launch/settings/sources.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +9,6 @@
 #include <sstream>
 
 #include "muster/cluster/cluster.h"
-#include "muster/launch/settings/hostfile.h"
 #include "muster/launch/settings/toml.h"
 
 namespace muster::launch {

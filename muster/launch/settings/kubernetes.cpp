@@ -1,6 +1,5 @@
-#include "muster/launch/settings/kubernetes.h"
+#include "muster/launch/settings/sources.h"
 
-#include "muster/launch/settings/hostfile.h"
 #include "muster/launch/settings/variables.h"
 
 namespace muster::launch {

@@ -1,8 +1,7 @@
-#include "muster/launch/settings/platform.h"
+#include "muster/launch/settings/sources.h"
 
 #include <fmt/format.h>
 
-#include "muster/launch/settings/hostfile.h"
 #include "muster/launch/settings/variables.h"
 #include "muster/launch/settings/wrong.h"
 

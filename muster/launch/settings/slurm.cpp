@@ -1,10 +1,9 @@
-#include "muster/launch/settings/slurm.h"
+#include "muster/launch/settings/sources.h"
 
 #include <fmt/format.h>
 
 #include <numeric>
 
-#include "muster/launch/settings/hostfile.h"
 #include "muster/launch/settings/hostlist.h"
 #include "muster/launch/settings/variables.h"
 #include "muster/launch/settings/wrong.h"

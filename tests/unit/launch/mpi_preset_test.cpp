@@ -1,4 +1,4 @@
-#include "muster/launch/presets/mpi.h"
+#include "muster/launch/presets/families.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

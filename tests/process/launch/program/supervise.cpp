@@ -14,7 +14,10 @@
 #include <span>
 #include <string>
 
-#include "muster/launch/launch.h"
+#include "muster/launch/hosts/agent.h"
+#include "muster/launch/keeper.h"
+#include "muster/launch/run_folder.h"
+#include "muster/launch/supervisor.h"
 
 namespace {
 
@@ -49,7 +52,7 @@ int main(int argc, char** argv) {
   const std::span<char*> arguments(argv, static_cast<std::size_t>(argc));
   if (arguments.size() == 4 && std::string_view(arguments[1]) == "agent") {
     const auto lease = std::chrono::milliseconds(std::atoi(arguments[3]));
-    return launch::keep([&](int keeper_fd) { return launch::run_agent(arguments[2], keeper_fd, lease); },
+    return launch::keep([&](int keeper_fd) { return launch::run_agent_kept(arguments[2], keeper_fd, lease); },
                         {.run_folder = arguments[2], .stopped_max = lease});
   }
   if (arguments.size() < 7) return 2;
