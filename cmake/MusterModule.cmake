@@ -17,7 +17,9 @@ target_include_directories(muster_options INTERFACE
 target_compile_features(muster_options INTERFACE cxx_std_20)
 add_library(muster_warnings INTERFACE)
 target_compile_options(muster_warnings INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
+  -Wall -Wextra -Wpedantic -Wnon-virtual-dtor -Woverloaded-virtual
+  # In a unity build a local variable may have the name of a constant in another file of its batch.
+  $<IF:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>,-Wshadow=local,-Wshadow>
   $<$<NOT:$<BOOL:${MUSTER_FUZZ}>>:-Werror>  # with clang, which warns of other things, only for fuzzing
   $<$<NOT:$<CONFIG:Debug>>:-Wno-maybe-uninitialized>)  # g++ 12 reports false ones through optional and expected
 if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)  # and others about std::string where it comes out of precompiled headers

@@ -12,7 +12,7 @@
 namespace muster::data {
 namespace {
 
-using Rows = std::vector<std::uint32_t>;
+using RowNumbers = std::vector<std::uint32_t>;
 using Count = std::optional<std::int64_t>;
 
 RandomStream stream_of(const char* sampler, std::uint64_t seed, std::uint64_t epoch) {
@@ -41,8 +41,8 @@ class SequentialSampler final : public Sampler {
                               start_, facts.rows - 1));
     return at_most(facts.rows - start_, num_samples_);
   }
-  Rows order(const SourceFacts& facts, std::uint64_t, std::uint64_t) const override {
-    Rows rows(static_cast<std::size_t>(*size(facts)));
+  RowNumbers order(const SourceFacts& facts, std::uint64_t, std::uint64_t) const override {
+    RowNumbers rows(static_cast<std::size_t>(*size(facts)));
     std::iota(rows.begin(), rows.end(), static_cast<std::uint32_t>(start_));
     return rows;
   }
@@ -65,7 +65,7 @@ class RandomSampler final : public Sampler {
                               *options_.num_samples, facts.rows));
     return at_most(facts.rows, options_.num_samples);
   }
-  Rows order(const SourceFacts& facts, std::uint64_t seed, std::uint64_t epoch) const override {
+  RowNumbers order(const SourceFacts& facts, std::uint64_t seed, std::uint64_t epoch) const override {
     const auto count = static_cast<std::size_t>(*size(facts));
     if (!options_.replacement) {
       auto rows = row_order({.rows = facts.rows}, seed, epoch);
@@ -73,7 +73,7 @@ class RandomSampler final : public Sampler {
       return rows;
     }
     const RandomStream random = stream_of("muster.data.RandomSampler", seed, epoch);
-    Rows rows(count);
+    RowNumbers rows(count);
     for (std::size_t i = 0; i < count; ++i) rows[i] = static_cast<std::uint32_t>(random.below(i, facts.rows));
     return rows;
   }
@@ -99,7 +99,7 @@ class DistributedSampler final : public Sampler {
     return at_most(shard_size(facts.rows, static_cast<std::uint32_t>(options_.num_shards)),
                    options_.num_samples);
   }
-  Rows order(const SourceFacts& facts, std::uint64_t seed, std::uint64_t epoch) const override {
+  RowNumbers order(const SourceFacts& facts, std::uint64_t seed, std::uint64_t epoch) const override {
     auto rows = row_order({.rows = facts.rows,
                            .shuffle = options_.shuffle,
                            .num_shards = static_cast<std::uint32_t>(options_.num_shards),
@@ -128,8 +128,8 @@ class SubsetSampler final : public Sampler {
                                 facts.rows - 1));
     return at_most(static_cast<std::int64_t>(indices_.size()), num_samples_);
   }
-  Rows order(const SourceFacts& facts, std::uint64_t seed, std::uint64_t epoch) const override {
-    Rows rows(indices_.begin(), indices_.end());
+  RowNumbers order(const SourceFacts& facts, std::uint64_t seed, std::uint64_t epoch) const override {
+    RowNumbers rows(indices_.begin(), indices_.end());
     if (shuffle_) {
       const auto places = row_order({.rows = static_cast<std::uint32_t>(indices_.size())}, seed, epoch);
       for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::uint32_t>(indices_[places[i]]);
@@ -162,10 +162,10 @@ class PkSampler final : public Sampler {
       rows += std::min<std::int64_t>(options_.num_val, static_cast<std::int64_t>(members.size()));
     return at_most(rows, options_.num_samples);
   }
-  Rows order(const SourceFacts& facts, std::uint64_t seed, std::uint64_t epoch) const override {
-    Rows rows;
+  RowNumbers order(const SourceFacts& facts, std::uint64_t seed, std::uint64_t epoch) const override {
+    RowNumbers rows;
     for (auto& [label, members] : classes(facts)) {
-      Rows chosen = members;
+      RowNumbers chosen = members;
       if (options_.shuffle) {
         const auto places = row_order({.rows = static_cast<std::uint32_t>(members.size())},
                                       hash_bytes(&label, sizeof label, seed), epoch);
@@ -180,8 +180,8 @@ class PkSampler final : public Sampler {
   }
 
  private:
-  std::map<std::uint32_t, Rows> classes(const SourceFacts& facts) const {
-    std::map<std::uint32_t, Rows> members;
+  std::map<std::uint32_t, RowNumbers> classes(const SourceFacts& facts) const {
+    std::map<std::uint32_t, RowNumbers> members;
     for (std::uint32_t row = 0; row < facts.rows; ++row) members[facts.labels[row]].push_back(row);
     while (options_.num_class && static_cast<std::int64_t>(members.size()) > *options_.num_class)
       members.erase(std::prev(members.end()));
@@ -217,17 +217,17 @@ class WeightedRandomSampler final : public Sampler {
                       count, possible));
     return count;
   }
-  Rows order(const SourceFacts& facts, std::uint64_t seed, std::uint64_t epoch) const override {
+  RowNumbers order(const SourceFacts& facts, std::uint64_t seed, std::uint64_t epoch) const override {
     const RandomStream random = stream_of("muster.data.WeightedRandomSampler", seed, epoch);
     const auto count = static_cast<std::size_t>(*size(facts));
     return options_.replacement ? with_replacement(random, count) : without_replacement(random, count);
   }
 
  private:
-  Rows with_replacement(const RandomStream& random, std::size_t count) const {
+  RowNumbers with_replacement(const RandomStream& random, std::size_t count) const {
     std::vector<double> sums(options_.weights.size());
     std::partial_sum(options_.weights.begin(), options_.weights.end(), sums.begin());
-    Rows rows(count);
+    RowNumbers rows(count);
     for (std::size_t i = 0; i < count; ++i) {
       const double drawn = random.uniform(i) * sums.back();
       const auto found = std::upper_bound(sums.begin(), sums.end(), drawn);
@@ -238,13 +238,13 @@ class WeightedRandomSampler final : public Sampler {
   }
   // The rows with the smallest of as many exponential variables, each at the rate of its weight: they come
   // as if drawn one after the other (Efraimidis and Spirakis, 2006).
-  Rows without_replacement(const RandomStream& random, std::size_t count) const {
+  RowNumbers without_replacement(const RandomStream& random, std::size_t count) const {
     std::vector<std::pair<double, std::uint32_t>> times;
     for (std::uint32_t row = 0; row < options_.weights.size(); ++row)
       if (options_.weights[row] > 0)
         times.emplace_back(-std::log1p(-random.uniform(row)) / options_.weights[row], row);
     std::sort(times.begin(), times.end());
-    Rows rows(count);
+    RowNumbers rows(count);
     for (std::size_t i = 0; i < count; ++i) rows[i] = times[i].second;
     return rows;
   }
