@@ -86,25 +86,26 @@ void SchedulerMachine::received(PeerId id, const Message& message) {
   Peer& peer = found->second;
   if (!can_say(peer, message)) return;
   peer.heard = peer.spoke = now_;
-  if (peer.reported_at && now_ > *peer.reported_at + last_words_time) disprove_report(peer);
-  peer.epoch = message.epoch;
+  if (peer.process.state == ProcessState::reported && now_ > peer.process.reported_at + last_words_time)
+    disprove_report(peer);
+  peer.said.epoch = message.epoch;
   std::visit(Overloaded{[&](const message::Beat& beat) { handle(id, peer, beat, message.epoch); },
                         [&](const message::PeerGone& gone) { handle(peer, gone); },
                         [&](const message::Leave& leave) { handle(id, peer, leave); },
-                        [&](const message::EndedAck&) { peer.told = peer.told || phase_ == Phase::telling; },
+                        [&](const message::EndedAck&) { untold_.erase(id); },
                         [&](const message::Rejoin& rejoin) { handle(id, peer, rejoin, message.epoch); },
                         [&](const message::LinkLost& lost) { handle(peer, lost, message.epoch); },
                         [](const auto&) {}},  // what only a scheduler says
              message.body);
 }
 
-SchedulerMachine::Peer& SchedulerMachine::peer_at(PeerId id) {
+Peer& SchedulerMachine::peer_at(PeerId id) {
   const auto found = peers_.find(id);
   MUSTER_CHECK(found != peers_.end(), "a connection that is gone was not forgotten everywhere");
   return found->second;
 }
 
-const SchedulerMachine::Peer& SchedulerMachine::peer_at(PeerId id) const {
+const Peer& SchedulerMachine::peer_at(PeerId id) const {
   return const_cast<SchedulerMachine*>(this)->peer_at(id);
 }
 
@@ -121,12 +122,12 @@ bool SchedulerMachine::can_say(const Peer& peer, const Message& message) const {
 
 void SchedulerMachine::handle(PeerId id, Peer& peer, const message::Beat& beat, std::uint64_t epoch) {
   const bool goes_back = config_.recovers;  // to the last recovery point
-  if (beat.step != no_step && (peer.step == no_step || beat.step > peer.step || goes_back)) {
-    if (peer.step != beat.step) {
+  if (beat.step != no_step && (peer.said.step == no_step || beat.step > peer.said.step || goes_back)) {
+    if (peer.said.step != beat.step) {
       log(log::Level::debug, fmt::format("{} has done step {}", describe(peer), beat.step));
       links_lost_in_a_row_ = 0;
     }
-    peer.step = beat.step;
+    peer.said.step = beat.step;
   }
   note_activity(peer, beat, epoch);
   note_progress(peer, beat.progress);
@@ -140,21 +141,22 @@ message::Beat SchedulerMachine::answer_to(PeerId id, Peer& peer, const message::
   if (!config_.recovers) return answer;
   if (phase_ == Phase::running && epoch == epoch_) answer.left = left_in_epoch_;
   if (!beat.leaves) return answer;
-  peer.leaves = true;
+  peer.said.asks_to_leave = true;
   answer.waits_for = who_may_need(id);
   answer.leaves = !answer.waits_for;
   return answer;
 }
 
 void SchedulerMachine::handle(PeerId id, Peer& peer, const message::Leave& leave) {
-  const bool is_news = !std::exchange(peer.left, true);
+  const bool is_news = !peer.has_left();
   const bool is_done = leave.status == 0 && phase_ != Phase::forming && phase_ != Phase::telling;
   if (is_news && is_done && config_.recovers) record(record::Left{peer.member.role, peer.member.rank});
   send(id, message::LeaveAck{});
   if (!is_news) return;
-  peer.told = true;
+  peer.state = PeerState::left;
+  untold_.erase(id);
   peer.doubted_until.reset();
-  if (leave.step != no_step) peer.step = leave.step;
+  if (leave.step != no_step) peer.said.step = leave.step;
   if (phase_ == Phase::telling) return;
   if (leave.status != 0) {
     if (config_.restarts_failed && config_.recovers && leave.status != exit_code_interrupted)
@@ -188,17 +190,18 @@ void SchedulerMachine::handle(const Peer& reporter, const message::PeerGone& gon
 // What one process says of another is no proof: that one's connection ends, or it is silent. Last words that
 // are under way are no sign of life.
 void SchedulerMachine::reported(PeerId id, Peer& peer, const WaitStatus& status) {
-  if (peer.closed) return exited(id, peer, status);
-  if (peer.exited || peer.reported_at || peer.left || phase_ == Phase::telling) return;
-  peer.status = status;
-  peer.reported_at = now_;
+  if (!peer.is_connected()) return exited(id, peer, status);
+  if (peer.seems_ended() || peer.has_left() || phase_ == Phase::telling) return;
+  peer.process.state = ProcessState::reported;
+  peer.process.status = status;
+  peer.process.reported_at = now_;
   doubt(peer, last_words_time + beat_interval_for(config_.node_timeout) + word_time);
 }
 
 void SchedulerMachine::disprove_report(Peer& peer) {
-  peer.reported_at.reset();
-  if (peer.exited) return;
-  peer.status.reset();
+  if (peer.process.state == ProcessState::exited) return;
+  peer.process.state = ProcessState::lives;
+  peer.process.status.reset();
   peer.doubted_until.reset();
 }
 
@@ -208,16 +211,16 @@ void SchedulerMachine::closed(PeerId id) {
   const auto found = peers_.find(id);
   if (found == peers_.end()) return;
   Peer& peer = found->second;
-  peer.closed = true;
-  peer.told = true;
-  if (peer.left || phase_ == Phase::telling) return;
-  if (peer.exited || peer.reported_at) return declare_dead(id, peer, how_it_ended(peer.status));
+  peer.connection = PeerConnection::closed;
+  untold_.erase(id);
+  if (peer.has_left() || phase_ == Phase::telling) return;
+  if (peer.seems_ended()) return declare_dead(id, peer, how_it_ended(peer.process.status));
   if (config_.recovers) {  // a process that lives makes its connection again
-    if (!peer.watched) doubt(peer, reconnect_time);
+    if (!peer.is_watched()) doubt(peer, reconnect_time);
     return;
   }
   // A watched process that was killed is about to be reported as such: worth a moment for the better message.
-  if (peer.watched) return doubt(peer, last_words_time);
+  if (peer.is_watched()) return doubt(peer, last_words_time);
   declare_dead(id, peer, "its connection was lost");
 }
 
@@ -228,13 +231,14 @@ void SchedulerMachine::exited(const scheduler_event::Exited& event) {
 }
 
 void SchedulerMachine::exited(PeerId id, Peer& peer, const WaitStatus& status) {
-  if (!peer.status) peer.status = status;
-  if (std::exchange(peer.exited, true) || peer.left || phase_ == Phase::telling) return;
+  if (!peer.process.status) peer.process.status = status;
+  const bool is_news = std::exchange(peer.process.state, ProcessState::exited) != ProcessState::exited;
+  if (!is_news || peer.has_left() || phase_ == Phase::telling) return;
   // Its connection may hold a last word, or be held open by a child that it forked.
-  if (peer.closed)
-    declare_dead(id, peer, how_it_ended(peer.status));
-  else
+  if (peer.is_connected())
     doubt(peer, last_words_time);
+  else
+    declare_dead(id, peer, how_it_ended(peer.process.status));
 }
 
 // The scheduler itself may have been stopped; what the nodes said meanwhile may not have been read yet.
@@ -255,8 +259,7 @@ void SchedulerMachine::check(TimePoint now) {
   next_doubt_.reset();
   if (now >= status_until_) status_.reset();
   if (phase_ == Phase::telling) {
-    if (now >= told_until_)
-      for (auto& [id, peer] : peers_) peer.told = true;
+    if (now >= told_until_) untold_.clear();
     return;
   }
   check_peers();
@@ -269,10 +272,10 @@ void SchedulerMachine::check(TimePoint now) {
 void SchedulerMachine::check_peers() {
   std::vector<std::pair<PeerId, std::string>> dead;
   for (auto& [id, peer] : peers_) {
-    if (peer.left) continue;
+    if (peer.has_left()) continue;
     if (peer.doubted_until && now_ >= *peer.doubted_until) {
-      dead.emplace_back(
-          id, peer.exited || peer.reported_at ? how_it_ended(peer.status) : "its connection was lost");
+      dead.emplace_back(id,
+                        peer.seems_ended() ? how_it_ended(peer.process.status) : "its connection was lost");
     } else if (now_ - peer.heard >= config_.node_timeout) {
       dead.emplace_back(id, fmt::format("no heartbeat came for {:.3g} s (MS_NODE_TIMEOUT)",
                                         in_seconds(config_.node_timeout)));
@@ -293,15 +296,16 @@ void SchedulerMachine::doubt(Peer& peer, Duration time) {
 }
 
 void SchedulerMachine::declare_dead(PeerId id, Peer& peer, const std::string& how) {
-  peer.told = true;
+  peer.state = PeerState::dead;
+  untold_.erase(id);
   if (phase_ == Phase::forming) attempts_.gone(peer.member, how, now_);
   if (config_.recovers && phase_ != Phase::telling) return lose(id, how);
   fail(death_of(peer, how));
 }
 
 Failure SchedulerMachine::death_of(const Peer& peer, const std::string& how) const {
-  const auto step = peer.step == no_step ? std::string("it had reported no step")
-                                         : fmt::format("its last known step was {}", peer.step);
+  const auto step = peer.said.step == no_step ? std::string("it had reported no step")
+                                              : fmt::format("its last known step was {}", peer.said.step);
   const auto when = phase_ == Phase::forming ? " before every process had come" : "";
   return {Code::peer_lost, fmt::format("{} is gone{}: {}; {}", describe(peer), when, how, step),
           exit_code_peer_lost};
@@ -323,25 +327,19 @@ void SchedulerMachine::end_job() {
   // done is kept then, and who goes on with it otherwise are its processes.
   if (config_.recovers && !roster_ && !failure_) record_job();
   if (config_.recovers && (roster_ || !failure_)) record(record::Ended{failure_});
-  for (auto& [id, peer] : peers_)
-    if (!peer.left && !peer.closed) send(id, message::Ended{failure_});
+  for (auto& [id, peer] : peers_) {
+    if (!peer.has_left() && peer.is_connected()) send(id, message::Ended{failure_});
+    if (!peer.is_gone()) untold_.insert(id);
+  }
 }
 
 void SchedulerMachine::end_if_all_told() {
-  if (phase_ != Phase::telling) return;
-  for (const auto& [id, peer] : peers_)
-    if (!peer.told) return;
+  if (phase_ != Phase::telling || !untold_.empty()) return;
   phase_ = Phase::ended;
   actions_.push_back(scheduler_action::End{failure_});
 }
 
 // --- small things ------------------------------------------------------------------------------------------
-
-std::string SchedulerMachine::describe(const Peer& peer) const {
-  const auto rank = peer.ranked ? fmt::format(" {}", peer.member.rank) : std::string();
-  return fmt::format("{}{} (node '{}' at {}, pid {})", to_string(peer.member.role), rank, peer.member.node_id,
-                     peer.member.address, peer.member.pid);
-}
 
 std::uint32_t SchedulerMachine::wanted(Role role) const {
   return role == Role::worker ? config_.worker_num : config_.server_num;

@@ -12,6 +12,7 @@
 
 #include <limits>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <utility>
 #include <variant>
@@ -22,6 +23,7 @@
 #include "muster/cluster/messages.h"
 #include "muster/cluster/observers.h"
 #include "muster/cluster/saved_job.h"
+#include "muster/cluster/scheduler/peer.h"
 #include "muster/cluster/seats.h"
 #include "muster/cluster/stuck_watch.h"
 
@@ -131,48 +133,7 @@ class SchedulerMachine {
 
  private:
   enum class Phase { forming, running, recovering, telling, ended };
-  struct Peer {
-    Member member;
-    ProcessKey key = {};
-    bool ranked = false;
-    bool left = false;  // said Leave
-    bool told = false;  // knows that the job has ended, or cannot be told
-    bool watched = false;
-    bool closed = false;                        // its connection
-    bool exited = false;                        // its process
-    WaitStatus status;                          // of that
-    std::optional<TimePoint> reported_at = {};  // that its process has ended, by another one
-    bool awaited = false;                       // by a restarted scheduler, and never seen by it
-    bool ready = false;                         // for the next epoch: has said where it will be reached
-    TimePoint heard;                            // or forgiven
-    TimePoint spoke;                            // truly
-    std::uint64_t epoch_accepted = 0;           // it was not there before: an earlier word is not its own
-    std::uint64_t epoch_member = 0;             // the first that it has part in
-    TimePoint epoch_told;                       // what it has to know of the epoch
-    std::uint64_t step = no_step;
-    std::uint64_t epoch = 0;  // that it last spoke of
-    Progress progress;
-    bool has_told_progress = false;
-    bool leaves = false;  // its script is done, and it has asked whether it may leave
-    Activity activity;
-    StuckWatch::Mark mark;
-    std::optional<TimePoint> doubted_until = {};  // its last words, or itself, may still come
-    bool strict = false;
-    Traits traits;
-    MembershipReport memory;  // of when it came new
-    PeerId watch_id = 0;      // the connection under which its process is watched
-  };
   using PeerMap = std::map<PeerId, Peer>;
-  // A process that waits for a seat: a process that may be dead or alive holds it.
-  struct Newcomer {
-    PeerId id = 0;
-    Member member;
-    ProcessKey key = {};
-    TimePoint since;
-    bool strict = false;
-    Traits traits = {};
-    MembershipReport memory = {};
-  };
   enum class Verdict { waits, decided };
 
   void received(PeerId id, const Message& message);
@@ -200,8 +161,7 @@ class SchedulerMachine {
   std::optional<std::string> no_room(const Member& member) const;
   std::string duplicate_id(const Member& holder) const;
   void turn_down(PeerId id, const Member& member, const std::string& reason);
-  static void note_traits(Peer& peer, bool strict, const Traits& traits);
-  Peer& accept(PeerId id, const Member& member, const ProcessKey& key);
+  Peer& accept(PeerId id, Registrant registrant);
   void greet(PeerId id, Peer& peer);
   std::optional<std::string> impersonation(const Member& member, const ProcessKey& key) const;
   void watch(PeerId id, Peer& peer);
@@ -237,7 +197,6 @@ class SchedulerMachine {
   Verdict place_before_roster(const Newcomer& newcomer);
   Verdict contest(PeerId stale_id, const Newcomer& newcomer);
   Verdict turn_away(const Newcomer& newcomer, const std::string& reason);
-  Peer& welcome(const Newcomer& newcomer, const Member& member);
   Peer& sit(const Newcomer& newcomer, Seat& seat, bool ready);
   void form_next_if_complete();
   std::uint64_t collectives_of_left() const;
@@ -297,7 +256,6 @@ class SchedulerMachine {
   void end_job();
   void end_if_all_told();
 
-  std::string describe(const Peer& peer) const;
   std::uint32_t wanted(Role role) const;
   void send(PeerId id, MessageBody body);
   std::shared_ptr<const Message> message_of(MessageBody body) const;
@@ -309,7 +267,7 @@ class SchedulerMachine {
     log(log::Level::warning, text);
     const auto message = message_of(Words{text});
     for (const auto& [id, peer] : peers_)
-      if (!peer.closed && !peer.left) share(id, message);
+      if (peer.is_connected() && !peer.has_left()) share(id, message);
   }
   void record(Record record);
   void log(log::Level level, std::string text);
@@ -363,7 +321,8 @@ class SchedulerMachine {
   Announcements announcements_;  // while forming
   TimePoint next_progress_;      // report, while recovering
   TimePoint next_rejection_line_ = {};
-  TimePoint told_until_;  // when waiting for those who do not answer ends
+  std::set<PeerId> untold_;  // while telling: who does not know yet that the job has ended
+  TimePoint told_until_;     // when waiting for those who do not answer ends
   std::optional<TimePoint> next_doubt_;
   SchedulerActions actions_;
 };

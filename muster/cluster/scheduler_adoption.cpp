@@ -68,8 +68,10 @@ void SchedulerMachine::give_newcomers_seats() {
     const auto peer = peers_.extract(id);
     const Peer& old = peer.mapped();
     by_incarnation_.erase(old.member.incarnation);
-    if (old.closed || old.exited || refuses_foreign_points(id, old.member, old.memory)) continue;
-    newcomers_.push_back({id, old.member, old.key, now_, old.strict, old.traits, old.memory});
+    if (!old.is_connected() || old.process.state == ProcessState::exited ||
+        refuses_foreign_points(id, old.member, old.memory))
+      continue;
+    newcomers_.push_back({old, id, now_});
     send(id, message::Waiting{"waiting for a vacant place among the processes of the job that live"});
   }
   by_name_.clear();
@@ -97,9 +99,9 @@ void SchedulerMachine::claim(const Newcomer& self, const Message& message, const
   seat.member = self.member;
   seat.key = self.key;
   seat.peer = self.id;
-  Peer& peer = welcome(self, self.member);
-  peer.ranked = true;
-  peer.epoch = peer.epoch_accepted = peer.epoch_member = message.epoch;
+  Peer& peer = accept(self.id, self);
+  peer.has_rank = true;
+  peer.said.epoch = peer.epoch_accepted = peer.epoch_member = message.epoch;
   finished_calls_ = std::max(finished_calls_, request.memory.finished_calls);
   claimed_calls_ = request.memory.finished_calls;
   claimed_collectives_ = request.memory.finished_collectives;
@@ -146,7 +148,7 @@ void SchedulerMachine::void_claim(Seat& seat) {
                   seat.member.pid, known_epoch_));
   if (seat.member.has_left && seat.member.role == Role::worker) --workers_left_;
   if (const PeerId id = find_process(seat.member, seat.key); id != 0) {
-    if (!peer_at(id).left)
+    if (!peer_at(id).has_left())
       send(id, message::Refuse{{Code::refused,
                                 fmt::format("the scheduler refused this process: its place was taken by "
                                             "another process in epoch {}",
@@ -196,7 +198,7 @@ std::vector<const FoundJob*> SchedulerMachine::unfinished(const MembershipReport
   return jobs;
 }
 
-std::vector<const SchedulerMachine::Peer*> SchedulerMachine::finders() const {
+std::vector<const Peer*> SchedulerMachine::finders() const {
   std::vector<const Peer*> finders;
   for (const PeerId id : order_)
     if (const Peer& peer = peer_at(id); !unfinished(peer.memory).empty()) finders.push_back(&peer);
@@ -332,7 +334,7 @@ bool SchedulerMachine::refuses_foreign_points(PeerId id, const Member& member,
   turn_down(id, member, reason);
   const bool is_alone = std::ranges::all_of(peers_, [](const auto& entry) {
     const Peer& peer = entry.second;  // who is awaited may live, and is on its way
-    return peer.left || (peer.closed && !peer.awaited);
+    return peer.has_left() || peer.connection == PeerConnection::closed;
   });
   if (is_alone)
     fail({Code::refused,

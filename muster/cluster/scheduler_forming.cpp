@@ -22,13 +22,15 @@ constexpr Duration rejection_lines_interval = seconds(10);
 void SchedulerMachine::register_node(PeerId id, const Message& message, const message::Register& request) {
   forget_observer(id);
   if (const auto known = peers_.find(id); known != peers_.end()) {  // said twice
-    if (!known->second.left && phase_ == Phase::forming) greet(id, known->second);
+    if (!known->second.has_left() && phase_ == Phase::forming) greet(id, known->second);
     return;
   }
   if (config_.recovers) return register_recovering(id, message, request);
   if (const auto reason = reason_to_refuse(message, request)) return turn_down(id, request.member, *reason);
-  Peer& peer = accept(id, request.member, key_of(request.secret, request.member));
-  note_traits(peer, request.strict, request.traits);
+  accept(id, {.member = request.member,
+              .key = key_of(request.secret, request.member),
+              .strict = request.strict,
+              .traits = request.traits});
   form_if_complete();
 }
 
@@ -44,7 +46,7 @@ std::optional<std::string> SchedulerMachine::reason_to_refuse(const Message& mes
   if (auto reason = unusable(request)) return reason;
   if (const auto found = by_name_.find({member.role, member.node_id}); found != by_name_.end()) {
     const Peer& peer = peer_at(found->second);
-    if (!peer.left) return duplicate_id(peer.member);
+    if (!peer.has_left()) return duplicate_id(peer.member);
   }
   if (auto reason = impersonation(member, key_of(request.secret, member))) return reason;
   return no_room(member);
@@ -101,11 +103,6 @@ void SchedulerMachine::turn_down(PeerId id, const Member& member, const std::str
   refuse(id, reason);
 }
 
-void SchedulerMachine::note_traits(Peer& peer, bool strict, const Traits& traits) {
-  peer.strict = strict;
-  peer.traits = traits;
-}
-
 // Members find themselves, and each other, in a roster by the incarnation: it is one process's for ever.
 std::optional<std::string> SchedulerMachine::impersonation(const Member& member,
                                                            const ProcessKey& key) const {
@@ -127,10 +124,9 @@ void SchedulerMachine::greet(PeerId id, Peer& peer) {
   send(id, message::Accept{beat_interval_for(config_.node_timeout), config_.pid, config_.process_space});
 }
 
-SchedulerMachine::Peer& SchedulerMachine::accept(PeerId id, const Member& member, const ProcessKey& key) {
-  Peer& peer = peers_[id];
-  peer.member = member;
-  peer.key = key;
+Peer& SchedulerMachine::accept(PeerId id, Registrant registrant) {
+  Peer& peer = peers_[id] = {std::move(registrant)};
+  const Member& member = peer.member;
   if (member.incarnation != 0) by_incarnation_[member.incarnation] = id;
   greet(id, peer);
   peer.epoch_accepted = peer.epoch_member = epoch_;
@@ -147,8 +143,7 @@ SchedulerMachine::Peer& SchedulerMachine::accept(PeerId id, const Member& member
 
 void SchedulerMachine::watch(PeerId id, Peer& peer) {
   if (!shares_pids(peer.member.process_space, config_.process_space) || peer.member.pid <= 0) return;
-  peer.watched = true;
-  peer.watch_id = id;
+  peer.process.watch_id = id;
   actions_.push_back(scheduler_action::Watch{id, peer.member.pid});
 }
 
@@ -191,10 +186,10 @@ void SchedulerMachine::begin_epoch(std::shared_ptr<const Roster> roster) {
     record(record::Formed{roster_, seats_.keys()});
   }
   for (auto& [id, peer] : peers_) {
-    peer.ready = false;
+    if (peer.state == PeerState::ready) peer.state = PeerState::present;
     peer.epoch_told = now_;
-    peer.mark = {};
-    if (!peer.left) share(id, roster_ready_);
+    peer.said.mark = {};
+    if (!peer.has_left()) share(id, roster_ready_);
   }
 }
 
@@ -225,7 +220,7 @@ std::vector<Member> SchedulerMachine::rank_members(Role role, std::uint32_t coun
     const PeerId id = places[rank] ? *places[rank] : *next++;
     Peer& peer = peer_at(id);
     peer.member.rank = rank;
-    peer.ranked = true;
+    peer.has_rank = true;
     members.push_back(peer.member);
   }
   return members;
@@ -253,7 +248,7 @@ FormingView SchedulerMachine::view() const {
   FormingView view{
       .worker_num = config_.worker_num, .server_num = config_.server_num, .attempts = &attempts_};
   for (const PeerId id : order_)
-    if (const Peer& peer = peer_at(id); !peer.told) view.present.push_back(&peer.member);
+    if (const Peer& peer = peer_at(id); !peer.is_gone()) view.present.push_back(&peer.member);
   for (std::string& line : differences()) view.differences.push_back("differs: " + line);
   return view;
 }
@@ -281,8 +276,8 @@ std::vector<FingerprintSource> SchedulerMachine::sources(Role role) const {
   std::vector<FingerprintSource> sources;
   for (const auto& [id, peer] : peers_) {
     const Member& member = peer.member;
-    if (member.role != role || peer.told) continue;
-    const auto number = peer.ranked ? member.rank : rank_asked(member.node_id, wanted(role));
+    if (member.role != role || peer.is_gone()) continue;
+    const auto number = peer.has_rank ? member.rank : rank_asked(member.node_id, wanted(role));
     if (role == Role::worker)
       sources.push_back({.rank = number, .name = "node " + member.node_id, .traits = &peer.traits});
     else

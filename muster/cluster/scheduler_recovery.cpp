@@ -22,6 +22,8 @@ constexpr milliseconds return_time_watched = seconds(8);
 constexpr milliseconds link_doubt_time{300};
 constexpr std::uint32_t links_lost_in_a_row_max = 10;
 
+Progress progress_of(const Peer& peer) { return peer.said.progress.value_or(Progress{}); }
+
 }  // namespace
 
 // --- the scheduler was dead itself -------------------------------------------------------------------------
@@ -67,15 +69,14 @@ void SchedulerMachine::resume() {
 void SchedulerMachine::expect_member(Seat& seat) {
   const PeerId id = next_awaited_--;
   seat.peer = id;
-  Peer& peer = peers_[id];
-  peer.member = seat.member;
-  peer.key = seat.key;
+  Peer& peer = peers_[id] = {{.member = seat.member, .key = seat.key}};
   if (peer.member.incarnation != 0)
     by_incarnation_[peer.member.incarnation] = id;  // 0: it is not known whose it is
-  peer.ranked = peer.told = peer.closed = peer.awaited = true;
+  peer.has_rank = true;
+  peer.connection = PeerConnection::awaited;
   peer.heard = now_;
   watch(id, peer);
-  doubt(peer, peer.watched ? return_time_watched : return_time);
+  doubt(peer, peer.is_watched() ? return_time_watched : return_time);
 }
 
 // --- losing ------------------------------------------------------------------------------------------------
@@ -88,9 +89,10 @@ void SchedulerMachine::lose(PeerId id, const std::string& how) {
   Seat* seat = seats_.find_peer(id);
   if (seat != nullptr) {
     // Where the scheduler itself was dead, everything may have been: people start it all again.
-    const bool is_long = peer.awaited && config_.topo_timeout > config_.node_timeout;
+    const bool is_long =
+        peer.connection == PeerConnection::awaited && config_.topo_timeout > config_.node_timeout;
     seat->how = how;
-    seat->step = peer.step;
+    seat->step = peer.said.step;
     seat->wait_until = now_ + (is_long ? config_.topo_timeout : config_.node_timeout);
     seat->variable = is_long ? "MS_TOPO_TIMEOUT" : "MS_NODE_TIMEOUT";
   }
@@ -106,9 +108,9 @@ void SchedulerMachine::forget(PeerId id) {
   const Peer& peer = found->second;
   if (Seat* seat = seats_.find_peer(id)) {
     seat->peer = 0;
-    if (peer.has_told_progress)
-      seat->kept_calls = peer.progress.kept_calls;
-    else if (!peer.awaited && !seat->kept_calls)
+    if (peer.said.progress)
+      seat->kept_calls = peer.said.progress->kept_calls;
+    else if (peer.connection != PeerConnection::awaited && !seat->kept_calls)
       seat->kept_calls = 0;
   }
   if (std::erase(order_, id) > 0 && phase_ == Phase::forming) --present_[peer.member.role];
@@ -116,8 +118,8 @@ void SchedulerMachine::forget(PeerId id) {
   if (name != by_name_.end() && name->second == id) by_name_.erase(name);
   const auto process = by_incarnation_.find(peer.member.incarnation);
   if (process != by_incarnation_.end() && process->second == id) by_incarnation_.erase(process);
-  if (!peer.closed) actions_.push_back(scheduler_action::Close{id});
-  watched_as_.erase(peer.watch_id);
+  if (peer.is_connected()) actions_.push_back(scheduler_action::Close{id});
+  watched_as_.erase(peer.process.watch_id);
   peers_.erase(found);
 }
 
@@ -128,10 +130,8 @@ void SchedulerMachine::lose_epoch(Failure reason) {
   lost_at_ = now_;
   link_lost_until_.reset();
   next_progress_ = now_ + progress_interval;
-  for (auto& [id, peer] : peers_) {
-    peer.ready = false;
-    if (!peer.left) tell_of_epoch(id, peer);
-  }
+  for (auto& [id, peer] : peers_)
+    if (!peer.has_left()) tell_of_epoch(id, peer);
 }
 
 // What a process that knows an older epoch has to hear.
@@ -145,14 +145,14 @@ void SchedulerMachine::tell_of_epoch(PeerId id, Peer& peer) {
 
 // A word to it, or from it, may have been lost with a connection.
 void SchedulerMachine::catch_up(PeerId id, Peer& peer, std::uint64_t epoch) {
-  if (peer.left || now_ - peer.epoch_told < beat_interval_for(config_.node_timeout)) return;
-  if (phase_ == Phase::recovering ? !peer.ready : phase_ == Phase::running && epoch < epoch_)
+  if (peer.has_left() || now_ - peer.epoch_told < beat_interval_for(config_.node_timeout)) return;
+  if (phase_ == Phase::recovering ? peer.state != PeerState::ready
+                                  : phase_ == Phase::running && epoch < epoch_)
     tell_of_epoch(id, peer);
 }
 
 void SchedulerMachine::note_progress(Peer& peer, const Progress& progress) {
-  peer.progress = progress;
-  peer.has_told_progress = true;
+  peer.said.progress = progress;
   if (progress.has_point && !std::exchange(has_points_, true) && config_.recovers) record(record::Kept{});
   if (progress.calls <= finished_calls_) return;
   finished_calls_ = progress.calls;
@@ -160,11 +160,11 @@ void SchedulerMachine::note_progress(Peer& peer, const Progress& progress) {
 }
 
 void SchedulerMachine::handle(PeerId id, Peer& peer, const message::Rejoin& rejoin, std::uint64_t epoch) {
-  if (phase_ != Phase::recovering || epoch != epoch_ || peer.left) return;
+  if (phase_ != Phase::recovering || epoch != epoch_ || peer.has_left()) return;
   peer.member.data_port = rejoin.endpoint.port;
   peer.member.local_name = rejoin.endpoint.local_name;
   note_progress(peer, rejoin.progress);
-  peer.ready = true;
+  peer.state = PeerState::ready;
   if (Seat* seat = seats_.find_peer(id)) seat->member = peer.member;
 }
 
@@ -186,7 +186,7 @@ void SchedulerMachine::register_recovering(PeerId id, const Message& message,
                                            const message::Register& request) {
   const Member& member = request.member;
   const Newcomer self{
-      id, member, key_of(request.secret, member), now_, request.strict, request.traits, request.memory};
+      {member, key_of(request.secret, member), request.strict, request.traits, request.memory}, id, now_};
   const auto refuse_it = [&](const std::string& reason) { turn_down(id, member, reason); };
   if (auto reason = unusable(request)) return refuse_it(*reason);
   // It was done with the others, and the scheduler died before it could say so.
@@ -228,8 +228,9 @@ void SchedulerMachine::register_recovering(PeerId id, const Message& message,
     return claim(self, message, request, *unknown);
   Seat* seat = seats_.find(self.key);
   if (seat != nullptr && seat->member.has_left) {  // it was done, and has not heard that this was noted
-    Peer& peer = accept(id, seat->member, self.key);
-    peer.left = peer.told = peer.ranked = true;
+    Peer& peer = accept(id, {.member = seat->member, .key = self.key});
+    peer.state = PeerState::left;
+    peer.has_rank = true;
     peer.epoch_accepted = peer.epoch_member = message.epoch;
     return;
   }
@@ -251,26 +252,31 @@ void SchedulerMachine::come_back(PeerId old_id, PeerId id, const Message& messag
   auto entry = peers_.extract(old_id);
   entry.key() = id;
   Peer& peer = peers_.insert(std::move(entry)).position->second;
-  if (!peer.closed) actions_.push_back(scheduler_action::Close{old_id});
-  if (peer.watched) watched_as_[peer.watch_id] = id;
+  if (peer.is_connected()) actions_.push_back(scheduler_action::Close{old_id});
+  if (peer.is_watched()) watched_as_[peer.process.watch_id] = id;
   std::replace(order_.begin(), order_.end(), old_id, id);
   const auto name = by_name_.find({peer.member.role, peer.member.node_id});
   if (name != by_name_.end() && name->second == old_id) name->second = id;
   by_incarnation_[peer.member.incarnation] = id;
   if (Seat* seat = seats_.find_peer(old_id)) seat->peer = id;
-  peer.closed = peer.told = peer.awaited = false;
-  if (!peer.exited) peer.doubted_until.reset();
+  peer.connection = PeerConnection::open;
+  if (peer.process.state != ProcessState::exited) peer.doubted_until.reset();
   disprove_report(peer);
   greet(id, peer);
-  note_traits(peer, request.strict, request.traits);
+  peer.strict = request.strict;
+  peer.traits = request.traits;
   const bool knows_roster = message.job_id != 0;
   if (phase_ == Phase::telling) {
-    peer.told = peer.left;
+    untold_.erase(old_id);
+    if (!peer.has_left()) untold_.insert(id);
     send(id, message::Ended{failure_});
+  } else if (peer.has_left()) {
+    peer.state = PeerState::returned;
   } else if (phase_ == Phase::recovering) {
-    if (!knows_roster) peer.ready = true;  // it has told where it is reached, and no one has tried
-    if (!peer.ready && !peer.left) tell_of_epoch(id, peer);
-  } else if (phase_ == Phase::running && !peer.left) {
+    if (!knows_roster)
+      peer.state = PeerState::ready;  // it has told where it is reached, and no one has tried
+    if (peer.state != PeerState::ready) tell_of_epoch(id, peer);
+  } else if (phase_ == Phase::running) {
     if (request.epoch_lost && message.epoch == epoch_)
       lose_epoch({Code::peer_lost, fmt::format("epoch {} was lost before the scheduler died", epoch_),
                   exit_code_peer_lost});
@@ -316,7 +322,7 @@ SchedulerMachine::Verdict SchedulerMachine::place_before_roster(const Newcomer& 
   if (taken != by_name_.end()) return contest(taken->second, newcomer);
   if (const auto reason = no_room(newcomer.member))
     return someone_is_doubted() ? Verdict::waits : turn_away(newcomer, *reason);
-  welcome(newcomer, newcomer.member);
+  accept(newcomer.id, newcomer);
   form_if_complete();
   return Verdict::decided;
 }
@@ -342,16 +348,10 @@ SchedulerMachine::Verdict SchedulerMachine::turn_away(const Newcomer& newcomer, 
   return Verdict::decided;
 }
 
-SchedulerMachine::Peer& SchedulerMachine::welcome(const Newcomer& newcomer, const Member& member) {
-  Peer& peer = accept(newcomer.id, member, newcomer.key);
-  note_traits(peer, newcomer.strict, newcomer.traits);
-  peer.memory = newcomer.memory;
-  return peer;
-}
-
 // `ready`: it has said where it will be reached in the next epoch.
-SchedulerMachine::Peer& SchedulerMachine::sit(const Newcomer& newcomer, Seat& seat, bool ready) {
-  Member member = newcomer.member;
+Peer& SchedulerMachine::sit(const Newcomer& newcomer, Seat& seat, bool ready) {
+  Registrant registrant = newcomer;
+  Member& member = registrant.member;
   if (std::exchange(seat.member.has_left, false) && seat.member.role == Role::worker) --workers_left_;
   member.rank = seat.member.rank;
   if (seat.member.is_named && !member.is_named) {
@@ -362,11 +362,13 @@ SchedulerMachine::Peer& SchedulerMachine::sit(const Newcomer& newcomer, Seat& se
   seat.is_unknown = seat.is_claimed = false;
   seat.key = newcomer.key;
   seat.peer = newcomer.id;
-  Peer& peer = welcome(newcomer, member);
-  peer.ranked = true;
-  peer.ready = ready;
-  if (ready) peer.epoch_member = epoch_ + 1;
-  if (!ready) tell_of_epoch(newcomer.id, peer);
+  Peer& peer = accept(newcomer.id, std::move(registrant));
+  peer.has_rank = true;
+  if (ready) {
+    peer.state = PeerState::ready;
+    peer.epoch_member = epoch_ + 1;
+  } else
+    tell_of_epoch(newcomer.id, peer);
   vacancies_changed_ = true;
   return peer;
 }
@@ -377,8 +379,8 @@ void SchedulerMachine::form_next_if_complete() {
     if (seat.member.has_left) continue;
     if (seat.peer == 0) return;
     const Peer& peer = peer_at(seat.peer);
-    if (!peer.ready || peer.closed || peer.doubted_until) return;
-    collectives = std::max(collectives, peer.progress.collectives);
+    if (peer.state != PeerState::ready || !peer.is_connected() || peer.doubted_until) return;
+    collectives = std::max(collectives, progress_of(peer).collectives);
   }
   if (!somebody_holds_the_job()) return;
   auto roster = std::make_shared<Roster>();
@@ -401,7 +403,7 @@ std::uint64_t SchedulerMachine::collectives_of_left() const {
   for (const Seat& seat : seats_.all()) {
     if (!seat.member.has_left) continue;
     const auto peer = peers_.find(find_process(seat.member, seat.key));
-    if (peer != peers_.end()) most = std::max(most, peer->second.progress.collectives);
+    if (peer != peers_.end()) most = std::max(most, progress_of(peer->second).collectives);
   }
   return most;
 }
@@ -412,7 +414,7 @@ std::uint64_t SchedulerMachine::collectives_of_left() const {
 bool SchedulerMachine::lacks_ends(const Seat& seat) const {
   if (seat.member.role != Role::worker || seat.member.has_left || seat.is_unknown) return false;
   if (seat.peer == 0) return seat.kept_calls.value_or(finished_calls_) < finished_calls_;
-  return peer_at(seat.peer).progress.kept_calls < finished_calls_;
+  return progress_of(peer_at(seat.peer)).kept_calls < finished_calls_;
 }
 
 // Who has the ends leaves after those who lack them. Of those, none waits for another that is done as well.
@@ -422,7 +424,7 @@ std::optional<std::uint32_t> SchedulerMachine::who_may_need(PeerId id) const {
       seats.begin(), seats.end(), [&](const Seat& seat) { return seat.peer == id && lacks_ends(seat); });
   for (const Seat& seat : seats) {
     if (seat.peer == id || !lacks_ends(seat)) continue;
-    if (lacks_itself && seat.peer != 0 && peer_at(seat.peer).leaves) continue;
+    if (lacks_itself && seat.peer != 0 && peer_at(seat.peer).said.asks_to_leave) continue;
     return seat.member.rank;
   }
   return std::nullopt;
@@ -433,7 +435,8 @@ std::string SchedulerMachine::waiting_text() const {
   if (auto text = seats_.waiting_text(next_epoch()); !text.empty()) return text + refused_meanwhile();
   std::vector<std::string> silent;
   for (const auto& [id, peer] : peers_)
-    if (!peer.left && (!peer.ready || peer.closed)) silent.push_back(describe(peer));
+    if (!peer.has_left() && (peer.state != PeerState::ready || !peer.is_connected()))
+      silent.push_back(describe(peer));
   silent.resize(std::min<std::size_t>(silent.size(), 8));
   return silent.empty()
              ? ""

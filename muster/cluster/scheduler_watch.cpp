@@ -36,10 +36,10 @@ struct Place {
 // --- a job that does not go on -----------------------------------------------------------------------------
 
 void SchedulerMachine::note_activity(Peer& peer, const message::Beat& beat, std::uint64_t epoch) {
-  peer.activity = beat.activity;
+  peer.said.activity = beat.activity;
   if (config_.recovers && epoch != epoch_) return;  // what was finished before a recovery is void
   const StuckWatch::Mark mark{beat.step == no_step ? 0 : beat.step, beat.activity.finished};
-  const StuckWatch::Mark before = std::exchange(peer.mark, mark);
+  const StuckWatch::Mark before = std::exchange(peer.said.mark, mark);
   if (phase_ != Phase::running || peer.member.role != Role::worker) return;
   if (const auto pause = stuck_.moved(before, mark, now_))
     tell_all<message::Stuck>(
@@ -62,11 +62,11 @@ std::optional<WorkPhase> SchedulerMachine::slowest_phase() const {
   bool someone_waits = false;
   std::set<WorkPhase> phases;  // of those who do not
   for (const auto& [id, peer] : peers_) {
-    if (peer.left || peer.member.role != Role::worker) continue;
-    if (peer.activity.call != GroupCall::none)
+    if (peer.has_left() || peer.member.role != Role::worker) continue;
+    if (peer.said.activity.call != GroupCall::none)
       someone_waits = true;
     else
-      phases.insert(peer.activity.phase);
+      phases.insert(peer.said.activity.phase);
   }
   const bool makes_steps = phases.contains(WorkPhase::computing) || phases.contains(WorkPhase::reading_data);
   if (!someone_waits && !makes_steps) return std::nullopt;
@@ -90,12 +90,13 @@ std::string SchedulerMachine::who_waits_for_whom() const {
   std::vector<std::string> slow;
   for (const auto& [id, peer] : peers_) {
     if (peer.member.role != Role::worker) continue;
-    const bool waits = peer.activity.call != GroupCall::none && !peer.left;
-    std::string text = peer.left ? "has left the job" : to_string(peer.activity);
-    if (!waits && !peer.left && peer.step != no_step) text += fmt::format(" at step {}", peer.step);
-    if (!peer.left) text += silence_text(peer);
-    groups[{waits, waits ? peer.activity.call_number : 0, std::move(text)}].push_back(peer.member.rank);
-    if (!waits && !peer.left) slow.push_back(describe(peer));
+    const bool waits = peer.said.activity.call != GroupCall::none && !peer.has_left();
+    std::string text = peer.has_left() ? "has left the job" : to_string(peer.said.activity);
+    if (!waits && !peer.has_left() && peer.said.step != no_step)
+      text += fmt::format(" at step {}", peer.said.step);
+    if (!peer.has_left()) text += silence_text(peer);
+    groups[{waits, waits ? peer.said.activity.call_number : 0, std::move(text)}].push_back(peer.member.rank);
+    if (!waits && !peer.has_left()) slow.push_back(describe(peer));
   }
   std::vector<std::string> lines;
   for (auto& [place, ranks] : groups) {
@@ -190,12 +191,12 @@ message::Status SchedulerMachine::status() const {
             .rank = peer.member.rank,
             .address = peer.member.address,
             .pid = peer.member.pid,
-            .has_rank = peer.ranked,
-            .is_connected = !peer.closed,
-            .has_left = peer.left,
-            .epoch = peer.epoch,
-            .step = peer.step,
-            .activity = peer.activity,
+            .has_rank = peer.has_rank,
+            .is_connected = peer.is_connected(),
+            .has_left = peer.has_left(),
+            .epoch = peer.said.epoch,
+            .step = peer.said.step,
+            .activity = peer.said.activity,
             .silence = whole(silence_of(peer))};
   }
   std::stable_sort(status.nodes.begin(), status.nodes.end(), [](const auto& a, const auto& b) {
