@@ -7,7 +7,7 @@
 #include <bit>
 #include <map>
 
-#include "muster/cluster/forming.h"
+#include "muster/cluster/forming_table.h"
 
 namespace muster::cluster {
 namespace {

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "muster/cluster/forming.h"
+#include "muster/cluster/forming_table.h"
 #include "muster/cluster/messages.h"
 #include "muster/cluster/other_users.h"
 #include "muster/net/net.h"

@@ -15,7 +15,7 @@
 #include <variant>
 #include <vector>
 
-#include "muster/cluster/forming.h"
+#include "muster/cluster/forming_table.h"
 #include "muster/cluster/messages.h"
 
 namespace muster::cluster {

@@ -2,19 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
+#include "muster/cluster/scheduler/departure.h"
+#include "muster/cluster/scheduler/job.h"
+#include "muster/cluster/scheduler/registration.h"
+#include "muster/cluster/scheduler/resume.h"
+#include "muster/cluster/wire.h"
+
 namespace muster::cluster {
 namespace {
 
-using std::chrono::milliseconds;
-using std::chrono::seconds;
-
-constexpr milliseconds telling_time = seconds(1);
-
-// How long a process that cannot be watched may take to make its connection again.
-constexpr milliseconds reconnect_time{300};
-
-// A heartbeat of a process that lives is here so long after it is due.
-constexpr milliseconds word_time{250};
+constexpr Duration rejection_lines_interval = std::chrono::seconds(10);
 
 // What did not come as a message, whose texts are read so (wire.h).
 scheduler_event::Rejected as_shown(scheduler_event::Rejected event) {
@@ -26,91 +25,163 @@ scheduler_event::Rejected as_shown(scheduler_event::Rejected event) {
 
 }  // namespace
 
-SchedulerMachine::SchedulerMachine(SchedulerConfig config, TimePoint now)
-    : config_(std::move(config)),
-      epoch_(config_.epoch),
-      is_recorded_(!config_.fresh),
-      stuck_(config_.stuck_limit),
-      now_(now),
-      start_(now),
-      next_check_(now + beat_interval_for(config_.node_timeout)),
-      announcements_(now) {}
+// Hands events and the time to those in the job whom they concern, the phase that is current first.
+class SchedulerMachine::Dispatcher {
+ public:
+  Dispatcher(SchedulerConfig config, TimePoint now)
+      : job_(std::move(config), now), next_check_(now + beat_interval()) {}
 
-SchedulerActions SchedulerMachine::step(const SchedulerEvent& event, TimePoint now) {
-  if (phase_ == Phase::ended) return {};
-  const TimePoint before = std::exchange(now_, now);
-  const Duration expected = 2 * beat_interval_for(config_.node_timeout) + milliseconds(250);
-  if (std::exchange(starts_, false)) resume();
-  if (now - before > expected) forgive_own_pause(now - before);
-  std::visit(Overloaded{[&](const scheduler_event::Received& e) { received(e.peer, e.message); },
-                        [&](const scheduler_event::Closed& e) { closed(e.peer); },
-                        [&](const scheduler_event::Exited& e) { exited(e); },
-                        [&](const scheduler_event::Rejected& e) { note_rejected(as_shown(e)); },
-                        [&](const scheduler_event::Interrupted&) {
-                          fail({Code::aborted, "the scheduler was interrupted", exit_code_interrupted});
-                        },
-                        [](const scheduler_event::Tick&) {}},
-             event);
-  if (now >= deadline()) check(now);
-  if (config_.recovers) settle();
-  end_if_all_told();
-  return std::exchange(actions_, {});
+  SchedulerActions step(const SchedulerEvent& event, TimePoint now);
+  TimePoint deadline() const;
+  const Job& job() const { return job_; }
+
+ private:
+  void handle(const scheduler_event::Received& event);
+  void handle(const scheduler_event::Closed& event);
+  void handle(const scheduler_event::Exited& event) { job_.liveness.exited(event.peer, event.status); }
+  void handle(const scheduler_event::Rejected& event);
+  void handle(const scheduler_event::Interrupted&);
+  void handle(const scheduler_event::Tick&) {}
+
+  void register_node(PeerId id, const Message& message, const message::Register& request);
+  bool can_say(const Peer& peer, const Message& message) const;
+  void handle(PeerId id, Peer& peer, const message::Beat& beat, std::uint64_t epoch);
+  message::Beat answer_to(PeerId id, Peer& peer, const message::Beat& beat, std::uint64_t epoch) const;
+  void catch_up(PeerId id, Peer& peer, std::uint64_t epoch);
+  void handle(PeerId id, Peer& peer, const message::Leave& leave);
+  void failed(PeerId id, const Peer& peer, const message::Leave& leave);
+
+  void check();
+  void settle();
+  void forgive_own_pause(Duration pause);
+  Duration beat_interval() const { return beat_interval_for(job_.config.node_timeout); }
+
+  Job job_;
+  TimePoint next_check_;  // of everything that is looked at every beat
+  TimePoint next_rejection_line_ = {};
+};
+
+SchedulerActions SchedulerMachine::Dispatcher::step(const SchedulerEvent& event, TimePoint now) {
+  if (job_.phase().is_over()) return {};
+  const Duration pause = now - std::exchange(job_.now, now);
+  if (const auto saved = std::exchange(job_.config.saved, std::nullopt)) resume(job_, *saved);
+  if (pause > 2 * beat_interval() + std::chrono::milliseconds(250)) forgive_own_pause(pause);
+  std::visit([this](const auto& it) { handle(it); }, event);
+  if (now >= deadline()) check();
+  settle();
+  return job_.take_actions();
 }
 
-TimePoint SchedulerMachine::deadline() const {
-  if (phase_ == Phase::ended) return TimePoint::max();
-  if (starts_ && config_.saved) return now_;
-  TimePoint next = next_check_;
-  if (next_doubt_) next = std::min(next, *next_doubt_);
-  if (phase_ == Phase::forming) next = std::min({next, start_ + config_.topo_timeout, announcements_.due()});
-  if (phase_ == Phase::telling) next = std::min(next, told_until_);
-  return config_.recovers ? std::min(next, recovery_deadline()) : next;
+TimePoint SchedulerMachine::Dispatcher::deadline() const {
+  if (job_.phase().is_over()) return TimePoint::max();
+  if (job_.config.saved) return job_.now;
+  const TimePoint next = std::min(next_check_, job_.phase().deadline());
+  if (job_.is(JobState::ended)) return next;
+  return std::min({next, job_.liveness.deadline(), job_.seating.deadline()});
 }
 
-// --- events ------------------------------------------------------------------------------------------------
+void SchedulerMachine::Dispatcher::check() {
+  next_check_ = job_.now + beat_interval();
+  job_.observers.check();
+  if (!job_.is(JobState::ended)) job_.liveness.check();
+  job_.phase().check();
+}
 
-void SchedulerMachine::received(PeerId id, const Message& message) {
-  if (const auto* request = std::get_if<message::Register>(&message.body)) {
-    register_node(id, message, *request);
-    return;
+void SchedulerMachine::Dispatcher::settle() {
+  if (job_.config.recovers) job_.seating.settle();
+  for (const Phase* settled = nullptr; settled != &job_.phase();) {  // it may go on to the next one
+    settled = &job_.phase();
+    job_.phase().settle();
   }
-  const auto found = peers_.find(id);
-  if (found == peers_.end()) {
-    if (serve_observer(id, message) || waits_for_seat(id, message)) return;
-    refuse(id, fmt::format("it has not registered with epoch {} of this job", epoch_));
-    return;
+}
+
+void SchedulerMachine::Dispatcher::forgive_own_pause(Duration pause) {
+  job_.liveness.forgive(pause);
+  job_.seating.forgive();
+  job_.phase().forgive(pause);
+  for (Seat& seat : job_.seats.all()) seat.wait_until += pause;
+  job_.stuck.forgive(pause);
+}
+
+// --- connections -------------------------------------------------------------------------------------------
+
+void SchedulerMachine::Dispatcher::handle(const scheduler_event::Closed& event) {
+  job_.observers.forget(event.peer);
+  job_.seating.closed(event.peer);
+  Peer* peer = job_.peers.find(event.peer);
+  if (peer == nullptr) return;
+  job_.phase().told(event.peer);
+  job_.liveness.closed(event.peer, *peer);
+}
+
+void SchedulerMachine::Dispatcher::handle(const scheduler_event::Rejected& rejected) {
+  const scheduler_event::Rejected event = as_shown(rejected);
+  if (const Peer* known = job_.peers.find(event.peer))
+    return job_.log(log::Level::warning,
+                    fmt::format("the connection of {} broke: {}", describe(*known), event.reason));
+  const bool is_news = event.claims
+                           ? job_.attempts.refused(*event.claims, event.reason, job_.now)
+                           : job_.attempts.note_rejected(event.address, event.reason, job_.now, event.count);
+  if (job_.phase().shows_rejection(is_news)) return;
+  if (!is_news || job_.now < next_rejection_line_) return;
+  next_rejection_line_ = job_.now + rejection_lines_interval;
+  job_.log(log::Level::warning,
+           fmt::format("a connection from {} was closed: {}", event.address, event.reason));
+}
+
+void SchedulerMachine::Dispatcher::handle(const scheduler_event::Interrupted&) {
+  job_.fail({Code::aborted, "the scheduler was interrupted", exit_code_interrupted});
+}
+
+// --- messages ----------------------------------------------------------------------------------------------
+
+void SchedulerMachine::Dispatcher::handle(const scheduler_event::Received& event) {
+  const auto& [id, message] = event;
+  if (const auto* request = std::get_if<message::Register>(&message.body))
+    return register_node(id, message, *request);
+  Peer* peer = job_.peers.find(id);
+  if (peer == nullptr) {
+    if (job_.observers.serve(id, message) || job_.seating.hears(id, message)) return;
+    return job_.refuse(id, fmt::format("it has not registered with epoch {} of this job", job_.ledger.epoch));
   }
-  if (message.job_id != config_.job_id) return;  // a stale word changes nothing
+  if (message.job_id != job_.ledger.job_id) return;  // a stale word changes nothing
   // In a job that recovers, a registered process may say what concerns no epoch while the next one begins.
-  if (message.epoch != epoch_ && !config_.recovers) return;
-  Peer& peer = found->second;
-  if (!can_say(peer, message)) return;
-  peer.heard = peer.spoke = now_;
-  if (peer.reported_at && now_ > *peer.reported_at + last_words_time) disprove_report(peer);
-  peer.epoch = message.epoch;
-  std::visit(Overloaded{[&](const message::Beat& beat) { handle(id, peer, beat, message.epoch); },
-                        [&](const message::PeerGone& gone) { handle(peer, gone); },
-                        [&](const message::Leave& leave) { handle(id, peer, leave); },
-                        [&](const message::EndedAck&) { peer.told = peer.told || phase_ == Phase::telling; },
-                        [&](const message::Rejoin& rejoin) { handle(id, peer, rejoin, message.epoch); },
-                        [&](const message::LinkLost& lost) { handle(peer, lost, message.epoch); },
-                        [](const auto&) {}},  // what only a scheduler says
-             message.body);
+  if (message.epoch != job_.ledger.epoch && !job_.config.recovers) return;
+  if (!can_say(*peer, message)) return;
+  job_.liveness.heard(*peer);
+  peer->said.epoch = message.epoch;
+  std::visit(
+      Overloaded{
+          [&](const message::Beat& beat) { handle(id, *peer, beat, message.epoch); },
+          [&](const message::PeerGone& gone) { job_.liveness.reported(*peer, gone); },
+          [&](const message::Leave& leave) { handle(id, *peer, leave); },
+          [&](const message::EndedAck&) { job_.phase().told(id); },
+          [&](const message::Rejoin& rejoin) { job_.phase().rejoined(id, *peer, rejoin, message.epoch); },
+          [&](const message::LinkLost& lost) { job_.phase().link_lost(*peer, lost, message.epoch); },
+          [](const auto&) {}},  // what only a scheduler says
+      message.body);
 }
 
-SchedulerMachine::Peer& SchedulerMachine::peer_at(PeerId id) {
-  const auto found = peers_.find(id);
-  MUSTER_CHECK(found != peers_.end(), "a connection that is gone was not forgotten everywhere");
-  return found->second;
-}
-
-const SchedulerMachine::Peer& SchedulerMachine::peer_at(PeerId id) const {
-  return const_cast<SchedulerMachine*>(this)->peer_at(id);
+void SchedulerMachine::Dispatcher::register_node(PeerId id, const Message& message,
+                                                 const message::Register& request) {
+  job_.observers.forget(id);
+  if (Peer* known = job_.peers.find(id)) {  // said twice
+    if (!known->has_left() && job_.is(JobState::forming)) job_.greet(id, *known);
+    return;
+  }
+  if (job_.config.recovers) return job_.seating.register_node(id, message, request);
+  auto reason = reason_to_refuse(job_, message, request);
+  if (!reason)
+    reason = job_.phase().admit(id, {.member = request.member,
+                                     .key = key_of(request.secret, request.member),
+                                     .strict = request.strict,
+                                     .traits = request.traits});
+  if (reason) job_.turn_down(id, request.member, *reason);
 }
 
 // What a process that was here before it has said is not its word; and only who has part in an epoch is done
 // with it, or loses it.
-bool SchedulerMachine::can_say(const Peer& peer, const Message& message) const {
+bool SchedulerMachine::Dispatcher::can_say(const Peer& peer, const Message& message) const {
   if (message.epoch < peer.epoch_accepted) return false;
   const auto* leave = std::get_if<message::Leave>(&message.body);
   const bool is_of_member = (leave != nullptr && leave->status == 0) ||
@@ -119,260 +190,81 @@ bool SchedulerMachine::can_say(const Peer& peer, const Message& message) const {
   return !is_of_member || message.epoch >= peer.epoch_member;
 }
 
-void SchedulerMachine::handle(PeerId id, Peer& peer, const message::Beat& beat, std::uint64_t epoch) {
-  const bool goes_back = config_.recovers;  // to the last recovery point
-  if (beat.step != no_step && (peer.step == no_step || beat.step > peer.step || goes_back)) {
-    if (peer.step != beat.step) {
-      log(log::Level::debug, fmt::format("{} has done step {}", describe(peer), beat.step));
-      links_lost_in_a_row_ = 0;
+void SchedulerMachine::Dispatcher::handle(PeerId id, Peer& peer, const message::Beat& beat,
+                                          std::uint64_t epoch) {
+  const bool goes_back = job_.config.recovers;  // to the last recovery point
+  if (beat.step != no_step && (peer.said.step == no_step || beat.step > peer.said.step || goes_back)) {
+    if (peer.said.step != beat.step) {
+      job_.log(log::Level::debug, fmt::format("{} has done step {}", describe(peer), beat.step));
+      job_.links_lost_in_a_row = 0;
     }
-    peer.step = beat.step;
+    peer.said.step = beat.step;
   }
-  note_activity(peer, beat, epoch);
-  note_progress(peer, beat.progress);
-  send(id, answer_to(id, peer, beat, epoch));
-  if (config_.recovers) catch_up(id, peer, epoch);
+  job_.stuck.note(peer, beat, epoch);
+  job_.note_progress(peer, beat.progress);
+  job_.send(id, answer_to(id, peer, beat, epoch));
+  if (job_.config.recovers) catch_up(id, peer, epoch);
 }
 
-message::Beat SchedulerMachine::answer_to(PeerId id, Peer& peer, const message::Beat& beat,
-                                          std::uint64_t epoch) {
+message::Beat SchedulerMachine::Dispatcher::answer_to(PeerId id, Peer& peer, const message::Beat& beat,
+                                                      std::uint64_t epoch) const {
   message::Beat answer;
-  if (!config_.recovers) return answer;
-  if (phase_ == Phase::running && epoch == epoch_) answer.left = left_in_epoch_;
+  if (!job_.config.recovers) return answer;
+  if (job_.is(JobState::running) && epoch == job_.ledger.epoch) answer.left = job_.ledger.left_in_epoch;
   if (!beat.leaves) return answer;
-  peer.leaves = true;
-  answer.waits_for = who_may_need(id);
+  peer.said.asks_to_leave = true;
+  answer.waits_for = who_may_need(job_, id);
   answer.leaves = !answer.waits_for;
   return answer;
 }
 
-void SchedulerMachine::handle(PeerId id, Peer& peer, const message::Leave& leave) {
-  const bool is_news = !std::exchange(peer.left, true);
-  const bool is_done = leave.status == 0 && phase_ != Phase::forming && phase_ != Phase::telling;
-  if (is_news && is_done && config_.recovers) record(record::Left{peer.member.role, peer.member.rank});
-  send(id, message::LeaveAck{});
+// A word to it, or from it, may have been lost with a connection.
+void SchedulerMachine::Dispatcher::catch_up(PeerId id, Peer& peer, std::uint64_t epoch) {
+  if (peer.has_left() || job_.now - peer.epoch_told < beat_interval()) return;
+  if (job_.phase().has_missed(peer, epoch)) job_.tell_of_epoch(id, peer);
+}
+
+void SchedulerMachine::Dispatcher::handle(PeerId id, Peer& peer, const message::Leave& leave) {
+  const bool is_news = !peer.has_left();
+  const bool has_begun = !job_.is(JobState::forming) && !job_.is(JobState::ended);
+  if (is_news && has_begun && leave.status == 0 && job_.config.recovers)
+    job_.record(record::Left{peer.member.role, peer.member.rank});
+  job_.send(id, message::LeaveAck{});
   if (!is_news) return;
-  peer.told = true;
+  peer.state = PeerState::left;
   peer.doubted_until.reset();
-  if (leave.step != no_step) peer.step = leave.step;
-  if (phase_ == Phase::telling) return;
-  if (leave.status != 0) {
-    if (config_.restarts_failed && config_.recovers && leave.status != exit_code_interrupted)
-      return lose(id, fmt::format("it failed: {}", leave.reason));
-    const int exit_code = leave.status > 0 && leave.status < 256 ? leave.status : 1;
-    fail({Code::aborted, fmt::format("{} failed: {}", describe(peer), leave.reason), exit_code});
-  } else if (phase_ == Phase::forming) {
-    fail({Code::aborted, fmt::format("{} left before every process had come", describe(peer)),
-          exit_code_peer_lost});
-  } else {
-    if (Seat* seat = seats_.find_peer(id)) {
-      seat->member.has_left = true;
-      seat->peer = 0;
-    }
-    if (peer.member.role != Role::worker) return;
-    left_in_epoch_ = peer.member.rank;
-    if (++workers_left_ == config_.worker_num) end_job();
-  }
-}
-
-void SchedulerMachine::handle(const Peer& reporter, const message::PeerGone& gone) {
-  const Seat* seat = seats_.find(gone.role, gone.rank);
-  if (seat == nullptr || seat->peer == 0) return;
-  Peer& peer = peer_at(seat->peer);
-  if (peer.member.incarnation != gone.incarnation) return;  // another process has the seat since
-  // Only a process that sees the same pids can know.
-  if (shares_pids(peer.member.process_space, reporter.member.process_space))
-    reported(seat->peer, peer, gone.status);
-}
-
-// What one process says of another is no proof: that one's connection ends, or it is silent. Last words that
-// are under way are no sign of life.
-void SchedulerMachine::reported(PeerId id, Peer& peer, const WaitStatus& status) {
-  if (peer.closed) return exited(id, peer, status);
-  if (peer.exited || peer.reported_at || peer.left || phase_ == Phase::telling) return;
-  peer.status = status;
-  peer.reported_at = now_;
-  doubt(peer, last_words_time + beat_interval_for(config_.node_timeout) + word_time);
-}
-
-void SchedulerMachine::disprove_report(Peer& peer) {
-  peer.reported_at.reset();
-  if (peer.exited) return;
-  peer.status.reset();
-  peer.doubted_until.reset();
-}
-
-void SchedulerMachine::closed(PeerId id) {
-  forget_observer(id);
-  std::erase_if(newcomers_, [&](const Newcomer& newcomer) { return newcomer.id == id; });
-  const auto found = peers_.find(id);
-  if (found == peers_.end()) return;
-  Peer& peer = found->second;
-  peer.closed = true;
-  peer.told = true;
-  if (peer.left || phase_ == Phase::telling) return;
-  if (peer.exited || peer.reported_at) return declare_dead(id, peer, how_it_ended(peer.status));
-  if (config_.recovers) {  // a process that lives makes its connection again
-    if (!peer.watched) doubt(peer, reconnect_time);
-    return;
-  }
-  // A watched process that was killed is about to be reported as such: worth a moment for the better message.
-  if (peer.watched) return doubt(peer, last_words_time);
-  declare_dead(id, peer, "its connection was lost");
-}
-
-void SchedulerMachine::exited(const scheduler_event::Exited& event) {
-  const auto current = watched_as_.find(event.peer);
-  const auto found = peers_.find(current == watched_as_.end() ? event.peer : current->second);
-  if (found != peers_.end()) exited(found->first, found->second, event.status);
-}
-
-void SchedulerMachine::exited(PeerId id, Peer& peer, const WaitStatus& status) {
-  if (!peer.status) peer.status = status;
-  if (std::exchange(peer.exited, true) || peer.left || phase_ == Phase::telling) return;
-  // Its connection may hold a last word, or be held open by a child that it forked.
-  if (peer.closed)
-    declare_dead(id, peer, how_it_ended(peer.status));
+  if (leave.step != no_step) peer.said.step = leave.step;
+  job_.phase().told(id);
+  if (job_.is(JobState::ended)) return;
+  if (leave.status == 0)
+    job_.phase().done(id, peer);
   else
-    doubt(peer, last_words_time);
+    failed(id, peer, leave);
 }
 
-// The scheduler itself may have been stopped; what the nodes said meanwhile may not have been read yet.
-void SchedulerMachine::forgive_own_pause(Duration pause) {
-  for (auto& [id, peer] : peers_) {
-    peer.heard = now_;
-    if (peer.doubted_until) *peer.doubted_until += pause;
-  }
-  if (members_due_) *members_due_ += pause;
-  if (link_lost_until_) *link_lost_until_ += pause;
-  for (Newcomer& newcomer : newcomers_) newcomer.since = now_;
-  for (Seat& seat : seats_.all()) seat.wait_until += pause;
-  stuck_.forgive(pause);
+void SchedulerMachine::Dispatcher::failed(PeerId id, const Peer& peer, const message::Leave& leave) {
+  const SchedulerConfig& config = job_.config;
+  if (config.restarts_failed && config.recovers && leave.status != exit_code_interrupted)
+    return job_.seating.lose(id, fmt::format("it failed: {}", leave.reason));
+  const int exit_code = leave.status > 0 && leave.status < 256 ? leave.status : 1;
+  job_.fail({Code::aborted, fmt::format("{} failed: {}", describe(peer), leave.reason), exit_code});
 }
 
-void SchedulerMachine::check(TimePoint now) {
-  next_check_ = now + beat_interval_for(config_.node_timeout);
-  next_doubt_.reset();
-  if (now >= status_until_) status_.reset();
-  if (phase_ == Phase::telling) {
-    if (now >= told_until_)
-      for (auto& [id, peer] : peers_) peer.told = true;
-    return;
-  }
-  check_peers();
-  if (config_.recovers) check_recovery();
-  if (phase_ == Phase::running) check_stuck();
-  if (phase_ == Phase::forming) check_forming();
+// --- the machine -------------------------------------------------------------------------------------------
+
+SchedulerMachine::SchedulerMachine(SchedulerConfig config, TimePoint now)
+    : dispatcher_(std::make_unique<Dispatcher>(std::move(config), now)) {}
+
+SchedulerMachine::~SchedulerMachine() = default;
+
+SchedulerActions SchedulerMachine::step(const SchedulerEvent& event, TimePoint now) {
+  return dispatcher_->step(event, now);
 }
 
-// Several may be dead at once; without recovery the first one ends the job.
-void SchedulerMachine::check_peers() {
-  std::vector<std::pair<PeerId, std::string>> dead;
-  for (auto& [id, peer] : peers_) {
-    if (peer.left) continue;
-    if (peer.doubted_until && now_ >= *peer.doubted_until) {
-      dead.emplace_back(
-          id, peer.exited || peer.reported_at ? how_it_ended(peer.status) : "its connection was lost");
-    } else if (now_ - peer.heard >= config_.node_timeout) {
-      dead.emplace_back(id, fmt::format("no heartbeat came for {:.3g} s (MS_NODE_TIMEOUT)",
-                                        in_seconds(config_.node_timeout)));
-    } else if (peer.doubted_until) {
-      next_doubt_ = std::min(next_doubt_.value_or(*peer.doubted_until), *peer.doubted_until);
-    }
-  }
-  for (const auto& [id, how] : dead)
-    if (const auto found = peers_.find(id); found != peers_.end()) declare_dead(id, found->second, how);
-}
+TimePoint SchedulerMachine::deadline() const { return dispatcher_->deadline(); }
 
-// --- the end -----------------------------------------------------------------------------------------------
+bool SchedulerMachine::ended() const { return dispatcher_->job().phase().is_over(); }
 
-void SchedulerMachine::doubt(Peer& peer, Duration time) {
-  const TimePoint until = now_ + time;
-  peer.doubted_until = std::min(peer.doubted_until.value_or(until), until);
-  next_doubt_ = std::min(next_doubt_.value_or(until), until);
-}
-
-void SchedulerMachine::declare_dead(PeerId id, Peer& peer, const std::string& how) {
-  peer.told = true;
-  if (phase_ == Phase::forming) attempts_.gone(peer.member, how, now_);
-  if (config_.recovers && phase_ != Phase::telling) return lose(id, how);
-  fail(death_of(peer, how));
-}
-
-Failure SchedulerMachine::death_of(const Peer& peer, const std::string& how) const {
-  const auto step = peer.step == no_step ? std::string("it had reported no step")
-                                         : fmt::format("its last known step was {}", peer.step);
-  const auto when = phase_ == Phase::forming ? " before every process had come" : "";
-  return {Code::peer_lost, fmt::format("{} is gone{}: {}; {}", describe(peer), when, how, step),
-          exit_code_peer_lost};
-}
-
-// The first failure is the job's; what follows from it is not news.
-void SchedulerMachine::fail(Failure failure) {
-  if (failure_ || phase_ == Phase::telling) return;
-  if (phase_ == Phase::forming && !is_complete()) failure.message += ": " + whole_table();
-  failure_ = std::move(failure);
-  end_job();
-}
-
-void SchedulerMachine::end_job() {
-  phase_ = Phase::telling;
-  told_until_ = now_ + telling_time;
-  next_doubt_.reset();
-  // A job without a roster has done nothing that is worth going on with, unless its log was lost: that it was
-  // done is kept then, and who goes on with it otherwise are its processes.
-  if (config_.recovers && !roster_ && !failure_) record_job();
-  if (config_.recovers && (roster_ || !failure_)) record(record::Ended{failure_});
-  for (auto& [id, peer] : peers_)
-    if (!peer.left && !peer.closed) send(id, message::Ended{failure_});
-}
-
-void SchedulerMachine::end_if_all_told() {
-  if (phase_ != Phase::telling) return;
-  for (const auto& [id, peer] : peers_)
-    if (!peer.told) return;
-  phase_ = Phase::ended;
-  actions_.push_back(scheduler_action::End{failure_});
-}
-
-// --- small things ------------------------------------------------------------------------------------------
-
-std::string SchedulerMachine::describe(const Peer& peer) const {
-  const auto rank = peer.ranked ? fmt::format(" {}", peer.member.rank) : std::string();
-  return fmt::format("{}{} (node '{}' at {}, pid {})", to_string(peer.member.role), rank, peer.member.node_id,
-                     peer.member.address, peer.member.pid);
-}
-
-std::uint32_t SchedulerMachine::wanted(Role role) const {
-  return role == Role::worker ? config_.worker_num : config_.server_num;
-}
-
-void SchedulerMachine::send(PeerId id, MessageBody body) {
-  actions_.push_back(scheduler_action::Send{id, {config_.job_id, epoch_, std::move(body)}});
-}
-
-std::shared_ptr<const Message> SchedulerMachine::message_of(MessageBody body) const {
-  return std::make_shared<const Message>(Message{config_.job_id, epoch_, std::move(body)});
-}
-
-void SchedulerMachine::share(PeerId id, std::shared_ptr<const Message> message) {
-  actions_.push_back(scheduler_action::Share{id, std::move(message)});
-}
-
-void SchedulerMachine::refuse(PeerId id, const std::string& reason) {
-  send(id,
-       message::Refuse{{Code::refused, "the scheduler refused this process: " + reason, exit_code_refused}});
-  actions_.push_back(scheduler_action::Close{id});
-  forget_observer(id);
-}
-
-void SchedulerMachine::record(Record record) {
-  if (!is_recorded_) return;
-  actions_.push_back(scheduler_action::Record{std::move(record)});
-}
-
-void SchedulerMachine::log(log::Level level, std::string text) {
-  actions_.push_back(scheduler_action::Log{level, std::move(text)});
-}
+const std::optional<Failure>& SchedulerMachine::failure() const { return dispatcher_->job().ledger.failure; }
 
 }  // namespace muster::cluster

@@ -41,6 +41,11 @@ std::string taken_by(const Member& member) {
                      to_string(member.role), member.address, member.pid);
 }
 
+std::string surplus(Role role, std::uint32_t count) {
+  return fmt::format("surplus: the job has all of its {} {}s ({}); this one is not needed", count,
+                     to_string(role), role == Role::worker ? "MS_WORKER_NUM" : "MS_SERVER_NUM");
+}
+
 Seats::Seats(const Roster& roster, const std::vector<ProcessKey>& keys) {
   for (const auto* members : {&roster.workers, &roster.servers})
     for (const Member& member : *members) seats_.push_back({.member = member});
@@ -108,10 +113,7 @@ std::variant<Seat*, std::string> Seats::choose(const Member& member) {
     if (seat.is_vacant()) vacant.push_back(&seat);
   }
   if (Seat* own = find(member.role, member.node_id)) return own;
-  if (vacant.empty())
-    return fmt::format("surplus: the job has all of its {} {}s ({}); this one is not needed", count,
-                       to_string(member.role),
-                       member.role == Role::worker ? "MS_WORKER_NUM" : "MS_SERVER_NUM");
+  if (vacant.empty()) return surplus(member.role, count);
   if (!member.is_named && vacant.size() == 1) return vacant.front();
   // The one that waits longest first.
   std::stable_sort(vacant.begin(), vacant.end(),

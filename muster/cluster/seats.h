@@ -65,6 +65,9 @@ class Seats {
 // "node id '2' (MS_NODE_ID) is taken by a live worker at 10.0.0.7, pid 4711".
 std::string taken_by(const Member& member);
 
+// Why a process is turned away where all seats of its role are taken.
+std::string surplus(Role role, std::uint32_t count);
+
 // The rank that a node id asks for: "0", "7", but not "07", so that two ids never mean one rank.
 std::optional<std::uint32_t> rank_asked(std::string_view node_id, std::uint32_t count);
 

@@ -1,5 +1,5 @@
 // What people are told while a job forms.
-#include "muster/cluster/forming.h"
+#include "muster/cluster/forming_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "machines.h"
+#include "muster/cluster/observers.h"
 #include "muster/cluster/wire.h"
 
 namespace muster::cluster {

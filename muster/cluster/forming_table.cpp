@@ -1,4 +1,4 @@
-#include "muster/cluster/forming.h"
+#include "muster/cluster/forming_table.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

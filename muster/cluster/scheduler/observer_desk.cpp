@@ -1,0 +1,62 @@
+#include "muster/cluster/scheduler/observer_desk.h"
+
+#include <fmt/format.h>
+
+#include "muster/cluster/scheduler/job.h"
+#include "muster/cluster/scheduler/status.h"
+#include "muster/cluster/wire.h"
+
+namespace muster::cluster {
+namespace {
+
+constexpr Duration status_lifetime = std::chrono::milliseconds(250);
+
+}  // namespace
+
+bool ObserverDesk::serve(PeerId id, const Message& message) {
+  if (std::holds_alternative<message::StatusRequest>(message.body)) {
+    tell_status(id);
+    return true;
+  }
+  if (const auto* echo = std::get_if<message::Echo>(&message.body)) {
+    if (observers_.may_echo(id, echo->filling.size()))
+      job_.send(id, *echo);
+    else
+      job_.refuse(id, fmt::format("it has measured with more than {} bytes", echo_budget_bytes));
+    return true;
+  }
+  if (const auto* meeting = std::get_if<message::MeetDoctors>(&message.body)) {
+    if (observers_.meet(id, meeting->self))
+      tell_doctors();
+    else
+      job_.refuse(id, fmt::format("it is here already, or {} doctors are", doctors_max));
+    return true;
+  }
+  return false;
+}
+
+// All who ask within a moment get the same words, which then cost once what they cost.
+void ObserverDesk::tell_status(PeerId id) {
+  if (status_ == nullptr || job_.now >= status_until_) {
+    status_ = job_.message_of(status_of(job_));
+    status_until_ = job_.now + status_lifetime;
+  }
+  job_.share(id, status_);
+  job_.close(id);
+}
+
+void ObserverDesk::forget(PeerId id) {
+  if (observers_.left(id)) tell_doctors();
+}
+
+void ObserverDesk::check() {
+  if (job_.now >= status_until_) status_.reset();
+}
+
+void ObserverDesk::tell_doctors() {
+  message::Doctors all;
+  for (const auto& [id, doctor] : observers_.doctors()) all.doctors.push_back(doctor);
+  for (const auto& [id, doctor] : observers_.doctors()) job_.send(id, all);
+}
+
+}  // namespace muster::cluster
