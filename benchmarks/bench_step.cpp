@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "muster/nn/nn.h"
+#include "muster/tensor/kernels.h"
 
 namespace {
 

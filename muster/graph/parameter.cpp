@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "muster/tensor/tensor.h"
+#include "muster/graph/execution/parameter_formats.h"
 
 namespace muster::graph {
 

@@ -13,14 +13,9 @@
 
 namespace muster::graph {
 
-// Another order of elements in which a plan keeps a parameter between its runs, and the ways there and back,
-// which keep every bit. It has no padding: it is as large as row-major order.
-struct ParameterFormat {
-  FormatPtr format;
-  PrimitivePtr from_plain;
-  PrimitivePtr to_plain;
-  int threads = 1;  // that the two were made for
-};
+// Another order of elements in which a plan keeps a parameter between its runs
+// (execution/parameter_formats.h).
+struct ParameterFormat;
 using ParameterFormatPtr = std::shared_ptr<const ParameterFormat>;
 
 // Fills a new tensor; `stream` belongs to this parameter alone (seed of the job, hash of the name).

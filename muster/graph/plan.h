@@ -21,9 +21,10 @@ struct PlanOptions {
   std::vector<std::optional<std::uint32_t>> input_homes = {};  // of the inputs' tensors (Tensor::home)
 };
 
-// Kernels chosen, memory planned once with lifetimes in one arena, arguments prebuilt: a run patches the
-// addresses of inputs and outputs and calls kernels; it allocates, hashes and locks nothing. Outputs come
-// from a pool whose buffers are used again when their last handle is gone. Threads: one run at a time.
+// What was compiled, which never changes (execution/compiled_plan.h), and the memory of its runs
+// (execution/runner.h). Kernels are chosen, memory is planned once with lifetimes in one arena, arguments are
+// prebuilt; outputs come from a pool whose buffers are used again when their last handle is gone. Threads:
+// one run at a time.
 class Plan {
  public:
   static Result<std::unique_ptr<Plan>> compile(const Graph& graph, const PlanOptions& options = {});
@@ -33,7 +34,6 @@ class Plan {
   // others take part leaves everything as it was.
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, const RunContext& context);
 
-  std::span<const ParameterPtr> parameters() const;
   std::size_t arena_bytes() const;
   // How the graph is divided; null when nothing in it is placed.
   const Parts* parts() const;

@@ -49,10 +49,10 @@ Finding examine_bfloat16(const Processor& processor) {
 }
 
 Finding examine_primitives() {
-  const PrimitiveLibrary* const library = primitive_library();
+  const std::string_view library = kernel_library_name();
   return {.subject = "convolutions",
-          .value = library != nullptr ? std::string(library->name)
-                                      : "reference, many times slower: oneDNN is not here (docs/adr/0008)"};
+          .value = !library.empty() ? std::string(library)
+                                    : "reference, many times slower: oneDNN is not here (docs/adr/0008)"};
 }
 
 Finding examine_shared_memory() {

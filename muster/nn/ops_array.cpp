@@ -70,10 +70,7 @@ Value arange(const Range& range, DType dtype) {
     bad("arange: no range goes from {} to {} in steps of {}", range.begin, range.end, range.step);
   Tensor exact(DType::float64, {static_cast<std::int64_t>(std::max(count, 0.0))});
   write_range<double>(range, exact);
-  if (dtype == DType::float64) return exact;
-  Tensor made(dtype, exact.shape());
-  kernels::cast(exact.bytes(), DType::float64, made.bytes(), dtype, made.elements());
-  return made;
+  return dtype == DType::float64 ? exact : exact.cast(dtype);
 }
 
 // ---- Shapes ----------------------------------------------------------------------------------------------

@@ -8,10 +8,7 @@ namespace {
 template <class T>
 Value scalar(DType dtype, T number) {
   const Tensor given = Tensor::scalar(number);
-  if (dtype == dtype_of<T>) return given;
-  Tensor made(dtype, {});
-  kernels::cast(given.bytes(), dtype_of<T>, made.bytes(), dtype, 1);
-  return made;
+  return dtype == dtype_of<T> ? given : given.cast(dtype);
 }
 
 // Truth values as the numbers 0 and 1.

@@ -3,6 +3,9 @@
 #include <cstring>
 #include <utility>
 
+#include "muster/tensor/kernels/elementwise.h"
+#include "muster/tensor/primitives.h"
+
 namespace muster {
 
 Tensor::Tensor(DType dtype, Shape shape)
@@ -42,6 +45,17 @@ Tensor Tensor::clone() const {
   Tensor copy(dtype_, shape_);
   std::memcpy(copy.bytes(), bytes(), size_bytes());
   return copy;
+}
+
+Tensor Tensor::cast(DType dtype) const {
+  Tensor made(dtype, shape_);
+  kernels::cast(bytes(), dtype_, made.bytes(), dtype, elements_);
+  return made;
+}
+
+std::string_view kernel_library_name() {
+  const PrimitiveLibrary* const library = primitive_library();
+  return library == nullptr ? std::string_view() : library->name;
 }
 
 }  // namespace muster

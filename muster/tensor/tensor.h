@@ -1,4 +1,5 @@
-// Public header of `tensor`: dense arrays in memory and the kernels that compute on them.
+// Public header of `tensor`: dense arrays in memory. The kernels that compute on them are in kernels.h, for
+// `graph` alone.
 //
 // A Tensor is a value: a dtype, a shape and a share of an immutable-by-convention Buffer. Copying a Tensor
 // shares the buffer; only the kernel that just made a buffer, and an optimizer updating a parameter in place,
@@ -13,14 +14,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "muster/base/base.h"
-#include "muster/tensor/buffer.h"           // IWYU pragma: export
-#include "muster/tensor/cpu.h"              // IWYU pragma: export
-#include "muster/tensor/format.h"           // IWYU pragma: export
-#include "muster/tensor/kernels/kernels.h"  // IWYU pragma: export
-#include "muster/tensor/lanes/lanes.h"      // IWYU pragma: export
-#include "muster/tensor/primitives.h"       // IWYU pragma: export
+#include "muster/tensor/buffer.h"  // IWYU pragma: export
+#include "muster/tensor/cpu.h"     // IWYU pragma: export
+#include "muster/tensor/format.h"  // IWYU pragma: export
 
 namespace muster {
 
@@ -83,6 +82,8 @@ class Tensor {
   Tensor reshaped(Shape shape) const;
   // Own buffer, equal elements.
   Tensor clone() const;
+  // Own buffer, each element as another dtype (kernels::cast).
+  Tensor cast(DType dtype) const;
 
   const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
   std::size_t offset_bytes() const { return offset_bytes_; }
@@ -95,6 +96,10 @@ class Tensor {
   std::size_t offset_bytes_ = 0;
   std::optional<std::uint32_t> home_;
 };
+
+// The library of kernels that is loaded here ("oneDNN 3.2.0"). Empty: there is none, and convolutions are
+// many times slower.
+std::string_view kernel_library_name();
 
 template <class T>
 Tensor Tensor::from(std::span<const T> values, Shape shape) {

@@ -6,8 +6,18 @@
 
 #include "muster/graph/nodes.h"
 #include "muster/graph/parameter.h"
+#include "muster/tensor/kernels.h"
 
 namespace muster::graph {
+
+// The ways from row-major order to `format` and back, which keep every bit. It has no padding: it is as large
+// as row-major order.
+struct ParameterFormat {
+  FormatPtr format;
+  PrimitivePtr from_plain;
+  PrimitivePtr to_plain;
+  int threads = 1;  // that the two were made for
+};
 
 // A parameter that the graph updates, and the state of its optimizer, lie as the gradient comes: then neither
 // is reordered for the update, and kernels often read the weight in the format in which they make its

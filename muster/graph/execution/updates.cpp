@@ -2,7 +2,7 @@
 
 #include "muster/graph/passes/passes.h"
 #include "muster/graph/passes/uses.h"
-#include "muster/tensor/tensor.h"
+#include "muster/tensor/kernels.h"
 
 namespace muster::graph {
 

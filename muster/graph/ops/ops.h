@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "muster/graph/op.h"
+#include "muster/tensor/kernels.h"
 
 namespace muster::graph {
 

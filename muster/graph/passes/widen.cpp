@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "muster/tensor/tensor.h"
+#include "muster/tensor/kernels.h"
 
 namespace muster::graph {
 namespace {

@@ -24,9 +24,8 @@ std::vector<std::string> case_names() {
 }
 
 std::vector<double> as_doubles(const Tensor& tensor) {
-  std::vector<double> values(static_cast<std::size_t>(tensor.elements()));
-  kernels::cast(tensor.bytes(), tensor.dtype(), values.data(), DType::float64, tensor.elements());
-  return values;
+  const Tensor wide = tensor.cast(DType::float64);
+  return {wide.span<double>().begin(), wide.span<double>().end()};
 }
 
 void expect_equal(const std::vector<double>& found, const std::vector<double>& expected, double tolerance) {
@@ -207,23 +206,17 @@ std::optional<std::vector<Tensor>> in_bfloat16(const Op& op, const Case& given) 
   return std::nullopt;
 }
 
-Tensor cast(const Tensor& tensor, DType dtype) {
-  Tensor made(dtype, tensor.shape());
-  kernels::cast(tensor.bytes(), tensor.dtype(), made.bytes(), dtype, tensor.elements());
-  return made;
-}
-
 std::vector<Tensor> in_float32(const std::vector<Tensor>& tensors) {
   std::vector<Tensor> made;
   for (const Tensor& tensor : tensors)
-    made.push_back(tensor.dtype() == DType::bfloat16 ? cast(tensor, DType::float32) : tensor.clone());
+    made.push_back(tensor.dtype() == DType::bfloat16 ? tensor.cast(DType::float32) : tensor.clone());
   return made;
 }
 
 // Results in bfloat16 are what float32 gives, rounded; another order of sums may round to the neighbour.
 void expect_rounded(const Tensor& found, const Tensor& wide) {
   if (found.dtype() != DType::bfloat16) return expect_equal(as_doubles(found), as_doubles(wide), 2e-6);
-  expect_equal(as_doubles(found), as_doubles(cast(wide, DType::bfloat16)), 1.0 / 128);
+  expect_equal(as_doubles(found), as_doubles(wide.cast(DType::bfloat16)), 1.0 / 128);
 }
 
 void compare_with_float32(const Op& op, const Case& given, const std::vector<Tensor>& low) {

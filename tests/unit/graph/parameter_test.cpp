@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 
+#include "muster/graph/execution/parameter_formats.h"
 #include "muster/graph/graph.h"
 
 namespace muster::graph {

@@ -24,9 +24,7 @@ Tensor numbers(Shape shape, std::uint64_t number, DType dtype = DType::float32) 
   Tensor exact(DType::float64, std::move(shape));
   for (std::int64_t i = 0; i < exact.elements(); ++i)
     exact.data<double>()[i] = random.normal(static_cast<std::uint64_t>(i));
-  Tensor made(dtype, exact.shape());
-  kernels::cast(exact.bytes(), DType::float64, made.bytes(), dtype, made.elements());
-  return made;
+  return exact.cast(dtype);
 }
 
 ParameterPtr parameter(Shape shape, std::uint64_t number) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "muster/tensor/kernels.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::kernels {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "muster/tensor/kernels.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster {

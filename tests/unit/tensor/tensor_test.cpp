@@ -39,6 +39,17 @@ TEST(Tensor, LetsGoOfBorrowedMemoryWithItsLastUser) {
   EXPECT_TRUE(released);
 }
 
+TEST(Tensor, IsCastIntoABufferOfItsOwn) {
+  const std::array<double, 3> values{1.5, -2.75, 3.0};
+  const Tensor exact = Tensor::from<double>(values, {3, 1});
+  const Tensor whole = exact.cast(DType::int32);
+  EXPECT_EQ(whole.shape(), Shape({3, 1}));
+  EXPECT_EQ(whole.span<std::int32_t>()[1], -2);
+  const Tensor same = exact.cast(DType::float64);
+  EXPECT_NE(same.bytes(), exact.bytes());
+  EXPECT_EQ(same.span<double>()[1], -2.75);
+}
+
 TEST(Tensor, AnEmptyTensorHasNoElements) {
   EXPECT_FALSE(Tensor().defined());
   EXPECT_EQ(Tensor(DType::float32, {0, 4}).elements(), 0);

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <vector>
 
+#include "muster/tensor/kernels.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::kernels {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/tensor/kernels.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::kernels {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "muster/graph/run.h"
@@ -34,6 +35,28 @@ class BufferPool {
   std::size_t size_bytes_;
   Communicator* owner_ = nullptr;  // of the buffers; never called, but in take()
   std::vector<std::shared_ptr<Buffer>> buffers_;
+};
+
+// The output buffers of a plan, and those that the run in progress writes.
+class OutputBuffers {
+ public:
+  explicit OutputBuffers(std::span<const std::size_t> sizes_bytes) : taken_(sizes_bytes.size()) {
+    for (const std::size_t size_bytes : sizes_bytes) pools_.emplace_back(size_bytes);
+  }
+
+  // For a run: the first `shared` with memory of `communicator`, unless that is null.
+  void take(std::size_t shared, Communicator* communicator) {
+    for (std::size_t i = 0; i < pools_.size(); ++i)
+      taken_[i] = pools_[i].take(i < shared ? communicator : nullptr);
+  }
+  const std::shared_ptr<Buffer>& operator[](std::size_t index) const { return taken_[index]; }
+  void drop() {
+    for (auto& buffer : taken_) buffer.reset();
+  }
+
+ private:
+  std::vector<BufferPool> pools_;
+  std::vector<std::shared_ptr<Buffer>> taken_;
 };
 
 }  // namespace muster::graph

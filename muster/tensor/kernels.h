@@ -1,6 +1,11 @@
-// All kernels. They check nothing: graph's shape rules did.
+// Second public header of `tensor`, for `graph` alone (tools/check_layout.py): the kernels, which compute,
+// and the libraries of kernels.
+//
+// Kernels check nothing: graph's shape rules did. Threads: a kernel writes only what it is given to write,
+// and takes the number of threads that it may use; a Primitive is run by one thread at a time.
 #pragma once
 
+#include "muster/tensor/format.h"                         // IWYU pragma: export
 #include "muster/tensor/kernels/add_relu.h"               // IWYU pragma: export
 #include "muster/tensor/kernels/along_axis.h"             // IWYU pragma: export
 #include "muster/tensor/kernels/batch_matmul.h"           // IWYU pragma: export
@@ -24,3 +29,5 @@
 #include "muster/tensor/kernels/update.h"                 // IWYU pragma: export
 #include "muster/tensor/kernels/update_adaptive.h"        // IWYU pragma: export
 #include "muster/tensor/kernels/vector_math.h"            // IWYU pragma: export
+#include "muster/tensor/lanes/lanes.h"                    // IWYU pragma: export
+#include "muster/tensor/primitives.h"                     // IWYU pragma: export

@@ -1,0 +1,160 @@
+#include "muster/graph/execution/compiled_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "muster/graph/execution/updates.h"
+#include "muster/graph/ops/transfer.h"
+#include "muster/graph/passes/passes.h"
+#include "muster/graph/passes/uses.h"
+
+namespace muster::graph {
+namespace {
+
+// By value that is received: its format where one worker does all. Kernels are chosen by the formats in
+// which values come, and other kernels may give other bits.
+using SeenAs = std::vector<FormatPtr>;
+
+// This worker's stage of `whole` takes the place of it.
+Result<SeenAs> take_stage(CompiledPlan& plan, const Graph& whole, const PlanOptions& options) {
+  MUSTER_TRY(Partition part, partition(whole, options.division, options.input_homes));
+  plan.graph = std::move(part.graph);
+  plan.stage.division = options.division;
+  plan.stage.outputs = std::move(part.outputs);
+  plan.stage.parts = std::move(part.parts);
+  SeenAs seen_as;
+  if (!part.received.empty()) {
+    MUSTER_TRY(const auto formats_alone, formats_in_plan(part.whole, options.threads));
+    seen_as.resize(plan.graph.values.size());
+    for (const auto& [here, there] : part.received) seen_as[here] = formats_alone[there];
+  }
+  for (auto& [parameter, home] : part.homes) parameter->set_home(std::move(home));
+  for (const auto& [id, tensor] : plan.graph.captured)
+    if (const std::string* reason = tensor.absence())
+      return fail(Code::invalid_argument,
+                  fmt::format("'{}' holds a tensor that is needed here: {}", plan.graph.name, *reason));
+  return seen_as;
+}
+
+// The graph, or what this worker does of it.
+Result<SeenAs> take_graph(CompiledPlan& plan, const Graph& whole, const PlanOptions& options) {
+  const bool placed = is_placed(whole, options.input_homes);
+  if (placed && options.division.size > 1) return take_stage(plan, whole, options);
+  plan.graph = whole;
+  if (!placed) return SeenAs{};
+  // A part that could not be is no error where nothing is divided.
+  if (Result<Parts> divided = divided_as_placed(whole)) plan.stage.parts = *std::move(divided);
+  return SeenAs{};
+}
+
+void plan_parameters(CompiledPlan& plan, std::vector<ParameterFormatPtr> formats) {
+  const Graph& graph = plan.graph;
+  formats.resize(graph.parameters.size());
+  const std::vector<ValueId> roots = roots_of(graph);
+  std::vector<bool> is_written(graph.values.size(), false), is_statistic(graph.values.size(), false);
+  for (const Node& node : graph.nodes)
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!node.op->writes(i)) continue;
+      is_written[roots[node.inputs[i]]] = true;
+      if (node.op->sharing != Sharing::in_place) is_statistic[roots[node.inputs[i]]] = true;
+    }
+  for (std::size_t i = 0; i < formats.size(); ++i) {
+    const auto& [id, parameter] = graph.parameters[i];
+    if (is_statistic[id]) parameter->mark_statistic();
+    plan.parameters.push_back({parameter, std::move(formats[i]), is_written[id]});
+  }
+}
+
+void plan_layout(CompiledPlan& plan, std::span<const Chosen> chosen, const Overlap& overlap) {
+  Sizes sizes;
+  for (ValueId id = 0; id < plan.graph.values.size(); ++id)
+    sizes.values_bytes.push_back(size_bytes(plan.graph.values[id], plan.formats[id]));
+  for (const Chosen& each : chosen) sizes.scratch_bytes.push_back(each.prepared.scratch_bytes);
+  plan.layout = plan_memory(plan.graph, sizes, overlap);
+}
+
+// By node: how many calls must be done when it begins. Calls are done in their order.
+std::vector<std::size_t> wait_counts(const Graph& graph, const Overlap& overlap) {
+  std::vector<std::size_t> counts(graph.nodes.size() + 1, 0);
+  std::size_t calls = 0;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+    if (graph.nodes[i].op->collective) counts[overlap.joins[i]] = ++calls;
+  std::inclusive_scan(counts.begin(), counts.end(), counts.begin(),
+                      [](std::size_t a, std::size_t b) { return std::max(a, b); });
+  return counts;
+}
+
+PlannedStep::Kind kind_of(const Op& op) {
+  if (&op == &send_op()) return PlannedStep::Kind::send;
+  if (&op == &receive_op()) return PlannedStep::Kind::receive;
+  return op.collective ? PlannedStep::Kind::reduction : PlannedStep::Kind::compute;
+}
+
+// Of one node, or of several updates as one.
+PlannedStep step_of(const Graph& graph, std::span<const Node> nodes, std::span<Chosen> chosen) {
+  PlannedStep step;
+  step.kind = kind_of(*nodes[0].op);
+  step.kernel = chosen[0].kernel->name;
+  step.node = static_cast<std::size_t>(nodes.data() - graph.nodes.data());
+  step.nodes = nodes.size();
+  if (nodes.size() == 1) {
+    step.run = chosen[0].kernel->run;
+    step.prepared = std::move(chosen[0].prepared);
+  } else {
+    step.run = run_updates;
+    step.prepared = Prepared{std::make_shared<const Updates>(join_updates(graph, nodes, chosen))};
+  }
+  return step;
+}
+
+void plan_steps(CompiledPlan& plan, std::span<Chosen> chosen, const Overlap& overlap) {
+  const std::vector<std::size_t> counts = wait_counts(plan.graph, overlap);
+  const std::span<const Node> nodes = plan.graph.nodes;
+  for (std::size_t i = 0, count = 1; i < nodes.size(); i += count) {
+    count = joined_updates(nodes.subspan(i), chosen.subspan(i));
+    if (chosen[i].kernel == nullptr) continue;
+    const std::size_t index = plan.steps.size();
+    PlannedStep& step =
+        plan.steps.emplace_back(step_of(plan.graph, nodes.subspan(i, count), chosen.subspan(i, count)));
+    step.wait_count = counts[i + count - 1];
+    step.is_async = overlap.beside[i];
+    if (step.is_collective()) plan.collectives.push_back(index);
+    if (nodes[i].op->sharing == Sharing::in_place) plan.first_update = std::min(plan.first_update, index);
+    plan.has_async_transfers = plan.has_async_transfers || step.is_async;
+  }
+  plan.has_overlap = overlap.any;
+}
+
+std::optional<std::uint32_t> rank_of(const std::optional<Parameter::Home>& home) {
+  return home ? std::optional(home->rank) : std::nullopt;
+}
+
+}  // namespace
+
+Result<CompiledPlan> compile(const Graph& graph, const PlanOptions& options) {
+  CompiledPlan plan;
+  plan.threads = options.threads;
+  MUSTER_TRY(const SeenAs seen_as, take_graph(plan, graph, options));
+  for (const auto& [id, parameter] : graph.parameters)
+    plan.stage.homes.emplace_back(parameter, rank_of(parameter->home()));
+  fuse(plan.graph);
+  make_buckets(plan.graph);
+  gather_updates(plan.graph);
+  MUSTER_TRY(Choices choices, choose_kernels(plan.graph, plan.threads, seen_as));
+  plan.graph = std::move(choices.graph);
+  plan.formats = std::move(choices.formats);
+  plan_parameters(plan, std::move(choices.parameter_formats));
+  const Overlap overlap = overlap_of(plan.graph);
+  plan_layout(plan, choices.nodes, overlap);
+  plan_steps(plan, choices.nodes, overlap);
+  return plan;
+}
+
+bool PlannedStage::is_valid() const {
+  return std::all_of(homes.begin(), homes.end(),
+                     [](const auto& entry) { return rank_of(entry.first->home()) == entry.second; });
+}
+
+}  // namespace muster::graph

@@ -1,0 +1,79 @@
+#include "muster/graph/execution/explain.h"
+
+#include <fmt/format.h>
+
+namespace muster::graph {
+namespace {
+
+// What `node` computes, reads and writes, added to `step`.
+void add_work(const CompiledPlan& plan, const Node& node, PlanStep& step) {
+  std::vector<TensorType> types;
+  for (const auto* ids : {&node.inputs, &node.outputs})
+    for (const ValueId id : *ids) {
+      types.push_back(plan.graph.values[id]);
+      step.bytes += size_bytes(plan.graph.values[id], plan.formats[id]);
+    }
+  const std::span<const TensorType> all = types;
+  if (node.op->flops != nullptr)
+    step.flops += node.op->flops({.inputs = all.first(node.inputs.size()),
+                                  .outputs = all.subspan(node.inputs.size()),
+                                  .attributes = node.attributes});
+}
+
+// Of the first output; empty: it lies plainly, or there is none.
+std::string format_of(const CompiledPlan& plan, const Node& node) {
+  if (node.outputs.empty()) return {};
+  const FormatPtr& format = plan.formats[node.outputs[0]];
+  return format == nullptr ? std::string() : format->name();
+}
+
+PlanStep explain_step(const CompiledPlan& plan, const PlannedStep& step) {
+  const Node& first = plan.graph.nodes[step.node];
+  PlanStep made{.op = first.op->name, .kernel = step.kernel, .result = {}, .format = format_of(plan, first)};
+  for (const Node& node : plan.nodes_of(step)) add_work(plan, node, made);
+  if (step.nodes > 1)
+    made.result = fmt::format("{} parameters", step.nodes);
+  else if (!first.outputs.empty())
+    made.result = to_string(plan.graph.values[first.outputs[0]]);
+  return made;
+}
+
+}  // namespace
+
+Explanation explain(const CompiledPlan& plan) {
+  Explanation made{.name = plan.graph.name,
+                   .inputs = {},
+                   .threads = plan.threads,
+                   .arena_bytes = plan.layout.arena_bytes,
+                   .buckets_bytes = plan.layout.buckets_bytes};
+  for (const ValueId id : plan.graph.inputs) {
+    const TensorType& type = plan.graph.values[id];
+    made.inputs += (made.inputs.empty() ? "" : ", ") + to_string(type);
+    made.inputs_bytes += type.size_bytes();
+  }
+  for (const auto& [id, tensor] : plan.graph.captured) made.inputs_bytes += tensor.size_bytes();
+  for (const std::size_t bytes : plan.layout.buffers_bytes) made.outputs_bytes += bytes;
+  for (const PlannedStep& step : plan.steps) made.steps.push_back(explain_step(plan, step));
+  for (const PlannedParameter& each : plan.parameters)
+    made.parameters.emplace_back(each.parameter->name(), each.parameter->type());
+  if (plan.stage.parts) made.parts = *plan.stage.parts;
+  return made;
+}
+
+std::string describe(const CompiledPlan& plan, const PlannedStep& step) {
+  const Node& node = plan.graph.nodes[step.node];
+  std::string text = fmt::format("{} [{}]", node.op->name, step.kernel);
+  if (const std::string format = format_of(plan, node); !format.empty()) text += " -> " + format;
+  if (step.nodes > 1) text += fmt::format(", {} together", step.nodes);
+  return text;
+}
+
+std::string to_string(const CompiledPlan& plan) {
+  std::string text = fmt::format("plan {}: {} bytes of arena\n", plan.graph.name, plan.layout.arena_bytes);
+  for (const PlannedStep& step : plan.steps) text += fmt::format("  {}\n", describe(plan, step));
+  for (const OutputCopy& copy : plan.layout.copies)
+    text += fmt::format("  copy {} bytes\n", plan.graph.values[copy.value].size_bytes());
+  return text;
+}
+
+}  // namespace muster::graph
