@@ -177,4 +177,44 @@ OperationPtr random_vertical_flip(double probability) {
   return std::make_shared<RandomFlip>(RandomFlip::Axis::vertical, probability);
 }
 
+std::vector<const OperationRow*> rows_of_crop() {
+  const OperationArgument probability{.name = "prob", .otherwise = 0.5};
+  static const OperationRow rows[] = {
+      {.name = "Pad",
+       .documentation = "An image with pixels added at its sides.",
+       .usage = "`padding` is a number, (left and right, top and bottom) or (left, top, right, bottom).",
+       .arguments = {padding_argument(true), fill_argument(), padding_mode_argument()},
+       .make = [](const Settings& all) { return pad(padding_from(all), border_from(all)); }},
+      {.name = "CenterCrop",
+       .documentation = "The middle of an image; black around it where it is smaller.",
+       .arguments = {size_argument()},
+       .make = [](const Settings& all) { return center_crop(size_from(all)); }},
+      {.name = "RandomCrop",
+       .documentation = "A part of an image, from anywhere in it.",
+       .usage = "`size` is a number or (height, width); `padding` (see Pad) is added first. An image that is "
+                "too small "
+                "is an error unless `pad_if_needed`.",
+       .arguments = {size_argument(),
+                     padding_argument(false),
+                     {.name = "pad_if_needed", .otherwise = false},
+                     fill_argument(),
+                     padding_mode_argument()},
+       .make =
+           [](const Settings& all) {
+             return random_crop({.size = size_from(all),
+                                 .padding = padding_from(all),
+                                 .pad_if_needed = all.get<bool>("pad_if_needed"),
+                                 .border = border_from(all)});
+           }},
+      {.name = "RandomHorizontalFlip",
+       .documentation = "Left and right exchanged, or not.",
+       .arguments = {probability},
+       .make = [](const Settings& all) { return random_horizontal_flip(all.get<double>("prob")); }},
+      {.name = "RandomVerticalFlip",
+       .documentation = "Top and bottom exchanged, or not.",
+       .arguments = {probability},
+       .make = [](const Settings& all) { return random_vertical_flip(all.get<double>("prob")); }}};
+  return addresses(rows);
+}
+
 }  // namespace muster::data

@@ -9,15 +9,16 @@
 // thread and its pool of buffers, and keeps the nodes alive. Threads: see each type.
 #pragma once
 
-#include "muster/data/cifar.h"         // IWYU pragma: export
-#include "muster/data/data_loader.h"   // IWYU pragma: export
-#include "muster/data/dataset.h"       // IWYU pragma: export
-#include "muster/data/image_folder.h"  // IWYU pragma: export
-#include "muster/data/iterator.h"      // IWYU pragma: export
-#include "muster/data/mnist.h"         // IWYU pragma: export
-#include "muster/data/operation.h"     // IWYU pragma: export
-#include "muster/data/rows.h"          // IWYU pragma: export
-#include "muster/data/sampler.h"       // IWYU pragma: export
-#include "muster/data/synthetic.h"     // IWYU pragma: export
-#include "muster/data/transforms.h"    // IWYU pragma: export
-#include "muster/data/vision.h"        // IWYU pragma: export
+#include "muster/data/cifar.h"          // IWYU pragma: export
+#include "muster/data/data_loader.h"    // IWYU pragma: export
+#include "muster/data/dataset.h"        // IWYU pragma: export
+#include "muster/data/image_folder.h"   // IWYU pragma: export
+#include "muster/data/iterator.h"       // IWYU pragma: export
+#include "muster/data/mnist.h"          // IWYU pragma: export
+#include "muster/data/operation.h"      // IWYU pragma: export
+#include "muster/data/operation_row.h"  // IWYU pragma: export
+#include "muster/data/rows.h"           // IWYU pragma: export
+#include "muster/data/sampler.h"        // IWYU pragma: export
+#include "muster/data/synthetic.h"      // IWYU pragma: export
+#include "muster/data/transforms.h"     // IWYU pragma: export
+#include "muster/data/vision.h"         // IWYU pragma: export

@@ -11,6 +11,7 @@
 // libjpeg's header wants <cstdio> before it.
 #include <jpeglib.h>
 
+#include "muster/data/operation_row.h"
 #include "muster/data/transform.h"
 #include "muster/data/vision.h"
 
@@ -140,5 +141,16 @@ Result<Tensor> decode_picture(std::span<const std::uint8_t> bytes) {
 }
 
 OperationPtr decode() { return std::make_shared<Decode>(); }
+
+std::vector<const OperationRow*> rows_of_decode() {
+  static const OperationRow row{.name = "Decode",
+                                .documentation = "The bytes of a JPEG or PNG file as an image (H, W, 3).",
+                                .arguments = {{.name = "to_pil",
+                                               .otherwise = false,
+                                               .is_fixed = true,
+                                               .meaning = "False: the image is an array, no PIL image"}},
+                                .make = [](const Settings&) { return decode(); }};
+  return {&row};
+}
 
 }  // namespace muster::data

@@ -82,6 +82,65 @@ ValueType resized(const ValueType& value, Size size) {
   return {value.dtype, Shape(std::move(sizes))};
 }
 
+OperationArgument size_argument() {
+  return {.name = "size",
+          .otherwise = WholeNumbers{},
+          .required = true,
+          .counts = {1, 2},
+          .meaning = "a number or (height, width)"};
+}
+
+Size size_from(const Settings& all) {
+  const auto& sides = all.get<WholeNumbers>("size");
+  return {sides.front(), sides.back()};
+}
+
+OperationArgument padding_argument(bool required) {
+  return {.name = "padding",
+          .otherwise = WholeNumbers{0},
+          .required = required,
+          .optional = !required,
+          .counts = {1, 2, 4},
+          .meaning = "a number, (left and right, top and bottom) or (left, top, right, bottom)"};
+}
+
+Padding padding_from(const Settings& all) {
+  const auto& sides = all.get<WholeNumbers>("padding");
+  if (sides.size() == 4) return {sides[0], sides[1], sides[2], sides[3]};
+  return {sides.front(), sides.back(), sides.front(), sides.back()};
+}
+
+OperationArgument fill_argument() {
+  return {.name = "fill_value",
+          .otherwise = WholeNumbers{0},
+          .min = 0,
+          .max = 255,
+          .counts = {1, 3},
+          .meaning = "0 to 255, or one for each of three channels"};
+}
+
+OperationArgument padding_mode_argument() { return {.name = "padding_mode", .otherwise = Border::constant}; }
+
+BorderOptions border_from(const Settings& all) {
+  const auto& fill = all.get<WholeNumbers>("fill_value");
+  BorderOptions border{.mode = all.get<Border>("padding_mode"), .fill = {}};
+  for (std::size_t c = 0; c < border.fill.size(); ++c)
+    border.fill[c] = static_cast<std::uint8_t>(fill[fill.size() == border.fill.size() ? c : 0]);
+  return border;
+}
+
+OperationArgument range_argument(std::string_view name, std::array<double, 2> otherwise) {
+  return {.name = name,
+          .otherwise = Numbers(otherwise.begin(), otherwise.end()),
+          .counts = {2},
+          .meaning = "(least, most)"};
+}
+
+std::array<double, 2> range_from(const Settings& all, std::string_view name) {
+  const auto& range = all.get<Numbers>(name);
+  return {range[0], range[1]};
+}
+
 Result<ValueType> ImageTransform::infer(const ValueType& input) const {
   MUSTER_TRY_VOID(check_options());
   MUSTER_TRY_VOID(check_image(name(), input));

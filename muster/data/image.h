@@ -1,8 +1,11 @@
 // Private: what the operations on images share.
 #pragma once
 
+#include <array>
 #include <string>
+#include <string_view>
 
+#include "muster/data/operation_row.h"
 #include "muster/data/transform.h"
 #include "muster/data/vision.h"
 
@@ -26,6 +29,19 @@ Result<> check_image(const std::string& operation, const ValueType& value);
 Result<> check_size(const std::string& operation, Size size);
 // The type of an image of another size.
 ValueType resized(const ValueType& value, Size size);
+
+// Arguments that several rows have, and what they say. A number for a square, or (height, width).
+OperationArgument size_argument();
+Size size_from(const Settings& all);
+// A number for all sides, (left and right, top and bottom), or (left, top, right, bottom).
+OperationArgument padding_argument(bool required);
+Padding padding_from(const Settings& all);
+OperationArgument fill_argument();
+OperationArgument padding_mode_argument();
+BorderOptions border_from(const Settings& all);
+// (least, most)
+OperationArgument range_argument(std::string_view name, std::array<double, 2> otherwise);
+std::array<double, 2> range_from(const Settings& all, std::string_view name);
 
 // A transform of one image at a time that keeps channels where they are.
 class ImageTransform : public Transform {

@@ -184,4 +184,37 @@ OperationPtr random_resized_crop(RandomResizedCropOptions options) {
   return std::make_shared<RandomResizedCrop>(options);
 }
 
+std::vector<const OperationRow*> rows_of_resize() {
+  const OperationArgument interpolation{.name = "interpolation", .otherwise = Interpolation::linear};
+  static const OperationRow rows[] = {
+      {.name = "Resize",
+       .documentation = "An image at another size, as OpenCV makes it.",
+       .usage = "`size` is (height, width), or a number for the shorter side.",
+       .arguments = {size_argument(), interpolation},
+       .make =
+           [](const Settings& all) {
+             const bool is_side = all.get<WholeNumbers>("size").size() == 1;
+             const auto mode = all.get<Interpolation>("interpolation");
+             return is_side ? resize_shorter(size_from(all).height, mode) : resize(size_from(all), mode);
+           }},
+      {.name = "RandomResizedCrop",
+       .documentation = "A part of random area and shape, resized.",
+       .usage = "`scale` is the least and most of the area, `ratio` of width over height; after "
+                "`max_attempts` the "
+                "middle is taken.",
+       .arguments = {size_argument(),
+                     range_argument("scale", {0.08, 1.0}),
+                     range_argument("ratio", {3.0 / 4.0, 4.0 / 3.0}),
+                     interpolation,
+                     {.name = "max_attempts", .otherwise = std::int64_t{10}}},
+       .make = [](const Settings& all) {
+         return random_resized_crop({.size = size_from(all),
+                                     .scale = range_from(all, "scale"),
+                                     .ratio = range_from(all, "ratio"),
+                                     .interpolation = all.get<Interpolation>("interpolation"),
+                                     .max_attempts = all.get<std::int64_t>("max_attempts")});
+       }}};
+  return addresses(rows);
+}
+
 }  // namespace muster::data

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "muster/data/operation_row.h"
 #include "muster/data/transform.h"
 #include "muster/data/with_type.h"
 
@@ -235,6 +236,8 @@ class OneHot final : public Transform {
   const double smoothing_;
 };
 
+std::vector<float> floats(const Numbers& numbers) { return {numbers.begin(), numbers.end()}; }
+
 }  // namespace
 
 Result<std::vector<Tensor>> Transform::apply(std::span<const Tensor> values, Draw draw) const {
@@ -262,6 +265,58 @@ OperationPtr type_cast(DType dtype) { return std::make_shared<TypeCast>(dtype); 
 OperationPtr to_tensor(DType dtype) { return std::make_shared<ToTensor>(dtype); }
 OperationPtr one_hot(std::int64_t num_classes, double smoothing_rate) {
   return std::make_shared<OneHot>(num_classes, smoothing_rate);
+}
+
+std::vector<const OperationRow*> rows_of_transforms() {
+  static const OperationRow rows[] = {
+      {.name = "Rescale",
+       .documentation = "float32(value) * rescale + shift, for any dtype and shape.",
+       .arguments = {{.name = "rescale", .otherwise = 1.0, .required = true},
+                     {.name = "shift", .otherwise = 0.0, .required = true}},
+       .make =
+           [](const Settings& all) {
+             return rescale(static_cast<float>(all.get<double>("rescale")),
+                            static_cast<float>(all.get<double>("shift")));
+           }},
+      {.name = "Normalize",
+       .documentation = "(float32(value) - mean) / std for each channel of an image (H, W, C), or (C, H, W) "
+                        "with is_hwc=False. "
+                        "`mean` and `std` hold one number for each channel, or one for all.",
+       .arguments = {{.name = "mean", .otherwise = Numbers{}, .required = true},
+                     {.name = "std", .otherwise = Numbers{}, .required = true},
+                     {.name = "is_hwc", .otherwise = true}},
+       .make =
+           [](const Settings& all) {
+             return normalize({.mean = floats(all.get<Numbers>("mean")),
+                               .std = floats(all.get<Numbers>("std")),
+                               .is_hwc = all.get<bool>("is_hwc")});
+           }},
+      {.name = "HWC2CHW",
+       .documentation = "An image (H, W, C) as (C, H, W).",
+       .make = [](const Settings&) { return hwc2chw(); }},
+      {.name = "TypeCast",
+       .family = Family::transforms,
+       .documentation =
+           "Elements as another dtype; floats outside of an integer's range become its nearest bound.",
+       .arguments = {{.name = "output_type", .otherwise = DType::float32, .required = true}},
+       .make = [](const Settings& all) { return type_cast(all.get<DType>("output_type")); }},
+      {.name = "OneHot",
+       .family = Family::transforms,
+       .documentation =
+           "A label as `num_classes` numbers: 1 at its place, else 0. With a `smoothing_rate` above 0 the 1 "
+           "loses "
+           "it to all classes alike, and the numbers are float64. ValueError for a label out of range.",
+       .arguments = {{.name = "num_classes", .otherwise = std::int64_t{1}, .required = true},
+                     {.name = "smoothing_rate", .otherwise = 0.0}},
+       .make =
+           [](const Settings& all) {
+             return one_hot(all.get<std::int64_t>("num_classes"), all.get<double>("smoothing_rate"));
+           }},
+      {.name = "ToTensor",
+       .documentation = "float32(value) * (1 / 255), then an image (H, W, C) as (C, H, W).",
+       .arguments = {{.name = "output_type", .otherwise = DType::float32, .optional = true}},
+       .make = [](const Settings& all) { return to_tensor(all.get<DType>("output_type")); }}};
+  return addresses(rows);
 }
 
 }  // namespace muster::data

@@ -16,6 +16,7 @@
 #include "muster/graph/micro_batch_scope.h"  // IWYU pragma: export
 #include "muster/graph/nodes.h"              // IWYU pragma: export
 #include "muster/graph/op.h"                 // IWYU pragma: export
+#include "muster/graph/optimizer_schema.h"   // IWYU pragma: export
 #include "muster/graph/parameter.h"          // IWYU pragma: export
 #include "muster/graph/parts.h"              // IWYU pragma: export
 #include "muster/graph/picture.h"            // IWYU pragma: export

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "muster/graph/attributes.h"
+#include "muster/graph/optimizer_schema.h"
 #include "muster/graph/run.h"
 #include "muster/graph/schema.h"
 #include "muster/graph/type.h"
@@ -130,6 +131,8 @@ struct Op {
   bool mixes = false;
   // What its functions take and where scripts find it; empty: only other ops and passes use the row.
   Schema schema = {};
+  // The optimizer whose update it is.
+  OptimizerSchema optimizer = {};
 
   // Whether a call writes input `index`.
   bool writes(std::size_t index) const {

@@ -42,21 +42,14 @@ FunctionParameter renamed(const Op& op, const std::vector<FunctionParameter>& al
   return made;
 }
 
-[[noreturn]] void refuse(const Op& op, const Argument& argument, const Attribute& value,
-                         const std::string& allowed) {
-  throw Exception(Code::invalid_argument, fmt::format("{}: {} is {}; it must be {}", op.name, argument.name,
-                                                      to_string(value), allowed));
-}
-
-std::string range_of(const Argument& argument) {
-  if (!argument.max) return fmt::format("at least {}", *argument.min);
-  if (!argument.min) return fmt::format("at most {}", *argument.max);
-  return fmt::format("from {} to {}", *argument.min, *argument.max);
+bool has_range(const Argument& argument) {
+  return argument.min || argument.max || argument.above || argument.below;
 }
 
 // NaN is in no range.
 bool is_in_range(const Argument& argument, double value) {
-  return (!argument.min || value >= *argument.min) && (!argument.max || value <= *argument.max);
+  return (!argument.min || value >= *argument.min) && (!argument.max || value <= *argument.max) &&
+         (!argument.above || value > *argument.above) && (!argument.below || value < *argument.below);
 }
 
 bool is_in_range(const Argument& argument, const Attribute& value) {
@@ -84,13 +77,29 @@ std::vector<FunctionParameter> parameters_of(const Op& op, const std::vector<std
   return made;
 }
 
-void require_in_range(const Op& op, const Argument& argument, const Attribute& value) {
-  if ((argument.min || argument.max) && !is_in_range(argument, value))
-    refuse(op, argument, value, range_of(argument));
+std::string range_of(const Argument& argument) {
+  if (!has_range(argument)) return "";
+  if (argument.above && argument.below) return fmt::format("in ({}, {})", *argument.above, *argument.below);
+  if (argument.above) return fmt::format("above {}", *argument.above);
+  if (argument.below) return fmt::format("below {}", *argument.below);
+  if (!argument.max) return fmt::format("at least {}", *argument.min);
+  if (!argument.min) return fmt::format("at most {}", *argument.max);
+  return fmt::format("from {} to {}", *argument.min, *argument.max);
+}
+
+std::optional<std::string> allowed_instead(const Argument& argument, const Attribute& value) {
+  if (has_range(argument) && !is_in_range(argument, value)) return range_of(argument);
   const auto* text = std::get_if<std::string>(&value);
-  if (text == nullptr || argument.choices.empty()) return;
-  if (std::find(argument.choices.begin(), argument.choices.end(), *text) == argument.choices.end())
-    refuse(op, argument, value, fmt::format("one of '{}'", fmt::join(argument.choices, "', '")));
+  const auto& choices = argument.choices;
+  if (text == nullptr || choices.empty()) return std::nullopt;
+  if (std::find(choices.begin(), choices.end(), *text) != choices.end()) return std::nullopt;
+  return fmt::format("one of '{}'", fmt::join(choices, "', '"));
+}
+
+void require_in_range(const Op& op, const Argument& argument, const Attribute& value) {
+  if (const auto allowed = allowed_instead(argument, value))
+    throw Exception(Code::invalid_argument, fmt::format("{}: {} is {}; it must be {}", op.name, argument.name,
+                                                        to_string(value), *allowed));
 }
 
 }  // namespace muster::graph

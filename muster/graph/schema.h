@@ -11,7 +11,15 @@
 
 namespace muster::graph {
 
-// An attribute as an argument of the op's functions.
+// What becomes of an argument of Python. Those that are not passed on are names that scripts give, and C++
+// has none of them.
+enum class Effect {
+  passed,
+  none,    // accepted: it changes nothing here
+  refused  // all but the default: "use_lazy=True is not provided"
+};
+
+// An attribute as an argument of the op's functions, or of its optimizer.
 struct Argument {
   std::string_view name;
   Attribute otherwise;             // the default, and with it the type
@@ -20,8 +28,12 @@ struct Argument {
   bool casts = false;              // not for the kernel: the first input is cast to this dtype before
   std::optional<double> min = {};  // of a number, or of each number of a list
   std::optional<double> max = {};
+  std::optional<double> above = {};  // likewise, the bound itself left out
+  std::optional<double> below = {};
   std::vector<std::string_view> choices = {};  // of a string; empty: any
   std::string_view python = {};                // its name in Python where that is another
+  Effect effect = Effect::passed;
+  bool by_name_only = false;  // in Python
 };
 
 // In which dtypes the functions hand their inputs to the op, whose rule asks for equal ones.
@@ -75,6 +87,10 @@ struct Op;
 std::vector<FunctionParameter> parameters_of(const Op& op, const std::vector<std::string_view>& names = {},
                                              std::size_t skipped = 0);
 
+// "at least 0", "in (0, 1)", "" for a number that may be any.
+std::string range_of(const Argument& argument);
+// "at least 0", "one of 'sum', 'mean'" where `value` is not what `argument` allows, else nothing.
+std::optional<std::string> allowed_instead(const Argument& argument, const Attribute& value);
 // Throws "leaky_relu: alpha is -1; it must be at least 0" where `value` is out of the range of `argument`.
 void require_in_range(const Op& op, const Argument& argument, const Attribute& value);
 

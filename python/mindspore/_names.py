@@ -4,6 +4,8 @@ import importlib
 import importlib.machinery
 import sys
 
+from muster import _core
+
 # Other paths to the names of a module, many of older versions: the modules that hold them.
 _OLDER_PATHS = {
     "mindspore.common.api": "mindspore.common",
@@ -18,15 +20,13 @@ _OLDER_PATHS = {
     "mindspore.nn.loss.loss": "mindspore.nn",
     "mindspore.nn.metrics": "mindspore.nn",
     "mindspore.nn.optim": "mindspore.nn",
-    "mindspore.nn.optim.adam": "mindspore.nn",
-    "mindspore.nn.optim.momentum": "mindspore.nn",
     "mindspore.nn.optim.optimizer": "mindspore.nn",
-    "mindspore.nn.optim.sgd": "mindspore.nn",
     "mindspore.nn.wrap": "mindspore.nn",
     "mindspore.nn.wrap.cell_wrapper": "mindspore.nn",
     "mindspore.nn.wrap.grad_reducer": "mindspore.nn",
     "mindspore.ops.primitive": "mindspore.ops",
     "mindspore.train.amp": "mindspore.amp",
+    **{f"mindspore.nn.optim.{name.lower()}": "mindspore.nn" for name in _core._optimizers},
 }
 
 

@@ -328,6 +328,16 @@ def optimizer_cases():
         "adagrad_options": case("Adagrad", 0.5, 0.05, loss_scale=2.0, weight_decay=0.1),
         "adagrad_fixed": case("Adagrad", learning_rate=0.05, update_slots=False),
         "adagrad_groups": grouped("Adagrad", learning_rate=0.05, weight_decay=0.1),
+        "ftrl": case("FTRL"),
+        "ftrl_options": case(
+            "FTRL", initial_accum=0.2, learning_rate=0.05, lr_power=-0.3, l2=0.1, loss_scale=2.0
+        ),
+        "ftrl_l1": case("FTRL", learning_rate=0.05, l1=0.3, l2=0.1),
+        "ftrl_decay": OptimizerCase(
+            lambda ms, ps: ms.nn.FTRL([{"params": ps, "weight_decay": 0.1}], learning_rate=0.05)
+        ),
+        "lamb": case("Lamb", 0.05),
+        "lamb_options": case("Lamb", 0.05, 0.8, 0.9, 1e-4, 0.1),
         "lars": OptimizerCase(
             lambda ms, ps: ms.nn.LARS(ms.nn.Momentum(ps, 0.05, 0.9, 0.1, 2.0), epsilon=1e-8, coefficient=0.02)
         ),

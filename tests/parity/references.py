@@ -54,6 +54,47 @@ def adagrad_fixed():
     return figures
 
 
+def ftrl_l1():
+    """FTRL(learning_rate=0.05, l1=0.3, l2=0.1)."""
+    weights = {name: numbers(name, shape).astype(np.float64) for name, shape in SHAPES.items()}
+    sums = {name: np.full(shape, 0.1) for name, shape in SHAPES.items()}
+    linear = {name: np.zeros(shape) for name, shape in SHAPES.items()}
+    figures = {}
+    for step in range(STEPS):
+        for name, weight in weights.items():
+            gradient = numbers(f"{name} at {step}", weight.shape).astype(np.float64)
+            grown = sums[name] + gradient**2
+            linear[name] += gradient - (np.sqrt(grown) - np.sqrt(sums[name])) / 0.05 * weight
+            sums[name] = grown
+            least = np.sign(linear[name]) * 0.3 - linear[name]
+            moved = least / (np.sqrt(grown) / 0.05 + 2 * 0.1)
+            weights[name] = np.where(np.abs(linear[name]) > 0.3, moved, 0.0)
+            if step in (0, STEPS - 1):
+                figures[f"{name} after {step + 1}"] = weights[name]
+    return figures
+
+
+def lamb(beta1=0.9, beta2=0.999, eps=1e-6, weight_decay=0.0):
+    """Lamb(0.05, ...)."""
+    weights = {name: numbers(name, shape).astype(np.float64) for name, shape in SHAPES.items()}
+    means = {name: np.zeros(shape) for name, shape in SHAPES.items()}
+    squares = {name: np.zeros(shape) for name, shape in SHAPES.items()}
+    figures = {}
+    for step in range(STEPS):
+        for name, weight in weights.items():
+            gradient = numbers(f"{name} at {step}", weight.shape).astype(np.float64)
+            means[name] = beta1 * means[name] + (1 - beta1) * gradient
+            squares[name] = beta2 * squares[name] + (1 - beta2) * gradient**2
+            mean, square = means[name] / (1 - beta1 ** (step + 1)), squares[name] / (1 - beta2 ** (step + 1))
+            decay = 0.0 if "gamma" in name or "beta" in name else weight_decay
+            direction = mean / (np.sqrt(square) + eps) + decay * weight
+            rate = 0.05 * np.linalg.norm(weight) / np.linalg.norm(direction)
+            weights[name] = weight - rate * direction
+            if step in (0, STEPS - 1):
+                figures[f"{name} after {step + 1}"] = weights[name]
+    return figures
+
+
 REFERENCES = {
     "optimizers/adagrad_fixed": (
         "MindSpore's kernel for the CPU adds squares up even so; its documentation's formula decides",
@@ -62,6 +103,15 @@ REFERENCES = {
     "optimizers/momentum_options": (
         "MindSpore's kernel for the CPU leaves out use_nesterov; its documentation's formula decides",
         momentum_nesterov,
+    ),
+    "optimizers/ftrl_l1": (
+        "MindSpore's kernel for the CPU adds l1 whatever the sign; its documentation's formula decides",
+        ftrl_l1,
+    ),
+    "optimizers/lamb": ("MindSpore has no Lamb for the CPU; its documentation's formula decides", lamb),
+    "optimizers/lamb_options": (
+        "MindSpore has no Lamb for the CPU; its documentation's formula decides",
+        lambda: lamb(0.8, 0.9, 1e-4, 0.1),
     ),
     "optimizers/lars": ("MindSpore has no LARS for the CPU", lars),
 }

@@ -33,7 +33,7 @@ if os.environ.get("PLACED"):
 net = nn.SequentialCell(inner, nn.ReLU(), nn.Dropout(p=0.2), outer)
 net.set_train()
 loss_fn = nn.MSELoss()
-optimizer = nn.Adam(net.trainable_params(), 0.01)
+optimizer = getattr(nn, os.environ.get("OPTIMIZER", "Adam"))(net.trainable_params(), learning_rate=0.01)
 victim, place, when = int(os.environ["VICTIM"]), os.environ["PLACE"], 11
 done = 0
 once = Path(os.environ["ONCE"])
@@ -109,6 +109,8 @@ def unbroken_fixture(tmp_path_factory):
         ("before the optimizer", 1, {}, "12"),
         ("behind the optimizer", 1, {}, "12"),
         ("inside grad_fn", 1, {"MODE": "eager"}, "11"),
+        ("before the reducer", 1, {"OPTIMIZER": "Lamb"}, "11"),
+        ("behind the optimizer", 1, {"OPTIMIZER": "FTRL"}, "12"),
         ("before grad_fn", 1, {"PLACED": "1"}, "[69]"),
         ("before the reducer", 0, {"PLACED": "1"}, "[69]"),
     ],

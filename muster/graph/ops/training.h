@@ -1,16 +1,22 @@
 // Private to graph: the rows of training beside the formulas of networks: updates, schedules, losses.
 #pragma once
 
+#include <initializer_list>
 #include <string_view>
 #include <vector>
 
 #include "muster/graph/op.h"
+#include "muster/tensor/tensor.h"
 
 namespace muster::graph {
 
 // What all updates share: "sgd: the gradient must be float32 (3,), not float32 (4,)", or nothing.
 Result<> require_alike(std::string_view op, std::string_view what, const TensorType& given,
                        const TensorType& wanted);
+// Of parameter, gradient, learning rate, then `states` like the parameter.
+Result<> require_update(std::string_view op, const Signature& signature,
+                        std::initializer_list<std::string_view> states);
+kernels::UpdateScale scale_of(const Attributes& attributes);
 // `made` for inputs in the order in which the parameter lies: an update looks at one element after another.
 Prepared in_order_of_parameter(Prepared made, const Signature& signature);
 

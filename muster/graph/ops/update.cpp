@@ -32,15 +32,22 @@ struct Settings {
   std::int64_t count = 0;
 };
 
-Prepared prepare(const Signature& signature) {
+Prepared prepare_with(const Signature& signature, bool nesterov) {
   const Attributes& attributes = signature.attributes;
   Prepared made = prepared(Settings{{.momentum = attributes.get("momentum", 0.0),
                                      .dampening = attributes.get("dampening", 0.0),
                                      .weight_decay = attributes.get("weight_decay", 0.0),
                                      .gradient_scale = 1 / attributes.get("loss_scale", 1.0),
-                                     .nesterov = attributes.get("nesterov", false)},
+                                     .nesterov = nesterov},
                                     signature.inputs[0].shape.elements()});
   return in_order_of_parameter(std::move(made), signature);
+}
+
+Prepared prepare_sgd(const Signature& signature) {
+  return prepare_with(signature, signature.attributes.get("nesterov", false));
+}
+Prepared prepare_momentum(const Signature& signature) {
+  return prepare_with(signature, signature.attributes.get("use_nesterov", false));
 }
 
 // With momentum input 3 is the accumulation; sgd alone has a flag of the first step behind it.
@@ -86,7 +93,14 @@ bool usable(const Signature& signature) {
 
 template <class T, State state>
 Kernel kernel() {
+  constexpr auto prepare = state == State::accumulation ? prepare_momentum : prepare_sgd;
   return in_parts({"reference", usable<T, state>, prepare, run<T, state>}, run_part<T, state>, finish<state>);
+}
+
+Result<> check_sgd(const Attributes& arguments) {
+  const double momentum = arguments.get("momentum", 0.0), dampening = arguments.get("dampening", 0.0);
+  if (!arguments.get("nesterov", false) || (momentum > 0 && dampening == 0)) return {};
+  return bad("SGD: nesterov needs momentum above 0 and dampening 0, not {} and {}", momentum, dampening);
 }
 
 }  // namespace
@@ -108,6 +122,21 @@ const Op& sgd_op() {
                   kernel<double, State::accumulation_and_flag>()},
       .sharing = Sharing::in_place,
       .written = {3, 4},
+      .optimizer = {.name = "SGD",
+                    .documentation = "g = gradient / loss_scale + weight_decay p; with momentum: v = "
+                                     "momentum v + (1 - dampening) g "
+                                     "(v = g at the first step), g = g + momentum v if nesterov, else v; "
+                                     "then p = p - learning_rate "
+                                     "g.",
+                    .arguments = {{.name = "learning_rate", .otherwise = 0.1},
+                                  {.name = "momentum", .otherwise = 0.0, .min = 0},
+                                  {.name = "dampening", .otherwise = 0.0, .min = 0},
+                                  {.name = "weight_decay", .otherwise = 0.0},
+                                  {.name = "nesterov", .otherwise = false},
+                                  {.name = "loss_scale", .otherwise = 1.0}},
+                    .states = {{.name = "accum", .kept_with = "momentum"},
+                               {.name = "stat", .initial = 1, .kept_with = "momentum", .is_scalar = true}},
+                    .check = check_sgd},
   };
   return op;
 }
@@ -117,13 +146,23 @@ const Op& momentum_op() {
       .name = "momentum",
       .documentation =
           "In place: g = gradient / loss_scale + weight_decay p; v = momentum v + g; "
-          "p -= learning_rate (nesterov ? g + momentum v : v). v is written too.",
+          "p -= learning_rate (use_nesterov ? g + momentum v : v). v is written too.",
       .inputs_min = 4,
       .inputs_max = 4,
       .infer = infer_momentum,
       .kernels = {kernel<float, State::accumulation>(), kernel<double, State::accumulation>()},
       .sharing = Sharing::in_place,
       .written = {3},
+      .optimizer = {.name = "Momentum",
+                    .documentation =
+                        "g = gradient / loss_scale + weight_decay p; v = momentum v + g; p = p - "
+                        "learning_rate v, or with use_nesterov p - learning_rate (g + momentum v).",
+                    .arguments = {{.name = "learning_rate", .otherwise = 0.1, .required = true},
+                                  {.name = "momentum", .otherwise = 0.9, .required = true, .min = 0},
+                                  {.name = "weight_decay", .otherwise = 0.0},
+                                  {.name = "loss_scale", .otherwise = 1.0},
+                                  {.name = "use_nesterov", .otherwise = false}},
+                    .states = {{.name = "moments"}}},
   };
   return op;
 }

@@ -8,38 +8,20 @@ namespace muster::graph {
 namespace {
 
 using kernels::UpdateArguments;
-using kernels::UpdateScale;
-
-// parameter, gradient, learning rate, then `states` like the parameter.
-Result<> require_update(std::string_view op, const Signature& signature,
-                        std::initializer_list<std::string_view> states) {
-  const TensorType& parameter = signature.inputs[0];
-  MUSTER_TRY_VOID(require_floating(op, parameter));
-  MUSTER_TRY_VOID(require_alike(op, "gradient", signature.inputs[1], parameter));
-  MUSTER_TRY_VOID(require_alike(op, "learning rate", signature.inputs[2], {DType::float32, {}}));
-  std::size_t index = 3;
-  for (const std::string_view state : states)
-    MUSTER_TRY_VOID(require_alike(op, state, signature.inputs[index++], parameter));
-  return {};
-}
-
-UpdateScale scale_of(const Attributes& attributes) {
-  return {.gradient_scale = 1 / attributes.get("loss_scale", 1.0),
-          .weight_decay = attributes.get("weight_decay", 0.0)};
-}
 
 // The settings of a kernel, and what its call needs beside.
 template <class S>
 struct Settings {
   S kernel;
   std::int64_t count = 0;
-  bool has_last_state = false;  // amsgrad's greatest squares, the means of centered rms_prop
+  // Amsgrad's greatest squares, a decay that changes with the step, the means of centered rms_prop.
+  bool has_last_input = false;
 };
 
 template <class S>
-Prepared prepared_update(S kernel, const Signature& signature, std::size_t inputs_with_last_state) {
+Prepared prepared_update(S kernel, const Signature& signature, std::size_t inputs_with_last) {
   Prepared made = prepared(Settings<S>{std::move(kernel), signature.inputs[0].shape.elements(),
-                                       signature.inputs.size() == inputs_with_last_state});
+                                       signature.inputs.size() == inputs_with_last});
   return in_order_of_parameter(std::move(made), signature);
 }
 
@@ -59,7 +41,8 @@ T* state(const KernelCall& call, std::size_t index) {
 
 // ---- Adam -------------------------------------------------------------------------------------------------
 
-constexpr std::size_t adam_inputs = 6;  // and one more with amsgrad
+constexpr std::size_t adam_inputs = 6;               // and one more with amsgrad
+constexpr std::size_t adam_weight_decay_inputs = 5;  // and the decay, where it changes with the step
 
 Types infer_adam(const Signature& signature) {
   MUSTER_TRY_VOID(require_update("adam", signature, {"mean", "mean square"}));
@@ -73,6 +56,9 @@ Types infer_adam(const Signature& signature) {
 
 Types infer_adam_weight_decay(const Signature& signature) {
   MUSTER_TRY_VOID(require_update("adam_weight_decay", signature, {"mean", "mean square"}));
+  if (signature.inputs.size() > adam_weight_decay_inputs)
+    MUSTER_TRY_VOID(
+        require_alike("adam_weight_decay", "weight decay", signature.inputs[5], {DType::float32, {}}));
   return same_as_first(signature);
 }
 
@@ -83,30 +69,39 @@ Prepared prepare_adam(const Signature& signature) {
                                                .beta1 = attributes.get("beta1", 0.9),
                                                .beta2 = attributes.get("beta2", 0.999),
                                                .eps = attributes.get("eps", decoupled ? 1e-6 : 1e-8),
-                                               .nesterov = attributes.get("nesterov", false),
+                                               .nesterov = attributes.get("use_nesterov", false),
                                                .decoupled = decoupled},
-                         signature, adam_inputs + 1);
+                         signature, (decoupled ? adam_weight_decay_inputs : adam_inputs) + 1);
 }
 
 template <class T>
 kernels::AdamState<T> adam_state(const KernelCall& call, const Settings<kernels::AdamSettings>& settings) {
   kernels::AdamState<T> states{.mean = state<T>(call, 3), .square = state<T>(call, 4)};
-  if (!settings.kernel.decoupled) states.steps = *call.input<std::int32_t>(5);
-  if (settings.has_last_state) states.greatest = state<T>(call, 6);
+  if (settings.kernel.decoupled) return states;
+  states.steps = *call.input<std::int32_t>(5);
+  if (settings.has_last_input) states.greatest = state<T>(call, 6);
   return states;
+}
+
+// A decay that changes with the step is an input of the decoupled one.
+kernels::AdamSettings adam_settings(const KernelCall& call, const Settings<kernels::AdamSettings>& settings) {
+  kernels::AdamSettings made = settings.kernel;
+  if (made.decoupled && settings.has_last_input)
+    made.scale.weight_decay = static_cast<double>(*call.input<float>(5));
+  return made;
 }
 
 template <class T>
 void run_adam(const KernelCall& call) {
   const auto& settings = call.setting<Settings<kernels::AdamSettings>>();
-  kernels::adam(settings.kernel, adam_state<T>(call, settings), arguments<T>(call, settings));
+  kernels::adam(adam_settings(call, settings), adam_state<T>(call, settings), arguments<T>(call, settings));
 }
 
 template <class T>
 void run_adam_part(const KernelCall& call, std::int64_t begin, std::int64_t end) {
   const auto& settings = call.setting<Settings<kernels::AdamSettings>>();
-  kernels::adam_part(settings.kernel, adam_state<T>(call, settings), arguments<T>(call, settings), begin,
-                     end);
+  kernels::adam_part(adam_settings(call, settings), adam_state<T>(call, settings),
+                     arguments<T>(call, settings), begin, end);
 }
 
 template <bool decoupled>
@@ -129,7 +124,7 @@ Prepared prepare_rms_prop(const Signature& signature) {
   return prepared_update(kernels::RmsPropSettings{.scale = scale_of(attributes),
                                                   .decay = attributes.get("decay", 0.9),
                                                   .momentum = attributes.get("momentum", 0.0),
-                                                  .eps = attributes.get("eps", 1e-10)},
+                                                  .eps = attributes.get("epsilon", 1e-10)},
                          signature, 6);
 }
 
@@ -138,7 +133,7 @@ kernels::RmsPropState<T> rms_prop_state(const KernelCall& call,
                                         const Settings<kernels::RmsPropSettings>& settings) {
   return {.square = state<T>(call, 3),
           .moment = state<T>(call, 4),
-          .mean = settings.has_last_state ? state<T>(call, 5) : nullptr};
+          .mean = settings.has_last_input ? state<T>(call, 5) : nullptr};
 }
 
 template <class T>
@@ -209,7 +204,7 @@ const Op& adam_op() {
           "int32), and with amsgrad the greatest mean square h; m, v and h are written. g = gradient / "
           "loss_scale + weight_decay p; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; "
           "p -= learning_rate sqrt(1 - beta2^t) / (1 - beta1^t) u / (sqrt(v) + eps), where t counts from 1, "
-          "u = m, or with nesterov beta1 m + (1 - beta1) g; h = max(h, v) takes the place of v. "
+          "u = m, or with use_nesterov beta1 m + (1 - beta1) g; h = max(h, v) takes the place of v. "
           "Kingma and Ba, ICLR 2015; Reddi et al., ICLR 2018.",
       .inputs_min = adam_inputs,
       .inputs_max = adam_inputs + 1,
@@ -217,6 +212,27 @@ const Op& adam_op() {
       .kernels = adam_kernels<false>(),
       .sharing = Sharing::in_place,
       .written = {3, 4, 6},
+      .optimizer =
+          {.name = "Adam",
+           .documentation =
+               "g = gradient / loss_scale + weight_decay p; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - "
+               "beta2) g^2; p = p - learning_rate sqrt(1 - beta2^t) / (1 - beta1^t) u / (sqrt(v) + eps), t "
+               "counts the steps from 1; u = m, with use_nesterov beta1 m + (1 - beta1) g; with use_amsgrad "
+               "the greatest v takes the place of v. Kingma and Ba, ICLR 2015.",
+           .arguments =
+               {{.name = "learning_rate", .otherwise = 1e-3},
+                {.name = "beta1", .otherwise = 0.9, .above = 0, .below = 1},
+                {.name = "beta2", .otherwise = 0.999, .above = 0, .below = 1},
+                {.name = "eps", .otherwise = 1e-8, .above = 0},
+                {.name = "use_locking", .otherwise = false, .effect = Effect::none},
+                {.name = "use_nesterov", .otherwise = false},
+                {.name = "weight_decay", .otherwise = 0.0},
+                {.name = "loss_scale", .otherwise = 1.0},
+                {.name = "use_amsgrad", .otherwise = false},
+                {.name = "use_lazy", .otherwise = false, .effect = Effect::refused, .by_name_only = true},
+                {.name = "use_offload", .otherwise = false, .effect = Effect::refused, .by_name_only = true}},
+           .states = {{.name = "moment1"}, {.name = "moment2"}, {.name = "vhat", .kept_with = "use_amsgrad"}},
+           .inputs = {"moment1", "moment2", "global_step", "vhat"}},
   };
   return op;
 }
@@ -225,16 +241,30 @@ const Op& adam_weight_decay_op() {
   static const Op op{
       .name = "adam_weight_decay",
       .documentation =
-          "In place: parameter, gradient, learning_rate (), mean m, mean square v; m and v are written. "
+          "In place: parameter, gradient, learning_rate (), mean m, mean square v, and the weight decay () "
+          "where "
+          "it is no attribute; m and v are written. "
           "g = gradient / loss_scale; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; "
           "p -= learning_rate (m / (sqrt(v) + eps) + weight_decay p). The moments are not corrected. "
           "Loshchilov and Hutter, ICLR 2019, as BERT uses it.",
-      .inputs_min = 5,
-      .inputs_max = 5,
+      .inputs_min = adam_weight_decay_inputs,
+      .inputs_max = adam_weight_decay_inputs + 1,
       .infer = infer_adam_weight_decay,
       .kernels = adam_kernels<true>(),
       .sharing = Sharing::in_place,
       .written = {3, 4},
+      .optimizer =
+          {.name = "AdamWeightDecay",
+           .documentation =
+               "m = beta1 m + (1 - beta1) gradient; v = beta2 v + (1 - beta2) gradient^2; p = p - "
+               "learning_rate (m / (sqrt(v) + eps) + weight_decay p). The moments are not corrected.",
+           .arguments = {{.name = "learning_rate", .otherwise = 1e-3},
+                         {.name = "beta1", .otherwise = 0.9, .above = 0, .below = 1},
+                         {.name = "beta2", .otherwise = 0.999, .above = 0, .below = 1},
+                         {.name = "eps", .otherwise = 1e-6, .above = 0},
+                         {.name = "weight_decay", .otherwise = 0.0}},
+           .states = {{.name = "adam_m"}, {.name = "adam_v"}},
+           .decays_itself = true},
   };
   return op;
 }
@@ -246,7 +276,7 @@ const Op& rms_prop_op() {
           "In place: parameter, gradient, learning_rate (), mean square s, moment v, and when centered the "
           "mean gradient n; s, v and n are written. g = gradient / loss_scale + weight_decay p; "
           "s = decay s + (1 - decay) g^2; n = decay n + (1 - decay) g; "
-          "v = momentum v + learning_rate g / sqrt(s - n^2 + eps); p -= v. Hinton, lecture 6 of "
+          "v = momentum v + learning_rate g / sqrt(s - n^2 + epsilon); p -= v. Hinton, lecture 6 of "
           "'Neural networks for machine learning', 2012.",
       .inputs_min = 5,
       .inputs_max = 6,
@@ -256,6 +286,24 @@ const Op& rms_prop_op() {
                            run_rms_prop_part<double>)},
       .sharing = Sharing::in_place,
       .written = {3, 4, 5},
+      .optimizer =
+          {.name = "RMSProp",
+           .documentation =
+               "g = gradient / loss_scale + weight_decay p; s = decay s + (1 - decay) g^2, 1 at first; "
+               "centered: n = decay n + (1 - decay) g, else n = 0; v = momentum v + learning_rate g / sqrt(s "
+               "- n^2 + epsilon); p = p - v.",
+           .arguments = {{.name = "learning_rate", .otherwise = 0.1},
+                         {.name = "decay", .otherwise = 0.9, .min = 0},
+                         {.name = "momentum", .otherwise = 0.0, .min = 0},
+                         {.name = "epsilon", .otherwise = 1e-10, .above = 0},
+                         {.name = "use_locking", .otherwise = false, .effect = Effect::none},
+                         {.name = "centered", .otherwise = false},
+                         {.name = "loss_scale", .otherwise = 1.0},
+                         {.name = "weight_decay", .otherwise = 0.0}},
+           .states = {{.name = "mean_grad", .kept_with = "centered"},
+                      {.name = "mean_square", .initial = 1},
+                      {.name = "moment"}},
+           .inputs = {"mean_square", "moment", "mean_grad"}},
   };
   return op;
 }
@@ -276,6 +324,17 @@ const Op& adagrad_op() {
                            run_adagrad_part<double>)},
       .sharing = Sharing::in_place,
       .written = {3},
+      .optimizer =
+          {.name = "Adagrad",
+           .documentation =
+               "g = gradient / loss_scale + weight_decay p; s = s + g^2 if update_slots, `accum` at first; p "
+               "= p - learning_rate g / sqrt(s). Duchi, Hazan and Singer, JMLR 2011.",
+           .arguments = {{.name = "accum", .otherwise = 0.1, .min = 0},
+                         {.name = "learning_rate", .otherwise = 0.001},
+                         {.name = "update_slots", .otherwise = true},
+                         {.name = "loss_scale", .otherwise = 1.0},
+                         {.name = "weight_decay", .otherwise = 0.0}},
+           .states = {{.name = "accum", .initial_from = "accum"}}},
   };
   return op;
 }

@@ -11,7 +11,6 @@
 #include "muster/train/train.h"
 #include "python/muster/bindings/convert.h"
 #include "python/muster/bindings/dataset.h"
-#include "python/muster/bindings/dtype.h"
 #include "python/muster/bindings/exceptions.h"
 #include "python/muster/bindings/value.h"
 
@@ -107,13 +106,6 @@ nb::object call_compose(const Compose& self, nb::args inputs) {
   return values;
 }
 
-struct Rescale : Transform {};
-struct Normalize : Transform {};
-struct HWC2CHW : Transform {};
-struct TypeCast : Transform {};
-struct OneHot : Transform {};
-struct ToTensor : Transform {};
-
 }  // namespace
 
 std::vector<data::OperationPtr> operations_from(nb::handle object) {
@@ -136,62 +128,12 @@ void bind_transforms(nb::module_& core) {
       .def("__call__", &call_transform, nb::arg("input"),
            "Applies the transform to one array or tensor and returns a numpy array.")
       .def("__repr__", [](const Transform& self) { return self.operation->name(); });
-  nb::class_<Rescale, Transform>(core, "Rescale",
-                                 "float32(value) * rescale + shift, for any dtype and shape.")
-      .def(
-          "__init__",
-          [](Rescale* self, float rescale, float shift) {
-            new (self) Rescale{data::rescale(rescale, shift)};
-          },
-          nb::arg("rescale"), nb::arg("shift"));
-  nb::class_<Normalize, Transform>(
-      core, "Normalize",
-      "(float32(value) - mean) / std for each channel of an image (H, W, C), or (C, H, W) with is_hwc=False. "
-      "`mean` and `std` hold one number for each channel, or one for all.")
-      .def(
-          "__init__",
-          [](Normalize* self, std::vector<float> mean, std::vector<float> std, bool is_hwc) {
-            new (self) Normalize{
-                data::normalize({.mean = std::move(mean), .std = std::move(std), .is_hwc = is_hwc})};
-          },
-          nb::arg("mean"), nb::arg("std"), nb::arg("is_hwc") = true);
-  nb::class_<HWC2CHW, Transform>(core, "HWC2CHW", "An image (H, W, C) as (C, H, W).")
-      .def("__init__", [](HWC2CHW* self) { new (self) HWC2CHW{data::hwc2chw()}; });
-  nb::class_<TypeCast, Transform>(
-      core, "TypeCast",
-      "Elements as another dtype; floats outside of an integer's range become its "
-      "nearest bound.")
-      .def(
-          "__init__",
-          [](TypeCast* self, nb::handle output_type) {
-            new (self) TypeCast{data::type_cast(dtype_from(output_type))};
-          },
-          nb::arg("output_type"));
-  nb::class_<OneHot, Transform>(
-      core, "OneHot",
-      "A label as `num_classes` numbers: 1 at its place, else 0. With a `smoothing_rate` above 0 the 1 loses "
-      "it to all classes alike, and the numbers are float64. ValueError for a label out of range.")
-      .def(
-          "__init__",
-          [](OneHot* self, std::int64_t num_classes, double smoothing_rate) {
-            new (self) OneHot{data::one_hot(num_classes, smoothing_rate)};
-          },
-          nb::arg("num_classes"), nb::arg("smoothing_rate") = 0.0);
-  nb::class_<ToTensor, Transform>(core, "ToTensor",
-                                  "float32(value) * (1 / 255), then an image (H, W, C) as (C, H, W).")
-      .def(
-          "__init__",
-          [](ToTensor* self, nb::handle output_type) {
-            new (self)
-                ToTensor{data::to_tensor(output_type.is_none() ? DType::float32 : dtype_from(output_type))};
-          },
-          nb::arg("output_type") = nb::none());
   nb::class_<Compose>(core, "Compose", "Operations one after the other, for Dataset.map or to be called.")
       .def(
           "__init__", [](Compose* self, nb::handle transforms) { new (self) Compose(compose(transforms)); },
           nb::arg("transforms"))
       .def("__call__", &call_compose, nb::arg("inputs"));
-  bind_vision(core);
+  bind_data_rows(core);
 }
 
 }  // namespace muster::python

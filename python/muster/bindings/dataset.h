@@ -39,6 +39,7 @@ void bind_samplers(nb::module_& core);
 // The classes of sources, after class Dataset.
 void bind_sources(nb::module_& core);
 void bind_generators(nb::module_& core);
-void bind_vision(nb::module_& core);
+// The classes of the operations that rows describe, after class Transform.
+void bind_data_rows(nb::module_& core);
 
 }  // namespace muster::python

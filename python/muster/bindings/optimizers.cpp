@@ -1,9 +1,8 @@
-// The built-in optimizers.
+// The built-in optimizers: their base, the classes that rows describe, and LARS.
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,111 +10,14 @@
 #include "muster/train/train.h"
 #include "python/muster/bindings/bindings.h"
 #include "python/muster/bindings/cell.h"
-#include "python/muster/bindings/convert.h"
+#include "python/muster/bindings/optimizer_arguments.h"
 #include "python/muster/bindings/parameter.h"
+#include "python/muster/bindings/row_arguments.h"
 
 namespace muster::python {
 namespace {
 
-using nn::LearningRate;
 using nn::Optimizer;
-using nn::ParameterGroups;
-using nn::WeightDecay;
-
-// ---- What Python gives ------------------------------------------------------------------------------------
-
-std::optional<double> number_from(nb::handle object) {
-  if (PyBool_Check(object.ptr())) return std::nullopt;
-  if (PyLong_Check(object.ptr()) || PyFloat_Check(object.ptr())) return nb::cast<double>(object);
-  const bool is_scalar_tensor = is_value(object) && nb::cast<const graph::Value&>(object).shape().rank() == 0;
-  if (is_scalar_tensor ||
-      (PyNumber_Check(object.ptr()) && !is_value(object) && PySequence_Check(object.ptr()) == 0))
-    return nb::cast<double>(nb::float_(object));
-  return std::nullopt;
-}
-
-LearningRate learning_rate_from(nb::handle object, const std::string& what) {
-  if (const auto number = number_from(object)) return *number;
-  if (nb::isinstance<nn::LearningRateSchedule>(object))
-    return nb::cast<std::shared_ptr<nn::LearningRateSchedule>>(object);
-  const bool is_list = PyObject_HasAttrString(object.ptr(), "__iter__") != 0 || is_value(object);
-  if (!is_list || nb::isinstance<nb::str>(object)) {
-    const std::string type = class_name(object);
-    throw nb::type_error(
-        (what + " is a number, a tensor, an iterable of numbers or a LearningRateSchedule, not " + type)
-            .c_str());
-  }
-  nn::Rates rates;
-  if (is_value(object)) {
-    const Tensor values = tensor_as(elements_of(nb::cast<const graph::Value&>(object)), DType::float64);
-    if (values.shape().rank() != 1)
-      throw nb::value_error((what + " has shape " + to_string(values.shape()) +
-                             ", but a tensor of rates has one dimension at most")
-                                .c_str());
-    rates.assign(values.span<double>().begin(), values.span<double>().end());
-  } else {
-    for (const nb::handle rate : nb::iter(object)) rates.push_back(nb::cast<double>(nb::float_(rate)));
-  }
-  return rates;
-}
-
-WeightDecay weight_decay_from(nb::handle object, const std::string& what) {
-  if (const auto number = number_from(object)) return *number;
-  if (nb::isinstance<nn::Cell>(object)) return nb::cast<nn::CellPtr>(object);
-  const std::string type = class_name(object);
-  throw nb::type_error((what + " is a number or a cell, not " + type).c_str());
-}
-
-constexpr const char* group_keys[] = {"params", "lr", "weight_decay", "grad_centralization", "order_params"};
-
-void check_keys(const nb::dict& group, const std::string& what) {
-  for (const auto [key, value] : group) {
-    const std::string name = nb::cast<std::string>(nb::str(key));
-    bool known = false;
-    for (const char* const allowed : group_keys) known = known || name == allowed;
-    if (!known)
-      throw nb::key_error((what +
-                           ": a group has the keys 'params', 'lr', 'weight_decay', "
-                           "'grad_centralization' or 'order_params', not '" +
-                           name + "'")
-                              .c_str());
-  }
-  if (group.contains("order_params") && group.size() > 1)
-    throw nb::value_error((what + ": the group with 'order_params' has no other key").c_str());
-  if (!group.contains("order_params") && !group.contains("params"))
-    throw nb::key_error((what + ": a group needs the key 'params'").c_str());
-}
-
-nn::ParameterGroup group_from(const nb::dict& given, const std::string& what) {
-  nn::ParameterGroup group{.parameters = parameters_from(given["params"], what + "['params']")};
-  if (group.parameters.empty()) throw nb::value_error((what + "['params'] is empty").c_str());
-  if (given.contains("lr")) group.learning_rate = learning_rate_from(given["lr"], what + "['lr']");
-  if (given.contains("weight_decay"))
-    group.weight_decay = weight_decay_from(given["weight_decay"], what + "['weight_decay']");
-  if (given.contains("grad_centralization"))
-    group.grad_centralization = nb::cast<bool>(given["grad_centralization"]);
-  return group;
-}
-
-// A list of Parameters, or of groups.
-ParameterGroups updated_from(nb::handle iterable, const std::string& what) {
-  const nb::list items(nb::borrow<nb::object>(iterable));
-  if (items.size() == 0) throw nb::value_error((what + " is empty").c_str());
-  if (!nb::isinstance<nb::dict>(items[0])) return parameters_from(items, what);
-  std::vector<nn::ParameterGroup> groups;
-  std::vector<graph::ParameterPtr> order;
-  for (const nb::handle item : items) {
-    if (!nb::isinstance<nb::dict>(item))
-      throw nb::type_error((what + " holds Parameters or dicts, not both").c_str());
-    const auto group = nb::borrow<nb::dict>(item);
-    check_keys(group, what);
-    if (group.contains("order_params"))
-      order = parameters_from(group["order_params"], what + "['order_params']");
-    else
-      groups.push_back(group_from(group, what));
-  }
-  return ParameterGroups(std::move(groups), std::move(order));
-}
 
 // ---- Making them ------------------------------------------------------------------------------------------
 
@@ -125,79 +27,6 @@ void init_optimizer(nb::pointer_and_handle<Optimizer> self, nb::handle learning_
   make_cell(self, name, updated_from(parameters, name + "(parameters)"),
             Optimizer::Settings{learning_rate_from(learning_rate, name + "(learning_rate)"),
                                 weight_decay_from(weight_decay, name + "(weight_decay)"), loss_scale});
-}
-
-void init_sgd(nb::pointer_and_handle<nn::SGD> self, nb::handle params, nb::handle learning_rate,
-              double momentum, double dampening, nb::handle weight_decay, bool nesterov, double loss_scale) {
-  make_cell(self, updated_from(params, "SGD(params)"),
-            nn::SGDOptions{.learning_rate = learning_rate_from(learning_rate, "SGD(learning_rate)"),
-                           .momentum = momentum,
-                           .dampening = dampening,
-                           .weight_decay = weight_decay_from(weight_decay, "SGD(weight_decay)"),
-                           .nesterov = nesterov,
-                           .loss_scale = loss_scale});
-}
-
-void init_momentum(nb::pointer_and_handle<nn::Momentum> self, nb::handle params, nb::handle learning_rate,
-                   double momentum, nb::handle weight_decay, double loss_scale, bool use_nesterov) {
-  make_cell(self, updated_from(params, "Momentum(params)"),
-            nn::MomentumOptions{.learning_rate = learning_rate_from(learning_rate, "Momentum(learning_rate)"),
-                                .momentum = momentum,
-                                .weight_decay = weight_decay_from(weight_decay, "Momentum(weight_decay)"),
-                                .loss_scale = loss_scale,
-                                .use_nesterov = use_nesterov});
-}
-
-void init_adam(nb::pointer_and_handle<nn::Adam> self, nb::handle params, nb::handle learning_rate,
-               double beta1, double beta2, double eps, bool /*use_locking*/, bool use_nesterov,
-               nb::handle weight_decay, double loss_scale, bool use_amsgrad, bool use_lazy,
-               bool use_offload) {
-  if (use_lazy || use_offload)
-    raise(Error{Code::not_provided, "Adam: use_lazy and use_offload are not provided"});
-  make_cell(self, updated_from(params, "Adam(params)"),
-            nn::AdamOptions{.learning_rate = learning_rate_from(learning_rate, "Adam(learning_rate)"),
-                            .beta1 = beta1,
-                            .beta2 = beta2,
-                            .eps = eps,
-                            .use_nesterov = use_nesterov,
-                            .weight_decay = weight_decay_from(weight_decay, "Adam(weight_decay)"),
-                            .loss_scale = loss_scale,
-                            .use_amsgrad = use_amsgrad});
-}
-
-void init_adam_weight_decay(nb::pointer_and_handle<nn::AdamWeightDecay> self, nb::handle params,
-                            nb::handle learning_rate, double beta1, double beta2, double eps,
-                            nb::handle weight_decay) {
-  make_cell(self, updated_from(params, "AdamWeightDecay(params)"),
-            nn::AdamWeightDecayOptions{
-                .learning_rate = learning_rate_from(learning_rate, "AdamWeightDecay(learning_rate)"),
-                .beta1 = beta1,
-                .beta2 = beta2,
-                .eps = eps,
-                .weight_decay = weight_decay_from(weight_decay, "AdamWeightDecay(weight_decay)")});
-}
-
-void init_rms_prop(nb::pointer_and_handle<nn::RMSProp> self, nb::handle params, nb::handle learning_rate,
-                   double decay, double momentum, double epsilon, bool /*use_locking*/, bool centered,
-                   double loss_scale, nb::handle weight_decay) {
-  make_cell(self, updated_from(params, "RMSProp(params)"),
-            nn::RMSPropOptions{.learning_rate = learning_rate_from(learning_rate, "RMSProp(learning_rate)"),
-                               .decay = decay,
-                               .momentum = momentum,
-                               .epsilon = epsilon,
-                               .centered = centered,
-                               .loss_scale = loss_scale,
-                               .weight_decay = weight_decay_from(weight_decay, "RMSProp(weight_decay)")});
-}
-
-void init_adagrad(nb::pointer_and_handle<nn::Adagrad> self, nb::handle params, double accum,
-                  nb::handle learning_rate, bool update_slots, double loss_scale, nb::handle weight_decay) {
-  make_cell(self, updated_from(params, "Adagrad(params)"),
-            nn::AdagradOptions{.accum = accum,
-                               .learning_rate = learning_rate_from(learning_rate, "Adagrad(learning_rate)"),
-                               .update_slots = update_slots,
-                               .loss_scale = loss_scale,
-                               .weight_decay = weight_decay_from(weight_decay, "Adagrad(weight_decay)")});
 }
 
 void init_lars(nb::pointer_and_handle<nn::LARS> self, std::shared_ptr<Optimizer> optimizer, double epsilon,
@@ -229,7 +58,7 @@ nb::object learning_rate_of(const Optimizer& self) {
 }
 
 void set_learning_rate(Optimizer& self, nb::handle value) {
-  const auto number = number_from(value);
+  const auto number = scalar_from(value);
   if (!number) {
     const std::string type = class_name(value);
     throw nb::type_error(("learning_rate is set to a number, not to " + type).c_str());
@@ -302,66 +131,84 @@ void bind_optimizer_base(nb::module_& core) {
           nb::sig("def count_step(self) -> Tensor"), "Adds 1 to global_step.");
 }
 
+// ---- Classes of the rows ----------------------------------------------------------------------------------
+
 constexpr const char* params_doc =
     "`params` are the Parameters to update, or groups of them (see Optimizer). `learning_rate` is a number, "
-    "a "
-    "list with the rate of each step, or a LearningRateSchedule; `weight_decay` a number or a cell of the "
+    "a list with the rate of each step, or a LearningRateSchedule; `weight_decay` a number or a cell of the "
     "step.";
+
+bool is_of_any_type(const graph::Argument& argument) {
+  return argument.name == "learning_rate" || argument.name == "weight_decay";
+}
+
+ClassParameters parameters_of(const graph::OptimizerSchema& schema) {
+  ClassParameters made{{.name = "params", .type = "object"}};
+  for (const graph::Argument& argument : schema.arguments)
+    made.push_back({.name = std::string(argument.name),
+                    .type = is_of_any_type(argument) ? "object" : python_type(argument),
+                    .otherwise = argument.required ? nb::object() : default_of(argument),
+                    .by_name_only = argument.by_name_only});
+  return made;
+}
+
+// The arguments of one call, read as the schema says.
+struct Given {
+  Optimizer::Settings settings;
+  graph::Attributes attributes;
+
+  void read(const graph::OptimizerSchema& schema, const graph::Argument& argument, nb::handle object) {
+    const std::string what = std::string(schema.name) + "(" + std::string(argument.name) + ")";
+    if (argument.name == "learning_rate") {
+      settings.learning_rate = learning_rate_from(object, what);
+    } else if (argument.name == "weight_decay") {
+      settings.weight_decay = weight_decay_from(object, what);
+    } else {
+      graph::Attribute value = attribute_from(schema.name, argument.name, argument, object);
+      if (argument.name == "loss_scale")
+        settings.loss_scale = std::get<double>(value);
+      else if (argument.effect == graph::Effect::passed)
+        attributes.set(argument.name, std::move(value));
+      else if (argument.effect == graph::Effect::refused && value != argument.otherwise)
+        raise(Error{Code::not_provided, std::string(schema.name) + ": " + std::string(argument.name) + "=" +
+                                            shown(object) + " is not provided"});
+    }
+  }
+};
+
+template <class Made>
+void bind_row(nb::module_& core, nb::dict& classes) {
+  const graph::OptimizerSchema& schema = Made::row().optimizer;
+  const std::string name(schema.name), documentation(schema.documentation);
+  auto* parameters = new ClassParameters(parameters_of(schema));  // for as long as the process runs
+  classes[name.c_str()] =
+      bind_cell_class<Made, Optimizer>(core, name.c_str(), documentation.c_str())
+          .def(
+              "__init__",
+              [&schema, parameters](nb::pointer_and_handle<Made> self, const nb::args& positional,
+                                    const nb::kwargs& keywords) {
+                const auto objects = placed(schema.name, *parameters, positional, keywords);
+                auto updated = updated_from(objects[0], std::string(schema.name) + "(params)");
+                Given given;
+                for (std::size_t i = 1; i < objects.size(); ++i)
+                  given.read(schema, schema.arguments[i - 1], objects[i]);
+                make_cell(self, updated, given.settings, std::move(given.attributes));
+              },
+              nb::sig(init_signature(*parameters).c_str()), params_doc);
+}
+
+template <class... Made>
+nb::dict bind_rows(nb::module_& core, nn::OptimizerClasses<Made...>) {
+  nb::dict classes;
+  (bind_row<Made>(core, classes), ...);
+  return classes;
+}
 
 }  // namespace
 
 void bind_optimizers(nb::module_& core) {
   bind_optimizer_base(core);
-  bind_cell_class<nn::SGD, Optimizer>(
-      core, "SGD",
-      "g = gradient / loss_scale + weight_decay p; with momentum: v = momentum v + (1 - dampening) g (v = g "
-      "at the first step), g = g + momentum v if nesterov, else v; then p = p - learning_rate g.")
-      .def("__init__", &init_sgd, nb::arg("params"), nb::arg("learning_rate") = 0.1,
-           nb::arg("momentum") = 0.0, nb::arg("dampening") = 0.0, nb::arg("weight_decay") = 0.0,
-           nb::arg("nesterov") = false, nb::arg("loss_scale") = 1.0, params_doc);
-  bind_cell_class<nn::Momentum, Optimizer>(core, "Momentum",
-                                           "g = gradient / loss_scale + weight_decay p; v = momentum v + "
-                                           "g; p = p - learning_rate v, or with use_nesterov "
-                                           "p - learning_rate (g + momentum v).")
-      .def("__init__", &init_momentum, nb::arg("params"), nb::arg("learning_rate"), nb::arg("momentum"),
-           nb::arg("weight_decay") = 0.0, nb::arg("loss_scale") = 1.0, nb::arg("use_nesterov") = false,
-           params_doc);
-  bind_cell_class<nn::Adam, Optimizer>(core, "Adam",
-                                       "g = gradient / loss_scale + weight_decay p; m = beta1 m + (1 - "
-                                       "beta1) g; v = beta2 v + (1 - beta2) g^2; "
-                                       "p = p - learning_rate sqrt(1 - beta2^t) / (1 - beta1^t) u / (sqrt(v) "
-                                       "+ eps), t counts the steps from 1; "
-                                       "u = m, with use_nesterov beta1 m + (1 - beta1) g; with use_amsgrad "
-                                       "the greatest v takes the place of v. "
-                                       "Kingma and Ba, ICLR 2015.")
-      .def("__init__", &init_adam, nb::arg("params"), nb::arg("learning_rate") = 1e-3, nb::arg("beta1") = 0.9,
-           nb::arg("beta2") = 0.999, nb::arg("eps") = 1e-8, nb::arg("use_locking") = false,
-           nb::arg("use_nesterov") = false, nb::arg("weight_decay") = 0.0, nb::arg("loss_scale") = 1.0,
-           nb::arg("use_amsgrad") = false, nb::kw_only(), nb::arg("use_lazy") = false,
-           nb::arg("use_offload") = false, params_doc);
-  bind_cell_class<nn::AdamWeightDecay, Optimizer>(
-      core, "AdamWeightDecay",
-      "m = beta1 m + (1 - beta1) gradient; v = beta2 v + (1 - beta2) gradient^2; p = p - learning_rate (m / "
-      "(sqrt(v) + eps) + weight_decay p). The moments are not corrected.")
-      .def("__init__", &init_adam_weight_decay, nb::arg("params"), nb::arg("learning_rate") = 1e-3,
-           nb::arg("beta1") = 0.9, nb::arg("beta2") = 0.999, nb::arg("eps") = 1e-6,
-           nb::arg("weight_decay") = 0.0, params_doc);
-  bind_cell_class<nn::RMSProp, Optimizer>(
-      core, "RMSProp",
-      "g = gradient / loss_scale + weight_decay p; s = decay s + (1 - decay) g^2, 1 at first; centered: n = "
-      "decay "
-      "n + (1 - decay) g, else n = 0; v = momentum v + learning_rate g / sqrt(s - n^2 + epsilon); p = p - v.")
-      .def("__init__", &init_rms_prop, nb::arg("params"), nb::arg("learning_rate") = 0.1,
-           nb::arg("decay") = 0.9, nb::arg("momentum") = 0.0, nb::arg("epsilon") = 1e-10,
-           nb::arg("use_locking") = false, nb::arg("centered") = false, nb::arg("loss_scale") = 1.0,
-           nb::arg("weight_decay") = 0.0, params_doc);
-  bind_cell_class<nn::Adagrad, Optimizer>(
-      core, "Adagrad",
-      "g = gradient / loss_scale + weight_decay p; s = s + g^2 if update_slots, `accum` at first; p = p - "
-      "learning_rate g / sqrt(s). Duchi, Hazan and Singer, JMLR 2011.")
-      .def("__init__", &init_adagrad, nb::arg("params"), nb::arg("accum") = 0.1,
-           nb::arg("learning_rate") = 0.001, nb::arg("update_slots") = true, nb::arg("loss_scale") = 1.0,
-           nb::arg("weight_decay") = 0.0, params_doc);
+  core.attr("_optimizers") = bind_rows(core, nn::RowOptimizers());
   bind_cell_class<nn::LARS, Optimizer>(
       core, "LARS",
       "Another optimizer whose gradients become r (g + weight_decay p), r = coefficient |p| / (|g| + "

@@ -1,35 +1,7 @@
 """Operations on images, for Dataset.map."""
 
-from muster._core import (
-    HWC2CHW,
-    Border,
-    CenterCrop,
-    Decode,
-    Inter,
-    Normalize,
-    Pad,
-    RandomCrop,
-    RandomHorizontalFlip,
-    RandomResizedCrop,
-    RandomVerticalFlip,
-    Rescale,
-    Resize,
-    ToTensor,
-)
+from muster import _core
+from muster._core import Border, Inter  # noqa: F401 - listed from globals() below
 
-__all__ = [
-    "HWC2CHW",
-    "Border",
-    "CenterCrop",
-    "Decode",
-    "Inter",
-    "Normalize",
-    "Pad",
-    "RandomCrop",
-    "RandomHorizontalFlip",
-    "RandomResizedCrop",
-    "RandomVerticalFlip",
-    "Rescale",
-    "Resize",
-    "ToTensor",
-]
+globals().update(_core._vision)  # those that the rows of operations describe (muster/data)
+__all__ = sorted(name for name in globals() if not name.startswith("_"))

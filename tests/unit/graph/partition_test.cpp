@@ -37,8 +37,8 @@ TEST(ALeNetOnFiveWorkers, KeepsEachParameterWithItsStateOnOneOnly) {
     for (const auto& [name, values] : seen[rank].parameters) found.push_back(name);
     return found;
   };
-  EXPECT_THAT(names(0), ElementsAre("fc1.bias", "fc1.weight", "state0.fc1.bias", "state0.fc1.weight"));
-  EXPECT_THAT(names(3), ElementsAre("conv1.weight", "state0.conv1.weight"));
+  EXPECT_THAT(names(0), ElementsAre("fc1.bias", "fc1.weight", "moments.fc1.bias", "moments.fc1.weight"));
+  EXPECT_THAT(names(3), ElementsAre("conv1.weight", "moments.conv1.weight"));
   for (const Seen& worker : seen) EXPECT_EQ(worker.parameters.size() + worker.elsewhere.size(), 16u);
 }
 

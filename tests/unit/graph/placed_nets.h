@@ -48,18 +48,19 @@ class Net {
   std::vector<ParameterPtr> parameters_;
 };
 
-// As nn's optimizers are made: state for each parameter, a rate and a counter of steps for all.
+// As nn's optimizers are made from the row of their update: state for each parameter, a rate and a counter of
+// steps for all.
 class Optimizer {
  public:
   Optimizer(std::string op, const std::vector<ParameterPtr>& parameters)
-      : op_(std::move(op)), parameters_(parameters) {
-    const Initializer zeros = [](const Tensor& out, const RandomStream&) {
-      std::memset(out.bytes(), 0, out.size_bytes());
+      : op_(std::move(op)), schema_(find_op(op_)->optimizer), parameters_(parameters) {
+    const Initializer tenths = [](const Tensor& out, const RandomStream&) {
+      std::fill_n(out.data<float>(), out.elements(), 0.1F);
     };
     for (const ParameterPtr& parameter : parameters)
-      for (std::size_t i = 0; i < states(); ++i)
-        states_.push_back(std::make_shared<Parameter>(fmt::format("state{}.{}", i, parameter->name()),
-                                                      parameter->type(), zeros, false));
+      for (const OptimizerState& state : kept_states())
+        states_.push_back(std::make_shared<Parameter>(fmt::format("{}.{}", state.name, parameter->name()),
+                                                      parameter->type(), tenths, false));
     rate_ = std::make_shared<Parameter>("learning_rate", Tensor::scalar(0.05F), false);
     steps_ = std::make_shared<Parameter>("global_step", Tensor::zeros(DType::int32, {1}), false);
   }
@@ -68,10 +69,12 @@ class Optimizer {
     const Value one = apply("fill", std::span<const Value>{},
                             {{"dtype", DType::int32}, {"shape", Ints{1}}, {"value", 1.0}});
     Values made{apply("assign_add", {steps_, one})};
+    const std::size_t count = kept_states().size();
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       std::vector<Value> inputs{parameters_[i], gradients[i], rate_};
-      for (std::size_t k = 0; k < states(); ++k) inputs.emplace_back(states_[i * states() + k]);
-      if (op_ == "adam") inputs.emplace_back(steps_);
+      for (std::size_t k = 0; k < count; ++k) inputs.emplace_back(states_[i * count + k]);
+      const auto& read = schema_.inputs;
+      if (std::find(read.begin(), read.end(), "global_step") != read.end()) inputs.emplace_back(steps_);
       made.push_back(apply(op_, inputs, {{"momentum", 0.9}}));
     }
     return made[0];
@@ -81,9 +84,14 @@ class Optimizer {
   const Parameter& counter() const { return *steps_; }
 
  private:
-  std::size_t states() const { return op_ == "adam" ? 2 : 1; }
+  std::vector<OptimizerState> kept_states() const {
+    std::vector<OptimizerState> kept = schema_.states;
+    std::erase_if(kept, [](const OptimizerState& state) { return !state.kept_with.empty(); });
+    return kept;
+  }
 
   std::string op_;
+  const OptimizerSchema& schema_;
   std::vector<ParameterPtr> parameters_;
   std::vector<ParameterPtr> states_;
   ParameterPtr rate_, steps_;
@@ -289,6 +297,38 @@ class Residual final : public Net {
 
  private:
   std::vector<ParameterPtr> weights_, statistics_;
+};
+
+// Ops that are rows alone: no part of the division knows them by name.
+class Rows final : public Net {
+ public:
+  Rows() : weight_(parameter("w", {6, 6})), gamma_(parameter("gamma", {6}, 1)) {}
+  std::vector<Tensor> batch(std::uint64_t step) const override {
+    Tensor places(DType::int32, {4, 6});
+    for (std::int64_t i = 0; i < places.elements(); ++i)
+      places.data<std::int32_t>()[i] =
+          static_cast<std::int32_t>((i * 5 + static_cast<std::int64_t>(step)) % 6);
+    return {numbers({4, 6}, step), places};
+  }
+  Values loss(std::span<const Value> inputs) override {
+    Value x = inputs[0];
+    {
+      const PlaceScope place(on(0));
+      x = apply("rms_norm", {apply("matmul", {x, weight_}), gamma_});
+    }
+    {
+      const PlaceScope place(on(1));
+      x = apply("cumprod", {x}, {{"axis", std::int64_t{1}}});
+    }
+    {
+      const PlaceScope place(on(2));
+      x = apply("gather_elements", {x, inputs[1]}, {{"axis", std::int64_t{1}}});
+    }
+    return apply("reduce_mean", {apply("mul", {x, x})});
+  }
+
+ private:
+  ParameterPtr weight_, gamma_;
 };
 
 // One weight, used by two workers and by none in particular.

@@ -45,7 +45,7 @@ class SameBits : public testing::TestWithParam<std::tuple<std::string, Loop>> {
   Loop loop() const { return std::get<1>(GetParam()); }
 };
 INSTANTIATE_TEST_SUITE_P(Training, SameBits,
-                         testing::Combine(testing::Values("momentum", "adam"),
+                         testing::Combine(testing::Values("momentum", "adam", "lamb", "ftrl"),
                                           testing::Values(Loop::one_graph, Loop::by_hand)),
                          [](const auto& chosen) {
                            return std::get<0>(chosen.param) +
@@ -64,6 +64,8 @@ TEST_P(SameBits, OfLeNetInLanes) { expect_same_bits_on<LeNet>(5, optimizer(), lo
 TEST_P(SameBits, OfAResidualNetWhoseSkipsCross) { expect_same_bits_on<Residual>(3, optimizer(), loop()); }
 
 TEST_P(SameBits, OfALayerUsedByTwoWorkers) { expect_same_bits_on<Shared>(3, optimizer(), loop()); }
+
+TEST_P(SameBits, OfOpsThatAreRowsAlone) { expect_same_bits_on<Rows>(3, optimizer(), loop()); }
 
 TEST_P(SameBits, OnWorkersThatOwnNothing) {
   expect_same_bits_on<Chain>(4, optimizer(), loop(), std::vector{on(2), PlacementPtr(), on(1)});

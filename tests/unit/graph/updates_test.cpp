@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -14,25 +15,48 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// An optimizer's row: what it updates beside the parameter, and its settings.
+// The update of an optimizer, as its row describes it, with arguments that make it keep all its states, or
+// those alone that it always has.
 struct Row {
   std::string op;
-  std::size_t states = 0;  // like the parameter
+  const OptimizerSchema* schema = nullptr;
+  bool keeps_all = false;
   Attributes attributes = {};
-  bool has_flag = false;   // a float that says whether this is the first step
-  bool has_steps = false;  // an int32, between the second state and the third
 };
 
+const OptimizerState* state_named(const OptimizerSchema& schema, std::string_view name) {
+  for (const OptimizerState& state : schema.states)
+    if (state.name == name) return &state;
+  return nullptr;
+}
+
+bool is_kept_with(const OptimizerSchema& schema, std::string_view argument) {
+  return std::any_of(schema.states.begin(), schema.states.end(),
+                     [argument](const OptimizerState& state) { return state.kept_with == argument; });
+}
+
+Attributes attributes_of(const OptimizerSchema& schema, bool keeps_all) {
+  Attributes made{{"weight_decay", 0.1}, {"loss_scale", 4.0}};
+  for (const Argument& argument : schema.arguments) {
+    if (argument.name == "learning_rate" || made.find(argument.name) != nullptr) continue;
+    const bool is_truth = std::holds_alternative<bool>(argument.otherwise);
+    if (is_kept_with(schema, argument.name) && !is_truth)
+      made.set(argument.name, keeps_all ? 0.9 : 0.0);
+    else
+      made.set(argument.name, is_truth && keeps_all ? Attribute(true) : argument.otherwise);
+  }
+  return made;
+}
+
 std::vector<Row> rows() {
-  return {{.op = "sgd", .attributes = {{"weight_decay", 0.1}}},
-          {.op = "sgd", .states = 1, .attributes = {{"momentum", 0.9}, {"dampening", 0.2}}, .has_flag = true},
-          {.op = "momentum", .states = 1, .attributes = {{"momentum", 0.9}, {"nesterov", true}}},
-          {.op = "adam", .states = 2, .has_steps = true},
-          {.op = "adam", .states = 3, .attributes = {{"nesterov", true}}, .has_steps = true},
-          {.op = "adam_weight_decay", .states = 2, .attributes = {{"weight_decay", 0.01}}},
-          {.op = "rms_prop", .states = 2, .attributes = {{"momentum", 0.5}}},
-          {.op = "rms_prop", .states = 3},
-          {.op = "adagrad", .states = 1, .attributes = {{"loss_scale", 4.0}}}};
+  std::vector<Row> made;
+  for (const Op* op : ops()) {
+    if (!op->optimizer.exists()) continue;
+    for (const bool keeps_all : {false, true})
+      made.push_back(
+          {std::string(op->name), &op->optimizer, keeps_all, attributes_of(op->optimizer, keeps_all)});
+  }
+  return made;
 }
 
 // Sizes of parameters: none, one, a vector and a bit, and more than a thread takes for itself.
@@ -47,21 +71,33 @@ ParameterPtr parameter_of(std::int64_t size, std::uint64_t stream) {
   return std::make_shared<Parameter>("p", made);
 }
 
+// What the update reads as `name`, for a parameter of `size`.
+template <class T>
+Value input_of(const OptimizerSchema& schema, std::string_view name, std::int64_t size,
+               std::uint64_t stream) {
+  const OptimizerState* state = state_named(schema, name);
+  if (state == nullptr)
+    return std::make_shared<Parameter>("steps", Tensor::scalar(std::int32_t{2}).reshaped({1}));
+  if (state->is_scalar) return std::make_shared<Parameter>("flag", Tensor::scalar(1.0F));
+  return parameter_of<T>(size, stream);
+}
+
 // The inputs of one update each, with parameters of their own.
 template <class T>
 std::vector<std::vector<Value>> inputs_of(const Row& row) {
+  std::vector<std::string_view> names = row.schema->inputs;
+  if (names.empty())
+    for (const OptimizerState& state : row.schema->states) names.push_back(state.name);
   std::vector<std::vector<Value>> all;
-  const Value steps = std::make_shared<Parameter>("steps", Tensor::scalar(std::int32_t{2}).reshaped({1}));
   std::uint64_t stream = 0;
   for (const std::int64_t size : sizes) {
     std::vector<Value> inputs{parameter_of<T>(size, ++stream), parameter_of<T>(size, ++stream),
                               Tensor::scalar(0.125F)};
-    for (std::size_t state = 0; state < row.states; ++state) {
-      if (state == 2 && row.has_steps) inputs.push_back(steps);
-      inputs.emplace_back(parameter_of<T>(size, ++stream));
+    for (const std::string_view name : names) {
+      const OptimizerState* state = state_named(*row.schema, name);
+      if (state == nullptr || state->kept_with.empty() || row.keeps_all)
+        inputs.push_back(input_of<T>(*row.schema, name, size, ++stream));
     }
-    if (row.states == 2 && row.has_steps) inputs.push_back(steps);
-    if (row.has_flag) inputs.emplace_back(std::make_shared<Parameter>("flag", Tensor::scalar(1.0F)));
     all.push_back(std::move(inputs));
   }
   return all;
@@ -94,13 +130,31 @@ void expect_bits_of_each_alone(const Row& row, int threads) {
   for (std::size_t i = 0; i < alone.size(); ++i) expect_equal_parameters(together[i], alone[i]);
 }
 
+// Those that work in parts.
+bool can_be_joined(const Row& row) { return find_op(row.op)->kernels.back().run_part != nullptr; }
+
 TEST(Updates, TogetherGiveTheBitsOfEachAlone) {
   for (const Row& row : rows())
     for (const int threads : {1, 2, 5}) {
-      SCOPED_TRACE(testing::Message() << row.op << " with " << row.states << " states on " << threads);
+      if (!can_be_joined(row)) continue;
+      SCOPED_TRACE(testing::Message()
+                   << row.op << (row.keeps_all ? " with all states on " : " on ") << threads);
       expect_bits_of_each_alone<float>(row, threads);
       expect_bits_of_each_alone<double>(row, threads);
     }
+}
+
+TEST(Updates, GiveTheSameBitsOnAnyNumberOfThreads) {
+  for (const Row& row : rows()) {
+    SCOPED_TRACE(row.op);
+    const auto alone = inputs_of<float>(row);
+    const auto shared = inputs_of<float>(row);
+    for (std::size_t i = 0; i < alone.size(); ++i) {
+      apply(row.op, alone[i], row.attributes, {.threads = 1});
+      apply(row.op, shared[i], row.attributes, {.threads = 5});
+      expect_equal_parameters(shared[i], alone[i]);
+    }
+  }
 }
 
 ParameterPtr one(float value) { return std::make_shared<Parameter>("p", Tensor::scalar(value)); }

@@ -1,8 +1,9 @@
 """mindspore.dataset.transforms: operations on any values."""
 
-from muster.dataset.transforms import Compose, OneHot, TypeCast
+from muster.dataset import transforms as _ours
+from muster.dataset.transforms import *  # noqa: F403 - what it lists
 
 from mindspore import _names
 
-__all__ = ["Compose", "OneHot", "TypeCast"]
+__all__ = list(_ours.__all__)
 __getattr__ = _names.missing(__name__)

@@ -1,0 +1,76 @@
+#include "muster/nn/row_optimizer.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+namespace muster::nn {
+namespace {
+
+// The number that an argument holds: 1 for true.
+double number_in(const graph::Attributes& arguments, std::string_view name) {
+  const graph::Attribute* found = arguments.find(name);
+  MUSTER_CHECK(found != nullptr, "the schema of an optimizer names an argument that it has not");
+  if (const auto* truth = std::get_if<bool>(found)) return *truth ? 1 : 0;
+  MUSTER_CHECK(std::holds_alternative<double>(*found), "state goes by a number or by a truth value");
+  return std::get<double>(*found);
+}
+
+}  // namespace
+
+RowOptimizer::RowOptimizer(const graph::Op& row, const ParameterGroups& parameters, const Settings& settings,
+                           graph::Attributes arguments)
+    : Optimizer(std::string(row.optimizer.name), parameters, settings),
+      row_(row),
+      arguments_(std::move(arguments)) {
+  check_arguments();
+  make_states();
+}
+
+void RowOptimizer::check_arguments() const {
+  for (const graph::Argument& argument : row_.optimizer.arguments) {
+    const graph::Attribute* given = arguments_.find(argument.name);
+    if (given == nullptr) continue;  // one of Settings, or of Python alone
+    auto allowed = graph::allowed_instead(argument, *given);
+    if (const auto* number = std::get_if<double>(given); number && !allowed && !std::isfinite(*number))
+      allowed = "finite";
+    if (allowed)
+      throw Exception(Code::invalid_argument, fmt::format("{}: {} must be {}, not {}", class_name(),
+                                                          argument.name, *allowed, to_string(*given)));
+  }
+  if (row_.optimizer.check != nullptr) row_.optimizer.check(arguments_).value();
+}
+
+void RowOptimizer::make_states() {
+  for (const graph::OptimizerState& state : row_.optimizer.states) {
+    if (!is_kept(state)) continue;
+    const double initial =
+        state.initial_from.empty() ? state.initial : number_in(arguments_, state.initial_from);
+    states_.push_back({state.name, make_state(state.name, initial, state.is_scalar)});
+  }
+}
+
+bool RowOptimizer::is_kept(const graph::OptimizerState& state) const {
+  return state.kept_with.empty() || number_in(arguments_, state.kept_with) != 0;
+}
+
+void RowOptimizer::add_input(std::string_view name, std::size_t index, std::vector<Value>& inputs) const {
+  if (name == "global_step") inputs.emplace_back(global_step());
+  for (const State& state : states_)
+    if (state.name == name) inputs.emplace_back(state.parameters[index]);
+}
+
+void RowOptimizer::update(std::size_t index, const Update& update) {
+  std::vector<Value> inputs{updated_parameters()[index], update.gradient, update.learning_rate};
+  for (const std::string_view name : row_.optimizer.inputs) add_input(name, index, inputs);
+  if (row_.optimizer.inputs.empty())
+    for (const State& state : states_) inputs.emplace_back(state.parameters[index]);
+  if (update.changing_decay.defined()) inputs.push_back(update.changing_decay);
+  graph::Attributes attributes = arguments_;
+  attributes.set("weight_decay", update.weight_decay);
+  attributes.set("loss_scale", update.loss_scale);
+  graph::apply_all(row_, inputs, attributes);
+}
+
+}  // namespace muster::nn

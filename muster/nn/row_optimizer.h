@@ -1,0 +1,43 @@
+// RowOptimizer: an optimizer as the row of its update describes it (graph/optimizer_schema.h).
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "muster/nn/optimizer.h"
+
+namespace muster::nn {
+
+// The classes (optimizer_classes.h, made from the rows) add only names and types of arguments to this.
+class RowOptimizer : public Optimizer {
+ public:
+  // `arguments` are all that the schema passes on, but for those of Settings.
+  RowOptimizer(const graph::Op& row, const ParameterGroups& parameters, const Settings& settings,
+               graph::Attributes arguments);
+
+ protected:
+  void update(std::size_t index, const Update& update) override;
+  bool decays_gradient() const override { return !row_.optimizer.decays_itself; }
+
+ private:
+  struct State {
+    std::string_view name;
+    std::vector<ParameterPtr> parameters;  // by updated parameter
+  };
+
+  void check_arguments() const;
+  void make_states();
+  bool is_kept(const graph::OptimizerState& state) const;
+  // Adds what the update reads as `name`: nothing for a state that is not kept.
+  void add_input(std::string_view name, std::size_t index, std::vector<Value>& inputs) const;
+
+  const graph::Op& row_;
+  graph::Attributes arguments_;
+  std::vector<State> states_;
+};
+
+// The classes, for code that treats them all alike.
+template <class... Class>
+struct OptimizerClasses {};
+
+}  // namespace muster::nn

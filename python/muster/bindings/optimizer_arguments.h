@@ -1,0 +1,20 @@
+// What Python gives to optimizers: rates, decays, parameters and groups of them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "muster/nn/nn.h"
+#include "python/muster/bindings/bindings.h"
+
+namespace muster::python {
+
+// A number or a tensor of one, else nothing.
+std::optional<double> scalar_from(nb::handle object);
+// `what` is "SGD(learning_rate)", for messages, which are TypeErrors and ValueErrors.
+nn::LearningRate learning_rate_from(nb::handle object, const std::string& what);
+nn::WeightDecay weight_decay_from(nb::handle object, const std::string& what);
+// A list of Parameters, or of groups.
+nn::ParameterGroups updated_from(nb::handle iterable, const std::string& what);
+
+}  // namespace muster::python

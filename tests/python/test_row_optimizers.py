@@ -1,0 +1,161 @@
+"""Optimizers that are made from the rows of their updates: each has what all optimizers have."""
+
+import ast
+import inspect
+
+import numpy
+import pytest
+from places import COMPAT_PACKAGES, PACKAGES
+
+import muster
+from muster import _core, nn
+
+NAMES = sorted(_core._optimizers)
+SHAPES = {"fc.weight": (5, 3), "fc.bias": (3,), "bn.gamma": (4,)}
+
+
+def numbers(stream, shape):
+    return numpy.random.default_rng(stream).normal(size=shape).astype(numpy.float32)
+
+
+def parameters():
+    return [muster.Parameter(numbers(i, shape), name=name) for i, (name, shape) in enumerate(SHAPES.items())]
+
+
+def gradients(step):
+    return tuple(muster.Tensor(numbers(100 * step + i, shape)) for i, shape in enumerate(SHAPES.values()))
+
+
+def made(name, updated, learning_rate=0.05, **arguments):
+    """The optimizer `name` with as much state as it can have."""
+    more = {"Momentum": {"momentum": 0.9}, "SGD": {"momentum": 0.9}, "RMSProp": {"centered": True}}
+    more["Adam"] = {"use_amsgrad": True}
+    given = {"learning_rate": learning_rate, **more.get(name, {}), **arguments}
+    return getattr(nn, name)(updated, **given)
+
+
+def values(tensors):
+    return [tensor.asnumpy().copy() for tensor in tensors]
+
+
+def assert_equal_bits(found, expected):
+    for a, b in zip(found, expected, strict=True):
+        assert a.tobytes() == b.tobytes()
+
+
+def run(optimizer, steps):
+    for step in steps:
+        optimizer(gradients(step))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_has_its_name_in_every_package(name, monkeypatch):
+    monkeypatch.syspath_prepend(str(COMPAT_PACKAGES))
+    import mindspore
+
+    assert getattr(nn, name) is getattr(mindspore.nn, name)
+    assert name in nn.__all__ and name in mindspore.nn.__all__
+    stub = ast.parse((PACKAGES / "muster/_core.pyi").read_text())
+    bodies = {node.name: node.body for node in stub.body if isinstance(node, ast.ClassDef)}
+    init = next(node for node in bodies[name] if getattr(node, "name", "") == "__init__")
+    assert [argument.arg for argument in init.args.args][:2] == ["self", "params"]
+    assert name in (PACKAGES / "muster/nn.pyi").read_text()
+    assert inspect.getdoc(getattr(nn, name)) == _core._optimizers[name].__doc__
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_state_that_is_loaded_goes_on_with_the_same_bits(name, tmp_path):
+    updated = parameters()
+    optimizer = made(name, updated, weight_decay=0.1)
+    run(optimizer, range(3))
+    muster.save_checkpoint(optimizer, str(tmp_path / "optimizer.ckpt"))
+    weights = values(updated)
+    run(optimizer, range(3, 6))
+
+    others = parameters()
+    for parameter, weight in zip(others, weights, strict=True):
+        parameter.set_data(muster.Tensor(weight))
+    other = made(name, others, weight_decay=0.1)
+    left = muster.load_param_into_net(other, muster.load_checkpoint(str(tmp_path / "optimizer.ckpt")))
+    assert left[0] == []
+    assert other.global_step.tolist() == [3]
+    run(other, range(3, 6))
+    assert_equal_bits(values(others), values(updated))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rates_may_be_lists_and_schedules(name):
+    by_list, by_cell = parameters(), parameters()
+    run(made(name, by_list, [0.0, 0.05, 0.1]), range(3))
+    run(made(name, by_cell, nn.WarmUpLR(0.1, 2)), range(3))
+    for a, b in zip(values(by_list), values(by_cell), strict=True):
+        numpy.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7)
+    assert (values(by_list)[0] != values(parameters())[0]).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_decay_may_be_a_cell_and_groups_have_their_own(name):
+    class Constant(nn.Cell):
+        def construct(self, step):
+            return muster.ops.cast(step, muster.float32) * 0.0 + 0.25
+
+    def groups(updated, decay):
+        return [{"params": updated[:1], "weight_decay": decay, "lr": 0.02}, {"params": updated[1:]}]
+
+    by_number, by_cell, bare = parameters(), parameters(), parameters()
+    run(made(name, groups(by_number, 0.25)), range(2))
+    run(made(name, groups(by_cell, Constant())), range(2))
+    run(made(name, groups(bare, 0.0)), range(2))
+    for a, b in zip(values(by_number), values(by_cell), strict=True):
+        numpy.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    assert (values(by_number)[0] != values(bare)[0]).any()
+    assert_equal_bits(values(by_number)[1:], values(bare)[1:])
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "message"),
+    [
+        (
+            lambda p: nn.Adam(p, beta=0.9),
+            TypeError,
+            r"Adam: there is no argument beta=0.9; it is called as Adam",
+        ),
+        (lambda p: nn.Adam(p, 0.1, learning_rate=0.1), TypeError, "Adam: learning_rate was given twice"),
+        (
+            lambda p: nn.Adam(),
+            TypeError,
+            r"Adam: params is missing; it is called as Adam\(params, learning_r",
+        ),
+        (lambda p: nn.Momentum(p, 0.1), TypeError, "Momentum: momentum is missing"),
+        (lambda p: nn.Adagrad(p, *range(9)), TypeError, "Adagrad: 10 arguments were given"),
+        (lambda p: nn.Adam(p, beta1="a"), TypeError, r"Adam: beta1 must be float, not str \('a'\)"),
+        (lambda p: nn.SGD(p, nesterov=1), TypeError, r"SGD: nesterov must be bool, not int \(1\)"),
+        (lambda p: nn.RMSProp(p, momentum=-1), ValueError, "RMSProp: momentum must be at least 0, not -1"),
+        (lambda p: nn.RMSProp(p, epsilon=numpy.inf), ValueError, "RMSProp: epsilon must be finite, not inf"),
+        (
+            lambda p: nn.Adam(p, use_offload=True),
+            NotImplementedError,
+            "Adam: use_offload=True is not provided",
+        ),
+    ],
+)
+def test_errors_name_the_optimizer_the_argument_and_what_is_allowed(make, kind, message):
+    with pytest.raises(kind, match=message):
+        make([muster.Parameter(numbers(0, (2,)), name="weight")])
+
+
+def test_arguments_come_by_place_or_by_name():
+    by_place, by_name = parameters(), parameters()
+    run(nn.RMSProp(by_place, 0.05, 0.8, 0.5, 1e-3), range(2))
+    run(nn.RMSProp(params=by_name, epsilon=1e-3, momentum=0.5, decay=0.8, learning_rate=0.05), range(2))
+    assert_equal_bits(values(by_place), values(by_name))
+
+
+def test_may_be_subclassed():
+    class Slow(nn.Adam):
+        def __init__(self, params):
+            super().__init__(params, learning_rate=0.001)
+
+    optimizer = Slow(parameters())
+    run(optimizer, range(1))
+    assert isinstance(optimizer, nn.Adam) and optimizer.global_step.tolist() == [1]
