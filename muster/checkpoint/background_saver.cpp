@@ -4,8 +4,8 @@
 
 namespace muster::checkpoint {
 
-BackgroundSaver::BackgroundSaver(RunStore& store, double bytes_per_second)
-    : store_(store), throttle_(bytes_per_second), thread_([this] { run(); }) {}
+BackgroundSaver::BackgroundSaver(RunStore& store, const Clock& clock, double bytes_per_second)
+    : store_(store), throttle_(bytes_per_second, clock), thread_([this] { run(); }) {}
 
 BackgroundSaver::~BackgroundSaver() {
   {

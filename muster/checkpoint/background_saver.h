@@ -34,7 +34,7 @@ class Saver {
 class BackgroundSaver final : public Saver {
  public:
   // `store` outlives it and stays where it is. Points go to the disk at this rate, until a caller waits.
-  explicit BackgroundSaver(RunStore& store, double bytes_per_second = WriteThrottle::beside(1));
+  BackgroundSaver(RunStore& store, const Clock& clock, double bytes_per_second = WriteThrottle::beside(1));
   ~BackgroundSaver() override;
 
   void save(Point point) override;

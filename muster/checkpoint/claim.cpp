@@ -18,9 +18,8 @@ constexpr std::size_t gate_patience = 10;  // times that for one lock: a crowd p
 // Until `holds` does, or the patience ends.
 template <class Condition>
 bool wait_for(milliseconds patience, const Condition& holds) {
-  const TimePoint deadline = real_clock().now() + patience;
-  while (!holds()) {
-    if (real_clock().now() >= deadline) return false;
+  for (milliseconds waited{0}; !holds(); waited += pause) {
+    if (waited >= patience) return false;
     std::this_thread::sleep_for(pause);
   }
   return true;

@@ -277,8 +277,7 @@ class RealStorage final : public Storage {
 
   Result<std::unique_ptr<LockedFile>> lock(const std::string& path, Sharing sharing,
                                            std::chrono::milliseconds patience) override {
-    const TimePoint deadline = real_clock().now() + patience;
-    while (true) {
+    for (std::chrono::milliseconds waited{0};; waited += lock_pause) {
       Descriptor descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
       if (!descriptor) return fail_errno(fmt::format("cannot open '{}'", path), errno);
       struct flock record = whole_file(sharing == Sharing::shared ? F_RDLCK : F_WRLCK);
@@ -286,7 +285,7 @@ class RealStorage final : public Storage {
       if (!is_locked && errno != EAGAIN && errno != EACCES && errno != EINTR) return cannot_lock(path, errno);
       if (is_locked && is_at(path, descriptor.get()))
         return std::make_unique<RealLockedFile>(std::move(descriptor), path);
-      if (real_clock().now() >= deadline) return fail(Code::refused, fmt::format("'{}' is locked", path));
+      if (waited >= patience) return fail(Code::refused, fmt::format("'{}' is locked", path));
       std::this_thread::sleep_for(lock_pause);
     }
   }

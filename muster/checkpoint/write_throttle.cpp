@@ -78,7 +78,8 @@ double WriteThrottle::beside(std::uint32_t workers_of_host) {
   return std::min(bytes_per_second_max, bytes_per_second_and_core * cores / workers_of_host);
 }
 
-WriteThrottle::WriteThrottle(double bytes_per_second) : bytes_per_second_(bytes_per_second) {}
+WriteThrottle::WriteThrottle(double bytes_per_second, const Clock& clock)
+    : bytes_per_second_(bytes_per_second), clock_(clock) {}
 
 WriteThrottle::~WriteThrottle() = default;
 
@@ -115,7 +116,7 @@ Result<> WriteThrottle::in_pieces(std::span<const std::byte> content, const Hand
 }
 
 void WriteThrottle::begin(std::size_t bytes) {
-  const TimePoint now = real_clock().now();
+  const TimePoint now = clock_.now();
   const std::chrono::duration<double> slowly(static_cast<double>(bytes) / bytes_per_second_);
   const std::chrono::duration<double> in_time = (now - std::exchange(began_, now)) / 2.0;
   duration_ = std::chrono::duration_cast<Duration>(std::min(slowly, in_time));
@@ -139,7 +140,7 @@ bool WriteThrottle::rest_until_turn() {
   const TimePoint turn = began_ + std::chrono::duration_cast<Duration>(duration_ * share);
   std::unique_lock lock(mutex_);
   const bool is_hurried = changed_.wait_until(lock, turn, [this] { return waiters_ > 0; });
-  const bool is_late = real_clock().now() > began_ + 2 * duration_;
+  const bool is_late = clock_.now() > began_ + 2 * duration_;
   return !is_hurried && !is_late;
 }
 

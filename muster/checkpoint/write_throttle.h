@@ -26,7 +26,8 @@ class WriteThrottle {
   // share the cores of this host. In bytes a second.
   static double beside(std::uint32_t workers_of_host);
 
-  explicit WriteThrottle(double bytes_per_second);
+  // `clock` is borrowed.
+  WriteThrottle(double bytes_per_second, const Clock& clock);
   WriteThrottle(const WriteThrottle&) = delete;
   WriteThrottle& operator=(const WriteThrottle&) = delete;
   ~WriteThrottle();
@@ -66,7 +67,8 @@ class WriteThrottle {
   Result<> take_turn(std::span<const std::byte> piece, const Handle& handle);
   bool rest_until_turn();
 
-  double bytes_per_second_;
+  const double bytes_per_second_;
+  const Clock& clock_;
   std::unique_ptr<Yielding> yielding_;  // made at its first use
   // Of the work that is under way; they belong to its thread.
   TimePoint began_ = {};

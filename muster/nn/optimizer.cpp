@@ -3,18 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
 #include "muster/nn/arguments.h"
 #include "muster/nn/initializers.h"
 #include "muster/nn/ops.h"
+#include "muster/nn/process.h"
 #include "muster/nn/values.h"
 
 namespace muster::nn {
 namespace {
-
-std::atomic<bool> updates_are_paused = false;
 
 ParameterPtr scalar(std::string name, double value) {
   return std::make_shared<graph::Parameter>(std::move(name), graph::TensorType{DType::float32, {}},
@@ -65,7 +63,7 @@ Result<> check_decay(std::string_view owner, const WeightDecay& decay) {
 
 }  // namespace
 
-void pause_updates(bool paused) { updates_are_paused = paused; }
+void pause_updates(bool paused) { process().updates_are_paused = paused; }
 
 Optimizer::Optimizer(std::string class_name, const ParameterGroups& parameters, const Settings& settings)
     : Cell(std::move(class_name)), grouped_(parameters.grouped()), loss_scale_(settings.loss_scale) {
@@ -276,7 +274,7 @@ Values Optimizer::run(std::span<const Value> gradients, bool are_prepared) {
   return {};
 }
 
-bool Optimizer::is_paused() const { return updates_are_paused; }
+bool Optimizer::is_paused() const { return process().updates_are_paused; }
 
 Values Optimizer::construct(std::span<const Value> gradients) { return run(gradients, false); }
 Values Optimizer::apply_prepared(std::span<const Value> gradients) { return run(gradients, true); }

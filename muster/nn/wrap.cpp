@@ -13,6 +13,31 @@
 
 namespace muster::nn {
 
+namespace {
+
+// Equal parts of the samples of a batch.
+Values split_samples(const Value& batch, std::int64_t parts) {
+  const std::int64_t rows = batch.shape().rank() == 0 ? 0 : batch.shape()[0];
+  if (rows == 0 || rows % parts != 0)
+    throw Exception(Code::invalid_argument,
+                    fmt::format("a batch of {} samples cannot be split into {} equal micro_batches: choose a "
+                                "batch size that is a multiple of it, and drop_remainder",
+                                rows, parts));
+  return ops::split_by(batch, rows / parts);
+}
+
+}  // namespace
+
+Values outputs_and_label(Cell& network, std::span<const Value> inputs, bool add_cast_fp32) {
+  if (inputs.size() < 2)
+    throw Exception(Code::invalid_argument, fmt::format("a loss of {} takes data and a label, {} tensors "
+                                                        "were given",
+                                                        network.description(), inputs.size()));
+  Values given = network.call(inputs.first(inputs.size() - 1));
+  given.push_back(inputs.back());
+  return add_cast_fp32 ? graph::floating_as(given, DType::float32) : given;
+}
+
 WithLossCell::WithLossCell(CellPtr backbone, CellPtr loss_fn, bool add_cast_fp32)
     : Cell("WithLossCell"),
       backbone_(std::move(backbone)),
@@ -25,9 +50,26 @@ WithLossCell::WithLossCell(CellPtr backbone, CellPtr loss_fn, bool add_cast_fp32
 
 Values WithLossCell::construct(std::span<const Value> inputs) {
   require_inputs(*this, inputs, 2, "data and label");
-  Values given = backbone_->call(inputs.first(1));
-  given.push_back(inputs[1]);
-  return loss_fn_->call(add_cast_fp32_ ? graph::floating_as(given, DType::float32) : given);
+  return loss_fn_->call(outputs_and_label(*backbone_, inputs, add_cast_fp32_));
+}
+
+WithEvalCell::WithEvalCell(CellPtr network, CellPtr loss_fn, bool add_cast_fp32)
+    : Cell("WithEvalCell"),
+      network_(std::move(network)),
+      loss_fn_(std::move(loss_fn)),
+      add_cast_fp32_(add_cast_fp32) {
+  set_auto_prefix(false);
+  insert_child("_network", network_);
+  if (loss_fn_ != nullptr) insert_child("_loss_fn", loss_fn_);
+}
+
+Values WithEvalCell::construct(std::span<const Value> inputs) {
+  Values outputs = outputs_and_label(*network_, inputs, add_cast_fp32_);
+  if (loss_fn_ == nullptr) return outputs;
+  const Values loss = loss_fn_->call(outputs);
+  if (loss.empty()) throw Exception(Code::invalid_argument, "the loss function gave no loss");
+  outputs.insert(outputs.begin(), loss.front());
+  return outputs;
 }
 
 Result<> check_buckets(const Buckets& buckets) {
@@ -45,10 +87,10 @@ Result<> check_buckets(const Buckets& buckets) {
   return {};
 }
 
-Values reduce_gradients(std::span<const Value> gradients, graph::Reduction reduction,
-                        const Buckets& buckets) {
+Values reduce_gradients(std::span<const Value> gradients, graph::Reduction reduction, const Buckets& buckets,
+                        ElementOrder order) {
   graph::Attributes attributes{{"reduction", std::string(graph::to_string(reduction))},
-                               {"weight_order", true}};
+                               {"weight_order", order == ElementOrder::of_kernels}};
   if (buckets.splits.empty())
     attributes.set("bucket_bytes", buckets.bytes);
   else
@@ -79,20 +121,65 @@ TrainOneStepCell::TrainOneStepCell(CellPtr network, std::shared_ptr<Optimizer> o
   insert_child("optimizer", optimizer_);
 }
 
+void TrainOneStepCell::set_reduction(std::optional<graph::Reduction> reduction, const Buckets& buckets) {
+  if (reduction == options_.reduction && buckets == options_.buckets) return;
+  options_.reduction = reduction;
+  options_.buckets = buckets;
+  touch();
+}
+
+void TrainOneStepCell::set_micro_batches(std::int64_t count) {
+  if (count == options_.micro_batches) return;
+  options_.micro_batches = count;
+  touch();
+}
+
+// What the network gives, the loss first.
+Values TrainOneStepCell::forward(std::span<const Value> inputs) {
+  if (options_.micro_batches == 1) {
+    Values outputs = network_->call(inputs);
+    if (outputs.empty() || !outputs[0].defined())
+      throw Exception(Code::invalid_argument,
+                      fmt::format("{} gave {} no loss", network_->description(), description()));
+    return outputs;
+  }
+  std::vector<Values> parts(static_cast<std::size_t>(options_.micro_batches));
+  for (const Value& input : inputs) {
+    const Values split = split_samples(input, options_.micro_batches);
+    for (std::size_t k = 0; k < parts.size(); ++k) parts[k].push_back(split[k]);
+  }
+  Value total;
+  graph::MicroBatchScope samples;
+  for (std::size_t k = 0; k < parts.size(); ++k) {
+    samples.begin(static_cast<std::int64_t>(k));
+    const Values outputs = network_->call(parts[k]);
+    if (outputs.size() != 1 || outputs[0].shape().rank() != 0)
+      throw Exception(Code::invalid_argument,
+                      fmt::format("with micro_batches the network gives one number, the mean loss of its "
+                                  "samples, and nothing else; {} gives {} outputs, the first {}",
+                                  network_->description(), outputs.size(),
+                                  outputs.empty() ? "none" : to_string(outputs[0].type())));
+    total = total.defined() ? ops::add(total, outputs[0]) : outputs[0];
+  }
+  const Value share = graph::apply("fill", std::span<const Value>{},
+                                   {{"dtype", total.dtype()},
+                                    {"shape", std::vector<std::int64_t>{}},
+                                    {"value", 1.0 / static_cast<double>(options_.micro_batches)}});
+  return {ops::mul(total, share)};
+}
+
 Values TrainOneStepCell::construct(std::span<const Value> inputs) {
   graph::Trace* const trace = graph::Trace::current();
   graph::Tape tape;  // of eager mode
-  Value loss, scaled;
+  Values outputs;
+  Value scaled;
   {
     std::optional<graph::Tape::Scope> recording;
     if (trace == nullptr) recording.emplace(tape);
-    const Values outputs = network_->call(inputs);
-    loss = outputs.empty() ? Value() : outputs[0];
+    outputs = forward(inputs);
+    const Value& loss = outputs[0];
     scaled = options_.sens == 1 ? loss : ops::mul(loss, number_like(loss, options_.sens));
   }
-  if (!loss.defined())
-    throw Exception(Code::invalid_argument,
-                    fmt::format("{} gave {} no loss", network_->description(), description()));
   const std::vector<Value> wanted(optimizer_->updated_parameters().begin(),
                                   optimizer_->updated_parameters().end());
   const std::vector<Value> made =
@@ -100,7 +187,7 @@ Values TrainOneStepCell::construct(std::span<const Value> inputs) {
   Values gradients(made.begin(), made.end());
   if (options_.reduction) gradients = reduce_gradients(gradients, *options_.reduction, options_.buckets);
   optimizer_->call(gradients);
-  Values results{loss};
+  Values results = options_.has_aux ? outputs : Values{outputs[0]};
   if (options_.return_grad) results.insert(results.end(), gradients.begin(), gradients.end());
   return results;
 }

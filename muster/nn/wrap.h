@@ -1,4 +1,6 @@
-// Cells around a network that make a loss, and a training step, of it.
+// Cells around a network: its loss, what is evaluated of it, and a training step.
+//
+// They hold whole networks, so the names of the parameters stay those of the network itself.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +14,11 @@
 
 namespace muster::nn {
 
-// (data, label) to loss_fn(backbone(data), label), with `add_cast_fp32` of both in float32. The names of
-// parameters stay those of the backbone.
+// What a loss function takes: what `network` gives for all inputs but the last, and the last, the label; with
+// `add_cast_fp32` in float32.
+Values outputs_and_label(Cell& network, std::span<const Value> inputs, bool add_cast_fp32 = false);
+
+// (data, label) to loss_fn(backbone(data), label), with `add_cast_fp32` of both in float32.
 class WithLossCell : public Cell {
  public:
   WithLossCell(CellPtr backbone, CellPtr loss_fn, bool add_cast_fp32 = false);
@@ -22,6 +27,19 @@ class WithLossCell : public Cell {
 
  private:
   CellPtr backbone_;
+  CellPtr loss_fn_;
+  bool add_cast_fp32_;
+};
+
+// (data, label) to the loss, what the network gives, and the label, for metrics. Without a loss function the
+// loss is left out. With `add_cast_fp32` the last two are cast to it first.
+class WithEvalCell : public Cell {
+ public:
+  WithEvalCell(CellPtr network, CellPtr loss_fn, bool add_cast_fp32 = false);
+  Values construct(std::span<const Value> inputs) override;
+
+ private:
+  CellPtr network_;
   CellPtr loss_fn_;
   bool add_cast_fp32_;
 };
@@ -37,8 +55,13 @@ struct Buckets {
 // An error that names what cannot be.
 Result<> check_buckets(const Buckets& buckets);
 
+// In which order the elements of a gradient travel: that in which kernels of the same plan make them, or that
+// of tensors, where gradients come and leave as those.
+enum class ElementOrder { of_kernels, of_tensors };
+
 // Each gradient reduced over all workers. Dtypes travel apart.
-Values reduce_gradients(std::span<const Value> gradients, graph::Reduction reduction, const Buckets& buckets);
+Values reduce_gradients(std::span<const Value> gradients, graph::Reduction reduction, const Buckets& buckets,
+                        ElementOrder order = ElementOrder::of_kernels);
 
 struct TrainOneStepOptions {
   double sens = 1.0;  // gradients are of loss * sens; not 0
@@ -46,6 +69,11 @@ struct TrainOneStepOptions {
   // How gradients of all workers become one; absent: each keeps its own.
   std::optional<graph::Reduction> reduction = {};
   Buckets buckets = {};
+  // Into how many equal parts, one after the other, the samples of a batch are split; the loss is the mean of
+  // theirs. The workers of a placed network then work at the same time, each on another part.
+  std::int64_t micro_batches = 1;
+  // All that the network gives is given, the loss first; the others take no part in the gradient.
+  bool has_aux = false;
 };
 
 // The inputs of `network`, which gives a loss, to that loss; the parameters of the optimizer take a step, all
@@ -58,8 +86,12 @@ class TrainOneStepCell : public Cell {
   const CellPtr& network() const { return network_; }
   const std::shared_ptr<Optimizer>& optimizer() const { return optimizer_; }
   const TrainOneStepOptions& options() const { return options_; }
+  void set_reduction(std::optional<graph::Reduction> reduction, const Buckets& buckets);
+  void set_micro_batches(std::int64_t count);
 
  private:
+  Values forward(std::span<const Value> inputs);
+
   CellPtr network_;
   std::shared_ptr<Optimizer> optimizer_;
   TrainOneStepOptions options_;

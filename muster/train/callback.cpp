@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include "muster/train/metric_rows.h"
-#include "muster/train/user_code.h"
 
 namespace muster::train {
 
 Result<> call_each(std::span<const CallbackPtr> callbacks, CallbackMethod method, CallbackContext& context) {
   for (const CallbackPtr& callback : callbacks)
-    MUSTER_TRY_VOID(run_user_code([&] { return ((*callback).*method)(context); }));
+    MUSTER_TRY_VOID(catch_error([&] { ((*callback).*method)(context).value(); }));
   return {};
 }
 

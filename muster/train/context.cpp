@@ -4,16 +4,18 @@
 
 #include "muster/graph/graph.h"
 
+#include "muster/train/process.h"
+
 namespace muster::train {
 namespace {
 
-Context current;
+Context& chosen() { return process().choices.context; }
 
 template <class T>
 void change(T& field, T value) {
   if (field == value) return;
   field = value;
-  ++current.version;
+  ++chosen().version;
 }
 
 }  // namespace
@@ -39,17 +41,17 @@ Result<> check_device_target(std::string_view name) {
       fmt::format("device_target '{}' is not {}; choose 'CPU'", name, known ? "provided yet" : "known"));
 }
 
-const Context& context() { return current; }
+const Context& context() { return process().choices.context; }
 void set_mode(Mode mode) {
-  change(current.mode, mode);
+  change(chosen().mode, mode);
   graph::set_eager(mode == Mode::eager);
 }
-void set_parallel_mode(ParallelMode mode) { change(current.parallel_mode, mode); }
-void set_gradients_mean(bool mean) { change(current.gradients_mean, mean); }
+void set_parallel_mode(ParallelMode mode) { change(chosen().parallel_mode, mode); }
+void set_gradients_mean(bool mean) { change(chosen().gradients_mean, mean); }
 
 Result<> set_buckets(const nn::Buckets& buckets) {
   MUSTER_TRY_VOID(nn::check_buckets(buckets));
-  change(current.buckets, buckets);
+  change(chosen().buckets, buckets);
   return {};
 }
 
@@ -57,7 +59,7 @@ void reset_parallel_context() {
   const Context defaults;
   set_parallel_mode(defaults.parallel_mode);
   set_gradients_mean(defaults.gradients_mean);
-  change(current.buckets, defaults.buckets);
+  change(chosen().buckets, defaults.buckets);
 }
 
 }  // namespace muster::train

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "muster/train/front_end.h"
-#include "muster/train/session.h"
+#include "muster/train/job.h"
 
 namespace muster::train {
 namespace {

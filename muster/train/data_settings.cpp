@@ -2,15 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "muster/train/session.h"
+#include "muster/train/job.h"
+#include "muster/train/process.h"
 
 namespace muster::train {
 namespace {
 
-DataSettings& settings() {
-  static DataSettings of_process;
-  return of_process;
-}
+DataSettings& settings() { return process().choices.data; }
 
 }  // namespace
 

@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "muster/train/watch.h"
+#include "muster/train/front_end.h"
+#include "muster/train/process.h"
 
 namespace muster::train {
 namespace {
@@ -44,6 +45,8 @@ void print_all(std::span<const Explanation> explanations) {
   print(text);
 }
 
+}  // namespace
+
 class Explainer final : public graph::FunctionObserver {
  public:
   explicit Explainer(ExplainMode mode) : mode_(mode) {}
@@ -74,6 +77,8 @@ class Explainer final : public graph::FunctionObserver {
   std::vector<Explanation> seen_;  // in the order of their first run
 };
 
+namespace {
+
 ExplainMode mode_from(const Environment& environment) {
   const std::string wanted = environment.get("MUSTER_EXPLAIN").value_or("");
   if (wanted == "plan") return ExplainMode::plan;
@@ -86,9 +91,9 @@ ExplainMode mode_from(const Environment& environment) {
 ExplainMode begin() {
   const ExplainMode mode = mode_from(real_environment());
   if (mode == ExplainMode::off) return mode;
-  static auto* const explainer = new Explainer(mode);  // never destroyed: asked when the process ends
-  graph::observe_functions(explainer);
-  std::atexit([] { explainer->conclude(); });
+  process().explainer = new Explainer(mode);
+  graph::observe_functions(process().explainer);
+  std::atexit([] { process().explainer->conclude(); });
   return mode;
 }
 

@@ -28,10 +28,6 @@ class ForeignValue {
   virtual std::optional<std::string> json() const { return std::nullopt; }
 };
 
-// Makes a ForeignValue of its json() again; null where the language above has none.
-using ForeignReader = std::function<std::shared_ptr<const ForeignValue>(const std::string& json)>;
-void set_foreign_reader(ForeignReader reader);
-
 // A number, an array of float64 (one number for each class), or something of the language above.
 using MetricValue = std::variant<double, Tensor, std::shared_ptr<const ForeignValue>>;
 

@@ -3,17 +3,12 @@
 
 #include <utility>
 
+#include "muster/train/front_end.h"
 #include "muster/train/metric.h"
 #include "muster/train/state.h"
 
 namespace muster::train {
 namespace {
-
-// Never destroyed: the language above may be asked until the very end of the process.
-ForeignReader& foreign_reader() {
-  static auto* reader = new ForeignReader;
-  return *reader;
-}
 
 // The names of the parts of value `index`.
 std::string number_of_value(std::size_t index) { return fmt::format("number {}", index); }
@@ -50,14 +45,12 @@ Result<MetricValue> value_in(const StateValues& state, std::size_t index) {
     return Tensor::from<double>(elements, shape);
   }
   MUSTER_TRY(const std::string json, state.text(foreign_of_value(index)));
-  auto made = foreign_reader() ? foreign_reader()(json) : nullptr;
+  auto made = front_end().read_value ? front_end().read_value(json) : nullptr;
   if (made == nullptr) return fail(Code::corrupt, "a result of an evaluation cannot be read");
   return made;
 }
 
 }  // namespace
-
-void set_foreign_reader(ForeignReader reader) { foreign_reader() = std::move(reader); }
 
 std::optional<std::string> to_json(const MetricValues& values) {
   StateValues state;

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
+#include "muster/train/aborted_step.h"
 #include "muster/train/activity_scope.h"
 #include "muster/train/agreement.h"
 #include "muster/train/batches.h"
@@ -12,6 +14,7 @@
 #include "muster/train/data_settings.h"
 #include "muster/train/explain.h"
 #include "muster/train/front_end.h"
+#include "muster/train/job.h"
 #include "muster/train/metrics.h"
 #include "muster/train/model_steps.h"
 #include "muster/train/model_training.h"
@@ -19,7 +22,6 @@
 #include "muster/train/pipeline_layout.h"
 #include "muster/train/run_context.h"
 #include "muster/train/session.h"
-#include "muster/train/user_code.h"
 
 namespace muster::train {
 namespace {
@@ -28,12 +30,11 @@ namespace {
 Result<> check_agreement_of_copies(const nn::Cell& cell) {
   MUSTER_TRY(const PipelineLayout now, pipeline_layout());
   if (now.replicas == 1) return {};
-  Session& session = *Session::current();
   std::vector<NamedTensor> values;
   for (const graph::ParameterPtr& parameter : cell.parameters())
     if (parameter->absence() == nullptr && !parameter->is_statistic())
       values.push_back({parameter->name(), parameter->materialize(seed())});
-  return session.call_stage_group(now.stages, [&](collective::Communicator& group) {
+  return Session::current()->collectives().call(now.stages, [&](collective::Communicator& group) {
     return check_agreement(values, group).map_error([&](Error error) {
       if (error.code == Code::invalid_argument)
         error.message += fmt::format(" (a rank here is a copy of the network: rank k is worker {} + {} k)",
@@ -53,7 +54,9 @@ Model::Model(ModelOptions options) : options_(std::move(options)) {
                                     ? options_.network
                                     : std::make_shared<nn::WithLossCell>(options_.network, options_.loss_fn,
                                                                          options_.amp_level != "O0");
-    one_step_ = std::make_shared<TrainStepCell>(forward, options_.optimizer);
+    one_step_ = std::make_shared<nn::TrainOneStepCell>(forward, options_.optimizer,
+                                                       nn::TrainOneStepOptions{.has_aux = true});
+    one_step_->set_train();
     train_network_ = one_step_;
   } else {
     train_network_ = options_.network;
@@ -61,7 +64,7 @@ Model::Model(ModelOptions options) : options_(std::move(options)) {
   eval_network_ = options_.eval_network;
   if (eval_network_ == nullptr && options_.loss_fn != nullptr)
     eval_network_ =
-        std::make_shared<WithEvalCell>(options_.network, options_.loss_fn, options_.amp_level != "O0");
+        std::make_shared<nn::WithEvalCell>(options_.network, options_.loss_fn, options_.amp_level != "O0");
   for (const nn::CellPtr& cell : {train_network_, eval_network_, options_.network})
     if (cell != nullptr) cell->replicate_outputs();
 }
@@ -101,11 +104,12 @@ std::shared_ptr<CallbackContext> Model::prepared_context(std::shared_ptr<Callbac
 Result<> Model::check_equal_division(const nn::Cell& cell) const {
   MUSTER_TRY(const PipelineLayout now, pipeline_layout());
   Session* const session = Session::current();
-  const bool meets = session != nullptr && session->world_size() > 1 &&
+  const bool meets = session != nullptr && session->membership().world_size() > 1 &&
                      (now.divides() || context().parallel_mode == ParallelMode::data_parallel);
   if (!meets) return {};
   const std::vector<PlacedCell> places = placed_cells(cell);
-  return session->call_all([&](collective::Communicator& all) { return check_equal_places(places, all); })
+  return session->collectives()
+      .call_all([&](collective::Communicator& all) { return check_equal_places(places, all); })
       .map_error([&](Error error) {
         if (error.code != Code::invalid_argument && !places.empty())
           error.message += fmt::format(" (while asking all workers whether they have placed {} ({}) too)",
@@ -131,7 +135,7 @@ Result<> Model::divide(nn::Cell& cell, Batches& batches) {
   MUSTER_TRY(const graph::RunContext context, tracing_context());
   MUSTER_TRY(const graph::Explanation explanation, cell.explain(batch, context));
   MUSTER_TRY_VOID(check_placed_were_called(cell));
-  MUSTER_TRY_VOID(Session::current()->call_all([&](collective::Communicator& all) {
+  MUSTER_TRY_VOID(Session::current()->collectives().call_all([&](collective::Communicator& all) {
     return check_equal_networks(explanation.parts.fingerprint, all);
   }));
   MUSTER_TRY_VOID(check_agreement_of_copies(cell));
@@ -154,13 +158,14 @@ Result<> Model::train(const TrainOptions& options) {
 
 Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch, const data::Dataset& dataset) {
   Session* session = Session::current();
-  const bool together = session != nullptr && session->world_size() > 1 &&
+  const bool together = session != nullptr && session->membership().world_size() > 1 &&
                         context().parallel_mode == ParallelMode::data_parallel;
   std::optional<graph::Reduction> reduction;
   if (together) reduction = context().gradients_mean ? graph::Reduction::mean : graph::Reduction::sum;
   if (one_step_ != nullptr) one_step_->set_reduction(reduction, context().buckets);
   if (!together) return {};
-  MUSTER_TRY_VOID(session->call_all(
+  Collectives& collectives = session->collectives();
+  MUSTER_TRY_VOID(collectives.call_all(
       [&](collective::Communicator& all) { return check_equal_steps(steps_an_epoch, all); }));
   // Rows of a whole source only: a part that a script cut out itself may well have another size.
   const bool is_sharded = dataset.num_shards() > 1;
@@ -168,14 +173,15 @@ Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch, const da
       {"seed", fmt::format("{}", seed())},
       {"the data's seed", fmt::format("{}", data_settings().seed.value_or(seed()))},
       {"the dataset's number of rows", is_sharded ? fmt::format("{}", dataset.source_rows()) : ""}};
-  MUSTER_TRY_VOID(session->call_all(
-      [&](collective::Communicator& all) { return compare_traits(traits, session->is_strict(), all); }));
+  MUSTER_TRY_VOID(collectives.call_all([&](collective::Communicator& all) {
+    return compare_traits(traits, session->membership().is_strict(), all);
+  }));
   if (stages() != nullptr) return {};  // each has its part only: see divide()
   std::vector<NamedTensor> values;
   for (const graph::ParameterPtr& parameter : train_network_->parameters())
     if (!parameter->is_statistic())  // of its own samples each worker has its own
       values.push_back({parameter->name(), parameter->materialize(seed())});
-  return session->call_all([&](collective::Communicator& all) { return check_agreement(values, all); });
+  return collectives.call_all([&](collective::Communicator& all) { return check_agreement(values, all); });
 }
 
 // ---- Evaluation -------------------------------------------------------------------------------------------
@@ -197,7 +203,11 @@ Result<MetricValues> Model::eval_once(const EvalOptions& options) {
   MUSTER_TRY_VOID(evaluate(options.dataset, *context, options_.metrics));
   MetricValues values;
   for (const auto& [name, metric] : options_.metrics) {
-    MUSTER_TRY(MetricValue value, run_user_code([&metric] { return metric->eval(); }));
+    if (step_is_aborted()) {
+      values.emplace_back(name, std::numeric_limits<double>::quiet_NaN());
+      continue;
+    }
+    MUSTER_TRY(MetricValue value, catch_error([&metric] { return metric->eval().value(); }));
     values.emplace_back(name, std::move(value));
   }
   return values;
@@ -220,7 +230,7 @@ Result<> Model::evaluate(const data::Dataset& dataset, CallbackContext& context,
   eval_network_->set_train(false);
   MUSTER_TRY_VOID(divide(*eval_network_, batches));
   for (const auto& [name, metric] : metrics)
-    MUSTER_TRY_VOID(run_user_code([&metric] { return metric->clear(); }));
+    MUSTER_TRY_VOID(catch_error([&metric] { metric->clear().value(); }));
   const auto call = [&](CallbackMethod method) { return call_each(context.list_callback, method, context); };
   context.cur_step_num = 0;
   MUSTER_TRY_VOID(call(&Callback::on_eval_begin));
@@ -230,7 +240,9 @@ Result<> Model::evaluate(const data::Dataset& dataset, CallbackContext& context,
     if (!batch) break;
     ++context.cur_step_num;
     MUSTER_TRY_VOID(call(&Callback::on_eval_step_begin));
-    MUSTER_TRY(context.net_outputs, run_step(*eval_network_, *batch));
+    MUSTER_TRY(std::vector<Tensor> outputs, run_step(*eval_network_, *batch));
+    if (step_is_aborted()) return {};
+    context.net_outputs = std::move(outputs);
     MUSTER_TRY_VOID(update_metrics(context.net_outputs, metrics));
     note_finished();
     MUSTER_TRY_VOID(call(&Callback::on_eval_step_end));
@@ -254,7 +266,7 @@ Result<> Model::update_metrics(const std::vector<Tensor>& outputs, const NamedMe
                                 outputs.size()));
       given.push_back(outputs[index]);
     }
-    MUSTER_TRY_VOID(run_user_code([&metric, &given] { return metric->update(given); }));
+    MUSTER_TRY_VOID(catch_error([&metric, &given] { metric->update(given).value(); }));
   }
   return {};
 }

@@ -17,13 +17,13 @@
 #include "muster/checkpoint/checkpoint.h"
 #include "muster/data/data.h"
 #include "muster/nn/nn.h"
-#include "muster/train/batches.h"
 #include "muster/train/callback.h"
 #include "muster/train/metric.h"
-#include "muster/train/recovery.h"
-#include "muster/train/step_cells.h"
 
 namespace muster::train {
+
+class Batches;
+class Recovery;
 
 struct ModelOptions {
   nn::CellPtr network;
@@ -95,7 +95,8 @@ class Model {
   // Also what the front ends call fit, when there is a `valid_dataset`.
   Result<> train(const TrainOptions& options);
   // Counts `metrics` over the dataset.
-  // In a job that recovers, a process that returns is given the result of before.
+  // In a job that recovers, a process that returns is given the result of before. In a step that is aborted,
+  // since a process was lost, all values are NaN.
   Result<MetricValues> eval(const EvalOptions& options);
   // The plan of a step on the first batch of the dataset, which does not run. Made with the parallel mode of
   // the last train().
@@ -141,13 +142,14 @@ class Model {
   // By this worker alone; by all of them, where the network is divided.
   Result<MetricValues> eval_alone(const EvalOptions& options, Recovery& recovery);
   Result<MetricValues> eval_together(const EvalOptions& options, Recovery& recovery);
-  // One pass; the values stay in the metrics.
+  // One pass; the values stay in the metrics. In an aborted step of a loop around it the pass ends where
+  // values of the others are lacking: callbacks and metrics are not called any more.
   Result<> evaluate(const data::Dataset& dataset, CallbackContext& context, const NamedMetrics& metrics);
   Result<> update_metrics(const std::vector<Tensor>& outputs, const NamedMetrics& metrics) const;
 
   ModelOptions options_;
   nn::CellPtr train_network_;
-  std::shared_ptr<TrainStepCell> one_step_;  // train_network_, when the model made it
+  std::shared_ptr<nn::TrainOneStepCell> one_step_;  // train_network_, when the model made it
   nn::CellPtr eval_network_;
   std::uint64_t passes_ = 0;  // over training data
   std::uint64_t steps_ = 0;   // of this process

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <future>
-#include <set>
 #include <utility>
 
 #include "muster/train/activity_scope.h"
 #include "muster/train/context.h"
 #include "muster/train/model_training.h"
 #include "muster/train/pipeline_layout.h"
+#include "muster/train/process.h"
 #include "muster/train/run_context.h"
 #include "muster/train/session.h"
 
@@ -17,8 +17,7 @@ namespace muster::train {
 namespace {
 
 void warn_once(std::string key, const std::string& message) {
-  static std::set<std::string> said;
-  if (said.insert(std::move(key)).second) log::warning(message);
+  if (process().warnings_given.insert(std::move(key)).second) log::warning(message);
 }
 
 }  // namespace
@@ -40,8 +39,8 @@ void Model::Training::note_end(const checkpoint::Point& end) {
 }
 
 bool Model::Training::makes_steps_together() const {
-  const Session* const session = Session::current();
-  return session != nullptr && session->world_size() > 1 &&
+  Session* const session = Session::current();
+  return session != nullptr && session->membership().world_size() > 1 &&
          context().parallel_mode == ParallelMode::data_parallel;
 }
 

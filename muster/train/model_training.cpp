@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "muster/train/aborted_step.h"
 #include "muster/train/activity_scope.h"
 #include "muster/train/agreement.h"
 #include "muster/train/metrics.h"
@@ -12,7 +13,6 @@
 #include "muster/train/pipeline_layout.h"
 #include "muster/train/run_context.h"
 #include "muster/train/session.h"
-#include "muster/train/user_code.h"
 
 namespace muster::train {
 namespace {
@@ -45,6 +45,8 @@ Result<> Model::Training::run() {
     MUSTER_TRY(const TrainingLoop::Event event, loop_.next());
     if (event == TrainingLoop::Event::done) return {};
     if (const Result<> made = make(event); !made) MUSTER_TRY_VOID(loop_.recover(made.error()));
+    // In a step of a loop around this training: what it computes from here on is no number of any training.
+    if (step_is_aborted()) return {};
   }
 }
 
@@ -127,7 +129,7 @@ Result<> Model::Training::check_callbacks() const {
   if (stages() == nullptr) return {};
   const auto gathering = std::count_if(options_.callbacks.begin(), options_.callbacks.end(),
                                        [](const CallbackPtr& callback) { return callback->gathers(); });
-  return Session::current()->call_all([&](collective::Communicator& all) {
+  return Session::current()->collectives().call_all([&](collective::Communicator& all) {
     return check_equal_gathering(static_cast<std::uint64_t>(gathering), all);
   });
 }
@@ -161,6 +163,7 @@ Result<> Model::Training::begin_epoch() {
 Result<> Model::Training::end_epoch() {
   if (options_.valid_dataset && context_->cur_epoch_num % options_.valid_frequency == 0)
     MUSTER_TRY_VOID(validate());
+  if (step_is_aborted()) return {};
   return call(&Callback::on_train_epoch_end);
 }
 
@@ -174,6 +177,7 @@ Result<> Model::Training::make_step() {
   ++context_->cur_step_num;
   MUSTER_TRY_VOID(begin_step());
   MUSTER_TRY_VOID(step(batch));
+  if (step_is_aborted()) return {};
   MUSTER_TRY_VOID(call(&Callback::on_train_step_end));
   return save_point_if_due();
 }
@@ -183,6 +187,7 @@ Result<> Model::Training::make_step_of_group() {
   const data::Item batch = loop_.take_item();
   if (!std::exchange(group_has_begun_, true)) MUSTER_TRY_VOID(begin_step());
   MUSTER_TRY_VOID(step(batch));
+  if (step_is_aborted()) return {};
   ++context_->cur_step_num;
   if (loop_.step_in_epoch() < options_.sink_size) return {};
   group_has_begun_ = false;
@@ -200,12 +205,14 @@ Result<> Model::Training::begin_step() {
 Result<> Model::Training::step(std::span<const Tensor> batch) {
   const ActivityScope computing(cluster::WorkPhase::computing);
   if (loop_.recovers()) MUSTER_TRY_VOID(ready_for_loss());
-  MUSTER_TRY(context_->net_outputs,
+  MUSTER_TRY(std::vector<Tensor> outputs,
              run_step(*model_.train_network_, batch, step_number_++, commits_ ? &commit_step : nullptr));
+  if (step_is_aborted()) return {};
+  context_->net_outputs = std::move(outputs);
   loop_.complete_step();
   step_has_begun_ = false;
   ++model_.steps_;
-  if (Session* session = Session::current()) session->report_step(model_.steps_);
+  if (Session* session = Session::current()) session->membership().report_step(model_.steps_);
   note_step();
   return {};
 }
@@ -219,8 +226,9 @@ Result<> Model::Training::validate() {
   NamedMetrics metrics = model_.options_.metrics;
   if (model_.options_.loss_fn != nullptr) metrics.emplace_back("eval_loss", std::make_shared<Loss>());
   MUSTER_TRY_VOID(model_.evaluate(*options_.valid_dataset, *context_, metrics));
+  if (step_is_aborted()) return {};
   for (const auto& [name, metric] : metrics) {
-    MUSTER_TRY(MetricValue value, run_user_code([&metric] { return metric->eval(); }));
+    MUSTER_TRY(MetricValue value, catch_error([&metric] { return metric->eval().value(); }));
     context_->eval_results.emplace_back(name, std::move(value));
   }
   context_->mode = CallbackContext::Mode::train;

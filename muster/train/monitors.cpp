@@ -101,8 +101,8 @@ namespace {
 constexpr auto redraw_after = std::chrono::milliseconds(100);
 
 bool is_rank_0() {
-  const Session* session = Session::current();
-  return session == nullptr || session->rank() == 0;
+  Session* const session = Session::current();
+  return session == nullptr || session->membership().rank() == 0;
 }
 
 std::string bar(std::int64_t done, std::int64_t all, int width) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "muster/train/job.h"
 #include "muster/train/run_context.h"
 #include "muster/train/session.h"
 
@@ -19,11 +20,11 @@ Result<std::vector<checkpoint::Entry>> gather_parameters(std::span<const graph::
                                                   : Tensor(parameter->dtype(), parameter->shape())});
     if (stages() == nullptr || !parameter->home()) continue;  // everybody has it
     const Tensor& value = entries.back().value;
-    Session& session = *Session::current();
     // The first replica's; the others' are equal.
-    MUSTER_TRY_VOID(session.explicit_collective("gather_parameters", {}, [&](collective::Communicator& all) {
-      return all.broadcast(value.bytes(), value.size_bytes(), parameter->home()->rank);
-    }));
+    MUSTER_TRY_VOID(Session::current()->recovery().explicit_collective(
+        "gather_parameters", {}, [&](collective::Communicator& all) {
+          return all.broadcast(value.bytes(), value.size_bytes(), parameter->home()->rank);
+        }));
   }
   return entries;
 }

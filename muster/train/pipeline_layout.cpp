@@ -4,30 +4,30 @@
 
 #include <algorithm>
 #include <functional>
-#include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "muster/train/context.h"
 #include "muster/train/explain.h"
+#include "muster/train/process.h"
 #include "muster/train/session.h"
 
 namespace muster::train {
 namespace {
 
-// The placed ranks of the networks at work on this thread; nothing: those of the process count.
-thread_local std::optional<std::uint32_t> ranks_at_work;
-// The placed ranks when somebody asked for the number of replicas of the process, and all such numbers.
-std::optional<std::uint32_t> asked_at;
-std::set<std::uint32_t> answered;
+std::optional<std::uint32_t> ranks_at_work() {
+  const LayoutQuestions& layout = process().layout;
+  return layout.thread == std::this_thread::get_id() ? layout.ranks_at_work : std::nullopt;
+}
 
-std::uint32_t placed_ranks() { return ranks_at_work.value_or(nn::placed_ranks()); }
+std::uint32_t placed_ranks() { return ranks_at_work().value_or(nn::placed_ranks()); }
 
 bool is_data_parallel() { return context().parallel_mode == ParallelMode::data_parallel; }
 
 Result<> check_rank(std::uint32_t rank) {
-  const Session* session = Session::current();
-  const std::uint32_t world = session == nullptr ? 1 : session->world_size();
+  Session* const session = Session::current();
+  const std::uint32_t world = session == nullptr ? 1 : session->membership().world_size();
   if (world == 1) return {};
   if (rank >= world)
     return fail(
@@ -46,6 +46,7 @@ Result<> check_rank(std::uint32_t rank) {
                 fmt::format("place: the network is being traced as one of {} placed ranks, and rank {} comes "
                             "too late: place it in __init__, or after the network was made",
                             placed_ranks(), rank));
+  const std::optional<std::uint32_t> asked_at = process().layout.asked_at;
   if (asked_at && is_data_parallel() && rank >= *asked_at)
     return fail(
         Code::invalid_argument,
@@ -68,28 +69,35 @@ Result<PipelineLayout> asked_division(std::string_view call, const nn::Cell* net
   std::optional<PipelineLayoutScope> scope;
   if (network != nullptr) scope.emplace(std::span(&network, 1));
   MUSTER_TRY(const PipelineLayout made, pipeline_layout());
-  if (network == nullptr) asked_at = made.stages;
-  answered.insert(made.replicas);
+  if (network == nullptr) process().layout.asked_at = made.stages;
+  process().layout.answered.insert(made.replicas);
   return made;
 }
 
 }  // namespace
 
-PipelineLayoutScope::PipelineLayoutScope(std::span<const nn::Cell* const> networks) : outer_(ranks_at_work) {
+PipelineLayoutScope::PipelineLayoutScope(std::span<const nn::Cell* const> networks)
+    : outer_(ranks_at_work()) {
   std::uint32_t ranks = nn::placed_ranks(nn::Placed::primitive);
   for (const nn::Cell* network : networks)
     if (network != nullptr)
       for_each_placed(*network,
                       [&](const nn::Cell& cell) { ranks = std::max(ranks, cell.placed()->rank + 1); });
-  ranks_at_work = ranks;
+  process().layout.ranks_at_work = ranks;
+  process().layout.thread = std::this_thread::get_id();
 }
-PipelineLayoutScope::~PipelineLayoutScope() { ranks_at_work = outer_; }
+PipelineLayoutScope::~PipelineLayoutScope() {
+  process().layout.ranks_at_work = outer_;
+  if (!outer_) process().layout.thread = std::thread::id();
+}
 
 Result<PipelineLayout> pipeline_layout() {
-  const Session* session = Session::current();
-  if (session == nullptr || session->world_size() == 1 || session->in_forked_child()) return PipelineLayout{};
-  const std::uint32_t world = session->world_size();
-  const std::uint32_t rank = session->rank();
+  Session* const session = Session::current();
+  if (session == nullptr) return PipelineLayout{};
+  const Membership& membership = session->membership();
+  if (membership.world_size() == 1 || membership.in_forked_child()) return PipelineLayout{};
+  const std::uint32_t world = membership.world_size();
+  const std::uint32_t rank = membership.rank();
   const std::uint32_t placed = placed_ranks();
   if (!is_data_parallel()) {
     if (placed == 0) return PipelineLayout{};
@@ -126,7 +134,7 @@ Result<> check_shards(const data::Dataset& dataset) {
   if (!now.divides() || !dataset.status()) return {};
   const std::uint32_t world = now.stages * now.replicas;
   const auto shards = static_cast<std::uint32_t>(dataset.num_shards());
-  if (shards > 1 && shards != now.replicas && shards != world && answered.contains(shards))
+  if (shards > 1 && shards != now.replicas && shards != world && process().layout.answered.contains(shards))
     return fail(Code::invalid_argument,
                 fmt::format("the dataset is cut into {} shards, as many as there are copies of another "
                             "network of this script; of the one at work there are {}: give it "

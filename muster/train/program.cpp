@@ -5,14 +5,10 @@
 #include <fstream>
 #include <vector>
 
+#include "muster/train/process.h"
+
 namespace muster::train {
 namespace {
-
-// Never destroyed, as the session.
-cluster::Traits& noted() {
-  static auto* traits = new cluster::Traits;
-  return *traits;
-}
 
 std::string as_text(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
 
@@ -32,12 +28,12 @@ std::uint64_t hash_of_executable() {
 }  // namespace
 
 void note_script(std::string_view text, cluster::Trait language) {
-  noted() = {std::move(language)};
-  if (!text.empty()) noted().push_back({"script", as_text(hash_text(text))});
+  process().choices.program = {std::move(language)};
+  if (!text.empty()) process().choices.program.push_back({"script", as_text(hash_text(text))});
 }
 
 cluster::Traits program_traits() {
-  if (!noted().empty()) return noted();
+  if (!process().choices.program.empty()) return process().choices.program;
   return {{"program", as_text(hash_of_executable())}};
 }
 

@@ -2,26 +2,24 @@
 
 #include <fmt/format.h>
 
-#include "muster/train/session.h"
+#include "muster/train/process.h"
 
 namespace muster::train {
 namespace {
 
-PsContext current;
-
 Result<> change_to(PsContext chosen, std::string_view call) {
-  if (chosen == current) return {};
-  if (Session::current() != nullptr)
+  if (chosen == ps_context()) return {};
+  if (process().session != nullptr)
     return fail(Code::invalid_argument,
                 fmt::format("{}: this process has joined its job already; call it before init()", call));
-  current = std::move(chosen);
+  process().choices.ps_context = std::move(chosen);
   return {};
 }
 
 }  // namespace
 
 Result<> set_ps_context(const PsChoice& choice) {
-  PsContext chosen = current;
+  PsContext chosen = ps_context();
   if (choice.enable_ssl) chosen.enable_ssl = *choice.enable_ssl;
   if (choice.config_file_path) chosen.config_file_path = *choice.config_file_path;
   if (choice.client_password) chosen.client_password = *choice.client_password;
@@ -31,7 +29,7 @@ Result<> set_ps_context(const PsChoice& choice) {
 
 Result<> reset_ps_context() { return change_to({}, "reset_ps_context"); }
 
-const PsContext& ps_context() { return current; }
+const PsContext& ps_context() { return process().choices.ps_context; }
 
 cluster::SecuritySettings chosen_security(const cluster::SecuritySettings& of_environment,
                                           const PsContext& of_script) {

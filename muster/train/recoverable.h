@@ -16,9 +16,10 @@
 
 #include "muster/data/data.h"
 #include "muster/nn/nn.h"
-#include "muster/train/recovery.h"
 
 namespace muster::train {
+
+class Recovery;
 
 struct RecoverableOptions {
   nn::CellPtr network;
@@ -44,7 +45,8 @@ struct LoopStep {
 // until another one has taken its place and makes the same step, with state from one of the others; then it
 // ends with the right values, and no step is lost or made twice. Where that cannot be, because a second call
 // of the body was under way or something in the state is each worker's own, the step is aborted: collective
-// calls return at once, the optimizer does nothing, and the next step is the one that all go back to.
+// calls return at once, the optimizer does nothing, and the next step is the one that all go back to. A Model
+// that works in such a step calls neither callbacks nor metrics any more, and gives NaN for each metric.
 // Parameters of the network and of the optimizer go back with it; what else the body keeps is its own.
 //
 // Threads: main.

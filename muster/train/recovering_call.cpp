@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 #include <vector>
 
 #include "muster/train/front_end.h"
+#include "muster/train/process.h"
 
 namespace muster::train {
 namespace {
@@ -20,8 +20,6 @@ using Way = checkpoint::Resumption::Way;
 
 constexpr int rounds_max = 64;       // of points found damaged, until we give up
 constexpr std::size_t told_max = 4;  // of the steps that are on the disk: the anchor, and the newest three
-
-std::atomic<RecoveringCall*> in_flight_call = nullptr;  // simulated processes share it
 
 PointId end_of(std::uint64_t call) { return {.call = call, .moment = PointId::Moment::end}; }
 
@@ -48,16 +46,16 @@ Result<std::unique_ptr<RecoveringCall>> RecoveringCall::begin(Recovery& recovery
   calls.evals = 0;
   auto call =
       std::unique_ptr<RecoveringCall>(new RecoveringCall(recovery, *store, std::move(kind), calls.begun++));
-  in_flight_call = call.get();
+  process().call = call.get();
   return call;
 }
 
 RecoveringCall::~RecoveringCall() {
-  in_flight_call = nullptr;
+  process().call = nullptr;
   recovery_.set_inside(false);
 }
 
-RecoveringCall* RecoveringCall::current() { return in_flight_call; }
+RecoveringCall* RecoveringCall::current() { return process().call; }
 
 bool RecoveringCall::holds(const PointId& id) const {
   const std::vector<PointId> points = store_.points();
@@ -272,9 +270,9 @@ Result<bool> RecoveringCall::all_have(bool mine) {
 Result<std::optional<Handover>> RecoveringCall::hand_over(const Resumption& next, const Handover& mine) {
   for (std::uint32_t rank = 0; rank < next.sources.size(); ++rank) {
     if (next.sources[rank] != recovery_.rank()) continue;
-    const TimePoint begin = real_clock().now();
+    const TimePoint begin = recovery_.clock().now();
     MUSTER_TRY_VOID(send_handover(mine, rank, recovery_));
-    const std::chrono::duration<double, std::milli> taken = real_clock().now() - begin;
+    const std::chrono::duration<double, std::milli> taken = recovery_.clock().now() - begin;
     log::info(fmt::format("worker {} was given the state of this one: {} bytes in {:.1f} ms", rank,
                           mine.point ? size_bytes(*mine.point) : 0, taken.count()));
   }

@@ -121,7 +121,7 @@ class RecoveringCall {
         kind_(std::move(kind)),
         number_(number),
         saver_(recovery.make_saver(store)),
-        files_throttle_(checkpoint::WriteThrottle::beside(recovery.local_size())),
+        files_throttle_(checkpoint::WriteThrottle::beside(recovery.local_size()), recovery.clock()),
         newest_{.call = number} {}
 
   using Resumption = checkpoint::Resumption;

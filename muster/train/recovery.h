@@ -39,6 +39,7 @@ class Recovery {
   virtual Result<checkpoint::RunStore*> store() = 0;
   // Of one call: saves its points in the background.
   virtual std::unique_ptr<checkpoint::Saver> make_saver(checkpoint::RunStore& store);
+  virtual const Clock& clock() const = 0;
   // The workers of this host, this one among them.
   virtual std::uint32_t local_size() const = 0;
   virtual std::uint32_t rank() const = 0;
@@ -75,7 +76,7 @@ class Recovery {
 
   CallNumbers& calls() { return calls_; }
   // A numbered call begins or ends: collectives that are made by hand within it are a part of it.
-  virtual void set_inside(bool inside) { calls_.inside = inside; }
+  void set_inside(bool inside) { calls_.inside = inside; }
 
  private:
   CallNumbers calls_;

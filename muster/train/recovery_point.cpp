@@ -8,9 +8,8 @@
 #include <set>
 #include <utility>
 
+#include "muster/train/job.h"
 #include "muster/train/run_context.h"
-#include "muster/train/session.h"
-#include "muster/train/user_code.h"
 
 namespace muster::train {
 namespace {
@@ -67,11 +66,11 @@ State state_in(const Point& point, const std::string& section) {
 
 Result<> put_states(const TrainingParts& parts, Point& point) {
   for (std::size_t i = 0; i < parts.callbacks.size(); ++i) {
-    MUSTER_TRY(State state, run_user_code([&] { return parts.callbacks[i]->state(); }));
+    MUSTER_TRY(State state, catch_error([&] { return parts.callbacks[i]->state().value(); }));
     put_state(std::move(state), section_of_callback(i), point);
   }
   for (const auto& [name, metric] : parts.metrics) {
-    MUSTER_TRY(State state, run_user_code([&metric] { return metric->state(); }));
+    MUSTER_TRY(State state, catch_error([&metric] { return metric->state().value(); }));
     put_state(std::move(state), section_of_metric(name), point);
   }
   return {};
@@ -93,7 +92,7 @@ Result<> load_states(const Point& point, const TrainingParts& parts,
     const State state = state_in(point, section);
     if (!state.text.empty())
       MUSTER_TRY_VOID(
-          run_user_code([&] { return ((*parts.callbacks[i]).*load)(state); }).map_error(explain(section)));
+          catch_error([&] { ((*parts.callbacks[i]).*load)(state).value(); }).map_error(explain(section)));
   }
   if (owner == StateOwner::another_worker) return {};
   for (const auto& [name, metric] : parts.metrics) {
@@ -101,7 +100,7 @@ Result<> load_states(const Point& point, const TrainingParts& parts,
     const State state = state_in(point, section);
     if (!state.text.empty())
       MUSTER_TRY_VOID(
-          run_user_code([&metric, &state] { return metric->load_state(state); }).map_error(explain(section)));
+          catch_error([&metric, &state] { metric->load_state(state).value(); }).map_error(explain(section)));
   }
   return {};
 }

@@ -11,6 +11,7 @@
 #include "muster/train/agreement.h"
 #include "muster/train/context.h"
 #include "muster/train/group_communicator.h"
+#include "muster/train/job.h"
 #include "muster/train/pipeline_layout.h"
 #include "muster/train/recovering_call.h"
 #include "muster/train/session.h"
@@ -37,18 +38,19 @@ Result<std::unique_ptr<graph::Plan>> plan_for(const std::vector<graph::TensorTyp
                const graph::Trace::Scope scope(*trace);
                std::vector<graph::Value> gradients;
                for (const graph::TensorType& type : types) gradients.push_back(trace->input(type));
-               const graph::Values reduced = nn::reduce_gradients(gradients, reduction, one_bucket);
+               const graph::Values reduced =
+                   nn::reduce_gradients(gradients, reduction, one_bucket, nn::ElementOrder::of_tensors);
                return trace->finish(reduced, {{0, reduced.size()}});
              }));
-  // They come and leave as tensors: no kernel of this plan wants another order.
-  for (graph::Node& node : graph.nodes) node.attributes.set("weight_order", false);
   return graph::Plan::compile(graph, {.threads = threads()});
 }
 
 // Memory for the group of all workers, or of those of a stage.
-GroupCommunicator::Memory memory_of(Session& session, std::optional<std::uint32_t> stages) {
-  if (!(stages ? session.stage_shares_memory(*stages) : session.shares_memory())) return {};
-  return [&session, stages](std::size_t size_bytes) { return session.shared_buffer(size_bytes, stages); };
+GroupCommunicator::Memory memory_of(Collectives& collectives, std::optional<std::uint32_t> stages) {
+  if (!collectives.shares_memory(stages)) return {};
+  return [&collectives, stages](std::size_t size_bytes) {
+    return collectives.shared_buffer(size_bytes, stages);
+  };
 }
 
 }  // namespace
@@ -107,15 +109,16 @@ Result<> DistributedReducer::check_equal_parameters(collective::Communicator& gr
 Result<> DistributedReducer::check_equal_workers(collective::Communicator& group, bool is_divided) {
   if (std::exchange(checked_, true)) return {};
   const cluster::Traits traits = {{"seed", fmt::format("{}", seed())}};
-  if (!is_divided) MUSTER_TRY_VOID(compare_traits(traits, Session::current()->is_strict(), group));
+  if (!is_divided)
+    MUSTER_TRY_VOID(compare_traits(traits, Session::current()->membership().is_strict(), group));
   MUSTER_TRY_VOID(check_equal_parameters(group));
   if (RecoveringCall* const call = RecoveringCall::current(); call != nullptr && !is_divided)
     call->note_equal_parameters();
   return {};
 }
 
-void DistributedReducer::forget_other_epochs(const Session& session) {
-  if (std::exchange(epoch_, session.epoch()) == session.epoch()) return;
+void DistributedReducer::forget_other_epochs(std::uint64_t epoch) {
+  if (std::exchange(epoch_, epoch) == epoch) return;
   compiled_.reset();
   checked_ = false;
 }
@@ -127,10 +130,11 @@ Result<DistributedReducer::Compiled*> DistributedReducer::compiled(std::span<con
   if (compiled_ != nullptr && compiled_->serves(gradients, reduction)) return compiled_.get();
   std::vector<graph::TensorType> types = types_of(gradients);
   MUSTER_TRY(auto plan, plan_for(types, reduction));
-  compiled_.reset(new Compiled{.types = std::move(types),
-                               .reduction = reduction,
-                               .group = GroupCommunicator(memory_of(*Session::current(), stages)),
-                               .plan = std::move(plan)});
+  compiled_.reset(
+      new Compiled{.types = std::move(types),
+                   .reduction = reduction,
+                   .group = GroupCommunicator(memory_of(Session::current()->collectives(), stages)),
+                   .plan = std::move(plan)});
   return compiled_.get();
 }
 
@@ -139,10 +143,11 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
   std::vector<Tensor> reduced(gradients.begin(), gradients.end());
   Session* session = Session::current();
   if (session == nullptr) return reduced;
+  Membership& membership = session->membership();
   MUSTER_TRY(const PipelineLayout now, pipeline_layout());
-  const bool alone = session->world_size() == 1 || (now.divides() && now.replicas == 1);
+  const bool alone = membership.world_size() == 1 || (now.divides() && now.replicas == 1);
   if (alone || gradients.empty()) {
-    session->report_step(++steps_);
+    membership.report_step(++steps_);
     return reduced;
   }
   if (step_is_aborted()) return reduced;
@@ -152,15 +157,15 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
   std::vector<Tensor> done;
   const auto stages = now.divides() ? std::optional(now.stages) : std::nullopt;
   // It may be made again, in the next epoch.
-  const Session::GroupCall work = [&](collective::Communicator& group) -> Result<> {
-    forget_other_epochs(*session);
+  const Collectives::GroupCall work = [&](collective::Communicator& group) -> Result<> {
+    forget_other_epochs(membership.epoch());
     MUSTER_TRY_VOID(check_equal_workers(group, now.divides()));
     MUSTER_TRY(Compiled* const made, compiled(here, stages));
     MUSTER_TRY(done, made->run(here, group));
     return {};
   };
-  MUSTER_TRY_VOID(
-      call_in_body([&] { return session->explicit_collective("the reduction of gradients", stages, work); }));
+  MUSTER_TRY_VOID(call_in_body(
+      [&] { return session->recovery().explicit_collective("the reduction of gradients", stages, work); }));
   if (step_is_aborted()) return reduced;
   auto next = done.begin();
   for (Tensor& gradient : reduced) {
@@ -168,7 +173,7 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
     if (gradient.home()) next->set_home(*gradient.home());
     gradient = *next++;
   }
-  session->report_step(++steps_);
+  membership.report_step(++steps_);
   return reduced;
 }
 

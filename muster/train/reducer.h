@@ -13,8 +13,6 @@
 
 namespace muster::train {
 
-class Session;
-
 // Reduces by a plan of its own, made once for the gradients that come, with the reduction of a Model's step
 // (nn::reduce_gradients). All gradients are there at once, so that those of a dtype are one bucket.
 class DistributedReducer {
@@ -38,7 +36,7 @@ class DistributedReducer {
   Result<> check_equal_workers(collective::Communicator& group, bool is_divided);
   Result<> check_equal_parameters(collective::Communicator& group);
   // What of an earlier epoch is of no use: who shares memory with whom, and who has proved to be equal.
-  void forget_other_epochs(const Session& session);
+  void forget_other_epochs(std::uint64_t epoch);
   Result<Compiled*> compiled(std::span<const Tensor> gradients, std::optional<std::uint32_t> stages);
 
   std::vector<std::shared_ptr<graph::Parameter>> parameters_;

@@ -1,7 +1,5 @@
 #include "muster/train/train_step.h"
 
-#include <fmt/format.h>
-
 #include "muster/train/run_context.h"
 
 namespace muster::train {
@@ -9,14 +7,7 @@ namespace {
 
 TrainStep::Forward loss_of(nn::Cell& network, nn::Cell& loss_fn) {
   return [&](std::span<const nn::Value> batch) -> nn::Value {
-    if (batch.size() < 2)
-      throw Exception(Code::invalid_argument,
-                      fmt::format("a step of {} takes data and a label, {} tensors were given",
-                                  network.description(), batch.size()));
-    nn::Values outputs = network.call(batch.first(batch.size() - 1));
-    outputs.push_back(batch.back());
-    const nn::Values loss = loss_fn.call(outputs);
-    return loss.at(0);
+    return loss_fn.call(nn::outputs_and_label(network, batch)).at(0);
   };
 }
 

@@ -4,6 +4,9 @@
 
 #include <chrono>
 #include <cstdio>
+#include <memory>
+
+#include "muster/train/front_end.h"
 
 namespace muster::train {
 namespace {
@@ -12,12 +15,6 @@ using namespace std::chrono_literals;
 
 constexpr auto patience_after_failure = 1s;  // for the main thread to end by itself, with its own message
 constexpr auto patience_for_flush = 500ms;
-
-// Never destroyed: the watch may call it at the very end of the process.
-std::function<void()>& exit_hook() {
-  static auto* hook = new std::function<void()>;
-  return *hook;
-}
 
 // Flushing may wait for a lock that a stuck thread holds; it gets its own thread and a limit.
 void flush_bounded() {
@@ -40,22 +37,17 @@ void flush_bounded() {
 
 }  // namespace
 
-void set_exit_hook(std::function<void()> hook) { exit_hook() = std::move(hook); }
-void flush_front_end() {
-  if (exit_hook()) exit_hook()();
-}
-
-void Watch::attach(Epochs& epochs) {
+void Watch::attach(WorkerGroups& groups) {
   const std::lock_guard lock(mutex_);
-  epochs_ = &epochs;
-  if (failure_) epochs.end(Error{failure_->code, failure_->message});
+  groups_ = &groups;
+  if (failure_) groups.end(Error{failure_->code, failure_->message});
 }
 
 void Watch::job_failed(const cluster::Failure& failure) {
   const std::lock_guard lock(mutex_);
   if (leaving_ || failure_) return;
   failure_ = failure;
-  if (epochs_ != nullptr) epochs_->end(Error{failure.code, failure.message});
+  if (groups_ != nullptr) groups_->end(Error{failure.code, failure.message});
   changed_.notify_all();
   thread_ = std::thread([this] { end_process_unless_leaving(); });
 }

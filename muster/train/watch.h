@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "muster/cluster/cluster.h"
-#include "muster/train/epochs.h"
+#include "muster/train/worker_groups.h"
 
 namespace muster::train {
 
@@ -21,7 +21,7 @@ class Watch {
   Watch& operator=(const Watch&) = delete;
 
   // Whose waits end when the job fails; borrowed until the end of the process.
-  void attach(Epochs& epochs);
+  void attach(WorkerGroups& groups);
 
   // The job has failed: everything that waits ends, and the main thread has a second to end the process.
   void job_failed(const cluster::Failure& failure);
@@ -37,13 +37,8 @@ class Watch {
   std::condition_variable changed_;
   bool leaving_ = false;
   std::optional<cluster::Failure> failure_;  // written once
-  Epochs* epochs_ = nullptr;
+  WorkerGroups* groups_ = nullptr;
   std::thread thread_;
 };
-
-// Called, with a bounded wait, before the process is ended: to flush the streams of a language above.
-void set_exit_hook(std::function<void()> hook);
-// What the hook does, at once and on this thread.
-void flush_front_end();
 
 }  // namespace muster::train

@@ -65,7 +65,7 @@ def test_the_step_of_a_model_is_shown_and_not_taken(tmp_path):
         + "print('behind')",
     )
     assert text.startswith("worker 0 of 1 --own 3\n")
-    assert "TrainStepCell(float32 (20, 28, 28, 1), int32 (20,)): a plan of " in text
+    assert "TrainOneStepCell(float32 (20, 28, 28, 1), int32 (20,)): a plan of " in text
     assert re.search(r"^ +\d+  momentum ", text, re.MULTILINE)
     assert re.search(r"^  moments.1.weight +float32 \(10, 784\)$", text, re.MULTILINE)
     assert re.search(r"^memory: .* at the peak: arena ", text, re.MULTILINE)
@@ -131,11 +131,11 @@ def test_a_model_explains_itself():
     data = ds.NumpySlicesDataset(rows, ["x", "y"]).batch(3)
     before = net.weight.asnumpy().copy()
     explanation = model.explain(data)
-    assert explanation.name == "TrainStepCell"
+    assert explanation.name == "TrainOneStepCell"
     assert [step["op"] for step in explanation.steps if step["flops"]] == ["dense", "matmul"]
     assert explanation.parameters["weight"] == "float32 (2, 4)"
     assert explanation.flops == 2 * 2 * 3 * 4 * 2
     assert explanation.peak_bytes > explanation.arena_bytes + explanation.parameters_bytes
-    assert str(explanation).startswith("TrainStepCell(float32 (3, 4), float32 (3, 2)): a plan of ")
+    assert str(explanation).startswith("TrainOneStepCell(float32 (3, 4), float32 (3, 2)): a plan of ")
     numpy.testing.assert_array_equal(net.weight.asnumpy(), before)
     assert model.explain(data, train=False).name == "WithEvalCell"

@@ -25,10 +25,7 @@ nb::object outputs_object(const CallbackContext& context) {
 
 std::string parallel_mode() { return std::string(train::to_string(train::context().parallel_mode)); }
 
-std::uint32_t device_number() {
-  const train::Session* session = train::Session::current();
-  return session == nullptr ? 1 : session->world_size();
-}
+std::uint32_t device_number() { return train::world_size(); }
 
 nb::list callbacks_list(const CallbackContext& context) {
   nb::list made;

@@ -22,7 +22,7 @@ using nn::CellPtr;
 
 // Whether the class of `self` has a construct of its own, written in Python.
 bool overrides_construct(nb::handle self) {
-  static const PyTypeObject* bound = Py_TYPE(nb::type<nn::ReLU>().attr("construct").ptr());
+  static const PyTypeObject* const bound = Py_TYPE(nb::type<nn::ReLU>().attr("construct").ptr());
   const nb::object construct = nb::getattr(self.type(), "construct", nb::none());
   return !construct.is_none() && Py_TYPE(construct.ptr()) != bound;
 }

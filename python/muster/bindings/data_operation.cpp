@@ -12,6 +12,7 @@
 #include "python/muster/bindings/convert.h"
 #include "python/muster/bindings/dataset.h"
 #include "python/muster/bindings/exceptions.h"
+#include "python/muster/bindings/process.h"
 #include "python/muster/bindings/value.h"
 
 namespace muster::python {
@@ -76,8 +77,8 @@ data::OperationPtr operation_from(nb::handle object) {
 
 // A transform on its own, outside a dataset: every call draws new random numbers.
 nb::object call_transform(const Transform& self, nb::handle input) {
-  static std::uint64_t calls = 0;
-  const std::uint64_t row[] = {train::data_options(0).seed, hash_text("muster.data.call"), calls++};
+  const std::uint64_t row[] = {train::data_options(0).seed, hash_text("muster.data.call"),
+                               process().transform_calls++};
   const Tensor value = tensor_copied(input, {});
   return numpy_array(unwrap(self.operation->apply({&value, 1}, {.row = hash_bytes(row, sizeof row)})).at(0));
 }

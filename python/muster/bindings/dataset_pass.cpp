@@ -7,17 +7,18 @@
 
 #include "muster/train/train.h"
 #include "python/muster/bindings/exceptions.h"
+#include "python/muster/bindings/process.h"
 #include "python/muster/bindings/value.h"
 
 namespace muster::python {
 
 Pass::Pass(data::Iterator iterator, std::vector<std::string> names, ItemForm form)
     : iterator_(std::move(iterator)), names_(std::move(names)), form_(form) {
-  all().insert(this);
+  process().passes.insert(this);
 }
 
 Pass::~Pass() {
-  all().erase(this);
+  process().passes.erase(this);
   close();
 }
 
@@ -40,12 +41,7 @@ void Pass::close() {
 }
 
 void Pass::close_all() {
-  for (Pass* pass : all()) pass->close();
-}
-
-std::set<Pass*>& Pass::all() {
-  static auto* passes = new std::set<Pass*>;
-  return *passes;
+  for (Pass* pass : process().passes) pass->close();
 }
 
 nb::object Pass::value_of(const Tensor& tensor) const {

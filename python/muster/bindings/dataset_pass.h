@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -32,7 +31,6 @@ class Pass {
   static void close_all();
 
  private:
-  static std::set<Pass*>& all();
   nb::object value_of(const Tensor& tensor) const;
   nb::object object_of(const data::Item& item) const;
 

@@ -2,15 +2,10 @@
 
 #include "python/muster/bindings/bindings.h"
 #include "python/muster/bindings/exceptions.h"
+#include "python/muster/bindings/process.h"
 
 namespace muster::python {
 namespace {
-
-// Exceptions of our own, made once with the module and alive until the process ends.
-PyObject* peer_lost_error = nullptr;
-PyObject* job_aborted_error = nullptr;
-PyObject* refused_error = nullptr;
-PyObject* corrupt_data_error = nullptr;
 
 PyObject* define(nb::module_& core, const char* name, PyObject* base, const char* doc) {
   const std::string qualified = std::string("muster.") + name;
@@ -29,15 +24,15 @@ PyObject* exception_of(Code code) {
     case Code::not_provided:
       return PyExc_NotImplementedError;
     case Code::refused:
-      return refused_error;
+      return process().exceptions.refused;
     case Code::timeout:
       return PyExc_TimeoutError;
     case Code::peer_lost:
-      return peer_lost_error;
+      return process().exceptions.peer_lost;
     case Code::aborted:
-      return job_aborted_error;
+      return process().exceptions.job_aborted;
     case Code::corrupt:
-      return corrupt_data_error;
+      return process().exceptions.corrupt_data;
     case Code::io:
       return PyExc_OSError;
     case Code::internal:
@@ -49,7 +44,7 @@ PyObject* exception_of(Code code) {
 }  // namespace
 
 bool is_peer_lost_error(nb::handle exception) {
-  return PyErr_GivenExceptionMatches(exception.ptr(), peer_lost_error) != 0;
+  return PyErr_GivenExceptionMatches(exception.ptr(), process().exceptions.peer_lost) != 0;
 }
 
 void set_exception(const Error& error) {
@@ -69,14 +64,16 @@ void bind_errors(nb::module_& core) {
       set_exception(exception.error());
     }
   });
-  peer_lost_error = define(core, "PeerLostError", PyExc_RuntimeError,
-                           "A process that was part of the job is gone; the message names it.");
-  job_aborted_error = define(core, "JobAbortedError", PyExc_RuntimeError,
-                             "The job ended for a reason that another process reported.");
-  refused_error = define(core, "RefusedError", PyExc_RuntimeError,
-                         "The other side refused what was asked; the message says why.");
-  corrupt_data_error = define(core, "CorruptDataError", PyExc_ValueError,
-                              "Bytes are not what their format says; the message names file and offset.");
+  process().exceptions.peer_lost =
+      define(core, "PeerLostError", PyExc_RuntimeError,
+             "A process that was part of the job is gone; the message names it.");
+  process().exceptions.job_aborted = define(core, "JobAbortedError", PyExc_RuntimeError,
+                                            "The job ended for a reason that another process reported.");
+  process().exceptions.refused = define(core, "RefusedError", PyExc_RuntimeError,
+                                        "The other side refused what was asked; the message says why.");
+  process().exceptions.corrupt_data =
+      define(core, "CorruptDataError", PyExc_ValueError,
+             "Bytes are not what their format says; the message names file and offset.");
 }
 
 }  // namespace muster::python

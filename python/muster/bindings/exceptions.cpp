@@ -2,9 +2,10 @@
 
 #include <charconv>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
+
+#include "python/muster/bindings/process.h"
 
 namespace muster::python {
 namespace {
@@ -12,19 +13,13 @@ namespace {
 constexpr std::string_view ticket_prefix = "[Python exception ";
 constexpr std::size_t kept_limit = 64;  // nobody raises those of iterators that were dropped after an error
 
-// By ticket; the oldest first. Guarded by the interpreter lock.
-std::map<std::uint64_t, nb::object>& kept() {
-  static auto* exceptions = new std::map<std::uint64_t, nb::object>;  // may outlive the interpreter
-  return *exceptions;
-}
-
 }  // namespace
 
 Error error_of(nb::python_error& exception) {
-  static std::uint64_t next_ticket = 0;
-  const std::uint64_t ticket = next_ticket++;
-  if (kept().size() >= kept_limit) kept().erase(kept().begin());
-  kept().emplace(ticket, nb::borrow(exception.value()));
+  auto& kept = process().kept_exceptions;
+  const std::uint64_t ticket = process().next_ticket++;
+  if (kept.size() >= kept_limit) kept.erase(kept.begin());
+  kept.emplace(ticket, nb::borrow(exception.value()));
   // A callback that waited for others: the training may go back and make the step again.
   const auto raised = nb::borrow(exception.value());
   return Error{is_peer_lost_error(raised) ? Code::peer_lost : Code::internal,
@@ -37,10 +32,11 @@ bool set_kept_exception(const Error& error) {
   std::uint64_t ticket = 0;
   const char* digits = error.message.data() + at + ticket_prefix.size();
   std::from_chars(digits, error.message.data() + error.message.size(), ticket);
-  const auto found = kept().find(ticket);
-  if (found == kept().end()) return false;
+  auto& kept = process().kept_exceptions;
+  const auto found = kept.find(ticket);
+  if (found == kept.end()) return false;
   const nb::object exception = std::move(found->second);
-  kept().erase(found);
+  kept.erase(found);
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
   return true;
 }

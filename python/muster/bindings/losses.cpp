@@ -166,8 +166,10 @@ void init_train_one_step(nb::pointer_and_handle<nn::TrainOneStepCell> self, nn::
                          std::shared_ptr<nn::Optimizer> optimizer, std::optional<double> sens,
                          bool return_grad) {
   make_cell(self, std::move(network), std::move(optimizer),
-            nn::TrainOneStepOptions{sens.value_or(1.0), return_grad, context_reduction(),
-                                    train::context().buckets});
+            nn::TrainOneStepOptions{.sens = sens.value_or(1.0),
+                                    .return_grad = return_grad,
+                                    .reduction = context_reduction(),
+                                    .buckets = train::context().buckets});
 }
 
 void bind_wrappers(nb::module_& core) {

@@ -335,7 +335,7 @@ void bind_metrics(nb::module_& core) {
       .def("eval", [](train::ConfusionMatrix& self) {
         return metric_value_object(unwrap(self.ConfusionMatrix::eval()));
       });
-  train::set_foreign_reader([](const std::string& json) -> std::shared_ptr<const train::ForeignValue> {
+  train::front_end().read_value = [](const std::string& json) -> std::shared_ptr<const train::ForeignValue> {
     const nb::gil_scoped_acquire lock;
     try {
       return std::make_shared<const PythonValue>(
@@ -343,7 +343,7 @@ void bind_metrics(nb::module_& core) {
     } catch (const nb::python_error&) {
       return nullptr;
     }
-  });
+  };
   core.def("metric_names", &train::metric_names, "The names that Model(metrics={...}) knows.");
 }
 

@@ -19,6 +19,7 @@
 #include "python/muster/bindings/dataset.h"
 #include "python/muster/bindings/foreign.h"
 #include "python/muster/bindings/metric.h"
+#include "python/muster/bindings/process.h"
 #include "python/muster/bindings/value.h"
 
 namespace muster::python {
@@ -40,14 +41,21 @@ void print_in_python(std::string_view line) {
   }
 }
 
-// A signal handler that raises (Ctrl-C) ends the training. Asking takes the interpreter lock, so it is done
-// every 100 ms only.
+// Asking takes the interpreter lock, so a thread does it every 100 ms only.
+bool is_time_to_look() {
+  SignalLook& last = process().signals;
+  const std::lock_guard lock(last.mutex);
+  const auto now = std::chrono::steady_clock::now();
+  if (last.thread == std::this_thread::get_id() && now - last.at < std::chrono::milliseconds(100))
+    return false;
+  last.thread = std::this_thread::get_id();
+  last.at = now;
+  return true;
+}
+
+// A signal handler that raises (Ctrl-C) ends the training.
 Result<> look_for_signals() {
-  using std::chrono::steady_clock;
-  thread_local steady_clock::time_point last{};
-  const auto now = steady_clock::now();
-  if (now - last < std::chrono::milliseconds(100)) return {};
-  last = now;
+  if (!is_time_to_look()) return {};
   return with_python([]() -> Result<> {
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     return {};
@@ -176,15 +184,14 @@ nb::any predict(PythonModel& self, const nb::args& predict_data) {
 }
 
 void bind_eval_cell(nb::module_& core) {
-  bind_cell_class<train::WithEvalCell>(
+  bind_cell_class<nn::WithEvalCell>(
       core, "WithEvalCell",
       "Called with data and label, it gives the loss, what the network gives, and the label.")
       .def(
           "__init__",
-          [](nb::pointer_and_handle<train::WithEvalCell> self, nn::CellPtr network, nn::CellPtr loss_fn,
+          [](nb::pointer_and_handle<nn::WithEvalCell> self, nn::CellPtr network, nn::CellPtr loss_fn,
              bool add_cast_fp32) {
-            new (self.p)
-                Trampoline<train::WithEvalCell>(std::move(network), std::move(loss_fn), add_cast_fp32);
+            new (self.p) Trampoline<nn::WithEvalCell>(std::move(network), std::move(loss_fn), add_cast_fp32);
           },
           nb::arg("network"), nb::arg("loss_fn"), nb::arg("add_cast_fp32") = false,
           "With `add_cast_fp32` what the network gives is cast to float32 first.");
@@ -193,8 +200,8 @@ void bind_eval_cell(nb::module_& core) {
 }  // namespace
 
 void bind_model(nb::module_& core) {
-  train::set_print_hook(&print_in_python);
-  train::set_interruption_hook(&look_for_signals);
+  train::front_end().print = &print_in_python;
+  train::front_end().interruption = &look_for_signals;
   bind_eval_cell(core);
   nb::class_<PythonModel>(
       core, "Model",

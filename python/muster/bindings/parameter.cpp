@@ -12,6 +12,7 @@
 #include "python/muster/bindings/convert.h"
 #include "python/muster/bindings/dtype.h"
 #include "python/muster/bindings/initializer.h"
+#include "python/muster/bindings/process.h"
 #include "python/muster/bindings/value.h"
 
 namespace muster::python {
@@ -20,11 +21,7 @@ namespace {
 using graph::Parameter;
 using graph::ParameterPtr;
 
-// The Python objects there are. Guarded by the interpreter lock; never destroyed, objects may end after it.
-std::unordered_map<const Parameter*, PythonParameter*>& objects() {
-  static auto* known = new std::unordered_map<const Parameter*, PythonParameter*>;
-  return *known;
-}
+std::unordered_map<const Parameter*, PythonParameter*>& objects() { return process().parameters; }
 
 ParameterPtr make_parameter(nb::handle input, const std::string& name, bool requires_grad) {
   if (nb::isinstance<InitialValue>(input)) {

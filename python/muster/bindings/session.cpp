@@ -16,6 +16,7 @@
 #include "muster/train/train.h"
 #include "python/muster/bindings/bindings.h"
 #include "python/muster/bindings/parameter.h"
+#include "python/muster/bindings/process.h"
 #include "python/muster/bindings/value.h"
 
 namespace muster::python {
@@ -64,13 +65,9 @@ bool trains(const Environment& environment) {
   return !role || (*role != "MS_SCHED" && *role != "MS_PSERVER");
 }
 
-// The exit code that the failure of init() asks for; 0 while it has not failed.
-int init_exit_code = 0;
-
-// The same for the job, once it has failed.
+// That the failure of the job asks for, once it has failed.
 int job_exit_code() {
-  const train::Session* session = train::Session::current();
-  const auto failure = session == nullptr ? std::nullopt : session->failure();
+  const auto failure = train::job_failure();
   return failure ? failure->exit_code : 0;
 }
 
@@ -84,7 +81,7 @@ void init() {
   if (role && *role == train::Role::worker) return;
   if (role) end_process(0);
   const train::Failure& failure = role.error();
-  init_exit_code = failure.exit_code;
+  process().init_exit_code = failure.exit_code;
   if (trains(real_environment())) raise(Error{failure.code, failure.message});
   log::error(failure.message);
   end_process(failure.exit_code);
@@ -97,15 +94,10 @@ void flush_from_outside() {
   flush_streams();
 }
 
-void note_reason(const std::string& reason) {
-  if (train::Session* session = train::Session::current()) session->note_reason(reason);
-}
-
 // Python ends itself by the signal afterwards, without a word to anybody. Where processes may come back that
 // is one more death, else the end of the job.
 void leave_interrupted() {
-  train::Session* session = train::Session::current();
-  if (session != nullptr && !session->recovers()) session->leave(cluster::exit_code_interrupted);
+  if (!train::job_recovers()) train::leave_job(cluster::exit_code_interrupted);
 }
 
 nb::tuple reduced(train::DistributedReducer& reducer, nb::handle gradients) {
@@ -210,13 +202,12 @@ void bind_ranks(nb::module_& core) {
 
 nb::dict chosen_context() {
   const train::Context& context = train::context();
-  const train::Session* session = train::Session::current();
   nb::dict made;
   made["mode"] = context.mode == train::Mode::eager ? "eager" : "graph";
   made["parallel_mode"] = std::string(train::to_string(context.parallel_mode));
   made["gradients_mean"] = context.gradients_mean;
-  made["rank"] = session == nullptr ? 0 : session->rank();
-  made["world_size"] = session == nullptr ? 1 : session->world_size();
+  made["rank"] = train::rank();
+  made["world_size"] = train::world_size();
   return made;
 }
 
@@ -293,11 +284,11 @@ void bind_session(nb::module_& core) {
         train::note_script({text.c_str(), text.size()}, {"Python's version", version});
       },
       nb::arg("text"), nb::arg("version"));
-  core.def("_note_reason", &note_reason, nb::arg("reason"));
+  core.def("_note_reason", &train::note_reason, nb::arg("reason"));
   core.def("_leave_interrupted", &leave_interrupted);
-  core.def("_init_exit_code", [] { return init_exit_code; });
+  core.def("_init_exit_code", [] { return process().init_exit_code; });
   core.def("_job_exit_code", &job_exit_code);
-  train::set_exit_hook(&flush_from_outside);
+  train::front_end().flush = &flush_from_outside;
   graph::set_context_provider(&train::run_context);
 }
 

@@ -18,6 +18,7 @@ class Simulator::Process final : public Recovery {
   // ---- What its calls see of the job
   Result<checkpoint::RunStore*> store() override;
   std::unique_ptr<checkpoint::Saver> make_saver(checkpoint::RunStore& store) override;
+  const Clock& clock() const override { return real_clock(); }
   std::uint32_t local_size() const override { return 1; }
   std::uint32_t rank() const override { return rank_; }
   std::uint32_t size() const override { return simulator_.plan_.worker_num; }

@@ -86,7 +86,7 @@ class SlowStorage final : public Storage {
 TEST(BackgroundSaver, SavesPointsInTheirOrder) {
   MemoryStorage disk;
   RunStore store = open_store(disk);
-  BackgroundSaver saver(store);
+  BackgroundSaver saver(store, real_clock());
   for (std::uint64_t i = 1; i <= 4; ++i) saver.save(point(step(0, i), 1.0F));
   ASSERT_TRUE(saver.wait());
   EXPECT_EQ(store.points(), (std::vector{step(0, 1), step(0, 2), step(0, 3), step(0, 4)}));
@@ -95,7 +95,7 @@ TEST(BackgroundSaver, SavesPointsInTheirOrder) {
 TEST(BackgroundSaver, LetsTheCallerGoOnWhileTheDiskIsSlow) {
   SlowStorage storage{MemoryStorage()};
   RunStore store = open_store(storage);
-  BackgroundSaver saver(store);
+  BackgroundSaver saver(store, real_clock());
   storage.stop();
   saver.save(point(step(0, 1), 1));
   storage.wait_for_a_save();  // and yet we are here
@@ -118,7 +118,7 @@ TEST(BackgroundSaver, LetsTheCallerGoOnWhileTheDiskIsSlow) {
 TEST(BackgroundSaver, SaysLoudlyThatASaveFailedAndGoesOn) {
   MemoryStorage disk;
   RunStore store = open_store(disk);
-  BackgroundSaver saver(store);
+  BackgroundSaver saver(store, real_clock());
   ::testing::internal::CaptureStderr();
   disk.set_fault({.at = 2, .kind = testing::Fault::Kind::once});
   saver.save(point(step(0, 1), 1));
@@ -135,14 +135,14 @@ TEST(BackgroundSaver, SaysLoudlyThatASaveFailedAndGoesOn) {
 TEST(BackgroundSaver, LosesNoPointWhenItEnds) {
   MemoryStorage disk;
   RunStore store = open_store(disk);
-  { BackgroundSaver(store).save(point(step(0, 1), 1)); }
+  { BackgroundSaver(store, real_clock()).save(point(step(0, 1), 1)); }
   EXPECT_EQ(store.points(), std::vector{step(0, 1)});
 }
 
 TEST(BackgroundSaver, DoesNotRestWhileSomebodyWaitsForIt) {
   const testing::Folder folder;
   RunStore store = RunStore::open({.folder = folder.path(), .job = testing::job}).value();
-  BackgroundSaver saver(store, 1.0);  // byte a second: each save would take months
+  BackgroundSaver saver(store, real_clock(), 1.0);  // byte a second: each save would take months
   const auto large = [](std::uint64_t number) {
     return Point{.id = step(0, number), .tensors = {{"weight", Tensor(DType::float32, {3 << 20})}}};
   };

@@ -34,7 +34,7 @@ void on_another_thread(Work work) {
 
 TEST(WriteThrottle, SpreadsPiecesOverTheTimeThatTheyMayTake) {
   on_another_thread([] {
-    WriteThrottle throttle(1e6);
+    WriteThrottle throttle(1e6, real_clock());
     const TimePoint begin = real_clock().now();
     const WriteThrottle::Work work(throttle, 60'000);
     write(20'000);
@@ -48,14 +48,14 @@ constexpr double bytes_per_day = 1.0 / 86'400;
 
 TEST(WriteThrottle, LetsTheFirstPieceGoAtOnce) {
   on_another_thread([] {
-    WriteThrottle throttle(bytes_per_day);
+    WriteThrottle throttle(bytes_per_day, real_clock());
     const WriteThrottle::Work work(throttle, 1);
     write(1);
   });
 }
 
 TEST(WriteThrottle, RestsNoLongerOnceSomebodyWaits) {
-  WriteThrottle throttle(bytes_per_day);
+  WriteThrottle throttle(bytes_per_day, real_clock());
   std::thread writer([&] {
     const WriteThrottle::Work work(throttle, 2);
     write(1);
@@ -67,7 +67,7 @@ TEST(WriteThrottle, RestsNoLongerOnceSomebodyWaits) {
 
 TEST(WriteThrottle, RestsAgainOnceNobodyWaits) {
   on_another_thread([] {
-    WriteThrottle throttle(1e6);
+    WriteThrottle throttle(1e6, real_clock());
     { const WriteThrottle::Flush over(throttle); }
     const TimePoint begin = real_clock().now();
     const WriteThrottle::Work work(throttle, 20'000);
@@ -79,7 +79,7 @@ TEST(WriteThrottle, RestsAgainOnceNobodyWaits) {
 
 TEST(WriteThrottle, IsSuchThatWorkIsDoneBeforeTheNextComes) {
   on_another_thread([] {
-    WriteThrottle throttle(bytes_per_day);
+    WriteThrottle throttle(bytes_per_day, real_clock());
     { const WriteThrottle::Work first(throttle, 2); }
     const WriteThrottle::Work second(throttle, 2);  // so soon after the first, it has next to no time
     write(1);
@@ -89,7 +89,7 @@ TEST(WriteThrottle, IsSuchThatWorkIsDoneBeforeTheNextComes) {
 
 TEST(WriteThrottle, IsOnlyForThoseThatWorkAtOne) {
   on_another_thread([] {
-    WriteThrottle throttle(bytes_per_day);
+    WriteThrottle throttle(bytes_per_day, real_clock());
     { const WriteThrottle::Work over(throttle, 2); }
     write(1);
     write(1);
@@ -100,7 +100,7 @@ constexpr std::size_t large = std::size_t{2} << 20;
 
 TEST(WriteThrottle, LetsOtherThreadsGoFirstWhereThereIsTime) {
   on_another_thread([] {
-    WriteThrottle throttle(bytes_per_day);
+    WriteThrottle throttle(bytes_per_day, real_clock());
     const WriteThrottle::Work work(throttle, 2 * large);
     EXPECT_EQ(niceness_of_a_piece(large), 19);
     const WriteThrottle::Flush flush(throttle);
@@ -110,7 +110,7 @@ TEST(WriteThrottle, LetsOtherThreadsGoFirstWhereThereIsTime) {
 
 TEST(WriteThrottle, DoesWhatIsSmallItself) {
   on_another_thread([] {
-    WriteThrottle throttle(bytes_per_day);
+    WriteThrottle throttle(bytes_per_day, real_clock());
     const WriteThrottle::Work work(throttle, 1000);
     EXPECT_EQ(niceness_of_a_piece(1000), niceness());
   });
@@ -118,7 +118,7 @@ TEST(WriteThrottle, DoesWhatIsSmallItself) {
 
 TEST(WriteThrottle, YieldsNoMoreWhenTheWorkIsLate) {
   on_another_thread([] {
-    WriteThrottle throttle(1e15);
+    WriteThrottle throttle(1e15, real_clock());
     const WriteThrottle::Work work(throttle, large);  // to be done in 2 ns
     EXPECT_EQ(niceness_of_a_piece(large), niceness());
   });
@@ -142,7 +142,7 @@ TEST(WriteThrottle, HandsOutLargeContentInPiecesThatEndWherePagesDo) {
 
 TEST(WriteThrottle, StopsAtTheFirstError) {
   on_another_thread([] {
-    WriteThrottle throttle(1e9);
+    WriteThrottle throttle(1e9, real_clock());
     const WriteThrottle::Work work(throttle, 5 * large);
     const std::vector<std::byte> content(5 * large);
     int calls = 0;

@@ -49,6 +49,20 @@ TEST(ReduceGradients, KeepsDtypesApart) {
   EXPECT_THAT(pair.calls, ElementsAre(std::pair(DType::float32, 2u), std::pair(DType::float64, 1u)));
 }
 
+TEST(ReduceGradients, LetsElementsTravelInTheOrderThatIsAskedFor) {
+  const std::pair<ElementOrder, bool> orders[] = {{ElementOrder::of_kernels, true},
+                                                  {ElementOrder::of_tensors, false}};
+  for (const auto& [order, expected] : orders) {
+    const auto trace = graph::Trace::begin("reduce");
+    const graph::Trace::Scope scope(*trace);
+    const Value gradient = trace->input({DType::float32, {2}});
+    const Values reduced = reduce_gradients({&gradient, 1}, graph::Reduction::sum, {}, order);
+    const graph::Graph graph = trace->finish(reduced, {{0, 1}});
+    ASSERT_EQ(graph.nodes.size(), 1U);
+    EXPECT_EQ(graph.nodes[0].attributes.get("weight_order", !expected), expected);
+  }
+}
+
 struct Trained {
   std::vector<std::size_t> buckets;  // of the first step, in elements
   std::vector<float> weights;

@@ -22,9 +22,9 @@ using ::testing::HasSubstr;
 class Printed {
  public:
   Printed() {
-    set_print_hook([this](std::string_view line) { lines.emplace_back(line); });
+    front_end().print = [this](std::string_view line) { lines.emplace_back(line); };
   }
-  ~Printed() { set_print_hook({}); }
+  ~Printed() { front_end().print = nullptr; }
   std::vector<std::string> lines;
 };
 

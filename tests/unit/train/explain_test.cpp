@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "muster/train/context.h"
+#include "muster/train/job.h"
 #include "muster/train/model.h"
-#include "muster/train/session.h"
 #include "tests/unit/train/bars.h"
 
 namespace muster::train {

@@ -43,6 +43,7 @@ class End final : public Recovery {
   }
 
   Result<checkpoint::RunStore*> store() override { return fail(Code::internal, "none"); }
+  const Clock& clock() const override { return real_clock(); }
   std::uint32_t local_size() const override { return 1; }
   std::uint32_t rank() const override { return 0; }
   std::uint32_t size() const override { return 2; }

@@ -15,6 +15,7 @@ class LocalRecovery final : public Recovery {
                    .value()) {}
 
   Result<checkpoint::RunStore*> store() override { return &store_; }
+  const Clock& clock() const override { return real_clock(); }
   std::uint32_t local_size() const override { return 1; }
   std::uint32_t rank() const override { return 0; }
   std::uint32_t size() const override { return 1; }

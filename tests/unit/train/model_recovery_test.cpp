@@ -7,9 +7,9 @@
 
 #include "muster/train/control_callbacks.h"
 #include "muster/train/front_end.h"
+#include "muster/train/job.h"
 #include "muster/train/model.h"
 #include "muster/train/model_checkpoint.h"
-#include "muster/train/session.h"
 #include "tests/unit/checkpoint/memory_storage.h"
 #include "tests/unit/train/bars.h"
 #include "tests/unit/train/local_recovery.h"
@@ -218,7 +218,7 @@ TEST(ModelRecovery, FinishedCallsAreSkippedAndTheirEndStateIsTaken) {
 
 TEST(ModelRecovery, SaysOnceWhatItResumes) {
   std::vector<std::string> lines;
-  set_print_hook([&](std::string_view line) { lines.emplace_back(line); });
+  front_end().print = [&](std::string_view line) { lines.emplace_back(line); };
   Disks storage;
   {
     Process first(storage);
@@ -228,7 +228,7 @@ TEST(ModelRecovery, SaysOnceWhatItResumes) {
   EXPECT_THAT(lines, SizeIs(0));
   Process second(storage);
   ASSERT_TRUE(second.train());
-  set_print_hook({});
+  front_end().print = nullptr;
   EXPECT_THAT(lines, ElementsAre("resuming job 0123456789abcdef at step 3; delete /recovery to start fresh"));
 }
 

@@ -5,8 +5,8 @@
 
 #include <cstring>
 
+#include "muster/train/job.h"
 #include "muster/train/metrics.h"
-#include "muster/train/session.h"
 #include "tests/unit/train/bars.h"
 
 namespace muster::train {

@@ -4,11 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
+#include <utility>
 
 #include "muster/train/aborted_step.h"
+#include "muster/train/job.h"
+#include "muster/train/model.h"
 #include "muster/train/run_context.h"
-#include "muster/train/session.h"
 #include "tests/unit/checkpoint/memory_storage.h"
 #include "tests/unit/train/bars.h"
 #include "tests/unit/train/local_recovery.h"
@@ -131,6 +134,71 @@ TEST(Recoverable, AVoidStepUpdatesNothingAndIsMadeAgain) {
     EXPECT_EQ(script.bits(), whole) << "lost at " << lost_at;
     EXPECT_EQ(script.steps[lost_at], static_cast<std::int64_t>((lost_at - 1) / 3 * 3));
   }
+}
+
+// Counts what it is shown.
+class Seen final : public Metric {
+ public:
+  Result<> clear() override { return {}; }
+  Result<> update(std::span<const Tensor>) override {
+    ++updates;
+    return {};
+  }
+  Result<MetricValue> eval() override { return 1.0; }
+  int updates = 0;
+};
+
+class Ends final : public Callback {
+ public:
+  Result<> on_train_step_end(CallbackContext&) override { return note(); }
+  Result<> on_train_end(CallbackContext&) override { return note(); }
+  Result<> on_eval_step_end(CallbackContext&) override { return note(); }
+  Result<> on_eval_end(CallbackContext&) override { return note(); }
+  int calls = 0;
+
+ private:
+  Result<> note() {
+    ++calls;
+    return {};
+  }
+};
+
+// What others would have given to it was never there.
+TEST(Recoverable, MetricsAndCallbacksSeeNothingOfAnAbortedStep) {
+  MemoryStorage storage;
+  Script script(&storage);
+  const auto seen = std::make_shared<Seen>();
+  const auto ends = std::make_shared<Ends>();
+  const auto network = testing::small_net();
+  const auto model =
+      Model::create({.network = network,
+                     .loss_fn = std::make_shared<nn::CrossEntropyLoss>(),
+                     .optimizer = std::make_shared<nn::Momentum>(network->trainable_params(),
+                                                                 nn::MomentumOptions{.learning_rate = 0.1}),
+                     .metrics = {{"seen", seen}}})
+          .value();
+  const auto evaluated = [&] {
+    const MetricValues values =
+        model->eval({.dataset = testing::batches(20, 10), .callbacks = {ends}, .recovery = &*script.recovery})
+            .value();
+    return std::get<double>(values.at(0).second);
+  };
+  const auto lose = [&](std::size_t step) {
+    if (step == 1) {
+      EXPECT_EQ(evaluated(), 1.0) << "nothing has happened yet";
+    }
+    if (step != 2) return true;
+    EXPECT_EQ(std::exchange(seen->updates, 0), 2);
+    EXPECT_EQ(std::exchange(ends->calls, 0), 3);
+    EXPECT_TRUE(or_abort(fail(Code::peer_lost, "somebody died")));
+    EXPECT_TRUE(std::isnan(evaluated()));
+    EXPECT_TRUE(model->train(
+        {.dataset = testing::batches(20, 10), .callbacks = {ends}, .recovery = &*script.recovery}));
+    EXPECT_EQ(seen->updates, 0);
+    EXPECT_EQ(ends->calls, 0);
+    return true;
+  };
+  ASSERT_TRUE(script.run(lose).value());
 }
 
 TEST(Recoverable, OtherErrorsInABodyAreErrors) {

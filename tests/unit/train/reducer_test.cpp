@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "muster/train/session.h"
+#include "muster/train/job.h"
 
 namespace muster::train {
 namespace {

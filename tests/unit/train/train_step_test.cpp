@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "muster/train/run.h"
+#include "muster/train/job.h"
 #include "tests/unit/base/error_of.h"
 
 namespace muster::train {

@@ -20,9 +20,10 @@
 
 namespace muster::train {
 
-class Epochs {
+class WorkerGroups {
  public:
   struct Options {
+    const Clock& clock;  // borrowed
     std::uint32_t rank = 0;
     std::string address;  // where this worker listens
     Duration connect_timeout{};
@@ -30,7 +31,7 @@ class Epochs {
     std::shared_ptr<const net::Security> security = {};  // of the connections between workers; null: plain
     Duration patience_with_left = std::chrono::seconds(3);
   };
-  Epochs(std::shared_ptr<const cluster::Roster> first, collective::Listener listener, Options options);
+  WorkerGroups(std::shared_ptr<const cluster::Roster> first, collective::Listener listener, Options options);
 
   // The epoch is over, and so is the one that was about to follow it; where this worker will be reached in
   // the next.

@@ -1,4 +1,4 @@
-#include "muster/train/epochs.h"
+#include "muster/train/worker_groups.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,26 +35,28 @@ class Cluster {
     }
     const auto first = next_roster();
     for (std::uint32_t rank = 0; rank < workers; ++rank)
-      made_.push_back(std::make_unique<Epochs>(first, std::move(listeners_[rank]),
-                                               Epochs::Options{.rank = rank,
+      made_.push_back(
+          std::make_unique<WorkerGroups>(first, std::move(listeners_[rank]),
+                                         WorkerGroups::Options{.clock = real_clock(),
+                                                               .rank = rank,
                                                                .address = "127.0.0.1",
                                                                .connect_timeout = 20s,
                                                                .call_timeout = 20s,
                                                                .patience_with_left = patience_with_left}));
   }
 
-  Epochs& worker(std::uint32_t rank) { return *made_[rank]; }
+  WorkerGroups& worker(std::uint32_t rank) { return *made_[rank]; }
 
   void lose_epoch() {
     for (std::uint32_t rank = 0; rank < workers; ++rank) endpoints_[rank] = made_[rank]->lost(killed).value();
   }
   void form_next() {
     const auto roster = next_roster();
-    for (const auto& epochs : made_) epochs->formed(roster);
+    for (const auto& groups : made_) groups->formed(roster);
   }
 
   // On every worker at once.
-  void on_each(const std::function<void(Epochs&, std::uint32_t)>& work) {
+  void on_each(const std::function<void(WorkerGroups&, std::uint32_t)>& work) {
     collective::run_threads(workers, [&](std::uint32_t rank) { work(*made_[rank], rank); });
   }
 
@@ -76,23 +78,23 @@ class Cluster {
   std::uint64_t epoch_ = 0;
   std::vector<cluster::DataEndpoint> endpoints_;
   std::vector<collective::Listener> listeners_;
-  std::vector<std::unique_ptr<Epochs>> made_;
+  std::vector<std::unique_ptr<WorkerGroups>> made_;
 };
 
-void expect_barrier(Epochs& epochs) {
-  const auto group = epochs.communicator();
+void expect_barrier(WorkerGroups& groups) {
+  const auto group = groups.communicator();
   ASSERT_TRUE(group) << group.error().message;
   EXPECT_TRUE((*group)->barrier());
 }
 
 TEST(AnEpoch, IsConnectedByTheFirstCallToWhichAllCome) {
   Cluster cluster;
-  cluster.on_each([](Epochs& epochs, std::uint32_t) { expect_barrier(epochs); });
+  cluster.on_each([](WorkerGroups& groups, std::uint32_t) { expect_barrier(groups); });
 }
 
 TEST(AnEpoch, ThatIsLostEndsTheCallThatWaits) {
   Cluster cluster;
-  cluster.on_each([](Epochs& epochs, std::uint32_t) { expect_barrier(epochs); });
+  cluster.on_each([](WorkerGroups& groups, std::uint32_t) { expect_barrier(groups); });
   Result<> done;
   std::thread waiting([&] { done = (*cluster.worker(0).communicator())->barrier(); });
   cluster.lose_epoch();
@@ -113,14 +115,14 @@ TEST(AnEpoch, ThatIsLostEndsTheConnectingUnderWay) {
 
 TEST(TheNextEpoch, HasAGroupOfItsOwn) {
   Cluster cluster;
-  cluster.on_each([](Epochs& epochs, std::uint32_t) { expect_barrier(epochs); });
+  cluster.on_each([](WorkerGroups& groups, std::uint32_t) { expect_barrier(groups); });
   cluster.lose_epoch();
   cluster.form_next();
-  cluster.on_each([](Epochs& epochs, std::uint32_t) {
-    EXPECT_FALSE(epochs.communicator().and_then([](auto* group) { return group->barrier(); }));
-    ASSERT_TRUE(epochs.next(&no_interruption));
-    EXPECT_EQ(epochs.roster().epoch, 2u);
-    expect_barrier(epochs);
+  cluster.on_each([](WorkerGroups& groups, std::uint32_t) {
+    EXPECT_FALSE(groups.communicator().and_then([](auto* group) { return group->barrier(); }));
+    ASSERT_TRUE(groups.next(&no_interruption));
+    EXPECT_EQ(groups.roster().epoch, 2u);
+    expect_barrier(groups);
   });
 }
 
@@ -130,10 +132,10 @@ TEST(TheNextEpoch, MayBeLostBeforeAnybodyUsesIt) {
     cluster.lose_epoch();
     cluster.form_next();
   }
-  cluster.on_each([](Epochs& epochs, std::uint32_t) {
-    ASSERT_TRUE(epochs.next(&no_interruption));
-    EXPECT_EQ(epochs.roster().epoch, 4u);
-    expect_barrier(epochs);
+  cluster.on_each([](WorkerGroups& groups, std::uint32_t) {
+    ASSERT_TRUE(groups.next(&no_interruption));
+    EXPECT_EQ(groups.roster().epoch, 4u);
+    expect_barrier(groups);
   });
 }
 
@@ -158,8 +160,9 @@ TEST(AWorkerThatHasLeft, IsNamedByWhoNeedsIt) {
   auto roster = std::make_shared<cluster::Roster>();
   roster->epoch = 3;
   roster->workers = {{.rank = 0}, {.rank = 1, .has_left = true}};
-  Epochs epochs(roster, collective::Listener::open("127.0.0.1").value(), {.rank = 0, .address = "127.0.0.1"});
-  const auto made = epochs.communicator();
+  WorkerGroups groups(roster, collective::Listener::open("127.0.0.1").value(),
+                      {.clock = real_clock(), .rank = 0, .address = "127.0.0.1"});
+  const auto made = groups.communicator();
   ASSERT_FALSE(made);
   EXPECT_THAT(made.error().message, HasSubstr("worker 1 has finished its script"));
 }
@@ -190,10 +193,10 @@ TEST(AWorkerThatHasLeft, AnEarlierEpochMayBeHereInThisOne) {
   Cluster cluster(0s);
   cluster.lose_epoch();
   cluster.form_next();
-  cluster.on_each([](Epochs& epochs, std::uint32_t rank) {
-    ASSERT_TRUE(epochs.next(&no_interruption));
-    if (rank == 0) epochs.left(1, 1);
-    expect_barrier(epochs);
+  cluster.on_each([](WorkerGroups& groups, std::uint32_t rank) {
+    ASSERT_TRUE(groups.next(&no_interruption));
+    if (rank == 0) groups.left(1, 1);
+    expect_barrier(groups);
   });
 }
 

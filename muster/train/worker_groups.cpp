@@ -1,4 +1,4 @@
-#include "muster/train/epochs.h"
+#include "muster/train/worker_groups.h"
 
 #include <fmt/format.h>
 
@@ -41,13 +41,14 @@ Result<> check_all_are_here(const cluster::Roster& roster) {
 
 }  // namespace
 
-Epochs::Epochs(std::shared_ptr<const cluster::Roster> first, collective::Listener listener, Options options)
+WorkerGroups::WorkerGroups(std::shared_ptr<const cluster::Roster> first, collective::Listener listener,
+                           Options options)
     : options_(std::move(options)), listener_(std::move(listener)) {
   use(std::move(first));
 }
 
 // Every step asks who shares memory: it is found out once.
-void Epochs::use(std::shared_ptr<const cluster::Roster> roster) {
+void WorkerGroups::use(std::shared_ptr<const cluster::Roster> roster) {
   roster_ = std::move(roster);
   const std::vector<cluster::Member>& workers = roster_->workers;
   const auto here = std::count_if(workers.begin(), workers.end(), [&](const cluster::Member& worker) {
@@ -58,7 +59,7 @@ void Epochs::use(std::shared_ptr<const cluster::Roster> roster) {
 
 // ---- What happens to the job ------------------------------------------------------------------------------
 
-Result<cluster::DataEndpoint> Epochs::lost(const Error& reason) {
+Result<cluster::DataEndpoint> WorkerGroups::lost(const Error& reason) {
   // A peer of the last epoch may still knock at the old one.
   MUSTER_TRY(auto listener, collective::Listener::open(options_.address));
   cluster::DataEndpoint endpoint{.port = listener.port(), .local_name = listener.local_name()};
@@ -71,25 +72,25 @@ Result<cluster::DataEndpoint> Epochs::lost(const Error& reason) {
   return endpoint;
 }
 
-void Epochs::formed(std::shared_ptr<const cluster::Roster> roster) {
+void WorkerGroups::formed(std::shared_ptr<const cluster::Roster> roster) {
   const std::lock_guard lock(mutex_);
   next_ = std::move(roster);
   changed_.notify_all();
 }
 
-void Epochs::left(std::uint64_t epoch, std::uint32_t rank) {
+void WorkerGroups::left(std::uint64_t epoch, std::uint32_t rank) {
   const std::lock_guard lock(mutex_);
-  if (!left_ || left_->epoch != epoch) left_ = PeerLeft{epoch, rank, real_clock().now()};
+  if (!left_ || left_->epoch != epoch) left_ = PeerLeft{epoch, rank, options_.clock.now()};
   if (stop_ != nullptr && is_left_for_good()) stop_->raise();
 }
 
 // Who made a call with all and left may still be answered by what it sent before.
-bool Epochs::is_left_for_good() const {
+bool WorkerGroups::is_left_for_good() const {
   return left_ && left_->epoch == roster_->epoch &&
-         real_clock().now() - left_->since >= options_.patience_with_left;
+         options_.clock.now() - left_->since >= options_.patience_with_left;
 }
 
-void Epochs::end(const Error& reason) {
+void WorkerGroups::end(const Error& reason) {
   const std::lock_guard lock(mutex_);
   if (ended_) return;
   ended_ = reason;
@@ -97,7 +98,7 @@ void Epochs::end(const Error& reason) {
   changed_.notify_all();
 }
 
-void Epochs::abort(const Error& reason) {
+void WorkerGroups::abort(const Error& reason) {
   if (stop_ != nullptr) stop_->raise();
   if (communicator_ != nullptr) communicator_->abort(reason);
   for (const auto& [stages, group] : stage_groups_) group->abort(reason);
@@ -105,13 +106,13 @@ void Epochs::abort(const Error& reason) {
 
 // ---- The epoch in use -------------------------------------------------------------------------------------
 
-Result<> Epochs::usable() const {
+Result<> WorkerGroups::usable() const {
   if (ended_) return fail(*ended_);
   if (over_) return fail(*over_);
   return {};
 }
 
-Result<Epochs::CommunicatorPtr> Epochs::connect() {
+Result<WorkerGroups::CommunicatorPtr> WorkerGroups::connect() {
   MUSTER_TRY_VOID(check_all_are_here(*roster_));
   MUSTER_TRY(net::StopSignal stop, net::StopSignal::create());
   std::optional<collective::Listener> listener;
@@ -134,12 +135,12 @@ Result<Epochs::CommunicatorPtr> Epochs::connect() {
   return made;
 }
 
-Result<collective::Communicator*> Epochs::communicator() {
+Result<collective::Communicator*> WorkerGroups::communicator() {
   const std::lock_guard alone(connecting_);
   return connected();
 }
 
-Result<collective::Communicator*> Epochs::connected() {
+Result<collective::Communicator*> WorkerGroups::connected() {
   if (communicator_ == nullptr) {
     MUSTER_TRY(CommunicatorPtr made, connect());
     const std::lock_guard lock(mutex_);
@@ -149,7 +150,7 @@ Result<collective::Communicator*> Epochs::connected() {
   return communicator_.get();
 }
 
-Result<collective::Communicator*> Epochs::stage_group(std::uint32_t stages) {
+Result<collective::Communicator*> WorkerGroups::stage_group(std::uint32_t stages) {
   const std::lock_guard alone(connecting_);
   if (const auto known = stage_groups_.find(stages); known != stage_groups_.end()) return known->second.get();
   MUSTER_TRY(collective::Communicator * all, connected());
@@ -192,13 +193,13 @@ void tell_of(const collective::Communicator& group, cluster::Activity& activity)
 
 }  // namespace
 
-void Epochs::tell(cluster::Activity& activity) const {
+void WorkerGroups::tell(cluster::Activity& activity) const {
   const std::lock_guard lock(mutex_);
   for (const auto& [stages, group] : stage_groups_) tell_of(*group, activity);
   if (communicator_ != nullptr) tell_of(*communicator_, activity);
 }
 
-void Epochs::leave(const Error& reason) {
+void WorkerGroups::leave(const Error& reason) {
   const std::lock_guard lock(mutex_);
   if (communicator_ != nullptr) communicator_->leave(reason);
   for (const auto& [stages, group] : stage_groups_) group->leave(reason);
@@ -206,13 +207,13 @@ void Epochs::leave(const Error& reason) {
 
 // ---- The next epoch ---------------------------------------------------------------------------------------
 
-std::optional<Error> Epochs::wait_until_over(Duration limit) {
+std::optional<Error> WorkerGroups::wait_until_over(Duration limit) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, limit, [&] { return ended_ || over_; });
   return ended_ ? ended_ : over_;
 }
 
-Result<> Epochs::next(const std::function<Result<>()>& interruption) {
+Result<> WorkerGroups::next(const std::function<Result<>()>& interruption) {
   // Nobody else calls them, and a memory that is still in use outlives them.
   const auto drop_old = [this] {
     std::map<std::uint32_t, CommunicatorPtr> groups;

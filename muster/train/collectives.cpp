@@ -1,0 +1,48 @@
+#include "muster/train/collectives.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+namespace muster::train {
+
+Result<collective::Communicator*> Collectives::group(std::optional<std::uint32_t> stages) {
+  return stages ? stage_group(*stages) : communicator();
+}
+
+Result<> Collectives::call(std::optional<std::uint32_t> stages, const GroupCall& make) {
+  return group(stages)
+      .and_then([&](collective::Communicator* made) { return make(*made); })
+      .map_error([&](Error error) { return membership_.verdict(std::move(error)); });
+}
+
+bool Collectives::shares_memory(std::optional<std::uint32_t> stages) const {
+  if (membership_.in_forked_child()) return false;
+  return stages ? stage_shares_memory(*stages) : groups_.has_neighbours();
+}
+
+bool Collectives::stage_shares_memory(std::uint32_t stages) const {
+  if (!groups_.has_stage_group(stages)) return false;
+  const std::vector<cluster::Member>& workers = membership_.roster().workers;
+  const std::uint32_t rank = membership_.rank();
+  for (std::uint32_t other = rank % stages; other < workers.size(); other += stages)
+    if (other != rank && workers[other].host_key == workers[rank].host_key) return true;
+  return false;
+}
+
+std::shared_ptr<Buffer> Collectives::shared_buffer(std::size_t size_bytes,
+                                                   std::optional<std::uint32_t> stages) {
+  auto made = group(stages).and_then(
+      [&](collective::Communicator* group) { return group->shared_buffer(size_bytes); });
+  if (made) return Buffer::borrow(made->get(), size_bytes, [memory = *made] {});
+  const bool group_has_ended = made.error().code != Code::io && made.error().code != Code::invalid_argument;
+  if (!group_has_ended)
+    std::call_once(has_warned_, [&] {
+      log::warning(fmt::format("gradients are copied when workers of this host reduce them: {}",
+                               made.error().message));
+    });
+  return Buffer::allocate(size_bytes);
+}
+
+}  // namespace muster::train

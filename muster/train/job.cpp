@@ -1,0 +1,153 @@
+#include "muster/train/job.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+
+#include "muster/train/call_context.h"
+#include "muster/train/explain.h"
+#include "muster/train/found_jobs.h"
+#include "muster/train/pipeline_layout.h"
+#include "muster/train/process.h"
+#include "muster/train/ps_context.h"
+#include "muster/train/run_context.h"
+#include "muster/train/session.h"
+
+namespace muster::train {
+namespace {
+
+int allowed_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
+  return std::max(1, CPU_COUNT(&cores));
+}
+
+int choose_threads() {
+  if (const auto chosen = real_environment().get("OMP_NUM_THREADS"))
+    if (const int count = std::atoi(chosen->c_str()); count > 0) return count;
+  Session* const session = Session::current();
+  const int workers = session == nullptr ? 1 : static_cast<int>(session->membership().local_size());
+  return std::max(1, allowed_cores() / workers);
+}
+
+std::optional<Failure> serve(const cluster::Settings& settings, const InitOptions& options) {
+  log::set_name("scheduler");
+  return cluster::run_scheduler(
+      settings,
+      {.seed = {}, .interrupted = options.interrupted, .holders = [&settings](std::uint64_t job_id) {
+         return holders_of(settings.recovery_path, job_id);
+       }});
+}
+
+Result<const Membership*> require_membership(std::string_view call) {
+  Session* const session = Session::current();
+  if (session == nullptr)
+    return fail(Code::invalid_argument,
+                fmt::format("{}: this process is in no cluster; call init() first", call));
+  if (session->membership().in_forked_child())
+    return fail(Code::refused, fmt::format("{}: a forked child is not the worker that its parent is", call));
+  return &session->membership();
+}
+
+// `alone`: the answer in a process that is explained.
+Result<std::uint32_t> ask(std::string_view call, std::uint32_t (Membership::*get)() const,
+                          std::uint32_t alone) {
+  if (explain_mode() != ExplainMode::off) return alone;
+  return require_membership(call).map([get](const Membership* membership) { return (membership->*get)(); });
+}
+
+int fail_with(const std::string& reason, int exit_code) {
+  log::error(reason);
+  note_reason(reason);
+  return exit_code;
+}
+
+}  // namespace
+
+Result<Role, Failure> init(const Environment& environment, const InitOptions& options) {
+  if (Session::current() != nullptr) return process().role;
+  graph::set_context_provider(&call_context);
+  watch_places();
+  if (explain_mode() != ExplainMode::off) return Role::worker;
+  auto settings = cluster::read_settings(environment);
+  if (!settings) return tl::unexpected(cluster::failure_from(settings.error()));
+  settings->security = chosen_security(settings->security, ps_context());
+  for (const std::string& note : settings->notes) log::info(note);
+  for (const std::string& warning : settings->warnings) log::warning(warning);
+  auto failure = settings->role == Role::scheduler ? serve(*settings, options)
+                                                   : Session::open(*settings, options.interrupted);
+  if (failure) return tl::unexpected(*std::move(failure));
+  process().choices.threads = 0;  // anew: now it is known how many workers share the cores
+  process().role = settings->role;
+  return process().role;
+}
+
+int run(const std::function<void()>& body) {
+  if (real_environment().get("MS_ROLE")) {
+    const auto role = init();
+    if (!role) return fail_with(role.error().message, role.error().exit_code);
+    if (*role != Role::worker) return 0;
+  }
+  try {
+    body();
+    return 0;
+  } catch (const std::exception& exception) {
+    const auto failure = job_failure();
+    return fail_with(exception.what(), failure ? failure->exit_code : 1);
+  }
+}
+
+Result<std::uint32_t> get_rank() { return ask("get_rank", &Membership::rank, 0); }
+Result<std::uint32_t> get_group_size() { return ask("get_group_size", &Membership::world_size, 1); }
+Result<std::uint32_t> get_local_rank() { return ask("get_local_rank", &Membership::local_rank, 0); }
+Result<std::uint32_t> get_local_rank_size() { return ask("get_local_rank_size", &Membership::local_size, 1); }
+
+std::uint32_t rank() {
+  Session* const session = Session::current();
+  return session == nullptr ? 0 : session->membership().rank();
+}
+std::uint32_t world_size() {
+  Session* const session = Session::current();
+  return session == nullptr ? 1 : session->membership().world_size();
+}
+
+std::optional<Failure> job_failure() {
+  Session* const session = Session::current();
+  return session == nullptr ? std::nullopt : session->membership().failure();
+}
+
+bool job_recovers() {
+  Session* const session = Session::current();
+  return session != nullptr && session->membership().recovers();
+}
+
+void note_reason(const std::string& reason) {
+  if (Session* const session = Session::current()) session->membership().note_reason(reason);
+}
+
+void leave_job(int exit_status) {
+  if (Session* const session = Session::current()) session->leave(exit_status);
+}
+
+std::uint64_t seed() {
+  if (const auto chosen = process().choices.seed) return *chosen;
+  if (Session* const session = Session::current()) return session->membership().roster().seed;
+  return process().drawn_seed;
+}
+
+void set_seed(std::uint64_t seed) {
+  process().choices.seed = seed;
+  count_runs_from(0);
+}
+
+int threads() {
+  int& chosen = process().choices.threads;
+  if (chosen == 0) chosen = choose_threads();
+  return chosen;
+}
+
+}  // namespace muster::train

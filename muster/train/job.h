@@ -1,0 +1,68 @@
+// The job that this process is a part of: formed by init(), left when the process ends.
+//
+// How a process leaves: `done` when it exits with status 0, `failed` with any other status, `dead` when it
+// ends without a word. init() registers an exit handler that tells the scheduler which; note_reason() says
+// why beforehand. When the job fails, the next Muster call returns the reason, and a process that has not
+// ended one second later is ended with the failure's exit code, its streams flushed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "muster/base/base.h"
+#include "muster/cluster/cluster.h"
+
+namespace muster::train {
+
+using cluster::Failure;
+using cluster::Role;
+
+struct InitOptions {
+  cluster::Interrupted interrupted;  // asked about every 100 ms while init() blocks; true ends it
+};
+
+// Forms the cluster that `environment` describes, and waits for all of it. In a worker it returns when the
+// job can start. In the scheduler and in servers it returns when the job has ended well. A second call
+// returns the role at once. In a process that `muster explain` has started, it forms no cluster: the process
+// is a worker alone.
+Result<Role, Failure> init(const Environment& environment = real_environment(),
+                           const InitOptions& options = {});
+
+// Forms the job that the environment describes (MS_ROLE and the others: docs/guide/cluster.md) and runs
+// `body` in each of its workers; the scheduler and servers do their work in here. Without MS_ROLE the process
+// trains alone. The answer is the status for main(): 0, or that of the error, which is printed.
+//
+//   int main() { return muster::train::run([] { ... }); }
+int run(const std::function<void()>& body);
+
+// The rank of this worker, the number of workers, and the same among the workers of this host. An error
+// before init().
+Result<std::uint32_t> get_rank();
+Result<std::uint32_t> get_group_size();
+Result<std::uint32_t> get_local_rank();
+Result<std::uint32_t> get_local_rank_size();
+
+// The same for those who need not know whether there is a job: 0 and 1 in a process alone.
+std::uint32_t rank();
+std::uint32_t world_size();
+
+// Why the job has failed, once it has. Any thread.
+std::optional<Failure> job_failure();
+// Whether lost processes of the job may come back (MS_ENABLE_RECOVERY). Without a job: no.
+bool job_recovers();
+// Why this process is about to fail, e.g. an uncaught exception; the exit handler passes it on.
+void note_reason(const std::string& reason);
+// Tells the scheduler that this process ends, before its exit handler does. Bounded; without a job nothing.
+void leave_job(int exit_status);
+
+// The seed of everything random: what set_seed() chose, else the job's, else one drawn for this process.
+std::uint64_t seed();
+void set_seed(std::uint64_t seed);
+
+// Threads for kernels: OMP_NUM_THREADS where the user chose, else the allowed cores shared by this host's
+// workers.
+int threads();
+
+}  // namespace muster::train

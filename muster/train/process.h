@@ -1,0 +1,84 @@
+// Private to train: what a process has once. The module has no other state that changes (ADR 27).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "muster/base/base.h"
+#include "muster/cluster/cluster.h"
+#include "muster/train/context.h"
+#include "muster/train/data_settings.h"
+#include "muster/train/front_end.h"
+#include "muster/train/ps_context.h"
+#include "muster/train/recovering_call.h"
+
+namespace muster::train {
+
+class Explainer;
+class Session;
+struct JobCommunicators;
+
+// What the script has chosen, before init() or between steps. Main thread.
+struct Choices {
+  Context context;
+  PsContext ps_context;
+  DataSettings data;
+  std::optional<std::uint64_t> seed;
+  int threads = 0;          // for kernels; 0: not yet chosen
+  cluster::Traits program;  // what runs, as the language above says; empty: the executable
+};
+
+// What the main thread does: activity_scope.h. Any thread.
+struct MainActivity {
+  std::atomic<cluster::WorkPhase> phase{cluster::WorkPhase::starting};
+  std::atomic<std::uint64_t> finished{0};
+  std::atomic<std::uint64_t> train_epoch{0};
+};
+
+// What has been asked of the pipeline layout: pipeline_layout.h. Main thread, but for `thread`.
+struct LayoutQuestions {
+  // The placed ranks of the networks at work on `thread`; nothing: those of the process count.
+  std::atomic<std::thread::id> thread{};
+  std::optional<std::uint32_t> ranks_at_work;
+  // The placed ranks when somebody asked for the number of replicas of the process, and all such numbers.
+  std::optional<std::uint32_t> asked_at;
+  std::set<std::uint32_t> answered;
+};
+
+// The body of a recoverable loop: aborted_step.h.
+struct LoopBody {
+  // A plan may send on one thread while it receives on another.
+  std::atomic<RecoveringCall*> call{nullptr};  // null: no body runs
+  std::atomic<bool> is_aborted{false};
+  // Of the main thread.
+  std::thread::id thread = {};
+  std::uint64_t steps = 0;
+  std::uint64_t writes = 0;  // to parameters, when it began
+  bool has_called = false;   // others
+  std::optional<RecoveringCall::Start> start = {};
+};
+
+struct Process {
+  Session* session = nullptr;  // open
+  cluster::Role role = cluster::Role::worker;
+  JobCommunicators* communicators = nullptr;   // of the session: run_context.cpp
+  std::atomic<RecoveringCall*> call{nullptr};  // under way; simulated processes share it
+  LoopBody body;
+  std::uint64_t runs = 0;  // of plans, counted: where random numbers stand
+  Choices choices;
+  const std::uint64_t drawn_seed = entropy();  // where neither the script nor the job says one
+  FrontEnd front_end;
+  MainActivity activity;
+  LayoutQuestions layout;
+  Explainer* explainer = nullptr;  // in a process that `muster explain` has started
+  std::set<std::string> warnings_given;
+};
+
+// Never destroyed: threads and exit handlers may look at it until the very end of the process.
+Process& process();
+
+}  // namespace muster::train

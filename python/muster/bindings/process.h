@@ -1,0 +1,50 @@
+// What a process has once for its Python objects. The bindings have no other state that changes (ADR 27).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <unordered_map>
+
+#include "muster/graph/graph.h"
+#include "python/muster/bindings/bindings.h"
+
+namespace muster::python {
+
+class Pass;
+class PythonParameter;
+
+// Exceptions of our own, made with the module and alive until the process ends.
+struct ExceptionClasses {
+  PyObject* peer_lost = nullptr;
+  PyObject* job_aborted = nullptr;
+  PyObject* refused = nullptr;
+  PyObject* corrupt_data = nullptr;
+};
+
+// Who asked last whether a signal has come, and when. Any thread.
+struct SignalLook {
+  std::mutex mutex;
+  std::thread::id thread;
+  std::chrono::steady_clock::time_point at;
+};
+
+// Guarded by the interpreter lock where nothing else is said.
+struct Process {
+  ExceptionClasses exceptions;
+  std::map<std::uint64_t, nb::object> kept_exceptions;  // by ticket; the oldest first
+  std::uint64_t next_ticket = 0;
+  int init_exit_code = 0;  // that the failure of init() asks for; 0 while it has not failed
+  std::unordered_map<const graph::Parameter*, PythonParameter*> parameters;  // objects that there are
+  std::set<Pass*> passes;                                                    // under way
+  std::uint64_t transform_calls = 0;                                         // of transforms by themselves
+  SignalLook signals;
+};
+
+// Never destroyed: objects may end after the interpreter.
+Process& process();
+
+}  // namespace muster::python
