@@ -68,17 +68,18 @@ Result<std::vector<std::string>> bound_ips(const Settings& settings) {
 
 }  // namespace
 
-Result<std::vector<std::string>> resolve_scheduler(const Settings& settings, const Interrupted& interrupted) {
+Result<std::vector<std::string>> resolve_scheduler(const Settings& settings, const Interrupted& interrupted,
+                                                   const Clock& clock) {
   if (const auto ip = net::parse_ip(settings.scheduler_host)) return std::vector{*ip};
-  const TimePoint start = real_clock().now();
+  const TimePoint start = clock.now();
   const TimePoint deadline = start + std::max(settings.resolve_timeout, resolve_time_min);
   Announcements announcements(start);
   std::string why = "the resolver did not answer in time (MUSTER_RESOLVE_TIMEOUT lets it take longer)";
   TimePoint next{};
   std::optional<net::LookUp> look_up;
-  while (real_clock().now() < deadline) {
+  while (clock.now() < deadline) {
     if (interrupted && interrupted()) return fail(Code::aborted, "interrupted while resolving MS_SCHED_HOST");
-    const TimePoint now = real_clock().now();
+    const TimePoint now = clock.now();
     if (now >= announcements.due() && announcements.says(why, now))
       log::warning(
           fmt::format("waiting since {:.3g} s for the scheduler's name MS_SCHED_HOST='{}' to become "
@@ -86,7 +87,7 @@ Result<std::vector<std::string>> resolve_scheduler(const Settings& settings, con
                       in_seconds(now - start), settings.scheduler_host, why));
     if (!look_up && now >= next) look_up.emplace(settings.scheduler_host);
     if (!look_up) {
-      std::this_thread::sleep_for(std::min<Duration>(poll_interval, next - real_clock().now()));
+      std::this_thread::sleep_for(std::min<Duration>(poll_interval, next - clock.now()));
       continue;
     }
     const auto result = look_up->wait_for(poll_interval);
@@ -95,14 +96,15 @@ Result<std::vector<std::string>> resolve_scheduler(const Settings& settings, con
     why = *result ? "it has no address" : result->error().message;
     if (settings.resolve_timeout.count() == 0) break;
     look_up.reset();
-    next = real_clock().now() + resolve_pause;
+    next = clock.now() + resolve_pause;
   }
   return fail(bad_host(settings, why));
 }
 
-Result<std::vector<std::string>> listening_ips(const Settings& settings, const Interrupted& interrupted) {
+Result<std::vector<std::string>> listening_ips(const Settings& settings, const Interrupted& interrupted,
+                                               const Clock& clock) {
   if (!settings.bind.empty()) return bound_ips(settings);
-  MUSTER_TRY(const auto ips, resolve_scheduler(settings, interrupted));
+  MUSTER_TRY(const auto ips, resolve_scheduler(settings, interrupted, clock));
   std::vector<std::string> local;
   std::copy_if(ips.begin(), ips.end(), std::back_inserter(local), net::is_local);
   if (local.empty())
@@ -160,11 +162,12 @@ message::Echo stamped(message::Echo echo) {
   return echo;
 }
 
-Result<Registration> describe_host(const Settings& settings, const Interrupted& interrupted) {
+Result<Registration> registration_here(const Settings& settings, const Interrupted& interrupted,
+                                       const Clock& clock) {
   MUSTER_TRY_VOID(prepare_recovery_path(settings));
   Registration registration;
   MUSTER_TRY(registration.security, open_security(settings.security, settings.strict));
-  MUSTER_TRY(registration.scheduler_ips, resolve_scheduler(settings, interrupted));
+  MUSTER_TRY(registration.scheduler_ips, resolve_scheduler(settings, interrupted, clock));
   MUSTER_TRY(registration.address, worker_address(settings, registration.scheduler_ips));
   registration.host_key = settings.host_key;
   if (registration.host_key.empty()) {

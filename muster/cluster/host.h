@@ -10,11 +10,17 @@
 namespace muster::cluster {
 
 // The addresses that MS_SCHED_HOST means, never none.
-Result<std::vector<std::string>> resolve_scheduler(const Settings& settings, const Interrupted& interrupted);
+Result<std::vector<std::string>> resolve_scheduler(const Settings& settings, const Interrupted& interrupted,
+                                                   const Clock& clock);
 
 // Where a scheduler listens here, never nowhere: at MUSTER_BIND, else at those addresses of MS_SCHED_HOST
 // that this host has.
-Result<std::vector<std::string>> listening_ips(const Settings& settings, const Interrupted& interrupted);
+Result<std::vector<std::string>> listening_ips(const Settings& settings, const Interrupted& interrupted,
+                                               const Clock& clock);
+
+// What a process of these settings registers as; the wait for the name of the scheduler is told by `clock`.
+Result<Registration> registration_here(const Settings& settings, const Interrupted& interrupted,
+                                       const Clock& clock);
 
 // What to say of a scheduler that listens there and identifies no peer by a certificate or a token; empty:
 // nothing.

@@ -364,6 +364,10 @@ Failure forked_failure() {
 }
 }  // namespace
 
+Result<Registration> describe_host(const Settings& settings, const Interrupted& interrupted) {
+  return registration_here(settings, interrupted, real_clock());
+}
+
 Node::Node(std::unique_ptr<Implementation> implementation) : implementation_(std::move(implementation)) {}
 
 Node::~Node() {
@@ -374,7 +378,7 @@ Node::~Node() {
 Result<std::unique_ptr<Node>, Failure> Node::join(const Settings& settings, Registration registration,
                                                   Interrupted interrupted) {
   if (registration.scheduler_ips.empty()) {
-    auto ips = resolve_scheduler(settings, interrupted);
+    auto ips = resolve_scheduler(settings, interrupted, real_clock());
     if (!ips) return tl::unexpected(failure_from(ips.error()));
     registration.scheduler_ips = *std::move(ips);
   }

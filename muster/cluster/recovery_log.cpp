@@ -186,14 +186,14 @@ std::optional<Record> next_record(std::span<const std::byte> bytes, std::size_t 
   return *std::move(record);
 }
 
-Result<net::ProcessDescriptor> lock_folder(const std::string& folder) {
+Result<net::ProcessDescriptor> lock_folder(const std::string& folder, const Clock& clock) {
   const std::string path = folder + "/scheduler.lock";
   net::ProcessDescriptor lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!lock) return fail_errno(fmt::format("cannot open '{}'", path), errno);
-  const TimePoint deadline = real_clock().now() + lock_patience;
+  const TimePoint deadline = clock.now() + lock_patience;
   while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return fail_errno(fmt::format("cannot lock '{}'", path), errno);
-    if (real_clock().now() >= deadline)
+    if (clock.now() >= deadline)
       return fail(Code::refused, fmt::format("MS_RECOVERY_PATH='{}' is in use by another scheduler: each job "
                                              "needs a folder of its own",
                                              folder));
@@ -239,8 +239,8 @@ Result<LogContents> read_log(std::span<const std::byte> bytes) {
 RecoveryLog::RecoveryLog(std::string path, net::ProcessDescriptor lock)
     : path_(std::move(path)), lock_(std::move(lock)) {}
 
-Result<RecoveryLog> RecoveryLog::open(const std::string& folder) {
-  MUSTER_TRY(auto lock, lock_folder(folder));
+Result<RecoveryLog> RecoveryLog::open(const std::string& folder, const Clock& clock) {
+  MUSTER_TRY(auto lock, lock_folder(folder, clock));
   RecoveryLog log(folder + "/scheduler.log", std::move(lock));
   const auto bytes = real_files().read(log.path_);
   if (!bytes && bytes.error().code == Code::not_found) return log;

@@ -29,8 +29,9 @@ std::vector<std::byte> write_log(const std::vector<Record>& records);
 
 class RecoveryLog {
  public:
-  // Reads what is there; `saved` is empty for a new path. Keeps other schedulers away until destroyed.
-  static Result<RecoveryLog> open(const std::string& folder);
+  // Reads what is there; `saved` is empty for a new path. Keeps other schedulers away until destroyed; for
+  // one that is ending it waits a moment by `clock`.
+  static Result<RecoveryLog> open(const std::string& folder, const Clock& clock);
 
   const std::optional<SavedJob>& saved() const { return saved_; }
   // Begins the file anew with this job: of before, in the fewest records, or a new one.

@@ -89,7 +89,7 @@ Result<RecoveryLog> open_log_of_nobody_else(const Settings& settings, const Sche
   for (bool is_first = true;; is_first = false) {
     std::optional<std::string> reason;
     {
-      MUSTER_TRY(auto log, RecoveryLog::open(settings.recovery_path));
+      MUSTER_TRY(auto log, RecoveryLog::open(settings.recovery_path, real_clock()));
       reason = held_elsewhere(log.saved(), settings, options);
       if (!reason) return log;
     }
@@ -166,7 +166,7 @@ class SchedulerDriver {
         machine_(config_from(settings, options, log_.get()), real_clock().now()) {}
 
   Result<> listen() {
-    MUSTER_TRY(const auto ips, listening_ips(settings_, options_.interrupted));
+    MUSTER_TRY(const auto ips, listening_ips(settings_, options_.interrupted, real_clock()));
     if (security_ == nullptr)
       if (const std::string warning = warn_of_open_network(ips); !warning.empty()) log::warning(warning);
     const auto limits = connection_limits(security_ != nullptr, settings_);

@@ -56,6 +56,15 @@ SavedJob after(std::size_t count) {
   return saved;
 }
 
+// A second later each time that it is asked: nobody waits for it.
+class HastyClock final : public Clock {
+ public:
+  TimePoint now() const override { return now_ += std::chrono::seconds(1); }
+
+ private:
+  mutable TimePoint now_{};
+};
+
 // A folder of its own, gone at the end.
 class RecoveryLogFile : public testing::Test {
  protected:
@@ -71,13 +80,14 @@ class RecoveryLogFile : public testing::Test {
   }
   // As a scheduler does: reads what is there, begins anew with it, appends.
   void write_history() {
-    auto log = RecoveryLog::open(folder_);
+    auto log = RecoveryLog::open(folder_, clock_);
     ASSERT_TRUE(log) << log.error().message;
     ASSERT_TRUE(log->start({.job = job}));
     const auto records = history();
     for (std::size_t i = 1; i < records.size(); ++i) ASSERT_TRUE(log->append(records[i]));
   }
 
+  const HastyClock clock_ = {};
   std::string folder_;
 };
 
@@ -177,14 +187,14 @@ TEST(RecoveryLog, RefusesAnotherVersionNamingBoth) {
 }
 
 TEST_F(RecoveryLogFile, IsEmptyInANewFolder) {
-  const auto log = RecoveryLog::open(folder_);
+  const auto log = RecoveryLog::open(folder_, clock_);
   ASSERT_TRUE(log);
   EXPECT_FALSE(log->saved());
 }
 
 TEST_F(RecoveryLogFile, BringsBackWhatWasAppended) {
   write_history();
-  const auto log = RecoveryLog::open(folder_);
+  const auto log = RecoveryLog::open(folder_, clock_);
   ASSERT_TRUE(log);
   EXPECT_EQ(*log->saved(), after(history().size()));
   EXPECT_EQ(bytes(), write_log(history())) << "append by append, the bytes of all";
@@ -194,7 +204,7 @@ TEST_F(RecoveryLogFile, BeginsAnewWithAJobThatIsAppended) {
   write_history();
   const record::Job other{.job_id = 5, .seed = 6, .worker_num = 2};
   {
-    auto log = RecoveryLog::open(folder_);
+    auto log = RecoveryLog::open(folder_, clock_);
     ASSERT_TRUE(log);
     ASSERT_TRUE(log->append(other));
     ASSERT_TRUE(log->append(record::Kept{}));
@@ -208,13 +218,13 @@ TEST_F(RecoveryLogFile, GoesOnBehindATornRecord) {
   for (const std::size_t torn : {std::size_t{1}, std::size_t{13}, std::size_t{30}}) {
     write(std::span(whole).first(whole.size() - torn));
     {
-      auto log = RecoveryLog::open(folder_);
+      auto log = RecoveryLog::open(folder_, clock_);
       ASSERT_TRUE(log);
       EXPECT_EQ(*log->saved(), after(history().size() - 1));
       ASSERT_TRUE(log->start(*log->saved()));
       ASSERT_TRUE(log->append(formed(7)));
     }
-    const auto log = RecoveryLog::open(folder_);
+    const auto log = RecoveryLog::open(folder_, clock_);
     ASSERT_TRUE(log);
     EXPECT_EQ(log->saved()->roster->epoch, 7u) << "what comes behind it is read";
   }
@@ -223,7 +233,7 @@ TEST_F(RecoveryLogFile, GoesOnBehindATornRecord) {
 TEST_F(RecoveryLogFile, SaysHowToGetRidOfADamagedFile) {
   const std::vector<std::byte> zeros(200);
   write(zeros);
-  const auto log = RecoveryLog::open(folder_);
+  const auto log = RecoveryLog::open(folder_, clock_);
   ASSERT_FALSE(log);
   EXPECT_EQ(log.error().code, Code::corrupt);
   EXPECT_THAT(log.error().message, HasSubstr(fmt::format("delete MS_RECOVERY_PATH='{}'", folder_)));
@@ -231,17 +241,17 @@ TEST_F(RecoveryLogFile, SaysHowToGetRidOfADamagedFile) {
 
 TEST_F(RecoveryLogFile, IsOfOneSchedulerAtATime) {
   {
-    const auto first = RecoveryLog::open(folder_);
+    const auto first = RecoveryLog::open(folder_, clock_);
     ASSERT_TRUE(first);
-    const auto second = RecoveryLog::open(folder_);
+    const auto second = RecoveryLog::open(folder_, clock_);
     ASSERT_FALSE(second);
     EXPECT_THAT(second.error().message, HasSubstr("in use by another scheduler"));
   }
-  EXPECT_TRUE(RecoveryLog::open(folder_));
+  EXPECT_TRUE(RecoveryLog::open(folder_, clock_));
 }
 
 TEST_F(RecoveryLogFile, WritesTheWholeFileAnewWhenAnAppendFailed) {
-  auto log = RecoveryLog::open(folder_);
+  auto log = RecoveryLog::open(folder_, clock_);
   ASSERT_TRUE(log);
   ASSERT_TRUE(log->start({.job = job}));
   rlimit before{};
