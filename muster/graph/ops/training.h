@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "muster/graph/op.h"
+#include "muster/tensor/kernels.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
