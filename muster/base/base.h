@@ -1,6 +1,6 @@
 // Public header of `base`: what every module builds on. Errors, checks, log lines, dtypes and shapes, hashes,
-// counter-based random numbers, and the outside world as interfaces (Clock, Files, Environment) with a real
-// and a simulated counterpart each.
+// counter-based random numbers, misspelt names, and the outside world as interfaces (Clock, Files,
+// Environment) with a real and a simulated counterpart each.
 //
 // Ownership: plain values, except the interfaces, which are borrowed by reference and must outlive their
 // users. Threads: values are not shared; log lines and the real counterparts may be used from any thread.
@@ -18,4 +18,5 @@
 #include "muster/base/random.h"         // IWYU pragma: export
 #include "muster/base/result.h"         // IWYU pragma: export
 #include "muster/base/shape.h"          // IWYU pragma: export
+#include "muster/base/spelling.h"       // IWYU pragma: export
 #include "muster/base/while_waiting.h"  // IWYU pragma: export

@@ -6,7 +6,7 @@
 //   worker:     describe_host(settings) -> Registration      then open the data port and add it
 //               Node::join(settings, registration) -> Node   blocks until the roster is complete
 //               node->leave(status, reason)                  done (0) or failed
-//   people:     Visit::open(loop, address) -> Visit          asks a scheduler, being no part of the job
+//   people:     Visit::open(loop, clock, address) -> Visit   asks a scheduler, being no part of the job
 //
 // Ownership: plain values; a Node owns its thread and its connection. Threads: see each class. A death or a
 // failure of any process fails the job; every node hears the first reason.
@@ -20,6 +20,5 @@
 #include "muster/cluster/roster.h"             // IWYU pragma: export
 #include "muster/cluster/scheduler_process.h"  // IWYU pragma: export
 #include "muster/cluster/security_settings.h"  // IWYU pragma: export
-#include "muster/cluster/spelling.h"           // IWYU pragma: export
 #include "muster/cluster/variables.h"          // IWYU pragma: export
 #include "muster/cluster/visit.h"              // IWYU pragma: export

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 
-#include "muster/cluster/spelling.h"
 #include "muster/json/json.h"
 
 namespace muster::cluster {

@@ -7,7 +7,6 @@
 #include <charconv>
 
 #include "muster/cluster/fingerprint.h"
-#include "muster/cluster/spelling.h"
 
 namespace muster::cluster {
 namespace {

@@ -12,9 +12,9 @@ constexpr net::ConnectionLimits limits{.payload_size_bytes = scheduler_payload_l
 
 }  // namespace
 
-Result<std::unique_ptr<Visit>> Visit::open(net::Loop& loop, const net::Address& address,
+Result<std::unique_ptr<Visit>> Visit::open(net::Loop& loop, const Clock& clock, const net::Address& address,
                                            const Options& options) {
-  std::unique_ptr<Visit> visit(new Visit(loop, address));
+  std::unique_ptr<Visit> visit(new Visit(loop, clock, address));
   Visit& self = *visit;
   net::ConnectionEvents events;
   events.opened = [&self] {
@@ -39,9 +39,9 @@ Result<std::unique_ptr<Visit>> Visit::open(net::Loop& loop, const net::Address& 
 }
 
 bool Visit::wait(Duration limit, const std::function<bool()>& done) {
-  const TimePoint deadline = real_clock().now() + limit;
+  const TimePoint deadline = clock_.now() + limit;
   while (!done()) {
-    const TimePoint now = real_clock().now();
+    const TimePoint now = clock_.now();
     if (now >= deadline) return false;
     loop_.run_for(deadline - now);
   }

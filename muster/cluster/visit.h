@@ -22,7 +22,7 @@ class Visit {
 
   // Connected, and with TLS the other side is who was expected. The error says how that failed: refused, no
   // answer, unreachable, the certificate.
-  static Result<std::unique_ptr<Visit>> open(net::Loop& loop, const net::Address& address,
+  static Result<std::unique_ptr<Visit>> open(net::Loop& loop, const Clock& clock, const net::Address& address,
                                              const Options& options);
 
   // Sends without waiting.
@@ -33,10 +33,12 @@ class Visit {
   Result<Message> ask(MessageBody body, Duration limit);
 
  private:
-  explicit Visit(net::Loop& loop, net::Address address) : loop_(loop), address_(std::move(address)) {}
+  Visit(net::Loop& loop, const Clock& clock, net::Address address)
+      : loop_(loop), clock_(clock), address_(std::move(address)) {}
   bool wait(Duration limit, const std::function<bool()>& done);
 
   net::Loop& loop_;
+  const Clock& clock_;
   net::Address address_;
   bool is_open_ = false;
   std::optional<Error> closed_ = {};

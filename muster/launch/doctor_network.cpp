@@ -111,7 +111,7 @@ class Examination {
       const net::Address address{ip, options_.scheduler.port};
       Finding& finding = add({.subject = "connection " + net::to_string(address)});
       const TimePoint start = real_clock().now();
-      auto visit = Visit::open(loop_, address, to_scheduler_);
+      auto visit = Visit::open(loop_, real_clock(), address, to_scheduler_);
       if (visit) {
         finding.value = fmt::format("in {:.2f} ms", in_seconds(real_clock().now() - start) * 1e3);
         if (!std::exchange(is_reached, true)) address_ = address;
@@ -156,14 +156,15 @@ class Examination {
   }
 
   Result<cluster::Message> ask(cluster::MessageBody body) {
-    MUSTER_TRY(const auto visit, Visit::open(loop_, address_, to_scheduler_));
+    MUSTER_TRY(const auto visit, Visit::open(loop_, real_clock(), address_, to_scheduler_));
     return visit->ask(std::move(body), answer_limit);
   }
 
   void measure_way() {
-    const auto way = Visit::open(loop_, address_, to_scheduler_).and_then([](const auto& visit) {
-      return measure(*visit);
-    });
+    const auto way =
+        Visit::open(loop_, real_clock(), address_, to_scheduler_).and_then([](const auto& visit) {
+          return measure(*visit);
+        });
     if (!way) {
       add({.subject = "way to it", .problem = way.error().message, .fix = "look at the network"});
       return;
@@ -197,8 +198,9 @@ class Examination {
   void meet_others() {
     Finding rendezvous{.subject = "other hosts"};
     auto ip = options_.own_ip.empty() ? net::source_address(address_) : Result<std::string>(options_.own_ip);
-    auto listener = ip.and_then(
-        [&](const std::string& own) { return cluster::EchoListener::open(loop_, own, options_.security); });
+    auto listener = ip.and_then([&](const std::string& own) {
+      return cluster::EchoListener::open(loop_, real_clock(), own, options_.security);
+    });
     if (!listener) {
       rendezvous.problem = listener.error().message;
       rendezvous.fix = "workers listen there too: name an address of this host in MS_WORKER_IP";
@@ -224,7 +226,7 @@ class Examination {
   // A visit lasts some seconds at most, then comes the next one.
   void look_around() {
     const auto pause = [this] { loop_.run_for(100ms); };
-    const auto visit = Visit::open(loop_, address_, to_scheduler_);
+    const auto visit = Visit::open(loop_, real_clock(), address_, to_scheduler_);
     if (!visit) return pause();
     (*visit)->say(cluster::message::MeetDoctors{self_});
     const TimePoint until = real_clock().now() + 1s;
@@ -243,7 +245,8 @@ class Examination {
     const auto subject = fmt::format("to {} ({})", doctor.host, doctor.address);
     const net::ConnectionSecurity security{
         .security = options_.security, .expected = {.hosts = {doctor.address, doctor.host}}, .peer_name = {}};
-    const auto visit = Visit::open(loop_, address, {.limit = connect_limit, .security = security});
+    const auto visit =
+        Visit::open(loop_, real_clock(), address, {.limit = connect_limit, .security = security});
     if (!visit) {
       add({.subject = subject,
            .problem = visit.error().message,

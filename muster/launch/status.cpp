@@ -145,9 +145,10 @@ Result<JobStatus> ask_status(const net::HostPort& scheduler, std::shared_ptr<con
   net::Loop loop;
   Result<cluster::Message> answer = fail(Code::not_found, scheduler.host + " has no address");
   for (const std::string& ip : ips) {
-    answer = cluster::Visit::open(loop, {ip, scheduler.port}, options).and_then([](const auto& visit) {
-      return visit->ask(cluster::message::StatusRequest{}, answer_limit);
-    });
+    answer = cluster::Visit::open(loop, real_clock(), {ip, scheduler.port}, options)
+                 .and_then([](const auto& visit) {
+                   return visit->ask(cluster::message::StatusRequest{}, answer_limit);
+                 });
     if (answer) break;
   }
   if (!answer) return fail(answer.error());

@@ -24,7 +24,7 @@ Result<const Preset*> find_preset(const Setting<std::string>& name) {
     if (preset.name == name.value) return &preset;
     names.push_back(preset.name);
   }
-  const auto meant = cluster::nearest_name(name.value, names);
+  const auto meant = nearest_name(name.value, names);
   return fail(Code::invalid_argument,
               fmt::format("{} '{}': there is no such preset{}; there are {}", name.origin, name.value,
                           meant ? fmt::format(", did you mean '{}'", *meant) : "", fmt::join(names, ", ")));

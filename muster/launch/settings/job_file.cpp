@@ -190,7 +190,7 @@ class Reader {
   Result<> refuse_unauthorized() const {
     for (const auto& [key, value] : table_) {
       if (std::find(known_.begin(), known_.end(), key.str()) != known_.end()) continue;
-      const auto meant = cluster::nearest_name(key.str(), known_);
+      const auto meant = nearest_name(key.str(), known_);
       return wrong(value, key.str(),
                    meant ? fmt::format("is no setting: did you mean '{}'?", *meant)
                          : "is no setting: docs/formats/job.md lists them");

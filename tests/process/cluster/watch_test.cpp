@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 constexpr auto answer_limit = 10s;
 
 Result<std::unique_ptr<Visit>> visit(net::Loop& loop, const Job& job) {
-  return Visit::open(loop, {"127.0.0.1", job.port()}, {.limit = answer_limit});
+  return Visit::open(loop, real_clock(), {"127.0.0.1", job.port()}, {.limit = answer_limit});
 }
 
 Result<Status> ask_status(const Job& job) {

@@ -9,9 +9,9 @@ using namespace std::chrono_literals;
 
 TEST(Measure, FindsRoundTripBandwidthAndClockOfWhoAnswers) {
   net::Loop loop;  // of both sides
-  const auto listener = cluster::EchoListener::open(loop, "127.0.0.1", nullptr);
+  const auto listener = cluster::EchoListener::open(loop, real_clock(), "127.0.0.1", nullptr);
   ASSERT_TRUE(listener) << listener.error().message;
-  const auto visit = cluster::Visit::open(loop, (*listener)->address(), {.limit = 10s});
+  const auto visit = cluster::Visit::open(loop, real_clock(), (*listener)->address(), {.limit = 10s});
   ASSERT_TRUE(visit) << visit.error().message;
   const auto way = measure(**visit);
   ASSERT_TRUE(way) << way.error().message;
@@ -24,9 +24,9 @@ TEST(Measure, FindsRoundTripBandwidthAndClockOfWhoAnswers) {
 
 TEST(Measure, EndsWithAnErrorWhenTheOtherSideHasEnough) {
   net::Loop loop;
-  const auto listener = cluster::EchoListener::open(loop, "127.0.0.1", nullptr);
+  const auto listener = cluster::EchoListener::open(loop, real_clock(), "127.0.0.1", nullptr);
   ASSERT_TRUE(listener) << listener.error().message;
-  const auto visit = cluster::Visit::open(loop, (*listener)->address(), {.limit = 10s});
+  const auto visit = cluster::Visit::open(loop, real_clock(), (*listener)->address(), {.limit = 10s});
   ASSERT_TRUE(visit) << visit.error().message;
   ASSERT_TRUE(measure(**visit));
   EXPECT_FALSE(measure(**visit)) << "more than four megabytes on one connection";

@@ -1,9 +1,9 @@
-#include "muster/cluster/spelling.h"
+#include "muster/base/spelling.h"
 
 #include <algorithm>
 #include <vector>
 
-namespace muster::cluster {
+namespace muster {
 namespace {
 
 constexpr std::size_t distance_max = 2;
@@ -38,4 +38,4 @@ std::optional<std::string_view> nearest_name(std::string_view name, std::span<co
   return names[static_cast<std::size_t>(nearest - distances.begin())];
 }
 
-}  // namespace muster::cluster
+}  // namespace muster
