@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "muster/base/base.h"
-#include "muster/graph/tape.h"
+#include "muster/graph/thread_state.h"
 
 namespace muster::graph {
 namespace {
@@ -16,8 +16,6 @@ constexpr std::size_t entries_max = 32;
 constexpr std::size_t records_max = 256;
 // A function that is traced this often is traced by mistake.
 constexpr std::size_t traces_noted = 20;
-
-FunctionObserver* observer = nullptr;
 
 std::string describe(std::span<const TensorType> types) {
   std::string text;
@@ -46,7 +44,7 @@ Homes homes_of(std::span<const Tensor> tensors) {
 
 }  // namespace
 
-void observe_functions(FunctionObserver* wanted) { observer = wanted; }
+void observe_functions(FunctionObserver* observer) { process_state().observer = observer; }
 
 struct Function::Entry {
   std::vector<TensorType> types;
@@ -161,7 +159,7 @@ void Function::note(TraceRecord record) {
         fmt::format("'{}' was traced {} times, the last time because: {}. Each trace costs far more than a "
                     "call",
                     name_, trace_count_, record.reason));
-  if (observer != nullptr) observer->traced(*this, record);
+  if (FunctionObserver* const observer = process_state().observer) observer->traced(*this, record);
   if (traces_.size() < records_max) traces_.push_back(std::move(record));
 }
 
@@ -172,7 +170,7 @@ Result<std::vector<Tensor>> Function::call(std::span<const Tensor> inputs, std::
   if (!again) {
     MUSTER_TRY(entry, trace(inputs, extra, context));
   }
-  if (observer != nullptr) observer->calling(*this, again);
+  if (FunctionObserver* const observer = process_state().observer) observer->calling(*this, again);
   return entry->plan->run(inputs, context);
 }
 

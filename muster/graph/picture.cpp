@@ -1,4 +1,4 @@
-#include "muster/graph/picture.h"
+#include "muster/graph/explanation.h"
 
 #include <fmt/format.h>
 

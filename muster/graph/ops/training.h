@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "muster/graph/op.h"
+#include "muster/graph/kernel.h"
 
 namespace muster::graph {
 

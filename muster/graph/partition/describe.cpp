@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "muster/graph/kernel.h"
 #include "muster/graph/passes/uses.h"
 
 namespace muster::graph {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "muster/graph/explanation.h"
 #include "muster/graph/partition/transfers.h"
-#include "muster/graph/parts.h"
 
 namespace muster::graph {
 

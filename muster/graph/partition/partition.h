@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "muster/graph/explanation.h"
 #include "muster/graph/nodes.h"
-#include "muster/graph/parts.h"
 
 namespace muster::graph {
 

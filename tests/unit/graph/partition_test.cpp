@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "gate.h"
+#include "muster/graph/kernel.h"
 #include "placed_nets.h"
 
 namespace muster::graph {

@@ -1,5 +1,5 @@
 // The picture and the text of a divided network.
-#include "muster/graph/picture.h"
+#include "muster/graph/explanation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
