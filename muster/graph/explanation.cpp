@@ -103,13 +103,13 @@ std::string to_string(const Explanation& explanation) {
          steps_text(explanation.steps) + "\n" + parameters_text(explanation) + memory_text(explanation) +
          fmt::format("work: {} where ops count it, {} read and written\n", flops_text(explanation.flops()),
                      bytes_text(explanation.bytes_moved())) +
-         (explanation.parts.parts.empty() ? "" : to_string(explanation.parts)) +
+         (explanation.partition.stages.empty() ? "" : to_string(explanation.partition)) +
          traces_text(explanation.traces);
 }
 
 namespace {
 
-std::string part_text(const Part& part) {
+std::string stage_text(const Stage& part) {
   std::string placed;
   for (const std::string& origin : part.placed) placed += (placed.empty() ? "" : "; ") + origin;
   if (part.nodes == 0 && part.parameters.empty()) return fmt::format("  worker {}: nothing\n", part.rank);
@@ -136,20 +136,22 @@ std::string value_transfers_text(const std::vector<ValueTransfer>& value_transfe
 
 }  // namespace
 
-std::size_t Parts::value_transfer_bytes() const {
+std::size_t Partition::value_transfer_bytes() const {
   return std::accumulate(value_transfers.begin(), value_transfers.end(), std::size_t{0},
                          [](std::size_t sum, const ValueTransfer& value_transfer) {
                            return sum + value_transfer.type.size_bytes();
                          });
 }
 
-std::string to_string(const Parts& parts) {
-  const std::size_t messages = parts.value_transfers.empty() ? 0 : parts.value_transfers.back().message + 1;
-  std::string text = fmt::format(
-      "workers: {}, worker {} has the inputs; {} values cross in {} messages, {}\n", parts.parts.size(),
-      parts.reader, parts.value_transfers.size(), messages, bytes_text(parts.value_transfer_bytes()));
-  for (const Part& part : parts.parts) text += part_text(part);
-  return parts.value_transfers.empty() ? text : text + value_transfers_text(parts.value_transfers);
+std::string to_string(const Partition& partition) {
+  const std::size_t messages =
+      partition.value_transfers.empty() ? 0 : partition.value_transfers.back().message + 1;
+  std::string text =
+      fmt::format("workers: {}, worker {} has the inputs; {} values cross in {} messages, {}\n",
+                  partition.stages.size(), partition.reader, partition.value_transfers.size(), messages,
+                  bytes_text(partition.value_transfer_bytes()));
+  for (const Stage& part : partition.stages) text += stage_text(part);
+  return partition.value_transfers.empty() ? text : text + value_transfers_text(partition.value_transfers);
 }
 
 }  // namespace muster::graph

@@ -19,12 +19,12 @@ struct Placement {
 };
 using PlacementPtr = std::shared_ptr<const Placement>;
 
-// Whose part of a placed network is wanted, out of how many.
-struct Division {
+// Which stage of a placed network is wanted, out of how many: each worker computes one.
+struct StageIndex {
   std::uint32_t rank = 0;
   std::uint32_t size = 1;  // one: everything runs here
 
-  friend bool operator==(const Division&, const Division&) = default;
+  friend bool operator==(const StageIndex&, const StageIndex&) = default;
 };
 
 using ValueId = std::uint32_t;

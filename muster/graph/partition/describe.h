@@ -1,4 +1,4 @@
-// Private to graph: a division in words.
+// Private to graph: a partition in words.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,6 @@ Tensor absent_output(const Graph& graph, std::size_t index, std::uint32_t home, 
 std::string absent_parameter(const Parameter& parameter, std::uint32_t home, const std::string& origin,
                              std::uint32_t rank);
 
-Parts describe(const Graph& graph, const Places& places, const Schedule& schedule, std::uint32_t size);
+Partition describe(const Graph& graph, const Places& places, const Schedule& schedule, std::uint32_t size);
 
 }  // namespace muster::graph
