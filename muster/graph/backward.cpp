@@ -1,4 +1,6 @@
 #include "muster/graph/backward.h"
+#include "muster/graph/kernel.h"
+#include "muster/graph/scopes.h"
 
 #include <fmt/format.h>
 

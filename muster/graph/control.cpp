@@ -1,4 +1,4 @@
-#include "muster/graph/control.h"
+#include "muster/graph/function.h"
 
 #include <fmt/format.h>
 
@@ -6,6 +6,7 @@
 
 #include "muster/graph/nodes.h"
 #include "muster/graph/ops/control.h"
+#include "muster/graph/scopes.h"
 #include "muster/graph/trace.h"
 
 namespace muster::graph {

@@ -1,15 +1,15 @@
-// Explanation: what a plan is made of, for people: `muster explain`.
+// Explanation: what a plan is made of and how it is divided over workers, for people: `muster explain`.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "muster/graph/parts.h"
-#include "muster/graph/type.h"
+#include "muster/graph/value.h"
 
 namespace muster::graph {
 
@@ -34,6 +34,37 @@ struct PlanStep {
   std::size_t bytes = 0;  // of what it reads and writes
 };
 
+// What one worker does in a run of a placed network.
+struct Stage {
+  std::uint32_t rank = 0;
+  std::vector<std::string> placed = {};      // what was placed here, in the order of the program
+  std::vector<std::string> parameters = {};  // that live here
+  std::size_t nodes = 0;
+  double flops = 0;                   // where the rows of ops count them
+  std::size_t parameters_bytes = 0;   // of the parameters, the state of optimizers among them
+  std::size_t activations_bytes = 0;  // of all values made here
+};
+
+// A value on its way from the worker that has it to one that needs it.
+struct ValueTransfer {
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+  std::string what;  // "%12 of LeNet 'conv1', lenet.py:31", "parameter 'fc.weight'", "input 1"
+  TensorType type;
+  std::size_t message = 0;  // transfers with the same number travel together; messages go in this order
+};
+
+// How a placed network is divided over workers. The same on all of them.
+struct Partition {
+  std::string name;          // of the function
+  std::uint32_t reader = 0;  // whose inputs count
+  std::vector<Stage> stages = {};
+  std::vector<ValueTransfer> value_transfers = {};
+  std::uint64_t fingerprint = 0;  // of the whole graph, its placement and this partition
+
+  std::size_t value_transfer_bytes() const;
+};
+
 struct Explanation {
   std::string name;    // of the function
   std::string inputs;  // "float32 (32, 784), int32 (32,)"
@@ -46,8 +77,8 @@ struct Explanation {
   std::size_t outputs_bytes = 0;
   std::vector<TraceRecord> traces = {};  // of the function, the first ones
   // Of a placed network: over the workers of this job, or where it runs in one process, over as many as its
-  // placement names. No parts: it is not placed.
-  Parts parts = {};
+  // placement names. No stages: it is not placed.
+  Partition partition = {};
 
   double flops() const;
   std::size_t bytes_moved() const;
@@ -60,5 +91,12 @@ struct Explanation {
 
 // Many lines: the steps, parameters, memory, work and traces.
 std::string to_string(const Explanation& explanation);
+
+// Many lines: who reads, what each worker holds and does, and each transfer in the order of a run.
+std::string to_string(const Partition& partition);
+
+// An SVG: a column for each worker with what was placed there, and below it, in the order of a run, an arrow
+// for each message with its size.
+std::string to_svg(const Partition& partition);
 
 }  // namespace muster::graph

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "muster/base/base.h"
-#include "muster/graph/tape.h"
+#include "muster/graph/thread_state.h"
 
 namespace muster::graph {
 namespace {
@@ -16,8 +16,6 @@ constexpr std::size_t entries_max = 32;
 constexpr std::size_t records_max = 256;
 // A function that is traced this often is traced by mistake.
 constexpr std::size_t traces_noted = 20;
-
-FunctionObserver* observer = nullptr;
 
 std::string describe(std::span<const TensorType> types) {
   std::string text;
@@ -33,7 +31,7 @@ std::vector<TensorType> types_of(std::span<const Tensor> tensors) {
 
 using Homes = std::vector<std::optional<std::uint32_t>>;
 
-Division division_of(const RunContext& context) {
+StageIndex stage_index_of(const RunContext& context) {
   if (context.stages == nullptr) return {};
   return {.rank = context.stages->rank(), .size = context.stages->size()};
 }
@@ -46,13 +44,13 @@ Homes homes_of(std::span<const Tensor> tensors) {
 
 }  // namespace
 
-void observe_functions(FunctionObserver* wanted) { observer = wanted; }
+void observe_functions(FunctionObserver* observer) { process_state().observer = observer; }
 
 struct Function::Entry {
   std::vector<TensorType> types;
   std::string extra;
   std::vector<Dependency> dependencies;
-  Division division;
+  StageIndex stage_index;
   Homes homes;
   std::unique_ptr<Plan> plan;
 
@@ -84,11 +82,12 @@ const Plan* Function::plan() const { return entries_.empty() ? nullptr : entries
 
 Function::Entry* Function::find(std::span<const Tensor> inputs, std::string_view extra,
                                 const RunContext& context) {
-  const Division division = division_of(context);
+  const StageIndex stage_index = stage_index_of(context);
   const Homes homes = homes_of(inputs);
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
     if ((*entry)->extra != extra || !(*entry)->has_types(inputs) || (*entry)->changed() != nullptr) continue;
-    if ((*entry)->division != division || (*entry)->homes != homes || !(*entry)->plan->is_valid()) continue;
+    if ((*entry)->stage_index != stage_index || (*entry)->homes != homes || !(*entry)->plan->is_valid())
+      continue;
     std::rotate(entries_.begin(), entry, entry + 1);
     return entries_.front().get();
   }
@@ -106,9 +105,9 @@ std::string Function::reason(std::span<const Tensor> inputs, std::string_view ex
     if (types[i] != last.types[i])
       return fmt::format("input {} is {}, was {}", i, to_string(types[i]), to_string(last.types[i]));
   if (last.extra != extra) return "other arguments that are no tensors";
-  if (last.division != division_of(context))
-    return fmt::format("worker {} of {}, was {} of {}", division_of(context).rank, division_of(context).size,
-                       last.division.rank, last.division.size);
+  if (last.stage_index != stage_index_of(context))
+    return fmt::format("worker {} of {}, was {} of {}", stage_index_of(context).rank,
+                       stage_index_of(context).size, last.stage_index.rank, last.stage_index.size);
   if (last.homes != homes_of(inputs) || !last.plan->is_valid())
     return "other workers have its inputs or parameters";
   if (const Dependency* changed = last.changed())
@@ -139,10 +138,10 @@ Result<Function::Entry*> Function::trace(std::span<const Tensor> inputs, std::st
   graph.notes.resize(graph.outputs.size());
   for (OutputNote& note : graph.notes) note.everywhere = note.everywhere || everywhere_;
   entry->dependencies = trace->take_dependencies();
-  entry->division = division_of(context);
+  entry->stage_index = stage_index_of(context);
   entry->homes = homes_of(inputs);
   MUSTER_TRY(entry->plan, Plan::compile(graph, {.threads = context.threads,
-                                                .division = entry->division,
+                                                .stage_index = entry->stage_index,
                                                 .input_homes = entry->homes}));
 
   record.nodes = graph.nodes.size();
@@ -161,7 +160,7 @@ void Function::note(TraceRecord record) {
         fmt::format("'{}' was traced {} times, the last time because: {}. Each trace costs far more than a "
                     "call",
                     name_, trace_count_, record.reason));
-  if (observer != nullptr) observer->traced(*this, record);
+  if (FunctionObserver* const observer = process_state().observer) observer->traced(*this, record);
   if (traces_.size() < records_max) traces_.push_back(std::move(record));
 }
 
@@ -172,7 +171,7 @@ Result<std::vector<Tensor>> Function::call(std::span<const Tensor> inputs, std::
   if (!again) {
     MUSTER_TRY(entry, trace(inputs, extra, context));
   }
-  if (observer != nullptr) observer->calling(*this, again);
+  if (FunctionObserver* const observer = process_state().observer) observer->calling(*this, again);
   return entry->plan->run(inputs, context);
 }
 

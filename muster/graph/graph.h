@@ -7,25 +7,13 @@
 // tensors that came out of them may be read anywhere.
 #pragma once
 
-#include "muster/graph/attributes.h"         // IWYU pragma: export
-#include "muster/graph/call.h"               // IWYU pragma: export
-#include "muster/graph/control.h"            // IWYU pragma: export
-#include "muster/graph/explanation.h"        // IWYU pragma: export
-#include "muster/graph/failure_watch.h"      // IWYU pragma: export
-#include "muster/graph/function.h"           // IWYU pragma: export
-#include "muster/graph/micro_batch_scope.h"  // IWYU pragma: export
-#include "muster/graph/nodes.h"              // IWYU pragma: export
-#include "muster/graph/op.h"                 // IWYU pragma: export
-#include "muster/graph/optimizer_schema.h"   // IWYU pragma: export
-#include "muster/graph/parameter.h"          // IWYU pragma: export
-#include "muster/graph/parts.h"              // IWYU pragma: export
-#include "muster/graph/picture.h"            // IWYU pragma: export
-#include "muster/graph/placement.h"          // IWYU pragma: export
-#include "muster/graph/plan.h"               // IWYU pragma: export
-#include "muster/graph/precision.h"          // IWYU pragma: export
-#include "muster/graph/run.h"                // IWYU pragma: export
-#include "muster/graph/schema.h"             // IWYU pragma: export
-#include "muster/graph/tape.h"               // IWYU pragma: export
-#include "muster/graph/trace.h"              // IWYU pragma: export
-#include "muster/graph/type.h"               // IWYU pragma: export
-#include "muster/graph/value.h"              // IWYU pragma: export
+#include "muster/graph/explanation.h"  // IWYU pragma: export
+#include "muster/graph/function.h"     // IWYU pragma: export
+#include "muster/graph/nodes.h"        // IWYU pragma: export
+#include "muster/graph/op.h"           // IWYU pragma: export
+#include "muster/graph/parameter.h"    // IWYU pragma: export
+#include "muster/graph/plan.h"         // IWYU pragma: export
+#include "muster/graph/run.h"          // IWYU pragma: export
+#include "muster/graph/scopes.h"       // IWYU pragma: export
+#include "muster/graph/trace.h"        // IWYU pragma: export
+#include "muster/graph/value.h"        // IWYU pragma: export

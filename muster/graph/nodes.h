@@ -2,14 +2,30 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "muster/graph/op.h"
-#include "muster/graph/placement.h"
+#include "muster/graph/parameter.h"
 
 namespace muster::graph {
+
+struct Placement {
+  std::uint32_t rank = 0;  // of RunContext::stages
+  // What was placed and where in the code, for people: "LeNet 'conv1', lenet.py:31".
+  std::string origin;
+};
+using PlacementPtr = std::shared_ptr<const Placement>;
+
+// Which stage of a placed network is wanted, out of how many: each worker computes one.
+struct StageIndex {
+  std::uint32_t rank = 0;
+  std::uint32_t size = 1;  // one: everything runs here
+
+  friend bool operator==(const StageIndex&, const StageIndex&) = default;
+};
 
 using ValueId = std::uint32_t;
 

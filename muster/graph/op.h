@@ -1,92 +1,168 @@
-// The op table: one row for each operator. Autodiff, compilation, bindings and the reference page read the
-// row.
+// Ops: their settings, their schema, the row that describes each, and calling them. Autodiff, compilation,
+// bindings and the reference page read the row.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
-#include "muster/graph/attributes.h"
-#include "muster/graph/optimizer_schema.h"
 #include "muster/graph/run.h"
-#include "muster/graph/schema.h"
-#include "muster/graph/type.h"
 #include "muster/graph/value.h"
-#include "muster/tensor/tensor.h"
 
 namespace muster::graph {
 
-// The types around one node, as a shape rule or a kernel sees them.
-struct Signature {
-  std::span<const TensorType> inputs;
-  std::span<const TensorType> outputs;  // empty for a shape rule
-  const Attributes& attributes;
-  // Of the inputs as they come, where a kernel may ask for others and give others; empty: all are plain.
-  std::span<const FormatPtr> formats = {};
-  int threads = 1;  // that the kernel will run with
-};
+// What a branch or a loop computes; the graph is a value that nobody changes.
+struct Graph;
+using GraphPtr = std::shared_ptr<const Graph>;
 
-// One kernel call. Everything is resolved before the run; a kernel computes and returns.
-struct KernelCall {
-  std::byte* const* inputs = nullptr;
-  std::byte* const* outputs = nullptr;
-  const void* settings = nullptr;  // made by the kernel's `prepare`
-  std::byte* scratch = nullptr;
-  int threads = 1;
-  Communicator* communicator = nullptr;
-  const RunContext* context = nullptr;
-  std::optional<Error>* failure = nullptr;  // a kernel that cannot go on says why here
+using Attribute =
+    std::variant<std::int64_t, double, bool, std::string, std::vector<std::int64_t>, DType, GraphPtr>;
 
+std::string to_string(const Attribute& attribute);
+
+class Attributes {
+ public:
+  using Entry = std::pair<std::string, Attribute>;
+
+  Attributes() = default;
+  Attributes(std::initializer_list<Entry> entries);
+
+  // Adds or replaces.
+  void set(std::string_view name, Attribute value);
+  const Attribute* find(std::string_view name) const;
+  // The value under `name`, which must be a T if it is there at all.
   template <class T>
-  const T* input(std::size_t index) const {
-    return reinterpret_cast<const T*>(inputs[index]);
+  T get(std::string_view name, T otherwise) const {
+    const Attribute* found = find(name);
+    if (found == nullptr) return otherwise;
+    MUSTER_CHECK(std::holds_alternative<T>(*found), "an attribute was read as another type");
+    return std::get<T>(*found);
   }
-  template <class T>
-  T* output(std::size_t index = 0) const {
-    return reinterpret_cast<T*>(outputs[index]);
-  }
-  template <class T>
-  const T& setting() const {
-    return *static_cast<const T*>(settings);
-  }
+  const std::vector<Entry>& entries() const { return entries_; }
+  bool empty() const { return entries_.empty(); }
+
+  friend bool operator==(const Attributes&, const Attributes&) = default;
+
+ private:
+  std::vector<Entry> entries_;  // sorted by name
 };
 
-struct Prepared {
-  std::shared_ptr<const void> settings;
-  std::size_t scratch_bytes = 0;
-  std::vector<FormatPtr> input_formats = {};   // what the kernel reads; empty: all plain
-  std::vector<FormatPtr> output_formats = {};  // what it writes; likewise
-  bool declined = false;                       // the next kernel must do it
+// "(transpose_b=true)", "" when there is none.
+std::string to_string(const Attributes& attributes);
+
+// What becomes of an argument of Python. Those that are not passed on are names that scripts give, and C++
+// has none of them.
+enum class Effect {
+  passed,
+  none,    // accepted: it changes nothing here
+  refused  // all but the default: "use_lazy=True is not provided"
 };
 
-struct Kernel {
-  std::string_view name;  // "reference", "avx512 dot"
-  bool (*usable)(const Signature&);
-  Prepared (*prepare)(const Signature&);
-  void (*run)(const KernelCall&);
-  bool (*available)() = nullptr;  // null: on every machine
-  // Whether it takes bfloat16 where its rule does; for others bfloat16 is widened before and rounded after.
-  bool takes_bfloat16 = false;
-  // Of updates, which a plan joins into one pass over all parameters: the elements [begin, end) of input 0
-  // alone, on the calling thread, others at the same time. `finish` follows when all are done. Null
-  // elsewhere.
-  void (*run_part)(const KernelCall&, std::int64_t begin, std::int64_t end) = nullptr;
-  void (*finish)(const KernelCall&) = nullptr;
+// An attribute as an argument of the op's functions, or of its optimizer.
+struct Argument {
+  std::string_view name;
+  Attribute otherwise;             // the default, and with it the type
+  bool required = false;           // no default: `otherwise` says only the type
+  bool optional = false;           // None leaves the attribute away: `otherwise` says only the type
+  bool casts = false;              // not for the kernel: the first input is cast to this dtype before
+  std::optional<double> min = {};  // of a number, or of each number of a list
+  std::optional<double> max = {};
+  std::optional<double> above = {};  // likewise, the bound itself left out
+  std::optional<double> below = {};
+  std::vector<std::string_view> choices = {};  // of a string; empty: any
+  std::string_view python = {};                // its name in Python where that is another
+  Effect effect = Effect::passed;
+  bool by_name_only = false;  // in Python
 };
 
-// A node whose gradient is wanted. The values are traced, or in eager mode concrete.
-struct GradientQuery {
-  std::span<const Value> inputs;
-  std::span<const Value> outputs;
-  std::span<const Value> output_gradients;  // undefined where none flows
-  const Attributes& attributes;
+// In which dtypes the functions hand their inputs to the op, whose rule asks for equal ones.
+enum class Promotion {
+  none,             // as they come
+  floating,         // whole numbers and truth values as float32
+  common,           // all in the dtype that they meet in
+  common_floating,  // likewise, and whole numbers as float32
+  common_choice,    // all but the first, which is a condition, in the dtype that they meet in
+  counting          // truth values and small integers as int64
 };
+
+// A name in Python. `arguments` names the arguments there in their order: "dim:axis" is the op's `axis` under
+// the name `dim`, one word is the op's argument of that name, or else the one at this place. Empty: all,
+// under the op's own names.
+struct Alias {
+  std::string_view name;
+  std::vector<std::string_view> arguments = {};
+};
+
+// A class of mindspore.ops: `settings` are the arguments of its constructor, `arguments` those of its call.
+struct PrimitiveAlias {
+  std::string_view name;
+  std::vector<std::string_view> settings = {};
+  std::vector<std::string_view> arguments = {};  // empty: the inputs
+};
+
+struct Schema {
+  std::vector<std::string_view> inputs = {};  // the tensors; none: the op has no functions
+  std::vector<Argument> attributes = {};
+  Promotion promotion = Promotion::none;
+  std::size_t results = 1;                      // the functions give so many of the outputs
+  std::vector<Alias> methods = {};              // of Tensor, which is the first argument
+  std::vector<Alias> mindspore = {};            // functions of mindspore.ops
+  std::vector<PrimitiveAlias> primitives = {};  // classes of mindspore.ops
+
+  bool has_functions() const { return !inputs.empty(); }
+};
+
+// One parameter beside each updated one, with the name "<name>.<parameter>", under which checkpoints hold it.
+struct OptimizerState {
+  std::string_view name;
+  double initial = 0;
+  std::string_view initial_from = {};  // the argument that it begins as, instead of `initial`
+  std::string_view kept_with = {};     // the argument without which (false, or 0) it is not kept
+  bool is_scalar = false;              // one float32, whatever the parameter is
+};
+
+// What the class of an optimizer takes, what it keeps for each parameter, and what its update reads. It is a
+// part of the row of the update, and the only description of the class: nn::Adam in C++, muster.nn.Adam and
+// mindspore.nn.Adam in Python are made from it.
+struct OptimizerSchema {
+  std::string_view name = {};  // of the class; empty: the op is no update of an optimizer
+  std::string_view documentation = {};
+  // In Python's order. `learning_rate`, `weight_decay` and `loss_scale` are those of every optimizer:
+  // numbers, lists and schedules, cells. The others are attributes of the update.
+  std::vector<Argument> arguments = {};
+  std::vector<OptimizerState> states = {};
+  // What the update reads behind parameter, gradient and learning rate: states, which are left away where
+  // they are not kept, and "global_step", the number of steps done. Empty: the states in their order.
+  std::vector<std::string_view> inputs = {};
+  // Whether weight decay is a part of the formula, instead of joining the gradient. Where it changes with the
+  // step, it is the last input then, a float32 ().
+  bool decays_itself = false;
+  // What must hold between arguments. Null: nothing.
+  Result<> (*check)(const Attributes& arguments) = nullptr;
+
+  bool exists() const { return !name.empty(); }
+};
+
+// One parameter of a function that calls the op.
+struct FunctionParameter {
+  std::string_view name;
+  std::size_t input = 0;  // of this input where `attribute` is null
+  const Argument* attribute = nullptr;
+};
+
+// What rules and kernels are called with is private to graph (kernel.h).
+struct GradientQuery;
+struct Kernel;
+struct Signature;
 
 // How outputs may share memory with inputs.
 enum class Sharing {
@@ -142,6 +218,18 @@ struct Op {
   bool has_effect() const { return sharing == Sharing::in_place || !written.empty() || collective; }
 };
 
+// All arguments of the op in order, or those that `names` picks (Alias::arguments). `skipped` arguments of
+// the op stand before the first name. Throws for a name that is not in the schema.
+std::vector<FunctionParameter> parameters_of(const Op& op, const std::vector<std::string_view>& names = {},
+                                             std::size_t skipped = 0);
+
+// "at least 0", "in (0, 1)", "" for a number that may be any.
+std::string range_of(const Argument& argument);
+// "at least 0", "one of 'sum', 'mean'" where `value` is not what `argument` allows, else nothing.
+std::optional<std::string> allowed_instead(const Argument& argument, const Attribute& value);
+// Throws "leaky_relu: alpha is -1; it must be at least 0" where `value` is out of the range of `argument`.
+void require_in_range(const Op& op, const Argument& argument, const Attribute& value);
+
 // All rows, sorted by name.
 std::span<const Op* const> ops();
 const Op* find_op(std::string_view name);
@@ -164,5 +252,20 @@ inline Value apply(std::string_view op, std::initializer_list<Value> inputs,
 // The vector instructions of this processor ("none": the reference kernels serve), and one line for each op
 // with the kernels it may use here, best first: "matmul: avx512 dot, avx512 outer, avx512 packed, reference".
 std::string kernels_in_use();
+
+// The dtype that tensors of these two meet in: floating wins over whole, whole over bool, the wider over the
+// narrower; unsigned meets signed in a signed one that holds both (int64 for uint32).
+DType promoted(DType a, DType b);
+
+// The row `name`, which has to be there.
+const Op& required_op(std::string_view name);
+
+// The results of the op for inputs of any dtypes (Schema::promotion). Throws where an attribute that its
+// schema lists is out of its range; `attributes` without it means its default.
+Values call_op(const Op& op, std::span<const Value> inputs, const Attributes& attributes = {});
+
+// `value` as `dtype` if it is floating and has another; undefined and failed ones as they are.
+Value floating_as(const Value& value, DType dtype);
+Values floating_as(std::span<const Value> values, DType dtype);
 
 }  // namespace muster::graph

@@ -2,18 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <cstring>
 #include <utility>
 
 #include "muster/graph/execution/parameter_formats.h"
+#include "muster/graph/thread_state.h"
 
 namespace muster::graph {
 
-std::uint64_t next_version() {
-  static std::atomic<std::uint64_t> last{0};
-  return last.fetch_add(1, std::memory_order_relaxed) + 1;
-}
+std::uint64_t next_version() { return process_state().versions.fetch_add(1, std::memory_order_relaxed) + 1; }
 
 Parameter::Parameter(std::string name, TensorType type, Initializer initializer, bool requires_grad)
     : name_(std::move(name)),
@@ -43,7 +40,7 @@ void Parameter::set_requires_grad(bool requires_grad) {
 
 namespace {
 
-std::atomic<std::uint64_t> writes = 0;
+void count_write() { process_state().parameter_writes.fetch_add(1, std::memory_order_relaxed); }
 
 void reorder(const PrimitivePtr& primitive, std::byte* from, std::byte* to, int threads) {
   const auto scratch = Buffer::allocate(primitive->scratch_bytes);
@@ -73,10 +70,10 @@ const Tensor& Parameter::storage() const {
   return plain_;
 }
 
-std::uint64_t parameter_writes() { return writes.load(std::memory_order_relaxed); }
+std::uint64_t parameter_writes() { return process_state().parameter_writes.load(std::memory_order_relaxed); }
 
 const Tensor& Parameter::writable(std::uint64_t seed) {
-  writes.fetch_add(1, std::memory_order_relaxed);
+  count_write();
   materialize(seed);
   formatted_.reset();
   return plain_;
@@ -91,7 +88,7 @@ std::byte* Parameter::in_format(const ParameterFormatPtr& format, std::uint64_t 
     format_ = format;
   }
   if (to_write) {
-    writes.fetch_add(1, std::memory_order_relaxed);
+    count_write();
     plain_ = Tensor();
   }
   return formatted_->data();
@@ -112,7 +109,7 @@ Result<> Parameter::set(const Tensor& values) {
                                                     to_string(type_), to_string(given)));
   origin_ = Origin::set_by_user;
   if (absence() != nullptr) return {};
-  writes.fetch_add(1, std::memory_order_relaxed);
+  count_write();
   if (!plain_.defined()) plain_ = Tensor(type_.dtype, type_.shape);
   std::memmove(plain_.bytes(), values.bytes(), values.size_bytes());
   formatted_.reset();

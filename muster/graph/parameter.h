@@ -8,8 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "muster/graph/type.h"
-#include "muster/tensor/tensor.h"
+#include "muster/graph/value.h"
 
 namespace muster::graph {
 
@@ -96,8 +95,6 @@ class Parameter {
   ParameterFormatPtr format_;  // of formatted_
   std::optional<Home> home_;
 };
-
-using ParameterPtr = std::shared_ptr<Parameter>;
 
 // How often any parameter of this process was given out to be written, or set. Any thread.
 std::uint64_t parameter_writes();

@@ -1,4 +1,4 @@
-#include "muster/graph/picture.h"
+#include "muster/graph/explanation.h"
 
 #include <fmt/format.h>
 
@@ -76,10 +76,10 @@ struct Message {
   std::vector<std::string> values;
 };
 
-std::vector<Message> messages_of(const Parts& parts) {
+std::vector<Message> messages_of(const Partition& partition) {
   std::vector<Message> made;
   std::size_t last = 0;
-  for (const ValueTransfer& value_transfer : parts.value_transfers) {
+  for (const ValueTransfer& value_transfer : partition.value_transfers) {
     if (made.empty() || value_transfer.message != last)
       made.push_back({.from = value_transfer.from, .to = value_transfer.to, .what = {}, .values = {}});
     last = value_transfer.message;
@@ -93,8 +93,8 @@ std::vector<Message> messages_of(const Parts& parts) {
 
 class Picture {
  public:
-  explicit Picture(const Parts& parts) : parts_(parts), messages_(messages_of(parts)) {
-    for (const Part& part : parts.parts) box_lines_ = std::max(box_lines_, lines_of(part).size());
+  explicit Picture(const Partition& partition) : partition_(partition), messages_(messages_of(partition)) {
+    for (const Stage& part : partition.stages) box_lines_ = std::max(box_lines_, lines_of(part).size());
   }
 
   std::string draw() {
@@ -103,10 +103,11 @@ class Picture {
         "font-family=\"sans-serif\" font-size=\"12\">\n{2}<rect width=\"{0}\" height=\"{1}\" "
         "fill=\"#ffffff\"/>\n",
         width(), height(), style);
-    text_ += line(margin, margin + 8, "title",
-                  fmt::format("{} on {} workers", parts_.name, parts_.parts.size()), label_letters_max);
+    text_ +=
+        line(margin, margin + 8, "title",
+             fmt::format("{} on {} workers", partition_.name, partition_.stages.size()), label_letters_max);
     draw_lifelines();
-    for (const Part& part : parts_.parts) draw_box(part);
+    for (const Stage& part : partition_.stages) draw_box(part);
     for (std::size_t i = 0; i < shown(); ++i) draw_message(i);
     if (shown() < messages_.size())
       text_ += line(margin, message_y(shown()), "small",
@@ -134,9 +135,9 @@ class Picture {
     if (comma != std::string::npos) lines.push_back({"small", origin.substr(comma + 2)});
   }
 
-  std::vector<Line> lines_of(const Part& part) const {
+  std::vector<Line> lines_of(const Stage& part) const {
     std::vector<Line> lines{{"head", fmt::format("worker {}", part.rank)}};
-    if (part.rank == parts_.reader) lines.push_back({"small", "has the inputs"});
+    if (part.rank == partition_.reader) lines.push_back({"small", "has the inputs"});
     for (const std::string& origin : part.placed) {
       if (lines.size() >= lines_max) {
         lines.push_back({"placed", fmt::format("{} in all", part.placed.size())});
@@ -156,7 +157,7 @@ class Picture {
   }
 
   std::size_t shown() const { return std::min(messages_.size(), messages_max); }
-  int columns() const { return static_cast<int>(parts_.parts.size()); }
+  int columns() const { return static_cast<int>(partition_.stages.size()); }
   int width() const {
     return std::max(2 * margin + columns() * (column_width + column_gap) - column_gap,
                     2 * margin + label_width);
@@ -173,13 +174,13 @@ class Picture {
   static int middle(std::uint32_t rank) { return left(rank) + column_width / 2; }
 
   void draw_lifelines() {
-    for (const Part& part : parts_.parts)
+    for (const Stage& part : partition_.stages)
       text_ += fmt::format(
           "<line x1=\"{0}\" y1=\"{1}\" x2=\"{0}\" y2=\"{2}\" stroke=\"#bbbbbb\" stroke-dasharray=\"4 4\"/>\n",
           middle(part.rank), boxes_end(), height() - margin);
   }
 
-  void draw_box(const Part& part) {
+  void draw_box(const Stage& part) {
     text_ += fmt::format(
         "<rect class=\"worker\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"8\" fill=\"{}\" "
         "stroke=\"#1a4a8a\"/>\n",
@@ -205,7 +206,7 @@ class Picture {
              "</g>\n";
   }
 
-  const Parts& parts_;
+  const Partition& partition_;
   std::vector<Message> messages_;
   std::size_t box_lines_ = 0;
   std::string text_;
@@ -213,6 +214,6 @@ class Picture {
 
 }  // namespace
 
-std::string to_svg(const Parts& parts) { return Picture(parts).draw(); }
+std::string to_svg(const Partition& partition) { return Picture(partition).draw(); }
 
 }  // namespace muster::graph

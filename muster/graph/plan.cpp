@@ -28,9 +28,9 @@ Result<std::vector<Tensor>> Plan::run(std::span<const Tensor> inputs, const RunC
 
 std::size_t Plan::arena_bytes() const { return state_->compiled.layout.arena_bytes; }
 
-const Parts* Plan::parts() const {
-  const std::optional<Parts>& parts = state_->compiled.stage.parts;
-  return parts ? &*parts : nullptr;
+const Partition* Plan::partition() const {
+  const std::optional<Partition>& partition = state_->compiled.stage.partition;
+  return partition ? &*partition : nullptr;
 }
 
 bool Plan::is_valid() const { return state_->compiled.stage.is_valid(); }

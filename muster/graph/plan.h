@@ -16,8 +16,8 @@ namespace muster::graph {
 
 struct PlanOptions {
   int threads = 1;  // that kernels are chosen for; other numbers work, slower
-  // Of a placed graph: the part to compile. Parameters that it places get their home.
-  Division division = {};
+  // Of a placed graph: the stage to compile. Parameters that it places get their home.
+  StageIndex stage_index = {};
   std::vector<std::optional<std::uint32_t>> input_homes = {};  // of the inputs' tensors (Tensor::home)
 };
 
@@ -36,7 +36,7 @@ class Plan {
 
   std::size_t arena_bytes() const;
   // How the graph is divided; null when nothing in it is placed.
-  const Parts* parts() const;
+  const Partition* partition() const;
   // Whether all parameters of the graph still live where this plan takes them to be.
   bool is_valid() const;
   // All but the traces.

@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "muster/graph/ops/ops.h"
+#include "muster/graph/scopes.h"
+#include "muster/graph/thread_state.h"
 
 namespace muster::graph {
 namespace {
-
-thread_local const Precision* innermost = nullptr;
 
 using Rule = Precision::Rule;
 
@@ -40,29 +40,31 @@ std::optional<Prescribed> automatically(const Op& op, std::span<const Value> inp
 }  // namespace
 
 PrecisionScope::PrecisionScope(const Precision& precision)
-    : precision_(precision), outer_(std::exchange(innermost, &precision_)) {}
-PrecisionScope::~PrecisionScope() { innermost = outer_; }
+    : precision_(precision), outer_(std::exchange(thread_state().precision, &precision_)) {}
+PrecisionScope::~PrecisionScope() { thread_state().precision = outer_; }
 
 std::optional<DType> meeting_dtype(DType a, DType b) {
-  if (innermost == nullptr || innermost->rule != Rule::low) return std::nullopt;
-  const DType low = innermost->low;
+  const Precision* const wanted = thread_state().precision;
+  if (wanted == nullptr || wanted->rule != Rule::low) return std::nullopt;
+  const DType low = wanted->low;
   const auto fits = [low](DType dtype) { return dtype == low || dtype == DType::float32; };
   if ((a != low && b != low) || !fits(a) || !fits(b)) return std::nullopt;
   return low;
 }
 
 std::optional<Prescribed> prescribed(const Op& op, std::span<const Value> inputs) {
-  if (innermost == nullptr || &op == &cast_op()) return std::nullopt;
-  switch (innermost->rule) {
+  const Precision* const wanted = thread_state().precision;
+  if (wanted == nullptr || &op == &cast_op()) return std::nullopt;
+  switch (wanted->rule) {
     case Rule::given:
       break;
     case Rule::low:
-      return in_low(op, inputs, innermost->low);
+      return in_low(op, inputs, wanted->low);
     case Rule::listed:
-      if (is_listed(op)) return Prescribed{floating_as(inputs, innermost->low), DType::float32};
+      if (is_listed(op)) return Prescribed{floating_as(inputs, wanted->low), DType::float32};
       break;
     case Rule::automatic:
-      return automatically(op, inputs, innermost->low);
+      return automatically(op, inputs, wanted->low);
   }
   return std::nullopt;
 }

@@ -1,27 +1,22 @@
-#include "muster/graph/tape.h"
+#include "muster/graph/trace.h"
 
 #include <utility>
 
 #include "muster/graph/backward.h"
+#include "muster/graph/thread_state.h"
 
 namespace muster::graph {
-namespace {
 
-bool eager = false;
-thread_local Tape::Scope* innermost = nullptr;
+void set_eager(bool eager) { process_state().is_eager = eager; }
+bool is_eager() { return process_state().is_eager; }
+bool is_taping() { return thread_state().tape != nullptr; }
 
-}  // namespace
-
-void set_eager(bool wanted) { eager = wanted; }
-bool is_eager() { return eager; }
-bool is_taping() { return innermost != nullptr; }
-
-Tape::Scope::Scope(Tape& tape) : tape_(tape), outer_(std::exchange(innermost, this)) {}
-Tape::Scope::~Scope() { innermost = outer_; }
+Tape::Scope::Scope(Tape& tape) : tape_(tape), outer_(std::exchange(thread_state().tape, this)) {}
+Tape::Scope::~Scope() { thread_state().tape = outer_; }
 
 void note_on_tapes(const Op& op, std::span<const Value> inputs, std::span<const Value> outputs,
                    const Attributes& attributes) {
-  for (Tape::Scope* scope = innermost; scope != nullptr; scope = scope->outer_)
+  for (Tape::Scope* scope = thread_state().tape; scope != nullptr; scope = scope->outer_)
     scope->tape_.note(op, inputs, outputs, attributes);
 }
 

@@ -6,11 +6,12 @@
 #include <utility>
 
 #include "muster/graph/backward.h"
+#include "muster/graph/kernel.h"
+#include "muster/graph/scopes.h"
+#include "muster/graph/thread_state.h"
 
 namespace muster::graph {
 namespace {
-
-thread_local Trace* current_trace = nullptr;
 
 bool same_elements(const Tensor& a, const Tensor& b) {
   return a.buffer() == b.buffer() && a.offset_bytes() == b.offset_bytes() && a.dtype() == b.dtype() &&
@@ -19,10 +20,10 @@ bool same_elements(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-bool is_tracing() { return current_trace != nullptr; }
+bool is_tracing() { return Trace::current() != nullptr; }
 
 void watch(const Versioned& object) {
-  if (current_trace != nullptr) current_trace->watch(object);
+  if (Trace* const trace = Trace::current()) trace->watch(object);
 }
 
 Trace::Trace(std::string name) { graph_.name = std::move(name); }
@@ -37,9 +38,9 @@ std::shared_ptr<Trace> Trace::begin_inside(Trace& outer, std::string name) {
   return made;
 }
 
-Trace::Scope::Scope(Trace& trace) : outer_(std::exchange(current_trace, &trace)) {}
-Trace::Scope::~Scope() { current_trace = outer_; }
-Trace* Trace::current() { return current_trace; }
+Trace::Scope::Scope(Trace& trace) : outer_(std::exchange(thread_state().trace, &trace)) {}
+Trace::Scope::~Scope() { thread_state().trace = outer_; }
+Trace* Trace::current() { return thread_state().trace; }
 
 Value Trace::at(ValueId id) { return Value(graph_.values[id], {shared_from_this(), id}); }
 

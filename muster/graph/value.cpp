@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "muster/graph/parameter.h"
+
 namespace muster::graph {
 
 struct Value::State {
@@ -83,6 +85,10 @@ Result<Tensor> Value::read() const {
                   "(if, while, float(), asnumpy()) cannot be traced; compute with ops instead, or "
                   "return the tensor and look at it outside",
                   to_string(state_->type)));
+}
+
+std::string to_string(const TensorType& type) {
+  return fmt::format("{} {}", muster::to_string(type.dtype), muster::to_string(type.shape));
 }
 
 }  // namespace muster::graph

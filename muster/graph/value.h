@@ -1,4 +1,4 @@
-// Values: what flows through construct code and between ops.
+// Values: what flows through construct code and between ops; and their types.
 #pragma once
 
 #include <cstdint>
@@ -6,13 +6,27 @@
 #include <string>
 #include <vector>
 
-#include "muster/graph/parameter.h"
-#include "muster/graph/type.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
 
+class Parameter;
+using ParameterPtr = std::shared_ptr<Parameter>;
 class Trace;
+
+// What is known about a tensor before it has elements.
+struct TensorType {
+  DType dtype = DType::float32;
+  Shape shape;
+
+  std::size_t size_bytes() const {
+    return static_cast<std::size_t>(shape.elements()) * muster::size_bytes(dtype);
+  }
+  friend bool operator==(const TensorType&, const TensorType&) = default;
+};
+
+// "float32 (32, 10)"
+std::string to_string(const TensorType& type);
 
 // A handle, cheap to copy, that is one of
 // - nothing (default): "no value", as the gradient of an input that has none;

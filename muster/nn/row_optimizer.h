@@ -1,4 +1,4 @@
-// RowOptimizer: an optimizer as the row of its update describes it (graph/optimizer_schema.h).
+// RowOptimizer: an optimizer as the row of its update describes it (graph/op.h, OptimizerSchema).
 #pragma once
 
 #include <string_view>

@@ -5,6 +5,7 @@
 // and takes the number of threads that it may use; a Primitive is run by one thread at a time.
 #pragma once
 
+#include "muster/tensor/batch_blocked/batch_blocked.h"    // IWYU pragma: export
 #include "muster/tensor/format.h"                         // IWYU pragma: export
 #include "muster/tensor/kernels/add_relu.h"               // IWYU pragma: export
 #include "muster/tensor/kernels/along_axis.h"             // IWYU pragma: export
@@ -29,5 +30,4 @@
 #include "muster/tensor/kernels/update.h"                 // IWYU pragma: export
 #include "muster/tensor/kernels/update_adaptive.h"        // IWYU pragma: export
 #include "muster/tensor/kernels/vector_math.h"            // IWYU pragma: export
-#include "muster/tensor/lanes/lanes.h"                    // IWYU pragma: export
 #include "muster/tensor/primitives.h"                     // IWYU pragma: export

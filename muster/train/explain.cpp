@@ -28,10 +28,10 @@ void print(const std::string& text) {
 std::string write_picture(std::span<const Explanation> explanations, const std::string& path) {
   const auto placed =
       std::find_if(explanations.begin(), explanations.end(),
-                   [](const Explanation& explanation) { return !explanation.parts.parts.empty(); });
+                   [](const Explanation& explanation) { return !explanation.partition.stages.empty(); });
   if (placed == explanations.end())
     return fmt::format("\nNo picture was written to {}: nothing is placed on a worker (Cell.place).\n", path);
-  const std::string picture = graph::to_svg(placed->parts);
+  const std::string picture = graph::to_svg(placed->partition);
   const Result<> written = real_files().write(path, std::as_bytes(std::span(picture)));
   return written ? fmt::format("\nThe picture of the workers is in {}.\n", path)
                  : fmt::format("\nNo picture was written: {}\n", written.error().message);

@@ -136,10 +136,10 @@ Result<> Model::divide(nn::Cell& cell, Batches& batches) {
   MUSTER_TRY(const graph::Explanation explanation, cell.explain(batch, context));
   MUSTER_TRY_VOID(check_placed_were_called(cell));
   MUSTER_TRY_VOID(Session::current()->collectives().call_all([&](collective::Communicator& all) {
-    return check_equal_networks(explanation.parts.fingerprint, all);
+    return check_equal_networks(explanation.partition.fingerprint, all);
   }));
   MUSTER_TRY_VOID(check_agreement_of_copies(cell));
-  batches.pass_on(explanation.parts.reader);
+  batches.pass_on(explanation.partition.reader);
   return {};
 }
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "muster/graph/op.h"
+#include "muster/graph/kernel.h"
 
 namespace muster::graph {
 

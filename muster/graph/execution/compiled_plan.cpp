@@ -19,11 +19,11 @@ using SeenAs = std::vector<FormatPtr>;
 
 // This worker's stage of `whole` takes the place of it.
 Result<SeenAs> take_stage(CompiledPlan& plan, const Graph& whole, const PlanOptions& options) {
-  MUSTER_TRY(Partition part, partition(whole, options.division, options.input_homes));
+  MUSTER_TRY(StageGraph part, partition(whole, options.stage_index, options.input_homes));
   plan.graph = std::move(part.graph);
-  plan.stage.division = options.division;
+  plan.stage.index = options.stage_index;
   plan.stage.outputs = std::move(part.outputs);
-  plan.stage.parts = std::move(part.parts);
+  plan.stage.partition = std::move(part.partition);
   SeenAs seen_as;
   if (!part.received.empty()) {
     MUSTER_TRY(const auto formats_alone, formats_in_plan(part.whole, options.threads));
@@ -41,11 +41,11 @@ Result<SeenAs> take_stage(CompiledPlan& plan, const Graph& whole, const PlanOpti
 // The graph, or what this worker does of it.
 Result<SeenAs> take_graph(CompiledPlan& plan, const Graph& whole, const PlanOptions& options) {
   const bool placed = is_placed(whole, options.input_homes);
-  if (placed && options.division.size > 1) return take_stage(plan, whole, options);
+  if (placed && options.stage_index.size > 1) return take_stage(plan, whole, options);
   plan.graph = whole;
   if (!placed) return SeenAs{};
   // A part that could not be is no error where nothing is divided.
-  if (Result<Parts> divided = divided_as_placed(whole)) plan.stage.parts = *std::move(divided);
+  if (Result<Partition> divided = divided_as_placed(whole)) plan.stage.partition = *std::move(divided);
   return SeenAs{};
 }
 

@@ -42,9 +42,9 @@ struct PlannedParameter {
 
 // What one worker does of a graph.
 struct PlannedStage {
-  Division division;                // of one worker: the graph is whole
-  std::vector<PartOutput> outputs;  // by output of the whole graph; empty: the graph is whole
-  std::optional<Parts> parts;       // nothing: nothing in it is placed
+  StageIndex index;                    // of one worker: the graph is whole
+  std::vector<StageOutput> outputs;    // by output of the whole graph; empty: the graph is whole
+  std::optional<Partition> partition;  // nothing: nothing in it is placed
   // By parameter of the whole graph: the worker that had it when the plan was made.
   std::vector<std::pair<ParameterPtr, std::optional<std::uint32_t>>> homes;
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "muster/graph/passes/widen.h"
+#include "muster/graph/thread_state.h"
 
 namespace muster::graph {
 namespace {
@@ -80,10 +81,24 @@ Result<std::shared_ptr<const OneOp>> make_one_op(const Op& op, std::vector<Tenso
   return made;
 }
 
+}  // namespace
+
+struct EagerPlans {
+  std::unordered_multimap<std::uint64_t, std::shared_ptr<const OneOp>> by_key;
+};
+
+namespace {
+
 // Each thread keeps its own, since a kernel's settings serve one call at a time.
+EagerPlans& eager_plans() {
+  std::shared_ptr<EagerPlans>& plans = thread_state().eager_plans;
+  if (plans == nullptr) plans = std::make_shared<EagerPlans>();
+  return *plans;
+}
+
 Result<std::shared_ptr<const OneOp>> one_op(const Op& op, std::vector<TensorType> types,
                                             const Attributes& attributes, int threads) {
-  thread_local std::unordered_multimap<std::uint64_t, std::shared_ptr<const OneOp>> kept;
+  auto& kept = eager_plans().by_key;
   const std::uint64_t key = key_of(op, types);
   const auto [first, last] = kept.equal_range(key);
   for (auto entry = first; entry != last; ++entry) {

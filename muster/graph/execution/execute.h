@@ -1,7 +1,7 @@
 // Private to graph: choosing a kernel, and running one op at once.
 #pragma once
 
-#include "muster/graph/op.h"
+#include "muster/graph/kernel.h"
 
 namespace muster::graph {
 

@@ -56,7 +56,7 @@ Explanation explain(const CompiledPlan& plan) {
   for (const PlannedStep& step : plan.steps) made.steps.push_back(explain_step(plan, step));
   for (const PlannedParameter& each : plan.parameters)
     made.parameters.emplace_back(each.parameter->name(), each.parameter->type());
-  if (plan.stage.parts) made.parts = *plan.stage.parts;
+  if (plan.stage.partition) made.partition = *plan.stage.partition;
   return made;
 }
 

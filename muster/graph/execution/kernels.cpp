@@ -19,7 +19,7 @@ const Op& reorder_op() {
       .name = "reorder",
       .documentation = "The same elements in another format.",
       .kernels = {{primitive_kernel_name, nullptr, nullptr, run_primitive},
-                  {lanes_kernel_name, nullptr, nullptr, run_primitive}},
+                  {batch_blocked_kernel_name, nullptr, nullptr, run_primitive}},
   };
   return op;
 }
@@ -131,7 +131,7 @@ class Chooser {
     for (const Copy& copy : copies_)
       if (copy.of == id && same_format(made_.formats[copy.made], format)) return copy.made;
     if (made_.formats[id] != nullptr && format != nullptr &&
-        in_lanes(made_.formats[id]) != in_lanes(format)) {
+        is_batch_blocked(made_.formats[id]) != is_batch_blocked(format)) {
       MUSTER_TRY(const ValueId plain, in_format(id, nullptr));  // no library knows both
       return in_format(plain, format);
     }
@@ -146,7 +146,7 @@ class Chooser {
     root_.push_back(made);
     copies_.push_back({id, made});
     push({.op = &reorder_op(), .inputs = {id}, .outputs = {made}, .attributes = {}},
-         {&reorder_op().kernels[&library == &lanes_library() ? 1 : 0], prepared(primitive)});
+         {&reorder_op().kernels[&library == &batch_blocked_library() ? 1 : 0], prepared(primitive)});
     return made;
   }
 

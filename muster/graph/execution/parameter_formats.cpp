@@ -62,10 +62,11 @@ class Finder {
     return update.op->writes(input) && graph_.values[update.inputs[input]] == graph_.values[update.inputs[0]];
   }
 
-  // Lanes are an order of images, whose number no two plans share. Padding would have to stay zero whatever
-  // the formula. And nothing else may write the parameters: it could write to a copy in another order.
+  // Batch blocks are an order of images, whose number no two plans share. Padding would have to stay zero
+  // whatever the formula. And nothing else may write the parameters: it could write to a copy in another
+  // order.
   bool suits(const Node& update, const FormatPtr& format) const {
-    if (in_lanes(format) || format->size_bytes() != graph_.values[update.inputs[0]].size_bytes())
+    if (is_batch_blocked(format) || format->size_bytes() != graph_.values[update.inputs[0]].size_bytes())
       return false;
     for (std::size_t i = 0; i < update.inputs.size(); ++i) {
       if (!is_in_format(update, i)) continue;

@@ -92,10 +92,10 @@ Result<> check_types(const Graph& graph, std::span<const Tensor> inputs) {
 }
 
 Result<> check_worker(const CompiledPlan& plan, const RunContext& context) {
-  const Division& wanted = plan.stage.division;
+  const StageIndex& wanted = plan.stage.index;
   if (wanted.size == 1) return {};
-  const Division here =
-      context.stages == nullptr ? Division{} : Division{context.stages->rank(), context.stages->size()};
+  const StageIndex here =
+      context.stages == nullptr ? StageIndex{} : StageIndex{context.stages->rank(), context.stages->size()};
   if (here == wanted) return {};
   return fail(Code::invalid_argument,
               fmt::format("'{}' was compiled for worker {} of {} and runs on worker {} of {}",
@@ -326,10 +326,10 @@ std::vector<Tensor> Runner::outputs_here() const {
 // Of the whole graph.
 std::vector<Tensor> Runner::outputs_of_run() const {
   std::vector<Tensor> here = outputs_here();
-  if (plan_.stage.division.size == 1) return here;
+  if (plan_.stage.index.size == 1) return here;
   std::vector<Tensor> all;
   all.reserve(plan_.stage.outputs.size());
-  for (const PartOutput& output : plan_.stage.outputs) {
+  for (const StageOutput& output : plan_.stage.outputs) {
     all.push_back(output.absent ? *output.absent : here[output.index]);
     if (output.home) all.back().set_home(*output.home);
   }

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "muster/graph/control.h"
+#include "muster/graph/function.h"
 #include "muster/graph/plan.h"
 #include "muster/graph/trace.h"
 #include "muster/tensor/tensor.h"

@@ -208,27 +208,28 @@ constexpr std::int64_t few = 16;
 constexpr std::int64_t many = 64;
 
 template <Direction direction, Result<Conv2dSize> (*size)(const Signature&)>
-bool suits_lanes(const Signature& signature) {
+bool suits_batch_blocked(const Signature& signature) {
   if (!is_float32_with_elements(signature)) return false;
   const Conv2dSize s = *size(signature);
   if (s.groups != 1) return false;
   if (!primitives_available()) return true;
-  if (!fills_lanes(s.batch)) return false;
+  if (!fills_batch_blocks(s.batch)) return false;
   const std::int64_t least = std::min(s.in_channels, s.out_channels);
   const std::int64_t most = std::max(s.in_channels, s.out_channels);
   if (signature.formats.empty()) return most <= many && s.kernel_height * s.kernel_width > 1;
-  const bool images_in_lanes =
-      comes_in_lanes<0>(signature) || (direction == Direction::grad_weight && comes_in_lanes<1>(signature));
-  return most < few || (least < few && images_in_lanes);
+  const bool batch_blocked_images =
+      comes_batch_blocked<0>(signature) ||
+      (direction == Direction::grad_weight && comes_batch_blocked<1>(signature));
+  return most < few || (least < few && batch_blocked_images);
 }
 
 template <Direction direction, Result<Conv2dSize> (*size)(const Signature&)>
 Kernel own_kernel() {
-  return lanes_kernel<make<direction, size>, suits_lanes<direction, size>>();
+  return batch_blocked_kernel<make<direction, size>, suits_batch_blocked<direction, size>>();
 }
 
 PrimitivePtr make_sum(const PrimitiveLibrary&, const Signature& signature) {
-  return lanes_channel_sum(setting_of(signature), signature.inputs[0].shape);
+  return batch_blocked_channel_sum(setting_of(signature), signature.inputs[0].shape);
 }
 
 template <Result<Conv2dSize> (*size)(const Signature&)>
@@ -364,7 +365,8 @@ const Op& channel_sum_op() {
       .documentation = "(C,): the sums of x (N, C, ...) over all axes but the second; float32 or float64.",
       .infer = infer_sum,
       .gradient = gradient_of_sum,
-      .kernels = {lanes_kernel<make_sum, comes_in_lanes<0>>(), reference<float>(prepare_sum, run_sum<float>),
+      .kernels = {batch_blocked_kernel<make_sum, comes_batch_blocked<0>>(),
+                  reference<float>(prepare_sum, run_sum<float>),
                   reference<double>(prepare_sum, run_sum<double>)},
   };
   return op;

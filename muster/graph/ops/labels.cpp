@@ -34,6 +34,12 @@ Result<> check_labels(std::string_view op, std::string_view rows, const Signatur
   return {};
 }
 
+std::vector<Value> loss_grad_inputs(const GradientQuery& query, const Value& rows) {
+  std::vector<Value> inputs{rows, query.inputs[1], query.output_gradients[0]};
+  if (query.inputs.size() == 3) inputs.push_back(query.inputs[2]);
+  return inputs;
+}
+
 Value recomputed(std::string_view op, const GradientQuery& query, const Value& rows,
                  const Value& loss_gradient) {
   std::vector<Value> inputs(query.inputs.begin(), query.inputs.end());

@@ -48,10 +48,25 @@ Value recomputed(std::string_view op, const GradientQuery& query, const Value& r
                  const Value& loss_gradient);
 Value by_loss_gradient(std::string_view op, const GradientQuery& query);
 
+// The inputs of the row "<loss>_grad" for the gradient of `query`, a loss: `rows`, its labels, the gradient
+// that flows to it, its class weights if there are any.
+std::vector<Value> loss_grad_inputs(const GradientQuery& query, const Value& rows);
+
 // Rows of T, labels of L.
 template <class T, class L>
 bool has_labels(const Signature& signature) {
   return signature.inputs[0].dtype == dtype_of<T> && signature.inputs[1].dtype == dtype_of<L>;
+}
+
+// Loss::run<T, L> as a kernel for each pair of such dtypes.
+template <class Loss, std::size_t weight_index>
+std::vector<Kernel> label_kernels() {
+  const auto kernel = []<class T, class L>() -> Kernel {
+    return {"reference", has_labels<T, L>, prepare_labels<weight_index>, Loss::template run<T, L>};
+  };
+  return {
+      kernel.template operator()<float, std::int32_t>(), kernel.template operator()<float, std::int64_t>(),
+      kernel.template operator()<double, std::int32_t>(), kernel.template operator()<double, std::int64_t>()};
 }
 
 }  // namespace muster::graph

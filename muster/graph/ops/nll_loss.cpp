@@ -23,10 +23,8 @@ Types infer_grad(const Signature& signature) {
 }
 
 std::vector<Value> gradient(const GradientQuery& query) {
-  std::vector<Value> inputs{query.inputs[0], query.inputs[1], query.output_gradients[0]};
-  if (query.inputs.size() == 3) inputs.push_back(query.inputs[2]);
   std::vector<Value> gradients(query.inputs.size());
-  gradients[0] = apply("nll_loss_grad", inputs, query.attributes);
+  gradients[0] = apply("nll_loss_grad", loss_grad_inputs(query, query.inputs[0]), query.attributes);
   return gradients;
 }
 
@@ -37,36 +35,31 @@ std::vector<Value> gradient_of_grad(const GradientQuery& query) {
   return gradients;
 }
 
-template <class T, class L>
-void run(const KernelCall& call) {
-  const auto& [size, weighted] = call.setting<LabelSettings>();
-  const NllArguments<T, L> arguments{.logs = call.input<T>(0),
-                                     .labels = call.input<L>(1),
-                                     .weight = weighted ? call.input<T>(2) : nullptr,
-                                     .loss = call.output<T>()};
-  if (const auto wrong = kernels::nll_loss(size, arguments))
-    report_label<L>(name, call, size.classes, *wrong);
-}
+struct Forward {
+  template <class T, class L>
+  static void run(const KernelCall& call) {
+    const auto& [size, weighted] = call.setting<LabelSettings>();
+    const NllArguments<T, L> arguments{.logs = call.input<T>(0),
+                                       .labels = call.input<L>(1),
+                                       .weight = weighted ? call.input<T>(2) : nullptr,
+                                       .loss = call.output<T>()};
+    if (const auto wrong = kernels::nll_loss(size, arguments))
+      report_label<L>(name, call, size.classes, *wrong);
+  }
+};
 
-template <class T, class L>
-void run_grad(const KernelCall& call) {
-  const auto& [size, weighted] = call.setting<LabelSettings>();
-  const NllArguments<T, L> arguments{.labels = call.input<L>(1),
-                                     .weight = weighted ? call.input<T>(3) : nullptr,
-                                     .loss_gradient = call.input<T>(2),
-                                     .logs_gradient = call.output<T>()};
-  if (const auto wrong = kernels::nll_loss_grad(size, arguments))
-    report_label<L>(name, call, size.classes, *wrong);
-}
-
-template <class T, class L>
-Kernel forward_kernel() {
-  return {"reference", has_labels<T, L>, prepare_labels<2>, run<T, L>};
-}
-template <class T, class L>
-Kernel backward_kernel() {
-  return {"reference", has_labels<T, L>, prepare_labels<3>, run_grad<T, L>};
-}
+struct Backward {
+  template <class T, class L>
+  static void run(const KernelCall& call) {
+    const auto& [size, weighted] = call.setting<LabelSettings>();
+    const NllArguments<T, L> arguments{.labels = call.input<L>(1),
+                                       .weight = weighted ? call.input<T>(3) : nullptr,
+                                       .loss_gradient = call.input<T>(2),
+                                       .logs_gradient = call.output<T>()};
+    if (const auto wrong = kernels::nll_loss_grad(size, arguments))
+      report_label<L>(name, call, size.classes, *wrong);
+  }
+};
 
 }  // namespace
 
@@ -85,8 +78,7 @@ const Op& nll_loss_op() {
       .inputs_max = 3,
       .infer = infer,
       .gradient = gradient,
-      .kernels = {forward_kernel<float, std::int32_t>(), forward_kernel<float, std::int64_t>(),
-                  forward_kernel<double, std::int32_t>(), forward_kernel<double, std::int64_t>()},
+      .kernels = label_kernels<Forward, 2>(),
       .precision = MixedPrecision::full,
   };
   return op;
@@ -103,8 +95,7 @@ const Op& nll_loss_grad_op() {
       .inputs_max = 4,
       .infer = infer_grad,
       .gradient = gradient_of_grad,
-      .kernels = {backward_kernel<float, std::int32_t>(), backward_kernel<float, std::int64_t>(),
-                  backward_kernel<double, std::int32_t>(), backward_kernel<double, std::int64_t>()},
+      .kernels = label_kernels<Backward, 3>(),
   };
   return op;
 }

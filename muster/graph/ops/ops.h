@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "muster/graph/op.h"
+#include "muster/graph/kernel.h"
 #include "muster/tensor/kernels.h"
 
 namespace muster::graph {

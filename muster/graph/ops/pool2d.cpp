@@ -254,7 +254,7 @@ const Op& max_pool2d_op() {
       .outputs = 2,
       .infer = infer_max,
       .gradient = gradient_max,
-      .kernels = {lanes_kernel<make_max, comes_in_lanes<0>>(), primitive_kernel<make_max>(),
+      .kernels = {batch_blocked_kernel<make_max, comes_batch_blocked<0>>(), primitive_kernel<make_max>(),
                   max_kernel<float, std::uint8_t>(), max_kernel<float, std::int32_t>(),
                   max_kernel<double, std::uint8_t>(), max_kernel<double, std::int32_t>()},
   };
@@ -270,9 +270,10 @@ const Op& max_pool2d_grad_op() {
       .inputs_min = 2,
       .inputs_max = 2,
       .infer = infer_max_grad,
-      .kernels = {lanes_kernel<make_max_grad, comes_in_lanes<1>>(), primitive_kernel<make_max_grad>(),
-                  max_grad_kernel<float, std::uint8_t>(), max_grad_kernel<float, std::int32_t>(),
-                  max_grad_kernel<double, std::uint8_t>(), max_grad_kernel<double, std::int32_t>()},
+      .kernels = {batch_blocked_kernel<make_max_grad, comes_batch_blocked<1>>(),
+                  primitive_kernel<make_max_grad>(), max_grad_kernel<float, std::uint8_t>(),
+                  max_grad_kernel<float, std::int32_t>(), max_grad_kernel<double, std::uint8_t>(),
+                  max_grad_kernel<double, std::int32_t>()},
   };
   return op;
 }
@@ -285,7 +286,7 @@ const Op& avg_pool2d_op() {
           "count_include_pad in the padded image; kernel, strides, pads and ceil_mode as in max_pool2d.",
       .infer = infer_avg<AvgNames>,
       .gradient = gradient_avg<AvgNames>,
-      .kernels = {lanes_kernel<make_avg, comes_in_lanes<0>>(), primitive_kernel<make_avg>(),
+      .kernels = {batch_blocked_kernel<make_avg, comes_batch_blocked<0>>(), primitive_kernel<make_avg>(),
                   reference<float>(prepare<size_of>, run_avg<float, kernels::avg_pool2d<float>>),
                   reference<double>(prepare<size_of>, run_avg<double, kernels::avg_pool2d<double>>)},
   };
@@ -300,7 +301,8 @@ const Op& avg_pool2d_grad_op() {
           "avg_pool2d's.",
       .infer = infer_avg_grad<AvgNames>,
       .gradient = gradient_avg_grad<AvgNames>,
-      .kernels = {lanes_kernel<make_avg_grad, comes_in_lanes<0>>(), primitive_kernel<make_avg_grad>(),
+      .kernels = {batch_blocked_kernel<make_avg_grad, comes_batch_blocked<0>>(),
+                  primitive_kernel<make_avg_grad>(),
                   reference<float>(prepare_grad<size_of>, run_avg<float, kernels::avg_pool2d_grad<float>>),
                   reference<double>(prepare_grad<size_of>,
                                     run_avg<double, kernels::avg_pool2d_grad<double>>)},
@@ -317,11 +319,10 @@ const Op& adaptive_avg_pool2d_op() {
           "[floor(i in / out), ceil((i + 1) in / out)).",
       .infer = infer_avg<AdaptiveNames>,
       .gradient = gradient_avg<AdaptiveNames>,
-      .kernels = {lanes_kernel<make_adaptive, comes_in_lanes<0>>(), primitive_kernel<make_adaptive>(),
-                  reference<float>(prepare<adaptive_size>,
-                                   run_avg<float, kernels::adaptive_avg_pool2d<float>>),
-                  reference<double>(prepare<adaptive_size>,
-                                    run_avg<double, kernels::adaptive_avg_pool2d<double>>)},
+      .kernels =
+          {batch_blocked_kernel<make_adaptive, comes_batch_blocked<0>>(), primitive_kernel<make_adaptive>(),
+           reference<float>(prepare<adaptive_size>, run_avg<float, kernels::adaptive_avg_pool2d<float>>),
+           reference<double>(prepare<adaptive_size>, run_avg<double, kernels::adaptive_avg_pool2d<double>>)},
   };
   return op;
 }
@@ -332,7 +333,7 @@ const Op& adaptive_avg_pool2d_grad_op() {
       .documentation = "The gradient of adaptive_avg_pool2d's x from dy; H and W are input_size.",
       .infer = infer_avg_grad<AdaptiveNames>,
       .gradient = gradient_avg_grad<AdaptiveNames>,
-      .kernels = {lanes_kernel<make_adaptive_grad, comes_in_lanes<0>>(),
+      .kernels = {batch_blocked_kernel<make_adaptive_grad, comes_batch_blocked<0>>(),
                   primitive_kernel<make_adaptive_grad>(),
                   reference<float>(prepare_grad<adaptive_size>,
                                    run_avg<float, kernels::adaptive_avg_pool2d_grad<float>>),

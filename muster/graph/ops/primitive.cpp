@@ -29,7 +29,7 @@ PrimitiveSetting setting_of(const Signature& signature) {
 }
 
 const PrimitiveLibrary& library_of(const FormatPtr& from, const FormatPtr& to) {
-  if (in_lanes(from) || in_lanes(to)) return lanes_library();
+  if (is_batch_blocked(from) || is_batch_blocked(to)) return batch_blocked_library();
   const PrimitiveLibrary* const loaded = primitive_library();
   MUSTER_CHECK(loaded != nullptr, "a value has a format, but no library made it");
   return *loaded;
@@ -38,7 +38,7 @@ const PrimitiveLibrary& library_of(const FormatPtr& from, const FormatPtr& to) {
 Prepared prepare_loaded(MakePrimitive make, const Signature& signature) {
   std::vector<FormatPtr> known(signature.formats.begin(), signature.formats.end());
   for (FormatPtr& format : known)
-    if (in_lanes(format)) format = nullptr;
+    if (is_batch_blocked(format)) format = nullptr;
   const Signature seen{signature.inputs, signature.outputs, signature.attributes, known, signature.threads};
   return prepared(make(*primitive_library(), seen));
 }

@@ -1,5 +1,6 @@
 // Private to graph: kernels of the primitive libraries (muster/tensor/primitives.h) in the kernel lists of
-// rows: of the one that is loaded where it is installed, and of our own (muster/tensor/lanes/lanes.h).
+// rows: of the one that is loaded where it is installed, and of our own
+// (muster/tensor/batch_blocked/batch_blocked.h).
 #pragma once
 
 #include "muster/graph/ops/ops.h"
@@ -8,7 +9,7 @@
 namespace muster::graph {
 
 inline constexpr std::string_view primitive_kernel_name = "onednn";
-inline constexpr std::string_view lanes_kernel_name = "sample lanes";
+inline constexpr std::string_view batch_blocked_kernel_name = "batch blocked";
 
 // Of the primitive: its formats, its scratch, and itself as settings; declined when there is none.
 Prepared prepared(const PrimitivePtr& primitive);
@@ -36,9 +37,9 @@ Kernel primitive_kernel() {
 
 // The same of our own library, where it `suits`.
 template <MakePrimitive make, bool (*suits)(const Signature&)>
-Kernel lanes_kernel() {
-  return {lanes_kernel_name, suits,
-          [](const Signature& signature) { return prepared(make(lanes_library(), signature)); },
+Kernel batch_blocked_kernel() {
+  return {batch_blocked_kernel_name, suits,
+          [](const Signature& signature) { return prepared(make(batch_blocked_library(), signature)); },
           run_primitive};
 }
 
@@ -46,9 +47,9 @@ Kernel lanes_kernel() {
 bool is_float32_with_elements(const Signature& signature);
 // Whether an input comes with samples side by side.
 template <std::size_t index>
-bool comes_in_lanes(const Signature& signature) {
+bool comes_batch_blocked(const Signature& signature) {
   return is_float32_with_elements(signature) && index < signature.formats.size() &&
-         in_lanes(signature.formats[index]);
+         is_batch_blocked(signature.formats[index]);
 }
 
 }  // namespace muster::graph

@@ -18,14 +18,11 @@ Types infer(const Signature& signature) {
 }
 
 std::vector<Value> gradient(const GradientQuery& query) {
-  const Value& dloss = query.output_gradients[0];
   const Value& dprobabilities = query.output_gradients[1];
   std::vector<Value> gradients(query.inputs.size());
-  if (dloss.defined()) {
-    std::vector<Value> inputs{query.outputs[1], query.inputs[1], dloss};
-    if (query.inputs.size() == 3) inputs.push_back(query.inputs[2]);
-    gradients[0] = apply("softmax_cross_entropy_grad", inputs, query.attributes);
-  }
+  if (query.output_gradients[0].defined())
+    gradients[0] =
+        apply("softmax_cross_entropy_grad", loss_grad_inputs(query, query.outputs[1]), query.attributes);
   if (!dprobabilities.defined()) return gradients;
   const Value more = apply("softmax_grad", {dprobabilities, query.outputs[1]}, {{"axis", std::int64_t{1}}});
   gradients[0] = gradients[0].defined() ? plus(gradients[0], more) : more;
@@ -51,36 +48,32 @@ Types infer_grad(const Signature& signature) {
   return same_as_first(signature);
 }
 
-template <class T, class L>
-void run(const KernelCall& call) {
-  const auto& [size, weighted] = call.setting<LabelSettings>();
-  const auto wrong = kernels::cross_entropy<T, L>(size, {.logits = call.input<T>(0),
-                                                         .labels = call.input<L>(1),
-                                                         .weight = weighted ? call.input<T>(2) : nullptr,
-                                                         .loss = call.output<T>(0),
-                                                         .probabilities = call.output<T>(1)});
-  if (wrong) report_label<L>(name, call, size.classes, *wrong);
-}
+struct Forward {
+  template <class T, class L>
+  static void run(const KernelCall& call) {
+    const auto& [size, weighted] = call.setting<LabelSettings>();
+    const auto wrong = kernels::cross_entropy<T, L>(size, {.logits = call.input<T>(0),
+                                                           .labels = call.input<L>(1),
+                                                           .weight = weighted ? call.input<T>(2) : nullptr,
+                                                           .loss = call.output<T>(0),
+                                                           .probabilities = call.output<T>(1)});
+    if (wrong) report_label<L>(name, call, size.classes, *wrong);
+  }
+};
 
-template <class T, class L>
-void run_grad(const KernelCall& call) {
-  const auto& [size, weighted] = call.setting<LabelSettings>();
-  const auto wrong = kernels::cross_entropy_grad<T, L>(size, {.probabilities = call.input<T>(0),
-                                                              .labels = call.input<L>(1),
-                                                              .loss_gradient = call.input<T>(2),
-                                                              .weight = weighted ? call.input<T>(3) : nullptr,
-                                                              .logits_gradient = call.output<T>(0)});
-  if (wrong) report_label<L>(name, call, size.classes, *wrong);
-}
-
-template <class T, class L>
-Kernel forward_kernel() {
-  return {"reference", has_labels<T, L>, prepare_labels<2>, run<T, L>};
-}
-template <class T, class L>
-Kernel backward_kernel() {
-  return {"reference", has_labels<T, L>, prepare_labels<3>, run_grad<T, L>};
-}
+struct Backward {
+  template <class T, class L>
+  static void run(const KernelCall& call) {
+    const auto& [size, weighted] = call.setting<LabelSettings>();
+    const auto wrong =
+        kernels::cross_entropy_grad<T, L>(size, {.probabilities = call.input<T>(0),
+                                                 .labels = call.input<L>(1),
+                                                 .loss_gradient = call.input<T>(2),
+                                                 .weight = weighted ? call.input<T>(3) : nullptr,
+                                                 .logits_gradient = call.output<T>(0)});
+    if (wrong) report_label<L>(name, call, size.classes, *wrong);
+  }
+};
 
 }  // namespace
 
@@ -101,8 +94,7 @@ const Op& softmax_cross_entropy_op() {
       .outputs = 2,
       .infer = infer,
       .gradient = gradient,
-      .kernels = {forward_kernel<float, std::int32_t>(), forward_kernel<float, std::int64_t>(),
-                  forward_kernel<double, std::int32_t>(), forward_kernel<double, std::int64_t>()},
+      .kernels = label_kernels<Forward, 2>(),
       .precision = MixedPrecision::full,
   };
   return op;
@@ -118,8 +110,7 @@ const Op& softmax_cross_entropy_grad_op() {
       .inputs_max = 4,
       .infer = infer_grad,
       .gradient = gradient_of_grad,
-      .kernels = {backward_kernel<float, std::int32_t>(), backward_kernel<float, std::int64_t>(),
-                  backward_kernel<double, std::int32_t>(), backward_kernel<double, std::int64_t>()},
+      .kernels = label_kernels<Backward, 3>(),
   };
   return op;
 }

@@ -5,9 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "muster/graph/op.h"
+#include "muster/graph/kernel.h"
 #include "muster/tensor/kernels.h"
-#include "muster/tensor/tensor.h"
 
 namespace muster::graph {
 

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "muster/graph/type.h"
+#include "muster/graph/value.h"
 
 namespace muster::graph {
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "muster/graph/kernel.h"
 #include "muster/graph/passes/uses.h"
 
 namespace muster::graph {
@@ -26,7 +27,7 @@ double flops_of(const Graph& graph, const Node& node) {
                          .attributes = node.attributes});
 }
 
-void add_node(const Graph& graph, const Node& node, Part& part) {
+void add_node(const Graph& graph, const Node& node, Stage& part) {
   ++part.nodes;
   part.flops += flops_of(graph, node);
   if (node.op->sharing != Sharing::view && node.op->sharing != Sharing::in_place)
@@ -85,14 +86,14 @@ std::string absent_parameter(const Parameter& parameter, std::uint32_t home, con
       parameter.name(), home, origin.empty() ? "" : fmt::format(" ({})", origin), rank);
 }
 
-Parts describe(const Graph& graph, const Places& places, const Schedule& schedule, std::uint32_t size) {
-  Parts made{.name = graph.name, .reader = places.reader};
-  for (std::uint32_t rank = 0; rank < size; ++rank) made.parts.push_back({.rank = rank});
+Partition describe(const Graph& graph, const Places& places, const Schedule& schedule, std::uint32_t size) {
+  Partition made{.name = graph.name, .reader = places.reader};
+  for (std::uint32_t rank = 0; rank < size; ++rank) made.stages.push_back({.rank = rank});
   for (std::size_t i = 0; i < graph.nodes.size(); ++i)
-    if (places.nodes[i] != everywhere) add_node(graph, graph.nodes[i], made.parts[places.nodes[i]]);
+    if (places.nodes[i] != everywhere) add_node(graph, graph.nodes[i], made.stages[places.nodes[i]]);
   for (const auto& [id, parameter] : graph.parameters) {
     if (places.values[id] == everywhere) continue;
-    Part& part = made.parts[places.values[id]];
+    Stage& part = made.stages[places.values[id]];
     part.parameters.push_back(parameter->name());
     part.parameters_bytes += parameter->type().size_bytes();
   }

@@ -1,11 +1,11 @@
-// Private to graph: a division in words.
+// Private to graph: a partition in words.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include "muster/graph/explanation.h"
 #include "muster/graph/partition/transfers.h"
-#include "muster/graph/parts.h"
 
 namespace muster::graph {
 
@@ -18,6 +18,6 @@ Tensor absent_output(const Graph& graph, std::size_t index, std::uint32_t home, 
 std::string absent_parameter(const Parameter& parameter, std::uint32_t home, const std::string& origin,
                              std::uint32_t rank);
 
-Parts describe(const Graph& graph, const Places& places, const Schedule& schedule, std::uint32_t size);
+Partition describe(const Graph& graph, const Places& places, const Schedule& schedule, std::uint32_t size);
 
 }  // namespace muster::graph

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "muster/graph/kernel.h"
 #include "muster/graph/passes/uses.h"
 
 namespace muster::graph {

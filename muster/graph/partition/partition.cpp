@@ -18,10 +18,10 @@ namespace muster::graph {
 namespace {
 
 // Makes the graph of one worker out of the whole, in the order of times.
-class PartMaker {
+class StageMaker {
  public:
-  PartMaker(const Graph& whole, const std::vector<std::size_t>& groups, const Places& places,
-            const Schedule& schedule, std::uint32_t rank)
+  StageMaker(const Graph& whole, const std::vector<std::size_t>& groups, const Places& places,
+             const Schedule& schedule, std::uint32_t rank)
       : whole_(whole), groups_(groups), places_(places), schedule_(schedule), rank_(rank) {
     part_.name = whole.name;
     part_.values = whole.values;
@@ -41,7 +41,7 @@ class PartMaker {
     return std::move(part_);
   }
 
-  std::vector<PartOutput> take_outputs() { return std::move(outputs_); }
+  std::vector<StageOutput> take_outputs() { return std::move(outputs_); }
   std::vector<std::pair<ValueId, ValueId>> received() const {
     std::vector<std::pair<ValueId, ValueId>> made;
     for (const auto& [transfer, id] : received_) made.emplace_back(id, transfer->value);
@@ -110,7 +110,7 @@ class PartMaker {
   void add_outputs() {
     for (std::size_t i = 0; i < whole_.outputs.size(); ++i) {
       const ValueId id = whole_.outputs[i];
-      PartOutput& output = outputs_.emplace_back();
+      StageOutput& output = outputs_.emplace_back();
       const bool shared =
           places_.values[id] == everywhere || (i < whole_.notes.size() && whole_.notes[i].everywhere);
       if (!shared) output.home = places_.values[id];
@@ -152,7 +152,7 @@ class PartMaker {
   const Schedule& schedule_;
   std::uint32_t rank_;
   Graph part_;
-  std::vector<PartOutput> outputs_;
+  std::vector<StageOutput> outputs_;
   std::map<const Transfer*, ValueId> received_;
   std::size_t last_group_ = 0;
 };
@@ -197,34 +197,34 @@ bool is_placed(const Graph& graph, std::span<const std::optional<std::uint32_t>>
                      [](const auto& home) { return home.has_value(); });
 }
 
-Result<Partition> partition(Graph whole, const Division& division,
-                            std::span<const std::optional<std::uint32_t>> input_homes) {
+Result<StageGraph> partition(Graph whole, const StageIndex& stage_index,
+                             std::span<const std::optional<std::uint32_t>> input_homes) {
   remove_dead(whole);
   fuse_casts(whole);  // of what is rounded on one worker and widened on another, too
   Graph split = whole;
   std::vector<std::size_t> groups = split_reductions(split);
-  MUSTER_TRY(Places places, find_places(split, division.size, input_homes));
-  reorder(split, groups, places, division.size);
-  const Schedule schedule = schedule_transfers(split, places, groups, division.size);
-  PartMaker maker(split, groups, places, schedule, division.rank);
-  Partition made{.graph = maker.run(),
-                 .outputs = {},
-                 .received = maker.received(),
-                 .whole = std::move(whole),
-                 .homes = {},
-                 .parts = {}};
+  MUSTER_TRY(Places places, find_places(split, stage_index.size, input_homes));
+  reorder(split, groups, places, stage_index.size);
+  const Schedule schedule = schedule_transfers(split, places, groups, stage_index.size);
+  StageMaker maker(split, groups, places, schedule, stage_index.rank);
+  StageGraph made{.graph = maker.run(),
+                  .outputs = {},
+                  .received = maker.received(),
+                  .whole = std::move(whole),
+                  .homes = {},
+                  .partition = {}};
   made.outputs = maker.take_outputs();
-  made.homes = homes_of(split, places, division.rank);
-  made.parts = describe(split, places, schedule, division.size);
+  made.homes = homes_of(split, places, stage_index.rank);
+  made.partition = describe(split, places, schedule, stage_index.size);
   return made;
 }
 
-Result<Parts> divided_as_placed(const Graph& whole) {
+Result<Partition> divided_as_placed(const Graph& whole) {
   std::uint32_t size = 1;
   for (const Node& node : whole.nodes)
     if (node.placement != nullptr) size = std::max(size, node.placement->rank + 1);
-  MUSTER_TRY(Partition made, partition(whole, {.rank = 0, .size = size}));
-  return std::move(made.parts);
+  MUSTER_TRY(StageGraph made, partition(whole, {.rank = 0, .size = size}));
+  return std::move(made.partition);
 }
 
 }  // namespace muster::graph

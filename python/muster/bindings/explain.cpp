@@ -39,7 +39,7 @@ nb::typed<nb::dict, nb::str, nb::str> parameters_of(const Explanation& self) {
 
 nb::typed<nb::list, nb::dict> workers_of(const Explanation& self) {
   nb::list made;
-  for (const graph::Part& part : self.parts.parts) {
+  for (const graph::Stage& part : self.partition.stages) {
     nb::dict entry;
     entry["rank"] = part.rank;
     entry["placed"] = part.placed;
@@ -55,7 +55,7 @@ nb::typed<nb::list, nb::dict> workers_of(const Explanation& self) {
 
 nb::typed<nb::list, nb::dict> value_transfers_of(const Explanation& self) {
   nb::list made;
-  for (const graph::ValueTransfer& value_transfer : self.parts.value_transfers) {
+  for (const graph::ValueTransfer& value_transfer : self.partition.value_transfers) {
     nb::dict entry;
     entry["from"] = value_transfer.from;
     entry["to"] = value_transfer.to;
@@ -70,9 +70,9 @@ nb::typed<nb::list, nb::dict> value_transfers_of(const Explanation& self) {
 }
 
 std::string picture_of(const Explanation& self) {
-  if (self.parts.parts.empty())
+  if (self.partition.stages.empty())
     throw nb::value_error("there is no picture: nothing of the network is placed on a worker (Cell.place)");
-  return graph::to_svg(self.parts);
+  return graph::to_svg(self.partition);
 }
 
 }  // namespace

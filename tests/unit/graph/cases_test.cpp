@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "case_file.h"
+#include "muster/graph/kernel.h"
 
 namespace muster::graph {
 namespace {

@@ -1,4 +1,4 @@
-#include "muster/graph/control.h"
+#include "muster/graph/function.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

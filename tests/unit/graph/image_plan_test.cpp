@@ -267,7 +267,8 @@ TEST(FewChannels, LieSideBySideFromTheImageToTheFirstMatrix) {
   for (const std::string_view op :
        {"conv2d", "conv2d_grad_input", "conv2d_grad_weight", "max_pool2d", "max_pool2d_grad", "avg_pool2d",
         "channel_sum", "batch_norm_relu", "batch_norm_relu_grad"})
-    EXPECT_EQ(count(text, fmt::format("\n  {} [", op)), count(text, fmt::format("\n  {} [sample lanes]", op)))
+    EXPECT_EQ(count(text, fmt::format("\n  {} [", op)),
+              count(text, fmt::format("\n  {} [batch blocked]", op)))
         << text;
   EXPECT_EQ(count(text, "\n  conv2d_grad_weight ["), 2) << text;
   EXPECT_LE(count(text, "\n  reorder ["), 3) << text;  // the image, the first matrix's input and its gradient

@@ -13,6 +13,7 @@
 
 #include "gate.h"
 #include "muster/graph/graph.h"
+#include "muster/graph/kernel.h"
 
 namespace muster::graph {
 namespace {

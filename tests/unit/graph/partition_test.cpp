@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "gate.h"
+#include "muster/graph/kernel.h"
 #include "placed_nets.h"
 
 namespace muster::graph {
@@ -44,10 +45,10 @@ TEST(ALeNetOnFiveWorkers, KeepsEachParameterWithItsStateOnOneOnly) {
 
 TEST(ALeNetOnFiveWorkers, SendsActivationsForwardAndTheirGradientsBack) {
   const std::vector<Seen> seen = train_lenet(Loop::by_hand);
-  const Parts& parts = *seen[0].parts;
-  EXPECT_EQ(parts.reader, 3u);
+  const Partition& partition = *seen[0].partition;
+  EXPECT_EQ(partition.reader, 3u);
   std::vector<std::string> value_transfers;
-  for (const ValueTransfer& value_transfer : parts.value_transfers)
+  for (const ValueTransfer& value_transfer : partition.value_transfers)
     value_transfers.push_back(
         fmt::format("{} to {}: {}", value_transfer.from, value_transfer.to, to_string(value_transfer.type)));
   EXPECT_THAT(value_transfers,
@@ -56,9 +57,9 @@ TEST(ALeNetOnFiveWorkers, SendsActivationsForwardAndTheirGradientsBack) {
                           "1 to 0: float32 (8, 120)", "0 to 4: float32 (8, 16, 5, 5)",
                           "4 to 3: float32 (8, 6, 14, 14)", "2 to 0: float32 ()", "2 to 1: float32 ()",
                           "2 to 3: float32 ()", "2 to 4: float32 ()"));
-  EXPECT_THAT(parts.parts[3].placed, ElementsAre("LeNet 'conv1', lenet.py:31"));
-  EXPECT_THAT(parts.parts[1].parameters, ElementsAre("fc2.weight", "fc2.bias"));
-  EXPECT_GT(parts.parts[4].flops, parts.parts[2].flops);
+  EXPECT_THAT(partition.stages[3].placed, ElementsAre("LeNet 'conv1', lenet.py:31"));
+  EXPECT_THAT(partition.stages[1].parameters, ElementsAre("fc2.weight", "fc2.bias"));
+  EXPECT_GT(partition.stages[4].flops, partition.stages[2].flops);
 }
 
 TEST(AnExplanation, OfAPlacedNetTellsEachWorkersPartWithoutACluster) {
@@ -68,12 +69,12 @@ TEST(AnExplanation, OfAPlacedNetTellsEachWorkersPartWithoutACluster) {
                      {.parameters = net.parameters()});
   ASSERT_TRUE(function->compile(net.batch(0), {}, {}));
   const Explanation explanation = function->explain();
-  EXPECT_EQ(explanation.parts.parts.size(), 5u);
+  EXPECT_EQ(explanation.partition.stages.size(), 5u);
   const std::string text = to_string(explanation);
   EXPECT_THAT(text, HasSubstr("workers: 5, worker 3 has the inputs; "));
   EXPECT_THAT(text, HasSubstr("LeNet 'conv2', lenet.py:32"));
   EXPECT_EQ(net.parameters()[0]->home(), std::nullopt);
-  const std::string svg = to_svg(explanation.parts);
+  const std::string svg = to_svg(explanation.partition);
   EXPECT_THAT(svg, HasSubstr("worker 3 to worker 4: "));
   if (const char* file = std::getenv("MUSTER_TEST_SVG"))
     std::ofstream(file) << svg << "<!--" << text << "-->";
@@ -127,7 +128,7 @@ TEST(AnOutputOfAnotherWorker, IsWhereItIsNeededWhenItIsHandedOn) {
     const auto sum = second.call(*made, {}, context);
     if (!sum) return sum.error().message;
     return fmt::format("{}, {} on worker {}", (*made)[0].absence() == nullptr, elements((*sum)[0])[0],
-                       second.plan()->parts()->value_transfers[0].from);
+                       second.plan()->partition()->value_transfers[0].from);
   });
   const float sum = [] {
     float made = 0;
@@ -167,9 +168,9 @@ TEST(AGroupOfOne, RunsAPlacedGraphAsIfItWereNot) {
     Graph graph = trace->finish(std::array{outputs[0]});
     if (!places)
       for (Node& node : graph.nodes) node.placement = nullptr;
-    const auto plan = *Plan::compile(graph, {.division = {.rank = 0, .size = 1}});
-    EXPECT_EQ(plan->parts() != nullptr, places);
-    EXPECT_EQ(places ? plan->parts()->parts.size() : 5u, 5u);
+    const auto plan = *Plan::compile(graph, {.stage_index = {.rank = 0, .size = 1}});
+    EXPECT_EQ(plan->partition() != nullptr, places);
+    EXPECT_EQ(places ? plan->partition()->stages.size() : 5u, 5u);
     return plan->to_string();
   };
   EXPECT_EQ(text(true), text(false));
@@ -327,7 +328,7 @@ TEST(WhatIsNeededTogether, TravelsTogether) {
     const auto outputs = function.call(std::vector{numbers({3}, 1)}, {}, context);
     if (!outputs) return result;
     result.sum = elements((*outputs)[0]);
-    for (const ValueTransfer& value_transfer : function.plan()->parts()->value_transfers)
+    for (const ValueTransfer& value_transfer : function.plan()->partition()->value_transfers)
       result.messages.push_back(value_transfer.message);
     return result;
   });
@@ -363,7 +364,7 @@ TEST(AParameterThatGetsAHome, IsReadThereByFunctionsThatWereTracedBefore) {
 
 TEST(CountersAndRates, AreEverywhereAndCrossNowhere) {
   const std::vector<Seen> seen = train_lenet(Loop::one_graph);
-  for (const ValueTransfer& value_transfer : seen[0].parts->value_transfers)
+  for (const ValueTransfer& value_transfer : seen[0].partition->value_transfers)
     EXPECT_THAT(value_transfer.what, Not(AnyOf(HasSubstr("global_step"), HasSubstr("learning_rate"))));
 }
 

@@ -1,5 +1,5 @@
 // The picture and the text of a divided network.
-#include "muster/graph/picture.h"
+#include "muster/graph/explanation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,18 +12,18 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-Parts three_workers() {
+Partition three_workers() {
   return {.name = "step",
           .reader = 2,
-          .parts = {{.rank = 0,
-                     .placed = {"Net 'a<b>&\"c\"', net.py:3"},
-                     .parameters = {"a.weight", "a.bias"},
-                     .nodes = 7,
-                     .flops = 2.5e6,
-                     .parameters_bytes = 3072,
-                     .activations_bytes = 4096},
-                    {.rank = 1},
-                    {.rank = 2, .placed = {"Net 'head', net.py:4"}, .parameters = {}, .nodes = 1}},
+          .stages = {{.rank = 0,
+                      .placed = {"Net 'a<b>&\"c\"', net.py:3"},
+                      .parameters = {"a.weight", "a.bias"},
+                      .nodes = 7,
+                      .flops = 2.5e6,
+                      .parameters_bytes = 3072,
+                      .activations_bytes = 4096},
+                     {.rank = 1},
+                     {.rank = 2, .placed = {"Net 'head', net.py:4"}, .parameters = {}, .nodes = 1}},
           .value_transfers = {
               {.from = 2, .to = 0, .what = "input 0", .type = {DType::float32, {32, 8}}, .message = 0},
               {.from = 2, .to = 0, .what = "input 1", .type = {DType::int32, {32}}, .message = 0},
@@ -80,23 +80,23 @@ TEST(Picture, EscapesWhatPeopleCallTheirLayers) {
 }
 
 TEST(Picture, CutsLongNamesBetweenLetters) {
-  Parts parts = three_workers();
+  Partition partition = three_workers();
   std::string name = "Net '";
   for (int i = 0; i < 40; ++i) name += "卷";
-  parts.parts[0].placed = {name};
-  const std::string svg = to_svg(parts);
+  partition.stages[0].placed = {name};
+  const std::string svg = to_svg(partition);
   expect_well_formed(svg);
   EXPECT_THAT(svg, HasSubstr("卷…<"));
   EXPECT_THAT(svg, HasSubstr("<title>" + name + "</title>"));
 }
 
 TEST(Picture, OfManyMessagesStaysOne) {
-  Parts parts = three_workers();
+  Partition partition = three_workers();
   for (std::size_t i = 2; i < 1000; ++i) {
-    parts.value_transfers.push_back(parts.value_transfers.back());
-    parts.value_transfers.back().message = i;
+    partition.value_transfers.push_back(partition.value_transfers.back());
+    partition.value_transfers.back().message = i;
   }
-  const std::string svg = to_svg(parts);
+  const std::string svg = to_svg(partition);
   expect_well_formed(svg);
   EXPECT_EQ(count(svg, "class=\"message\""), 120u);
   EXPECT_THAT(svg, HasSubstr("and 880 messages more"));

@@ -112,7 +112,7 @@ struct Seen {
   std::map<std::string, Bits> parameters;  // that it has, state included
   std::set<std::string> elsewhere;         // that others have
   std::optional<std::string> problem;
-  std::optional<Parts> parts;
+  std::optional<Partition> partition;
 };
 
 enum class Loop { one_graph, by_hand };
@@ -159,7 +159,7 @@ class Training {
     if (*optimizer_.counter().storage().data<std::int32_t>() != static_cast<std::int32_t>(steps))
       seen.problem = "the steps were not counted";
     const Function& first = loop_ == Loop::one_graph ? *step_ : *gradients_;
-    if (first.plan()->parts() != nullptr) seen.parts = *first.plan()->parts();
+    if (first.plan()->partition() != nullptr) seen.partition = *first.plan()->partition();
     if (first.trace_count() != 1) seen.problem = "traced again: " + first.traces().back().reason;
     return seen;
   }
@@ -169,8 +169,8 @@ class Training {
     Function& function = loop_ == Loop::one_graph ? *step_ : *gradients_;
     if (step == 0) MUSTER_TRY_VOID(function.compile(batch_for(*net_, step, false), {}, context));
     const bool reads = context.stages == nullptr || context.stages->size() == 1 ||
-                       function.plan()->parts() == nullptr ||
-                       function.plan()->parts()->reader == context.stages->rank();
+                       function.plan()->partition() == nullptr ||
+                       function.plan()->partition()->reader == context.stages->rank();
     MUSTER_TRY(const std::vector<Tensor> made, function.call(batch_for(*net_, step, reads), {}, context));
     if (loop_ == Loop::by_hand) MUSTER_TRY_VOID(update_->call(std::span(made).subspan(1), {}, context));
     return made[0];

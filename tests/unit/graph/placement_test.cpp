@@ -1,5 +1,5 @@
 // Where nodes are placed, and values that another worker has.
-#include "muster/graph/placement.h"
+#include "muster/graph/scopes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "muster/graph/graph.h"
+#include "muster/graph/kernel.h"
 
 namespace muster::graph {
 namespace {

@@ -29,8 +29,8 @@ void expect_same_bits_on(std::uint32_t size, const std::string& optimizer, Loop 
       EXPECT_EQ(worker.losses, alone.losses);
       for (const auto& [name, values] : worker.parameters)
         EXPECT_TRUE(together.emplace(name, values).second) << name << " was made twice";
-      ASSERT_TRUE(worker.parts);
-      fingerprints.insert(worker.parts->fingerprint);
+      ASSERT_TRUE(worker.partition);
+      fingerprints.insert(worker.partition->fingerprint);
     }
     EXPECT_EQ(fingerprints.size(), 1u);
     EXPECT_EQ(together, alone.parameters);
@@ -59,7 +59,9 @@ TEST_P(SameBits, OfAChainThatComesBackToItsFirstWorker) {
 TEST_P(SameBits, OfLeNetOnFiveWorkers) { expect_same_bits_on<LeNet>(5, optimizer(), loop()); }
 
 // As many samples as some kernels take side by side, which a graph in one piece keeps so between its layers.
-TEST_P(SameBits, OfLeNetInLanes) { expect_same_bits_on<LeNet>(5, optimizer(), loop(), std::int64_t{32}); }
+TEST_P(SameBits, OfLeNetBatchBlocked) {
+  expect_same_bits_on<LeNet>(5, optimizer(), loop(), std::int64_t{32});
+}
 
 TEST_P(SameBits, OfAResidualNetWhoseSkipsCross) { expect_same_bits_on<Residual>(3, optimizer(), loop()); }
 

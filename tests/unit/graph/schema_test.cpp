@@ -4,6 +4,7 @@
 #include <set>
 
 #include "muster/graph/graph.h"
+#include "muster/graph/kernel.h"
 
 namespace muster::graph {
 namespace {

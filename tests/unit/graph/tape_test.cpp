@@ -1,5 +1,5 @@
 // Eager mode: ops run at once, and gradients come from a tape.
-#include "muster/graph/tape.h"
+#include "muster/graph/trace.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -4,16 +4,16 @@
 #include <utility>
 #include <vector>
 
+#include "muster/tensor/batch_blocked/primitives.h"
 #include "muster/tensor/buffer.h"
-#include "muster/tensor/lanes/primitives.h"
 
-namespace muster::lanes {
+namespace muster::batch_blocked {
 namespace {
 
 class Reorder final : public Primitive {
  public:
   Reorder(const Simd& simd, const FormatPtr& from, const FormatPtr& to)
-      : simd_(simd), from_(as_lanes(from)), to_(as_lanes(to)) {
+      : simd_(simd), from_(as_batch_blocked(from)), to_(as_batch_blocked(to)) {
     input_formats = {from};
     output_formats = {to};
   }
@@ -27,14 +27,14 @@ class Reorder final : public Primitive {
 
  private:
   const Simd& simd_;
-  LanesFormatPtr from_;
-  LanesFormatPtr to_;
+  BatchBlockedFormatPtr from_;
+  BatchBlockedFormatPtr to_;
 };
 
 // One input or output of the inner primitive that is not plain, in scratch memory.
 struct Reordered {
   std::size_t index = 0;
-  LanesFormatPtr format;
+  BatchBlockedFormatPtr format;
   std::size_t offset_bytes = 0;
 };
 
@@ -74,7 +74,7 @@ class InPlainOrder final : public Primitive {
     std::vector<Reordered> placed;
     for (std::size_t i = 0; i < formats.size(); ++i) {
       if (formats[i] == nullptr) continue;
-      placed.push_back({i, as_lanes(formats[i]), scratch_bytes});
+      placed.push_back({i, as_batch_blocked(formats[i]), scratch_bytes});
       scratch_bytes += aligned(formats[i]->size_bytes());
     }
     return placed;
@@ -89,8 +89,8 @@ class InPlainOrder final : public Primitive {
 }  // namespace
 
 PrimitivePtr make_reorder(const Simd& simd, const FormatPtr& from, const FormatPtr& to) {
-  const bool gathers = from == nullptr && as_lanes(to) != nullptr;
-  const bool scatters = to == nullptr && as_lanes(from) != nullptr;
+  const bool gathers = from == nullptr && as_batch_blocked(to) != nullptr;
+  const bool scatters = to == nullptr && as_batch_blocked(from) != nullptr;
   if (!gathers && !scatters) return nullptr;
   return std::make_shared<Reorder>(simd, from, to);
 }
@@ -99,4 +99,4 @@ PrimitivePtr in_plain_order(const Simd& simd, PrimitivePtr inner) {
   return std::make_shared<InPlainOrder>(simd, std::move(inner));
 }
 
-}  // namespace muster::lanes
+}  // namespace muster::batch_blocked

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "muster/tensor/lanes/lanes.h"
-#include "muster/tensor/lanes/primitives.h"
+#include "muster/tensor/batch_blocked/batch_blocked.h"
+#include "muster/tensor/batch_blocked/primitives.h"
 
 namespace muster {
-namespace lanes {
+namespace batch_blocked {
 namespace {
 
 // Waking a thread costs some microseconds: about as much as this much work.
@@ -20,7 +20,7 @@ PrimitivePtr for_setting(const PrimitiveSetting& setting, const Simd& simd, Prim
 template <Isa isa>
 constexpr PrimitiveLibrary table{
     .version = primitive_table_version,
-    .name = "sample lanes",
+    .name = "batch blocked",
     .conv2d =
         [](const PrimitiveSetting& setting, const kernels::Conv2dSize& size, Direction direction, bool bias,
            bool relu) {
@@ -55,25 +55,25 @@ int threads_for(std::int64_t operations, int threads) {
       std::clamp<std::int64_t>(operations / operations_per_thread, 1, std::max(threads, 1)));
 }
 
-}  // namespace lanes
+}  // namespace batch_blocked
 
-const PrimitiveLibrary& lanes_library(Isa isa) {
+const PrimitiveLibrary& batch_blocked_library(Isa isa) {
   switch (isa) {
     case Isa::avx512:
-      return lanes::table<Isa::avx512>;
+      return batch_blocked::table<Isa::avx512>;
     case Isa::avx2:
-      return lanes::table<Isa::avx2>;
+      return batch_blocked::table<Isa::avx2>;
     case Isa::none:
       break;
   }
-  return lanes::table<Isa::none>;
+  return batch_blocked::table<Isa::none>;
 }
 
-const PrimitiveLibrary& lanes_library() { return lanes_library(processor_isa()); }
+const PrimitiveLibrary& batch_blocked_library() { return batch_blocked_library(processor_isa()); }
 
-PrimitivePtr lanes_channel_sum(const PrimitiveSetting& setting, const Shape& x) {
-  const lanes::Simd& simd = lanes::simd_for(processor_isa());
-  return lanes::for_setting(setting, simd, lanes::make_channel_sum(simd, x));
+PrimitivePtr batch_blocked_channel_sum(const PrimitiveSetting& setting, const Shape& x) {
+  const batch_blocked::Simd& simd = batch_blocked::simd_for(processor_isa());
+  return batch_blocked::for_setting(setting, simd, batch_blocked::make_channel_sum(simd, x));
 }
 
 }  // namespace muster

@@ -1,9 +1,9 @@
-#include "muster/tensor/lanes/axis.h"
+#include "muster/tensor/batch_blocked/axis.h"
 
 #include <algorithm>
 #include <numeric>
 
-namespace muster::lanes {
+namespace muster::batch_blocked {
 
 using kernels::WindowAxis;
 
@@ -54,4 +54,4 @@ std::vector<Axis> backward_axes(const WindowAxis& w) {
   return axes;
 }
 
-}  // namespace muster::lanes
+}  // namespace muster::batch_blocked

@@ -1,6 +1,6 @@
 // Our own kernels for images of few channels against the reference, for each set of instructions that this
 // processor has.
-#include "muster/tensor/lanes/lanes.h"
+#include "muster/tensor/batch_blocked/batch_blocked.h"
 
 #include <gtest/gtest.h>
 
@@ -17,26 +17,26 @@ namespace {
 
 using kernels::Conv2dSize;
 
-class SampleLanes : public testing::TestWithParam<Isa> {
+class BatchBlocked : public testing::TestWithParam<Isa> {
  protected:
   void SetUp() override {
     if (GetParam() > processor_isa()) GTEST_SKIP() << "this processor has no " << to_string(GetParam());
   }
-  const PrimitiveLibrary& library() const { return lanes_library(GetParam()); }
+  const PrimitiveLibrary& library() const { return batch_blocked_library(GetParam()); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Instructions, SampleLanes, testing::Values(Isa::none, Isa::avx2, Isa::avx512),
+INSTANTIATE_TEST_SUITE_P(Instructions, BatchBlocked, testing::Values(Isa::none, Isa::avx2, Isa::avx512),
                          [](const auto& param_info) { return std::string(to_string(param_info.param)); });
 
-TEST_P(SampleLanes, ConvolveAsTheReferenceDoes) {
+TEST_P(BatchBlocked, ConvolveAsTheReferenceDoes) {
   EXPECT_GT(convolve_as_the_reference_does(library(), 35), 200);  // none for groups
 }
 
-TEST_P(SampleLanes, PoolAsTheReferenceDoes) { EXPECT_EQ(pool_as_the_reference_does(library(), 35), 320); }
+TEST_P(BatchBlocked, PoolAsTheReferenceDoes) { EXPECT_EQ(pool_as_the_reference_does(library(), 35), 320); }
 
-TEST_P(SampleLanes, NormaliseAsTheReferenceDoes) { normalise_as_the_reference_does(library(), 35); }
+TEST_P(BatchBlocked, NormaliseAsTheReferenceDoes) { normalise_as_the_reference_does(library(), 35); }
 
-TEST_P(SampleLanes, NormaliseWithReluAsTheReferenceDoes) {
+TEST_P(BatchBlocked, NormaliseWithReluAsTheReferenceDoes) {
   for (const std::int64_t batch : {3, 16, 21}) {
     Numbers numbers(5, static_cast<std::uint64_t>(batch));
     const kernels::BatchNormSize s{.batch = batch, .channels = 5, .inner = 7, .training = true};
@@ -87,7 +87,7 @@ TEST_P(SampleLanes, NormaliseWithReluAsTheReferenceDoes) {
 }
 
 // So large that the weight's gradient takes its rows in several bands.
-TEST_P(SampleLanes, TakeLargeImagesInBands) {
+TEST_P(BatchBlocked, TakeLargeImagesInBands) {
   const Conv2dSize s{.batch = 17,
                      .in_channels = 1,
                      .in_height = 9,
@@ -109,7 +109,7 @@ TEST_P(SampleLanes, TakeLargeImagesInBands) {
   expect_near(found, expected, 17 * 7 * 68, "dweight");
 }
 
-TEST_P(SampleLanes, PoolTheFirstOfEqualsAndTheFirstNaN) {
+TEST_P(BatchBlocked, PoolTheFirstOfEqualsAndTheFirstNaN) {
   const kernels::Pool2dSize s{.batch = 1,
                               .channels = 1,
                               .in_height = 2,
@@ -148,16 +148,16 @@ constexpr Conv2dSize some_size{.batch = 21,
                                .pad_left = 1,
                                .pad_right = 1};
 
-Tensor in_lanes_of(const PrimitiveLibrary& library, const Tensor& plain, const FormatPtr& format) {
+Tensor batch_blocked_of(const PrimitiveLibrary& library, const Tensor& plain, const FormatPtr& format) {
   return reordered(library, plain, nullptr, format, plain);
 }
 
-TEST_P(SampleLanes, KeepZerosWhereThereIsNoSample) {
+TEST_P(BatchBlocked, KeepZerosWhereThereIsNoSample) {
   Numbers numbers(1, 1);
   const std::vector<FormatPtr> formats(3);
   const auto forward =
       library().conv2d({.formats = formats, .free = true}, some_size, Direction::forward, true, false);
-  const Tensor x = in_lanes_of(library(), numbers.normal({21, 3, 9, 11}), forward->input_formats[0]);
+  const Tensor x = batch_blocked_of(library(), numbers.normal({21, 3, 9, 11}), forward->input_formats[0]);
   const Tensor weight = numbers.normal({7, 3, 3, 3}), bias = numbers.normal({7});
   const FormatPtr y_format = forward->output_formats[0];
   const Tensor y(DType::float32, {static_cast<std::int64_t>(y_format->size_bytes() / sizeof(float))});
@@ -173,7 +173,7 @@ TEST_P(SampleLanes, KeepZerosWhereThereIsNoSample) {
   }
 }
 
-TEST_P(SampleLanes, GiveTheSameBitsOnAnyNumberOfThreads) {
+TEST_P(BatchBlocked, GiveTheSameBitsOnAnyNumberOfThreads) {
   Numbers numbers(2, 1);
   const Tensor x = numbers.normal({21, 3, 9, 11}), weight = numbers.normal({7, 3, 3, 3});
   const Tensor dy = numbers.normal({21, 7, 9, 11});
@@ -198,7 +198,7 @@ TEST_P(SampleLanes, GiveTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
-TEST_P(SampleLanes, ReorderBackToWhatCame) {
+TEST_P(BatchBlocked, ReorderBackToWhatCame) {
   for (const std::int64_t batch : {1, 15, 16, 17, 40})
     for (const std::int64_t inner : {1, 7, 16, 50}) {
       Numbers numbers(3, static_cast<std::uint64_t>(batch * 100 + inner));
@@ -214,47 +214,48 @@ TEST_P(SampleLanes, ReorderBackToWhatCame) {
           library()
               .conv2d({.formats = formats, .free = true}, size, Direction::forward, false, false)
               ->input_formats[0];
-      EXPECT_TRUE(in_lanes(format));
+      EXPECT_TRUE(is_batch_blocked(format));
       const Tensor plain = numbers.normal({batch, 1, 1, inner});
-      const Tensor back = reordered(library(), in_lanes_of(library(), plain, format), format, nullptr, plain);
+      const Tensor back =
+          reordered(library(), batch_blocked_of(library(), plain, format), format, nullptr, plain);
       EXPECT_EQ(std::memcmp(back.bytes(), plain.bytes(), plain.size_bytes()), 0) << batch << " x " << inner;
     }
 }
 
-TEST(SampleLanesOf, ChannelsAddUpAsTheReferenceDoes) {
+TEST(BatchBlockedOf, ChannelsAddUpAsTheReferenceDoes) {
   for (const std::int64_t batch : {3, 16, 37}) {
     Numbers numbers(4, static_cast<std::uint64_t>(batch));
     const Tensor x = numbers.normal({batch, 5, 13, 7});
     const Tensor found(DType::float32, {5}), expected(DType::float32, {5});
     kernels::channel_sum(x.data<float>(), expected.data<float>(), batch, 5, 13 * 7);
     const std::vector<FormatPtr> formats(1);
-    const auto sum = lanes_channel_sum({.formats = formats, .free = true}, x.shape());
-    run(lanes_library(), *sum, {x}, {found});
+    const auto sum = batch_blocked_channel_sum({.formats = formats, .free = true}, x.shape());
+    run(batch_blocked_library(), *sum, {x}, {found});
     for (int c = 0; c < 5; ++c) EXPECT_NEAR(found.data<float>()[c], expected.data<float>()[c], 1e-4) << c;
   }
 }
 
-TEST(SampleLanesOf, GroupsAreLeftToOthers) {
+TEST(BatchBlockedOf, GroupsAreLeftToOthers) {
   Conv2dSize size = some_size;
   size.groups = 2;
-  EXPECT_EQ(lanes_library().conv2d({}, size, Direction::forward, false, false), nullptr);
+  EXPECT_EQ(batch_blocked_library().conv2d({}, size, Direction::forward, false, false), nullptr);
 }
 
-TEST(SampleLanesOf, FormatsOfOtherLibrariesDiffer) {
+TEST(BatchBlockedOf, FormatsOfOtherLibrariesDiffer) {
   if (primitive_library() == nullptr) GTEST_SKIP() << "there is no primitive library here";
   Conv2dSize size = some_size;
   size.in_channels = size.out_channels = 32;
   const std::vector<FormatPtr> formats(2);
   const PrimitiveSetting setting{.formats = formats, .free = true};
   const auto blocked = primitive_library()->conv2d(setting, size, Direction::forward, false, false);
-  const auto lanes = lanes_library().conv2d(setting, size, Direction::forward, false, false);
+  const auto lanes = batch_blocked_library().conv2d(setting, size, Direction::forward, false, false);
   ASSERT_NE(blocked, nullptr);
   ASSERT_NE(blocked->output_formats[0], nullptr);
-  EXPECT_FALSE(in_lanes(blocked->output_formats[0]));
+  EXPECT_FALSE(is_batch_blocked(blocked->output_formats[0]));
   EXPECT_FALSE(same_format(blocked->output_formats[0], lanes->output_formats[0]));
   EXPECT_FALSE(same_format(lanes->output_formats[0], blocked->output_formats[0]));
   size.out_channels = 16;
-  const auto fewer = lanes_library().conv2d(setting, size, Direction::forward, false, false);
+  const auto fewer = batch_blocked_library().conv2d(setting, size, Direction::forward, false, false);
   EXPECT_TRUE(same_format(lanes->input_formats[0], fewer->input_formats[0]));
   EXPECT_FALSE(same_format(lanes->output_formats[0], fewer->output_formats[0]));
 }

@@ -1,16 +1,16 @@
 #include <vector>
 
-#include "muster/tensor/lanes/primitives.h"
+#include "muster/tensor/batch_blocked/primitives.h"
 #include "muster/tensor/parallel.h"
 
-namespace muster::lanes {
+namespace muster::batch_blocked {
 namespace {
 
 class ChannelSum final : public Primitive {
  public:
   ChannelSum(const Simd& simd, const Shape& x)
       : simd_(simd), blocks_(blocks_of(x[0])), channels_(x[1]), plane_(x.elements() / (x[0] * x[1])) {
-    input_formats = {lanes_format(x[0], channels_ * plane_)};
+    input_formats = {batch_blocked_format(x[0], channels_ * plane_)};
     output_formats = {nullptr};
   }
   bool run(std::byte* const* inputs, std::byte* const* outputs, std::byte*, int threads) const override {
@@ -45,4 +45,4 @@ PrimitivePtr make_channel_sum(const Simd& simd, const Shape& x) {
   return std::make_shared<ChannelSum>(simd, x);
 }
 
-}  // namespace muster::lanes
+}  // namespace muster::batch_blocked

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "muster/tensor/lanes/primitives.h"
+#include "muster/tensor/batch_blocked/primitives.h"
 #include "muster/tensor/parallel.h"
 
-namespace muster::lanes {
+namespace muster::batch_blocked {
 namespace {
 
 using kernels::BatchNormSize;
@@ -17,7 +17,7 @@ class BatchNorm : public Primitive {
 
  protected:
   FormatPtr format(std::size_t element_bytes = sizeof(float)) const {
-    return lanes_format(size_.batch, size_.channels * size_.inner, element_bytes);
+    return batch_blocked_format(size_.batch, size_.channels * size_.inner, element_bytes);
   }
   std::int64_t offset(std::int64_t block, std::int64_t channel) const {
     return (block * size_.channels + channel) * plane_;
@@ -156,4 +156,4 @@ PrimitivePtr make_batch_norm(const Simd& simd, const BatchNormSize& size, Direct
   return std::make_shared<Backward>(simd, size, relu);
 }
 
-}  // namespace muster::lanes
+}  // namespace muster::batch_blocked

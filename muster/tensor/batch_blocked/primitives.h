@@ -1,12 +1,12 @@
-// Private to lanes: its primitives, by the names of PrimitiveLibrary's members. They list the formats of all
-// their inputs and outputs.
+// Private to batch_blocked: its primitives, by the names of PrimitiveLibrary's members. They list the formats
+// of all their inputs and outputs.
 #pragma once
 
-#include "muster/tensor/lanes/format.h"
-#include "muster/tensor/lanes/simd.h"
+#include "muster/tensor/batch_blocked/format.h"
+#include "muster/tensor/batch_blocked/simd.h"
 #include "muster/tensor/primitives.h"
 
-namespace muster::lanes {
+namespace muster::batch_blocked {
 
 PrimitivePtr make_conv2d(const Simd& simd, const kernels::Conv2dSize& size, Direction direction, bool bias,
                          bool relu);
@@ -22,13 +22,13 @@ PrimitivePtr make_reorder(const Simd& simd, const FormatPtr& from, const FormatP
 PrimitivePtr in_plain_order(const Simd& simd, PrimitivePtr inner);
 
 inline FormatPtr x_format(const kernels::Conv2dSize& s) {
-  return lanes_format(s.batch, s.in_channels * s.in_height * s.in_width);
+  return batch_blocked_format(s.batch, s.in_channels * s.in_height * s.in_width);
 }
 inline FormatPtr y_format(const kernels::Conv2dSize& s) {
-  return lanes_format(s.batch, s.out_channels * s.out_height * s.out_width);
+  return batch_blocked_format(s.batch, s.out_channels * s.out_height * s.out_width);
 }
 
 // How many threads are worth waking for this much arithmetic.
 int threads_for(std::int64_t operations, int threads);
 
-}  // namespace muster::lanes
+}  // namespace muster::batch_blocked

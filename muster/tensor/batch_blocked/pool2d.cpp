@@ -1,8 +1,8 @@
 // Pooling, plane by plane.
-#include "muster/tensor/lanes/primitives.h"
+#include "muster/tensor/batch_blocked/primitives.h"
 #include "muster/tensor/parallel.h"
 
-namespace muster::lanes {
+namespace muster::batch_blocked {
 namespace {
 
 using kernels::Pool2dSize;
@@ -16,9 +16,11 @@ class Pooling : public Primitive {
         y_plane_(size.out_height * size.out_width * samples) {}
 
  protected:
-  FormatPtr x_format() const { return lanes_format(size_.batch, size_.channels * x_plane_ / samples); }
+  FormatPtr x_format() const {
+    return batch_blocked_format(size_.batch, size_.channels * x_plane_ / samples);
+  }
   FormatPtr y_format(std::size_t element_bytes = sizeof(float)) const {
-    return lanes_format(size_.batch, size_.channels * y_plane_ / samples, element_bytes);
+    return batch_blocked_format(size_.batch, size_.channels * y_plane_ / samples, element_bytes);
   }
   // Calls plane(x offset, y offset) for each plane.
   template <class Plane>
@@ -111,4 +113,4 @@ PrimitivePtr make_avg_pool2d(const Simd& simd, const Pool2dSize& size, Direction
   return std::make_shared<AvgPoolGrad>(simd, size);
 }
 
-}  // namespace muster::lanes
+}  // namespace muster::batch_blocked

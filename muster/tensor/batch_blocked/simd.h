@@ -1,5 +1,5 @@
-// Private to lanes: the loops over vectors, compiled once for each instruction set. They work on pixels of
-// 16 samples side by side: 16 floats.
+// Private to batch_blocked: the loops over vectors, compiled once for each instruction set. They work on
+// pixels of 16 samples side by side: 16 floats.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include "muster/tensor/cpu.h"
 #include "muster/tensor/kernels/pool2d.h"
 
-namespace muster::lanes {
+namespace muster::batch_blocked {
 
 // Some sums of a convolution: those of a few output channels ("outs") at a few pixels of one row
 // ("columns"), over all input channels and a rectangle of taps. Steps count floats.
@@ -123,4 +123,4 @@ struct Simd {
 // For instructions that this processor has.
 const Simd& simd_for(Isa isa);
 
-}  // namespace muster::lanes
+}  // namespace muster::batch_blocked

@@ -1,4 +1,4 @@
-#include "muster/tensor/lanes/simd.h"
+#include "muster/tensor/batch_blocked/simd.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 
 #include "muster/tensor/kernels/window.h"
 
-namespace muster::lanes {
+namespace muster::batch_blocked {
 namespace {
 
 using kernels::Pool2dSize;
@@ -23,7 +23,7 @@ namespace avx512 {
 #define MUSTER_CONV_OUTS 6
 #define MUSTER_CONV_COLUMNS 4
 #define MUSTER_WEIGHT_SUMS 24
-#include "muster/tensor/lanes/simd.inc"
+#include "muster/tensor/batch_blocked/simd.inc"
 }  // namespace avx512
 
 namespace avx2 {
@@ -32,7 +32,7 @@ namespace avx2 {
 #define MUSTER_CONV_OUTS 6
 #define MUSTER_CONV_COLUMNS 2
 #define MUSTER_WEIGHT_SUMS 12
-#include "muster/tensor/lanes/simd.inc"
+#include "muster/tensor/batch_blocked/simd.inc"
 }  // namespace avx2
 #endif
 
@@ -43,7 +43,7 @@ namespace generic {
 #define MUSTER_CONV_OUTS 6
 #define MUSTER_CONV_COLUMNS 2
 #define MUSTER_WEIGHT_SUMS 12
-#include "muster/tensor/lanes/simd.inc"
+#include "muster/tensor/batch_blocked/simd.inc"
 }  // namespace generic
 
 }  // namespace
@@ -57,4 +57,4 @@ const Simd& simd_for(Isa isa) {
   return generic::table;
 }
 
-}  // namespace muster::lanes
+}  // namespace muster::batch_blocked

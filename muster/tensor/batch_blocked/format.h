@@ -1,4 +1,4 @@
-// Private to lanes: images with 16 samples side by side.
+// Private to batch_blocked: images with 16 samples side by side.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,10 @@
 #include <string>
 
 #include "muster/base/base.h"
+#include "muster/tensor/batch_blocked/simd.h"
 #include "muster/tensor/format.h"
-#include "muster/tensor/lanes/simd.h"
 
-namespace muster::lanes {
+namespace muster::batch_blocked {
 
 constexpr std::int64_t samples = 16;
 
@@ -17,10 +17,10 @@ inline std::int64_t blocks_of(std::int64_t batch) { return (batch + samples - 1)
 
 // (N / 16, C, H, W, 16): in place of each sample a block of 16, of which the last is filled up with samples
 // of zeros.
-class LanesFormat final : public Format {
+class BatchBlockedFormat final : public Format {
  public:
   // `inner` is the number of elements of one sample.
-  LanesFormat(std::int64_t batch, std::int64_t inner, std::size_t element_bytes)
+  BatchBlockedFormat(std::int64_t batch, std::int64_t inner, std::size_t element_bytes)
       : batch_(batch), inner_(inner), element_bytes_(element_bytes) {}
 
   std::size_t size_bytes() const override {
@@ -30,8 +30,8 @@ class LanesFormat final : public Format {
   bool equals(const Format& other) const override;
 
   // Elements in row-major order into this one, and back.
-  void gather(const Simd& simd, const std::byte* plain, std::byte* lanes, int threads) const;
-  void scatter(const Simd& simd, const std::byte* lanes, std::byte* plain, int threads) const;
+  void gather(const Simd& simd, const std::byte* plain, std::byte* blocked, int threads) const;
+  void scatter(const Simd& simd, const std::byte* blocked, std::byte* plain, int threads) const;
 
  private:
   // Calls part(block, begin, end) for parts of all blocks' elements, on several threads.
@@ -42,14 +42,14 @@ class LanesFormat final : public Format {
   std::int64_t inner_;
   std::size_t element_bytes_;
 };
-using LanesFormatPtr = std::shared_ptr<const LanesFormat>;
+using BatchBlockedFormatPtr = std::shared_ptr<const BatchBlockedFormat>;
 
-inline LanesFormatPtr lanes_format(std::int64_t batch, std::int64_t inner,
-                                   std::size_t element_bytes = sizeof(float)) {
-  return std::make_shared<const LanesFormat>(batch, inner, element_bytes);
+inline BatchBlockedFormatPtr batch_blocked_format(std::int64_t batch, std::int64_t inner,
+                                                  std::size_t element_bytes = sizeof(float)) {
+  return std::make_shared<const BatchBlockedFormat>(batch, inner, element_bytes);
 }
 
 // Null for any other format.
-LanesFormatPtr as_lanes(const FormatPtr& format);
+BatchBlockedFormatPtr as_batch_blocked(const FormatPtr& format);
 
-}  // namespace muster::lanes
+}  // namespace muster::batch_blocked

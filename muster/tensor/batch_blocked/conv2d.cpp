@@ -3,11 +3,11 @@
 #include <utility>
 #include <vector>
 
-#include "muster/tensor/lanes/axis.h"
-#include "muster/tensor/lanes/primitives.h"
+#include "muster/tensor/batch_blocked/axis.h"
+#include "muster/tensor/batch_blocked/primitives.h"
 #include "muster/tensor/parallel.h"
 
-namespace muster::lanes {
+namespace muster::batch_blocked {
 namespace {
 
 using kernels::Conv2dSize;
@@ -115,7 +115,8 @@ Convolution::Convolution(const Simd& simd, Problem problem, std::vector<FormatPt
   }
   scratch_bytes = static_cast<std::size_t>(packed_floats_ + 2 * start_floats()) * sizeof(float);
   input_formats = std::move(inputs);
-  output_formats = {lanes_format(problem_.batch, channels.out * problem_.out.height * problem_.out.width)};
+  output_formats = {
+      batch_blocked_format(problem_.batch, channels.out * problem_.out.height * problem_.out.width)};
 }
 
 // By part and group of output channels: for each input channel and tap the weights of the group.
@@ -260,4 +261,4 @@ PrimitivePtr make_conv2d(const Simd& simd, const Conv2dSize& size, Direction dir
   return make_conv2d_grad_weight(simd, size);
 }
 
-}  // namespace muster::lanes
+}  // namespace muster::batch_blocked

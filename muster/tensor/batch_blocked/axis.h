@@ -1,4 +1,4 @@
-// Private to lanes: how the pixels of a convolution meet along one axis, forwards and backwards.
+// Private to batch_blocked: how the pixels of a convolution meet along one axis, forwards and backwards.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 #include "muster/tensor/kernels/window.h"
 
-namespace muster::lanes {
+namespace muster::batch_blocked {
 
 struct Range {
   std::int64_t begin = 0;
@@ -55,4 +55,4 @@ Axis forward_axis(const kernels::WindowAxis& window);
 // of the first `stride` pixels.
 std::vector<Axis> backward_axes(const kernels::WindowAxis& window);
 
-}  // namespace muster::lanes
+}  // namespace muster::batch_blocked

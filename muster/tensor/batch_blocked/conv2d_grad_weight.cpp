@@ -3,12 +3,12 @@
 #include <utility>
 #include <vector>
 
+#include "muster/tensor/batch_blocked/axis.h"
+#include "muster/tensor/batch_blocked/primitives.h"
 #include "muster/tensor/kernels/window.h"
-#include "muster/tensor/lanes/axis.h"
-#include "muster/tensor/lanes/primitives.h"
 #include "muster/tensor/parallel.h"
 
-namespace muster::lanes {
+namespace muster::batch_blocked {
 namespace {
 
 using kernels::Conv2dSize;
@@ -177,4 +177,4 @@ PrimitivePtr make_conv2d_grad_weight(const Simd& simd, const Conv2dSize& size) {
   return std::make_shared<ConvolutionGradWeight>(simd, size);
 }
 
-}  // namespace muster::lanes
+}  // namespace muster::batch_blocked

@@ -13,17 +13,17 @@
 namespace muster {
 
 // For this processor's best instructions.
-const PrimitiveLibrary& lanes_library();
+const PrimitiveLibrary& batch_blocked_library();
 // For others, which the processor must have; none: what the compiler makes of vectors of 16 bytes.
-const PrimitiveLibrary& lanes_library(Isa isa);
+const PrimitiveLibrary& batch_blocked_library(Isa isa);
 
 // Whether a value lies in this library's format.
-bool in_lanes(const FormatPtr& format);
+bool is_batch_blocked(const FormatPtr& format);
 
 // Whether more than half of the lanes would hold samples of a batch: with fewer they lose what they gain.
-bool fills_lanes(std::int64_t batch);
+bool fills_batch_blocks(std::int64_t batch);
 
 // x (batch, channels, height, width) to the sums over all but the channels.
-PrimitivePtr lanes_channel_sum(const PrimitiveSetting& setting, const Shape& x);
+PrimitivePtr batch_blocked_channel_sum(const PrimitiveSetting& setting, const Shape& x);
 
 }  // namespace muster

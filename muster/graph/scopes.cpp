@@ -1,0 +1,31 @@
+#include "muster/graph/scopes.h"
+
+#include <exception>
+#include <utility>
+
+#include "muster/graph/thread_state.h"
+
+namespace muster::graph {
+
+PlaceScope::PlaceScope(PlacementPtr placement)
+    : outer_(std::exchange(thread_state().placement, std::move(placement))) {}
+
+PlaceScope::~PlaceScope() {
+  ThreadState& state = thread_state();
+  FailureWatch* const watch = state.failure_watch;
+  if (watch != nullptr && std::uncaught_exceptions() > watch->exceptions_) watch->note(state.placement);
+  state.placement = std::move(outer_);
+}
+
+const PlacementPtr& current_placement() { return thread_state().placement; }
+
+FailureWatch::FailureWatch() : exceptions_(std::uncaught_exceptions()) {
+  thread_state().failure_watch = this;
+}
+FailureWatch::~FailureWatch() { thread_state().failure_watch = nullptr; }
+
+void FailureWatch::note(const PlacementPtr& left) {
+  if (!std::exchange(has_failed_, true)) first_ = left;
+}
+
+}  // namespace muster::graph

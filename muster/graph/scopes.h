@@ -1,0 +1,99 @@
+// Scopes: where and how the code that a thread runs meanwhile is computed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "muster/graph/nodes.h"
+
+namespace muster::graph {
+
+// While it lives, nodes that this thread adds to a trace are placed by `placement`; null: nowhere in
+// particular. Scopes nest, and the innermost counts.
+class PlaceScope {
+ public:
+  explicit PlaceScope(PlacementPtr placement);
+  ~PlaceScope();
+  PlaceScope(const PlaceScope&) = delete;
+  PlaceScope& operator=(const PlaceScope&) = delete;
+
+ private:
+  PlacementPtr outer_;
+};
+
+// Of the innermost scope; null outside any.
+const PlacementPtr& current_placement();
+
+// While it lives, the first placed scope of this thread that an exception leaves. Does not nest.
+class FailureWatch {
+ public:
+  FailureWatch();
+  ~FailureWatch();
+  FailureWatch(const FailureWatch&) = delete;
+  FailureWatch& operator=(const FailureWatch&) = delete;
+
+  // Null: nowhere, or where nothing is placed.
+  const PlacementPtr& first() const { return first_; }
+
+ private:
+  friend class PlaceScope;
+  void note(const PlacementPtr& left);
+
+  int exceptions_;  // under way when it began
+  bool has_failed_ = false;
+  PlacementPtr first_;
+};
+
+struct Precision {
+  enum class Rule {
+    given,     // in what they are given
+    low,       // in `low`: parameters are cast to it, and it is what it meets float32 in
+    listed,    // products (MixedPrecision::low) and relu in `low`, with results in float32; others as given
+    automatic  // as their rows say (MixedPrecision)
+  };
+  Rule rule = Rule::given;
+  DType low = DType::bfloat16;
+};
+
+// While it lives, ops of this thread compute as `precision` says; only floating tensors change. Scopes nest,
+// and the innermost counts. Parameters themselves stay what they are: their gradients come in their own
+// dtype.
+class PrecisionScope {
+ public:
+  explicit PrecisionScope(const Precision& precision);
+  ~PrecisionScope();
+  PrecisionScope(const PrecisionScope&) = delete;
+  PrecisionScope& operator=(const PrecisionScope&) = delete;
+
+ private:
+  Precision precision_;
+  const Precision* outer_;
+};
+
+// While it lives, this thread traces or runs the samples of a batch in equal parts, one after the other. What
+// draws random numbers by sample draws for each sample what it would for the whole batch: the n-th such op of
+// every part has one stream, and its samples go on where those of the part before end. Does not nest.
+class MicroBatchScope {
+ public:
+  MicroBatchScope();
+  ~MicroBatchScope();
+  MicroBatchScope(const MicroBatchScope&) = delete;
+  MicroBatchScope& operator=(const MicroBatchScope&) = delete;
+
+  // 0 is the first, and has begun already.
+  void begin(std::int64_t part);
+  std::int64_t part() const { return part_; }
+
+ private:
+  friend std::int64_t next_random_stream();
+
+  std::int64_t part_ = 0;
+  std::vector<std::int64_t> streams_;
+  std::size_t next_ = 0;  // of them
+};
+
+// Of the MicroBatchScope that live on this thread; 0 where there are none.
+std::int64_t current_micro_batch();
+
+}  // namespace muster::graph

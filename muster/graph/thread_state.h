@@ -1,0 +1,45 @@
+// Private to graph: all that it keeps between calls, of each thread and of the process.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "muster/graph/function.h"
+#include "muster/graph/run.h"
+#include "muster/graph/scopes.h"
+#include "muster/graph/trace.h"
+
+namespace muster::graph {
+
+struct EagerPlans;  // execution/execute.cpp
+
+// What a thread is in the middle of. A scope sets its field when it begins and puts back what was there when
+// it ends; null: outside any.
+struct ThreadState {
+  const RunContext* context = nullptr;
+  Trace* trace = nullptr;
+  Tape::Scope* tape = nullptr;
+  const Precision* precision = nullptr;
+  PlacementPtr placement;
+  MicroBatchScope* micro_batch = nullptr;
+  FailureWatch* failure_watch = nullptr;
+  // How many random streams were given: outside any ContextScope, then in each, the innermost last. Eager
+  // code under one context draws what its trace would draw.
+  std::vector<std::int64_t> random_streams{0};
+  std::shared_ptr<EagerPlans> eager_plans;  // of single ops, made on first use
+};
+ThreadState& thread_state();
+
+// The hooks are set before computing; the counters are for any thread.
+struct ProcessState {
+  ContextProvider context_provider = nullptr;
+  FunctionObserver* observer = nullptr;
+  bool is_eager = false;
+  std::atomic<std::uint64_t> versions = 0;
+  std::atomic<std::uint64_t> parameter_writes = 0;
+};
+ProcessState& process_state();
+
+}  // namespace muster::graph
