@@ -63,7 +63,7 @@ std::optional<WorkPhase> SchedulerMachine::slowest_phase() const {
   std::set<WorkPhase> phases;  // of those who do not
   for (const auto& [id, peer] : peers_) {
     if (peer.left || peer.member.role != Role::worker) continue;
-    if (peer.activity.call != GroupCall::none)
+    if (peer.activity.call != CallKind::none)
       someone_waits = true;
     else
       phases.insert(peer.activity.phase);
@@ -90,7 +90,7 @@ std::string SchedulerMachine::who_waits_for_whom() const {
   std::vector<std::string> slow;
   for (const auto& [id, peer] : peers_) {
     if (peer.member.role != Role::worker) continue;
-    const bool waits = peer.activity.call != GroupCall::none && !peer.left;
+    const bool waits = peer.activity.call != CallKind::none && !peer.left;
     std::string text = peer.left ? "has left the job" : to_string(peer.activity);
     if (!waits && !peer.left && peer.step != no_step) text += fmt::format(" at step {}", peer.step);
     if (!peer.left) text += silence_text(peer);

@@ -52,13 +52,13 @@ class RemotePairs {
   Result<> pass(Way& way, const Pieces& pieces, Message& message, const MessageWait& wait);
   template <class Way, class Done>
   Result<> run(Way& way, const Done& is_done, const Message& message, const MessageWait& wait);
-  Result<> await(const Wire& wire, short events, const Message& message, const MessageWait& wait);
-  std::vector<MessageSender*> add_senders_to(std::vector<pollfd>& polled, const Wire* but);
+  Result<> await(const FrameStream& stream, short events, const Message& message, const MessageWait& wait);
+  std::vector<MessageSender*> add_senders_to(std::vector<pollfd>& polled, const FrameStream* but);
   Result<> hear_ends(std::span<const pollfd> polled, std::span<MessageSender* const> senders);
   Result<> hear(MessageSender& sender);
-  Result<bool> attend_others(const Wire* but);
+  Result<bool> attend_others(const FrameStream* but);
   template <class Ways>
-  Result<bool> attend_each(Ways& ways, const Wire* but);
+  Result<bool> attend_each(Ways& ways, const FrameStream* but);
   Error why(const Error& gone, std::uint32_t rank);
 
   MessageSender& sender_to(std::uint32_t rank);

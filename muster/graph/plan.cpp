@@ -306,7 +306,7 @@ void Plan::State::find_parameters(std::uint64_t seed) {
 void Plan::State::ready_buckets(Communicator* sharing) {
   const std::size_t bytes = layout.buckets_bytes;
   if (bytes == 0 || (bucket_memory != nullptr && bucket_owner == sharing)) return;
-  bucket_memory = sharing != nullptr ? sharing->shared_buffer(bytes) : Buffer::allocate(bytes);
+  bucket_memory = buffer_of(sharing, bytes);
   bucket_owner = sharing;
   for (const Patch& patch : buckets) *patch.where = bucket_memory->data() + patch.offset_bytes;
 }

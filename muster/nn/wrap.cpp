@@ -45,10 +45,8 @@ Result<> check_buckets(const Buckets& buckets) {
   return {};
 }
 
-Values reduce_gradients(std::span<const Value> gradients, graph::Reduction reduction,
-                        const Buckets& buckets) {
-  graph::Attributes attributes{{"reduction", std::string(graph::to_string(reduction))},
-                               {"weight_order", true}};
+Values reduce_gradients(std::span<const Value> gradients, Reduction reduction, const Buckets& buckets) {
+  graph::Attributes attributes{{"reduction", std::string(to_string(reduction))}, {"weight_order", true}};
   if (buckets.splits.empty())
     attributes.set("bucket_bytes", buckets.bytes);
   else

@@ -38,13 +38,13 @@ struct Buckets {
 Result<> check_buckets(const Buckets& buckets);
 
 // Each gradient reduced over all workers. Dtypes travel apart.
-Values reduce_gradients(std::span<const Value> gradients, graph::Reduction reduction, const Buckets& buckets);
+Values reduce_gradients(std::span<const Value> gradients, Reduction reduction, const Buckets& buckets);
 
 struct TrainOneStepOptions {
   double sens = 1.0;  // gradients are of loss * sens; not 0
   bool return_grad = false;
   // How gradients of all workers become one; absent: each keeps its own.
-  std::optional<graph::Reduction> reduction = {};
+  std::optional<Reduction> reduction = {};
   Buckets buckets = {};
 };
 

@@ -33,7 +33,7 @@ Result<> check_agreement_of_copies(const nn::Cell& cell) {
   for (const graph::ParameterPtr& parameter : cell.parameters())
     if (parameter->absence() == nullptr && !parameter->is_statistic())
       values.push_back({parameter->name(), parameter->materialize(seed())});
-  return session.call_stage_group(now.stages, [&](collective::Communicator& group) {
+  return session.call_stage_group(now.stages, [&](Communicator& group) {
     return check_agreement(values, group).map_error([&](Error error) {
       if (error.code == Code::invalid_argument)
         error.message += fmt::format(" (a rank here is a copy of the network: rank k is worker {} + {} k)",
@@ -105,7 +105,7 @@ Result<> Model::check_equal_division(const nn::Cell& cell) const {
                      (now.divides() || context().parallel_mode == ParallelMode::data_parallel);
   if (!meets) return {};
   const std::vector<PlacedCell> places = placed_cells(cell);
-  return session->call_all([&](collective::Communicator& all) { return check_equal_places(places, all); })
+  return session->call_all([&](Communicator& all) { return check_equal_places(places, all); })
       .map_error([&](Error error) {
         if (error.code != Code::invalid_argument && !places.empty())
           error.message += fmt::format(" (while asking all workers whether they have placed {} ({}) too)",
@@ -116,7 +116,7 @@ Result<> Model::check_equal_division(const nn::Cell& cell) const {
 
 Batches Model::batches_of(const data::Dataset& dataset, std::uint64_t& passes, const nn::Cell& cell) const {
   Batches batches(dataset, passes);
-  graph::Communicator* const workers = stages();
+  Communicator* const workers = stages();
   if (workers == nullptr) return batches;
   const std::size_t columns = dataset.columns().size();
   const std::size_t inputs = options_.loss_fn != nullptr && columns > 1 ? columns - 1 : columns;
@@ -131,9 +131,8 @@ Result<> Model::divide(nn::Cell& cell, Batches& batches) {
   MUSTER_TRY(const graph::RunContext context, tracing_context());
   MUSTER_TRY(const graph::Explanation explanation, cell.explain(batch, context));
   MUSTER_TRY_VOID(check_placed_were_called(cell));
-  MUSTER_TRY_VOID(Session::current()->call_all([&](collective::Communicator& all) {
-    return check_equal_networks(explanation.parts.fingerprint, all);
-  }));
+  MUSTER_TRY_VOID(Session::current()->call_all(
+      [&](Communicator& all) { return check_equal_networks(explanation.parts.fingerprint, all); }));
   MUSTER_TRY_VOID(check_agreement_of_copies(cell));
   batches.pass_on(explanation.parts.reader);
   return {};
@@ -156,12 +155,12 @@ Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch, const da
   Session* session = Session::current();
   const bool together = session != nullptr && session->world_size() > 1 &&
                         context().parallel_mode == ParallelMode::data_parallel;
-  std::optional<graph::Reduction> reduction;
-  if (together) reduction = context().gradients_mean ? graph::Reduction::mean : graph::Reduction::sum;
+  std::optional<Reduction> reduction;
+  if (together) reduction = context().gradients_mean ? Reduction::mean : Reduction::sum;
   if (one_step_ != nullptr) one_step_->set_reduction(reduction, context().buckets);
   if (!together) return {};
-  MUSTER_TRY_VOID(session->call_all(
-      [&](collective::Communicator& all) { return check_equal_steps(steps_an_epoch, all); }));
+  MUSTER_TRY_VOID(
+      session->call_all([&](Communicator& all) { return check_equal_steps(steps_an_epoch, all); }));
   // Rows of a whole source only: a part that a script cut out itself may well have another size.
   const bool is_sharded = dataset.num_shards() > 1;
   const cluster::Traits traits = {
@@ -169,13 +168,13 @@ Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch, const da
       {"the data's seed", fmt::format("{}", data_settings().seed.value_or(seed()))},
       {"the dataset's number of rows", is_sharded ? fmt::format("{}", dataset.source_rows()) : ""}};
   MUSTER_TRY_VOID(session->call_all(
-      [&](collective::Communicator& all) { return compare_traits(traits, session->is_strict(), all); }));
+      [&](Communicator& all) { return compare_traits(traits, session->is_strict(), all); }));
   if (stages() != nullptr) return {};  // each has its part only: see divide()
   std::vector<NamedTensor> values;
   for (const graph::ParameterPtr& parameter : train_network_->parameters())
     if (!parameter->is_statistic())  // of its own samples each worker has its own
       values.push_back({parameter->name(), parameter->materialize(seed())});
-  return session->call_all([&](collective::Communicator& all) { return check_agreement(values, all); });
+  return session->call_all([&](Communicator& all) { return check_agreement(values, all); });
 }
 
 // ---- Evaluation -------------------------------------------------------------------------------------------

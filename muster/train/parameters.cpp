@@ -21,7 +21,7 @@ Result<std::vector<checkpoint::Entry>> gather_parameters(std::span<const graph::
     const Tensor& value = entries.back().value;
     Session& session = *Session::current();
     // The first replica's; the others' are equal.
-    MUSTER_TRY_VOID(session.explicit_collective("gather_parameters", {}, [&](collective::Communicator& all) {
+    MUSTER_TRY_VOID(session.explicit_collective("gather_parameters", {}, [&](Communicator& all) {
       return all.broadcast(value.bytes(), value.size_bytes(), parameter->home()->rank);
     }));
   }

@@ -20,7 +20,7 @@ class SessionRecovery final : public Recovery {
 
   Result<std::vector<Words>> gather(const Words& mine) override {
     Words all(mine.size() * session().world_size());
-    MUSTER_TRY_VOID(session().call_all([&](collective::Communicator& group) {
+    MUSTER_TRY_VOID(session().call_all([&](Communicator& group) {
       return group.all_gather(mine.data(), all.data(), mine.size() * sizeof(std::uint64_t));
     }));
     std::vector<Words> rows;
@@ -30,10 +30,10 @@ class SessionRecovery final : public Recovery {
   }
 
   Result<> send(std::uint32_t to, Pieces pieces) override {
-    return session().call_all([&](collective::Communicator& all) { return all.send(to, pieces); });
+    return session().call_all([&](Communicator& all) { return all.send(to, pieces); });
   }
   Result<> receive(std::uint32_t from, WritablePieces pieces) override {
-    return session().call_all([&](collective::Communicator& all) { return all.receive(from, pieces); });
+    return session().call_all([&](Communicator& all) { return all.receive(from, pieces); });
   }
 
   bool lost_epoch(const Error& error) override { return session().lost_epoch(error); }

@@ -8,7 +8,6 @@
 #include "muster/train/call_context.h"
 #include "muster/train/context.h"
 #include "muster/train/front_end.h"
-#include "muster/train/group_communicator.h"
 #include "muster/train/pipeline_group.h"
 #include "muster/train/pipeline_layout.h"
 #include "muster/train/session.h"
@@ -21,7 +20,7 @@ struct AllReduce {
   void* out;
   std::size_t count;
   DType dtype;
-  graph::Reduction reduction;
+  Reduction reduction;
 };
 
 // A call that may be made twice needs its input twice.
@@ -33,8 +32,8 @@ Result<> explicit_all_reduce(std::optional<std::uint32_t> stages, AllReduce give
     kept.assign(bytes, bytes + given.count * size_bytes(given.dtype));
     given.in = kept.data();
   }
-  const auto reduce = [&](collective::Communicator& group) {
-    return group.all_reduce(given.in, given.out, given.count, given.dtype, to_collective(given.reduction));
+  const auto reduce = [&](Communicator& group) {
+    return group.all_reduce(given.in, given.out, given.count, given.dtype, given.reduction);
   };
   MUSTER_TRY_VOID(call_in_body([&] { return session.explicit_collective("all_reduce", stages, reduce); }));
   // What the rest of a void step computes with.
@@ -43,47 +42,34 @@ Result<> explicit_all_reduce(std::optional<std::uint32_t> stages, AllReduce give
   return {};
 }
 
-// `graph` knows no collective and `collective` no tensor: this joins them.
-class SessionCommunicator final : public graph::Communicator {
+// All workers, or in a placed job those of the same stage, whose group is formed before the first reduction,
+// by all. What it adds to the group of an epoch: a call that loses its epoch is made again in the next one.
+class RecoveringGroup final : public Communicator {
  public:
-  std::uint32_t rank() const override { return Session::current()->rank(); }
-  std::uint32_t size() const override { return Session::current()->world_size(); }
+  explicit RecoveringGroup(std::optional<std::uint32_t> stages) : stages_(stages) {}
+  std::uint32_t rank() const override { return Session::current()->rank() / stages_.value_or(1); }
+  std::uint32_t size() const override { return Session::current()->world_size() / stages_.value_or(1); }
   Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype,
-                      graph::Reduction reduction) override {
-    return explicit_all_reduce({}, {in, out, count, dtype, reduction});
-  }
-  bool shares_memory() const override { return Session::current()->shares_memory(); }
-  std::shared_ptr<Buffer> shared_buffer(std::size_t size_bytes) override {
-    return Session::current()->shared_buffer(size_bytes);
-  }
-};
-
-// One for each epoch, kept: plans know by the address whose memory they hold, and that of an epoch that is
-// over is memory like any other.
-SessionCommunicator& world() {
-  static std::map<std::uint64_t, SessionCommunicator> of_epochs;
-  return of_epochs[Session::current()->epoch()];
-}
-
-// Reductions in a placed data-parallel job: over the workers of the same stage. Their group is formed before
-// the first of them, by all workers.
-class StageCommunicator final : public graph::Communicator {
- public:
-  explicit StageCommunicator(std::uint32_t stages) : stages_(stages) {}
-  std::uint32_t rank() const override { return Session::current()->rank() / stages_; }
-  std::uint32_t size() const override { return Session::current()->world_size() / stages_; }
-  Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype,
-                      graph::Reduction reduction) override {
+                      Reduction reduction) override {
     return explicit_all_reduce(stages_, {in, out, count, dtype, reduction});
   }
-  bool shares_memory() const override { return Session::current()->stage_shares_memory(stages_); }
-  std::shared_ptr<Buffer> shared_buffer(std::size_t size_bytes) override {
+  bool shares_memory() const override {
+    return stages_ ? Session::current()->stage_shares_memory(*stages_) : Session::current()->shares_memory();
+  }
+  Result<std::shared_ptr<std::byte>> shared_buffer(std::size_t size_bytes) override {
     return Session::current()->shared_buffer(size_bytes, stages_);
   }
 
  private:
-  std::uint32_t stages_;
+  std::optional<std::uint32_t> stages_;
 };
+
+// One for each epoch, kept: plans know by the address whose memory they hold, and that of an epoch that is
+// over is memory like any other.
+RecoveringGroup& group_of(std::optional<std::uint32_t> stages) {
+  static std::map<std::pair<std::uint64_t, std::optional<std::uint32_t>>, RecoveringGroup> made;
+  return made.try_emplace({Session::current()->epoch(), stages}, stages).first->second;
+}
 
 bool reduces_over_copies(const PipelineLayout& now) {
   return now.divides() && context().parallel_mode == ParallelMode::data_parallel;
@@ -91,13 +77,10 @@ bool reduces_over_copies(const PipelineLayout& now) {
 
 // What reductions take part in: all workers, or in a placed job the same stage of all its copies; null where
 // there is one copy only.
-graph::Communicator* reductions(const PipelineLayout& now) {
-  static std::map<std::pair<std::uint64_t, std::uint32_t>, StageCommunicator> of_stages;  // and epochs
-  const Session* const session = Session::current();
-  if (session == nullptr) return nullptr;
-  if (!reduces_over_copies(now)) return &world();
-  if (now.replicas == 1) return nullptr;
-  return &of_stages.try_emplace({session->epoch(), now.stages}, now.stages).first->second;
+Communicator* reductions(const PipelineLayout& now) {
+  if (Session::current() == nullptr) return nullptr;
+  if (!reduces_over_copies(now)) return &group_of({});
+  return now.replicas == 1 ? nullptr : &group_of(now.stages);
 }
 
 // All workers come here before their first step, also those that reduce nothing.
@@ -111,7 +94,7 @@ Result<> form_groups() {
 
 std::uint64_t runs = 0;
 
-graph::Communicator* stages_of(const PipelineLayout& now) {
+Communicator* stages_of(const PipelineLayout& now) {
   if (!now.divides()) return nullptr;
   // By their number: a callback may run another network, divided otherwise, between steps of this one.
   static std::map<std::uint32_t, PipelineGroup> made;
@@ -126,7 +109,7 @@ graph::Communicator* stages_of(const PipelineLayout& now) {
 
 }  // namespace
 
-graph::Communicator* stages() { return stages_of(pipeline_layout().value_or(PipelineLayout{})); }
+Communicator* stages() { return stages_of(pipeline_layout().value_or(PipelineLayout{})); }
 
 // Every run asks, each op of eager mode too.
 Result<graph::RunContext> tracing_context() {

@@ -97,9 +97,10 @@ Error Session::verdict(Error error) const {
   return epochs_->wait_until_over(patience_for_verdict).value_or(std::move(error));
 }
 
-Result<> Session::explained(Result<collective::Communicator*> group, const GroupCall& call) const {
-  return group.and_then([&](collective::Communicator* made) { return call(*made); })
-      .map_error([&](Error error) { return verdict(std::move(error)); });
+Result<> Session::explained(Result<Communicator*> group, const GroupCall& call) const {
+  return group.and_then([&](Communicator* made) { return call(*made); }).map_error([&](Error error) {
+    return verdict(std::move(error));
+  });
 }
 
 bool Session::stage_shares_memory(std::uint32_t stages) const {
@@ -110,19 +111,11 @@ bool Session::stage_shares_memory(std::uint32_t stages) const {
   return false;
 }
 
-std::shared_ptr<Buffer> Session::shared_buffer(std::size_t size_bytes, std::optional<std::uint32_t> stages) {
-  auto made = (stages ? stage_group(*stages) : communicator()).and_then([&](collective::Communicator* group) {
+Result<std::shared_ptr<std::byte>> Session::shared_buffer(std::size_t size_bytes,
+                                                          std::optional<std::uint32_t> stages) {
+  return (stages ? stage_group(*stages) : communicator()).and_then([&](Communicator* group) {
     return group->shared_buffer(size_bytes);
   });
-  if (made) return Buffer::borrow(made->get(), size_bytes, [memory = *made] {});
-  static std::once_flag warned;
-  const bool group_has_ended = made.error().code != Code::io && made.error().code != Code::invalid_argument;
-  if (!group_has_ended)
-    std::call_once(warned, [&] {
-      log::warning(fmt::format("gradients are copied when workers of this host reduce them: {}",
-                               made.error().message));
-    });
-  return Buffer::allocate(size_bytes);
 }
 
 bool Session::lost_epoch(const Error& error) {

@@ -56,13 +56,13 @@ class Session {
   std::uint64_t epoch() const { return roster().epoch; }
 
   // All workers, in the epoch in use; connected at the latest by the first call, to which all workers come.
-  Result<collective::Communicator*> communicator() { return epochs_->communicator(); }
+  Result<Communicator*> communicator() { return epochs_->communicator(); }
   // The workers that do the same stage of each copy of a placed network, numbered by their copies. The first
   // call in an epoch, and the first for another number of stages, is a collective one of all workers.
-  Result<collective::Communicator*> stage_group(std::uint32_t stages) { return epochs_->stage_group(stages); }
+  Result<Communicator*> stage_group(std::uint32_t stages) { return epochs_->stage_group(stages); }
 
   // One collective call of all workers, or of those of a stage group; its error says what verdict() does.
-  using GroupCall = std::function<Result<>(collective::Communicator&)>;
+  using GroupCall = std::function<Result<>(Communicator&)>;
   Result<> call_all(const GroupCall& call) { return explained(communicator(), call); }
   Result<> call_stage_group(std::uint32_t stages, const GroupCall& call) {
     return explained(stage_group(stages), call);
@@ -72,9 +72,9 @@ class Session {
   bool shares_memory() const { return epochs_->has_neighbours() && !in_forked_child(); }
   // The same of a stage group; false until it is formed.
   bool stage_shares_memory(std::uint32_t stages) const;
-  // Memory that makes reductions of it cheaper in this epoch, over all workers or those of a stage group;
-  // ordinary memory, after one warning, where none is left.
-  std::shared_ptr<Buffer> shared_buffer(std::size_t size_bytes, std::optional<std::uint32_t> stages = {});
+  // Memory that makes reductions of it cheaper in this epoch, over all workers or those of a stage group.
+  Result<std::shared_ptr<std::byte>> shared_buffer(std::size_t size_bytes,
+                                                   std::optional<std::uint32_t> stages);
 
   // MUSTER_STRICT: workers that differ are an error.
   bool is_strict() const { return strict_; }
@@ -135,7 +135,7 @@ class Session {
   void serve_before_leaving();
   // Whether the disk has taken the first point since this was asked last.
   bool has_first_point();
-  Result<> explained(Result<collective::Communicator*> group, const GroupCall& call) const;
+  Result<> explained(Result<Communicator*> group, const GroupCall& call) const;
   // Of the first `count` workers, those of this host.
   std::uint32_t workers_here(std::uint32_t count) const;
 

@@ -61,7 +61,7 @@ TrainStepCell::TrainStepCell(nn::CellPtr network, std::shared_ptr<nn::Optimizer>
   set_train();
 }
 
-void TrainStepCell::set_reduction(std::optional<graph::Reduction> reduction, const nn::Buckets& buckets) {
+void TrainStepCell::set_reduction(std::optional<Reduction> reduction, const nn::Buckets& buckets) {
   if (reduction == reduction_ && buckets == buckets_) return;
   reduction_ = reduction;
   buckets_ = buckets;

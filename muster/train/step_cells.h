@@ -33,7 +33,7 @@ class TrainStepCell : public nn::Cell {
   nn::Values construct(std::span<const nn::Value> inputs) override;
 
   // How gradients are joined over the workers; nothing: each worker goes its own way.
-  void set_reduction(std::optional<graph::Reduction> reduction, const nn::Buckets& buckets);
+  void set_reduction(std::optional<Reduction> reduction, const nn::Buckets& buckets);
   // Into how many equal parts, one after the other, the samples of a batch are split; the loss is the mean of
   // theirs. The workers of a placed network then work at the same time, each on another part.
   void set_micro_batches(std::int64_t count);
@@ -44,7 +44,7 @@ class TrainStepCell : public nn::Cell {
   nn::CellPtr network_;
   std::shared_ptr<nn::Optimizer> optimizer_;
   std::shared_ptr<graph::Function> with_gradients_;
-  std::optional<graph::Reduction> reduction_;
+  std::optional<Reduction> reduction_;
   nn::Buckets buckets_;
   std::int64_t micro_batches_ = 1;
 };

@@ -256,9 +256,8 @@ TEST(Fork, AChildCanNeitherCallNorHarmItsParentsGroup) {
 TEST(Connect, NamesTheRankThatDoesNotCome) {
   for (const Hosts hosts : {Hosts::one, Hosts::each_its_own}) {
     Prepared prepared = prepare(2, hosts);
-    const auto connected =
-        Communicator::connect({.epoch = 1, .job_id = 7, .rank = 0, .endpoints = prepared.endpoints},
-                              std::move(prepared.listeners[0]), {.connect_timeout = milliseconds(100)});
+    const auto connected = connect({.epoch = 1, .job_id = 7, .rank = 0, .endpoints = prepared.endpoints},
+                                   std::move(prepared.listeners[0]), {.connect_timeout = milliseconds(100)});
     ASSERT_FALSE(connected);
     EXPECT_EQ(connected.error().code, Code::timeout);
     EXPECT_THAT(connected.error().message,
@@ -271,9 +270,9 @@ TEST(Connect, EndsAtOnceWhenItIsStopped) {
   net::StopSignal stop = net::StopSignal::create().value();
   std::thread watcher([&] { stop.raise(); });
   const Duration took = timed([&] {
-    const auto connected = Communicator::connect(
-        {.epoch = 1, .job_id = 7, .rank = 0, .endpoints = prepared.endpoints},
-        std::move(prepared.listeners[0]), {.connect_timeout = std::chrono::seconds(60), .stop = &stop});
+    const auto connected = connect({.epoch = 1, .job_id = 7, .rank = 0, .endpoints = prepared.endpoints},
+                                   std::move(prepared.listeners[0]),
+                                   {.connect_timeout = std::chrono::seconds(60), .stop = &stop});
     ASSERT_FALSE(connected);
     EXPECT_EQ(connected.error().code, Code::aborted);
   });
@@ -289,10 +288,9 @@ TEST(Connect, RefusesAnotherEpochAndAnotherJobWithTheReason) {
         Group group{.epoch = 5, .job_id = 7, .rank = rank, .endpoints = prepared.endpoints};
         if (rank == 1 && other_epoch) group.epoch = 4;
         if (rank == 1 && !other_epoch) group.job_id = 8;
-        const auto connected =
-            Communicator::connect(group, std::move(prepared.listeners[rank]),
-                                  {.connect_timeout = rank == 0 ? Duration(milliseconds(300))
-                                                                : Duration(std::chrono::seconds(60))});
+        const auto connected = connect(group, std::move(prepared.listeners[rank]),
+                                       {.connect_timeout = rank == 0 ? Duration(milliseconds(300))
+                                                                     : Duration(std::chrono::seconds(60))});
         ASSERT_FALSE(connected);
         if (rank == 0) return;
         EXPECT_EQ(connected.error().code, Code::refused);
@@ -330,9 +328,8 @@ TEST(Connect, IsNotDisturbedByUnauthorizedPeers) {
   send_unauthorized({hello.begin(), hello.begin() + 70});
   for (int i = 0; i < 300; ++i) send_unauthorized({});  // more than are let in at once
   run_threads(2, [&](std::uint32_t rank) {
-    auto connected =
-        Communicator::connect({.epoch = 1, .job_id = 7, .rank = rank, .endpoints = prepared.endpoints},
-                              std::move(prepared.listeners[rank]), patient);
+    auto connected = connect({.epoch = 1, .job_id = 7, .rank = rank, .endpoints = prepared.endpoints},
+                             std::move(prepared.listeners[rank]), patient);
     ASSERT_TRUE(connected) << connected.error().message;
     EXPECT_TRUE((*connected)->barrier());
   });
@@ -349,7 +346,7 @@ TEST(Arguments, ThatCannotWorkAreRefusedAndHarmNothing) {
             Code::invalid_argument);
   run_threads(2, [&](std::uint32_t rank) { EXPECT_TRUE(comms[rank]->barrier()); });
   Group empty;
-  EXPECT_FALSE(Communicator::connect(empty, Listener::open("127.0.0.1").value()));
+  EXPECT_FALSE(connect(empty, Listener::open("127.0.0.1").value()));
 }
 
 // ---- A rank that is killed in the middle of ending the group
@@ -375,7 +372,7 @@ struct HalfEnded {
   }
   Result<> wait_for_the_other() {
     return group.sync(
-        {.number = 1, .kind = Kind::barrier}, [] {}, [] { return real_clock().now() + 20s; });
+        {.number = 1, .kind = CallKind::barrier}, [] {}, [] { return real_clock().now() + 20s; });
   }
   Result<> wait_for_a_message() {
     LocalPairs pairs(group);

@@ -23,11 +23,11 @@
 
 namespace muster::collective {
 
-class Wire {
+class FrameStream {
  public:
-  Wire(std::uint32_t rank, Purpose purpose, net::Socket socket, ReconnectAcceptor& acceptor);
+  FrameStream(std::uint32_t rank, Purpose purpose, net::Socket socket, ReconnectAcceptor& acceptor);
   // Without a connection: it is made as one that broke is made again.
-  Wire(std::uint32_t rank, Purpose purpose, ReconnectAcceptor& acceptor);
+  FrameStream(std::uint32_t rank, Purpose purpose, ReconnectAcceptor& acceptor);
 
   std::uint32_t rank() const { return rank_; }
   const std::string& name() const { return name_; }  // "rank 2 (10.0.0.7:4000)"
@@ -101,7 +101,7 @@ class Wire {
     std::span<const std::byte> payload;
     Copies::Holder holder;  // of the payload, once it is copied
   };
-  ReconnectAcceptor::Link link() const;
+  ReconnectAcceptor::Stream here() const;
   Result<> adopt(net::Socket socket, std::uint32_t generation, std::uint64_t taken_bytes);
   Result<> rewind(std::uint64_t taken_bytes);
   std::span<const iovec> rest_of_kept(std::array<iovec, FrameList::piece_limit>& storage) const;
