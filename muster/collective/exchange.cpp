@@ -9,7 +9,7 @@ namespace muster::collective {
 Exchange::Exchange(std::uint32_t rank, FrameOrigin origin, std::vector<Connected> connections,
                    ReconnectAcceptor* acceptor)
     : rank_(rank), origin_(origin), acceptor_(acceptor) {
-  for (Connected& each : connections) peers_.emplace_back(each.rank, std::move(each.socket), *acceptor);
+  for (Connected& each : connections) peers_.emplace_back(each.rank, std::move(each.link), *acceptor);
 }
 
 void Exchange::announce(const Call& call) {
@@ -109,22 +109,22 @@ Result<bool> Exchange::attend() {
   return more;
 }
 
-void Exchange::watch(std::vector<pollfd>& polled) {
-  for (Peer& peer : peers_) peer.stream.watch(polled);
+void Exchange::watch(WaitList& waits) {
+  for (Peer& peer : peers_) peer.stream.watch(waits);
 }
 
 // Who ends the group, or dies, resets connections; so does a network.
 void Exchange::look_for_resets() {
   std::vector<Peer*> watched;
-  polled_.clear();
+  waits_.clear();
   for (Peer& peer : peers_) {
     if (!peer.stream.is_whole() || !peer.incoming.done()) continue;
-    peer.stream.watch(polled_);
-    if (watched.size() < polled_.size()) watched.push_back(&peer);
+    peer.stream.watch(waits_);
+    if (watched.size() < waits_.size()) watched.push_back(&peer);
   }
-  if (::poll(polled_.data(), polled_.size(), 0) <= 0) return;
+  if (!waits_.look()) return;
   for (std::size_t i = 0; i < watched.size(); ++i)
-    if (polled_[i].revents != 0 && watched[i]->stream.is_reset_by_accident())
+    if (waits_.is_ready(i) && watched[i]->stream.is_reset_by_accident())
       watched[i]->stream.break_off({Code::peer_lost, fmt::format("{} closed it", watched[i]->stream.name())});
 }
 
@@ -203,28 +203,26 @@ Result<> Exchange::check_header(const Peer& peer, std::size_t frame, const net::
                   to_string(call_), due, peer.incoming.payload(frame).size()));
 }
 
-Result<net::Readiness> Exchange::poll_all(const net::Wait& wait) {
-  polled_.clear();
+Result<net::Readiness> Exchange::wait_for_all(const net::Wait& wait) {
+  waits_.clear();
   TimePoint soonest = acceptor_->deadline();
   for (Peer& peer : peers_) {
-    const int events = (peer.incoming.done() ? 0 : POLLIN) | (peer.stream.all_sent() ? 0 : POLLOUT);
-    peer.polled_at = polled_.size();
-    peer.stream.add_to(polled_, static_cast<short>(events));
+    peer.waits_at = waits_.size();
+    peer.stream.add_to(waits_, {.reading = !peer.incoming.done(), .writing = !peer.stream.all_sent()});
     soonest = std::min(soonest, peer.stream.next_step());
   }
-  const std::size_t of_acceptor = polled_.size();
-  polled_.push_back({.fd = acceptor_->fd(), .events = POLLIN, .revents = 0});
-  polled_.emplace_back();
+  const std::size_t of_acceptor = waits_.size();
+  waits_.add(acceptor_->fd(), {.reading = true});
   MUSTER_TRY(const net::Readiness readiness,
-             net::poll_until(polled_, {.deadline = std::min(wait.deadline, soonest), .stop = wait.stop}));
-  const bool is_called = polled_[of_acceptor].revents != 0;
+             waits_.wait({.deadline = std::min(wait.deadline, soonest), .stop = wait.stop}));
+  const bool is_called = waits_.is_ready(of_acceptor);
   if (readiness != net::Readiness::stopped && (is_called || real_clock().now() >= acceptor_->deadline()))
     acceptor_->serve();
   return readiness;
 }
 
 Result<> Exchange::wait_for_progress(const net::Wait& wait, TimePoint start) {
-  MUSTER_TRY(const net::Readiness readiness, poll_all(wait));
+  MUSTER_TRY(const net::Readiness readiness, wait_for_all(wait));
   if (readiness == net::Readiness::stopped)
     return fail(Code::aborted, fmt::format("{} was stopped", to_string(call_)));
   if (readiness == net::Readiness::ready || real_clock().now() < wait.deadline) {
@@ -241,8 +239,7 @@ Result<> Exchange::wait_for_progress(const net::Wait& wait, TimePoint start) {
 // A peer that owes nothing is heard only when its connection is reset.
 void Exchange::break_off_reset() {
   for (Peer& peer : peers_)
-    if (peer.stream.is_whole() && peer.incoming.done() &&
-        (polled_[peer.polled_at].revents & (POLLERR | POLLHUP)) != 0)
+    if (peer.stream.is_whole() && peer.incoming.done() && waits_.has_ended(peer.waits_at))
       peer.stream.break_off({Code::peer_lost, fmt::format("{} closed it", peer.stream.name())});
 }
 

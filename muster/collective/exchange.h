@@ -5,11 +5,10 @@
 // Byte by byte: docs/formats/collective.md.
 #pragma once
 
-#include <poll.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
@@ -20,6 +19,7 @@
 #include "muster/collective/copies.h"
 #include "muster/collective/frame_stream.h"
 #include "muster/collective/frames.h"
+#include "muster/collective/link.h"
 #include "muster/collective/reconnect_acceptor.h"
 #include "muster/net/net.h"
 
@@ -28,7 +28,7 @@ namespace muster::collective {
 // A connection that a rendezvous made.
 struct Connected {
   std::uint32_t rank;
-  net::Socket socket;
+  std::unique_ptr<Link> link;
 };
 
 class Exchange {
@@ -54,7 +54,7 @@ class Exchange {
   // may be more to do. A `run` under way does that itself.
   Result<bool> attend();
   // The connections, to be told when one is reset. Any thread.
-  void watch(std::vector<pollfd>& polled);
+  void watch(WaitList& waits);
   // A call has failed: what it borrowed is read no more, whoever calls. Any thread.
   void forget();
 
@@ -67,14 +67,14 @@ class Exchange {
 
  private:
   struct Peer {
-    Peer(std::uint32_t rank, net::Socket socket, ReconnectAcceptor& acceptor)
-        : stream(rank, Purpose::calls, std::move(socket), acceptor) {}
+    Peer(std::uint32_t rank, std::unique_ptr<Link> link, ReconnectAcceptor& acceptor)
+        : stream(rank, Purpose::calls, std::move(link), acceptor) {}
     FrameStream stream;
     FrameList incoming;
     CallBytes call{};
-    std::size_t polled_at = 0;
-    TakenBytes taken{};  // what this side tells the other at the end of a call
-    TakenBytes heard{};  // and the other way
+    std::size_t waits_at = 0;  // its place in waits_
+    TakenBytes taken{};        // what this side tells the other at the end of a call
+    TakenBytes heard{};        // and the other way
   };
   Result<> run_locked(const net::Wait& wait);
   void queue(Peer& peer, FrameType type, std::span<const std::byte> payload);
@@ -86,7 +86,7 @@ class Exchange {
   Result<> check_header(const Peer& peer, std::size_t frame, const net::FrameHeader& header) const;
   bool done() const;
   Result<> wait_for_progress(const net::Wait& wait, TimePoint start);
-  Result<net::Readiness> poll_all(const net::Wait& wait);
+  Result<net::Readiness> wait_for_all(const net::Wait& wait);
   void break_off_reset();
   void look_for_resets();
   std::string missing_ranks() const;
@@ -100,7 +100,7 @@ class Exchange {
   ReconnectAcceptor* acceptor_;
   Call call_;
   CallBytes call_bytes_{};
-  std::vector<pollfd> polled_;
+  WaitList waits_;
 };
 
 }  // namespace muster::collective

@@ -1,12 +1,8 @@
 #include "muster/collective/frame_stream.h"
 
 #include <fmt/format.h>
-#include <linux/sockios.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
 
 namespace muster::collective {
 namespace {
@@ -15,12 +11,13 @@ constexpr auto pause_between_retries = std::chrono::milliseconds(100);
 
 }  // namespace
 
-FrameStream::FrameStream(std::uint32_t rank, Purpose purpose, net::Socket socket, ReconnectAcceptor& acceptor)
+FrameStream::FrameStream(std::uint32_t rank, Purpose purpose, std::unique_ptr<Link> link,
+                         ReconnectAcceptor& acceptor)
     : rank_(rank),
       purpose_(purpose),
       name_(acceptor.name(rank)),
       acceptor_(acceptor),
-      socket_(std::move(socket)) {}
+      link_(std::move(link)) {}
 
 FrameStream::FrameStream(std::uint32_t rank, Purpose purpose, ReconnectAcceptor& acceptor)
     : rank_(rank),
@@ -42,7 +39,7 @@ bool FrameStream::send_some() {
   if (!is_whole() || send_error_ || all_sent()) return false;
   std::array<iovec, FrameList::piece_limit> storage;
   const bool replaying = replayed_ < list_begin_;
-  const auto sent = socket_->send_some(replaying ? rest_of_kept(storage) : outgoing_.rest(storage));
+  const auto sent = link_->send_some(replaying ? rest_of_kept(storage) : outgoing_.rest(storage));
   if (!sent) {
     send_error_ = sent.error();
     return true;
@@ -56,7 +53,7 @@ bool FrameStream::send_some() {
 
 Result<std::size_t> FrameStream::receive_some(std::span<const iovec> pieces) {
   if (!is_whole()) return 0;
-  auto received = socket_->receive_some(pieces);
+  auto received = link_->receive_some(pieces);
   if (received) {
     received_ += *received;
     return received;
@@ -132,16 +129,12 @@ void FrameStream::break_off(const Error& cause) {
   broken_since_ = real_clock().now();
   cause_ = send_error_.value_or(cause).message;
   next_retry_ = *broken_since_;
-  socket_->reset();  // the other side may not know yet
+  link_->reset();  // the other side may not know yet
 }
 
-// The system tells one from the other once.
 bool FrameStream::is_reset_by_accident() {
   const std::lock_guard lock(replacing_);
-  int error = 0;
-  socklen_t size = sizeof(error);
-  ::getsockopt(socket_->fd(), SOL_SOCKET, SO_ERROR, &error, &size);
-  is_closed_ = error == EPIPE;
+  is_closed_ = !link_->is_broken();
   return !is_closed_;
 }
 
@@ -157,8 +150,8 @@ Result<bool> FrameStream::mend() {
   if (is_whole()) return false;
   if (auto reconnection = acceptor_.has_news() ? acceptor_.take_reconnection(here()) : std::nullopt) {
     if (!acceptor_.welcome(reconnection->socket, received_)) return true;  // it will call again
-    MUSTER_TRY_VOID(
-        adopt(std::move(reconnection->socket), reconnection->generation, reconnection->received_bytes));
+    MUSTER_TRY_VOID(adopt(make_link(std::move(reconnection->socket)), reconnection->generation,
+                          reconnection->received_bytes));
     return true;
   }
   // The answer to our hello was lost, and the other side knows what we cannot see.
@@ -175,7 +168,8 @@ Result<bool> FrameStream::mend() {
   MUSTER_TRY(auto answer, reconnector_->step());
   if (!answer) return false;
   if (acceptor_.calls(rank_)) {
-    MUSTER_TRY_VOID(adopt(std::move(answer->socket), answer->generation, answer->welcome.received_bytes));
+    MUSTER_TRY_VOID(
+        adopt(make_link(std::move(answer->socket)), answer->generation, answer->welcome.received_bytes));
     return true;
   }
   reconnector_.reset();
@@ -190,7 +184,8 @@ Result<> FrameStream::look_at_news() {
   if (auto reconnection = acceptor_.take_reconnection(here())) {
     break_off({Code::peer_lost, fmt::format("{} found it broken", name_)});
     if (acceptor_.welcome(reconnection->socket, received_))
-      return adopt(std::move(reconnection->socket), reconnection->generation, reconnection->received_bytes);
+      return adopt(make_link(std::move(reconnection->socket)), reconnection->generation,
+                   reconnection->received_bytes);
   }
   return {};
 }
@@ -202,10 +197,10 @@ Result<bool> FrameStream::attend() {
   return !is_whole() || !all_sent();
 }
 
-Result<> FrameStream::adopt(net::Socket socket, std::uint32_t generation, std::uint64_t taken_bytes) {
+Result<> FrameStream::adopt(std::unique_ptr<Link> link, std::uint32_t generation, std::uint64_t taken_bytes) {
   MUSTER_TRY_VOID(rewind(taken_bytes));
   const std::chrono::duration<double> took = real_clock().now() - *broken_since_;
-  if (generation_ > 0 || socket_)
+  if (generation_ > 0 || link_)
     log::warning(
         fmt::format("the connection to {} broke ({}) and was made again after {:.3g} s: it goes on at byte "
                     "{}, and nothing is lost",
@@ -215,10 +210,10 @@ Result<> FrameStream::adopt(net::Socket socket, std::uint32_t generation, std::u
   broken_since_.reset();
   send_error_.reset();
   const std::lock_guard lock(replacing_);
-  socket_ = std::move(socket);
+  link_ = std::move(link);
   is_closed_ = false;
-  if (ended_) socket_->reset();
-  if (left_ && !ended_) ::shutdown(socket_->fd(), SHUT_RDWR);
+  if (ended_) link_->reset();
+  if (left_ && !ended_) link_->close();
   return {};
 }
 
@@ -233,12 +228,11 @@ Result<> FrameStream::rewind(std::uint64_t taken_bytes) {
   return {};
 }
 
-void FrameStream::add_to(std::vector<pollfd>& polled, short events) const {
+void FrameStream::add_to(WaitList& waits, Interest interest) const {
   if (is_whole())
-    polled.push_back(
-        {.fd = socket_->fd(), .events = send_error_ ? short(events & ~POLLOUT) : events, .revents = 0});
+    link_->add_to(waits, {.reading = interest.reading, .writing = interest.writing && !send_error_});
   else if (reconnector_)
-    reconnector_->add_to(polled);
+    reconnector_->add_to(waits);
 }
 
 TimePoint FrameStream::next_step() const {
@@ -246,36 +240,32 @@ TimePoint FrameStream::next_step() const {
   return reconnector_ ? reconnector_->next_step() : next_retry_;
 }
 
-void FrameStream::watch(std::vector<pollfd>& polled) {
+void FrameStream::watch(WaitList& waits) {
   const std::lock_guard lock(replacing_);
-  if (socket_ && !ended_ && !is_closed_) polled.push_back({.fd = socket_->fd(), .events = 0, .revents = 0});
+  if (link_ && !ended_ && !is_closed_) link_->add_to(waits, {});
 }
 
 void FrameStream::finish_sending() {
   const std::lock_guard lock(replacing_);
-  if (socket_) socket_->finish_sending();
+  if (link_) link_->finish_sending();
 }
 
 void FrameStream::close() {
   const std::lock_guard lock(replacing_);
-  if (socket_ && !ended_) ::shutdown(socket_->fd(), SHUT_RDWR);
+  if (link_ && !ended_) link_->close();
   is_closed_ = true;
   left_ = true;
 }
 
 bool FrameStream::is_delivered() {
   const std::lock_guard lock(replacing_);
-  if (!socket_) return true;
-  pollfd polled{.fd = socket_->fd(), .events = 0, .revents = 0};
-  if (::poll(&polled, 1, 0) != 0) return true;  // reset, or closed both ways
-  int bytes = 0;
-  return ::ioctl(socket_->fd(), SIOCOUTQ, &bytes) != 0 || bytes == 0;
+  return link_ == nullptr || link_->is_delivered();
 }
 
 Result<> FrameStream::check_peer() {
   const std::lock_guard lock(replacing_);
-  if (!socket_) return {};  // the peer that connects is checked then
-  const auto good = socket_->check_peer_again();
+  if (!link_) return {};  // the peer that connects is checked then
+  const auto good = link_->check_peer();
   if (good) return {};
   return fail(good.error().code, fmt::format("{} may take part no more: {}", name_, good.error().message));
 }
@@ -283,7 +273,7 @@ Result<> FrameStream::check_peer() {
 void FrameStream::reset() {
   const std::lock_guard lock(replacing_);
   ended_ = true;
-  if (socket_) socket_->reset();
+  if (link_) link_->reset();
 }
 
 }  // namespace muster::collective

@@ -145,7 +145,7 @@ GroupCommunicator::GroupCommunicator(std::shared_ptr<const Group> group, Layout 
   };
   if (!acceptor_) return;
   ReconnectWatch::Duties duties{.attend = [this] { return attend(); },
-                                .watch = [this](std::vector<pollfd>& polled) { watch(polled); }};
+                                .watch = [this](WaitList& waits) { watch(waits); }};
   if (origin_.security && origin_.security->uses_certificates())
     duties.check_peers = [this] { check_peers(); };
   reconnect_watch_.emplace(*acceptor_, stop_, std::move(duties));

@@ -90,7 +90,7 @@ class GroupCommunicator final : public Communicator {
   Result<> usable_for_messages();
   Result<Group> split_group(std::uint32_t color, const Listener& listener);
   MessageWait message_wait(const std::function<Result<>()>& look) const;
-  void watch(std::vector<pollfd>& polled);
+  void watch(WaitList& waits);
   Result<bool> attend();
   bool hear_of_leaving();
   Result<bool> hear_of_end(const Error& lost);

@@ -58,11 +58,11 @@ void GroupCommunicator::leave(Error reason) {
 
 // ---- On the thread of the watch ---------------------------------------------------------------------------
 
-void GroupCommunicator::watch(std::vector<pollfd>& polled) {
-  links_.watch(polled);
+void GroupCommunicator::watch(WaitList& waits) {
+  links_.watch(waits);
   if (!alarms_) return;
-  polled.push_back({.fd = alarms_->ended.fd(), .events = POLLIN, .revents = 0});
-  if (!calls_are_over_) polled.push_back({.fd = alarms_->left.fd(), .events = POLLIN, .revents = 0});
+  waits.add(alarms_->ended.fd(), {.reading = true});
+  if (!calls_are_over_) waits.add(alarms_->left.fd(), {.reading = true});
 }
 
 Result<bool> GroupCommunicator::attend() {

@@ -93,9 +93,7 @@ Result<> MessageReceiver::compare() {
   return fail(mismatch(sent, message_));
 }
 
-short MessageReceiver::awaited_events() const {
-  return static_cast<short>(POLLIN | (stream.all_sent() ? 0 : POLLOUT));
-}
+Interest MessageReceiver::interest() const { return {.reading = true, .writing = !stream.all_sent()}; }
 
 // Where answers fail, there may be messages to read.
 Result<bool> MessageReceiver::attend() {

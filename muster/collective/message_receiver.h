@@ -36,8 +36,8 @@ class MessageReceiver {
   Result<bool> advance();
   // Between messages: goes on with a connection that some rank found broken. Whether there is more to do.
   Result<bool> attend();
-  // What `advance` waits for, as poll has it.
-  short awaited_events() const;
+  // What `advance` waits for.
+  Interest interest() const;
 
   std::mutex mutex;
   FrameStream stream;

@@ -104,8 +104,8 @@ Result<bool> MessageSender::attend() {
   return has_more;
 }
 
-short MessageSender::awaited_events() const {
-  return static_cast<short>((awaited_.empty() ? 0 : POLLIN) | (stream.all_sent() ? 0 : POLLOUT));
+Interest MessageSender::interest() const {
+  return {.reading = !awaited_.empty(), .writing = !stream.all_sent()};
 }
 
 }  // namespace muster::collective

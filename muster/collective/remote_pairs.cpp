@@ -102,7 +102,7 @@ Result<> RemotePairs::run(Way& way, const Done& is_done, const Message& message,
       return fail(Code::peer_lost, fmt::format("{} is gone: its connection closed during {} ({})",
                                                way.stream.name(), to_string(message), moved.error().message));
     if (!moved) return fail(moved.error());
-    if (!*moved && !is_done()) MUSTER_TRY_VOID(await(way.stream, way.awaited_events(), message, wait));
+    if (!*moved && !is_done()) MUSTER_TRY_VOID(await(way.stream, way.interest(), message, wait));
   }
   return {};
 }
@@ -120,25 +120,23 @@ Error RemotePairs::why(const Error& gone, std::uint32_t rank) {
 // ---- Waiting ----
 
 // For something on one stream, while the others are looked after.
-Result<> RemotePairs::await(const FrameStream& stream, short events, const Message& message,
+Result<> RemotePairs::await(const FrameStream& stream, Interest interest, const Message& message,
                             const MessageWait& wait) {
   for (;;) {
     MUSTER_TRY(const bool others_have_more, attend_others(&stream));
-    std::vector<pollfd> polled;
-    stream.add_to(polled, events);
-    const std::size_t own = polled.size();
-    const auto others = add_senders_to(polled, &stream);
+    WaitList waits;
+    stream.add_to(waits, interest);
+    const std::size_t own = waits.size();
+    const auto others = add_senders_to(waits, &stream);
     const TimePoint now = real_clock().now();
     const bool is_mending = others_have_more || !stream.is_whole();
     const TimePoint soon =
         std::min({wait.deadline, now + (is_mending ? look_interval : wait_slice), stream.next_step()});
-    MUSTER_TRY(const net::Readiness readiness,
-               net::poll_until(polled, {.deadline = soon, .stop = wait.stop}));
+    MUSTER_TRY(const net::Readiness readiness, waits.wait({.deadline = soon, .stop = wait.stop}));
     if (readiness == net::Readiness::stopped)
       return fail(Code::aborted, fmt::format("{} was stopped", to_string(message)));
-    const auto is_ready = [](const pollfd& each) { return each.revents != 0; };
-    if (std::any_of(polled.begin(), polled.begin() + static_cast<std::ptrdiff_t>(own), is_ready)) return {};
-    MUSTER_TRY_VOID(hear_ends(std::span(polled).subspan(own), others));
+    if (own > 0 && waits.is_ready(0)) return {};
+    MUSTER_TRY_VOID(hear_ends(waits, own, others));
     MUSTER_TRY_VOID(wait.look());
     if (now >= wait.deadline) return fail(too_late(message, wait, stream.name()));
     if (!stream.is_whole() || acceptor_->has_news()) return {};
@@ -147,32 +145,32 @@ Result<> RemotePairs::await(const FrameStream& stream, short events, const Messa
 
 Result<> RemotePairs::look() {
   if (acceptor_ == nullptr) return {};
-  std::vector<pollfd> polled;
-  const auto senders = add_senders_to(polled, nullptr);
-  MUSTER_TRY_VOID(net::poll_until(polled, {.deadline = real_clock().now()}));
-  MUSTER_TRY_VOID(hear_ends(polled, senders));
+  WaitList waits;
+  const auto senders = add_senders_to(waits, nullptr);
+  waits.look();
+  MUSTER_TRY_VOID(hear_ends(waits, 0, senders));
   MUSTER_TRY_VOID(attend_others(nullptr));
   return {};
 }
 
 // Those to whom something is sent: who ends the group resets these connections too.
-std::vector<MessageSender*> RemotePairs::add_senders_to(std::vector<pollfd>& polled, const FrameStream* but) {
+std::vector<MessageSender*> RemotePairs::add_senders_to(WaitList& waits, const FrameStream* but) {
   std::vector<MessageSender*> added;
   const std::lock_guard ways_lock(ways_mutex_);
   for (auto& [rank, sender] : senders_) {
     if (&sender.stream == but) continue;
     const std::unique_lock lock(sender.mutex, std::try_to_lock);
     if (!lock || !sender.stream.is_whole()) continue;
-    sender.stream.add_to(polled, 0);
+    sender.stream.add_to(waits, {});
     added.push_back(&sender);
   }
-  polled.emplace_back();  // for the signal to stop
   return added;
 }
 
-Result<> RemotePairs::hear_ends(std::span<const pollfd> polled, std::span<MessageSender* const> senders) {
+Result<> RemotePairs::hear_ends(const WaitList& waits, std::size_t first,
+                                std::span<MessageSender* const> senders) {
   for (std::size_t i = 0; i < senders.size(); ++i)
-    if ((polled[i].revents & (POLLERR | POLLHUP)) != 0) MUSTER_TRY_VOID(hear(*senders[i]));
+    if (waits.has_ended(first + i)) MUSTER_TRY_VOID(hear(*senders[i]));
   return {};
 }
 

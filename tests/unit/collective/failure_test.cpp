@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include "forked.h"
+#include "messages.h"
 #include "muster/collective/local_group.h"
 #include "muster/collective/local_pairs.h"
 #include "ranks.h"
@@ -20,39 +20,7 @@ using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
 
-Duration timed(const std::function<void()>& work) {
-  const TimePoint start = real_clock().now();
-  work();
-  return real_clock().now() - start;
-}
-
-Result<> sum_of_one(Communicator& comm, std::size_t count = 1) {
-  std::vector<float> data(count, 1);
-  return comm.all_reduce(data.data(), data.data(), count, DType::float32, Reduction::sum);
-}
-
 class Failure : public testing::TestWithParam<Hosts> {};
-
-TEST_P(Failure, AbortWakesAWaiterWithinMilliseconds) {
-  const Ranks comms = connect_ranks(3, GetParam(), patient);
-  std::array<Duration, 3> waited{};
-  std::array<Result<>, 3> results;
-  std::vector<std::thread> waiters;
-  for (const std::uint32_t rank : {0u, 1u})
-    waiters.emplace_back([&, rank] {
-      results[rank] = comms[rank]->barrier();
-      waited[rank] = real_clock().now().time_since_epoch();
-    });
-  const Duration start = real_clock().now().time_since_epoch();
-  comms[0]->abort({Code::peer_lost, "worker 2 was killed"});
-  for (std::thread& waiter : waiters) waiter.join();
-  EXPECT_LT(waited[0] - start, soon);
-  EXPECT_LT(waited[1] - start, soon) << "one rank's abort ends the group for all";
-  ASSERT_FALSE(results[0]);
-  EXPECT_EQ(results[0].error().code, Code::peer_lost);
-  EXPECT_EQ(results[0].error().message, "worker 2 was killed");
-  EXPECT_FALSE(results[1]);
-}
 
 TEST_P(Failure, LaterCallsFailWithTheFirstReason) {
   const Ranks comms = connect_ranks(2, GetParam(), patient);
@@ -63,16 +31,6 @@ TEST_P(Failure, LaterCallsFailWithTheFirstReason) {
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().message, "worker 1 was killed");
   }
-}
-
-TEST_P(Failure, ADeadlineNamesTheCallAndTheMissingRank) {
-  const Ranks comms = connect_ranks(3, GetParam(), hasty);
-  run_threads(3, [&](std::uint32_t rank) { ASSERT_TRUE(sum_of_one(*comms[rank])); });
-  const auto done = sum_of_one(*comms[0], 1000);
-  ASSERT_FALSE(done);
-  EXPECT_EQ(done.error().code, Code::timeout);
-  EXPECT_THAT(done.error().message, AllOf(HasSubstr("all_reduce #2 (1000 x float32, sum) waited 0.1"),
-                                          AnyOf(HasSubstr("rank 1"), HasSubstr("rank 2"))));
 }
 
 // Rank 1 has all that it needs from rank 0 and waits for rank 2 only: it must still hear that rank 0 gave up,
@@ -168,76 +126,6 @@ std::string name_of(const testing::TestParamInfo<Hosts>& hosts) {
 }
 const auto every_layout = testing::Values(Hosts::one, Hosts::each_its_own, Hosts::two_interleaved);
 INSTANTIATE_TEST_SUITE_P(Layouts, Failure, every_layout, name_of);
-
-class Processes : public testing::TestWithParam<Hosts> {};
-
-TEST_P(Processes, AddTheSameAndAKilledOneEndsTheWait) {
-  Forked ranks(3, GetParam(), patient, [](const Forked::Child& child) {
-    for (int call = 0; call < 10; ++call)
-      if (!sum_of_one(child.comm, 100'000)) return 4;
-    if (child.comm.rank() == 2) {
-      child.wait_for_go();
-      ::raise(SIGKILL);
-    }
-    return child.comm.barrier() ? 5 : 0;  // it must fail, and soon
-  });
-  for (int call = 0; call < 10; ++call) {
-    std::vector<float> data(100'000, 1);
-    ASSERT_TRUE(
-        ranks.comm().all_reduce(data.data(), data.data(), data.size(), DType::float32, Reduction::sum));
-    ASSERT_EQ(data, std::vector<float>(data.size(), 3));
-  }
-  ranks.go();  // not before: who dies takes the calls of the others along
-  const int killed = ranks.wait_for(2);
-  EXPECT_TRUE(WIFSIGNALED(killed) && WTERMSIG(killed) == SIGKILL) << killed;
-  // What the cluster does when it learns of the death.
-  std::thread watcher([&] { ranks.comm().abort({Code::peer_lost, "worker 2 was killed"}); });
-  EXPECT_FALSE(ranks.comm().barrier());
-  watcher.join();
-  const int status = ranks.wait_for(1);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
-}
-
-// Rank 2 dies in the middle of a message to rank 0, while rank 1 waits for one from it.
-TEST_P(Processes, ThatAreKilledEndTheWaitForTheirMessages) {
-  Forked ranks(3, GetParam(), patient, [](const Forked::Child& child) {
-    // Before that not all are connected; rank 2 may die as soon as rank 0 has heard it.
-    if (const auto met = child.comm.barrier(); !met) return met.error().code == Code::peer_lost ? 0 : 3;
-    std::vector<std::byte> bytes(64 << 20);
-    const std::span<std::byte> piece(bytes);
-    const std::span<const std::byte> sent(piece);
-    if (child.comm.rank() == 2) return child.comm.send(0, {&sent, 1}) ? 4 : 5;  // it never gets so far
-    const auto done = child.comm.receive(2, {&piece, 1});
-    return !done && done.error().code == Code::peer_lost ? 0 : 6;
-  });
-  const auto receive = [&](std::size_t size_bytes) {
-    std::vector<std::byte> bytes(size_bytes);
-    const std::span<std::byte> piece(bytes);
-    return ranks.comm().receive(2, {&piece, 1});
-  };
-  ASSERT_TRUE(ranks.comm().barrier());
-  std::thread watcher;
-  Result<> done;
-  const Duration took = timed([&] {
-    ::kill(ranks.child(2), SIGKILL);
-    EXPECT_TRUE(WIFSIGNALED(ranks.wait_for(2)));
-    // Between hosts the connection tells it; on one host the cluster does.
-    if (GetParam() != Hosts::each_its_own)
-      watcher = std::thread([&] { ranks.comm().abort({Code::peer_lost, "worker 2 was killed"}); });
-    done = receive(64 << 20);
-    const int status = ranks.wait_for(1);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
-  });
-  if (watcher.joinable()) watcher.join();
-  EXPECT_LT(took, soon);
-  ASSERT_FALSE(done);
-  EXPECT_EQ(done.error().code, Code::peer_lost);
-  // Rank 1, which has heard of it sooner, may be gone first.
-  EXPECT_THAT(done.error().message,
-              AnyOf(HasSubstr("worker 2 was killed"), HasSubstr("rank 2"), HasSubstr("rank 1")));
-}
-
-INSTANTIATE_TEST_SUITE_P(Layouts, Processes, every_layout, name_of);
 
 TEST(Fork, AChildCanNeitherCallNorHarmItsParentsGroup) {
   Ranks comms = connect_ranks(2, Hosts::one, patient);
