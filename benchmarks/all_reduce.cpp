@@ -20,8 +20,8 @@
 
 namespace {
 
+using muster::Communicator;
 using muster::benchmarks::die;
-using muster::collective::Communicator;
 using Clock = std::chrono::steady_clock;
 
 struct Settings {
@@ -90,8 +90,8 @@ class Test {
 
  private:
   void reduce() {
-    const auto done = comm_.all_reduce(in_.get(), out_.get(), count_, muster::DType::float32,
-                                       muster::collective::Reduction::sum);
+    const auto done =
+        comm_.all_reduce(in_.get(), out_.get(), count_, muster::DType::float32, muster::Reduction::sum);
     if (!done) die(done.error());
   }
   void wait_for_all() {

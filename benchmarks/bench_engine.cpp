@@ -137,34 +137,15 @@ struct Settings {
   bool compares = false;
 };
 
-// The other workers, as graphs know them.
-class Workers final : public graph::Communicator {
- public:
-  explicit Workers(collective::Communicator& group) : group_(group) {}
-  std::uint32_t rank() const override { return group_.rank(); }
-  std::uint32_t size() const override { return group_.size(); }
-  Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype, graph::Reduction) override {
-    return group_.all_reduce(in, out, count, dtype, collective::Reduction::mean);
-  }
-  bool shares_memory() const override { return group_.local_size() > 1; }
-  std::shared_ptr<Buffer> shared_buffer(std::size_t size_bytes) override {
-    auto made = group_.shared_buffer(size_bytes);
-    if (!made) benchmarks::die(made.error());
-    return Buffer::borrow(made->get(), size_bytes, [memory = *made] {});
-  }
+void meet(Communicator& workers) {
+  if (const auto met = workers.barrier(); !met) benchmarks::die(met.error());
+}
 
-  void meet() {
-    if (const auto met = group_.barrier(); !met) benchmarks::die(met.error());
-  }
-  double slowest(double taken) {
-    const auto done = group_.all_reduce(&taken, &taken, 1, DType::float64, collective::Reduction::max);
-    if (!done) benchmarks::die(done.error());
-    return taken;
-  }
-
- private:
-  collective::Communicator& group_;
-};
+double slowest(Communicator& workers, double taken) {
+  const auto done = workers.all_reduce(&taken, &taken, 1, DType::float64, Reduction::max);
+  if (!done) benchmarks::die(done.error());
+  return taken;
+}
 
 // Loss of `net` on (images, labels), gradients, reduced over the workers or not, and the update, one graph.
 template <class Net>
@@ -178,7 +159,7 @@ graph::Function training_step(const Settings& settings, Net& net, Weights& weigh
     for (const ParameterPtr& parameter : weights.trained()) wanted.emplace_back(parameter);
     const auto made = graph::Trace::current()->gradient({&loss, 1}, wanted);
     Values gradients(made.begin(), made.end());
-    if (reduces) gradients = nn::reduce_gradients(gradients, graph::Reduction::mean, settings.buckets);
+    if (reduces) gradients = nn::reduce_gradients(gradients, Reduction::mean, settings.buckets);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const ParameterPtr& parameter = weights.trained()[i];
       moments.push_back(std::make_shared<graph::Parameter>("moments." + parameter->name(), parameter->type(),
@@ -216,7 +197,7 @@ void print_times(const graph::StepTimes& times, int steps) {
 template <class Net>
 class Training {
  public:
-  Training(const Settings& settings, graph::Communicator* workers)
+  Training(const Settings& settings, Communicator* workers)
       : settings_(settings),
         workers_(workers),
         weights_(*dtype_from_string(settings.dtype)),
@@ -242,7 +223,7 @@ class Training {
 
  private:
   const Settings& settings_;
-  graph::Communicator* workers_;
+  Communicator* workers_;
   Weights weights_;
   std::vector<ParameterPtr> moments_;
   Net net_;
@@ -254,7 +235,7 @@ class Training {
 int warm_steps(const Settings& settings) { return settings.net == "lenet" ? 50 : 2; }
 
 template <class Net>
-int measure(const Settings& settings, graph::Communicator* workers) {
+int measure(const Settings& settings, Communicator* workers) {
   Training<Net> training(settings, workers);
   graph::StepTimes times;
   std::vector<double> taken;
@@ -277,7 +258,7 @@ int measure(const Settings& settings, graph::Communicator* workers) {
 // together: what differs between the first two is the machine's, between the last two that of talking. Turns
 // are short, since the speed of a shared machine drifts.
 template <class Net>
-int compare(const Settings& settings, Workers& workers) {
+int compare(const Settings& settings, Communicator& workers) {
   Training<Net> apart(settings, nullptr), together(settings, &workers);
   for (int i = 0; i < warm_steps(settings); ++i) {
     apart.step();
@@ -286,13 +267,13 @@ int compare(const Settings& settings, Workers& workers) {
   std::vector<double> alone_taken, apart_taken, together_taken;
   for (int i = 0; i < settings.steps; ++i) {
     for (std::uint32_t turn = 0; turn < workers.size(); ++turn) {
-      workers.meet();
-      alone_taken.push_back(workers.slowest(turn == workers.rank() ? apart.step() : 0));
+      meet(workers);
+      alone_taken.push_back(slowest(workers, turn == workers.rank() ? apart.step() : 0));
     }
-    workers.meet();
-    apart_taken.push_back(workers.slowest(apart.step()));
-    workers.meet();
-    together_taken.push_back(workers.slowest(together.step()));
+    meet(workers);
+    apart_taken.push_back(slowest(workers, apart.step()));
+    meet(workers);
+    together_taken.push_back(slowest(workers, together.step()));
   }
   const bool right = apart.is_right() && together.is_right();
   if (workers.rank() > 0) return right ? 0 : 1;
@@ -320,15 +301,14 @@ int main(int argc, char** argv) {
                "Steps of each worker alone, of all apart and of all together, in turn");
   CLI11_PARSE(app, argc, argv);
   const bool is_lenet = settings.net == "lenet";
-  const auto measured = [&](Workers* workers) {
+  const auto measured = [&](Communicator* workers) {
     if (settings.compares)
       return is_lenet ? compare<LeNet5>(settings, *workers) : compare<ResNet50>(settings, *workers);
     return is_lenet ? measure<LeNet5>(settings, workers) : measure<ResNet50>(settings, workers);
   };
   if (settings.workers == 1 && !settings.compares) return measured(nullptr);
-  const bool right = benchmarks::run_ranks({.ranks = settings.workers}, [&](collective::Communicator& group) {
-    Workers workers(group);
-    if (measured(&workers) != 0) std::_Exit(1);
+  const bool right = benchmarks::run_ranks({.ranks = settings.workers}, [&](Communicator& group) {
+    if (measured(&group) != 0) std::_Exit(1);
   });
   return right ? 0 : 1;
 }

@@ -23,8 +23,8 @@
 
 namespace {
 
+using muster::Communicator;
 using muster::benchmarks::die;
-using muster::collective::Communicator;
 using Clock = std::chrono::steady_clock;
 
 struct Settings {

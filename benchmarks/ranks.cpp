@@ -15,7 +15,6 @@
 namespace muster::benchmarks {
 namespace {
 
-using collective::Communicator;
 using collective::Endpoint;
 using collective::Group;
 using collective::Listener;
@@ -61,7 +60,7 @@ std::unique_ptr<Communicator> connect(Board& board, std::uint32_t rank, const Cr
                                        .address = "127.0.0.1",
                                        .port = board.notices[r].port,
                                        .local_name = board.notices[r].local_name});
-  auto connected = Communicator::connect(
+  auto connected = collective::connect(
       std::move(group), *std::move(listener),
       {.call_timeout = std::chrono::seconds(60), .security = security_of(crew.transport)});
   if (!connected) die(connected.error());

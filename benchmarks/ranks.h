@@ -25,6 +25,6 @@ struct Crew {
 
 // Forks the ranks' processes, each of which calls `work` with its communicator. Whether all of them ended
 // well. Call it before this process has threads.
-bool run_ranks(const Crew& crew, const std::function<void(collective::Communicator&)>& work);
+bool run_ranks(const Crew& crew, const std::function<void(Communicator&)>& work);
 
 }  // namespace muster::benchmarks

@@ -1,6 +1,6 @@
 // Public header of `base`: what every module builds on. Errors, checks, log lines, dtypes and shapes, hashes,
-// counter-based random numbers, misspelt names, and the outside world as interfaces (Clock, Files,
-// Environment) with a real and a simulated counterpart each.
+// counter-based random numbers, misspelt names, the interface of a group of processes (Communicator), and the
+// outside world as interfaces (Clock, Files, Environment) with a real and a simulated counterpart each.
 //
 // Ownership: plain values, except the interfaces, which are borrowed by reference and must outlive their
 // users. Threads: values are not shared; log lines and the real counterparts may be used from any thread.
@@ -8,6 +8,7 @@
 
 #include "muster/base/check.h"          // IWYU pragma: export
 #include "muster/base/clock.h"          // IWYU pragma: export
+#include "muster/base/communicator.h"   // IWYU pragma: export
 #include "muster/base/dtype.h"          // IWYU pragma: export
 #include "muster/base/environment.h"    // IWYU pragma: export
 #include "muster/base/files.h"          // IWYU pragma: export

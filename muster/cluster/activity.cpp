@@ -25,36 +25,16 @@ std::string_view to_string(WorkPhase phase) {
 
 }  // namespace
 
-std::string_view to_string(GroupCall call) {
-  switch (call) {
-    case GroupCall::none:
-      return "";
-    case GroupCall::all_reduce:
-      return "all_reduce";
-    case GroupCall::broadcast:
-      return "broadcast";
-    case GroupCall::all_gather:
-      return "all_gather";
-    case GroupCall::barrier:
-      return "barrier";
-    case GroupCall::send:
-      return "send";
-    case GroupCall::receive:
-      return "receive";
-  }
-  return "";
-}
-
 std::string to_string(const Activity& activity) {
   switch (activity.call) {
-    case GroupCall::none:
+    case CallKind::none:
       return std::string(to_string(activity.phase));
-    case GroupCall::send:
+    case CallKind::send:
       return fmt::format("sending a message to rank {}", activity.call_number);
-    case GroupCall::receive:
+    case CallKind::receive:
       return fmt::format("waiting for a message from rank {}", activity.call_number);
     default:
-      return fmt::format("in {} {}", to_string(activity.call), activity.call_number);
+      return fmt::format("in {} {}", muster::to_string(activity.call), activity.call_number);
   }
 }
 

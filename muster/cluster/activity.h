@@ -4,19 +4,17 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
+
+#include "muster/base/base.h"
 
 namespace muster::cluster {
 
 // What the process's main thread does. `script`: whatever the user's own code does.
 enum class WorkPhase : std::uint8_t { starting, script, reading_data, computing, saving, evaluating };
 
-// A call with other workers that some thread of the process is in.
-enum class GroupCall : std::uint8_t { none, all_reduce, broadcast, all_gather, barrier, send, receive };
-
 struct Activity {
   WorkPhase phase = WorkPhase::starting;
-  GroupCall call = GroupCall::none;
+  CallKind call = CallKind::none;  // with other workers, that some thread of the process is in
   // Of a collective call: its place among those of its group, 1 is the first. Of send and receive: the other
   // rank.
   std::uint64_t call_number = 0;
@@ -27,8 +25,6 @@ struct Activity {
   friend bool operator==(const Activity&, const Activity&) = default;
 };
 
-// "all_reduce", "receive"; "" for none.
-std::string_view to_string(GroupCall call);
 // "in all_reduce 18", "waiting for a message from rank 1", "in data loading", "in the script".
 std::string to_string(const Activity& activity);
 // "rank 2", "ranks 0, 1, 3", "ranks 0-5, 9": of ascending numbers, the first of many.

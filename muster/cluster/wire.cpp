@@ -286,7 +286,7 @@ class Reader {
   Activity activity() {
     Activity activity;
     activity.phase = static_cast<WorkPhase>(up_to(static_cast<std::uint8_t>(WorkPhase::evaluating)));
-    activity.call = static_cast<GroupCall>(up_to(static_cast<std::uint8_t>(GroupCall::receive)));
+    activity.call = static_cast<CallKind>(up_to(static_cast<std::uint8_t>(CallKind::receive)));
     activity.call_number = u64();
     activity.finished = u64();
     activity.train_epoch = u64();

@@ -8,17 +8,14 @@
 #include <string>
 
 #include "muster/base/base.h"
-#include "muster/collective/collective.h"
 
 namespace muster::collective {
-
-enum class Kind : std::uint8_t { all_reduce, broadcast, all_gather, barrier };
 
 struct Call {
   std::uint64_t number = 0;  // 1 is the group's first
   std::uint64_t count = 0;   // elements of an all_reduce, bytes of the others
   std::uint32_t root = 0;
-  Kind kind = Kind::barrier;
+  CallKind kind = CallKind::barrier;
   DType dtype = DType::uint8;
   Reduction reduction = Reduction::sum;
   friend bool operator==(const Call&, const Call&) = default;

@@ -5,11 +5,10 @@
 // Byte by byte: docs/formats/collective.md.
 #pragma once
 
-#include <poll.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
@@ -18,9 +17,10 @@
 #include "muster/base/base.h"
 #include "muster/collective/call.h"
 #include "muster/collective/copies.h"
+#include "muster/collective/frame_stream.h"
 #include "muster/collective/frames.h"
+#include "muster/collective/link.h"
 #include "muster/collective/reconnect_acceptor.h"
-#include "muster/collective/wire.h"
 #include "muster/net/net.h"
 
 namespace muster::collective {
@@ -28,7 +28,7 @@ namespace muster::collective {
 // A connection that a rendezvous made.
 struct Connected {
   std::uint32_t rank;
-  net::Socket socket;
+  std::unique_ptr<Link> link;
 };
 
 class Exchange {
@@ -37,7 +37,7 @@ class Exchange {
   Exchange(std::uint32_t rank, FrameOrigin origin, std::vector<Connected> connections,
            ReconnectAcceptor* acceptor);
 
-  bool empty() const { return links_.empty(); }
+  bool empty() const { return peers_.empty(); }
 
   // Tells every peer what this rank calls and demands the same call from it, before its data.
   void announce(const Call& call);
@@ -54,7 +54,7 @@ class Exchange {
   // may be more to do. A `run` under way does that itself.
   Result<bool> attend();
   // The connections, to be told when one is reset. Any thread.
-  void watch(std::vector<pollfd>& polled);
+  void watch(WaitList& waits);
   // A call has failed: what it borrowed is read no more, whoever calls. Any thread.
   void forget();
 
@@ -66,27 +66,27 @@ class Exchange {
   Result<> check_peers();
 
  private:
-  struct Link {
-    Link(std::uint32_t rank, net::Socket socket, ReconnectAcceptor& acceptor)
-        : wire(rank, Purpose::calls, std::move(socket), acceptor) {}
-    Wire wire;
+  struct Peer {
+    Peer(std::uint32_t rank, std::unique_ptr<Link> link, ReconnectAcceptor& acceptor)
+        : stream(rank, Purpose::calls, std::move(link), acceptor) {}
+    FrameStream stream;
     FrameList incoming;
-    CallBytes peer_call{};
-    std::size_t polled_at = 0;
-    TakenBytes taken{};       // what this side tells the other at the end of a call
-    TakenBytes peer_taken{};  // and the other way
+    CallBytes call{};
+    std::size_t waits_at = 0;  // its place in waits_
+    TakenBytes taken{};        // what this side tells the other at the end of a call
+    TakenBytes heard{};        // and the other way
   };
   Result<> run_locked(const net::Wait& wait);
-  void queue(Link& link, FrameType type, std::span<const std::byte> payload);
-  Result<bool> advance(Link& link);
-  Result<bool> advance_receiving(Link& link);
-  Result<bool> mend(Link& link);
-  Result<> check_piece(Link& link, std::size_t piece);
-  Result<> check_content(const Link& link, std::size_t frame) const;
-  Result<> check_header(const Link& link, std::size_t frame, const net::FrameHeader& header) const;
+  void queue(Peer& peer, FrameType type, std::span<const std::byte> payload);
+  Result<bool> advance(Peer& peer);
+  Result<bool> advance_receiving(Peer& peer);
+  Result<bool> mend(Peer& peer);
+  Result<> check_piece(Peer& peer, std::size_t piece);
+  Result<> check_content(const Peer& peer, std::size_t frame) const;
+  Result<> check_header(const Peer& peer, std::size_t frame, const net::FrameHeader& header) const;
   bool done() const;
   Result<> wait_for_progress(const net::Wait& wait, TimePoint start);
-  Result<net::Readiness> poll_all(const net::Wait& wait);
+  Result<net::Readiness> wait_for_all(const net::Wait& wait);
   void break_off_reset();
   void look_for_resets();
   std::string missing_ranks() const;
@@ -95,12 +95,12 @@ class Exchange {
   FrameOrigin origin_;
   std::mutex mutex_;        // guards what follows, but for what any thread may call
   bool forgotten_ = false;  // no peer is attended any more
-  std::deque<Link> links_;
+  std::deque<Peer> peers_;
   Copies copies_;
   ReconnectAcceptor* acceptor_;
   Call call_;
   CallBytes call_bytes_{};
-  std::vector<pollfd> polled_;
+  WaitList waits_;
 };
 
 }  // namespace muster::collective

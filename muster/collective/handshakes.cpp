@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "muster/collective/wait_list.h"
+
 namespace muster::collective {
 namespace {
 
@@ -71,14 +73,12 @@ std::vector<Handshakes::Candidate> Handshakes::hear() {
 
 void Handshakes::hear_pending(std::vector<Candidate>& candidates) {
   if (pending_.empty()) return;
-  std::vector<pollfd> polled;
-  for (const Pending& pending : pending_)
-    polled.push_back({.fd = pending.socket.fd(), .events = POLLIN, .revents = 0});
-  polled.emplace_back();
-  if (!net::poll_until(polled, {.deadline = real_clock().now()})) return;  // no memory: in the next turn
+  WaitList waits;
+  for (const Pending& pending : pending_) waits.add(pending.socket.fd(), {.reading = true});
+  if (!waits.look()) return;
   std::vector<Pending> staying;
   for (std::size_t i = 0; i < pending_.size(); ++i)
-    if (polled[i].revents != 0 && hear(pending_[i], candidates))
+    if (waits.is_ready(i) && hear(pending_[i], candidates))
       rules_.leave(pending_[i].id);
     else
       staying.push_back(std::move(pending_[i]));

@@ -11,9 +11,6 @@
 
 namespace muster::collective {
 
-using SentPieces = std::span<const std::span<const std::byte>>;
-using ReceivedPieces = std::span<const std::span<std::byte>>;
-
 struct Message {
   std::uint64_t number = 0;  // 1 is the first from `from` to `to`
   std::uint64_t size_bytes = 0;

@@ -1,4 +1,4 @@
-// The messages of one rank of another host to this one: a wire on which only the other side sends them, and
+// The messages of one rank of another host to this one: a stream on which only the other side sends them, and
 // this side answers now and then that it has them (docs/adr/0017-links.md).
 //
 // A machine of steps, which never waits. Threads: one at a time, the one that holds `mutex`.
@@ -9,10 +9,10 @@
 #include <span>
 
 #include "muster/base/base.h"
+#include "muster/collective/frame_stream.h"
 #include "muster/collective/frames.h"
 #include "muster/collective/message.h"
 #include "muster/collective/message_window.h"
-#include "muster/collective/wire.h"
 
 namespace muster::collective {
 
@@ -36,11 +36,11 @@ class MessageReceiver {
   Result<bool> advance();
   // Between messages: goes on with a connection that some rank found broken. Whether there is more to do.
   Result<bool> attend();
-  // What `advance` waits for, as poll has it.
-  short awaited_events() const;
+  // What `advance` waits for.
+  Interest interest() const;
 
   std::mutex mutex;
-  Wire wire;
+  FrameStream stream;
 
  private:
   // More answers than the other side goes without.

@@ -1,4 +1,4 @@
-// The messages of this rank to one rank of another host: a wire on which only this side sends them, and the
+// The messages of this rank to one rank of another host: a stream on which only this side sends them, and the
 // other side answers now and then that it has them. Until then they are kept (docs/adr/0017-links.md).
 //
 // A machine of steps, which never waits. Threads: one at a time, the one that holds `mutex`.
@@ -11,10 +11,10 @@
 
 #include "muster/base/base.h"
 #include "muster/collective/copies.h"
+#include "muster/collective/frame_stream.h"
 #include "muster/collective/frames.h"
 #include "muster/collective/message.h"
 #include "muster/collective/message_window.h"
-#include "muster/collective/wire.h"
 #include "muster/net/net.h"
 
 namespace muster::collective {
@@ -28,10 +28,10 @@ class MessageSender {
   // it is until `keep`.
   void begin(Message& message);
   void add(std::span<const std::byte> part);
-  bool is_full() const { return wire.queued_frames() == message_frames_at_once; }
-  bool is_done() const { return wire.all_sent(); }
+  bool is_full() const { return stream.queued_frames() == message_frames_at_once; }
+  bool is_done() const { return stream.all_sent(); }
   // What was added is sent, and there is room for more.
-  void go_on() { wire.finish_step(false); }
+  void go_on() { stream.finish_step(false); }
   // All of the message was added and sent. The caller's bytes may be kept, that is copied, at once, or when
   // the other side has answered so far that they are few.
   Result<> finish();
@@ -47,11 +47,11 @@ class MessageSender {
   Result<bool> hear();
   // Between messages: goes on with a connection that some rank found broken. Whether there is more to do.
   Result<bool> attend();
-  // What `advance` waits for, as poll has it.
-  short awaited_events() const;
+  // What `advance` waits for.
+  Interest interest() const;
 
   std::mutex mutex;
-  Wire wire;
+  FrameStream stream;
 
  private:
   FrameSource source() const { return {.origin = origin_, .sequence = message_.number}; }

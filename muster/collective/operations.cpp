@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "muster/collective/state.h"
+#include "muster/collective/group_communicator.h"
 
 namespace muster::collective {
 namespace {
@@ -31,7 +31,7 @@ void copy_around(Range inner, Range all, std::byte* to, const std::byte* from, S
 
 // One chunk of an all_reduce: where it lies in the caller's buffers, and the turn of the shared memory that
 // it has.
-struct Communicator::State::Piece {
+struct GroupCommunicator::Piece {
   const std::byte* in;
   std::byte* out;
   std::size_t begin;  // in the tensor
@@ -40,12 +40,12 @@ struct Communicator::State::Piece {
 };
 
 // The number of the sync to come, or, where there may be two of them for one turn, of the turn.
-std::uint64_t Communicator::State::next_turn() {
+std::uint64_t GroupCommunicator::next_turn() {
   if (!local_) return 0;
   return layout_.is_even() ? local_->syncs() + 1 : ++turns_;
 }
 
-Result<> Communicator::State::barrier(const Call& call) {
+Result<> GroupCommunicator::barrier(const Call& call) {
   MUSTER_TRY_VOID(share(call));
   MUSTER_TRY_VOID(exchange());
   return sync(call);
@@ -53,26 +53,26 @@ Result<> Communicator::State::barrier(const Call& call) {
 
 // ---- all_reduce -------------------------------------------------------------------------------------------
 
-Result<> Communicator::State::all_reduce(const std::byte* in, std::byte* out, const Call& call) {
+Result<> GroupCommunicator::all_reduce(const std::byte* in, std::byte* out, const Call& call) {
   if (call.count == 0) return barrier(call);
   if (!local_ && received_.empty()) received_.resize(layout_.remote_count() * received_stride_);
   const bool small = call.count * size_bytes(call.dtype) <= sizes_.small_size_bytes;
   return small ? reduce_small(in, out, call) : reduce_chunks(in, out, call);
 }
 
-std::byte* Communicator::State::remote_small_raw(std::uint32_t rank) {
+std::byte* GroupCommunicator::remote_small_raw(std::uint32_t rank) {
   const std::uint32_t index = layout_.remote_index_of(rank);
   return local_ ? local_->small_raw(index) : received_.data() + index * received_stride_;
 }
 
 // Of this host's slices.
-std::byte* Communicator::State::remote_raw(std::uint32_t rank, std::uint64_t turn) {
+std::byte* GroupCommunicator::remote_raw(std::uint32_t rank, std::uint64_t turn) {
   const std::uint32_t index = layout_.remote_index_of(rank);
   return local_ ? local_->raw(index, turn) : received_.data() + index * received_stride_;
 }
 
 // The values of all ranks go whole to every host; there, the last rank to arrive combines them for all.
-Result<> Communicator::State::reduce_small(const std::byte* in, std::byte* out, const Call& call) {
+Result<> GroupCommunicator::reduce_small(const std::byte* in, std::byte* out, const Call& call) {
   const std::size_t bytes = call.count * size_bytes(call.dtype);
   for (std::uint32_t r = 0; r < size(); ++r)
     if (!layout_.is_local(r)) sources_[r] = remote_small_raw(r);
@@ -107,7 +107,7 @@ Result<> Communicator::State::reduce_small(const std::byte* in, std::byte* out, 
 
 // A pipeline of two stages: while a chunk's raw values travel to the hosts that own its slices, the results
 // of the chunk before travel back. One exchange and one sync serve both.
-Result<> Communicator::State::reduce_chunks(const std::byte* in, std::byte* out, const Call& call) {
+Result<> GroupCommunicator::reduce_chunks(const std::byte* in, std::byte* out, const Call& call) {
   const std::size_t bytes = call.count * size_bytes(call.dtype);
   const Chunks chunks(bytes, sizes_.chunk_size_bytes);
   const Stores shared = store_choice_.next(bytes);
@@ -144,7 +144,7 @@ Result<> Communicator::State::reduce_chunks(const std::byte* in, std::byte* out,
 }
 
 // After a call's first sync: every rank learns the same, so all of them go the same way on.
-Result<> Communicator::State::reach_all(std::size_t size_bytes) {
+Result<> GroupCommunicator::reach_all(std::size_t size_bytes) {
   if (!local_) return {};
   all_reached_ = true;
   result_is_wanted_ = !layout_.is_even();  // by those who send it
@@ -165,7 +165,7 @@ Result<> Communicator::State::reach_all(std::size_t size_bytes) {
 
 // The owner of a slice reads it in the memory of all ranks and writes the result to all: no copies, and one
 // more sync, however much it is.
-Result<> Communicator::State::reduce_in_place(const Piece& whole, const Call& call) {
+Result<> GroupCommunicator::reduce_in_place(const Piece& whole, const Call& call) {
   const Stores stores = store_choice_in_place_.next(whole.size_bytes);
   Duration busy{};
   {
@@ -176,7 +176,7 @@ Result<> Communicator::State::reduce_in_place(const Piece& whole, const Call& ca
   return sync(call);
 }
 
-Communicator::State::Piece Communicator::State::piece_of(const std::byte* in, std::byte* out, Range range) {
+GroupCommunicator::Piece GroupCommunicator::piece_of(const std::byte* in, std::byte* out, Range range) {
   return {.in = in + range.begin,
           .out = out + range.begin,
           .begin = range.begin,
@@ -184,16 +184,16 @@ Communicator::State::Piece Communicator::State::piece_of(const std::byte* in, st
           .turn = next_turn()};
 }
 
-Range Communicator::State::slices_of_host(const Piece& piece, std::uint32_t host) const {
+Range GroupCommunicator::slices_of_host(const Piece& piece, std::uint32_t host) const {
   return slices_of(piece.size_bytes, layout_.positions_of(host), size());
 }
 
-Range Communicator::State::own_slice(const Piece& piece) const {
+Range GroupCommunicator::own_slice(const Piece& piece) const {
   return slices_of(piece.size_bytes, {.begin = layout_.position_of(rank()), .count = 1}, size());
 }
 
 // What neighbours combine, and where they may have to send it, all.
-void Communicator::State::share_raw(const Piece& piece, Stores stores) {
+void GroupCommunicator::share_raw(const Piece& piece, Stores stores) {
   if (!local_ || own_offsets().in != nowhere) return;
   const Range wanted =
       layout_.is_even() ? slices_of_host(piece, layout_.own_host()) : Range{0, piece.size_bytes};
@@ -202,7 +202,7 @@ void Communicator::State::share_raw(const Piece& piece, Stores stores) {
 
 // Each host gets all ranks' values of the slices that its ranks own. What goes each way in a step is never
 // nothing, so that each step shows that the other side has the last one's.
-void Communicator::State::queue_raw(const Piece& piece) {
+void GroupCommunicator::queue_raw(const Piece& piece) {
   const Range mine = slices_of_host(piece, layout_.own_host());
   for (std::size_t i = 0; i < layout_.lanes().size(); ++i) {
     const Lane& lane = layout_.lanes()[i];
@@ -215,7 +215,7 @@ void Communicator::State::queue_raw(const Piece& piece) {
 }
 
 // Once to each host.
-void Communicator::State::queue_results(const Piece& piece) {
+void GroupCommunicator::queue_results(const Piece& piece) {
   const auto slices = [&](std::uint32_t host, Places places) {
     const Places positions{.begin = layout_.positions_of(host).begin + places.begin, .count = places.count};
     return slices_of(piece.size_bytes, positions, size());
@@ -230,7 +230,7 @@ void Communicator::State::queue_results(const Piece& piece) {
   }
 }
 
-void Communicator::State::reduce_own(const Piece& piece, const Call& call, Stores shared, Stores own) {
+void GroupCommunicator::reduce_own(const Piece& piece, const Call& call, Stores shared, Stores own) {
   const Range mine = own_slice(piece);
   if (mine.size == 0) return;
   const std::size_t in_host = mine.begin - slices_of_host(piece, layout_.own_host()).begin;
@@ -245,15 +245,15 @@ void Communicator::State::reduce_own(const Piece& piece, const Call& call, Store
            .reduction = call.reduction});
 }
 
-const std::byte* Communicator::State::local_raw(const Piece& piece, std::uint32_t local_rank) const {
+const std::byte* GroupCommunicator::local_raw(const Piece& piece, std::uint32_t local_rank) const {
   if (local_rank == this->local_rank()) return piece.in;
   const std::byte* in = reached_[local_rank].in;
   return in != nullptr ? in + piece.begin : local_->slot(local_rank, piece.turn);
 }
 
 // Of the result of this rank's slice, which begins at `begin` in the piece.
-void Communicator::State::choose_destinations(const Piece& piece, std::size_t begin, Stores shared,
-                                              Stores own) {
+void GroupCommunicator::choose_destinations(const Piece& piece, std::size_t begin, Stores shared,
+                                            Stores own) {
   destinations_.assign({{.bytes = piece.out + begin, .stores = own}});
   if (!local_) return;
   if (result_is_wanted_)
@@ -264,7 +264,7 @@ void Communicator::State::choose_destinations(const Piece& piece, std::size_t be
 }
 
 // Neighbours may have written their results here themselves; those of other hosts came to one of them.
-void Communicator::State::collect_results(const Piece& piece, Stores stores) {
+void GroupCommunicator::collect_results(const Piece& piece, Stores stores) {
   if (!local_) return;
   const Range here =
       own_offsets().out == nowhere ? own_slice(piece) : slices_of_host(piece, layout_.own_host());
@@ -274,7 +274,7 @@ void Communicator::State::collect_results(const Piece& piece, Stores stores) {
 // ---- broadcast --------------------------------------------------------------------------------------------
 
 // The root sends to every other host, or its neighbours do; on each host one rank has the bytes first.
-Result<> Communicator::State::broadcast(std::byte* data, const Call& call) {
+Result<> GroupCommunicator::broadcast(std::byte* data, const Call& call) {
   const Chunks chunks(call.count, sizes_.chunk_size_bytes);
   if (chunks.count() == 0) return barrier(call);
   const std::uint32_t root_host = layout_.host_of(call.root), root_place = layout_.place_of(call.root);
@@ -315,7 +315,7 @@ Result<> Communicator::State::broadcast(std::byte* data, const Call& call) {
 
 // ---- all_gather -------------------------------------------------------------------------------------------
 
-Result<> Communicator::State::all_gather(const std::byte* in, std::byte* out, const Call& call) {
+Result<> GroupCommunicator::all_gather(const std::byte* in, std::byte* out, const Call& call) {
   const Chunks chunks(call.count, sizes_.gathered_size_bytes);
   if (chunks.count() == 0) return barrier(call);
   for (std::size_t c = 0; c < chunks.count(); ++c) {
@@ -337,8 +337,8 @@ Result<> Communicator::State::all_gather(const std::byte* in, std::byte* out, co
   return {};
 }
 
-void Communicator::State::queue_gathering(Range range, const std::byte* in, std::byte* out, const Call& call,
-                                          std::uint64_t turn) {
+void GroupCommunicator::queue_gathering(Range range, const std::byte* in, std::byte* out, const Call& call,
+                                        std::uint64_t turn) {
   for (std::size_t i = 0; i < layout_.lanes().size(); ++i) {
     const Lane& lane = layout_.lanes()[i];
     for (std::uint32_t r = lane.ours.begin; r < lane.ours.end(); ++r)
@@ -351,8 +351,7 @@ void Communicator::State::queue_gathering(Range range, const std::byte* in, std:
   }
 }
 
-void Communicator::State::collect_gathering(Range range, std::byte* out, const Call& call,
-                                            std::uint64_t turn) {
+void GroupCommunicator::collect_gathering(Range range, std::byte* out, const Call& call, std::uint64_t turn) {
   for (std::uint32_t r = 0; r < size(); ++r) {
     if (r == rank()) continue;
     const std::byte* from =

@@ -45,19 +45,19 @@ std::string ReconnectAcceptor::name(std::uint32_t rank) const {
   return fmt::format("rank {} ({})", rank, net::to_string(net::Address{endpoint.address, endpoint.port}));
 }
 
-std::optional<ReconnectAcceptor::Reconnection> ReconnectAcceptor::take_reconnection(const Link& link) {
+std::optional<ReconnectAcceptor::Reconnection> ReconnectAcceptor::take_reconnection(const Stream& stream) {
   const std::lock_guard lock(mutex_);
-  auto found = reconnections_.extract({link.rank, link.purpose});
+  auto found = reconnections_.extract({stream.rank, stream.purpose});
   has_news_ = !reconnections_.empty() || !reconnect_requests_.empty();
-  if (found.empty() || found.mapped().generation <= link.generation) return std::nullopt;
+  if (found.empty() || found.mapped().generation <= stream.generation) return std::nullopt;
   return std::move(found.mapped());
 }
 
-bool ReconnectAcceptor::take_reconnect_request(const Link& link) {
+bool ReconnectAcceptor::take_reconnect_request(const Stream& stream) {
   const std::lock_guard lock(mutex_);
-  const auto found = reconnect_requests_.extract({link.rank, link.purpose});
+  const auto found = reconnect_requests_.extract({stream.rank, stream.purpose});
   has_news_ = !reconnections_.empty() || !reconnect_requests_.empty();
-  return !found.empty() && found.mapped() == link.generation;
+  return !found.empty() && found.mapped() == stream.generation;
 }
 
 std::vector<ReconnectAcceptor::Key> ReconnectAcceptor::news() const {
@@ -68,17 +68,17 @@ std::vector<ReconnectAcceptor::Key> ReconnectAcceptor::news() const {
   return keys;
 }
 
-Reconnector ReconnectAcceptor::reconnector(const Link& link) const {
-  const bool calls_it = calls(link.rank);
-  return {{.endpoint = group_->endpoints[link.rank], .name = name(link.rank), .security = security_},
+Reconnector ReconnectAcceptor::reconnector(const Stream& stream) const {
+  const bool calls_it = calls(stream.rank);
+  return {{.endpoint = group_->endpoints[stream.rank], .name = name(stream.rank), .security = security_},
           {.origin = origin(),
            .from = group_->rank,
-           .to = link.rank,
+           .to = stream.rank,
            .size = static_cast<std::uint32_t>(group_->endpoints.size()),
-           .purpose = link.purpose,
+           .purpose = stream.purpose,
            .intent = calls_it ? Intent::resume : Intent::ask_for_reconnect,
-           .generation = link.generation,
-           .received_bytes = link.received_bytes}};
+           .generation = stream.generation,
+           .received_bytes = stream.received_bytes}};
 }
 
 Result<> ReconnectAcceptor::welcome(net::Socket& socket, std::uint64_t received_bytes) const {

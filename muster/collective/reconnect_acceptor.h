@@ -29,7 +29,7 @@ class ReconnectAcceptor {
                                                          std::vector<std::uint32_t> linked, Listener listener,
                                                          std::shared_ptr<const net::Security> security);
 
-  struct Link {  // a connection, as this side sees it
+  struct Stream {  // as this side sees it
     std::uint32_t rank = 0;
     Purpose purpose = Purpose::calls;
     std::uint32_t generation = 0;
@@ -41,9 +41,9 @@ class ReconnectAcceptor {
     std::uint32_t generation = 0;
     std::uint64_t received_bytes = 0;
   };
-  std::optional<Reconnection> take_reconnection(const Link& link);
+  std::optional<Reconnection> take_reconnection(const Stream& stream);
   // Whether the other side has said that this very connection is broken.
-  bool take_reconnect_request(const Link& link);
+  bool take_reconnect_request(const Stream& stream);
   // Something of these may be there.
   bool has_news() const { return has_news_.load(std::memory_order_relaxed); }
   // For which connections there is.
@@ -52,7 +52,7 @@ class ReconnectAcceptor {
 
   // Of two ranks the higher one calls.
   bool calls(std::uint32_t rank) const { return group_->rank > rank; }
-  Reconnector reconnector(const Link& link) const;
+  Reconnector reconnector(const Stream& stream) const;
   Result<> welcome(net::Socket& socket, std::uint64_t received_bytes) const;
   std::string name(std::uint32_t rank) const;
 

@@ -23,20 +23,20 @@ ReconnectWatch::~ReconnectWatch() {
 // While there is more to do, the acceptor is looked at again after a while, whichever peer waits there, and
 // so is all else: else it would be found open again and again while another thread is about to serve it.
 void ReconnectWatch::work() {
-  std::vector<pollfd> polled;
+  WaitList waits;
   bool more = false;
   const bool checks = duties_.check_peers != nullptr;
   TimePoint next_check = checks ? real_clock().now() + check_interval : TimePoint::max();
   for (;;) {
-    polled.assign({{.fd = acceptor_.bell().fd(), .events = POLLIN, .revents = 0}});
+    waits.clear();
+    waits.add(acceptor_.bell().fd(), {.reading = true});
     if (!more) {
-      polled.push_back({.fd = acceptor_.fd(), .events = POLLIN, .revents = 0});
-      duties_.watch(polled);
+      waits.add(acceptor_.fd(), {.reading = true});
+      duties_.watch(waits);
     }
-    polled.emplace_back();  // for the signal
     TimePoint deadline = std::min(acceptor_.deadline(), next_check);
     if (more) deadline = std::min(deadline, real_clock().now() + look_interval);
-    const auto ready = net::poll_until(polled, {.deadline = deadline, .stop = &stop_});
+    const auto ready = waits.wait({.deadline = deadline, .stop = &stop_});
     if (!ready || *ready == net::Readiness::stopped) return;
     if (real_clock().now() >= next_check) {
       duties_.check_peers();

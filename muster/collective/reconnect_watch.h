@@ -2,14 +2,12 @@
 // During a call the call itself serves the acceptor, sooner.
 #pragma once
 
-#include <poll.h>
-
 #include <functional>
 #include <thread>
-#include <vector>
 
 #include "muster/base/base.h"
 #include "muster/collective/reconnect_acceptor.h"
+#include "muster/collective/wait_list.h"
 #include "muster/net/net.h"
 
 namespace muster::collective {
@@ -21,7 +19,7 @@ class ReconnectWatch {
     // may be more to do.
     std::function<Result<bool>()> attend;
     // What else there is to wake up for.
-    std::function<void(std::vector<pollfd>&)> watch;
+    std::function<void(WaitList&)> watch;
     // Once a second, during calls too: a revoked peer must go. None: no peer can be revoked.
     std::function<void()> check_peers = {};
   };

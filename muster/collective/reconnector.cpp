@@ -16,12 +16,12 @@ Reconnector::Reconnector(Target target, const Hello& hello)
       next_try_(real_clock().now()),
       began_(next_try_) {}
 
-void Reconnector::add_to(std::vector<pollfd>& polled) const {
+void Reconnector::add_to(WaitList& waits) const {
   if (!socket_) return;
   const short events = stage_ == Stage::connecting ? POLLOUT
                        : stage_ == Stage::securing ? socket_->awaited_events()
                                                    : short{POLLIN};
-  polled.push_back({.fd = socket_->fd(), .events = events, .revents = 0});
+  waits.add(socket_->fd(), {.reading = (events & POLLIN) != 0, .writing = (events & POLLOUT) != 0});
 }
 
 Result<std::optional<Reconnector::Answer>> Reconnector::step() {

@@ -4,8 +4,6 @@
 // A machine that never waits: no circle of ranks that call each other can block. Threads: one at a time.
 #pragma once
 
-#include <poll.h>
-
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +12,7 @@
 #include "muster/base/base.h"
 #include "muster/collective/collective.h"
 #include "muster/collective/hello.h"
+#include "muster/collective/wait_list.h"
 #include "muster/net/net.h"
 
 namespace muster::collective {
@@ -42,8 +41,8 @@ class Reconnector {
   // Goes on as far as it can; nothing: there is no answer yet. It fails with Code::peer_lost when the other
   // side is gone or its group has ended, and with what it said when it refused.
   Result<std::optional<Answer>> step();
-  // What to wait for before the next step.
-  void add_to(std::vector<pollfd>& polled) const;
+  // What to wait for before the next step: at most one entry.
+  void add_to(WaitList& waits) const;
   // While it connects, the time may pass too.
   TimePoint next_step() const {
     return !socket_ ? next_try_ : stage_ == Stage::connecting ? give_up_at_ : TimePoint::max();

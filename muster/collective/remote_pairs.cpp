@@ -24,7 +24,7 @@ MessageSender& RemotePairs::sender_to(std::uint32_t rank) {
   const std::lock_guard lock(ways_mutex_);
   const auto [way, is_new] =
       senders_.try_emplace(rank, origin_, Ordered{.from = rank_, .to = rank}, *acceptor_);
-  if (is_new && over_) way->second.wire.reset();
+  if (is_new && over_) way->second.stream.reset();
   return way->second;
 }
 
@@ -32,7 +32,7 @@ MessageReceiver& RemotePairs::receiver_from(std::uint32_t rank) {
   const std::lock_guard lock(ways_mutex_);
   const auto [way, is_new] =
       receivers_.try_emplace(rank, origin_, Ordered{.from = rank, .to = rank_}, *acceptor_);
-  if (is_new && over_) way->second.wire.reset();
+  if (is_new && over_) way->second.stream.reset();
   return way->second;
 }
 
@@ -100,9 +100,9 @@ Result<> RemotePairs::run(Way& way, const Done& is_done, const Message& message,
     const auto moved = way.advance();
     if (!moved && moved.error().code == Code::peer_lost)
       return fail(Code::peer_lost, fmt::format("{} is gone: its connection closed during {} ({})",
-                                               way.wire.name(), to_string(message), moved.error().message));
+                                               way.stream.name(), to_string(message), moved.error().message));
     if (!moved) return fail(moved.error());
-    if (!*moved && !is_done()) MUSTER_TRY_VOID(await(way.wire, way.awaited_events(), message, wait));
+    if (!*moved && !is_done()) MUSTER_TRY_VOID(await(way.stream, way.interest(), message, wait));
   }
   return {};
 }
@@ -119,59 +119,58 @@ Error RemotePairs::why(const Error& gone, std::uint32_t rank) {
 
 // ---- Waiting ----
 
-// For something on one wire, while the others are looked after.
-Result<> RemotePairs::await(const Wire& wire, short events, const Message& message, const MessageWait& wait) {
+// For something on one stream, while the others are looked after.
+Result<> RemotePairs::await(const FrameStream& stream, Interest interest, const Message& message,
+                            const MessageWait& wait) {
   for (;;) {
-    MUSTER_TRY(const bool others_have_more, attend_others(&wire));
-    std::vector<pollfd> polled;
-    wire.add_to(polled, events);
-    const std::size_t own = polled.size();
-    const auto others = add_senders_to(polled, &wire);
+    MUSTER_TRY(const bool others_have_more, attend_others(&stream));
+    WaitList waits;
+    stream.add_to(waits, interest);
+    const std::size_t own = waits.size();
+    const auto others = add_senders_to(waits, &stream);
     const TimePoint now = real_clock().now();
-    const bool is_mending = others_have_more || !wire.is_whole();
+    const bool is_mending = others_have_more || !stream.is_whole();
     const TimePoint soon =
-        std::min({wait.deadline, now + (is_mending ? look_interval : wait_slice), wire.next_step()});
-    MUSTER_TRY(const net::Readiness readiness,
-               net::poll_until(polled, {.deadline = soon, .stop = wait.stop}));
+        std::min({wait.deadline, now + (is_mending ? look_interval : wait_slice), stream.next_step()});
+    MUSTER_TRY(const net::Readiness readiness, waits.wait({.deadline = soon, .stop = wait.stop}));
     if (readiness == net::Readiness::stopped)
       return fail(Code::aborted, fmt::format("{} was stopped", to_string(message)));
-    const auto is_ready = [](const pollfd& each) { return each.revents != 0; };
-    if (std::any_of(polled.begin(), polled.begin() + static_cast<std::ptrdiff_t>(own), is_ready)) return {};
-    MUSTER_TRY_VOID(hear_ends(std::span(polled).subspan(own), others));
+    if (own > 0 && waits.is_ready(0)) return {};
+    MUSTER_TRY_VOID(hear_ends(waits, own, others));
     MUSTER_TRY_VOID(wait.look());
-    if (now >= wait.deadline) return fail(too_late(message, wait, wire.name()));
-    if (!wire.is_whole() || acceptor_->has_news()) return {};
+    if (now >= wait.deadline) return fail(too_late(message, wait, stream.name()));
+    if (!stream.is_whole() || acceptor_->has_news()) return {};
   }
 }
 
 Result<> RemotePairs::look() {
   if (acceptor_ == nullptr) return {};
-  std::vector<pollfd> polled;
-  const auto senders = add_senders_to(polled, nullptr);
-  MUSTER_TRY_VOID(net::poll_until(polled, {.deadline = real_clock().now()}));
-  MUSTER_TRY_VOID(hear_ends(polled, senders));
+  WaitList waits;
+  const auto senders = add_senders_to(waits, nullptr);
+  waits.look();
+  MUSTER_TRY_VOID(hear_ends(waits, 0, senders));
   MUSTER_TRY_VOID(attend_others(nullptr));
   return {};
 }
 
 // Those to whom something is sent: who ends the group resets these connections too.
-std::vector<MessageSender*> RemotePairs::add_senders_to(std::vector<pollfd>& polled, const Wire* but) {
+std::vector<MessageSender*> RemotePairs::add_senders_to(WaitList& waits, const FrameStream* but) {
   std::vector<MessageSender*> added;
   const std::lock_guard ways_lock(ways_mutex_);
   for (auto& [rank, sender] : senders_) {
-    if (&sender.wire == but) continue;
+    if (&sender.stream == but) continue;
     const std::unique_lock lock(sender.mutex, std::try_to_lock);
-    if (!lock || !sender.wire.is_whole()) continue;
-    sender.wire.add_to(polled, 0);
+    if (!lock || !sender.stream.is_whole()) continue;
+    sender.stream.add_to(waits, {});
     added.push_back(&sender);
   }
-  polled.emplace_back();  // for the signal to stop
   return added;
 }
 
-Result<> RemotePairs::hear_ends(std::span<const pollfd> polled, std::span<MessageSender* const> senders) {
+Result<> RemotePairs::hear_ends(const WaitList& waits, std::size_t first,
+                                std::span<MessageSender* const> senders) {
   for (std::size_t i = 0; i < senders.size(); ++i)
-    if ((polled[i].revents & (POLLERR | POLLHUP)) != 0) MUSTER_TRY_VOID(hear(*senders[i]));
+    if (waits.has_ended(first + i)) MUSTER_TRY_VOID(hear(*senders[i]));
   return {};
 }
 
@@ -184,7 +183,7 @@ Result<> RemotePairs::hear(MessageSender& sender) {
 
 // A rank from which messages came may have left after its last one; to reach one to which messages go again
 // must be possible while the group lives. What is left to do when this wait ends is another's work.
-Result<bool> RemotePairs::attend_others(const Wire* but) {
+Result<bool> RemotePairs::attend_others(const FrameStream* but) {
   make_ways_for_news();
   MUSTER_TRY(const bool senders_have_more, attend_each(senders_, but));
   const bool more = attend_each(receivers_, but).value_or(false) || senders_have_more;
@@ -201,12 +200,12 @@ bool RemotePairs::attend() {
 // All of them, whatever becomes of some. Those at which a thread is at work look after themselves, but may
 // have looked for news just before there were some.
 template <class Ways>
-Result<bool> RemotePairs::attend_each(Ways& ways, const Wire* but) {
+Result<bool> RemotePairs::attend_each(Ways& ways, const FrameStream* but) {
   bool more = false;
   Result<> reached;
   const std::lock_guard ways_lock(ways_mutex_);
   for (auto& [rank, way] : ways) {
-    if (&way.wire == but) continue;
+    if (&way.stream == but) continue;
     const std::unique_lock lock(way.mutex, std::try_to_lock);
     if (!lock) {
       more = more || acceptor_->has_news();
@@ -216,7 +215,7 @@ Result<bool> RemotePairs::attend_each(Ways& ways, const Wire* but) {
     more = more || has_more.value_or(false);
     if (!has_more && reached)
       reached = fail(has_more.error().code,
-                     fmt::format("{} ended the group: {}", way.wire.name(), has_more.error().message));
+                     fmt::format("{} ended the group: {}", way.stream.name(), has_more.error().message));
   }
   if (!reached) return fail(reached.error());
   return more;
@@ -226,30 +225,30 @@ Result<bool> RemotePairs::attend_each(Ways& ways, const Wire* but) {
 
 Result<> RemotePairs::check_peers() {
   const std::lock_guard lock(ways_mutex_);
-  for (auto& [rank, sender] : senders_) MUSTER_TRY_VOID(sender.wire.check_peer());
-  for (auto& [rank, receiver] : receivers_) MUSTER_TRY_VOID(receiver.wire.check_peer());
+  for (auto& [rank, sender] : senders_) MUSTER_TRY_VOID(sender.stream.check_peer());
+  for (auto& [rank, receiver] : receivers_) MUSTER_TRY_VOID(receiver.stream.check_peer());
   return {};
 }
 
 void RemotePairs::reset() {
   const std::lock_guard lock(ways_mutex_);
   over_ = true;
-  for (auto& [rank, sender] : senders_) sender.wire.reset();
-  for (auto& [rank, receiver] : receivers_) receiver.wire.reset();
+  for (auto& [rank, sender] : senders_) sender.stream.reset();
+  for (auto& [rank, receiver] : receivers_) receiver.stream.reset();
 }
 
 // A process that has ended answers an answer by a reset, and its system forgets what is not yet delivered.
 void RemotePairs::finish() {
-  std::vector<Wire*> sending;
+  std::vector<FrameStream*> sending;
   {
     const std::lock_guard lock(ways_mutex_);
     over_ = true;
-    for (auto& [rank, sender] : senders_) sending.push_back(&sender.wire);
-    for (Wire* const wire : sending) wire->finish_sending();
-    for (auto& [rank, receiver] : receivers_) receiver.wire.finish_sending();
+    for (auto& [rank, sender] : senders_) sending.push_back(&sender.stream);
+    for (FrameStream* const stream : sending) stream->finish_sending();
+    for (auto& [rank, receiver] : receivers_) receiver.stream.finish_sending();
   }
   const TimePoint deadline = real_clock().now() + delivery_longest;
-  const auto is_delivered = [](Wire* wire) { return wire->is_delivered(); };
+  const auto is_delivered = [](FrameStream* stream) { return stream->is_delivered(); };
   while (!std::ranges::all_of(sending, is_delivered) && real_clock().now() < deadline)
     std::this_thread::sleep_for(look_interval);
 }

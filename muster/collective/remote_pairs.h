@@ -7,8 +7,6 @@
 // Threads: one sends and one receives at a time; the two may be different.
 #pragma once
 
-#include <poll.h>
-
 #include <map>
 #include <mutex>
 #include <span>
@@ -52,13 +50,14 @@ class RemotePairs {
   Result<> pass(Way& way, const Pieces& pieces, Message& message, const MessageWait& wait);
   template <class Way, class Done>
   Result<> run(Way& way, const Done& is_done, const Message& message, const MessageWait& wait);
-  Result<> await(const Wire& wire, short events, const Message& message, const MessageWait& wait);
-  std::vector<MessageSender*> add_senders_to(std::vector<pollfd>& polled, const Wire* but);
-  Result<> hear_ends(std::span<const pollfd> polled, std::span<MessageSender* const> senders);
+  Result<> await(const FrameStream& stream, Interest interest, const Message& message,
+                 const MessageWait& wait);
+  std::vector<MessageSender*> add_senders_to(WaitList& waits, const FrameStream* but);
+  Result<> hear_ends(const WaitList& waits, std::size_t first, std::span<MessageSender* const> senders);
   Result<> hear(MessageSender& sender);
-  Result<bool> attend_others(const Wire* but);
+  Result<bool> attend_others(const FrameStream* but);
   template <class Ways>
-  Result<bool> attend_each(Ways& ways, const Wire* but);
+  Result<bool> attend_each(Ways& ways, const FrameStream* but);
   Error why(const Error& gone, std::uint32_t rank);
 
   MessageSender& sender_to(std::uint32_t rank);

@@ -64,7 +64,7 @@ Result<Connections> Rendezvous::meet() {
   MUSTER_TRY_VOID(await_all_welcomes());
   Connections met{.links = {}, .local = std::move(local_), .alarms = std::move(alarms_)};
   for (std::size_t i = 0; i < linked_.size(); ++i)
-    met.links.push_back({layout_.lanes()[i].peer, std::move(linked_[i]->socket)});
+    met.links.push_back({layout_.lanes()[i].peer, make_link(std::move(linked_[i]->socket))});
   return met;
 }
 
@@ -106,11 +106,10 @@ Result<net::Socket> Rendezvous::call_again(std::uint32_t rank) {
   for (;;) {
     MUSTER_TRY(auto answer, reconnector.step());
     if (answer) return std::move(answer->socket);
-    std::vector<pollfd> polled;
-    reconnector.add_to(polled);
-    polled.emplace_back();
+    WaitList waits;
+    reconnector.add_to(waits);
     const TimePoint soon = std::min(wait_.deadline, reconnector.next_step());
-    MUSTER_TRY(const auto readiness, net::poll_until(polled, {.deadline = soon, .stop = wait_.stop}));
+    MUSTER_TRY(const auto readiness, waits.wait({.deadline = soon, .stop = wait_.stop}));
     if (readiness == net::Readiness::stopped) return fail(Code::aborted, "connecting the group was stopped");
     if (real_clock().now() >= wait_.deadline)
       return fail(Code::timeout,
@@ -170,10 +169,10 @@ std::vector<std::uint32_t> Rendezvous::missing() const {
 
 Result<> Rendezvous::accept_all() {
   while (awaited_ > 0) {
-    std::array<pollfd, 2> polled{pollfd{.fd = handshakes_->fd(), .events = POLLIN, .revents = 0}};
+    WaitList waits;
+    waits.add(handshakes_->fd(), {.reading = true});
     const TimePoint deadline = std::min(wait_.deadline, handshakes_->deadline());
-    MUSTER_TRY(const net::Readiness readiness,
-               net::poll_until(polled, {.deadline = deadline, .stop = wait_.stop}));
+    MUSTER_TRY(const net::Readiness readiness, waits.wait({.deadline = deadline, .stop = wait_.stop}));
     if (readiness == net::Readiness::stopped) return fail(Code::aborted, "connecting the group was stopped");
     if (readiness == net::Readiness::deadline && real_clock().now() >= wait_.deadline) {
       std::vector<std::string> names;

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "muster/collective/state.h"
+#include "muster/collective/group_communicator.h"
 
 namespace muster::collective {
 namespace {
@@ -25,10 +25,10 @@ Notice notice_of(std::uint32_t color, const Listener& listener) {
 
 }  // namespace
 
-Result<Group> Communicator::State::split_group(std::uint32_t color, const Listener& listener) {
+Result<Group> GroupCommunicator::split_group(std::uint32_t color, const Listener& listener) {
   std::vector<Notice> notices(size());
   const Notice own = notice_of(color, listener);
-  MUSTER_TRY_VOID(run({.count = sizeof(Notice), .kind = Kind::all_gather}, [&](const Call& numbered) {
+  MUSTER_TRY_VOID(run({.count = sizeof(Notice), .kind = CallKind::all_gather}, [&](const Call& numbered) {
     return all_gather(reinterpret_cast<const std::byte*>(&own), reinterpret_cast<std::byte*>(notices.data()),
                       numbered);
   }));
@@ -45,16 +45,16 @@ Result<Group> Communicator::State::split_group(std::uint32_t color, const Listen
 }
 
 // Who cannot take part ends this group, since the others wait for it.
-Result<std::unique_ptr<Communicator>> Communicator::State::split(std::uint32_t color) {
+Result<std::unique_ptr<Communicator>> GroupCommunicator::split(std::uint32_t color) {
   MUSTER_TRY_VOID(usable());
   auto listener = Listener::open(origin_.listen_address);
   if (!listener) return fail_group(listener.error());
   MUSTER_TRY(Group group, split_group(color, *listener));
-  auto made = Communicator::connect(std::move(group), *std::move(listener),
-                                    {.connect_timeout = origin_.connect_timeout,
-                                     .call_timeout = origin_.call_timeout,
-                                     .stop = &stop_,
-                                     .security = origin_.security});
+  auto made = connect(std::move(group), *std::move(listener),
+                      {.connect_timeout = origin_.connect_timeout,
+                       .call_timeout = origin_.call_timeout,
+                       .stop = &stop_,
+                       .security = origin_.security});
   if (!made)
     return fail_group(
         {made.error().code, fmt::format("the group of color {}: {}", color, made.error().message)});

@@ -1,8 +1,5 @@
 #include "muster/graph/run.h"
 
-#include <fmt/format.h>
-
-#include <array>
 #include <utility>
 #include <vector>
 
@@ -10,13 +7,6 @@
 
 namespace muster::graph {
 namespace {
-constexpr std::array<std::pair<Reduction, std::string_view>, 4> names{{
-    {Reduction::sum, "sum"},
-    {Reduction::mean, "mean"},
-    {Reduction::max, "max"},
-    {Reduction::min, "min"},
-}};
-
 // In the trace or the scope that this thread is in.
 std::int64_t unused_stream() {
   ThreadState& state = thread_state();
@@ -73,26 +63,6 @@ void MicroBatchScope::begin(std::int64_t part) {
 std::int64_t current_micro_batch() {
   const MicroBatchScope* const scope = thread_state().micro_batch;
   return scope == nullptr ? 0 : scope->part();
-}
-
-Result<> Communicator::send(std::uint32_t to, std::span<const std::span<const std::byte>>) {
-  return fail(Code::not_provided, fmt::format("this group cannot send to worker {}", to));
-}
-
-Result<> Communicator::receive(std::uint32_t from, std::span<const std::span<std::byte>>) {
-  return fail(Code::not_provided, fmt::format("this group cannot receive from worker {}", from));
-}
-
-std::string_view to_string(Reduction reduction) {
-  for (const auto& [value, name] : names)
-    if (value == reduction) return name;
-  return "unknown";
-}
-
-std::optional<Reduction> reduction_from_string(std::string_view text) {
-  for (const auto& [value, name] : names)
-    if (name == text) return value;
-  return std::nullopt;
 }
 
 }  // namespace muster::graph

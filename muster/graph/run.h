@@ -2,46 +2,14 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "muster/base/base.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
-
-enum class Reduction { sum, mean, max, min };
-std::string_view to_string(Reduction reduction);
-std::optional<Reduction> reduction_from_string(std::string_view name);
-
-// What this module needs of a group of processes; `train` makes one from `collective`. Plans reduce, send and
-// receive from one thread each at a time, which need not be the one that runs the plan, nor be the same.
-class Communicator {
- public:
-  virtual ~Communicator() = default;
-  virtual std::uint32_t rank() const = 0;
-  virtual std::uint32_t size() const = 0;
-  // Every member calls with the same count and dtype; `out` may be `in`. Blocks, with a deadline.
-  virtual Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype,
-                              Reduction reduction) = 0;
-  // From one member to another: pieces, one after the other, as one message; each ordered pair of ranks keeps
-  // the order of its messages. Both block, with a deadline; a send may wait for its receiver. That sizes
-  // differ, or that the other one is gone, is an error that names the rank. Here: this group cannot.
-  virtual Result<> send(std::uint32_t to, std::span<const std::span<const std::byte>> pieces);
-  virtual Result<> receive(std::uint32_t from, std::span<const std::span<std::byte>> pieces);
-  // Whether there is memory in which all_reduce needs fewer copies; it may change, after the group has ended.
-  virtual bool shares_memory() const { return false; }
-  // Such memory, or any where none is left.
-  virtual std::shared_ptr<Buffer> shared_buffer(std::size_t size_bytes) {
-    return Buffer::allocate(size_bytes);
-  }
-};
 
 // How long the steps of a plan took, over all runs that were given the same list.
 struct StepTime {
@@ -53,6 +21,8 @@ using StepTimes = std::vector<StepTime>;
 // What may end a run from outside, as Ctrl-C does: an error ends it.
 using Interruption = Result<> (*)();
 
+// Plans reduce, send and receive from one thread each at a time, which need not be the one that runs the
+// plan, nor be the same.
 struct RunContext {
   std::uint64_t seed = 0;                // of all random numbers: initial parameters, dropout
   Communicator* communicator = nullptr;  // of reductions; null: a group of one

@@ -84,7 +84,7 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
 }
 
 json node_json(const Status::Node& node) {
-  const bool calls = node.activity.call != cluster::GroupCall::none;
+  const bool calls = node.activity.call != CallKind::none;
   const auto or_null = [](bool is_there, auto value) { return is_there ? json(value) : json(nullptr); };
   return {{"role", to_string(node.role)},
           {"rank", or_null(node.has_rank, node.rank)},

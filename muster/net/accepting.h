@@ -2,6 +2,7 @@
 #pragma once
 
 #include "muster/net/address.h"
+#include "muster/net/socket_address.h"
 
 namespace muster::net {
 

@@ -1,4 +1,5 @@
 #include "muster/net/address.h"
+#include "muster/net/socket_address.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>

@@ -1,10 +1,9 @@
 // IP addresses and host names, version 4 and 6 alike.
 #pragma once
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,20 +52,17 @@ bool is_local(const std::string& ip);
 // The local address that packets to `peer` leave from. Nothing is sent.
 Result<std::string> source_address(const Address& peer);
 
-// Why a connection to `peer` could not be made, by the error number of the attempt: nothing listens there
-// (Code::not_found), there is no way to it (Code::io), nothing answered (Code::timeout).
-Error connect_error(const Address& peer, int error_number);
+// One look-up (see resolve) without waiting for the system's resolver, which cannot be stopped: on a thread
+// of its own that it leaves behind when it is destroyed earlier.
+class LookUp {
+ public:
+  explicit LookUp(const std::string& host);
+  // Its result, once there is one; waits at most `time` for it.
+  std::optional<Result<std::vector<std::string>>> wait_for(Duration time);
 
-// The system's form of an address.
-struct SocketAddress {
-  sockaddr_storage storage{};
-  socklen_t size_bytes = 0;
-  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
-  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
-  int family() const { return storage.ss_family; }
+ private:
+  struct Shared;
+  std::shared_ptr<Shared> shared_;
 };
-Result<SocketAddress> to_socket_address(const Address& address);
-// An IPv4 address that arrived through an IPv6 socket becomes plain IPv4.
-Result<Address> from_socket_address(const SocketAddress& address);
 
 }  // namespace muster::net

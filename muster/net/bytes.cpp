@@ -1,4 +1,4 @@
-#include "muster/net/bytes.h"
+#include "muster/net/frame.h"
 
 #include <fmt/format.h>
 

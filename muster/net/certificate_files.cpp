@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "muster/net/small_file.h"
+#include "muster/net/credentials.h"
 
 namespace muster::net {
 namespace {

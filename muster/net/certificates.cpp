@@ -1,4 +1,4 @@
-#include "muster/net/certificates.h"
+#include "muster/net/credentials.h"
 
 #include <fmt/format.h>
 #include <openssl/pem.h>

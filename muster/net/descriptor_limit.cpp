@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "muster/net/process_descriptor.h"
+#include "muster/net/descriptor.h"
 
 namespace muster::net {
 namespace {

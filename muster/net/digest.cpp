@@ -1,4 +1,4 @@
-#include "muster/net/digest.h"
+#include "muster/net/security.h"
 
 #include <openssl/evp.h>
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "muster/base/base.h"
-#include "muster/net/bytes.h"
 
 namespace muster::net {
 namespace {

@@ -1,4 +1,4 @@
-#include "muster/net/futex.h"
+#include "muster/net/shared_memory.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>

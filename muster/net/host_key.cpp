@@ -1,4 +1,4 @@
-#include "muster/net/host_key.h"
+#include "muster/net/host.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

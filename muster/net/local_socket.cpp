@@ -11,6 +11,7 @@
 #include "muster/net/accepting.h"
 #include "muster/net/descriptor_limit.h"
 #include "muster/net/socket.h"
+#include "muster/net/socket_address.h"
 
 namespace muster::net {
 namespace {

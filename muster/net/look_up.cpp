@@ -1,10 +1,8 @@
-#include "muster/net/look_up.h"
+#include "muster/net/address.h"
 
 #include <condition_variable>
 #include <mutex>
 #include <thread>
-
-#include "muster/net/address.h"
 
 namespace muster::net {
 

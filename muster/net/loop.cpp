@@ -1,7 +1,7 @@
 #include "muster/net/loop.h"
 
+#include "muster/net/host.h"
 #include "muster/net/loop_implementation.h"
-#include "muster/net/process_watch.h"
 
 namespace muster::net {
 

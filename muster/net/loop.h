@@ -14,7 +14,6 @@
 #include "muster/base/base.h"
 #include "muster/net/address.h"
 #include "muster/net/frame.h"
-#include "muster/net/rejected_peers.h"
 #include "muster/net/security.h"
 #include "muster/net/unauthenticated_peers.h"
 

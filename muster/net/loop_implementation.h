@@ -4,8 +4,9 @@
 #include <asio.hpp>
 #include <list>
 
+#include "muster/net/descriptor.h"
 #include "muster/net/loop.h"
-#include "muster/net/process_descriptor.h"
+#include "muster/net/socket_address.h"
 #include "muster/net/tls_session.h"
 
 namespace muster::net {

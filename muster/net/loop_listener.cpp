@@ -4,9 +4,9 @@
 
 #include "muster/net/accepting.h"
 #include "muster/net/descriptor_limit.h"
+#include "muster/net/host.h"
 #include "muster/net/loop_implementation.h"
 #include "muster/net/pending_connections.h"
-#include "muster/net/process_watch.h"
 
 namespace muster::net {
 namespace {

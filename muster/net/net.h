@@ -8,24 +8,12 @@
 #pragma once
 
 #include "muster/net/address.h"                // IWYU pragma: export
-#include "muster/net/bytes.h"                  // IWYU pragma: export
-#include "muster/net/certificates.h"           // IWYU pragma: export
+#include "muster/net/credentials.h"            // IWYU pragma: export
 #include "muster/net/descriptor.h"             // IWYU pragma: export
-#include "muster/net/descriptor_limit.h"       // IWYU pragma: export
-#include "muster/net/digest.h"                 // IWYU pragma: export
 #include "muster/net/frame.h"                  // IWYU pragma: export
-#include "muster/net/futex.h"                  // IWYU pragma: export
-#include "muster/net/host_key.h"               // IWYU pragma: export
-#include "muster/net/look_up.h"                // IWYU pragma: export
+#include "muster/net/host.h"                   // IWYU pragma: export
 #include "muster/net/loop.h"                   // IWYU pragma: export
-#include "muster/net/poll_set.h"               // IWYU pragma: export
-#include "muster/net/port_reservation.h"       // IWYU pragma: export
-#include "muster/net/process_descriptor.h"     // IWYU pragma: export
-#include "muster/net/process_watch.h"          // IWYU pragma: export
-#include "muster/net/rejected_peers.h"         // IWYU pragma: export
 #include "muster/net/security.h"               // IWYU pragma: export
-#include "muster/net/segment.h"                // IWYU pragma: export
-#include "muster/net/small_file.h"             // IWYU pragma: export
+#include "muster/net/shared_memory.h"          // IWYU pragma: export
 #include "muster/net/socket.h"                 // IWYU pragma: export
 #include "muster/net/unauthenticated_peers.h"  // IWYU pragma: export
-#include "muster/net/wait.h"                   // IWYU pragma: export

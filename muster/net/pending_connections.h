@@ -8,6 +8,7 @@
 
 #include "muster/net/loop_implementation.h"
 #include "muster/net/rejected_peers.h"
+#include "muster/net/socket_address.h"
 
 namespace muster::net {
 

@@ -1,4 +1,4 @@
-#include "muster/net/poll_set.h"
+#include "muster/net/descriptor.h"
 
 #include <sys/epoll.h>
 

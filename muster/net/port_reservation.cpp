@@ -1,10 +1,11 @@
-#include "muster/net/port_reservation.h"
+#include "muster/net/host.h"
 
 #include <fmt/format.h>
 
 #include <cerrno>
 
 #include "muster/net/address.h"
+#include "muster/net/socket_address.h"
 
 namespace muster::net {
 

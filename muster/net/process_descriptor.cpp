@@ -1,4 +1,4 @@
-#include "muster/net/process_descriptor.h"
+#include "muster/net/descriptor.h"
 
 #include <pthread.h>
 #include <unistd.h>

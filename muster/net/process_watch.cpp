@@ -1,4 +1,4 @@
-#include "muster/net/process_watch.h"
+#include "muster/net/host.h"
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>

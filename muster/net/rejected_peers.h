@@ -13,16 +13,9 @@
 
 #include "muster/base/base.h"
 #include "muster/net/frame.h"
+#include "muster/net/unauthenticated_peers.h"
 
 namespace muster::net {
-
-// Peers that were rejected for the same reason.
-struct RejectedPeer {
-  std::string ip;
-  std::string reason;  // names no port: that is another one each time
-  std::uint64_t count = 0;
-  friend bool operator==(const RejectedPeer&, const RejectedPeer&) = default;
-};
 
 // Counts unauthorized peers between two looks. However many come, it holds few kinds of them.
 class RejectedPeerTally {

@@ -5,6 +5,7 @@
 // whatever connects or listens. Threads: any.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -15,6 +16,11 @@
 #include "muster/base/base.h"
 
 namespace muster::net {
+
+// SHA-256: what is known by it can be recognized, and not made up.
+using Digest = std::array<std::byte, 32>;
+
+Digest sha256(std::span<const std::byte> bytes);
 
 // Paths as they can be opened.
 struct CertificateOptions {

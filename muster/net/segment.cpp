@@ -1,4 +1,4 @@
-#include "muster/net/segment.h"
+#include "muster/net/shared_memory.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

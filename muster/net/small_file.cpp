@@ -1,4 +1,4 @@
-#include "muster/net/small_file.h"
+#include "muster/net/credentials.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -12,6 +12,7 @@
 #include "muster/base/base.h"
 #include "muster/net/accepting.h"
 #include "muster/net/descriptor_limit.h"
+#include "muster/net/socket_address.h"
 #include "muster/net/tls_channel.h"
 
 namespace muster::net {

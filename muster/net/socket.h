@@ -13,9 +13,9 @@
 
 #include "muster/base/base.h"
 #include "muster/net/address.h"
-#include "muster/net/process_descriptor.h"
+#include "muster/net/descriptor.h"
 #include "muster/net/security.h"
-#include "muster/net/wait.h"
+#include "muster/net/socket_address.h"
 
 namespace muster::net {
 

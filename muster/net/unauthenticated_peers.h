@@ -20,6 +20,14 @@
 
 namespace muster::net {
 
+// Peers that were rejected for the same reason.
+struct RejectedPeer {
+  std::string ip;
+  std::string reason;  // names no port: that is another one each time
+  std::uint64_t count = 0;
+  friend bool operator==(const RejectedPeer&, const RejectedPeer&) = default;
+};
+
 struct UnauthenticatedLimits {
   std::size_t count = 1024;
   Duration time = std::chrono::seconds(5);              // from coming to being admitted

@@ -1,4 +1,4 @@
-#include "muster/net/wait.h"
+#include "muster/net/descriptor.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>

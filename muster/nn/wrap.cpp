@@ -87,7 +87,7 @@ Result<> check_buckets(const Buckets& buckets) {
   return {};
 }
 
-Values reduce_gradients(std::span<const Value> gradients, graph::Reduction reduction, const Buckets& buckets,
+Values reduce_gradients(std::span<const Value> gradients, Reduction reduction, const Buckets& buckets,
                         ElementOrder order) {
   graph::Attributes attributes{{"reduction", std::string(graph::to_string(reduction))},
                                {"weight_order", order == ElementOrder::of_kernels}};
@@ -121,7 +121,7 @@ TrainOneStepCell::TrainOneStepCell(CellPtr network, std::shared_ptr<Optimizer> o
   insert_child("optimizer", optimizer_);
 }
 
-void TrainOneStepCell::set_reduction(std::optional<graph::Reduction> reduction, const Buckets& buckets) {
+void TrainOneStepCell::set_reduction(std::optional<Reduction> reduction, const Buckets& buckets) {
   if (reduction == options_.reduction && buckets == options_.buckets) return;
   options_.reduction = reduction;
   options_.buckets = buckets;

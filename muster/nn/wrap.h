@@ -60,14 +60,14 @@ Result<> check_buckets(const Buckets& buckets);
 enum class ElementOrder { of_kernels, of_tensors };
 
 // Each gradient reduced over all workers. Dtypes travel apart.
-Values reduce_gradients(std::span<const Value> gradients, graph::Reduction reduction, const Buckets& buckets,
+Values reduce_gradients(std::span<const Value> gradients, Reduction reduction, const Buckets& buckets,
                         ElementOrder order = ElementOrder::of_kernels);
 
 struct TrainOneStepOptions {
   double sens = 1.0;  // gradients are of loss * sens; not 0
   bool return_grad = false;
   // How gradients of all workers become one; absent: each keeps its own.
-  std::optional<graph::Reduction> reduction = {};
+  std::optional<Reduction> reduction = {};
   Buckets buckets = {};
   // Into how many equal parts, one after the other, the samples of a batch are split; the loss is the mean of
   // theirs. The workers of a placed network then work at the same time, each on another part.
@@ -86,7 +86,7 @@ class TrainOneStepCell : public Cell {
   const CellPtr& network() const { return network_; }
   const std::shared_ptr<Optimizer>& optimizer() const { return optimizer_; }
   const TrainOneStepOptions& options() const { return options_; }
-  void set_reduction(std::optional<graph::Reduction> reduction, const Buckets& buckets);
+  void set_reduction(std::optional<Reduction> reduction, const Buckets& buckets);
   void set_micro_batches(std::int64_t count);
 
  private:

@@ -13,7 +13,7 @@ namespace {
 using Words = std::vector<std::uint64_t>;
 
 // Row r of the answer is what rank r gave; all rows are as long as `mine`.
-Result<std::vector<Words>> gather(const Words& mine, collective::Communicator& communicator) {
+Result<std::vector<Words>> gather(const Words& mine, Communicator& communicator) {
   Words all(mine.size() * communicator.size());
   MUSTER_TRY_VOID(communicator.all_gather(mine.data(), all.data(), mine.size() * sizeof(std::uint64_t)));
   std::vector<Words> rows;
@@ -36,7 +36,7 @@ std::uint64_t hash_of_description(const NamedTensor& parameter) {
                                to_string(parameter.value.shape())));
 }
 
-Result<> check_counts(std::size_t count, collective::Communicator& communicator) {
+Result<> check_counts(std::size_t count, Communicator& communicator) {
   MUSTER_TRY(const auto rows, gather({count}, communicator));
   for (std::uint32_t rank : ranks_unlike_rank_0(rows, 0))
     return fail(
@@ -90,7 +90,7 @@ Error unlike_places(const std::vector<Words>& rows, std::uint32_t rank) {
 
 }  // namespace
 
-Result<> check_equal_places(std::span<const PlacedCell> places, collective::Communicator& communicator) {
+Result<> check_equal_places(std::span<const PlacedCell> places, Communicator& communicator) {
   if (communicator.size() == 1) return {};
   std::string all;
   for (const PlacedCell& cell : places) all += cell.what + "\n";
@@ -106,7 +106,7 @@ Result<> check_equal_places(std::span<const PlacedCell> places, collective::Comm
   return fail(unlike_places(rows, ranks.front()));
 }
 
-Result<> check_equal_steps(std::int64_t steps_an_epoch, collective::Communicator& communicator) {
+Result<> check_equal_steps(std::int64_t steps_an_epoch, Communicator& communicator) {
   if (communicator.size() == 1) return {};
   MUSTER_TRY(const auto rows, gather({static_cast<std::uint64_t>(steps_an_epoch)}, communicator));
   for (std::uint32_t rank : ranks_unlike_rank_0(rows, 0))
@@ -117,7 +117,7 @@ Result<> check_equal_steps(std::int64_t steps_an_epoch, collective::Communicator
   return {};
 }
 
-Result<> check_equal_networks(std::uint64_t fingerprint, collective::Communicator& communicator) {
+Result<> check_equal_networks(std::uint64_t fingerprint, Communicator& communicator) {
   if (communicator.size() == 1) return {};
   MUSTER_TRY(const auto rows, gather({fingerprint}, communicator));
   if (const auto ranks = ranks_unlike_rank_0(rows, 0); !ranks.empty())
@@ -129,7 +129,7 @@ Result<> check_equal_networks(std::uint64_t fingerprint, collective::Communicato
   return {};
 }
 
-Result<> check_equal_gathering(std::uint64_t callbacks, collective::Communicator& communicator) {
+Result<> check_equal_gathering(std::uint64_t callbacks, Communicator& communicator) {
   if (communicator.size() == 1) return {};
   MUSTER_TRY(const auto rows, gather({callbacks}, communicator));
   if (const auto ranks = ranks_unlike_rank_0(rows, 0); !ranks.empty())
@@ -140,7 +140,7 @@ Result<> check_equal_gathering(std::uint64_t callbacks, collective::Communicator
   return {};
 }
 
-Result<> compare_traits(const cluster::Traits& mine, bool strict, collective::Communicator& communicator) {
+Result<> compare_traits(const cluster::Traits& mine, bool strict, Communicator& communicator) {
   if (communicator.size() == 1) return {};
   constexpr std::size_t value_words = 4;  // the last byte ends the text
   Words words(1 + mine.size() * value_words);
@@ -168,7 +168,7 @@ Result<> compare_traits(const cluster::Traits& mine, bool strict, collective::Co
   return {};
 }
 
-Result<> check_agreement(std::span<const NamedTensor> parameters, collective::Communicator& communicator) {
+Result<> check_agreement(std::span<const NamedTensor> parameters, Communicator& communicator) {
   if (communicator.size() == 1) return {};
   MUSTER_TRY_VOID(check_counts(parameters.size(), communicator));
   if (parameters.empty()) return {};

@@ -20,26 +20,26 @@ struct NamedTensor {
 
 // A collective call: every rank makes it with its own parameters, in the same order. An error, equal on all
 // ranks, names the first parameter that differs and the ranks that disagree with rank 0.
-Result<> check_agreement(std::span<const NamedTensor> parameters, collective::Communicator& communicator);
+Result<> check_agreement(std::span<const NamedTensor> parameters, Communicator& communicator);
 
 // A collective call like it: all ranks are to have traced the same network, placed alike; `fingerprint` is of
 // that.
-Result<> check_equal_networks(std::uint64_t fingerprint, collective::Communicator& communicator);
+Result<> check_equal_networks(std::uint64_t fingerprint, Communicator& communicator);
 
 // A collective call like it, before anything that depends on the division: all ranks are to have placed the
 // same cells of the network that is about to run on the same workers. The error names the first that differs.
-Result<> check_equal_places(std::span<const PlacedCell> places, collective::Communicator& communicator);
+Result<> check_equal_places(std::span<const PlacedCell> places, Communicator& communicator);
 
 // A collective call like it: all ranks are to have as many callbacks that collect parameters.
-Result<> check_equal_gathering(std::uint64_t callbacks, collective::Communicator& communicator);
+Result<> check_equal_gathering(std::uint64_t callbacks, Communicator& communicator);
 
 // A collective call like it: all ranks are to make as many steps an epoch, or the last ones would wait for
 // workers that have left. -1: without end.
-Result<> check_equal_steps(std::int64_t steps_an_epoch, collective::Communicator& communicator);
+Result<> check_equal_steps(std::int64_t steps_an_epoch, Communicator& communicator);
 
 // A collective call like it: who has another value for one of the facts is named, in a warning, or in an
 // error equal on all ranks where one of them is strict. All ranks give the same keys in the same order;
 // values are cut after 31 bytes, an empty one is "not set".
-Result<> compare_traits(const cluster::Traits& mine, bool strict, collective::Communicator& communicator);
+Result<> compare_traits(const cluster::Traits& mine, bool strict, Communicator& communicator);
 
 }  // namespace muster::train

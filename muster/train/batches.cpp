@@ -85,7 +85,7 @@ DataPosition Batches::position() const {
   return {.pass = passes_ - 1, .items = taken_};
 }
 
-void Batches::divide(graph::Communicator& stages, std::uint32_t reader) {
+void Batches::divide(Communicator& stages, std::uint32_t reader) {
   MUSTER_CHECK(!in_pass_ && !ahead_, "who reads is chosen before the first item");
   MUSTER_CHECK(reader < stages.size(), "the reader is one of the stages");
   stages_ = &stages;

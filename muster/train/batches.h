@@ -36,7 +36,7 @@ class Batches {
   DataPosition position() const;
 
   // From now on `reader`, a rank of `stages`, reads. Before the first item.
-  void divide(graph::Communicator& stages, std::uint32_t reader);
+  void divide(Communicator& stages, std::uint32_t reader);
 
   // The items of one pass, at least one; data::size_endless. The error, on all of them the reader's, says
   // what is wrong with the `what` dataset.
@@ -75,7 +75,7 @@ class Batches {
   std::uint64_t taken_ = 0;             // items of the pass before the next one
   std::optional<data::Iterator> pass_;  // of the reader
   std::optional<data::Item> ahead_;     // what peek() has seen
-  graph::Communicator* stages_ = nullptr;
+  Communicator* stages_ = nullptr;
   std::uint32_t reader_ = 0;
   std::vector<graph::TensorType> types_;  // of the last item
 };

@@ -34,7 +34,7 @@ Result<> check_agreement_of_copies(const nn::Cell& cell) {
   for (const graph::ParameterPtr& parameter : cell.parameters())
     if (parameter->absence() == nullptr && !parameter->is_statistic())
       values.push_back({parameter->name(), parameter->materialize(seed())});
-  return Session::current()->collectives().call(now.stages, [&](collective::Communicator& group) {
+  return Session::current()->collectives().call(now.stages, [&](Communicator& group) {
     return check_agreement(values, group).map_error([&](Error error) {
       if (error.code == Code::invalid_argument)
         error.message += fmt::format(" (a rank here is a copy of the network: rank k is worker {} + {} k)",
@@ -109,7 +109,7 @@ Result<> Model::check_equal_division(const nn::Cell& cell) const {
   if (!meets) return {};
   const std::vector<PlacedCell> places = placed_cells(cell);
   return session->collectives()
-      .call_all([&](collective::Communicator& all) { return check_equal_places(places, all); })
+      .call_all([&](Communicator& all) { return check_equal_places(places, all); })
       .map_error([&](Error error) {
         if (error.code != Code::invalid_argument && !places.empty())
           error.message += fmt::format(" (while asking all workers whether they have placed {} ({}) too)",
@@ -120,7 +120,7 @@ Result<> Model::check_equal_division(const nn::Cell& cell) const {
 
 Batches Model::batches_of(const data::Dataset& dataset, std::uint64_t& passes, const nn::Cell& cell) const {
   Batches batches(dataset, passes);
-  graph::Communicator* const workers = stages();
+  Communicator* const workers = stages();
   if (workers == nullptr) return batches;
   const std::size_t columns = dataset.columns().size();
   const std::size_t inputs = options_.loss_fn != nullptr && columns > 1 ? columns - 1 : columns;
@@ -135,7 +135,7 @@ Result<> Model::divide(nn::Cell& cell, Batches& batches) {
   MUSTER_TRY(const graph::RunContext context, tracing_context());
   MUSTER_TRY(const graph::Explanation explanation, cell.explain(batch, context));
   MUSTER_TRY_VOID(check_placed_were_called(cell));
-  MUSTER_TRY_VOID(Session::current()->collectives().call_all([&](collective::Communicator& all) {
+  MUSTER_TRY_VOID(Session::current()->collectives().call_all([&](Communicator& all) {
     return check_equal_networks(explanation.partition.fingerprint, all);
   }));
   MUSTER_TRY_VOID(check_agreement_of_copies(cell));
@@ -160,20 +160,20 @@ Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch, const da
   Session* session = Session::current();
   const bool together = session != nullptr && session->membership().world_size() > 1 &&
                         context().parallel_mode == ParallelMode::data_parallel;
-  std::optional<graph::Reduction> reduction;
-  if (together) reduction = context().gradients_mean ? graph::Reduction::mean : graph::Reduction::sum;
+  std::optional<Reduction> reduction;
+  if (together) reduction = context().gradients_mean ? Reduction::mean : Reduction::sum;
   if (one_step_ != nullptr) one_step_->set_reduction(reduction, context().buckets);
   if (!together) return {};
   Collectives& collectives = session->collectives();
   MUSTER_TRY_VOID(collectives.call_all(
-      [&](collective::Communicator& all) { return check_equal_steps(steps_an_epoch, all); }));
+      [&](Communicator& all) { return check_equal_steps(steps_an_epoch, all); }));
   // Rows of a whole source only: a part that a script cut out itself may well have another size.
   const bool is_sharded = dataset.num_shards() > 1;
   const cluster::Traits traits = {
       {"seed", fmt::format("{}", seed())},
       {"the data's seed", fmt::format("{}", data_settings().seed.value_or(seed()))},
       {"the dataset's number of rows", is_sharded ? fmt::format("{}", dataset.source_rows()) : ""}};
-  MUSTER_TRY_VOID(collectives.call_all([&](collective::Communicator& all) {
+  MUSTER_TRY_VOID(collectives.call_all([&](Communicator& all) {
     return compare_traits(traits, session->membership().is_strict(), all);
   }));
   if (stages() != nullptr) return {};  // each has its part only: see divide()
@@ -181,7 +181,7 @@ Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch, const da
   for (const graph::ParameterPtr& parameter : train_network_->parameters())
     if (!parameter->is_statistic())  // of its own samples each worker has its own
       values.push_back({parameter->name(), parameter->materialize(seed())});
-  return collectives.call_all([&](collective::Communicator& all) { return check_agreement(values, all); });
+  return collectives.call_all([&](Communicator& all) { return check_agreement(values, all); });
 }
 
 // ---- Evaluation -------------------------------------------------------------------------------------------

@@ -12,21 +12,16 @@ Result<> PipelineGroup::explained(Result<> done) const {
   return fail(verdict_(std::move(done).error()));
 }
 
-Result<> PipelineGroup::all_reduce(const void*, void*, std::size_t, DType, graph::Reduction) {
-  return fail(Code::not_provided,
-              "the workers that share one copy of a network reduce nothing among themselves");
-}
-
-Result<> PipelineGroup::send(std::uint32_t to, std::span<const std::span<const std::byte>> pieces) {
+Result<> PipelineGroup::send(std::uint32_t to, SentPieces pieces) {
   if (step_is_aborted()) return {};
-  return or_abort(explained(source_().and_then(
-      [&](collective::Communicator* group) { return group->send(range_.first + to, pieces); })));
+  return or_abort(explained(
+      source_().and_then([&](Communicator* group) { return group->send(range_.first + to, pieces); })));
 }
 
-Result<> PipelineGroup::receive(std::uint32_t from, std::span<const std::span<std::byte>> pieces) {
+Result<> PipelineGroup::receive(std::uint32_t from, ReceivedPieces pieces) {
   if (!step_is_aborted())
     MUSTER_TRY_VOID(or_abort(explained(source_().and_then(
-        [&](collective::Communicator* group) { return group->receive(range_.first + from, pieces); }))));
+        [&](Communicator* group) { return group->receive(range_.first + from, pieces); }))));
   // What the rest of a void step computes with.
   if (step_is_aborted())
     for (const std::span<std::byte> piece : pieces) std::fill(piece.begin(), piece.end(), std::byte{0});

@@ -46,7 +46,7 @@ class Recovery {
   virtual std::uint32_t size() const = 0;
   // A collective call: row r of the answer is what rank r gave; all rows are as long as `mine`.
   virtual Result<std::vector<Words>> gather(const Words& mine) = 0;
-  // From this worker to another, as collective::Communicator.
+  // From this worker to another, as Communicator.
   using Pieces = std::span<const std::span<const std::byte>>;
   using WritablePieces = std::span<const std::span<std::byte>>;
   virtual Result<> send(std::uint32_t to, Pieces pieces) = 0;

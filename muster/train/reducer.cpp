@@ -10,7 +10,6 @@
 #include "muster/train/aborted_step.h"
 #include "muster/train/agreement.h"
 #include "muster/train/context.h"
-#include "muster/train/group_communicator.h"
 #include "muster/train/job.h"
 #include "muster/train/pipeline_layout.h"
 #include "muster/train/recovering_call.h"
@@ -32,7 +31,7 @@ const nn::Buckets one_bucket{.bytes = std::numeric_limits<std::int64_t>::max()};
 // The reduction of gradients of these types. What is made lies side by side in one buffer, so that the
 // collective call writes to where it leaves.
 Result<std::unique_ptr<graph::Plan>> plan_for(const std::vector<graph::TensorType>& types,
-                                              graph::Reduction reduction) {
+                                              Reduction reduction) {
   const auto trace = graph::Trace::begin("reduce_gradients");
   MUSTER_TRY(graph::Graph graph, catch_error([&] {
                const graph::Trace::Scope scope(*trace);
@@ -45,32 +44,22 @@ Result<std::unique_ptr<graph::Plan>> plan_for(const std::vector<graph::TensorTyp
   return graph::Plan::compile(graph, {.threads = threads()});
 }
 
-// Memory for the group of all workers, or of those of a stage.
-GroupCommunicator::Memory memory_of(Collectives& collectives, std::optional<std::uint32_t> stages) {
-  if (!collectives.shares_memory(stages)) return {};
-  return [&collectives, stages](std::size_t size_bytes) {
-    return collectives.shared_buffer(size_bytes, stages);
-  };
-}
-
 }  // namespace
 
 // The plan, and what it was made for.
 struct DistributedReducer::Compiled {
   std::vector<graph::TensorType> types;
-  graph::Reduction reduction;
-  GroupCommunicator group;
+  Reduction reduction;
   std::unique_ptr<graph::Plan> plan;
 
-  bool serves(std::span<const Tensor> gradients, graph::Reduction wanted) const {
+  bool serves(std::span<const Tensor> gradients, Reduction wanted) const {
     return wanted == reduction && std::equal(gradients.begin(), gradients.end(), types.begin(), types.end(),
                                              [](const Tensor& gradient, const graph::TensorType& type) {
                                                return gradient.dtype() == type.dtype &&
                                                       gradient.shape() == type.shape;
                                              });
   }
-  Result<std::vector<Tensor>> run(std::span<const Tensor> gradients, collective::Communicator& with) {
-    group.set_group(with);
+  Result<std::vector<Tensor>> run(std::span<const Tensor> gradients, Communicator& group) {
     return plan->run(gradients, {.communicator = &group, .threads = threads()});
   }
 };
@@ -97,7 +86,7 @@ Result<> DistributedReducer::check_gradients(std::span<const Tensor> gradients) 
   return {};
 }
 
-Result<> DistributedReducer::check_equal_parameters(collective::Communicator& group) {
+Result<> DistributedReducer::check_equal_parameters(Communicator& group) {
   std::vector<NamedTensor> values;
   for (const auto& parameter : parameters_)
     if (parameter->absence() == nullptr)
@@ -106,7 +95,7 @@ Result<> DistributedReducer::check_equal_parameters(collective::Communicator& gr
 }
 
 // Who has different settings gets different results.
-Result<> DistributedReducer::check_equal_workers(collective::Communicator& group, bool is_divided) {
+Result<> DistributedReducer::check_equal_workers(Communicator& group, bool is_divided) {
   if (std::exchange(checked_, true)) return {};
   const cluster::Traits traits = {{"seed", fmt::format("{}", seed())}};
   if (!is_divided)
@@ -123,18 +112,12 @@ void DistributedReducer::forget_other_epochs(std::uint64_t epoch) {
   checked_ = false;
 }
 
-Result<DistributedReducer::Compiled*> DistributedReducer::compiled(std::span<const Tensor> gradients,
-                                                                   std::optional<std::uint32_t> stages) {
-  const graph::Reduction reduction =
-      mean_.value_or(context().gradients_mean) ? graph::Reduction::mean : graph::Reduction::sum;
+Result<DistributedReducer::Compiled*> DistributedReducer::compiled(std::span<const Tensor> gradients) {
+  const Reduction reduction = mean_.value_or(context().gradients_mean) ? Reduction::mean : Reduction::sum;
   if (compiled_ != nullptr && compiled_->serves(gradients, reduction)) return compiled_.get();
   std::vector<graph::TensorType> types = types_of(gradients);
   MUSTER_TRY(auto plan, plan_for(types, reduction));
-  compiled_.reset(
-      new Compiled{.types = std::move(types),
-                   .reduction = reduction,
-                   .group = GroupCommunicator(memory_of(Session::current()->collectives(), stages)),
-                   .plan = std::move(plan)});
+  compiled_.reset(new Compiled{.types = std::move(types), .reduction = reduction, .plan = std::move(plan)});
   return compiled_.get();
 }
 
@@ -157,10 +140,10 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
   std::vector<Tensor> done;
   const auto stages = now.divides() ? std::optional(now.stages) : std::nullopt;
   // It may be made again, in the next epoch.
-  const Collectives::GroupCall work = [&](collective::Communicator& group) -> Result<> {
+  const Collectives::GroupCall work = [&](Communicator& group) -> Result<> {
     forget_other_epochs(membership.epoch());
     MUSTER_TRY_VOID(check_equal_workers(group, now.divides()));
-    MUSTER_TRY(Compiled* const made, compiled(here, stages));
+    MUSTER_TRY(Compiled* const made, compiled(here));
     MUSTER_TRY(done, made->run(here, group));
     return {};
   };

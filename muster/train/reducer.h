@@ -33,8 +33,8 @@ class DistributedReducer {
  private:
   struct Compiled;
   Result<> check_gradients(std::span<const Tensor> gradients) const;
-  Result<> check_equal_workers(collective::Communicator& group, bool is_divided);
-  Result<> check_equal_parameters(collective::Communicator& group);
+  Result<> check_equal_workers(Communicator& group, bool is_divided);
+  Result<> check_equal_parameters(Communicator& group);
   // What of an earlier epoch is of no use: who shares memory with whom, and who has proved to be equal.
   void forget_other_epochs(std::uint64_t epoch);
   Result<Compiled*> compiled(std::span<const Tensor> gradients, std::optional<std::uint32_t> stages);

@@ -8,7 +8,6 @@
 #include "muster/train/call_context.h"
 #include "muster/train/context.h"
 #include "muster/train/front_end.h"
-#include "muster/train/group_communicator.h"
 #include "muster/train/job.h"
 #include "muster/train/pipeline_group.h"
 #include "muster/train/pipeline_layout.h"
@@ -23,7 +22,7 @@ struct AllReduce {
   void* out;
   std::size_t count;
   DType dtype;
-  graph::Reduction reduction;
+  Reduction reduction;
 };
 
 // A call that may be made twice needs its input twice.
@@ -36,8 +35,8 @@ Result<> explicit_all_reduce(std::optional<std::uint32_t> stages, AllReduce give
     kept.assign(bytes, bytes + given.count * size_bytes(given.dtype));
     given.in = kept.data();
   }
-  const auto reduce = [&](collective::Communicator& group) {
-    return group.all_reduce(given.in, given.out, given.count, given.dtype, to_collective(given.reduction));
+  const auto reduce = [&](Communicator& group) {
+    return group.all_reduce(given.in, given.out, given.count, given.dtype, given.reduction);
   };
   MUSTER_TRY_VOID(
       call_in_body([&] { return session.recovery().explicit_collective("all_reduce", stages, reduce); }));
@@ -49,46 +48,32 @@ Result<> explicit_all_reduce(std::optional<std::uint32_t> stages, AllReduce give
 
 }  // namespace
 
-// `graph` knows no collective and `collective` no tensor: this joins them.
-class SessionCommunicator final : public graph::Communicator {
+// All workers, or in a placed job those of the same stage, whose group is formed before the first reduction,
+// by all. What it adds to the group of an epoch: a call that loses its epoch is made again in the next one.
+class RecoveringGroup final : public Communicator {
  public:
-  std::uint32_t rank() const override { return Session::current()->membership().rank(); }
-  std::uint32_t size() const override { return Session::current()->membership().world_size(); }
+  explicit RecoveringGroup(std::optional<std::uint32_t> stages) : stages_(stages) {}
+  std::uint32_t rank() const override { return membership().rank() / stages_.value_or(1); }
+  std::uint32_t size() const override { return membership().world_size() / stages_.value_or(1); }
   Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype,
-                      graph::Reduction reduction) override {
-    return explicit_all_reduce({}, {in, out, count, dtype, reduction});
-  }
-  bool shares_memory() const override { return Session::current()->collectives().shares_memory(); }
-  std::shared_ptr<Buffer> shared_buffer(std::size_t size_bytes) override {
-    return Session::current()->collectives().shared_buffer(size_bytes);
-  }
-};
-
-// Reductions in a placed data-parallel job: over the workers of the same stage. Their group is formed before
-// the first of them, by all workers.
-class StageCommunicator final : public graph::Communicator {
- public:
-  explicit StageCommunicator(std::uint32_t stages) : stages_(stages) {}
-  std::uint32_t rank() const override { return Session::current()->membership().rank() / stages_; }
-  std::uint32_t size() const override { return Session::current()->membership().world_size() / stages_; }
-  Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype,
-                      graph::Reduction reduction) override {
+                      Reduction reduction) override {
     return explicit_all_reduce(stages_, {in, out, count, dtype, reduction});
   }
   bool shares_memory() const override { return Session::current()->collectives().shares_memory(stages_); }
-  std::shared_ptr<Buffer> shared_buffer(std::size_t size_bytes) override {
+  Result<std::shared_ptr<std::byte>> shared_buffer(std::size_t size_bytes) override {
     return Session::current()->collectives().shared_buffer(size_bytes, stages_);
   }
 
  private:
-  std::uint32_t stages_;
+  static Membership& membership() { return Session::current()->membership(); }
+
+  std::optional<std::uint32_t> stages_;
 };
 
 // Kept: plans know by the address whose memory they hold, and that of an epoch that is over is memory like
 // any other.
 struct JobCommunicators {
-  std::map<std::uint64_t, SessionCommunicator> of_epochs;
-  std::map<std::pair<std::uint64_t, std::uint32_t>, StageCommunicator> of_stages;  // by epoch and stages
+  std::map<std::pair<std::uint64_t, std::optional<std::uint32_t>>, RecoveringGroup> of_epochs;  // and stages
   // By their number: a callback may run another network, divided otherwise, between steps of this one.
   std::map<std::uint32_t, PipelineGroup> of_pipelines;
 };
@@ -101,7 +86,10 @@ JobCommunicators& communicators() {
   return *made;
 }
 
-SessionCommunicator& world() { return communicators().of_epochs[Session::current()->membership().epoch()]; }
+RecoveringGroup& group_of(std::optional<std::uint32_t> stages) {
+  const std::uint64_t epoch = Session::current()->membership().epoch();
+  return communicators().of_epochs.try_emplace({epoch, stages}, stages).first->second;
+}
 
 bool reduces_over_copies(const PipelineLayout& now) {
   return now.divides() && context().parallel_mode == ParallelMode::data_parallel;
@@ -109,14 +97,10 @@ bool reduces_over_copies(const PipelineLayout& now) {
 
 // What reductions take part in: all workers, or in a placed job the same stage of all its copies; null where
 // there is one copy only.
-graph::Communicator* reductions(const PipelineLayout& now) {
-  Session* const session = Session::current();
-  if (session == nullptr) return nullptr;
-  if (!reduces_over_copies(now)) return &world();
-  if (now.replicas == 1) return nullptr;
-  return &communicators()
-              .of_stages.try_emplace({session->membership().epoch(), now.stages}, now.stages)
-              .first->second;
+Communicator* reductions(const PipelineLayout& now) {
+  if (Session::current() == nullptr) return nullptr;
+  if (!reduces_over_copies(now)) return &group_of({});
+  return now.replicas == 1 ? nullptr : &group_of(now.stages);
 }
 
 // All workers come here before their first step, also those that reduce nothing.
@@ -128,7 +112,7 @@ Result<> form_groups() {
   return formed ? Result<>{} : or_abort(fail(formed.error()));
 }
 
-graph::Communicator* stages_of(const PipelineLayout& now) {
+Communicator* stages_of(const PipelineLayout& now) {
   if (!now.divides()) return nullptr;
   std::map<std::uint32_t, PipelineGroup>& made = communicators().of_pipelines;
   const PipelineGroup::Range range{.first = now.replica * now.stages, .size = now.stages};
@@ -143,7 +127,7 @@ graph::Communicator* stages_of(const PipelineLayout& now) {
 
 }  // namespace
 
-graph::Communicator* stages() { return stages_of(pipeline_layout().value_or(PipelineLayout{})); }
+Communicator* stages() { return stages_of(pipeline_layout().value_or(PipelineLayout{})); }
 
 // Every run asks, each op of eager mode too.
 Result<graph::RunContext> tracing_context() {

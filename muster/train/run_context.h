@@ -14,7 +14,7 @@ Result<graph::RunContext> run_context();
 Result<graph::RunContext> tracing_context();
 
 // The workers that share this process's copy of a placed network; null where nothing is divided.
-graph::Communicator* stages();
+Communicator* stages();
 
 // The step of the next run: 0 after set_seed(), and what a resumed training goes on from.
 void count_runs_from(std::uint64_t step);

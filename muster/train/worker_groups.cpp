@@ -123,11 +123,11 @@ Result<WorkerGroups::CommunicatorPtr> WorkerGroups::connect() {
     listener.swap(listener_);
     stop_ = &stop;
   }
-  auto made = collective::Communicator::connect(group_of(*roster_, options_.rank), *std::move(listener),
-                                                {.connect_timeout = options_.connect_timeout,
-                                                 .call_timeout = options_.call_timeout,
-                                                 .stop = &stop,
-                                                 .security = options_.security});
+  auto made = collective::connect(group_of(*roster_, options_.rank), *std::move(listener),
+                                  {.connect_timeout = options_.connect_timeout,
+                                   .call_timeout = options_.call_timeout,
+                                   .stop = &stop,
+                                   .security = options_.security});
   const std::lock_guard lock(mutex_);
   stop_ = nullptr;
   MUSTER_TRY_VOID(usable());
@@ -135,12 +135,12 @@ Result<WorkerGroups::CommunicatorPtr> WorkerGroups::connect() {
   return made;
 }
 
-Result<collective::Communicator*> WorkerGroups::communicator() {
+Result<Communicator*> WorkerGroups::communicator() {
   const std::lock_guard alone(connecting_);
   return connected();
 }
 
-Result<collective::Communicator*> WorkerGroups::connected() {
+Result<Communicator*> WorkerGroups::connected() {
   if (communicator_ == nullptr) {
     MUSTER_TRY(CommunicatorPtr made, connect());
     const std::lock_guard lock(mutex_);
@@ -150,44 +150,24 @@ Result<collective::Communicator*> WorkerGroups::connected() {
   return communicator_.get();
 }
 
-Result<collective::Communicator*> WorkerGroups::stage_group(std::uint32_t stages) {
+Result<Communicator*> WorkerGroups::stage_group(std::uint32_t stages) {
   const std::lock_guard alone(connecting_);
   if (const auto known = stage_groups_.find(stages); known != stage_groups_.end()) return known->second.get();
-  MUSTER_TRY(collective::Communicator * all, connected());
+  MUSTER_TRY(Communicator * all, connected());
   MUSTER_TRY(CommunicatorPtr made, all->split(options_.rank % stages));
   const std::lock_guard lock(mutex_);
-  collective::Communicator* const group = (stage_groups_[stages] = std::move(made)).get();
+  Communicator* const group = (stage_groups_[stages] = std::move(made)).get();
   if (const auto still = usable(); !still) abort(still.error());
   return group;
 }
 
 namespace {
 
-cluster::GroupCall call_of(collective::Operation operation) {
-  switch (operation) {
-    case collective::Operation::none:
-      return cluster::GroupCall::none;
-    case collective::Operation::all_reduce:
-      return cluster::GroupCall::all_reduce;
-    case collective::Operation::broadcast:
-      return cluster::GroupCall::broadcast;
-    case collective::Operation::all_gather:
-      return cluster::GroupCall::all_gather;
-    case collective::Operation::barrier:
-      return cluster::GroupCall::barrier;
-    case collective::Operation::send:
-      return cluster::GroupCall::send;
-    case collective::Operation::receive:
-      return cluster::GroupCall::receive;
-  }
-  return cluster::GroupCall::none;
-}
-
-void tell_of(const collective::Communicator& group, cluster::Activity& activity) {
-  const collective::InFlightCall now = group.in_flight_call();
+void tell_of(const Communicator& group, cluster::Activity& activity) {
+  const InFlightCall now = group.in_flight_call();
   activity.finished += now.finished;
-  if (now.operation == collective::Operation::none || activity.call != cluster::GroupCall::none) return;
-  activity.call = call_of(now.operation);
+  if (now.kind == CallKind::none || activity.call != CallKind::none) return;
+  activity.call = now.kind;
   activity.call_number = now.number;
 }
 

@@ -49,9 +49,9 @@ class WorkerGroups {
   // Whether other workers of it share memory with this one.
   bool has_neighbours() const { return has_neighbours_; }
   // Connected at its first use: all workers come to it. An error once the epoch is over.
-  Result<collective::Communicator*> communicator();
+  Result<Communicator*> communicator();
   // The communicator of the workers that do the same stage; a collective call at its first use.
-  Result<collective::Communicator*> stage_group(std::uint32_t stages);
+  Result<Communicator*> stage_group(std::uint32_t stages);
   // Whether that was called in this epoch and went well.
   bool has_stage_group(std::uint32_t stages) const { return stage_groups_.contains(stages); }
   // This worker makes no more calls.
@@ -67,7 +67,7 @@ class WorkerGroups {
   Result<> next(const std::function<Result<>()>& interruption);
 
  private:
-  using CommunicatorPtr = std::unique_ptr<collective::Communicator>;
+  using CommunicatorPtr = std::unique_ptr<Communicator>;
 
   void use(std::shared_ptr<const cluster::Roster> roster);
   struct PeerLeft {
@@ -79,7 +79,7 @@ class WorkerGroups {
   bool is_left_for_good() const;
   void abort(const Error& reason);
   Result<CommunicatorPtr> connect();
-  Result<collective::Communicator*> connected();
+  Result<Communicator*> connected();
 
   const Options options_;
   std::shared_ptr<const cluster::Roster> roster_;  // written by the main thread only, as what follows

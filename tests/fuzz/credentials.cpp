@@ -1,6 +1,6 @@
 // Files of keys, certificates and revocation lists.
+#include "muster/net/credentials.h"
 #include "fuzz.h"
-#include "muster/net/certificates.h"
 #include "muster/net/security.h"
 
 using namespace muster;

@@ -2,6 +2,7 @@
 // is a frame.
 #include "fuzz.h"
 #include "muster/net/net.h"
+#include "muster/net/rejected_peers.h"
 
 using namespace muster;
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "muster/graph/run.h"
+#include "muster/graph/execution/group_memory.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -24,7 +24,7 @@ class BufferPool {
       // Nobody can make a second handle from the only one. Copying it synchronises with the last drop.
       if (buffer.use_count() == 1) return buffer;
     }
-    auto made = owner_ != nullptr ? owner_->shared_buffer(size_bytes_) : Buffer::allocate(size_bytes_);
+    auto made = buffer_of(owner_, size_bytes_);
     if (buffers_.size() < buffers_max) buffers_.push_back(made);
     return made;
   }

@@ -52,7 +52,7 @@ TensorObject write(const Value& variable, nb::handle value) {
   return tensor_result(graph::apply(op, {variable, value_from(value, &variable)}));
 }
 TensorObject all_reduce(const Value& x, const std::string& reduction) {
-  if (!graph::reduction_from_string(reduction))
+  if (!reduction_from_string(reduction))
     throw nb::value_error(
         ("all_reduce: reduction is 'sum', 'mean', 'max' or 'min', not '" + reduction + "'").c_str());
   if (graph::is_tracing()) return tensor_result(graph::apply("all_reduce", {x}, {{"reduction", reduction}}));

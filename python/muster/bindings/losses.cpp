@@ -156,10 +156,10 @@ void bind_classes(nb::module_& core) {
 }
 
 // Data-parallel training reduces as the context says when the cell is made.
-std::optional<graph::Reduction> context_reduction() {
+std::optional<Reduction> context_reduction() {
   const train::Context& context = train::context();
   if (context.parallel_mode != train::ParallelMode::data_parallel) return std::nullopt;
-  return context.gradients_mean ? graph::Reduction::mean : graph::Reduction::sum;
+  return context.gradients_mean ? Reduction::mean : Reduction::sum;
 }
 
 void init_train_one_step(nb::pointer_and_handle<nn::TrainOneStepCell> self, nn::CellPtr network,

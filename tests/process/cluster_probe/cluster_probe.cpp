@@ -133,7 +133,7 @@ int run_node(const Settings& settings) {
   (*node)->on_beat([] {
     const std::uint64_t number = all_reduce;
     return Activity{.phase = reads_data ? WorkPhase::reading_data : WorkPhase::computing,
-                    .call = number == 0 ? GroupCall::none : GroupCall::all_reduce,
+                    .call = number == 0 ? CallKind::none : CallKind::all_reduce,
                     .call_number = number};
   });
   (*node)->on_failure([](const Failure& failure) { ::_exit(end_by(failure)); });

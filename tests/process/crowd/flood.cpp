@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "crowd.h"
+#include "muster/net/socket_address.h"
 
 namespace muster::crowd {
 namespace {

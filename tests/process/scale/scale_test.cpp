@@ -95,7 +95,7 @@ class Process {
                                  .address = "127.0.0.1",
                                  .port = board_.notices[rank].port,
                                  .local_name = board_.notices[rank].local_name});
-    MUSTER_TRY(comm_, Communicator::connect(std::move(group), std::move(listener)));
+    MUSTER_TRY(comm_, collective::connect(std::move(group), std::move(listener)));
     return {};
   }
 

@@ -168,7 +168,7 @@ std::uint64_t Simulator::steps_done(const NodeProcess& node) const {
 
 Activity Simulator::activity_of(std::size_t index) const {
   if (!hanging_ || hanging_ == index) return {.phase = WorkPhase::reading_data};
-  return {.phase = WorkPhase::computing, .call = GroupCall::all_reduce, .call_number = 18};
+  return {.phase = WorkPhase::computing, .call = CallKind::all_reduce, .call_number = 18};
 }
 
 void Simulator::schedule_node_tick(std::size_t index) {

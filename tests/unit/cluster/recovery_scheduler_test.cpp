@@ -19,7 +19,7 @@ using ::testing::SizeIs;
 // Whoever says so first, and though none of them is a step that was not made before.
 TEST_F(RecoveringScheduler, KnowsWhatAStepTakesFromThoseThatAreMadeAgainBetweenTwoHeartbeats) {
   form();
-  const Activity blocked{.phase = WorkPhase::computing, .call = GroupCall::all_reduce, .call_number = 7};
+  const Activity blocked{.phase = WorkPhase::computing, .call = CallKind::all_reduce, .call_number = 7};
   Activity again = blocked;
   again.finished = 3;  // calls of the new group
   for (std::uint64_t step = 1; step <= 20; ++step) {

@@ -24,7 +24,7 @@ constexpr std::uint64_t epoch = 4;
 constexpr std::uint32_t worker_num = 4;
 
 Activity at(WorkPhase phase) { return {.phase = phase}; }
-Activity in(GroupCall call, std::uint64_t number) {
+Activity in(CallKind call, std::uint64_t number) {
   return {.phase = WorkPhase::computing, .call = call, .call_number = number};
 }
 
@@ -89,7 +89,7 @@ TEST_F(SchedulerWatch, SaysWhoWaitsForWhomWhenNoStepIsFinished) {
   step = 21;
   activities.fill(at(WorkPhase::computing));
   make_steps(20);
-  activities.fill(in(GroupCall::all_reduce, 18));
+  activities.fill(in(CallKind::all_reduce, 18));
   activities[2] = at(WorkPhase::reading_data);
   const auto told = beat_for(11s);
   ASSERT_EQ(told.size(), 1u);
@@ -113,7 +113,7 @@ TEST_F(SchedulerWatch, SaysWhoGivesNoHeartbeatEither) {
   step = 1;
   activities.fill(at(WorkPhase::computing));
   make_steps(20);
-  activities.fill(in(GroupCall::all_reduce, 18));
+  activities.fill(in(CallKind::all_reduce, 18));
   activities[3] = at(WorkPhase::computing);
   silent = 4;
   const auto told = beat_for(11s);
@@ -126,8 +126,8 @@ TEST_F(SchedulerWatch, NamesWhoIsBehindAmongThoseThatWait) {
   step = 1;
   activities.fill(at(WorkPhase::computing));
   make_steps(20);
-  activities.fill(in(GroupCall::all_reduce, 18));
-  activities[1] = in(GroupCall::barrier, 17);
+  activities.fill(in(CallKind::all_reduce, 18));
+  activities[1] = in(CallKind::barrier, 17);
   const auto told = beat_for(11s);
   ASSERT_EQ(told.size(), 1u);
   EXPECT_THAT(told[0], EndsWith(": rank 1: in barrier 17; ranks 0, 2, 3: in all_reduce 18"));
@@ -147,7 +147,7 @@ TEST_F(SchedulerWatch, IsPatientWithAWorkerThatSaves) {
   step = 1;
   activities.fill(at(WorkPhase::computing));
   make_steps(20);
-  activities.fill(in(GroupCall::barrier, 18));
+  activities.fill(in(CallKind::barrier, 18));
   activities[0] = at(WorkPhase::saving);
   EXPECT_THAT(beat_for(55s), IsEmpty());
   EXPECT_THAT(beat_for(10s), ElementsAre(HasSubstr("rank 0: saving")));

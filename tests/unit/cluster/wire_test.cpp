@@ -45,7 +45,7 @@ message::Status status() {
                           .is_connected = true,
                           .epoch = 3,
                           .step = 41,
-                          .activity = {WorkPhase::computing, GroupCall::none, 0, 7, 1},
+                          .activity = {WorkPhase::computing, CallKind::none, 0, 7, 1},
                           .silence = std::chrono::milliseconds(120)});
   status.nodes.push_back({.role = Role::server, .rank = 3, .has_left = true});
   return status;
@@ -102,7 +102,7 @@ std::vector<Message> one_of_each() {
       {7, 1, message::EpochLost{failure}},
       {7, 1, message::Rejoin{{40124, "muster-8899aabbccddeeff"}, {2, 17}}},
       {7, 1, message::LinkLost{"the connection to worker 3 broke"}},
-      {7, 1, message::Beat{41, {}, {WorkPhase::reading_data, GroupCall::all_reduce, 18, 40, 2}}},
+      {7, 1, message::Beat{41, {}, {WorkPhase::reading_data, CallKind::all_reduce, 18, 40, 2}}},
       {7, 1, message::Stuck{"rank 2: in data loading at step 41"}},
       {0, 0, message::StatusRequest{}},
       {7, 1, status()},

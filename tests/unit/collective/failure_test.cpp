@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include "forked.h"
+#include "messages.h"
 #include "muster/collective/local_group.h"
 #include "muster/collective/local_pairs.h"
 #include "ranks.h"
@@ -20,39 +20,7 @@ using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
 
-Duration timed(const std::function<void()>& work) {
-  const TimePoint start = real_clock().now();
-  work();
-  return real_clock().now() - start;
-}
-
-Result<> sum_of_one(Communicator& comm, std::size_t count = 1) {
-  std::vector<float> data(count, 1);
-  return comm.all_reduce(data.data(), data.data(), count, DType::float32, Reduction::sum);
-}
-
 class Failure : public testing::TestWithParam<Hosts> {};
-
-TEST_P(Failure, AbortWakesAWaiterWithinMilliseconds) {
-  const Ranks comms = connect_ranks(3, GetParam(), patient);
-  std::array<Duration, 3> waited{};
-  std::array<Result<>, 3> results;
-  std::vector<std::thread> waiters;
-  for (const std::uint32_t rank : {0u, 1u})
-    waiters.emplace_back([&, rank] {
-      results[rank] = comms[rank]->barrier();
-      waited[rank] = real_clock().now().time_since_epoch();
-    });
-  const Duration start = real_clock().now().time_since_epoch();
-  comms[0]->abort({Code::peer_lost, "worker 2 was killed"});
-  for (std::thread& waiter : waiters) waiter.join();
-  EXPECT_LT(waited[0] - start, soon);
-  EXPECT_LT(waited[1] - start, soon) << "one rank's abort ends the group for all";
-  ASSERT_FALSE(results[0]);
-  EXPECT_EQ(results[0].error().code, Code::peer_lost);
-  EXPECT_EQ(results[0].error().message, "worker 2 was killed");
-  EXPECT_FALSE(results[1]);
-}
 
 TEST_P(Failure, LaterCallsFailWithTheFirstReason) {
   const Ranks comms = connect_ranks(2, GetParam(), patient);
@@ -63,16 +31,6 @@ TEST_P(Failure, LaterCallsFailWithTheFirstReason) {
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().message, "worker 1 was killed");
   }
-}
-
-TEST_P(Failure, ADeadlineNamesTheCallAndTheMissingRank) {
-  const Ranks comms = connect_ranks(3, GetParam(), hasty);
-  run_threads(3, [&](std::uint32_t rank) { ASSERT_TRUE(sum_of_one(*comms[rank])); });
-  const auto done = sum_of_one(*comms[0], 1000);
-  ASSERT_FALSE(done);
-  EXPECT_EQ(done.error().code, Code::timeout);
-  EXPECT_THAT(done.error().message, AllOf(HasSubstr("all_reduce #2 (1000 x float32, sum) waited 0.1"),
-                                          AnyOf(HasSubstr("rank 1"), HasSubstr("rank 2"))));
 }
 
 // Rank 1 has all that it needs from rank 0 and waits for rank 2 only: it must still hear that rank 0 gave up,
@@ -169,76 +127,6 @@ std::string name_of(const testing::TestParamInfo<Hosts>& hosts) {
 const auto every_layout = testing::Values(Hosts::one, Hosts::each_its_own, Hosts::two_interleaved);
 INSTANTIATE_TEST_SUITE_P(Layouts, Failure, every_layout, name_of);
 
-class Processes : public testing::TestWithParam<Hosts> {};
-
-TEST_P(Processes, AddTheSameAndAKilledOneEndsTheWait) {
-  Forked ranks(3, GetParam(), patient, [](const Forked::Child& child) {
-    for (int call = 0; call < 10; ++call)
-      if (!sum_of_one(child.comm, 100'000)) return 4;
-    if (child.comm.rank() == 2) {
-      child.wait_for_go();
-      ::raise(SIGKILL);
-    }
-    return child.comm.barrier() ? 5 : 0;  // it must fail, and soon
-  });
-  for (int call = 0; call < 10; ++call) {
-    std::vector<float> data(100'000, 1);
-    ASSERT_TRUE(
-        ranks.comm().all_reduce(data.data(), data.data(), data.size(), DType::float32, Reduction::sum));
-    ASSERT_EQ(data, std::vector<float>(data.size(), 3));
-  }
-  ranks.go();  // not before: who dies takes the calls of the others along
-  const int killed = ranks.wait_for(2);
-  EXPECT_TRUE(WIFSIGNALED(killed) && WTERMSIG(killed) == SIGKILL) << killed;
-  // What the cluster does when it learns of the death.
-  std::thread watcher([&] { ranks.comm().abort({Code::peer_lost, "worker 2 was killed"}); });
-  EXPECT_FALSE(ranks.comm().barrier());
-  watcher.join();
-  const int status = ranks.wait_for(1);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
-}
-
-// Rank 2 dies in the middle of a message to rank 0, while rank 1 waits for one from it.
-TEST_P(Processes, ThatAreKilledEndTheWaitForTheirMessages) {
-  Forked ranks(3, GetParam(), patient, [](const Forked::Child& child) {
-    // Before that not all are connected; rank 2 may die as soon as rank 0 has heard it.
-    if (const auto met = child.comm.barrier(); !met) return met.error().code == Code::peer_lost ? 0 : 3;
-    std::vector<std::byte> bytes(64 << 20);
-    const std::span<std::byte> piece(bytes);
-    const std::span<const std::byte> sent(piece);
-    if (child.comm.rank() == 2) return child.comm.send(0, {&sent, 1}) ? 4 : 5;  // it never gets so far
-    const auto done = child.comm.receive(2, {&piece, 1});
-    return !done && done.error().code == Code::peer_lost ? 0 : 6;
-  });
-  const auto receive = [&](std::size_t size_bytes) {
-    std::vector<std::byte> bytes(size_bytes);
-    const std::span<std::byte> piece(bytes);
-    return ranks.comm().receive(2, {&piece, 1});
-  };
-  ASSERT_TRUE(ranks.comm().barrier());
-  std::thread watcher;
-  Result<> done;
-  const Duration took = timed([&] {
-    ::kill(ranks.child(2), SIGKILL);
-    EXPECT_TRUE(WIFSIGNALED(ranks.wait_for(2)));
-    // Between hosts the connection tells it; on one host the cluster does.
-    if (GetParam() != Hosts::each_its_own)
-      watcher = std::thread([&] { ranks.comm().abort({Code::peer_lost, "worker 2 was killed"}); });
-    done = receive(64 << 20);
-    const int status = ranks.wait_for(1);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
-  });
-  if (watcher.joinable()) watcher.join();
-  EXPECT_LT(took, soon);
-  ASSERT_FALSE(done);
-  EXPECT_EQ(done.error().code, Code::peer_lost);
-  // Rank 1, which has heard of it sooner, may be gone first.
-  EXPECT_THAT(done.error().message,
-              AnyOf(HasSubstr("worker 2 was killed"), HasSubstr("rank 2"), HasSubstr("rank 1")));
-}
-
-INSTANTIATE_TEST_SUITE_P(Layouts, Processes, every_layout, name_of);
-
 TEST(Fork, AChildCanNeitherCallNorHarmItsParentsGroup) {
   Ranks comms = connect_ranks(2, Hosts::one, patient);
   const pid_t child = ::fork();
@@ -256,9 +144,8 @@ TEST(Fork, AChildCanNeitherCallNorHarmItsParentsGroup) {
 TEST(Connect, NamesTheRankThatDoesNotCome) {
   for (const Hosts hosts : {Hosts::one, Hosts::each_its_own}) {
     Prepared prepared = prepare(2, hosts);
-    const auto connected =
-        Communicator::connect({.epoch = 1, .job_id = 7, .rank = 0, .endpoints = prepared.endpoints},
-                              std::move(prepared.listeners[0]), {.connect_timeout = milliseconds(100)});
+    const auto connected = connect({.epoch = 1, .job_id = 7, .rank = 0, .endpoints = prepared.endpoints},
+                                   std::move(prepared.listeners[0]), {.connect_timeout = milliseconds(100)});
     ASSERT_FALSE(connected);
     EXPECT_EQ(connected.error().code, Code::timeout);
     EXPECT_THAT(connected.error().message,
@@ -271,9 +158,9 @@ TEST(Connect, EndsAtOnceWhenItIsStopped) {
   net::StopSignal stop = net::StopSignal::create().value();
   std::thread watcher([&] { stop.raise(); });
   const Duration took = timed([&] {
-    const auto connected = Communicator::connect(
-        {.epoch = 1, .job_id = 7, .rank = 0, .endpoints = prepared.endpoints},
-        std::move(prepared.listeners[0]), {.connect_timeout = std::chrono::seconds(60), .stop = &stop});
+    const auto connected = connect({.epoch = 1, .job_id = 7, .rank = 0, .endpoints = prepared.endpoints},
+                                   std::move(prepared.listeners[0]),
+                                   {.connect_timeout = std::chrono::seconds(60), .stop = &stop});
     ASSERT_FALSE(connected);
     EXPECT_EQ(connected.error().code, Code::aborted);
   });
@@ -289,10 +176,9 @@ TEST(Connect, RefusesAnotherEpochAndAnotherJobWithTheReason) {
         Group group{.epoch = 5, .job_id = 7, .rank = rank, .endpoints = prepared.endpoints};
         if (rank == 1 && other_epoch) group.epoch = 4;
         if (rank == 1 && !other_epoch) group.job_id = 8;
-        const auto connected =
-            Communicator::connect(group, std::move(prepared.listeners[rank]),
-                                  {.connect_timeout = rank == 0 ? Duration(milliseconds(300))
-                                                                : Duration(std::chrono::seconds(60))});
+        const auto connected = connect(group, std::move(prepared.listeners[rank]),
+                                       {.connect_timeout = rank == 0 ? Duration(milliseconds(300))
+                                                                     : Duration(std::chrono::seconds(60))});
         ASSERT_FALSE(connected);
         if (rank == 0) return;
         EXPECT_EQ(connected.error().code, Code::refused);
@@ -330,9 +216,8 @@ TEST(Connect, IsNotDisturbedByUnauthorizedPeers) {
   send_unauthorized({hello.begin(), hello.begin() + 70});
   for (int i = 0; i < 300; ++i) send_unauthorized({});  // more than are let in at once
   run_threads(2, [&](std::uint32_t rank) {
-    auto connected =
-        Communicator::connect({.epoch = 1, .job_id = 7, .rank = rank, .endpoints = prepared.endpoints},
-                              std::move(prepared.listeners[rank]), patient);
+    auto connected = connect({.epoch = 1, .job_id = 7, .rank = rank, .endpoints = prepared.endpoints},
+                             std::move(prepared.listeners[rank]), patient);
     ASSERT_TRUE(connected) << connected.error().message;
     EXPECT_TRUE((*connected)->barrier());
   });
@@ -349,7 +234,7 @@ TEST(Arguments, ThatCannotWorkAreRefusedAndHarmNothing) {
             Code::invalid_argument);
   run_threads(2, [&](std::uint32_t rank) { EXPECT_TRUE(comms[rank]->barrier()); });
   Group empty;
-  EXPECT_FALSE(Communicator::connect(empty, Listener::open("127.0.0.1").value()));
+  EXPECT_FALSE(connect(empty, Listener::open("127.0.0.1").value()));
 }
 
 // ---- A rank that is killed in the middle of ending the group
@@ -375,7 +260,7 @@ struct HalfEnded {
   }
   Result<> wait_for_the_other() {
     return group.sync(
-        {.number = 1, .kind = Kind::barrier}, [] {}, [] { return real_clock().now() + 20s; });
+        {.number = 1, .kind = CallKind::barrier}, [] {}, [] { return real_clock().now() + 20s; });
   }
   Result<> wait_for_a_message() {
     LocalPairs pairs(group);

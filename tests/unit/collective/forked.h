@@ -81,7 +81,7 @@ class Forked {
                                  .address = "127.0.0.1",
                                  .port = each.port,
                                  .local_name = each.name});
-    auto connected = Communicator::connect(group, std::move(listener), options_);
+    auto connected = connect(group, std::move(listener), options_);
     if (!connected && rank > 0) std::_Exit(3);  // an exception would let the child go on with the next test
     return std::move(connected).value();
   }

@@ -166,7 +166,7 @@ TEST_F(AnyHosts, EndMessagesWithTheGroup) {
       const std::span<std::byte> piece(bytes);
       done = comms[waits]->receive(idle, {&piece, 1});
     });
-    while (comms[waits]->in_flight_call().operation != Operation::receive) std::this_thread::yield();
+    while (comms[waits]->in_flight_call().kind != CallKind::receive) std::this_thread::yield();
     comms[ends]->abort({Code::peer_lost, "worker 7 was killed"});
     waiter.join();
     EXPECT_FALSE(done);

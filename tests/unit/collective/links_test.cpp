@@ -134,8 +134,7 @@ TEST_P(Links, ThatBreakBetweenCallsAreMadeAgainWhoeverNoticed) {
     for (const std::uint32_t waiting : {0u, 1u}) {
       Result<> done;
       std::thread early([&] { done = group.comms[waiting]->barrier(); });
-      while (group.comms[waiting]->in_flight_call().operation != Operation::barrier)
-        std::this_thread::yield();
+      while (group.comms[waiting]->in_flight_call().kind != CallKind::barrier) std::this_thread::yield();
       group.relays[0].cut(side);
       const auto late = group.comms[1 - waiting]->barrier();
       early.join();
@@ -169,8 +168,8 @@ TEST(LinksOfAGroup, AreNotDisturbedByUnauthorizedPeersInTheMiddle) {
   const std::vector<Endpoint> endpoints = prepared.endpoints;
   Ranks comms(2);
   run_threads(2, [&](std::uint32_t rank) {
-    comms[rank] = Communicator::connect({.epoch = 3, .job_id = 7, .rank = rank, .endpoints = endpoints},
-                                        std::move(prepared.listeners[rank]), patient)
+    comms[rank] = connect({.epoch = 3, .job_id = 7, .rank = rank, .endpoints = endpoints},
+                          std::move(prepared.listeners[rank]), patient)
                       .value();
   });
   const net::Wait wait{.deadline = real_clock().now() + std::chrono::seconds(30)};

@@ -90,8 +90,7 @@ TEST_P(MessageLinks, ThatBreakAfterTheLastMessageAreMadeAgainByWhoIsIdle) {
         std::thread early;
         if (receiver_waits) {
           early = std::thread([&] { expect(*group.comms[receiver], sender, bytes); });
-          while (group.comms[receiver]->in_flight_call().operation != Operation::receive)
-            std::this_thread::yield();
+          while (group.comms[receiver]->in_flight_call().kind != CallKind::receive) std::this_thread::yield();
         }
         send(*group.comms[sender], receiver, bytes);
         group.relays[0].cut(Relay::Side::both);
@@ -145,7 +144,7 @@ TEST_P(MessageLinks, AreMadeAgainDuringACollectiveCall) {
   const Bytes bytes = bytes_of(seed_, 0, 200'000);
   Result<> done;
   std::thread early([&] { done = group.comms[0]->barrier(); });
-  while (group.comms[0]->in_flight_call().operation != Operation::barrier) std::this_thread::yield();
+  while (group.comms[0]->in_flight_call().kind != CallKind::barrier) std::this_thread::yield();
   send(*group.comms[0], 1, bytes);
   group.relays[0].cut(Relay::Side::both);
   expect(*group.comms[1], 0, bytes);

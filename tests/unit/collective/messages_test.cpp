@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 
+#include "messages.h"
 #include "ranks.h"
 
 namespace muster::collective {
@@ -18,40 +19,6 @@ using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
 
-template <class Byte>
-auto cut(std::span<Byte> bytes, const std::vector<std::size_t>& sizes) {
-  std::vector<std::span<Byte>> pieces;
-  for (const std::size_t size : sizes) {
-    pieces.push_back(bytes.first(size));
-    bytes = bytes.subspan(size);
-  }
-  return pieces;
-}
-
-Result<> send(Communicator& comm, std::uint32_t to, const Bytes& bytes,
-              std::optional<std::vector<std::size_t>> sizes = {}) {
-  return comm.send(to, cut(std::span(bytes), sizes.value_or(std::vector{bytes.size()})));
-}
-Result<> receive(Communicator& comm, std::uint32_t from, Bytes& bytes,
-                 std::optional<std::vector<std::size_t>> sizes = {}) {
-  return comm.receive(from, cut(std::span(bytes), sizes.value_or(std::vector{bytes.size()})));
-}
-
-void expect_message(Communicator& comm, std::uint32_t from, const Bytes& expected,
-                    std::optional<std::vector<std::size_t>> sizes = {}) {
-  Bytes got(expected.size());
-  const auto done = receive(comm, from, got, std::move(sizes));
-  ASSERT_TRUE(done) << done.error().message;
-  EXPECT_TRUE(got == expected) << expected.size() << " bytes from rank " << from;
-}
-void expect_sent(const Result<>& done) { ASSERT_TRUE(done) << done.error().message; }
-
-Duration timed(const std::function<void()>& work) {
-  const TimePoint start = real_clock().now();
-  work();
-  return real_clock().now() - start;
-}
-
 class Messages : public testing::TestWithParam<Hosts> {
  protected:
   void SetUp() override {
@@ -60,49 +27,6 @@ class Messages : public testing::TestWithParam<Hosts> {
   }
   std::uint64_t seed_ = 0;
 };
-
-TEST_P(Messages, ArriveInOrderWithAllTheirPieces) {
-  const Ranks comms = connect_ranks(2, GetParam(), patient);
-  const std::vector<std::vector<std::size_t>> messages = {
-      {1}, {63, 1}, {65}, {0, 7, 0, 0, 9, 0}, {4096, 3, 60'000}, {16 << 10, (16 << 10) + 1}, {100'000}};
-  run_threads(2, [&](std::uint32_t rank) {
-    for (std::size_t i = 0; i < messages.size(); ++i) {
-      const Bytes bytes = bytes_of(seed_, i, std::accumulate(messages[i].begin(), messages[i].end(), 0ul));
-      if (rank == 0)
-        expect_sent(send(*comms[0], 1, bytes, messages[i]));
-      else
-        expect_message(*comms[1], 0, bytes, messages[i]);
-    }
-  });
-}
-
-TEST_P(Messages, MayBeEmpty) {
-  const Ranks comms = connect_ranks(2, GetParam(), patient);
-  run_threads(2, [&](std::uint32_t rank) {
-    for (const std::vector<std::size_t>& sizes : {std::vector<std::size_t>{}, {0}, {0, 0}, {5}})
-      if (rank == 0)
-        expect_sent(
-            send(*comms[0], 1, bytes_of(seed_, 0, sizes == std::vector<std::size_t>{5} ? 5 : 0), sizes));
-      else
-        expect_message(*comms[1], 0, bytes_of(seed_, 0, sizes == std::vector<std::size_t>{5} ? 5 : 0), sizes);
-  });
-}
-
-// More than any buffer on the way holds, so that both sides must take turns.
-TEST_P(Messages, MayBeLargerThanWhatTheyGoThrough) {
-  const Ranks comms = connect_ranks(2, GetParam(), patient);
-  const Bytes large = bytes_of(seed_, 1, (12 << 20) + 13), small = bytes_of(seed_, 2, 100);
-  run_threads(2, [&](std::uint32_t rank) {
-    for (int round = 0; round < 2; ++round)
-      if (rank == 0) {
-        expect_sent(send(*comms[0], 1, large));
-        expect_sent(send(*comms[0], 1, small));
-      } else {
-        expect_message(*comms[1], 0, large);
-        expect_message(*comms[1], 0, small);
-      }
-  });
-}
 
 TEST_P(Messages, GoBothWays) {
   const Ranks comms = connect_ranks(2, GetParam(), patient);

@@ -67,8 +67,7 @@ inline Ranks connect_ranks(Prepared prepared, const std::function<Options(std::u
   Ranks made(ranks);
   run_threads(ranks, [&](std::uint32_t rank) {
     Group group{.epoch = 1, .job_id = 7, .rank = rank, .endpoints = prepared.endpoints};
-    auto connected =
-        Communicator::connect(std::move(group), std::move(prepared.listeners[rank]), options(rank));
+    auto connected = connect(std::move(group), std::move(prepared.listeners[rank]), options(rank));
     ASSERT_TRUE(connected) << "rank " << rank << ": " << connected.error().message;
     made[rank] = *std::move(connected);
   });

@@ -2,9 +2,9 @@
 // connection that nobody will answer is closed.
 #include <gtest/gtest.h>
 
+#include "muster/collective/frame_stream.h"
 #include "muster/collective/hello.h"
 #include "muster/collective/reconnect_acceptor.h"
-#include "muster/collective/wire.h"
 #include "ranks.h"
 
 namespace muster::collective {
@@ -80,7 +80,7 @@ TEST_F(AcceptorOfRank0, TellsWhoWaitsToBeWelcomedThatNoMoreCallsCanBeMade) {
 }
 
 TEST_F(AcceptorOfRank0, AConnectionThatIsMadeAgainAfterItsOwnerHasLeftIsClosed) {
-  Wire wire(1, Purpose::calls, *acceptor_);
+  FrameStream wire(1, Purpose::calls, *acceptor_);
   net::Socket waits = resume();
   serve_until([&] { return acceptor_->has_news(); });
   wire.close();

@@ -33,8 +33,7 @@ struct GroupFormation {
     for (Endpoint& endpoint : prepared.endpoints) endpoint.identity = identity;
     run_threads(2, [&](std::uint32_t rank) {
       Group group{.epoch = 1, .job_id = 7, .rank = rank, .endpoints = prepared.endpoints};
-      const auto made =
-          Communicator::connect(std::move(group), std::move(prepared.listeners[rank]), options[rank]);
+      const auto made = connect(std::move(group), std::move(prepared.listeners[rank]), options[rank]);
       if (!made) errors[rank] = made.error().message;
     });
   }
@@ -127,8 +126,8 @@ struct Revocable {
           folders[rank], rank == 0 ? server : authority.issue(files.server),
           rank == 1 ? client : authority.issue(files.client), authority.pem(), authority.crl());
       Group group{.epoch = 1, .job_id = 7, .rank = rank, .endpoints = prepared.endpoints};
-      comms[rank] = Communicator::connect(std::move(group), std::move(prepared.listeners[rank]),
-                                          secured(net::Security::from_certificates(options).value()))
+      comms[rank] = connect(std::move(group), std::move(prepared.listeners[rank]),
+                            secured(net::Security::from_certificates(options).value()))
                         .value();
     });
   }

@@ -44,7 +44,7 @@ struct Pair {
     return on_both([&](std::uint32_t rank) -> Result<> {
       Group group{.epoch = 1, .job_id = 7, .rank = rank, .endpoints = prepared.endpoints};
       MUSTER_TRY(comms[rank],
-                 Communicator::connect(std::move(group), std::move(prepared.listeners[rank]), options));
+                 collective::connect(std::move(group), std::move(prepared.listeners[rank]), options));
       return {};
     });
   }

@@ -22,40 +22,6 @@ using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A group of two whose other member always holds the same. Calls may be held up or fail.
-class Pair final : public Communicator {
- public:
-  struct Call {
-    std::size_t count;
-    const void* in;
-    const void* out;
-    std::thread::id thread;
-  };
-  std::vector<Call> calls;
-  std::function<void(const Call&)> during = [](const Call&) {};
-  std::size_t failing = SIZE_MAX;  // the call that fails
-  bool shares = false;
-  std::vector<std::shared_ptr<Buffer>> shared;
-
-  std::uint32_t rank() const override { return 0; }
-  std::uint32_t size() const override { return 2; }
-  Result<> all_reduce(const void* in, void* out, std::size_t count, DType, Reduction) override {
-    const auto* from = static_cast<const float*>(in);
-    const std::vector<float> before(from, from + count);
-    calls.push_back({count, in, out, std::this_thread::get_id()});
-    during(calls.back());
-    if (calls.size() - 1 == failing) return fail(Code::peer_lost, "rank 1 is gone");
-    EXPECT_EQ(std::memcmp(before.data(), in, count * sizeof(float)), 0) << "changed while it was reduced";
-    std::transform(before.begin(), before.end(), static_cast<float*>(out), [](float x) { return x + x; });
-    return {};
-  }
-  bool shares_memory() const override { return shares; }
-  std::shared_ptr<Buffer> shared_buffer(std::size_t size_bytes) override {
-    shared.push_back(Buffer::allocate(size_bytes));
-    return shared.back();
-  }
-};
-
 // relu, and what a test wants to happen when it runs.
 std::function<void()> at_step = [] {};
 const Op& step_op() {
@@ -125,37 +91,31 @@ struct Steps {
       return {apply("relu", {reduced[1]}), apply("relu", {reduced[2]})};
     });
   }
-  Result<std::vector<Tensor>> run(Pair& pair) {
+  Result<std::vector<Tensor>> run(MirrorGroup& pair) {
     return plan->run(inputs, {.seed = 0, .communicator = &pair, .threads = 1});
   }
 };
 
-std::vector<std::size_t> counts(const Pair& pair) {
-  std::vector<std::size_t> made;
-  for (const Pair::Call& call : pair.calls) made.push_back(call.count);
-  return made;
-}
-
 TEST(Buckets, CarryWhatFitsInTheOrderInWhichItIsMade) {
-  Pair pair;
+  MirrorGroup pair;
   Steps steps;
   const auto outputs = steps.run(pair);
   ASSERT_TRUE(outputs) << outputs.error().message;
-  EXPECT_THAT(counts(pair), ElementsAre(12, 16));
+  EXPECT_THAT(pair.counts(), ElementsAre(12, 16));
   EXPECT_EQ(elements((*outputs)[0]), std::vector<float>(8, 4));
   EXPECT_EQ(elements((*outputs)[1]), std::vector<float>(16, 6));
   EXPECT_THAT(elements(steps.weight->storage()), ElementsAre(-2, -2, -2, -2));
 }
 
 TEST(Buckets, MayBeCutAtPositions) {
-  Pair pair;
+  MirrorGroup pair;
   Steps steps({{"bucket_splits", std::vector<std::int64_t>{1}}});
   ASSERT_TRUE(steps.run(pair));
-  EXPECT_THAT(counts(pair), ElementsAre(4, 24));
+  EXPECT_THAT(pair.counts(), ElementsAre(4, 24));
 }
 
 TEST(Buckets, FollowTheOrderOfMakingAndNotThatOfTheList) {
-  Pair pair;
+  MirrorGroup pair;
   const auto plan =
       plan_of({{DType::float32, {2}}}, [](Trace& trace, const std::vector<Value>& in) -> Values {
         const Value first = next(trace, in[0]);
@@ -164,19 +124,19 @@ TEST(Buckets, FollowTheOrderOfMakingAndNotThatOfTheList) {
       });
   const auto outputs = plan->run(std::vector{filled(2, 1)}, {.communicator = &pair});
   ASSERT_TRUE(outputs) << outputs.error().message;
-  EXPECT_THAT(counts(pair), ElementsAre(2, 4));
+  EXPECT_THAT(pair.counts(), ElementsAre(2, 4));
   EXPECT_EQ((*outputs)[0].shape(), Shape({4}));
 }
 
 TEST(Buckets, GoOnWhileLaterStepsRun) {
-  Pair pair;
+  MirrorGroup pair;
   Gate second_step(seconds(20));
   int runs = 0;
   at_step = [&] {
     if (++runs == 3) second_step.open();
   };
   bool overlapped = true;
-  pair.during = [&](const Pair::Call& call) {
+  pair.during = [&](const MirrorGroup::Call& call) {
     if (call.count == 12) overlapped = second_step.wait();
   };
   Steps steps;
@@ -188,24 +148,24 @@ TEST(Buckets, GoOnWhileLaterStepsRun) {
 }
 
 TEST(Buckets, RunInTheirTurnWhereNothingCouldGoOn) {
-  Pair pair;
+  MirrorGroup pair;
   Steps steps(in_buckets_of(1 << 20));
   ASSERT_TRUE(steps.run(pair));
-  EXPECT_THAT(counts(pair), ElementsAre(28));
+  EXPECT_THAT(pair.counts(), ElementsAre(28));
   EXPECT_EQ(pair.calls[0].thread, std::this_thread::get_id());
 }
 
 TEST(Buckets, LieInMemoryThatTheGroupSharesAndNeedNoCopies) {
-  Pair pair;
+  MirrorGroup pair;
   pair.shares = true;
   Steps steps;
   ASSERT_TRUE(steps.run(pair));
   ASSERT_TRUE(steps.run(pair));
   ASSERT_EQ(pair.shared.size(), 1u) << "one piece for all, kept from run to run";
-  const std::byte* begin = pair.shared[0]->data();
-  for (const Pair::Call& call : pair.calls) {
+  const std::byte* begin = pair.shared[0].data.get();
+  for (const MirrorGroup::Call& call : pair.calls) {
     EXPECT_EQ(call.in, call.out);
-    EXPECT_TRUE(call.in >= begin && call.in < begin + pair.shared[0]->size_bytes());
+    EXPECT_TRUE(call.in >= begin && call.in < begin + pair.shared[0].size_bytes);
   }
   pair.shares = false;
   const auto outputs = steps.run(pair);
@@ -214,7 +174,7 @@ TEST(Buckets, LieInMemoryThatTheGroupSharesAndNeedNoCopies) {
 }
 
 TEST(Buckets, KeepWhatOthersStillNeed) {
-  Pair pair;
+  MirrorGroup pair;
   const auto plan =
       plan_of({{DType::float32, {4}}}, [](Trace& trace, const std::vector<Value>& in) -> Values {
         const Value raw = next(trace, in[0]);
@@ -232,7 +192,7 @@ TEST(Buckets, KeepWhatOthersStillNeed) {
 }
 
 TEST(Buckets, MayHoldTheSameTwice) {
-  Pair pair;
+  MirrorGroup pair;
   const auto plan =
       plan_of({{DType::float32, {4}}}, [](Trace& trace, const std::vector<Value>& in) -> Values {
         const Value made = next(trace, in[0]);
@@ -247,7 +207,7 @@ TEST(Buckets, MayHoldTheSameTwice) {
 
 TEST(Buckets, OfAParameterAreReadWhereTheProgramReadsThem) {
   for (const Attributes& attributes : {Attributes{}, in_buckets_of(1)}) {
-    Pair pair;
+    MirrorGroup pair;
     const auto weight = std::make_shared<Parameter>("weight", filled(4, 1));
     const auto plan =
         plan_of({{DType::float32, {4}}}, [&](Trace& trace, const std::vector<Value>& in) -> Values {
@@ -266,7 +226,7 @@ TEST(Buckets, OfAParameterAreReadWhereTheProgramReadsThem) {
 
 TEST(Buckets, AFailedOneIsTheErrorOfTheStepAndNoParameterChanges) {
   for (const std::size_t failing : {0, 1}) {
-    Pair pair;
+    MirrorGroup pair;
     pair.failing = failing;
     Steps steps;
     const auto outputs = steps.run(pair);
@@ -282,10 +242,10 @@ TEST(Buckets, AFailedOneIsTheErrorOfTheStepAndNoParameterChanges) {
 }
 
 TEST(Buckets, AreDoneBeforeAStepThatFailsElsewhereReturns) {
-  Pair pair;
+  MirrorGroup pair;
   Gate failed(seconds(20));
   std::atomic<bool> done = false;
-  pair.during = [&](const Pair::Call&) {
+  pair.during = [&](const MirrorGroup::Call&) {
     (void)failed.wait();
     done = true;
   };
@@ -313,7 +273,7 @@ TEST(Buckets, AreDoneBeforeAStepThatFailsElsewhereReturns) {
 }
 
 TEST(Buckets, DoNotHangAForkedChild) {
-  Pair pair;
+  MirrorGroup pair;
   auto steps = std::make_unique<Steps>();
   ASSERT_TRUE(steps->run(pair));
   ASSERT_NE(pair.calls[0].thread, std::this_thread::get_id());
@@ -330,15 +290,15 @@ TEST(Buckets, DoNotHangAForkedChild) {
 }
 
 // Long chains of elementwise ops write over each other's memory as early as they may: never over what a call
-// still reads (Pair looks), never over what it has made.
+// still reads (MirrorGroup looks), never over what it has made.
 TEST(Buckets, ChangeNoBitOfRandomGraphs) {
   const std::uint64_t seed = entropy();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   for (std::uint64_t number = 0; number < 60; ++number) {
     const RandomStream random(seed, number);
     const auto compute = [&](std::int64_t bucket_bytes) {
-      Pair pair;
-      pair.during = [](const Pair::Call&) { std::this_thread::yield(); };
+      MirrorGroup pair;
+      pair.during = [](const MirrorGroup::Call&) { std::this_thread::yield(); };
       const auto weight = std::make_shared<Parameter>("weight", filled(8, 1));
       const auto plan =
           plan_of({{DType::float32, {8}}}, [&](Trace& trace, const std::vector<Value>& in) -> Values {
@@ -403,7 +363,7 @@ TEST(Explanation, CountsTheMemoryOfBuckets) {
 }
 
 TEST(StepTimes, CountWhatIsWaitedForACall) {
-  Pair pair;
+  MirrorGroup pair;
   Steps steps;
   StepTimes times;
   ASSERT_TRUE(steps.plan->run(steps.inputs, {.communicator = &pair, .times = &times}));

@@ -1,5 +1,6 @@
 // Placed networks over several workers: what each of them has and does, and what cannot be.
 #include "muster/graph/partition/partition.h"
+#include "tests/unit/base/mirror_group.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -437,9 +438,6 @@ class Exchanging final : public Communicator {
  public:
   std::uint32_t rank() const override { return 0; }
   std::uint32_t size() const override { return 2; }
-  Result<> all_reduce(const void*, void*, std::size_t, DType, Reduction) override {
-    return fail(Code::not_provided, "nothing is reduced here");
-  }
   Result<> send(std::uint32_t, std::span<const std::span<const std::byte>>) override {
     if (receives_.wait()) return {};
     return fail(Code::timeout, "nothing was received while a send waited");
@@ -473,20 +471,6 @@ TEST(AWorker, ReceivesWhileALargeValueWaitsForItsReceiver) {
 // ---- Together with data parallelism
 // ------------------------------------------------------------------------
 
-// A group of two whose other member always holds the same.
-class Doubling final : public Communicator {
- public:
-  std::vector<std::size_t> counts;
-  std::uint32_t rank() const override { return 0; }
-  std::uint32_t size() const override { return 2; }
-  Result<> all_reduce(const void* in, void* out, std::size_t count, DType, Reduction) override {
-    counts.push_back(count);
-    const auto* from = static_cast<const float*>(in);
-    std::transform(from, from + count, static_cast<float*>(out), [](float x) { return x + x; });
-    return {};
-  }
-};
-
 TEST(AnAllReduce, IsOneForEachWorkerOfWhatIsThere) {
   struct Made {
     std::vector<std::size_t> counts;
@@ -496,7 +480,7 @@ TEST(AnAllReduce, IsOneForEachWorkerOfWhatIsThere) {
   const auto run = [](const Attributes& attributes) {
     return on_workers<Made>(2, [&](const RunContext& given) {
       Made made;
-      Doubling replicas;
+      MirrorGroup replicas;
       RunContext context = given;
       context.communicator = &replicas;
       Function function("f", [&](std::span<const Value> inputs) -> Values {
@@ -514,7 +498,7 @@ TEST(AnAllReduce, IsOneForEachWorkerOfWhatIsThere) {
       if (!outputs) made.problem = outputs.error().message;
       if (outputs)
         for (const Tensor& output : *outputs) made.values.push_back(elements(output));
-      made.counts = replicas.counts;
+      made.counts = replicas.counts();
       return made;
     });
   };

@@ -115,16 +115,5 @@ TEST(AParameter, ThatAnotherWorkerHasIsNeitherMadeNorRead) {
   EXPECT_EQ(made, 1);
 }
 
-TEST(ACommunicator, CannotSendUnlessItSaysHow) {
-  class Reducing final : public Communicator {
-    std::uint32_t rank() const override { return 0; }
-    std::uint32_t size() const override { return 2; }
-    Result<> all_reduce(const void*, void*, std::size_t, DType, Reduction) override { return {}; }
-  } group;
-  Communicator& communicator = group;
-  EXPECT_EQ(communicator.send(1, {}).error().message, "this group cannot send to worker 1");
-  EXPECT_EQ(communicator.receive(1, {}).error().message, "this group cannot receive from worker 1");
-}
-
 }  // namespace
 }  // namespace muster::graph

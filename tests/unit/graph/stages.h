@@ -77,9 +77,6 @@ class Worker final : public Communicator {
 
   std::uint32_t rank() const override { return rank_; }
   std::uint32_t size() const override { return post_.size(); }
-  Result<> all_reduce(const void*, void*, std::size_t, DType, Reduction) override {
-    return fail(Code::not_provided, "stages reduce nothing");
-  }
   Result<> send(std::uint32_t to, std::span<const std::span<const std::byte>> pieces) override {
     Post::Message message;
     for (const auto piece : pieces) message.insert(message.end(), piece.begin(), piece.end());

@@ -8,24 +8,16 @@
 #include <vector>
 
 #include "muster/graph/graph.h"
+#include "tests/unit/base/mirror_group.h"
 
 namespace muster::graph {
 namespace {
 
-// A group of two whose other member always holds the same; remembers what travelled.
-class Pair final : public Communicator {
- public:
-  std::vector<std::vector<float>> travelled;
-
-  std::uint32_t rank() const override { return 0; }
-  std::uint32_t size() const override { return 2; }
-  Result<> all_reduce(const void* in, void* out, std::size_t count, DType, Reduction) override {
-    const auto* from = static_cast<const float*>(in);
-    travelled.emplace_back(from, from + count);
-    std::transform(from, from + count, static_cast<float*>(out), [](float x) { return x + x; });
-    return {};
-  }
-};
+std::vector<std::vector<float>> travelled(const MirrorGroup& pair) {
+  std::vector<std::vector<float>> made;
+  for (const MirrorGroup::Call& call : pair.calls) made.push_back(call.floats());
+  return made;
+}
 
 Tensor counted(Shape shape) {
   Tensor made(DType::float32, std::move(shape));
@@ -74,12 +66,12 @@ TEST(WeightOrder, HasBlocksOfSixteenInBySixteenOutChannels) {
 }
 
 TEST(WeightOrder, IsTheSameWhoeverReorders) {
-  Pair eager;
+  MirrorGroup eager;
   const Values by_the_kernel = apply_all("all_reduce", weights(), ordered, {.communicator = &eager});
-  Pair compiled;
+  MirrorGroup compiled;
   const auto by_the_plan = reduced_in_a_plan(weights(), {.communicator = &compiled});
   ASSERT_TRUE(by_the_plan) << by_the_plan.error().message;
-  EXPECT_EQ(eager.travelled, compiled.travelled);
+  EXPECT_EQ(travelled(eager), travelled(compiled));
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     std::vector<float> doubled = elements(counted(shapes[i]));
     for (float& value : doubled) value *= 2;
@@ -89,12 +81,12 @@ TEST(WeightOrder, IsTheSameWhoeverReorders) {
 }
 
 TEST(WeightOrder, IsOnlyOfWhatIsAskedFor) {
-  Pair pair;
+  MirrorGroup pair;
   (void)apply_all("all_reduce", weights(), {}, {.communicator = &pair});
   std::vector<float> expected;
   for (const Shape& shape : shapes)
     for (const float value : elements(counted(shape))) expected.push_back(value);
-  EXPECT_EQ(pair.travelled.at(0), expected);
+  EXPECT_EQ(pair.calls.at(0).floats(), expected);
 }
 
 TEST(WeightOrder, ChangesNothingInAGroupOfOne) {

@@ -8,7 +8,6 @@
 namespace muster::launch {
 namespace {
 
-using cluster::GroupCall;
 using cluster::Role;
 using cluster::WorkPhase;
 using cluster::message::Status;
@@ -27,7 +26,7 @@ JobStatus job() {
                           .is_connected = true,
                           .epoch = 2,
                           .step = 41,
-                          .activity = {WorkPhase::computing, GroupCall::all_reduce, 18, 0, 3},
+                          .activity = {WorkPhase::computing, CallKind::all_reduce, 18, 0, 3},
                           .silence = std::chrono::milliseconds(200)});
   status.nodes.push_back({.role = Role::worker,
                           .node_id = "blue",

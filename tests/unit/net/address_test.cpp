@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "muster/base/base.h"
-#include "muster/net/host_key.h"
+#include "muster/net/host.h"
 
 namespace muster::net {
 namespace {

@@ -7,8 +7,7 @@
 #include <algorithm>
 
 #include "muster/base/base.h"
-#include "muster/net/bytes.h"
-#include "muster/net/digest.h"
+#include "muster/net/security.h"
 
 namespace muster::net {
 namespace {

@@ -1,8 +1,11 @@
-#include "muster/net/port_reservation.h"
+#include "muster/net/host.h"
 
 #include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include "muster/net/address.h"
+#include "muster/net/socket_address.h"
 
 namespace muster::net {
 namespace {

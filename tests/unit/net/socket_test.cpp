@@ -13,7 +13,7 @@
 
 #include "muster/base/base.h"
 #include "muster/net/security.h"
-#include "muster/net/segment.h"
+#include "muster/net/shared_memory.h"
 
 namespace muster::net {
 namespace {

@@ -6,47 +6,30 @@
 #include <cstring>
 
 #include "muster/nn/nn.h"
+#include "tests/unit/base/mirror_group.h"
 
 namespace muster::nn {
 namespace {
 
 using testing::ElementsAre;
 
-// A group of two whose other member always holds the same; it notes what is reduced.
-class Pair final : public graph::Communicator {
- public:
-  std::vector<std::pair<DType, std::size_t>> calls;
-
-  std::uint32_t rank() const override { return 0; }
-  std::uint32_t size() const override { return 2; }
-  Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype,
-                      graph::Reduction reduction) override {
-    calls.emplace_back(dtype, count);
-    const auto add = [&]<class T>(T) {
-      for (std::size_t i = 0; i < count; ++i)
-        static_cast<T*>(out)[i] =
-            static_cast<const T*>(in)[i] * (reduction == graph::Reduction::sum ? T{2} : T{1});
-    };
-    if (dtype == DType::float32)
-      add(float{});
-    else
-      add(double{});
-    return {};
-  }
-};
+std::vector<std::pair<DType, std::size_t>> calls_of(const MirrorGroup& pair) {
+  std::vector<std::pair<DType, std::size_t>> made;
+  for (const MirrorGroup::Call& call : pair.calls) made.emplace_back(call.dtype, call.count);
+  return made;
+}
 
 TEST(ReduceGradients, KeepsDtypesApart) {
-  Pair pair;
-  graph::Function reduce("reduce", [](std::span<const Value> inputs) {
-    return reduce_gradients(inputs, graph::Reduction::sum, {});
-  });
+  MirrorGroup pair;
+  graph::Function reduce(
+      "reduce", [](std::span<const Value> inputs) { return reduce_gradients(inputs, Reduction::sum, {}); });
   const std::vector<Tensor> gradients{Tensor::scalar(1.0f), Tensor::scalar(2.0), Tensor::scalar(3.0f)};
   const auto reduced = reduce.call(gradients, {}, {.communicator = &pair});
   ASSERT_TRUE(reduced) << reduced.error().message;
   EXPECT_EQ(*(*reduced)[0].data<float>(), 2);
   EXPECT_EQ(*(*reduced)[1].data<double>(), 4);
   EXPECT_EQ(*(*reduced)[2].data<float>(), 6);
-  EXPECT_THAT(pair.calls, ElementsAre(std::pair(DType::float32, 2u), std::pair(DType::float64, 1u)));
+  EXPECT_THAT(calls_of(pair), ElementsAre(std::pair(DType::float32, 2u), std::pair(DType::float64, 1u)));
 }
 
 TEST(ReduceGradients, LetsElementsTravelInTheOrderThatIsAskedFor) {
@@ -70,15 +53,14 @@ struct Trained {
 
 // Some steps of a net of three dense layers.
 Trained train(const Buckets& buckets, bool return_grad) {
-  Pair pair;
+  MirrorGroup pair;
   auto net = std::make_shared<SequentialCell>(std::initializer_list<CellPtr>{
       std::make_shared<Dense>(6, 5), std::make_shared<Tanh>(), std::make_shared<Dense>(5, 4),
       std::make_shared<Tanh>(), std::make_shared<Dense>(4, 3)});
   const auto optimizer =
       std::make_shared<Momentum>(net->trainable_params(), MomentumOptions{.learning_rate = 0.1});
-  TrainOneStepCell step(
-      std::make_shared<WithLossCell>(net, std::make_shared<MSELoss>()), optimizer,
-      {.return_grad = return_grad, .reduction = graph::Reduction::mean, .buckets = buckets});
+  TrainOneStepCell step(std::make_shared<WithLossCell>(net, std::make_shared<MSELoss>()), optimizer,
+                        {.return_grad = return_grad, .reduction = Reduction::mean, .buckets = buckets});
   Tensor x(DType::float32, {2, 6}), y(DType::float32, {2, 3});
   for (std::int64_t i = 0; i < 12; ++i) x.data<float>()[i] = static_cast<float>(i % 5) - 2;
   for (std::int64_t i = 0; i < 6; ++i) y.data<float>()[i] = static_cast<float>(i % 3);
@@ -86,7 +68,7 @@ Trained train(const Buckets& buckets, bool return_grad) {
   for (int i = 0; i < 3; ++i) {
     const Values outputs = step.call(std::vector<Value>{x, y}, {.seed = 5, .communicator = &pair});
     if (i > 0) continue;
-    for (const auto& [dtype, count] : pair.calls) made.buckets.push_back(count);
+    made.buckets = pair.counts();
   }
   for (const ParameterPtr& parameter : net->parameters())
     for (const float value : parameter->storage().span<float>()) made.weights.push_back(value);
@@ -119,18 +101,18 @@ TEST(ReduceGradients, WritesWhatLeavesSideBySideToWhereItLeaves) {
   for (int i = 0; i < 3; ++i) inputs.push_back(trace->input({DType::float32, {2}}));
   const auto finish = [&] {
     const graph::Trace::Scope scope(*trace);
-    const Values reduced = reduce_gradients(inputs, graph::Reduction::sum, {.splits = {1}});
+    const Values reduced = reduce_gradients(inputs, Reduction::sum, {.splits = {1}});
     return trace->finish(reduced, {{0, 3}});
   };
   const auto plan = graph::Plan::compile(finish());
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_THAT((*plan)->to_string(), testing::Not(testing::HasSubstr("copy")));
   EXPECT_EQ((*plan)->explain().buckets_bytes, 0u);
-  Pair pair;
+  MirrorGroup pair;
   const std::vector<Tensor> gradients(3, Tensor::from<float>(std::array{3.0f, 4.0f}, {2}));
   const auto reduced = (*plan)->run(gradients, {.communicator = &pair});
   ASSERT_TRUE(reduced) << reduced.error().message;
-  EXPECT_THAT(pair.calls, ElementsAre(std::pair(DType::float32, 2u), std::pair(DType::float32, 4u)));
+  EXPECT_THAT(calls_of(pair), ElementsAre(std::pair(DType::float32, 2u), std::pair(DType::float32, 4u)));
   for (const Tensor& each : *reduced) EXPECT_THAT(each.span<float>(), ElementsAre(6, 8));
 }
 
@@ -142,7 +124,7 @@ TEST(ReduceGradients, GivesWhatLeavesInAnyOrder) {
     const Values inputs{trace->input({DType::float32, {1}}), trace->input({DType::float32, {1}})};
     const auto finish = [&] {
       const graph::Trace::Scope scope(*trace);
-      Values reduced = reduce_gradients(inputs, graph::Reduction::sum, {});
+      Values reduced = reduce_gradients(inputs, Reduction::sum, {});
       reduced.push_back(ops::reshape(reduced[0], {1, 1}));
       Values leaving;
       for (const std::size_t i : order) leaving.push_back(reduced[i]);
@@ -150,7 +132,7 @@ TEST(ReduceGradients, GivesWhatLeavesInAnyOrder) {
     };
     const auto plan = graph::Plan::compile(finish());
     ASSERT_TRUE(plan) << plan.error().message;
-    Pair pair;
+    MirrorGroup pair;
     const std::vector<Tensor> gradients{Tensor::from<float>(std::array{1.0f}, {1}),
                                         Tensor::from<float>(std::array{2.0f}, {1})};
     const auto reduced = (*plan)->run(gradients, {.communicator = &pair});

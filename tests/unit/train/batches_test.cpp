@@ -26,7 +26,7 @@ constexpr std::uint32_t ranks = 3;
 constexpr std::uint32_t reader = 1;
 
 // What each of three workers does with the dataset that it makes by itself.
-void on_workers(const std::function<void(std::uint32_t, graph::Communicator&)>& work) {
+void on_workers(const std::function<void(std::uint32_t, Communicator&)>& work) {
   const auto communicators = collective::connect_ranks(ranks, Hosts::one);
   collective::run_threads(ranks, [&](std::uint32_t rank) {
     PipelineGroup stages(rank, {.first = 0, .size = ranks},
@@ -36,7 +36,7 @@ void on_workers(const std::function<void(std::uint32_t, graph::Communicator&)>& 
 }
 
 TEST(Batches, OneWorkerReadsAndTheOthersLearnTheTypes) {
-  on_workers([](std::uint32_t rank, graph::Communicator& stages) {
+  on_workers([](std::uint32_t rank, Communicator& stages) {
     const data::Dataset dataset = batches(25, 10);
     std::uint64_t passes = 0;
     Batches shared(dataset, passes);
@@ -68,7 +68,7 @@ class Counting : public data::Operation {
 };
 
 TEST(Batches, TheOthersDecodeNothing) {
-  on_workers([](std::uint32_t rank, graph::Communicator& stages) {
+  on_workers([](std::uint32_t rank, Communicator& stages) {
     const auto counting = std::make_shared<Counting>();
     const data::Dataset dataset =
         data::mnist({.folder = "/bars"}, bars(20)).map({counting}, {"image"}).batch(10);
@@ -83,7 +83,7 @@ TEST(Batches, TheOthersDecodeNothing) {
 }
 
 TEST(Batches, AnErrorOfTheReaderIsTheErrorOfAll) {
-  on_workers([](std::uint32_t, graph::Communicator& stages) {
+  on_workers([](std::uint32_t, Communicator& stages) {
     const data::Dataset none = batches(5, 10, true);
     std::uint64_t passes = 0;
     Batches shared(none, passes);
@@ -95,7 +95,7 @@ TEST(Batches, AnErrorOfTheReaderIsTheErrorOfAll) {
 }
 
 TEST(Batches, TheReaderCountsForAll) {
-  on_workers([](std::uint32_t rank, graph::Communicator& stages) {
+  on_workers([](std::uint32_t rank, Communicator& stages) {
     const data::Dataset dataset = batches(rank == reader ? 40 : 10, 10);
     std::uint64_t passes = 0;
     Batches shared(dataset, passes);
@@ -105,7 +105,7 @@ TEST(Batches, TheReaderCountsForAll) {
 }
 
 TEST(Batches, AReaderThatIsChosenLaterBeginsTheSamePass) {
-  on_workers([](std::uint32_t rank, graph::Communicator& stages) {
+  on_workers([](std::uint32_t rank, Communicator& stages) {
     const data::Dataset dataset = batches(20, 10);
     std::uint64_t passes = 4;
     Batches shared(dataset, passes);
@@ -163,7 +163,7 @@ TEST(Batches, KeepTheirPositionBetweenPassesAndWhileAnItemIsPeekedAt) {
 }
 
 TEST(Batches, BeginInTheMiddleWhoeverReads) {
-  on_workers([](std::uint32_t rank, graph::Communicator& stages) {
+  on_workers([](std::uint32_t rank, Communicator& stages) {
     const data::Dataset dataset = data::mnist({.folder = "/bars", .shuffle = false}, bars(50))
                                       .map({data::type_cast(DType::int32)}, {"label"})
                                       .batch(9);

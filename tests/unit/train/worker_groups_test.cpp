@@ -105,7 +105,7 @@ TEST(AnEpoch, ThatIsLostEndsTheCallThatWaits) {
 
 TEST(AnEpoch, ThatIsLostEndsTheConnectingUnderWay) {
   Cluster cluster;
-  Result<collective::Communicator*> made = nullptr;
+  Result<Communicator*> made = nullptr;
   std::thread waiting([&] { made = cluster.worker(0).communicator(); });
   cluster.lose_epoch();
   waiting.join();
@@ -168,8 +168,8 @@ TEST(AWorkerThatHasLeft, IsNamedByWhoNeedsIt) {
 }
 
 // As the cluster does, says again and again that worker 1 has left `epoch`, while worker 0 connects.
-Result<collective::Communicator*> connect_without_the_other(Cluster& cluster, std::uint64_t epoch) {
-  Result<collective::Communicator*> made = nullptr;
+Result<Communicator*> connect_without_the_other(Cluster& cluster, std::uint64_t epoch) {
+  Result<Communicator*> made = nullptr;
   std::atomic<bool> is_done = false;
   std::thread connecting([&] {
     made = cluster.worker(0).communicator();

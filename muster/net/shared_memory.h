@@ -1,12 +1,14 @@
 // Memory that processes of one host share, without a name anywhere: it is gone with its last user, however
-// that one ends.
+// that one ends. And sleeping on a word of it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "muster/base/base.h"
-#include "muster/net/process_descriptor.h"
+#include "muster/net/descriptor.h"
 
 namespace muster::net {
 
@@ -73,5 +75,9 @@ class Segment {
   Mapping mapping_;
   std::size_t room_bytes_;
 };
+
+// Sleeps while `word` holds `expected`, at most `timeout`; may also return early for no reason.
+void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, Duration timeout);
+void futex_wake_all(std::atomic<std::uint32_t>& word);
 
 }  // namespace muster::net

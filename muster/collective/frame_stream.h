@@ -8,8 +8,7 @@
 // Threads: one at a time, but what says otherwise.
 #pragma once
 
-#include <poll.h>
-
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -18,16 +17,17 @@
 #include "muster/base/base.h"
 #include "muster/collective/copies.h"
 #include "muster/collective/frames.h"
+#include "muster/collective/link.h"
 #include "muster/collective/reconnect_acceptor.h"
 #include "muster/net/net.h"
 
 namespace muster::collective {
 
-class Wire {
+class FrameStream {
  public:
-  Wire(std::uint32_t rank, Purpose purpose, net::Socket socket, ReconnectAcceptor& acceptor);
-  // Without a connection: it is made as one that broke is made again.
-  Wire(std::uint32_t rank, Purpose purpose, ReconnectAcceptor& acceptor);
+  FrameStream(std::uint32_t rank, Purpose purpose, std::unique_ptr<Link> link, ReconnectAcceptor& acceptor);
+  // Without a link: it is made as one that broke is made again.
+  FrameStream(std::uint32_t rank, Purpose purpose, ReconnectAcceptor& acceptor);
 
   std::uint32_t rank() const { return rank_; }
   const std::string& name() const { return name_; }  // "rank 2 (10.0.0.7:4000)"
@@ -79,10 +79,10 @@ class Wire {
   Result<> look_at_news();
   // All of this at once, without receiving, while no call is made. Whether there is more to do.
   Result<bool> attend();
-  // At most one entry for a connection that is whole, any number else.
-  void add_to(std::vector<pollfd>& polled, short events) const;
+  // One entry for a connection that is whole, at most one else.
+  void add_to(WaitList& waits, Interest interest) const;
   // The connection, to be told when it is reset. Any thread.
-  void watch(std::vector<pollfd>& polled);
+  void watch(WaitList& waits);
   TimePoint next_step() const;
   // What was sent still arrives, and nothing more. Any thread.
   void finish_sending();
@@ -101,8 +101,8 @@ class Wire {
     std::span<const std::byte> payload;
     Copies::Holder holder;  // of the payload, once it is copied
   };
-  ReconnectAcceptor::Link link() const;
-  Result<> adopt(net::Socket socket, std::uint32_t generation, std::uint64_t taken_bytes);
+  ReconnectAcceptor::Stream here() const;
+  Result<> adopt(std::unique_ptr<Link> link, std::uint32_t generation, std::uint64_t taken_bytes);
   Result<> rewind(std::uint64_t taken_bytes);
   std::span<const iovec> rest_of_kept(std::array<iovec, FrameList::piece_limit>& storage) const;
 
@@ -110,11 +110,11 @@ class Wire {
   const Purpose purpose_;
   const std::string name_;
   ReconnectAcceptor& acceptor_;
-  std::mutex replacing_;    // held while the socket is another
-  bool ended_ = false;      // guarded by it
-  bool left_ = false;       // by this side, guarded by it
-  bool is_closed_ = false;  // by some side, guarded by it: a reset is no news any more
-  std::optional<net::Socket> socket_;
+  std::mutex replacing_;        // held while the link is another
+  bool ended_ = false;          // guarded by it
+  bool left_ = false;           // by this side, guarded by it
+  bool is_closed_ = false;      // by some side, guarded by it: a reset is no news any more
+  std::unique_ptr<Link> link_;  // null: none yet
   std::uint32_t generation_ = 0;
 
   FrameList outgoing_;

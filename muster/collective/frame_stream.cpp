@@ -1,12 +1,8 @@
-#include "muster/collective/wire.h"
+#include "muster/collective/frame_stream.h"
 
 #include <fmt/format.h>
-#include <linux/sockios.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
 
 namespace muster::collective {
 namespace {
@@ -15,14 +11,15 @@ constexpr auto pause_between_retries = std::chrono::milliseconds(100);
 
 }  // namespace
 
-Wire::Wire(std::uint32_t rank, Purpose purpose, net::Socket socket, ReconnectAcceptor& acceptor)
+FrameStream::FrameStream(std::uint32_t rank, Purpose purpose, std::unique_ptr<Link> link,
+                         ReconnectAcceptor& acceptor)
     : rank_(rank),
       purpose_(purpose),
       name_(acceptor.name(rank)),
       acceptor_(acceptor),
-      socket_(std::move(socket)) {}
+      link_(std::move(link)) {}
 
-Wire::Wire(std::uint32_t rank, Purpose purpose, ReconnectAcceptor& acceptor)
+FrameStream::FrameStream(std::uint32_t rank, Purpose purpose, ReconnectAcceptor& acceptor)
     : rank_(rank),
       purpose_(purpose),
       name_(acceptor.name(rank)),
@@ -32,17 +29,17 @@ Wire::Wire(std::uint32_t rank, Purpose purpose, ReconnectAcceptor& acceptor)
 
 // ---- The stream -------------------------------------------------------------------------------------------
 
-void Wire::add(FrameType type, std::span<const std::byte> payload, const FrameSource& source) {
+void FrameStream::add(FrameType type, std::span<const std::byte> payload, const FrameSource& source) {
   outgoing_.add_outgoing(type, payload, source);
 }
 
 // What a peer that ended the group said last is read first: a connection that cannot be sent to breaks only
 // when there is nothing more to read.
-bool Wire::send_some() {
+bool FrameStream::send_some() {
   if (!is_whole() || send_error_ || all_sent()) return false;
   std::array<iovec, FrameList::piece_limit> storage;
   const bool replaying = replayed_ < list_begin_;
-  const auto sent = socket_->send_some(replaying ? rest_of_kept(storage) : outgoing_.rest(storage));
+  const auto sent = link_->send_some(replaying ? rest_of_kept(storage) : outgoing_.rest(storage));
   if (!sent) {
     send_error_ = sent.error();
     return true;
@@ -54,9 +51,9 @@ bool Wire::send_some() {
   return *sent > 0;
 }
 
-Result<std::size_t> Wire::receive_some(std::span<const iovec> pieces) {
+Result<std::size_t> FrameStream::receive_some(std::span<const iovec> pieces) {
   if (!is_whole()) return 0;
-  auto received = socket_->receive_some(pieces);
+  auto received = link_->receive_some(pieces);
   if (received) {
     received_ += *received;
     return received;
@@ -68,7 +65,7 @@ Result<std::size_t> Wire::receive_some(std::span<const iovec> pieces) {
 
 // ---- What is kept -----------------------------------------------------------------------------------------
 
-void Wire::finish_step(bool heard) {
+void FrameStream::finish_step(bool heard) {
   const std::size_t came = received_ - received_before_;
   received_before_ = received_;
   const bool sent = outgoing_.frames() > 0;
@@ -84,7 +81,7 @@ void Wire::finish_step(bool heard) {
   outgoing_.clear();
 }
 
-void Wire::forget_before(std::uint64_t position) {
+void FrameStream::forget_before(std::uint64_t position) {
   std::size_t gone = 0;
   for (; gone < kept_.size(); ++gone) {
     const std::uint64_t end = kept_begin_ + kept_[gone].header.size() + kept_[gone].payload.size();
@@ -95,7 +92,7 @@ void Wire::forget_before(std::uint64_t position) {
 }
 
 // Those that are copied already came before the others.
-void Wire::own_kept(Copies& copies) {
+void FrameStream::own_kept(Copies& copies) {
   for (auto kept = kept_.rbegin(); kept != kept_.rend() && !kept->holder; ++kept) {
     Copies::Copy copy = copies.of(kept->payload);
     kept->payload = copy.bytes;
@@ -103,7 +100,7 @@ void Wire::own_kept(Copies& copies) {
   }
 }
 
-std::span<const iovec> Wire::rest_of_kept(std::array<iovec, FrameList::piece_limit>& storage) const {
+std::span<const iovec> FrameStream::rest_of_kept(std::array<iovec, FrameList::piece_limit>& storage) const {
   std::size_t used = 0;
   std::uint64_t at = kept_begin_;
   const auto add = [&](std::span<const std::byte> bytes) {
@@ -123,29 +120,25 @@ std::span<const iovec> Wire::rest_of_kept(std::array<iovec, FrameList::piece_lim
 
 // ---- The connection ---------------------------------------------------------------------------------------
 
-ReconnectAcceptor::Link Wire::link() const {
+ReconnectAcceptor::Stream FrameStream::here() const {
   return {.rank = rank_, .purpose = purpose_, .generation = generation_, .received_bytes = received_};
 }
 
-void Wire::break_off(const Error& cause) {
+void FrameStream::break_off(const Error& cause) {
   if (!is_whole()) return;
   broken_since_ = real_clock().now();
   cause_ = send_error_.value_or(cause).message;
   next_retry_ = *broken_since_;
-  socket_->reset();  // the other side may not know yet
+  link_->reset();  // the other side may not know yet
 }
 
-// The system tells one from the other once.
-bool Wire::is_reset_by_accident() {
+bool FrameStream::is_reset_by_accident() {
   const std::lock_guard lock(replacing_);
-  int error = 0;
-  socklen_t size = sizeof(error);
-  ::getsockopt(socket_->fd(), SOL_SOCKET, SO_ERROR, &error, &size);
-  is_closed_ = error == EPIPE;
+  is_closed_ = !link_->is_broken();
   return !is_closed_;
 }
 
-Result<> Wire::give_up_sending() {
+Result<> FrameStream::give_up_sending() {
   if (!send_error_ || !is_whole()) return {};
   if (send_error_->code != Code::peer_lost) return fail(*send_error_);
   break_off(*send_error_);
@@ -153,12 +146,12 @@ Result<> Wire::give_up_sending() {
 }
 
 // The lower rank cannot tell whether the other one knows, or lives: it asks to be called until it is.
-Result<bool> Wire::mend() {
+Result<bool> FrameStream::mend() {
   if (is_whole()) return false;
-  if (auto reconnection = acceptor_.has_news() ? acceptor_.take_reconnection(link()) : std::nullopt) {
+  if (auto reconnection = acceptor_.has_news() ? acceptor_.take_reconnection(here()) : std::nullopt) {
     if (!acceptor_.welcome(reconnection->socket, received_)) return true;  // it will call again
-    MUSTER_TRY_VOID(
-        adopt(std::move(reconnection->socket), reconnection->generation, reconnection->received_bytes));
+    MUSTER_TRY_VOID(adopt(make_link(std::move(reconnection->socket)), reconnection->generation,
+                          reconnection->received_bytes));
     return true;
   }
   // The answer to our hello was lost, and the other side knows what we cannot see.
@@ -170,12 +163,13 @@ Result<bool> Wire::mend() {
   }
   if (!reconnector_) {
     if (real_clock().now() < next_retry_) return false;
-    reconnector_.emplace(acceptor_.reconnector(link()));
+    reconnector_.emplace(acceptor_.reconnector(here()));
   }
   MUSTER_TRY(auto answer, reconnector_->step());
   if (!answer) return false;
   if (acceptor_.calls(rank_)) {
-    MUSTER_TRY_VOID(adopt(std::move(answer->socket), answer->generation, answer->welcome.received_bytes));
+    MUSTER_TRY_VOID(
+        adopt(make_link(std::move(answer->socket)), answer->generation, answer->welcome.received_bytes));
     return true;
   }
   reconnector_.reset();
@@ -183,29 +177,30 @@ Result<bool> Wire::mend() {
   return true;
 }
 
-Result<> Wire::look_at_news() {
+Result<> FrameStream::look_at_news() {
   if (!is_whole() || !acceptor_.has_news()) return {};
-  if (acceptor_.take_reconnect_request(link()))
+  if (acceptor_.take_reconnect_request(here()))
     break_off({Code::peer_lost, fmt::format("{} found it broken", name_)});
-  if (auto reconnection = acceptor_.take_reconnection(link())) {
+  if (auto reconnection = acceptor_.take_reconnection(here())) {
     break_off({Code::peer_lost, fmt::format("{} found it broken", name_)});
     if (acceptor_.welcome(reconnection->socket, received_))
-      return adopt(std::move(reconnection->socket), reconnection->generation, reconnection->received_bytes);
+      return adopt(make_link(std::move(reconnection->socket)), reconnection->generation,
+                   reconnection->received_bytes);
   }
   return {};
 }
 
-Result<bool> Wire::attend() {
+Result<bool> FrameStream::attend() {
   MUSTER_TRY_VOID(look_at_news());
   if (!is_whole()) MUSTER_TRY_VOID(mend());
   while (send_some()) continue;
   return !is_whole() || !all_sent();
 }
 
-Result<> Wire::adopt(net::Socket socket, std::uint32_t generation, std::uint64_t taken_bytes) {
+Result<> FrameStream::adopt(std::unique_ptr<Link> link, std::uint32_t generation, std::uint64_t taken_bytes) {
   MUSTER_TRY_VOID(rewind(taken_bytes));
   const std::chrono::duration<double> took = real_clock().now() - *broken_since_;
-  if (generation_ > 0 || socket_)
+  if (generation_ > 0 || link_)
     log::warning(
         fmt::format("the connection to {} broke ({}) and was made again after {:.3g} s: it goes on at byte "
                     "{}, and nothing is lost",
@@ -215,15 +210,15 @@ Result<> Wire::adopt(net::Socket socket, std::uint32_t generation, std::uint64_t
   broken_since_.reset();
   send_error_.reset();
   const std::lock_guard lock(replacing_);
-  socket_ = std::move(socket);
+  link_ = std::move(link);
   is_closed_ = false;
-  if (ended_) socket_->reset();
-  if (left_ && !ended_) ::shutdown(socket_->fd(), SHUT_RDWR);
+  if (ended_) link_->reset();
+  if (left_ && !ended_) link_->close();
   return {};
 }
 
 // With TLS the other side may have taken bytes that were not yet counted as sent.
-Result<> Wire::rewind(std::uint64_t taken_bytes) {
+Result<> FrameStream::rewind(std::uint64_t taken_bytes) {
   if (taken_bytes < kept_begin_ || taken_bytes > list_begin_ + outgoing_.size_bytes())
     return fail(Code::corrupt,
                 fmt::format("{} says that it has taken {} bytes; bytes {} to {} can be sent again", name_,
@@ -233,57 +228,52 @@ Result<> Wire::rewind(std::uint64_t taken_bytes) {
   return {};
 }
 
-void Wire::add_to(std::vector<pollfd>& polled, short events) const {
+void FrameStream::add_to(WaitList& waits, Interest interest) const {
   if (is_whole())
-    polled.push_back(
-        {.fd = socket_->fd(), .events = send_error_ ? short(events & ~POLLOUT) : events, .revents = 0});
+    link_->add_to(waits, {.reading = interest.reading, .writing = interest.writing && !send_error_});
   else if (reconnector_)
-    reconnector_->add_to(polled);
+    reconnector_->add_to(waits);
 }
 
-TimePoint Wire::next_step() const {
+TimePoint FrameStream::next_step() const {
   if (is_whole()) return TimePoint::max();
   return reconnector_ ? reconnector_->next_step() : next_retry_;
 }
 
-void Wire::watch(std::vector<pollfd>& polled) {
+void FrameStream::watch(WaitList& waits) {
   const std::lock_guard lock(replacing_);
-  if (socket_ && !ended_ && !is_closed_) polled.push_back({.fd = socket_->fd(), .events = 0, .revents = 0});
+  if (link_ && !ended_ && !is_closed_) link_->add_to(waits, {});
 }
 
-void Wire::finish_sending() {
+void FrameStream::finish_sending() {
   const std::lock_guard lock(replacing_);
-  if (socket_) socket_->finish_sending();
+  if (link_) link_->finish_sending();
 }
 
-void Wire::close() {
+void FrameStream::close() {
   const std::lock_guard lock(replacing_);
-  if (socket_ && !ended_) ::shutdown(socket_->fd(), SHUT_RDWR);
+  if (link_ && !ended_) link_->close();
   is_closed_ = true;
   left_ = true;
 }
 
-bool Wire::is_delivered() {
+bool FrameStream::is_delivered() {
   const std::lock_guard lock(replacing_);
-  if (!socket_) return true;
-  pollfd polled{.fd = socket_->fd(), .events = 0, .revents = 0};
-  if (::poll(&polled, 1, 0) != 0) return true;  // reset, or closed both ways
-  int bytes = 0;
-  return ::ioctl(socket_->fd(), SIOCOUTQ, &bytes) != 0 || bytes == 0;
+  return link_ == nullptr || link_->is_delivered();
 }
 
-Result<> Wire::check_peer() {
+Result<> FrameStream::check_peer() {
   const std::lock_guard lock(replacing_);
-  if (!socket_) return {};  // the peer that connects is checked then
-  const auto good = socket_->check_peer_again();
+  if (!link_) return {};  // the peer that connects is checked then
+  const auto good = link_->check_peer();
   if (good) return {};
   return fail(good.error().code, fmt::format("{} may take part no more: {}", name_, good.error().message));
 }
 
-void Wire::reset() {
+void FrameStream::reset() {
   const std::lock_guard lock(replacing_);
   ended_ = true;
-  if (socket_) socket_->reset();
+  if (link_) link_->reset();
 }
 
 }  // namespace muster::collective

@@ -1,5 +1,5 @@
-// A Communicator's inside: the algorithms over the shared memory of this host and the links to the others
-// (operations.cpp), and how a group ends (state.cpp).
+// Communicator over the shared memory of this host and the links to the others: its calls
+// (group_communicator.cpp), their algorithms (operations.cpp), and how a group ends (group_end.cpp).
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@
 
 namespace muster::collective {
 
-class Communicator::State {
+class GroupCommunicator final : public Communicator {
  public:
   struct Origin {  // what connect() was given, for the groups that are split off
     std::string listen_address;
@@ -37,20 +37,37 @@ class Communicator::State {
     Duration call_timeout{};
     std::shared_ptr<const net::Security> security = {};
   };
-  State(std::shared_ptr<const Group> group, Layout layout, Connections connections,
-        std::unique_ptr<ReconnectAcceptor> acceptor, net::StopSignal stop, Origin origin);
-  ~State();
+  GroupCommunicator(std::shared_ptr<const Group> group, Layout layout, Connections connections,
+                    std::unique_ptr<ReconnectAcceptor> acceptor, net::StopSignal stop, Origin origin);
+  ~GroupCommunicator() override;
+
+  Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype,
+                      Reduction reduction) override;
+  Result<> broadcast(void* data, std::size_t size_bytes, std::uint32_t root) override;
+  Result<> all_gather(const void* in, void* out, std::size_t size_bytes) override;
+  Result<> barrier() override;
+  Result<std::unique_ptr<Communicator>> split(std::uint32_t color) override;
+  Result<> send(std::uint32_t to, SentPieces pieces) override;
+  Result<> receive(std::uint32_t from, ReceivedPieces pieces) override;
+  Result<std::shared_ptr<std::byte>> shared_buffer(std::size_t size_bytes) override;
+
+  void abort(Error reason) override;
+  void leave(Error reason) override;
+  InFlightCall in_flight_call() const override;
+
+  std::uint32_t rank() const override { return layout_.own_rank(); }
+  std::uint32_t size() const override { return layout_.size(); }
+  std::uint32_t local_rank() const override { return local_ ? local_->local_rank() : 0; }
+  std::uint32_t local_size() const override { return local_ ? local_->size() : 1; }
+
+ private:
+  struct Piece;  // of a tensor: one chunk of it
 
   Result<> all_reduce(const std::byte* in, std::byte* out, const Call& call);
   Result<> broadcast(std::byte* data, const Call& call);
   Result<> all_gather(const std::byte* in, std::byte* out, const Call& call);
   Result<> barrier(const Call& call);
 
-  Result<std::unique_ptr<Communicator>> split(std::uint32_t color);
-  Result<> send(std::uint32_t to, SentPieces pieces);
-  Result<> receive(std::uint32_t from, ReceivedPieces pieces);
-
-  Result<std::shared_ptr<std::byte>> shared_buffer(std::size_t size_bytes);
   // Where the data of an all_reduce lies in this rank's shared memory.
   Offsets offsets_of(const void* in, const void* out, std::size_t size_bytes) const;
 
@@ -60,7 +77,7 @@ class Communicator::State {
   Result<> run(Call call, const Offsets& offsets, Work&& work) {
     MUSTER_TRY_VOID(begin(call, offsets));
     const Result<> done = work(call).and_then([this] { return settle(); });
-    in_call_.store(call.number << operation_bits, std::memory_order_relaxed);
+    in_call_.store(call.number << kind_bits, std::memory_order_relaxed);
     if (!done) return fail_group(done.error());
     return {};
   }
@@ -69,24 +86,11 @@ class Communicator::State {
     return run(call, {}, std::forward<Work>(work));
   }
 
-  void abort(Error reason);
-  void leave(Error reason);
-
-  InFlightCall in_flight_call() const;
-
-  std::uint32_t rank() const { return layout_.own_rank(); }
-  std::uint32_t size() const { return layout_.size(); }
-  std::uint32_t local_rank() const { return local_ ? local_->local_rank() : 0; }
-  std::uint32_t local_size() const { return local_ ? local_->size() : 1; }
-
- private:
-  struct Piece;  // of a tensor: one chunk of it
-
   Result<> usable();
   Result<> usable_for_messages();
   Result<Group> split_group(std::uint32_t color, const Listener& listener);
   MessageWait message_wait(const std::function<Result<>()>& look) const;
-  void watch(std::vector<pollfd>& polled);
+  void watch(WaitList& waits);
   Result<bool> attend();
   bool hear_of_leaving();
   Result<bool> hear_of_end(const Error& lost);
@@ -175,11 +179,11 @@ class Communicator::State {
   bool result_is_wanted_ = false;  // another rank needs the shared result
   std::uint32_t fork_count_ = net::fork_count();
 
-  // For under_way(): the number of the newest collective call, and its operation while it lasts; the rank,
+  // For in_flight_call(): the number of the newest collective call, and its kind while it lasts; the rank,
   // and 1 as long as a message goes there or comes from there.
-  static constexpr unsigned operation_bits = 8;
-  static Operation operation_in(std::uint64_t call) {
-    return static_cast<Operation>(call & ((1U << operation_bits) - 1));
+  static constexpr unsigned kind_bits = 8;
+  static CallKind kind_in(std::uint64_t call) {
+    return static_cast<CallKind>(call & ((1U << kind_bits) - 1));
   }
   std::atomic<std::uint64_t> in_call_{0};
   std::atomic<std::uint64_t> in_send_{0};

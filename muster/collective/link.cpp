@@ -1,0 +1,11 @@
+#include "muster/collective/link.h"
+
+#include "muster/collective/socket_link.h"
+
+namespace muster::collective {
+
+std::unique_ptr<Link> make_link(net::Socket connection) {
+  return std::make_unique<SocketLink>(std::move(connection));
+}
+
+}  // namespace muster::collective

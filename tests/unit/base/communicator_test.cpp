@@ -1,0 +1,44 @@
+#include "muster/base/communicator.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace muster {
+namespace {
+
+TEST(ACommunicator, NamesEveryCallThatItDoesNotProvide) {
+  class OnlyRanks final : public Communicator {
+    std::uint32_t rank() const override { return 0; }
+    std::uint32_t size() const override { return 2; }
+  } only_ranks;
+  Communicator& group = only_ranks;
+  float value = 1;
+  EXPECT_EQ(group.all_reduce(&value, &value, 1, DType::float32, Reduction::sum).error().message,
+            "this group cannot all_reduce");
+  EXPECT_EQ(group.broadcast(&value, sizeof value, 0).error().message, "this group cannot broadcast");
+  EXPECT_EQ(group.all_gather(&value, &value, 0).error().message, "this group cannot all_gather");
+  EXPECT_EQ(group.barrier().error().message, "this group cannot wait at a barrier");
+  EXPECT_EQ(group.split(0).error().message, "this group cannot split");
+  EXPECT_EQ(group.send(1, {}).error().message, "this group cannot send to worker 1");
+  EXPECT_EQ(group.receive(1, {}).error().message, "this group cannot receive from worker 1");
+  EXPECT_EQ(group.shared_buffer(1).error().message, "this group cannot share memory");
+  EXPECT_FALSE(group.shares_memory());
+  EXPECT_EQ(group.in_flight_call().kind, CallKind::none);
+}
+
+TEST(AReduction, IsReadFromTheNameThatItPrints) {
+  for (const Reduction reduction : {Reduction::sum, Reduction::mean, Reduction::max, Reduction::min})
+    EXPECT_EQ(reduction_from_string(to_string(reduction)), reduction);
+  EXPECT_FALSE(reduction_from_string("product"));
+}
+
+TEST(ACallKind, PrintsAsItsFunctionIsCalled) {
+  EXPECT_EQ(to_string(CallKind::none), "");
+  EXPECT_EQ(to_string(CallKind::all_reduce), "all_reduce");
+  EXPECT_EQ(to_string(CallKind::barrier), "barrier");
+  EXPECT_EQ(to_string(CallKind::receive), "receive");
+}
+
+}  // namespace
+}  // namespace muster
