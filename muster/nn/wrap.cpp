@@ -89,7 +89,7 @@ Result<> check_buckets(const Buckets& buckets) {
 
 Values reduce_gradients(std::span<const Value> gradients, Reduction reduction, const Buckets& buckets,
                         ElementOrder order) {
-  graph::Attributes attributes{{"reduction", std::string(graph::to_string(reduction))},
+  graph::Attributes attributes{{"reduction", std::string(to_string(reduction))},
                                {"weight_order", order == ElementOrder::of_kernels}};
   if (buckets.splits.empty())
     attributes.set("bucket_bytes", buckets.bytes);

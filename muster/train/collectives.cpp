@@ -1,20 +1,18 @@
 #include "muster/train/collectives.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 #include <vector>
 
 namespace muster::train {
 
-Result<collective::Communicator*> Collectives::group(std::optional<std::uint32_t> stages) {
+Result<Communicator*> Collectives::group(std::optional<std::uint32_t> stages) {
   return stages ? stage_group(*stages) : communicator();
 }
 
 Result<> Collectives::call(std::optional<std::uint32_t> stages, const GroupCall& make) {
-  return group(stages)
-      .and_then([&](collective::Communicator* made) { return make(*made); })
-      .map_error([&](Error error) { return membership_.verdict(std::move(error)); });
+  return group(stages).and_then([&](Communicator* made) { return make(*made); }).map_error([&](Error error) {
+    return membership_.verdict(std::move(error));
+  });
 }
 
 bool Collectives::shares_memory(std::optional<std::uint32_t> stages) const {
@@ -31,18 +29,9 @@ bool Collectives::stage_shares_memory(std::uint32_t stages) const {
   return false;
 }
 
-std::shared_ptr<Buffer> Collectives::shared_buffer(std::size_t size_bytes,
-                                                   std::optional<std::uint32_t> stages) {
-  auto made = group(stages).and_then(
-      [&](collective::Communicator* group) { return group->shared_buffer(size_bytes); });
-  if (made) return Buffer::borrow(made->get(), size_bytes, [memory = *made] {});
-  const bool group_has_ended = made.error().code != Code::io && made.error().code != Code::invalid_argument;
-  if (!group_has_ended)
-    std::call_once(has_warned_, [&] {
-      log::warning(fmt::format("gradients are copied when workers of this host reduce them: {}",
-                               made.error().message));
-    });
-  return Buffer::allocate(size_bytes);
+Result<std::shared_ptr<std::byte>> Collectives::shared_buffer(std::size_t size_bytes,
+                                                              std::optional<std::uint32_t> stages) {
+  return group(stages).and_then([&](Communicator* made) { return made->shared_buffer(size_bytes); });
 }
 
 }  // namespace muster::train

@@ -4,12 +4,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "muster/base/base.h"
 #include "muster/collective/collective.h"
-#include "muster/tensor/tensor.h"
 #include "muster/train/membership.h"
 #include "muster/train/worker_groups.h"
 
@@ -27,12 +25,12 @@ class Collectives {
   Collectives& operator=(const Collectives&) = delete;
 
   // All workers; connected at the latest by the first call, to which all workers come.
-  Result<collective::Communicator*> communicator() { return groups_.communicator(); }
+  Result<Communicator*> communicator() { return groups_.communicator(); }
   // The workers that do the same stage of each copy of a placed network, numbered by their copies. The first
   // call in an epoch, and the first for another number of stages, is a collective one of all workers.
-  Result<collective::Communicator*> stage_group(std::uint32_t stages) { return groups_.stage_group(stages); }
+  Result<Communicator*> stage_group(std::uint32_t stages) { return groups_.stage_group(stages); }
 
-  using GroupCall = std::function<Result<>(collective::Communicator&)>;
+  using GroupCall = std::function<Result<>(Communicator&)>;
   // One collective call of all workers, or of those of a stage group; its error says what
   // Membership::verdict() does.
   Result<> call(std::optional<std::uint32_t> stages, const GroupCall& make);
@@ -41,17 +39,16 @@ class Collectives {
   // Whether other workers of the group are on this host, and this process may share memory with them; false
   // for a stage group that is not formed.
   bool shares_memory(std::optional<std::uint32_t> stages = {}) const;
-  // Memory that makes reductions of it cheaper in this epoch, over all workers or those of a stage group;
-  // ordinary memory, after one warning, where none is left.
-  std::shared_ptr<Buffer> shared_buffer(std::size_t size_bytes, std::optional<std::uint32_t> stages = {});
+  // Memory that makes reductions of it cheaper in this epoch, over all workers or those of a stage group.
+  Result<std::shared_ptr<std::byte>> shared_buffer(std::size_t size_bytes,
+                                                   std::optional<std::uint32_t> stages);
 
  private:
-  Result<collective::Communicator*> group(std::optional<std::uint32_t> stages);
+  Result<Communicator*> group(std::optional<std::uint32_t> stages);
   bool stage_shares_memory(std::uint32_t stages) const;
 
   const Membership& membership_;
   WorkerGroups& groups_;
-  std::once_flag has_warned_;
 };
 
 }  // namespace muster::train

@@ -135,9 +135,8 @@ Result<> Model::divide(nn::Cell& cell, Batches& batches) {
   MUSTER_TRY(const graph::RunContext context, tracing_context());
   MUSTER_TRY(const graph::Explanation explanation, cell.explain(batch, context));
   MUSTER_TRY_VOID(check_placed_were_called(cell));
-  MUSTER_TRY_VOID(Session::current()->collectives().call_all([&](Communicator& all) {
-    return check_equal_networks(explanation.partition.fingerprint, all);
-  }));
+  MUSTER_TRY_VOID(Session::current()->collectives().call_all(
+      [&](Communicator& all) { return check_equal_networks(explanation.partition.fingerprint, all); }));
   MUSTER_TRY_VOID(check_agreement_of_copies(cell));
   batches.pass_on(explanation.partition.reader);
   return {};
@@ -165,17 +164,16 @@ Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch, const da
   if (one_step_ != nullptr) one_step_->set_reduction(reduction, context().buckets);
   if (!together) return {};
   Collectives& collectives = session->collectives();
-  MUSTER_TRY_VOID(collectives.call_all(
-      [&](Communicator& all) { return check_equal_steps(steps_an_epoch, all); }));
+  MUSTER_TRY_VOID(
+      collectives.call_all([&](Communicator& all) { return check_equal_steps(steps_an_epoch, all); }));
   // Rows of a whole source only: a part that a script cut out itself may well have another size.
   const bool is_sharded = dataset.num_shards() > 1;
   const cluster::Traits traits = {
       {"seed", fmt::format("{}", seed())},
       {"the data's seed", fmt::format("{}", data_settings().seed.value_or(seed()))},
       {"the dataset's number of rows", is_sharded ? fmt::format("{}", dataset.source_rows()) : ""}};
-  MUSTER_TRY_VOID(collectives.call_all([&](Communicator& all) {
-    return compare_traits(traits, session->membership().is_strict(), all);
-  }));
+  MUSTER_TRY_VOID(collectives.call_all(
+      [&](Communicator& all) { return compare_traits(traits, session->membership().is_strict(), all); }));
   if (stages() != nullptr) return {};  // each has its part only: see divide()
   std::vector<NamedTensor> values;
   for (const graph::ParameterPtr& parameter : train_network_->parameters())

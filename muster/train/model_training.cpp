@@ -129,9 +129,8 @@ Result<> Model::Training::check_callbacks() const {
   if (stages() == nullptr) return {};
   const auto gathering = std::count_if(options_.callbacks.begin(), options_.callbacks.end(),
                                        [](const CallbackPtr& callback) { return callback->gathers(); });
-  return Session::current()->collectives().call_all([&](Communicator& all) {
-    return check_equal_gathering(static_cast<std::uint64_t>(gathering), all);
-  });
+  return Session::current()->collectives().call_all(
+      [&](Communicator& all) { return check_equal_gathering(static_cast<std::uint64_t>(gathering), all); });
 }
 
 // ---- Steps ------------------------------------------------------------------------------------------------

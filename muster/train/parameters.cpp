@@ -21,8 +21,8 @@ Result<std::vector<checkpoint::Entry>> gather_parameters(std::span<const graph::
     if (stages() == nullptr || !parameter->home()) continue;  // everybody has it
     const Tensor& value = entries.back().value;
     // The first replica's; the others' are equal.
-    MUSTER_TRY_VOID(Session::current()->recovery().explicit_collective(
-        "gather_parameters", {}, [&](Communicator& all) {
+    MUSTER_TRY_VOID(
+        Session::current()->recovery().explicit_collective("gather_parameters", {}, [&](Communicator& all) {
           return all.broadcast(value.bytes(), value.size_bytes(), parameter->home()->rank);
         }));
   }

@@ -37,7 +37,7 @@ class DistributedReducer {
   Result<> check_equal_parameters(Communicator& group);
   // What of an earlier epoch is of no use: who shares memory with whom, and who has proved to be equal.
   void forget_other_epochs(std::uint64_t epoch);
-  Result<Compiled*> compiled(std::span<const Tensor> gradients, std::optional<std::uint32_t> stages);
+  Result<Compiled*> compiled(std::span<const Tensor> gradients);
 
   std::vector<std::shared_ptr<graph::Parameter>> parameters_;
   std::optional<bool> mean_;

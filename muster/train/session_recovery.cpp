@@ -111,7 +111,7 @@ void SessionRecovery::report_kept_calls(std::uint64_t calls) {
 
 Result<std::vector<Recovery::Words>> SessionRecovery::gather(const Words& mine) {
   Words all(mine.size() * size());
-  MUSTER_TRY_VOID(collectives_.call_all([&](collective::Communicator& group) {
+  MUSTER_TRY_VOID(collectives_.call_all([&](Communicator& group) {
     return group.all_gather(mine.data(), all.data(), mine.size() * sizeof(std::uint64_t));
   }));
   std::vector<Words> rows;
@@ -121,11 +121,11 @@ Result<std::vector<Recovery::Words>> SessionRecovery::gather(const Words& mine) 
 }
 
 Result<> SessionRecovery::send(std::uint32_t to, Pieces pieces) {
-  return collectives_.call_all([&](collective::Communicator& all) { return all.send(to, pieces); });
+  return collectives_.call_all([&](Communicator& all) { return all.send(to, pieces); });
 }
 
 Result<> SessionRecovery::receive(std::uint32_t from, WritablePieces pieces) {
-  return collectives_.call_all([&](collective::Communicator& all) { return all.receive(from, pieces); });
+  return collectives_.call_all([&](Communicator& all) { return all.receive(from, pieces); });
 }
 
 Result<> SessionRecovery::explicit_collective(std::string_view what, std::optional<std::uint32_t> stages,

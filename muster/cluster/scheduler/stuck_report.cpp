@@ -70,7 +70,7 @@ std::optional<WorkPhase> StuckReport::slowest_phase() const {
   std::set<WorkPhase> phases;  // of those who do not
   for (const auto& [id, peer] : job_.peers) {
     if (peer.has_left() || peer.member.role != Role::worker) continue;
-    if (peer.said.activity.call != GroupCall::none)
+    if (peer.said.activity.call != CallKind::none)
       someone_waits = true;
     else
       phases.insert(peer.said.activity.phase);
@@ -88,7 +88,7 @@ std::string StuckReport::who_waits_for_whom() const {
   std::vector<std::string> slow;
   for (const auto& [id, peer] : job_.peers) {
     if (peer.member.role != Role::worker) continue;
-    const bool waits = peer.said.activity.call != GroupCall::none && !peer.has_left();
+    const bool waits = peer.said.activity.call != CallKind::none && !peer.has_left();
     std::string text = peer.has_left() ? "has left the job" : to_string(peer.said.activity);
     if (!waits && !peer.has_left() && peer.said.step != no_step)
       text += fmt::format(" at step {}", peer.said.step);

@@ -138,7 +138,7 @@ void Runner::place_parameters(std::uint64_t seed) {
 void Runner::place_buckets(Communicator* sharing) {
   const std::size_t bytes = plan_.layout.buckets_bytes;
   if (bytes == 0 || (buckets_.memory != nullptr && buckets_.owner == sharing)) return;
-  buckets_ = {sharing != nullptr ? sharing->shared_buffer(bytes) : Buffer::allocate(bytes), sharing};
+  buckets_ = {buffer_of(sharing, bytes), sharing};
   for (const Patch& patch : patches_.buckets) *patch.where = buckets_.memory->data() + patch.offset_bytes;
 }
 

@@ -8,6 +8,7 @@
 
 #include "muster/graph/graph.h"
 #include "muster/graph/kernel.h"
+#include "tests/unit/base/mirror_group.h"
 
 namespace muster::graph {
 namespace {

@@ -39,7 +39,7 @@ TEST(ReduceGradients, LetsElementsTravelInTheOrderThatIsAskedFor) {
     const auto trace = graph::Trace::begin("reduce");
     const graph::Trace::Scope scope(*trace);
     const Value gradient = trace->input({DType::float32, {2}});
-    const Values reduced = reduce_gradients({&gradient, 1}, graph::Reduction::sum, {}, order);
+    const Values reduced = reduce_gradients({&gradient, 1}, Reduction::sum, {}, order);
     const graph::Graph graph = trace->finish(reduced, {{0, 1}});
     ASSERT_EQ(graph.nodes.size(), 1U);
     EXPECT_EQ(graph.nodes[0].attributes.get("weight_order", !expected), expected);
