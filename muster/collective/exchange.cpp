@@ -100,9 +100,11 @@ Result<bool> Exchange::attend() {
   bool more = false;
   for (Peer& peer : peers_) {
     const auto has_more = peer.stream.attend();
-    if (!has_more)
+    if (!has_more) {
+      lost_rank_ = peer.stream.rank();
       return fail(has_more.error().code, fmt::format("{} is gone: its connection closed ({})",
                                                      peer.stream.name(), has_more.error().message));
+    }
     MUSTER_TRY_VOID(peer.stream.give_up_sending());
     more = more || *has_more;
   }

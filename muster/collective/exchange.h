@@ -53,6 +53,8 @@ class Exchange {
   // reset, or that another rank found broken, and with what it has not got of the last call. Whether there
   // may be more to do. A `run` under way does that itself.
   Result<bool> attend();
+  // Whose connection made `attend` fail; for its caller.
+  std::optional<std::uint32_t> lost_rank() const { return lost_rank_; }
   // The connections, to be told when one is reset. Any thread.
   void watch(WaitList& waits);
   // A call has failed: what it borrowed is read no more, whoever calls. Any thread.
@@ -95,6 +97,7 @@ class Exchange {
   FrameOrigin origin_;
   std::mutex mutex_;        // guards what follows, but for what any thread may call
   bool forgotten_ = false;  // no peer is attended any more
+  std::optional<std::uint32_t> lost_rank_;
   std::deque<Peer> peers_;
   Copies copies_;
   ReconnectAcceptor* acceptor_;

@@ -135,10 +135,12 @@ GroupCommunicator::GroupCommunicator(std::shared_ptr<const Group> group, Layout 
       reached_(local_size()) {
   if (local_) local_pairs_.emplace(*local_);
   look_at_remote_ = [this]() -> Result<> {
+    looks_.fetch_add(1, std::memory_order_relaxed);
     MUSTER_TRY_VOID(usable_for_messages());  // leave() wakes no rank here
     return remote_pairs_.look();
   };
   look_at_local_ = [this]() -> Result<> {
+    looks_.fetch_add(1, std::memory_order_relaxed);
     if (!local_) return {};
     if (auto reason = local_pairs_->ended()) return fail(*std::move(reason));
     return {};

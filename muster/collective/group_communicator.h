@@ -93,7 +93,7 @@ class GroupCommunicator final : public Communicator {
   void watch(WaitList& waits);
   Result<bool> attend();
   bool hear_of_leaving();
-  Result<bool> hear_of_end(const Error& lost);
+  Result<bool> hear_of_end(const Error& lost, std::optional<std::uint32_t> lost_rank);
   // Ends the group when a peer was revoked meanwhile.
   void check_peers();
   // Whether this is the first reason.
@@ -156,6 +156,7 @@ class GroupCommunicator final : public Communicator {
   RemotePairs remote_pairs_;
   std::function<Result<>()> look_at_local_;  // whether messages have ended, for waits that this does not end
   std::function<Result<>()> look_at_remote_;
+  std::atomic<std::uint64_t> looks_{0};  // that messages have taken while they wait
   net::StopSignal stop_;
   Origin origin_;
   StoreChoice store_choice_;
@@ -195,6 +196,7 @@ class GroupCommunicator final : public Communicator {
 
   // What the watch knows of the group's end.
   std::optional<TimePoint> lost_since_;
+  std::uint64_t looks_when_lost_ = 0;
   bool calls_are_over_ = false;
   std::optional<ReconnectWatch> reconnect_watch_;  // the last: it uses the others
 };
