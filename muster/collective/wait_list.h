@@ -1,4 +1,4 @@
-// What a thread waits for, as one list: links, listeners, bells.
+// List of the links, listeners and bells that a thread waits for together.
 #pragma once
 
 #include <poll.h>
