@@ -22,7 +22,7 @@ const Member* Forming::holder(const Member& member) const {
 
 bool Forming::has_room(Role role) const {
   const auto present = present_.find(role);
-  return present == present_.end() || present->second < job_.wanted(role);
+  return (present == present_.end() ? 0 : present->second) < job_.wanted(role);
 }
 
 // The reason, and who is absent: one of those may have been started with the wrong id.

@@ -56,6 +56,17 @@ TEST_F(Scheduler, RefusesANodeIdThatCouldNotBePrinted) {
     EXPECT_EQ(sent_to<message::Refuse>(1, enter(1, id)).size(), 1u) << id;
 }
 
+TEST_F(Scheduler, RefusesAServerOfAJobWithoutServers) {
+  const message::Register server{{.role = Role::server, .node_id = "s", .process_space = "s"}, 2, 0};
+  const auto refusals = sent_to<message::Refuse>(1, receive(1, server, 0, 0));
+  ASSERT_EQ(refusals.size(), 1u);
+  EXPECT_THAT(refusals[0].failure.message, HasSubstr("MS_SERVER_NUM"));
+  form();
+  receive(1, message::Leave{});
+  receive(2, message::Leave{});
+  EXPECT_TRUE(machine.ended()) << "its workers are all";
+}
+
 TEST_F(Scheduler, RefusesWhoeverSpeaksBeforeRegistering) {
   const auto actions = receive(9, message::Leave{1, no_step, "me"});
   EXPECT_EQ(sent_to<message::Refuse>(9, actions).size(), 1u);
