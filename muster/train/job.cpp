@@ -106,14 +106,9 @@ Result<std::uint32_t> get_group_size() { return ask("get_group_size", &Membershi
 Result<std::uint32_t> get_local_rank() { return ask("get_local_rank", &Membership::local_rank, 0); }
 Result<std::uint32_t> get_local_rank_size() { return ask("get_local_rank_size", &Membership::local_size, 1); }
 
-std::uint32_t rank() {
-  Session* const session = Session::current();
-  return session == nullptr ? 0 : session->membership().rank();
-}
-std::uint32_t world_size() {
-  Session* const session = Session::current();
-  return session == nullptr ? 1 : session->membership().world_size();
-}
+// A forked child is no worker: it gets the error of get_rank(), not its parent's rank.
+std::uint32_t rank() { return Session::current() == nullptr ? 0 : get_rank().value(); }
+std::uint32_t world_size() { return Session::current() == nullptr ? 1 : get_group_size().value(); }
 
 std::optional<Failure> job_failure() {
   Session* const session = Session::current();
