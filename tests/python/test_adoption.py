@@ -143,6 +143,10 @@ def test_a_second_job_is_refused_while_the_workers_of_the_first_wait_for_their_s
         faults.kill(job, "scheduler")
         for name in job.names()[1:]:
             job.processes[name].signal(signal.SIGSTOP)
+        # A thread in the middle of a write stops behind it.
+        storage_faults.wait_until(
+            lambda: all(storage_faults.stands_still(job.processes[name]) for name in job.names()[1:])
+        )
         points = storage_faults.contents(job)
         with storage_faults.Rival(job, has_own_path=False, MS_TOPO_TIMEOUT="2") as rival:
             scheduler = rival.processes[0]
