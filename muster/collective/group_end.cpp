@@ -95,8 +95,11 @@ bool GroupCommunicator::hear_of_leaving() {
 Result<bool> GroupCommunicator::hear_of_end(const Error& lost, std::optional<std::uint32_t> lost_rank) {
   const TimePoint now = real_clock().now();
   const std::uint64_t looks = looks_.load(std::memory_order_relaxed);
-  if (!lost_since_) looks_when_lost_ = looks;
-  const Duration since = now - *(lost_since_ ? lost_since_ : lost_since_ = now);
+  if (!lost_since_) {
+    lost_since_ = now;
+    looks_when_lost_ = looks;
+  }
+  const Duration since = now - *lost_since_;
   const InFlightCall call = in_flight_call();
   const bool is_in_message = call.kind == CallKind::send || call.kind == CallKind::receive;
   const Duration patience = call.kind == CallKind::none ? patience_of_idle
