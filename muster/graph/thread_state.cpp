@@ -2,8 +2,11 @@
 
 namespace muster::graph {
 
-ThreadState& thread_state() {
+thread_local constinit ThreadState* this_thread_state = nullptr;
+
+ThreadState& make_thread_state() {
   thread_local ThreadState state;
+  this_thread_state = &state;
   return state;
 }
 

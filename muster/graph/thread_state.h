@@ -30,7 +30,13 @@ struct ThreadState {
   std::vector<std::int64_t> random_streams{0};
   std::shared_ptr<EagerPlans> eager_plans;  // of single ops, made on first use
 };
-ThreadState& thread_state();
+
+// Every op asks, so it takes one load: the state itself would take a call and a look at its guard.
+extern thread_local constinit ThreadState* this_thread_state [[gnu::tls_model("initial-exec")]];
+ThreadState& make_thread_state();
+inline ThreadState& thread_state() {
+  return this_thread_state != nullptr ? *this_thread_state : make_thread_state();
+}
 
 // The hooks are set before computing; the counters are for any thread.
 struct ProcessState {

@@ -44,11 +44,10 @@ void print_in_python(std::string_view line) {
 // Asking takes the interpreter lock, so a thread does it every 100 ms only.
 bool is_time_to_look() {
   SignalLook& last = process().signals;
-  const std::lock_guard lock(last.mutex);
+  const std::thread::id here = std::this_thread::get_id();
   const auto now = std::chrono::steady_clock::now();
-  if (last.thread == std::this_thread::get_id() && now - last.at < std::chrono::milliseconds(100))
-    return false;
-  last.thread = std::this_thread::get_id();
+  if (last.thread == here && now - last.at.load() < std::chrono::milliseconds(100)) return false;
+  last.thread = here;
   last.at = now;
   return true;
 }

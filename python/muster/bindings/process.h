@@ -1,10 +1,10 @@
 // What a process has once for its Python objects. The bindings have no other state that changes (ADR 27).
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <set>
 #include <thread>
 #include <unordered_map>
@@ -25,11 +25,10 @@ struct ExceptionClasses {
   PyObject* corrupt_data = nullptr;
 };
 
-// Who asked last whether a signal has come, and when. Any thread.
+// Who asked last whether a signal has come, and when. Any thread; where two ask at once, one more may look.
 struct SignalLook {
-  std::mutex mutex;
-  std::thread::id thread;
-  std::chrono::steady_clock::time_point at;
+  std::atomic<std::thread::id> thread;
+  std::atomic<std::chrono::steady_clock::time_point> at;
 };
 
 // Guarded by the interpreter lock where nothing else is said.
