@@ -47,7 +47,7 @@ void print_problem(const std::string& problem) { fmt::print("  DAMAGED: {}\n", p
 // ---- ls ---------------------------------------------------------------------------------------------------
 
 int list_file(const std::string& path) {
-  const auto entries = checkpoint::load_tensor_file(path, checkpoint::real_storage());
+  const auto entries = checkpoint::load(path);
   if (!entries) return refuse("checkpoint ls", entries.error().message);
   std::uint64_t bytes = 0;
   for (const auto& entry : *entries) bytes += entry.value.size_bytes();
@@ -86,7 +86,7 @@ void show_tensor(const std::string& name, DType dtype, const Shape& shape, std::
 }
 
 int show_file(const std::string& path) {
-  const auto entries = checkpoint::load_tensor_file(path, checkpoint::real_storage());
+  const auto entries = checkpoint::load(path);
   if (!entries) return refuse("checkpoint show", entries.error().message);
   fmt::print("{}: {} tensors\n", path, entries->size());
   for (const auto& [name, value] : *entries)
@@ -123,7 +123,7 @@ int show(const std::string& path) {
 // ---- verify one -------------------------------------------------------------------------------------------
 
 int verify_file(const std::string& path) {
-  const auto entries = checkpoint::load_tensor_file(path, checkpoint::real_storage());
+  const auto entries = checkpoint::load(path);
   if (!entries && entries.error().code == Code::not_found)
     return refuse("checkpoint verify", entries.error().message);
   if (!entries) {

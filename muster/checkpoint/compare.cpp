@@ -12,6 +12,7 @@
 #include "muster/checkpoint/ledger.h"
 #include "muster/checkpoint/point_files.h"
 #include "muster/checkpoint/run_folders.h"
+#include "muster/checkpoint/store.h"
 
 namespace muster::checkpoint {
 namespace {
@@ -240,8 +241,8 @@ Result<> check_one_job(const std::vector<FoundWorker>& workers, const std::strin
 
 Result<std::optional<std::string>> file_difference(const std::string& one, const std::string& other,
                                                    const Storage& storage) {
-  MUSTER_TRY(auto first, load_tensor_file(one, storage));
-  MUSTER_TRY(auto second, load_tensor_file(other, storage));
+  MUSTER_TRY(auto first, load(one, storage));
+  MUSTER_TRY(auto second, load(other, storage));
   return difference(by_name(std::move(first)), by_name(std::move(second)));
 }
 

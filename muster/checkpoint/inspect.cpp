@@ -125,10 +125,6 @@ bool is_tensor_file(const std::string& path) {
   return path.ends_with(extension) || path.ends_with(safetensors::extension);
 }
 
-Result<std::vector<Entry>> load_tensor_file(const std::string& path, const Storage& storage) {
-  return path.ends_with(safetensors::extension) ? safetensors::load(path, storage) : load(path, storage);
-}
-
 Result<std::vector<FoundWorker>> find_workers(const std::string& path, const Storage& storage) {
   const std::string folder = without_slash(path);
   MUSTER_TRY(const std::vector<std::string> names, storage.list(folder));

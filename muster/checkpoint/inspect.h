@@ -31,8 +31,6 @@ struct FoundWorker {
 
 // Whether the path is that of a file of tensors, by its name: .ckpt or .safetensors.
 bool is_tensor_file(const std::string& path);
-// The tensors of such a file.
-Result<std::vector<Entry>> load_tensor_file(const std::string& path, const Storage& storage);
 
 // The workers whose recovery points lie in `path`: the folder of all jobs (MS_RECOVERY_PATH), of one job, of
 // one worker, or of one point. Not found when there is none. Sorted by job and rank.

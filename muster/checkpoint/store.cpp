@@ -3,8 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cstring>
 #include <optional>
+
+#include "muster/checkpoint/bytes.h"
+#include "muster/checkpoint/safetensors.h"
 
 namespace muster::checkpoint {
 namespace {
@@ -22,15 +27,48 @@ std::optional<std::int64_t> number_in(std::string_view name, std::string_view pr
   return number;
 }
 
+enum class FileKind { ckpt, safetensors, zip };
+
+// By the first bytes: files get renamed, and older versions wrote .ckpt bytes under any name.
+Result<FileKind> kind_of(const std::string& path, const Storage& storage) {
+  MUSTER_TRY(const std::unique_ptr<InputFile> file, storage.open(path));
+  std::array<std::byte, number_bytes + 1> head{};
+  const std::uint64_t size = file->size_bytes();
+  MUSTER_TRY_VOID(file->read_at(0, std::span(head).first(std::min<std::size_t>(size, head.size()))));
+  const auto begins_with = [&head](std::string_view bytes) {
+    return std::memcmp(head.data(), bytes.data(), bytes.size()) == 0;
+  };
+  if (begins_with("PK\x03\x04")) return FileKind::zip;
+  const bool has_header =
+      size > head.size() && get(head, 0) <= size - number_bytes && head.back() == std::byte{'{'};
+  const bool is_named_so =
+      path.ends_with(safetensors::extension) && !begins_with("\n");  // as .ckpt bytes begin
+  return has_header || is_named_so ? FileKind::safetensors : FileKind::ckpt;
+}
+
 }  // namespace
 
 Result<> save(const std::string& path, std::span<const Entry> entries, Files& files) {
+  if (path.ends_with(safetensors::extension)) return safetensors::save(path, entries, files);
   return files.write_pieces(path, encode_pieces(entries).pieces);
 }
 
-Result<std::vector<Entry>> load(const std::string& path, const Files& files) {
-  MUSTER_TRY(const std::vector<std::byte> bytes, files.read(path));
-  return decode(bytes, path);
+Result<std::vector<Entry>> load(const std::string& path, const Storage& storage) {
+  MUSTER_TRY(const FileKind kind, kind_of(path, storage));
+  switch (kind) {
+    case FileKind::safetensors:
+      return safetensors::load(path, storage);
+    case FileKind::zip:
+      return fail(Code::not_provided,
+                  fmt::format("'{}' is a zip archive, as torch.save and numpy.savez write them: save it as "
+                              ".safetensors there (safetensors.torch.save_file)",
+                              path));
+    case FileKind::ckpt: {
+      MUSTER_TRY(const std::vector<std::byte> bytes, storage.read(path));
+      return decode(bytes, path);
+    }
+  }
+  return {};
 }
 
 std::string free_prefix(const std::string& prefix, std::span<const std::string> names_in_folder) {

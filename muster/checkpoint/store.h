@@ -17,10 +17,11 @@ namespace muster::checkpoint {
 
 inline constexpr std::string_view extension = ".ckpt";
 
-// Durable: a reader that sees the name sees all of the file, also after a crash.
+// A name that ends in .safetensors gets that format, every other one the bytes of MindSpore's .ckpt. Durable:
+// a reader that sees the name sees all of the file, also after a crash.
 Result<> save(const std::string& path, std::span<const Entry> entries, Files& files = real_files());
-// Errors say that the file is missing, or what is wrong where.
-Result<std::vector<Entry>> load(const std::string& path, const Files& files = real_files());
+// Either format, whatever the file is called. Errors say that the file is missing, or what is wrong where.
+Result<std::vector<Entry>> load(const std::string& path, const Storage& storage = real_storage());
 
 // A prefix under which no file of an earlier training lies in `folder`: `prefix`, else "prefix_1",
 // "prefix_2", one more than the greatest that is there.

@@ -1,9 +1,12 @@
 #include "muster/train/parameters.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "muster/train/job.h"
@@ -35,31 +38,78 @@ Result<> save_parameters(std::span<const graph::ParameterPtr> parameters, const 
   return checkpoint::save(path, entries, files);
 }
 
+namespace {
+
+constexpr std::size_t names_shown_max = 8;
+
+// What differs between the parameters of a network and the entries of a file.
+struct Differences {
+  std::vector<std::string> missing = {};     // in the file
+  std::vector<std::string> unexpected = {};  // in the network
+  std::vector<std::string> other_type = {};  // "'fc.bias' is float32 (4,), the checkpoint holds float32 (2,)"
+};
+
+std::string listed(std::string_view what, const std::vector<std::string>& items) {
+  if (items.empty()) return {};
+  const std::size_t shown = std::min(items.size(), names_shown_max);
+  std::string text = fmt::format("; {}: {}", what, fmt::join(items.begin(), items.begin() + shown, ", "));
+  if (shown < items.size()) text += fmt::format(", and {} more", items.size() - shown);
+  return text;
+}
+
+Result<> check(const Differences& found) {
+  const std::string text = listed("missing in the checkpoint", found.missing) +
+                           listed("unexpected in the checkpoint", found.unexpected) +
+                           listed("of another type", found.other_type);
+  if (text.empty()) return {};
+  return fail(Code::invalid_argument,
+              fmt::format("the checkpoint does not fit the network{}. strict=False loads what fits", text));
+}
+
+// Of the optimizer that the file was saved with: "moments.NAME" beside NAME, or a number.
+bool is_optimizer_state(const checkpoint::Entry& entry, const std::set<std::string_view>& parameters) {
+  const std::size_t dot = entry.name.find('.');
+  if (dot == std::string::npos) return entry.value.shape().elements() == 1;
+  return parameters.contains(std::string_view(entry.name).substr(dot + 1));
+}
+
+}  // namespace
+
 Result<Unmatched> load_parameters(std::span<const graph::ParameterPtr> parameters,
-                                  std::span<const checkpoint::Entry> entries) {
-  std::map<std::string, const Tensor*> values;
+                                  std::span<const checkpoint::Entry> entries, LoadOptions options) {
+  std::map<std::string_view, const Tensor*> values;
   for (const checkpoint::Entry& entry : entries) values[entry.name] = &entry.value;
+  Differences differences;
   Unmatched unmatched;
+  std::set<std::string_view> names, used;
   std::vector<std::pair<graph::ParameterPtr, const Tensor*>> found;
   for (const graph::ParameterPtr& parameter : parameters) {
-    const auto at = values.find(parameter->name());
-    if (at == values.end()) {
-      unmatched.parameters.push_back(parameter->name());
+    const std::string& name = parameter->name();
+    names.insert(name);
+    const auto at = values.find(name);
+    const bool is_there = at != values.end();
+    const graph::TensorType type =
+        is_there ? graph::TensorType{at->second->dtype(), at->second->shape()} : graph::TensorType{};
+    if (is_there && type == parameter->type()) {
+      used.insert(name);
+      found.emplace_back(parameter, at->second);
       continue;
     }
-    const graph::TensorType type{at->second->dtype(), at->second->shape()};
-    if (type != parameter->type())
-      return fail(Code::invalid_argument,
-                  fmt::format("parameter '{}' is {}, but the checkpoint holds {}", parameter->name(),
-                              to_string(parameter->type()), to_string(type)));
-    found.emplace_back(parameter, at->second);
+    unmatched.parameters.push_back(name);
+    if (is_there)
+      differences.other_type.push_back(fmt::format("'{}' is {}, the checkpoint holds {}", name,
+                                                   to_string(parameter->type()), to_string(type)));
+    else
+      differences.missing.push_back(fmt::format("'{}'", name));
   }
-  for (const auto& [parameter, value] : found) MUSTER_TRY_VOID(parameter->set(*value));
   for (const checkpoint::Entry& entry : entries) {
-    const bool used = std::any_of(parameters.begin(), parameters.end(),
-                                  [&](const auto& parameter) { return parameter->name() == entry.name; });
-    if (!used) unmatched.entries.push_back(entry.name);
+    if (used.contains(entry.name)) continue;
+    unmatched.entries.push_back(entry.name);
+    if (!names.contains(entry.name) && !is_optimizer_state(entry, names))
+      differences.unexpected.push_back(fmt::format("'{}'", entry.name));
   }
+  if (options.strict) MUSTER_TRY_VOID(check(differences));
+  for (const auto& [parameter, value] : found) MUSTER_TRY_VOID(parameter->set(*value));
   return unmatched;
 }
 

@@ -19,15 +19,22 @@ Result<std::vector<checkpoint::Entry>> gather_parameters(std::span<const graph::
 Result<> save_parameters(std::span<const graph::ParameterPtr> parameters, const std::string& path,
                          Files& files = real_files());
 
-// Names that found no counterpart.
-struct Unmatched {
-  std::vector<std::string> parameters;  // of the network, without values in the file
-  std::vector<std::string> entries;     // of the file, without a parameter
+struct LoadOptions {
+  // Whether a name without a counterpart, or another dtype or shape, is an error. State of an optimizer
+  // (`moments.fc.weight` beside a parameter `fc.weight`) and single numbers (`global_step`) are none: files
+  // of trainings have them.
+  bool strict = true;
 };
 
-// Sets each parameter to the entry of its name. An error, before anything is set, names the first whose dtype
-// or shape differs.
+// Names that found no counterpart; one whose dtype or shape differs is in both lists.
+struct Unmatched {
+  std::vector<std::string> parameters;  // of the network, which keep their values
+  std::vector<std::string> entries;     // of the file
+};
+
+// Sets each parameter to the entry of its name. Strict errors (invalid_argument) name all that does not fit,
+// and nothing is set.
 Result<Unmatched> load_parameters(std::span<const graph::ParameterPtr> parameters,
-                                  std::span<const checkpoint::Entry> entries);
+                                  std::span<const checkpoint::Entry> entries, LoadOptions options = {});
 
 }  // namespace muster::train

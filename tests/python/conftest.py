@@ -19,7 +19,10 @@ from mindspore import Tensor, ops
 
 @pytest.fixture
 def run_with_mindspore():
-    """Runs code that has `ms`, `ops`, `Tensor` of package `mindspore` and `numpy`; it must end well."""
+    """Runs code that has `ms`, `ops`, `Tensor` of package `mindspore` and `numpy`; it must end well.
+
+    Gives what it printed on stderr.
+    """
 
     def run(code):
         done = subprocess.run(
@@ -30,5 +33,6 @@ def run_with_mindspore():
             timeout=60,
         )
         assert done.returncode == 0, done.stderr
+        return done.stderr
 
     return run

@@ -62,9 +62,11 @@ nb::typed<nb::dict, nb::str, PythonParameter> load_checkpoint(const std::string&
   return made;
 }
 
-nb::typed<nb::tuple, nb::list, nb::list> load_param_into_net(const nn::Cell& net, nb::dict parameter_dict) {
+nb::typed<nb::tuple, nb::list, nb::list> load_param_into_net(const nn::Cell& net, nb::dict parameter_dict,
+                                                             bool strict) {
   const std::vector<Entry> entries = entries_of(parameter_dict);
-  const train::Unmatched unmatched = unwrap(train::load_parameters(net.parameters(), entries));
+  const train::Unmatched unmatched =
+      unwrap(train::load_parameters(net.parameters(), entries, {.strict = strict}));
   nb::list parameters, left;
   for (const std::string& name : unmatched.parameters) parameters.append(name);
   for (const std::string& name : unmatched.entries) left.append(name);
@@ -76,15 +78,20 @@ nb::typed<nb::tuple, nb::list, nb::list> load_param_into_net(const nn::Cell& net
 void bind_checkpoint(nb::module_& core) {
   core.def("save_checkpoint", &save_checkpoint, nb::arg("save_obj"), nb::arg("ckpt_file_name"),
            "Writes the parameters of a cell, or a dict from names to tensors, or a list of Parameters or of "
-           "{'name': ..., 'data': ...}. A crash leaves the old file or the new one. OSError names the file. "
+           "{'name': ..., 'data': ...}. A name that ends in .safetensors gets that format, every other one "
+           "that of MindSpore's .ckpt. A crash leaves the old file or the new one. OSError names the file. "
            "ValueError "
            "names a parameter that another worker has: save what Model.gather_parameters() gives.");
   core.def("load_checkpoint", &load_checkpoint, nb::arg("ckpt_file_name"),
-           "The parameters of a file by name. FileNotFoundError or CorruptDataError name the file.");
+           "The parameters of a .ckpt or .safetensors file by name. FileNotFoundError or CorruptDataError "
+           "name the file.");
   core.def("load_param_into_net", &load_param_into_net, nb::arg("net"), nb::arg("parameter_dict"),
-           "Sets each parameter of `net` to the value of its name. Returns the names of parameters that got "
-           "none and of values that no parameter took; ValueError names a parameter whose dtype or shape "
-           "differs.");
+           nb::arg("strict") = true,
+           "Sets each parameter of `net` to the value of its name. ValueError names all that are missing, "
+           "unexpected or of another dtype or shape, and nothing is set; state of an optimizer "
+           "('moments.fc.weight' beside 'fc.weight') and single numbers ('global_step') may be there. With "
+           "strict=False what fits is set. Returns the names of parameters that got no value and of values "
+           "that no parameter took.");
 }
 
 }  // namespace muster::python

@@ -1,11 +1,16 @@
 #include "muster/checkpoint/store.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <array>
 
 #include "tests/unit/checkpoint/memory_storage.h"
 
 namespace muster::checkpoint {
 namespace {
+
+using ::testing::HasSubstr;
 
 TEST(CheckpointStore, KeepsTheNewestFiles) {
   testing::MemoryStorage files;
@@ -27,6 +32,49 @@ TEST(CheckpointStore, CountsAFileThatIsWrittenAgainOnceAndAsTheNewest) {
   EXPECT_EQ(files.list("/c").value(), (std::vector<std::string>{"a.ckpt", "c.ckpt"}));
 }
 
+std::string text_of(const testing::MemoryStorage& files, const std::string& path) {
+  const auto bytes = files.read(path).value();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+const std::array one_entry{Entry{"fc.weight", Tensor::from<float>(std::array{1.0F, -2.0F}, {2})}};
+
+TEST(CheckpointStore, WritesTheFormatThatTheNameSaysAndReadsEitherUnderAnyName) {
+  testing::MemoryStorage files;
+  ASSERT_TRUE(save("/c/a.safetensors", one_entry, files));
+  ASSERT_TRUE(save("/c/a.ckpt", one_entry, files));
+  EXPECT_EQ(text_of(files, "/c/a.safetensors").substr(8, 13), R"({"fc.weight":)");
+  EXPECT_EQ(text_of(files, "/c/a.ckpt").front(), '\n');
+  // Renamed files, and those that older versions wrote under any name.
+  ASSERT_TRUE(files.rename("/c/a.safetensors", "/c/b.ckpt"));
+  ASSERT_TRUE(files.rename("/c/a.ckpt", "/c/b.safetensors"));
+  for (const char* path : {"/c/b.ckpt", "/c/b.safetensors"}) {
+    const auto loaded = load(path, files);
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    ASSERT_EQ(loaded->size(), 1U);
+    EXPECT_EQ(loaded->front().value.span<float>()[1], -2.0F);
+  }
+}
+
+TEST(CheckpointStore, SaysWhatAFileIsThatItCannotRead) {
+  testing::MemoryStorage files;
+  const auto error_of = [&](const std::string& path, std::string_view text) {
+    EXPECT_TRUE(files.write(path, std::as_bytes(std::span(text))));
+    const auto loaded = load(path, files);
+    EXPECT_FALSE(loaded);
+    return loaded ? "" : loaded.error().message;
+  };
+  EXPECT_THAT(error_of("/c/model.pt", "PK\x03\x04 and more"), HasSubstr("torch.save"));
+  EXPECT_THAT(error_of("/c/cut.safetensors", "\x40"), HasSubstr("safetensors"));
+  EXPECT_THAT(error_of("/c/cut.ckpt", "\x40"), HasSubstr("/c/cut.ckpt"));
+  for (const char* path : {"/c/none.ckpt", "/c/none.safetensors"}) {
+    const auto loaded = load(path, files);
+    ASSERT_FALSE(loaded);
+    EXPECT_EQ(loaded.error().code, Code::not_found);
+    EXPECT_THAT(loaded.error().message, HasSubstr(path));
+  }
+}
+
 TEST(CheckpointStore, BearsThatSomebodyElseRemovedAFile) {
   testing::MemoryStorage files;
   Retention retention(1);
@@ -42,13 +90,6 @@ TEST(CheckpointStore, ChoosesAPrefixThatNoEarlierTrainingUsed) {
   EXPECT_EQ(free_prefix("CKP", Names{"CKP_3-1_5.ckpt"}), "CKP_4") << "the first one may be gone";
   EXPECT_EQ(free_prefix("CKP", Names{"CKP_7.ckpt", "CKP_-1_5.ckpt", "other-1_5.ckpt"}), "CKP");
   EXPECT_EQ(free_prefix("CKP", Names{"CKP-1_5.ckpt", "CKP_9-2_1.ckpt", "CKP_10-2_1.ckpt"}), "CKP_11");
-}
-
-TEST(CheckpointStore, SaysWhichFileIsMissing) {
-  const auto loaded = load("/c/none.ckpt", MemoryFiles());
-  ASSERT_FALSE(loaded);
-  EXPECT_EQ(loaded.error().code, Code::not_found);
-  EXPECT_NE(loaded.error().message.find("/c/none.ckpt"), std::string::npos);
 }
 
 }  // namespace

@@ -289,13 +289,52 @@ TEST(ModelCheckpoint, LoadsWhatItSaved) {
       std::vector(parameter->storage().span<float>().begin(), parameter->storage().span<float>().end()));
 }
 
-TEST(Parameters, SayWhichOneDoesNotFit) {
+// Entries for all parameters of the network, with other values.
+std::vector<checkpoint::Entry> entries_for(const nn::Cell& network) {
+  std::vector<checkpoint::Entry> entries;
+  for (const auto& parameter : network.parameters())
+    entries.push_back({parameter->name(), Tensor::zeros(DType::float32, parameter->shape())});
+  return entries;
+}
+
+TEST(Parameters, OfAnotherNetworkAreAnErrorThatNamesAllAndSetsNothing) {
   const auto network = testing::small_net();
-  const std::array entries{checkpoint::Entry{"1.weight", Tensor::zeros(DType::float32, {2})}};
+  auto entries = entries_for(*network);
+  const std::string other_shape = entries.front().name, missing = entries.back().name;
+  entries.front().value = Tensor::zeros(DType::float32, {2});
+  entries.back().name = "head.weight";
+  const auto fits = network->parameters()[1];
+  Tensor before = Tensor::zeros(DType::float32, fits->shape());
+  before.span<float>()[0] = 3.0F;
+  ASSERT_TRUE(fits->set(before));
   const auto loaded = load_parameters(network->parameters(), entries);
   ASSERT_FALSE(loaded);
-  EXPECT_EQ(loaded.error().message,
-            "parameter '1.weight' is float32 (16, 784), but the checkpoint holds float32 (2,)");
+  EXPECT_EQ(fits->storage().span<float>()[0], 3.0F);
+  for (const std::string& name : {other_shape, missing, std::string("head.weight"), std::string("(2,)")})
+    EXPECT_THAT(loaded.error().message, HasSubstr(name));
+}
+
+TEST(Parameters, ThatFitAreLoadedWhereThatIsAskedFor) {
+  const auto network = testing::small_net();
+  auto entries = entries_for(*network);
+  const std::string other_shape = entries.front().name;
+  entries.front().value = Tensor::zeros(DType::float32, {2});
+  entries.push_back({"head.weight", Tensor::zeros(DType::float32, {2})});
+  const auto loaded = load_parameters(network->parameters(), entries, {.strict = false});
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_THAT(loaded->parameters, ElementsAre(other_shape));
+  EXPECT_THAT(loaded->entries, ElementsAre(other_shape, "head.weight"));
+  EXPECT_EQ(network->parameters()[1]->storage().span<float>()[0], 0.0F);
+}
+
+TEST(Parameters, AreLoadedFromTheFileOfATrainingThatHasTheOptimizersStateToo) {
+  const auto network = testing::small_net();
+  auto entries = entries_for(*network);
+  entries.push_back({"moments." + entries.front().name, entries.front().value});
+  entries.push_back({"global_step", Tensor::scalar(3.0)});
+  EXPECT_TRUE(load_parameters(network->parameters(), entries));
+  entries.push_back({"moments.of.another", entries.front().value});
+  EXPECT_FALSE(load_parameters(network->parameters(), entries));
 }
 
 }  // namespace

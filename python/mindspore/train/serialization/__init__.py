@@ -3,6 +3,9 @@
 import muster
 from mindspore import _device, _names
 
+_FORMATS = ("ckpt", "safetensors")
+_FLOATS = {muster.bfloat16, muster.float32, muster.float64}
+
 
 def _refuse_settings(call: str, settings: dict) -> None:
     _names.refuse(call, **{name: (value, None, False) for name, value in settings.items()})
@@ -24,7 +27,8 @@ def save_checkpoint(
     """A cell's parameters, a dict, or a list of {"name": ..., "data": ...}; `append_dict` adds numbers."""
     call = "mindspore.save_checkpoint"
     _refuse_settings(call, {"enc_key": enc_key, "crc_check": crc_check, **settings})
-    _names.refuse(call, format=(format, None, False, "ckpt"))
+    if format not in _FORMATS:
+        raise ValueError(f"{call}: format must be 'ckpt' or 'safetensors', not {format!r}")
     if async_save:
         _device.note_once("note: async_save has no effect: a checkpoint is on disk when the call returns")
     if isinstance(save_obj, muster.Cell):
@@ -36,9 +40,8 @@ def save_checkpoint(
     if choice_func is not None:
         items = {name: value for name, value in items.items() if choice_func(name)}
     name = str(ckpt_file_name)
-    muster.save_checkpoint(
-        {**items, **(append_dict or {})}, name if name.endswith(".ckpt") else name + ".ckpt"
-    )
+    suffix = "." + format
+    muster.save_checkpoint({**items, **(append_dict or {})}, name if name.endswith(suffix) else name + suffix)
 
 
 def load_checkpoint(
@@ -50,9 +53,10 @@ def load_checkpoint(
     dec_mode="AES-GCM",
     specify_prefix=None,
     choice_func=None,
+    format="ckpt",
     **settings,
 ):
-    """The parameters of a file by name; with `net`, they are set there too."""
+    """The parameters of a file by name; with `net`, they are set there too. The file tells its own format."""
     _refuse_settings("mindspore.load_checkpoint", {"dec_key": dec_key, **settings})
     values = muster.load_checkpoint(str(ckpt_file_name))
 
@@ -74,8 +78,25 @@ def load_checkpoint(
 
 def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundancy=False):
     """Sets the net's parameters; returns the names that found no counterpart: (of the net, of the file)."""
-    _refuse_settings("mindspore.load_param_into_net", {"remove_redundancy": remove_redundancy})
-    return muster.load_param_into_net(net, parameter_dict)
+    call = "mindspore.load_param_into_net"
+    _refuse_settings(call, {"remove_redundancy": remove_redundancy})
+    values = dict(parameter_dict)
+    for parameter in net.get_parameters():
+        if (value := values.get(parameter.name)) is None:
+            continue
+        fits = value.dtype == parameter.dtype or (
+            not strict_load and {value.dtype, parameter.dtype} <= _FLOATS
+        )
+        if not fits or tuple(value.shape) != tuple(parameter.shape):
+            raise RuntimeError(
+                f"{call}: {parameter.name} is {parameter.dtype} {tuple(parameter.shape)} in the net and "
+                f"{value.dtype} {tuple(value.shape)} in the parameter_dict"
+            )
+        values[parameter.name] = value.astype(parameter.dtype)
+    missing, left = muster.load_param_into_net(net, values, strict=False)
+    if missing:
+        _device.note_once(f"warning: {call}: parameters of the net without a value: {', '.join(missing)}")
+    return missing, left
 
 
 __all__ = ["load_checkpoint", "load_param_into_net", "save_checkpoint"]
