@@ -188,8 +188,14 @@ Tensor copied_by_numpy(nb::handle object) {
   return copied_from_buffer(nb::module_::import_("numpy").attr("asarray")(object));
 }
 
+// The buffer comes first: asking numpy for the name of a dtype takes ten times as long.
 Tensor copied_from_array(nb::handle object) {
-  return is_bfloat16_array(object) ? copied_from_bfloat16(object) : copied_from_buffer(object);
+  try {
+    return copied_from_buffer(object);
+  } catch (const std::exception&) {
+    if (!is_bfloat16_array(object)) throw;
+  }
+  return copied_from_bfloat16(object);
 }
 
 }  // namespace

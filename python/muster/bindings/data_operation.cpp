@@ -12,6 +12,7 @@
 #include "python/muster/bindings/convert.h"
 #include "python/muster/bindings/dataset.h"
 #include "python/muster/bindings/exceptions.h"
+#include "python/muster/bindings/interpreter_lock.h"
 #include "python/muster/bindings/process.h"
 #include "python/muster/bindings/value.h"
 
@@ -41,7 +42,7 @@ class FunctionOperation final : public data::Operation {
   }
 
   Result<std::vector<Tensor>> apply(std::span<const Tensor> values, data::Draw) const override {
-    const nb::gil_scoped_acquire lock;
+    const InterpreterLock lock;
     try {
       return call(values);
     } catch (nb::python_error& exception) {

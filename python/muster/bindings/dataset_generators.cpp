@@ -10,6 +10,7 @@
 #include "python/muster/bindings/dataset.h"
 #include "python/muster/bindings/dtype.h"
 #include "python/muster/bindings/exceptions.h"
+#include "python/muster/bindings/interpreter_lock.h"
 
 namespace muster::python {
 namespace {
@@ -55,7 +56,7 @@ std::vector<Tensor> row_from(nb::handle object, const DTypes& dtypes) {
 // Calls `make` with the interpreter lock; its exception becomes an Error.
 template <class Make>
 auto guarded(Make make) -> Result<decltype(make())> {
-  const nb::gil_scoped_acquire lock;
+  const InterpreterLock lock;
   try {
     return make();
   } catch (nb::python_error& exception) {

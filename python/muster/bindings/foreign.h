@@ -7,13 +7,14 @@
 
 #include "python/muster/bindings/bindings.h"
 #include "python/muster/bindings/exceptions.h"
+#include "python/muster/bindings/interpreter_lock.h"
 
 namespace muster::python {
 
 // body() with the interpreter lock held; what it raises is the Error.
 template <class Body>
 auto with_python(Body&& body) -> std::invoke_result_t<Body> {
-  const nb::gil_scoped_acquire lock;
+  const InterpreterLock lock;
   try {
     return body();
   } catch (nb::python_error& exception) {

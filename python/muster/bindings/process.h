@@ -1,13 +1,17 @@
 // What a process has once for its Python objects. The bindings have no other state that changes (ADR 27).
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <set>
 #include <thread>
 #include <unordered_map>
+#include <vector>
 
 #include "muster/graph/graph.h"
 #include "python/muster/bindings/bindings.h"
@@ -31,6 +35,13 @@ struct SignalLook {
   std::atomic<std::chrono::steady_clock::time_point> at;
 };
 
+// Interpreter states of C++ threads that have ended; the next such thread deletes them. Any thread.
+struct EndedStates {
+  std::mutex mutex;
+  pid_t process = 0;  // that they were made in
+  std::vector<PyThreadState*> states;
+};
+
 // Guarded by the interpreter lock where nothing else is said.
 struct Process {
   ExceptionClasses exceptions;
@@ -41,6 +52,7 @@ struct Process {
   std::set<Pass*> passes;                                                    // under way
   std::uint64_t transform_calls = 0;                                         // of transforms by themselves
   SignalLook signals;
+  EndedStates ended_states;
 };
 
 // Never destroyed: objects may end after the interpreter.
