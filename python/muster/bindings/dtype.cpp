@@ -17,6 +17,8 @@ std::array<PyObject*, all_dtypes.size()> objects{};  // alive until the process 
 
 std::string python_name(DType dtype) { return std::string(to_string(dtype)); }
 
+std::string attribute_name(DType dtype) { return dtype == DType::bool_ ? "bool_" : python_name(dtype); }
+
 // The name under which `object` may call a dtype: numpy's dtype objects and scalar types carry one.
 std::optional<std::string> name_of(nb::handle object) {
   if (nb::isinstance<nb::str>(object)) return nb::cast<std::string>(object);
@@ -56,13 +58,10 @@ void bind_dtype(nb::module_& core) {
           "itemsize", [](const DTypeName& self) { return size_bytes(self.dtype); },
           "Bytes that one element takes.")
       .def("__repr__", [](const DTypeName& self) { return python_name(self.dtype); })
-      .def("__reduce__", [](const DTypeName& self) {
-        const nb::object find = nb::module_::import_("muster").attr("dtype");
-        return nb::make_tuple(find, nb::make_tuple(python_name(self.dtype)));
-      });
+      .def("__reduce__", [](const DTypeName& self) { return attribute_name(self.dtype); });  // of this module
   for (const DType dtype : all_dtypes) {
     const nb::object object = nb::cast(DTypeName{dtype});
-    core.attr(dtype == DType::bool_ ? "bool_" : python_name(dtype).c_str()) = object;
+    core.attr(attribute_name(dtype).c_str()) = object;
     objects[static_cast<std::size_t>(dtype)] = object.inc_ref().ptr();
   }
   core.def(

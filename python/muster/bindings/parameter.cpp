@@ -120,6 +120,13 @@ void bind_parameter(nb::module_& core) {
                         "set_param_ps is not provided yet: parameter servers hold no parameters"});
           },
           nb::arg("args"), nb::arg("kwargs"), "Not provided yet: raises NotImplementedError.")
+      .def("__reduce__",
+           [](const PythonParameter& self) {
+             const graph::Value value(elements_of(self).clone());
+             return nb::make_tuple(
+                 nb::type<PythonParameter>(),
+                 nb::make_tuple(value, self.parameter()->name(), self.parameter()->requires_grad()));
+           })
       .def("__repr__",
            [](const PythonParameter& self) {
              const graph::Parameter& own = *self.parameter();

@@ -43,6 +43,12 @@ nb::object asnumpy(nb::handle given) {
   return nb::module_::import_("numpy").attr("asarray")(view);
 }
 
+// For pickle and copy: the class, and what it is called with.
+nb::object pickled(nb::handle self) {
+  const DType dtype = nb::cast<const Value&>(self).dtype();
+  return nb::make_tuple(nb::type<Value>(), nb::make_tuple(asnumpy(self), dtype_object(dtype)));
+}
+
 nb::object array(nb::handle self, nb::handle dtype, nb::handle copy) {
   const nb::object view = asnumpy(self);
   const bool wants_copy = !copy.is_none() && nb::cast<bool>(copy);
@@ -159,6 +165,7 @@ void bind_reading(nb::class_<Value>& tensor) {
           "The elements as a read-only numpy array, without a copy. A parameter's array follows its updates. "
           "Of bfloat16, which numpy lacks, the same numbers as float32, copied.")
       .def("numpy", &asnumpy, nb::sig("def numpy(self) -> numpy.typing.NDArray"), "The same as asnumpy().")
+      .def("__reduce__", &pickled)
       .def("__array__", &array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
       .def("__dlpack__", &dlpack, nb::arg("kwargs"))
       .def("__dlpack_device__", [](const Value&) { return nb::make_tuple(nb::device::cpu::value, 0); })
