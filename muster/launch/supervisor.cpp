@@ -496,7 +496,8 @@ int Supervisor::report() {
                     .host = process.host,
                     .wait_status = process.wait_status,
                     .was_asked_to_end = process.was_asked_to_end,
-                    .loss = process.loss});
+                    .loss = process.loss,
+                    .last_lines = outputs_.last_lines(index_of(process))});
   const std::size_t cause = cause_among(ends, failed_);
   if (processes_.size() > 1) say(verdicts(ends));
   const bool has_lines = !outputs_.last_lines(cause).empty();
