@@ -37,7 +37,8 @@ void add_agent(CLI::App& app, Invocation& invocation) {
       app.add_subcommand("agent", "Start processes on this host for a launcher that speaks through ssh");
   command->footer("\n`muster run --hosts` starts it on the other hosts; it is of no use to people.");
   command->group("");  // not in the list of commands
-  command->callback([&invocation] { invocation.exit_code = launch::run_agent(real_environment()); });
+  command->callback(
+      [&invocation] { invocation.exit_code = launch::run_agent(real_environment(), real_clock()); });
   CLI::App* daemon = app.add_subcommand("mpi-daemon", "Start mpirun's daemon, if that is what ssh was asked");
   daemon->group("");
   daemon->callback([&invocation] { invocation.exit_code = become_daemon(); });

@@ -96,7 +96,7 @@ int run(const RunFlags& flags, const std::string& program) {
     return 0;
   }
   if (const auto made = make_logs(*job); !made) return refuse("run", made.error().message);
-  return run_job(*job, real_environment());
+  return run_job(*job, real_environment(), real_clock());
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ int print_status(const WatchFlags& flags) {
   if (!scheduler) return refuse("status", scheduler.error().message);
   const auto security = launch::find_security(real_environment(), *scheduler);
   if (!security) return refuse("status", security.error().message);
-  const auto status = launch::ask_status(*scheduler, *security);
+  const auto status = launch::ask_status(*scheduler, *security, real_clock());
   if (!status) return refuse("status", status.error().message, 1);
   fmt::print("{}", flags.json ? launch::status_json(*status) : launch::status_text(*status));
   return 0;
@@ -63,7 +63,8 @@ int print_doctor(const WatchFlags& flags) {
   const auto security = launch::find_security(real_environment(), *scheduler);
   if (!security) return refuse("doctor", security.error().message);
   const auto patience = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(flags.patience_s));
-  well = print(launch::examine_network({.scheduler = *scheduler,
+  well = print(launch::examine_network({.clock = real_clock(),
+                                        .scheduler = *scheduler,
                                         .patience = patience,
                                         .own_ip = real_environment().get("MS_WORKER_IP").value_or(""),
                                         .security = *security})) &&

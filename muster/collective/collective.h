@@ -67,6 +67,7 @@ struct Options {
   const net::StopSignal* stop = nullptr;               // ends connect() early; borrowed for its length
   // Of all connections; the same kind on every rank. Null: plain. Memory that ranks share is not encrypted.
   std::shared_ptr<const net::Security> security = {};
+  const Clock& clock = real_clock();  // borrowed; of all deadlines, but for how long the system lets sleep
 };
 
 // Connects to all other ranks; returns when all are connected. Errors name the ranks and their addresses.

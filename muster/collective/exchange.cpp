@@ -48,7 +48,7 @@ Result<> Exchange::run(const net::Wait& wait) {
 }
 
 Result<> Exchange::run_locked(const net::Wait& wait) {
-  const TimePoint start = real_clock().now();
+  const TimePoint start = acceptor_->clock().now();
   while (!done()) {
     bool moved = false;
     for (Peer& peer : peers_) {
@@ -91,7 +91,7 @@ void Exchange::forget() {
   forgotten_ = true;
 }
 
-Result<bool> Exchange::attend() {
+Result<bool, LinkError> Exchange::attend() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return true;
   if (forgotten_) return false;
@@ -100,12 +100,13 @@ Result<bool> Exchange::attend() {
   bool more = false;
   for (Peer& peer : peers_) {
     const auto has_more = peer.stream.attend();
-    if (!has_more) {
-      lost_rank_ = peer.stream.rank();
-      return fail(has_more.error().code, fmt::format("{} is gone: its connection closed ({})",
-                                                     peer.stream.name(), has_more.error().message));
-    }
-    MUSTER_TRY_VOID(peer.stream.give_up_sending());
+    if (!has_more)
+      return tl::unexpected(LinkError{
+          .error = {has_more.error().code, fmt::format("{} is gone: its connection closed ({})",
+                                                       peer.stream.name(), has_more.error().message)},
+          .lost_rank = peer.stream.rank()});
+    if (const auto sound = peer.stream.give_up_sending(); !sound)
+      return tl::unexpected(LinkError{.error = sound.error()});
     more = more || *has_more;
   }
   return more;
@@ -218,7 +219,8 @@ Result<net::Readiness> Exchange::wait_for_all(const net::Wait& wait) {
   MUSTER_TRY(const net::Readiness readiness,
              waits_.wait({.deadline = std::min(wait.deadline, soonest), .stop = wait.stop}));
   const bool is_called = waits_.is_ready(of_acceptor);
-  if (readiness != net::Readiness::stopped && (is_called || real_clock().now() >= acceptor_->deadline()))
+  if (readiness != net::Readiness::stopped &&
+      (is_called || acceptor_->clock().now() >= acceptor_->deadline()))
     acceptor_->serve();
   return readiness;
 }
@@ -227,13 +229,13 @@ Result<> Exchange::wait_for_progress(const net::Wait& wait, TimePoint start) {
   MUSTER_TRY(const net::Readiness readiness, wait_for_all(wait));
   if (readiness == net::Readiness::stopped)
     return fail(Code::aborted, fmt::format("{} was stopped", to_string(call_)));
-  if (readiness == net::Readiness::ready || real_clock().now() < wait.deadline) {
+  if (readiness == net::Readiness::ready || acceptor_->clock().now() < wait.deadline) {
     break_off_reset();
     for (Peer& peer : peers_) MUSTER_TRY_VOID(peer.stream.look_at_news());
     if (acceptor_->has_news()) acceptor_->bell().ring();  // for the sake of messages
     return {};
   }
-  const std::chrono::duration<double> waited = real_clock().now() - start;
+  const std::chrono::duration<double> waited = acceptor_->clock().now() - start;
   return fail(Code::timeout,
               fmt::format("{} waited {:.3g} s for {}", to_string(call_), waited.count(), missing_ranks()));
 }

@@ -10,6 +10,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,12 @@ namespace muster::collective {
 struct Connected {
   std::uint32_t rank;
   std::unique_ptr<Link> link;
+};
+
+// What is wrong with one of the links.
+struct LinkError {
+  Error error;
+  std::optional<std::uint32_t> lost_rank = {};  // whose connection is gone for good
 };
 
 class Exchange {
@@ -52,9 +59,7 @@ class Exchange {
   // Between calls, on any thread: serves the acceptor and goes on, without waiting, with connections that are
   // reset, or that another rank found broken, and with what it has not got of the last call. Whether there
   // may be more to do. A `run` under way does that itself.
-  Result<bool> attend();
-  // Whose connection made `attend` fail; for its caller.
-  std::optional<std::uint32_t> lost_rank() const { return lost_rank_; }
+  Result<bool, LinkError> attend();
   // The connections, to be told when one is reset. Any thread.
   void watch(WaitList& waits);
   // A call has failed: what it borrowed is read no more, whoever calls. Any thread.
@@ -97,7 +102,6 @@ class Exchange {
   FrameOrigin origin_;
   std::mutex mutex_;        // guards what follows, but for what any thread may call
   bool forgotten_ = false;  // no peer is attended any more
-  std::optional<std::uint32_t> lost_rank_;
   std::deque<Peer> peers_;
   Copies copies_;
   ReconnectAcceptor* acceptor_;

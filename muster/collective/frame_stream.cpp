@@ -24,7 +24,7 @@ FrameStream::FrameStream(std::uint32_t rank, Purpose purpose, ReconnectAcceptor&
       purpose_(purpose),
       name_(acceptor.name(rank)),
       acceptor_(acceptor),
-      broken_since_(real_clock().now()),
+      broken_since_(acceptor.clock().now()),
       next_retry_(*broken_since_) {}
 
 // ---- The stream -------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ ReconnectAcceptor::Stream FrameStream::here() const {
 
 void FrameStream::break_off(const Error& cause) {
   if (!is_whole()) return;
-  broken_since_ = real_clock().now();
+  broken_since_ = acceptor_.clock().now();
   cause_ = send_error_.value_or(cause).message;
   next_retry_ = *broken_since_;
   link_->reset();  // the other side may not know yet
@@ -162,7 +162,7 @@ Result<bool> FrameStream::mend() {
     reconnector_.reset();
   }
   if (!reconnector_) {
-    if (real_clock().now() < next_retry_) return false;
+    if (acceptor_.clock().now() < next_retry_) return false;
     reconnector_.emplace(acceptor_.reconnector(here()));
   }
   MUSTER_TRY(auto answer, reconnector_->step());
@@ -173,7 +173,7 @@ Result<bool> FrameStream::mend() {
     return true;
   }
   reconnector_.reset();
-  next_retry_ = real_clock().now() + pause_between_retries;
+  next_retry_ = acceptor_.clock().now() + pause_between_retries;
   return true;
 }
 
@@ -199,7 +199,7 @@ Result<bool> FrameStream::attend() {
 
 Result<> FrameStream::adopt(std::unique_ptr<Link> link, std::uint32_t generation, std::uint64_t taken_bytes) {
   MUSTER_TRY_VOID(rewind(taken_bytes));
-  const std::chrono::duration<double> took = real_clock().now() - *broken_since_;
+  const std::chrono::duration<double> took = acceptor_.clock().now() - *broken_since_;
   if (generation_ > 0 || link_)
     log::warning(
         fmt::format("the connection to {} broke ({}) and was made again after {:.3g} s: it goes on at byte "

@@ -101,7 +101,8 @@ Result<std::unique_ptr<Communicator>> connect(Group group, Listener listener, Op
   GroupCommunicator::Origin origin{.listen_address = listener.address(),
                                    .connect_timeout = options.connect_timeout,
                                    .call_timeout = options.call_timeout,
-                                   .security = options.security};
+                                   .security = options.security,
+                                   .clock = options.clock};
   MUSTER_TRY(Connections connections, Rendezvous(group, layout, listener, shape_of(layout), options).meet());
   MUSTER_TRY(net::StopSignal stop, net::StopSignal::create());
   const auto kept = std::make_shared<const Group>(std::move(group));
@@ -109,8 +110,8 @@ Result<std::unique_ptr<Communicator>> connect(Group group, Listener listener, Op
   if (!layout.has_one_host()) {
     std::vector<std::uint32_t> linked;
     for (const Lane& lane : layout.lanes()) linked.push_back(lane.peer);
-    MUSTER_TRY(acceptor,
-               ReconnectAcceptor::open(kept, std::move(linked), std::move(listener), options.security));
+    MUSTER_TRY(acceptor, ReconnectAcceptor::open(kept, std::move(linked), std::move(listener),
+                                                 options.security, options.clock));
   }
   return std::make_unique<GroupCommunicator>(kept, std::move(layout), std::move(connections),
                                              std::move(acceptor), std::move(stop), std::move(origin));
@@ -165,7 +166,7 @@ Result<> GroupCommunicator::begin(Call& call, const Offsets& offsets) {
 }
 
 TimePoint GroupCommunicator::deadline() {
-  if (!deadline_) deadline_ = real_clock().now() + origin_.call_timeout;
+  if (!deadline_) deadline_ = origin_.clock.now() + origin_.call_timeout;
   return *deadline_;
 }
 
@@ -217,8 +218,12 @@ Result<> GroupCommunicator::barrier() {
 
 // A wait on one acceptor must not keep the other one from being served.
 MessageWait GroupCommunicator::message_wait(const std::function<Result<>()>& look) const {
-  const TimePoint now = real_clock().now();
-  return {.start = now, .deadline = now + origin_.call_timeout, .stop = &stop_, .look = look};
+  const TimePoint now = origin_.clock.now();
+  return {.clock = origin_.clock,
+          .start = now,
+          .deadline = now + origin_.call_timeout,
+          .stop = &stop_,
+          .look = look};
 }
 
 Result<> GroupCommunicator::send(std::uint32_t to, SentPieces pieces) {

@@ -36,6 +36,7 @@ class GroupCommunicator final : public Communicator {
     Duration connect_timeout{};
     Duration call_timeout{};
     std::shared_ptr<const net::Security> security = {};
+    const Clock& clock;
   };
   GroupCommunicator(std::shared_ptr<const Group> group, Layout layout, Connections connections,
                     std::unique_ptr<ReconnectAcceptor> acceptor, net::StopSignal stop, Origin origin);
@@ -93,7 +94,7 @@ class GroupCommunicator final : public Communicator {
   void watch(WaitList& waits);
   Result<bool> attend();
   bool hear_of_leaving();
-  Result<bool> hear_of_end(const Error& lost, std::optional<std::uint32_t> lost_rank);
+  Result<bool> hear_of_end(const LinkError& lost);
   // Ends the group when a peer was revoked meanwhile.
   void check_peers();
   // Whether this is the first reason.

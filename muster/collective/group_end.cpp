@@ -70,10 +70,10 @@ Result<bool> GroupCommunicator::attend() {
   const auto calls_have_more = links_.attend();  // this serves the acceptor
   const bool messages_have_more = remote_pairs_.attend();
   if (local_)
-    if (auto reason = local_pairs_->ended()) return hear_of_end(*std::move(reason), {});
-  if (!calls_have_more && calls_have_more.error().code == Code::peer_lost)
-    return hear_of_end(calls_have_more.error(), links_.lost_rank());
-  if (!calls_have_more) return calls_have_more;
+    if (auto reason = local_pairs_->ended()) return hear_of_end({.error = *std::move(reason)});
+  if (!calls_have_more && calls_have_more.error().error.code == Code::peer_lost)
+    return hear_of_end(calls_have_more.error());
+  if (!calls_have_more) return fail(calls_have_more.error().error);
   return hear_of_leaving() || *calls_have_more || messages_have_more;
 }
 
@@ -92,8 +92,8 @@ bool GroupCommunicator::hear_of_leaving() {
 
 // A rank that waits for a message may get a better reason than that some rank is gone. And one that does
 // nothing just now leaves it to those who do to tell why they end: it would only pass on that it ends, too.
-Result<bool> GroupCommunicator::hear_of_end(const Error& lost, std::optional<std::uint32_t> lost_rank) {
-  const TimePoint now = real_clock().now();
+Result<bool> GroupCommunicator::hear_of_end(const LinkError& lost) {
+  const TimePoint now = origin_.clock.now();
   const std::uint64_t looks = looks_.load(std::memory_order_relaxed);
   if (!lost_since_) {
     lost_since_ = now;
@@ -106,9 +106,9 @@ Result<bool> GroupCommunicator::hear_of_end(const Error& lost, std::optional<std
                             : is_in_message             ? patience_in_message
                                                         : Duration::zero();
   // A message with that very rank wakes now, too: the rank may have said there why it ends.
-  const bool may_hear_it = is_in_message && lost_rank == call.number && looks < looks_when_lost_ + 2;
+  const bool may_hear_it = is_in_message && lost.lost_rank == call.number && looks < looks_when_lost_ + 2;
   if (since < patience || (may_hear_it && since < patience_with_busy_thread)) return true;
-  abort(lost);
+  abort(lost.error);
   return false;
 }
 

@@ -50,7 +50,7 @@ Result<> Handshakes::open() {
 void Handshakes::close_for(Duration pause) {
   awaited_.remove(listeners_.tcp.fd());
   if (listeners_.local != nullptr) awaited_.remove(listeners_.local->fd());
-  closed_until_ = real_clock().now() + pause;
+  closed_until_ = terms_.clock.now() + pause;
 }
 
 std::vector<Handshakes::Candidate> Handshakes::hear() {
@@ -58,7 +58,7 @@ std::vector<Handshakes::Candidate> Handshakes::hear() {
   hear_pending(candidates);
   hold_to_limit();
   drop_overdue();
-  if (closed_until_ && real_clock().now() < *closed_until_) return candidates;
+  if (closed_until_ && terms_.clock.now() < *closed_until_) return candidates;
   if (closed_until_ && !open()) {
     close_for(pause_when_full);
     return candidates;
@@ -94,7 +94,7 @@ void Handshakes::hold_to_limit() {
 }
 
 void Handshakes::drop_overdue() {
-  for (const net::UnauthenticatedPeers::Id id : rules_.overdue(real_clock().now())) drop(id);
+  for (const net::UnauthenticatedPeers::Id id : rules_.overdue(terms_.clock.now())) drop(id);
 }
 
 void Handshakes::close() {
@@ -119,12 +119,12 @@ void Handshakes::take_from(ListenerOfAKind& listener, bool local) {
 }
 
 bool Handshakes::make_room() {
-  if (const auto first = rules_.first_to_go(real_clock().now())) {
+  if (const auto first = rules_.first_to_go(terms_.clock.now())) {
     drop(*first);
     return true;
   }
   if (net::give_up_reserved_descriptor()) return true;
-  if (const auto more = lack_lines_.take(real_clock().now()))
+  if (const auto more = lack_lines_.take(terms_.clock.now()))
     log::warning(fmt::format("new connections to {} have to wait: {}{}",
                              net::to_string(listeners_.tcp.address()), net::no_descriptor_is_free, *more));
   close_for(pause_when_full);
@@ -132,7 +132,7 @@ bool Handshakes::make_room() {
 }
 
 void Handshakes::take(net::Socket socket, bool local) {
-  const TimePoint now = real_clock().now();
+  const TimePoint now = terms_.clock.now();
   const net::UnauthenticatedPeers::Id id = local ? of_this_user : ++last_id_;
   const std::string& peer = socket.peer();
   if (!local)
@@ -157,7 +157,7 @@ bool Handshakes::secure(Pending& pending) {
   const auto begun = pending.socket.begin_tls({.security = terms_.security, .listens = true});
   pending.is_begun = begun.has_value();
   if (begun) return true;
-  if (const auto more = rejection_lines_.take(real_clock().now()))
+  if (const auto more = rejection_lines_.take(terms_.clock.now()))
     log::warning(
         fmt::format("refused a connection of {}: {}{}", pending.socket.peer(), begun.error().message, *more));
   return false;
@@ -175,7 +175,7 @@ bool Handshakes::believe(Pending& pending) {
   if (is_plain) {
     pending.socket.end_tls();
     refuse(pending.socket, through.error().message);
-  } else if (const auto more = rejection_lines_.take(real_clock().now())) {
+  } else if (const auto more = rejection_lines_.take(terms_.clock.now())) {
     log::warning(fmt::format("refused a connection: {}{}", through.error().message, *more));
   }
   // Closing at once could discard what was said last.
@@ -193,8 +193,8 @@ bool Handshakes::drain(Pending& pending) {
 
 void Handshakes::answer_tls(Pending& pending) {
   const auto answer = net::answer_to_tls();
-  static_cast<void>(pending.socket.send_all(answer, {.deadline = real_clock().now()}));
-  if (const auto more = rejection_lines_.take(real_clock().now()))
+  static_cast<void>(pending.socket.send_all(answer, {.deadline = terms_.clock.now()}));
+  if (const auto more = rejection_lines_.take(terms_.clock.now()))
     log::warning(fmt::format("closed a connection from {}, which uses TLS while this job does not{}",
                              pending.socket.peer(), *more));
   pending.socket.finish_sending();
@@ -218,7 +218,7 @@ bool Handshakes::hear_hello(Pending& pending, std::vector<Candidate>& candidates
   if (hello) {
     awaited_.remove(pending.socket.fd());
     candidates.push_back({.socket = std::move(pending.socket), .local = pending.local, .hello = *hello});
-  } else if (const auto more = rejection_lines_.take(real_clock().now())) {
+  } else if (const auto more = rejection_lines_.take(terms_.clock.now())) {
     log::warning(fmt::format("closed a connection from {} that is no member of the group{}",
                              pending.socket.peer(), *more));
   }
@@ -226,7 +226,7 @@ bool Handshakes::hear_hello(Pending& pending, std::vector<Candidate>& candidates
 }
 
 void Handshakes::refuse(net::Socket& socket, const std::string& reason) {
-  if (const auto more = refusal_lines_.take(real_clock().now()))
+  if (const auto more = refusal_lines_.take(terms_.clock.now()))
     log::warning(fmt::format("refused {}: {}{}", socket.peer(), reason, *more));
   const auto bytes = encode_refusal(terms_.own, reason);
   const iovec piece{.iov_base = const_cast<std::byte*>(bytes.data()), .iov_len = bytes.size()};

@@ -31,6 +31,7 @@ class Handshakes {
   };
 
   struct Terms {
+    const Clock& clock;  // borrowed
     FrameOrigin own;
     std::size_t members = 0;  // how many may come at once besides unauthorized peers
     std::shared_ptr<const net::Security> security = {};  // null: plain

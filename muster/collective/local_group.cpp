@@ -45,28 +45,29 @@ LocalLayout::LocalLayout(const LocalShape& shape) {
   end = round_up(raws + 2 * shape.remote_ranks * shape.raw_size_bytes, huge_page_size_bytes);
 }
 
-LocalGroup::LocalGroup(LocalShape shape, net::Segment segment)
-    : shape_(std::move(shape)),
+LocalGroup::LocalGroup(LocalShape shape, net::Segment segment, const Clock& clock)
+    : clock_(clock),
+      shape_(std::move(shape)),
       layout_(shape_),
       segment_(std::make_shared<const net::Segment>(std::move(segment))),
       arena_(std::make_shared<SharedArena>(segment_, shape_.local_rank, size())),
-      short_wait_(shape_.ranks.size()) {}
+      short_wait_(shape_.ranks.size(), clock) {}
 
-Result<LocalGroup> LocalGroup::create(LocalShape shape) {
+Result<LocalGroup> LocalGroup::create(LocalShape shape, const Clock& clock) {
   static_assert(sizeof(Header) <= page_size_bytes);
   MUSTER_TRY(net::Segment segment,
              net::Segment::create(LocalLayout(shape).end, arena_bytes(shape.ranks.size())));
-  LocalGroup made(std::move(shape), std::move(segment));
+  LocalGroup made(std::move(shape), std::move(segment), clock);
   new (made.segment_->data()) Header{};
   for (std::uint32_t r = 0; r < made.size(); ++r) new (&made.line(r)) RankLine{};
   made.pairs().lay_out();
   return made;
 }
 
-Result<LocalGroup> LocalGroup::open(LocalShape shape, net::ProcessDescriptor fd) {
+Result<LocalGroup> LocalGroup::open(LocalShape shape, net::ProcessDescriptor fd, const Clock& clock) {
   MUSTER_TRY(net::Segment segment,
              net::Segment::open(std::move(fd), LocalLayout(shape).end, arena_bytes(shape.ranks.size())));
-  return LocalGroup(std::move(shape), std::move(segment));
+  return LocalGroup(std::move(shape), std::move(segment), clock);
 }
 
 std::uint32_t LocalGroup::place_of(std::uint32_t rank) const {
@@ -137,19 +138,19 @@ bool LocalGroup::released_soon() const {
 
 Result<> LocalGroup::wait_long(const Call& call, TimePoint deadline) {
   Header& shared = header();
-  const TimePoint start = real_clock().now();
+  const TimePoint start = clock_.now();
   for (;;) {
     shared.sleepers.fetch_add(1);
     const std::uint32_t seen = shared.generation.load();
     const bool wait = (seen & ~abort_bit) != generation_released() && (seen & abort_bit) == 0;
-    const Duration left = deadline - real_clock().now();
+    const Duration left = deadline - clock_.now();
     if (wait && left > Duration::zero()) net::futex_wait(shared.generation, seen, std::min(left, wait_slice));
     shared.sleepers.fetch_sub(1);
     if (released()) return {};
     look_while_waiting();
     if (aborted()) return fail(abort_reason());
     if (left <= Duration::zero()) {
-      const std::chrono::duration<double> waited = real_clock().now() - start;
+      const std::chrono::duration<double> waited = clock_.now() - start;
       return fail(Code::timeout,
                   fmt::format("{} waited {:.3g} s for {}", to_string(call), waited.count(), missing_ranks()));
     }
@@ -179,6 +180,6 @@ void LocalGroup::abort(const Error& reason) {
 }
 
 SharedReason& LocalGroup::reason() const { return header().reason; }
-Error LocalGroup::abort_reason() const { return reason().get(); }
+Error LocalGroup::abort_reason() const { return reason().get(clock_); }
 
 }  // namespace muster::collective

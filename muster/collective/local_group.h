@@ -58,8 +58,9 @@ struct LocalLayout {
 class LocalGroup {
  public:
   // The first local rank makes the memory, the others open it by the descriptor they were sent.
-  static Result<LocalGroup> create(LocalShape shape);
-  static Result<LocalGroup> open(LocalShape shape, net::ProcessDescriptor fd);
+  // `clock` is borrowed.
+  static Result<LocalGroup> create(LocalShape shape, const Clock& clock);
+  static Result<LocalGroup> open(LocalShape shape, net::ProcessDescriptor fd, const Clock& clock);
 
   LocalGroup(LocalGroup&&) = default;
 
@@ -69,6 +70,7 @@ class LocalGroup {
   bool has(std::uint32_t rank) const { return place_of(rank) < size(); }
   // Of a rank among the local ones; size() for a rank of another host.
   std::uint32_t place_of(std::uint32_t rank) const;
+  const Clock& clock() const { return clock_; }
   const net::Segment& segment() const { return *segment_; }
   // Memory of this rank and of the others, for what no slot has to carry.
   SharedArena& arena() const { return *arena_; }
@@ -121,7 +123,7 @@ class LocalGroup {
   friend LocalLayout;
   struct Header;
   struct RankLine;
-  LocalGroup(LocalShape shape, net::Segment segment);
+  LocalGroup(LocalShape shape, net::Segment segment, const Clock& clock);
 
   Header& header() const;
   RankLine& line(std::uint32_t local_rank) const;
@@ -135,6 +137,7 @@ class LocalGroup {
   Result<> compare_calls(const Call& call) const;
   std::string missing_ranks() const;
 
+  const Clock& clock_;
   LocalShape shape_;
   LocalLayout layout_;
   std::shared_ptr<const net::Segment> segment_;

@@ -33,15 +33,16 @@ void ring(Bell& bell) {
 LocalPairs::LocalPairs(const LocalGroup& group)
     : group_(group),
       memory_(group.pairs()),
-      short_wait_(group.size()),
+      short_wait_(group.size(), group.clock()),
       outgoing_(group.size()),
       incoming_(group.size()) {}
 
-void LocalPairs::Copying::copy(std::byte* to, const std::byte* from, std::size_t size_bytes) {
+void LocalPairs::Copying::copy(const Clock& clock, std::byte* to, const std::byte* from,
+                               std::size_t size_bytes) {
   if (!timed) return collective::copy(to, from, size_bytes, stores);
-  const TimePoint start = real_clock().now();
+  const TimePoint start = clock.now();
   collective::copy(to, from, size_bytes, stores);
-  busy += real_clock().now() - start;
+  busy += clock.now() - start;
 }
 
 // ---- Sending ----
@@ -109,7 +110,7 @@ Result<> LocalPairs::write(Outgoing& way, std::span<const std::byte> bytes, cons
       continue;
     }
     const std::size_t now = in_a_row(way.written, std::min(bytes.size(), Ring::capacity_bytes - used));
-    sending_.copy(ring.at(way.written), bytes.data(), now);
+    sending_.copy(group_.clock(), ring.at(way.written), bytes.data(), now);
     way.written += now;
     bytes = bytes.subspan(now);
     ring.written.store(way.written, std::memory_order_release);
@@ -178,7 +179,7 @@ Result<> LocalPairs::read(Incoming& way, std::span<std::byte> bytes, const Messa
       continue;
     }
     const std::size_t now = in_a_row(way.read, std::min<std::size_t>(bytes.size(), ready));
-    receiving_.copy(bytes.data(), ring.at(way.read), now);
+    receiving_.copy(group_.clock(), bytes.data(), ring.at(way.read), now);
     way.read += now;
     bytes = bytes.subspan(now);
     ring.read.store(way.read, std::memory_order_release);
@@ -207,7 +208,7 @@ Result<> LocalPairs::await(std::uint32_t place, Bell Seat::*own_bell, Ready&& re
   for (;;) {
     bell.waits_for.store(place + 1);
     const std::uint32_t seen = bell.rung.load();
-    const Duration left = wait.deadline - real_clock().now();
+    const Duration left = wait.deadline - group_.clock().now();
     if (!ready() && !is_over(place) && left > Duration::zero())
       net::futex_wait(bell.rung, seen, std::min(left, wait_slice));
     bell.waits_for.store(0);
@@ -255,7 +256,7 @@ void LocalPairs::leave() {
 
 std::optional<Error> LocalPairs::ended() const {
   if (!memory_.reason().is_claimed()) return std::nullopt;
-  return memory_.reason().get();
+  return memory_.reason().get(group_.clock());
 }
 
 }  // namespace muster::collective

@@ -59,7 +59,7 @@ class LocalPairs {
     Stores stores = Stores::cached;
     bool timed = false;
     Duration busy{};
-    void copy(std::byte* to, const std::byte* from, std::size_t size_bytes);
+    void copy(const Clock& clock, std::byte* to, const std::byte* from, std::size_t size_bytes);
   };
   void begin_timing(Outgoing& way, const Message& message);
   Result<> write(Outgoing& way, std::span<const std::byte> bytes, const Message& message,

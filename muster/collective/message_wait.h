@@ -14,6 +14,7 @@
 namespace muster::collective {
 
 struct MessageWait {
+  const Clock& clock;
   TimePoint start;
   TimePoint deadline;
   const net::StopSignal* stop = nullptr;
@@ -23,7 +24,7 @@ struct MessageWait {
 
 // "message #3 from rank 1 to rank 0 (64 bytes) waited 0.5 s for rank 1".
 inline Error too_late(const Message& message, const MessageWait& wait, const std::string& peer) {
-  const std::chrono::duration<double> waited = real_clock().now() - wait.start;
+  const std::chrono::duration<double> waited = wait.clock.now() - wait.start;
   return {Code::timeout, fmt::format("{} waited {:.3g} s for {}", to_string(message), waited.count(), peer)};
 }
 

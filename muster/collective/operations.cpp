@@ -10,12 +10,13 @@ namespace {
 // Adds the time from its construction to its destruction.
 class Stopwatch {
  public:
-  explicit Stopwatch(Duration& total) : total_(total), start_(real_clock().now()) {}
-  ~Stopwatch() { total_ += real_clock().now() - start_; }
+  Stopwatch(const Clock& clock, Duration& total) : clock_(clock), total_(total), start_(clock.now()) {}
+  ~Stopwatch() { total_ += clock_.now() - start_; }
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
 
  private:
+  const Clock& clock_;
   Duration& total_;
   TimePoint start_;
 };
@@ -117,14 +118,14 @@ Result<> GroupCommunicator::reduce_chunks(const std::byte* in, std::byte* out, c
   for (std::size_t i = 0; i <= chunks.count(); ++i) {
     std::optional<Piece> current;
     if (i < chunks.count()) {
-      const Stopwatch watch(busy);
+      const Stopwatch watch(origin_.clock, busy);
       current = piece_of(in, out, chunks[i]);
       share_raw(*current, shared);
     }
     MUSTER_TRY_VOID(share(call));
     if (i == 0 && !layout_.is_even()) MUSTER_TRY_VOID(reach_all(bytes));
     if (current) {
-      const Stopwatch watch(busy);
+      const Stopwatch watch(origin_.clock, busy);
       queue_raw(*current);
     }
     if (before) queue_results(*before);
@@ -134,7 +135,7 @@ Result<> GroupCommunicator::reduce_chunks(const std::byte* in, std::byte* out, c
       MUSTER_TRY_VOID(reach_all(bytes));
       if (all_reached_ && layout_.has_one_host()) return reduce_in_place(piece_of(in, out, {0, bytes}), call);
     }
-    const Stopwatch watch(busy);
+    const Stopwatch watch(origin_.clock, busy);
     if (before) collect_results(*before, own);
     if (current) reduce_own(*current, call, shared, own);
     before = current;
@@ -169,7 +170,7 @@ Result<> GroupCommunicator::reduce_in_place(const Piece& whole, const Call& call
   const Stores stores = store_choice_in_place_.next(whole.size_bytes);
   Duration busy{};
   {
-    const Stopwatch watch(busy);
+    const Stopwatch watch(origin_.clock, busy);
     reduce_own(whole, call, stores, stores);
   }
   store_choice_in_place_.record(whole.size_bytes, busy);

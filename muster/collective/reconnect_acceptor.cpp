@@ -18,13 +18,14 @@ std::string no_more_calls(const std::string& reason) {
 
 Result<std::unique_ptr<ReconnectAcceptor>> ReconnectAcceptor::open(
     std::shared_ptr<const Group> group, std::vector<std::uint32_t> linked, Listener listener,
-    std::shared_ptr<const net::Security> security) {
+    std::shared_ptr<const net::Security> security, const Clock& clock) {
   MUSTER_TRY(net::Bell bell, net::Bell::create());
   std::unique_ptr<ReconnectAcceptor> acceptor(new ReconnectAcceptor(
-      std::move(group), std::move(linked), std::move(listener.tcp_), security, std::move(bell)));
+      std::move(group), std::move(linked), std::move(listener.tcp_), security, std::move(bell), clock));
   MUSTER_TRY(Handshakes handshakes,
              Handshakes::create({.tcp = acceptor->tcp_},
-                                {.own = acceptor->origin(),
+                                {.clock = clock,
+                                 .own = acceptor->origin(),
                                  .members = message_ways * acceptor->group_->endpoints.size(),
                                  .security = std::move(security)}));
   acceptor->handshakes_.emplace(std::move(handshakes));
@@ -33,12 +34,13 @@ Result<std::unique_ptr<ReconnectAcceptor>> ReconnectAcceptor::open(
 
 ReconnectAcceptor::ReconnectAcceptor(std::shared_ptr<const Group> group, std::vector<std::uint32_t> linked,
                                      net::TcpListener tcp, std::shared_ptr<const net::Security> security,
-                                     net::Bell bell)
+                                     net::Bell bell, const Clock& clock)
     : group_(std::move(group)),
       linked_(std::move(linked)),
       tcp_(std::move(tcp)),
       security_(std::move(security)),
-      bell_(std::move(bell)) {}
+      bell_(std::move(bell)),
+      clock_(clock) {}
 
 std::string ReconnectAcceptor::name(std::uint32_t rank) const {
   const Endpoint& endpoint = group_->endpoints[rank];
@@ -78,12 +80,13 @@ Reconnector ReconnectAcceptor::reconnector(const Stream& stream) const {
            .purpose = stream.purpose,
            .intent = calls_it ? Intent::resume : Intent::ask_for_reconnect,
            .generation = stream.generation,
-           .received_bytes = stream.received_bytes}};
+           .received_bytes = stream.received_bytes},
+          clock_};
 }
 
 Result<> ReconnectAcceptor::welcome(net::Socket& socket, std::uint64_t received_bytes) const {
   return socket.send_all(encode_welcome(origin(), {.received_bytes = received_bytes}),
-                         {.deadline = real_clock().now()});  // so little goes at once
+                         {.deadline = clock_.now()});  // so little goes at once
 }
 
 void ReconnectAcceptor::end_calls(const std::string& reason) {

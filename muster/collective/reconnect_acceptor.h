@@ -24,10 +24,11 @@ namespace muster::collective {
 
 class ReconnectAcceptor {
  public:
-  // `linked`: the ranks with which this one has a connection for calls, ascending.
+  // `linked`: the ranks with which this one has a connection for calls, ascending. `clock` is borrowed.
   static Result<std::unique_ptr<ReconnectAcceptor>> open(std::shared_ptr<const Group> group,
                                                          std::vector<std::uint32_t> linked, Listener listener,
-                                                         std::shared_ptr<const net::Security> security);
+                                                         std::shared_ptr<const net::Security> security,
+                                                         const Clock& clock);
 
   struct Stream {  // as this side sees it
     std::uint32_t rank = 0;
@@ -55,6 +56,7 @@ class ReconnectAcceptor {
   Reconnector reconnector(const Stream& stream) const;
   Result<> welcome(net::Socket& socket, std::uint64_t received_bytes) const;
   std::string name(std::uint32_t rank) const;
+  const Clock& clock() const { return clock_; }
 
   // When this is readable, or the deadline has passed, `serve` has work.
   int fd() const { return handshakes_->fd(); }
@@ -71,7 +73,8 @@ class ReconnectAcceptor {
 
  private:
   ReconnectAcceptor(std::shared_ptr<const Group> group, std::vector<std::uint32_t> linked,
-                    net::TcpListener tcp, std::shared_ptr<const net::Security> security, net::Bell bell);
+                    net::TcpListener tcp, std::shared_ptr<const net::Security> security, net::Bell bell,
+                    const Clock& clock);
   FrameOrigin origin() const { return {.epoch = group_->epoch, .job_id = group_->job_id}; }
   Result<> admit(Handshakes::Candidate& candidate);
   bool is_awaited(const Hello& hello) const;
@@ -81,6 +84,7 @@ class ReconnectAcceptor {
   net::TcpListener tcp_;
   const std::shared_ptr<const net::Security> security_;
   const net::Bell bell_;
+  const Clock& clock_;
   std::atomic<bool> has_news_{false};
   mutable std::mutex mutex_;  // guards what follows
   std::optional<Handshakes> handshakes_;

@@ -26,7 +26,7 @@ void ReconnectWatch::work() {
   WaitList waits;
   bool more = false;
   const bool checks = duties_.check_peers != nullptr;
-  TimePoint next_check = checks ? real_clock().now() + check_interval : TimePoint::max();
+  TimePoint next_check = checks ? acceptor_.clock().now() + check_interval : TimePoint::max();
   for (;;) {
     waits.clear();
     waits.add(acceptor_.bell().fd(), {.reading = true});
@@ -35,12 +35,12 @@ void ReconnectWatch::work() {
       duties_.watch(waits);
     }
     TimePoint deadline = std::min(acceptor_.deadline(), next_check);
-    if (more) deadline = std::min(deadline, real_clock().now() + look_interval);
+    if (more) deadline = std::min(deadline, acceptor_.clock().now() + look_interval);
     const auto ready = waits.wait({.deadline = deadline, .stop = &stop_});
     if (!ready || *ready == net::Readiness::stopped) return;
-    if (real_clock().now() >= next_check) {
+    if (acceptor_.clock().now() >= next_check) {
       duties_.check_peers();
-      next_check = real_clock().now() + check_interval;
+      next_check = acceptor_.clock().now() + check_interval;
     }
     acceptor_.bell().silence();
     const auto attended = duties_.attend();

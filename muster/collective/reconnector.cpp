@@ -9,11 +9,12 @@ constexpr auto pause_between_tries = std::chrono::milliseconds(20);
 
 }  // namespace
 
-Reconnector::Reconnector(Target target, const Hello& hello)
-    : target_(std::move(target)),
+Reconnector::Reconnector(Target target, const Hello& hello, const Clock& clock)
+    : clock_(clock),
+      target_(std::move(target)),
       hello_(hello),
-      give_up_at_(real_clock().now() + unreachable_longest),
-      next_try_(real_clock().now()),
+      give_up_at_(clock_.now() + unreachable_longest),
+      next_try_(clock_.now()),
       began_(next_try_) {}
 
 void Reconnector::add_to(WaitList& waits) const {
@@ -25,7 +26,7 @@ void Reconnector::add_to(WaitList& waits) const {
 }
 
 Result<std::optional<Reconnector::Answer>> Reconnector::step() {
-  if (!socket_ && real_clock().now() < next_try_) return std::nullopt;
+  if (!socket_ && clock_.now() < next_try_) return std::nullopt;
   const auto through = socket_ ? advance() : begin().and_then([this] { return advance(); });
   if (!through) {
     MUSTER_TRY_VOID(fall_back(through.error()));
@@ -36,7 +37,7 @@ Result<std::optional<Reconnector::Answer>> Reconnector::step() {
 }
 
 Result<> Reconnector::begin() {
-  began_ = real_clock().now();
+  began_ = clock_.now();
   stage_ = Stage::connecting;
   answer_.clear();
   if (hello_.intent == Intent::resume) ++hello_.generation;
@@ -48,7 +49,7 @@ Result<> Reconnector::begin() {
 Result<bool> Reconnector::advance() {
   if (stage_ == Stage::connecting) {
     MUSTER_TRY(const bool connected, socket_->finish_connecting(address()));
-    if (!connected && real_clock().now() < give_up_at_) return false;
+    if (!connected && clock_.now() < give_up_at_) return false;
     if (!connected) return fail(Code::timeout, fmt::format("no answer from {}", target_.name));
     if (target_.security)
       MUSTER_TRY_VOID(socket_->begin_tls(
@@ -59,7 +60,7 @@ Result<bool> Reconnector::advance() {
     MUSTER_TRY(const bool secured, socket_->shake_hands());
     if (!secured) return false;
     // So little goes at once, or the connection is of no use.
-    MUSTER_TRY_VOID(socket_->send_all(encode_hello(hello_), {.deadline = real_clock().now()}));
+    MUSTER_TRY_VOID(socket_->send_all(encode_hello(hello_), {.deadline = clock_.now()}));
     stage_ = Stage::awaiting;
   }
   return hear_answer();
@@ -93,7 +94,7 @@ Result<bool> Reconnector::hear_answer() {
 
 Result<> Reconnector::fall_back(const Error& error) {
   socket_.reset();
-  const TimePoint now = real_clock().now();
+  const TimePoint now = clock_.now();
   next_try_ = now + pause_between_tries;
   if (error.code == Code::not_found)
     return fail(Code::peer_lost, error.message);  // no process listens there now

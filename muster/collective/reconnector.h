@@ -34,7 +34,8 @@ class Reconnector {
   };
 
   // Each try to resume has a generation of its own, from the one after that of `hello` on.
-  Reconnector(Target target, const Hello& hello);
+  // `clock` is borrowed.
+  Reconnector(Target target, const Hello& hello, const Clock& clock);
 
   // Of the newest hello.
   std::uint32_t generation() const { return hello_.generation; }
@@ -57,6 +58,7 @@ class Reconnector {
   Result<> fall_back(const Error& error);
   net::Address address() const { return {target_.endpoint.address, target_.endpoint.port}; }
 
+  const Clock& clock_;
   Target target_;
   Hello hello_;
   TimePoint give_up_at_;

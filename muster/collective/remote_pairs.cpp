@@ -128,7 +128,7 @@ Result<> RemotePairs::await(const FrameStream& stream, Interest interest, const 
     stream.add_to(waits, interest);
     const std::size_t own = waits.size();
     const auto others = add_senders_to(waits, &stream);
-    const TimePoint now = real_clock().now();
+    const TimePoint now = acceptor_->clock().now();
     const bool is_mending = others_have_more || !stream.is_whole();
     const TimePoint soon =
         std::min({wait.deadline, now + (is_mending ? look_interval : wait_slice), stream.next_step()});
@@ -247,9 +247,10 @@ void RemotePairs::finish() {
     for (FrameStream* const stream : sending) stream->finish_sending();
     for (auto& [rank, receiver] : receivers_) receiver.stream.finish_sending();
   }
-  const TimePoint deadline = real_clock().now() + delivery_longest;
+  if (sending.empty()) return;
+  const TimePoint deadline = acceptor_->clock().now() + delivery_longest;
   const auto is_delivered = [](FrameStream* stream) { return stream->is_delivered(); };
-  while (!std::ranges::all_of(sending, is_delivered) && real_clock().now() < deadline)
+  while (!std::ranges::all_of(sending, is_delivered) && acceptor_->clock().now() < deadline)
     std::this_thread::sleep_for(look_interval);
 }
 

@@ -29,7 +29,8 @@ Rendezvous::Rendezvous(const Group& group, const Layout& layout, Listener& liste
       layout_(layout),
       listener_(listener),
       shape_(std::move(shape)),
-      wait_{.deadline = real_clock().now() + options.connect_timeout, .stop = options.stop},
+      clock_(options.clock),
+      wait_{.deadline = options.clock.now() + options.connect_timeout, .stop = options.stop},
       timeout_(options.connect_timeout),
       security_(options.security),
       linked_(layout.lanes().size()),
@@ -53,10 +54,11 @@ std::size_t Rendezvous::lane_to(std::uint32_t rank) const {
 // ranks can wait for each other: making a connection needs only the other's queue.
 Result<Connections> Rendezvous::meet() {
   MUSTER_TRY_VOID(make_memory());
-  MUSTER_TRY(Handshakes handshakes,
-             Handshakes::create(
-                 {.tcp = listener_.tcp_, .local = &listener_.local_},
-                 {.own = origin(), .members = linked_.size() + shape_.ranks.size(), .security = security_}));
+  MUSTER_TRY(Handshakes handshakes, Handshakes::create({.tcp = listener_.tcp_, .local = &listener_.local_},
+                                                       {.clock = clock_,
+                                                        .own = origin(),
+                                                        .members = linked_.size() + shape_.ranks.size(),
+                                                        .security = security_}));
   handshakes_.emplace(std::move(handshakes));
   MUSTER_TRY_VOID(connect_to_hosts());
   MUSTER_TRY_VOID(connect_to_first());
@@ -70,7 +72,7 @@ Result<Connections> Rendezvous::meet() {
 
 Result<> Rendezvous::make_memory() {
   if (!is_first() || shape_.ranks.size() == 1) return {};
-  MUSTER_TRY(LocalGroup made, LocalGroup::create(shape_));
+  MUSTER_TRY(LocalGroup made, LocalGroup::create(shape_, clock_));
   local_.emplace(std::move(made));
   if (layout_.has_one_host()) return {};
   MUSTER_TRY(net::Bell left, net::Bell::create());
@@ -102,7 +104,7 @@ Result<Rendezvous::Linked> Rendezvous::connect_to(std::uint32_t rank) {
 // for its welcome here closes no circle: it is a lower rank, which waits for none of us.
 Result<net::Socket> Rendezvous::call_again(std::uint32_t rank) {
   Reconnector reconnector({.endpoint = group_.endpoints[rank], .name = name(rank), .security = security_},
-                          hello(rank));
+                          hello(rank), clock_);
   for (;;) {
     MUSTER_TRY(auto answer, reconnector.step());
     if (answer) return std::move(answer->socket);
@@ -111,7 +113,7 @@ Result<net::Socket> Rendezvous::call_again(std::uint32_t rank) {
     const TimePoint soon = std::min(wait_.deadline, reconnector.next_step());
     MUSTER_TRY(const auto readiness, waits.wait({.deadline = soon, .stop = wait_.stop}));
     if (readiness == net::Readiness::stopped) return fail(Code::aborted, "connecting the group was stopped");
-    if (real_clock().now() >= wait_.deadline)
+    if (clock_.now() >= wait_.deadline)
       return fail(Code::timeout,
                   fmt::format("{} closed the connection, and did not answer again", name(rank)));
   }
@@ -174,7 +176,7 @@ Result<> Rendezvous::accept_all() {
     const TimePoint deadline = std::min(wait_.deadline, handshakes_->deadline());
     MUSTER_TRY(const net::Readiness readiness, waits.wait({.deadline = deadline, .stop = wait_.stop}));
     if (readiness == net::Readiness::stopped) return fail(Code::aborted, "connecting the group was stopped");
-    if (readiness == net::Readiness::deadline && real_clock().now() >= wait_.deadline) {
+    if (readiness == net::Readiness::deadline && clock_.now() >= wait_.deadline) {
       std::vector<std::string> names;
       for (const std::uint32_t rank : missing()) names.push_back(name(rank));
       const std::chrono::duration<double> waited = timeout_;
@@ -249,7 +251,7 @@ Result<> Rendezvous::await_all_welcomes() {
 
 Result<> Rendezvous::take_memory() {
   MUSTER_TRY(net::ProcessDescriptor memory, first_->receive_fd(wait_));
-  MUSTER_TRY(LocalGroup opened, LocalGroup::open(shape_, std::move(memory)));
+  MUSTER_TRY(LocalGroup opened, LocalGroup::open(shape_, std::move(memory), clock_));
   local_.emplace(std::move(opened));
   if (layout_.has_one_host()) return {};
   MUSTER_TRY(net::ProcessDescriptor left, first_->receive_fd(wait_));

@@ -33,7 +33,7 @@ struct Connections {
 
 class Rendezvous {
  public:
-  // All but the options are borrowed. `shape` is this host's.
+  // All but the options are borrowed, and their clock. `shape` is this host's.
   Rendezvous(const Group& group, const Layout& layout, Listener& listener, LocalShape shape,
              const Options& options);
   Result<Connections> meet();
@@ -73,6 +73,7 @@ class Rendezvous {
   const Layout& layout_;
   Listener& listener_;
   LocalShape shape_;
+  const Clock& clock_;
   net::Wait wait_;
   Duration timeout_;
   const std::shared_ptr<const net::Security> security_;  // null: plain

@@ -39,10 +39,10 @@ class SharedReason {
   // Whether a rank has at least begun to give a reason.
   bool is_claimed() const { return state_.load(std::memory_order_acquire) != none; }
   // To be asked once there is one. A rank that has begun is waited for, but not for long: it may be dead.
-  Error get() const {
-    const TimePoint last = real_clock().now() + writing_longest;
+  Error get(const Clock& clock) const {
+    const TimePoint last = clock.now() + writing_longest;
     while (state_.load(std::memory_order_acquire) != given) {
-      if (real_clock().now() >= last)
+      if (clock.now() >= last)
         return {Code::peer_lost, "a rank of this host ended the group and was killed before it had said why"};
       ::sched_yield();
     }

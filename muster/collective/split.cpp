@@ -54,7 +54,8 @@ Result<std::unique_ptr<Communicator>> GroupCommunicator::split(std::uint32_t col
                       {.connect_timeout = origin_.connect_timeout,
                        .call_timeout = origin_.call_timeout,
                        .stop = &stop_,
-                       .security = origin_.security});
+                       .security = origin_.security,
+                       .clock = origin_.clock});
   if (!made)
     return fail_group(
         {made.error().code, fmt::format("the group of color {}: {}", color, made.error().message)});

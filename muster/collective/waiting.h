@@ -30,8 +30,10 @@ inline void pause_core() {
 // again.
 class ShortWait {
  public:
-  explicit ShortWait(std::size_t ranks_of_host)
-      : pauses_(ranks_of_host <= std::thread::hardware_concurrency() ? pauses_alone : pauses_crowded) {}
+  // `clock` is borrowed.
+  ShortWait(std::size_t ranks_of_host, const Clock& clock)
+      : clock_(clock),
+        pauses_(ranks_of_host <= std::thread::hardware_concurrency() ? pauses_alone : pauses_crowded) {}
 
   // Whether `done()` became true meanwhile.
   template <class Done>
@@ -40,8 +42,8 @@ class ShortWait {
       if (done()) return true;
       pause_core();
     }
-    const TimePoint last = real_clock().now() + yields_longest;
-    for (std::uint32_t i = 0; i < yields && real_clock().now() < last; ++i) {
+    const TimePoint last = clock_.now() + yields_longest;
+    for (std::uint32_t i = 0; i < yields && clock_.now() < last; ++i) {
       if (done()) return true;
       ::sched_yield();
     }
@@ -54,6 +56,7 @@ class ShortWait {
   static constexpr std::uint32_t yields = 200;
   static constexpr Duration yields_longest = std::chrono::milliseconds(1);
 
+  const Clock& clock_;
   std::uint32_t pauses_;
 };
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "muster/graph/function.h"
@@ -45,6 +46,7 @@ struct ProcessState {
   bool is_eager = false;
   std::atomic<std::uint64_t> versions = 0;
   std::atomic<std::uint64_t> parameter_writes = 0;
+  std::once_flag has_warned_of_copies;  // of gradients, where workers of a host share no memory
 };
 ProcessState& process_state();
 

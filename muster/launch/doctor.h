@@ -24,6 +24,7 @@ std::vector<Finding> examine_host(const Environment& environment,
                                   const Processor& processor = this_processor());
 
 struct NetworkOptions {
+  const Clock& clock;  // borrowed
   net::HostPort scheduler;
   // How long to be there for other doctors, which need not start in the same moment.
   Duration patience = std::chrono::seconds(3);

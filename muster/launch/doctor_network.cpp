@@ -110,10 +110,10 @@ class Examination {
     for (const std::string& ip : ips_) {
       const net::Address address{ip, options_.scheduler.port};
       Finding& finding = add({.subject = "connection " + net::to_string(address)});
-      const TimePoint start = real_clock().now();
-      auto visit = Visit::open(loop_, real_clock(), address, to_scheduler_);
+      const TimePoint start = options_.clock.now();
+      auto visit = Visit::open(loop_, options_.clock, address, to_scheduler_);
       if (visit) {
-        finding.value = fmt::format("in {:.2f} ms", in_seconds(real_clock().now() - start) * 1e3);
+        finding.value = fmt::format("in {:.2f} ms", in_seconds(options_.clock.now() - start) * 1e3);
         if (!std::exchange(is_reached, true)) address_ = address;
         continue;
       }
@@ -156,14 +156,14 @@ class Examination {
   }
 
   Result<cluster::Message> ask(cluster::MessageBody body) {
-    MUSTER_TRY(const auto visit, Visit::open(loop_, real_clock(), address_, to_scheduler_));
+    MUSTER_TRY(const auto visit, Visit::open(loop_, options_.clock, address_, to_scheduler_));
     return visit->ask(std::move(body), answer_limit);
   }
 
   void measure_way() {
     const auto way =
-        Visit::open(loop_, real_clock(), address_, to_scheduler_).and_then([](const auto& visit) {
-          return measure(*visit);
+        Visit::open(loop_, options_.clock, address_, to_scheduler_).and_then([this](const auto& visit) {
+          return measure(*visit, options_.clock);
         });
     if (!way) {
       add({.subject = "way to it", .problem = way.error().message, .fix = "look at the network"});
@@ -199,7 +199,7 @@ class Examination {
     Finding rendezvous{.subject = "other hosts"};
     auto ip = options_.own_ip.empty() ? net::source_address(address_) : Result<std::string>(options_.own_ip);
     auto listener = ip.and_then([&](const std::string& own) {
-      return cluster::EchoListener::open(loop_, real_clock(), own, options_.security);
+      return cluster::EchoListener::open(loop_, options_.clock, own, options_.security);
     });
     if (!listener) {
       rendezvous.problem = listener.error().message;
@@ -208,8 +208,8 @@ class Examination {
       return;
     }
     self_ = {own_host_name(), (*listener)->address().ip, (*listener)->address().port};
-    const TimePoint start = real_clock().now();
-    while (real_clock().now() < end_of_rendezvous(start, **listener)) look_around();
+    const TimePoint start = options_.clock.now();
+    while (options_.clock.now() < end_of_rendezvous(start, **listener)) look_around();
     if (!met_.empty()) return;
     rendezvous.value = fmt::format(
         "no other `muster doctor` came within {:.3g} s: run it on all of them at the "
@@ -226,12 +226,12 @@ class Examination {
   // A visit lasts some seconds at most, then comes the next one.
   void look_around() {
     const auto pause = [this] { loop_.run_for(100ms); };
-    const auto visit = Visit::open(loop_, real_clock(), address_, to_scheduler_);
+    const auto visit = Visit::open(loop_, options_.clock, address_, to_scheduler_);
     if (!visit) return pause();
     (*visit)->say(cluster::message::MeetDoctors{self_});
-    const TimePoint until = real_clock().now() + 1s;
-    while (real_clock().now() < until) {
-      const auto heard = (*visit)->hear(until - real_clock().now());
+    const TimePoint until = options_.clock.now() + 1s;
+    while (options_.clock.now() < until) {
+      const auto heard = (*visit)->hear(until - options_.clock.now());
       if (!heard) return heard.error().code == Code::timeout ? void() : pause();
       const auto* all = std::get_if<cluster::message::Doctors>(&heard->body);
       if (all == nullptr) return pause();
@@ -246,14 +246,14 @@ class Examination {
     const net::ConnectionSecurity security{
         .security = options_.security, .expected = {.hosts = {doctor.address, doctor.host}}, .peer_name = {}};
     const auto visit =
-        Visit::open(loop_, real_clock(), address, {.limit = connect_limit, .security = security});
+        Visit::open(loop_, options_.clock, address, {.limit = connect_limit, .security = security});
     if (!visit) {
       add({.subject = subject,
            .problem = visit.error().message,
            .fix = fix_of_connection(visit.error(), doctor.port, false)});
       return;
     }
-    const auto way = measure(**visit);
+    const auto way = measure(**visit, options_.clock);
     add(way ? examine_way(subject, *way) : Finding{.subject = subject, .problem = way.error().message});
   }
 

@@ -19,7 +19,7 @@ namespace {
 constexpr Duration kill_timeout = std::chrono::seconds(5);
 
 [[noreturn]] void run_child(pid_t keeper, const std::function<int(int)>& work, const sigset_t& mask,
-                            const std::string& run_folder) {
+                            const KeeperOptions& options) {
   // A group of its own: what is sent to the group of the keeper, kill -9 included, does not reach both.
   ::setpgid(0, 0);
   const int keeper_fd = static_cast<int>(::syscall(SYS_pidfd_open, keeper, 0));
@@ -32,8 +32,8 @@ constexpr Duration kill_timeout = std::chrono::seconds(5);
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
   const int code = work(keeper_fd);
   if (::getppid() != keeper) {  // no process is left to do it
-    kill_descendants(kill_timeout);
-    remove_run_folder(run_folder);
+    kill_descendants(kill_timeout, options.clock);
+    remove_run_folder(options.run_folder);
   }
   std::fflush(nullptr);
   ::_exit(code);
@@ -49,7 +49,7 @@ void stop_as_asked(const sigset_t& stop) {
 }
 
 // Waits for the child's end; returns the last signal that was passed on to it, or 0.
-int wait_for(pid_t child, const sigset_t& awaited, std::optional<Duration> stopped_max, int& status) {
+int wait_for(pid_t child, const sigset_t& awaited, const KeeperOptions& options, int& status) {
   sigset_t stop;
   ::sigemptyset(&stop);
   ::sigaddset(&stop, SIGTSTP);
@@ -61,13 +61,13 @@ int wait_for(pid_t child, const sigset_t& awaited, std::optional<Duration> stopp
     if (changed < 0 || !is_there) return passed_on;
     if (changed != 0) {
       kill_at.reset();
-      if (WIFSTOPPED(status) && stopped_max) kill_at = real_clock().now() + *stopped_max;
+      if (WIFSTOPPED(status) && options.stopped_max) kill_at = options.clock.now() + *options.stopped_max;
       continue;
     }
-    const Duration left = kill_at ? *kill_at - real_clock().now() : std::chrono::hours(1);
+    const Duration left = kill_at ? *kill_at - options.clock.now() : std::chrono::hours(1);
     if (left <= Duration::zero()) {
       fmt::print(stderr, "muster: the supervisor has stood still for {} s, and is ended\n",
-                 *stopped_max / std::chrono::seconds(1));
+                 *options.stopped_max / std::chrono::seconds(1));
       ::kill(child, SIGKILL);
       kill_at.reset();
       continue;
@@ -102,11 +102,11 @@ int keep(const std::function<int(int keeper_fd)>& work, const KeeperOptions& opt
     fmt::print(stderr, "muster: {}\n", fail_errno("cannot start the supervisor", errno).value().message);
     return 1;
   }
-  if (child == 0) run_child(keeper, work, before, options.run_folder);
+  if (child == 0) run_child(keeper, work, before, options);
 
   int status = 0;
-  const int passed_on = wait_for(child, awaited, options.stopped_max, status);
-  const bool all_ended = kill_descendants(kill_timeout);
+  const int passed_on = wait_for(child, awaited, options, status);
+  const bool all_ended = kill_descendants(kill_timeout, options.clock);
   remove_run_folder(options.run_folder);
   if (WIFSIGNALED(status) && WTERMSIG(status) == passed_on)
     fmt::print(stderr, "muster: ended by signal {} ({})\n", passed_on, ::strsignal(passed_on));

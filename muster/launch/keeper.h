@@ -16,6 +16,7 @@ namespace muster::launch {
 inline constexpr Duration stopped_margin = std::chrono::seconds(2);
 
 struct KeeperOptions {
+  const Clock& clock;           // borrowed
   std::string run_folder = {};  // run_folder.h; empty: there is none
   // How long the child may stand still (SIGSTOP): then it is killed, and all that it started. None: for ever.
   std::optional<Duration> stopped_max = {};
@@ -26,6 +27,6 @@ struct KeeperOptions {
 // itself they end it. Ctrl-Z stops this process alone: the work goes on. Whoever waits in `work` before
 // supervise() watches the descriptor too. Whichever of the two is left removes the run folder; `work` makes
 // it. To be called by a process with one thread.
-int keep(const std::function<int(int keeper_fd)>& work, const KeeperOptions& options = {});
+int keep(const std::function<int(int keeper_fd)>& work, const KeeperOptions& options);
 
 }  // namespace muster::launch

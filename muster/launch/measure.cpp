@@ -31,15 +31,15 @@ Result<Echo> hear_echo(cluster::Visit& visit, std::uint64_t number) {
   return std::move(*echo);
 }
 
-Result<> measure_round_trips(cluster::Visit& visit, Way& way) {
+Result<> measure_round_trips(cluster::Visit& visit, const Clock& clock, Way& way) {
   std::vector<Duration> times;
-  const TimePoint start = real_clock().now();
+  const TimePoint start = clock.now();
   for (std::uint64_t number = 0; number < round_trips; ++number) {
-    const TimePoint sent = real_clock().now();
+    const TimePoint sent = clock.now();
     const std::int64_t sent_us = wall_clock_us();
     visit.say(Echo{.number = number});
     MUSTER_TRY(const Echo echo, hear_echo(visit, number));
-    const Duration time = real_clock().now() - sent;
+    const Duration time = clock.now() - sent;
     const auto there = static_cast<std::int64_t>(echo.wall_clock_us);
     // The quickest answer says the other side's time most exactly: it was read half a round trip ago.
     if (times.empty() || time < *std::min_element(times.begin(), times.end())) {
@@ -47,7 +47,7 @@ Result<> measure_round_trips(cluster::Visit& visit, Way& way) {
       way.clock_ahead = std::chrono::microseconds(there - sent_us) - half;
     }
     times.push_back(time);
-    if (real_clock().now() - start > round_trips_limit) break;
+    if (clock.now() - start > round_trips_limit) break;
   }
   std::sort(times.begin(), times.end());
   way.round_trip = times[times.size() / 2];
@@ -56,9 +56,9 @@ Result<> measure_round_trips(cluster::Visit& visit, Way& way) {
 }
 
 // Some are always under way, so that the round-trip time hides.
-Result<> measure_bandwidth(cluster::Visit& visit, Way& way) {
+Result<> measure_bandwidth(cluster::Visit& visit, const Clock& clock, Way& way) {
   const std::string filling(filling_bytes, 'm');
-  const TimePoint start = real_clock().now();
+  const TimePoint start = clock.now();
   std::uint64_t sent = 0;
   std::uint64_t heard = 0;
   TimePoint now = start;
@@ -69,7 +69,7 @@ Result<> measure_bandwidth(cluster::Visit& visit, Way& way) {
       sends = sent < fillings_max && now - start < fillings_limit;
     }
     MUSTER_TRY_VOID(hear_echo(visit, round_trips + heard++));
-    now = real_clock().now();
+    now = clock.now();
     sends = sends && now - start < fillings_limit;
   }
   const double time_s = std::max(std::chrono::duration<double>(now - start).count(), 1e-6);
@@ -79,10 +79,10 @@ Result<> measure_bandwidth(cluster::Visit& visit, Way& way) {
 
 }  // namespace
 
-Result<Way> measure(cluster::Visit& visit) {
+Result<Way> measure(cluster::Visit& visit, const Clock& clock) {
   Way way;
-  MUSTER_TRY_VOID(measure_round_trips(visit, way));
-  MUSTER_TRY_VOID(measure_bandwidth(visit, way));
+  MUSTER_TRY_VOID(measure_round_trips(visit, clock, way));
+  MUSTER_TRY_VOID(measure_bandwidth(visit, clock, way));
   return way;
 }
 

@@ -13,6 +13,6 @@ struct Way {
 };
 
 // Two seconds and two megabytes at most.
-Result<Way> measure(cluster::Visit& visit);
+Result<Way> measure(cluster::Visit& visit, const Clock& clock);
 
 }  // namespace muster::launch

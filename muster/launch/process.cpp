@@ -133,15 +133,15 @@ Result<> adopt_orphans() {
   return {};
 }
 
-bool kill_descendants(Duration timeout) {
+bool kill_descendants(Duration timeout, const Clock& clock) {
   sigset_t child_ended, before;
   ::sigemptyset(&child_ended);
   ::sigaddset(&child_ended, SIGCHLD);
   ::sigprocmask(SIG_BLOCK, &child_ended, &before);
-  const TimePoint deadline = real_clock().now() + timeout;
+  const TimePoint deadline = clock.now() + timeout;
   bool none_left = false;
   // Only children are killed: their pids are ours until we reap them. Each round adopts the next generation.
-  while (!none_left && real_clock().now() < deadline) {
+  while (!none_left && clock.now() < deadline) {
     for (const pid_t pid : children()) ::kill(pid, SIGKILL);
     pid_t reaped = 0;
     while ((reaped = ::waitpid(-1, nullptr, WNOHANG)) > 0) {

@@ -25,7 +25,7 @@ Result<> adopt_orphans();
 
 // Kills every child, and the children that it adopts thereby, until none is left or `timeout` has passed.
 // Returns whether none is left.
-bool kill_descendants(Duration timeout);
+bool kill_descendants(Duration timeout, const Clock& clock);
 
 // Shell's view of a wait status: the exit code, or 128 and the signal's number.
 int exit_code_of(int wait_status);

@@ -95,9 +95,14 @@ void keep_roles(LaunchSpec& spec, const std::vector<std::string>& roles) {
   });
 }
 
-// Without a keeper nothing is started, and there is no rendezvous: a rehearsal.
+// What watches over work: without it nothing is started, and there is no rendezvous: a rehearsal.
+struct Kept {
+  int keeper_fd;
+  const Clock& clock;
+};
+
 Result<Work> make_work(const JobSettings& job, const Environment& environment, const std::string& run_folder,
-                       std::optional<int> keeper_fd) {
+                       const std::optional<Kept>& kept) {
   MUSTER_TRY(const Preset* preset, find_preset(job.preset));
   const PortsWanted wanted = preset->ports_wanted(job, environment);
   Work work;
@@ -113,10 +118,12 @@ Result<Work> make_work(const JobSettings& job, const Environment& environment, c
                     .rank_table = std::move(table)};
   MUSTER_TRY(work.token, token_to_hand_out(*preset, job, environment));
   input.token = work.token;
-  if (keeper_fd) {
-    MUSTER_TRY(work.gathered,
-               gather(*preset, job, environment,
-                      {.ports = work.ports.numbers(), .run_folder = run_folder, .keeper_fd = *keeper_fd}));
+  if (kept) {
+    MUSTER_TRY(work.gathered, gather(*preset, job, environment,
+                                     {.clock = kept->clock,
+                                      .ports = work.ports.numbers(),
+                                      .run_folder = run_folder,
+                                      .keeper_fd = kept->keeper_fd}));
   }
   work.gathered.tell(input);
   MUSTER_TRY(work.spec, preset->spec(input));
@@ -148,20 +155,21 @@ bool wants_colors(const Environment& environment) {
 }
 
 SupervisorOptions supervisor_options(const JobSettings& job, const Environment& environment,
-                                     const std::string& run_folder, int keeper_fd) {
-  return {.log_folder = job.log_folder.value,
+                                     const std::string& run_folder, const Kept& kept) {
+  return {.clock = kept.clock,
+          .log_folder = job.log_folder.value,
           .run_folder = run_folder,
           .restarts_max = static_cast<std::size_t>(job.max_restarts.value),
           .recovery_folder = recovery_folder(job, environment),
           .tail = job.tail.value,
           .is_colored = wants_colors(environment),
           .asks_scheduler = job.preset.value == "muster",
-          .keeper_fd = keeper_fd};
+          .keeper_fd = kept.keeper_fd};
 }
 
 // The hosts that this launcher reaches by ssh.
 int run_by_ssh(const JobSettings& job, const Environment& environment, const std::string& run_folder,
-               int keeper_fd) {
+               const Kept& kept) {
   const auto preset = find_preset(job.preset);
   const auto table = rank_table_text_of(job);
   if (!table) return refuse(table.error());
@@ -175,23 +183,22 @@ int run_by_ssh(const JobSettings& job, const Environment& environment, const std
                           .log_folder = absolute_logs(job),
                           .rank_table = *table,
                           .token = *token},
-                         keeper_fd);
+                         kept.keeper_fd, kept.clock);
   });
   if (!work) return refuse(work.error());
   fmt::print(stderr, "muster: starting processes on {} hosts, logs in {}\n", work->hosts.size(),
              job.log_folder.value);
-  SupervisorOptions options = supervisor_options(job, environment, run_folder, keeper_fd);
+  SupervisorOptions options = supervisor_options(job, environment, run_folder, kept);
   options.token = *token;
   return supervise(std::move(work->hosts), options);
 }
 
 // In the child that `keep` made: what is slow may be interrupted.
 int run_work(const JobSettings& job, const Environment& environment, const std::string& run_folder,
-             int keeper_fd) {
-  if (job.reach.value == Reach::ssh) return run_by_ssh(job, environment, run_folder, keeper_fd);
-  const auto work = make_run_folder(run_folder).and_then([&] {
-    return make_work(job, environment, run_folder, keeper_fd);
-  });
+             const Kept& kept) {
+  if (job.reach.value == Reach::ssh) return run_by_ssh(job, environment, run_folder, kept);
+  const auto work =
+      make_run_folder(run_folder).and_then([&] { return make_work(job, environment, run_folder, kept); });
   if (!work)
     return refuse(work.error(),
                   work.error().code == Code::timeout ? cluster::exit_code_timeout : exit_code_refused);
@@ -202,7 +209,7 @@ int run_work(const JobSettings& job, const Environment& environment, const std::
     return 0;
   }
   fmt::print(stderr, "{}\n", announcement(job, work->spec));
-  SupervisorOptions options = supervisor_options(job, environment, run_folder, keeper_fd);
+  SupervisorOptions options = supervisor_options(job, environment, run_folder, kept);
   options.token = work->token;
   options.lease = work->gathered.rendezvous.get();
   return supervise(work->spec, options);
@@ -229,7 +236,7 @@ Result<JobSettings> prepared(JobSettings job, const Environment& environment) {
   return job;
 }
 
-int run_job(const JobSettings& job, const Environment& environment) {
+int run_job(const JobSettings& job, const Environment& environment, const Clock& clock) {
   const std::string run_folder = new_run_folder(environment);
   const auto preset = find_preset(job.preset);
   // Its other hosts do not wait longer for one that stands still.
@@ -237,8 +244,11 @@ int run_job(const JobSettings& job, const Environment& environment) {
   if (job.reach.value == Reach::ssh) stopped_max = agent::lease_duration + stopped_margin;
   if (preset && (*preset)->needs_rendezvous(job, environment))
     stopped_max = RendezvousTimes{}.silence_max + stopped_margin;
-  return keep([&](int keeper_fd) { return run_work(job, environment, run_folder, keeper_fd); },
-              {.run_folder = run_folder, .stopped_max = stopped_max});
+  return keep(
+      [&](int keeper_fd) {
+        return run_work(job, environment, run_folder, {keeper_fd, clock});
+      },
+      {.clock = clock, .run_folder = run_folder, .stopped_max = stopped_max});
 }
 
 Result<std::string> describe_job(const JobSettings& job, const Environment& environment,

@@ -16,7 +16,7 @@ Result<JobSettings> prepared(JobSettings job, const Environment& environment);
 
 // Starts the processes of this host, watches over them and returns the job's exit code. job.log_folder
 // exists. To be called by a process with one thread.
-int run_job(const JobSettings& job, const Environment& environment);
+int run_job(const JobSettings& job, const Environment& environment, const Clock& clock);
 
 // The job as a job file, and in comments below it each process that this host would start: its variables and
 // its command. Starts nothing.

@@ -52,7 +52,8 @@ std::optional<std::uint64_t> newest_step(const Status& status) {
   return newest;
 }
 
-[[noreturn]] void keep_asking(const ProcessSpec& spec, const std::string& token, int news) {
+[[noreturn]] void keep_asking(const ProcessSpec& spec, const std::string& token, const Clock& clock,
+                              int news) {
   const ChildEnvironment environment(spec);
   const auto scheduler = find_scheduler("", environment);
   const auto security = token.empty() ? find_security(environment) : net::Security::from_token(token);
@@ -60,8 +61,8 @@ std::optional<std::uint64_t> newest_step(const Status& status) {
   StepRate rate;
   std::string said;
   while (true) {
-    const auto status = ask_status(*scheduler, *security);
-    const std::string text = status ? state_text(*status, rate, real_clock().now()) : said;
+    const auto status = ask_status(*scheduler, *security, clock);
+    const std::string text = status ? state_text(*status, rate, clock.now()) : said;
     if (text != said) {
       const std::string line = text + '\n';
       if (::write(news, line.data(), line.size()) < 0) ::_exit(0);
@@ -107,7 +108,7 @@ std::string state_text(const JobStatus& job, StepRate& rate, TimePoint now) {
                : fmt::format("running, step {}", *step);
 }
 
-Result<StateWatch> StateWatch::start(const ProcessSpec& spec, const std::string& token) {
+Result<StateWatch> StateWatch::start(const ProcessSpec& spec, const std::string& token, const Clock& clock) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return fail_errno("cannot make a pipe", errno);
   net::Descriptor read(ends[0]), write(ends[1]);
@@ -118,7 +119,7 @@ Result<StateWatch> StateWatch::start(const ProcessSpec& spec, const std::string&
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(0);
-    keep_asking(spec, token, write.get());
+    keep_asking(spec, token, clock, write.get());
   }
   return StateWatch(std::move(read));
 }

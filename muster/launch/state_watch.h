@@ -36,8 +36,8 @@ std::string state_text(const JobStatus& status, StepRate& rate, TimePoint now);
 class StateWatch {
  public:
   // `spec` is of a process of the job: its variables say where the scheduler is, and what protects the way
-  // where no `token` does.
-  static Result<StateWatch> start(const ProcessSpec& spec, const std::string& token);
+  // where no `token` does. `clock` is borrowed for the call.
+  static Result<StateWatch> start(const ProcessSpec& spec, const std::string& token, const Clock& clock);
 
   // Readable: there is news, for take().
   int fd() const { return news_.get(); }

@@ -138,17 +138,17 @@ net::ConnectionSecurity way_to_scheduler(const net::HostPort& scheduler,
           .peer_name = "the scheduler"};
 }
 
-Result<JobStatus> ask_status(const net::HostPort& scheduler, std::shared_ptr<const net::Security> security) {
+Result<JobStatus> ask_status(const net::HostPort& scheduler, std::shared_ptr<const net::Security> security,
+                             const Clock& clock) {
   const cluster::Visit::Options options{.limit = answer_limit,
                                         .security = way_to_scheduler(scheduler, std::move(security))};
   MUSTER_TRY(const auto ips, net::resolve(scheduler.host));
   net::Loop loop;
   Result<cluster::Message> answer = fail(Code::not_found, scheduler.host + " has no address");
   for (const std::string& ip : ips) {
-    answer = cluster::Visit::open(loop, real_clock(), {ip, scheduler.port}, options)
-                 .and_then([](const auto& visit) {
-                   return visit->ask(cluster::message::StatusRequest{}, answer_limit);
-                 });
+    answer = cluster::Visit::open(loop, clock, {ip, scheduler.port}, options).and_then([](const auto& visit) {
+      return visit->ask(cluster::message::StatusRequest{}, answer_limit);
+    });
     if (answer) break;
   }
   if (!answer) return fail(answer.error());

@@ -30,7 +30,8 @@ net::ConnectionSecurity way_to_scheduler(const net::HostPort& scheduler,
                                          std::shared_ptr<const net::Security> security);
 
 // Errors say what is wrong with the way there.
-Result<JobStatus> ask_status(const net::HostPort& scheduler, std::shared_ptr<const net::Security> security);
+Result<JobStatus> ask_status(const net::HostPort& scheduler, std::shared_ptr<const net::Security> security,
+                             const Clock& clock);
 
 // A table, and a line above that says how the job is.
 std::string status_text(const JobStatus& status);

@@ -119,7 +119,7 @@ class Supervisor final : public CrewListener {
   std::vector<std::size_t> failed_;  // in the order in which they ended, until the others are asked to end
   std::string start_failure_;
   Phase phase_ = Phase::running;
-  TimePoint begin_ = real_clock().now();
+  TimePoint begin_ = options_.clock.now();
   TimePoint deadline_{};
   int interrupted_by_ = 0;
   std::optional<Lease::End> released_;
@@ -171,7 +171,8 @@ void Supervisor::start_all() {
 
 void Supervisor::start_watch() {
   if (!options_.asks_scheduler || !console_.is_terminal() || processes_.empty()) return;
-  if (auto watch = StateWatch::start(*processes_.front().spec, options_.token)) watch_ = std::move(*watch);
+  if (auto watch = StateWatch::start(*processes_.front().spec, options_.token, options_.clock))
+    watch_ = std::move(*watch);
 }
 
 void Supervisor::on_start_failure(std::size_t index, const Error& error) {
@@ -231,7 +232,7 @@ void Supervisor::advance() {
     signal_all(SIGTERM, true);
     return;
   }
-  if (phase_ == Phase::running || real_clock().now() < deadline_) return;
+  if (phase_ == Phase::running || options_.clock.now() < deadline_) return;
   if (phase_ == Phase::settling) {
     say("asking the others to end");
     enter(Phase::ending, SIGTERM);
@@ -265,7 +266,7 @@ void Supervisor::wait(std::optional<TimePoint> until) {
 
   int timeout_ms = -1;
   if (until) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*until - real_clock().now());
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*until - options_.clock.now());
     timeout_ms = static_cast<int>(std::max<std::int64_t>(0, left.count()));
   }
   if (::poll(polled.data(), polled.size(), timeout_ms) < 0) return;  // interrupted: look again
@@ -302,13 +303,13 @@ void Supervisor::take_lease() {
   released_ = options_.lease->take();
   if (!released_ || phase_ > Phase::settling || !has_own_work_left()) return;
   enter(Phase::ending, SIGTERM);
-  deadline_ = std::min(deadline_, real_clock().now() + released_grace);
+  deadline_ = std::min(deadline_, options_.clock.now() + released_grace);
 }
 
 void Supervisor::enter(Phase phase, int signal_number) {
   phase_ = phase;
   for (Running& process : processes_) process.restart_at.reset();  // the job ends: no process comes back
-  deadline_ = real_clock().now() + (phase == Phase::settling ? options_.settle : options_.grace);
+  deadline_ = options_.clock.now() + (phase == Phase::settling ? options_.settle : options_.grace);
   if (signal_number != 0) signal_all(signal_number, signal_number == SIGKILL);
 }
 
@@ -399,7 +400,7 @@ bool Supervisor::plan_restart(Running& process) {
                   place_of(process.spec->label, process.host), process.pid, end,
                   *delay == Duration::zero() ? "" : fmt::format(" in {:g} s", seconds),
                   process.restarts.restarts(), options_.restarts_max));
-  process.restart_at = real_clock().now() + *delay;
+  process.restart_at = options_.clock.now() + *delay;
   return true;
 }
 
@@ -412,7 +413,7 @@ ProcessSpec Supervisor::spec_of_return(ProcessSpec spec) {
 
 void Supervisor::restart_what_is_due() {
   for (Running& process : processes_) {
-    if (!process.restart_at || real_clock().now() < *process.restart_at) continue;
+    if (!process.restart_at || options_.clock.now() < *process.restart_at) continue;
     process.restart_at.reset();
     process.last_wait_status = *process.wait_status;
     process.wait_status.reset();
@@ -443,17 +444,17 @@ std::string Supervisor::state() const {
 
 // Nothing that descends from this process or from an agent is left.
 void Supervisor::end_all() {
-  const TimePoint deadline = real_clock().now() + agents_timeout;
+  const TimePoint deadline = options_.clock.now() + agents_timeout;
   const auto are_ended = [&] {
     return std::all_of(crews_.begin(), crews_.end(), [](const Crew* crew) { return crew->has_ended(); });
   };
   if (!keeper_is_gone_)
     for (Crew* crew : crews_) crew->begin_end();
-  while (!keeper_is_gone_ && !are_ended() && real_clock().now() < deadline) wait(deadline);
+  while (!keeper_is_gone_ && !are_ended() && options_.clock.now() < deadline) wait(deadline);
   for (const HostWork& host : hosts_)
     if (host.agent && !host.agent->has_ended() && !keeper_is_gone_)
       say(fmt::format("host {} does not answer; what runs there ends when it notices", host.name));
-  if (!kill_descendants(kill_timeout)) say("some processes do not end even when killed");
+  if (!kill_descendants(kill_timeout, options_.clock)) say("some processes do not end even when killed");
 }
 
 int Supervisor::finish() {
@@ -484,7 +485,7 @@ int Supervisor::report() {
     return released_->exit_code;
   }
   if (failed_.empty()) {
-    const double seconds = cluster::in_seconds(real_clock().now() - begin_);
+    const double seconds = cluster::in_seconds(options_.clock.now() - begin_);
     if (console_.is_terminal()) say(fmt::format("done after {:.3g} s", seconds));
     return 0;
   }
@@ -496,7 +497,8 @@ int Supervisor::report() {
                     .host = process.host,
                     .wait_status = process.wait_status,
                     .was_asked_to_end = process.was_asked_to_end,
-                    .loss = process.loss});
+                    .loss = process.loss,
+                    .last_lines = outputs_.last_lines(index_of(process))});
   const std::size_t cause = cause_among(ends, failed_);
   if (processes_.size() > 1) say(verdicts(ends));
   const bool has_lines = !outputs_.last_lines(cause).empty();

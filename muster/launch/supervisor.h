@@ -19,6 +19,7 @@
 namespace muster::launch {
 
 struct SupervisorOptions {
+  const Clock& clock;           // borrowed
   std::string log_folder = {};  // exists; gets one file for each process
   // Exists, for the spec's files; removed in the end. Empty: there are no files.
   std::string run_folder = {};

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include "muster/cluster/cluster.h"
 #include "muster/launch/process.h"
@@ -14,12 +15,37 @@ namespace {
 
 constexpr std::size_t labels_max = 8;
 
-// Lower: more likely the cause. A process that lost a peer ended because of another one; a scheduler that
-// fails mostly reports what a worker did; a signal, or a host that is lost, hits from outside.
-int rank_as_cause(const ProcessEnd& end) {
-  if (!end.loss.empty() || WIFSIGNALED(*end.wait_status)) return 0;
-  if (WEXITSTATUS(*end.wait_status) == cluster::exit_code_peer_lost) return 3;
-  return end.role == "scheduler" ? 2 : 1;
+// What comes before the reason of a failed job: the log's "muster[scheduler] error: ", or the name of an
+// exception, "muster.JobAbortedError: ".
+constexpr std::string_view before_reason = "rror: ";
+
+// Whether a reason begins with the label of a process and says that this one failed or is gone. In `cluster`,
+// describe(const Peer&) writes the name, "worker 1 (node '1' at 10.0.0.7, pid 4711)".
+bool names(std::string_view reason, std::string_view label) {
+  if (!reason.starts_with(label) || !reason.substr(label.size()).starts_with(" (node '")) return false;
+  return reason.find(") failed: ") != std::string_view::npos ||
+         reason.find(") is gone") != std::string_view::npos;
+}
+
+const ProcessEnd* named_in(std::string_view line, const std::vector<ProcessEnd>& ends) {
+  const auto at = line.find(before_reason);
+  if (at == std::string_view::npos) return nullptr;
+  const std::string_view reason = line.substr(at + before_reason.size());
+  const auto found =
+      std::find_if(ends.begin(), ends.end(), [&](const ProcessEnd& end) { return names(reason, end.label); });
+  return found == ends.end() ? nullptr : &*found;
+}
+
+// Lower: more likely the cause. Being killed, or losing the host, hits from outside. Else it is what the job
+// itself names. Of those that nothing names, a process that lost a peer ended because of another one, and a
+// scheduler that fails mostly reports what a worker did.
+int rank_as_cause(const ProcessEnd& end, bool is_named) {
+  const bool has_signal = end.loss.empty() && WIFSIGNALED(*end.wait_status);
+  if (!end.loss.empty() || (has_signal && WTERMSIG(*end.wait_status) == SIGKILL)) return is_named ? 0 : 1;
+  if (is_named) return 2;
+  if (has_signal) return 3;
+  if (WEXITSTATUS(*end.wait_status) == cluster::exit_code_peer_lost) return 6;
+  return end.role == "scheduler" ? 5 : 4;
 }
 
 }  // namespace
@@ -36,10 +62,18 @@ int exit_code_of(const ProcessEnd& end) {
   return exit_code_of(*end.wait_status);
 }
 
+std::optional<std::string> named_culprit(const std::vector<ProcessEnd>& ends) {
+  for (const ProcessEnd& end : ends)
+    for (auto line = end.last_lines.rbegin(); line != end.last_lines.rend(); ++line)
+      if (const ProcessEnd* named = named_in(*line, ends)) return named->label;
+  return std::nullopt;
+}
+
 std::size_t cause_among(const std::vector<ProcessEnd>& ends, const std::vector<std::size_t>& failed) {
-  return *std::min_element(failed.begin(), failed.end(), [&](std::size_t a, std::size_t b) {
-    return rank_as_cause(ends[a]) < rank_as_cause(ends[b]);
-  });
+  const auto culprit = named_culprit(ends);
+  const auto rank = [&](std::size_t i) { return rank_as_cause(ends[i], ends[i].label == culprit); };
+  return *std::min_element(failed.begin(), failed.end(),
+                           [&](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
 }
 
 std::string verdicts(const std::vector<ProcessEnd>& ends) {

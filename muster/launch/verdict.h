@@ -18,12 +18,18 @@ struct ProcessEnd {
   std::optional<int> wait_status = {};  // as waitpid tells; none: it ran on
   bool was_asked_to_end = false;        // it ended, or would have, because the job did
   std::string loss = {};                // its host was lost, and why
+  std::vector<std::string> last_lines = {};
 };
 
 // "exited with code 3", "was lost with its host: ...".
 std::string describe(const ProcessEnd& end);
 // Shell's view: the exit code, or 128 and the signal's number.
 int exit_code_of(const ProcessEnd& end);
+
+// "worker 1", where the last lines of a process of Muster's own say that it failed or is gone. All processes
+// of a job repeat the first reason that the scheduler heard, and end because of it: one that was told may
+// well be gone, with the same exit code, before the one that failed.
+std::optional<std::string> named_culprit(const std::vector<ProcessEnd>& ends);
 
 // Which of the processes that failed, given in the order in which they ended, brought the job down.
 std::size_t cause_among(const std::vector<ProcessEnd>& ends, const std::vector<std::size_t>& failed);

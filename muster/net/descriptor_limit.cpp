@@ -1,20 +1,16 @@
 #include "muster/net/descriptor_limit.h"
 
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <iterator>
-#include <mutex>
 #include <utility>
-#include <vector>
 
-#include "muster/net/descriptor.h"
+#include "muster/net/process.h"
 
 namespace muster::net {
 namespace {
@@ -23,27 +19,6 @@ namespace {
 constexpr rlim_t limit_max = 1 << 20;
 constexpr std::size_t reserved_max = 8;
 
-std::atomic<rlim_t> soft_limit_before{0};  // 0: it is as it was
-
-void give_back_in_child() {
-  const rlim_t before = soft_limit_before.exchange(0);
-  rlimit limit{};
-  if (before == 0 || ::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = before;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-struct Reserve {
-  std::mutex mutex;
-  std::vector<ProcessDescriptor> descriptors;
-  std::uint32_t filled_at_fork = 0;  // those of a parent are none of a child's
-};
-// Never destroyed, as the registry of process_descriptor.cpp.
-Reserve& reserve() {
-  static Reserve* const made = new Reserve;
-  return *made;
-}
-
 }  // namespace
 
 std::size_t raise_descriptor_limit() {
@@ -51,11 +26,9 @@ std::size_t raise_descriptor_limit() {
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
   const rlim_t wanted = std::min(limit.rlim_max, limit_max);
   if (limit.rlim_cur >= wanted) return limit.rlim_cur;
-  static const int registered = ::pthread_atfork(nullptr, nullptr, give_back_in_child);
-  if (registered != 0) return limit.rlim_cur;
   const rlimit raised{.rlim_cur = wanted, .rlim_max = limit.rlim_max};
   if (::setrlimit(RLIMIT_NOFILE, &raised) != 0) return limit.rlim_cur;
-  soft_limit_before = limit.rlim_cur;
+  process().descriptor_limit_before = limit.rlim_cur;  // a child gets it back
   return wanted;
 }
 
@@ -69,21 +42,21 @@ std::size_t free_descriptors() {
 }
 
 void fill_descriptor_reserve() {
-  Reserve& all = reserve();
-  const std::lock_guard lock(all.mutex);
-  if (std::exchange(all.filled_at_fork, fork_count()) != fork_count()) all.descriptors.clear();
-  while (all.descriptors.size() < reserved_max) {
+  DescriptorReserve& reserve = process().reserve;
+  const std::lock_guard lock(reserve.mutex);
+  if (std::exchange(reserve.filled_at_fork, fork_count()) != fork_count()) reserve.descriptors.clear();
+  while (reserve.descriptors.size() < reserved_max) {
     ProcessDescriptor made(::eventfd(0, EFD_CLOEXEC));
     if (!made) return;
-    all.descriptors.push_back(std::move(made));
+    reserve.descriptors.push_back(std::move(made));
   }
 }
 
 bool give_up_reserved_descriptor() {
-  Reserve& all = reserve();
-  const std::lock_guard lock(all.mutex);
-  if (all.descriptors.empty()) return false;
-  all.descriptors.pop_back();
+  DescriptorReserve& reserve = process().reserve;
+  const std::lock_guard lock(reserve.mutex);
+  if (reserve.descriptors.empty()) return false;
+  reserve.descriptors.pop_back();
   return true;
 }
 

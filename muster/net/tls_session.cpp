@@ -33,7 +33,7 @@ struct TlsCallbacks {
   }
 
   static BIO* make_bio(TlsSession& owner) {
-    static BIO_METHOD* const method = [] {
+    static const BIO_METHOD* const method = [] {
       BIO_METHOD* made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "muster");
       BIO_meth_set_read(made, read);
       BIO_meth_set_write(made, write);

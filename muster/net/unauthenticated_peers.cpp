@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "muster/net/descriptor_limit.h"
+#include "muster/net/process.h"
 
 namespace muster::net {
 namespace {
@@ -14,8 +15,6 @@ namespace {
 // Members are unauthenticated peers first, so there must be some places even where members may need all
 // descriptors.
 constexpr std::size_t least = 4, least_of_many = 64;
-std::mutex places_mutex;
-std::size_t places_taken = 0;  // by all listeners; guarded by it
 
 }  // namespace
 
@@ -118,16 +117,18 @@ TimePoint UnauthenticatedPeers::deadline() const {
 UnauthenticatedSlots::UnauthenticatedSlots(std::size_t most, std::size_t members) : count_(0) {
   const std::size_t free = free_descriptors();
   const std::size_t of_all_unauthenticated = (free - std::min(free, members)) / 2;
-  const std::lock_guard lock(places_mutex);
-  const std::size_t left = of_all_unauthenticated - std::min(of_all_unauthenticated, places_taken);
-  const std::size_t free_to_all = free - std::min(free, places_taken);
+  UnauthenticatedPlaces& places = process().unauthenticated_places;
+  const std::lock_guard lock(places.mutex);
+  const std::size_t left = of_all_unauthenticated - std::min(of_all_unauthenticated, places.taken);
+  const std::size_t free_to_all = free - std::min(free, places.taken);
   count_ = std::min(most, std::max(left / 2, std::clamp(free_to_all / 8, least, least_of_many)));
-  places_taken += count_;
+  places.taken += count_;
 }
 
 UnauthenticatedSlots::~UnauthenticatedSlots() {
-  const std::lock_guard lock(places_mutex);
-  places_taken -= count_;
+  UnauthenticatedPlaces& places = process().unauthenticated_places;
+  const std::lock_guard lock(places.mutex);
+  places.taken -= count_;
 }
 
 std::optional<std::string> LineLimit::take(TimePoint now) {

@@ -127,7 +127,8 @@ Result<WorkerGroups::CommunicatorPtr> WorkerGroups::connect() {
                                   {.connect_timeout = options_.connect_timeout,
                                    .call_timeout = options_.call_timeout,
                                    .stop = &stop,
-                                   .security = options_.security});
+                                   .security = options_.security,
+                                   .clock = options_.clock});
   const std::lock_guard lock(mutex_);
   stop_ = nullptr;
   MUSTER_TRY_VOID(usable());

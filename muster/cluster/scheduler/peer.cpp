@@ -4,6 +4,7 @@
 
 namespace muster::cluster {
 
+// In a reason, the launcher finds the process that failed by this (muster/launch/verdict.cpp).
 std::string describe(const Peer& peer) {
   const Member& member = peer.member;
   const auto rank = peer.has_rank ? fmt::format(" {}", member.rank) : std::string();

@@ -4,14 +4,15 @@
 
 #include <mutex>
 
+#include "muster/graph/thread_state.h"
+
 namespace muster::graph {
 namespace {
 
 // That the group has ended is told by the next call.
 void warn_of_copies(const Error& error) {
-  static std::once_flag warned;
   if (error.code != Code::io && error.code != Code::invalid_argument) return;
-  std::call_once(warned, [&] {
+  std::call_once(process_state().has_warned_of_copies, [&] {
     log::warning(
         fmt::format("gradients are copied when workers of this host reduce them: {}", error.message));
   });

@@ -33,8 +33,12 @@ constexpr std::uint32_t ports_max = 1024;
 
 class Agent final : public CrewListener {
  public:
-  Agent(std::string run_folder, int keeper_fd, Duration lease)
-      : run_folder_(std::move(run_folder)), keeper_fd_(keeper_fd), lease_(lease), crew_(run_folder_) {
+  Agent(std::string run_folder, int keeper_fd, Duration lease, const Clock& clock)
+      : clock_(clock),
+        run_folder_(std::move(run_folder)),
+        keeper_fd_(keeper_fd),
+        lease_(lease),
+        crew_(run_folder_) {
     crew_.set_listener(*this);
   }
 
@@ -70,6 +74,7 @@ class Agent final : public CrewListener {
   void write_some();
   void flush();
 
+  const Clock& clock_;
   std::string run_folder_;
   int keeper_fd_;
   Duration lease_;
@@ -78,7 +83,7 @@ class Agent final : public CrewListener {
   net::FrameDecoder decoder_{agent::payload_size_max};
   std::string queue_;  // for the launcher
   std::vector<ReservedPorts> ports_;
-  TimePoint heard_at_ = real_clock().now();
+  TimePoint heard_at_ = clock_.now();
   TimePoint beat_at_ = heard_at_ + agent::heartbeat_interval;
   bool is_over_ = false;
   bool was_told_to_end_ = false;
@@ -113,7 +118,7 @@ int Agent::run() {
     send(agent::Hello{
         .host = agent_host_name(), .pid = static_cast<std::uint32_t>(::getpid()), .run_folder = run_folder_});
   while (!is_over_) wait();
-  const bool none_left = kill_descendants(kill_timeout);
+  const bool none_left = kill_descendants(kill_timeout, clock_);
   remove_run_folder(run_folder_);
   if (was_told_to_end_) {
     crew_.drain();
@@ -138,7 +143,7 @@ void Agent::wait() {
   const std::size_t crew_at = polled.size();
   crew_.add_polled(polled, queue_.size() < queue_size_max);
   const TimePoint deadline = std::min(heard_at_ + lease_, beat_at_);
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - real_clock().now());
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock_.now());
   const int timeout_ms = static_cast<int>(std::max<std::int64_t>(0, left.count()));
   if (::poll(polled.data(), polled.size(), timeout_ms) < 0) return;
 
@@ -149,7 +154,7 @@ void Agent::wait() {
   beat();
   // The launcher listens no more, or is silent, or the watchdog is gone.
   const bool is_closed = (polled[3].revents & (POLLERR | POLLHUP)) != 0;
-  if (is_closed || polled[1].revents != 0 || real_clock().now() >= heard_at_ + lease_) {
+  if (is_closed || polled[1].revents != 0 || clock_.now() >= heard_at_ + lease_) {
     is_over_ = true;
     exit_code_ = exit_code_lost;
   }
@@ -157,7 +162,7 @@ void Agent::wait() {
 
 // What waits to be heard says as much.
 void Agent::beat() {
-  const TimePoint now = real_clock().now();
+  const TimePoint now = clock_.now();
   if (now < beat_at_) return;
   beat_at_ = now + agent::heartbeat_interval;
   if (queue_.empty()) send(agent::Heartbeat{});
@@ -185,7 +190,7 @@ void Agent::take_input() {
     exit_code_ = exit_code_lost;
     return;
   }
-  heard_at_ = real_clock().now();
+  heard_at_ = clock_.now();
   decoder_.append(std::span(bytes).first(static_cast<std::size_t>(size)));
   while (!is_over_) {
     const auto frame = decoder_.next();
@@ -248,14 +253,18 @@ void Agent::flush() {
 
 }  // namespace
 
-int run_agent(const Environment& environment) {
+int run_agent(const Environment& environment, const Clock& clock) {
   const std::string run_folder = new_run_folder(environment);
-  return keep([&](int keeper_fd) { return run_agent_kept(run_folder, keeper_fd, agent::lease_duration); },
-              {.run_folder = run_folder, .stopped_max = agent::lease_duration + stopped_margin});
+  const auto work = [&](int keeper_fd) {
+    return run_agent_kept(run_folder, keeper_fd, agent::lease_duration, clock);
+  };
+  return keep(
+      work,
+      {.clock = clock, .run_folder = run_folder, .stopped_max = agent::lease_duration + stopped_margin});
 }
 
-int run_agent_kept(const std::string& run_folder, int keeper_fd, Duration lease) {
-  return Agent(run_folder, keeper_fd, lease).run();
+int run_agent_kept(const std::string& run_folder, int keeper_fd, Duration lease, const Clock& clock) {
+  return Agent(run_folder, keeper_fd, lease, clock).run();
 }
 
 }  // namespace muster::launch

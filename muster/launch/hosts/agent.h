@@ -13,10 +13,10 @@ namespace muster::launch {
 
 // The whole work of the process, over standard input and output; returns its exit code. Nothing that it
 // started outlives it. For a process of one thread.
-int run_agent(const Environment& environment);
+int run_agent(const Environment& environment, const Clock& clock);
 
 // The same within a keeper (keeper.h) of the caller's. `run_folder` is a name for the folder of files
 // (run_folder.h), made here.
-int run_agent_kept(const std::string& run_folder, int keeper_fd, Duration lease);
+int run_agent_kept(const std::string& run_folder, int keeper_fd, Duration lease, const Clock& clock);
 
 }  // namespace muster::launch

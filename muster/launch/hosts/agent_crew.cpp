@@ -21,8 +21,8 @@ constexpr std::size_t orders_size_max = 64 << 20;
 }  // namespace
 
 Result<std::unique_ptr<AgentCrew>> AgentCrew::start(std::string host, const std::string& folder,
-                                                    const SshOptions& options) {
-  std::unique_ptr<AgentCrew> crew(new AgentCrew(std::move(host), options));
+                                                    const SshOptions& options, const Clock& clock) {
+  std::unique_ptr<AgentCrew> crew(new AgentCrew(std::move(host), options, clock));
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno("cannot make a pipe", errno);
   const net::Descriptor read(ends[0]);
@@ -106,7 +106,7 @@ void AgentCrew::take(std::span<const pollfd> polled) {
   if (polled[0].revents != 0) write_some();
   if (polled[1].revents != 0) take_output();
   if (polled[2].revents != 0) take_words();
-  const TimePoint now = real_clock().now();
+  const TimePoint now = clock_.now();
   if (polled[1].fd < 0) heard_at_ = now;  // there was no listener
   watch_silence(now);
   if (now < heartbeat_at_) return;
@@ -173,7 +173,7 @@ bool AgentCrew::take_words() {
 }
 
 void AgentCrew::take_bytes(std::string_view bytes) {
-  heard_at_ = real_clock().now();
+  heard_at_ = clock_.now();
   if (std::exchange(is_silence_told_, false)) note("speaks again");
   if (noise_) {
     *noise_ += bytes;

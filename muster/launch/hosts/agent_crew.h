@@ -18,9 +18,9 @@ namespace muster::launch {
 class AgentCrew final : public Crew {
  public:
   // Starts ssh; what comes of it is told by hello() and loss(), as take() goes on. `folder` is where the
-  // processes start there.
+  // processes start there; `clock` is borrowed.
   static Result<std::unique_ptr<AgentCrew>> start(std::string host, const std::string& folder,
-                                                  const SshOptions& options);
+                                                  const SshOptions& options, const Clock& clock);
   ~AgentCrew() override;
 
   const std::string& host() const { return host_; }
@@ -48,7 +48,8 @@ class AgentCrew final : public Crew {
   bool has_closed_its_output() const { return !output_; }
 
  private:
-  AgentCrew(std::string host, const SshOptions& options) : host_(std::move(host)), options_(options) {}
+  AgentCrew(std::string host, const SshOptions& options, const Clock& clock)
+      : clock_(clock), host_(std::move(host)), options_(options) {}
 
   bool watches_silence() const;
   void watch_silence(TimePoint now);
@@ -62,13 +63,14 @@ class AgentCrew final : public Crew {
   void take_message(agent::Message message);
   void lose(std::string reason);
 
+  const Clock& clock_;
   std::string host_;
   SshOptions options_;
   CrewListener* listener_ = nullptr;
   pid_t ssh_pid_ = -1;
   net::Descriptor input_, output_, error_;  // of ssh
   std::string queue_;                       // for the agent
-  TimePoint heartbeat_at_ = real_clock().now();
+  TimePoint heartbeat_at_ = clock_.now();
   TimePoint heard_at_ = heartbeat_at_;
   bool is_silence_told_ = false;
   std::optional<std::string> noise_ = std::string{};  // before the greeting

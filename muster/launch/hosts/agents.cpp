@@ -27,13 +27,13 @@ bool is_this_host(const std::string& name) {
 }
 
 Result<Agents> Agents::connect(const std::vector<std::string>& hosts, const SshOptions& options,
-                               int keeper_fd) {
+                               int keeper_fd, const Clock& clock) {
   ::signal(SIGPIPE, SIG_IGN);  // ssh may end while it is spoken to
-  Agents agents;
+  Agents agents(clock);
   agents.keeper_fd_ = keeper_fd;
   const std::string folder = std::filesystem::current_path().string();
   for (const std::string& host : hosts) {
-    MUSTER_TRY(auto crew, AgentCrew::start(host, folder, options));
+    MUSTER_TRY(auto crew, AgentCrew::start(host, folder, options, clock));
     agents.crews_.push_back(std::move(crew));
   }
   MUSTER_TRY_VOID(agents.wait_until([](const AgentCrew& crew) { return crew.hello().has_value(); },
@@ -66,11 +66,11 @@ Result<> Agents::losses() const {
 Agents::~Agents() {
   std::erase(crews_, nullptr);
   for (const auto& crew : crews_) crew->begin_end();
-  const TimePoint deadline = real_clock().now() + end_patience;
+  const TimePoint deadline = clock_->now() + end_patience;
   const auto is_there = [](const auto& crew) {
     return crew->loss().empty() && !crew->has_closed_its_output();
   };
-  while (real_clock().now() < deadline && std::any_of(crews_.begin(), crews_.end(), is_there))
+  while (clock_->now() < deadline && std::any_of(crews_.begin(), crews_.end(), is_there))
     if (!poll_once()) return;
 }
 
@@ -96,16 +96,16 @@ template <class Done>
 Result<> Agents::wait_until(const Done& is_done, std::string_view what) {
   const auto is_lost = [](const auto& crew) { return !crew->loss().empty(); };
   const auto is_awaited = [&](const auto& crew) { return !is_lost(crew) && !is_done(*crew); };
-  TimePoint deadline = real_clock().now() + patience;
+  TimePoint deadline = clock_->now() + patience;
   bool has_lost_one = false;
   for (;;) {
     const auto awaited = std::find_if(crews_.begin(), crews_.end(), is_awaited);
     if (awaited == crews_.end()) return losses();
     if (!has_lost_one && std::any_of(crews_.begin(), crews_.end(), is_lost)) {
       has_lost_one = true;
-      deadline = std::min(deadline, real_clock().now() + loss_patience);
+      deadline = std::min(deadline, clock_->now() + loss_patience);
     }
-    if (real_clock().now() >= deadline) {
+    if (clock_->now() >= deadline) {
       MUSTER_TRY_VOID(losses());
       return fail(Code::timeout, fmt::format("host {}: {} within 30 s; try: ssh {} true", (*awaited)->host(),
                                              what, (*awaited)->host()));

@@ -20,7 +20,7 @@ class Agents {
   // All at once; fails when one of them cannot be had, naming the host and what to do. To be called by a
   // process with one thread, and within `keep`: a signal may end the wait, and so does the keeper's end.
   static Result<Agents> connect(const std::vector<std::string>& hosts, const SshOptions& options,
-                                int keeper_fd);
+                                int keeper_fd, const Clock& clock);
 
   // Free ports of each host that is asked, kept until its agent ends; none of the others.
   Result<std::vector<std::vector<std::uint16_t>>> reserve(const PortsWanted& wanted,
@@ -31,12 +31,13 @@ class Agents {
   std::unique_ptr<Crew> take(std::size_t index) { return std::move(crews_[index]); }
 
  private:
-  Agents() = default;
+  explicit Agents(const Clock& clock) : clock_(&clock) {}
   template <class Done>
   Result<> wait_until(const Done& is_done, std::string_view what);
   bool poll_once();
   Result<> losses() const;
 
+  const Clock* clock_;  // borrowed
   std::vector<std::unique_ptr<AgentCrew>> crews_;
   int keeper_fd_ = -1;
 };

@@ -45,12 +45,13 @@ Result<RendezvousTimes> times_of(const Environment& environment) {
 }
 
 Result<> meet(Gathering& gathered, HostReport own, const Preset& preset, const JobSettings& job,
-              const Environment& environment, int keeper_fd) {
+              const Environment& environment, const GatheringOptions& options) {
   MUSTER_TRY(auto security, security_of(job, environment));
   MUSTER_TRY(const RendezvousTimes times, times_of(environment));
   MUSTER_TRY(
       gathered.rendezvous,
-      Rendezvous::open({.hosts = static_cast<std::int64_t>(job.hosts.value.size()),
+      Rendezvous::open({.clock = options.clock,
+                        .hosts = static_cast<std::int64_t>(job.hosts.value.size()),
                         .preset = std::string(preset.name),
                         .openness = std::string(preset.openness),
                         .own = std::move(own),
@@ -60,7 +61,7 @@ Result<> meet(Gathering& gathered, HostReport own, const Preset& preset, const J
                         .times = times,
                         .say = [](const std::string& line) { fmt::print(stderr, "muster: {}\n", line); }}));
   std::vector<int> abort_fds;
-  if (keeper_fd >= 0) abort_fds.push_back(keeper_fd);
+  if (options.keeper_fd >= 0) abort_fds.push_back(options.keeper_fd);
   MUSTER_TRY(gathered.hosts, gathered.rendezvous->wait(abort_fds));
   return {};
 }
@@ -83,10 +84,11 @@ Result<Gathering> gather(const Preset& preset, const JobSettings& job, const Env
   if (preset.needs_host_key != nullptr && preset.needs_host_key(job, environment)) {
     MUSTER_TRY(gathered.user, user_name());
     MUSTER_TRY_VOID(make_sshd_folder());
-    MUSTER_TRY(own.host_key, make_host_key(options.run_folder, gathered.programs.at("ssh-keygen")));
+    MUSTER_TRY(own.host_key,
+               make_host_key(options.run_folder, gathered.programs.at("ssh-keygen"), options.clock));
   }
   if (preset.needs_rendezvous(job, environment))
-    MUSTER_TRY_VOID(meet(gathered, std::move(own), preset, job, environment, options.keeper_fd));
+    MUSTER_TRY_VOID(meet(gathered, std::move(own), preset, job, environment, options));
   return gathered;
 }
 

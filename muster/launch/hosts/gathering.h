@@ -24,6 +24,7 @@ struct Gathering {
 // `ports` are those of this host; `run_folder` exists. May take as long as the last host needs to come, and
 // says on standard error whom it waits for. It ends early when `keeper_fd` becomes readable.
 struct GatheringOptions {
+  const Clock& clock;  // borrowed as long as what is gathered lives
   std::vector<std::uint16_t> ports = {};
   std::string run_folder = {};
   int keeper_fd = -1;

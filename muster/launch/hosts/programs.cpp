@@ -31,10 +31,10 @@ std::string find_program(const std::string& name, const Environment& environment
 }
 
 // What it has written until it closed its output; it is killed when that takes too long.
-Result<std::string> output_of(ChildProcess& child, std::string_view name) {
+Result<std::string> output_of(ChildProcess& child, std::string_view name, const Clock& clock) {
   constexpr Duration limit = std::chrono::seconds(20);
   constexpr std::size_t text_max = 4096;
-  const TimePoint deadline = real_clock().now() + limit;
+  const TimePoint deadline = clock.now() + limit;
   std::string text;
   std::array<char, 1024> bytes;
   while (true) {
@@ -54,9 +54,9 @@ Result<std::string> output_of(ChildProcess& child, std::string_view name) {
   }
 }
 
-Result<> run_to_end(const ProcessSpec& spec, std::string_view name) {
+Result<> run_to_end(const ProcessSpec& spec, std::string_view name, const Clock& clock) {
   MUSTER_TRY(ChildProcess child, start_process(spec));
-  const auto text = output_of(child, name);
+  const auto text = output_of(child, name, clock);
   int status = 0;
   while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
   }
@@ -95,10 +95,12 @@ Result<std::string> user_name() {
           ::geteuid(), error == 0 ? "it is not in /etc/passwd" : std::strerror(error)));
 }
 
-Result<std::string> make_host_key(const std::string& folder, const std::string& ssh_keygen) {
+Result<std::string> make_host_key(const std::string& folder, const std::string& ssh_keygen,
+                                  const Clock& clock) {
   const std::string path = fmt::format("{}/{}", folder, host_key_name);
-  MUSTER_TRY_VOID(run_to_end(
-      {.arguments = {ssh_keygen, "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", path}}, "ssh-keygen"));
+  MUSTER_TRY_VOID(
+      run_to_end({.arguments = {ssh_keygen, "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", path}},
+                 "ssh-keygen", clock));
   constexpr std::size_t key_bytes_max = 4096;
   MUSTER_TRY(net::SmallFile file, net::read_small_file(path + ".pub", key_bytes_max));
   std::string key = std::move(file.text);

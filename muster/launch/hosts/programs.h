@@ -19,7 +19,8 @@ Result<std::string> user_name();
 
 // Makes a key pair for ssh in the folder, with the program ssh-keygen, and returns its public half. The
 // private half is host_key_name there; no other user may look into the folder.
-Result<std::string> make_host_key(const std::string& folder, const std::string& ssh_keygen);
+Result<std::string> make_host_key(const std::string& folder, const std::string& ssh_keygen,
+                                  const Clock& clock);
 
 // What an sshd of root's asks for, and what only the system's own service makes otherwise.
 Result<> make_sshd_folder();

@@ -65,8 +65,8 @@ void RendezvousSide::run() {
   if (!stopping_) loop_.run();
   loop_.set_timer(TimePoint::max(), {});
   say_goodbye();
-  const TimePoint deadline = real_clock().now() + goodbye_time;
-  while (!is_heard() && real_clock().now() < deadline) loop_.run_for(goodbye_round);
+  const TimePoint deadline = options_.clock.now() + goodbye_time;
+  while (!is_heard() && options_.clock.now() < deadline) loop_.run_for(goodbye_round);
 }
 
 void RendezvousSide::stop() {
@@ -85,13 +85,13 @@ void RendezvousSide::tick_again() {
   tick();
   const Duration beat = options_.times.beat_every;
   const Duration pause = outcome_.has_met() ? beat : std::min(tick_max, beat);
-  loop_.set_timer(real_clock().now() + pause, [this] { tick_again(); });
+  loop_.set_timer(options_.clock.now() + pause, [this] { tick_again(); });
 }
 
 std::optional<Result<std::vector<std::string>>> RendezvousSide::place_ips() {
   constexpr Duration pause = milliseconds(250);
   if (const auto ip = net::parse_ip(options_.place.host)) return std::vector{*ip};
-  const TimePoint now = real_clock().now();
+  const TimePoint now = options_.clock.now();
   if (!look_up_ && now < next_look_up_) return std::nullopt;
   if (!look_up_) look_up_.emplace(options_.place.host);
   auto found = look_up_->wait_for(Duration::zero());

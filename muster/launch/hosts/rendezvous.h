@@ -19,6 +19,7 @@
 namespace muster::launch {
 
 struct RendezvousOptions {
+  const Clock& clock;      // borrowed
   std::int64_t hosts = 1;  // of the job
   std::string preset = {};
   std::string openness = {};  // what unauthorized peers can do without `security`, for people

@@ -23,7 +23,7 @@ class FirstHost final : public RendezvousSide {
  public:
   FirstHost(const RendezvousOptions& options, RendezvousOutcome& outcome)
       : RendezvousSide(options, outcome),
-        start_(real_clock().now()),
+        start_(options.clock.now()),
         next_line_(start_ + options.times.say_every) {}
 
  private:
@@ -31,7 +31,7 @@ class FirstHost final : public RendezvousSide {
     if (has_failed_) return;
     if (!hub_) find_place();
     if (!hub_) return;
-    hub_->tick(real_clock().now());
+    hub_->tick(options_.clock.now());
     act();
   }
 
@@ -75,7 +75,7 @@ class FirstHost final : public RendezvousSide {
     hub_.emplace(
         RendezvousHub::Config{
             .hosts = options_.hosts, .preset = options_.preset, .place = place(), .times = options_.times},
-        std::move(own), real_clock().now());
+        std::move(own), options_.clock.now());
   }
 
   Error not_here(const std::vector<std::string>& ips) const {
@@ -89,7 +89,7 @@ class FirstHost final : public RendezvousSide {
   }
 
   void wait_for_name(const std::string& why) {
-    const TimePoint now = real_clock().now();
+    const TimePoint now = options_.clock.now();
     const double waited_s = cluster::in_seconds(now - start_);
     if (now - start_ >= options_.times.limit)
       return give_up(
@@ -132,7 +132,7 @@ class FirstHost final : public RendezvousSide {
     }
     if (const auto source = net::source_address(connection.peer()); source && !hub_->is_member(peer))
       hub_->add_own_source(*source);
-    hub_->received(peer, connection.peer().ip, *message, real_clock().now());
+    hub_->received(peer, connection.peer().ip, *message, options_.clock.now());
     if (hub_->is_member(peer)) connection.admit();
     act();
   }

@@ -23,7 +23,7 @@ class OtherHost final : public RendezvousSide {
  public:
   OtherHost(const RendezvousOptions& options, RendezvousOutcome& outcome)
       : RendezvousSide(options, outcome),
-        start_(real_clock().now()),
+        start_(options.clock.now()),
         next_line_(start_ + options.times.say_every),
         next_attempt_(start_) {}
 
@@ -31,7 +31,7 @@ class OtherHost final : public RendezvousSide {
   enum class State { apart, connecting, waiting, member, over };
 
   void tick() override {
-    const TimePoint now = real_clock().now();
+    const TimePoint now = options_.clock.now();
     if (state_ == State::apart) try_again(now);
     if (state_ == State::connecting && now - last_heard_ >= attempt_limit)
       lost({Code::timeout, fmt::format("{} does not answer", place())});
@@ -106,7 +106,7 @@ class OtherHost final : public RendezvousSide {
   }
 
   void received(const net::Frame& frame) {
-    last_heard_ = real_clock().now();
+    last_heard_ = options_.clock.now();
     if (std::exchange(is_silence_told_, false)) say("the first host speaks again");
     const auto message = decode_rendezvous_message(frame);
     if (!message) return lost({Code::refused, message.error().message});
@@ -143,7 +143,7 @@ class OtherHost final : public RendezvousSide {
     state_ = State::apart;
     why_ = error.message;
     const Duration delay = milliseconds(100) * (1 << std::min<std::size_t>(attempts_, 8));
-    next_attempt_ = real_clock().now() + std::min(delay, retry_delay_max);
+    next_attempt_ = options_.clock.now() + std::min(delay, retry_delay_max);
   }
 
   void give_up(const Error& error) {

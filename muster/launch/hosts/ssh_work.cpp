@@ -51,7 +51,8 @@ std::vector<std::optional<std::size_t>> places_of(const std::vector<HostSlots>& 
 
 }  // namespace
 
-Result<SshWork> make_ssh_work(const Preset& preset, const PresetInput& input, int keeper_fd) {
+Result<SshWork> make_ssh_work(const Preset& preset, const PresetInput& input, int keeper_fd,
+                              const Clock& clock) {
   const JobSettings& job = input.job;
   MUSTER_TRY_VOID(check(job));
   MUSTER_TRY(const SshOptions options, ssh_options(job, input.environment));
@@ -59,7 +60,7 @@ Result<SshWork> make_ssh_work(const Preset& preset, const PresetInput& input, in
   std::vector<std::string> names;
   for (std::size_t i = 0; i < places.size(); ++i)
     if (places[i]) names.push_back(job.hosts.value[i].name);
-  MUSTER_TRY(Agents agents, Agents::connect(names, options, keeper_fd));
+  MUSTER_TRY(Agents agents, Agents::connect(names, options, keeper_fd, clock));
 
   SshWork work;
   const PortsWanted wanted = preset.ports_wanted(job, input.environment);

@@ -17,6 +17,7 @@ struct SshWork {
 
 // What does not depend on the host: `input.job` is the whole job, its `self` and the host's ports and folder
 // are filled in for each. Connects, and reserves what the preset wants; within `keep`.
-Result<SshWork> make_ssh_work(const Preset& preset, const PresetInput& input, int keeper_fd);
+Result<SshWork> make_ssh_work(const Preset& preset, const PresetInput& input, int keeper_fd,
+                              const Clock& clock);
 
 }  // namespace muster::launch

@@ -154,7 +154,7 @@ bool ConvolutionGradWeight::run(std::byte* const* inputs, std::byte* const* outp
   const std::int64_t operations = weights() * size_.batch * size_.out_height * size_.out_width;
   parallel_for(groups * tasks, 1, threads_for(operations, threads),
                [&](std::int64_t begin, std::int64_t end) {
-                 static thread_local std::vector<float> sums;  // keeps its memory from run to run
+                 std::vector<float> sums;
                  for (std::int64_t i = begin; i < end; ++i)
                    compute({.x = reinterpret_cast<const float*>(inputs[0]),
                             .dy = reinterpret_cast<const float*>(inputs[1]),

@@ -245,7 +245,7 @@ struct HalfEnded {
   static LocalShape shape() {
     return {.ranks = {0, 1}, .local_rank = 0, .small_size_bytes = 4096, .chunk_size_bytes = 1 << 20};
   }
-  LocalGroup group = LocalGroup::create(shape()).value();
+  LocalGroup group = LocalGroup::create(shape(), real_clock()).value();
 
   // What a rank does last: a process that is killed there.
   static void let_somebody_die_after(const std::function<void()>& last) {
@@ -268,9 +268,11 @@ struct HalfEnded {
     std::vector<std::byte> bytes(8);
     const std::span<std::byte> piece(bytes);
     const ReceivedPieces pieces(&piece, 1);
-    return pairs.receive(
-        pieces, message_of(pieces, {.from = 1, .to = 0}),
-        {.start = real_clock().now(), .deadline = real_clock().now() + 20s, .look = nothing});
+    return pairs.receive(pieces, message_of(pieces, {.from = 1, .to = 0}),
+                         {.clock = real_clock(),
+                          .start = real_clock().now(),
+                          .deadline = real_clock().now() + 20s,
+                          .look = nothing});
   }
 };
 

@@ -49,7 +49,7 @@ class AcceptorOfRank0 : public testing::Test {
   std::unique_ptr<ReconnectAcceptor> acceptor_ =
       ReconnectAcceptor::open(std::make_shared<const Group>(Group{
                                   .epoch = 1, .job_id = 7, .rank = 0, .endpoints = prepared_.endpoints}),
-                              {1}, std::move(prepared_.listeners[0]), nullptr)
+                              {1}, std::move(prepared_.listeners[0]), nullptr, real_clock())
           .value();
 };
 

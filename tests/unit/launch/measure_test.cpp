@@ -13,7 +13,7 @@ TEST(Measure, FindsRoundTripBandwidthAndClockOfWhoAnswers) {
   ASSERT_TRUE(listener) << listener.error().message;
   const auto visit = cluster::Visit::open(loop, real_clock(), (*listener)->address(), {.limit = 10s});
   ASSERT_TRUE(visit) << visit.error().message;
-  const auto way = measure(**visit);
+  const auto way = measure(**visit, real_clock());
   ASSERT_TRUE(way) << way.error().message;
   EXPECT_GT(way->round_trip, 0s);
   EXPECT_LE(way->round_trip, way->slowest);
@@ -28,8 +28,8 @@ TEST(Measure, EndsWithAnErrorWhenTheOtherSideHasEnough) {
   ASSERT_TRUE(listener) << listener.error().message;
   const auto visit = cluster::Visit::open(loop, real_clock(), (*listener)->address(), {.limit = 10s});
   ASSERT_TRUE(visit) << visit.error().message;
-  ASSERT_TRUE(measure(**visit));
-  EXPECT_FALSE(measure(**visit)) << "more than four megabytes on one connection";
+  ASSERT_TRUE(measure(**visit, real_clock()));
+  EXPECT_FALSE(measure(**visit, real_clock())) << "more than four megabytes on one connection";
 }
 
 }  // namespace

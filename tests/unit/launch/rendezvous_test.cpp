@@ -26,7 +26,8 @@ struct Lines {
 };
 
 RendezvousOptions options(std::int64_t index, std::int64_t hosts = 2) {
-  return {.hosts = hosts,
+  return {.clock = real_clock(),
+          .hosts = hosts,
           .preset = "mpi",
           .own = {.index = index, .ports = {static_cast<std::uint16_t>(7000 + index)}},
           .place = {"127.0.0.1", port().port()},

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <csignal>
+
 namespace muster::launch {
 namespace {
 
@@ -24,6 +26,64 @@ TEST(Verdict, BlamesALostHostBeforeThoseThatMissedIt) {
   EXPECT_THAT(exit_code_of(ends[1]), Eq(69));
   EXPECT_THAT(verdicts(ends),
               Eq("how its processes ended: worker 0 exited with code 1; worker 1 was lost with its host"));
+}
+
+ProcessEnd worker(int rank, int wait_status, std::vector<std::string> last_lines = {}) {
+  return {.label = "worker " + std::to_string(rank),
+          .role = "worker",
+          .wait_status = wait_status,
+          .last_lines = std::move(last_lines)};
+}
+
+ProcessEnd scheduler_that_says(const std::string& reason) {
+  return {
+      .label = "scheduler",
+      .role = "scheduler",
+      .wait_status = exited(3),
+      .last_lines = {"muster[scheduler] warning: worker 0 (node '0' at ::1, pid 4) is gone: it comes back",
+                     "muster[scheduler] error: " + reason}};
+}
+
+TEST(Verdict, BlamesTheOneThatTheSchedulerNamesWhereOneThatWasToldIsGoneFirst) {
+  const auto says = scheduler_that_says("worker 1 (node '1' at 127.0.0.1, pid 5) failed: worker 0 was slow");
+  const std::vector<ProcessEnd> ends = {says, worker(0, exited(3)), worker(1, exited(3)),
+                                        worker(2, exited(3))};
+  EXPECT_THAT(cause_among(ends, {1, 3, 0, 2}), Eq(2));
+}
+
+TEST(Verdict, BlamesTheOneThatAnotherHostsWorkersNameWhereTheSchedulerIsElsewhere) {
+  const std::string told = "muster.JobAbortedError: worker 12 (node '12' at 10.0.0.7, pid 5) failed: exited";
+  const std::vector<ProcessEnd> ends = {worker(1, exited(1)), worker(11, exited(1), {told, "atexit ran"}),
+                                        worker(12, exited(1))};
+  EXPECT_THAT(cause_among(ends, {1, 0, 2}), Eq(2));
+}
+
+TEST(Verdict, BlamesNoOneThatCrashedBecauseItWasTold) {
+  const auto says =
+      scheduler_that_says("worker 1 (node '1' at 127.0.0.1, pid 5) failed: exited with status 3");
+  constexpr int aborted = SIGABRT;
+  EXPECT_THAT(cause_among({says, worker(0, aborted), worker(1, exited(3))}, {1, 2, 0}), Eq(2));
+}
+
+TEST(Verdict, BlamesTheOneThatWasKilledWhoeverIsNamed) {
+  const auto says = scheduler_that_says("worker 1 (node '1' at 127.0.0.1, pid 5) failed: connection reset");
+  EXPECT_THAT(cause_among({says, worker(0, SIGKILL), worker(1, exited(1))}, {2, 1, 0}), Eq(1));
+}
+
+TEST(Verdict, BlamesTheFirstThatEndedWhereTheNamedOneHasNotFailed) {
+  const auto says = scheduler_that_says("worker 2 (node '2' at 127.0.0.1, pid 5) is gone: no heartbeat came");
+  EXPECT_THAT(cause_among({says, worker(0, exited(1)), worker(1, exited(1))}, {2, 1, 0}), Eq(2));
+}
+
+TEST(Verdict, BelievesNoOtherWordsThanThoseOfAReason) {
+  const auto names = [](const std::string& line) {
+    return named_culprit({worker(1, exited(1), {line}), worker(2, exited(1))});
+  };
+  EXPECT_THAT(names("muster error: worker 2 (node '2' at ::1, pid 5) is gone: killed"), Eq("worker 2"));
+  EXPECT_THAT(names("muster warning: worker 2 (node '2' at ::1, pid 5) is gone: killed"), Eq(std::nullopt));
+  EXPECT_THAT(names("muster error: worker 2 (node '2' at ::1, pid 5) lost its peers"), Eq(std::nullopt));
+  EXPECT_THAT(names("muster error: worker 20 (node '20' at ::1, pid 5) failed: no"), Eq(std::nullopt));
+  EXPECT_THAT(names("ValueError: worker 2 failed: no"), Eq(std::nullopt));
 }
 
 TEST(Verdict, FoldsThoseThatEndedAlike) {

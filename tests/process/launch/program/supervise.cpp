@@ -52,8 +52,10 @@ int main(int argc, char** argv) {
   const std::span<char*> arguments(argv, static_cast<std::size_t>(argc));
   if (arguments.size() == 4 && std::string_view(arguments[1]) == "agent") {
     const auto lease = std::chrono::milliseconds(std::atoi(arguments[3]));
-    return launch::keep([&](int keeper_fd) { return launch::run_agent_kept(arguments[2], keeper_fd, lease); },
-                        {.run_folder = arguments[2], .stopped_max = lease});
+    const auto work = [&](int keeper_fd) {
+      return launch::run_agent_kept(arguments[2], keeper_fd, lease, real_clock());
+    };
+    return launch::keep(work, {.clock = real_clock(), .run_folder = arguments[2], .stopped_max = lease});
   }
   if (arguments.size() < 7) return 2;
   launch::LaunchSpec spec;
@@ -72,6 +74,7 @@ int main(int argc, char** argv) {
   const std::string run_folder = std::string(arguments[1]) + "/run";
   spec.files = {{.path = run_folder + "/secret", .contents = "sesame"}};
   launch::SupervisorOptions options = {
+      .clock = real_clock(),
       .log_folder = arguments[1],
       .run_folder = run_folder,
       .settle = std::chrono::milliseconds(std::atoi(arguments[2])),
@@ -89,5 +92,5 @@ int main(int argc, char** argv) {
         if (!launch::make_run_folder(run_folder)) return 3;
         return launch::supervise(spec, options);
       },
-      {.run_folder = run_folder});
+      {.clock = real_clock(), .run_folder = run_folder});
 }
