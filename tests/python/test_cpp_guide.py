@@ -54,6 +54,7 @@ def build(folder, program):
 def test_a_project_of_its_own_trains_on_four_workers(tmp_path):
     for component in ("development", "cli"):
         run("cmake", "--install", BUILD, "--component", component, "--prefix", tmp_path / "muster")
+    assert (tmp_path / "muster/share/doc/Muster/LICENSE").exists()
     build(tmp_path, block("`main.cpp`:", "cpp"))
     write_digits(tmp_path / "MNIST_Data/train", rows=640)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MS_")}

@@ -15,6 +15,10 @@ def test_the_python_package_has_it():
     assert muster.__version__ == VERSION
 
 
+def test_package_mindspore_tells_whose_names_it_has(run_with_mindspore):
+    run_with_mindspore("assert ms.__version__ == '2.7.0'")
+
+
 def test_the_program_has_it():
     for word in ("version", "--version"):
         said = subprocess.check_output([BUILD / "apps/muster/muster", word], text=True)
