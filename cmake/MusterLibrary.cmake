@@ -21,6 +21,8 @@ add_library(Muster::muster ALIAS muster)
 
 set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/Muster")
 install(TARGETS muster EXPORT MusterTargets ARCHIVE COMPONENT development)
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/NOTICE" "${PROJECT_SOURCE_DIR}/THIRD_PARTY_NOTICES.md"
+  DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT development)
 install(EXPORT MusterTargets NAMESPACE Muster:: DESTINATION "${package_folder}" COMPONENT development)
 
 # What muster/muster.h includes, and what that includes: no header that nobody outside can need is installed.

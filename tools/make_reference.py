@@ -188,7 +188,7 @@ def compat_text() -> str:
 
 def index(made: list[Page]) -> str:
     lines = [
-        "# Reference",
+        "# Python reference",
         "",
         "Every public name, from the docstrings; `tools/make_reference.py` writes it.",
         "",

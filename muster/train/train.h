@@ -1,8 +1,17 @@
-// Public header of `train`: the only module that joins cluster, collective, graph, data and checkpoint. A
-// script joins its job with init(), and trains with a Model; the other processes are watched meanwhile, and
-// this one is ended when the job has failed. run() forms the cluster that the environment describes:
+// Public header of `train`: the only module that joins cluster, collective, graph, data and checkpoint.
 //
-//   int main() { return muster::train::run([] { ... }); }
+//   void train_network() {
+//     Network network;
+//     nn::CrossEntropyLoss loss_fn;
+//     nn::SGD optimizer(network, {.learning_rate = 0.01});
+//     train::TrainStep step(network, loss_fn, optimizer);
+//     for (const data::Item& batch : train::batches(images, 0)) step(batch);  // a data::Dataset, epoch 0
+//   }
+//
+//   int main() { return train::run(train_network); }
+//
+// run() forms the job that the environment describes and calls its argument in each worker. A Model has the
+// loop and its callbacks built in. This process is ended when another one of the job has failed.
 //
 // Threads: main thread, except where a function says otherwise.
 #pragma once
@@ -26,5 +35,4 @@
 #include "muster/train/recoverable.h"        // IWYU pragma: export
 #include "muster/train/reducer.h"            // IWYU pragma: export
 #include "muster/train/run_context.h"        // IWYU pragma: export
-// DROP            // IWYU pragma: export
-#include "muster/train/train_step.h"  // IWYU pragma: export
+#include "muster/train/train_step.h"         // IWYU pragma: export

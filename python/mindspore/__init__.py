@@ -80,4 +80,5 @@ __all__ = [
     "value_and_grad",
 ]
 _names.refuse_missing_modules()
+__version__ = "2.7.0"  # of MindSpore, for scripts that ask: the one whose names and defaults these are
 __getattr__ = _names.missing(__name__)

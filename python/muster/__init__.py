@@ -43,6 +43,7 @@ from muster._core import (
     value_and_grad,
 )
 from muster._session import init
+from muster._version import __version__ as __version__
 from muster.nn import Cell
 
 __all__ = [

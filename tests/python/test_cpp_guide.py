@@ -1,4 +1,4 @@
-"""docs/guide/cpp.md works as it stands: its files, its commands, with the digits of the tests."""
+"""docs/guide/cpp.md and the program of README.md work as they stand, with the digits of the tests."""
 
 import os
 import re
@@ -9,11 +9,12 @@ from digits import write_digits
 from places import BUILD, ROOT
 
 PAGE = (ROOT / "docs/guide/cpp.md").read_text()
+README = (ROOT / "README.md").read_text()
 
 
-def block(after, language):
+def block(after, language, page=PAGE):
     """The first block of code in `language` behind the text `after`."""
-    [code] = re.findall(rf"{re.escape(after)}.*?```{language}\n(.*?)```", PAGE, re.DOTALL)[:1]
+    [code] = re.findall(rf"{re.escape(after)}.*?```{language}\n(.*?)```", page, re.DOTALL)[:1]
     return code
 
 
@@ -32,8 +33,10 @@ def build(folder, program):
         + block("**A loss of your own**", "cpp")
         + "}\n"
     )
+    (folder / "readme.cpp").write_text(block("## In C++", "cpp", README))
     both = block("`CMakeLists.txt`:", "cmake").replace("main.cpp", "main.cpp more.cpp")
-    (folder / "CMakeLists.txt").write_text(both)
+    readme = "add_executable(readme readme.cpp)\ntarget_link_libraries(readme PRIVATE Muster::muster)\n"
+    (folder / "CMakeLists.txt").write_text(both + readme)
     run(
         "cmake",
         "-G",
@@ -51,6 +54,7 @@ def build(folder, program):
 def test_a_project_of_its_own_trains_on_four_workers(tmp_path):
     for component in ("development", "cli"):
         run("cmake", "--install", BUILD, "--component", component, "--prefix", tmp_path / "muster")
+    assert (tmp_path / "muster/share/doc/Muster/LICENSE").exists()
     build(tmp_path, block("`main.cpp`:", "cpp"))
     write_digits(tmp_path / "MNIST_Data/train", rows=640)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MS_")}
@@ -62,6 +66,10 @@ def test_a_project_of_its_own_trains_on_four_workers(tmp_path):
         losses = re.findall(rf"^{prefix}epoch: \d, step: 0, loss is (\S+)$", output, re.MULTILINE)
         assert len(losses) == 10
         assert float(losses[-1]) < 0.8 * float(losses[0])
+
+    losses = [float(line) for line in run(tmp_path / "build/readme", cwd=tmp_path, env=environment).split()]
+    assert len(losses) == 40
+    assert losses[-1] < losses[0]
 
 
 def test_the_program_is_the_example():
