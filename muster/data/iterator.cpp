@@ -35,6 +35,7 @@ Iterator::State::State(NodePtr node, IterateOptions options)
     : process_(::getpid()),
       node_(std::move(node)),
       while_waiting_(std::move(options.while_waiting)),
+      clock_(options.clock),
       workers_(options.workers > 0 ? options.workers : workers_default()),
       stream_(node_->open({.seed = options.seed, .epoch = options.epoch, .workers = &workers_})),
       to_skip_(options.skip_items),
@@ -80,9 +81,9 @@ Result<std::optional<Item>> Iterator::State::make() {
 
 Result<std::optional<Item>> Iterator::State::make_measured() {
   if (measured_ == items_measured) return make();
-  const TimePoint begin = real_clock().now();
+  const TimePoint begin = clock_.now();
   auto item = make();
-  cheapest_ = std::min(cheapest_, real_clock().now() - begin);
+  cheapest_ = std::min(cheapest_, clock_.now() - begin);
   if (++measured_ == items_measured && cheapest_ > worth_a_thread && !ends_pass(item))
     thread_ = std::thread([this] { make_ahead(); });
   return item;

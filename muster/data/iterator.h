@@ -22,6 +22,7 @@ struct IterateOptions {
   // Called about every 100 ms while next() waits for an item; an error ends the wait and becomes next()'s.
   // Python looks for signals here.
   std::function<Result<>()> while_waiting = {};
+  const Clock& clock = real_clock();  // borrowed; says whether making items is worth a thread
 };
 
 // What 0 workers means: the processors that this process may use, at most 8.

@@ -39,6 +39,7 @@ class Iterator::State {
   const pid_t process_;
   const NodePtr node_;  // outlives the stream
   const std::function<Result<>()> while_waiting_;
+  const Clock& clock_;
   Workers workers_;  // outlive the stream, too
   std::unique_ptr<Stream> stream_;
   std::size_t to_skip_;

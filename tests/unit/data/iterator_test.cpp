@@ -98,6 +98,45 @@ TEST(Iterator, SleepsUntilHalfOfWhatItMadeIsTaken) {
   }
 }
 
+// Built in; each item takes as long as the clock is told.
+class Priced final : public Node {
+ public:
+  explicit Priced(Duration price) : price_(price) {}
+  const std::vector<Column>& columns() const override { return columns_; }
+  std::int64_t size() const override { return size_endless; }
+  bool foreign() const override { return false; }
+  std::uint64_t draws() const override { return 0; }
+  std::unique_ptr<Stream> open(Pass) const override { return std::make_unique<Making>(*this); }
+
+  mutable ManualClock clock;
+  mutable std::atomic<std::thread::id> thread;
+
+ private:
+  struct Making final : Stream {
+    explicit Making(const Priced& priced) : node(priced) {}
+    Result<std::optional<Block>> next(std::size_t) override {
+      node.clock.advance(node.price_);
+      node.thread = std::this_thread::get_id();
+      return Block{1, {Tensor::scalar(std::int64_t{1}).reshaped({1})}, {0}};
+    }
+    const Priced& node;
+  };
+  const Duration price_;
+  const std::vector<Column> columns_ = {{"priced", DType::int64, Shape{}}};
+};
+
+std::thread::id maker_of_the_tenth_item(Duration price) {
+  const auto node = std::make_shared<Priced>(price);
+  Iterator::State state(node, {.prefetch_items = 1, .clock = node->clock});
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(state.next().value().has_value());
+  return node->thread;
+}
+
+TEST(Iterator, MakesItemsWhereItIsAskedWhileThatIsCheaperThanAThread) {
+  EXPECT_EQ(maker_of_the_tenth_item(std::chrono::microseconds(100)), std::this_thread::get_id());
+  EXPECT_NE(maker_of_the_tenth_item(std::chrono::microseconds(101)), std::this_thread::get_id());
+}
+
 // Items of 48 MiB.
 class Large final : public Node {
  public:
