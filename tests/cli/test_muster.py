@@ -186,18 +186,34 @@ def test_run_uses_the_python_of_the_environment_that_muster_belongs_to(folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "train"], "muster run: say how many workers to start on this host, for example: -n 4\n"),
+        (["run", "./train"], "muster run: say how many workers to start on this host, for example: -n 4\n"),
         (
             ["run", "-n", "2"],
             "muster run: name what to run, for example: muster run -n 4 train.py --epochs 10\n",
         ),
-        (["run", "-n", "2", "--prot", "1"], "muster run: there is no option '--prot'\n"),
+        (["run", "-n", "2", "--prot", "1"], "there is no option '--prot': did you mean '--port'?"),
+        (["run", "-n", "2", "--prot=1"], "there is no option '--prot': did you mean '--port'?"),
+        (["run", "-n", "2", "--weather", "a"], "muster run: there is no option '--weather'\n"),
+        (["explain", "--trce", "a.py"], "did you mean '--trace'?"),
+        (["k8s", "--imagee", "a"], "did you mean '--image'?"),
+        (["status", "--jsn"], "did you mean '--json'?"),
+        (["certs", "new", "--host", "a"], "did you mean '--hosts'?"),
+        (["rnu", "-n", "2", "train.py"], "muster: there is no subcommand 'rnu': did you mean 'run'?\n"),
+        (["version", "-x"], "there is no option '-x'\n"),
+        (["weather"], "muster: there is no subcommand 'weather'\n"),
+        (["certs", "nwe"], "muster certs: there is no subcommand 'nwe': did you mean 'new'?\n"),
+        (["help", "rnu"], "muster help: there is no subcommand 'rnu': did you mean 'run'?\n"),
+        (["--verison"], "muster: there is no option '--verison': did you mean '--version'?\n"),
+        (["version", "1"], "muster version: '1' is one word too many\n"),
         (["run", "-n", "2", "no.py"], "muster run: there is no script 'no.py' in "),
-        (["run", "-n", "two", "a"], "Try: muster --help, or muster run --help\n"),
-        ([], "muster: A subcommand is required\n"),
+        (["run", "-n", "two", "a"], "Try: muster run --help\n"),
+        ([], "Usage: muster "),
+        (["certs"], "Usage: muster certs "),
     ],
 )
 def test_a_command_line_that_cannot_be_used_says_what_to_do(folder, arguments, message):
+    (folder / "train").write_text("#!/bin/sh")
+    (folder / "train").chmod(0o755)
     done = muster(*arguments)
     assert done.returncode == 2
     assert message in done.stderr
@@ -209,10 +225,63 @@ def test_run_says_which_program_cannot_be_started(folder):
         ("./no-such-program", 2, "there is no program './no-such-program'"),
         ("./notes.txt", 2, "'./notes.txt' is not executable: make it so (chmod +x ./notes.txt)"),
         (".//", 2, "'.//' is a folder: name a script or a program"),
-        ("no-such-program", 127, "cannot start 'no-such-program'"),
+        ("no-such-program", 2, "there is no program 'no-such-program' in PATH"),
     ]:
         done = muster("run", "-n", "1", program)
         assert (done.returncode, words in done.stderr) == (code, True), done.stderr
+
+
+def test_run_names_the_file_that_was_meant_before_it_starts_a_process(folder):
+    (folder / "jobs").mkdir()
+    for name in ["train.py", "jobs/train.py", "jobs/__init__.py", "start"]:
+        (folder / name).touch()
+    (folder / "start").chmod(0o755)
+    for words, meant in [
+        (["trian.py"], "train.py"),
+        (["jobs/trian.py"], "jobs/train.py"),
+        (["train"], "train.py"),
+        (["start"], "./start"),
+        (["satrt"], "./start"),
+        (["./satrt"], "./start"),
+        (["ehco", "a"], "echo"),
+        (["python3", "-u", "trian.py"], "train.py"),
+        (["-m", "jobs.trian"], "jobs/train.py"),
+        (["-m", "trian"], "train.py"),
+    ]:
+        done = muster("run", "-n", "3", *words)
+        assert f"did you mean '{meant}'?" in done.stderr, (words, done.stderr)
+        assert (done.returncode, "starting" in done.stderr) == (2, False), done.stderr
+
+
+def test_run_starts_a_module_with_its_own_arguments(folder):
+    (folder / "jobs").mkdir()
+    (folder / "jobs/train.py").write_text("import sys\nprint(__name__, __package__, *sys.argv[1:])\n")
+    done = muster("run", "-n", "1", "-m", "jobs.train", "-n", "7", "-m")
+    assert done.returncode == 0, done.stderr
+    assert "[worker 0] __main__ jobs -n 7 -m\n" in done.stdout
+    written = muster("run", "-n", "1", "--dry-run", "-m", "jobs.train", "a")
+    assert 'module = "jobs.train"' in written.stdout
+    (folder / "job.toml").write_text(written.stdout)
+    assert "[worker 0] __main__ jobs a\n" in muster("run", "--job", "job.toml").stdout
+    assert muster("run", "-n", "1", "-m", "platform").returncode == 0  # one of Python's own
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(["-m"], "name a module"), (["-m", "train.py"], "without .py"), (["-m", "no_such"], "finds no module")],
+)
+def test_run_says_which_module_cannot_be_started(folder, words, message):
+    (folder / "train.py").touch()
+    done = muster("run", "-n", "1", *words)
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+
+
+def test_help_is_that_of_the_subcommand_that_is_named(folder):
+    assert muster("help").stdout == muster("--help").stdout
+    for words in (["run"], ["certs", "new"], ["help"]):
+        shown = muster("help", *words)
+        assert (shown.returncode, shown.stdout) == (0, muster(*words, "--help").stdout)
+    assert "Usage: muster run [options] script.py [args]\n" in muster("help", "run").stdout
 
 
 def test_env_shows_where_each_value_comes_from(folder, monkeypatch):
