@@ -96,6 +96,17 @@ def test_run_repeats_the_message_of_the_script_that_failed_last_and_exits_with_i
     )
 
 
+def test_run_shows_what_all_processes_warn_of_and_fail_with_once(folder):
+    script = write_script(folder, "import warnings\nwarnings.warn('be careful')\nint('x y')\n")
+    done = muster("run", "-n", "3", "--log-dir", "logs", script)
+    assert done.returncode == 1
+    assert done.stderr.count("UserWarning: be careful") == 1
+    assert done.stderr.count("ValueError: invalid literal") == 1
+    assert done.stderr.count("failed the same way") == 1
+    assert done.stderr.rstrip().endswith("'x y'")
+    assert all("ValueError" in log.read_text() for log in (folder / "logs").iterdir())
+
+
 def test_run_finds_a_free_port_for_each_of_two_jobs_at_once(folder):
     # Each job waits for a line of the other, so both run at the same time.
     os.mkfifo(folder / "to_first")
