@@ -22,6 +22,20 @@ std::optional<std::int64_t> rank_of(std::string_view label) {
   return rank;
 }
 
+// Without sequences for terminals ("\033[K"): the live line is cut to the terminal's width, and must not be
+// cut within one.
+std::string without_escapes(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text.substr(i, 2) != "\033[") {
+      plain += text[i];
+      continue;
+    }
+    for (i += 2; i < text.size() && (text[i] < '@' || text[i] > '~');) ++i;
+  }
+  return plain;
+}
+
 }  // namespace
 
 bool is_tailed(const ProcessSpec& spec, const std::vector<std::int64_t>& tail) {
@@ -54,19 +68,22 @@ void Outputs::take(std::size_t index, Stream stream, std::string_view bytes, Tim
         fmt::format("muster: {}", fail_errno("cannot write " + process.log_path, errno).value().message));
     process.log.reset();
   }
-  if (stream == Stream::out && live_owner_ == &process) set_live(nullptr);  // its line goes on or ends now
+  if (live_owner_ == &process && live_stream_ == stream) set_live(nullptr);  // its line goes on or ends now
   LineBuffer& lines = process.streams[static_cast<std::size_t>(stream)].buffer;
   lines.feed(bytes, [&](std::string_view line) { take_line(index, stream, line, now); });
-  if (stream == Stream::out && process.is_shown && !lines.unfinished().empty()) set_live(&process);
+  const bool is_held = stream == Stream::error && process.held.due();
+  if (process.is_shown && !is_held && !lines.unfinished().empty()) set_live(&process, stream);
 }
 
 // Shows the unfinished line of a process below all others, or that of none.
-void Outputs::set_live(const Process* process) {
+void Outputs::set_live(const Process* process, Stream stream) {
   live_owner_ = process;
+  live_stream_ = stream;
   if (process == nullptr)
     console_.live({}, {});
   else
-    console_.live(process->label, process->streams[0].buffer.unfinished());
+    console_.live(process->label,
+                  without_escapes(process->streams[static_cast<std::size_t>(stream)].buffer.unfinished()));
 }
 
 void Outputs::take_line(std::size_t index, Stream stream, std::string_view line, TimePoint now) {

@@ -67,13 +67,14 @@ class Outputs {
   };
 
   void take_line(std::size_t index, Stream stream, std::string_view line, TimePoint now);
-  void set_live(const Process* process);
+  void set_live(const Process* process, Stream stream = Stream::out);
 
   Console& console_;
   std::string log_folder_;
   std::vector<std::int64_t> tail_;
   std::vector<std::unique_ptr<Process>> processes_;
   const Process* live_owner_ = nullptr;
+  Stream live_stream_ = Stream::out;
   RepeatedWarnings warnings_;
 };
 

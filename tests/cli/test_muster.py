@@ -177,6 +177,35 @@ if os.environ["MS_ROLE"] == "MS_WORKER":
     assert b"half" not in shown
 
 
+def test_run_on_a_terminal_shows_a_line_that_is_drawn_over_and_over_on_standard_error(folder):
+    os.mkfifo(folder / "go_on")
+    script = write_script(
+        folder,
+        """
+import os
+if os.environ["MS_ROLE"] == "MS_WORKER":
+    for step in range(3):
+        os.write(2, f"\\rstep {step}\\033[K".encode())
+    open("go_on").read()
+    os.write(2, b"\\n")
+""",
+    )
+    ours, theirs = pty.openpty()
+    job = subprocess.Popen(
+        [str(PROGRAM), "run", "-n", "1", script], stdout=theirs, stderr=subprocess.PIPE, text=True
+    )
+    os.close(theirs)
+    shown = b""
+    while not shown.endswith(b"[worker 0] step 2"):
+        shown += os.read(ours, 1000)
+    (folder / "go_on").write_text("now")
+    _, errors = job.communicate(timeout=60)
+    os.close(ours)
+    assert job.returncode == 0
+    assert "[worker 0] step 2" in errors
+    assert "step 1" not in errors
+
+
 def test_run_uses_the_python_of_the_environment_that_muster_belongs_to(folder):
     binaries = folder / "an environment/bin"
     binaries.mkdir(parents=True)
