@@ -23,23 +23,24 @@ SHOW_EVERY = 0.05  # seconds between two states of the progress line
 
 
 class Network(muster.Cell):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.flatten = nn.Flatten()
         self.fc = nn.Dense(28 * 28, 10, weight_init="normal", bias_init="zeros")
         self.relu = nn.ReLU()
 
-    def construct(self, x):
-        return self.relu(self.fc(self.flatten(x)))
+    def construct(self, x: muster.Tensor) -> muster.Tensor:
+        x = self.relu(self.fc(self.flatten(x)))
+        return x
 
 
-def digits(folder: Path, **shard: int) -> ds.Dataset:
+def digits(folder: Path, num_shards: int | None = None, shard_id: int | None = None) -> ds.Dataset:
     image = [
         ds.vision.Rescale(1.0 / 255.0, 0),
         ds.vision.Normalize(mean=(0.1307,), std=(0.3081,)),
         ds.vision.HWC2CHW(),
     ]
-    dataset = ds.MnistDataset(str(folder), **shard)
+    dataset: ds.Dataset = ds.MnistDataset(str(folder), num_shards=num_shards, shard_id=shard_id)
     dataset = dataset.map(image, "image")
     dataset = dataset.map(ds.transforms.TypeCast(muster.int32), "label")
     return dataset.batch(BATCH)
@@ -72,7 +73,7 @@ def train(net: Network, dataset: ds.Dataset, rank: int) -> int:
 
 
 def accuracy(net: Network, dataset: ds.Dataset) -> float:
-    right = total = 0
+    right, total = 0.0, 0
     for image, label in dataset:
         hits = ops.equal(ops.cast(ops.argmax(net(image)), muster.int32), label)
         right += ops.reduce_sum(ops.cast(hits, muster.float32)).item()

@@ -42,12 +42,13 @@ class LeNet(muster.Cell):
         x = self.pool(self.relu(self.conv1(x)))
         x = self.pool(self.relu(self.conv2(x)))
         x = self.relu(self.fc1(self.flatten(x)))
-        return self.fc3(self.relu(self.fc2(x)))
+        x = self.fc3(self.relu(self.fc2(x)))
+        return x
 
 
 def digits(folder: Path) -> ds.Dataset:
     """The same on all workers: one of them reads it, and the others learn from it what they need."""
-    dataset = ds.MnistDataset(str(folder))
+    dataset: ds.Dataset = ds.MnistDataset(str(folder))
     dataset = dataset.map([ds.vision.Rescale(1.0 / 255.0, 0), ds.vision.HWC2CHW()], "image")
     dataset = dataset.map(ds.transforms.TypeCast(muster.int32), "label")
     return dataset.shuffle(10_000).batch(32, drop_remainder=True)

@@ -21,7 +21,7 @@ SEED = 1
 STAGES = ((256, 3, 1), (512, 4, 2), (1024, 6, 2), (2048, 3, 2))  # channels, blocks, stride of the first
 
 
-def conv(in_channels, out_channels, kernel_size, stride=1):
+def conv(in_channels: int, out_channels: int, kernel_size: int, stride: int = 1) -> nn.Conv2d:
     return nn.Conv2d(
         in_channels, out_channels, kernel_size, stride, pad_mode="same", weight_init="he_uniform"
     )
@@ -30,7 +30,7 @@ def conv(in_channels, out_channels, kernel_size, stride=1):
 class Bottleneck(muster.Cell):
     """Three convolutions beside a shortcut. He et al., CVPR 2016."""
 
-    def __init__(self, in_channels, out_channels, stride):
+    def __init__(self, in_channels: int, out_channels: int, stride: int) -> None:
         super().__init__()
         channels = out_channels // 4
         self.branch = nn.SequentialCell(
@@ -49,12 +49,17 @@ class Bottleneck(muster.Cell):
                 conv(in_channels, out_channels, 1, stride), nn.BatchNorm2d(out_channels)
             )
 
-    def construct(self, x):
+    def construct(self, x: muster.Tensor) -> muster.Tensor:
         return ops.relu(self.branch(x) + (self.shortcut(x) if self.projects else x))
 
 
-def resnet50(num_classes):
-    cells = [conv(3, 64, 7, 2), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, pad_mode="same")]
+def resnet50(num_classes: int) -> nn.SequentialCell:
+    cells: list[muster.Cell] = [
+        conv(3, 64, 7, 2),
+        nn.BatchNorm2d(64),
+        nn.ReLU(),
+        nn.MaxPool2d(3, 2, pad_mode="same"),
+    ]
     channels = 64
     for out_channels, blocks, stride in STAGES:
         for block in range(blocks):
@@ -63,7 +68,7 @@ def resnet50(num_classes):
     return nn.SequentialCell(*cells, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dense(channels, num_classes))
 
 
-def pictures(folder, rank, workers):
+def pictures(folder: str, rank: int, workers: int) -> ds.Dataset:
     image = [
         ds.vision.RandomCrop((32, 32), (4, 4, 4, 4)),
         ds.vision.RandomHorizontalFlip(),
@@ -72,12 +77,12 @@ def pictures(folder, rank, workers):
         ds.vision.Normalize((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
         ds.vision.HWC2CHW(),
     ]
-    dataset = ds.Cifar10Dataset(folder, usage="train", num_shards=workers, shard_id=rank)
+    dataset: ds.Dataset = ds.Cifar10Dataset(folder, usage="train", num_shards=workers, shard_id=rank)
     dataset = dataset.map(image, "image").map(ds.transforms.TypeCast(muster.int32), "label")
     return dataset.batch(BATCH, drop_remainder=True)
 
 
-def main():
+def main() -> None:
     muster.init()  # the scheduler's process ends in here, when the job has ended
     muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
     muster.set_seed(SEED)

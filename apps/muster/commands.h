@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,12 +18,23 @@ struct Invocation {
   int exit_code = 0;
 };
 
-// Whether a command names something that can be started. An error says that a script is not there, that a
-// program cannot be executed, or that the first word is an option.
-Result<> check_command(const std::vector<std::string>& command);
+// Where a program that is searched in PATH, or a module, has to be found: on the hosts of a job they are as
+// its own Python and PATH have them.
+enum class ProgramPlace { here, elsewhere };
 
-// A command that starts with a script (x.py) gets Python before it. Errors as check_command's.
+// Whether a command names something that can be started: a script, a module (-m) or a program. Errors say
+// what is missing, and what is near. `program` is this one, as it was called.
+Result<> check_command(const std::vector<std::string>& command, const std::string& program,
+                       ProgramPlace place);
+// Whether the words behind the options of `command` begin with what was meant as one.
+Result<> check_option(const CLI::App& command, const std::vector<std::string>& words);
+
+// A command that starts with a script (x.py) or -m gets Python before it. Errors as check_command's.
 Result<> complete_command(std::vector<std::string>& command, const std::string& program);
+
+// "package/train" of "package.train", and the file that Python runs for it, where it lies in this folder.
+std::string path_of_module(std::string module);
+std::optional<std::string> module_file(const std::string& module);
 
 // The job file that --job names. Its relative paths start at `folder`; empty: they stay as they are.
 Result<launch::PartialSettings> read_job_file(const std::string& name, const std::string& folder);
@@ -44,7 +56,7 @@ void add_certs(CLI::App& app, Invocation& invocation);
 void add_data(CLI::App& app, Invocation& invocation);
 void add_ranktable(CLI::App& app, Invocation& invocation);
 void add_kubernetes(CLI::App& app, Invocation& invocation);   // k8s, sidecar
-void add_information(CLI::App& app, Invocation& invocation);  // env, compat-path, version
+void add_information(CLI::App& app, Invocation& invocation);  // env, compat-path, version, help
 void add_watching(CLI::App& app, Invocation& invocation);     // status, doctor
 
 }  // namespace muster::app

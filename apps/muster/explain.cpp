@@ -19,8 +19,10 @@ struct ExplainFlags {
 };
 
 // This process becomes the script; only an error returns.
-int explain(ExplainFlags flags, const std::string& program) {
+int explain(ExplainFlags flags, const CLI::App& command, const std::string& program) {
   if (flags.command.empty()) return refuse("explain", "name a script: muster explain train.py");
+  if (const auto known = check_option(command, flags.command); !known)
+    return refuse("explain", known.error().message);
   if (const auto complete = complete_command(flags.command, program); !complete)
     return refuse("explain", complete.error().message);
   if (flags.trace && !flags.svg.empty())
@@ -44,6 +46,7 @@ void add_explain(CLI::App& app, Invocation& invocation) {
   command->footer(
       "\nAfter the options come the script or program and its own arguments:\n"
       "  muster explain train.py --epochs 10\n"
+      "  muster explain -m package.train --epochs 10\n"
       "The script runs in one process, without a cluster, up to its first step of training or evaluation. "
       "The\n"
       "step of a Model is shown and does not run; a loop written by hand runs once, and every plan that it "
@@ -56,7 +59,7 @@ void add_explain(CLI::App& app, Invocation& invocation) {
   command->prefix_command();
   command->callback([command, flags, &invocation] {
     flags->command = command->remaining();
-    invocation.exit_code = explain(*flags, invocation.program);
+    invocation.exit_code = explain(*flags, *command, invocation.program);
   });
 }
 

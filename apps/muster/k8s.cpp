@@ -252,9 +252,8 @@ void add_manifests(CLI::App& app, Invocation& invocation) {
   command->prefix_command();
   command->callback([command, flags, &invocation] {
     const auto words = command->remaining();
-    if (!words.empty() && words.front().starts_with('-')) {
-      fmt::print(stderr, "muster k8s: there is no option '{}'\n", words.front());
-      invocation.exit_code = exit_code_usage;
+    if (const auto known = check_option(*command, words); !known) {
+      invocation.exit_code = refuse("k8s", known.error().message);
       return;
     }
     if (!words.empty())

@@ -2,19 +2,23 @@
 #include <fmt/format.h>
 
 #include "commands.h"
+#include "suggestions.h"
 
-int main(int argc, char** argv) {
-  using namespace muster::app;
-  CLI::App app(
-      "Muster trains one model with many processes.\n"
-      "Start the same script on every core or host; environment variables, or `muster run`, make them one "
-      "job.",
-      "muster");
+namespace muster::app {
+namespace {
+
+// Subcommands that hand the words behind their options on show that in their usage.
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    if (!app->get_prefix_command()) return Formatter::make_usage(app, std::move(name));
+    return fmt::format("Usage: {} [options] script.py [args]\n", name);
+  }
+};
+
+void add_all(CLI::App& app, Invocation& invocation) {
   app.require_subcommand(1);
-  app.failure_message([](const CLI::App*, const CLI::Error& error) {
-    return fmt::format("muster: {}\nTry: muster --help, or muster run --help\n", error.what());
-  });
-  Invocation invocation{.program = argc > 0 ? argv[0] : "muster"};
+  app.formatter(std::make_shared<HelpFormatter>());
   add_run(app, invocation);
   add_agent(app, invocation);
   add_explain(app, invocation);
@@ -26,10 +30,39 @@ int main(int argc, char** argv) {
   add_watching(app, invocation);
   add_kubernetes(app, invocation);
   add_information(app, invocation);
+}
+
+// A script that has lost its subcommand must not go on: as an error, as argparse, clap and click have it.
+int exit_after(const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+  const Parsed parsed = last_parsed(app);
+  const auto unknown = parsed.command->remaining();
+  const bool is_bare = unknown.empty() && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr &&
+                       !parsed.command->get_subcommands([](const CLI::App*) { return true; }).empty();
+  if (is_bare)
+    fmt::print(stderr, "{}", app.help());
+  else
+    fmt::print(stderr, "{}: {}\nTry: {} --help\n", parsed.words,
+               unknown.empty() ? error.what() : unknown_word(*parsed.command, unknown.front()), parsed.words);
+  return exit_code_usage;
+}
+
+}  // namespace
+}  // namespace muster::app
+
+int main(int argc, char** argv) {
+  using namespace muster::app;
+  CLI::App app(
+      "Muster trains one model with many processes.\n"
+      "Start the same script on every core or host; environment variables, or `muster run`, make them one "
+      "job.",
+      "muster");
+  Invocation invocation{.program = argc > 0 ? argv[0] : "muster"};
+  add_all(app, invocation);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : exit_code_usage;
+    return exit_after(app, error);
   }
   return invocation.exit_code;
 }

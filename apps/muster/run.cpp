@@ -1,9 +1,11 @@
 // muster run: somebody's training script as the processes that its family expects.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 
 #include "commands.h"
 #include "muster/launch/launch.h"
@@ -27,19 +29,24 @@ Result<> make_logs(launch::JobSettings& job) {
               fmt::format("cannot make the folder '{}' for the logs: name another with --log-dir", wanted));
 }
 
+// Of train.py, of -m package.train, and also of python3 -u train.py.
+std::optional<std::string> script_of(const std::vector<std::string>& command) {
+  if (command.front() == launch::module_flag) return module_file(command[1]);
+  const auto script = std::find_if(command.begin(), command.end(), launch::is_python_script);
+  return script != command.end() ? std::optional(*script) : std::nullopt;
+}
+
 // What the script itself tells of the family that it belongs to.
 void guess_preset(launch::PartialSettings& said) {
   if (said.preset || !said.command) return;
-  for (const std::string& word : said.command->value) {  // train.py, and also python3 -u train.py
-    if (!launch::is_python_script(word)) continue;
-    std::string text(launch::guess_bytes_max, '\0');
-    std::ifstream file(word, std::ios::binary);
-    file.read(text.data(), static_cast<std::streamsize>(text.size()));
-    text.resize(static_cast<std::size_t>(file.gcount()));
-    said.preset =
-        launch::guess_preset(std::filesystem::path(word).filename().string(), text, real_environment());
-    return;
-  }
+  const auto script = script_of(said.command->value);
+  if (!script) return;
+  std::string text(launch::guess_bytes_max, '\0');
+  std::ifstream file(*script, std::ios::binary);
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  said.preset =
+      launch::guess_preset(std::filesystem::path(*script).filename().string(), text, real_environment());
 }
 
 // The hosts and slots of a job on Ascend cards are those of its rank table.
@@ -67,6 +74,14 @@ Result<launch::PartialSettings> find_platform(const launch::PartialSettings& ask
   return launch::merged(launch::merged(std::move(platform), slurm), kubernetes);
 }
 
+// Hosts may have programs that this one lacks, and a PATH of the job's own may name other folders.
+Result<> check_command(const launch::PartialSettings& asked, const std::string& program) {
+  if (!asked.command || asked.command->value.empty()) return {};
+  const bool is_elsewhere = asked.hosts || asked.environment.contains("PATH");
+  return check_command(asked.command->value, program,
+                       is_elsewhere ? ProgramPlace::elsewhere : ProgramPlace::here);
+}
+
 Result<launch::JobSettings> find_settings(const RunFlags& flags, const std::string& program) {
   MUSTER_TRY(launch::PartialSettings asked, settings_of(flags));
   if (!flags.job_file.empty()) {
@@ -74,7 +89,7 @@ Result<launch::JobSettings> find_settings(const RunFlags& flags, const std::stri
                read_job_file(flags.job_file, std::filesystem::absolute(flags.job_file).parent_path()));
     asked = merged(std::move(asked), written);
   }
-  if (asked.command) MUSTER_TRY_VOID(check_command(asked.command->value));
+  MUSTER_TRY_VOID(check_command(asked, program));
   guess_preset(asked);
   MUSTER_TRY(const auto platform, find_platform(asked));
   MUSTER_TRY_VOID(check_agreement(asked, platform));
@@ -109,6 +124,10 @@ void add_run(CLI::App& app, Invocation& invocation) {
   command->prefix_command();
   command->callback([command, flags, &invocation] {
     flags->command = command->remaining();
+    if (const auto known = check_option(*command, flags->command); !known) {
+      invocation.exit_code = refuse("run", known.error().message);
+      return;
+    }
     invocation.exit_code = run(*flags, invocation.program);
   });
 }

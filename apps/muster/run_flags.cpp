@@ -15,8 +15,10 @@ using launch::Setting;
 constexpr const char* footer =
     "\nAfter the options come the script or program and its own arguments, which are passed on as they are:\n"
     "  muster run -n 4 train.py --epochs 10\n"
+    "  muster run -n 4 -m package.train --epochs 10\n"
     "  muster run -n 2 ./train\n"
-    "A script ends in .py; it is run by the Python of the environment that `muster` was installed into.\n\n"
+    "A script ends in .py; it, or a module behind -m, is run by the Python of the environment that `muster` "
+    "was installed into.\n\n"
     "On several hosts, run the same line on each, with its own rank:\n"
     "  muster run -n 4 --nnodes 2 --node-rank 0 --scheduler 10.0.0.1:8118 --token-file token train.py\n"
     "  muster run -n 4 --nnodes 2 --node-rank 1 --scheduler 10.0.0.1:8118 --token-file token train.py\n\n"

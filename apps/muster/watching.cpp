@@ -6,6 +6,7 @@
 #include <string>
 
 #include "commands.h"
+#include "follow.h"
 #include "muster/launch/launch.h"
 
 namespace muster::app {
@@ -14,6 +15,7 @@ namespace {
 struct WatchFlags {
   std::string scheduler;
   bool json = false;
+  bool watches = false;
   double patience_s = 3;
   std::optional<std::int64_t> only_index;
 };
@@ -30,6 +32,7 @@ int print_status(const WatchFlags& flags) {
   if (!scheduler) return refuse("status", scheduler.error().message);
   const auto security = launch::find_security(real_environment(), *scheduler);
   if (!security) return refuse("status", security.error().message);
+  if (flags.watches) return watch_status(*scheduler, *security, flags.json);
   const auto status = launch::ask_status(*scheduler, *security, real_clock());
   if (!status) return refuse("status", status.error().message, 1);
   fmt::print("{}", flags.json ? launch::status_json(*status) : launch::status_text(*status));
@@ -80,6 +83,9 @@ void add_status(CLI::App& app, Invocation& invocation) {
                    "Where its scheduler listens (default: MS_SCHED_HOST and MS_SCHED_PORT)")
       ->type_name("HOST:PORT");
   command->add_flag("--json", flags->json, "For programs");
+  command->add_flag(
+      "--watch", flags->watches,
+      "Ask every two seconds until the job has ended; not on a terminal, a line for each change");
   command
       ->add_option("--only-index", flags->only_index,
                    "For probes: end well at once where JOB_COMPLETION_INDEX is another")

@@ -4,10 +4,11 @@
 
 #include <algorithm>
 
+#include "muster/launch/held_traceback.h"
+
 namespace muster::launch {
 namespace {
 
-constexpr std::string_view headline = "Traceback (most recent call last):";
 // What Python writes between an exception and the one that came of it.
 constexpr std::string_view while_handling =
     "During handling of the above exception, another exception occurred:";
@@ -21,7 +22,7 @@ bool is_indented(std::string_view line) {
 }  // namespace
 
 void LastLines::note_traceback(std::string_view line) {
-  if (line.find(headline) != std::string_view::npos) {
+  if (line.find(traceback_headline) != std::string_view::npos) {
     // Indented, it is a part of an exception group that has begun already.
     const bool goes_on =
         (state_ == State::behind && continues_) || (state_ == State::inside && is_indented(line));

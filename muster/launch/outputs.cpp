@@ -22,6 +22,20 @@ std::optional<std::int64_t> rank_of(std::string_view label) {
   return rank;
 }
 
+// Without sequences for terminals ("\033[K"): the live line is cut to the terminal's width, and must not be
+// cut within one.
+std::string without_escapes(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text.substr(i, 2) != "\033[") {
+      plain += text[i];
+      continue;
+    }
+    for (i += 2; i < text.size() && (text[i] < '@' || text[i] > '~');) ++i;
+  }
+  return plain;
+}
+
 }  // namespace
 
 bool is_tailed(const ProcessSpec& spec, const std::vector<std::int64_t>& tail) {
@@ -46,7 +60,7 @@ Result<> Outputs::add(const ProcessSpec& spec) {
   return {};
 }
 
-void Outputs::take(std::size_t index, Stream stream, std::string_view bytes) {
+void Outputs::take(std::size_t index, Stream stream, std::string_view bytes, TimePoint now) {
   Process& process = *processes_[index];
   if (process.log && ::write(process.log.get(), bytes.data(), bytes.size()) < 0) {
     console_.line(
@@ -54,48 +68,79 @@ void Outputs::take(std::size_t index, Stream stream, std::string_view bytes) {
         fmt::format("muster: {}", fail_errno("cannot write " + process.log_path, errno).value().message));
     process.log.reset();
   }
-  if (stream == Stream::out && live_owner_ == &process) set_live(nullptr);  // its line goes on or ends now
+  if (live_owner_ == &process && live_stream_ == stream) set_live(nullptr);  // its line goes on or ends now
   LineBuffer& lines = process.streams[static_cast<std::size_t>(stream)].buffer;
-  lines.feed(bytes, [&](std::string_view line) { show(process, stream, line); });
-  if (stream == Stream::out && process.is_shown && !lines.unfinished().empty()) set_live(&process);
+  lines.feed(bytes, [&](std::string_view line) { take_line(index, stream, line, now); });
+  const bool is_held = stream == Stream::error && process.held.due();
+  if (process.is_shown && !is_held && !lines.unfinished().empty()) set_live(&process, stream);
 }
 
 // Shows the unfinished line of a process below all others, or that of none.
-void Outputs::set_live(const Process* process) {
+void Outputs::set_live(const Process* process, Stream stream) {
   live_owner_ = process;
+  live_stream_ = stream;
   if (process == nullptr)
     console_.live({}, {});
   else
-    console_.live(process->label, process->streams[0].buffer.unfinished());
+    console_.live(process->label,
+                  without_escapes(process->streams[static_cast<std::size_t>(stream)].buffer.unfinished()));
 }
 
-void Outputs::show(Process& process, Stream stream, std::string_view line) {
-  if (process.is_shown) console_.line(stream, process.label, line);
+void Outputs::take_line(std::size_t index, Stream stream, std::string_view line, TimePoint now) {
+  Process& process = *processes_[index];
   process.streams[static_cast<std::size_t>(stream)].last.add(line);
+  if (stream == Stream::error && process.held.take(line, now)) return;
+  if (!process.is_shown || (stream == Stream::error && warnings_.has(index, line))) return;
+  console_.line(stream, process.label, line);
 }
 
-void Outputs::finish(std::size_t index) {
+void Outputs::release(std::size_t index) {
+  Process& process = *processes_[index];
+  const std::vector<std::string> lines = process.held.release();
+  if (process.is_shown) show(index, lines);
+}
+
+std::optional<TimePoint> Outputs::due() const {
+  std::optional<TimePoint> first;
+  for (const auto& process : processes_)
+    if (const auto due = process->held.due(); due && !process->has_ended)
+      first = first ? std::min(*first, *due) : *due;
+  return first;
+}
+
+void Outputs::release_due(TimePoint now) {
+  for (std::size_t i = 0; i < processes_.size(); ++i)
+    if (!processes_[i]->has_ended && processes_[i]->held.due().value_or(TimePoint::max()) <= now) release(i);
+}
+
+void Outputs::finish(std::size_t index, TimePoint now) {
   Process& process = *processes_[index];
   if (live_owner_ == &process) set_live(nullptr);
   for (const Stream stream : both_streams) {
     LineBuffer& lines = process.streams[static_cast<std::size_t>(stream)].buffer;
-    if (!lines.unfinished().empty()) show(process, stream, lines.unfinished());
+    if (!lines.unfinished().empty()) take_line(index, stream, lines.unfinished(), now);
     lines.clear();
   }
+  process.has_ended = true;
 }
 
 void Outputs::forget(std::size_t index) {
-  for (Lines& lines : processes_[index]->streams) lines = {};
+  Process& process = *processes_[index];
+  for (Lines& lines : process.streams) lines = {};
+  process.held.release();
+  process.has_ended = false;
 }
 
 std::vector<std::string> Outputs::last_lines(std::size_t index) const {
   const auto& [out, error] = processes_[index]->streams;
-  return (error.last.empty() ? out : error).last.lines();
+  if (held(index).empty()) return (error.last.empty() ? out : error).last.lines();
+  LastLines traceback;  // of an endless one the middle is left out
+  for (const std::string& line : held(index)) traceback.add(line);
+  return traceback.lines();
 }
 
-void Outputs::show_last_lines(std::size_t index) {
-  for (const std::string& line : last_lines(index))
-    console_.line(Stream::error, processes_[index]->label, line);
+void Outputs::show(std::size_t index, const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) console_.line(Stream::error, processes_[index]->label, line);
 }
 
 }  // namespace muster::launch

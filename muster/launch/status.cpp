@@ -183,7 +183,31 @@ std::string status_text(const JobStatus& job) {
   return text;
 }
 
-std::string status_json(const JobStatus& job) {
+std::string status_line(const JobStatus& job) {
+  const Status& status = job.status;
+  std::string text = fmt::format("{}, {} of {} workers", name_of(status.state),
+                                 status.worker_num - absent(status, Role::worker), status.worker_num);
+  const auto most = std::max_element(
+      status.nodes.begin(), status.nodes.end(), [](const Status::Node& a, const Status::Node& b) {
+        return (a.step == cluster::no_step ? 0 : a.step + 1) < (b.step == cluster::no_step ? 0 : b.step + 1);
+      });
+  if (most != status.nodes.end() && most->step != cluster::no_step) text += ", step " + step_of(*most);
+  for (const Status::Node& node : status.nodes)
+    if (!node.is_connected && !node.has_left)
+      text += fmt::format(", {} {} not connected", to_string(node.role),
+                          node.has_rank ? std::to_string(node.rank) : node.node_id);
+  return status.text.empty() ? text : fmt::format("{}: {}", text, status.text);
+}
+
+bool is_over(const JobStatus& job) {
+  const auto& nodes = job.status.nodes;
+  if (job.status.state == Status::State::ended) return true;
+  return !nodes.empty() && absent(job.status, Role::worker) == 0 &&
+         std::all_of(nodes.begin(), nodes.end(),
+                     [](const Status::Node& node) { return node.has_left || node.role != Role::worker; });
+}
+
+std::string status_json(const JobStatus& job, bool is_indented) {
   const Status& status = job.status;
   json nodes = json::array();
   for (const Status::Node& node : status.nodes) nodes.push_back(node_json(node));
@@ -201,7 +225,7 @@ std::string status_json(const JobStatus& job) {
                      {"absent_servers", absent(status, Role::server)},
                      {"nodes", std::move(nodes)}};
   // A name may hold bytes that are no text.
-  return made.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return made.dump(is_indented ? 2 : -1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace muster::launch

@@ -35,6 +35,11 @@ Result<JobStatus> ask_status(const net::HostPort& scheduler, std::shared_ptr<con
 
 // A table, and a line above that says how the job is.
 std::string status_text(const JobStatus& status);
-std::string status_json(const JobStatus& status);
+// "running, 2 of 2 workers, step 41 (epoch 3)": of a log that is followed, where a line means a change.
+std::string status_line(const JobStatus& status);
+// Without indentation it is one line.
+std::string status_json(const JobStatus& status, bool is_indented = true);
+// Whether nothing more comes of the job: its scheduler says so, or every worker has left.
+bool is_over(const JobStatus& status);
 
 }  // namespace muster::launch

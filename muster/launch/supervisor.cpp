@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,11 +10,13 @@
 #include <algorithm>
 #include <csignal>
 #include <optional>
+#include <utility>
 
 #include "muster/checkpoint/checkpoint.h"
 #include "muster/cluster/cluster.h"
 #include "muster/launch/console.h"
 #include "muster/launch/local_crew.h"
+#include "muster/launch/memory_events.h"
 #include "muster/launch/outputs.h"
 #include "muster/launch/process.h"
 #include "muster/launch/restarts.h"
@@ -67,7 +70,7 @@ class Supervisor final : public CrewListener {
   void on_start(std::size_t process, pid_t pid) override { processes_[process].pid = pid; }
   void on_start_failure(std::size_t process, const Error& error) override;
   void on_output(std::size_t process, Stream stream, std::string_view bytes) override {
-    outputs_.take(process, stream, bytes);
+    outputs_.take(process, stream, bytes, options_.clock.now());
   }
   void on_end(std::size_t process, int wait_status) override;
   void on_loss(const Crew& crew, const std::string& reason) override;
@@ -101,6 +104,10 @@ class Supervisor final : public CrewListener {
   std::string host_of(const Crew& crew) const;
   int finish();
   int report();
+  int report_failure();
+  void show_failures_beside(std::size_t cause, const std::vector<ProcessEnd>& ends);
+  void hint_at_memory(const Running& process);
+  void show_held_but_interrupts();
 
   void say(std::string_view text) { console_.line(Stream::error, {}, fmt::format("muster: {}", text)); }
   std::size_t index_of(const Running& process) const {
@@ -115,6 +122,8 @@ class Supervisor final : public CrewListener {
   std::vector<Crew*> crews_;
   net::Descriptor signals_;
   std::optional<StateWatch> watch_;
+  MemoryEvents memory_events_;
+  std::pair<pid_t, std::int64_t> memory_peak_kib_{-1, 0};  // of the process that has ended here last
   std::vector<Running> processes_;
   std::vector<std::size_t> failed_;  // in the order in which they ended, until the others are asked to end
   std::string start_failure_;
@@ -202,6 +211,7 @@ int Supervisor::run() {
   while (is_running() && !keeper_is_gone_ && !was_killed_ && start_failure_.empty()) {
     show_state();
     wait(phase_ == Phase::running ? std::nullopt : std::optional(deadline_));
+    outputs_.release_due(options_.clock.now());
     restart_what_is_due();
     advance();
   }
@@ -261,6 +271,7 @@ void Supervisor::wait(std::optional<TimePoint> until) {
     if (const auto time = crew->wake_at()) until = until ? std::min(*until, *time) : *time;
   }
   crew_at.push_back(polled.size());
+  if (const auto due = outputs_.due()) until = until ? std::min(*until, *due) : *due;
   for (const Running& process : processes_)
     if (process.restart_at) until = until ? std::min(*until, *process.restart_at) : *process.restart_at;
 
@@ -295,8 +306,11 @@ void Supervisor::take_signals() {
   }
   int status = 0;
   pid_t pid = 0;
-  while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0)  // what belongs to no crew is an adopted orphan
+  rusage usage{};
+  while ((pid = ::wait4(-1, &status, WNOHANG, &usage)) > 0) {  // what belongs to no crew is an adopted orphan
+    memory_peak_kib_ = {pid, usage.ru_maxrss};
     std::any_of(crews_.begin(), crews_.end(), [&](Crew* crew) { return crew->take_child_end(pid, status); });
+  }
 }
 
 void Supervisor::take_lease() {
@@ -326,12 +340,24 @@ void Supervisor::signal_all(int number, bool is_for_services) {
 void Supervisor::on_end(std::size_t index, int wait_status) {
   Running& process = processes_[index];
   process.wait_status = wait_status;
-  outputs_.finish(index);
+  outputs_.finish(index, options_.clock.now());
   if (process.is_service()) {
     if (phase_ == Phase::running && exit_code_of(wait_status) != 0 && has_work_left()) note_failure(process);
   } else if (exit_code_of(wait_status) != 0 && !plan_restart(process)) {
     note_failure(process);
   }
+  const bool is_reported = !failed_.empty() || interrupted_by_ != 0;
+  if (process.restart_at || exit_code_of(wait_status) == 0 || !is_reported) outputs_.release(index);
+}
+
+// Once for each process that dies so.
+void Supervisor::hint_at_memory(const Running& process) {
+  if (!WIFSIGNALED(*process.wait_status) || WTERMSIG(*process.wait_status) != SIGKILL) return;
+  const bool is_here = process.crew == &local_;
+  const std::string hint = memory_hint(place_of(process.spec->label, process.host),
+                                       is_here ? memory_events_.has_killed() : std::nullopt,
+                                       process.pid == memory_peak_kib_.first ? memory_peak_kib_.second : 0);
+  if (!hint.empty()) say(hint);
 }
 
 void Supervisor::note_failure(Running& process) {
@@ -341,6 +367,7 @@ void Supervisor::note_failure(Running& process) {
     say(fmt::format("{} (pid {}) {}{}{}", place_of(process.spec->label, process.host), process.pid,
                     describe_exit(*process.wait_status),
                     refusal.empty() ? "" : "; it is not started again: ", refusal));
+    hint_at_memory(process);
   }
   if (phase_ == Phase::running) enter(Phase::settling, 0);
 }
@@ -363,7 +390,7 @@ void Supervisor::on_loss(const Crew& crew, const std::string& reason) {
     if (process.crew != &crew || process.has_ended()) continue;
     process.loss = reason;
     process.restart_at.reset();
-    outputs_.finish(index_of(process));
+    outputs_.finish(index_of(process), options_.clock.now());
     if (is_early) failed_.push_back(index_of(process));
   }
   if (phase_ == Phase::running && !failed_.empty()) enter(Phase::settling, 0);
@@ -400,6 +427,7 @@ bool Supervisor::plan_restart(Running& process) {
                   place_of(process.spec->label, process.host), process.pid, end,
                   *delay == Duration::zero() ? "" : fmt::format(" in {:g} s", seconds),
                   process.restarts.restarts(), options_.restarts_max));
+  hint_at_memory(process);
   process.restart_at = options_.clock.now() + *delay;
   return true;
 }
@@ -461,7 +489,7 @@ int Supervisor::finish() {
   phase_ = Phase::killing;  // whatever ends from here on ends because of this
   end_all();
   local_.drain();
-  for (const Running& process : processes_) outputs_.finish(index_of(process));
+  for (const Running& process : processes_) outputs_.finish(index_of(process), options_.clock.now());
   remove_run_folder(options_.run_folder);
   console_.state({});
   const int code = report();
@@ -477,6 +505,7 @@ int Supervisor::report() {
     return exit_code_cannot_start;
   }
   if (interrupted_by_ != 0) {
+    show_held_but_interrupts();
     say(fmt::format("ended by signal {} ({})", interrupted_by_, ::strsignal(interrupted_by_)));
     return 128 + interrupted_by_;
   }
@@ -489,6 +518,10 @@ int Supervisor::report() {
     if (console_.is_terminal()) say(fmt::format("done after {:.3g} s", seconds));
     return 0;
   }
+  return report_failure();
+}
+
+int Supervisor::report_failure() {
   std::vector<ProcessEnd> ends;
   for (const Running& process : processes_)
     ends.push_back({.label = process.spec->label,
@@ -498,15 +531,47 @@ int Supervisor::report() {
                     .wait_status = process.wait_status,
                     .was_asked_to_end = process.was_asked_to_end,
                     .loss = process.loss,
-                    .last_lines = outputs_.last_lines(index_of(process))});
+                    .last_lines = outputs_.last_lines(index_of(process)),
+                    .follows_another = other_failure(outputs_.held(index_of(process))).has_value()});
   const std::size_t cause = cause_among(ends, failed_);
   if (processes_.size() > 1) say(verdicts(ends));
-  const bool has_lines = !outputs_.last_lines(cause).empty();
+  show_failures_beside(cause, ends);
+  const std::vector<std::string> lines = outputs_.last_lines(cause);
   say(fmt::format("the job failed: {} {}{}", place_of(ends[cause].label, ends[cause].host),
-                  describe(ends[cause]), has_lines ? "; its last lines:" : ""));
-  outputs_.show_last_lines(cause);
+                  describe(ends[cause]), lines.empty() ? "" : "; its last lines:"));
+  outputs_.show(cause, lines);
   if (!ends[cause].loss.empty()) say(fmt::format("host {}: {}", ends[cause].host, ends[cause].loss));
   return exit_code_of(ends[cause]);
+}
+
+// Other tracebacks than the cause's: equal ones once, and of those that it brought the exception alone.
+void Supervisor::show_failures_beside(std::size_t cause, const std::vector<ProcessEnd>& ends) {
+  std::vector<FailedAlike> failures;
+  if (!outputs_.held(cause).empty()) add_failure(failures, ends[cause].label, outputs_.held(cause));
+  const bool has_cause = !failures.empty();
+  for (const std::size_t index : failed_)
+    if (index != cause && !outputs_.held(index).empty())
+      add_failure(failures, ends[index].label, outputs_.held(index));
+  for (std::size_t i = 0; i < failures.size(); ++i) {
+    std::vector<std::string> labels = failures[i].labels;
+    if (i == 0 && has_cause) {
+      labels.erase(labels.begin());
+      if (!labels.empty())
+        say(fmt::format("{} failed the same way as {}", joined_labels(labels), ends[cause].label));
+    } else if (const auto other = other_failure(failures[i].lines)) {
+      say(fmt::format("{}: {}", joined_labels(labels), *other));
+    } else {
+      say(fmt::format("{} failed in another way:", joined_labels(labels)));
+      for (const std::string& line : failures[i].lines)
+        console_.line(Stream::error, failures[i].labels.front(), line);
+    }
+  }
+}
+
+// Everybody knows where Ctrl-C hit, or asks the logs; what else an end brought up is to be seen.
+void Supervisor::show_held_but_interrupts() {
+  for (const Running& process : processes_)
+    if (!is_of_interrupt(outputs_.held(index_of(process)))) outputs_.release(index_of(process));
 }
 
 }  // namespace

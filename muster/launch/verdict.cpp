@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cctype>
 #include <csignal>
 
 #include "muster/cluster/cluster.h"
@@ -43,9 +44,35 @@ int rank_as_cause(const ProcessEnd& end, bool is_named) {
   const bool has_signal = end.loss.empty() && WIFSIGNALED(*end.wait_status);
   if (!end.loss.empty() || (has_signal && WTERMSIG(*end.wait_status) == SIGKILL)) return is_named ? 0 : 1;
   if (is_named) return 2;
+  if (end.follows_another) return 6;
   if (has_signal) return 3;
   if (WEXITSTATUS(*end.wait_status) == cluster::exit_code_peer_lost) return 6;
   return end.role == "scheduler" ? 5 : 4;
+}
+
+void replace_all(std::string& text, std::string_view part, std::string_view by) {
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += by.size())
+    text.replace(at, part.size(), by);
+}
+
+std::string without_addresses(const std::string& text) {
+  constexpr std::string_view mark = "0x";
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    result += text[i];
+    if (!std::string_view(result).ends_with(mark)) continue;
+    while (i + 1 < text.size() && std::isxdigit(static_cast<unsigned char>(text[i + 1])) != 0) ++i;
+  }
+  return result;
+}
+
+// Without what differs between processes that fail alike: "worker 2", "rank 2" of worker 2, and addresses.
+std::string comparable_text(const std::string& label, const std::vector<std::string>& lines) {
+  std::string text = without_addresses(fmt::format("{}", fmt::join(lines, "\n")));
+  const std::string number = label.substr(label.rfind(' ') + 1);
+  replace_all(text, label, "<label>");
+  for (const char* const word : {"rank ", "Rank "}) replace_all(text, word + number, "<rank>");
+  return text;
 }
 
 }  // namespace
@@ -86,15 +113,28 @@ std::string verdicts(const std::vector<ProcessEnd>& ends) {
     found->second.push_back(process.label);
   }
   std::vector<std::string> parts;
-  for (auto& [end, labels] : by_end) {
-    const std::size_t count = labels.size();
-    if (count > labels_max) {
-      labels.resize(labels_max);
-      labels.push_back(fmt::format("{} more", count - labels_max));
-    }
-    parts.push_back(fmt::format("{} {}", fmt::join(labels, ", "), end));
-  }
+  for (const auto& [end, labels] : by_end) parts.push_back(fmt::format("{} {}", joined_labels(labels), end));
   return fmt::format("how its processes ended: {}", fmt::join(parts, "; "));
+}
+
+std::string joined_labels(std::vector<std::string> labels) {
+  const std::size_t count = labels.size();
+  if (count > labels_max) {
+    labels.resize(labels_max);
+    labels.push_back(fmt::format("{} more", count - labels_max));
+  }
+  return fmt::format("{}", fmt::join(labels, ", "));
+}
+
+void add_failure(std::vector<FailedAlike>& failures, const std::string& label,
+                 const std::vector<std::string>& lines) {
+  const auto comparable = comparable_text(label, lines);
+  for (FailedAlike& known : failures)
+    if (comparable_text(known.labels.front(), known.lines) == comparable) {
+      known.labels.push_back(label);
+      return;
+    }
+  failures.push_back({.labels = {label}, .lines = lines});
 }
 
 std::string place_of(std::string_view label, std::string_view host) {

@@ -19,6 +19,7 @@ struct ProcessEnd {
   bool was_asked_to_end = false;        // it ended, or would have, because the job did
   std::string loss = {};                // its host was lost, and why
   std::vector<std::string> last_lines = {};
+  bool follows_another = false;         // what it wrote says that it ended because another process had failed
 };
 
 // "exited with code 3", "was lost with its host: ...".
@@ -37,6 +38,17 @@ std::size_t cause_among(const std::vector<ProcessEnd>& ends, const std::vector<s
 // "how its processes ended: scheduler, worker 0 exited with code 75; worker 1 ran on until asked to end". A
 // process that never came to init() is absent to all others; only who started it knows more.
 std::string verdicts(const std::vector<ProcessEnd>& ends);
+
+// Processes that failed with the same lines, in the order of the first of each.
+struct FailedAlike {
+  std::vector<std::string> labels = {};
+  std::vector<std::string> lines = {};
+};
+// Addresses of objects (0x7f...) and the number of the process itself do not make a difference.
+void add_failure(std::vector<FailedAlike>& failures, const std::string& label,
+                 const std::vector<std::string>& lines);
+// "worker 0, worker 1, 14 more".
+std::string joined_labels(std::vector<std::string> labels);
 
 // "worker 1 on host b", or "worker 1" where there is only one host.
 std::string place_of(std::string_view label, std::string_view host);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "muster/nn/cell_text.h"
 #include "muster/nn/values.h"
 
 namespace muster::nn {
@@ -37,6 +38,16 @@ Result<CellPtr> activation_named(std::string_view name) {
               fmt::format("there is no activation '{}': choose 'relu', 'relu6', 'leakyrelu', 'elu', 'gelu', "
                           "'silu', 'sigmoid', 'tanh', 'softmax' or 'logsoftmax'",
                           name));
+}
+
+std::string OpCell::settings() const {
+  CellText text;
+  for (const auto& [name, value] : attributes_.entries()) {
+    if (const auto* number = std::get_if<double>(&value)) text.add(name, *number);
+    if (const auto* whole = std::get_if<std::int64_t>(&value)) text.add(name, *whole);
+    if (const auto* flag = std::get_if<bool>(&value)) text.add(name, *flag);
+  }
+  return text.take();
 }
 
 }  // namespace muster::nn

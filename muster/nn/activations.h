@@ -15,6 +15,7 @@ namespace muster::nn {
 class OpCell : public Cell {
  public:
   Values construct(std::span<const Value> inputs) override;
+  std::string settings() const override;
 
  protected:
   OpCell(std::string class_name, std::string op, graph::Attributes attributes = {});

@@ -206,4 +206,21 @@ std::string Cell::description() const {
   return path_.empty() ? class_name_ : fmt::format("{} '{}'", class_name_, path_);
 }
 
+namespace {
+
+std::string tree_text(const Cell& cell, const std::string& indent) {
+  const std::string settings = cell.settings();
+  if (cell.children().empty()) return fmt::format("{}({})", cell.class_name(), settings);
+  const std::string inner = indent + "  ";
+  std::string text = cell.class_name() + "(\n";
+  if (!settings.empty()) text += inner + settings + '\n';
+  for (const auto& [name, child] : cell.children())
+    text += fmt::format("{}({}): {}\n", inner, name, tree_text(*child, inner));
+  return text + indent + ')';
+}
+
+}  // namespace
+
+std::string to_string(const Cell& cell) { return tree_text(cell, ""); }
+
 }  // namespace muster::nn

@@ -138,6 +138,8 @@ class Cell : public graph::Versioned {
   // This cell and all below.
   void set_train(bool training = true);
 
+  // The arguments that it was made with, as Python writes them: "3, 16, kernel_size=3". For people.
+  virtual std::string settings() const { return {}; }
   const std::string& class_name() const { return class_name_; }
   // The path given by parents: "" for a root, "fc", "block.fc".
   const std::string& path() const { return path_; }
@@ -169,5 +171,8 @@ class Cell : public graph::Versioned {
 };
 
 using CellPtr = std::shared_ptr<Cell>;
+
+// "Dense(784, 10)"; a cell with children is a tree of them, one a line.
+std::string to_string(const Cell& cell);
 
 }  // namespace muster::nn

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "muster/nn/arguments.h"
+#include "muster/nn/cell_text.h"
 #include "muster/nn/values.h"
 
 namespace muster::nn {
@@ -61,6 +62,20 @@ Values Conv2d::construct(std::span<const Value> inputs) {
                        {"pads", window_.pads(shape[2], shape[3])},
                        {"dilations", window_.dilation.list()},
                        {"group", group_}});
+}
+
+std::string Conv2d::settings() const {
+  return CellText()
+      .add(in_channels_)
+      .add(weight_->shape()[0])
+      .add("kernel_size", window_.kernel)
+      .add("stride", window_.stride)
+      .add("pad_mode", window_.pad_mode)
+      .add_unless("padding", window_.padding, 0)
+      .add_unless("dilation", window_.dilation, 1)
+      .add_unless("group", group_, 1)
+      .add_unless("has_bias", bias_ != nullptr, false)
+      .take();
 }
 
 }  // namespace muster::nn

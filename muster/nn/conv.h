@@ -29,6 +29,7 @@ class Conv2d : public Cell {
  public:
   Conv2d(std::int64_t in_channels, std::int64_t out_channels, Size2d kernel_size, Conv2dOptions options = {});
   Values construct(std::span<const Value> inputs) override;
+  std::string settings() const override;
 
   const ParameterPtr& weight() const { return weight_; }
   const ParameterPtr& bias() const { return bias_; }  // null without bias

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "muster/nn/arguments.h"
+#include "muster/nn/cell_text.h"
 #include "muster/nn/ops.h"
 #include "muster/nn/values.h"
 
@@ -48,6 +49,14 @@ Values Dense::construct(std::span<const Value> inputs) {
   std::vector<std::int64_t> sizes = shape.sizes();
   sizes.back() = out_channels_;
   return ops::reshape(y, Shape(std::move(sizes)));
+}
+
+std::string Dense::settings() const {
+  return CellText()
+      .add(in_channels_)
+      .add(out_channels_)
+      .add_unless("has_bias", bias_ != nullptr, true)
+      .take();
 }
 
 }  // namespace muster::nn

@@ -21,6 +21,7 @@ class Dense : public Cell {
  public:
   Dense(std::int64_t in_channels, std::int64_t out_channels, DenseOptions options = {});
   Values construct(std::span<const Value> inputs) override;
+  std::string settings() const override;
 
   const ParameterPtr& weight() const { return weight_; }
   const ParameterPtr& bias() const { return bias_; }  // null without bias

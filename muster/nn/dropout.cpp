@@ -1,6 +1,7 @@
 #include "muster/nn/dropout.h"
 
 #include "muster/nn/arguments.h"
+#include "muster/nn/cell_text.h"
 #include "muster/nn/ops.h"
 #include "muster/nn/values.h"
 
@@ -15,5 +16,7 @@ Values Dropout::construct(std::span<const Value> inputs) {
   if (!training() || p_ == 0) return x;
   return ops::dropout(x, 1 - p_, graph::default_context());
 }
+
+std::string Dropout::settings() const { return CellText().add("p", p_).take(); }
 
 }  // namespace muster::nn

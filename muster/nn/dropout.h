@@ -14,6 +14,7 @@ class Dropout : public Cell {
  public:
   explicit Dropout(double p = 0.5);  // in [0, 1)
   Values construct(std::span<const Value> inputs) override;
+  std::string settings() const override;
 
  private:
   double p_;

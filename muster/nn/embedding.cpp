@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "muster/nn/arguments.h"
+#include "muster/nn/cell_text.h"
 #include "muster/nn/values.h"
 
 namespace muster::nn {
@@ -40,6 +41,10 @@ Embedding::Embedding(std::int64_t vocab_size, std::int64_t embedding_size, Embed
 Values Embedding::construct(std::span<const Value> inputs) {
   require_inputs(*this, inputs, 1, "one tensor of numbers");
   return graph::apply("gather", {table_, inputs[0]}, {{"axis", std::int64_t{0}}});
+}
+
+std::string Embedding::settings() const {
+  return CellText().add(table_->shape()[0]).add(table_->shape()[1]).take();
 }
 
 }  // namespace muster::nn

@@ -21,6 +21,7 @@ class Embedding : public Cell {
  public:
   Embedding(std::int64_t vocab_size, std::int64_t embedding_size, EmbeddingOptions options = {});
   Values construct(std::span<const Value> inputs) override;
+  std::string settings() const override;
 
   const ParameterPtr& embedding_table() const { return table_; }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "muster/nn/arguments.h"
+#include "muster/nn/cell_text.h"
 #include "muster/nn/ops.h"
 #include "muster/nn/values.h"
 
@@ -210,5 +211,7 @@ Value CrossEntropyLoss::of_probabilities(const Value& logits, const Value& label
       apply_to("reduce_sum", product, {{"axes", std::vector<std::int64_t>{axis}}, {"keep_dims", false}}));
   return get_loss(losses);
 }
+
+std::string LossBase::settings() const { return CellText().add("reduction", reduction_).take(); }
 
 }  // namespace muster::nn

@@ -18,6 +18,7 @@ class LossBase : public Cell {
   Value get_loss(const Value& x, const Value& weights = {}) const;
   // An error: subclasses compute.
   Values construct(std::span<const Value> inputs) override;
+  std::string settings() const override;
 
  private:
   std::string reduction_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "muster/nn/arguments.h"
+#include "muster/nn/cell_text.h"
 #include "muster/nn/ops.h"
 #include "muster/nn/values.h"
 
@@ -90,6 +91,19 @@ Values LayerNorm::construct(std::span<const Value> inputs) {
   const Value y = graph::apply(
       "layer_norm", {x, filled_like(gamma_, normalized, 1), filled_like(gamma_, normalized, 0)}, attributes);
   return graph::floating_as(ops::add(ops::mul(y, gamma_), beta_), x.dtype());
+}
+
+std::string BatchNorm::settings() const {
+  return CellText().add(num_features_).add("eps", eps_).add("momentum", momentum_).take();
+}
+
+std::string LayerNorm::settings() const {
+  return CellText()
+      .add(gamma_->shape())
+      .add_unless("begin_norm_axis", begin_norm_axis_, -1)
+      .add_unless("begin_params_axis", begin_params_axis_, -1)
+      .add("epsilon", epsilon_)
+      .take();
 }
 
 }  // namespace muster::nn

@@ -31,6 +31,7 @@ struct BatchNormOptions {
 class BatchNorm : public Cell {
  public:
   Values construct(std::span<const Value> inputs) override;
+  std::string settings() const override;
 
   const ParameterPtr& moving_mean() const { return moving_mean_; }
   const ParameterPtr& moving_variance() const { return moving_variance_; }
@@ -82,6 +83,7 @@ class LayerNorm : public Cell {
  public:
   explicit LayerNorm(const Shape& normalized_shape, const LayerNormOptions& options = {});
   Values construct(std::span<const Value> inputs) override;
+  std::string settings() const override;
 
  private:
   std::int64_t begin_norm_axis_;

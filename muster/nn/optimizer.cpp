@@ -145,6 +145,16 @@ void Optimizer::reorder(const std::vector<ParameterPtr>& order) {
   rules_ = std::move(rules);
 }
 
+std::string Optimizer::settings() const {
+  std::string rate = rates_.size() > 1 ? "one for each group" : "one for each step";
+  if (rates_.size() == 1 && schedule() != nullptr)
+    rate = schedule()->class_name();
+  else if (rates_.size() == 1 && !rates_[0].is_list)
+    rate = fmt::format("{:g}", learning_rate()->materialize(0).item<float>());
+  return fmt::format("learning_rate={}, {} parameter{}", rate, updated_.size(),
+                     updated_.size() == 1 ? "" : "s");
+}
+
 Result<> Optimizer::set_learning_rate(double learning_rate) {
   MUSTER_TRY_VOID(require_not_negative(class_name(), "learning_rate", learning_rate));
   if (rates_.size() == 1 && rates_[0].parameter != nullptr && !rates_[0].is_list)

@@ -99,6 +99,9 @@ class Optimizer : public Cell {
   };
   Optimizer(std::string class_name, const ParameterGroups& parameters, const Settings& settings);
 
+  // "learning_rate=0.1, 10 parameters": as it is now.
+  std::string settings() const override;
+
   const std::vector<ParameterPtr>& updated_parameters() const { return updated_; }
   // Whether no group has a rate of its own.
   bool has_one_rate() const { return rates_.size() == 1; }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "muster/nn/arguments.h"
+#include "muster/nn/cell_text.h"
 #include "muster/nn/ops.h"
 #include "muster/nn/values.h"
 
@@ -101,6 +102,21 @@ Values AdaptiveAvgPool2d::construct(std::span<const Value> inputs) {
                     {{"output_size", std::vector<std::int64_t>{height_.value_or(x.shape()[2]),
                                                                width_.value_or(x.shape()[3])}}});
   });
+}
+
+std::string Pool2d::settings() const {
+  return CellText()
+      .add("kernel_size", window_.kernel)
+      .add("stride", window_.stride)
+      .add("pad_mode", window_.pad_mode)
+      .add_unless("padding", window_.padding, 0)
+      .add_unless("ceil_mode", ceil_mode_, false)
+      .take();
+}
+
+std::string AdaptiveAvgPool2d::settings() const {
+  if (height_ == width_) return CellText().add("output_size", height_).take();
+  return fmt::format("output_size=({}, {})", CellText::text_of(height_), CellText::text_of(width_));
 }
 
 }  // namespace muster::nn

@@ -15,6 +15,7 @@ namespace muster::nn {
 class Pool2d : public Cell {
  public:
   Values construct(std::span<const Value> inputs) override;
+  std::string settings() const override;
 
  protected:
   Pool2d(std::string class_name, Window window, bool ceil_mode);
@@ -74,6 +75,7 @@ class AdaptiveAvgPool2d : public Cell {
   AdaptiveAvgPool2d(std::optional<std::int64_t> height, std::optional<std::int64_t> width);
   explicit AdaptiveAvgPool2d(std::int64_t both) : AdaptiveAvgPool2d(both, both) {}
   Values construct(std::span<const Value> inputs) override;
+  std::string settings() const override;
 
  private:
   std::optional<std::int64_t> height_;

@@ -105,6 +105,22 @@ bool is_rank_0() {
   return session == nullptr || session->membership().rank() == 0;
 }
 
+// "0:09", "1:02:03".
+std::string time_text(double seconds) {
+  const auto all = static_cast<std::int64_t>(std::min(std::ceil(seconds), 1e9));
+  const std::int64_t hours = all / 3600, minutes = all / 60 % 60;
+  return hours > 0 ? fmt::format("{}:{:02}:{:02}", hours, minutes, all % 60)
+                   : fmt::format("{}:{:02}", minutes, all % 60);
+}
+
+// The time that the steps take which are left of the training; without evaluations, and nothing at first.
+std::string eta_text(const CallbackContext& context, std::int64_t done, double seconds) {
+  const std::int64_t left =
+      (context.epoch_num - context.cur_epoch_num) * context.batch_num + context.batch_num - done;
+  if (done == 0 || left <= 0) return {};
+  return fmt::format(", ETA {}", time_text(seconds / static_cast<double>(done) * static_cast<double>(left)));
+}
+
 std::string bar(std::int64_t done, std::int64_t all, int width) {
   if (all <= 0) return {};
   const auto filled = static_cast<std::size_t>(std::min(done, all) * width / all);
@@ -146,12 +162,13 @@ Result<> ProgressBar::load_state(const State& state) {
 
 std::string ProgressBar::line(const CallbackContext& context) const {
   const std::int64_t done = context.cur_step_num == 0 ? 0 : context.step_in_epoch();
-  const double each =
-      milliseconds(clock_.now() - epoch_begin_) / static_cast<double>(std::max<std::int64_t>(1, done));
+  const double seconds = milliseconds(clock_.now() - epoch_begin_) / 1000;
   const auto loss = loss_of(context);
-  return fmt::format("epoch {}/{} {}{}/{}, loss {}, {:.3g} ms/step", context.cur_epoch_num, context.epoch_num,
-                     bar(done, context.batch_num, options_.width), done, context.batch_num,
-                     loss ? fmt::format("{:.4f}", *loss) : "-", each);
+  const std::string metrics = context.eval_results.empty() ? "" : ", " + to_string(context.eval_results);
+  return fmt::format("epoch {}/{} {}{}/{}, {:.3g} steps/s{}, loss {}{}", context.cur_epoch_num,
+                     context.epoch_num, bar(done, context.batch_num, options_.width), done, context.batch_num,
+                     seconds > 0 ? static_cast<double>(done) / seconds : 0.0,
+                     eta_text(context, done, seconds), loss ? fmt::format("{:.4f}", *loss) : "-", metrics);
 }
 
 void ProgressBar::draw(const CallbackContext& context, bool last) {

@@ -1,7 +1,7 @@
 """Muster starts a training job on any machines from environment variables alone, and trains on it fast."""
 
 import muster._openmp  # noqa: F401 - first: it decides how the kernels' threads wait, which is read once
-from muster import amp, dataset, initializers, nn, ops, train
+from muster import _display, amp, dataset, initializers, nn, ops, train
 from muster._core import (
     CorruptDataError,
     DType,
@@ -43,8 +43,11 @@ from muster._core import (
     value_and_grad,
 )
 from muster._session import init
+from muster._summary import summary
 from muster._version import __version__ as __version__
 from muster.nn import Cell
+
+_display.install()
 
 __all__ = [
     "Cell",
@@ -89,6 +92,7 @@ __all__ = [
     "set_context",
     "set_ps_context",
     "set_seed",
+    "summary",
     "train",
     "uint8",
     "uint32",

@@ -96,6 +96,17 @@ def test_run_repeats_the_message_of_the_script_that_failed_last_and_exits_with_i
     )
 
 
+def test_run_shows_what_all_processes_warn_of_and_fail_with_once(folder):
+    script = write_script(folder, "import warnings\nwarnings.warn('be careful')\nint('x y')\n")
+    done = muster("run", "-n", "3", "--log-dir", "logs", script)
+    assert done.returncode == 1
+    assert done.stderr.count("UserWarning: be careful") == 1
+    assert done.stderr.count("ValueError: invalid literal") == 1
+    assert done.stderr.count("failed the same way") == 1
+    assert done.stderr.rstrip().endswith("'x y'")
+    assert all("ValueError" in log.read_text() for log in (folder / "logs").iterdir())
+
+
 def test_run_finds_a_free_port_for_each_of_two_jobs_at_once(folder):
     # Each job waits for a line of the other, so both run at the same time.
     os.mkfifo(folder / "to_first")
@@ -166,6 +177,35 @@ if os.environ["MS_ROLE"] == "MS_WORKER":
     assert b"half" not in shown
 
 
+def test_run_on_a_terminal_shows_a_line_that_is_drawn_over_and_over_on_standard_error(folder):
+    os.mkfifo(folder / "go_on")
+    script = write_script(
+        folder,
+        """
+import os
+if os.environ["MS_ROLE"] == "MS_WORKER":
+    for step in range(3):
+        os.write(2, f"\\rstep {step}\\033[K".encode())
+    open("go_on").read()
+    os.write(2, b"\\n")
+""",
+    )
+    ours, theirs = pty.openpty()
+    job = subprocess.Popen(
+        [str(PROGRAM), "run", "-n", "1", script], stdout=theirs, stderr=subprocess.PIPE, text=True
+    )
+    os.close(theirs)
+    shown = b""
+    while not shown.endswith(b"[worker 0] step 2"):
+        shown += os.read(ours, 1000)
+    (folder / "go_on").write_text("now")
+    _, errors = job.communicate(timeout=60)
+    os.close(ours)
+    assert job.returncode == 0
+    assert "[worker 0] step 2" in errors
+    assert "step 1" not in errors
+
+
 def test_run_uses_the_python_of_the_environment_that_muster_belongs_to(folder):
     binaries = folder / "an environment/bin"
     binaries.mkdir(parents=True)
@@ -186,18 +226,34 @@ def test_run_uses_the_python_of_the_environment_that_muster_belongs_to(folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "train"], "muster run: say how many workers to start on this host, for example: -n 4\n"),
+        (["run", "./train"], "muster run: say how many workers to start on this host, for example: -n 4\n"),
         (
             ["run", "-n", "2"],
             "muster run: name what to run, for example: muster run -n 4 train.py --epochs 10\n",
         ),
-        (["run", "-n", "2", "--prot", "1"], "muster run: there is no option '--prot'\n"),
+        (["run", "-n", "2", "--prot", "1"], "there is no option '--prot': did you mean '--port'?"),
+        (["run", "-n", "2", "--prot=1"], "there is no option '--prot': did you mean '--port'?"),
+        (["run", "-n", "2", "--weather", "a"], "muster run: there is no option '--weather'\n"),
+        (["explain", "--trce", "a.py"], "did you mean '--trace'?"),
+        (["k8s", "--imagee", "a"], "did you mean '--image'?"),
+        (["status", "--jsn"], "did you mean '--json'?"),
+        (["certs", "new", "--host", "a"], "did you mean '--hosts'?"),
+        (["rnu", "-n", "2", "train.py"], "muster: there is no subcommand 'rnu': did you mean 'run'?\n"),
+        (["version", "-x"], "there is no option '-x'\n"),
+        (["weather"], "muster: there is no subcommand 'weather'\n"),
+        (["certs", "nwe"], "muster certs: there is no subcommand 'nwe': did you mean 'new'?\n"),
+        (["help", "rnu"], "muster help: there is no subcommand 'rnu': did you mean 'run'?\n"),
+        (["--verison"], "muster: there is no option '--verison': did you mean '--version'?\n"),
+        (["version", "1"], "muster version: '1' is one word too many\n"),
         (["run", "-n", "2", "no.py"], "muster run: there is no script 'no.py' in "),
-        (["run", "-n", "two", "a"], "Try: muster --help, or muster run --help\n"),
-        ([], "muster: A subcommand is required\n"),
+        (["run", "-n", "two", "a"], "Try: muster run --help\n"),
+        ([], "Usage: muster "),
+        (["certs"], "Usage: muster certs "),
     ],
 )
 def test_a_command_line_that_cannot_be_used_says_what_to_do(folder, arguments, message):
+    (folder / "train").write_text("#!/bin/sh")
+    (folder / "train").chmod(0o755)
     done = muster(*arguments)
     assert done.returncode == 2
     assert message in done.stderr
@@ -209,10 +265,63 @@ def test_run_says_which_program_cannot_be_started(folder):
         ("./no-such-program", 2, "there is no program './no-such-program'"),
         ("./notes.txt", 2, "'./notes.txt' is not executable: make it so (chmod +x ./notes.txt)"),
         (".//", 2, "'.//' is a folder: name a script or a program"),
-        ("no-such-program", 127, "cannot start 'no-such-program'"),
+        ("no-such-program", 2, "there is no program 'no-such-program' in PATH"),
     ]:
         done = muster("run", "-n", "1", program)
         assert (done.returncode, words in done.stderr) == (code, True), done.stderr
+
+
+def test_run_names_the_file_that_was_meant_before_it_starts_a_process(folder):
+    (folder / "jobs").mkdir()
+    for name in ["train.py", "jobs/train.py", "jobs/__init__.py", "start"]:
+        (folder / name).touch()
+    (folder / "start").chmod(0o755)
+    for words, meant in [
+        (["trian.py"], "train.py"),
+        (["jobs/trian.py"], "jobs/train.py"),
+        (["train"], "train.py"),
+        (["start"], "./start"),
+        (["satrt"], "./start"),
+        (["./satrt"], "./start"),
+        (["ehco", "a"], "echo"),
+        (["python3", "-u", "trian.py"], "train.py"),
+        (["-m", "jobs.trian"], "jobs/train.py"),
+        (["-m", "trian"], "train.py"),
+    ]:
+        done = muster("run", "-n", "3", *words)
+        assert f"did you mean '{meant}'?" in done.stderr, (words, done.stderr)
+        assert (done.returncode, "starting" in done.stderr) == (2, False), done.stderr
+
+
+def test_run_starts_a_module_with_its_own_arguments(folder):
+    (folder / "jobs").mkdir()
+    (folder / "jobs/train.py").write_text("import sys\nprint(__name__, __package__, *sys.argv[1:])\n")
+    done = muster("run", "-n", "1", "-m", "jobs.train", "-n", "7", "-m")
+    assert done.returncode == 0, done.stderr
+    assert "[worker 0] __main__ jobs -n 7 -m\n" in done.stdout
+    written = muster("run", "-n", "1", "--dry-run", "-m", "jobs.train", "a")
+    assert 'module = "jobs.train"' in written.stdout
+    (folder / "job.toml").write_text(written.stdout)
+    assert "[worker 0] __main__ jobs a\n" in muster("run", "--job", "job.toml").stdout
+    assert muster("run", "-n", "1", "-m", "platform").returncode == 0  # one of Python's own
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(["-m"], "name a module"), (["-m", "train.py"], "without .py"), (["-m", "no_such"], "finds no module")],
+)
+def test_run_says_which_module_cannot_be_started(folder, words, message):
+    (folder / "train.py").touch()
+    done = muster("run", "-n", "1", *words)
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+
+
+def test_help_is_that_of_the_subcommand_that_is_named(folder):
+    assert muster("help").stdout == muster("--help").stdout
+    for words in (["run"], ["certs", "new"], ["help"]):
+        shown = muster("help", *words)
+        assert (shown.returncode, shown.stdout) == (0, muster(*words, "--help").stdout)
+    assert "Usage: muster run [options] script.py [args]\n" in muster("help", "run").stdout
 
 
 def test_env_shows_where_each_value_comes_from(folder, monkeypatch):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import re
 import socket
 import subprocess
@@ -48,6 +49,7 @@ def cluster():
                 assert worker.stdout.readline().startswith("rank ")
         return f"127.0.0.1:{port}"
 
+    start.processes = processes
     yield start
     for process in processes:
         process.kill()
@@ -90,6 +92,41 @@ def test_status_says_who_is_absent_while_a_cluster_forms(cluster):
     assert told["state"] == "forming"
     assert told["absent_workers"] == 1
     assert "missing" in told["text"] or "absent" in told["text"]
+
+
+def test_status_that_watches_prints_a_line_for_each_change_until_the_job_has_ended(cluster):
+    scheduler = cluster(workers=2)
+    status_once(scheduler, lambda told: all(node["phase"] == "computing" for node in told["nodes"]))
+    with subprocess.Popen(
+        [str(PROGRAM), "status", "--scheduler", scheduler, "--watch"], stdout=subprocess.PIPE, text=True
+    ) as watch:
+        assert watch.stdout.readline() == "running, 2 of 2 workers\n"
+        cluster.processes[0].kill()  # the scheduler of a job that does not recover
+        assert re.search(r"ended", watch.stdout.readline())
+        assert watch.stdout.read() == ""
+    assert watch.returncode == 0
+
+
+def test_status_that_watches_redraws_the_table_of_a_terminal(cluster):
+    scheduler = cluster(workers=2)
+    status_once(scheduler)
+    ours, theirs = pty.openpty()
+    watch = subprocess.Popen([str(PROGRAM), "status", "--scheduler", scheduler, "--watch"], stdout=theirs)
+    os.close(theirs)
+    shown = b""
+    while shown.count(b"\x1b[H\x1b[2J") < 2:
+        shown += os.read(ours, 4096)
+    watch.kill()
+    watch.wait()
+    os.close(ours)
+    assert shown.count(b"last heartbeat") >= 1
+
+
+def test_status_that_watches_says_that_nobody_listens():
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        done = muster("status", "--watch", "--scheduler", f"127.0.0.1:{reserved.getsockname()[1]}")
+    assert (done.returncode, "refused" in done.stderr) == (1, True)
 
 
 def test_status_asks_which_scheduler():

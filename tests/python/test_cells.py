@@ -273,7 +273,7 @@ def test_cells_go_when_nobody_holds_them():
 
 
 def test_cells_print_their_tree():
-    assert repr(Net()) == "Net(\n  (fc): Dense()\n  (relu): ReLU()\n)"
+    assert repr(Net()) == "Net(\n  (fc): Dense(3, 4)\n  (relu): ReLU()\n)"
     assert repr(nn.Dense(1, 1).weight) == (
         "Parameter(name='weight', shape=(1, 1), dtype=float32, requires_grad=True)"
     )

@@ -139,24 +139,33 @@ class Reader {
   }
 
   Result<> read_command() {
+    const toml::node* module = take("module");
     const toml::node* script = take("script");
     const toml::node* arguments = take("arguments");
-    if (script == nullptr && arguments == nullptr) return {};
-    if (script == nullptr) return wrong(*arguments, "arguments", "without a script");
-    if (!script->is_string()) return wrong(*script, "script", "has to be a text");
-    Setting<std::vector<std::string>> command{{*script->value<std::string>()}, origin("script")};
-    std::string& program = command.value.front();
-    // A name without a folder may be one that is searched in PATH.
-    std::error_code ignored;
-    if (const std::string near = path(program);
-        program.find('/') != std::string::npos || std::filesystem::exists(near, ignored))
-      program = near;
+    if (module != nullptr && script != nullptr)
+      return wrong(*module, "module", "beside a script: leave one out");
+    const toml::node* named = module != nullptr ? module : script;
+    if (named == nullptr && arguments == nullptr) return {};
+    if (named == nullptr) return wrong(*arguments, "arguments", "without a script");
+    const char* const key = module != nullptr ? "module" : "script";
+    if (!named->is_string()) return wrong(*named, key, "has to be a text");
+    const std::string name = *named->value<std::string>();
+    Setting<std::vector<std::string>> command{{}, origin(key)};
+    command.value = module != nullptr ? std::vector<std::string>{std::string(module_flag), name}
+                                      : std::vector{program_path(name)};
     if (arguments != nullptr) {
       MUSTER_TRY(const auto words, texts_of(*arguments, "arguments"));
       command.value.insert(command.value.end(), words.begin(), words.end());
     }
     said_.command = std::move(command);
     return {};
+  }
+
+  // A name without a folder may be one that is searched in PATH.
+  std::string program_path(const std::string& name) const {
+    std::error_code ignored;
+    const std::string near = path(name);
+    return name.find('/') != std::string::npos || std::filesystem::exists(near, ignored) ? near : name;
   }
 
   Result<> read_tail() {
@@ -265,6 +274,15 @@ void write_hosts(Writer& writer, const JobSettings& job) {
                 job.slots ? job.slots->origin : hosts.origin);
 }
 
+void write_command(Writer& writer, const Setting<std::vector<std::string>>& command) {
+  const auto& words = command.value;
+  const bool is_module = words.size() > 1 && words.front() == module_flag;
+  writer.line(is_module ? "module" : "script", quoted(words[is_module ? 1 : 0]), command.origin);
+  const auto arguments = words.begin() + (is_module ? 2 : 1);
+  if (arguments != words.end())
+    writer.line("arguments", quoted_list({arguments, words.end()}), command.origin);
+}
+
 }  // namespace
 
 Result<PartialSettings> parse_job_file(std::string_view text, const JobFileName& file) {
@@ -283,10 +301,7 @@ Result<PartialSettings> parse_job_file(std::string_view text, const JobFileName&
 std::string job_file_text(const JobSettings& job, WithOrigins origins) {
   Writer writer(origins);
   writer.text("preset", job.preset);
-  writer.line("script", quoted(job.command.value.front()), job.command.origin);
-  if (job.command.value.size() > 1)
-    writer.line("arguments", quoted_list({job.command.value.begin() + 1, job.command.value.end()}),
-                job.command.origin);
+  write_command(writer, job.command);
   write_hosts(writer, job);
   if (job.reach.value == Reach::ssh) writer.text("ssh", job.ssh);
   if (job.scheduler) writer.text("scheduler", *job.scheduler);

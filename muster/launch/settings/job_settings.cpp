@@ -130,9 +130,13 @@ std::string_view address_of_host(std::string_view name) { return name.substr(nam
 
 bool is_python_script(std::string_view word) { return word.size() > 3 && word.ends_with(".py"); }
 
+bool needs_python(const std::vector<std::string>& command) {
+  return !command.empty() && (command.front() == module_flag || is_python_script(command.front()));
+}
+
 std::vector<std::string> JobSettings::argv() const {
   std::vector<std::string> words = command.value;
-  if (is_python_script(words.front())) words.insert(words.begin(), python);
+  if (needs_python(words)) words.insert(words.begin(), python);
   return words;
 }
 

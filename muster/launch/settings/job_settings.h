@@ -108,6 +108,9 @@ struct JobSettings {
 };
 
 bool is_python_script(std::string_view word);
+// Whether a command has to be given to Python: it starts with a script, or with -m and a module.
+bool needs_python(const std::vector<std::string>& command);
+inline constexpr std::string_view module_flag = "-m";
 // "b" of the host "user@b": what other hosts know it by.
 std::string_view address_of_host(std::string_view name);
 

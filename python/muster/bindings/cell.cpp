@@ -259,16 +259,6 @@ nb::typed<nb::dict, nb::str, PythonParameter> parameters_dict(const Cell& cell, 
   return made;
 }
 
-// Dense(...), or a tree of its children, one a line.
-std::string representation(const Cell& cell, const std::string& indent) {
-  if (cell.children().empty()) return cell.class_name() + "()";
-  std::string text = cell.class_name() + "(\n";
-  const std::string inner = indent + "  ";
-  for (const auto& [name, child] : cell.children())
-    text += inner + "(" + name + "): " + representation(*child, inner) + "\n";
-  return text + indent + ")";
-}
-
 }  // namespace
 
 void refuse_cycle(const Cell& parent, const Cell& child) {
@@ -325,7 +315,7 @@ void bind_cell(nb::module_& core) {
       .def("__setattr__", &set_attribute, nb::arg("name"), nb::arg("value"))
       .def("__delattr__", &delete_attribute, nb::arg("name"))
       .def("__getattr__", &missing_attribute, nb::arg("name"))
-      .def("__repr__", [](const Cell& self) { return representation(self, ""); })
+      .def("__repr__", [](const Cell& self) { return nn::to_string(self); })
       .def(
           "cells", [](const Cell& self) { return children_of(self); }, "The children.")
       .def("name_cells", &named_children, "The children by their names.")

@@ -113,6 +113,62 @@ TEST(Supervisor, RepeatsAPythonTracebackFromItsFirstLine) {
                                 EndsWith("[worker 0]   line 49\n[worker 0] ValueError: no such column\n")));
 }
 
+const std::string fails =
+    "{ echo 'Traceback (most recent call last):'; echo '  line 3'; echo 'ValueError: no'; } >&2; ";
+
+TEST(Supervisor, ShowsATracebackOnceHoweverManyFailAlike) {
+  Job job({fails + "exit 1", fails + "exit 1", fails + "exit 1"}, {.settle_ms = 5000});
+  EXPECT_THAT(job.wait(), Eq(1));
+  const std::string text = job.text();
+  EXPECT_THAT(text.find("ValueError: no"), Eq(text.rfind("ValueError: no"))) << text;
+  EXPECT_THAT(text, AllOf(HasSubstr(" failed the same way as worker "), EndsWith("] ValueError: no\n")));
+}
+
+TEST(Supervisor, ShowsTracebacksThatDifferAndTheLastOfThoseThatFollowed) {
+  const std::string follows =
+      "{ echo 'Traceback (most recent call last):'; echo '  line 7'; echo 'muster.JobAbortedError: worker 1 "
+      "failed'; } >&2; exit 1";
+  Job job({follows, fails + "read x; exit 1",
+           "echo 'Traceback (most recent call last):' >&2; echo 'KeyError: 3' >&2; exit 1"},
+          {.settle_ms = 5000});
+  EXPECT_THAT(job.wait(), Eq(1));
+  EXPECT_THAT(job.text(), AllOf(HasSubstr("muster: worker 0: muster.JobAbortedError: worker 1 failed\n"),
+                                Not(HasSubstr("line 7")), HasSubstr("KeyError: 3"),
+                                HasSubstr("ValueError: no"), Not(HasSubstr("the job failed: worker 0"))));
+}
+
+TEST(Supervisor, ShowsATracebackThatAProcessHasHandled) {
+  Job job({fails + "exit 0"});
+  EXPECT_THAT(job.wait(), Eq(0));
+  EXPECT_THAT(job.text(), EndsWith("[worker 0]   line 3\n[worker 0] ValueError: no\n"));
+  Job going_on({fails + "echo ready; sleep 1000 & wait"});
+  going_on.line_with("ValueError: no");
+}
+
+TEST(Supervisor, SaysOneLineOfCtrlC) {
+  const std::string interrupted =
+      "trap '{ echo \"Traceback (most recent call last):\"; echo KeyboardInterrupt; } >&2; exit 130' INT; "
+      "echo ready; "
+      "sleep 1000 & wait";
+  Job job({interrupted, interrupted});
+  job.line_with("ready");
+  job.line_with("ready");
+  job.signal(SIGINT);
+  EXPECT_THAT(job.wait(), Eq(128 + SIGINT));
+  EXPECT_THAT(job.text(), Not(HasSubstr("KeyboardInterrupt")));
+  EXPECT_THAT(job.log(0), HasSubstr("KeyboardInterrupt"));
+}
+
+TEST(Supervisor, ShowsAWarningOfManyOnce) {
+  const std::string warns = "{ echo 'a.py:3: UserWarning: slow'; echo '  warn()'; } >&2; ";
+  Job job({warns, warns + "echo other >&2"});
+  EXPECT_THAT(job.wait(), Eq(0));
+  const std::string text = job.text();
+  EXPECT_THAT(text.find("slow"), Eq(text.rfind("slow"))) << text;
+  EXPECT_THAT(text.find("warn()"), Eq(text.rfind("warn()"))) << text;
+  EXPECT_THAT(text, HasSubstr("[worker 1] other\n"));
+}
+
 // ---- Services and files -----------------------------------------------------------------------------------
 
 // Ends well when it is asked to, and work that does not ask before it can.
@@ -231,6 +287,7 @@ TEST(SupervisorRestarts, WhatDiedAndSaysWhy) {
   EXPECT_THAT(job.text(), ::testing::MatchesRegex("\\[worker 0\\] first life\n"
                                                   "muster: worker 0 \\(pid [0-9]+\\) was killed by signal 9 "
                                                   "\\(Killed\\): starting it again \\(1 of 3\\)\n"
+                                                  "(muster: [^\n]*out-of-memory[^\n]*\n)?"
                                                   "\\[worker 0\\] second life\n"));
   EXPECT_THAT(job.log(0), Eq("first life\nsecond life\n")) << "its log goes on";
 }

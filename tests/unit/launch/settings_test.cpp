@@ -254,6 +254,7 @@ TEST(JobFile, ErrorsNameTheLineAndTheKey) {
       {"hosts = \"a\"", "job.toml, line 1: hosts has to be a list of texts"},
       {"hosts = [\"a:0\"]", "job.toml, line 1: hosts: host 'a' has '0' slots: a whole number from 1 on"},
       {"arguments = [\"x\"]", "job.toml, line 1: arguments without a script"},
+      {"script = \"a.py\"\nmodule = \"a\"", "job.toml, line 2: module beside a script: leave one out"},
       {"tail = [0, \"1\"]", "job.toml, line 1: tail has to be a list of ranks"},
       {"[environment]\nA = 1", "job.toml, line 2: environment.A has to be a text"},
       {"environment = 1", "job.toml, line 1: environment has to be a table of texts"},

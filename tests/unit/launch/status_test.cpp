@@ -47,6 +47,28 @@ TEST(Status, IsATableOfTheLiveRoster) {
       "absent: 1 worker\n");
 }
 
+TEST(Status, IsOneLineForALogThatIsFollowed) {
+  EXPECT_EQ(status_line(job()), "running, 2 of 3 workers, step 41 (epoch 3), worker 1 not connected");
+  JobStatus forming = job();
+  forming.status.state = Status::State::forming;
+  forming.status.text = "missing: worker 2";
+  forming.status.nodes.clear();
+  EXPECT_EQ(status_line(forming), "forming, 0 of 3 workers: missing: worker 2");
+  EXPECT_EQ(status_json(job(), false).find('\n'), status_json(job(), false).size() - 1);
+}
+
+TEST(Status, IsOverWhenEveryWorkerHasLeft) {
+  JobStatus left = job();
+  for (auto& node : left.status.nodes) node.has_left = true;
+  EXPECT_FALSE(is_over(left)) << "a third worker is to come";
+  left.status.worker_num = 2;
+  EXPECT_TRUE(is_over(left));
+  left.status.nodes[1].has_left = false;
+  EXPECT_FALSE(is_over(left));
+  left.status.state = Status::State::ended;
+  EXPECT_TRUE(is_over(left));
+}
+
 TEST(Status, IsJsonForPrograms) {
   const auto json = nlohmann::json::parse(status_json(job()));
   EXPECT_EQ(json["job"], "0000000000000abc");

@@ -7,7 +7,9 @@
 namespace muster::launch {
 namespace {
 
+using testing::ElementsAre;
 using testing::Eq;
+using testing::SizeIs;
 
 constexpr int exited(int code) { return code << 8; }  // as waitpid tells it
 
@@ -92,6 +94,25 @@ TEST(Verdict, FoldsThoseThatEndedAlike) {
     ends.push_back({.label = "worker " + std::to_string(i), .role = "worker", .wait_status = exited(69)});
   EXPECT_THAT(verdicts(ends), Eq("how its processes ended: worker 0, worker 1, worker 2, worker 3, worker 4, "
                                  "worker 5, worker 6, worker 7, 2 more exited with code 69"));
+}
+
+TEST(Verdict, BlamesWhoFailedBeforeThoseWhoSayThatTheyFollowed) {
+  const std::vector<ProcessEnd> ends = {
+      {.label = "worker 0", .role = "worker", .wait_status = exited(1), .follows_another = true},
+      {.label = "worker 1", .role = "worker", .wait_status = exited(1)}};
+  EXPECT_THAT(cause_among(ends, {0, 1}), Eq(1));
+}
+
+TEST(Failures, AreAlikeButForTheirOwnNumbersAndAddresses) {
+  std::vector<FailedAlike> failures;
+  add_failure(failures, "worker 0", {"ValueError: rank 0 has <Net at 0x7f12>"});
+  add_failure(failures, "worker 1", {"ValueError: rank 1 has <Net at 0x55aa>"});
+  add_failure(failures, "worker 2", {"ValueError: rank 0 has <Net at 0x1>"});
+  add_failure(failures, "worker 3", {"ValueError: no shard 3"});
+  ASSERT_THAT(failures, SizeIs(3));
+  EXPECT_THAT(failures[0].labels, ElementsAre("worker 0", "worker 1"));
+  EXPECT_THAT(failures[0].lines, ElementsAre("ValueError: rank 0 has <Net at 0x7f12>"));
+  EXPECT_THAT(failures[2].labels, ElementsAre("worker 3"));
 }
 
 TEST(Verdict, SaysTheHostWhereThereAreSeveral) {

@@ -95,7 +95,9 @@ TEST(ProgressBar, ShowsEpochStepAndLoss) {
   auto context = at_step(2, 15, 10, 1.5F);
   ASSERT_TRUE(bar.on_train_epoch_begin(context));
   clock.advance(std::chrono::milliseconds(100));
-  EXPECT_EQ(bar.line(context), "epoch 2/10 [=====>    ] 5/10, loss 1.5000, 20 ms/step");
+  EXPECT_EQ(bar.line(context), "epoch 2/10 [=====>    ] 5/10, 50 steps/s, ETA 0:02, loss 1.5000");
+  context.eval_results = {{"accuracy", 0.5}};
+  EXPECT_THAT(bar.line(context), HasSubstr("loss 1.5000, {'accuracy': 0.5}"));
 }
 
 // ---- Control callbacks
