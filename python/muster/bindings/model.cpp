@@ -227,12 +227,9 @@ void bind_model(nb::module_& core) {
            "after every step; with `dataset_sink_mode` and a `sink_size`, an epoch is that many steps and "
            "callbacks run around all of them. In parallel mode 'data_parallel' gradients are summed over all "
            "workers, or averaged with gradients_mean. `micro_batches` splits each batch into so many equal "
-           "parts, "
-           "which the workers of a placed network work on at the same time, all forward before all backward; "
-           "the "
-           "update is one, and the same but for rounding where the loss is a mean over samples and the "
-           "network has "
-           "no batch statistics. ValueError where a batch cannot be split so.")
+           "parts, which the workers of a placed network work on at the same time, all forward before all "
+           "backward; the update is one, and the same but for rounding where the loss is a mean over samples "
+           "and the network has no batch statistics. ValueError where a batch cannot be split so.")
       .def("fit", &fit_model, nb::arg("epoch"), nb::arg("train_dataset"),
            nb::arg("valid_dataset") = nb::none(), nb::arg("valid_frequency") = 1,
            nb::arg("callbacks") = nb::none(), nb::arg("dataset_sink_mode") = false, nb::arg("sink_size") = -1,
@@ -259,8 +256,7 @@ void bind_model(nb::module_& core) {
             return nb::borrow<nb::typed<nb::dict, nb::str, TensorObject>>(made);
           },
           "The parameters of the network by name, as tensors, on every worker. Where the network is placed "
-          "over "
-          "several workers they are collected from those that have them: all workers make this call. "
+          "over several workers they are collected from those that have them: all workers make this call. "
           "save_checkpoint takes the result. PeerLostError names a worker that is gone.")
       .def("predict", &predict, nb::arg("predict_data"),
            nb::sig("def predict(self, *predict_data: Tensor) -> typing.Any"),
