@@ -30,7 +30,7 @@ LAYERS = {
 }
 # How many headers of a module its public one may show to others, itself not counted. Lower it when you can.
 SHOWN_MAX = {
-    "base": 16,
+    "base": 17,
     "checkpoint": 17,
     "cluster": 12,
     "collective": 0,

@@ -18,7 +18,7 @@ void print_next_steps(const launch::CertificateRequest& request) {
   const std::string at = folder.ends_with('/') ? folder : folder + "/";
   fmt::print(
       "\nNext:\n"
-      "  1. Copy {0} to every host of the job, but not {0}ca.key: who has it makes certificates.\n",
+      "  1. Copy {0} to every host of the job, but not {0}ca.key: anyone who has it can make certificates.\n",
       at);
   if (request.nodes.empty()) {
     fmt::print(
@@ -79,7 +79,8 @@ void add_new(CLI::App& certs, Invocation& invocation) {
       ->type_name("IDS")
       ->delimiter(',');
   command->add_option("--out", request->folder, "Folder to make")->type_name("FOLDER")->required();
-  command->add_option("--days", request->days, "How long they are valid (default: 365)")->type_name("NUMBER");
+  command->add_option("--days", request->days, "Days that the certificates are valid (default: 365)")
+      ->type_name("NUMBER");
   command->callback([request, &invocation] {
     request->now_s = std::time(nullptr);
     invocation.exit_code = make(*request);
@@ -106,12 +107,15 @@ void add_revoke(CLI::App& certs, Invocation& invocation) {
 void add_certs(CLI::App& app, Invocation& invocation) {
   CLI::App* certs = app.add_subcommand("certs", "Certificates for encrypted jobs: new, revoke, show");
   certs->require_subcommand(1);
-  certs->footer("\nFor trying out. Whoever has an authority uses its certificates: docs/guide/security.md");
+  certs->footer(
+      "\nFor trying out. If your site has a certificate authority, use its certificates: "
+      "docs/guide/security.md");
   add_new(*certs, invocation);
   add_revoke(*certs, invocation);
   auto path = std::make_shared<std::string>();
   auto password_file = std::make_shared<std::string>();
-  CLI::App* command = certs->add_subcommand("show", "What is in .p12 files, certificates, lists, folders");
+  CLI::App* command =
+      certs->add_subcommand("show", "Show .p12 files, certificates, revocation lists, folders");
   command->add_option("path", *path, "File or folder")->required();
   command->add_option("--password-file", *password_file, "As of revoke")->type_name("FILE");
   command->callback(

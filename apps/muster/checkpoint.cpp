@@ -39,7 +39,7 @@ std::optional<int> for_each_file(const std::string& path, int (*work)(const std:
 
 std::string worker_text(const FoundWorker& worker) {
   return fmt::format("job {}, worker {} of {}: {}", worker.job.empty() ? "?" : worker.job, worker.rank,
-                     worker.world, worker.folder);
+                     worker.world_size, worker.folder);
 }
 
 void print_problem(const std::string& problem) { fmt::print("  DAMAGED: {}\n", problem); }
@@ -154,7 +154,7 @@ bool verify_worker(FoundWorker& worker) {
 void print_newest(const std::vector<FoundWorker>& workers) {
   for (const FoundWorker& worker : workers)
     if (worker.job != workers.front().job) return;
-  if (workers.front().world == 0 || workers.size() != workers.front().world) return;
+  if (workers.front().world_size == 0 || workers.size() != workers.front().world_size) return;
   const auto newest = checkpoint::newest_common_point(workers);
   fmt::print("The newest point that all workers hold: {}\n", newest ? to_string(*newest) : "none");
 }
@@ -188,8 +188,7 @@ void add_one(CLI::App& parent, Invocation& invocation, const char* name, const c
   command
       ->add_option("path", *path,
                    "MS_RECOVERY_PATH, the folder of a job, a worker or a point in it, a .ckpt or "
-                   ".safetensors file, or "
-                   "a folder of such files")
+                   ".safetensors file, or a folder of such files")
       ->required();
   command->callback([path, work, &invocation] { invocation.exit_code = work(*path); });
 }
@@ -233,8 +232,9 @@ void add_verify(CLI::App& app, Invocation& invocation) {
       "\nA run is the recovery folder of a job (MS_RECOVERY_PATH), a folder of .ckpt or .safetensors files, "
       "or\n"
       "one such file:\n"
-      "  muster verify unbroken/recovery broken/recovery\n"
-      "Compared is what both have, bit by bit: hashes of steps, tensors of points, and the state of the\n"
+      "  muster verify one/recovery other/recovery\n"
+      "It compares what both runs have, bit by bit: hashes of steps, tensors of points, and the state of "
+      "the\n"
       "training. Exit code 0: equal, 1: different, 2: nothing can be compared.");
   command->add_option("run_a", paths->first, "The first run")->required();
   command->add_option("run_b", paths->second, "The second run")->required();

@@ -132,7 +132,9 @@ int remove_points(const std::string& path, bool is_confirmed) {
                   fmt::format("a scheduler uses '{}': end it first", doomed.scheduler_log.string()),
                   exit_code_kept);
   if (!is_confirmed && ::isatty(STDIN_FILENO) != 1)
-    return refuse("checkpoint rm", "nothing is removed without --yes where nobody can be asked");
+    return refuse(
+        "checkpoint rm",
+        "nothing was removed: standard input is no terminal, so that there is no one to ask; give --yes");
   if (!is_confirmed && !says_yes()) return refuse("checkpoint rm", "nothing was removed", exit_code_kept);
   return remove(doomed);
 }

@@ -36,8 +36,7 @@ void add_data(CLI::App& app, Invocation& invocation) {
   data->require_subcommand(1);
   auto* cifar = data->add_subcommand("synthetic-cifar10",
                                      "Write synthetic pictures that a net can learn, in the binary format of "
-                                     "CIFAR-10. Files that are there and "
-                                     "are not ours are never replaced");
+                                     "CIFAR-10. Files that are there and are not ours are never replaced");
   auto options = std::make_shared<data::SyntheticOptions>();
   cifar->add_option("folder", options->folder, "Where to write; made if it is not there")->required();
   cifar->add_option("--records", options->records, "Pictures in each of the six files")

@@ -169,12 +169,12 @@ CLI::Option* add_setting(CLI::App& command, const char* name, std::optional<laun
 
 void add_size_options(CLI::App& command, Flags& flags) {
   kubernetes::Job& job = flags.job;
-  add_setting(command, "--nnodes", flags.said.host_count, "Pods that train (default: 1)")
+  add_setting(command, "--nnodes", flags.said.host_count, "Number of pods that train (default: 1)")
       ->type_name("NUMBER");
-  add_setting(command, "-n", flags.said.slots, "Workers of each pod (default: 1)")->type_name("NUMBER");
+  add_setting(command, "-n", flags.said.slots, "Workers per pod (default: 1)")->type_name("NUMBER");
   add_setting(command, "--servers", flags.said.servers, "Parameter servers of the job (default: 0)")
       ->type_name("NUMBER");
-  command.add_option("--limit", flags.limits, "Of each pod: cpu=4, memory=16Gi, nvidia.com/gpu=8")
+  command.add_option("--limit", flags.limits, "Resources per pod: cpu=4, memory=16Gi, nvidia.com/gpu=8")
       ->type_name("NAME=QUANTITY")
       ->allow_extra_args(false);
   command.add_option("--shm", job.shared_memory, "Size of /dev/shm, for libraries that need it: 1Gi")
@@ -191,8 +191,10 @@ void add_place_options(CLI::App& command, Flags& flags) {
   command.add_option("--node-selector", flags.node_selector, "Run on nodes with this label")
       ->type_name("LABEL=VALUE")
       ->allow_extra_args(false);
-  command.add_option("--service-account", job.service_account, "Of the pods")->type_name("NAME");
-  command.add_option("--image-pull-secret", job.image_secret, "To pull the image with")->type_name("NAME");
+  command.add_option("--service-account", job.service_account, "Service account of the pods")
+      ->type_name("NAME");
+  command.add_option("--image-pull-secret", job.image_secret, "Secret to pull the image with")
+      ->type_name("NAME");
   command
       .add_option("--user", job.user, "Number of the user that the containers run as (default: the image's)")
       ->type_name("UID");
@@ -202,10 +204,10 @@ void add_place_options(CLI::App& command, Flags& flags) {
 
 void add_content_options(CLI::App& command, Flags& flags) {
   kubernetes::Job& job = flags.job;
-  command.add_option("--env", flags.environment, "A variable for the training")
+  command.add_option("--env", flags.environment, "Set a variable for the processes; repeatable")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
-  command.add_option("--volume", flags.volumes, "A PersistentVolumeClaim and where it is seen")
+  command.add_option("--volume", flags.volumes, "Mount a PersistentVolumeClaim at PATH")
       ->type_name("CLAIM:PATH[:ro]")
       ->allow_extra_args(false);
   command
@@ -221,9 +223,9 @@ void add_content_options(CLI::App& command, Flags& flags) {
       [&flags] {
         flags.said.is_open = launch::Setting<bool>{true, "--open"};
       },
-      "Neither a token nor a NetworkPolicy: let any process that reaches the pods take part");
+      "Neither a token nor a NetworkPolicy: any process that reaches the pods may join the job");
   add_setting(command, "--max-restarts", flags.said.max_restarts,
-              "How often a process, or a pod, is started again (default: 0)")
+              "How often a process, or a pod, is restarted (default: 0)")
       ->type_name("NUMBER");
   command
       .add_option("--recovery-claim", job.recovery_claim,
@@ -238,12 +240,13 @@ void add_manifests(CLI::App& app, Invocation& invocation) {
       "\nAfter the options come the script or program, as it is called in the image, and its own arguments:\n"
       "  muster k8s --name train --image registry/train:1 --nnodes 2 -n 4 train.py --epochs 10 | kubectl "
       "apply -f -");
-  command->add_option("--name", flags->job.name, "Of the job, its service and its pods")->type_name("NAME");
-  command->add_option("--image", flags->job.image, "Holds the script and Muster")->type_name("IMAGE");
+  command->add_option("--name", flags->job.name, "Name of the job, its service and its pods")
+      ->type_name("NAME");
+  command->add_option("--image", flags->job.image, "Image with the script and Muster")->type_name("IMAGE");
   add_setting(*command, "--preset", flags->said.preset, "As of muster run (default: muster)")
       ->type_name("NAME");
   add_setting(*command, "--style", flags->said.style, "As of muster run")->type_name("NAME");
-  command->add_option("--job", flags->job_file, "What `muster run --job` takes; flags win over it")
+  command->add_option("--job", flags->job_file, "A job file, as for muster run; flags override it")
       ->type_name("FILE");
   add_size_options(*command, *flags);
   add_place_options(*command, *flags);

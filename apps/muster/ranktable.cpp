@@ -177,7 +177,7 @@ void add_merge(CLI::App& ranktable, Invocation& invocation) {
   auto files = std::make_shared<std::vector<std::string>>();
   auto out = std::make_shared<std::string>();
   CLI::App* command =
-      ranktable.add_subcommand("merge", "One table of several: ranks go on from file to file");
+      ranktable.add_subcommand("merge", "Merge tables into one: ranks are numbered from file to file");
   command->add_option("files", *files, "Tables, in the order of their ranks")->required();
   command->add_option("--out", *out, "File to write (default: print it)")->type_name("FILE");
   command->callback([files, out, &invocation] { invocation.exit_code = merge(*files, *out); });
@@ -196,7 +196,7 @@ void add_ranktable(CLI::App& app, Invocation& invocation) {
   add_make(*ranktable, invocation);
   add_merge(*ranktable, invocation);
   auto file = std::make_shared<std::string>();
-  CLI::App* command = ranktable->add_subcommand("check", "What a table says, or the first thing wrong in it");
+  CLI::App* command = ranktable->add_subcommand("check", "Print a table, or the first error in it");
   command->add_option("file", *file, "The table")->required();
   command->callback([file, &invocation] { invocation.exit_code = check(*file); });
 }

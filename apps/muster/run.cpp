@@ -1,4 +1,4 @@
-// muster run: somebody's training script as the processes that its family expects.
+// muster run: starts a training script as the processes that its framework expects.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -118,8 +118,9 @@ int run(const RunFlags& flags, const std::string& program) {
 
 void add_run(CLI::App& app, Invocation& invocation) {
   auto flags = std::make_shared<RunFlags>();
-  CLI::App* command =
-      app.add_subcommand("run", "Start a training script the way it expects, and watch over it");
+  CLI::App* command = app.add_subcommand(
+      "run",
+      "Start a training script on this host or on several, with the variables that its framework expects");
   add_run_flags(*command, *flags);
   command->prefix_command();
   command->callback([command, flags, &invocation] {

@@ -22,7 +22,8 @@ constexpr const char* footer =
     "On several hosts, run the same line on each, with its own rank:\n"
     "  muster run -n 4 --nnodes 2 --node-rank 0 --scheduler 10.0.0.1:8118 --token-file token train.py\n"
     "  muster run -n 4 --nnodes 2 --node-rank 1 --scheduler 10.0.0.1:8118 --token-file token train.py\n\n"
-    "Every line of output begins with who wrote it. When a process fails, the others are ended, its last\n"
+    "Every line of output is prefixed with its process. When a process fails, the others are stopped, its "
+    "last\n"
     "lines are repeated and its exit code is the job's. Ctrl-C ends the job; a second one kills it.\n\n"
     "With --max-restarts a process that dies or fails is started again instead, at once the first time and\n"
     "after 1, 2, 4 ... 30 s when the job gets no further. It sets MS_ENABLE_RECOVERY=1, and "
@@ -90,23 +91,22 @@ Result<> read_environment(PartialSettings& said, const RunFlags& flags) {
 }
 
 void add_places(CLI::App& command, RunFlags& flags) {
-  command.add_option("-n,--workers,--slots", flags.slots, "Workers on this host, or on each")
-      ->type_name("NUMBER");
+  command.add_option("-n,--workers,--slots", flags.slots, "Workers per host")->type_name("NUMBER");
   command.add_option("--hosts", flags.hosts, "Hosts of the job and their slots, reached by ssh")
       ->type_name("HOST:N,...");
-  command.add_option("--hostfile", flags.hostfile, "The same from a file")->type_name("FILE");
-  command.add_option("--ssh", flags.ssh, "The ssh command with options of yours (default: ssh)")
+  command.add_option("--hostfile", flags.hostfile, "Read the hosts and slots from a file")->type_name("FILE");
+  command.add_option("--ssh", flags.ssh, "The ssh command and its options (default: ssh)")
       ->type_name("WORDS");
-  command.add_option("--nnodes", flags.host_count, "Hosts that take part (default: 1)")->type_name("NUMBER");
-  command.add_option("--node-rank", flags.host_index, "Which of them this is: 0 runs the scheduler")
+  command.add_option("--nnodes", flags.host_count, "Number of hosts (default: 1)")->type_name("NUMBER");
+  command.add_option("--node-rank", flags.host_index, "Rank of this host, from 0; host 0 runs the scheduler")
       ->type_name("NUMBER");
   command
       .add_option("--scheduler,--master", flags.scheduler,
-                  "Where the scheduler or master of several hosts listens")
+                  "Address of the scheduler or master of a job on several hosts")
       ->type_name("HOST:PORT");
   command
       .add_option("--roles", flags.roles,
-                  "Start only these of this host's processes: scheduler, or worker,server (default: all)")
+                  "Start only these processes on this host: scheduler, or worker,server (default: all)")
       ->type_name("ROLES");
   command.add_option("--port", flags.port, "Port of the scheduler or master (default: a free one)")
       ->type_name("PORT");
@@ -118,13 +118,12 @@ void add_files(CLI::App& command, RunFlags& flags) {
   };
   add("--tls-config", flags.tls_config, "Encrypt with the certificates that this JSON file names");
   add("--client-password-file", flags.client_password_file,
-      "Holds the password of client_cert_path; fd:N reads a descriptor");
-  add("--server-password-file", flags.server_password_file, "The same of server_cert_path");
-  add("--token-file", flags.token_file,
-      "Keep unauthorized peers out with this secret instead of one that is made for the job");
-  command.add_flag("--open", flags.is_open, "Let any process that reaches the job take part in it");
-  add("--rank-table", flags.rank_table, "The cards of an ascend job; see muster ranktable");
-  command.add_option("--job", flags.job_file, "All of this from a file; flags win over it")
+      "File with the password of client_cert_path; fd:N reads a descriptor");
+  add("--server-password-file", flags.server_password_file, "File with the password of server_cert_path");
+  add("--token-file", flags.token_file, "Use the secret in this file (default: a random one for this job)");
+  command.add_flag("--open", flags.is_open, "No secret: any process that reaches the job may join it");
+  add("--rank-table", flags.rank_table, "Rank table of an ascend job; see muster ranktable");
+  command.add_option("--job", flags.job_file, "Read all options from a file; flags override it")
       ->type_name("FILE");
 }
 
@@ -142,28 +141,29 @@ void add_run_flags(CLI::App& command, RunFlags& flags) {
   command.add_option("--preset", flags.preset, preset_choices())->type_name("NAME");
   command
       .add_option("--style", flags.style,
-                  "How processes are told: pytorch has init_method and env, tensorflow arguments and chief")
+                  "How the preset passes ranks and addresses: init_method or env for pytorch, arguments or "
+                  "chief for tensorflow")
       ->type_name("NAME");
   add_places(command, flags);
   command.add_option("--servers", flags.servers, "Parameter servers of the job (default: 0)")
       ->type_name("NUMBER");
   command
       .add_option("--log-dir", flags.log_folder,
-                  "Folder for one log of each process (default: muster-logs/<time>)")
+                  "Folder for the log files, one per process (default: muster-logs/<time>)")
       ->type_name("FOLDER");
-  command.add_option("--tail", flags.tail, "Show only the lines of these ranks; the logs have all of them")
+  command
+      .add_option("--tail", flags.tail, "Print only the output of these ranks; the log files have all of it")
       ->type_name("RANK,RANK");
   command
-      .add_option("--max-restarts", flags.max_restarts,
-                  "How often each process that dies is started again (default: 0)")
+      .add_option("--max-restarts", flags.max_restarts, "How often each process is restarted (default: 0)")
       ->type_name("NUMBER");
-  command.add_option("--env", flags.environment, "A variable of the processes; may be given several times")
+  command.add_option("--env", flags.environment, "Set a variable for the processes; repeatable")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
   add_files(command, flags);
   command.add_flag("--dry-run", flags.is_dry,
                    "Print the job as a job file and the processes, and start nothing");
-  command.add_flag("--explain", flags.explains, "The same, and beside each value who said it");
+  command.add_flag("--explain", flags.explains, "Like --dry-run, with the origin of each value");
 }
 
 Result<launch::PartialSettings> settings_of(const RunFlags& flags) {

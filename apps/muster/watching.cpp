@@ -77,31 +77,31 @@ int print_doctor(const WatchFlags& flags) {
 
 void add_status(CLI::App& app, Invocation& invocation) {
   const auto flags = std::make_shared<WatchFlags>();
-  CLI::App* command = app.add_subcommand("status", "The live roster of a job: who is at which step");
+  CLI::App* command = app.add_subcommand("status", "Show the processes of a job: rank, host, step, activity");
   command
       ->add_option("--scheduler", flags->scheduler,
                    "Where its scheduler listens (default: MS_SCHED_HOST and MS_SCHED_PORT)")
       ->type_name("HOST:PORT");
-  command->add_flag("--json", flags->json, "For programs");
+  command->add_flag("--json", flags->json, "Print JSON");
   command->add_flag(
       "--watch", flags->watches,
       "Ask every two seconds until the job has ended; not on a terminal, a line for each change");
   command
       ->add_option("--only-index", flags->only_index,
-                   "For probes: end well at once where JOB_COMPLETION_INDEX is another")
+                   "For probes: exit 0 at once if JOB_COMPLETION_INDEX is another number")
       ->type_name("NUMBER");
   command->callback([flags, &invocation] { invocation.exit_code = print_status(*flags); });
 }
 
 void add_doctor(CLI::App& app, Invocation& invocation) {
   const auto flags = std::make_shared<WatchFlags>();
-  CLI::App* command =
-      app.add_subcommand("doctor", "Look at this host, and at the network, for what a job needs");
+  CLI::App* command = app.add_subcommand("doctor", "Check this host and the network for what a job needs");
   command
       ->add_option("--scheduler", flags->scheduler,
-                   "Look at the way to this one too, and to all hosts where the same is run at the same time")
+                   "Check the network to this scheduler too, and between all hosts that run this command at "
+                   "the same time")
       ->type_name("HOST:PORT");
-  command->add_option("--wait", flags->patience_s, "Seconds to be there for other hosts (default: 3)")
+  command->add_option("--wait", flags->patience_s, "Seconds to wait for other hosts (default: 3)")
       ->check(CLI::Range(0.0, 600.0))
       ->type_name("SECONDS");
   command->callback([flags, &invocation] { invocation.exit_code = print_doctor(*flags); });

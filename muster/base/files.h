@@ -19,7 +19,7 @@ class Files {
   Result<> write(const std::string& path, std::span<const std::byte> bytes) {
     return write_pieces(path, std::span(&bytes, 1));
   }
-  // The same of a file that is these pieces, one after the other: nobody has to copy them together.
+  // The same of a file that is these pieces, one after the other: the caller need not copy them together.
   virtual Result<> write_pieces(const std::string& path,
                                 std::span<const std::span<const std::byte>> pieces) = 0;
   // Names inside a folder, sorted, without "." and "..".

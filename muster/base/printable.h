@@ -1,5 +1,5 @@
-// Words from outside, for logs, tables and terminals: nobody but us moves the cursor, colours a line, begins
-// a new one or turns the direction of reading.
+// Words from outside, for logs, tables and terminals: they cannot move the cursor, colour a line, begin a
+// new one or turn the direction of reading.
 #pragma once
 
 #include <string>

@@ -36,7 +36,7 @@ std::string_view to_string(Code code) {
 
 namespace {
 
-// Too many open files are seldom the fault of whoever wants one more.
+// Too many open files are seldom the fault of the call that wants one more.
 std::string hint_for(int error_number) {
   rlimit limit{};
   if (error_number != EMFILE || ::getrlimit(RLIMIT_NOFILE, &limit) != 0) return "";

@@ -90,8 +90,7 @@ class [[nodiscard]] Result : public tl::expected<T, E> {
   requires(!std::is_same_v<U, T> && std::is_convertible_v<U, T>) Result(Result<U, E> other)
       : Base(std::move(other)) {}
 
-  // The value, or its error as an Exception: for expressions, and where whoever calls has nothing better to
-  // do.
+  // The value, or its error as an Exception: for expressions, and for callers that have nothing better to do.
   decltype(auto) value() const& requires std::is_same_v<E, Error> {
     throw_unless_good();
     if constexpr (!std::is_void_v<T>) return **this;
@@ -166,9 +165,24 @@ inline tl::unexpected<Error> fail(Code code, std::string message) {
 }
 inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(std::move(error)); }
 
-// What `compute` gives, or the error that it throws as an Exception.
+namespace internal {
+
+// The Result of something that gives a T: a Result<T> stays what it is.
+template <class T>
+struct ResultOf {
+  using type = Result<T>;
+};
+template <class T>
+struct ResultOf<Result<T>> {
+  using type = Result<T>;
+};
+
+}  // namespace internal
+
+// What `compute` gives, or the error that it throws as an Exception. Of a `compute` that gives a Result, its
+// error.
 template <class F>
-auto catch_error(F&& compute) -> Result<std::invoke_result_t<F>> {
+auto catch_error(F&& compute) -> internal::ResultOf<std::invoke_result_t<F>>::type {
   try {
     if constexpr (std::is_void_v<std::invoke_result_t<F>>) {
       std::invoke(std::forward<F>(compute));

@@ -15,7 +15,7 @@ using WhileWaiting = void (*)();
 void set_while_waiting(WhileWaiting look);
 // Whether the calling thread was told anything.
 bool looks_while_waiting();
-// To be called about every `wait_slice` by whoever waits.
+// To be called about every `wait_slice` by the thread that waits.
 void look_while_waiting();
 
 inline constexpr Duration wait_slice = std::chrono::milliseconds(100);

@@ -95,7 +95,7 @@ void remove_gone(const RunOptions& options, bool is_first, Storage& storage) {
     for (const std::string& worker : storage.list(gone).value_or(std::vector<std::string>{})) {
       const auto rank = rank_of_folder(worker);
       if (!rank) continue;
-      if (*rank % options.world == options.rank)
+      if (*rank % options.world_size == options.rank)
         (void)storage.remove_folder(fmt::format("{}/{}", gone, worker));  // said below, if it stays
       else
         is_left = true;

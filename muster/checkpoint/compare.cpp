@@ -203,9 +203,9 @@ Result<> RunComparer::compare_points(const Pair& pair) {
 
 Result<Comparison> RunComparer::compare(const std::vector<FoundWorker>& one,
                                         const std::vector<FoundWorker>& other) {
-  if (one.front().world != other.front().world)
-    made_.differences.push_back(
-        fmt::format("the first run has {} workers, the second {}", one.front().world, other.front().world));
+  if (one.front().world_size != other.front().world_size)
+    made_.differences.push_back(fmt::format("the first run has {} workers, the second {}",
+                                            one.front().world_size, other.front().world_size));
   std::map<std::uint64_t, const FoundWorker*> others;
   for (const FoundWorker& worker : other) others[worker.rank] = &worker;
   for (const FoundWorker& worker : one) {

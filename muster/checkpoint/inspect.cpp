@@ -49,7 +49,7 @@ FoundWorker look_at_worker(const std::string& folder, const std::vector<std::str
     worker.points.push_back(look_at_point(fmt::format("{}/{}", folder, folder_name(id)), storage));
     if (const auto& manifest = worker.points.back().manifest) {
       worker.job = manifest->job;
-      worker.world = manifest->world;
+      worker.world_size = manifest->world_size;
       worker.rank = manifest->rank;
     }
   }
@@ -60,7 +60,7 @@ FoundWorker look_at_worker(const std::string& folder, const std::vector<std::str
     return worker;
   }
   worker.job = journal->identity.job;
-  worker.world = journal->identity.world;
+  worker.world_size = journal->identity.world_size;
   worker.rank = journal->identity.rank;
   for (auto& [call, record] : journal->records) worker.finished.push_back(std::move(record));
   return worker;
@@ -133,7 +133,7 @@ Result<std::vector<FoundWorker>> find_workers(const std::string& path, const Sto
     FoundWorker worker{.folder = folder, .points = {look_at_point(folder, storage)}};
     if (const auto& manifest = worker.points.front().manifest) {
       worker.job = manifest->job;
-      worker.world = manifest->world;
+      worker.world_size = manifest->world_size;
       worker.rank = manifest->rank;
     }
     found.push_back(std::move(worker));
@@ -159,7 +159,7 @@ void verify(FoundPoint& point, const Storage& storage) {
 }
 
 std::optional<PointId> newest_common_point(const std::vector<FoundWorker>& workers) {
-  if (workers.empty() || workers.size() != workers.front().world) return std::nullopt;
+  if (workers.empty() || workers.size() != workers.front().world_size) return std::nullopt;
   std::map<PointId, std::size_t> holders;
   for (const FoundWorker& worker : workers)
     for (const FoundPoint& point : worker.points)

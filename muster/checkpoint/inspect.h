@@ -22,7 +22,7 @@ struct FoundPoint {
 struct FoundWorker {
   std::string folder = {};
   std::string job = {};  // as its journal or its points say
-  std::uint64_t world = 0;
+  std::uint64_t world_size = 0;
   std::uint64_t rank = 0;
   std::vector<FoundPoint> points = {};     // oldest first
   std::vector<CallRecord> finished = {};   // calls that have ended

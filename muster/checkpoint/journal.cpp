@@ -11,7 +11,7 @@ namespace muster::checkpoint {
 namespace {
 
 constexpr std::string_view magic = "MUSTERJ1";
-constexpr std::size_t head_bytes = 48;         // magic, job, world, rank, hash
+constexpr std::size_t head_bytes = 48;         // magic, job, world size, rank, hash
 constexpr std::size_t record_head_bytes = 16;  // length, hash
 constexpr std::size_t kind_bytes_max = 64;
 constexpr std::size_t result_bytes_max = std::size_t{64} << 20;
@@ -26,7 +26,7 @@ Bytes head_of(const RunIdentity& identity) {
   Bytes head;
   put(head, magic);
   put(head, identity.job);
-  put(head, identity.world);
+  put(head, identity.world_size);
   put(head, identity.rank);
   put(head, hash_bytes(head.data(), head.size()));
   MUSTER_CHECK(head.size() == head_bytes, "the head of a journal has another size");
@@ -79,7 +79,8 @@ Result<std::pair<JournalContent, std::uint64_t>> read_file(const std::string& pa
       hash_bytes(head.data(), head_bytes - 8) != get(head, head_bytes - 8))
     return fail(Code::corrupt, fmt::format("'{}' is no journal of calls, or its head is damaged", path));
   JournalContent content;
-  content.identity = {.job = text_of(head.subspan(8, 16)), .world = get(head, 24), .rank = get(head, 32)};
+  content.identity = {
+      .job = text_of(head.subspan(8, 16)), .world_size = get(head, 24), .rank = get(head, 32)};
   const std::uint64_t end = read_records(bytes, content);
   return std::pair{std::move(content), end};
 }

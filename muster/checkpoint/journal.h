@@ -14,7 +14,7 @@ namespace muster::checkpoint {
 // Whose journal it is. Stands at its begin.
 struct RunIdentity {
   std::string job = {};
-  std::uint64_t world = 0;
+  std::uint64_t world_size = 0;
   std::uint64_t rank = 0;
 
   friend bool operator==(const RunIdentity&, const RunIdentity&) = default;

@@ -235,7 +235,7 @@ Result<std::string> encode_manifest(const Manifest& manifest) {
       "\",\n \"format\": \"{}\", \"version\": {},\n \"job\": \"{}\", \"world\": {}, \"rank\": {},\n"
       " \"call\": {}, \"moment\": \"{}\", \"step\": {},\n{} \"header\": {{\"size\": {}, \"hash\": \"{}\"}},\n"
       " \"tensors\": {},\n \"sections\": {}}}\n",
-      format_name, version, manifest.job, manifest.world, manifest.rank, manifest.id.call,
+      format_name, version, manifest.job, manifest.world_size, manifest.rank, manifest.id.call,
       to_string(manifest.id.moment), manifest.id.step, sharing, manifest.header_bytes,
       hex(manifest.header_hash), lines(tensors), lines(sections));
   std::string text = fmt::format("{}{}{}", opening, hex(hash_text(rest)), rest);
@@ -260,7 +260,7 @@ Result<Manifest> decode_manifest(std::string_view text, const std::string& path)
   Manifest manifest;
   MUSTER_TRY(manifest.job, fields.text("job"));
   if (!is_job(manifest.job)) return fields.bad("job");
-  MUSTER_TRY(manifest.world, fields.number("world"));
+  MUSTER_TRY(manifest.world_size, fields.number("world"));
   MUSTER_TRY(manifest.rank, fields.number("rank"));
   MUSTER_TRY(manifest.id, read_id(fields));
   MUSTER_TRY(manifest.is_shared, fields.is_set("shared"));

@@ -36,7 +36,7 @@ struct SectionRecord {
 
 struct Manifest {
   std::string job = {};  // 16 hexadecimal digits
-  std::uint64_t world = 0;
+  std::uint64_t world_size = 0;
   std::uint64_t rank = 0;
   PointId id = {};
   std::uint64_t header_bytes = 0;  // of the file of tensors, before the first element

@@ -71,8 +71,8 @@ Resumption catch_up(Rows rows, std::uint64_t newest) {
     const bool is_over = row.state == State::behind;
     return {.way = is_over ? Way::lost : Way::back,
             .id = {.call = row.call, .moment = PointId::Moment::end},
-            .reason = fmt::format("worker {} lacks the end of call {} of the script, which {}, and nobody "
-                                  "else has it",
+            .reason = fmt::format("worker {} lacks the end of call {} of the script, which {}, and no "
+                                  "other worker has it",
                                   rank, row.call,
                                   is_over ? "the others have finished" : "no disk of its own had taken yet")};
   }

@@ -4,10 +4,9 @@
 //
 // What holds, whatever was lost (docs/adr/0022-nothing-is-lost.md):
 // - What is in the memory of those who live counts before any file: then no step is lost.
-// - Nothing begins anew where any worker knows of a point of the call that all have had. Before that nobody
-// was
-//   promised anything, and who has died before its first point was on its disk begins again; not one whose
-//   folder may be another one than before, as soon as a worker has a point behind the start.
+// - No call begins anew where any worker knows of a point of it that all have had. Before that nothing was
+//   promised: a worker that died before its first point was on disk begins again; but not one whose folder
+//   may be another one than before, as soon as a worker has a point behind the start.
 // - A worker that lacks what the others have takes it from one of them, if that one has nothing that is its
 //   own; where it has, from the newest point that all workers have or may take.
 // - Where neither is possible it is an error that says who lacks what, and nothing is changed.

@@ -44,7 +44,7 @@ void look_at_worker(const std::string& folder, const Storage& storage, FoundJob&
   }
   if (has(*names, journal_file)) {
     const auto journal = read_journal(fmt::format("{}/{}", folder, journal_file), storage);
-    if (journal) job.world = journal->identity.world;
+    if (journal) job.world_size = journal->identity.world_size;
     is_empty = is_empty && journal && journal->records.empty();
   }
   if (!is_empty && !has(*names, done_file)) job.is_done = false;
@@ -94,7 +94,7 @@ std::string ranks_text(const FoundJob& job) {
   std::vector<std::string> ranks;
   for (const std::uint64_t rank : job.ranks) ranks.push_back(std::to_string(rank));
   return fmt::format("worker{} {} of {}", job.ranks.size() == 1 ? "" : "s", first_of(std::move(ranks)),
-                     job.world);
+                     job.world_size);
 }
 
 std::string owners_text(const FoundJob& job, const Storage& storage) {

@@ -38,7 +38,7 @@ std::optional<std::uint64_t> rank_of_folder(std::string_view name);
 // A job that has left something below a folder (MS_RECOVERY_PATH).
 struct FoundJob {
   std::string job = {};
-  std::uint64_t world = 0;                // 0: nothing says it
+  std::uint64_t world_size = 0;           // 0: nothing says it
   std::vector<std::uint64_t> ranks = {};  // whose folders are here, sorted
   PointId newest = {};                    // by names; the start of call 0 where there is none
   std::string path = {};                  // of its folder

@@ -30,9 +30,9 @@ Result<> check(const RunOptions& options) {
   if (!is_job(options.job))
     return fail(Code::invalid_argument,
                 fmt::format("job '{}': the id of a job is 16 hexadecimal digits", options.job));
-  if (options.rank >= options.world)
+  if (options.rank >= options.world_size)
     return fail(Code::invalid_argument,
-                fmt::format("rank {} is none of {} workers", options.rank, options.world));
+                fmt::format("rank {} is none of {} workers", options.rank, options.world_size));
   return {};
 }
 
@@ -52,7 +52,7 @@ bool may_pass(const Error& error) { return error.code == Code::io || error.code 
 // Whom the folder belongs to stands in the journal. One that cannot be read is put aside: what the calls
 // returned is lost then, their end points are not.
 Result<Journal> open_journal(const std::string& root, const RunOptions& options, Storage& storage) {
-  const RunIdentity identity{.job = options.job, .world = options.world, .rank = options.rank};
+  const RunIdentity identity{.job = options.job, .world_size = options.world_size, .rank = options.rank};
   const std::string path = fmt::format("{}/{}", root, journal_file);
   auto journal = Journal::open(path, identity, storage);
   if (!journal && journal.error().code == Code::corrupt) {
@@ -62,11 +62,11 @@ Result<Journal> open_journal(const std::string& root, const RunOptions& options,
   }
   if (!journal) return journal;
   const RunIdentity& found = journal->content().identity;
-  if (found.world != options.world)
+  if (found.world_size != options.world_size)
     return fail(Code::refused,
                 fmt::format("the recovery points in '{}' are those of a job of {} workers, and this one "
                             "has {}: start {} workers, or delete '{}' to start fresh",
-                            root, found.world, options.world, found.world, options.folder));
+                            root, found.world_size, options.world_size, found.world_size, options.folder));
   if (found != identity)
     return fail(Code::refused,
                 fmt::format("the recovery points in '{}' are those of worker {} of job {}, not of "
@@ -172,8 +172,7 @@ Result<> RunStore::Implementation::open() {
   read_what_is_there();
   log::error(
       fmt::format("no recovery points can be kept in '{}': {}. The job goes on; while it is so, this worker "
-                  "has only what "
-                  "the others hold. Each save tries again",
+                  "has only what the others hold. Each save tries again",
                   root_, opened.error().message));
   return {};
 }
@@ -240,7 +239,7 @@ void RunStore::Implementation::look_again() {
 // Of a folder that cannot be written.
 void RunStore::Implementation::read_what_is_there() {
   if (auto journal = read_journal(path_of(journal_file), storage_)) {
-    const RunIdentity mine{.job = options_.job, .world = options_.world, .rank = options_.rank};
+    const RunIdentity mine{.job = options_.job, .world_size = options_.world_size, .rank = options_.rank};
     const std::lock_guard lock(index_mutex_);
     if (journal->identity == mine) calls_read_ = *std::move(journal);
   }
@@ -275,11 +274,11 @@ Result<> RunStore::Implementation::read_points(bool may_write) {
 
 Result<Manifest> RunStore::Implementation::read_own_manifest(const PointId& id) const {
   MUSTER_TRY(Manifest manifest, read_manifest(path_of(id), storage_));
-  if (manifest.id != id || manifest.job != options_.job || manifest.world != options_.world ||
+  if (manifest.id != id || manifest.job != options_.job || manifest.world_size != options_.world_size ||
       manifest.rank != options_.rank)
     return fail(Code::corrupt,
                 fmt::format("'{}' is {} of worker {} of {} in job {}", path_of(id), to_string(manifest.id),
-                            manifest.rank, manifest.world, manifest.job));
+                            manifest.rank, manifest.world_size, manifest.job));
   return manifest;
 }
 
@@ -301,7 +300,7 @@ Result<> RunStore::Implementation::save(const Point& point) {
 Result<> RunStore::Implementation::write(const Point& point) {
   if (const auto writing = begin_writing(); !writing) return fail(writing.error());
   const Manifest head{.job = options_.job,
-                      .world = options_.world,
+                      .world_size = options_.world_size,
                       .rank = options_.rank,
                       .id = point.id,
                       .is_shared = point.is_shared,

@@ -31,7 +31,7 @@ namespace muster::checkpoint {
 struct RunOptions {
   std::string folder = {};  // MS_RECOVERY_PATH
   std::string job = {};     // 16 hexadecimal digits
-  std::uint64_t world = 1;
+  std::uint64_t world_size = 1;
   std::uint64_t rank = 0;
   std::size_t keep_steps = 5;  // step points to keep, 4 at least
   std::uint64_t epoch = 0;     // in which this process joined: a stale incarnation takes no folder from it

@@ -9,11 +9,11 @@ namespace {
 
 // Errors of decode_manifest() begin with a file's name.
 constexpr const char* name_for_people = "the label of a point from another worker";
-// A label belongs to no folder: job, world and rank say nothing.
+// A label belongs to no folder: job, world size and rank say nothing.
 constexpr const char* no_job = "0000000000000000";
 
 Manifest manifest_of(const Point& point) {
-  Manifest manifest{.job = no_job, .world = 1, .rank = 0, .id = point.id};
+  Manifest manifest{.job = no_job, .world_size = 1, .rank = 0, .id = point.id};
   manifest.is_shared = point.is_shared;
   manifest.own = point.own;
   for (const Entry& entry : point.tensors)

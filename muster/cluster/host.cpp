@@ -131,8 +131,7 @@ std::string warn_of_open_network(const std::vector<std::string>& ips) {
   }
   return fmt::format(
       "the job is open to {}, since neither certificates nor a token are set: start it with `muster run` "
-      "(without "
-      "--open), or set MUSTER_TOKEN_FILE in all of its processes. See docs/guide/security.md",
+      "(without --open), or set MUSTER_TOKEN_FILE in all of its processes. See docs/guide/security.md",
       who);
 }
 

@@ -55,7 +55,7 @@ void NodeMachine::epoch_lost(const message::EpochLost& lost, std::uint64_t epoch
     if (!endpoint_asked_) rejoin();  // the answer got lost
     return;
   }
-  log(log::Level::warning, fmt::format("epoch {} has ended: {}", epoch, lost.reason.message));
+  log(log::Level::warning, fmt::format("cluster epoch {} has ended: {}", epoch, lost.reason.message));
   if (config_.member.role == Role::server) return rejoin();  // no process connects to it
   if (!std::exchange(endpoint_asked_, true)) actions_.push_back(node_action::AskEndpoint{lost.reason});
 }

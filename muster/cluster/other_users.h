@@ -17,9 +17,9 @@ struct OwnedProcess {
   uid_t user = 0;
 };
 
-// The user of one of the processes who is a person and somebody else than who runs process `self`: people
-// have numbers from 1000 on, and `name_of_person` knows those who may log in. Whoever runs an ancestor of
-// `self` is the same person, who became another user with sudo or su.
+// The user of one of the processes, if this is a person and another one than the user of process `self`:
+// people have numbers from 1000 on, and `name_of_person` knows those who may log in. The user of an ancestor
+// of `self` is the same person, who became another user with sudo or su.
 std::optional<std::string> other_person(
     const std::vector<OwnedProcess>& processes, pid_t self,
     const std::function<std::optional<std::string>(uid_t)>& name_of_person);

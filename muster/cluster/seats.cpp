@@ -145,8 +145,8 @@ std::string Seats::waiting_text(std::uint64_t next_epoch) const {
     if (const auto call = call_for(seat->member); std::find(calls.begin(), calls.end(), call) == calls.end())
       calls.push_back(call);
   }
-  return fmt::format("epoch {}: waiting for {} - start {} again with {}", next_epoch, fmt::join(names, ", "),
-                     missing.size() == 1 ? "it" : "them", fmt::join(calls, ", "));
+  return fmt::format("cluster epoch {}: waiting for {} - start {} again with {}", next_epoch,
+                     fmt::join(names, ", "), missing.size() == 1 ? "it" : "them", fmt::join(calls, ", "));
 }
 
 std::vector<Member> Seats::members(Role role) const {

@@ -50,7 +50,7 @@ class Seats {
   // without gets the only vacant seat of its role, or one whose process had none either.
   std::variant<Seat*, std::string> choose(const Member& member);
 
-  // "epoch 7: waiting for node 2 (it was killed by signal 9 (KILL) at step 812) - start it again with
+  // "cluster epoch 7: waiting for node 2 (it was killed by signal 9 (KILL) at step 812) - start it again with
   // MS_NODE_ID=2". Empty when no seat is vacant.
   std::string waiting_text(std::uint64_t next_epoch) const;
   // The members as the next roster has them.

@@ -134,7 +134,7 @@ class Reader {
     if (!file.empty()) return secret(side.variable, file, "a password");
     return wrong(
         fmt::format("there is no password for {}: give set_ps_context({}=...), or a file of it in {}. A "
-                    "certificate with an empty password is not used, since its key is open to everybody",
+                    "certificate with an empty password is not used, since every user could read its key",
                     side.certificate, side.password_name, side.variable));
   }
 

@@ -63,9 +63,8 @@ constexpr auto table = std::to_array<Variable>({
      .default_value = "1800",
      .min = 1,
      .max = seconds_max,
-     .documentation =
-         "Seconds in which every process must have come. After that each of them ends and says who "
-         "is missing."},
+     .documentation = "Seconds in which all processes must have registered. After that each exits with a "
+                      "list of those that are missing."},
     {.name = "MS_CLUSTER_RETRY_NUM",
      .type = Type::integer,
      .default_value = "610",
@@ -91,9 +90,10 @@ constexpr auto table = std::to_array<Variable>({
      .type = Type::choice,
      .default_value = "0",
      .choices = "0 | 1",
-     .documentation = "1: the job outlives its processes. Whoever dies is started again, by hand or by "
-                      "`muster run --max-restarts`, and training goes on from the newest recovery point. It "
-                      "needs MS_RECOVERY_PATH. 0: a lost process ends the job. The same for every process."},
+     .documentation =
+         "1: the job outlives its processes. A process that dies is started again, by hand or by "
+         "`muster run --max-restarts`, and training goes on from the newest recovery point. It "
+         "needs MS_RECOVERY_PATH. 0: a lost process ends the job. The same for every process."},
     {.name = "MS_RECOVERY_PATH",
      .default_note = "none; must be set with MS_ENABLE_RECOVERY=1",
      .note = "a folder, absolute or relative to the current one; it is made when absent",
@@ -105,9 +105,8 @@ constexpr auto table = std::to_array<Variable>({
      .default_value = "0",
      .choices = "0 | 1",
      .documentation =
-         "1: begin a new job although MS_RECOVERY_PATH has an unfinished one, which is given up. The "
-         "same for "
-         "every process, and for one start only: a job whose processes live is never given up."},
+         "1: begin a new job although MS_RECOVERY_PATH has an unfinished one, which is given up. The same "
+         "for every process, and for one start only: a job whose processes live is never given up."},
     {.name = "MS_HCCL_CM_INIT",
      .default_note = "none",
      .note = "any value",
@@ -156,8 +155,8 @@ constexpr auto table = std::to_array<Variable>({
      .default_note = "none",
      .note = "a file of one line, or fd:N for a descriptor",
      .documentation = "Holds a secret that all processes of the job share: it keeps unauthorized peers out "
-                      "and encrypts, without "
-                      "certificates. Not together with MUSTER_TLS_CONFIG. The same for every process."},
+                      "and encrypts, without certificates. Not together with MUSTER_TLS_CONFIG. The same for "
+                      "every process."},
     {.name = "MUSTER_RUN_TOKEN_FILE",
      .default_note = "none",
      .note = "a file of one line, or fd:N for a descriptor",
@@ -195,9 +194,8 @@ constexpr auto table = std::to_array<Variable>({
      .default_note = "learned from the job's own steps, at least 10",
      .min = 0,
      .max = seconds_max,
-     .documentation =
-         "Seconds without a finished step after which every process says who waits for whom. 0: never. "
-         "Only the scheduler's counts."},
+     .documentation = "Seconds without a finished step after which every process prints which worker waits "
+                      "for which. 0: never. Only the scheduler's counts."},
     {.name = "MUSTER_LOG",
      .type = Type::choice,
      .default_value = "warning",

@@ -62,7 +62,7 @@ class Exchange {
   Result<bool, LinkError> attend();
   // The connections, to be told when one is reset. Any thread.
   void watch(WaitList& waits);
-  // A call has failed: what it borrowed is read no more, whoever calls. Any thread.
+  // A call has failed: what it borrowed is not read any more. Any thread may call it.
   void forget();
 
   // Tells all peers that the group has ended, whatever they wait for. Any thread.

@@ -115,8 +115,8 @@ class GroupCommunicator final : public Communicator {
   Result<> sync(const Call& call) {
     return sync(call, [] {});
   }
-  // Before anything goes to other hosts. Where all hosts have as many ranks, each rank sends its own values,
-  // and nobody waits; elsewhere what is sent, the call too, is also that of neighbours.
+  // Before anything goes to other hosts. Where all hosts have as many ranks, each rank sends its own values
+  // without waiting; elsewhere it also sends those of its neighbours, and their call.
   Result<> share(const Call& call) {
     if (!layout_.is_even()) MUSTER_TRY_VOID(sync(call));
     if (std::exchange(announced_, call.number) != call.number && !links_.empty()) links_.announce(call);

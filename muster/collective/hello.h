@@ -32,7 +32,7 @@ struct Hello {
   FrameOrigin origin;
   std::uint32_t from = 0;
   std::uint32_t to = 0;
-  std::uint32_t size = 0;  // of the world
+  std::uint32_t size = 0;  // the world size
   Purpose purpose = Purpose::calls;
   Intent intent = Intent::join;
   std::uint32_t generation = 0;      // of the connection: counts up with each that is to replace another

@@ -12,7 +12,7 @@ namespace muster::data {
 class BufferPool {
  public:
   BufferPool();
-  // Uninitialised elements, in memory of an earlier tensor of the same size that nobody uses any more.
+  // Uninitialised elements, in memory of an earlier tensor of the same size that is not used any more.
   Tensor make(DType dtype, Shape shape) const;
 
  private:

@@ -192,8 +192,7 @@ std::vector<const OperationRow*> rows_of_crop() {
       {.name = "RandomCrop",
        .documentation = "A part of an image, from anywhere in it.",
        .usage = "`size` is a number or (height, width); `padding` (see Pad) is added first. An image that is "
-                "too small "
-                "is an error unless `pad_if_needed`.",
+                "too small is an error unless `pad_if_needed`.",
        .arguments = {size_argument(),
                      padding_argument(false),
                      {.name = "pad_if_needed", .otherwise = false},

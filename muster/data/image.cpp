@@ -113,8 +113,7 @@ Padding padding_from(const Settings& all) {
 OperationArgument fill_argument() {
   return {.name = "fill_value",
           .otherwise = WholeNumbers{0},
-          .min = 0,
-          .max = 255,
+          .range = {.min = 0, .max = 255},
           .counts = {1, 3},
           .meaning = "0 to 255, or one for each of three channels"};
 }

@@ -129,7 +129,7 @@ Iterator& Iterator::operator=(Iterator&& other) noexcept {
   return *this;
 }
 Iterator::~Iterator() {
-  // In a forked child there is nobody to join, and the lock may have been held at the fork, for ever: what is
+  // A forked child has no thread to join, and the lock may have been held at the fork, for ever: what is
   // left goes with the process.
   if (state_ && !state_->in_own_process()) (void)state_.release();
 }

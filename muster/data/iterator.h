@@ -13,7 +13,7 @@ namespace muster::data {
 struct IterateOptions {
   std::uint64_t seed = 0;   // the job's: equal on all ranks
   std::uint64_t epoch = 0;  // which pass this is: each has a shuffle of its own
-  // The pass begins after so many items: those of somebody who went before. Built-in operations do not make
+  // The pass begins after so many items, which an earlier pass has had. Built-in operations do not make
   // them, nor do functions of map() see them.
   std::size_t skip_items = 0;
   // Made ahead at most, but no more than about 128 MiB once there are two; at least 1.

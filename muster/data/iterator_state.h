@@ -43,7 +43,7 @@ class Iterator::State {
   Workers workers_;  // outlive the stream, too
   std::unique_ptr<Stream> stream_;
   std::size_t to_skip_;
-  // What ended the pass: the end, or an error. Said again to whoever asks again.
+  // What ended the pass: the end, or an error. Every later call gets it again.
   std::optional<Result<std::optional<Item>>> last_;
   int measured_ = 0;
   Duration cheapest_ = Duration::max();

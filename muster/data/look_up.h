@@ -6,7 +6,7 @@
 
 namespace muster::data {
 
-// Where results go: into the caches, or past them when they are more than fit and nobody reads them soon.
+// Where results go: into the caches, or past them when they are more than fit and are not read soon.
 enum class Stores { cached, streaming };
 
 // `table` has 256 entries. With AVX-512 VBMI (Intel since 2019, AMD since 2022) 64 elements take about as

@@ -193,7 +193,7 @@ Result<NodePtr> make_map(NodePtr child, std::vector<OperationPtr> operations, Ma
     return fail(Code::invalid_argument, "map: an operation is empty");
   if (options.workers_max < 0)
     return fail(Code::invalid_argument,
-                fmt::format("map: the number of workers is {}, it must be at least 1", options.workers_max));
+                fmt::format("map: num_parallel_workers is {}; it must be at least 1", options.workers_max));
   MUSTER_TRY(auto inputs, find_columns(child->columns(), options.input_columns, "map"));
   if (inputs.empty()) inputs = {0};
 

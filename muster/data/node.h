@@ -37,7 +37,7 @@ class Stream {
 struct Pass {
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
-  Workers* workers = nullptr;  // who shares the work; nobody: the caller does it alone
+  Workers* workers = nullptr;  // they share the work; null: the caller does it alone
 };
 
 // The key of a row that is number `row` of its source.

@@ -1,6 +1,7 @@
 #include "muster/data/operation_row.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -10,41 +11,50 @@ std::vector<const OperationRow*> all_operation_rows();  // CMakeLists.txt writes
 
 namespace {
 
-bool is_in_range(const OperationArgument& argument, double value) {
-  return (!argument.min || value >= *argument.min) && (!argument.max || value <= *argument.max);
+template <class Number>
+bool is_in_range(const OperationArgument& argument, Number number) {
+  return argument.range.contains(static_cast<double>(number));
 }
 
 template <class Number>
 bool are_allowed(const OperationArgument& argument, const std::vector<Number>& numbers) {
   const auto& counts = argument.counts;
   const bool fits = counts.empty() || std::find(counts.begin(), counts.end(), numbers.size()) != counts.end();
-  return fits && std::all_of(numbers.begin(), numbers.end(), [&](Number number) {
-           return is_in_range(argument, static_cast<double>(number));
-         });
+  return fits && std::all_of(numbers.begin(), numbers.end(),
+                             [&](Number number) { return is_in_range(argument, number); });
 }
 
 bool is_allowed(const OperationArgument& argument, const Setting& value) {
   if (argument.is_fixed) return value == argument.otherwise;
   if (const auto* number = std::get_if<double>(&value)) return is_in_range(argument, *number);
-  if (const auto* whole = std::get_if<std::int64_t>(&value))
-    return is_in_range(argument, static_cast<double>(*whole));
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return is_in_range(argument, *whole);
   if (const auto* several = std::get_if<Numbers>(&value)) return are_allowed(argument, *several);
   if (const auto* several = std::get_if<WholeNumbers>(&value)) return are_allowed(argument, *several);
   return true;
 }
 
-std::string allowed(const OperationArgument& argument) {
-  if (!argument.meaning.empty()) return std::string(argument.meaning);
-  if (!argument.max) return fmt::format("at least {}", argument.min.value_or(0));
-  return fmt::format("{} to {}", argument.min.value_or(0), *argument.max);
-}
+// As Python writes it.
+struct Printer {
+  std::string operator()(std::int64_t value) const { return std::to_string(value); }
+  std::string operator()(double value) const { return number_text(value); }
+  std::string operator()(bool value) const { return value ? "True" : "False"; }
+  std::string operator()(DType value) const { return std::string(muster::to_string(value)); }
+  std::string operator()(const WholeNumbers& value) const {
+    return fmt::format("({})", fmt::join(value, ", "));
+  }
+  std::string operator()(const Numbers& value) const { return fmt::format("({})", fmt::join(value, ", ")); }
+  std::string operator()(Interpolation) const { return "an interpolation"; }
+  std::string operator()(Border) const { return "a border"; }
+};
 
 Result<> check(const OperationRow& row, const OperationArgument& argument, const Setting& value) {
   if (value.index() != argument.otherwise.index())
     return fail(Code::invalid_argument, fmt::format("{}: {} is of another type", row.name, argument.name));
   if (is_allowed(argument, value)) return {};
-  return fail(Code::invalid_argument,
-              fmt::format("{}: {} is {}", row.name, argument.name, allowed(argument)));
+  const std::string allowed =
+      argument.meaning.empty() ? to_string(argument.range) : std::string(argument.meaning);
+  return fail(Code::invalid_argument, fmt::format("{}: {} is {}; it must be {}", row.name, argument.name,
+                                                  std::visit(Printer{}, value), allowed));
 }
 
 Result<> refuse_unknown(const OperationRow& row, const Settings& given) {

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,11 +22,10 @@ using Setting = std::variant<std::int64_t, double, bool, DType, WholeNumbers, Nu
 
 struct OperationArgument {
   std::string_view name;
-  Setting otherwise;               // the default, and with it the type
-  bool required = false;           // no default: `otherwise` says only the type
-  bool optional = false;           // None in Python is the default
-  std::optional<double> min = {};  // of a number, or of each of several
-  std::optional<double> max = {};
+  Setting otherwise;                     // the default, and with it the type
+  bool required = false;                 // no default: `otherwise` says only the type
+  bool optional = false;                 // None in Python is the default
+  Range range = {};                      // of a number, or of each of several
   std::vector<std::size_t> counts = {};  // so many numbers may be given; empty: any
   bool is_fixed = false;                 // only the default can be given
   // What is allowed, for people, where there is more to say than the range: "a number or (height, width)".

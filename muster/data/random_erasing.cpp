@@ -102,25 +102,21 @@ std::vector<const OperationRow*> rows_of_random_erasing() {
       .name = "RandomErasing",
       .documentation =
           "An image (C, H, W) in which a rectangle is set to `value`, or, as `prob` has it, not. Zhong et "
-          "al., "
-          "AAAI 2020.",
+          "al., AAAI 2020.",
       .usage =
           "`scale` is the least and most of the image's area, `ratio` of width over height; `value` one "
-          "number, "
-          "or one for each of three channels; after `max_attempts` rectangles that do not fit the image "
-          "stays "
-          "whole. `inplace` has no effect: the image that comes in is never written.",
-      .arguments = {{.name = "prob", .otherwise = 0.5, .min = 0, .max = 1},
+          "number, or one for each of three channels; after `max_attempts` rectangles that do not fit the "
+          "image stays whole. `inplace` has no effect: the image that comes in is never written.",
+      .arguments = {{.name = "prob", .otherwise = 0.5, .range = {.min = 0, .max = 1}},
                     range_argument("scale", {0.02, 0.33}),
                     range_argument("ratio", {0.3, 3.3}),
                     {.name = "value",
                      .otherwise = WholeNumbers{0},
-                     .min = 0,
-                     .max = 255,
+                     .range = {.min = 0, .max = 255},
                      .counts = {1, 3},
                      .meaning = "0 to 255, or one for each of three channels"},
                     {.name = "inplace", .otherwise = false},
-                    {.name = "max_attempts", .otherwise = std::int64_t{10}, .min = 1}},
+                    {.name = "max_attempts", .otherwise = std::int64_t{10}, .range = {.min = 1}}},
       .make = [](const Settings& all) -> OperationPtr {
         return std::make_shared<RandomErasing>(
             Options{.probability = all.get<double>("prob"),

@@ -200,8 +200,7 @@ std::vector<const OperationRow*> rows_of_resize() {
       {.name = "RandomResizedCrop",
        .documentation = "A part of random area and shape, resized.",
        .usage = "`scale` is the least and most of the area, `ratio` of width over height; after "
-                "`max_attempts` the "
-                "middle is taken.",
+                "`max_attempts` the middle is taken.",
        .arguments = {size_argument(),
                      range_argument("scale", {0.08, 1.0}),
                      range_argument("ratio", {3.0 / 4.0, 4.0 / 3.0}),

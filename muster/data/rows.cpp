@@ -63,7 +63,7 @@ Result<NodePtr> make_slices(const std::vector<std::string>& names, std::vector<T
   return make_source(std::make_shared<SliceSource>(std::move(columns), std::move(values)), options);
 }
 
-// One row of somebody else's code as a block.
+// One row of the user's code as a block.
 Result<std::vector<Tensor>> as_block(std::vector<Tensor> row, const std::vector<Column>& columns) {
   if (row.size() != columns.size())
     return fail(Code::invalid_argument,

@@ -280,8 +280,8 @@ std::vector<const OperationRow*> rows_of_transforms() {
            }},
       {.name = "Normalize",
        .documentation = "(float32(value) - mean) / std for each channel of an image (H, W, C), or (C, H, W) "
-                        "with is_hwc=False. "
-                        "`mean` and `std` hold one number for each channel, or one for all.",
+                        "with is_hwc=False. `mean` and `std` hold one number for each channel, or one for "
+                        "all.",
        .arguments = {{.name = "mean", .otherwise = Numbers{}, .required = true},
                      {.name = "std", .otherwise = Numbers{}, .required = true},
                      {.name = "is_hwc", .otherwise = true}},
@@ -304,8 +304,7 @@ std::vector<const OperationRow*> rows_of_transforms() {
        .family = Family::transforms,
        .documentation =
            "A label as `num_classes` numbers: 1 at its place, else 0. With a `smoothing_rate` above 0 the 1 "
-           "loses "
-           "it to all classes alike, and the numbers are float64. ValueError for a label out of range.",
+           "loses it to all classes alike, and the numbers are float64. ValueError for a label out of range.",
        .arguments = {{.name = "num_classes", .otherwise = std::int64_t{1}, .required = true},
                      {.name = "smoothing_rate", .otherwise = 0.0}},
        .make =

@@ -47,7 +47,7 @@ struct Workers::State {
   std::mutex mutex;  // guards what follows; `body` and `count` are read without it while a call runs
   std::condition_variable begun, ended;
   std::size_t call = 0;  // which call of for_each: helpers take part in each once
-  bool open = false;     // whether helpers may still join it: nobody waits for one that is still asleep
+  bool open = false;     // whether helpers may still join: the caller does not wait for one that sleeps
   int wanted = 0;        // workers in this call, the caller among them
   int busy = 0;          // helpers at work
   const std::function<void(int, std::size_t)>* body = nullptr;

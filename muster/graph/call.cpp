@@ -169,24 +169,12 @@ FunctionParameter renamed(const Op& op, const std::vector<FunctionParameter>& al
   return made;
 }
 
-bool has_range(const Argument& argument) {
-  return argument.min || argument.max || argument.above || argument.below;
-}
-
-// NaN is in no range.
-bool is_in_range(const Argument& argument, double value) {
-  return (!argument.min || value >= *argument.min) && (!argument.max || value <= *argument.max) &&
-         (!argument.above || value > *argument.above) && (!argument.below || value < *argument.below);
-}
-
 bool is_in_range(const Argument& argument, const Attribute& value) {
-  if (const auto* number = std::get_if<double>(&value)) return is_in_range(argument, *number);
-  if (const auto* whole = std::get_if<std::int64_t>(&value))
-    return is_in_range(argument, static_cast<double>(*whole));
+  const auto contains = [&](auto number) { return argument.range.contains(static_cast<double>(number)); };
+  if (const auto* number = std::get_if<double>(&value)) return contains(*number);
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return contains(*whole);
   if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value))
-    return std::all_of(list->begin(), list->end(), [&](std::int64_t number) {
-      return is_in_range(argument, static_cast<double>(number));
-    });
+    return std::all_of(list->begin(), list->end(), contains);
   return true;
 }
 
@@ -204,18 +192,8 @@ std::vector<FunctionParameter> parameters_of(const Op& op, const std::vector<std
   return made;
 }
 
-std::string range_of(const Argument& argument) {
-  if (!has_range(argument)) return "";
-  if (argument.above && argument.below) return fmt::format("in ({}, {})", *argument.above, *argument.below);
-  if (argument.above) return fmt::format("above {}", *argument.above);
-  if (argument.below) return fmt::format("below {}", *argument.below);
-  if (!argument.max) return fmt::format("at least {}", *argument.min);
-  if (!argument.min) return fmt::format("at most {}", *argument.max);
-  return fmt::format("from {} to {}", *argument.min, *argument.max);
-}
-
 std::optional<std::string> allowed_instead(const Argument& argument, const Attribute& value) {
-  if (has_range(argument) && !is_in_range(argument, value)) return range_of(argument);
+  if (argument.range.is_bounded() && !is_in_range(argument, value)) return to_string(argument.range);
   const auto* text = std::get_if<std::string>(&value);
   const auto& choices = argument.choices;
   if (text == nullptr || choices.empty()) return std::nullopt;

@@ -99,7 +99,7 @@ class FunctionObserver {
   // The plan of `function` is about to run; `again`: an earlier call has made it.
   virtual void calling(const Function& function, bool again) = 0;
 };
-// Null, the default: nobody looks. Set before computing; borrowed from then on.
+// Null, the default: no observer. Set before computing; borrowed from then on.
 void observe_functions(FunctionObserver* observer);
 
 // A function that gives the body's outputs, then the gradients of the inputs at `positions`, then those of

@@ -20,7 +20,7 @@
 
 namespace muster::graph {
 
-// What a branch or a loop computes; the graph is a value that nobody changes.
+// What a branch or a loop computes; the graph is an immutable value.
 struct Graph;
 using GraphPtr = std::shared_ptr<const Graph>;
 
@@ -70,14 +70,11 @@ enum class Effect {
 // An attribute as an argument of the op's functions, or of its optimizer.
 struct Argument {
   std::string_view name;
-  Attribute otherwise;             // the default, and with it the type
-  bool required = false;           // no default: `otherwise` says only the type
-  bool optional = false;           // None leaves the attribute away: `otherwise` says only the type
-  bool casts = false;              // not for the kernel: the first input is cast to this dtype before
-  std::optional<double> min = {};  // of a number, or of each number of a list
-  std::optional<double> max = {};
-  std::optional<double> above = {};  // likewise, the bound itself left out
-  std::optional<double> below = {};
+  Attribute otherwise;    // the default, and with it the type
+  bool required = false;  // no default: `otherwise` says only the type
+  bool optional = false;  // None leaves the attribute away: `otherwise` says only the type
+  bool casts = false;     // not for the kernel: the first input is cast to this dtype before
+  Range range = {};       // of a number, or of each number of a list
   std::vector<std::string_view> choices = {};  // of a string; empty: any
   std::string_view python = {};                // its name in Python where that is another
   Effect effect = Effect::passed;
@@ -168,10 +165,10 @@ struct Signature;
 enum class Sharing {
   none,          // outputs have memory of their own
   view,          // output 0 is input 0 under another shape: nothing runs
-  reuse,         // output 0 may be written over input 0 when nobody needs that any more
+  reuse,         // output 0 may be written over input 0 after the last use of that
   in_place,      // output 0 is input 0, written by the op: the update of a parameter
   side_by_side,  // outputs lie in one piece of memory, in order, without gaps; each output is its input where
-                 // nobody else needs that one
+                 // this op is its only user
 };
 
 // What automatic mixed precision does with the floating inputs of an op.
@@ -193,14 +190,14 @@ struct Op {
   Result<std::vector<TensorType>> (*infer)(const Signature&) = nullptr;
   // Gradients of the inputs, undefined where there is none. Null: the op has no gradient.
   std::vector<Value> (*gradient)(const GradientQuery&) = nullptr;
-  // Floating-point operations of one run, a multiply-add being two. Null: nobody has counted.
+  // Floating-point operations of one run, a multiply-add being two. Null: unknown.
   double (*flops)(const Signature&) = nullptr;
   // Fast ones first; the last is the reference and works for everything that `infer` allows.
   std::vector<Kernel> kernels;
   Sharing sharing = Sharing::none;
   // Other inputs that are written, beside input 0 of an in_place op: the state of an optimizer.
   std::vector<std::size_t> written = {};
-  // A call that others take part in: it must run even when nobody uses its outputs.
+  // A call in which other ranks take part: it runs even when its outputs are not used.
   bool collective = false;
   MixedPrecision precision = MixedPrecision::given;
   // It takes inputs of different floating dtypes as they come: float32 parameters beside a bfloat16 input.
@@ -223,8 +220,6 @@ struct Op {
 std::vector<FunctionParameter> parameters_of(const Op& op, const std::vector<std::string_view>& names = {},
                                              std::size_t skipped = 0);
 
-// "at least 0", "in (0, 1)", "" for a number that may be any.
-std::string range_of(const Argument& argument);
 // "at least 0", "one of 'sum', 'mean'" where `value` is not what `argument` allows, else nothing.
 std::optional<std::string> allowed_instead(const Argument& argument, const Attribute& value);
 // Throws "leaky_relu: alpha is -1; it must be at least 0" where `value` is out of the range of `argument`.

@@ -22,7 +22,7 @@ using Initializer = std::function<void(const Tensor& out, const RandomStream& st
 
 // Its identity is the object's. Storage is made on first use; setting copies into it, optimizers update it in
 // place. A plan that updates it may keep it in the order that its kernels want: then it is brought back to
-// row-major order when somebody reads it, so nobody but plans sees another, and a tensor that was read before
+// row-major order when it is read, so only plans see another order, and a tensor that was read before
 // keeps what it held. Threads: one at a time, for reading too.
 class Parameter {
  public:

@@ -20,8 +20,8 @@ struct Limits {
 };
 
 // The value, or what is wrong and at which line and column; `name` begins each error. The time that it takes
-// grows with the text's length alone. A name that one object has twice is an error: which was meant nobody
-// knows.
+// grows with the text's length alone. A name that one object has twice is an error, since either could be
+// meant.
 Result<nlohmann::json> parse(std::string_view text, std::string_view name, const Limits& limits = {});
 
 // On one line. Fails on texts that are no UTF-8; `name` begins the error.

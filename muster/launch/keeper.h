@@ -24,9 +24,9 @@ struct KeeperOptions {
 
 // Runs `work` in a child and returns what it returns. `work` is given a descriptor that becomes readable when
 // this process is gone. Signals that ask a program to end are passed on to the child; until it handles them
-// itself they end it. Ctrl-Z stops this process alone: the work goes on. Whoever waits in `work` before
-// supervise() watches the descriptor too. Whichever of the two is left removes the run folder; `work` makes
-// it. To be called by a process with one thread.
+// itself they end it. Ctrl-Z stops this process alone: the work goes on. What waits in `work` before
+// supervise() watches the descriptor too. The last of the two removes the run folder, which `work` makes. To
+// be called by a process with one thread.
 int keep(const std::function<int(int keeper_fd)>& work, const KeeperOptions& options);
 
 }  // namespace muster::launch

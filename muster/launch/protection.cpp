@@ -44,8 +44,7 @@ Result<> check_protection(const Preset& preset, const JobSettings& job, const En
     return {};
   return wrong(fmt::format(
       "several launchers start this job, and share no secret that would keep unauthorized peers out of it. "
-      "Say the "
-      "same of these to each of them:\n"
+      "Say the same of these to each of them:\n"
       "  --token-file FILE   a secret of one line, the same everywhere: openssl rand -hex 32 >FILE && chmod "
       "600 FILE\n"
       "  --tls-config FILE   certificates: muster certs new --hosts ...\n"

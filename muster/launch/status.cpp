@@ -154,7 +154,7 @@ Result<JobStatus> ask_status(const net::HostPort& scheduler, std::shared_ptr<con
   if (!answer) return fail(answer.error());
   auto* status = std::get_if<Status>(&answer->body);
   if (status == nullptr)
-    return fail(Code::corrupt, "who listens there is no scheduler: it answers something else");
+    return fail(Code::corrupt, "the process that listens there is no scheduler: it answers something else");
   return JobStatus{.scheduler = fmt::format("{}:{}", scheduler.host, scheduler.port),
                    .job_id = answer->job_id,
                    .epoch = answer->epoch,

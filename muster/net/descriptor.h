@@ -108,8 +108,8 @@ enum class Readiness { ready, deadline, stopped };
 // Waits until one of `polled` is ready. The last entry is overwritten with the stop signal: leave it room.
 Result<Readiness> poll_until(std::span<pollfd> polled, const Wait& wait);
 
-// Descriptors that are waited for as one, by several threads if need be: whoever waits is woken by those that
-// are added later, too.
+// Descriptors that are waited for as one, by several threads if need be: a thread that waits is woken by
+// those that are added later, too.
 class PollSet {
  public:
   static Result<PollSet> create();

@@ -300,7 +300,7 @@ void TlsSession::sent(std::size_t size_bytes) {
 }
 
 std::vector<std::byte> TlsSession::take_output() {
-  MUSTER_CHECK(output_begin_ == 0, "half of the output was sent by somebody else");
+  MUSTER_CHECK(output_begin_ == 0, "half of the output was sent already");
   return std::exchange(output_, {});
 }
 

@@ -120,7 +120,7 @@ class Cell : public graph::Versioned {
   // Whether it was called since it was placed.
   bool called_where_placed() const { return called_where_placed_; }
 
-  // While it lives, ops of this thread run where `cell` is placed, if it is. For whoever calls a construct.
+  // While it lives, ops of this thread run where `cell` is placed, if it is. For code that calls a construct.
   class PlacedScope {
    public:
     explicit PlacedScope(const Cell& cell);
@@ -163,7 +163,7 @@ class Cell : public graph::Versioned {
   std::optional<Place> place_;
   mutable bool called_where_placed_ = false;
   std::uint64_t version_ = graph::next_version();
-  // Of the other mode (training or not): whoever comes back to a mode comes back to its version and plans.
+  // Of the other mode (training or not): a cell that goes back to a mode goes back to its version and plans.
   std::uint64_t other_version_ = graph::next_version();
   Children children_;
   Parameters parameters_;

@@ -18,7 +18,7 @@ namespace muster::nn {
 struct Place {
   std::uint32_t rank = 0;
   std::string where;
-  std::shared_ptr<const void> counted = {};  // among the placed ranks, as long as somebody holds it
+  std::shared_ptr<const void> counted = {};  // one of the placed ranks for as long as it is held
 };
 
 // "lenet.py:31", whatever folder the file lies in.

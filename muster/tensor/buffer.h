@@ -14,11 +14,11 @@ class Buffer {
 
   // New memory, aligned, uninitialised.
   static std::shared_ptr<Buffer> allocate(std::size_t size_bytes);
-  // Somebody else's memory (numpy's, a shared segment's); `release` runs when the last user lets go.
+  // Borrowed memory (numpy's, a shared segment's); `release` runs when the last user lets go.
   static std::shared_ptr<Buffer> borrow(std::byte* data, std::size_t size_bytes,
                                         std::function<void()> release);
   // In place of memory that this process does not have; `reason` says why, and who has it: "'conv1.weight' is
-  // on worker 3". Nobody may ask for its data.
+  // on worker 3". Its data must not be asked for.
   static std::shared_ptr<Buffer> absent(std::size_t size_bytes, std::string reason);
 
   Buffer(const Buffer&) = delete;

@@ -1,7 +1,7 @@
 // Kernels of a library that is loaded when they are first needed: oneDNN, on x86-64, where it is installed.
 //
 // A primitive is made once for given sizes and formats, and run many times. It may ask for its inputs in
-// formats of its own; whoever calls it puts a reorder before it where they differ. Nothing here loads the
+// formats of its own; its caller puts a reorder before it where they differ. Nothing here loads the
 // library but primitive_library(). Threads: a primitive is run by one thread at a time.
 #pragma once
 

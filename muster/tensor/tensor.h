@@ -5,7 +5,7 @@
 // shares the buffer; only the kernel that just made a buffer, and an optimizer updating a parameter in place,
 // write to it. Elements are always contiguous, in row-major order; only between the kernels of a plan do they
 // lie otherwise (format.h). Threads: Tensors are values; reading one from several threads is safe while
-// nobody writes its buffer.
+// no thread writes its buffer.
 #pragma once
 
 #include <cstddef>
@@ -49,7 +49,7 @@ class Tensor {
   // Why there are no elements, and who has them; null when there are.
   const std::string* absence() const { return buffer_ ? buffer_->absence() : nullptr; }
   // The rank of the one process that has these elements, of several that work on one thing; all of them know.
-  // Nothing where everyone has elements, or where nobody knows.
+  // Nothing where all have elements, or where the rank is not known.
   std::optional<std::uint32_t> home() const { return home_; }
   void set_home(std::uint32_t rank) { home_ = rank; }
   DType dtype() const { return dtype_; }

@@ -23,7 +23,7 @@ class ActivityScope {
 // What it does where nothing else is said.
 void set_activity(cluster::WorkPhase phase);
 // Something that is no step is done: a batch of an evaluation, a call of a cell, an item of a dataset.
-// Whoever goes on like this is not stuck.
+// A worker that notes this again and again is not stuck.
 void note_finished();
 // The epoch of a training, from 1; 0: the training has ended.
 void note_train_epoch(std::int64_t epoch);

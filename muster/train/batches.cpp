@@ -125,8 +125,10 @@ Result<Batches::Message> Batches::hear() {
     return error;
   };
   MUSTER_TRY_VOID(stages_->receive(reader_, into_header).map_error(explain));
-  MUSTER_CHECK(header.kind <= static_cast<std::uint64_t>(Kind::count), "the reader says what nobody knows");
-  MUSTER_CHECK(header.content_bytes <= content_bytes_max, "the reader says more than it may");
+  MUSTER_CHECK(header.kind <= static_cast<std::uint64_t>(Kind::count),
+               "the reader sends a header of an unknown kind");
+  MUSTER_CHECK(header.content_bytes <= content_bytes_max,
+               "the reader sends a header that announces too many bytes");
   std::vector<std::byte> content(header.content_bytes);
   if (!content.empty()) {
     const std::array into_content{std::span(content)};

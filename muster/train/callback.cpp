@@ -8,7 +8,7 @@ namespace muster::train {
 
 Result<> call_each(std::span<const CallbackPtr> callbacks, CallbackMethod method, CallbackContext& context) {
   for (const CallbackPtr& callback : callbacks)
-    MUSTER_TRY_VOID(catch_error([&] { ((*callback).*method)(context).value(); }));
+    MUSTER_TRY_VOID(catch_error([&] { return ((*callback).*method)(context); }));
   return {};
 }
 

@@ -18,7 +18,7 @@ void set_data_seed(std::optional<std::uint64_t> seed) { settings().seed = seed; 
 Result<> set_data_prefetch(std::int64_t items) {
   if (items < 1 || items > 1000000)
     return fail(Code::invalid_argument,
-                fmt::format("the prefetch size is {}, it must be 1 to 1000000", items));
+                fmt::format("the prefetch size is {}; it must be from 1 to 1000000", items));
   settings().prefetch_items = static_cast<std::size_t>(items);
   return {};
 }
@@ -26,7 +26,7 @@ Result<> set_data_prefetch(std::int64_t items) {
 Result<> set_data_workers(std::int64_t workers) {
   if (workers < 1 || workers > 1024)
     return fail(Code::invalid_argument,
-                fmt::format("the number of workers is {}, it must be 1 to 1024", workers));
+                fmt::format("num_parallel_workers is {}; it must be from 1 to 1024", workers));
   settings().workers = static_cast<int>(workers);
   return {};
 }

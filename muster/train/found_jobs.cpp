@@ -42,7 +42,7 @@ std::uint64_t finished_calls_in(const std::string& worker_folder) {
 
 cluster::FoundJob describe(const checkpoint::FoundJob& job) {
   cluster::FoundJob found{.job_id = number_of(job.job).value_or(0),
-                          .worker_num = static_cast<std::uint32_t>(job.world),
+                          .worker_num = static_cast<std::uint32_t>(job.world_size),
                           .finished_calls = std::numeric_limits<std::uint64_t>::max(),
                           .epoch = job.epoch,
                           .is_done = job.is_done,

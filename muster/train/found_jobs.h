@@ -12,7 +12,7 @@ namespace muster::train {
 
 std::vector<cluster::FoundJob> jobs_found_in(const std::string& recovery_path);
 
-// Who has something of this job below the path in use, for people; nothing: nobody, as far as locks tell.
+// Which processes use folders of this job below the path, for people; nothing: none, as far as locks tell.
 std::optional<std::string> holders_of(const std::string& recovery_path, std::uint64_t job_id);
 
 // Keeps the job's seed beside the points of a worker, for the case that the scheduler loses it. What fails is

@@ -37,8 +37,8 @@ Result<Role, Failure> init(const Environment& environment = real_environment(),
 //   int main() { return muster::train::run([] { ... }); }
 int run(const std::function<void()>& body);
 
-// The rank of this worker, the number of workers, and the same among the workers of this host. An error
-// before init().
+// The rank of this worker, the world size, and the same among the workers of this host. An error before
+// init().
 Result<std::uint32_t> get_rank();
 Result<std::uint32_t> get_group_size();
 Result<std::uint32_t> get_local_rank();

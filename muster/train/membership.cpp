@@ -62,7 +62,7 @@ void Membership::leave(const Leaving& leaving) {
     node_.replaced(*leaving.replaced);
   else
     node_.leave(leaving.exit_status, reason_, leaving.serve);
-  // Whoever still waits for this worker would wait in vain; what it has sent still arrives.
+  // A rank that still waits for this worker would wait in vain; what it has sent still arrives.
   groups_.leave({Code::peer_lost,
                  fmt::format("worker {} has left the job, with status {}", rank(), leaving.exit_status)});
 }

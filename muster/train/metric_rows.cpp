@@ -10,7 +10,7 @@
 namespace muster::train {
 
 Result<Tensor> as_float64(const Tensor& tensor) {
-  return catch_error([&] { return nn::ops::cast(tensor, DType::float64).read().value(); });
+  return catch_error([&] { return nn::ops::cast(tensor, DType::float64).read(); });
 }
 
 Result<std::vector<double>> numbers_of(const Tensor& tensor) {

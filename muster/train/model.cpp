@@ -205,7 +205,7 @@ Result<MetricValues> Model::eval_once(const EvalOptions& options) {
       values.emplace_back(name, std::numeric_limits<double>::quiet_NaN());
       continue;
     }
-    MUSTER_TRY(MetricValue value, catch_error([&metric] { return metric->eval().value(); }));
+    MUSTER_TRY(MetricValue value, catch_error([&metric] { return metric->eval(); }));
     values.emplace_back(name, std::move(value));
   }
   return values;
@@ -228,7 +228,7 @@ Result<> Model::evaluate(const data::Dataset& dataset, CallbackContext& context,
   eval_network_->set_train(false);
   MUSTER_TRY_VOID(divide(*eval_network_, batches));
   for (const auto& [name, metric] : metrics)
-    MUSTER_TRY_VOID(catch_error([&metric] { metric->clear().value(); }));
+    MUSTER_TRY_VOID(catch_error([&metric] { return metric->clear(); }));
   const auto call = [&](CallbackMethod method) { return call_each(context.list_callback, method, context); };
   context.cur_step_num = 0;
   MUSTER_TRY_VOID(call(&Callback::on_eval_begin));
@@ -264,7 +264,7 @@ Result<> Model::update_metrics(const std::vector<Tensor>& outputs, const NamedMe
                                 outputs.size()));
       given.push_back(outputs[index]);
     }
-    MUSTER_TRY_VOID(catch_error([&metric, &given] { metric->update(given).value(); }));
+    MUSTER_TRY_VOID(catch_error([&metric, &given] { return metric->update(given); }));
   }
   return {};
 }

@@ -110,7 +110,8 @@ std::string ModelCheckpoint::latest_ckpt_file_name() const {
   return latest_;
 }
 
-// What a process was writing when it was killed: PREFIX-1_200.ckpt.XXXXXX. Nobody writes while all go back.
+// What a process was writing when it was killed: PREFIX-1_200.ckpt.XXXXXX. No worker writes while all go
+// back.
 void ModelCheckpoint::remove_half_written() {
   const auto names = storage_.list(options_.directory);
   if (!names) return;
@@ -146,7 +147,7 @@ Result<> ModelCheckpoint::load_state(const State& state) {
   MUSTER_TRY(const std::string pending, values.text("pending"));
   MUSTER_TRY(std::vector<std::string> files, values.texts("files"));
   saved_at_ = clock_.now() - std::chrono::nanoseconds(since);
-  // It may be there or not: whether it is, nobody has noted since.
+  // It may be there or not: the state does not say.
   if (!pending.empty()) files.push_back(pending);
   const std::lock_guard lock(mutex_);
   latest_ = pending.empty() || !storage_.open(pending) ? std::move(latest) : pending;

@@ -67,7 +67,7 @@ Result<> Model::Training::save_point_if_due() {
   return loop_.call()->exchange(static_cast<std::uint64_t>(loop_.steps()));
 }
 
-// Nobody writes to the tensors of a point any more, so that it and files of callbacks share them.
+// The tensors of a point are not written any more, so that it and the files of callbacks share them.
 void Model::Training::hand_out(const checkpoint::Point& point) {
   std::vector<CallbackContext::ParametersUse> uses = context_->take_uses();
   if (uses.empty()) return;

@@ -227,7 +227,7 @@ Result<> Model::Training::validate() {
   MUSTER_TRY_VOID(model_.evaluate(*options_.valid_dataset, *context_, metrics));
   if (step_is_aborted()) return {};
   for (const auto& [name, metric] : metrics) {
-    MUSTER_TRY(MetricValue value, catch_error([&metric] { return metric->eval().value(); }));
+    MUSTER_TRY(MetricValue value, catch_error([&metric] { return metric->eval(); }));
     context_->eval_results.emplace_back(name, std::move(value));
   }
   context_->mode = CallbackContext::Mode::train;

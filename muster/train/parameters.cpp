@@ -21,7 +21,7 @@ Result<std::vector<checkpoint::Entry>> gather_parameters(std::span<const graph::
     const bool is_here = parameter->absence() == nullptr;
     entries.push_back({parameter->name(), is_here ? parameter->materialize(seed())
                                                   : Tensor(parameter->dtype(), parameter->shape())});
-    if (stages() == nullptr || !parameter->home()) continue;  // everybody has it
+    if (stages() == nullptr || !parameter->home()) continue;  // every worker has it
     const Tensor& value = entries.back().value;
     // The first replica's; the others' are equal.
     MUSTER_TRY_VOID(

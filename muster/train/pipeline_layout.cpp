@@ -27,14 +27,14 @@ bool is_data_parallel() { return context().parallel_mode == ParallelMode::data_p
 
 Result<> check_rank(std::uint32_t rank) {
   Session* const session = Session::current();
-  const std::uint32_t world = session == nullptr ? 1 : session->membership().world_size();
-  if (world == 1) return {};
-  if (rank >= world)
+  const std::uint32_t world_size = session == nullptr ? 1 : session->membership().world_size();
+  if (world_size == 1) return {};
+  if (rank >= world_size)
     return fail(
         Code::invalid_argument,
         fmt::format("place: there is no worker {} in this job of {}: choose a rank from 0 to {}, or start "
                     "more workers",
-                    rank, world, world - 1));
+                    rank, world_size, world_size - 1));
   if (graph::is_eager())
     return fail(
         Code::invalid_argument,
@@ -96,23 +96,24 @@ Result<PipelineLayout> pipeline_layout() {
   if (session == nullptr) return PipelineLayout{};
   const Membership& membership = session->membership();
   if (membership.world_size() == 1 || membership.in_forked_child()) return PipelineLayout{};
-  const std::uint32_t world = membership.world_size();
+  const std::uint32_t world_size = membership.world_size();
   const std::uint32_t rank = membership.rank();
   const std::uint32_t placed = placed_ranks();
   if (!is_data_parallel()) {
     if (placed == 0) return PipelineLayout{};
-    return PipelineLayout{.stages = world, .replicas = 1, .stage = rank, .replica = 0};
+    return PipelineLayout{.stages = world_size, .replicas = 1, .stage = rank, .replica = 0};
   }
   const std::uint32_t stages = placed == 0 ? 1 : placed;
-  if (world % stages != 0)
+  if (world_size % stages != 0)
     return fail(
         Code::invalid_argument,
         fmt::format("the network is placed on {} ranks, and in parallel mode data_parallel it is copied "
                     "for as many workers each: {} workers are no multiple of {}. Start {} or {} workers, "
                     "or place it on fewer ranks",
-                    stages, world, stages, world / stages * stages, (world / stages + 1) * stages));
+                    stages, world_size, stages, world_size / stages * stages,
+                    (world_size / stages + 1) * stages));
   return PipelineLayout{
-      .stages = stages, .replicas = world / stages, .stage = rank % stages, .replica = rank / stages};
+      .stages = stages, .replicas = world_size / stages, .stage = rank % stages, .replica = rank / stages};
 }
 
 Result<std::uint32_t> get_replica_rank(const nn::Cell* network) {
@@ -132,21 +133,22 @@ void watch_places() { nn::set_place_check(&check_rank); }
 Result<> check_shards(const data::Dataset& dataset) {
   MUSTER_TRY(const PipelineLayout now, pipeline_layout());
   if (!now.divides() || !dataset.status()) return {};
-  const std::uint32_t world = now.stages * now.replicas;
+  const std::uint32_t world_size = now.stages * now.replicas;
   const auto shards = static_cast<std::uint32_t>(dataset.num_shards());
-  if (shards > 1 && shards != now.replicas && shards != world && process().layout.answered.contains(shards))
+  if (shards > 1 && shards != now.replicas && shards != world_size &&
+      process().layout.answered.contains(shards))
     return fail(Code::invalid_argument,
                 fmt::format("the dataset is cut into {} shards, as many as there are copies of another "
                             "network of this script; of the one at work there are {}: give it "
                             "num_shards=get_replica_count(network) and shard_id=get_replica_rank(network)",
                             shards, now.replicas));
-  if (shards != world) return {};
+  if (shards != world_size) return {};
   return fail(
       Code::invalid_argument,
       fmt::format("the dataset is cut into {} shards, one for each worker, but {} workers share each copy of "
                   "the placed network, and one of them reads for all: give it num_shards="
                   "get_replica_count(), here {}, and shard_id=get_replica_rank()",
-                  world, now.stages, now.replicas));
+                  world_size, now.stages, now.replicas));
 }
 
 Result<> check_places(const nn::Cell& network) {

@@ -4,7 +4,7 @@
 // as there are placed ranks, one replica after the other. Rank r of place() is the worker r of each replica.
 //
 // The placed ranks are those of the network that a Model works on, and of the primitives, which belong to no
-// network; in a loop by hand, where nobody knows the network before it is traced, those of all that lives in
+// network; in a loop by hand, where the network is not known before it is traced, those of all that lives in
 // this process.
 #pragma once
 

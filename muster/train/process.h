@@ -44,7 +44,7 @@ struct LayoutQuestions {
   // The placed ranks of the networks at work on `thread`; nothing: those of the process count.
   std::atomic<std::thread::id> thread{};
   std::optional<std::uint32_t> ranks_at_work;
-  // The placed ranks when somebody asked for the number of replicas of the process, and all such numbers.
+  // The placed ranks when the script asked for the number of replicas of the process, and all such numbers.
   std::optional<std::uint32_t> asked_at;
   std::set<std::uint32_t> answered;
 };

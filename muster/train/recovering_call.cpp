@@ -27,7 +27,7 @@ bool gives(const checkpoint::Resumption& next, std::uint32_t rank) {
   return std::find(next.sources.begin(), next.sources.end(), std::optional(rank)) != next.sources.end();
 }
 
-// Of what is in memory nobody can go back to an earlier call of the script.
+// What is in memory does not lead back to an earlier call of the script.
 Error has_to_start_anew(const checkpoint::Resumption& next) {
   return {Code::aborted,
           fmt::format("{}: all have to go back to a point of call {}, and this worker is past it. Start it "
@@ -113,7 +113,7 @@ bool RecoveringCall::can_share_end() const {
 
 // ---- Where all go on --------------------------------------------------------------------------------------
 
-// Where nobody says, all of it is.
+// Where the call does not say what is its own, all of it is.
 std::string RecoveringCall::own_state() const {
   if (!sharing_.own_state) return "what the call keeps is each worker's own";
   auto own = sharing_.own_state();
@@ -141,7 +141,7 @@ Standing RecoveringCall::standing(const Memory& memory) const {
   return standing;
 }
 
-// Where memory counts, nobody waits for a disk.
+// Where memory counts, no worker waits for a disk.
 bool RecoveringCall::disk_counts(const Memory& memory) const {
   const bool lives = memory.state == In::live || memory.state == In::committing;
   return !lives || !own_state().empty();
@@ -210,14 +210,14 @@ Result<RecoveringCall::Start> RecoveringCall::agree() {
     std::optional<Start> start;
     switch (next->way) {
       case Way::ask_again:
-        // Whoever is behind and has the end of its call goes on to the next one, where the others are.
+        // A worker that is behind and has the end of its call goes on to the next one, where the others are.
         if (number_ < next->id.call && has_end_at_hand() && in_memory_.state != In::live)
           return Start{.finished = true};
         continue;
       case Way::end_of: {
         MUSTER_TRY(const bool taken, take_ends(*next));
         if (taken) return Start{.finished = true};
-        rounds = 0;  // whoever comes back takes the ends of all calls before this one
+        rounds = 0;  // a worker that comes back takes the ends of all calls before this one
         continue;
       }
       case Way::back:
@@ -368,7 +368,7 @@ Result<> RecoveringCall::commit() {
   }
 }
 
-// Until nobody is behind any more: this worker keeps what it has all for.
+// Until no worker is behind any more: this one keeps what it has for those that are.
 Result<checkpoint::Resumption> RecoveringCall::ask_those_here(const Memory& mine) {
   while (true) {
     MUSTER_TRY(Resumption next, ask(mine));
@@ -420,7 +420,7 @@ RecoveringCall::Words RecoveringCall::steps_on_disk() const {
 }
 
 // The newest point that all have told of, at the end of their rows, is what the job never goes back behind.
-// From the rows alone: all who have them know the same one, and so nobody keeps one that others let go.
+// From the rows alone: all workers that have them know the same one, so that all keep the same points.
 void RecoveringCall::note_common(const std::vector<Words>& rows) {
   const auto tells = [](const Words& row, std::uint64_t step) {
     return std::find(row.end() - told_max, row.end(), step) != row.end();

@@ -1,6 +1,6 @@
 // One call of a job that recovers: train, fit, a hand-written loop. All workers make it together. When one of
-// them was lost, all say where they stand, and go on together: with what those who live have in memory, or
-// from a point that everybody has or is given (checkpoint::decide).
+// them was lost, all say where they stand, and go on together: with what the survivors have in memory, or
+// from a point that every worker has or is given (checkpoint::decide).
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class RecoveringCall {
   // The one that is under way in this process, or null.
   static RecoveringCall* current();
 
-  // Collective, between two calls: until nobody is behind who lacks the end of a call. This worker gives what
+  // Collective, between two calls: until every worker has the end of the last call. This worker gives what
   // it has. An error where the others are past this place of the script.
   static Result<> meet(Recovery& recovery);
 

@@ -123,7 +123,8 @@ bool RecoveringCall::keep_end(checkpoint::Point end, const std::string& result) 
   return false;
 }
 
-// Once all are past this call, nobody goes back behind its end: it has what ends of the same tensors had.
+// Once all are past this call, no worker goes back behind its end, which has all that earlier ends of the
+// same tensors had.
 void RecoveringCall::thin_pending_ends() {
   auto& pending = recovery_.pending_ends();
   if (pending.empty() || pending.back().record.call != number_) return;
@@ -132,7 +133,7 @@ void RecoveringCall::thin_pending_ends() {
     if (end->point && checkpoint::signature_of(*end->point) == newest) end->point.reset();
 }
 
-// An end of before that no disk has taken, and that nobody else has.
+// An earlier end that is on no disk, and that no other worker has.
 bool RecoveringCall::owes_end() const {
   const auto& pending = recovery_.pending_ends();
   return std::any_of(pending.begin(), pending.end(), [&](const Recovery::PendingEnd& end) {
@@ -158,7 +159,7 @@ void RecoveringCall::retry_pending_ends() {
   }
 }
 
-// Whoever is past the rendezvous knows who has the end.
+// Every worker that is past the rendezvous knows which workers have the end.
 Result<> RecoveringCall::finish(std::optional<checkpoint::Point> end, std::string result) {
   (void)saver_->wait();
   const bool is_shared = end && end->is_shared;

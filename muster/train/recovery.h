@@ -61,7 +61,7 @@ class Recovery {
   virtual void report_kept_calls(std::uint64_t calls) { (void)calls; }
   // All workers of the epoch have met, and none is behind.
   virtual void note_rendezvous() {}
-  // For whoever starts this process again.
+  // For the launcher, which may start this process again.
   virtual void mark_step(const checkpoint::StepPlace& place) = 0;
 
   // Ends of calls that this worker's disk has not taken, oldest first. Later saves try again: until they

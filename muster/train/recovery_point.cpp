@@ -66,11 +66,11 @@ State state_in(const Point& point, const std::string& section) {
 
 Result<> put_states(const TrainingParts& parts, Point& point) {
   for (std::size_t i = 0; i < parts.callbacks.size(); ++i) {
-    MUSTER_TRY(State state, catch_error([&] { return parts.callbacks[i]->state().value(); }));
+    MUSTER_TRY(State state, catch_error([&] { return parts.callbacks[i]->state(); }));
     put_state(std::move(state), section_of_callback(i), point);
   }
   for (const auto& [name, metric] : parts.metrics) {
-    MUSTER_TRY(State state, catch_error([&metric] { return metric->state().value(); }));
+    MUSTER_TRY(State state, catch_error([&metric] { return metric->state(); }));
     put_state(std::move(state), section_of_metric(name), point);
   }
   return {};
@@ -92,7 +92,7 @@ Result<> load_states(const Point& point, const TrainingParts& parts,
     const State state = state_in(point, section);
     if (!state.text.empty())
       MUSTER_TRY_VOID(
-          catch_error([&] { ((*parts.callbacks[i]).*load)(state).value(); }).map_error(explain(section)));
+          catch_error([&] { return ((*parts.callbacks[i]).*load)(state); }).map_error(explain(section)));
   }
   if (owner == StateOwner::another_worker) return {};
   for (const auto& [name, metric] : parts.metrics) {
@@ -100,7 +100,7 @@ Result<> load_states(const Point& point, const TrainingParts& parts,
     const State state = state_in(point, section);
     if (!state.text.empty())
       MUSTER_TRY_VOID(
-          catch_error([&metric, &state] { metric->load_state(state).value(); }).map_error(explain(section)));
+          catch_error([&metric, &state] { return metric->load_state(state); }).map_error(explain(section)));
   }
   return {};
 }
@@ -201,7 +201,7 @@ Result<> check_batches(const StateValues& values, const TrainingParts& parts) {
               fmt::format("it had {} batches of data an epoch, the script has {}", batches, *parts.batches));
 }
 
-// What nobody takes was saved by another script.
+// What no part of this script takes was saved by another script.
 Result<> check_nothing_is_left(const Point& point, std::span<const graph::ParameterPtr> parameters) {
   const std::vector<std::string> names = unique_names(parameters);
   const std::set<std::string_view> known(names.begin(), names.end());

@@ -42,7 +42,7 @@ Result<> SessionRecovery::open_store() {
   const cluster::Roster& roster = membership_.roster();
   MUSTER_TRY(auto made, checkpoint::RunStore::open({.folder = options_.path,
                                                     .job = fmt::format("{:016x}", roster.job_id),
-                                                    .world = size(),
+                                                    .world_size = size(),
                                                     .rank = rank(),
                                                     .epoch = roster.epoch,
                                                     .fresh = options_.fresh}));
@@ -90,7 +90,7 @@ bool SessionRecovery::lost_epoch(const Error& error) {
 
 Result<> SessionRecovery::next_epoch() {
   MUSTER_TRY_VOID(groups_.next(&look_for_interruption));
-  log::info(fmt::format("epoch {}: all {} workers are here", membership_.epoch(), size()));
+  log::info(fmt::format("cluster epoch {}: all {} workers are here", membership_.epoch(), size()));
   return {};
 }
 
@@ -153,7 +153,7 @@ Result<> SessionRecovery::explicit_collective(std::string_view what, std::option
   return {};
 }
 
-// Where somebody came back it may lack what the others have; outside of calls, too, it is given that before
+// A worker that comes back may lack what the others have; outside of calls, too, it is given that before
 // anything else is done together.
 Result<> SessionRecovery::meet() {
   return met_in_epoch_ == membership_.epoch() ? Result<>{} : RecoveringCall::meet(*this);

@@ -41,7 +41,7 @@ class SessionRecovery final : public Recovery {
   Result<std::vector<Words>> gather(const Words& mine) override;
   Result<> send(std::uint32_t to, Pieces pieces) override;
   Result<> receive(std::uint32_t from, WritablePieces pieces) override;
-  // Waits for the cluster's word on the loss, and asks for a new epoch when nobody died.
+  // Waits for the cluster's word on the loss, and asks for a new epoch when no process died.
   bool lost_epoch(const Error& error) override;
   // Blocks until the next epoch has formed; what it waits for is logged. The job's failure, or Ctrl-C, is the
   // error.
@@ -58,7 +58,7 @@ class SessionRecovery final : public Recovery {
   Result<> explicit_collective(std::string_view what, std::optional<std::uint32_t> stages,
                                const Collectives::GroupCall& call);
 
-  // While somebody may still need this worker: where a worker comes back, it is given what it lacks. Once in
+  // While another worker may still need this one: a worker that comes back is given what it lacks. Once in
   // an epoch; what goes wrong in it costs this worker nothing.
   void serve_before_leaving();
   // The script has ended well: what its folder holds is the end.

@@ -14,7 +14,7 @@
 
 namespace muster::train {
 
-// Opaque to whoever keeps it.
+// Opaque to the code that keeps it.
 struct State {
   std::string text = {};                        // JSON, an object
   std::vector<checkpoint::Entry> tensors = {};  // by names of its own

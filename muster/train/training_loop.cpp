@@ -284,7 +284,7 @@ void TrainingLoop::take_place(const Place& place) {
   is_resumed_ = place.in_epoch;
   steps_are_made_ = false;
   if (!batches_) return;
-  // Behind the last step of an epoch comes the next pass, so that nobody looks for an item in this one.
+  // Behind the last step of an epoch comes the next pass, so that no item of this one is asked for.
   const auto items = static_cast<std::int64_t>(place.data.items);
   const bool pass_is_over = is_resumed_ && !is_grouped() && items == hooks_.parts().batches;
   steps_are_made_ = pass_is_over || (is_resumed_ && is_grouped() && step_ >= options_.group_steps);

@@ -32,7 +32,7 @@ Error without(std::uint32_t rank, std::uint64_t epoch) {
                   rank, epoch)};
 }
 
-// Nobody can be connected to who is not there any more.
+// A worker that has left the job cannot be connected to.
 Result<> check_all_are_here(const cluster::Roster& roster) {
   for (const cluster::Member& worker : roster.workers)
     if (worker.has_left) return fail(without(worker.rank, roster.epoch));
@@ -195,7 +195,7 @@ std::optional<Error> WorkerGroups::wait_until_over(Duration limit) {
 }
 
 Result<> WorkerGroups::next(const std::function<Result<>()>& interruption) {
-  // Nobody else calls them, and a memory that is still in use outlives them.
+  // No other thread calls them, and memory that is still in use outlives them.
   const auto drop_old = [this] {
     std::map<std::uint32_t, CommunicatorPtr> groups;
     CommunicatorPtr old;

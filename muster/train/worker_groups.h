@@ -1,5 +1,5 @@
-// The group of workers from epoch to epoch. A lost process ends the epoch: whoever waits in a call of its
-// communicator fails at once, and the next epoch, with all processes, has a communicator of its own.
+// The group of workers from epoch to epoch. A lost process ends the epoch: workers that wait in a call of
+// its communicator fail at once, and the next epoch, with all processes, has a communicator of its own.
 //
 // Threads: one main thread makes the calls of a communicator, those of a plan that goes on beside it too, and
 // moves on to the next epoch, when it is ready to; lost(), formed() and end() may come at any time from

@@ -1,9 +1,9 @@
 """Loads the compiled module so that OpenMP threads which wait do not spin for long.
 
-libgomp's threads spin for about 20 ms at each wait unless told otherwise. On a core that somebody else needs
-too, the thread that they wait for does not run meanwhile: beside a build a training step took three times as
-long. libgomp reads the variables once, when it is loaded with the module. The user's own choice wins, and the
-variable is gone again afterwards: what this process starts decides for itself.
+libgomp's threads spin for about 20 ms at each wait unless told otherwise. On a core that another process
+needs too, the thread that they wait for does not run meanwhile: beside a build a training step took three
+times as long. libgomp reads the variables once, when it is loaded with the module. The user's own choice
+wins, and the variable is gone again afterwards: what this process starts decides for itself.
 
 Ctrl-C waits until the module is there: an exception in the middle of its load would be lost, and a process
 that is interrupted as it starts would go on.

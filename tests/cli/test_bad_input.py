@@ -42,51 +42,51 @@ def refused(*words, variables=()):
 @pytest.mark.parametrize(
     ("flags", "variables", "message"),
     [
-        (["-n", "2", "missing.py"], {}, "there is no script 'missing.py' in "),
+        (["-n", "2", "missing.py"], {}, r"script.*'missing\.py'"),
         (
             ["-n", "2", "./notes.txt"],
             {},
-            "'./notes.txt' is not executable: make it so (chmod +x ./notes.txt)",
+            r"'\./notes\.txt'.*executable",
         ),
-        (["-n", "0", "train.py"], {}, "-n 0: the number of workers is a whole number from 1 to 16384"),
-        (["--hosts", "a:0", "train.py"], {}, "--hosts a:0: host 'a' has '0' slots: a whole number from 1 on"),
+        (["-n", "0", "train.py"], {}, r"-n 0.*whole.*from 1.*to 16384"),
+        (["--hosts", "a:0", "train.py"], {}, r"--hosts a:0.*'a'.*'0'.*slots.*from 1"),
         (
             ["--hosts", "a,a", "train.py"],
             {},
-            "--hosts: host 'a' stands there twice: give it more slots, as in a:4",
+            r"--hosts.*'a'.*stands.*a:4",
         ),
         (
             ["--hostfile", "hosts", "train.py"],
             {},
-            "hosts, line 2: host 'b' has 'none' slots: a whole number from 1 on",
+            r"line 2.*'b'.*'none'.*slots.*from 1",
         ),
         (["--hostfile", "none", "train.py"], {}, "--hostfile none: "),
-        (["--preset", "ascend", "--rank-table", "table.json", "train.py"], {}, "table.json: "),
-        (["--preset", "torch", "train.py"], {}, "--preset 'torch': there is no such preset"),
-        (["--job", "job.toml"], {}, "job.toml, line 2: slot is no setting: did you mean 'slots'?"),
-        (["-n", "2"], {}, "name what to run, for example: muster run -n 4 train.py --epochs 10"),
-        (["-n", "2", "--nnodes", "2", "train.py"], {}, "several hosts need a common scheduler: --scheduler "),
+        (["--preset", "ascend", "--rank-table", "table.json", "train.py"], {}, r"table\.json: "),
+        (["--preset", "torch", "train.py"], {}, r"--preset 'torch'.*such"),
+        (["--job", "job.toml"], {}, r"job\.toml.*line 2.*setting.*'slots'"),
+        (["-n", "2"], {}, r"example.*4 train\.py --epochs 10"),
+        (["-n", "2", "--nnodes", "2", "train.py"], {}, r"need.*--scheduler"),
         (
             ["-n", "2", "train.py"],
             {"MS_WORKER_NUM": "4"},
-            "MS_WORKER_NUM=4 contradicts a job of 2 workers: unset it",
+            r"MS_WORKER_NUM=4.*2 workers.*unset",
         ),
         (
             ["-n", "2", "--node-rank", "0", "--scheduler", "a:8118", "train.py"],
             {"MA_NUM_HOSTS": "2", "VC_TASK_INDEX": "1"},
-            "--node-rank 0 contradicts VC_TASK_INDEX=1: leave one out",
+            r"--node-rank 0.*contradicts.*VC_TASK_INDEX=1",
         ),
-        (["-n", "2", "--tail", "7", "train.py"], {}, "--tail 7: the ranks of this job are 0 to 1"),
+        (["-n", "2", "--tail", "7", "train.py"], {}, r"--tail 7.*ranks.*are 0.*to 1"),
         (["-n", "2", "--env", "A", "train.py"], {}, "--env A: write NAME=VALUE"),
         (
             ["-n", "2", "--port", "80", "train.py"],
             {},
-            "--port 80: a port is a whole number from 1024 to 65535",
+            r"--port 80.*whole.*from 1024.*to 65535",
         ),
     ],
 )
 def test_bad_input_is_refused_at_once_by_its_name(flags, variables, message):
-    assert message in refused(PROGRAM, "run", *flags, variables=variables)
+    assert re.search(message, refused(PROGRAM, "run", *flags, variables=variables))
 
 
 @pytest.mark.skipif(shutil.which("ssh") is None, reason="needs ssh: apt-get install openssh-client")
@@ -119,4 +119,4 @@ def has_own_network():
 def test_a_range_without_a_free_port_is_named():
     run = [PROGRAM, "run", "--preset", "tensorflow", "-n", "2", "train.py"]
     said = refused(*OWN_NETWORK, sys.executable, "-c", OCCUPY, *run)
-    assert "this host has only 0 of 3 free ports from 5000 to 10000: end what uses them (ss -ltn)" in said
+    assert all(part in said for part in ("0 of 3", "5000 to 10000", "ss -ltn"))

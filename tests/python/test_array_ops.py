@@ -110,9 +110,9 @@ def test_joining_and_cutting():
     assert [part.shape for part in ops.split(tensors[0], 2, 1)] == [(2, 2), (2, 1)]
     assert [part.tolist() for part in ops.split(tensors[0], [1, 1])] == [[[0, 1, 2]], [[3, 4, 5]]]
     assert [part.tolist() for part in ops.unstack(tensors[0], 1)] == [[0, 3], [1, 4], [2, 5]]
-    with pytest.raises(ValueError, match="differ in more than axis 0"):
+    with pytest.raises(ValueError, match=r"differ.*axis 0"):
         ops.concat([tensors[0], muster.Tensor(numbers(1, 1))])
-    with pytest.raises(TypeError, match="tuple or list of tensors"):
+    with pytest.raises(TypeError, match=r"tuple.*tensors"):
         ops.concat(tensors[0])
 
 

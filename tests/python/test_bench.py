@@ -79,7 +79,7 @@ def test_takes_the_time_of_a_pipeline_whose_workers_agree():
         output.replace("rank 1 loss 0x1p+0", "rank 1 loss 0x1p+2"),
         output.replace("rank 1 loss", ""),
     ):
-        with pytest.raises(contenders.WrongAnswerError, match="do not agree on 2 losses"):
+        with pytest.raises(contenders.WrongAnswerError, match=r"agree.*2 losses"):
             pipeline.answer(wrong, 2, 2)
 
 

@@ -60,7 +60,7 @@ def test_a_child_that_is_replaced_or_deleted_is_no_child_any_more():
     assert net.trainable_params() == []
     del net.relu
     assert net.cells() == []
-    with pytest.raises(AttributeError, match="'Net' has no attribute 'relu'"):
+    with pytest.raises(AttributeError, match=r"'Net'.*attribute.*'relu'"):
         net.relu  # noqa: B018
 
 
@@ -70,7 +70,7 @@ def test_attributes_set_before_the_base_class_is_made_are_refused():
             self.fc = nn.Dense(1, 1)
             super().__init__()
 
-    with pytest.raises(AttributeError, match=r"Hasty.__init__ must call super\(\).__init__\(\)"):
+    with pytest.raises(AttributeError, match=r"Hasty\.__init__.*call.*super\(\)\.__init__\(\)"):
         Hasty()
 
 
@@ -245,7 +245,7 @@ def test_arguments_that_are_no_part_of_a_signature_are_refused():
         def construct(self, x, thing):
             return x
 
-    with pytest.raises(TypeError, match="type object cannot be a part"):
+    with pytest.raises(TypeError, match=r"object.*part"):
         Takes()(ones(1), object())
 
 

@@ -51,7 +51,7 @@ def test_branches_must_agree():
     arguments = (muster.Tensor(True), muster.Tensor([1.0, 2.0]))
     with pytest.raises(ValueError, match="one structure"):
         muster.jit(structures)(*arguments)
-    with pytest.raises(ValueError, match=r"true gives float32 \(2,\) and false gives float32 \(\)"):
+    with pytest.raises(ValueError, match=r"float32 \(2,\).*false.*float32 \(\)"):
         muster.jit(shapes)(*arguments)
 
 
@@ -81,7 +81,7 @@ def test_a_loop_says_what_it_cannot_do():
     def loss(x):
         return ops.while_loop(lambda state: state - state, lambda state: state * 2, x)
 
-    with pytest.raises(NotImplementedError, match="cannot pass through while_loop"):
+    with pytest.raises(NotImplementedError, match=r"through.*while_loop"):
         muster.value_and_grad(loss)(muster.Tensor(1.0))
     with pytest.raises(ValueError, match="a state like init"):
         ops.while_loop(lambda state: True, lambda state: (state, state), 1)

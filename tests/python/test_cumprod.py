@@ -49,13 +49,13 @@ def test_dtype_is_that_of_the_products():
 
 def test_arguments_are_checked_by_name():
     x = muster.Tensor([1.0])
-    with pytest.raises(TypeError, match=r"cumprod: axis is missing; it is called as cumprod\(x, axis, "):
+    with pytest.raises(TypeError, match=r"cumprod.*axis.*missing.*cumprod\(x, axis, "):
         ops.cumprod(x)
-    with pytest.raises(TypeError, match="cumprod: axis must be int, not str \\('0'\\)"):
+    with pytest.raises(TypeError, match=r"cumprod.*axis.*int.*str \('0'\)"):
         ops.cumprod(x, "0")
-    with pytest.raises(TypeError, match="cumprod: exclusive must be bool, not int \\(1\\)"):
+    with pytest.raises(TypeError, match=r"cumprod.*exclusive.*bool.*int \(1\)"):
         ops.cumprod(x, 0, exclusive=1)
-    with pytest.raises(TypeError, match="cumprod: there is no argument dim=0"):
+    with pytest.raises(TypeError, match=r"cumprod.*argument dim=0"):
         ops.cumprod(x, dim=0)
 
 

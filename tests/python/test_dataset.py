@@ -119,7 +119,7 @@ def test_mistakes_are_reported_where_they_are_made(folder, tmp_path):
         MnistDataset(folder).batch(0)
     with pytest.raises(ValueError, match="picture"):
         MnistDataset(folder).map(vision.HWC2CHW(), "picture")
-    with pytest.raises(TypeError, match="transforms and functions, not int"):
+    with pytest.raises(TypeError, match=r"transforms.*functions"):
         MnistDataset(folder).map(3)
     with pytest.raises(ValueError, match="shard"):
         MnistDataset(folder, num_shards=2)

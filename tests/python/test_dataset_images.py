@@ -138,7 +138,7 @@ def test_mistakes_are_reported_before_the_first_item(cifar):
         rows.map(vision.RandomCrop(40), "image")
     with pytest.raises(ValueError, match="a side of 0"):
         rows.map(vision.Resize((0, 1)), "image")
-    with pytest.raises(ValueError, match="padding is a number"):
+    with pytest.raises(ValueError, match=r"padding.*a number"):
         vision.Pad((1, 2, 3))
     with pytest.raises(ValueError, match="fill_value"):
         vision.Pad(1, fill_value=256)

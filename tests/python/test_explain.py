@@ -65,7 +65,7 @@ def test_the_step_of_a_model_is_shown_and_not_taken(tmp_path):
         + "print('behind')",
     )
     assert text.startswith("worker 0 of 1 --own 3\n")
-    assert "TrainOneStepCell(float32 (20, 28, 28, 1), int32 (20,)): a plan of " in text
+    assert "TrainOneStepCell(float32 (20, 28, 28, 1), int32 (20,))" in text and "plan" in text
     assert re.search(r"^ +\d+  momentum ", text, re.MULTILINE)
     assert re.search(r"^  moments.1.weight +float32 \(10, 784\)$", text, re.MULTILINE)
     assert re.search(r"^memory: .* at the peak: arena ", text, re.MULTILINE)

@@ -111,16 +111,16 @@ def test_a_mask_of_the_graph_is_an_error_that_shows_the_way_out():
 @pytest.mark.parametrize(
     ("index", "message"),
     [
-        (3, r"index 3 is out of range for axis 0 of \(3, 2\), which has 3"),
-        ((0, -3), r"index -3 is out of range for axis 1 of \(3, 2\), which has 2"),
+        (3, r"index 3.*range.*axis 0.*\(3, 2\).*has 3"),
+        ((0, -3), r"-3.*range.*axis 1.*\(3, 2\).*has 2"),
         ([0, 4], r"index 4 .* is out of range for axis 0, which has 3"),
-        ((0, 0, 0), "3 indices for a tensor of 2 axes"),
-        ((slice(None), slice(None, None, 0)), "step of the slice of axis 1 is 0"),
+        ((0, 0, 0), r"3 indices.*tensor.*2 axes"),
+        ((slice(None), slice(None, None, 0)), r"slice.*axis 1.*is 0"),
         ("x", "not by str"),
         (1.5, "not by float"),
         (True, "True and False alone"),
-        (numpy.array([0.5]), "integers or bool, not float64"),
-        (numpy.array([True]), r"mask \(1,\) does not fit axis 0 of \(3, 2\), which has 3"),
+        (numpy.array([0.5]), r"integers.*float64"),
+        (numpy.array([True]), r"mask.*\(1,\).*axis 0.*\(3, 2\).*has 3"),
     ],
 )
 def test_errors_name_the_axis_the_index_and_the_size(index, message):

@@ -16,22 +16,22 @@ def tensor(*shape):
     ("make", "kind", "message"),
     [
         (lambda: nn.Conv2d(3, 4, 3, group=2), ValueError, "2 does not divide 3 and 4"),
-        (lambda: nn.Conv2d(3, 4, "3"), TypeError, r"Conv2d\(kernel_size\) is a whole number or a tuple"),
+        (lambda: nn.Conv2d(3, 4, "3"), TypeError, r"Conv2d\(kernel_size\).*tuple"),
         (lambda: nn.Conv2d(3, 4, (3, 3, 3)), ValueError, "has 3 numbers, not 1 or 2"),
-        (lambda: nn.Conv2d(3, 4, 3, pad_mode="full"), ValueError, "'same', 'valid' or 'pad', not 'full'"),
-        (lambda: nn.Conv2d(3, 4, 3, padding=1), ValueError, "padding 1 needs pad_mode 'pad'"),
+        (lambda: nn.Conv2d(3, 4, 3, pad_mode="full"), ValueError, r"'same', 'valid'.*'pad'.*'full'"),
+        (lambda: nn.Conv2d(3, 4, 3, padding=1), ValueError, r"padding.*1 needs.*pad_mode 'pad'"),
         (lambda: nn.Conv2d(3, 4, 3, data_format="NHWC"), NotImplementedError, "NHWC"),
         (lambda: nn.Conv2d(3, 4, 3, weight_init=numpy.ones((4, 3))), ValueError, "weight_init has shape"),
-        (lambda: nn.BatchNorm2d(0), ValueError, "num_features must be at least 1, not 0"),
+        (lambda: nn.BatchNorm2d(0), ValueError, r"num_features.*least 1.*not 0"),
         (lambda: nn.MaxPool2d(2, dilation=2), NotImplementedError, "dilation"),
         (lambda: nn.MaxPool2d(2, return_indices=True), NotImplementedError, "return_indices"),
         (lambda: nn.Dropout(p=1.0), ValueError, r"p must be in \[0, 1\), not 1"),
-        (lambda: nn.Dropout(0.0), ValueError, r"keep_prob must be in \(0, 1\]"),
-        (lambda: nn.Embedding(3, 2, padding_idx=3), ValueError, r"padding_idx must be in \[0, 3\)"),
+        (lambda: nn.Dropout(0.0), ValueError, r"keep_prob.*0, 1\]"),
+        (lambda: nn.Embedding(3, 2, padding_idx=3), ValueError, r"padding_idx.*\[0, 3"),
         (lambda: nn.LayerNorm(()), ValueError, "one axis at least"),
-        (lambda: nn.Dense(0, 1), ValueError, "in_channels must be at least 1, not 0"),
-        (lambda: nn.Dense(1, 1, activation="swish"), ValueError, "no activation 'swish': choose 'relu'"),
-        (lambda: nn.MSELoss("average"), ValueError, "'mean', 'sum' or 'none', not 'average'"),
+        (lambda: nn.Dense(0, 1), ValueError, r"in_channels.*least 1.*not 0"),
+        (lambda: nn.Dense(1, 1, activation="swish"), ValueError, r"activation.*'swish'.*'relu'"),
+        (lambda: nn.MSELoss("average"), ValueError, r"'mean', 'sum'.*'none'.*'average'"),
         (lambda: nn.CellList([3]), TypeError, "holds cells, not int"),
     ],
 )
@@ -50,9 +50,9 @@ def test_weights_may_begin_as_tensors_numbers_names_and_initializers():
 
 def test_initializers_are_classes_that_say_what_they_cannot_fill():
     assert isinstance(initializers.he_normal(mode="fan_out", nonlinearity="relu"), nn.Initializer)
-    with pytest.raises(ValueError, match="weight_init: identity: a shape with 2 axes is needed"):
+    with pytest.raises(ValueError, match=r"weight_init.*identity.*2 axes"):
         nn.Conv2d(3, 4, 1, weight_init=initializers.identity())
-    with pytest.raises(ValueError, match="'fan_in' or 'fan_out', not 'fan'"):
+    with pytest.raises(ValueError, match=r"'fan_in'.*'fan_out'.*'fan'"):
         initializers.he_uniform(mode="fan")
     with pytest.raises(ValueError, match="nonlinearity is"):
         initializers.he_uniform(nonlinearity="swish")
@@ -121,7 +121,7 @@ def test_a_training_step_is_a_cell():
     losses = [step(x, label).item() for _ in range(20)]
     assert losses[-1] < 0.3 * losses[0]
     assert step.optimizer.global_step.tolist() == [20]
-    with pytest.raises(ValueError, match="sens must be other than 0"):
+    with pytest.raises(ValueError, match=r"sens.*than 0"):
         nn.TrainOneStepCell(loss, step.optimizer, sens=0)
 
 

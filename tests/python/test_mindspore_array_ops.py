@@ -1,5 +1,6 @@
 """mindspore.ops: functions and classes that make, move, join and pick elements, as MindSpore names them."""
 
+import re
 import subprocess
 import sys
 
@@ -92,7 +93,7 @@ def test_a_loop_with_mindspores_name():
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("P.Split(1, 2)(x)", "cannot be cut into 2 parts"),
+        ("P.Split(1, 2)(x)", r"cannot.*2 parts"),
         ("P.Unstack(1, 2)(x)", "as num says"),
         ("P.Pad(((1, 1),))(x)", "needs 2 pairs"),
         ("P.MatMul()(x[0], x)", "two matrices"),
@@ -102,4 +103,4 @@ def test_a_loop_with_mindspores_name():
 )
 def test_what_does_not_fit_says_so(code, message):
     text = printed(f"try:\n    {code}\nexcept (ValueError, NotImplementedError) as error:\n    print(error)")
-    assert message in text
+    assert re.search(message, text)

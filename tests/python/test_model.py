@@ -305,13 +305,13 @@ def test_nothing_of_a_model_outlives_it(digits):
 def test_what_does_not_fit_is_an_error_before_the_first_step(digits):
     with pytest.raises(ValueError, match="has no items"):
         made_model().train(1, batches(digits, batch=100, rows=50).take(1).skip(1))
-    with pytest.raises(TypeError, match="callbacks are Callback objects, not int"):
+    with pytest.raises(TypeError, match=r"callbacks.*objects"):
         made_model().train(1, batches(digits), [3])
-    with pytest.raises(TypeError, match="train_dataset must be a Dataset, not list"):
+    with pytest.raises(TypeError, match=r"train_dataset.*list"):
         made_model().train(1, [])
     with pytest.raises(TypeError, match="loss_fn is a Cell"):
         train.Model(Network(), loss_fn=3)
-    with pytest.raises(ValueError, match="amp_level 'O2' is for training"):
+    with pytest.raises(ValueError, match=r"amp_level 'O2'.*training"):
         train.Model(Network(), amp_level="O2")
 
 

@@ -157,7 +157,7 @@ def test_unequal_parameters_are_named_before_the_first_step(digits):
     with Job(script(digits, before=before), 2) as job:
         assert all(worker.wait() != 0 for worker in job.workers)
         text = job.workers[0].output()
-    assert "parameter '1.bias' has other values on rank 1 than on rank 0" in text
+    assert all(part in text for part in ("'1.bias'", "rank 0", "rank 1"))
     assert "loss" not in text.split("Traceback")[0]
 
 
@@ -166,4 +166,4 @@ def test_unequal_numbers_of_steps_are_named_before_the_first_step(digits):
     with Job(script(digits, before=before), 2) as job:
         assert all(worker.wait() != 0 for worker in job.workers)
         text = job.workers[1].output()
-    assert "rank 0 makes 5 steps an epoch but rank 1 makes 4" in text
+    assert all(part in text for part in ("rank 0 makes 5", "rank 1 makes 4"))

@@ -30,24 +30,24 @@ def test_arguments_come_by_place_or_by_name():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: ops.softmax(), r"softmax: x is missing; it is called as softmax\(x, axis=-1\)"),
-        (lambda: ops.softmax(X, 0, 1), r"softmax: 3 arguments were given; it is called as softmax\(x, axis"),
-        (lambda: ops.softmax(X, 0, axis=1), "softmax: axis was given twice"),
-        (lambda: ops.softmax(X, dim=1), "softmax: there is no argument dim=1; it is called as"),
-        (lambda: ops.softmax(X, axis=1.5), r"softmax: axis must be int, not float \(1.5\)"),
-        (lambda: ops.softmax(X, axis=True), r"softmax: axis must be int, not bool \(True\)"),
-        (lambda: ops.softmax("a"), r"softmax: x must be Tensor \| bool \| int \| float, not str \('a'\)"),
-        (lambda: ops.gelu(X, "tanh"), r"gelu: approximate must be bool, not str \('tanh'\)"),
-        (lambda: ops.elu(X, "1"), r"elu: alpha must be float, not str \('1'\)"),
+        (lambda: ops.softmax(), r"softmax.*\bx\b.*missing.*softmax\(x, axis=-1\)"),
+        (lambda: ops.softmax(X, 0, 1), r"softmax.*3 arguments.*softmax\(x, axis"),
+        (lambda: ops.softmax(X, 0, axis=1), r"softmax.*axis.*twice"),
+        (lambda: ops.softmax(X, dim=1), r"softmax.*argument dim=1"),
+        (lambda: ops.softmax(X, axis=1.5), r"softmax.*axis.*int.*float \(1.5\)"),
+        (lambda: ops.softmax(X, axis=True), r"softmax.*axis.*int.*bool \(True\)"),
+        (lambda: ops.softmax("a"), r"softmax.*\bx\b.*Tensor \| bool \| int \| float.*str \('a'\)"),
+        (lambda: ops.gelu(X, "tanh"), r"gelu.*approximate.*bool.*str \('tanh'\)"),
+        (lambda: ops.elu(X, "1"), r"elu.*alpha.*float.*str \('1'\)"),
         (
             lambda: ops.reduce_sum(X, "x"),
-            r"reduce_sum: axis must be int \| tuple\[int, ...\] \| None, not str",
+            r"reduce_sum.*axis.*int \| tuple\[int, ...\] \| None.*str",
         ),
         (
             lambda: X.sum(keep_dims=True),
-            r"sum: there is no argument keep_dims=True; it is called as sum",
+            r"sum.*argument keep_dims=True",
         ),
-        (lambda: X.exp(1), r"exp: 1 arguments were given; it is called as exp\(\)"),
+        (lambda: X.exp(1), r"exp.*1 arguments.*exp\(\)"),
     ],
 )
 def test_errors_name_the_op_the_argument_and_what_is_allowed(call, message):
@@ -75,7 +75,7 @@ def test_they_say_what_they_take():
     assert ops.softmax.__module__ == "muster._core" and repr(ops.exp) == "<op function exp>"
     stub = ops.layer_norm.__nb_signature__
     assert stub.startswith("def layer_norm(x: Tensor | bool | int | float, gamma: Tensor")
-    with pytest.raises(TypeError, match=r"index is missing; it is called as index_select\(axis, index\)"):
+    with pytest.raises(TypeError, match=r"index.*missing.*index_select\(axis, index\)"):
         X.index_select(0)
     assert "begin_norm_axis: int = -1, eps: float = 1e-05) -> Tensor:\n" in stub
 
@@ -126,7 +126,7 @@ def test_primitives_check_their_settings(run_with_mindspore):
 
 def test_a_tensor_where_a_number_belongs_is_an_error_that_names_the_argument():
     x = muster.Tensor([[1.0, 2.0]])
-    with pytest.raises(TypeError, match="cumprod: axis must be int, not Tensor"):
+    with pytest.raises(TypeError, match=r"cumprod.*axis.*int.*Tensor"):
         ops.cumprod(x, x)
-    with pytest.raises(TypeError, match="layer_norm: eps must be float, not Tensor"):
+    with pytest.raises(TypeError, match=r"layer_norm.*eps.*float.*Tensor"):
         ops.layer_norm(x, x[0], x[0], eps=x)

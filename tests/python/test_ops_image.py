@@ -38,13 +38,13 @@ def test_conv2d_adds_the_bias_and_divides_groups():
 
 def test_wrong_settings_are_named():
     x, weight = images(1, 1, 3, 3), ones(1, 1, 2, 2)
-    with pytest.raises(ValueError, match="pad_mode must be 'valid', 'same' or 'pad', not 'some'"):
+    with pytest.raises(ValueError, match=r"pad_mode.*'valid', 'same'.*'pad'.*'some'"):
         ops.conv2d(x, weight, pad_mode="some")
-    with pytest.raises(ValueError, match="padding is for pad_mode='pad'"):
+    with pytest.raises(ValueError, match=r"padding.*pad_mode='pad'"):
         ops.conv2d(x, weight, padding=1)
     with pytest.raises(ValueError, match="has 1 channels, the weight"):
         ops.conv2d(x, ones(1, 2, 2, 2))
-    with pytest.raises(TypeError, match="stride must be an int or a tuple of ints"):
+    with pytest.raises(TypeError, match=r"stride.*ints"):
         ops.conv2d(x, weight, stride="2")
 
 

@@ -107,7 +107,7 @@ def test_reductions_take_axes():
     assert (
         (x > 20).sum().item() == 3 and (x < 30).all().item() is True and (x > 22).any(0)[2, 3].item() is True
     )
-    with pytest.raises(ValueError, match=r"reduce_sum: \(2, 3, 4\) has no axis 3"):
+    with pytest.raises(ValueError, match=r"reduce_sum.*\(2, 3, 4\).*axis 3"):
         ops.reduce_sum(x, 3)
 
 

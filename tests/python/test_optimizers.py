@@ -50,7 +50,7 @@ def test_a_list_that_is_too_short_says_so():
     p = weight([1.0])
     optimizer = nn.Momentum([p], [0.5], 0.0)
     optimizer(tensor(1.0))
-    with pytest.raises(ValueError, match="1 learning rates in the list, none for step 1"):
+    with pytest.raises(ValueError, match=r"1 learning.*rates.*step 1"):
         optimizer(tensor(1.0))
 
 
@@ -88,14 +88,14 @@ def test_groups_that_make_no_sense_are_refused(params, kind, message):
 @pytest.mark.parametrize(
     ("make", "kind", "message"),
     [
-        (lambda p: nn.SGD(p, -0.1), ValueError, "SGD: learning_rate must be at least 0, not -0.1"),
+        (lambda p: nn.SGD(p, -0.1), ValueError, r"SGD.*learning_rate.*least 0.*-0\.1"),
         (lambda p: nn.SGD(p, "fast"), TypeError, "LearningRateSchedule, not str"),
-        (lambda p: nn.SGD(p, weight_decay="much"), TypeError, "a number or a cell, not str"),
-        (lambda p: nn.Adam(p, beta1=1.0), ValueError, r"beta1 must be in \(0, 1\), not 1"),
+        (lambda p: nn.SGD(p, weight_decay="much"), TypeError, r"number.*cell"),
+        (lambda p: nn.Adam(p, beta1=1.0), ValueError, r"beta1.*\(0, 1\).*not 1"),
         (lambda p: nn.Adam(p, use_lazy=True), NotImplementedError, "use_lazy"),
-        (lambda p: nn.WarmUpLR(0.1, 0), ValueError, "warmup_steps must be at least 1, not 0"),
-        (lambda p: nn.CosineDecayLR(0.2, 0.1, 4), ValueError, "max_lr must be above min_lr = 0.2, not 0.1"),
-        (lambda p: nn.warmup_lr(0.1, 0, 1, 1), ValueError, "total_step must be at least 1, not 0"),
+        (lambda p: nn.WarmUpLR(0.1, 0), ValueError, r"warmup_steps.*least 1.*not 0"),
+        (lambda p: nn.CosineDecayLR(0.2, 0.1, 4), ValueError, r"max_lr.*above.*min_lr = 0\.2.*0\.1"),
+        (lambda p: nn.warmup_lr(0.1, 0, 1, 1), ValueError, r"total_step.*least 1.*not 0"),
     ],
 )
 def test_arguments_are_checked_when_the_optimizer_is_made(make, kind, message):
@@ -158,7 +158,7 @@ def test_gradients_are_clipped_by_the_length_of_all_together():
     assert ops.clip_by_norm(tensor(3.0, 4.0), 10.0).tolist() == [3.0, 4.0]
     greatest = ops.clip_by_norm(tensor(3.0, -4.0), 2.0, float("inf"))
     assert greatest.tolist() == pytest.approx([1.5, -2.0], rel=1e-6)
-    with pytest.raises(ValueError, match="clip_norm must be above 0"):
+    with pytest.raises(ValueError, match=r"clip_norm.*above 0"):
         ops.clip_by_global_norm(gradients, 0.0)
 
 
@@ -168,5 +168,5 @@ def test_parameters_are_written_in_place():
     assert p.tolist() == [2.0, 3.0]
     ops.assign(p, tensor(5.0, 6.0))
     assert p.tolist() == [5.0, 6.0]
-    with pytest.raises(ValueError, match="assign: the value must be"):
+    with pytest.raises(ValueError, match=r"assign.*value"):
         ops.assign(p, tensor(1.0))

@@ -75,7 +75,7 @@ shards = muster.get_replica_count(other)
 model_of(net).train(1, digits(num_shards=shards, shard_id=0), Losses())
 """
     for text in failures(code, 6, digits):
-        assert "cut into 3 shards, as many as there are copies of another network" in text
+        assert "3 shards" in text and "copies" in text
         assert lines(text, "loss") == []
 
 

@@ -48,4 +48,4 @@ def test_init_says_what_of_the_choice_cannot_be_used():
     told = join_as_worker("ms.init()", MUSTER_TLS_CONFIG="absent.json")
     assert told.startswith("ValueError: MUSTER_TLS_CONFIG='absent.json' cannot be used: cannot open")
     told = join_as_worker("ms.init()", MUSTER_TLS_CONFIG="a", MUSTER_TOKEN_FILE="b")
-    assert "MUSTER_TOKEN_FILE='b' is set, and TLS with certificates is on" in told
+    assert all(part in told for part in ("MUSTER_TOKEN_FILE='b'", "TLS", "certificates"))

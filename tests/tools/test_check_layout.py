@@ -85,7 +85,7 @@ def test_a_unit_test_sees_inside_its_own_module_only(tmp_path):
 
 def test_the_library_spells_includes_from_the_root(tmp_path):
     [problem] = tree(tmp_path, {"muster/net/a.cpp": '#include "frame.h"\n'})
-    assert "not spelled from the root" in problem
+    assert "spelled" in problem and "root" in problem
 
 
 def test_a_source_that_no_target_builds_is_found(tmp_path):
@@ -95,7 +95,7 @@ def test_a_source_that_no_target_builds_is_found(tmp_path):
 
 def test_a_python_test_that_pytest_does_not_collect_is_found(tmp_path):
     [problem] = tree(tmp_path, {"tests/python/net_test.py": ""})
-    assert "pytest collects only test_*.py" in problem
+    assert "collects" in problem and "test_*.py" in problem
 
 
 def test_a_file_of_more_than_600_lines_is_found(tmp_path):

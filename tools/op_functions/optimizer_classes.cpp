@@ -20,7 +20,7 @@ std::string member_type(const Argument& argument) {
 }
 
 std::string member(const Argument& argument) {
-  const std::string range = graph::range_of(argument);
+  const std::string range = to_string(argument.range);
   return "  " + member_type(argument) + " " + std::string(argument.name) + " = " +
          literal(argument.otherwise) + ";" + (range.empty() ? "" : "  // " + range) + "\n";
 }

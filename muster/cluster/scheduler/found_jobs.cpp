@@ -18,8 +18,7 @@ constexpr auto time_for_members = std::chrono::seconds(5);  // who live try at l
 
 constexpr std::string_view how_to_choose =
     "\nTo go on with a job, give each worker the MS_RECOVERY_PATH with its points, as many workers as it "
-    "has, and "
-    "no other job's points. To give points up, remove them with `muster checkpoint rm PATH`, or set "
+    "has, and no other job's points. To give points up, remove them with `muster checkpoint rm PATH`, or set "
     "MUSTER_FRESH=1 for every process of one start";
 
 std::vector<const FoundJob*> unfinished(const Job& job, const MembershipReport& memory) {
@@ -198,7 +197,7 @@ bool somebody_holds_the_job(Job& job) {
       {Code::not_found,
        fmt::format(
            "job {:016x} has kept recovery points, and now no worker has any below its MS_RECOVERY_PATH: {}. "
-           "Bring the folders back and start everybody again; or set MUSTER_FRESH=1 for every process of "
+           "Bring the folders back and start all processes again; or set MUSTER_FRESH=1 for every process of "
            "one start to begin a new job",
            job.ledger.job_id, fmt::join(lines, ", ")),
        exit_code_refused});

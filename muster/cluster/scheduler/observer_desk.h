@@ -19,7 +19,7 @@ class ObserverDesk {
   bool serve(PeerId id, const Message& message);
   // It is gone, or no observer any more.
   void forget(PeerId id);
-  // Lets go of what nobody will get any more.
+  // Lets go of answers that no observer will get any more.
   void check();
 
  private:

@@ -37,9 +37,9 @@ std::string Recovering::text() const {
     if (!peer.has_left() && (peer.state != PeerState::ready || !peer.is_connected()))
       silent.push_back(describe(peer));
   silent.resize(std::min(silent.size(), shown_max));
-  return silent.empty()
-             ? ""
-             : fmt::format("epoch {}: waiting for an answer of {}", next_epoch, fmt::join(silent, ", "));
+  return silent.empty() ? ""
+                        : fmt::format("cluster epoch {}: waiting for an answer of {}", next_epoch,
+                                      fmt::join(silent, ", "));
 }
 
 // A process that was started again and does not come in is waited for in vain: it says why, and so do we.
@@ -145,7 +145,7 @@ void Recovering::form_next_if_complete() {
   if (!check_traits(job_)) return;
   job_.begin_epoch(std::move(roster));
   job_.log(log::Level::warning,
-           fmt::format("epoch {}: all are there again, training goes on", job_.ledger.epoch));
+           fmt::format("cluster epoch {}: all are there again, training goes on", job_.ledger.epoch));
 }
 
 // As many as a process has passed that will make none again.

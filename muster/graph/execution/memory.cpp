@@ -193,7 +193,7 @@ class Planner {
     return maker_[root].has_value() && layout_.values[root].kind == Location::Kind::arena;
   }
 
-  // Elementwise nodes write over an input that nobody needs any more.
+  // Elementwise nodes write over an input after its last use.
   void reuse_inputs() {
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
       const Node& node = graph_.nodes[i];

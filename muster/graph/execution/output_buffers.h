@@ -21,7 +21,7 @@ class BufferPool {
     if (communicator != owner_) buffers_.clear();
     owner_ = communicator;
     for (const auto& buffer : buffers_) {
-      // Nobody can make a second handle from the only one. Copying it synchronises with the last drop.
+      // This is the only handle, so no thread can copy it. Copying it here synchronises with the last drop.
       if (buffer.use_count() == 1) return buffer;
     }
     auto made = buffer_of(owner_, size_bytes_);

@@ -127,8 +127,8 @@ Prepared prepare_ordered(const Signature& signature) {
   return made;
 }
 
-// Where nobody reorders, the kernel does. The memory is its own: a plan gives no scratch to outputs that lie
-// side by side.
+// Where the caller does not reorder, the kernel does. The memory is its own: a plan gives no scratch to
+// outputs that lie side by side.
 struct ReorderingSettings {
   Settings sizes;
   std::vector<TensorType> types;
@@ -181,11 +181,9 @@ const Op& all_reduce_op() {
           "Each input reduced over all ranks ('sum', 'mean', 'max', 'min'), one output for each; one "
           "collective for all of them. Every rank must call it. Alone it copies. With `bucket_bytes` or "
           "`bucket_splits` a plan makes several collectives of it, each as soon as its inputs are made, at "
-          "most "
-          "so large or cut before these positions in the order in which the inputs are made. With "
-          "`weight_order` "
-          "inputs with the shape of convolution weights travel in the order that kernels give them in; the "
-          "results are the same.",
+          "most so large or cut before these positions in the order in which the inputs are made. With "
+          "`weight_order` inputs with the shape of convolution weights travel in the order that kernels give "
+          "them in; the results are the same.",
       .inputs_min = 1,
       .inputs_max = 65536,
       .outputs = 0,

@@ -113,8 +113,8 @@ const Op& cumsum_op() {
       .name = "cumsum",
       .documentation =
           "Running sums along `axis` (0, negative ones count from the end): y[i] = x[0] + ... + x[i], "
-          "without "
-          "x[i] when `exclusive`, from the other end when `reverse`. float32, float64, int32 or int64.",
+          "without x[i] when `exclusive`, from the other end when `reverse`. float32, float64, int32 or "
+          "int64.",
       .infer = infer_cumsum,
       .gradient = gradient_cumsum,
       .kernels = cumsum_kernels<float, double, std::int32_t, std::int64_t>(),

@@ -160,8 +160,8 @@ const Op& batch_matmul_op() {
       .name = "batch_matmul",
       .documentation =
           "c (..., m, n) = op(a) op(b) for each index of the leading axes, which broadcast: a (..., m, k), "
-          "or "
-          "(..., k, m) with transpose_a, b (..., k, n), or (..., n, k) with transpose_b; float32 or float64.",
+          "or (..., k, m) with transpose_a, b (..., k, n), or (..., n, k) with transpose_b; float32 or "
+          "float64.",
       .inputs_min = 2,
       .inputs_max = 2,
       .infer = infer,

@@ -124,13 +124,11 @@ const Op& batch_norm_op() {
       .name = "batch_norm",
       .documentation =
           "y = (x - mean) / sqrt(variance + eps) gamma + beta by channel, x (N, C, ...), the others (C,): "
-          "gamma, "
-          "beta, moving_mean, moving_variance. With training, mean and variance are the batch's (divided by "
-          "the count) and moving = momentum moving + (1 - momentum) batch is written in place (the variance "
-          "divided by the count less one); else they are the moving ones. The other outputs are the mean and "
-          "the variance that were used. float32, float64, or x and y bfloat16 and all others float32: then "
-          "only "
-          "y is rounded.",
+          "gamma, beta, moving_mean, moving_variance. With training, mean and variance are the batch's "
+          "(divided by the count) and moving = momentum moving + (1 - momentum) batch is written in place "
+          "(the variance divided by the count less one); else they are the moving ones. The other outputs "
+          "are the mean and the variance that were used. float32, float64, or x and y bfloat16 and all "
+          "others float32: then only y is rounded.",
       .inputs_min = 5,
       .inputs_max = 5,
       .outputs = 3,

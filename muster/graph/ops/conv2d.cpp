@@ -301,10 +301,9 @@ const Op& conv2d_op() {
       .documentation =
           "y (N, O, H', W') from images x (N, C, H, W), a weight (O, C / group, kh, kw) and an optional bias "
           "(O,): the sum over the kernel and the channels of the group, x zero outside the image. strides "
-          "[h, w], pads [top, bottom, left, right] in pixels, dilations [h, w], group; "
-          "H' = floor((H + top + bottom - (kh - 1) dilation - 1) / stride) + 1. The compiler sets activation "
-          "to "
-          "'relu' where relu follows. float32 or float64.",
+          "[h, w], pads [top, bottom, left, right] in pixels, dilations [h, w], group; H' = floor((H + top + "
+          "bottom - (kh - 1) dilation - 1) / stride) + 1. The compiler sets activation to 'relu' where relu "
+          "follows. float32 or float64.",
       .inputs_min = 2,
       .inputs_max = 3,
       .infer = infer,
@@ -344,8 +343,7 @@ const Op& conv2d_grad_weight_op() {
       .documentation =
           "The gradient of conv2d's weight (O, C / group, kh, kw) from x and dy; kh and kw are kernel, the "
           "other attributes are conv2d's. Where x and dy are bfloat16 and a cast to float32 follows, the "
-          "compiler "
-          "sets dtype to float32.",
+          "compiler sets dtype to float32.",
       .inputs_min = 2,
       .inputs_max = 2,
       .infer = infer_grad_weight,

@@ -209,8 +209,8 @@ const Op& slice_op() {
       .name = "slice",
       .documentation =
           "Along each axis the `size` elements at begin, begin + stride, ...; strides are 1 when not given "
-          "and "
-          "may be negative, begins count from the front. y has shape `size`; any dtype. Its gradient is pad.",
+          "and may be negative, begins count from the front. y has shape `size`; any dtype. Its gradient is "
+          "pad.",
       .infer = infer_slice,
       .gradient = gradient_slice,
       .kernels = {with_bfloat16({"reference", any, prepare_slice, run})},

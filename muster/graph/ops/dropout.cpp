@@ -84,13 +84,10 @@ const Op& dropout_op() {
       .name = "dropout",
       .documentation =
           "y = x / keep_prob with probability keep_prob (0.5 unless set), else 0, element by element, and "
-          "the mask "
-          "of the elements that stayed (bool). x (N, ...), float32 or float64, N samples. Which stay depends "
-          "on "
-          "the job's seed, the step, `stream` and the sample's number in the step of all workers, never on "
-          "how "
-          "many workers share the work. `part` counts from 0 which of the equal parts of a batch x is. "
-          "Source: Srivastava et al., Dropout, JMLR 15, 2014.",
+          "the mask of the elements that stayed (bool). x (N, ...), float32 or float64, N samples. Which "
+          "stay depends on the job's seed, the step, `stream` and the sample's number in the step of all "
+          "workers, never on how many workers share the work. `part` counts from 0 which of the equal parts "
+          "of a batch x is. Source: Srivastava et al., Dropout, JMLR 15, 2014.",
       .outputs = 2,
       .infer = infer,
       .gradient = gradient,

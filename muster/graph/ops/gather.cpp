@@ -211,8 +211,7 @@ const Op& gather_op() {
           "y[b..., o..., i..., n...] = x[b..., o..., indices[b..., i...], n...]: the axis `axis` of x (0, "
           "negative ones count from the end) is replaced by the axes of the indices behind the `batch_dims` "
           "(0) leading axes, which both share. x of any dtype, indices int32 or int64; negative indices "
-          "count "
-          "from the end, others outside of the axis are an error. Its gradient is scatter_add.",
+          "count from the end, others outside of the axis are an error. Its gradient is scatter_add.",
       .inputs_min = 2,
       .inputs_max = 2,
       .infer = infer_gather,
@@ -251,10 +250,8 @@ const Op& flat_index_op() {
       .name = "flat_index",
       .documentation =
           "Indices (one tensor for each of `sizes`, all alike, int32 or int64, negative ones from the end) "
-          "as "
-          "one index into a tensor of `sizes` row by row, int64. An index out of range is an error that "
-          "names "
-          "its axis, as `axes` numbers them.",
+          "as one index into a tensor of `sizes` row by row, int64. An index out of range is an error that "
+          "names its axis, as `axes` numbers them.",
       .inputs_min = 1,
       .inputs_max = 64,
       .infer = infer_flat_index,

@@ -205,12 +205,10 @@ const Op& layer_norm_op() {
       .name = "layer_norm",
       .documentation =
           "y = (x - mean) / sqrt(variance + eps) gamma + beta over the axes from begin_norm_axis (-1 unless "
-          "set) "
-          "on; gamma and beta have the shape of those axes, eps is 1e-5 unless set; float32 or float64, "
+          "set) on; gamma and beta have the shape of those axes, eps is 1e-5 unless set; float32 or float64, "
           "or x and y bfloat16 and all others float32; statistics in double. Outputs: y, and the mean and 1 "
-          "/ sqrt(variance + eps) that the gradient "
-          "needs. "
-          "Source: Ba, Kiros, Hinton, Layer normalization, arXiv 1607.06450.",
+          "/ sqrt(variance + eps) that the gradient needs. Source: Ba, Kiros, Hinton, Layer normalization, "
+          "arXiv 1607.06450.",
       .inputs_min = 3,
       .inputs_max = 3,
       .outputs = 3,

@@ -68,12 +68,9 @@ const Op& nll_loss_op() {
       .name = name,
       .documentation =
           "The negative log likelihood of labels (N,) (class numbers, int32 or int64) under log "
-          "probabilities "
-          "(N, C): -weight[label] x[label]. A scalar, or (N,) with reduction 'none'; 'mean' divides by the "
-          "sum of "
-          "the labels' weights. Labels equal to ignore_index do not count; an optional third input (C,) "
-          "weighs "
-          "the classes. A label that is no class is an error.",
+          "probabilities (N, C): -weight[label] x[label]. A scalar, or (N,) with reduction 'none'; 'mean' "
+          "divides by the sum of the labels' weights. Labels equal to ignore_index do not count; an optional "
+          "third input (C,) weighs the classes. A label that is no class is an error.",
       .inputs_min = 2,
       .inputs_max = 3,
       .infer = infer,
@@ -89,8 +86,7 @@ const Op& nll_loss_grad_op() {
       .name = "nll_loss_grad",
       .documentation =
           "The gradient of nll_loss's log probabilities (N, C), which are the first input for their shape "
-          "only, "
-          "from the labels (N,), the gradient of the loss, and the class weights if there are any.",
+          "only, from the labels (N,), the gradient of the loss, and the class weights if there are any.",
       .inputs_min = 3,
       .inputs_max = 4,
       .infer = infer_grad,

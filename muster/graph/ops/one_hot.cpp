@@ -74,8 +74,7 @@ const Op& one_hot_op() {
       .documentation =
           "one_hot(indices, on, off): a new axis of `depth` at `axis` (-1: the last), `on` at the index and "
           "`off` elsewhere; an index that is not in [0, depth) gives `off` everywhere. Indices int32 or "
-          "int64, "
-          "on and off scalars of the output's dtype, which is any.",
+          "int64, on and off scalars of the output's dtype, which is any.",
       .inputs_min = 3,
       .inputs_max = 3,
       .infer = infer,

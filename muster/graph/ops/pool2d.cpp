@@ -247,10 +247,9 @@ const Op& max_pool2d_op() {
   static const Op op{
       .name = "max_pool2d",
       .documentation =
-          "The greatest pixel of each window of images x (N, C, H, W); kernel [h, w], "
-          "strides [h, w], pads [top, bottom, left, right] (never the greatest), ceil_mode: also windows "
-          "that "
-          "reach over the end. The second output says which pixel of the window it is, the first of equals.",
+          "The greatest pixel of each window of images x (N, C, H, W); kernel [h, w], strides [h, w], pads "
+          "[top, bottom, left, right] (never the greatest), ceil_mode: also windows that reach over the end. "
+          "The second output says which pixel of the window it is, the first of equals.",
       .outputs = 2,
       .infer = infer_max,
       .gradient = gradient_max,
@@ -315,8 +314,7 @@ const Op& adaptive_avg_pool2d_op() {
       .name = "adaptive_avg_pool2d",
       .documentation =
           "Images x (N, C, H, W) averaged down to output_size [h, w]: output i of an axis averages the "
-          "pixels "
-          "[floor(i in / out), ceil((i + 1) in / out)).",
+          "pixels [floor(i in / out), ceil((i + 1) in / out)).",
       .infer = infer_avg<AdaptiveNames>,
       .gradient = gradient_avg<AdaptiveNames>,
       .kernels =

@@ -95,11 +95,9 @@ const Op& rms_norm_op() {
       .name = "rms_norm",
       .documentation =
           "(y, rstd): y = x rstd gamma with rstd = 1 / sqrt(mean(x^2) + epsilon) over the axes of gamma, "
-          "which "
-          "has the last sizes of x; in rstd those axes are 1. float32 or float64, or x and y bfloat16 and "
-          "gamma "
-          "and rstd float32; sums in double. Source: Zhang, Sennrich, Root mean square layer normalization, "
-          "arXiv 1910.07467.",
+          "which has the last sizes of x; in rstd those axes are 1. float32 or float64, or x and y bfloat16 "
+          "and gamma and rstd float32; sums in double. Source: Zhang, Sennrich, Root mean square layer "
+          "normalization, arXiv 1910.07467.",
       .inputs_min = 2,
       .inputs_max = 2,
       .outputs = 2,
@@ -109,7 +107,7 @@ const Op& rms_norm_op() {
       .precision = MixedPrecision::full,
       .mixes = true,
       .schema = {.inputs = {"x", "gamma"},
-                 .attributes = {{.name = "epsilon", .otherwise = 1e-6, .min = 0}},
+                 .attributes = {{.name = "epsilon", .otherwise = 1e-6, .range = {.min = 0}}},
                  .results = 2,
                  .methods = {{"rms_norm"}},
                  .mindspore = {{"rms_norm"}},

@@ -125,13 +125,11 @@ const Op& decayed_rate_op() {
   static const Op op{
       .name = "decayed_rate",
       .documentation =
-          "The learning rate, float32 (), of a step s (one int32 or int64), computed in double. With "
-          "q = s / steps (its floor with stairs), c = min(s, steps) / steps: exponential: rate decay_rate^q; "
-          "natural_exponential: rate exp(-decay_rate s), with stairs q steps for s; "
-          "inverse: rate / (1 + decay_rate q); cosine: end + (rate - end) (1 + cos(pi c)) / 2; "
-          "polynomial: (rate - end) (1 - c)^power + end, with stairs s / (steps max(ceil(s / steps), 1)) for "
-          "c; "
-          "warm_up: rate c.",
+          "The learning rate, float32 (), of a step s (one int32 or int64), computed in double. With q = s / "
+          "steps (its floor with stairs), c = min(s, steps) / steps: exponential: rate decay_rate^q; "
+          "natural_exponential: rate exp(-decay_rate s), with stairs q steps for s; inverse: rate / (1 + "
+          "decay_rate q); cosine: end + (rate - end) (1 + cos(pi c)) / 2; polynomial: (rate - end) (1 - "
+          "c)^power + end, with stairs s / (steps max(ceil(s / steps), 1)) for c; warm_up: rate c.",
       .infer = infer_decayed,
       .kernels = {{"reference", step_is<0, std::int32_t>, prepare_decayed, run_decayed<std::int32_t>},
                   {"reference", step_is<0, std::int64_t>, prepare_decayed, run_decayed<std::int64_t>}},
@@ -144,8 +142,7 @@ const Op& listed_rate_op() {
       .name = "listed_rate",
       .documentation =
           "The learning rate, float32 (), that rates float32 (n,) have for a step (one int32 or int64). A "
-          "step "
-          "beyond the list is an error.",
+          "step beyond the list is an error.",
       .inputs_min = 2,
       .inputs_max = 2,
       .infer = infer_listed,

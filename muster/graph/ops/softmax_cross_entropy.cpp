@@ -82,13 +82,10 @@ const Op& softmax_cross_entropy_op() {
       .name = name,
       .documentation =
           "Cross entropy of softmax(logits (N, C)) against labels (N,) (class numbers, int32 or int64), and "
-          "the "
-          "probabilities (N, C). The loss is a scalar, or (N,) with reduction 'none'; 'mean' divides by the "
-          "sum "
-          "of the labels' weights. Labels equal to ignore_index do not count; label_smoothing mixes in the "
-          "uniform distribution; an optional third input (C,) weighs the classes. A label that is no class "
-          "is "
-          "an error.",
+          "the probabilities (N, C). The loss is a scalar, or (N,) with reduction 'none'; 'mean' divides by "
+          "the sum of the labels' weights. Labels equal to ignore_index do not count; label_smoothing mixes "
+          "in the uniform distribution; an optional third input (C,) weighs the classes. A label that is no "
+          "class is an error.",
       .inputs_min = 2,
       .inputs_max = 3,
       .outputs = 2,

@@ -12,8 +12,7 @@ const Op& stop_gradient_op() {
       .name = "stop_gradient",
       .documentation =
           "x itself, through which no gradient passes: x counts as a constant. Any shape and dtype; nothing "
-          "is "
-          "copied.",
+          "is copied.",
       .infer = same_as_first,
       .gradient = nothing_flows,
       .kernels = {},

@@ -109,11 +109,8 @@ const Op& sgd_op() {
   static const Op op{
       .name = "sgd",
       .documentation =
-          "In place: g = gradient / loss_scale + weight_decay p; p -= learning_rate g. With accumulation v "
-          "and "
-          "the flag of the first step (both written): v = momentum v + (1 - dampening) g, v = g at first, "
-          "and "
-          "p -= learning_rate (nesterov ? g + momentum v : v).",
+          "The update of SGD, in place: parameter, gradient, learning_rate (), and with momentum the "
+          "accumulation v and the flag of the first step, which are written too.",
       .inputs_min = 3,
       .inputs_max = 5,
       .infer = infer_sgd,
@@ -123,14 +120,12 @@ const Op& sgd_op() {
       .sharing = Sharing::in_place,
       .written = {3, 4},
       .optimizer = {.name = "SGD",
-                    .documentation = "g = gradient / loss_scale + weight_decay p; with momentum: v = "
-                                     "momentum v + (1 - dampening) g "
-                                     "(v = g at the first step), g = g + momentum v if nesterov, else v; "
-                                     "then p = p - learning_rate "
-                                     "g.",
+                    .documentation = "g = gradient / loss_scale + weight_decay p; p = p - learning_rate g. "
+                                     "With momentum, v = momentum v + (1 - dampening) g, which begins at g, "
+                                     "takes the place of g; with nesterov, g + momentum v does.",
                     .arguments = {{.name = "learning_rate", .otherwise = 0.1},
-                                  {.name = "momentum", .otherwise = 0.0, .min = 0},
-                                  {.name = "dampening", .otherwise = 0.0, .min = 0},
+                                  {.name = "momentum", .otherwise = 0.0, .range = {.min = 0}},
+                                  {.name = "dampening", .otherwise = 0.0, .range = {.min = 0}},
                                   {.name = "weight_decay", .otherwise = 0.0},
                                   {.name = "nesterov", .otherwise = false},
                                   {.name = "loss_scale", .otherwise = 1.0}},
@@ -145,24 +140,24 @@ const Op& momentum_op() {
   static const Op op{
       .name = "momentum",
       .documentation =
-          "In place: g = gradient / loss_scale + weight_decay p; v = momentum v + g; "
-          "p -= learning_rate (use_nesterov ? g + momentum v : v). v is written too.",
+          "The update of Momentum, in place: parameter, gradient, learning_rate (), and the accumulation v, "
+          "which is written too.",
       .inputs_min = 4,
       .inputs_max = 4,
       .infer = infer_momentum,
       .kernels = {kernel<float, State::accumulation>(), kernel<double, State::accumulation>()},
       .sharing = Sharing::in_place,
       .written = {3},
-      .optimizer = {.name = "Momentum",
-                    .documentation =
-                        "g = gradient / loss_scale + weight_decay p; v = momentum v + g; p = p - "
-                        "learning_rate v, or with use_nesterov p - learning_rate (g + momentum v).",
-                    .arguments = {{.name = "learning_rate", .otherwise = 0.1, .required = true},
-                                  {.name = "momentum", .otherwise = 0.9, .required = true, .min = 0},
-                                  {.name = "weight_decay", .otherwise = 0.0},
-                                  {.name = "loss_scale", .otherwise = 1.0},
-                                  {.name = "use_nesterov", .otherwise = false}},
-                    .states = {{.name = "moments"}}},
+      .optimizer =
+          {.name = "Momentum",
+           .documentation = "g = gradient / loss_scale + weight_decay p; v = momentum v + g; p = p - "
+                            "learning_rate v. With use_nesterov, p = p - learning_rate (g + momentum v).",
+           .arguments = {{.name = "learning_rate", .otherwise = 0.1, .required = true},
+                         {.name = "momentum", .otherwise = 0.9, .required = true, .range = {.min = 0}},
+                         {.name = "weight_decay", .otherwise = 0.0},
+                         {.name = "loss_scale", .otherwise = 1.0},
+                         {.name = "use_nesterov", .otherwise = false}},
+           .states = {{.name = "moments"}}},
   };
   return op;
 }

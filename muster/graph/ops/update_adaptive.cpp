@@ -200,12 +200,9 @@ const Op& adam_op() {
   static const Op op{
       .name = "adam",
       .documentation =
-          "In place: parameter, gradient, learning_rate (), mean m, mean square v, steps done before (one "
-          "int32), and with amsgrad the greatest mean square h; m, v and h are written. g = gradient / "
-          "loss_scale + weight_decay p; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; "
-          "p -= learning_rate sqrt(1 - beta2^t) / (1 - beta1^t) u / (sqrt(v) + eps), where t counts from 1, "
-          "u = m, or with use_nesterov beta1 m + (1 - beta1) g; h = max(h, v) takes the place of v. "
-          "Kingma and Ba, ICLR 2015; Reddi et al., ICLR 2018.",
+          "The update of Adam, in place: parameter, gradient, learning_rate (), mean m, mean square v, steps "
+          "done before (one int32), and with amsgrad the greatest mean square; m, v and that are written "
+          "too.",
       .inputs_min = adam_inputs,
       .inputs_max = adam_inputs + 1,
       .infer = infer_adam,
@@ -214,16 +211,16 @@ const Op& adam_op() {
       .written = {3, 4, 6},
       .optimizer =
           {.name = "Adam",
-           .documentation =
-               "g = gradient / loss_scale + weight_decay p; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - "
-               "beta2) g^2; p = p - learning_rate sqrt(1 - beta2^t) / (1 - beta1^t) u / (sqrt(v) + eps), t "
-               "counts the steps from 1; u = m, with use_nesterov beta1 m + (1 - beta1) g; with use_amsgrad "
-               "the greatest v takes the place of v. Kingma and Ba, ICLR 2015.",
+           .documentation = "g = gradient / loss_scale + weight_decay p; m = beta1 m + (1 - beta1) g; v = "
+                            "beta2 v + (1 - beta2) g^2; p = p - learning_rate sqrt(1 - beta2^t) / (1 - "
+                            "beta1^t) m / (sqrt(v) + eps), where t counts the steps from 1. use_nesterov "
+                            "takes beta1 m + (1 - beta1) g in place of m; use_amsgrad takes the greatest v "
+                            "so far in place of v. Kingma and Ba, ICLR 2015; Reddi et al., ICLR 2018.",
            .arguments =
                {{.name = "learning_rate", .otherwise = 1e-3},
-                {.name = "beta1", .otherwise = 0.9, .above = 0, .below = 1},
-                {.name = "beta2", .otherwise = 0.999, .above = 0, .below = 1},
-                {.name = "eps", .otherwise = 1e-8, .above = 0},
+                {.name = "beta1", .otherwise = 0.9, .range = {.above = 0, .below = 1}},
+                {.name = "beta2", .otherwise = 0.999, .range = {.above = 0, .below = 1}},
+                {.name = "eps", .otherwise = 1e-8, .range = {.above = 0}},
                 {.name = "use_locking", .otherwise = false, .effect = Effect::none},
                 {.name = "use_nesterov", .otherwise = false},
                 {.name = "weight_decay", .otherwise = 0.0},
@@ -241,30 +238,26 @@ const Op& adam_weight_decay_op() {
   static const Op op{
       .name = "adam_weight_decay",
       .documentation =
-          "In place: parameter, gradient, learning_rate (), mean m, mean square v, and the weight decay () "
-          "where "
-          "it is no attribute; m and v are written. "
-          "g = gradient / loss_scale; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; "
-          "p -= learning_rate (m / (sqrt(v) + eps) + weight_decay p). The moments are not corrected. "
-          "Loshchilov and Hutter, ICLR 2019, as BERT uses it.",
+          "The update of AdamWeightDecay, in place: parameter, gradient, learning_rate (), mean m and mean "
+          "square v, which are written too, and the weight decay () where it is no attribute.",
       .inputs_min = adam_weight_decay_inputs,
       .inputs_max = adam_weight_decay_inputs + 1,
       .infer = infer_adam_weight_decay,
       .kernels = adam_kernels<true>(),
       .sharing = Sharing::in_place,
       .written = {3, 4},
-      .optimizer =
-          {.name = "AdamWeightDecay",
-           .documentation =
-               "m = beta1 m + (1 - beta1) gradient; v = beta2 v + (1 - beta2) gradient^2; p = p - "
-               "learning_rate (m / (sqrt(v) + eps) + weight_decay p). The moments are not corrected.",
-           .arguments = {{.name = "learning_rate", .otherwise = 1e-3},
-                         {.name = "beta1", .otherwise = 0.9, .above = 0, .below = 1},
-                         {.name = "beta2", .otherwise = 0.999, .above = 0, .below = 1},
-                         {.name = "eps", .otherwise = 1e-6, .above = 0},
-                         {.name = "weight_decay", .otherwise = 0.0}},
-           .states = {{.name = "adam_m"}, {.name = "adam_v"}},
-           .decays_itself = true},
+      .optimizer = {.name = "AdamWeightDecay",
+                    .documentation =
+                        "m = beta1 m + (1 - beta1) gradient; v = beta2 v + (1 - beta2) gradient^2; p = p - "
+                        "learning_rate (m / (sqrt(v) + eps) + weight_decay p). There is no bias correction, "
+                        "as in BERT. Loshchilov and Hutter, ICLR 2019.",
+                    .arguments = {{.name = "learning_rate", .otherwise = 1e-3},
+                                  {.name = "beta1", .otherwise = 0.9, .range = {.above = 0, .below = 1}},
+                                  {.name = "beta2", .otherwise = 0.999, .range = {.above = 0, .below = 1}},
+                                  {.name = "eps", .otherwise = 1e-6, .range = {.above = 0}},
+                                  {.name = "weight_decay", .otherwise = 0.0}},
+                    .states = {{.name = "adam_m"}, {.name = "adam_v"}},
+                    .decays_itself = true},
   };
   return op;
 }
@@ -273,11 +266,8 @@ const Op& rms_prop_op() {
   static const Op op{
       .name = "rms_prop",
       .documentation =
-          "In place: parameter, gradient, learning_rate (), mean square s, moment v, and when centered the "
-          "mean gradient n; s, v and n are written. g = gradient / loss_scale + weight_decay p; "
-          "s = decay s + (1 - decay) g^2; n = decay n + (1 - decay) g; "
-          "v = momentum v + learning_rate g / sqrt(s - n^2 + epsilon); p -= v. Hinton, lecture 6 of "
-          "'Neural networks for machine learning', 2012.",
+          "The update of RMSProp, in place: parameter, gradient, learning_rate (), mean square s, moment v, "
+          "and when centered the mean gradient n; s, v and n are written too.",
       .inputs_min = 5,
       .inputs_max = 6,
       .infer = infer_rms_prop,
@@ -286,24 +276,24 @@ const Op& rms_prop_op() {
                            run_rms_prop_part<double>)},
       .sharing = Sharing::in_place,
       .written = {3, 4, 5},
-      .optimizer =
-          {.name = "RMSProp",
-           .documentation =
-               "g = gradient / loss_scale + weight_decay p; s = decay s + (1 - decay) g^2, 1 at first; "
-               "centered: n = decay n + (1 - decay) g, else n = 0; v = momentum v + learning_rate g / sqrt(s "
-               "- n^2 + epsilon); p = p - v.",
-           .arguments = {{.name = "learning_rate", .otherwise = 0.1},
-                         {.name = "decay", .otherwise = 0.9, .min = 0},
-                         {.name = "momentum", .otherwise = 0.0, .min = 0},
-                         {.name = "epsilon", .otherwise = 1e-10, .above = 0},
-                         {.name = "use_locking", .otherwise = false, .effect = Effect::none},
-                         {.name = "centered", .otherwise = false},
-                         {.name = "loss_scale", .otherwise = 1.0},
-                         {.name = "weight_decay", .otherwise = 0.0}},
-           .states = {{.name = "mean_grad", .kept_with = "centered"},
-                      {.name = "mean_square", .initial = 1},
-                      {.name = "moment"}},
-           .inputs = {"mean_square", "moment", "mean_grad"}},
+      .optimizer = {.name = "RMSProp",
+                    .documentation =
+                        "g = gradient / loss_scale + weight_decay p; s = decay s + (1 - decay) g^2, where s "
+                        "begins at 1; v = momentum v + learning_rate g / sqrt(s + epsilon); p = p - v. With "
+                        "centered, n = decay n + (1 - decay) g, and s - n^2 takes the place of s in the "
+                        "root. Hinton, lecture 6 of 'Neural networks for machine learning', 2012.",
+                    .arguments = {{.name = "learning_rate", .otherwise = 0.1},
+                                  {.name = "decay", .otherwise = 0.9, .range = {.min = 0}},
+                                  {.name = "momentum", .otherwise = 0.0, .range = {.min = 0}},
+                                  {.name = "epsilon", .otherwise = 1e-10, .range = {.above = 0}},
+                                  {.name = "use_locking", .otherwise = false, .effect = Effect::none},
+                                  {.name = "centered", .otherwise = false},
+                                  {.name = "loss_scale", .otherwise = 1.0},
+                                  {.name = "weight_decay", .otherwise = 0.0}},
+                    .states = {{.name = "mean_grad", .kept_with = "centered"},
+                               {.name = "mean_square", .initial = 1},
+                               {.name = "moment"}},
+                    .inputs = {"mean_square", "moment", "mean_grad"}},
   };
   return op;
 }
@@ -312,10 +302,8 @@ const Op& adagrad_op() {
   static const Op op{
       .name = "adagrad",
       .documentation =
-          "In place: parameter, gradient, learning_rate (), sum of squares s, which is written. g = gradient "
-          "/ "
-          "loss_scale + weight_decay p; s = s + g^2 unless update_slots is false; "
-          "p -= learning_rate g / (sqrt(s) + eps). Duchi, Hazan and Singer, JMLR 2011.",
+          "The update of Adagrad, in place: parameter, gradient, learning_rate (), and the sum of squares s, "
+          "which is written too.",
       .inputs_min = 4,
       .inputs_max = 4,
       .infer = infer_adagrad,
@@ -324,17 +312,17 @@ const Op& adagrad_op() {
                            run_adagrad_part<double>)},
       .sharing = Sharing::in_place,
       .written = {3},
-      .optimizer =
-          {.name = "Adagrad",
-           .documentation =
-               "g = gradient / loss_scale + weight_decay p; s = s + g^2 if update_slots, `accum` at first; p "
-               "= p - learning_rate g / sqrt(s). Duchi, Hazan and Singer, JMLR 2011.",
-           .arguments = {{.name = "accum", .otherwise = 0.1, .min = 0},
-                         {.name = "learning_rate", .otherwise = 0.001},
-                         {.name = "update_slots", .otherwise = true},
-                         {.name = "loss_scale", .otherwise = 1.0},
-                         {.name = "weight_decay", .otherwise = 0.0}},
-           .states = {{.name = "accum", .initial_from = "accum"}}},
+      .optimizer = {.name = "Adagrad",
+                    .documentation =
+                        "g = gradient / loss_scale + weight_decay p; s = s + g^2, where s begins at `accum`; "
+                        "p = p - learning_rate g / sqrt(s). With update_slots=False s stays as it is. Duchi, "
+                        "Hazan and Singer, JMLR 2011.",
+                    .arguments = {{.name = "accum", .otherwise = 0.1, .range = {.min = 0}},
+                                  {.name = "learning_rate", .otherwise = 0.001},
+                                  {.name = "update_slots", .otherwise = true},
+                                  {.name = "loss_scale", .otherwise = 1.0},
+                                  {.name = "weight_decay", .otherwise = 0.0}},
+                    .states = {{.name = "accum", .initial_from = "accum"}}},
   };
   return op;
 }
@@ -344,10 +332,9 @@ const Op& lars_op() {
       .name = "lars",
       .documentation =
           "The gradient scaled for its layer: weight w, gradient, learning_rate (). g = gradient / "
-          "loss_scale; "
-          "r = coefficient |w| / (|g| + weight_decay |w| + eps), with use_clip r = min(r / learning_rate, "
-          "1); "
-          "the result is r (g + weight_decay w). You, Gitman and Ginsburg, 2017 (arXiv 1708.03888).",
+          "loss_scale; r = coefficient |w| / (|g| + weight_decay |w| + eps), with use_clip r = min(r / "
+          "learning_rate, 1); the result is r (g + weight_decay w). You, Gitman and Ginsburg, 2017 (arXiv "
+          "1708.03888).",
       .inputs_min = 3,
       .inputs_max = 3,
       .infer = infer_lars,

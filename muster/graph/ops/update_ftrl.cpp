@@ -75,13 +75,8 @@ std::vector<const Op*> rows_of_update_ftrl() {
   static const Op ftrl{
       .name = "ftrl",
       .documentation =
-          "In place: parameter p, gradient, learning_rate (), accumulator n and linear coefficient u, which "
-          "are "
-          "written. g = gradient / loss_scale + weight_decay p; m = n + g^2; u += g - (m^-lr_power - "
-          "n^-lr_power) "
-          "/ learning_rate p; n = m; p = (sign(u) l1 - u) / (n^-lr_power / learning_rate + 2 l2) where |u| > "
-          "l1, "
-          "else 0. McMahan et al., KDD 2013.",
+          "The update of FTRL, in place: parameter, gradient, learning_rate (), accumulator n and linear "
+          "coefficient u, which are written too.",
       .inputs_min = 5,
       .inputs_max = 5,
       .infer = infer,
@@ -90,18 +85,16 @@ std::vector<const Op*> rows_of_update_ftrl() {
       .sharing = Sharing::in_place,
       .written = {3, 4},
       .optimizer = {.name = "FTRL",
-                    .documentation = "g = gradient / loss_scale + weight_decay p; m = n + g^2, n being "
-                                     "`initial_accum` at first; u = u + "
-                                     "g - (m^-lr_power - n^-lr_power) / learning_rate p; n = m; p = (sign(u) "
-                                     "l1 - u) / (n^-lr_power / "
-                                     "learning_rate + 2 l2) where |u| > l1, else 0. A learning rate of 0 "
-                                     "changes nothing. McMahan et "
-                                     "al., KDD 2013.",
-                    .arguments = {{.name = "initial_accum", .otherwise = 0.1, .min = 0},
+                    .documentation =
+                        "g = gradient / loss_scale + weight_decay p; m = n + g^2; u = u + g - (m^-lr_power - "
+                        "n^-lr_power) / learning_rate p; n = m; p = (sign(u) l1 - u) / (n^-lr_power / "
+                        "learning_rate + 2 l2) where |u| > l1, else 0. n begins at `initial_accum`, u at 0. "
+                        "A learning rate of 0 changes nothing. McMahan et al., KDD 2013.",
+                    .arguments = {{.name = "initial_accum", .otherwise = 0.1, .range = {.min = 0}},
                                   {.name = "learning_rate", .otherwise = 0.001},
-                                  {.name = "lr_power", .otherwise = -0.5, .max = 0},
-                                  {.name = "l1", .otherwise = 0.0, .min = 0},
-                                  {.name = "l2", .otherwise = 0.0, .min = 0},
+                                  {.name = "lr_power", .otherwise = -0.5, .range = {.max = 0}},
+                                  {.name = "l1", .otherwise = 0.0, .range = {.min = 0}},
+                                  {.name = "l2", .otherwise = 0.0, .range = {.min = 0}},
                                   {.name = "use_locking", .otherwise = false, .effect = Effect::none},
                                   {.name = "loss_scale", .otherwise = 1.0},
                                   {.name = "weight_decay", .otherwise = 0.0}},

@@ -107,15 +107,9 @@ std::vector<const Op*> rows_of_update_lamb() {
   static const Op lamb{
       .name = "lamb",
       .documentation =
-          "In place: parameter p, gradient, learning_rate (), mean m, mean square v, steps done before (one "
-          "int32), "
-          "and the weight decay () where it is no attribute; m and v are written. g = gradient / loss_scale; "
-          "m = "
-          "beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; u = m / (1 - beta1^t) / (sqrt(v / (1 - "
-          "beta2^t)) "
-          "+ eps) + weight_decay p, where t counts from 1; p -= learning_rate |p| / |u| u, without the norms "
-          "where "
-          "one is 0. You et al., ICLR 2020.",
+          "The update of Lamb, in place: parameter, gradient, learning_rate (), mean m and mean square v, "
+          "which are written too, steps done before (one int32), and the weight decay () where it is no "
+          "attribute.",
       .inputs_min = inputs_without_decay,
       .inputs_max = inputs_without_decay + 1,
       .infer = infer,
@@ -125,14 +119,13 @@ std::vector<const Op*> rows_of_update_lamb() {
       .optimizer = {.name = "Lamb",
                     .documentation =
                         "m = beta1 m + (1 - beta1) gradient; v = beta2 v + (1 - beta2) gradient^2; u = m / "
-                        "(1 - beta1^t) / "
-                        "(sqrt(v / (1 - beta2^t)) + eps) + weight_decay p, t counts the steps from 1; p = p "
-                        "- learning_rate "
-                        "|p| / |u| u, without the norms where one of them is 0. You et al., ICLR 2020.",
+                        "(1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps) + weight_decay p, where t counts "
+                        "the steps from 1; p = p - learning_rate |p| / |u| u. Where one of the norms |p| and "
+                        "|u| is 0, p = p - learning_rate u. You et al., ICLR 2020.",
                     .arguments = {{.name = "learning_rate", .otherwise = 1e-3, .required = true},
-                                  {.name = "beta1", .otherwise = 0.9, .above = 0, .below = 1},
-                                  {.name = "beta2", .otherwise = 0.999, .above = 0, .below = 1},
-                                  {.name = "eps", .otherwise = 1e-6, .above = 0},
+                                  {.name = "beta1", .otherwise = 0.9, .range = {.above = 0, .below = 1}},
+                                  {.name = "beta2", .otherwise = 0.999, .range = {.above = 0, .below = 1}},
+                                  {.name = "eps", .otherwise = 1e-6, .range = {.above = 0}},
                                   {.name = "weight_decay", .otherwise = 0.0}},
                     .states = {{.name = "lamb_m"}, {.name = "lamb_v"}},
                     .inputs = {"lamb_m", "lamb_v", "global_step"},

@@ -83,18 +83,18 @@ class Orderer {
   // By value: who makes it. By what it names: who wrote that last, and who has read it since.
   void add_dependencies() {
     const std::vector<ValueId> roots = roots_of(graph_);
-    constexpr std::size_t nobody = SIZE_MAX;
-    std::vector<std::size_t> maker(graph_.values.size(), nobody);
-    std::vector<std::size_t> writer(graph_.values.size(), nobody);
+    constexpr std::size_t none = SIZE_MAX;
+    std::vector<std::size_t> maker(graph_.values.size(), none);
+    std::vector<std::size_t> writer(graph_.values.size(), none);
     std::vector<std::vector<std::size_t>> readers(graph_.values.size());
-    std::size_t last_collective = nobody;
+    std::size_t last_collective = none;
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
       const Node& node = graph_.nodes[i];
       const std::size_t unit = unit_of_[i];
       for (std::size_t k = 0; k < node.inputs.size(); ++k) {
         const ValueId root = roots[node.inputs[k]];
-        if (maker[node.inputs[k]] != nobody) depend(unit, maker[node.inputs[k]]);
-        if (writer[root] != nobody) depend(unit, writer[root]);
+        if (maker[node.inputs[k]] != none) depend(unit, maker[node.inputs[k]]);
+        if (writer[root] != none) depend(unit, writer[root]);
         if (!node.op->writes(k)) {
           readers[root].push_back(unit);
           continue;
@@ -105,7 +105,7 @@ class Orderer {
       }
       for (const ValueId id : node.outputs) maker[id] = unit;
       if (!node.op->collective) continue;
-      if (last_collective != nobody) depend(unit, last_collective);
+      if (last_collective != none) depend(unit, last_collective);
       last_collective = unit;
     }
     for (std::size_t i = 0; i < units_.size(); ++i) {
@@ -148,7 +148,7 @@ class Orderer {
     return done.empty() ? 0 : *std::max_element(done.begin(), done.end());
   }
 
-  // By worker that sends and worker that receives: results that nobody there has begun to use.
+  // By worker that sends and worker that receives: results that the receiver has not begun to use.
   std::size_t& waiting(std::uint32_t from, std::uint32_t to) { return waiting_[from * size_ + to]; }
 
   template <class Use>

@@ -79,8 +79,8 @@ class Scheduler {
         for (std::uint32_t rank = 0; rank < size_; ++rank) want(graph_.outputs[i], made_.end, rank);
   }
 
-  // As soon as the value is there; but what a node needs together travels together, and what nobody computes
-  // with holds up nobody.
+  // As soon as the value is there; but all that one node needs travels together, and a value that no node
+  // needs delays none.
   void choose_times() {
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::size_t>, std::size_t> last;
     for (const Transfer& transfer : made_.transfers) {

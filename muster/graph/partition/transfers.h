@@ -22,7 +22,7 @@ struct Transfer {
 
 // Nodes have times from 1 on, in program order; parts of one collective have the same. At time 0 nothing has
 // run. Each worker makes its transfers in the order of this list, between its nodes by time: then the first
-// transfer that is not done can always go on, and nobody waits in a ring even where a send waits for its
+// transfer that is not done can always go on: workers do not deadlock even where a send waits for its
 // receiver.
 struct Schedule {
   std::vector<std::size_t> times;  // by node

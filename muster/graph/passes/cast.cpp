@@ -44,7 +44,7 @@ void absorb_widening(Graph& graph, const Uses& uses, Node& node) {
   }
 }
 
-// What is cast twice may be read later than it was: nobody must write over it meanwhile.
+// What is cast twice may be read later than it was: until then no op may write over it.
 bool writes_bfloat16(const Graph& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
     const auto is_low = [&](std::size_t input) {

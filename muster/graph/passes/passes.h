@@ -8,7 +8,7 @@ namespace muster::graph {
 // Drops nodes that no output and no effect needs.
 void remove_dead(Graph& graph);
 // A cast to bfloat16 of what was cast from it is the value itself, and a cast to float32 of a product or of a
-// weight's gradient in bfloat16, if nobody else wants that, is what was rounded.
+// weight's gradient in bfloat16, if that has no other user, is what was rounded.
 void fuse_casts(Graph& graph);
 // matmul, bias_add and relu or tanh in a row become one `dense`.
 void fuse_dense(Graph& graph);

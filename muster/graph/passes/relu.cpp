@@ -39,7 +39,7 @@ void absorb_into_batch_norm(Graph& graph, const Uses& uses, Node& node) {
   const ValueId unused = norm->outputs[0];
   norm->outputs[0] = node.outputs[0];
   norm->outputs.push_back(mask);
-  node.outputs[0] = unused;  // nobody wants it any more
+  node.outputs[0] = unused;  // it has no user left
 }
 
 // batch_norm_grad(x, relu_grad(dz, z), ...) where z is batch_norm_relu's output.

@@ -36,7 +36,7 @@ inline std::vector<ValueId> roots_of(const Graph& graph) {
   return roots;
 }
 
-// The node that makes `id`, when it is of `op` and nobody else uses `id`.
+// The node that makes `id`, when it is of `op` and `id` has one user.
 inline Node* sole_maker(Graph& graph, const Uses& uses, ValueId id, const Op& op) {
   if (uses.count[id] != 1 || !uses.maker[id]) return nullptr;
   Node& node = graph.nodes[*uses.maker[id]];

@@ -73,8 +73,7 @@ std::optional<std::string> RendezvousHub::objection(const std::string& ip,
   if (report.version != rendezvous_version)
     return fmt::format(
         "the launcher on {} speaks version {} of the rendezvous and the first host version {}: install the "
-        "same "
-        "Muster on all hosts",
+        "same Muster on all hosts",
         ip, report.version, rendezvous_version);
   const HostReport& host = report.host;
   if (report.preset != config_.preset)

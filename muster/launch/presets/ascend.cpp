@@ -21,8 +21,7 @@ Result<> check(const JobSettings& job, const Environment& environment) {
     if (job.hosts.value.size() > 1)
       return wrong(
           "several servers need a rank table: make one on each with `muster ranktable make`, put them "
-          "together "
-          "with `muster ranktable merge`, and name it with --rank-table");
+          "together with `muster ranktable merge`, and name it with --rank-table");
     return {};
   }
   return check_exported(environment, {"RANK_TABLE_FILE", job.rank_table.value,

@@ -57,8 +57,7 @@ Result<> check(const JobSettings& job, const Environment& environment) {
   if (job.reach.value == Reach::ssh)
     return wrong(
         fmt::format("{}: the mpi preset has a launcher on each host. Run the same line on every host, with "
-                    "--node-rank 0, "
-                    "1, ... and --scheduler <address of the first>:<port> in place of it",
+                    "--node-rank 0, 1, ... and --scheduler <address of the first>:<port> in place of it",
                     job.hosts.origin));
   MUSTER_TRY_VOID(sshd_port(environment));
   MUSTER_TRY_VOID(check_interfaces(environment));
@@ -145,14 +144,13 @@ std::string authorized_keys(const PresetInput& input) {
 }
 
 // Only the job's key opens it, and only for this user. StrictModes would look at the folders above this one,
-// of which /tmp is everybody's: ours is for this user alone, under a name that nobody knows.
+// of which /tmp belongs to all users: ours is for this user alone, under a name that cannot be guessed.
 std::string sshd_config(const PresetInput& input, std::uint16_t port) {
   const std::string listening =
       input.own_address.empty() ? "" : fmt::format("ListenAddress {}\n", input.own_address);
   return fmt::format(
              "Port {}\n"
-             "{}"
-             "HostKey {}\n"
+             "{}HostKey {}\n"
              "PidFile none\n"
              "AuthorizedKeysFile {}\n"
              "StrictModes no\n"

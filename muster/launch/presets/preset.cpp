@@ -69,7 +69,7 @@ void add_python_variables(std::map<std::string, std::string>& variables, const P
   if (!inherited(input, "PYTHONUNBUFFERED")) variables.emplace("PYTHONUNBUFFERED", "1");
   // OpenMP's threads spin for about 20 ms at each wait unless told otherwise, and keep a core from the thread
   // that they wait for when another process needs one too. Python's package decides so for itself where
-  // nobody launched it.
+  // no launcher started it.
   if (inherited(input, "OMP_WAIT_POLICY") || inherited(input, "GOMP_SPINCOUNT")) return;
   if (input.job.own_host().slots > 1)
     variables.emplace("OMP_WAIT_POLICY", "passive");

@@ -7,8 +7,8 @@
 
 namespace muster::kernels {
 
-// Which numbers of the job's seed decide: each (step, stream, sample, element) has its own, whoever computes
-// it.
+// Which numbers of the job's seed decide: each (step, stream, sample, element) has its own, on whichever
+// worker it is computed.
 struct DropoutDraw {
   std::uint64_t seed = 0;
   std::uint64_t step = 0;

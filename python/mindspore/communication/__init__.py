@@ -37,7 +37,7 @@ def get_rank(group=GlobalComm.WORLD_COMM_GROUP) -> int:
 
 
 def get_group_size(group=GlobalComm.WORLD_COMM_GROUP) -> int:
-    """The number of workers."""
+    """The world size: the number of workers of the job."""
     _only_world(group)
     return muster.get_group_size()
 
@@ -49,7 +49,7 @@ def get_local_rank(group=GlobalComm.WORLD_COMM_GROUP) -> int:
 
 
 def get_local_rank_size(group=GlobalComm.WORLD_COMM_GROUP) -> int:
-    """The number of workers of this host."""
+    """The local world size: the number of workers of the job on this host."""
     _only_world(group)
     return muster.get_local_rank_size()
 

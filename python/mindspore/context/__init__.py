@@ -133,7 +133,7 @@ def set_auto_parallel_context(
     if parallel_mode in ("hybrid_parallel", "semi_auto_parallel", "auto_parallel"):
         raise NotImplementedError(_names.sentence(f"parallel_mode '{parallel_mode}'"))
     if device_num is not None:
-        _device.note_once("note: device_num has no effect: the number of workers is that of the cluster")
+        _device.note_once("note: device_num has no effect: the world size is that of the cluster")
     muster.set_auto_parallel_context(parallel_mode=parallel_mode, gradients_mean=gradients_mean, **buckets)
 
 

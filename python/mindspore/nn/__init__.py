@@ -52,7 +52,7 @@ class Dense(muster.nn.Dense):
 
 
 class DistributedGradReducer(muster.nn.DistributedGradReducer):
-    """muster.nn.DistributedGradReducer; `degree`, the number of workers, must be that of the cluster."""
+    """muster.nn.DistributedGradReducer; `degree` must be the world size."""
 
     def __init__(self, parameters, mean=None, degree=None, fusion_type=1, group=GlobalComm.WORLD_COMM_GROUP):
         workers = muster._core._context()["world_size"]

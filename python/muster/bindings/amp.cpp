@@ -63,17 +63,13 @@ void bind_amp(nb::module_& core) {
           "def auto_mixed_precision(network: Cell, amp_level: str = 'O0', dtype: DType | str = bfloat16) -> "
           "Cell"),
       "Sets how `network` computes from now on, and gives it back; parameters stay float32. 'O0': as it is. "
-      "'O1': "
-      "products (Conv2d, Dense, matmul, batch_matmul) and relu in `dtype`, with results in float32. 'O2': "
-      "everything but what BatchNorm and LayerNorm compute, with outputs in float32. 'O3': the same, since "
-      "these "
-      "two compute in float32 at every level. 'auto': op by op; products in `dtype`, what loses digits or "
-      "overflows "
-      "(normalisation, softmax, losses, exp, log, pow, ...) in float32, others in what they are given. "
-      "`dtype` is "
-      "bfloat16, which has the range of float32, so that losses need no scale. ValueError for other levels "
-      "and "
-      "dtypes; NotImplementedError names the instructions that the processor lacks.");
+      "'O1': products (Conv2d, Dense, matmul, batch_matmul) and relu in `dtype`, with results in float32. "
+      "'O2': everything but what BatchNorm and LayerNorm compute, with outputs in float32. 'O3': the same, "
+      "since these two compute in float32 at every level. 'auto': op by op; products in `dtype`, what loses "
+      "digits or overflows (normalisation, softmax, losses, exp, log, pow, ...) in float32, others in what "
+      "they are given. `dtype` is bfloat16, which has the range of float32, so that losses need no scale. "
+      "ValueError for other levels and dtypes; NotImplementedError names the instructions that the processor "
+      "lacks.");
   core.def(
       "custom_mixed_precision", &custom_mixed_precision, nb::arg("network"), nb::kw_only(),
       nb::arg("white_list") = nb::none(), nb::arg("black_list") = nb::none(), nb::arg("dtype") = low,
@@ -81,10 +77,8 @@ void bind_amp(nb::module_& core) {
           "def custom_mixed_precision(network: Cell, *, white_list: list[type] | None = None, black_list: "
           "list[type] | None = None, dtype: DType | str = bfloat16) -> Cell"),
       "Sets how `network` computes from now on, and gives it back: the cells below of the classes in "
-      "`white_list` "
-      "in `dtype`, with results in float32; or all but those of the classes in `black_list`. One of the two "
-      "lists "
-      "is needed.");
+      "`white_list` in `dtype`, with results in float32; or all but those of the classes in `black_list`. "
+      "One of the two lists is needed.");
 }
 
 }  // namespace muster::python

@@ -102,8 +102,8 @@ void bind_making(nb::module_& core) {
       nb::sig("def arange(start: int | float = 0, end: int | float | None = None, step: int | float = 1, *, "
               "dtype: DType | str | None = None) -> Tensor"),
       "start, start + step, ... before `end`; arange(n) begins at 0. Shape (ceil((end - start) / step),); "
-      "int64, "
-      "or float32 when a number is a float, unless `dtype` says otherwise. ValueError when the step is 0.");
+      "int64, or float32 when a number is a float, unless `dtype` says otherwise. ValueError when the step "
+      "is 0.");
 }
 
 void bind_shapes(nb::module_& core) {
@@ -130,8 +130,7 @@ void bind_shapes(nb::module_& core) {
       nb::sig(
           "def squeeze(input: Tensor, axis: int | collections.abc.Sequence[int] | None = None) -> Tensor"),
       "The tensor without its axes of size 1: all of them, or `axis`. ValueError when a named axis has "
-      "another "
-      "size.");
+      "another size.");
   core.def(
       "expand_dims",
       [](nb::handle input_x, std::int64_t axis) {
@@ -155,8 +154,7 @@ void bind_shapes(nb::module_& core) {
       nb::arg("input"), nb::arg("shape"),
       nb::sig("def broadcast_to(input: Tensor, shape: collections.abc.Sequence[int]) -> Tensor"),
       "The tensor repeated along axes of size 1, and along new leading axes, to `shape`; a size of -1 keeps "
-      "the "
-      "tensor's. Rules: numpy's broadcasting.");
+      "the tensor's. Rules: numpy's broadcasting.");
 }
 
 void bind_moving(nb::module_& core) {
@@ -168,8 +166,7 @@ void bind_moving(nb::module_& core) {
       nb::arg("input"), nb::arg("input_perm"),
       nb::sig("def transpose(input: Tensor, input_perm: collections.abc.Sequence[int]) -> Tensor"),
       "The axes in another order: axis i of the result is axis input_perm[i]. ValueError unless each is "
-      "named "
-      "once.");
+      "named once.");
   core.def(
       "swapaxes",
       [](nb::handle input, std::int64_t axis0, std::int64_t axis1) {
@@ -203,8 +200,7 @@ void bind_moving(nb::module_& core) {
       nb::sig("def slice(input_x: Tensor, begin: collections.abc.Sequence[int], size: "
               "collections.abc.Sequence[int]) -> Tensor"),
       "size[i] elements of axis i from begin[i] on; a size of -1 takes all that follow. ValueError when they "
-      "do "
-      "not lie in the axis.");
+      "do not lie in the axis.");
 }
 
 std::optional<ops::PadMode> pad_mode(const std::string& name) {
@@ -285,8 +281,7 @@ void bind_joining(nb::module_& core) {
           "def split(tensor: Tensor, split_size_or_sections: int | collections.abc.Sequence[int], axis: int "
           "= 0) -> tuple[Tensor, ...]"),
       "Parts along `axis`: of the sizes listed, which must add up, or of one size, the last one smaller if "
-      "need "
-      "be.");
+      "need be.");
   core.def(
       "unstack",
       [](nb::handle input_x, std::int64_t axis) {
@@ -333,10 +328,8 @@ void bind_picking(nb::module_& core) {
       nb::sig("def one_hot(indices: Tensor, depth: int, on_value: int | float | Tensor = 1, off_value: int | "
               "float | Tensor = 0, axis: int = -1) -> Tensor"),
       "A new axis of `depth` at `axis`, `on_value` at the index and `off_value` elsewhere; an index outside "
-      "of "
-      "[0, depth) gives off values alone. The dtype is that of the values: int64 for whole numbers, float32 "
-      "for "
-      "others, or a scalar tensor's.");
+      "of [0, depth) gives off values alone. The dtype is that of the values: int64 for whole numbers, "
+      "float32 for others, or a scalar tensor's.");
   core.def(
       "topk",
       [](nb::handle input, std::int64_t k, nb::handle dim, bool largest, bool) {
@@ -347,11 +340,9 @@ void bind_picking(nb::module_& core) {
       nb::arg("input"), nb::arg("k"), nb::arg("dim") = nb::none(), nb::arg("largest") = true,
       nb::arg("sorted") = true,
       nb::sig("def topk(input: Tensor, k: int, dim: int | None = None, largest: bool = True, sorted: bool = "
-              "True) "
-              "-> tuple[Tensor, Tensor]"),
+              "True) -> tuple[Tensor, Tensor]"),
       "The `k` greatest (or smallest) elements along `dim` (the last axis) and their places (int32), always "
-      "in "
-      "order; of equal ones that with the smaller index comes first, NaN counts as greatest.");
+      "in order; of equal ones that with the smaller index comes first, NaN counts as greatest.");
 }
 
 }  // namespace

@@ -86,7 +86,8 @@ void bind_context(nb::module_& core) {
           "parallel_mode", [](const CallbackContext&) { return parallel_mode(); },
           "'stand_alone' or 'data_parallel'.")
       .def_prop_ro(
-          "device_number", [](const CallbackContext&) { return device_number(); }, "The number of workers.");
+          "device_number", [](const CallbackContext&) { return device_number(); },
+          "The world size: the number of workers of the job.");
 }
 
 void init_early_stopping(nb::pointer_and_handle<train::EarlyStopping> self, std::string monitor,

@@ -394,12 +394,10 @@ void bind_cell(nb::module_& core) {
           },
           nb::arg("dst_type"), nb::sig("def to_float(self, dst_type: DType | str) -> typing.Self"),
           "This cell and all below compute in `dst_type`, float32 or bfloat16: their inputs and the "
-          "parameters "
-          "that they use are cast to it. Parameters themselves stay float32, and BatchNorm and LayerNorm "
-          "compute "
-          "in float32. A later call counts, also one for a part of the tree. Returns the cell. ValueError "
-          "for "
-          "another dtype; NotImplementedError names the instructions that the processor lacks.")
+          "parameters that they use are cast to it. Parameters themselves stay float32, and BatchNorm and "
+          "LayerNorm compute in float32. A later call counts, also one for a part of the tree. Returns the "
+          "cell. ValueError for another dtype; NotImplementedError names the instructions that the processor "
+          "lacks.")
       .def(
           "place",
           [](nb::object self, const std::string& role, std::int64_t rank) {
@@ -408,15 +406,12 @@ void bind_cell(nb::module_& core) {
           },
           nb::arg("role"), nb::arg("rank"), nb::sig("def place(self, role: str, rank: int) -> typing.Self"),
           "Where the cell runs in a job that divides its network over the workers: on the worker of that "
-          "rank. "
-          "Its parameters, their gradients and their optimizer state live there only. Cells inside of it "
-          "that "
-          "are placed themselves run where they are placed; ops that nobody placed run where the fewest "
-          "bytes "
-          "travel. Without init(), or in a cluster of one, it changes nothing. `role` is 'MS_WORKER'. "
-          "Returns "
-          "the cell. ValueError names the cell, the line and the choices: for another role, a rank that no "
-          "worker has, and in eager mode in a cluster, where ops run one by one and nothing can be divided.")
+          "rank. Its parameters, their gradients and their optimizer state live there only. Cells inside of "
+          "it that are placed themselves run where they are placed; other ops are assigned to the workers "
+          "that minimise communication. Without init(), or in a cluster of one, it changes nothing. `role` "
+          "is 'MS_WORKER'. Returns the cell. ValueError names the cell, the line and the choices: for "
+          "another role, a rank that no worker has, and in eager mode in a cluster, where ops run one by one "
+          "and nothing can be divided.")
       .def(
           "set_param_ps", [](const Cell&, const nb::args&, const nb::kwargs&) { refuse_parameter_server(); },
           nb::arg("args"), nb::arg("kwargs"), "Not provided yet: raises NotImplementedError.")

@@ -148,9 +148,8 @@ void bind_containers(nb::module_& core) {
            nb::arg("weight_init") = nb::none(), nb::arg("bias_init") = nb::none(), nb::arg("has_bias") = true,
            nb::arg("activation") = nb::none(),
            "`weight_init` and `bias_init` are the name of an initializer ('normal', 'zeros', "
-           "'xavier_uniform', "
-           "...), an Initializer, a number or a tensor; without, HeUniform(sqrt(5)) and Uniform(1 / "
-           "sqrt(in_channels)). `activation` is a cell or a name that get_activation knows.");
+           "'xavier_uniform', ...), an Initializer, a number or a tensor; without, HeUniform(sqrt(5)) and "
+           "Uniform(1 / sqrt(in_channels)). `activation` is a cell or a name that get_activation knows.");
   bind_sequence(core);
   bind_cell_class<nn::SequentialCell, CellSequence>(
       core, "SequentialCell", "Cells one after another: each gets what the one before returned.")

@@ -91,19 +91,16 @@ void bind_control(nb::module_& core) {
       nb::sig("def cond(pred: Tensor | bool, true_fn: collections.abc.Callable, false_fn: "
               "collections.abc.Callable, *operands: typing.Any) -> typing.Any"),
       "true_fn(*operands) or false_fn(*operands), as `pred` (one element) says. In traced code the decision "
-      "is "
-      "made when the graph runs: both functions are traced, and must return tensors of the same shapes and "
-      "dtypes in the same structure; neither may update parameters or call collectives. Gradients pass; the "
-      "branch is computed again for them. Outside of traced code one of them is called.");
+      "is made when the graph runs: both functions are traced, and must return tensors of the same shapes "
+      "and dtypes in the same structure; neither may update parameters or call collectives. Gradients pass; "
+      "the branch is computed again for them. Outside of traced code one of them is called.");
   core.def(
       "while_loop", &while_loop, nb::arg("cond_fn"), nb::arg("body_fn"), nb::arg("init"),
       nb::sig("def while_loop(cond_fn: collections.abc.Callable, body_fn: collections.abc.Callable, init: "
               "typing.Any) -> typing.Any"),
       "state = body_fn(state) as long as cond_fn(state) is true, beginning with `init`: a tensor or number, "
-      "or a "
-      "tuple, list or dict of them. In traced code the loop runs when the graph runs; shapes and dtypes of "
-      "the "
-      "state stay, and there is no gradient (NotImplementedError).");
+      "or a tuple, list or dict of them. In traced code the loop runs when the graph runs; shapes and dtypes "
+      "of the state stay, and there is no gradient (NotImplementedError).");
 }
 
 }  // namespace muster::python

@@ -115,8 +115,7 @@ void bind_choices(Class& dataset) {
           },
           nb::arg("buffer_size"),
           "Each item is drawn from the next `buffer_size` (at least 2) that have not come yet; the order "
-          "depends "
-          "on the seed and the pass only.")
+          "depends on the seed and the pass only.")
       .def(
           "repeat",
           [](const PythonDataset& self, std::optional<std::int64_t> count) {

@@ -177,10 +177,9 @@ void bind_generators(nb::module_& core) {
           nb::arg("sampler") = nb::none(), nb::arg("num_shards") = nb::none(),
           nb::arg("shard_id") = nb::none(),
           "A `source` with __getitem__ and __len__ gives any row, and is shuffled unless `shuffle` is False; "
-          "a "
-          "function that returns an iterator (a generator function) or an iterable gives rows one after the "
-          "other. A row is a tuple with a value for each column, or one value. The code runs on one thread, "
-          "ahead of the training.");
+          "a function that returns an iterator (a generator function) or an iterable gives rows one after "
+          "the other. A row is a tuple with a value for each column, or one value. The code runs on one "
+          "thread, ahead of the training.");
 }
 
 }  // namespace muster::python

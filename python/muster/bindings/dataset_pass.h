@@ -16,8 +16,8 @@ struct ItemForm {
   bool as_numpy = false;
 };
 
-// One pass. Its thread may be waiting for the interpreter lock to call a Python function, so nobody ends it
-// while holding the lock.
+// One pass. Its thread may be waiting for the interpreter lock to call a Python function, so
+// it is never ended while holding the lock.
 class Pass {
  public:
   Pass(data::Iterator iterator, std::vector<std::string> names, ItemForm form);

@@ -45,11 +45,9 @@ void bind_folder(nb::module_& core, const char* name, Open open, const char* doc
           nb::arg("sampler") = nb::none(), nb::arg("num_shards") = nb::none(),
           nb::arg("shard_id") = nb::none(),
           "Reads and checks the files in `dataset_dir` now. `usage` is 'train', 'test' or 'all' (the "
-          "default). "
-          "FileNotFoundError or CorruptDataError name the file and the byte. Rows are shuffled unless "
-          "`shuffle` is False; shard `shard_id` of `num_shards` gets as many rows as every other; a "
-          "`sampler` "
-          "(or a list of row numbers) chooses the rows instead.");
+          "default). FileNotFoundError or CorruptDataError name the file and the byte. Rows are shuffled "
+          "unless `shuffle` is False; shard `shard_id` of `num_shards` gets as many rows as every other; a "
+          "`sampler` (or a list of row numbers) chooses the rows instead.");
 }
 
 // A dict of arrays by column, a tuple of arrays, or one array, each with the rows along its first axis.
@@ -125,8 +123,7 @@ void bind_image_folder(nb::module_& core) {
           nb::arg("extensions") = nb::none(), nb::arg("class_indexing") = nb::none(),
           nb::arg("decode") = false, nb::arg("num_shards") = nb::none(), nb::arg("shard_id") = nb::none(),
           "Lists the files now and reads them when they are needed. Classes are numbered in the order of "
-          "their "
-          "names, or as `class_indexing` says. Images are the bytes of the files, or (H, W, 3) with "
+          "their names, or as `class_indexing` says. Images are the bytes of the files, or (H, W, 3) with "
           "`decode`.");
 }
 

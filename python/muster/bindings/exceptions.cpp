@@ -11,7 +11,8 @@ namespace muster::python {
 namespace {
 
 constexpr std::string_view ticket_prefix = "[Python exception ";
-constexpr std::size_t kept_limit = 64;  // nobody raises those of iterators that were dropped after an error
+constexpr std::size_t kept_limit =
+    64;  // those of iterators that were dropped after an error are never raised
 
 }  // namespace
 

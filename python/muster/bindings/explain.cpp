@@ -101,8 +101,7 @@ void bind_explanation(nb::module_& core) {
           "parameters, nodes, flops, parameters_bytes and activations_bytes. Empty where nothing is placed.")
       .def_prop_ro("crossings", &value_transfers_of,
                    "A dict for each value that travels between workers, in the order of a run: from, to, "
-                   "what, type, bytes, "
-                   "and message: those with the same number travel together.")
+                   "what, type, bytes, and message: those with the same number travel together.")
       .def("svg", &picture_of,
            "The workers and what travels between them as a picture in SVG. ValueError where nothing is "
            "placed.")

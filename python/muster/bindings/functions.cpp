@@ -189,10 +189,9 @@ void bind_functions(nb::module_& core) {
               "False) -> GradientFunction"),
       "A function that returns (value, gradients): the value of `fn`, and the gradients of its result (with "
       "`has_aux` of the first tensor of its result only) for the arguments at `grad_position` (a number or a "
-      "tuple "
-      "of numbers) and for the parameters in `weights`. One number or one Parameter gives one gradient, "
-      "several "
-      "give a tuple, both kinds give a pair. `fn` is traced once for each signature of its arguments.");
+      "tuple of numbers) and for the parameters in `weights`. One number or one Parameter gives one "
+      "gradient, several give a tuple, both kinds give a pair. `fn` is traced once for each signature of its "
+      "arguments.");
   core.def(
       "jit", [](nb::object fn) { return std::make_unique<CompiledFunction>(std::move(fn)); }, nb::arg("fn"),
       nb::sig("def jit(fn: collections.abc.Callable) -> CompiledFunction"),

@@ -83,24 +83,19 @@ void init_adaptive(nb::pointer_and_handle<nn::AdaptiveAvgPool2d> self, nb::handl
 void bind_conv(nb::module_& core) {
   bind_cell_class<nn::Conv2d>(core, "Conv2d",
                               "(N, in_channels, H, W) to (N, out_channels, H', W'): sums of x weight over "
-                              "channels and kernel, plus bias. "
-                              "Its parameters are `weight` (out_channels, in_channels / group, kernel "
-                              "height, kernel width) and, with "
-                              "has_bias, `bias` (out_channels,). H' is ceil(H / stride) for pad_mode 'same', "
-                              "else floor((H + top + bottom "
-                              "- dilation (kernel - 1) - 1) / stride) + 1.")
+                              "channels and kernel, plus bias. Its parameters are `weight` (out_channels, "
+                              "in_channels / group, kernel height, kernel width) and, with has_bias, `bias` "
+                              "(out_channels,). H' is ceil(H / stride) for pad_mode 'same', else floor((H + "
+                              "top + bottom - dilation (kernel - 1) - 1) / stride) + 1.")
       .def("__init__", &init_conv2d, nb::arg("in_channels"), nb::arg("out_channels"), nb::arg("kernel_size"),
            nb::arg("stride") = 1, nb::arg("pad_mode") = "same", nb::arg("padding") = 0,
            nb::arg("dilation") = 1, nb::arg("group") = 1, nb::arg("has_bias") = false,
            nb::arg("weight_init") = nb::none(), nb::arg("bias_init") = nb::none(),
            nb::arg("data_format") = "NCHW", nb::arg("dtype") = nb::none(),
            "`kernel_size`, `stride` and `dilation` are a number or a pair (height, width). `pad_mode` is "
-           "'same', "
-           "'valid' or 'pad'; with 'pad', `padding` is a number, or (top, bottom, left, right). `group` "
-           "divides both "
-           "numbers of channels. `weight_init` and `bias_init` are as Dense's; without, HeUniform(sqrt(5)) "
-           "and "
-           "Uniform(1 / sqrt(fan_in)).");
+           "'same', 'valid' or 'pad'; with 'pad', `padding` is a number, or (top, bottom, left, right). "
+           "`group` divides both numbers of channels. `weight_init` and `bias_init` are as Dense's; without, "
+           "HeUniform(sqrt(5)) and Uniform(1 / sqrt(fan_in)).");
 }
 
 void bind_pools(nb::module_& core) {
@@ -119,8 +114,7 @@ void bind_pools(nb::module_& core) {
            nb::arg("count_include_pad") = true, nb::arg("divisor_override") = nb::none(),
            nb::arg("data_format") = "NCHW",
            "`padding` (at most half the kernel) and `ceil_mode` need pad_mode 'pad'; what pad_mode 'same' "
-           "adds is "
-           "never counted. Sums are divided by `divisor_override`, if it is given.");
+           "adds is never counted. Sums are divided by `divisor_override`, if it is given.");
   bind_cell_class<nn::AdaptiveAvgPool2d>(core, "AdaptiveAvgPool2d",
                                          "(N, C, H, W) or (C, H, W) to output_size: means over windows that "
                                          "cover the image evenly, from floor(i H / "

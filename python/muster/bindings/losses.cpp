@@ -107,8 +107,7 @@ void bind_classes(nb::module_& core) {
   bind_cell_class<nn::SoftmaxCrossEntropyWithLogits, LossBase>(
       core, "SoftmaxCrossEntropyWithLogits",
       "The cross entropy of softmax(logits (N, C)) against labels: class numbers (N,) if sparse, else "
-      "probabilities "
-      "(N, C). A scalar, or with 'none' (N,).")
+      "probabilities (N, C). A scalar, or with 'none' (N,).")
       .def(
           "__init__",
           [](nb::pointer_and_handle<nn::SoftmaxCrossEntropyWithLogits> self, bool sparse,
@@ -120,8 +119,7 @@ void bind_classes(nb::module_& core) {
   bind_cell_class<nn::NLLLoss, LossBase>(
       core, "NLLLoss",
       "-weight[label] x[label] for log probabilities x (N, C), (N, C, d...) or (C,) and class numbers (N,), "
-      "(N, "
-      "d...) or (), int32 or int64. The mean is over the weights of the labels that are not ignored.")
+      "(N, d...) or (), int32 or int64. The mean is over the weights of the labels that are not ignored.")
       .def(
           "__init__",
           [](nb::pointer_and_handle<nn::NLLLoss> self, nb::handle weight, std::int64_t ignore_index,
@@ -133,12 +131,9 @@ void bind_classes(nb::module_& core) {
   bind_cell_class<nn::CrossEntropyLoss, LossBase>(
       core, "CrossEntropyLoss",
       "The cross entropy of softmax(logits): called with logits (N, C), (N, C, d...) or (C,) and labels: "
-      "class "
-      "numbers (N,), (N, d...) or (), int32 or int64, or floating class probabilities of the shape of the "
-      "logits. "
-      "It gives a scalar, or with reduction='none' one number for each label. The mean is over the weights "
-      "of the "
-      "labels that are not ignored; of probabilities over N d....")
+      "class numbers (N,), (N, d...) or (), int32 or int64, or floating class probabilities of the shape of "
+      "the logits. It gives a scalar, or with reduction='none' one number for each label. The mean is over "
+      "the weights of the labels that are not ignored; of probabilities over N d....")
       .def(
           "__init__",
           [](nb::pointer_and_handle<nn::CrossEntropyLoss> self, nb::handle weight, std::int64_t ignore_index,
@@ -151,8 +146,7 @@ void bind_classes(nb::module_& core) {
           nb::arg("weight") = nb::none(), nb::arg("ignore_index") = -100, nb::arg("reduction") = "mean",
           nb::arg("label_smoothing") = 0.0,
           "`weight` (C,) weighs the classes; labels equal to `ignore_index` count nothing; `label_smoothing` "
-          "in [0, "
-          "1] mixes in the uniform distribution.");
+          "in [0, 1] mixes in the uniform distribution.");
 }
 
 // Data-parallel training reduces as the context says when the cell is made.

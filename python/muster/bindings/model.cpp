@@ -256,8 +256,7 @@ void bind_model(nb::module_& core) {
             return nb::borrow<nb::typed<nb::dict, nb::str, TensorObject>>(made);
           },
           "The parameters of the network by name, as tensors, on every worker. Where the network is placed "
-          "over "
-          "several workers they are collected from those that have them: all workers make this call. "
+          "over several workers they are collected from those that have them: all workers make this call. "
           "save_checkpoint takes the result. PeerLostError names a worker that is gone.")
       .def("predict", &predict, nb::arg("predict_data"),
            nb::sig("def predict(self, *predict_data: Tensor) -> typing.Any"),

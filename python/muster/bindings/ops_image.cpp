@@ -153,8 +153,8 @@ void bind_image(nb::module_& core) {
       "`count_include_pad`, not at all. `stride` None is the window's size.");
   core.def(
       "adaptive_avg_pool2d", &adaptive_avg_pool2d, nb::arg("input"), nb::arg("output_size").none(),
-      nb::sig("def adaptive_avg_pool2d(input: Tensor, "
-              "output_size: int | tuple[int | None, int | None] | None) -> Tensor"),
+      nb::sig("def adaptive_avg_pool2d(input: Tensor, output_size: int | tuple[int | None, int | None] | "
+              "None) -> Tensor"),
       "Images (N, C, H, W) averaged down to `output_size`, one number or (h, w), None for the size that it "
       "has: output i of an axis averages the pixels from floor(i in / out) to ceil((i + 1) in / out).");
   core.def(

@@ -98,8 +98,8 @@ void bind_optimizer_base(nb::module_& core) {
            nb::arg("weight_decay") = 0.0, nb::arg("loss_scale") = 1.0,
            "`parameters` are Parameters or groups: dicts with 'params' and of 'lr', 'weight_decay', "
            "'grad_centralization' what differs, and a dict {'order_params': ...} for the order of the "
-           "gradients. "
-           "`learning_rate` is a number, a list with the rate of each step, or a LearningRateSchedule.")
+           "gradients. `learning_rate` is a number, a list with the rate of each step, or a "
+           "LearningRateSchedule.")
       .def_prop_ro(
           "parameters",
           [](const Optimizer& self) { return nb::tuple(parameter_objects(self.updated_parameters())); },
@@ -212,8 +212,8 @@ void bind_optimizers(nb::module_& core) {
   bind_cell_class<nn::LARS, Optimizer>(
       core, "LARS",
       "Another optimizer whose gradients become r (g + weight_decay p), r = coefficient |p| / (|g| + "
-      "weight_decay "
-      "|p| + epsilon); with use_clip r = min(r / learning_rate, 1). You, Gitman and Ginsburg, 2017.")
+      "weight_decay |p| + epsilon); with use_clip r = min(r / learning_rate, 1). You, Gitman and Ginsburg, "
+      "2017.")
       .def("__init__", &init_lars, nb::arg("optimizer"), nb::arg("epsilon") = 1e-5,
            nb::arg("coefficient") = 0.001, nb::arg("use_clip") = false, nb::arg("lars_filter") = nb::none(),
            "`lars_filter` is called with each Parameter and says whether it gets r; without, those with "

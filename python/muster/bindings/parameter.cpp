@@ -92,11 +92,9 @@ void bind_parameter(nb::module_& core) {
           },
           nb::arg("default_input"), nb::arg("name") = nb::none(), nb::arg("requires_grad") = true,
           nb::sig("def __init__(self, default_input: object, name: str | None = None, requires_grad: bool = "
-                  "True) "
-                  "-> None"),
+                  "True) -> None"),
           "A parameter with the elements of `default_input`: a tensor, an array, numbers, or "
-          "initializer(...). "
-          "A cell that it is set on names it by its path when it has no name.")
+          "initializer(...). A cell that it is set on names it by its path when it has no name.")
       .def_prop_rw(
           "name", [](const PythonParameter& self) { return self.parameter()->name(); },
           [](const PythonParameter& self, std::string name) { self.parameter()->rename(std::move(name)); },

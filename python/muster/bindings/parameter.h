@@ -9,7 +9,7 @@
 
 namespace muster::python {
 
-// One Python object for one Parameter while anybody holds that object, so that `is` and dict keys work.
+// One Python object for one Parameter as long as that object lives, so that `is` and dict keys work.
 class PythonParameter : public graph::Value {
  public:
   explicit PythonParameter(graph::ParameterPtr parameter);

@@ -22,8 +22,7 @@ void bind_decay(nb::module_& core, const char* name, const char* doc) {
       .def("__init__", &init_decay<Made>, nb::arg("learning_rate"), nb::arg("decay_rate"),
            nb::arg("decay_steps"), nb::arg("is_stair") = false,
            "`learning_rate` and `decay_rate` are above 0, `decay_steps` is at least 1. With `is_stair` the "
-           "rate "
-           "changes once in `decay_steps` steps.");
+           "rate changes once in `decay_steps` steps.");
 }
 
 using Decay = Result<nn::Rates> (*)(const nn::EpochDecayOptions&);
@@ -44,8 +43,8 @@ void bind_cells(nb::module_& core) {
   bind_cell_class<nn::LearningRateSchedule>(
       core, "LearningRateSchedule",
       "A cell that an optimizer calls with the number of steps done, an int32 tensor (1,), and that gives "
-      "the "
-      "learning rate of the next step, one floating number. Subclasses define construct(self, global_step).")
+      "the learning rate of the next step, one floating number. Subclasses define construct(self, "
+      "global_step).")
       .def("__init__", [](nb::pointer_and_handle<nn::LearningRateSchedule> self) {
         make_cell(self, class_name(self.h));
       });
@@ -75,8 +74,8 @@ void bind_cells(nb::module_& core) {
   bind_cell_class<nn::PolynomialDecayLR, nn::LearningRateSchedule>(
       core, "PolynomialDecayLR",
       "(learning_rate - end_learning_rate) * (1 - min(step, d) / d)^power + end_learning_rate, d = "
-      "decay_steps; "
-      "with update_decay_steps d grows with the step: decay_steps * max(ceil(step / decay_steps), 1).")
+      "decay_steps; with update_decay_steps d grows with the step: decay_steps * max(ceil(step / "
+      "decay_steps), 1).")
       .def(
           "__init__",
           [](nb::pointer_and_handle<nn::PolynomialDecayLR> self, double learning_rate,
@@ -122,8 +121,7 @@ void bind_lists(nb::module_& core) {
       nb::arg("min_lr"), nb::arg("max_lr"), nb::arg("total_step"), nb::arg("step_per_epoch"),
       nb::arg("decay_epoch"),
       "A list with the rate of each of `total_step` steps: min_lr + (max_lr - min_lr) * (1 + cos(pi * p)) / "
-      "2, "
-      "p = min(epoch, decay_epoch) / decay_epoch, epoch = floor(step / step_per_epoch).");
+      "2, p = min(epoch, decay_epoch) / decay_epoch, epoch = floor(step / step_per_epoch).");
   core.def(
       "polynomial_decay_lr",
       [](double learning_rate, double end_learning_rate, std::int64_t total_step, std::int64_t step_per_epoch,
@@ -153,8 +151,7 @@ void bind_lists(nb::module_& core) {
       },
       nb::arg("milestone"), nb::arg("learning_rates"),
       "A list with the rate of each step: learning_rates[i] for the steps from milestone[i - 1] (0 at first) "
-      "up "
-      "to, not including, milestone[i]. Milestones do not fall.");
+      "up to, not including, milestone[i]. Milestones do not fall.");
 }
 
 }  // namespace

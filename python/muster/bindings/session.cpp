@@ -94,7 +94,7 @@ void flush_from_outside() {
   flush_streams();
 }
 
-// Python ends itself by the signal afterwards, without a word to anybody. Where processes may come back that
+// Python ends itself by the signal afterwards, without a word to the job. Where processes may come back that
 // is one more death, else the end of the job.
 void leave_interrupted() {
   if (!train::job_recovers()) train::leave_job(cluster::exit_code_interrupted);
@@ -173,31 +173,28 @@ void bind_ranks(nb::module_& core) {
       "get_rank", [] { return unwrap(train::get_rank()); }, "This worker's rank, from 0. After init().");
   core.def(
       "get_group_size", [] { return unwrap(train::get_group_size()); },
-      "The number of workers. After init().");
+      "The world size: the number of workers of the job. After init().");
   core.def(
       "get_local_rank", [] { return unwrap(train::get_local_rank()); },
       "This worker's rank among the workers of this host. After init().");
   core.def(
       "get_local_rank_size", [] { return unwrap(train::get_local_rank_size()); },
-      "The number of workers of this host. After init().");
+      "The local world size: the number of workers of the job on this host. After init().");
   core.def(
       "get_replica_rank", [](const nn::Cell* network) { return unwrap(train::get_replica_rank(network)); },
       nb::arg("network").none() = nb::none(),
-      "Which copy of a placed network this worker works on, from 0: the shard_id of its dataset in a "
-      "data-parallel "
-      "job. All workers work on one copy, 0, unless the parallel mode is 'data_parallel'; without place() "
-      "each "
-      "worker of a data-parallel job has its own. After init() and after the network was made. A script that "
-      "places "
-      "several networks on unlike numbers of ranks names the `network`; else all that is placed counts.");
+      "Which replica of a placed network this worker is a part of, from 0: the shard_id of its dataset in a "
+      "data-parallel job. All workers are parts of replica 0, unless the parallel mode is 'data_parallel'; "
+      "without place() each worker of a data-parallel job has its own. After init() and after the network "
+      "was made. A script that places several networks on unlike numbers of ranks names the `network`; else "
+      "all that is placed counts.");
   core.def(
       "get_replica_count", [](const nn::Cell* network) { return unwrap(train::get_replica_count(network)); },
       nb::arg("network").none() = nb::none(),
-      "How many copies of a placed network there are: the num_shards of a dataset in a data-parallel job. It "
-      "is "
-      "the number of workers divided by the placed ranks (1 + the highest rank of place()); ValueError when "
-      "that "
-      "is no whole number. After init() and after the network was made; `network` as in get_replica_rank.");
+      "How many replicas of a placed network there are: the num_shards of a dataset in a data-parallel job. "
+      "It is the world size divided by the placed ranks (1 + the highest rank of place()); ValueError when "
+      "that is no whole number. After init() and after the network was made; `network` as in "
+      "get_replica_rank.");
 }
 
 nb::dict chosen_context() {
@@ -257,8 +254,7 @@ void bind_session(nb::module_& core) {
   core.def(
       "init", &init,
       "Forms the cluster that the MS_* environment variables describe and waits for all of it. A worker goes "
-      "on "
-      "when all are there. In the scheduler the call runs the scheduler and then ends the process. Raises "
+      "on when all are there. In the scheduler the call runs the scheduler and then ends the process. Raises "
       "ValueError naming the variable, TimeoutError, RefusedError or PeerLostError.");
   bind_ranks(core);
   core.def("set_seed", &train::set_seed, nb::arg("seed"),

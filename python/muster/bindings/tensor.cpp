@@ -132,8 +132,7 @@ void bind_making(nb::class_<Value>& tensor) {
           nb::arg("input_data"), nb::arg("dtype") = nb::none(),
           nb::sig("def __init__(self, input_data: object, dtype: DType | str | type | None = None) -> None"),
           "A tensor with a copy of `input_data`: a number, nested lists of numbers, or an array. Python's "
-          "float "
-          "becomes float32, int int64; arrays keep their dtype unless `dtype` says otherwise.")
+          "float becomes float32, int int64; arrays keep their dtype unless `dtype` says otherwise.")
       .def_static(
           "from_numpy", [](nb::handle values) { return Value(tensor_shared(values)); }, nb::arg("array"),
           "A tensor over the memory of `array` itself, without a copy. The array must be contiguous; do "
@@ -204,10 +203,8 @@ void bind_reading(nb::class_<Value>& tensor) {
 void bind_tensor(nb::module_& core) {
   nb::class_<Value> tensor(core, "Tensor", nb::type_slots(tensor_buffer_slots), nb::is_weak_referenceable(),
                            "A dense array of one dtype, in memory, row by row. Tensors are values: their "
-                           "elements do not change, and "
-                           "views of them handed to numpy are read-only. In code that is being traced a "
-                           "tensor has a shape and a dtype, "
-                           "but no elements yet.");
+                           "elements do not change, and views of them handed to numpy are read-only. In code "
+                           "that is being traced a tensor has a shape and a dtype, but no elements yet.");
   bind_making(tensor);
   bind_facts(tensor);
   bind_reading(tensor);

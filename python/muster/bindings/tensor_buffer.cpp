@@ -9,7 +9,7 @@
 namespace muster::python {
 namespace {
 
-// What a Py_buffer points into while somebody reads: it keeps the elements alive by itself.
+// What a Py_buffer points into while it is read: it keeps the elements alive by itself.
 struct View {
   Tensor tensor;
   std::vector<Py_ssize_t> sizes;

@@ -122,8 +122,7 @@ void bind_moving_methods(nb::class_<Value>& tensor) {
           },
           nb::arg("split_size_or_sections"), nb::arg("axis") = 0,
           nb::sig("def split(self, split_size_or_sections: int | tuple[int, ...], axis: int = 0) -> "
-                  "tuple[Tensor, "
-                  "...]"),
+                  "tuple[Tensor, ...]"),
           "Parts along `axis`: of the sizes listed, or of one size.")
       .def(
           "unbind", [](const Value& self, std::int64_t dim) { return tensor_tuple(ops::unstack(self, dim)); },

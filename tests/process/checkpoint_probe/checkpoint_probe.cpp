@@ -40,11 +40,12 @@ std::vector<Entry> tensors(float value) {
 std::uint64_t number(const char* text) { return std::strtoull(text, nullptr, 10); }
 
 void write_run(int argc, char** argv) {
-  const std::uint64_t world = number(argv[4]), steps = number(argv[5]);
-  const std::uint64_t other_rank = argc > 7 ? number(argv[6]) : world;
+  const std::uint64_t world_size = number(argv[4]), steps = number(argv[5]);
+  const std::uint64_t other_rank = argc > 7 ? number(argv[6]) : world_size;
   const std::uint64_t other_step = argc > 7 ? number(argv[7]) : 0;
-  for (std::uint64_t rank = 0; rank < world; ++rank) {
-    auto store = must(RunStore::open({.folder = argv[2], .job = argv[3], .world = world, .rank = rank}));
+  for (std::uint64_t rank = 0; rank < world_size; ++rank) {
+    auto store =
+        must(RunStore::open({.folder = argv[2], .job = argv[3], .world_size = world_size, .rank = rank}));
     must(store.save({.id = {0, PointId::Moment::start, 0}, .tensors = tensors(0)}));
     for (std::uint64_t step = 1; step <= steps; ++step) {
       const float value = static_cast<float>(step) + (rank == other_rank && step >= other_step ? 0.5F : 0.0F);
@@ -90,7 +91,8 @@ void time_saving(const std::string& folder, std::size_t bytes) {
   for (std::size_t i = 0; i < 10; ++i)
     point.tensors.push_back(
         {fmt::format("weight{}", i), Tensor::zeros(DType::float32, {static_cast<std::int64_t>(bytes / 40)})});
-  auto store = must(RunStore::open({.folder = folder, .job = "0123456789abcdef", .world = 1, .rank = 0}));
+  auto store =
+      must(RunStore::open({.folder = folder, .job = "0123456789abcdef", .world_size = 1, .rank = 0}));
   std::uint64_t hash = 0;
   time("XXH3", bytes, [&] {
     for (const Entry& entry : point.tensors)

@@ -5,6 +5,7 @@
 
 #include "job.h"
 #include "muster/cluster/recovery_log.h"
+#include "tests/unit/base/mentions.h"
 #include "tests/unit/net/authority.h"
 #include "unauthorized_peer.h"
 
@@ -58,8 +59,7 @@ class RunningJob {
       const auto answer = unauthorized.hear();
       ASSERT_TRUE(answer);
       ASSERT_TRUE(std::holds_alternative<Refuse>(answer->body)) << answer->body.index();
-      EXPECT_THAT(std::get<Refuse>(answer->body).failure.message,
-                  HasSubstr("does not know what only that one"));
+      EXPECT_THAT(std::get<Refuse>(answer->body).failure.message, HasSubstr("know"));
     }
   }
   void expect_end_well() {
@@ -144,8 +144,7 @@ TEST(Identity, OfACertificateIsThatOfTheProcessWhateverItSays) {
   const auto answer = unauthorized.hear();
   ASSERT_TRUE(answer);
   ASSERT_TRUE(std::holds_alternative<Refuse>(answer->body)) << answer->body.index();
-  EXPECT_THAT(std::get<Refuse>(answer->body).failure.message,
-              HasSubstr("1 of the job's workers are missing"));
+  EXPECT_THAT(std::get<Refuse>(answer->body).failure.message, Mentions("1", "workers"));
 }
 
 }  // namespace

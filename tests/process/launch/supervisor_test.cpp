@@ -4,6 +4,8 @@
 
 #include "job.h"
 
+#include "tests/unit/base/mentions.h"
+
 namespace muster::launch::testing {
 namespace {
 
@@ -40,19 +42,16 @@ TEST(Supervisor, GivesItsProcessesAnEmptyInput) {
 TEST(Supervisor, EndsAllWhenOneFailsAndRepeatsItsMessageLast) {
   Job job({waits, "echo about to fail >&2; echo no such column >&2; exit 3", waits}, {.settle_ms = 50});
   EXPECT_THAT(job.wait(), Eq(3));
-  EXPECT_THAT(job.text(),
-              AllOf(HasSubstr("muster: the job failed: worker 1 exited with code 3; its last lines:"),
-                    EndsWith("[worker 1] about to fail\n[worker 1] no such column\n")));
+  EXPECT_THAT(job.text(), AllOf(Mentions("muster", "failed", "worker 1", "code 3"),
+                                EndsWith("[worker 1] about to fail\n[worker 1] no such column\n")));
 }
 
 TEST(Supervisor, SaysHowEachProcessEndedOrThatItRanOn) {
   // In the others' words a process that never comes to init() is absent; here it is told what it did.
   Job job({waits, "echo no roster; exit 75", waits, "exit 0"}, {.settle_ms = 50});
   EXPECT_THAT(job.wait(), Eq(75));
-  EXPECT_THAT(
-      job.text(),
-      HasSubstr("muster: how its processes ended: worker 0, worker 2 ran on until asked to end; worker 1 "
-                "exited with code 75; worker 3 exited with code 0\n"));
+  EXPECT_THAT(job.text(), Mentions("muster", "processes", "worker 0", "2 ran", "worker 1", "code 75",
+                                   "worker 3", "code 0"));
 }
 
 TEST(Supervisor, LetsTheOthersNoticeAFailureThemselves) {
@@ -263,8 +262,7 @@ TEST_F(SupervisorLeavesNothing, WhenTheLauncherIsKilled) {
 TEST_F(SupervisorLeavesNothing, WhenTheSupervisorIsKilled) {
   job_.signal_supervisor(SIGKILL);
   EXPECT_THAT(job_.wait(), Eq(128 + SIGKILL));
-  EXPECT_THAT(job_.text(),
-              HasSubstr("the supervisor was killed by signal 9 (Killed); everything it had started"));
+  EXPECT_THAT(job_.text(), Mentions("signal 9", "everything"));
   expect_nothing_left();
 }
 
@@ -311,8 +309,7 @@ TEST(SupervisorRestarts, ASchedulerAsLongAsThereIsAWorker) {
 TEST(SupervisorRestarts, NoSchedulerWhoseWorkersHaveLeft) {
   // The worker's pid is there until the supervisor has taken note of its end.
   Job job({": scheduler; until [ -s $FOLDER/pid ]; do :; done; while kill -0 $(cat $FOLDER/pid) 2>/dev/null; "
-           "do :; "
-           "done; kill -KILL $$",
+           "do :; done; kill -KILL $$",
            "echo $$ > $FOLDER/pid"},
           {.settle_ms = 50, .restarts = 5});
   EXPECT_THAT(job.wait(), Eq(128 + SIGKILL));
@@ -322,15 +319,11 @@ TEST(SupervisorRestarts, NoSchedulerWhoseWorkersHaveLeft) {
 TEST(SupervisorRestarts, NothingThatFailsForTheThirdTimeInOnePlace) {
   Job job({"echo no such column >&2; exit 3"}, {.settle_ms = 50, .restarts = 10});
   EXPECT_THAT(job.wait(), Eq(3));
-  EXPECT_THAT(
-      job.text(),
-      AllOf(HasSubstr("exited with code 3: starting it again (1 of 10)"),
-            HasSubstr("exited with code 3: starting it again in 0.001 s (2 of 10)"),
-            Not(HasSubstr("(3 of 10)")),
-            HasSubstr("exited with code 3; it is not started again: the same failure came 3 times without a "
-                      "newer recovery point in between\n"),
-            EndsWith("the job failed: worker 0 exited with code 3; its last lines:\n"
-                     "[worker 0] no such column\n")));
+  EXPECT_THAT(job.text(), AllOf(Mentions("code 3", "starting", "(1 of 10)"),
+                                Mentions("code 3", "starting", "0.001", "(2 of 10)"),
+                                Not(HasSubstr("(3 of 10)")), Mentions("code 3", "3 times", "between"),
+                                EndsWith("the job failed: worker 0 exited with code 3; its last lines:\n"
+                                         "[worker 0] no such column\n")));
 }
 
 TEST(SupervisorRestarts, WhatFailsAgainAsLongAsTheJobGetsOn) {
@@ -346,9 +339,7 @@ TEST(SupervisorRestarts, WhatFailsAgainAsLongAsTheJobGetsOn) {
 TEST(SupervisorRestarts, NothingMoreOftenThanItMay) {
   Job job({"echo >> $FOLDER/lives; exit $(wc -l < $FOLDER/lives)"}, {.settle_ms = 50, .restarts = 2});
   EXPECT_THAT(job.wait(), Eq(3));
-  EXPECT_THAT(job.text(),
-              HasSubstr("exited with code 3; it is not started again: it has been started again 2 times, "
-                        "as often as --max-restarts allows"));
+  EXPECT_THAT(job.text(), Mentions("code 3", "2 times", "--max-restarts", "allows"));
 }
 
 TEST(SupervisorRestarts, NobodyWhoOnlySaysWhatTheJobDecided) {

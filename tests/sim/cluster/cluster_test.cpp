@@ -7,6 +7,8 @@
 #include "promises.h"
 #include "simulator.h"
 
+#include "tests/unit/base/mentions.h"
+
 namespace muster::cluster::sim {
 namespace {
 
@@ -147,8 +149,7 @@ TEST(ClusterSimulation, TellsOfADeadScheduler) {
     expect_invariants(plan, result);
     for (const NodeResult& node : result.nodes) {
       ASSERT_TRUE(node.failure);
-      EXPECT_THAT(node.failure->message,
-                  AllOf(HasSubstr("the scheduler at scheduler:1 is gone"), HasSubstr("step")));
+      EXPECT_THAT(node.failure->message, AllOf(Mentions("scheduler:1", "gone"), HasSubstr("step")));
       EXPECT_LT(node.end, TimePoint{} + 3s);
     }
     if (HasFailure()) return;
@@ -189,8 +190,8 @@ TEST(ClusterSimulation, SaysWhoCameWhenTooFewDo) {
   expect_one_reason(result);
   EXPECT_THAT(result.scheduler_failure->message,
               AllOf(HasSubstr("MS_TOPO_TIMEOUT"), HasSubstr("2 of 4 workers came, 2 missing"),
-                    HasSubstr("registered: rank 0; 1 without MS_NODE_ID\n"),
-                    HasSubstr("absent: 2 workers, never seen (ranks 1-3 free)")));
+                    Mentions("registered", "rank 0", "1 without", "MS_NODE_ID"),
+                    Mentions("absent", "2 workers", "never", "1-3")));
   EXPECT_EQ(result.scheduler_failure->exit_code, exit_code_timeout);
 }
 
@@ -236,7 +237,7 @@ TEST(ClusterSimulation, RefusesAnotherWorkerNumberAndNamesBoth) {
   const RunResult result = Simulator(plan).run();
   EXPECT_FALSE(result.scheduler_failure);
   ASSERT_TRUE(result.nodes[2].failure);
-  EXPECT_THAT(result.nodes[2].failure->message, HasSubstr("MS_WORKER_NUM is 8 there and 2 at the scheduler"));
+  EXPECT_THAT(result.nodes[2].failure->message, Mentions("MS_WORKER_NUM", "8 there", "and 2", "scheduler"));
 }
 
 TEST(ClusterSimulation, GivesUpAfterTheRetriesWithoutAScheduler) {

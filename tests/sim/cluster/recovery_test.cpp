@@ -8,6 +8,8 @@
 #include "promises.h"
 #include "recovery_simulator.h"
 
+#include "tests/unit/base/mentions.h"
+
 namespace muster::cluster::sim {
 namespace {
 
@@ -214,7 +216,7 @@ TEST(RecoverySimulation, FencesAStoppedDuplicateByItsFolderWhereTheLogIsLost) {
     const RecoveryResult result = RecoverySimulator(plan).run();
     expect_goes_on_to_the_end(result);
     ASSERT_TRUE(result.processes[0].failure) << history(plan, result);
-    EXPECT_EQ(result.processes[0].failure->message, "a newer process has its folder");
+    EXPECT_THAT(result.processes[0].failure->message, Mentions("newer", "folder"));
     EXPECT_TRUE(result.processes[0].ended);
     EXPECT_EQ(result.jobs.size(), 1u);
     if (HasFailure()) return;
@@ -267,10 +269,9 @@ TEST(RecoverySimulation, EndsForAllWhenNobodyComesBackInTime) {
   const RecoveryResult result = RecoverySimulator(plan).run();
   EXPECT_THAT(result.broken, IsEmpty());
   ASSERT_TRUE(result.failure);
-  EXPECT_THAT(result.failure->message, AllOf(HasSubstr("MS_NODE_TIMEOUT"),
-                                             HasSubstr("epoch 2: waiting for node 1 (it was killed or "
-                                                       "crashed at step"),
-                                             HasSubstr("MS_NODE_ID=1")));
+  EXPECT_THAT(result.failure->message,
+              AllOf(HasSubstr("MS_NODE_TIMEOUT"), Mentions("epoch 2", "node 1", "crashed"),
+                    HasSubstr("MS_NODE_ID=1")));
   EXPECT_LT(result.end, TimePoint{} + 2s + 3s + 300ms);
   for (const std::size_t i : {0, 2}) EXPECT_EQ(result.processes[i].failure, result.failure);
 }

@@ -398,7 +398,7 @@ std::string Simulator::folder_of(std::uint32_t rank) const {
 checkpoint::RunOptions Simulator::options_of(std::uint32_t rank, Storage& storage) const {
   return {.folder = "/recovery",
           .job = job_,
-          .world = plan_.worker_num,
+          .world_size = plan_.worker_num,
           .rank = rank,
           .keep_steps = keep_steps,
           .storage = &storage,

@@ -56,5 +56,16 @@ TEST(CatchError, GivesWhatIsThrownAsAResult) {
   EXPECT_TRUE(catch_error([] {}));
 }
 
+TEST(CatchError, GivesTheResultThatACallableReturnsAsItIs) {
+  const Result<int> good = catch_error([] { return half(4); });
+  EXPECT_EQ(*good, 2);
+  const Result<int> returned = catch_error([] { return half(1); });
+  const Result<int> thrown = catch_error([] { return half(half(1).value()); });
+  const Result<> nothing = catch_error([] { return Result<>(fail(Code::io, "full")); });
+  EXPECT_EQ(returned.error().code, Code::invalid_argument);
+  EXPECT_EQ(thrown.error().code, Code::invalid_argument);
+  EXPECT_EQ(nothing.error().code, Code::io);
+}
+
 }  // namespace
 }  // namespace muster

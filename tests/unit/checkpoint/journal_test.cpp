@@ -11,7 +11,7 @@ namespace {
 using testing::MemoryStorage;
 
 const std::string path = "/j/finished.log";
-const RunIdentity identity{.job = testing::job, .world = 4, .rank = 1};
+const RunIdentity identity{.job = testing::job, .world_size = 4, .rank = 1};
 
 CallRecord record(std::uint64_t call) {
   return {.call = call, .kind = "eval", .result = "{\"accuracy\": 0." + std::to_string(call) + "}"};

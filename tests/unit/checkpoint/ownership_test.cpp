@@ -13,6 +13,7 @@
 #include "muster/checkpoint/ledger.h"
 #include "muster/checkpoint/run_folders.h"
 #include "muster/checkpoint/run_store.h"
+#include "tests/unit/base/mentions.h"
 #include "tests/unit/checkpoint/folder.h"
 #include "tests/unit/checkpoint/points.h"
 
@@ -97,7 +98,7 @@ TEST(Duplicate, ThatWasStoppedBeforeItOpenedTheFolderDoesNotTakeItFromItsSuccess
   MemoryStorage disk;
   RunStore successor = open_store(in_epoch(disk, 2));
   ASSERT_TRUE(successor.save(point(step(0, 1), 1)));
-  EXPECT_THAT(testing::refusal(in_epoch(disk, 1)), HasSubstr("belong to another process by now"));
+  EXPECT_THAT(testing::refusal(in_epoch(disk, 1)), Mentions("belong", "process"));
   EXPECT_TRUE(successor.save(point(step(0, 2), 2)));
   EXPECT_EQ(testing::refusal(in_epoch(disk, 3)), "opened");
   EXPECT_FALSE(successor.save(point(step(0, 3), 3)));
@@ -179,8 +180,11 @@ TEST(Duplicate, ThatWasStoppedInASaveDoesNotPublishIt) {
 // ---- Two processes, on a real disk ------------------------------------------------------------------------
 
 RunOptions on_disk(const Folder& folder, const char* job = testing::job) {
-  return {
-      .folder = folder.path(), .job = job, .world = 4, .rank = 1, .patience = std::chrono::milliseconds(50)};
+  return {.folder = folder.path(),
+          .job = job,
+          .world_size = 4,
+          .rank = 1,
+          .patience = std::chrono::milliseconds(50)};
 }
 
 // A process of its own, that is killed in the end.
@@ -282,7 +286,7 @@ TEST(TwoProcesses, ComeAsACrowdAndAllGetIn) {
     crowd.push_back(::fork());
     if (crowd.back() != 0) continue;
     const auto store =
-        RunStore::open({.folder = folder.path(), .job = testing::job, .world = 16, .rank = rank});
+        RunStore::open({.folder = folder.path(), .job = testing::job, .world_size = 16, .rank = rank});
     ::_exit(store && store->problem().empty() ? 0 : 1);
   }
   for (const pid_t pid : crowd) {

@@ -26,7 +26,7 @@ inline PointId step(std::uint64_t call, std::uint64_t number) {
 inline PointId end_of(std::uint64_t call) { return {call, PointId::Moment::end, 0}; }
 
 inline RunOptions options_in(Storage& storage) {
-  return {.folder = "/recovery", .job = job, .world = 4, .rank = 1, .storage = &storage, .patience = {}};
+  return {.folder = "/recovery", .job = job, .world_size = 4, .rank = 1, .storage = &storage, .patience = {}};
 }
 
 inline RunStore open_store(const RunOptions& options) {

@@ -8,6 +8,8 @@
 
 #include "machines.h"
 
+#include "tests/unit/base/mentions.h"
+
 namespace muster::cluster {
 namespace {
 
@@ -182,10 +184,10 @@ TEST_F(SchedulerWithoutLog, EndsForAllWhereWorkersHaveFoundDifferentJobs) {
   enter(1, 0, {found(0xaa)});
   const auto actions = enter(2, 1, {found(0xbb)});
   EXPECT_THAT(sent_to<message::Ended>(1, actions), SizeIs(1));
-  EXPECT_THAT(failure(), AllOf(HasSubstr("job 00000000000000aa of 2 workers, newest step 300 of call 0, in "
-                                         "/points/job-00000000000000aa"),
-                               HasSubstr("job 00000000000000bb"), HasSubstr("10.0.0.11"),
-                               HasSubstr("muster checkpoint rm"), HasSubstr("MUSTER_FRESH=1")));
+  EXPECT_THAT(failure(),
+              AllOf(Mentions("2 workers", "newest", "step 300", "call 0", "/points/job-00000000000000aa"),
+                    HasSubstr("job 00000000000000bb"), HasSubstr("10.0.0.11"),
+                    HasSubstr("muster checkpoint rm"), HasSubstr("MUSTER_FRESH=1")));
   EXPECT_THAT(records, IsEmpty());
 }
 
@@ -194,8 +196,8 @@ TEST_F(SchedulerWithoutLog, EndsForAllWhereTheFoundJobHasAnotherNumberOfWorkers)
   large.worker_num = 4;
   enter(1, 0);
   enter(2, 1, {large});
-  EXPECT_THAT(failure(), AllOf(HasSubstr("of 4 workers"), HasSubstr("this job of 2 workers"),
-                               HasSubstr("1 of the workers have none")));
+  EXPECT_THAT(failure(),
+              AllOf(HasSubstr("of 4 workers"), HasSubstr("this job of 2 workers"), Mentions("1", "none")));
 }
 
 TEST_F(SchedulerWithoutLog, NeverTakesAJobOverWhoseProcessesLiveAndDoNotCome) {
@@ -206,8 +208,8 @@ TEST_F(SchedulerWithoutLog, NeverTakesAJobOverWhoseProcessesLiveAndDoNotCome) {
   pass_forming(4s);
   EXPECT_EQ(failure(), "none") << "they may come";
   pass_forming(2s);
-  EXPECT_THAT(failure(), AllOf(HasSubstr("live that do not come"), HasSubstr("(in use)"),
-                               HasSubstr("MS_RECOVERY_PATH of its own")));
+  EXPECT_THAT(failure(),
+              AllOf(Mentions("live", "come"), HasSubstr("(in use)"), HasSubstr("MS_RECOVERY_PATH")));
   EXPECT_THAT(records, IsEmpty());
 }
 
@@ -389,7 +391,7 @@ TEST_F(SchedulerWithoutLog, TakesNobodyBackWhoWasGivenUpInAnEpochThatOthersKnow)
   survive_among(1, 0, 4, {200, 999});
   const auto refusals = sent_to<message::Refuse>(2, survive_among(2, 1, 3, {200, 201}));
   ASSERT_THAT(refusals, SizeIs(1));
-  EXPECT_THAT(refusals[0].failure.message, HasSubstr("its place was taken by another process in epoch 4"));
+  EXPECT_THAT(refusals[0].failure.message, Mentions("taken", "epoch 4"));
   say(2, message::Leave{}, 3);
   say(1, message::Leave{}, 4);
   EXPECT_FALSE(saved().ended_well) << "worker 1 of epoch 4 was not done";

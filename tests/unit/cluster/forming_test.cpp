@@ -6,6 +6,8 @@
 
 #include "machines.h"
 
+#include "tests/unit/base/mentions.h"
+
 namespace muster::cluster {
 namespace {
 
@@ -105,8 +107,8 @@ TEST_F(Forming, NamesNodesWithOtherIdsAndThoseWithout) {
   enter(3, "2");
   pass(2s);
   ASSERT_THAT(told, SizeIs(1));
-  EXPECT_THAT(told[0], AllOf(HasSubstr("\n  registered: rank 2; node green; 1 without MS_NODE_ID\n"),
-                             HasSubstr("\n  absent: 1 worker, never seen (ranks 0-1, 3 free)")));
+  EXPECT_THAT(told[0], AllOf(Mentions("registered", "rank 2", "green", "1 without", "MS_NODE_ID"),
+                             Mentions("absent", "1 worker", "never", "0-1, 3")));
 }
 
 TEST_F(Forming, ShowsAWrongWorkerNumberAtTheAbsentRank) {
@@ -114,11 +116,9 @@ TEST_F(Forming, ShowsAWrongWorkerNumberAtTheAbsentRank) {
   receive(9, message::Register{.member = named("3"), .worker_num = 8}, 0);
   pass(2s);
   ASSERT_THAT(told, SizeIs(1));
-  EXPECT_THAT(
-      told[0],
-      AllOf(HasSubstr("\n  absent: rank 3 (MS_NODE_ID=3), refused 2 s ago (at 10.0.0.7, pid 4711): wrong "
-                      "worker number: MS_WORKER_NUM is 8 there and 4 at the scheduler"),
-            HasSubstr("\n  absent: ranks 1-2 (MS_NODE_ID is the number), never seen")));
+  EXPECT_THAT(told[0], AllOf(Mentions("absent", "3 (MS_NODE_ID=3)", "refused", "2 s", "10.0.0.7", "4711",
+                                      "MS_WORKER_NUM", "8 there", "and 4"),
+                             Mentions("absent", "1-2 (MS_NODE_ID is the number)", "never")));
 }
 
 TEST_F(Forming, ShowsADuplicateIdAndWhoItMayBe) {
@@ -127,14 +127,12 @@ TEST_F(Forming, ShowsADuplicateIdAndWhoItMayBe) {
   const auto refusals = sent_to<message::Refuse>(9, enter(9, "1"));
   here.pop_back();
   ASSERT_THAT(refusals, SizeIs(1));
-  EXPECT_THAT(refusals[0].failure.message,
-              AllOf(HasSubstr("duplicate id: node id '1' (MS_NODE_ID) is taken by a live worker at 10.0.0.7"),
-                    HasSubstr("; absent are ranks 2-3")));
+  EXPECT_THAT(refusals[0].failure.message, AllOf(Mentions("duplicate", "'1' (MS_NODE_ID)", "10.0.0.7"),
+                                                 HasSubstr("; absent are ranks 2-3")));
   pass(2s);
   ASSERT_THAT(told, SizeIs(1));
-  EXPECT_THAT(told[0],
-              AllOf(HasSubstr("\n  worker '1' refused 2 s ago (at 10.0.0.7, pid 4711): duplicate id: "),
-                    HasSubstr("\n  registered: ranks 0-1\n")));
+  EXPECT_THAT(told[0], AllOf(Mentions("'1'", "2 s", "10.0.0.7", "4711", "duplicate"),
+                             HasSubstr("\n  registered: ranks 0-1\n")));
 }
 
 TEST_F(Forming, ForgetsARefusalOnceTheRankHasCome) {
@@ -152,9 +150,7 @@ TEST_F(Forming, ShowsUnauthorizedPeersButNotTheirControlCharacters) {
     machine.step(scheduler_event::Rejected{900, "10.0.0.9", "it speaks TLS\x1b[31m\n"}, clock.now());
   pass(2s);
   ASSERT_THAT(told, SizeIs(1));
-  EXPECT_THAT(
-      told[0],
-      HasSubstr("\n  rejected peer: 10.0.0.9, 3 connections, the last 2 s ago: it speaks TLS\\x1b[31m\\n"));
+  EXPECT_THAT(told[0], Mentions("10.0.0.9, 3", "connections", "2 s", "TLS\\x1b[31m\\n"));
 }
 
 TEST_F(Forming, CountsUnauthorizedPeersWhoWereTurnedAwayTogether) {
@@ -163,7 +159,7 @@ TEST_F(Forming, CountsUnauthorizedPeersWhoWereTurnedAwayTogether) {
   machine.step(scheduler_event::Rejected{0, "10.0.0.9", "no Muster", 2}, clock.now());
   pass(2s);
   ASSERT_THAT(told, SizeIs(1));
-  EXPECT_THAT(told[0], HasSubstr("\n  rejected peer: 10.0.0.9, 42 connections, the last 2 s ago: no Muster"));
+  EXPECT_THAT(told[0], Mentions("10.0.0.9, 42", "connections", "2 s"));
 }
 
 TEST_F(Forming, ShowsARefusedCertificateAtTheAbsentRankThatItNames) {
@@ -175,8 +171,7 @@ TEST_F(Forming, ShowsARefusedCertificateAtTheAbsentRankThatItNames) {
                clock.now());
   pass(2s);
   ASSERT_THAT(told, SizeIs(1));
-  EXPECT_THAT(told[0], HasSubstr("\n  absent: rank 2 (MS_NODE_ID=2), refused 2 s ago (at 10.0.0.9): "
-                                 "certificate revoked"));
+  EXPECT_THAT(told[0], Mentions("absent", "2 (MS_NODE_ID=2)", "2 s", "10.0.0.9", "revoked"));
   EXPECT_THAT(told[0], Not(HasSubstr("rejected peer")));
 }
 
@@ -205,19 +200,15 @@ TEST_F(Forming, FailsByTheTable) {
 TEST_F(Forming, ShowsTheTableToWhoInterruptsIt) {
   enter(1, "0");
   machine.step(scheduler_event::Interrupted{}, clock.now());
-  EXPECT_THAT(failure(), HasSubstr("was interrupted: 1 of 4 workers came, 3 missing\n"));
+  EXPECT_THAT(failure(), Mentions("interrupted", "1", "4 workers", "3 missing"));
 }
 
 TEST_F(Forming, ShowsWhoDiedAsAbsent) {
   enter(1, "0");
   enter(2, "1");
   machine.step(scheduler_event::Closed{2}, clock.now());
-  EXPECT_THAT(
-      failure(),
-      AllOf(
-          HasSubstr("\n  registered: rank 0\n"),
-          HasSubstr("\n  absent: rank 1 (MS_NODE_ID=1), gone 0 s ago (at 10.0.0.7, pid 4711): its connection "
-                    "was lost")));
+  EXPECT_THAT(failure(), AllOf(HasSubstr("\n  registered: rank 0\n"),
+                               Mentions("absent", "1 (MS_NODE_ID=1)", "gone", "0 s", "10.0.0.7", "4711")));
 }
 
 TEST_F(Forming, SaysOfUnauthorizedPeersAfterwardsNotMoreThanALineInTenSeconds) {
@@ -229,7 +220,7 @@ TEST_F(Forming, SaysOfUnauthorizedPeersAfterwardsNotMoreThanALineInTenSeconds) {
     pass(100ms);
   }
   EXPECT_THAT(logged, SizeIs(1));
-  EXPECT_THAT(logged[0], HasSubstr("a connection from 10.0.0.0 was closed: nonsense"));
+  EXPECT_THAT(logged[0], Mentions("10.0.0.0", "nonsense"));
 }
 
 TEST_F(Forming, NamesTheProcessThatDiffersBeforeTheRosterIsOut) {
@@ -246,8 +237,8 @@ TEST_F(Forming, EndsAStrictJobWhoseProcessesDiffer) {
     enter(peer, std::to_string(peer - 1), {{"script", "aa"}}, peer == 2);
   const auto actions = enter(4, "3", {{"script", "bb"}});
   EXPECT_THAT(sent_to<message::RosterReady>(1, actions), IsEmpty());
-  EXPECT_THAT(failure(), AllOf(HasSubstr("script is 'bb' at rank 3, 'aa' at ranks 0-2"),
-                               HasSubstr("MUSTER_STRICT"), Not(HasSubstr("missing"))));
+  EXPECT_THAT(failure(), AllOf(Mentions("script", "'bb'", "3, 'aa'", "0-2"), HasSubstr("MUSTER_STRICT"),
+                               Not(HasSubstr("missing"))));
   EXPECT_EQ(machine.failure()->exit_code, exit_code_configuration);
 }
 
@@ -256,7 +247,7 @@ TEST_F(Forming, ShowsWhatDiffersWhileOthersAreMissing) {
   enter(2, "blue", {{"script", "bb"}});
   pass(2s);
   ASSERT_THAT(told, SizeIs(1));
-  EXPECT_THAT(told[0], HasSubstr("\n  differs: script is 'aa' at rank 0, 'bb' at node blue"));
+  EXPECT_THAT(told[0], Mentions("differs", "'aa'", "0, 'bb'", "blue"));
 }
 
 class NodeForming : public testing::Test {
@@ -289,9 +280,8 @@ class NodeForming : public testing::Test {
 TEST_F(NodeForming, SaysAfterTwoSecondsThatNothingListens) {
   pass(3s, node_event::Disconnected{"connection refused: nothing listens at 10.0.0.5:8118", Code::not_found});
   ASSERT_THAT(logged, SizeIs(1));
-  EXPECT_EQ(logged[0],
-            "waiting for the scheduler at host:8118 since 2 s: connection refused: nothing listens at "
-            "10.0.0.5:8118. Is it started, and are MS_SCHED_HOST and MS_SCHED_PORT the same there?");
+  EXPECT_THAT(logged[0],
+              Mentions("host:8118", "2 s", "listens", "10.0.0.5:8118", "MS_SCHED_HOST", "MS_SCHED_PORT"));
 }
 
 TEST_F(NodeForming, SaysWithinFiveSecondsThatNothingAnswers) {
@@ -311,7 +301,7 @@ TEST_F(NodeForming, SaysThatItsRegistrationIsNotAnswered) {
   step(node_event::Connected{});
   pass(3s, std::nullopt);
   ASSERT_THAT(logged, SizeIs(1));
-  EXPECT_THAT(logged[0], HasSubstr("does not answer the registration"));
+  EXPECT_THAT(logged[0], Mentions("answer", "registration"));
 }
 
 TEST_F(NodeForming, EndsAtOnceWhenTheOtherSideWillNotHaveIt) {

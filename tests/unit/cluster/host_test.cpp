@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/unit/base/mentions.h"
+
 namespace muster::cluster {
 namespace {
 
@@ -22,7 +24,7 @@ constexpr const char* unwritable = "/proc/self/recovery";
 
 TEST(RecoveryPath, ThatCannotBeWrittenEndsASchedulerButNoWorker) {
   EXPECT_THAT(problem(Role::scheduler, unwritable),
-              HasSubstr("MS_RECOVERY_PATH='/proc/self/recovery' cannot be"));
+              Mentions("MS_RECOVERY_PATH='/proc/self/recovery'", "cannot"));
   EXPECT_EQ(problem(Role::worker, unwritable), "");
 }
 
@@ -31,8 +33,8 @@ TEST(RecoveryPath, ThatIsAFileEndsEveryProcess) {
       std::filesystem::temp_directory_path() / ("muster-host-test-" + std::to_string(::getpid()));
   std::ofstream(path) << "a file";
   for (const Role role : {Role::scheduler, Role::worker}) {
-    EXPECT_THAT(problem(role, path), HasSubstr("cannot be used: Not a directory"));
-    EXPECT_THAT(problem(role, path + "/below"), HasSubstr("cannot be used: Not a directory"));
+    EXPECT_THAT(problem(role, path), Mentions("used", "directory"));
+    EXPECT_THAT(problem(role, path + "/below"), Mentions("used", "directory"));
   }
   std::filesystem::remove(path);
 }

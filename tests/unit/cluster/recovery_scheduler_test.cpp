@@ -6,6 +6,8 @@
 
 #include "recovering_scheduler.h"
 
+#include "tests/unit/base/mentions.h"
+
 namespace muster::cluster {
 namespace {
 
@@ -62,8 +64,8 @@ TEST_F(RecoveringScheduler, TurnsAwayAProcessThatComesBackToAStrictJobAndDiffers
   const auto refusals = sent_to<message::Refuse>(3, enter(3, "1", 102));
   ASSERT_THAT(refusals, SizeIs(1));
   EXPECT_THAT(refusals[0].failure.message,
-              AllOf(HasSubstr("it differs from the others (MUSTER_STRICT=1): script is "),
-                    HasSubstr("'bb' at this process"), HasSubstr("'aa' at rank 0")));
+              AllOf(Mentions("differs", "(MUSTER_STRICT=1)"), HasSubstr("'bb' at this process"),
+                    HasSubstr("'aa' at rank 0")));
   EXPECT_FALSE(machine->failure()) << "the right one may still come";
   traits = {{"script", "aa"}};
   EXPECT_THAT(sent_to<message::RosterReady>(4, enter(4, "1", 103)), SizeIs(1));
@@ -76,11 +78,9 @@ TEST_F(RecoveringScheduler, SaysThatSomebodyAtTheAddressOfAMissingNodeWasTurnedA
   close(2);
   pass(400ms, {1});
   EXPECT_EQ(told_of({.address = "10.0.0.9", .reason = "of elsewhere"}), "nothing");
-  EXPECT_THAT(
-      told_of({.address = "10.0.0.11", .reason = "certificate revoked"}),
-      AllOf(HasSubstr("waiting for node 1"), Not(HasSubstr("of elsewhere")), Not(HasSubstr("of before")),
-            HasSubstr("\n  node 1, or another process at its address 10.0.0.11, was turned away 0 s "
-                      "ago: certificate revoked")));
+  EXPECT_THAT(told_of({.address = "10.0.0.11", .reason = "certificate revoked"}),
+              AllOf(HasSubstr("waiting for node 1"), Not(HasSubstr("of elsewhere")),
+                    Not(HasSubstr("of before")), Mentions("node 1", "10.0.0.11", "turned", "0 s")));
   EXPECT_EQ(told_of({.address = "10.0.0.11", .reason = "certificate revoked"}), "nothing") << "no news";
 }
 
@@ -89,7 +89,7 @@ TEST_F(RecoveringScheduler, SaysThatAMissingNodesCertificateWasRefused) {
   EXPECT_THAT(told_of({.address = "10.0.0.99",
                        .reason = "certificate revoked",
                        .claims = Member{.node_id = "1", .address = "10.0.0.99"}}),
-              HasSubstr("\n  node 1 was refused 0 s ago (at 10.0.0.99): certificate revoked"));
+              Mentions("node 1", "0 s", "10.0.0.99", "revoked"));
 }
 
 TEST_F(RecoveringScheduler, RecordsAnEpochBeforeItTellsAnybody) {
@@ -199,7 +199,7 @@ TEST_F(RecoveringScheduler, TakesANewerProcessInThePlaceOfOneThatSaysNothing) {
   const auto actions = pass(2s, {1});
   const auto refusals = sent_to<message::Refuse>(2, actions);
   ASSERT_THAT(refusals, SizeIs(1));
-  EXPECT_THAT(refusals[0].failure.message, HasSubstr("a newer one took its place"));
+  EXPECT_THAT(refusals[0].failure.message, Mentions("newer", "took"));
   EXPECT_EQ(refusals[0].failure.exit_code, exit_code_refused);
   EXPECT_THAT(sent_to<message::EpochLost>(1, actions), ::testing::Not(IsEmpty()));
   rejoin(1, 777);
@@ -340,7 +340,7 @@ TEST_F(RecoveringScheduler, RefusesAProcessWithoutRecovery) {
   const auto refusals =
       sent_to<message::Refuse>(1, machine->step(scheduler_event::Received{1, {0, 0, request}}, clock.now()));
   ASSERT_THAT(refusals, SizeIs(1));
-  EXPECT_THAT(refusals[0].failure.message, HasSubstr("MS_ENABLE_RECOVERY is 0 there and 1 at the scheduler"));
+  EXPECT_THAT(refusals[0].failure.message, Mentions("MS_ENABLE_RECOVERY", "0 there", "and 1", "scheduler"));
 }
 
 TEST_F(RecoveringScheduler, EndsByAFailureUnlessFailedProcessesAreStartedAgain) {
@@ -354,7 +354,7 @@ TEST_F(RecoveringScheduler, EndsByAFailureUnlessFailedProcessesAreStartedAgain) 
   EXPECT_FALSE(machine->failure());
   const auto waiting = sent_to<message::Waiting>(1, actions);
   ASSERT_THAT(waiting, SizeIs(1));
-  EXPECT_THAT(waiting[0].text, HasSubstr("node 1 (it failed: a mistake at step 5)"));
+  EXPECT_THAT(waiting[0].text, Mentions("node 1", "mistake", "5"));
 }
 
 // --- after its own death -----------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 #include "machines.h"
 #include "muster/cluster/observers.h"
 #include "muster/cluster/wire.h"
+#include "tests/unit/base/mentions.h"
 
 namespace muster::cluster {
 namespace {
@@ -93,9 +94,9 @@ TEST_F(SchedulerWatch, SaysWhoWaitsForWhomWhenNoStepIsFinished) {
   activities[2] = at(WorkPhase::reading_data);
   const auto told = beat_for(11s);
   ASSERT_EQ(told.size(), 1u);
-  EXPECT_THAT(told[0], AllOf(HasSubstr("no step has been finished for 10"),
-                             HasSubstr(": rank 2: in data loading at step 41; ranks 0, 1, 3: in "
-                                       "all_reduce 18 (worker 2 (node '2' at 10.0.0.7, pid 0))")));
+  EXPECT_THAT(told[0], AllOf(Mentions("finished", "for 10"),
+                             Mentions("rank 2", "loading", "step 41", "0, 1, 3", "all_reduce 18", "(worker 2",
+                                      "'2'", "10.0.0.7")));
 }
 
 TEST_F(SchedulerWatch, SaysThatItGoesOn) {
@@ -105,7 +106,7 @@ TEST_F(SchedulerWatch, SaysThatItGoesOn) {
   make_steps(20);
   beat_for(12s);
   ++step;
-  EXPECT_THAT(beat_for(1s), ElementsAre(HasSubstr("the job goes on, after 12")));
+  EXPECT_THAT(beat_for(1s), ElementsAre(Mentions("goes", "after 12")));
 }
 
 TEST_F(SchedulerWatch, SaysWhoGivesNoHeartbeatEither) {
@@ -118,7 +119,7 @@ TEST_F(SchedulerWatch, SaysWhoGivesNoHeartbeatEither) {
   silent = 4;
   const auto told = beat_for(11s);
   ASSERT_EQ(told.size(), 1u);
-  EXPECT_THAT(told[0], HasSubstr("rank 3: computing at step 21, no heartbeat for 10"));
+  EXPECT_THAT(told[0], Mentions("rank 3", "computing", "step 21", "for 10"));
 }
 
 TEST_F(SchedulerWatch, NamesWhoIsBehindAmongThoseThatWait) {

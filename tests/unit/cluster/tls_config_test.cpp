@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/base/mentions.h"
+
 namespace muster::cluster {
 namespace {
 
@@ -57,33 +59,32 @@ TEST(TlsConfig, WarnsOfAFieldThatIsNoneWithTheNearestName) {
   EXPECT_EQ(config->cert_expire_warning_time_in_day, 90);
   EXPECT_THAT(
       config->warnings,
-      ElementsAre(
-          "/etc/config.json: 'cert_expire_warning_time_in_da' is no field of it and is not used; did "
-          "you mean 'cert_expire_warning_time_in_day'?",
-          AllOf(HasSubstr("'recovery' is no field of it"), HasSubstr("its fields are server_cert_path"))));
+      ElementsAre("/etc/config.json: 'cert_expire_warning_time_in_da' is no field of it and is not used; did "
+                  "you mean 'cert_expire_warning_time_in_day'?",
+                  AllOf(Mentions("'recovery'", "field"), Mentions("fields", "server_cert_path"))));
 }
 
 TEST(TlsConfig, NamesTheFieldThatIsWrong) {
-  EXPECT_EQ(error_of("{}"), "config.json: 'server_cert_path' is missing: it names a file");
-  EXPECT_THAT(error_of(R"({"server_cert_path": ""})"), HasSubstr("'server_cert_path' is empty"));
-  EXPECT_THAT(error_of(R"({"server_cert_path": 7})"), HasSubstr("'server_cert_path' is a text, not number"));
+  EXPECT_THAT(error_of("{}"), Mentions("config.json", "'server_cert_path'", "names"));
+  EXPECT_THAT(error_of(R"({"server_cert_path": ""})"), Mentions("'server_cert_path'", "empty"));
+  EXPECT_THAT(error_of(R"({"server_cert_path": 7})"), Mentions("'server_cert_path'", "text"));
   EXPECT_THAT(error_of(R"({"server_cert_path": "a\u0000b"})"), HasSubstr("zero byte"));
-  EXPECT_THAT(error_of(with(R"(, "crl_path": null)")), HasSubstr("'crl_path' is a text, not null"));
+  EXPECT_THAT(error_of(with(R"(, "crl_path": null)")), Mentions("'crl_path'", "null"));
   EXPECT_THAT(error_of(with(R"(, "crl_path": ")" + std::string(5000, 'a') + "\"")),
-              HasSubstr("'crl_path' has 5000 bytes and may have 4096"));
+              Mentions("'crl_path'", "5000 bytes", "have 4096"));
   for (const char* days : {"-1", "1.5", "\"90\"", "36501", "18446744073709551616", "true"})
     EXPECT_THAT(error_of(with(std::string(R"(, "cert_expire_warning_time_in_day": )") + days)),
-                HasSubstr("'cert_expire_warning_time_in_day' is a whole number of days from 0 to 36500"))
+                Mentions("'cert_expire_warning_time_in_day'", "days", "from 0", "to 36500"))
         << days;
 }
 
 TEST(TlsConfig, IsNoOtherTextThanAnObject) {
   for (const char* text : {"[]", "7", "null"})
-    EXPECT_THAT(error_of(text), HasSubstr("config.json is no JSON object")) << text;
+    EXPECT_THAT(error_of(text), Mentions("config.json", "JSON", "object")) << text;
   for (const char* text : {"", "{\"server_cert_path\"", "\xff\xfe"})
-    EXPECT_THAT(error_of(text), HasSubstr("config.json: it is no JSON: line 1, column ")) << text;
-  EXPECT_THAT(error_of(std::string(60'000, '[')), HasSubstr("config.json: it is nested too deeply"));
-  EXPECT_THAT(error_of(with(R"(, "crl_path": "a", "crl_path": "")")), HasSubstr("'crl_path' is there twice"));
+    EXPECT_THAT(error_of(text), Mentions("config.json", "JSON", "line 1", "column")) << text;
+  EXPECT_THAT(error_of(std::string(60'000, '[')), Mentions("config.json", "deeply"));
+  EXPECT_THAT(error_of(with(R"(, "crl_path": "a", "crl_path": "")")), Mentions("'crl_path'", "twice"));
   EXPECT_THAT(error_of(std::string(70'000, ' ')), HasSubstr("may have 65536 at most"));
 }
 

@@ -5,6 +5,8 @@
 
 #include <fstream>
 
+#include "tests/unit/base/mentions.h"
+
 namespace muster::cluster {
 namespace {
 
@@ -117,14 +119,14 @@ TEST(Variables, AreFoundForEveryLine) {
 
 TEST(Variables, WarnOfAProbableTypo) {
   EXPECT_THAT(read_with("MS_WORKERNUM", "4")->warnings,
-              Contains(AllOf(HasSubstr("MS_WORKERNUM"), HasSubstr("did you mean MS_WORKER_NUM"))));
-  EXPECT_THAT(read_with("MS_SHCED_HOST", "x")->warnings, Contains(HasSubstr("did you mean MS_SCHED_HOST")));
+              Contains(AllOf(HasSubstr("MS_WORKERNUM"), Mentions("mean", "MS_WORKER_NUM"))));
+  EXPECT_THAT(read_with("MS_SHCED_HOST", "x")->warnings, Contains(Mentions("mean", "MS_SCHED_HOST")));
   EXPECT_THAT(read_with("MS_BUILD_PROCESS_NUM", "4")->warnings, IsEmpty());
 }
 
 TEST(Variables, WantAPathForRecovery) {
   EXPECT_THAT(error_with("MS_ENABLE_RECOVERY", "1"),
-              AllOf(HasSubstr("MS_RECOVERY_PATH is not set"), HasSubstr("MS_ENABLE_RECOVERY=1")));
+              AllOf(HasSubstr("MS_RECOVERY_PATH"), HasSubstr("MS_ENABLE_RECOVERY=1")));
   EXPECT_TRUE(read_with("MS_ENABLE_RECOVERY", "0"));
 }
 

@@ -7,6 +7,7 @@
 
 #include "muster/collective/hello.h"
 #include "relayed.h"
+#include "tests/unit/base/mentions.h"
 
 namespace muster::collective {
 namespace {
@@ -158,7 +159,7 @@ TEST_P(Links, ThatBreakWhileTheGroupEndsHoldNobodyUp) {
   for (const std::uint32_t rank : {1u, 2u}) {
     ASSERT_FALSE(done[rank]);
     EXPECT_EQ(done[rank].error().code, Code::peer_lost);
-    EXPECT_THAT(done[rank].error().message, HasSubstr("is gone: its connection closed"));
+    EXPECT_THAT(done[rank].error().message, Mentions("gone", "closed"));
   }
 }
 
@@ -200,9 +201,9 @@ TEST(LinksOfAGroup, AreNotDisturbedByUnauthorizedPeersInTheMiddle) {
   first.intent = Intent::join;
   of_calls.intent = Intent::ask_for_reconnect;
   auto old = say(duplicate), late = say(first), wrong = say(of_calls);
-  EXPECT_THAT(answer_to(old), HasSubstr("epoch 2 is not this group's epoch 3"));
-  EXPECT_THAT(answer_to(late), HasSubstr("rank 1 is not awaited by rank 0 in the middle of an epoch"));
-  EXPECT_THAT(answer_to(wrong), HasSubstr("rank 1 is not awaited by rank 0 in the middle of an epoch"));
+  EXPECT_THAT(answer_to(old), Mentions("epoch 2", "epoch 3"));
+  EXPECT_THAT(answer_to(late), Mentions("rank 1", "awaited", "rank 0"));
+  EXPECT_THAT(answer_to(wrong), Mentions("rank 1", "awaited", "rank 0"));
   const auto other = comms[1]->barrier();
   waiter.join();
   EXPECT_TRUE(done) << done.error().message;

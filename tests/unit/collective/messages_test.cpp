@@ -11,6 +11,8 @@
 #include "messages.h"
 #include "ranks.h"
 
+#include "tests/unit/base/mentions.h"
+
 namespace muster::collective {
 namespace {
 
@@ -196,9 +198,8 @@ TEST_P(Messages, ThatWaitTooLongNameWhomTheyWaitFor) {
   const auto done = receive(*comms[0], 1, bytes);
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, Code::timeout);
-  EXPECT_THAT(
-      done.error().message,
-      AllOf(HasSubstr("message #1 from rank 1 to rank 0 (100 bytes) waited 0.1"), HasSubstr("for rank 1")));
+  EXPECT_THAT(done.error().message,
+              AllOf(Mentions("#1", "rank 1", "0 (100 bytes)", "waited", "0.1"), HasSubstr("for rank 1")));
 }
 
 TEST_P(Messages, ThatNobodyTakesWaitTooLong) {
@@ -206,7 +207,7 @@ TEST_P(Messages, ThatNobodyTakesWaitTooLong) {
   const auto done = send(*comms[0], 1, Bytes(24 << 20));
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, Code::timeout);
-  EXPECT_THAT(done.error().message, HasSubstr("message #1 from rank 0 to rank 1 (25165824 bytes) waited"));
+  EXPECT_THAT(done.error().message, Mentions("#1", "rank 0", "1 (25165824 bytes)", "waited"));
 }
 
 TEST_P(Messages, ThatAreAwaitedEndWithTheGroup) {
@@ -318,8 +319,8 @@ INSTANTIATE_TEST_SUITE_P(Layouts, Messages,
 TEST(MessageArguments, ThatCannotWorkAreRefusedAndHarmNothing) {
   const Ranks comms = connect_ranks(2, Hosts::one);
   Bytes bytes(8);
-  EXPECT_EQ(send(*comms[0], 0, bytes).error().message, "rank 0 of 2 cannot send to rank 0");
-  EXPECT_EQ(receive(*comms[0], 2, bytes).error().message, "rank 0 of 2 cannot receive from rank 2");
+  EXPECT_THAT(send(*comms[0], 0, bytes).error().message, Mentions("rank 0", "of 2", "send"));
+  EXPECT_THAT(receive(*comms[0], 2, bytes).error().message, Mentions("rank 0", "of 2", "receive", "rank 2"));
   const std::vector<std::span<const std::byte>> many(70'000);
   EXPECT_EQ(comms[0]->send(1, many).error().code, Code::invalid_argument);
   run_threads(2, [&](std::uint32_t rank) { EXPECT_TRUE(comms[rank]->barrier()); });

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "ranks.h"
+#include "tests/unit/base/mentions.h"
 #include "tests/unit/net/authority.h"
 
 namespace muster::collective {
@@ -80,10 +81,10 @@ TEST_P(SecuredGroup, KeepsOutARankWithAnotherToken) {
 TEST(SecuredGroup, TellsARankWithoutTlsThatTheOthersUseIt) {
   const GroupFormation formation(Hosts::each_its_own,
                                  {secured(with_token(), briefly), secured(nullptr, briefly)});
-  EXPECT_THAT(formation.errors[1], HasSubstr("does not use TLS, and this process does"));
+  EXPECT_THAT(formation.errors[1], HasSubstr("not use TLS"));
   const GroupFormation other(Hosts::each_its_own,
                              {secured(nullptr, briefly), secured(with_token(), briefly)});
-  EXPECT_THAT(other.errors[1], HasSubstr("does not speak TLS 1.2 or 1.3"));
+  EXPECT_THAT(other.errors[1], Mentions("speak", "TLS 1.2", "1.3"));
 }
 
 TEST(SecuredGroup, MeetsEachRankAsWhoItsCertificateSays) {
@@ -100,10 +101,10 @@ TEST(SecuredGroup, MeetsEachRankAsWhoItsCertificateSays) {
             std::vector<std::string>(2, "none"));
   const GroupFormation thief(Hosts::each_its_own, {secured(ours, briefly), secured(theirs, briefly)},
                              identity);
-  EXPECT_THAT(thief.errors[1], HasSubstr("was made for node 9, not for node 1"));
+  EXPECT_THAT(thief.errors[1], Mentions("made", "node 9", "node 1"));
   const net::Identity elsewhere{.hosts = {"10.9.8.7"}, .node_id = "1"};
   const GroupFormation wrong(Hosts::one, {secured(ours, briefly), secured(ours, briefly)}, elsewhere);
-  EXPECT_THAT(wrong.errors[1], HasSubstr("and for none of 10.9.8.7, muster:node:1"));
+  EXPECT_THAT(wrong.errors[1], Mentions("none", "10.9.8.7, muster:node:1"));
 }
 
 // ---- Who is revoked while connected
@@ -151,9 +152,8 @@ TEST(SecuredGroup, EndsWhenItsPeerIsRevokedWhileACallWaitsForIt) {
     EXPECT_LT(real_clock().now() - begin, noticed_within);
     ASSERT_FALSE(waited);
     EXPECT_EQ(waited.error().code, Code::refused);
-    EXPECT_THAT(waited.error().message,
-                AllOf(HasSubstr(fmt::format("rank {} (", revoked)), HasSubstr("may take part no more"),
-                      HasSubstr("certificate revoked")));
+    EXPECT_THAT(waited.error().message, AllOf(HasSubstr(fmt::format("rank {} (", revoked)),
+                                              Mentions("take", "part"), HasSubstr("certificate revoked")));
     static_cast<void>(group.comms[revoked]->barrier());  // to which the other one had called
     const auto theirs = group.comms[revoked]->barrier();
     ASSERT_FALSE(theirs);
@@ -197,7 +197,7 @@ TEST(SecuredGroup, EndsWhenARankIsRevokedThatIsConnectedForMessagesOnly) {
   EXPECT_LT(real_clock().now() - begin, noticed_within);
   ASSERT_FALSE(waited);
   EXPECT_EQ(waited.error().code, Code::refused);
-  EXPECT_THAT(waited.error().message, AllOf(HasSubstr("rank 0 ("), HasSubstr("may take part no more")));
+  EXPECT_THAT(waited.error().message, AllOf(HasSubstr("rank 0 ("), Mentions("take", "part")));
 }
 
 TEST(SecuredGroup, StaysWhenARevocationListComesThatNamesNobodyOfIt) {

@@ -8,6 +8,8 @@
 
 #include "ranks.h"
 
+#include "tests/unit/base/mentions.h"
+
 namespace muster::collective {
 namespace {
 
@@ -96,7 +98,7 @@ TEST(SharedBuffer, ThatIsTooLargeIsRefusedAndHarmsNothing) {
   const auto made = comms[0]->shared_buffer(std::size_t{1} << 40);  // all that a rank has room for
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, Code::invalid_argument);
-  EXPECT_THAT(made.error().message, HasSubstr("1099511627776 bytes of shared memory do not fit"));
+  EXPECT_THAT(made.error().message, Mentions("1099511627776", "shared"));
   run_threads(
       2, [&](std::uint32_t rank) { ASSERT_TRUE(sum_in_place(*comms[rank], floats_of(*comms[rank], 1))); });
 }

@@ -12,6 +12,7 @@
 #include "muster/data/data.h"
 #include "muster/data/workers.h"
 #include "photographs.h"
+#include "tests/unit/base/mentions.h"
 
 namespace muster::data {
 namespace {
@@ -88,7 +89,7 @@ TEST(Shuffle, BehindAMapIsDoneBeforeItAndChangesNoRow) {
   EXPECT_EQ(mapped.shuffle(10).columns()[0].shape, (Shape{8, 8, 3}));
   // The operations' numbers count on from the shuffle's, so flips differ, but each row is one of two.
   EXPECT_EQ(plain.size(), shuffled.size());
-  EXPECT_THAT(error_of(numbers(3).shuffle(1)), HasSubstr("the buffer size is 1, it must be 2"));
+  EXPECT_THAT(error_of(numbers(3).shuffle(1)), Mentions("buffer", "is 1", "be 2"));
 }
 
 TEST(Zip, PutsColumnsSideBySideAsLongAsAllHaveRows) {
@@ -98,8 +99,7 @@ TEST(Zip, PutsColumnsSideBySideAsLongAsAllHaveRows) {
   EXPECT_THAT(values_of(zipped, 1), ElementsAre(2, 3, 4, 5, 6));
   EXPECT_THAT(values_of(zipped.batch(2), 1), ElementsAre(2, 3, 4, 5, 6));
   EXPECT_EQ(zipped.columns()[1].name, "other");
-  EXPECT_THAT(error_of(Dataset::zip({numbers(5), numbers(5)})),
-              HasSubstr("two datasets have a column 'number'"));
+  EXPECT_THAT(error_of(Dataset::zip({numbers(5), numbers(5)})), Mentions("datasets", "'number'"));
   EXPECT_THAT(error_of(Dataset::zip({numbers(5)})), HasSubstr("at least two"));
 }
 
@@ -136,9 +136,8 @@ TEST(Columns, AreChosenAndRenamed) {
   const auto chosen = zipped.project({"other", "number"}).rename({"other"}, {"next"});
   EXPECT_EQ(chosen.columns()[0].name, "next");
   EXPECT_THAT(values_of(chosen), ElementsAre(1, 2));
-  EXPECT_THAT(error_of(zipped.project({"none"})), HasSubstr("project: there is no column 'none'"));
-  EXPECT_THAT(error_of(zipped.rename({"other"}, {"number"})),
-              HasSubstr("two columns would be named 'number'"));
+  EXPECT_THAT(error_of(zipped.project({"none"})), Mentions("project", "column", "'none'"));
+  EXPECT_THAT(error_of(zipped.rename({"other"}, {"number"})), Mentions("columns", "'number'"));
 }
 
 class Halves final : public Operation {  // two values of one
@@ -167,12 +166,11 @@ TEST(Map, MayMakeMoreColumnsThanItTakes) {
 }
 
 TEST(Slices, CheckTheirArrays) {
-  EXPECT_THAT(error_of(slices({"a"}, {Tensor::scalar<float>(1)})),
-              HasSubstr("its first axis counts the rows"));
+  EXPECT_THAT(error_of(slices({"a"}, {Tensor::scalar<float>(1)})), Mentions("counts", "rows"));
   EXPECT_THAT(
       error_of(slices({"a", "b"}, {Tensor::zeros(DType::float32, {2}), Tensor::zeros(DType::float32, {3})})),
-      HasSubstr("column 'a' has 2 rows and column 'b' has 3"));
-  EXPECT_THAT(error_of(slices({"a", "a"}, {})), HasSubstr("two columns are named 'a'"));
+      Mentions("column", "'a'", "2 rows", "'b'", "has 3"));
+  EXPECT_THAT(error_of(slices({"a", "a"}, {})), Mentions("columns", "'a'"));
 }
 
 class Squares final : public RowSource {
@@ -189,7 +187,7 @@ TEST(Generated, AsksForTheRowsThatTheOrderNames) {
   EXPECT_THAT(values_of(generated({"square"}, source, {.sampler = subset_sampler({3, 1})}).batch(2)),
               ElementsAre(9, 1));
   auto iterator = generated({"a", "b"}, source).iterate({}).value();
-  EXPECT_THAT(iterator.next().error().message, HasSubstr("a row holds 1 values for 2 columns"));
+  EXPECT_THAT(iterator.next().error().message, Mentions("holds", "1 values", "2 columns"));
 }
 
 // Counts from 0 to 3; a row per call.
@@ -242,14 +240,14 @@ TEST(Map, TakesRowsOfAnySizeAndLaysThoseThatBecomeAlikeIntoOneBatch) {
                            .map({random_vertical_flip()}, {"image"});
   EXPECT_EQ(items_of(flipped)[7][0].shape(), (Shape{8, 8, 3}));
   auto batches = flipped.batch(2).iterate({}).value();
-  EXPECT_THAT(batches.next().error().message, HasSubstr("column 'image' cannot be batched"));
+  EXPECT_THAT(batches.next().error().message, Mentions("'image'", "batched"));
 }
 
 TEST(Map, GivesTheRowsBeforeAnErrorFirst) {
   const auto labels = numbers(5).map({one_hot(3)}, {"number"});
   auto iterator = labels.iterate({}).value();
   for (int row = 0; row < 3; ++row) ASSERT_TRUE(iterator.next().value().has_value());
-  EXPECT_THAT(iterator.next().error().message, HasSubstr("label 3 is not one of 3 classes"));
+  EXPECT_THAT(iterator.next().error().message, Mentions("label 3", "3 classes"));
   EXPECT_THAT(labels.batch(2).iterate({}).value().next().value()->front().shape(), (Shape{2, 3}));
 }
 

@@ -14,6 +14,7 @@
 #include "muster/data/buffer_pool.h"
 #include "muster/data/data.h"
 #include "muster/data/iterator_state.h"
+#include "tests/unit/base/mentions.h"
 
 namespace muster::data {
 namespace {
@@ -205,7 +206,7 @@ TEST(Iterator, ReportsAnErrorOfTheThreadInItsPlaceAndAgainAfterwards) {
   auto iterator = digits(20).map({probe}, {"label"}).iterate({}).value();
   EXPECT_TRUE(iterator.next().value().has_value());
   EXPECT_TRUE(iterator.next().value().has_value());
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(iterator.next().error().message, "the third row is odd");
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(iterator.next().error().message, Mentions("third"));
 }
 
 TEST(Iterator, KeepsSayingThatThePassHasEnded) {

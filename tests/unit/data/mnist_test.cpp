@@ -5,6 +5,8 @@
 
 #include "digits.h"
 
+#include "tests/unit/base/mentions.h"
+
 namespace muster::data {
 namespace {
 
@@ -97,7 +99,7 @@ TEST(Mnist, NamesFileAndOffsetOfEveryTruncation) {
     images.resize(size);
     ASSERT_TRUE(files.write("/digits/train-images-idx3-ubyte", images));
     const auto error = error_of(mnist({.folder = "/digits"}, files));
-    EXPECT_THAT(error, HasSubstr("'/digits/train-images-idx3-ubyte' is truncated"));
+    EXPECT_THAT(error, Mentions("'/digits/train-images-idx3-ubyte'", "truncated"));
     EXPECT_THAT(error, HasSubstr(std::to_string(size)));
   }
 }
@@ -107,15 +109,14 @@ TEST(Mnist, RefusesAFileThatIsLongerThanItsHeaderSays) {
   auto labels = label_file(2);
   labels.push_back(std::byte{1});
   ASSERT_TRUE(files.write("/digits/train-labels-idx1-ubyte", labels));
-  EXPECT_THAT(error_of(mnist({.folder = "/digits"}, files)),
-              HasSubstr("end at byte 10, the file at byte 11"));
+  EXPECT_THAT(error_of(mnist({.folder = "/digits"}, files)), Mentions("byte 10", "file", "byte 11"));
 }
 
 TEST(Mnist, RefusesALabelFileUnderTheNameOfAnImageFile) {
   auto files = digits_folder(20);
   ASSERT_TRUE(files.write("/digits/train-images-idx3-ubyte", label_file(20)));
   EXPECT_THAT(error_of(mnist({.folder = "/digits"}, files)),
-              HasSubstr("byte 0 holds 0x00000801 where 0x00000803 was expected"));
+              Mentions("byte 0", "0x00000801", "0x00000803", "expected"));
 }
 
 TEST(Mnist, RefusesImagesOfAnotherSize) {
@@ -158,10 +159,10 @@ TEST(Mnist, NamesArgumentsOutOfRange) {
   const auto files = digits_folder(2);
   const auto error = [&](const MnistOptions& options) { return error_of(mnist(options, files)); };
   EXPECT_THAT(error({.folder = "/digits", .num_shards = 4, .shard_id = 4}),
-              HasSubstr("shard_id is 4, it must be 0 to 3"));
+              Mentions("shard_id", "is 4", "be 0", "to 3"));
   EXPECT_THAT(error({.folder = "/digits", .num_shards = 4, .shard_id = -1}), HasSubstr("shard_id is -1"));
   EXPECT_THAT(error({.folder = "/digits", .num_shards = 0, .shard_id = 0}), HasSubstr("num_shards is 0"));
-  EXPECT_THAT(error({.folder = "/digits", .num_shards = 4}), HasSubstr("one of them is missing"));
+  EXPECT_THAT(error({.folder = "/digits", .num_shards = 4}), HasSubstr("missing"));
   EXPECT_THAT(error({.folder = "/digits", .usage = "validation"}), HasSubstr("usage is 'validation'"));
   EXPECT_THAT(error({.folder = "/digits", .num_samples = 0}), HasSubstr("num_samples is 0"));
 }

@@ -6,6 +6,9 @@
 namespace muster::data {
 namespace {
 
+using testing::AllOf;
+using testing::HasSubstr;
+
 std::string error_of(std::string_view name, const Settings& settings) {
   const auto made = make_operation(name, settings);
   return made ? "no error" : made.error().message;
@@ -26,16 +29,16 @@ TEST(OperationRow, MakesTheOperationThatItsNameSays) {
 }
 
 TEST(OperationRow, SaysWhichArgumentCannotBe) {
-  EXPECT_EQ(error_of("CentreCrop", {}), "there is no operation 'CentreCrop'");
-  EXPECT_EQ(error_of("CenterCrop", {}), "CenterCrop: size is missing");
-  EXPECT_EQ(error_of("CenterCrop", {{"side", WholeNumbers{1}}}), "CenterCrop: there is no argument 'side'");
-  EXPECT_EQ(error_of("CenterCrop", {{"size", 1.0}}), "CenterCrop: size is of another type");
-  EXPECT_EQ(error_of("CenterCrop", {{"size", WholeNumbers{1, 2, 3}}}),
-            "CenterCrop: size is a number or (height, width)");
-  EXPECT_EQ(error_of("Pad", {{"padding", WholeNumbers{1}}, {"fill_value", WholeNumbers{256}}}),
-            "Pad: fill_value is 0 to 255, or one for each of three channels");
-  EXPECT_EQ(error_of("Decode", {{"to_pil", true}}),
-            "Decode: to_pil is False: the image is an array, no PIL image");
+  EXPECT_THAT(error_of("CentreCrop", {}), HasSubstr("'CentreCrop'"));
+  EXPECT_THAT(error_of("CenterCrop", {}), HasSubstr("size is missing"));
+  EXPECT_THAT(error_of("CenterCrop", {{"side", WholeNumbers{1}}}), HasSubstr("no argument 'side'"));
+  EXPECT_THAT(error_of("CenterCrop", {{"size", 1.0}}), HasSubstr("type"));
+  EXPECT_THAT(error_of("CenterCrop", {{"size", WholeNumbers{1, 2, 3}}}),
+              AllOf(HasSubstr("size"), HasSubstr("(1, 2, 3)"), HasSubstr("(height, width)")));
+  EXPECT_THAT(error_of("Pad", {{"padding", WholeNumbers{1}}, {"fill_value", WholeNumbers{256}}}),
+              AllOf(HasSubstr("fill_value"), HasSubstr("(256)"), HasSubstr("255")));
+  EXPECT_THAT(error_of("Decode", {{"to_pil", true}}),
+              AllOf(HasSubstr("to_pil"), HasSubstr("True"), HasSubstr("False")));
 }
 
 }  // namespace

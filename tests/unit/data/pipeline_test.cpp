@@ -6,6 +6,7 @@
 
 #include "digits.h"
 #include "muster/data/data.h"
+#include "tests/unit/base/mentions.h"
 
 namespace muster::data {
 namespace {
@@ -181,9 +182,8 @@ TEST_F(Pipeline, MixesBuiltInOperationsAndThoseOfOthers) {
 
 TEST_F(Pipeline, ReportsMistakesOfADescriptionAtOnceAndKeepsTheFirst) {
   EXPECT_THAT(error_of(digits(2).map({hwc2chw()}, {"picture"})),
-              HasSubstr("no column 'picture'; the columns are 'image', 'label'"));
-  EXPECT_THAT(error_of(digits(2).map({hwc2chw()}, {"label"})),
-              HasSubstr("column 'label': HWC2CHW takes an image"));
+              Mentions("'picture'", "columns", "'image', 'label'"));
+  EXPECT_THAT(error_of(digits(2).map({hwc2chw()}, {"label"})), Mentions("'label'", "HWC2CHW", "image"));
   EXPECT_THAT(error_of(digits(2).map({hwc2chw()}, {"image", "label"})), HasSubstr("takes one column, not 2"));
   EXPECT_THAT(error_of(digits(2).map({hwc2chw()}, {"image", "image"})), HasSubstr("named twice"));
   EXPECT_THAT(error_of(digits(2).map({}, {"image"})), HasSubstr("no operation"));
@@ -206,10 +206,9 @@ TEST_F(Pipeline, ReportsRowsThatDoNotFitIntoOneBatch) {
   const auto dataset = digits(3).map({growing}, {"label"});
   EXPECT_EQ(items_of(dataset)[2][1].shape(), (Shape{2}));
   auto iterator = dataset.batch(2).iterate({}).value();
-  EXPECT_THAT(iterator.next().error().message,
-              HasSubstr("float32 (0,) for one row and float32 (1,) for another"));
+  EXPECT_THAT(iterator.next().error().message, Mentions("float32 (0,)", "float32 (1,)"));
   auto batches = digits(3).batch(2).batch(2).iterate({}).value();
-  EXPECT_THAT(batches.next().error().message, HasSubstr("column 'image' cannot be batched"));
+  EXPECT_THAT(batches.next().error().message, Mentions("'image'", "batched"));
 }
 
 }  // namespace

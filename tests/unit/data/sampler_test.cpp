@@ -8,6 +8,7 @@
 
 #include "digits.h"
 #include "muster/data/data.h"
+#include "tests/unit/base/mentions.h"
 
 namespace muster::data {
 namespace {
@@ -34,7 +35,7 @@ std::string error_of(const SamplerPtr& sampler) {
 TEST(SequentialSampler, TakesRowsFromAPlaceOn) {
   EXPECT_THAT(rows_of(sequential_sampler(5)), ElementsAre(5, 6, 7));
   EXPECT_THAT(rows_of(sequential_sampler(2, 3)), ElementsAre(2, 3, 4));
-  EXPECT_THAT(error_of(sequential_sampler(8)), HasSubstr("start_index is 8, it must be 0 to 7"));
+  EXPECT_THAT(error_of(sequential_sampler(8)), Mentions("start_index", "is 8", "be 0", "to 7"));
   EXPECT_THAT(error_of(sequential_sampler(0, 0)), HasSubstr("num_samples is 0"));
 }
 
@@ -55,8 +56,8 @@ TEST(DistributedSampler, DealsAsTheSourcesDo) {
 TEST(SubsetSampler, TakesTheRowsOfTheseNumbers) {
   EXPECT_THAT(rows_of(subset_sampler({5, 1, 5})), ElementsAre(5, 1, 5));
   EXPECT_THAT(rows_of(subset_random_sampler({5, 1, 3})), UnorderedElementsAre(5, 1, 3));
-  EXPECT_THAT(error_of(subset_sampler({8})), HasSubstr("index 8 is out of range"));
-  EXPECT_THAT(error_of(subset_sampler({-1})), HasSubstr("index -1 is out of range"));
+  EXPECT_THAT(error_of(subset_sampler({8})), Mentions("index 8", "range"));
+  EXPECT_THAT(error_of(subset_sampler({-1})), Mentions("-1", "range"));
   EXPECT_THAT(error_of(subset_sampler({})), HasSubstr("no indices"));
 }
 
@@ -81,7 +82,7 @@ TEST(WeightedRandomSampler, DrawsByWeight) {
       rows_of(weighted_random_sampler({.weights = {0, 1, 3}, .num_samples = 2, .replacement = false})),
       UnorderedElementsAre(1, 2));
   EXPECT_THAT(error_of(weighted_random_sampler({.weights = {0, 1}, .num_samples = 2, .replacement = false})),
-              HasSubstr("only 1 rows have a weight above 0"));
+              Mentions("1 rows", "weight", "above 0"));
   EXPECT_THAT(error_of(weighted_random_sampler({.weights = {0, -1}})), HasSubstr("-1"));
 }
 
@@ -94,9 +95,9 @@ TEST(Samplers, StandInForTheOtherChoicesOfASource) {
                   .status()
                   .error()
                   .message,
-              HasSubstr("a sampler says which rows come"));
+              Mentions("sampler", "come"));
   EXPECT_THAT(mnist({.folder = "/digits", .sampler = subset_sampler({10})}, files).status().error().message,
-              HasSubstr("index 10 is out of range, rows are numbered 0 to 9"));
+              Mentions("index 10", "numbered 0", "to 9"));
 }
 
 }  // namespace

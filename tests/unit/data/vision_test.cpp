@@ -13,6 +13,7 @@
 #include "muster/data/data.h"
 #include "opencv_golden.h"
 #include "photographs.h"
+#include "tests/unit/base/mentions.h"
 
 namespace muster::data {
 namespace {
@@ -98,7 +99,7 @@ TEST(Resize, RefusesWhatItCannotTake) {
   EXPECT_THAT(error_of(resize({0, 5}), pattern({4, 4}, 1)), HasSubstr("a side of 0 pixels"));
   EXPECT_THAT(error_of(resize({5, 0}), pattern({4, 4}, 1)), HasSubstr("a side of -1 pixels"));
   EXPECT_THAT(error_of(resize({5, 5}), Tensor::zeros(DType::int32, {4, 4})),
-              HasSubstr("uint8 or float32, not int32"));
+              Mentions("uint8", "float32", "int32"));
   EXPECT_THAT(error_of(resize({5, 5}), Tensor::zeros(DType::uint8, {4})), HasSubstr("2 or 3 axes"));
 }
 
@@ -137,7 +138,7 @@ TEST(RandomCrop, TakesEveryPlaceAboutAsOften) {
 
 TEST(RandomCrop, NeedsAnImageLargeEnoughUnlessItMayPad) {
   EXPECT_THAT(error_of(random_crop({.size = {1, 5}}), line({1, 2, 3})),
-              HasSubstr("1 x 5 pixels cannot be cut from an image of 1 x 3"));
+              Mentions("1 x", "5 pixels", "image", "x 3"));
   const auto padding = random_crop({.size = {1, 5}, .pad_if_needed = true});
   std::set<std::vector<int>> seen;
   for (std::uint64_t row = 0; row < 100; ++row)
@@ -199,7 +200,7 @@ TEST(OneHot, SetsThePlaceOfTheLabel) {
   const Tensor smooth = applied(one_hot(4, 0.2), label);
   EXPECT_THAT(std::vector(smooth.data<double>(), smooth.data<double>() + 4),
               ElementsAre(0.05, 0.05, 0.8 + 0.05, 0.05));
-  EXPECT_THAT(error_of(one_hot(2), label), HasSubstr("label 2 is not one of 2 classes"));
+  EXPECT_THAT(error_of(one_hot(2), label), Mentions("label 2", "2 classes"));
   EXPECT_THAT(error_of(one_hot(2), Tensor::scalar<float>(1)), HasSubstr("integers, not float32"));
 }
 

@@ -8,6 +8,7 @@
 
 #include "muster/graph/graph.h"
 #include "tests/unit/base/error_of.h"
+#include "tests/unit/base/mentions.h"
 
 namespace muster::graph {
 namespace {
@@ -124,7 +125,7 @@ TEST(Cond, BranchesOfDifferentTypesAreAnError) {
   const std::vector<Tensor> inputs{yes, vector_of({1, 2})};
   const auto failed = function.call(inputs, "", {});
   ASSERT_FALSE(failed);
-  EXPECT_THAT(failed.error().message, HasSubstr("true gives float32 (2,) and false gives float32 ()"));
+  EXPECT_THAT(failed.error().message, Mentions("float32 (2,)", "false", "float32 ()"));
 }
 
 TEST(Cond, WhatHasAnEffectIsRefusedInABranch) {
@@ -136,7 +137,7 @@ TEST(Cond, WhatHasAnEffectIsRefusedInABranch) {
   const std::vector<Tensor> inputs{yes, vector_of({1})};
   const auto failed = function.call(inputs, "", {});
   ASSERT_FALSE(failed);
-  EXPECT_THAT(failed.error().message, HasSubstr("all_reduce inside of cond"));
+  EXPECT_THAT(failed.error().message, Mentions("all_reduce", "inside"));
 }
 
 TEST(Cond, AnErrorOfTheRunComesOut) {
@@ -189,8 +190,7 @@ TEST(Cond, OutsideATraceOneBranchIsCalled) {
   cond(yes, count, never);
   cond(Tensor::scalar(0.0F), never, count);
   EXPECT_EQ(calls, 2);
-  EXPECT_THAT(ERROR_OF(cond(vector_of({1, 2}), count, never)),
-              HasSubstr("one element decides, not float32 (2,)"));
+  EXPECT_THAT(ERROR_OF(cond(vector_of({1, 2}), count, never)), Mentions("decides", "float32 (2,)"));
 }
 
 // (count, x): x is doubled count times.
@@ -225,7 +225,7 @@ TEST(WhileLoop, TheTypesOfTheStateStay) {
   const std::vector<Tensor> inputs{vector_of({1, 2})};
   const auto failed = function.call(inputs, "", {});
   ASSERT_FALSE(failed);
-  EXPECT_THAT(failed.error().message, HasSubstr("the state is float32 (2,), but the body gives float32 ()"));
+  EXPECT_THAT(failed.error().message, Mentions("float32 (2,)", "body", "float32 ()"));
 }
 
 TEST(WhileLoop, ItsGradientIsNotProvided) {
@@ -236,7 +236,7 @@ TEST(WhileLoop, ItsGradientIsNotProvided) {
   const auto failed = function->call(inputs, "", {});
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code, Code::not_provided);
-  EXPECT_THAT(failed.error().message, HasSubstr("cannot pass through while_loop"));
+  EXPECT_THAT(failed.error().message, Mentions("pass", "while_loop"));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "muster/graph/graph.h"
 #include "muster/graph/kernel.h"
+#include "tests/unit/base/mentions.h"
 #include "tests/unit/base/mirror_group.h"
 
 namespace muster::graph {
@@ -172,8 +173,7 @@ TEST(Plan, RefusesOtherInputs) {
       plan_of({floats}, [](const std::vector<Value>& in) -> Values { return apply("relu", {in[0]}); });
   EXPECT_THAT(plan->run({}, {}).error().message, HasSubstr("takes 1 tensors, 0 were given"));
   const std::vector<Tensor> longer{vector_of({1, 2, 3, 4, 5})};
-  EXPECT_THAT(plan->run(longer, {}).error().message,
-              HasSubstr("input 0 must be float32 (4,), not float32 (5,)"));
+  EXPECT_THAT(plan->run(longer, {}).error().message, Mentions("input 0", "float32 (4,)", "float32 (5,)"));
 }
 
 TEST(Plan, AFailingKernelEndsTheRunAndTheNextOneWorks) {

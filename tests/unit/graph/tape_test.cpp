@@ -9,6 +9,7 @@
 
 #include "muster/graph/graph.h"
 #include "tests/unit/base/error_of.h"
+#include "tests/unit/base/mentions.h"
 
 namespace muster::graph {
 namespace {
@@ -108,8 +109,7 @@ TEST(Tape, TreatsIntegersAsTheTraceDoes) {
                                             return apply("cast", {inputs[0]}, {{"dtype", DType::int32}});
                                           },
                                           {.positions = {0}});
-  EXPECT_THAT(ERROR_OF((*of_integers)(Values(Value(vector_of({3}))))),
-              HasSubstr("only floating tensors have gradients"));
+  EXPECT_THAT(ERROR_OF((*of_integers)(Values(Value(vector_of({3}))))), Mentions("floating", "gradients"));
 }
 
 TEST(Tape, RunsACompiledFunctionInlineWhileItRecords) {

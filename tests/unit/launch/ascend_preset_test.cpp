@@ -2,6 +2,8 @@
 
 #include "preset_text.h"
 
+#include "tests/unit/base/mentions.h"
+
 namespace muster::launch::testing {
 namespace {
 
@@ -133,24 +135,21 @@ TEST(AscendPreset, SaysWhereTheTableAndTheSettingsDiffer) {
   const auto error_of = [](const PartialSettings& settings, Values environment = {}) {
     return golden_with(train(settings), two_servers(), FixedEnvironment(std::move(environment)))[0];
   };
-  EXPECT_EQ(error_of({}), "error: /t.json has 2 servers: say which of them this is, from --node-rank 0 to 1");
-  EXPECT_EQ(error_of({.host_count = said<std::int64_t>(3, "--nnodes"), .self = self(0)}),
-            "error: --nnodes 3, and /t.json has 2 servers");
-  EXPECT_EQ(error_of({.hosts = said(*parse_hosts("a"), "--hosts")}),
-            "error: --hosts names 1 hosts, and /t.json has 2 servers");
-  EXPECT_EQ(error_of({.self = self(0), .slots = slots(4)}),
-            "error: -n 4 on server 'a': /t.json has 2 cards there, and each gets one process: leave it out");
-  EXPECT_EQ(
-      error_of({.hosts = said(*parse_hosts("a:2,b:8"), "--hosts"),
-                .self = self(0),
-                .reach = said(Reach::each, "--hosts")}),
-      "error: --hosts: 8 slots on server 'b': /t.json has 2 cards there, and each gets one process: leave "
-      "it out");
-  EXPECT_EQ(error_of({.self = self(2)}),
-            "error: --node-rank 2: with 2 hosts it is a whole number from 0 to 1");
-  EXPECT_EQ(
-      error_of({.self = self(0)}, {{"RANK_TABLE_FILE", "/other.json"}}),
-      "error: RANK_TABLE_FILE=/other.json contradicts --rank-table /t.json: unset it, or leave that out");
+  EXPECT_THAT(error_of({}), Mentions("error", "/t.json", "2 servers", "--node-rank 0", "to 1"));
+  EXPECT_THAT(error_of({.host_count = said<std::int64_t>(3, "--nnodes"), .self = self(0)}),
+              Mentions("error", "--nnodes 3", "/t.json", "2 servers"));
+  EXPECT_THAT(error_of({.hosts = said(*parse_hosts("a"), "--hosts")}),
+              Mentions("error", "--hosts", "names", "1 hosts", "/t.json", "2 servers"));
+  EXPECT_THAT(error_of({.self = self(0), .slots = slots(4)}),
+              Mentions("error", "n 4", "'a'", "/t.json", "2 cards", "gets"));
+  EXPECT_THAT(error_of({.hosts = said(*parse_hosts("a:2,b:8"), "--hosts"),
+                        .self = self(0),
+                        .reach = said(Reach::each, "--hosts")}),
+              Mentions("error", "--hosts", "8 slots", "'b'", "/t.json", "2 cards", "gets"));
+  EXPECT_THAT(error_of({.self = self(2)}),
+              Mentions("error", "--node-rank 2", "2 hosts", "whole", "from 0", "to 1"));
+  EXPECT_THAT(error_of({.self = self(0)}, {{"RANK_TABLE_FILE", "/other.json"}}),
+              Mentions("error", "RANK_TABLE_FILE=/other.json", "contradicts", "--rank-table /t.json"));
 }
 
 TEST(AscendPreset, SaysWhatIsWrong) {

@@ -5,6 +5,8 @@
 
 #include "preset_text.h"
 
+#include "tests/unit/base/mentions.h"
+
 namespace muster::launch {
 namespace {
 
@@ -85,9 +87,9 @@ TEST(MpiPreset, IsOneMpirunOnOneHost) {
       ElementsAre(
           "file /run/job/hostfile: localhost slots=2\n", "file /run/job/env_for_user_process: ",
           "mpirun: TMPDIR=/run/job $ mpirun -np 2 -hostfile /run/job/hostfile -tune "
-          "/run/job/env_for_user_process "
-          "-bind-to none -map-by slot -x NCCL_DEBUG=INFO -x HOROVOD_MPI_THREADS_DISABLE=1 -mca pml ob1 "
-          "-mca btl ^openib -mca plm_rsh_no_tree_spawn true python3 train.py --lr 0.1 > mpirun.log"));
+          "/run/job/env_for_user_process -bind-to none -map-by slot -x NCCL_DEBUG=INFO -x "
+          "HOROVOD_MPI_THREADS_DISABLE=1 -mca pml ob1 -mca btl ^openib -mca plm_rsh_no_tree_spawn true "
+          "python3 train.py --lr 0.1 > mpirun.log"));
 }
 
 TEST(MpiPreset, LetsRootBeRoot) {
@@ -205,26 +207,20 @@ TEST(MpiPreset, TakesHostsOfAPlatformByItsVariables) {
 TEST(MpiPreset, RefusesWhatItCannotDo) {
   PartialSettings settings = one_host();
   settings.servers = said(std::int64_t{1}, "--servers");
-  EXPECT_EQ(only_error(settings),
-            "error: --servers 1: the preset mpi has no parameter servers: leave it out");
+  EXPECT_THAT(only_error(settings), Mentions("error", "--servers 1", "preset"));
 
-  EXPECT_EQ(only_error(one_host(), {{"MY_SSHD_PORT", "70000"}}),
-            "error: MY_SSHD_PORT=70000: the port of the job's own sshd is a whole number from 1 to 65535");
-  EXPECT_EQ(only_error(one_host(), {{"MY_MPI_BTL_TCP_IF", "eth0 -x"}}),
-            "error: MY_MPI_BTL_TCP_IF=eth0 -x: name interfaces, by commas, as in eth0,bond0");
-  EXPECT_EQ(
-      only_error(two_hosts(0), {}, {.run_folder = "/my files/job"}),
-      "error: the folder '/my files/job' for temporary files has a name that ssh cannot be given: set TMPDIR "
-      "to one without spaces, quotes and percent signs");
+  EXPECT_THAT(only_error(one_host(), {{"MY_SSHD_PORT", "70000"}}),
+              Mentions("error", "MY_SSHD_PORT=70000", "sshd", "from 1", "to 65535"));
+  EXPECT_THAT(only_error(one_host(), {{"MY_MPI_BTL_TCP_IF", "eth0 -x"}}),
+              Mentions("error", "MY_MPI_BTL_TCP_IF=eth0", "interfaces", "eth0,bond0"));
+  EXPECT_THAT(only_error(two_hosts(0), {}, {.run_folder = "/my files/job"}),
+              Mentions("error", "'/my files/job'", "temporary", "TMPDIR"));
   PartialSettings by_ssh = two_hosts(0);
   by_ssh.host_count.reset();
   by_ssh.self.reset();
   by_ssh.hosts = said(std::vector<HostSlots>{{"a", 2}, {"b", 2}}, "--hosts");
   by_ssh.reach = said(Reach::ssh, "--hosts");
-  EXPECT_EQ(
-      only_error(by_ssh),
-      "error: --hosts: the mpi preset has a launcher on each host. Run the same line on every host, with "
-      "--node-rank 0, 1, ... and --scheduler <address of the first>:<port> in place of it");
+  EXPECT_THAT(only_error(by_ssh), Mentions("error", "--hosts", "launcher", "--scheduler"));
 }
 
 }  // namespace

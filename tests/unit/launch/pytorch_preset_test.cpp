@@ -95,7 +95,7 @@ TEST(PytorchPreset, TrustsNoVariablesThatSshDoesNotCarry) {
   const PartialSettings settings =
       train({.hosts = said(*parse_hosts("a:2,b:2"), "--hosts"), .reach = said(Reach::ssh, "--hosts")});
   EXPECT_THAT(golden(settings), ::testing::Contains(::testing::AllOf(
-                                    ::testing::HasSubstr(" OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive "),
+                                    ::testing::HasSubstr("OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive"),
                                     ::testing::HasSubstr(" PYTHONUNBUFFERED=1 "))));
 }
 
@@ -130,8 +130,7 @@ TEST(PytorchPreset, SaysWhatIsWrong) {
       {{.max_restarts = said<std::int64_t>(3, "--max-restarts")},
        {},
        "--max-restarts 3: with the preset pytorch a process that was started again could not join the "
-       "others: "
-       "leave it out"},
+       "others: leave it out"},
       {{.rank_table = said<std::string>("t.json", "--rank-table")},
        {},
        "--rank-table t.json: a rank table is for the preset ascend, and this is pytorch: leave it out"},

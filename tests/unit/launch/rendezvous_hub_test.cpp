@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/base/mentions.h"
+
 namespace muster::launch {
 namespace {
 
@@ -69,56 +71,44 @@ TEST_F(Hub, TellsAllWhatEachHasToldOnceAllHaveCome) {
 TEST_F(Hub, RefusesAHostThatIsThereTwice) {
   come(1, report(1));
   hub_.received(2, "10.0.0.9", report(1), now_);
-  EXPECT_EQ(
-      refusal(),
-      "host 1 is there already, at 10.0.0.2; 10.0.0.9 says the same of itself: give every host a number "
-      "of its own");
+  EXPECT_THAT(refusal(), Mentions("host 1", "already", "10.0.0.2", "10.0.0.9"));
   EXPECT_TRUE(hub_.is_member(1));
   EXPECT_FALSE(hub_.is_member(2));
 }
 
 TEST_F(Hub, RefusesAHostThatCountsOthers) {
   come(1, report(1, 2));
-  EXPECT_EQ(
-      refusal(),
-      "host 1 (10.0.0.2) was told that the job has 2 hosts, and the first host that it has 3: say the same "
-      "on every host");
+  EXPECT_THAT(refusal(), Mentions("1 (10.0.0.2)", "told", "2 hosts", "has 3"));
 }
 
 TEST_F(Hub, RefusesAnotherVersion) {
   auto old = report(1);
   old.version = 0;
   come(1, old);
-  EXPECT_EQ(
-      refusal(),
-      "the launcher on 10.0.0.2 speaks version 0 of the rendezvous and the first host version 2: install the "
-      "same Muster on all hosts");
+  EXPECT_THAT(refusal(), Mentions("10.0.0.2", "version 0", "version 2", "install"));
 }
 
 TEST_F(Hub, RefusesAnotherPreset) {
   auto other = report(1);
   other.preset = "tensorflow";
   come(1, other);
-  EXPECT_EQ(
-      refusal(),
-      "host 1 (10.0.0.2) starts --preset tensorflow and the first host --preset mpi: run the same line on "
-      "every host, but for its rank");
+  EXPECT_THAT(refusal(), Mentions("1 (10.0.0.2)", "--preset", "tensorflow"));
 }
 
 TEST_F(Hub, RefusesANumberThatNoHostHas) {
   come(1, report(3));
-  EXPECT_EQ(refusal(), "10.0.0.4 says that it is host 3: besides the first, 3 hosts have the numbers 1 to 2");
+  EXPECT_THAT(refusal(), Mentions("10.0.0.4", "host 3", "besides", "3 hosts", "numbers 1", "to 2"));
 }
 
 TEST_F(Hub, RefusesWhoComesWhenTheJobHasBegun) {
   meet();
   hub_.received(9, "10.0.0.9", report(1), now_);
-  EXPECT_EQ(refusal(), "the job has begun, or has ended, without 10.0.0.9");
+  EXPECT_THAT(refusal(), Mentions("begun", "10.0.0.9"));
 }
 
 TEST_F(Hub, RefusesWhoDoesNotIntroduceItself) {
   hub_.received(1, "10.0.0.9", message::Ended{.exit_code = 3}, now_);
-  EXPECT_EQ(refusal(), "it did not say which host it is");
+  EXPECT_THAT(refusal(), Mentions("host"));
   EXPECT_FALSE(hub_.end());
 }
 
@@ -150,9 +140,8 @@ TEST_F(Hub, GivesUpAtItsLimitAndTellsThoseWhoCame) {
   hub_.tick(now_ + 60s);
   ASSERT_TRUE(hub_.failure());
   EXPECT_EQ(hub_.failure()->code, Code::timeout);
-  EXPECT_EQ(hub_.failure()->message,
-            "the job's hosts are not complete after 60 s (MS_TOPO_TIMEOUT): host 2 of 3 did not come to "
-            "10.0.0.1:36665. Is the same line running there, and does that port let it through?");
+  EXPECT_THAT(hub_.failure()->message,
+              Mentions("complete", "60 s", "(MS_TOPO_TIMEOUT)", "host 2", "3 did", "10.0.0.1:36665"));
   EXPECT_EQ(refusal(), hub_.failure()->message);
 }
 
@@ -174,7 +163,7 @@ TEST_F(Hub, EndsTheJobWithTheCodeOfTheFirstThatFails) {
   hub_.received(1, "", message::Ended{.exit_code = 143}, now_);
   ASSERT_TRUE(hub_.end());
   EXPECT_EQ(hub_.end()->exit_code, 3);
-  EXPECT_EQ(hub_.end()->reason, "host 2 (10.0.0.3) ended with code 3: its own output says why");
+  EXPECT_THAT(hub_.end()->reason, Mentions("2 (10.0.0.3)", "code 3", "output"));
   EXPECT_THAT(told_of_end(), ElementsAre(1, 2));
 }
 
@@ -191,7 +180,7 @@ TEST_F(Hub, EndsTheJobWhenAHostIsLost) {
   hub_.closed(1, "connection reset");
   ASSERT_TRUE(hub_.end());
   EXPECT_EQ(hub_.end()->exit_code, 69);
-  EXPECT_EQ(hub_.end()->reason, "host 1 (10.0.0.2) was lost: connection reset");
+  EXPECT_THAT(hub_.end()->reason, Mentions("1 (10.0.0.2)", "reset"));
   EXPECT_THAT(told_of_end(), ElementsAre(2));
 }
 
@@ -204,7 +193,7 @@ TEST_F(Hub, LosesAHostThatIsSilent) {
   EXPECT_FALSE(hub_.end());
   hub_.tick(now_ + 11s);
   ASSERT_TRUE(hub_.end());
-  EXPECT_EQ(hub_.end()->reason, "host 1 (10.0.0.2) was lost: nothing was heard from it for 10 s");
+  EXPECT_THAT(hub_.end()->reason, Mentions("1 (10.0.0.2)", "heard", "10 s"));
 }
 
 TEST_F(Hub, TellsOfASilentHostBeforeItIsLostAndWhenItSpeaksAgain) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/base/mentions.h"
+
 namespace muster::launch {
 namespace {
 
@@ -59,18 +61,16 @@ TEST(RendezvousMessages, OfAnotherVersionAreReadAsFarAsTheirNumber) {
 }
 
 TEST(RendezvousMessages, NameWhatIsWrongWithThem) {
-  EXPECT_EQ(error_of(report_type, "{"), "a message of the rendezvous has a wrong 'message': it is no JSON");
-  EXPECT_EQ(error_of(report_type, "3"),
-            "a message of the rendezvous has a wrong 'message': it is no JSON object");
-  EXPECT_EQ(error_of(report_type, R"({"version": 2})"),
-            "a message of the rendezvous has a wrong 'hosts': it is missing");
-  EXPECT_EQ(error_of(report_type, R"({"version": 2, "hosts": 0})"),
-            "a message of the rendezvous has a wrong 'hosts': it is no whole number from 1 to 4096");
-  EXPECT_EQ(error_of(ended_type, R"({"exit_code": 256, "reason": ""})"),
-            "a message of the rendezvous has a wrong 'exit_code': it is no whole number from 0 to 255");
-  EXPECT_EQ(error_of(ended_type, R"({"exit_code": 18446744073709551615, "reason": ""})"),
-            "a message of the rendezvous has a wrong 'exit_code': it is no whole number from 0 to 255");
-  EXPECT_EQ(error_of(0x0100, "{}"), "a message of type 0x0100 is none of the rendezvous of a job's hosts");
+  EXPECT_THAT(error_of(report_type, "{"), Mentions("wrong", "'message'", "JSON"));
+  EXPECT_THAT(error_of(report_type, "3"), Mentions("'message'", "JSON", "object"));
+  EXPECT_THAT(error_of(report_type, R"({"version": 2})"), Mentions("wrong", "'hosts'"));
+  EXPECT_THAT(error_of(report_type, R"({"version": 2, "hosts": 0})"),
+              Mentions("'hosts'", "whole", "from 1", "to 4096"));
+  EXPECT_THAT(error_of(ended_type, R"({"exit_code": 256, "reason": ""})"),
+              Mentions("'exit_code'", "whole", "from 0", "to 255"));
+  EXPECT_THAT(error_of(ended_type, R"({"exit_code": 18446744073709551615, "reason": ""})"),
+              Mentions("'exit_code'", "whole", "from 0", "to 255"));
+  EXPECT_THAT(error_of(0x0100, "{}"), Mentions("type", "0x0100"));
 }
 
 std::string host_with(std::string_view field, std::string_view value) {
@@ -86,18 +86,17 @@ std::string host_with(std::string_view field, std::string_view value) {
 
 // They are written into files of ssh and onto command lines.
 TEST(RendezvousMessages, HoldNothingThatCouldMeanMoreThanItShould) {
-  EXPECT_EQ(
+  EXPECT_THAT(
       error_of(roster_type, host_with("host_key", R"("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA\nssh-rsa x")")),
-      "a message of the rendezvous has a wrong 'host_key': it is no public key");
+      Mentions("'host_key'", "public"));
   EXPECT_EQ(
       error_of(roster_type, host_with("host_key", R"("command=\"x\" ssh-ed25519 AAAAC3NzaC1lZDI1NTE5")")),
       "a message of the rendezvous has a wrong 'host_key': it is no public key");
-  EXPECT_EQ(error_of(roster_type, host_with("interface", R"("eth0 -x")")),
-            "a message of the rendezvous has a wrong 'interface': it is no name of an interface");
-  EXPECT_EQ(error_of(roster_type, host_with("address", R"("10.0.0.1,evil")")),
-            "a message of the rendezvous has a wrong 'address': it is no IP address");
-  EXPECT_EQ(error_of(roster_type, host_with("ports", "[0]")),
-            "a message of the rendezvous has a wrong 'ports': a port is a whole number from 1 to 65535");
+  EXPECT_THAT(error_of(roster_type, host_with("interface", R"("eth0 -x")")), Mentions("'interface'", "name"));
+  EXPECT_THAT(error_of(roster_type, host_with("address", R"("10.0.0.1,evil")")),
+              Mentions("wrong", "'address'", "IP"));
+  EXPECT_THAT(error_of(roster_type, host_with("ports", "[0]")),
+              Mentions("'ports'", "whole", "from 1", "to 65535"));
   EXPECT_EQ(error_of(roster_type, host_with("ports", "[22]")), "no error");
   EXPECT_EQ(error_of(roster_type, host_with("sources", R"(["10.0.0.1\",command=\"sh"])")),
             "a message of the rendezvous has a wrong 'sources': a source is an IP address");

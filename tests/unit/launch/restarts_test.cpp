@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "muster/cluster/cluster.h"
+#include "tests/unit/base/mentions.h"
 
 namespace muster::launch {
 namespace {
@@ -36,7 +37,7 @@ TEST(Restarts, EndWithTheThirdSameFailureInOnePlace) {
   EXPECT_TRUE(policy.after({killed, "", "step 200"}));
   EXPECT_TRUE(policy.after({killed, "", "step 200"}));
   EXPECT_FALSE(policy.after({killed, "", "step 200"}));
-  EXPECT_EQ(policy.refusal(), "the same failure came 3 times without a newer recovery point in between");
+  EXPECT_THAT(policy.refusal(), Mentions("3 times", "between"));
 }
 
 TEST(Restarts, EndWithTheThirdSameFailureAtOneStepAndNotBefore) {
@@ -45,7 +46,7 @@ TEST(Restarts, EndWithTheThirdSameFailureAtOneStepAndNotBefore) {
     EXPECT_TRUE(policy.after({killed, step, "step 60"})) << step;
   EXPECT_TRUE(policy.after({killed, "behind step 65", "step 60"}));
   EXPECT_FALSE(policy.after({killed, "behind step 65", "step 60"}));
-  EXPECT_EQ(policy.refusal(), "the same failure came 3 times behind step 65");
+  EXPECT_THAT(policy.refusal(), Mentions("3 times", "behind", "step 65"));
 }
 
 TEST(Restarts, EndWithTheThirdSameFailureAtOneStepWhateverPointsAreWrittenMeanwhile) {
@@ -53,7 +54,7 @@ TEST(Restarts, EndWithTheThirdSameFailureAtOneStepWhateverPointsAreWrittenMeanwh
   EXPECT_EQ(policy.after({killed, "behind step 70", "step 40"}), seconds(0));
   EXPECT_EQ(policy.after({killed, "behind step 70", "step 60"}), seconds(1)) << "a slow save came later";
   EXPECT_FALSE(policy.after({killed, "behind step 70", "step 60"}));
-  EXPECT_EQ(policy.refusal(), "the same failure came 3 times behind step 70");
+  EXPECT_THAT(policy.refusal(), Mentions("3 times", "behind", "step 70"));
 }
 
 TEST(Restarts, AreAtOnceAgainWhenTheJobGotOnToAnotherFailure) {
@@ -67,7 +68,7 @@ TEST(Restarts, EndWhenNoneIsLeft) {
   Restarts policy = restarts(1);
   EXPECT_TRUE(policy.after({killed, "", "step 100"}));
   EXPECT_FALSE(policy.after({killed, "", "step 200"}));
-  EXPECT_EQ(policy.refusal(), "it has been started again 1 times, as often as --max-restarts allows");
+  EXPECT_THAT(policy.refusal(), Mentions("1 times", "--max-restarts", "allows"));
   EXPECT_FALSE(restarts(0).after({killed, "", ""}));
 }
 

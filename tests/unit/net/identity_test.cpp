@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "muster/net/security.h"
+#include "tests/unit/base/mentions.h"
 
 namespace muster::net {
 namespace {
@@ -39,7 +40,7 @@ TEST(Identity, OfACertificateForNodesIsTheNodeAlone) {
   EXPECT_TRUE(check_identity(nodes, {.hosts = {"elsewhere"}, .node_id = "4"}));
   const auto other = check_identity(nodes, {.hosts = {"a.example"}, .node_id = "5"});
   ASSERT_FALSE(other);
-  EXPECT_THAT(other.error().message, HasSubstr("was made for node 3, 4, not for node 5"));
+  EXPECT_THAT(other.error().message, Mentions("made", "3, 4", "node 5"));
   EXPECT_FALSE(check_identity(nodes, {.hosts = {"a.example"}}));
 }
 
@@ -47,9 +48,9 @@ TEST(Identity, SaysWhatWasExpectedAndWhatIsThere) {
   const auto other = check_identity(names(), {.hosts = {"b.example", "b.example", ""}, .node_id = "7"});
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().code, Code::refused);
-  EXPECT_EQ(other.error().message,
-            "its certificate (CN=a) is for a.example, *.cluster.example, 10.0.0.7, fe80::1, and for none of "
-            "b.example, muster:node:7");
+  EXPECT_THAT(other.error().message,
+              Mentions("certificate", "(CN=a)", "a.example, *.cluster.example, 10.0.0.7, fe80::1",
+                       "b.example, muster:node:7"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "muster/net/net.h"
+#include "tests/unit/base/mentions.h"
 #include "tests/unit/net/authority.h"
 
 namespace muster::net {
@@ -143,7 +144,7 @@ TEST_F(LoopSecurity, AnswersWhoSpeaksPlainInPlain) {
   job.client->send(frame_of(1, 10));
   ASSERT_TRUE(job.both_ended());
   EXPECT_THAT(job.client_types, testing::ElementsAre(refusal_type));
-  EXPECT_THAT(job.ends[0].message, HasSubstr("does not use TLS, and this process does"));
+  EXPECT_THAT(job.ends[0].message, HasSubstr("not use TLS"));
   EXPECT_EQ(job.ends[0].code, Code::refused);
   EXPECT_TRUE(job.types.empty());
 }
@@ -153,8 +154,8 @@ TEST_F(LoopSecurity, TellsWhoSpeaksTlsThatNobodyElseDoes) {
   job.listen(nullptr);
   job.connect(with_token());
   ASSERT_TRUE(job.both_ended());
-  EXPECT_THAT(job.client_ends[0].message, HasSubstr("the scheduler does not speak TLS 1.2 or 1.3"));
-  EXPECT_THAT(job.ends[0].message, HasSubstr("uses TLS, and this process does not"));
+  EXPECT_THAT(job.client_ends[0].message, Mentions("speak", "TLS 1.2", "1.3"));
+  EXPECT_THAT(job.ends[0].message, HasSubstr("uses TLS"));
   EXPECT_EQ(job.client_ends[0].code, Code::refused);
   EXPECT_FALSE(job.opened);
 }
@@ -169,8 +170,7 @@ TEST_F(LoopSecurity, TellsARefusedCertificateWhy) {
                   .value());
   ASSERT_TRUE(job.both_ended());
   EXPECT_THAT(job.ends[0].message, HasSubstr("certificate revoked (CN=client)"));
-  EXPECT_THAT(job.client_ends[0].message,
-              HasSubstr("the scheduler refused this process's certificate: it was revoked"));
+  EXPECT_THAT(job.client_ends[0].message, Mentions("certificate", "revoked"));
   EXPECT_EQ(job.client_ends[0].code, Code::refused);
 }
 
@@ -191,7 +191,7 @@ TEST_F(LoopSecurity, GivesAHandshakeThreeSeconds) {
   const TimePoint start = real_clock().now();
   auto silent = Socket::connect(job.listener->address(), {.deadline = start + 10s}).value();
   ASSERT_TRUE(job.serve_until([&] { return !job.ends.empty(); }));
-  EXPECT_THAT(job.ends[0].message, HasSubstr("did not finish the TLS handshake within 3 s"));
+  EXPECT_THAT(job.ends[0].message, Mentions("TLS", "handshake", "3 s"));
   EXPECT_LT(real_clock().now() - start, 4s);
 }
 
@@ -213,7 +213,7 @@ TEST_F(LoopSecurity, CutsOffWhoIsRevokedWhileConnected) {
     if (job.client_ends.empty()) job.client->send(frame_of(1, 10));
     return !job.ends.empty();
   }));
-  EXPECT_THAT(job.ends[0].message, HasSubstr("is no longer good: certificate revoked (CN=client)"));
+  EXPECT_THAT(job.ends[0].message, Mentions("longer", "(CN=client)"));
   EXPECT_LT(real_clock().now() - start, 3s);
   EXPECT_FALSE(job.types.empty());
   job.client_ends.clear();
@@ -268,7 +268,7 @@ TEST_F(LoopSecurity, BelievesAnAuthorityThatWasAdded) {
   job.listen(ours);
   job.connect(theirs);
   ASSERT_TRUE(job.both_ended());
-  EXPECT_THAT(job.ends[0].message, HasSubstr("another authority than those in ca_cert_path"));
+  EXPECT_THAT(job.ends[0].message, Mentions("authority", "ca_cert_path"));
   here_.write("ca.pem", "nonsense");  // the one of before is believed still
   const Folder elsewhere;
   const auto neighbour = certificates(elsewhere);
@@ -351,9 +351,9 @@ TEST_F(LoopSecurity, LetsNobodyNewInWhileTheRevocationListIsBroken) {
     knock();
     return !job.ends.empty() && !told.empty();
   }));
-  EXPECT_THAT(told[0].message, HasSubstr("the other side cannot check certificates now (its log says why"));
+  EXPECT_THAT(told[0].message, Mentions("side", "check"));
   EXPECT_EQ(told[0].code, Code::peer_lost) << "it may come again";
-  EXPECT_THAT(job.ends[0].message, HasSubstr("the revocation list cannot be used: crl_path"));
+  EXPECT_THAT(job.ends[0].message, Mentions("revocation", "crl_path"));
   EXPECT_THAT(job.ends[0].message, HasSubstr("is damaged"));
   newcomers.clear();
   // Who is in stays.

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "muster/net/net.h"
+#include "tests/unit/base/mentions.h"
 
 namespace muster::net {
 namespace {
@@ -221,7 +222,7 @@ TEST(ConnectionListener, ClosesAnUnauthenticatedPeerThatDoesNotSayWhoItIs) {
   server.connections[1]->admit();
   EXPECT_FALSE(server.connections[1]->is_unauthenticated());
   ASSERT_TRUE(serve_until(loop, [&] { return !server.ends.empty(); }));
-  EXPECT_THAT(server.ends[0], HasSubstr("did not identify itself within 0.5 s"));
+  EXPECT_THAT(server.ends[0], Mentions("identify", "0.5"));
   ASSERT_TRUE(admitted->send_all(*frame_of(7, 10), wait));
   ASSERT_TRUE(serve_until(loop, [&] { return !server.types.empty(); }));
   EXPECT_EQ(server.ends.size(), 1);
@@ -239,7 +240,7 @@ TEST(ConnectionListener, DropsTheOldestOfTooManyUnauthenticatedPeers) {
     unauthenticated.push_back(*std::move(peer));
   }
   ASSERT_TRUE(serve_until(loop, [&] { return server.ends.size() == 98; }));
-  EXPECT_THAT(server.ends[0], HasSubstr("a newer connection took its place"));
+  EXPECT_THAT(server.ends[0], Mentions("newer", "took"));
   ASSERT_TRUE(unauthenticated[99].send_all(*frame_of(7, 10), wait));
   ASSERT_TRUE(serve_until(loop, [&] { return !server.types.empty(); }));
 }
@@ -274,7 +275,7 @@ TEST(ConnectionListener, HoldsLittleOfAllItsUnauthenticatedPeers) {
     unauthenticated.push_back(*std::move(peer));
   }
   ASSERT_TRUE(serve_until(loop, [&] { return !server.ends.empty(); }));
-  EXPECT_THAT(server.ends[0], HasSubstr("had sent 10000 bytes, and it most of them"));
+  EXPECT_THAT(server.ends[0], Mentions("sent", "10000 bytes"));
   EXPECT_EQ(server.ends.size(), 1);
 }
 
@@ -297,7 +298,7 @@ TEST(ConnectionListener, LeavesLittleUnreadByAllItsUnauthenticatedPeers) {
     loop.run_for(1ms);
   }
   ASSERT_TRUE(serve_until(loop, [&] { return server.ends.size() > count / 2; }));
-  EXPECT_THAT(server.ends[0], HasSubstr("had not read 1048576 bytes of their answers"));
+  EXPECT_THAT(server.ends[0], Mentions("1048576", "answers"));
   // The newest is there, and hears all of it once it reads.
   std::vector<std::byte> heard(answer->size());
   std::thread reader([&] { EXPECT_TRUE(unauthenticated.back().receive_all(heard, wait)); });
@@ -321,7 +322,7 @@ TEST(ConnectionListener, CountsWhatOnlyOnePeerIsToldForThatOne) {
   for (int i = 0; i < 80; ++i)
     for (const auto& connection : server.connections) connection->send(frame_of(7, 64 << 10));
   ASSERT_TRUE(serve_until(loop, [&] { return !server.ends.empty(); }));
-  EXPECT_THAT(server.ends[0], HasSubstr("of their answers, and it most of them"));
+  EXPECT_THAT(server.ends[0], HasSubstr("answers"));
   ASSERT_TRUE(member->send_all(*frame_of(9, 10), wait));
   EXPECT_TRUE(serve_until(loop, [&] { return !server.types.empty(); })) << "a member may be slow";
 }
@@ -427,7 +428,7 @@ TEST_F(Screening, TurnsOthersAwayAndSaysHowManyTheyWere) {
   loop.run_for(5ms);  // its connection is pending
   ASSERT_TRUE(rejected.back().send_all(std::as_bytes(std::span("GET", 3)), wait));
   serve_rejected(2);
-  EXPECT_THAT(server.rejected[1].reason, HasSubstr("the first bytes are not MSTR"));
+  EXPECT_THAT(server.rejected[1].reason, Mentions("first", "MSTR"));
   std::byte rest{};
   for (Socket& each : rejected) EXPECT_FALSE(each.receive_all({&rest, 1}, wait)) << "still open";
   EXPECT_TRUE(server.connections.empty());
@@ -462,7 +463,7 @@ TEST_F(Screening, GivesThoseWhoSayNothingTheirTimeAndNoMore) {
   loop.run_for(5ms);
   gone = connect();  // who leaves without a word is no news
   serve_rejected(1);
-  EXPECT_THAT(server.rejected[0].reason, HasSubstr("did not identify itself within 0.05 s"));
+  EXPECT_THAT(server.rejected[0].reason, Mentions("identify", "0.05"));
   EXPECT_EQ(server.rejected[0].count, 3);
   EXPECT_TRUE(server.connections.empty());
 }
@@ -476,10 +477,10 @@ TEST_F(Screening, CountsThoseWhoWaitAndThoseWhoAreConnectionsTogether) {
   auto second = connect();
   auto third = connect();  // the connection goes for it
   ASSERT_TRUE(serve_until(loop, [&] { return server.ends.size() == 1; }));
-  EXPECT_THAT(server.ends[0], HasSubstr("a newer connection took its place"));
+  EXPECT_THAT(server.ends[0], Mentions("newer", "took"));
   auto fourth = connect();  // and the second for this one
   serve_rejected(1);
-  EXPECT_THAT(server.rejected[0].reason, HasSubstr("a newer connection took its place"));
+  EXPECT_THAT(server.rejected[0].reason, Mentions("newer", "took"));
   ASSERT_TRUE(fourth.send_all(*frame_of(7, 10), wait));
   ASSERT_TRUE(serve_until(loop, [&] { return server.connections.size() == 2; }));
 }
@@ -494,7 +495,7 @@ TEST_F(Screening, HoldsLittleOfAllWhoHaveBegun) {
     ASSERT_TRUE(unauthenticated.back().send_all(std::span(*whole).first(4'000), wait));
   }
   serve_rejected(1);
-  EXPECT_THAT(server.rejected[0].reason, HasSubstr("had sent 10000 bytes, and it most of them"));
+  EXPECT_THAT(server.rejected[0].reason, Mentions("sent", "10000 bytes"));
   EXPECT_EQ(server.rejected[0].count, 1);
 }
 
@@ -508,8 +509,8 @@ TEST_F(Screening, AnswersAFewWhoSpeakTlsWhereNobodyDoes) {
   }
   serve_rejected(1);
   ASSERT_TRUE(serve_until(loop, [&] { return server.ends.size() >= 100; }));
-  EXPECT_THAT(server.ends[0], HasSubstr("uses TLS, and this process does not"));
-  EXPECT_THAT(server.rejected[0].reason, HasSubstr("uses TLS, and this process does not"));
+  EXPECT_THAT(server.ends[0], HasSubstr("uses TLS"));
+  EXPECT_THAT(server.rejected[0].reason, HasSubstr("uses TLS"));
   std::byte answer{};
   EXPECT_TRUE(speakers[0].receive_all({&answer, 1}, wait));
   EXPECT_EQ(answer, std::byte{0x15}) << "an alert";

@@ -33,7 +33,7 @@ class SmallFiles : public ::testing::Test {
 TEST_F(SmallFiles, AreReadUpToTheirLimit) {
   EXPECT_EQ(read_small_file(write("a", "1234"), 4)->text, "1234");
   EXPECT_THAT(read_small_file(write("a", "12345"), 4).error().message, HasSubstr("more than the 4 bytes"));
-  EXPECT_THAT(read_small_file("/dev/zero", 4).error().message, HasSubstr("'/dev/zero' has more than"));
+  EXPECT_THAT(read_small_file("/dev/zero", 4).error().message, HasSubstr("'/dev/zero'"));
   EXPECT_THAT(read_small_file(folder_, 4).error().message, HasSubstr("it is a folder"));
   const auto absent = read_small_file(folder_ / "absent", 4);
   EXPECT_EQ(absent.error().code, Code::not_found);

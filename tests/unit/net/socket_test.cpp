@@ -14,6 +14,7 @@
 #include "muster/base/base.h"
 #include "muster/net/security.h"
 #include "muster/net/shared_memory.h"
+#include "tests/unit/base/mentions.h"
 
 namespace muster::net {
 namespace {
@@ -143,7 +144,7 @@ TEST(SecuredSocket, SaysWhyTheOtherSideIsNotBelieved) {
       pair.near.start_tls({.security = unauthorized, .peer_name = "rank 0"}, within(seconds(10)));
   other.join();
   ASSERT_FALSE(done);
-  EXPECT_THAT(done.error().message, HasSubstr("rank 0 refused this process's token"));
+  EXPECT_THAT(done.error().message, Mentions("0 refused", "token"));
   EXPECT_THAT(far_says, HasSubstr("has another token"));
 }
 
@@ -153,7 +154,7 @@ TEST(SecuredSocket, AnswersWhoSpeaksPlainInPlain) {
   ASSERT_TRUE(pair.near.send_all(std::as_bytes(std::span(hello)), within(seconds(10))));
   const auto done = pair.far.start_tls({.security = security(), .listens = true}, within(seconds(10)));
   ASSERT_FALSE(done);
-  EXPECT_THAT(done.error().message, HasSubstr("does not use TLS, and this process does"));
+  EXPECT_THAT(done.error().message, HasSubstr("not use TLS"));
   ASSERT_TRUE(pair.far.spoke_plain());
   pair.far.end_tls();
   EXPECT_TRUE(pair.far.send_all(std::as_bytes(std::span(hello)), within(seconds(10))));

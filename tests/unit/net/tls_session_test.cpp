@@ -6,6 +6,7 @@
 #include <functional>
 #include <numeric>
 
+#include "tests/unit/base/mentions.h"
 #include "tests/unit/net/authority.h"
 
 namespace muster::net {
@@ -122,7 +123,7 @@ TEST_F(TlsSessionWithCertificates, SaysWhenTheOtherSideClosed) {
   wire.run();
   wire.connector->finish();
   wire.run();
-  EXPECT_THAT(wire.listener_error, HasSubstr("the node closed the connection"));
+  EXPECT_THAT(wire.listener_error, Mentions("closed", "connection"));
 }
 
 TEST_F(TlsSessionWithCertificates, NoticesAChangedByte) {
@@ -207,9 +208,8 @@ TEST_P(RefusesAConnector, AndBothSidesSayWhy) {
 TEST_F(TlsSessionWithCertificates, RefuseAListenerOfAnotherName) {
   Wire wire(good(here_), good(there_), Identity{.hosts = {"10.0.0.7", "other.example"}});
   wire.run();
-  EXPECT_THAT(wire.connector_error, HasSubstr("for localhost, 127.0.0.1, ::1, and for none of 10.0.0.7, "
-                                              "other.example"));
-  EXPECT_THAT(wire.listener_error, HasSubstr("the node refused this process's certificate"));
+  EXPECT_THAT(wire.connector_error, Mentions("localhost", "127.0.0.1, ::1", "10.0.0.7, other.example"));
+  EXPECT_THAT(wire.listener_error, Mentions("refused", "certificate"));
 }
 
 TEST_F(TlsSessionWithCertificates, NeverTakeACommonNameForAName) {
@@ -224,7 +224,7 @@ TEST_F(TlsSessionWithCertificates, RefuseAWorkersCertificateWhereTheSchedulerIsE
   const Identity scheduler{.hosts = {"127.0.0.1"}, .node_id = std::string(scheduler_node_id)};
   Wire wire(good(here_), good(there_), scheduler);
   wire.run();
-  EXPECT_THAT(wire.connector_error, HasSubstr("made for node 3, not for node scheduler"));
+  EXPECT_THAT(wire.connector_error, Mentions("made", "node 3"));
 }
 
 // ---- Tokens
@@ -246,27 +246,26 @@ TEST(TlsSessionWithToken, KeepsOutWhoHasAnotherOne) {
   wire.run();
   EXPECT_FALSE(wire.listener->is_open());
   EXPECT_FALSE(wire.connector->is_open());
-  EXPECT_THAT(wire.listener_error, HasSubstr("the node has another token"));
-  EXPECT_THAT(wire.connector_error, HasSubstr("the scheduler refused this process's token"));
+  EXPECT_THAT(wire.listener_error, Mentions("node", "token"));
+  EXPECT_THAT(wire.connector_error, Mentions("refused", "token"));
 }
 
 TEST(TlsSessionWithToken, RefusesATokenThatCanBeGuessed) {
   const auto made = Security::from_token("secret");
   ASSERT_FALSE(made);
-  EXPECT_THAT(made.error().message, HasSubstr("the token has 6 characters; 16 to 4096 are needed"));
+  EXPECT_THAT(made.error().message, Mentions("token", "6 characters", "16", "to 4096"));
   EXPECT_THAT(made.error().message, testing::Not(HasSubstr("secret")));
 }
 
 TEST_F(TlsSessionWithCertificates, DoNotGoWithATokenOnTheOtherSide) {
   Wire there(good(here_), with_token(token));
   there.run();
-  EXPECT_THAT(there.connector_error,
-              HasSubstr("the scheduler uses TLS with certificates, and this process a"));
+  EXPECT_THAT(there.connector_error, Mentions("TLS", "certificates"));
   EXPECT_FALSE(there.listener->is_open());
   Wire here(with_token(token), good(there_));
   here.run();
   EXPECT_FALSE(here.connector->is_open());
-  EXPECT_THAT(here.listener_error, HasSubstr("the node showed no token"));
+  EXPECT_THAT(here.listener_error, Mentions("showed", "token"));
   EXPECT_THAT(here.connector_error, HasSubstr("a token on the other"));
 }
 
@@ -283,7 +282,7 @@ TEST(TlsSession, KnowsAPlainMusterFromNoise) {
   for (const TlsSide side : {TlsSide::listener, TlsSide::connector}) {
     auto session = TlsSession::create(with_token(token), {.side = side, .peer = "the other"}).value();
     const auto frame = encode_frame({.type = 1}, {});
-    EXPECT_THAT(error_after(*session, frame), HasSubstr("the other does not use TLS, and this process does"));
+    EXPECT_THAT(error_after(*session, frame), HasSubstr("not use TLS"));
     EXPECT_TRUE(session->spoke_plain());
     auto second = TlsSession::create(with_token(token), {.side = side, .peer = "the other"}).value();
     const std::string noise = "GET / HTTP/1.1\r\n";
@@ -298,7 +297,7 @@ TEST(TlsSession, UnderstandsTheAlertOfAPlainListener) {
   ASSERT_TRUE(session->shake_hands());
   const std::array alert{std::byte{0x15}, std::byte{3}, std::byte{3}, std::byte{0},
                          std::byte{2},    std::byte{2}, std::byte{70}};
-  EXPECT_THAT(error_after(*session, alert), HasSubstr("the other does not speak TLS"));
+  EXPECT_THAT(error_after(*session, alert), Mentions("speak", "TLS"));
 }
 
 TEST(TlsSession, EndsAHandshakeThatIsTooLong) {

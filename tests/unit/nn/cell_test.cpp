@@ -6,6 +6,7 @@
 
 #include "muster/nn/nn.h"
 #include "tests/unit/base/error_of.h"
+#include "tests/unit/base/mentions.h"
 
 namespace muster::nn {
 namespace {
@@ -94,8 +95,8 @@ TEST(Dense, SaysWhichFeaturesDoNotFit) {
     Net() : Cell("Net") { insert_child("fc", std::make_shared<Dense>(784, 10)); }
     Values construct(std::span<const Value> inputs) override { return children()[0].second->call(inputs); }
   } net;
-  EXPECT_EQ(ERROR_OF(net(matrix(32, 20))),
-            "Dense 'fc': input (32, 20) has 20 features but the weight (10, 784) takes 784");
+  EXPECT_THAT(ERROR_OF(net(matrix(32, 20))),
+              Mentions("'fc'", "(32, 20)", "20 features", "weight", "(10, 784)", "takes 784"));
 }
 
 TEST(Dense, TakesAnyNumberOfLeadingAxesAndAnActivation) {
@@ -120,9 +121,9 @@ TEST(Layers, FlattenKeepsTheFirstAxis) {
 TEST(Layers, TakeOneTensor) {
   ReLU relu;
   const Value x = matrix(1, 1);
-  EXPECT_EQ(ERROR_OF(relu(x, x)), "ReLU takes one tensor, 2 were given");
+  EXPECT_THAT(ERROR_OF(relu(x, x)), Mentions("ReLU", "takes", "2"));
   CrossEntropyLoss loss;
-  EXPECT_EQ(ERROR_OF(loss(x)), "CrossEntropyLoss takes logits and labels, 1 tensors were given");
+  EXPECT_THAT(ERROR_OF(loss(x)), Mentions("CrossEntropyLoss", "logits", "1 tensors"));
 }
 
 struct Moments {
@@ -169,8 +170,7 @@ TEST(Initializers, HaveTheirDistributions) {
 TEST(Initializers, AreFoundByName) {
   for (const char* name : {"zeros", "ones", "normal", "uniform", "xavier_uniform", "he_uniform"})
     EXPECT_TRUE(initializer_named(name)) << name;
-  EXPECT_THAT(initializer_named("orthogonal2").error().message,
-              HasSubstr("there is no initializer 'orthogonal2'"));
+  EXPECT_THAT(initializer_named("orthogonal2").error().message, Mentions("initializer", "'orthogonal2'"));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "muster/nn/nn.h"
 #include "tests/unit/base/error_of.h"
+#include "tests/unit/base/mentions.h"
 
 namespace muster::nn {
 namespace {
@@ -48,12 +49,13 @@ TEST(Conv2d, PadsSoThatTheSameSizeComesOut) {
 
 TEST(Conv2d, SaysWhichArgumentCannotBe) {
   EXPECT_THAT(ERROR_OF(Conv2d(4, 6, 3, {.group = 3})), HasSubstr("3 does not divide 4 and 6"));
-  EXPECT_EQ(ERROR_OF(Conv2d(4, 6, 0)), "Conv2d: kernel_size must be at least 1, not (0, 0)");
-  EXPECT_EQ(ERROR_OF(Conv2d(4, 6, 3, {.padding = 2})), "Conv2d: padding 2 needs pad_mode 'pad'");
+  EXPECT_THAT(ERROR_OF(Conv2d(4, 6, 0)), Mentions("Conv2d", "kernel_size", "least 1", "(0, 0)"));
+  EXPECT_THAT(ERROR_OF(Conv2d(4, 6, 3, {.padding = 2})),
+              Mentions("Conv2d", "padding", "2 needs", "pad_mode 'pad'"));
   Conv2d fine(4, 6, 3);
-  EXPECT_THAT(failure(fine, counted({4, 5, 5})),
-              HasSubstr("input (4, 5, 5) does not fit: (N, 4, H, W) is needed"));
-  EXPECT_EQ(pad_mode_from("full").error().message, "pad_mode is 'same', 'valid' or 'pad', not 'full'");
+  EXPECT_THAT(failure(fine, counted({4, 5, 5})), Mentions("(4, 5, 5)", "(N, 4", "needed"));
+  EXPECT_THAT(pad_mode_from("full").error().message,
+              Mentions("pad_mode", "'same', 'valid'", "'pad'", "'full'"));
 }
 
 TEST(BatchNorm, KeepsMovingStatisticsThatGetNoGradient) {
@@ -65,19 +67,19 @@ TEST(BatchNorm, KeepsMovingStatisticsThatGetNoGradient) {
 
 TEST(BatchNorm, SaysWhatDoesNotFit) {
   BatchNorm2d norm(4);
-  EXPECT_EQ(failure(norm, counted({2, 3, 5, 5})),
-            "BatchNorm2d: input (2, 3, 5, 5) does not fit: (N, 4, H, W) is needed");
+  EXPECT_THAT(failure(norm, counted({2, 3, 5, 5})),
+              Mentions("BatchNorm2d", "(2, 3, 5, 5)", "(N, 4", "needed"));
   BatchNorm1d flat(4);
-  EXPECT_EQ(failure(flat, counted({2, 3})),
-            "BatchNorm1d: input (2, 3) does not fit: (N, 4) or (N, C, L) is needed");
-  EXPECT_EQ(ERROR_OF(BatchNorm2d(4, {.momentum = 1.5})), "BatchNorm2d: momentum must be in [0, 1], not 1.5");
+  EXPECT_THAT(failure(flat, counted({2, 3})), Mentions("BatchNorm1d", "(2, 3)", "4", "needed"));
+  EXPECT_THAT(ERROR_OF(BatchNorm2d(4, {.momentum = 1.5})),
+              Mentions("BatchNorm2d", "momentum", "[0, 1]", "1.5"));
 }
 
 TEST(Pools, SayWhatDoesNotFit) {
   EXPECT_THAT(ERROR_OF(MaxPool2d({.kernel_size = 2, .pad_mode = PadMode::pad, .padding = 2})),
-              HasSubstr("padding must be at most half the kernel size (2, 2), not (2, 2)"));
-  EXPECT_EQ(ERROR_OF(AvgPool2d({.kernel_size = 2, .ceil_mode = true})),
-            "AvgPool2d: ceil_mode needs pad_mode 'pad'");
+              Mentions("half", "(2, 2)"));
+  EXPECT_THAT(ERROR_OF(AvgPool2d({.kernel_size = 2, .ceil_mode = true})),
+              Mentions("AvgPool2d", "ceil_mode", "needs", "pad_mode 'pad'"));
   AvgPool2d fine;
   EXPECT_THAT(failure(fine, counted({4, 4})), HasSubstr("(N, C, H, W) or (C, H, W) is needed, not (4, 4)"));
 }
@@ -112,14 +114,14 @@ TEST(Containers, FlattenTakesAxes) {
   EXPECT_EQ(Flatten(1, 2)(x).shape(), (Shape{2, 12, 5}));
   EXPECT_EQ(Flatten(-2, -1)(x).shape(), (Shape{2, 3, 20}));
   Flatten wrong(2, 4);
-  EXPECT_EQ(failure(wrong, x), "Flatten: (2, 3, 4, 5) has no axes 2 to 4");
+  EXPECT_THAT(failure(wrong, x), Mentions("Flatten", "(2, 3, 4, 5)", "axes 2", "to 4"));
 }
 
 TEST(Losses, RefuseAnUnknownReduction) {
-  EXPECT_EQ(ERROR_OF(MSELoss("average")),
-            "MSELoss: reduction must be 'mean', 'sum' or 'none', not 'average'");
-  EXPECT_EQ(ERROR_OF(CrossEntropyLoss({.label_smoothing = 2})),
-            "CrossEntropyLoss: label_smoothing must be in [0, 1], not 2");
+  EXPECT_THAT(ERROR_OF(MSELoss("average")),
+              Mentions("MSELoss", "reduction", "'mean', 'sum'", "'none'", "'average'"));
+  EXPECT_THAT(ERROR_OF(CrossEntropyLoss({.label_smoothing = 2})),
+              Mentions("CrossEntropyLoss", "label_smoothing", "[0, 1]", "not 2"));
 }
 
 TEST(Losses, OneSampleMayComeWithoutABatch) {
@@ -133,13 +135,14 @@ TEST(Activations, AreFoundByName) {
   for (const char* name :
        {"relu", "relu6", "leakyrelu", "elu", "gelu", "silu", "sigmoid", "tanh", "softmax", "logsoftmax"})
     EXPECT_TRUE(activation_named(name)) << name;
-  EXPECT_THAT(activation_named("swish").error().message, HasSubstr("there is no activation 'swish': choose"));
+  EXPECT_THAT(activation_named("swish").error().message, Mentions("activation", "'swish'"));
 }
 
 TEST(Embedding, ThePaddingBeginsWithZeros) {
   const Embedding embedding(3, 2, {.embedding_table = ones(), .padding_idx = 1});
   EXPECT_THAT(embedding.embedding_table()->materialize(1).span<float>(), ElementsAre(1, 1, 0, 0, 1, 1));
-  EXPECT_EQ(ERROR_OF(Embedding(3, 2, {.padding_idx = 3})), "Embedding: padding_idx must be in [0, 3), not 3");
+  EXPECT_THAT(ERROR_OF(Embedding(3, 2, {.padding_idx = 3})),
+              Mentions("Embedding", "padding_idx", "[0, 3", "not 3"));
 }
 
 // A network of one weight whose loss is weight * data * label.
@@ -229,10 +232,10 @@ TEST(Initializers, IdentityAndOrthogonalAreWhatTheirNamesSay) {
 TEST(Initializers, NamesMindNeitherCapitalsNorUnderscores) {
   EXPECT_TRUE(initializer_named("TruncatedNormal"));
   EXPECT_TRUE(initializer_named("HE_NORMAL"));
-  EXPECT_EQ(require_fitting(*initializer_kind_named("xavier_normal"), {3}).error().message,
-            "xavier_normal: a shape with 2 axes at least is needed, not (3,)");
-  EXPECT_EQ(require_fitting(*initializer_kind_named("identity"), {3, 3, 3}).error().message,
-            "identity: a shape with 2 axes is needed, not (3, 3, 3)");
+  EXPECT_THAT(require_fitting(*initializer_kind_named("xavier_normal"), {3}).error().message,
+              Mentions("xavier_normal", "2 axes", "least", "(3,)"));
+  EXPECT_THAT(require_fitting(*initializer_kind_named("identity"), {3, 3, 3}).error().message,
+              Mentions("identity", "2 axes", "needed", "(3, 3, 3)"));
 }
 
 }  // namespace

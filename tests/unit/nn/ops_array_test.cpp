@@ -8,6 +8,7 @@
 
 #include "muster/nn/nn.h"
 #include "tests/unit/base/error_of.h"
+#include "tests/unit/base/mentions.h"
 
 namespace muster::nn::ops {
 namespace {
@@ -43,7 +44,7 @@ TEST(ArrayOps, AddAndTakeAwayAxesOfSizeOne) {
   EXPECT_THAT(ERROR_OF(squeeze(counted({1, 2}), Sizes{1})), HasSubstr("axis 1 of (1, 2) has 2 elements"));
   EXPECT_THAT(ERROR_OF(squeeze(counted({1}), Sizes{1})), HasSubstr("(1,) has no axis 1"));
   EXPECT_EQ(expand_dims(counted({2}), -1).shape(), (Shape{2, 1}));
-  EXPECT_THAT(ERROR_OF(expand_dims(counted({2}), 2)), HasSubstr("no place for a new axis 2"));
+  EXPECT_THAT(ERROR_OF(expand_dims(counted({2}), 2)), Mentions("place", "axis 2"));
   EXPECT_EQ(flatten(counted({2, 3, 4}), 1, -1).shape(), (Shape{2, 12}));
   EXPECT_EQ(flatten(counted({}), 0, -1).shape(), Shape{1});
   EXPECT_THAT(ERROR_OF(flatten(counted({2, 3}), 1, 0)), HasSubstr("lies behind"));
@@ -69,7 +70,7 @@ TEST(ArrayOps, PadWithAValueOrWithTheElementsThemselves) {
   EXPECT_THAT(elements(pad(x, {{2, 1}}, PadMode::symmetric)), ElementsAre(1, 0, 0, 1, 2, 2));
   EXPECT_THAT(elements(pad(x, {{2, 1}}, PadMode::replicate)), ElementsAre(0, 0, 0, 1, 2, 2));
   EXPECT_THAT(elements(pad(x, {{2, 1}}, PadMode::circular)), ElementsAre(1, 2, 0, 1, 2, 0));
-  EXPECT_THAT(ERROR_OF(pad(x, {{3, 0}}, PadMode::reflect)), HasSubstr("cannot be padded by 3 and 0"));
+  EXPECT_THAT(ERROR_OF(pad(x, {{3, 0}}, PadMode::reflect)), Mentions("padded", "by 3", "and 0"));
   EXPECT_THAT(ERROR_OF(pad(x, {{1, 1}, {1, 1}})), HasSubstr("paddings for 2 were given"));
 }
 

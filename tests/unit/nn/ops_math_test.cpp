@@ -8,6 +8,7 @@
 
 #include "muster/nn/nn.h"
 #include "tests/unit/base/error_of.h"
+#include "tests/unit/base/mentions.h"
 
 namespace muster::nn::ops {
 namespace {
@@ -70,8 +71,7 @@ TEST(MathOps, WholeNumbersStayWholeBesideWholeOnesAndDivideAsFractions) {
 }
 
 TEST(MathOps, ErrorsNameTheOpAndTheShapes) {
-  EXPECT_THAT(ERROR_OF(floats({1, 2}) + floats({1, 2, 3})),
-              HasSubstr("add: (2,) and (3,) do not fit together"));
+  EXPECT_THAT(ERROR_OF(floats({1, 2}) + floats({1, 2, 3})), Mentions("add", "(2,)", "(3,)", "together"));
 }
 
 TEST(MathOps, ANumberInATraceIsAConstantOfTheGraph) {

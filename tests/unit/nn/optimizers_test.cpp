@@ -8,6 +8,7 @@
 
 #include "muster/nn/nn.h"
 #include "tests/unit/base/error_of.h"
+#include "tests/unit/base/mentions.h"
 
 namespace muster::nn {
 namespace {
@@ -74,7 +75,7 @@ TEST(Optimizers, MomentumGathersSpeed) {
 
 TEST(Optimizers, CountTheirGradients) {
   SGD sgd({weight("a", {1}), weight("b", {1})});
-  EXPECT_EQ(failure(sgd, {vector({1})}), "SGD updates 2 parameters, 1 gradients were given");
+  EXPECT_THAT(failure(sgd, {vector({1})}), Mentions("SGD", "updates", "2 parameters", "1 gradients"));
 }
 
 TEST(Optimizers, TakeTheRateOfEachStepFromAList) {
@@ -83,10 +84,9 @@ TEST(Optimizers, TakeTheRateOfEachStepFromAList) {
   step(sgd, {vector({-1})});
   step(sgd, {vector({-1})});
   EXPECT_EQ(first(p), 11);
-  EXPECT_THAT(failure(sgd, {vector({-1})}),
-              HasSubstr("there are 2 learning rates in the list, none for step 2"));
+  EXPECT_THAT(failure(sgd, {vector({-1})}), Mentions("2 learning", "rates", "step 2"));
   EXPECT_EQ(first(p), 11);
-  EXPECT_THAT(sgd.set_learning_rate(1).error().message, HasSubstr("not one number but one for each step"));
+  EXPECT_THAT(sgd.set_learning_rate(1).error().message, Mentions("number", "step"));
 }
 
 TEST(Optimizers, TakeTheRateFromAScheduleOfTheStep) {
@@ -106,7 +106,7 @@ TEST(Optimizers, AScheduleMustGiveOneNumber) {
     Values construct(std::span<const Value>) override { return Value(vector({1, 2})); }
   };
   SGD sgd({weight("weight", {0})}, {.learning_rate = std::make_shared<Pair>()});
-  EXPECT_THAT(failure(sgd, {vector({1})}), HasSubstr("must give one number, not (2,)"));
+  EXPECT_THAT(failure(sgd, {vector({1})}), Mentions("give", "(2,)"));
 }
 
 TEST(Optimizers, DecayLeavesOutBetaAndGammaUnlessTheyAreInAGroup) {
@@ -143,10 +143,10 @@ TEST(Optimizers, GroupsHaveRatesAndDecaysOfTheirOwn) {
 TEST(Optimizers, OrderTakesEachParameterOfTheGroups) {
   const auto a = weight("a", {1}), b = weight("b", {1});
   EXPECT_THAT(ERROR_OF(SGD(ParameterGroups({{.parameters = {a}}}, {b}))),
-              HasSubstr("order_params has parameter 'b', which no group has"));
+              Mentions("order_params", "'b'", "group"));
   EXPECT_THAT(ERROR_OF(SGD(ParameterGroups({{.parameters = {a, b}}}, {b}))),
-              HasSubstr("order_params has 1 parameters, the groups have 2"));
-  EXPECT_THAT(ERROR_OF(SGD({a, a})), HasSubstr("parameter 'a' was given twice"));
+              Mentions("order_params", "1 parameters", "groups", "have 2"));
+  EXPECT_THAT(ERROR_OF(SGD({a, a})), Mentions("'a'", "twice"));
 }
 
 // A decay that grows: 0 at the first step, then 0.5 for each.
@@ -212,14 +212,14 @@ TEST(Optimizers, LarsScalesWeightsAndLeavesBiases) {
 
 TEST(Optimizers, SayWhichArgumentCannotBe) {
   const auto p = weight("weight", {1});
-  EXPECT_EQ(ERROR_OF(SGD({p}, {.learning_rate = -1})), "SGD: learning_rate must be at least 0, not -1");
-  EXPECT_THAT(ERROR_OF(SGD({p}, {.nesterov = true})),
-              HasSubstr("nesterov needs momentum above 0 and dampening 0"));
-  EXPECT_EQ(ERROR_OF(Adam({p}, {.beta1 = 1})), "Adam: beta1 must be in (0, 1), not 1");
-  EXPECT_EQ(ERROR_OF(RMSProp({p}, {.epsilon = 0})), "RMSProp: epsilon must be above 0, not 0");
-  EXPECT_EQ(ERROR_OF(Momentum({p}, {.loss_scale = 0})), "Momentum: loss_scale must be above 0, not 0");
-  EXPECT_EQ(ERROR_OF(SGD({p}, {.learning_rate = std::make_shared<WarmUpLR>(WarmUpOptions{0.1, 0})})),
-            "WarmUpLR: warmup_steps must be at least 1, not 0");
+  EXPECT_THAT(ERROR_OF(SGD({p}, {.learning_rate = -1})), Mentions("SGD", "learning_rate", "least 0", "-1"));
+  EXPECT_THAT(ERROR_OF(SGD({p}, {.nesterov = true})), Mentions("nesterov", "above 0", "dampening 0"));
+  EXPECT_THAT(ERROR_OF(Adam({p}, {.beta1 = 1})), Mentions("Adam", "beta1", "(0, 1)", "not 1"));
+  EXPECT_THAT(ERROR_OF(RMSProp({p}, {.epsilon = 0})), Mentions("RMSProp", "epsilon", "above 0", "not 0"));
+  EXPECT_THAT(ERROR_OF(Momentum({p}, {.loss_scale = 0})),
+              Mentions("Momentum", "loss_scale", "above 0", "not 0"));
+  EXPECT_THAT(ERROR_OF(SGD({p}, {.learning_rate = std::make_shared<WarmUpLR>(WarmUpOptions{0.1, 0})})),
+              Mentions("WarmUpLR", "warmup_steps", "least 1", "not 0"));
 }
 
 TEST(Schedules, ListsGoByEpochs) {
@@ -240,9 +240,10 @@ TEST(Schedules, ListsGoByEpochs) {
 }
 
 TEST(Schedules, ListsRefuseWhatTheyCannotDo) {
-  EXPECT_EQ(warmup_lr({0.1, 0, 2, 2}).error().message, "warmup_lr: total_step must be at least 1, not 0");
-  EXPECT_EQ(cosine_decay_lr({0.2, 0.1, 6, 2, 2}).error().message,
-            "cosine_decay_lr: max_lr must be above min_lr = 0.2, not 0.1");
+  EXPECT_THAT(warmup_lr({0.1, 0, 2, 2}).error().message,
+              Mentions("warmup_lr", "total_step", "least 1", "not 0"));
+  EXPECT_THAT(cosine_decay_lr({0.2, 0.1, 6, 2, 2}).error().message,
+              Mentions("cosine_decay_lr", "max_lr", "above", "min_lr = 0.2", "0.1"));
   const std::int64_t falling[] = {5, 2};
   const double rates[] = {0.1, 0.05};
   EXPECT_THAT(piecewise_constant_lr(falling, rates).error().message,

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/base/mentions.h"
+
 namespace muster::train {
 namespace {
 
@@ -19,10 +21,9 @@ TEST(Context, BecomesANewVersionOnlyWhenSomethingChanges) {
 
 TEST(Context, TakesOnlyBucketsThatCanBe) {
   reset_parallel_context();
-  EXPECT_EQ(set_buckets({.bytes = 0}).error().message,
-            "a bucket of 0 bytes holds no gradient: choose 1 or more");
-  EXPECT_EQ(set_buckets({.splits = {3, 3}}).error().message,
-            "gradients cannot be split before 3 after 3: give ascending positions from 1");
+  EXPECT_THAT(set_buckets({.bytes = 0}).error().message, Mentions("bucket", "0 bytes", "choose 1"));
+  EXPECT_THAT(set_buckets({.splits = {3, 3}}).error().message,
+              Mentions("3 after", "after 3", "ascending", "from 1"));
   EXPECT_FALSE(set_buckets({.splits = {0, 3}}));
   EXPECT_EQ(context().buckets, nn::Buckets{});
   const std::uint64_t before = context().version;
@@ -35,8 +36,8 @@ TEST(Context, TakesOnlyBucketsThatCanBe) {
 TEST(Context, ListsTheChoicesForAParallelModeItDoesNotHave) {
   EXPECT_EQ(parallel_mode_from_string("data_parallel"), ParallelMode::data_parallel);
   EXPECT_EQ(parallel_mode_from_string("auto_parallel").error().code, Code::not_provided);
-  EXPECT_EQ(parallel_mode_from_string("parallel").error().message,
-            "parallel_mode 'parallel' is not known; choose 'stand_alone' or 'data_parallel'");
+  EXPECT_THAT(parallel_mode_from_string("parallel").error().message,
+              Mentions("parallel_mode 'parallel'", "known", "'stand_alone'", "'data_parallel'"));
 }
 
 TEST(Context, HasTheCpuOnly) {

@@ -6,6 +6,7 @@
 #include "muster/train/context.h"
 #include "muster/train/job.h"
 #include "muster/train/model.h"
+#include "tests/unit/base/mentions.h"
 #include "tests/unit/train/bars.h"
 
 namespace muster::train {
@@ -73,12 +74,12 @@ TEST(ModelExplain, SaysWhatThereIsNothingToExplainFor) {
   const auto eager = made.model->explain({.dataset = batches(40, 20)});
   set_mode(Mode::graph);
   ASSERT_FALSE(eager);
-  EXPECT_THAT(eager.error().message, HasSubstr("has no plan to explain: in eager mode"));
+  EXPECT_THAT(eager.error().message, Mentions("explain", "eager"));
 
   const auto without_loss = Model::create({.network = small_net()}).value();
   const auto evaluation = without_loss->explain({.dataset = batches(40, 20), .train = false});
   ASSERT_FALSE(evaluation);
-  EXPECT_THAT(evaluation.error().message, HasSubstr("needs a loss_fn or an eval_network"));
+  EXPECT_THAT(evaluation.error().message, Mentions("needs", "loss_fn", "eval_network"));
   const auto empty = made.model->explain({.dataset = batches(5, 10, true)});
   ASSERT_FALSE(empty);
   EXPECT_THAT(empty.error().message, HasSubstr("no items"));

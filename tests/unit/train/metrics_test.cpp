@@ -7,6 +7,8 @@
 
 #include <array>
 
+#include "tests/unit/base/mentions.h"
+
 namespace muster::train {
 namespace {
 
@@ -54,8 +56,8 @@ TEST(Accuracy, OfSeveralLabelsWantsAllOfARow) {
 
 TEST(Accuracy, NamesShapesAndLabelsThatDoNotFit) {
   Accuracy accuracy;
-  EXPECT_EQ(accuracy.update(std::array{scores, labels({0, 3, 0})}).error().message,
-            "Accuracy.update: label 3 is no class of 3 predictions");
+  EXPECT_THAT(accuracy.update(std::array{scores, labels({0, 3, 0})}).error().message,
+              Mentions("Accuracy.update", "label 3", "class", "3 predictions"));
   EXPECT_THAT(accuracy.update(std::array{scores, labels({0})}).error().message, HasSubstr("as many rows"));
 }
 
@@ -109,7 +111,7 @@ TEST(ConfusionMatrix, TakesNumbersAboveTheThresholdAsTheSecondClass) {
 
 TEST(Metrics, AreMadeByName) {
   for (const std::string& name : metric_names()) EXPECT_TRUE(metric_named(name)) << name;
-  EXPECT_THAT(metric_named("acuracy").error().message, HasSubstr("there are: accuracy, acc, loss"));
+  EXPECT_THAT(metric_named("acuracy").error().message, Mentions("accuracy", "loss"));
 }
 
 }  // namespace

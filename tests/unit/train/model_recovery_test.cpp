@@ -10,6 +10,7 @@
 #include "muster/train/job.h"
 #include "muster/train/model.h"
 #include "muster/train/model_checkpoint.h"
+#include "tests/unit/base/mentions.h"
 #include "tests/unit/checkpoint/memory_storage.h"
 #include "tests/unit/train/bars.h"
 #include "tests/unit/train/local_recovery.h"
@@ -244,15 +245,13 @@ TEST(ModelRecovery, AScriptThatHasChangedIsToldWhatDoesNotFitAndWhatToDo) {
     const auto done = changed.train();
     return done ? "it trained" : done.error().message;
   };
-  EXPECT_EQ(complaint({13, 10}),
-            "the recovery point 'step 3 of call 0' does not fit this script: parameter '1.weight' is float32 "
-            "(13, 784), the values are float32 (12, 784). Start it as it was, or delete /recovery to start "
-            "fresh");
-  EXPECT_THAT(complaint({12, 10, 10}), HasSubstr("fit this script: it has no parameter '7.weight'. Start"));
-  EXPECT_THAT(complaint({12}), HasSubstr("it has a parameter '4.weight', which the script has not. Start"));
+  EXPECT_THAT(complaint({13, 10}), Mentions("'step 3 of call 0'", "'1.weight'", "float32 (13, 784)",
+                                            "float32 (12, 784)", "delete", "/recovery"));
+  EXPECT_THAT(complaint({12, 10, 10}), Mentions("script", "'7.weight'"));
+  EXPECT_THAT(complaint({12}), Mentions("'4.weight'", "script"));
   const auto fewer = Process(storage).train(4, shuffled_bars().take(3));
   ASSERT_FALSE(fewer);
-  EXPECT_THAT(fewer.error().message, HasSubstr("it had 7 batches of data an epoch, the script has 3. Start"));
+  EXPECT_THAT(fewer.error().message, Mentions("7 batches", "data", "has 3"));
 }
 
 TEST(ModelRecovery, GroupsOfStepsGoOnBitByBit) {

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "muster/train/job.h"
+#include "tests/unit/base/mentions.h"
 
 namespace muster::train {
 namespace {
@@ -27,18 +28,18 @@ TEST(Reducer, NamesTheGradientThatDoesNotFitItsParameter) {
   DistributedReducer reducer(one_parameter());
   const auto wrong_shape = reducer.reduce(std::array{Tensor::zeros(DType::float32, {3})});
   ASSERT_FALSE(wrong_shape);
-  EXPECT_EQ(wrong_shape.error().message,
-            "gradient 0 is float32 (3,) but its parameter 'fc.bias' is float32 (2,)");
+  EXPECT_THAT(wrong_shape.error().message,
+              Mentions("gradient 0", "float32 (3,)", "'fc.bias'", "float32 (2,)"));
   const auto too_many =
       reducer.reduce(std::array{Tensor::zeros(DType::float32, {2}), Tensor::zeros(DType::float32, {2})});
   ASSERT_FALSE(too_many);
-  EXPECT_EQ(too_many.error().message, "the reducer was made for 1 parameters but got 2 gradients");
+  EXPECT_THAT(too_many.error().message, Mentions("reducer", "1 parameters", "2 gradients"));
 }
 
 TEST(Session, SaysWhatToDoBeforeInit) {
   const auto rank = get_rank();
   ASSERT_FALSE(rank);
-  EXPECT_EQ(rank.error().message, "get_rank: this process is in no cluster; call init() first");
+  EXPECT_THAT(rank.error().message, Mentions("get_rank", "cluster", "init()"));
 }
 
 TEST(Session, ReportsABadEnvironmentWithItsExitCode) {

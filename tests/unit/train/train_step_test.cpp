@@ -5,6 +5,7 @@
 
 #include "muster/train/job.h"
 #include "tests/unit/base/error_of.h"
+#include "tests/unit/base/mentions.h"
 
 namespace muster::train {
 namespace {
@@ -48,8 +49,7 @@ TEST(TrainStep, NeedsDataAndALabel) {
   nn::MSELoss loss_fn;
   nn::SGD optimizer(line, {});
   TrainStep step(line, loss_fn, optimizer);
-  EXPECT_THAT(ERROR_OF(step(std::vector{numbers({1})})),
-              HasSubstr("takes data and a label, 1 tensors were given"));
+  EXPECT_THAT(ERROR_OF(step(std::vector{numbers({1})})), Mentions("takes", "1 tensors"));
 }
 
 TEST(Run, TrainsAloneWithoutARole) {
