@@ -290,6 +290,7 @@ void bind_session(nb::module_& core) {
   core.def("_job_exit_code", &job_exit_code);
   train::front_end().flush = &flush_from_outside;
   graph::set_context_provider(&train::run_context);
+  train::watch_updates();
 }
 
 }  // namespace muster::python
