@@ -32,6 +32,11 @@ net::ConnectionSecurity way_to_scheduler(const net::HostPort& scheduler,
 // Errors say what is wrong with the way there.
 Result<JobStatus> ask_status(const net::HostPort& scheduler, std::shared_ptr<const net::Security> security);
 
+// Tells the scheduler that the worker of that node id has ended with status 0. A job that is still forming,
+// and with which it never registered, fails by that.
+Result<> tell_of_early_end(const net::HostPort& scheduler, std::shared_ptr<const net::Security> security,
+                           const std::string& node_id);
+
 // A table, and a line above that says how the job is.
 std::string status_text(const JobStatus& status);
 std::string status_json(const JobStatus& status);

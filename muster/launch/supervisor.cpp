@@ -13,6 +13,7 @@
 #include "muster/checkpoint/checkpoint.h"
 #include "muster/cluster/cluster.h"
 #include "muster/launch/console.h"
+#include "muster/launch/early_ends.h"
 #include "muster/launch/local_crew.h"
 #include "muster/launch/outputs.h"
 #include "muster/launch/process.h"
@@ -60,7 +61,8 @@ class Supervisor final : public CrewListener {
         options_(options),
         console_(STDOUT_FILENO, STDERR_FILENO, options.is_colored),
         outputs_(console_, options.log_folder, options.tail),
-        local_(options.run_folder) {}
+        local_(options.run_folder),
+        early_ends_(options.token) {}
 
   int run();
 
@@ -89,6 +91,7 @@ class Supervisor final : public CrewListener {
   bool plan_restart(Running& process);
   static ProcessSpec spec_of_return(ProcessSpec spec);
   void restart_what_is_due();
+  void tell_of_early_ends();
   bool has_work_left_besides(const Running& process) const;
   bool has_own_work_left() const;
   bool has_work_left() const;
@@ -115,6 +118,7 @@ class Supervisor final : public CrewListener {
   std::vector<Crew*> crews_;
   net::Descriptor signals_;
   std::optional<StateWatch> watch_;
+  EarlyEnds early_ends_;
   std::vector<Running> processes_;
   std::vector<std::size_t> failed_;  // in the order in which they ended, until the others are asked to end
   std::string start_failure_;
@@ -202,6 +206,7 @@ int Supervisor::run() {
     show_state();
     wait(phase_ == Phase::running ? std::nullopt : std::optional(deadline_));
     restart_what_is_due();
+    tell_of_early_ends();
     advance();
   }
   return finish();
@@ -262,6 +267,9 @@ void Supervisor::wait(std::optional<TimePoint> until) {
   crew_at.push_back(polled.size());
   for (const Running& process : processes_)
     if (process.restart_at) until = until ? std::min(*until, *process.restart_at) : *process.restart_at;
+
+  if (phase_ == Phase::running && early_ends_.due())
+    until = until ? std::min(*until, *early_ends_.due()) : *early_ends_.due();
 
   int timeout_ms = -1;
   if (until) {
@@ -330,6 +338,8 @@ void Supervisor::on_end(std::size_t index, int wait_status) {
     if (phase_ == Phase::running && exit_code_of(wait_status) != 0 && has_work_left()) note_failure(process);
   } else if (exit_code_of(wait_status) != 0 && !plan_restart(process)) {
     note_failure(process);
+  } else if (exit_code_of(wait_status) == 0 && options_.asks_scheduler) {
+    early_ends_.note(*process.spec, real_clock().now());
   }
 }
 
@@ -419,6 +429,11 @@ void Supervisor::restart_what_is_due() {
     outputs_.forget(index_of(process));
     process.crew->start(index_of(process), spec_of_return(*process.spec));
   }
+}
+
+void Supervisor::tell_of_early_ends() {
+  if (phase_ == Phase::running && early_ends_.due() && real_clock().now() >= *early_ends_.due())
+    early_ends_.tell();
 }
 
 // ---- The end ----------------------------------------------------------------------------------------------

@@ -1,0 +1,50 @@
+#include "muster/launch/early_ends.h"
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <ctime>
+#include <utility>
+
+#include "muster/launch/child_environment.h"
+#include "muster/launch/status.h"
+
+namespace muster::launch {
+namespace {
+
+constexpr Duration moment = std::chrono::seconds(1);
+constexpr timespec pause_between_tries{.tv_sec = 0, .tv_nsec = 500'000'000};
+constexpr const char* node_id_variable = "MS_NODE_ID";
+
+[[noreturn]] void tell_all(const std::vector<const ProcessSpec*>& ended, const std::string& token) {
+  const ChildEnvironment environment(*ended.front());
+  const auto scheduler = find_scheduler("", environment);
+  const auto security = token.empty() ? find_security(environment) : net::Security::from_token(token);
+  if (!scheduler || !security) ::_exit(0);
+  for (const ProcessSpec* spec : ended)
+    while (!tell_of_early_end(*scheduler, *security, spec->environment.at(node_id_variable)))
+      ::nanosleep(&pause_between_tries, nullptr);
+  ::_exit(0);
+}
+
+}  // namespace
+
+void EarlyEnds::note(const ProcessSpec& spec, TimePoint now) {
+  if (spec.role != "worker" || !spec.environment.contains(node_id_variable)) return;
+  ended_.push_back(&spec);
+  if (!due_) due_ = now + moment;
+}
+
+void EarlyEnds::tell() {
+  due_.reset();
+  const auto ended = std::exchange(ended_, {});
+  const pid_t parent = ::getpid();
+  if (::fork() != 0) return;  // without memory for another process, the job waits as long as it is told to
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(0);
+  tell_all(ended, token_);
+}
+
+}  // namespace muster::launch
