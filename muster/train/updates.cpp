@@ -22,9 +22,9 @@ constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 constexpr std::size_t elements_hashed = 64;  // of each parameter: what drifts apart does so everywhere
 constexpr std::int64_t far_apart = 1024;     // steps between reports, once a training is well under way
 
-// 1, 2, 8, 64, 512, and then every 1,024th: mistakes are in a script from its first step.
+// 1, 8, 64, 512, and then every 1,024th: mistakes are in a script from its first step.
 std::int64_t due_after(std::int64_t step) {
-  for (const std::int64_t early : {1, 2, 8, 64, 512})
+  for (const std::int64_t early : {1, 8, 64, 512})
     if (step < early) return early;
   return (step / far_apart + 1) * far_apart;
 }
