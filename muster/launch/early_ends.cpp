@@ -17,15 +17,16 @@ constexpr Duration moment = std::chrono::seconds(1);
 constexpr timespec pause_between_tries{.tv_sec = 0, .tv_nsec = 500'000'000};
 constexpr const char* node_id_variable = "MS_NODE_ID";
 
-[[noreturn]] void tell_all(const std::vector<const ProcessSpec*>& ended, const std::string& token) {
+void tell_all(const std::vector<const ProcessSpec*>& ended, const std::string& token, TimePoint until) {
   const ChildEnvironment environment(*ended.front());
   const auto scheduler = find_scheduler("", environment);
   const auto security = token.empty() ? find_security(environment) : net::Security::from_token(token);
-  if (!scheduler || !security) ::_exit(0);
+  if (!scheduler || !security) return;
   for (const ProcessSpec* spec : ended)
-    while (!tell_of_early_end(*scheduler, *security, spec->environment.at(node_id_variable)))
+    while (!tell_of_early_end(*scheduler, *security, spec->environment.at(node_id_variable))) {
+      if (real_clock().now() >= until) return;
       ::nanosleep(&pause_between_tries, nullptr);
-  ::_exit(0);
+    }
 }
 
 }  // namespace
@@ -44,7 +45,14 @@ void EarlyEnds::tell() {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(0);
-  tell_all(ended, token_);
+  tell_all(ended, token_, TimePoint::max());
+  ::_exit(0);
+}
+
+void EarlyEnds::tell_before_end(Duration limit) {
+  due_.reset();
+  const auto ended = std::exchange(ended_, {});
+  if (!ended.empty()) tell_all(ended, token_, real_clock().now() + limit);
 }
 
 }  // namespace muster::launch

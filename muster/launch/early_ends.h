@@ -23,6 +23,9 @@ class EarlyEnds {
   std::optional<TimePoint> due() const { return due_; }
   // In a process of its own, which tries until it was heard, or until this one ends.
   void tell();
+  // The same for a launcher that ends with its last worker, and leaves a job on other hosts: it tries for so
+  // long. Where the job has ended well, nobody is there any more.
+  void tell_before_end(Duration limit);
 
  private:
   std::string token_;

@@ -27,6 +27,7 @@ namespace {
 
 constexpr Duration kill_timeout = std::chrono::seconds(5);
 constexpr Duration agents_timeout = std::chrono::seconds(3);
+constexpr Duration early_end_limit = std::chrono::seconds(2);
 constexpr Duration released_grace = std::chrono::seconds(2);
 constexpr int flush_timeout_ms = 5000;
 constexpr int flush_timeout_orphan_ms = 200;  // there may be no reader
@@ -92,6 +93,7 @@ class Supervisor final : public CrewListener {
   static ProcessSpec spec_of_return(ProcessSpec spec);
   void restart_what_is_due();
   void tell_of_early_ends();
+  void tell_other_hosts_of_early_ends();
   bool has_work_left_besides(const Running& process) const;
   bool has_own_work_left() const;
   bool has_work_left() const;
@@ -209,6 +211,7 @@ int Supervisor::run() {
     tell_of_early_ends();
     advance();
   }
+  tell_other_hosts_of_early_ends();
   return finish();
 }
 
@@ -434,6 +437,16 @@ void Supervisor::restart_what_is_due() {
 void Supervisor::tell_of_early_ends() {
   if (phase_ == Phase::running && early_ends_.due() && real_clock().now() >= *early_ends_.due())
     early_ends_.tell();
+}
+
+// The scheduler of another host may wait for workers of this one. It is not there yet, or not any more, where
+// all of it ended within a moment.
+void Supervisor::tell_other_hosts_of_early_ends() {
+  const bool has_scheduler = std::any_of(processes_.begin(), processes_.end(), [](const Running& process) {
+    return process.spec->role == "scheduler";
+  });
+  if (has_scheduler || !failed_.empty() || interrupted_by_ != 0 || keeper_is_gone_) return;
+  early_ends_.tell_before_end(early_end_limit);
 }
 
 // ---- The end ----------------------------------------------------------------------------------------------

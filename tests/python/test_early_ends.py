@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 
+from job import free_port
 from places import BUILD, PACKAGES, SEARCH_PATH
 
 
@@ -73,3 +74,32 @@ muster.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1)).train(1, ro
     code, text, _ = run(tmp_path, script)
     assert code != 0
     assert "muster.init()" in text
+
+
+def test_the_other_hosts_hear_of_it_where_each_host_has_a_launcher(tmp_path):
+    (tmp_path / "train.py").write_text(LEAVES)
+    (tmp_path / "token").write_text("0123456789abcdef0123456789abcdef0123456789\n")
+    (tmp_path / "token").chmod(0o600)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MS_")}
+    environment |= {"PYTHONPATH": str(PACKAGES), "PATH": SEARCH_PATH}
+    command = [BUILD / "apps/muster/muster", "run", "-n", "1", "--nnodes", "2", "--token-file", "token"]
+    command += ["--scheduler", f"127.0.0.1:{free_port()}"]
+    launchers = [
+        subprocess.Popen(
+            [*command, "--node-rank", str(host), "train.py"],
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for host in range(2)
+    ]
+    try:
+        text, _ = launchers[0].communicate(timeout=60)
+        assert launchers[0].returncode != 0
+        assert "worker 1 ended with status 0 before it had called init()" in text
+    finally:
+        for launcher in launchers:
+            launcher.kill()
+            launcher.wait()
