@@ -4,8 +4,8 @@
 //   DATA_PATH=MNIST_Data/train muster run -n 4 build/examples/mnist
 //
 // or, without the launcher, once for each process with MS_ROLE=MS_SCHED or MS_WORKER, MS_WORKER_NUM,
-// MS_SCHED_HOST and MS_SCHED_PORT set. Without MS_ROLE it trains alone. docs/guide/cpp.md tells about it line
-// by line.
+// MS_SCHED_HOST and MS_SCHED_PORT set. Without MS_* variables it trains alone. docs/guide/cpp.md tells about
+// it line by line.
 #include <muster/muster.h>
 
 #include <cstdio>

@@ -4,7 +4,7 @@
 //   DATA_PATH=MNIST_Data/train muster run -n 5 build/examples/placed_lenet
 //
 // or, without the launcher, once for each process with MS_ROLE=MS_SCHED or MS_WORKER, MS_WORKER_NUM=5,
-// MS_SCHED_HOST and MS_SCHED_PORT set. Without MS_ROLE it trains in one process, to the same bits.
+// MS_SCHED_HOST and MS_SCHED_PORT set. Without MS_* variables it trains in one process, to the same bits.
 #include "muster/muster.h"
 
 using namespace muster;

@@ -3,8 +3,9 @@
     muster run -n 5 examples/placed_lenet.py
 
 or, without the launcher, once for each process with MS_ROLE=MS_SCHED or MS_WORKER, MS_WORKER_NUM=5,
-MS_SCHED_HOST and MS_SCHED_PORT set. DATA_PATH is the folder of the training digits (default:
-MNIST_Data/train); digits to test with are looked for in the folder `test` beside it.
+MS_SCHED_HOST and MS_SCHED_PORT set; without any of these variables it trains alone.
+DATA_PATH is the folder of the training digits (default: MNIST_Data/train); digits to test with are looked for
+in the folder `test` beside it.
 
     muster explain --svg lenet.svg examples/placed_lenet.py
 

@@ -4,8 +4,8 @@
     muster run -n 2 examples/resnet50_cifar10.py
 
 or, without the launcher, once for each process with MS_ROLE=MS_SCHED or MS_WORKER, MS_WORKER_NUM,
-MS_SCHED_HOST and MS_SCHED_PORT set. Variables: DATA_PATH (default: cifar-10-batches-bin), IMAGE_SIZE (224),
-EPOCHS (10), BATCH (32, of each worker).
+MS_SCHED_HOST and MS_SCHED_PORT set; without any of these variables it trains alone.
+Others: DATA_PATH (default: cifar-10-batches-bin), IMAGE_SIZE (224), EPOCHS (10), BATCH (32, of each worker).
 """
 
 import os

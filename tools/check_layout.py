@@ -32,7 +32,7 @@ LAYERS = {
 SHOWN_MAX = {
     "base": 17,
     "checkpoint": 17,
-    "cluster": 12,
+    "cluster": 13,
     "collective": 0,
     "data": 14,
     "graph": 10,

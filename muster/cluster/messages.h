@@ -9,6 +9,7 @@
 //                       <-        Beat
 //   PeerGone            ->        a process of the node's host has ended
 //   LinkLost            ->        the data plane broke, whether or not a process has died
+//   Parameters          ->        what the parameters are after some step, to be compared between workers
 //                       <-        EpochLost: a recovering job goes on in the next epoch
 //   Rejoin              ->        where the node is reached then
 //                       <-        RosterReady, of the next epoch
@@ -25,6 +26,8 @@
 //                       <-        Echo, the same
 //   MeetDoctors         ->
 //                       <-        Doctors, again whenever one comes or goes
+//   EndedEarly          ->        a launcher: a worker has ended well, and may never have registered
+//                       <-        Status
 #pragma once
 
 #include <algorithm>
@@ -38,6 +41,7 @@
 
 #include "muster/cluster/activity.h"
 #include "muster/cluster/membership_report.h"
+#include "muster/cluster/parameter_report.h"
 #include "muster/cluster/process_key.h"
 #include "muster/cluster/roster.h"
 
@@ -216,13 +220,25 @@ struct Doctors {
   friend bool operator==(const Doctors&, const Doctors&) = default;
 };
 
+// Of workers, which should all say the same.
+struct Parameters {
+  ParameterReport report;
+  friend bool operator==(const Parameters&, const Parameters&) = default;
+};
+
+struct EndedEarly {
+  std::string node_id = {};
+  friend bool operator==(const EndedEarly&, const EndedEarly&) = default;
+};
+
 }  // namespace message
 
-using MessageBody = std::variant<message::Register, message::Accept, message::Refuse, message::Waiting,
-                                 message::RosterReady, message::Beat, message::PeerGone, message::Leave,
-                                 message::LeaveAck, message::Ended, message::EndedAck, message::EpochLost,
-                                 message::Rejoin, message::LinkLost, message::Stuck, message::StatusRequest,
-                                 message::Status, message::Echo, message::MeetDoctors, message::Doctors>;
+using MessageBody =
+    std::variant<message::Register, message::Accept, message::Refuse, message::Waiting, message::RosterReady,
+                 message::Beat, message::PeerGone, message::Leave, message::LeaveAck, message::Ended,
+                 message::EndedAck, message::EpochLost, message::Rejoin, message::LinkLost, message::Stuck,
+                 message::StatusRequest, message::Status, message::Echo, message::MeetDoctors,
+                 message::Doctors, message::Parameters, message::EndedEarly>;
 
 // Every message says which job and which epoch of it the sender means; both are 0 before it was accepted.
 struct Message {

@@ -80,6 +80,9 @@ NodeActions NodeMachine::step(const NodeEvent& event, const NodeReport& report, 
                    if (phase_ != Phase::ended) fail({Code::refused, e.reason, exit_code_refused});
                  },
                  [&](const node_event::Leave& e) { leave(e); },
+                 [&](const node_event::Parameters& e) {
+                   if (phase_ == Phase::running && has_connection_) send(message::Parameters{e.report});
+                 },
                  [&](const node_event::Interrupted&) { interrupted(); }, [](const node_event::Tick&) {}},
       event);
   if (now_ >= deadline()) check();

@@ -58,6 +58,10 @@ struct Leave {
   std::int32_t status = 0;
   std::string reason = {};
 };
+// To be compared with those of the other workers.
+struct Parameters {
+  ParameterReport report;
+};
 struct Interrupted {};
 // The time `deadline()` has come.
 struct Tick {};
@@ -65,7 +69,7 @@ struct Tick {};
 using NodeEvent =
     std::variant<node_event::Connected, node_event::Disconnected, node_event::Received, node_event::Exited,
                  node_event::Endpoint, node_event::LinkLost, node_event::Replaced, node_event::Leave,
-                 node_event::Interrupted, node_event::Tick>;
+                 node_event::Parameters, node_event::Interrupted, node_event::Tick>;
 
 namespace node_action {
 struct Connect {};

@@ -174,6 +174,9 @@ class Node::Implementation {
   void set_activity(std::function<Activity()> activity) {
     loop_.post([this, activity = std::move(activity)] { activity_ = activity; });
   }
+  void report_parameters(ParameterReport report) {
+    loop_.post([this, event = node_event::Parameters{std::move(report)}] { step(event); });
+  }
   void report_link_lost(std::uint64_t epoch, std::string reason) {
     loop_.post([this, lost = node_event::LinkLost{epoch, std::move(reason)}] { step(lost); });
   }
@@ -394,6 +397,10 @@ Role Node::role() const { return implementation_->role(); }
 std::uint32_t Node::rank() const { return implementation_->rank(); }
 void Node::report_step(std::uint64_t step) { implementation_->report_step(step); }
 void Node::report_progress(Progress progress) { implementation_->report_progress(progress); }
+
+void Node::report_parameters(ParameterReport report) {
+  if (!implementation_->is_forked()) implementation_->report_parameters(std::move(report));
+}
 
 void Node::on_beat(std::function<Activity()> activity) {
   if (!implementation_->is_forked()) implementation_->set_activity(std::move(activity));

@@ -13,6 +13,7 @@
 
 #include "muster/cluster/activity.h"
 #include "muster/cluster/membership_report.h"
+#include "muster/cluster/parameter_report.h"
 #include "muster/cluster/roster.h"
 #include "muster/cluster/scheduler_process.h"
 #include "muster/cluster/variables.h"
@@ -63,6 +64,8 @@ class Node {
   // The last step that was done, and the calls: atomic stores. They travel with the heartbeat.
   void report_step(std::uint64_t step);
   void report_progress(Progress progress);
+  // Compared by the scheduler with those of the other workers; it is lost with a connection that breaks.
+  void report_parameters(ParameterReport report);
 
   // What this process is at, asked for each heartbeat on the node's own thread, and never after the Node is
   // gone.

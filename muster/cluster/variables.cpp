@@ -169,7 +169,8 @@ constexpr auto table = std::to_array<Variable>({
      .choices = "0 | 1",
      .documentation =
          "1: what would be a warning about a device that is not there, about a secret that every "
-         "user of the host can read, or about processes of the job that differ, is an error."},
+         "user of the host can read, about processes of the job that differ, about workers whose parameters "
+         "differ, or about a process that trains alone beside others, is an error."},
     {.name = "MUSTER_EXPLAIN",
      .type = Type::choice,
      .default_note = "none",
@@ -255,21 +256,6 @@ std::string problem_of(const Variable& variable, std::string_view value) {
   return fmt::format("{}='{}' cannot be used: allowed is {}", variable.name, value, allowed_range(variable));
 }
 
-std::vector<std::string> typo_warnings(const Environment& environment) {
-  std::vector<std::string_view> known;
-  for (const Variable& variable : table) known.push_back(variable.name);
-  std::vector<std::string> warnings;
-  for (const std::string_view prefix : {"MS_", "MUSTER_"}) {
-    for (const std::string& name : environment.names(prefix)) {
-      if (find_variable(name) != nullptr) continue;
-      if (const auto meant = nearest_name(name, known))
-        warnings.push_back(
-            fmt::format("{} is set but is no variable of Muster; did you mean {}?", name, *meant));
-    }
-  }
-  return warnings;
-}
-
 // Reads values that `check_all` has found good.
 class Reader {
  public:
@@ -289,14 +275,21 @@ class Reader {
   const Environment& environment_;
 };
 
+// ", although MS_WORKER_NUM, MS_SCHED_PORT are": why a process without a role is not one that trains alone.
+std::string what_is_set(const Environment& environment) {
+  std::string names;
+  for (const Variable& variable : table)
+    if (variable.name.starts_with("MS_") && environment.get(variable.name))
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", variable.name);
+  return names.empty() ? "" : fmt::format(", although {} is", names);
+}
+
 Result<> check_all(const Environment& environment) {
   if (!environment.get("MS_ROLE"))
-    return fail(
-        Code::invalid_argument,
-        fmt::format(
-            "MS_ROLE is not set: allowed is {}. Set it with the other variables of a cluster, or start "
-            "the job with 'muster run -n <workers> <script>'",
-            allowed_range(*find_variable("MS_ROLE"))));
+    return fail(Code::invalid_argument,
+                fmt::format("MS_ROLE is not set{}: allowed is {}. Set it with the other variables of a "
+                            "cluster, or start the job with 'muster run -n <workers> <script>'",
+                            what_is_set(environment), allowed_range(*find_variable("MS_ROLE"))));
   for (const VariableState& state : inspect_variables(environment)) {
     if (!state.problem.empty()) return fail(Code::invalid_argument, state.problem);
   }
@@ -311,6 +304,21 @@ Role role_from(std::string_view name) {
 }  // namespace
 
 std::span<const Variable> variables() { return table; }
+
+std::vector<std::string> typo_warnings(const Environment& environment) {
+  std::vector<std::string_view> known;
+  for (const Variable& variable : table) known.push_back(variable.name);
+  std::vector<std::string> warnings;
+  for (const std::string_view prefix : {"MS_", "MUSTER_"}) {
+    for (const std::string& name : environment.names(prefix)) {
+      if (find_variable(name) != nullptr) continue;
+      if (const auto meant = nearest_name(name, known))
+        warnings.push_back(
+            fmt::format("{} is set but is no variable of Muster; did you mean {}?", name, *meant));
+    }
+  }
+  return warnings;
+}
 
 bool is_node_id(std::string_view text) { return is_printable(text, 128); }
 

@@ -37,6 +37,9 @@ const Variable* find_variable(std::string_view name);
 // "a whole number from 1024 to 65535".
 std::string allowed_range(const Variable& variable);
 
+// Of names that are set and look like a variable of Muster's.
+std::vector<std::string> typo_warnings(const Environment& environment);
+
 // What MS_NODE_ID allows.
 bool is_node_id(std::string_view text);
 
@@ -91,5 +94,16 @@ SecuritySettings read_security_settings(const Environment& environment);
 
 // The error names the variable, its value and the allowed range.
 Result<Settings> read_settings(const Environment& environment);
+
+// ---- A process that no cluster is described to: it is the only worker of its job (alone.cpp) ----
+
+// Whether no MS_* variable of the table is set. A half-described cluster is none of this: read_settings()
+// says what is missing.
+bool is_alone(const Environment& environment);
+
+// Warnings for people, of variables that hint at a job of several processes: those of other launchers, and
+// names that look like a variable of Muster's. An error names a MUSTER_* variable that cannot be used; under
+// MUSTER_STRICT=1 each of those warnings is one.
+Result<std::vector<std::string>> check_alone(const Environment& environment);
 
 }  // namespace muster::cluster

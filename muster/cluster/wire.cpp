@@ -13,9 +13,9 @@ using net::ByteWriter;
 // The frame types, in the order of MessageBody's alternatives.
 constexpr std::uint16_t type_count = std::variant_size_v<MessageBody>;
 constexpr std::string_view type_names[type_count] = {
-    "Register", "Accept",        "Refuse", "Waiting",  "RosterReady", "Beat",   "PeerGone",
-    "Leave",    "LeaveAck",      "Ended",  "EndedAck", "EpochLost",   "Rejoin", "LinkLost",
-    "Stuck",    "StatusRequest", "Status", "Echo",     "MeetDoctors", "Doctors"};
+    "Register", "Accept", "Refuse",      "Waiting",   "RosterReady", "Beat",      "PeerGone", "Leave",
+    "LeaveAck", "Ended",  "EndedAck",    "EpochLost", "Rejoin",      "LinkLost",  "Stuck",    "StatusRequest",
+    "Status",   "Echo",   "MeetDoctors", "Doctors",   "Parameters",  "EndedEarly"};
 constexpr std::uint8_t code_max = static_cast<std::uint8_t>(Code::internal);
 // A member's numbers and the lengths of its texts.
 constexpr std::size_t member_size_bytes_min = 1 + 4 + 2 + 4 + 8 + 1 + 6 * 4;
@@ -225,6 +225,20 @@ void write(ByteWriter& out, const message::MeetDoctors& body) { write(out, body.
 void write(ByteWriter& out, const message::Doctors& body) {
   out.number(static_cast<std::uint32_t>(body.doctors.size()));
   for (const message::Doctor& doctor : body.doctors) write(out, doctor);
+}
+
+void write(ByteWriter& out, const message::Parameters& body) {
+  const ParameterReport& report = body.report;
+  out.number(report.series);
+  out.number(report.step);
+  out.number(static_cast<std::uint8_t>(report.reduces));
+  out.number(static_cast<std::uint32_t>(report.hashes.size()));
+  for (const std::uint32_t hash : report.hashes) out.number(hash);
+  out.number(static_cast<std::uint32_t>(report.names.size()));
+  for (const std::string& name : report.names) out.text(cut(name, name_limit_bytes));
+}
+void write(ByteWriter& out, const message::EndedEarly& body) {
+  out.text(cut(body.node_id, name_limit_bytes));
 }
 
 // Reads values that may be out of their range; the first such value makes the message unusable. Texts come
@@ -458,6 +472,17 @@ class Reader {
     body.doctors.resize(in_.count(doctors_max, doctor_size_bytes_min));
     for (std::size_t i = 0; i < body.doctors.size() && in_.ok(); ++i) body.doctors[i] = doctor();
   }
+  void read(message::Parameters& body) {
+    ParameterReport& report = body.report;
+    report.series = u64();
+    report.step = u64();
+    report.reduces = flag();
+    report.hashes.resize(in_.count(parameter_hashes_max, sizeof(std::uint32_t)));
+    for (std::uint32_t& hash : report.hashes) hash = u32();
+    report.names.resize(in_.count(parameter_hashes_max, sizeof(std::uint32_t)));
+    for (std::string& each : report.names) each = name();
+  }
+  void read(message::EndedEarly& body) { body.node_id = name(); }
 
   Result<> finish(std::string_view what) const {
     MUSTER_TRY_VOID(in_.finish(what));

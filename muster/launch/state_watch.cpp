@@ -11,33 +11,14 @@
 #include <csignal>
 #include <map>
 
+#include "muster/launch/child_environment.h"
+
 namespace muster::launch {
 namespace {
 
 using cluster::message::Status;
 
 constexpr timespec pause{.tv_sec = 0, .tv_nsec = 500'000'000};
-
-// The variables of a process that this one starts.
-class ChildEnvironment final : public Environment {
- public:
-  explicit ChildEnvironment(const ProcessSpec& spec) : spec_(spec) {}
-  std::optional<std::string> get(std::string_view name) const override {
-    const auto found = spec_.environment.find(std::string(name));
-    return found != spec_.environment.end() ? std::optional(found->second) : real_environment().get(name);
-  }
-  std::vector<std::string> names(std::string_view prefix) const override {
-    std::vector<std::string> result = real_environment().names(prefix);
-    for (const auto& [name, value] : spec_.environment)
-      if (name.starts_with(prefix)) result.push_back(name);
-    std::sort(result.begin(), result.end());
-    result.erase(std::unique(result.begin(), result.end()), result.end());
-    return result;
-  }
-
- private:
-  const ProcessSpec& spec_;
-};
 
 std::size_t workers_in(const Status& status) {
   return static_cast<std::size_t>(

@@ -138,27 +138,42 @@ net::ConnectionSecurity way_to_scheduler(const net::HostPort& scheduler,
           .peer_name = "the scheduler"};
 }
 
-Result<JobStatus> ask_status(const net::HostPort& scheduler, std::shared_ptr<const net::Security> security,
-                             const Clock& clock) {
+namespace {
+
+// What the scheduler answers to an observer.
+Result<cluster::Message> ask(const net::HostPort& scheduler, std::shared_ptr<const net::Security> security,
+                             const cluster::MessageBody& question, const Clock& clock) {
   const cluster::Visit::Options options{.limit = answer_limit,
                                         .security = way_to_scheduler(scheduler, std::move(security))};
   MUSTER_TRY(const auto ips, net::resolve(scheduler.host));
   net::Loop loop;
   Result<cluster::Message> answer = fail(Code::not_found, scheduler.host + " has no address");
   for (const std::string& ip : ips) {
-    answer = cluster::Visit::open(loop, clock, {ip, scheduler.port}, options).and_then([](const auto& visit) {
-      return visit->ask(cluster::message::StatusRequest{}, answer_limit);
-    });
+    answer = cluster::Visit::open(loop, clock, {ip, scheduler.port}, options)
+                 .and_then([&](const auto& visit) { return visit->ask(question, answer_limit); });
     if (answer) break;
   }
-  if (!answer) return fail(answer.error());
-  auto* status = std::get_if<Status>(&answer->body);
-  if (status == nullptr)
+  if (answer && !std::holds_alternative<Status>(answer->body))
     return fail(Code::corrupt, "the process that listens there is no scheduler: it answers something else");
+  return answer;
+}
+
+}  // namespace
+
+Result<JobStatus> ask_status(const net::HostPort& scheduler, std::shared_ptr<const net::Security> security,
+                             const Clock& clock) {
+  MUSTER_TRY(cluster::Message answer,
+             ask(scheduler, std::move(security), cluster::message::StatusRequest{}, clock));
   return JobStatus{.scheduler = fmt::format("{}:{}", scheduler.host, scheduler.port),
-                   .job_id = answer->job_id,
-                   .epoch = answer->epoch,
-                   .status = std::move(*status)};
+                   .job_id = answer.job_id,
+                   .epoch = answer.epoch,
+                   .status = std::get<Status>(std::move(answer.body))};
+}
+
+Result<> tell_of_early_end(const net::HostPort& scheduler, std::shared_ptr<const net::Security> security,
+                           const std::string& node_id, const Clock& clock) {
+  MUSTER_TRY_VOID(ask(scheduler, std::move(security), cluster::message::EndedEarly{node_id}, clock));
+  return {};
 }
 
 std::string status_text(const JobStatus& job) {

@@ -33,6 +33,11 @@ net::ConnectionSecurity way_to_scheduler(const net::HostPort& scheduler,
 Result<JobStatus> ask_status(const net::HostPort& scheduler, std::shared_ptr<const net::Security> security,
                              const Clock& clock);
 
+// Tells the scheduler that the worker of that node id has ended with status 0. A job that is still forming,
+// and with which it never registered, fails by that.
+Result<> tell_of_early_end(const net::HostPort& scheduler, std::shared_ptr<const net::Security> security,
+                           const std::string& node_id, const Clock& clock);
+
 // A table, and a line above that says how the job is.
 std::string status_text(const JobStatus& status);
 // "running, 2 of 2 workers, step 41 (epoch 3)": of a log that is followed, where a line means a change.

@@ -15,6 +15,7 @@
 #include "muster/checkpoint/checkpoint.h"
 #include "muster/cluster/cluster.h"
 #include "muster/launch/console.h"
+#include "muster/launch/early_ends.h"
 #include "muster/launch/local_crew.h"
 #include "muster/launch/memory_events.h"
 #include "muster/launch/outputs.h"
@@ -29,6 +30,7 @@ namespace {
 
 constexpr Duration kill_timeout = std::chrono::seconds(5);
 constexpr Duration agents_timeout = std::chrono::seconds(3);
+constexpr Duration early_end_limit = std::chrono::seconds(2);
 constexpr Duration released_grace = std::chrono::seconds(2);
 constexpr int flush_timeout_ms = 5000;
 constexpr int flush_timeout_orphan_ms = 200;  // there may be no reader
@@ -63,7 +65,8 @@ class Supervisor final : public CrewListener {
         options_(options),
         console_(STDOUT_FILENO, STDERR_FILENO, options.is_colored),
         outputs_(console_, options.log_folder, options.tail),
-        local_(options.run_folder) {}
+        local_(options.run_folder),
+        early_ends_(options.token, options.clock) {}
 
   int run();
 
@@ -92,6 +95,8 @@ class Supervisor final : public CrewListener {
   bool plan_restart(Running& process);
   static ProcessSpec spec_of_return(ProcessSpec spec);
   void restart_what_is_due();
+  void tell_of_early_ends();
+  void tell_other_hosts_of_early_ends();
   bool has_work_left_besides(const Running& process) const;
   bool has_own_work_left() const;
   bool has_work_left() const;
@@ -124,6 +129,7 @@ class Supervisor final : public CrewListener {
   std::optional<StateWatch> watch_;
   MemoryEvents memory_events_;
   std::pair<pid_t, std::int64_t> memory_peak_kib_{-1, 0};  // of the process that has ended here last
+  EarlyEnds early_ends_;
   std::vector<Running> processes_;
   std::vector<std::size_t> failed_;  // in the order in which they ended, until the others are asked to end
   std::string start_failure_;
@@ -213,8 +219,10 @@ int Supervisor::run() {
     wait(phase_ == Phase::running ? std::nullopt : std::optional(deadline_));
     outputs_.release_due(options_.clock.now());
     restart_what_is_due();
+    tell_of_early_ends();
     advance();
   }
+  tell_other_hosts_of_early_ends();
   return finish();
 }
 
@@ -274,6 +282,9 @@ void Supervisor::wait(std::optional<TimePoint> until) {
   if (const auto due = outputs_.due()) until = until ? std::min(*until, *due) : *due;
   for (const Running& process : processes_)
     if (process.restart_at) until = until ? std::min(*until, *process.restart_at) : *process.restart_at;
+
+  if (phase_ == Phase::running && early_ends_.due())
+    until = until ? std::min(*until, *early_ends_.due()) : *early_ends_.due();
 
   int timeout_ms = -1;
   if (until) {
@@ -345,6 +356,8 @@ void Supervisor::on_end(std::size_t index, int wait_status) {
     if (phase_ == Phase::running && exit_code_of(wait_status) != 0 && has_work_left()) note_failure(process);
   } else if (exit_code_of(wait_status) != 0 && !plan_restart(process)) {
     note_failure(process);
+  } else if (exit_code_of(wait_status) == 0 && options_.asks_scheduler) {
+    early_ends_.note(*process.spec);
   }
   const bool is_reported = !failed_.empty() || interrupted_by_ != 0;
   if (process.restart_at || exit_code_of(wait_status) == 0 || !is_reported) outputs_.release(index);
@@ -448,6 +461,21 @@ void Supervisor::restart_what_is_due() {
     outputs_.forget(index_of(process));
     process.crew->start(index_of(process), spec_of_return(*process.spec));
   }
+}
+
+void Supervisor::tell_of_early_ends() {
+  if (phase_ == Phase::running && early_ends_.due() && options_.clock.now() >= *early_ends_.due())
+    early_ends_.tell();
+}
+
+// The scheduler of another host may wait for workers of this one. It is not there yet, or not any more, where
+// all of it ended within a moment.
+void Supervisor::tell_other_hosts_of_early_ends() {
+  const bool has_scheduler = std::any_of(processes_.begin(), processes_.end(), [](const Running& process) {
+    return process.spec->role == "scheduler";
+  });
+  if (has_scheduler || !failed_.empty() || interrupted_by_ != 0 || keeper_is_gone_) return;
+  early_ends_.tell_before_end(early_end_limit);
 }
 
 // ---- The end ----------------------------------------------------------------------------------------------

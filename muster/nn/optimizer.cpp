@@ -242,7 +242,10 @@ Values Optimizer::unscaled(std::span<const Value> gradients) const {
   return made;
 }
 
+void set_update_observer(UpdateObserver observer) { process().update_observer = observer; }
+
 Value Optimizer::count_step() const {
+  if (const UpdateObserver tell = process().update_observer) tell(*this);
   const Value one =
       graph::apply("fill", std::span<const Value>{},
                    {{"dtype", DType::int32}, {"shape", std::vector<std::int64_t>{1}}, {"value", 1.0}});

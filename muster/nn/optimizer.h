@@ -86,6 +86,13 @@ class ParameterGroups {
 // was lost, and is made again. Any thread.
 void pause_updates(bool paused);
 
+class Optimizer;
+
+// Who is told of each optimizer whose step is traced, or runs op by op, before it updates; `train` knows what
+// to do. What it throws ends the trace. Null, the default: nobody. Set before training.
+using UpdateObserver = void (*)(const Optimizer& optimizer);
+void set_update_observer(UpdateObserver observer);
+
 // A cell that is called with the gradients, one for each of `updated_parameters()`, in order, and updates all
 // of them in place by one cached plan. Its state is Parameters of its own ("moments.fc.weight"). Rates are
 // parameters too ("learning_rate", "learning_rate_group_1"), so that setting one needs no new trace, or

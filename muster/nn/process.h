@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 
+#include "muster/nn/optimizer.h"
 #include "muster/nn/place.h"
 
 namespace muster::nn {
@@ -46,6 +47,7 @@ struct Process {
   Census census;
   AllPrimitives primitives;
   PlaceCheck place_check = nullptr;              // set before placing
+  UpdateObserver update_observer = nullptr;      // set before training
   std::atomic<bool> updates_are_paused = false;  // any thread
 };
 

@@ -15,6 +15,7 @@
 #include "muster/train/ps_context.h"
 #include "muster/train/run_context.h"
 #include "muster/train/session.h"
+#include "muster/train/updates.h"
 
 namespace muster::train {
 namespace {
@@ -53,11 +54,20 @@ Result<const Membership*> require_membership(std::string_view call) {
   return &session->membership();
 }
 
-// `alone`: the answer in a process that is explained.
+bool trains_alone() { return process().trains_alone || explain_mode() != ExplainMode::off; }
+
+// `alone`: the answer in a process that is the only worker.
 Result<std::uint32_t> ask(std::string_view call, std::uint32_t (Membership::*get)() const,
                           std::uint32_t alone) {
-  if (explain_mode() != ExplainMode::off) return alone;
+  if (trains_alone()) return alone;
   return require_membership(call).map([get](const Membership* membership) { return (membership->*get)(); });
+}
+
+Result<> init_alone(const Environment& environment) {
+  MUSTER_TRY(const std::vector<std::string> warnings, cluster::check_alone(environment));
+  for (const std::string& warning : warnings) log::warning(warning);
+  process().trains_alone = true;
+  return {};
 }
 
 int fail_with(const std::string& reason, int exit_code) {
@@ -69,10 +79,16 @@ int fail_with(const std::string& reason, int exit_code) {
 }  // namespace
 
 Result<Role, Failure> init(const Environment& environment, const InitOptions& options) {
-  if (Session::current() != nullptr) return process().role;
+  if (Session::current() != nullptr || process().trains_alone) return process().role;
   graph::set_context_provider(&call_context);
   watch_places();
+  watch_updates();
   if (explain_mode() != ExplainMode::off) return Role::worker;
+  if (cluster::is_alone(environment)) {
+    const Result<> alone = init_alone(environment);
+    if (!alone) return tl::unexpected(cluster::failure_from(alone.error()));
+    return Role::worker;
+  }
   auto settings = cluster::read_settings(environment);
   if (!settings) return tl::unexpected(cluster::failure_from(settings.error()));
   settings->security = chosen_security(settings->security, ps_context());
@@ -87,11 +103,9 @@ Result<Role, Failure> init(const Environment& environment, const InitOptions& op
 }
 
 int run(const std::function<void()>& body) {
-  if (real_environment().get("MS_ROLE")) {
-    const auto role = init();
-    if (!role) return fail_with(role.error().message, role.error().exit_code);
-    if (*role != Role::worker) return 0;
-  }
+  const auto role = init();
+  if (!role) return fail_with(role.error().message, role.error().exit_code);
+  if (*role != Role::worker) return 0;
   try {
     body();
     return 0;

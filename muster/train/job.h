@@ -25,14 +25,15 @@ struct InitOptions {
 
 // Forms the cluster that `environment` describes, and waits for all of it. In a worker it returns when the
 // job can start. In the scheduler and in servers it returns when the job has ended well. A second call
-// returns the role at once. In a process that `muster explain` has started, it forms no cluster: the process
-// is a worker alone.
+// returns the role at once. Where no MS_* variable is set, and in a process that `muster explain` has
+// started, it forms no cluster: the process is rank 0 of 1, opens no socket, and everything works as in a
+// job.
 Result<Role, Failure> init(const Environment& environment = real_environment(),
                            const InitOptions& options = {});
 
 // Forms the job that the environment describes (MS_ROLE and the others: docs/guide/cluster.md) and runs
-// `body` in each of its workers; the scheduler and servers do their work in here. Without MS_ROLE the process
-// trains alone. The answer is the status for main(): 0, or that of the error, which is printed.
+// `body` in each of its workers; the scheduler and servers do their work in here. Without MS_* variables the
+// process trains alone. The answer is the status for main(): 0, or that of the error, which is printed.
 //
 //   int main() { return muster::train::run([] { ... }); }
 int run(const std::function<void()>& body);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "muster/base/base.h"
 #include "muster/cluster/cluster.h"
@@ -37,6 +38,8 @@ class Membership {
 
   // The last step that was done; others are told it should this process die. Any thread.
   void report_step(std::uint64_t step);
+  // To be compared with those of the other workers. Any thread.
+  void report_parameters(cluster::ParameterReport report) { node_.report_parameters(std::move(report)); }
   std::uint64_t highest_step() const { return highest_step_.load(std::memory_order_relaxed); }
 
   // Why the job has failed, once it has. Any thread.

@@ -22,6 +22,7 @@
 #include "muster/train/pipeline_layout.h"
 #include "muster/train/run_context.h"
 #include "muster/train/session.h"
+#include "muster/train/updates.h"
 
 namespace muster::train {
 namespace {
@@ -152,6 +153,7 @@ Result<std::vector<checkpoint::Entry>> Model::gather_parameters() {
 Result<> Model::train(const TrainOptions& options) {
   const PipelineLayoutScope mine(networks());
   if (explain_mode() == ExplainMode::plan) return explain_and_end({.dataset = options.dataset});
+  MUSTER_TRY_VOID(require_init("Model.train"));
   return Training(*this, options).run();
 }
 

@@ -63,7 +63,7 @@ void for_each_placed(const nn::Cell& network, const std::function<void(const nn:
 }
 
 Result<PipelineLayout> asked_division(std::string_view call, const nn::Cell* network) {
-  if (Session::current() == nullptr && explain_mode() == ExplainMode::off)
+  if (Session::current() == nullptr && explain_mode() == ExplainMode::off && !process().trains_alone)
     return fail(Code::invalid_argument,
                 fmt::format("{}: this process is in no cluster; call init() first", call));
   std::optional<PipelineLayoutScope> scope;

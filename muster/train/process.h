@@ -3,13 +3,16 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "muster/base/base.h"
 #include "muster/cluster/cluster.h"
+#include "muster/graph/graph.h"
 #include "muster/train/context.h"
 #include "muster/train/data_settings.h"
 #include "muster/train/front_end.h"
@@ -49,6 +52,24 @@ struct LayoutQuestions {
   std::set<std::uint32_t> answered;
 };
 
+// An optimizer whose updates are watched: updates.h. None of it is kept alive.
+struct WatchedOptimizer {
+  std::weak_ptr<graph::Parameter> global_step;
+  std::vector<std::weak_ptr<graph::Parameter>> parameters = {};
+  std::uint64_t number = 0;     // of those of this process
+  std::uint64_t trainings = 0;  // how often its steps have begun anew in this epoch of the cluster
+  std::int64_t step = 0;        // that was seen last
+  std::int64_t due = 1;         // at which step its parameters are looked at next
+};
+
+struct UpdateWatch {
+  std::vector<WatchedOptimizer> optimizers;
+  std::uint64_t count = 0;    // of all that were watched
+  std::uint64_t look_at = 0;  // the run before which they are looked at next
+  std::uint64_t epoch = 0;    // of the cluster
+  bool has_reduced = false;   // anything over the workers
+};
+
 // The body of a recoverable loop: aborted_step.h.
 struct LoopBody {
   // A plan may send on one thread while it receives on another.
@@ -65,6 +86,7 @@ struct LoopBody {
 struct Process {
   Session* session = nullptr;  // open
   cluster::Role role = cluster::Role::worker;
+  bool trains_alone = false;                   // init() was called where no cluster is described
   JobCommunicators* communicators = nullptr;   // of the session: run_context.cpp
   std::atomic<RecoveringCall*> call{nullptr};  // under way; simulated processes share it
   LoopBody body;
@@ -74,6 +96,7 @@ struct Process {
   FrontEnd front_end;
   MainActivity activity;
   LayoutQuestions layout;
+  UpdateWatch updates;
   Explainer* explainer = nullptr;  // in a process that `muster explain` has started
   std::set<std::string> warnings_given;
 };

@@ -7,6 +7,7 @@
 #include "muster/train/aborted_step.h"
 #include "muster/train/front_end.h"
 #include "muster/train/training_loop.h"
+#include "muster/train/updates.h"
 
 namespace muster::train {
 
@@ -49,6 +50,7 @@ Recoverable::Steps::~Steps() {
 }
 
 Result<> Recoverable::Steps::begin_loop() {
+  MUSTER_TRY_VOID(require_init("recoverable"));
   if (options_.epochs < 1 || options_.save_steps < 1)
     return fail(Code::invalid_argument,
                 fmt::format("recoverable: epochs is {} and save_steps {}: both are at least 1",

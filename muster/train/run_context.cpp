@@ -13,6 +13,7 @@
 #include "muster/train/pipeline_layout.h"
 #include "muster/train/process.h"
 #include "muster/train/session.h"
+#include "muster/train/updates.h"
 
 namespace muster::train {
 namespace {
@@ -35,6 +36,7 @@ Result<> explicit_all_reduce(std::optional<std::uint32_t> stages, AllReduce give
     kept.assign(bytes, bytes + given.count * size_bytes(given.dtype));
     given.in = kept.data();
   }
+  process().updates.has_reduced = true;
   const auto reduce = [&](Communicator& group) {
     return group.all_reduce(given.in, given.out, given.count, given.dtype, given.reduction);
   };
@@ -147,6 +149,7 @@ Result<graph::RunContext> tracing_context() {
 }
 
 Result<graph::RunContext> call_context() {
+  if (process().runs >= process().updates.look_at) look_for_updates();
   MUSTER_TRY(graph::RunContext made, tracing_context());
   made.step = process().runs++;
   return made;
@@ -157,7 +160,10 @@ Result<graph::RunContext> run_context() {
   return call_context();
 }
 
-void count_runs_from(std::uint64_t step) { process().runs = step; }
+void count_runs_from(std::uint64_t step) {
+  process().runs = step;
+  process().updates.look_at = 0;
+}
 std::uint64_t counted_runs() { return process().runs; }
 
 }  // namespace muster::train

@@ -20,4 +20,8 @@ Communicator* stages();
 void count_runs_from(std::uint64_t step);
 std::uint64_t counted_runs();
 
+// From now on the updates of parameters are watched: an optimizer that a job's process calls without having
+// called init() is an error, and workers whose parameters differ are told (ADR 29). Set before training.
+void watch_updates();
+
 }  // namespace muster::train

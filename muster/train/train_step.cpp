@@ -1,6 +1,7 @@
 #include "muster/train/train_step.h"
 
 #include "muster/train/run_context.h"
+#include "muster/train/updates.h"
 
 namespace muster::train {
 namespace {
@@ -18,7 +19,9 @@ TrainStep::TrainStep(const Forward& forward, nn::Optimizer& optimizer)
       loss_and_gradients_(graph::value_and_grad(
           "train step", [forward](std::span<const nn::Value> batch) -> nn::Values { return forward(batch); },
           {.parameters = optimizer.updated_parameters()})),
-      reducer_(optimizer.updated_parameters(), true) {}
+      reducer_(optimizer.updated_parameters(), true) {
+  require_init("TrainStep").value();
+}
 
 TrainStep::TrainStep(nn::Cell& network, nn::Cell& loss_fn, nn::Optimizer& optimizer)
     : TrainStep(loss_of(network, loss_fn), optimizer) {}

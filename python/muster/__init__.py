@@ -1,6 +1,7 @@
 """Muster starts a training job on any machines from environment variables alone, and trains on it fast."""
 
-import muster._openmp  # noqa: F401 - first: it decides how the kernels' threads wait, which is read once
+import muster._openmp  # first: it decides how the kernels' threads wait, which is read once
+import muster._subclasses  # noqa: F401 - before there is any subclass
 from muster import _display, amp, dataset, initializers, nn, ops, train
 from muster._core import (
     CorruptDataError,

@@ -275,7 +275,7 @@ def test_a_bad_value_ends_the_process_at_once_and_is_named(name, value):
 
 
 def test_without_a_role_the_way_out_is_told():
-    code, text, _ = run_alone("import muster; muster.init()")
+    code, text, _ = run_alone("import muster; muster.init()", MS_SCHED_HOST="127.0.0.1")
     assert code != 0
     assert "MS_ROLE" in text
     assert "muster run" in text

@@ -85,6 +85,7 @@ def run(folder, script, place, victim=1, **variables):
         for process in job.everybody():
             assert process.wait() == 0, process.output()
         outputs = [worker.output() for worker in job.workers]
+    assert "differ" not in "".join(outputs), "a recovery or a placed network is no mistake of the script"
     return [re.search(r"state (\w+ last \d+)", output)[1] for output in outputs], outputs
 
 

@@ -19,6 +19,7 @@ Job::Job(SchedulerConfig config_of_job, TimePoint time)
       liveness(*this),
       seating(*this),
       stuck(*this),
+      parameters(*this),
       observers(*this) {
   enter(std::make_unique<Forming>(*this));
 }

@@ -11,6 +11,7 @@
 #include "muster/cluster/scheduler/ledger.h"
 #include "muster/cluster/scheduler/liveness.h"
 #include "muster/cluster/scheduler/observer_desk.h"
+#include "muster/cluster/scheduler/parameter_check.h"
 #include "muster/cluster/scheduler/peers.h"
 #include "muster/cluster/scheduler/phase.h"
 #include "muster/cluster/scheduler/seating.h"
@@ -79,6 +80,7 @@ class Job {
   Liveness liveness;
   Seating seating;
   StuckReport stuck;
+  ParameterCheck parameters;
   ObserverDesk observers;
   SchedulerActions actions = {};
 

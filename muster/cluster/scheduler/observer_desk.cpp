@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "muster/cluster/scheduler/job.h"
 #include "muster/cluster/scheduler/status.h"
 #include "muster/cluster/wire.h"
@@ -32,7 +34,27 @@ bool ObserverDesk::serve(PeerId id, const Message& message) {
       job_.refuse(id, fmt::format("it is here already, or {} doctors are", doctors_max));
     return true;
   }
+  if (const auto* ended = std::get_if<message::EndedEarly>(&message.body)) {
+    ended_early(ended->node_id);
+    tell_status(id);
+    return true;
+  }
   return false;
+}
+
+// Who has registered ends by its own words. A job that has formed before is not waited for here.
+void ObserverDesk::ended_early(const std::string& node_id) {
+  const bool has_registered = std::ranges::any_of(job_.peers, [&](const auto& entry) {
+    return entry.second.member.role == Role::worker && entry.second.member.node_id == node_id;
+  });
+  if (!job_.is(JobState::forming) || has_registered) return;
+  job_.fail(
+      {Code::aborted,
+       fmt::format("worker {} ended with status 0 before it had called init(), and the others wait for it: "
+                   "every worker of a job calls muster.init() (mindspore.communication.init()) before its "
+                   "script ends",
+                   node_id),
+       1});
 }
 
 // All who ask within a moment get the same words, which then cost once what they cost.

@@ -24,6 +24,7 @@ class ObserverDesk {
 
  private:
   void tell_status(PeerId id);
+  void ended_early(const std::string& node_id);
   void tell_doctors();
 
   Job& job_;

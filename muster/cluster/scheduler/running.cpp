@@ -16,7 +16,10 @@ constexpr std::uint32_t links_lost_in_a_row_max = 10;
 
 }  // namespace
 
-Running::Running(Job& job) : Phase(job) { job_.stuck.begin_epoch(); }
+Running::Running(Job& job) : Phase(job) {
+  job_.stuck.begin_epoch();
+  job_.parameters.begin_epoch();
+}
 
 TimePoint Running::deadline() const { return link_lost_until_.value_or(TimePoint::max()); }
 

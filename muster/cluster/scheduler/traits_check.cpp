@@ -26,12 +26,12 @@ std::vector<FingerprintSource> sources(const Job& job, Role role) {
   return sources;
 }
 
+}  // namespace
+
 bool is_strict(const Job& job) {
   return job.config.strict ||
          std::ranges::any_of(job.peers, [](const auto& entry) { return entry.second.strict; });
 }
-
-}  // namespace
 
 std::vector<std::string> differences(const Job& job) {
   std::vector<std::string> lines = trait_differences(sources(job, Role::worker));

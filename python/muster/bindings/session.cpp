@@ -254,8 +254,9 @@ void bind_session(nb::module_& core) {
   core.def(
       "init", &init,
       "Forms the cluster that the MS_* environment variables describe and waits for all of it. A worker goes "
-      "on when all are there. In the scheduler the call runs the scheduler and then ends the process. Raises "
-      "ValueError naming the variable, TimeoutError, RefusedError or PeerLostError.");
+      "on when all are there. In the scheduler the call runs the scheduler and then ends the process. Where "
+      "none of these variables is set, the process is rank 0 of 1. Raises ValueError naming the variable, "
+      "TimeoutError, RefusedError or PeerLostError.");
   bind_ranks(core);
   core.def("set_seed", &train::set_seed, nb::arg("seed"),
            "The seed of parameters and shuffles. By default the scheduler hands one to all workers.");
@@ -286,6 +287,7 @@ void bind_session(nb::module_& core) {
   core.def("_job_exit_code", &job_exit_code);
   train::front_end().flush = &flush_from_outside;
   graph::set_context_provider(&train::run_context);
+  train::watch_updates();
 }
 
 }  // namespace muster::python

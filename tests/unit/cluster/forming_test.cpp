@@ -321,5 +321,27 @@ TEST(Numbered, WritesRanges) {
   EXPECT_EQ(numbered("server", odd), "servers 1, 3, 5, 7, 9, 11, 13, 15, ... (100 in all)");
 }
 
+// A launcher has seen a worker end with status 0.
+TEST_F(Forming, FailsWhenAWorkerHasEndedThatNeverRegistered) {
+  enter(1, "0");
+  const auto actions = receive(9, message::EndedEarly{"2"}, 0);
+  EXPECT_THAT(sent_to<message::Status>(9, actions), SizeIs(1))
+      << "so that the launcher knows that it was heard";
+  EXPECT_THAT(failure(), AllOf(HasSubstr("worker 2"), HasSubstr("muster.init()")));
+}
+
+TEST_F(Forming, GoesOnWhenAWorkerHasEndedThatHasRegistered) {
+  enter(1, "0");
+  receive(9, message::EndedEarly{"0"}, 0);
+  EXPECT_EQ(failure(), "");
+}
+
+TEST_F(Forming, OnceFormedIsNotDisturbedByAWorkerThatHasEnded) {
+  for (PeerId peer = 1; peer <= 4; ++peer) enter(peer, std::to_string(peer - 1));
+  receive(9, message::EndedEarly{"2"}, 0);
+  receive(10, message::EndedEarly{"7"}, 0);
+  EXPECT_EQ(failure(), "");
+}
+
 }  // namespace
 }  // namespace muster::cluster

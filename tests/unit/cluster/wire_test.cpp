@@ -109,6 +109,8 @@ std::vector<Message> one_of_each() {
       {0, 0, message::Echo{5, 1700000000000000u, "0123456789"}},
       {0, 0, message::MeetDoctors{{"alpha", "10.0.0.7", 40125}}},
       {0, 0, message::Doctors{{{"alpha", "10.0.0.7", 40125}, {"beta", "10.0.0.8", 40126}}}},
+      {7, 1, message::Parameters{{5, 1024, true, {1, 0xffffffff}, {"conv1.weight", "fc.bias"}}}},
+      {0, 0, message::EndedEarly{"2"}},
   };
 }
 

@@ -1,0 +1,156 @@
+#include "muster/train/updates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "muster/nn/nn.h"
+#include "muster/train/explain.h"
+#include "muster/train/job.h"
+#include "muster/train/pipeline_layout.h"
+#include "muster/train/process.h"
+#include "muster/train/run_context.h"
+#include "muster/train/session.h"
+
+namespace muster::train {
+namespace {
+
+constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
+constexpr std::size_t elements_hashed = 64;  // of each parameter: what drifts apart does so everywhere
+constexpr std::int64_t far_apart = 1024;     // steps between reports, once a training is well under way
+
+// 1, 8, 64, 512, and then every 1,024th: mistakes are in a script from its first step.
+std::int64_t due_after(std::int64_t step) {
+  for (const std::int64_t early : {1, 8, 64, 512})
+    if (step < early) return early;
+  return (step / far_apart + 1) * far_apart;
+}
+
+// Of elements that are spread over the whole parameter.
+std::uint32_t hash_of(const Tensor& values) {
+  const std::size_t size = size_bytes(values.dtype());
+  const auto count = static_cast<std::size_t>(values.elements());
+  const std::size_t taken = std::min(count, elements_hashed);
+  std::byte sample[elements_hashed * sizeof(double)];
+  for (std::size_t i = 0; i < taken; ++i)
+    std::memcpy(sample + i * size, values.bytes() + i * count / taken * size, size);
+  return static_cast<std::uint32_t>(hash_bytes(sample, taken * size));
+}
+
+// Null where no other worker could say the same: alone, in a placed network, in a forked child.
+Session* comparing_session() {
+  Session* const session = Session::current();
+  if (session == nullptr || session->membership().in_forked_child()) return nullptr;
+  if (session->membership().world_size() == 1) return nullptr;
+  const auto layout = pipeline_layout();
+  return layout && !layout->divides() ? session : nullptr;
+}
+
+cluster::ParameterReport report_of(const WatchedOptimizer& watched, bool with_names) {
+  cluster::ParameterReport report{.step = static_cast<std::uint64_t>(watched.step),
+                                  .reduces = process().updates.has_reduced};
+  std::uint64_t names = 0;
+  const std::size_t count = watched.parameters.size();
+  const std::size_t hashes = std::min(count, cluster::parameter_hashes_max);
+  report.hashes.resize(hashes);
+  for (std::size_t i = 0; i < count; ++i) {
+    const graph::ParameterPtr parameter = watched.parameters[i].lock();
+    if (parameter == nullptr || parameter->absence() != nullptr) continue;
+    const std::size_t at = i * hashes / count;
+    report.hashes[at] = report.hashes[at] * 31 + hash_of(parameter->materialize(seed()));
+    names = hash_text(parameter->name(), names);
+    if (with_names && report.names.size() <= at) report.names.resize(at + 1, parameter->name());
+  }
+  const std::uint64_t of_process[] = {watched.number, watched.trainings};
+  report.series = hash_bytes(of_process, sizeof of_process, names);
+  return report;
+}
+
+// The step that `watched` has done; nothing where it has no elements yet.
+std::optional<std::int64_t> step_of(const WatchedOptimizer& watched) {
+  const graph::ParameterPtr step = watched.global_step.lock();
+  if (step == nullptr || step->absence() != nullptr || !step->materialized()) return std::nullopt;
+  return *step->storage().data<std::int32_t>();
+}
+
+// What was gone back behind is done once more: its reports must not meet those of the first time.
+void follow(WatchedOptimizer& watched, std::int64_t step) {
+  if (step < watched.step) {
+    ++watched.trainings;
+    watched.due = due_after(step);
+  }
+  watched.step = step;
+}
+
+void look(WatchedOptimizer& watched, Session& session) {
+  const auto step = step_of(watched);
+  if (!step) return;
+  follow(watched, *step);
+  if (*step < watched.due) return;
+  if (*step == watched.due)
+    session.membership().report_parameters(report_of(watched, session.membership().rank() == 0));
+  watched.due = due_after(*step);
+}
+
+void begin_epoch_if_new(std::uint64_t epoch) {
+  UpdateWatch& updates = process().updates;
+  if (std::exchange(updates.epoch, epoch) == epoch) return;
+  for (WatchedOptimizer& watched : updates.optimizers) {
+    watched.trainings = 0;
+    watched.step = 0;
+    watched.due = due_after(step_of(watched).value_or(0));
+  }
+}
+
+void observe(const nn::Optimizer& optimizer) {
+  require_init("an optimizer").value();
+  if (comparing_session() == nullptr) return;
+  UpdateWatch& updates = process().updates;
+  std::erase_if(updates.optimizers, [](const auto& watched) { return watched.global_step.expired(); });
+  updates.look_at = 0;
+  const bool is_known = std::ranges::any_of(updates.optimizers, [&](const auto& watched) {
+    return watched.global_step.lock() == optimizer.global_step();
+  });
+  if (is_known) return;
+  WatchedOptimizer watched{.global_step = optimizer.global_step(), .number = updates.count++};
+  for (const graph::ParameterPtr& parameter : optimizer.updated_parameters())
+    watched.parameters.push_back(parameter);
+  watched.due = due_after(step_of(watched).value_or(0));
+  updates.optimizers.push_back(std::move(watched));
+}
+
+}  // namespace
+
+Result<> require_init(std::string_view what) {
+  const bool has_joined = Session::current() != nullptr || process().trains_alone;
+  if (has_joined || explain_mode() != ExplainMode::off) return {};
+  const auto role = real_environment().get("MS_ROLE");
+  if (!role) return {};
+  return fail(
+      Code::invalid_argument,
+      fmt::format("{} is called in a process of a job (MS_ROLE={}) that has not joined it: each process "
+                  "would train alone. Call muster.init() (mindspore.communication.init()) before it; "
+                  "to train alone on purpose, unset MS_ROLE",
+                  what, *role));
+}
+
+void watch_updates() { nn::set_update_observer(&observe); }
+
+void look_for_updates() {
+  UpdateWatch& updates = process().updates;
+  updates.look_at = never;
+  Session* const session = updates.optimizers.empty() ? nullptr : comparing_session();
+  if (session == nullptr) return;
+  begin_epoch_if_new(session->membership().epoch());
+  std::int64_t soonest = far_apart;
+  for (WatchedOptimizer& watched : updates.optimizers) {
+    look(watched, *session);
+    soonest = std::min(soonest, watched.due - watched.step);
+  }
+  updates.look_at = process().runs + static_cast<std::uint64_t>(std::max<std::int64_t>(soonest, 1));
+}
+
+}  // namespace muster::train

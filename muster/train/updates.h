@@ -1,0 +1,21 @@
+// Private to train: the updates of this process's parameters, watched so that nobody trains wrongly without
+// knowing. A script that a job has started and that never called init() is stopped at its first update; and
+// after some steps of each optimizer the workers say what their parameters are, for the scheduler to compare
+// (ADR 29). Main thread.
+#pragma once
+
+#include <string_view>
+
+#include "muster/base/base.h"
+
+namespace muster::train {
+
+// An error where this process is one of a job (MS_ROLE), and `what` would go on without the others, since
+// init() was never called.
+Result<> require_init(std::string_view what);
+
+// Whether an optimizer has done a step that is to be reported, and reports it. Called before runs of plans,
+// not before run UpdateWatch::look_at: no optimizer has come to its next step before.
+void look_for_updates();
+
+}  // namespace muster::train
