@@ -60,8 +60,7 @@ std::string memory_hint(std::string_view process, std::optional<bool> has_killed
   if (has_killed)
     return fmt::format(
         "the kernel's out-of-memory killer ended {}{}: fewer workers on this host, smaller batches, or a "
-        "higher "
-        "limit of memory",
+        "higher limit of memory",
         process, peak);
   return fmt::format(
       "nobody here sent {} signal 9: often it is the kernel's out-of-memory killer (dmesg | grep -i oom){}",

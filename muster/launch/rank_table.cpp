@@ -19,7 +19,7 @@ constexpr std::int64_t device_id_max = 4095;
 constexpr std::int64_t rank_id_max = 1'000'000;  // gaps below are found, and named, for the whole table
 constexpr std::size_t shown_bytes_max = 64;
 
-tl::unexpected<Error> wrong(std::string_view where, std::string_view what) {
+tl::unexpected<Error> wrong_table(std::string_view where, std::string_view what) {
   return fail(Code::invalid_argument, fmt::format("{}: {}", where, what));
 }
 
@@ -37,7 +37,8 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
 
 Result<json> parse_text(std::string_view text, std::string_view name) {
   MUSTER_TRY(json parsed, muster::json::parse(text, name, {.bytes = rank_table_bytes_max}));
-  if (!parsed.is_object()) return wrong(name, fmt::format("it is a JSON object, not {}", parsed.type_name()));
+  if (!parsed.is_object())
+    return wrong_table(name, fmt::format("it is a JSON object, not {}", parsed.type_name()));
   return parsed;
 }
 
@@ -51,12 +52,14 @@ class Fields {
   Result<std::string> text(std::string_view field, std::string_view example) const {
     const auto found = object_.find(field);
     if (found == object_.end())
-      return wrong(where_, fmt::format("'{}' is missing, for example \"{}\": \"{}\"", field, field, example));
+      return wrong_table(where_,
+                         fmt::format("'{}' is missing, for example \"{}\": \"{}\"", field, field, example));
     if (found->is_number())
-      return wrong(where_, fmt::format("'{0}' is {1} without quotes: in a rank table it is a text, \"{1}\"",
-                                       field, found->dump()));
+      return wrong_table(
+          where_, fmt::format("'{0}' is {1} without quotes: in a rank table it is a text, \"{1}\"", field,
+                              found->dump()));
     if (!found->is_string())
-      return wrong(where_, fmt::format("'{}' is a text, not {}", field, found->type_name()));
+      return wrong_table(where_, fmt::format("'{}' is a text, not {}", field, found->type_name()));
     return found->get<std::string>();
   }
 
@@ -64,7 +67,7 @@ class Fields {
     MUSTER_TRY(const std::string value, text(field, "0"));
     const auto number = whole_number(value);
     if (!number || *number > max)
-      return wrong(
+      return wrong_table(
           where_, fmt::format("'{}' is '{}', and not a whole number from 0 to {}", field, shown(value), max));
     return *number;
   }
@@ -72,13 +75,14 @@ class Fields {
   // The list of objects named `field`, with something in it.
   Result<const json*> list(std::string_view field) const {
     const auto found = object_.find(field);
-    if (found == object_.end()) return wrong(where_, fmt::format("the list '{}' is missing", field));
+    if (found == object_.end()) return wrong_table(where_, fmt::format("the list '{}' is missing", field));
     if (!found->is_array())
-      return wrong(where_, fmt::format("'{}' is a list, not {}", field, found->type_name()));
-    if (found->empty()) return wrong(where_, fmt::format("the list '{}' is empty", field));
+      return wrong_table(where_, fmt::format("'{}' is a list, not {}", field, found->type_name()));
+    if (found->empty()) return wrong_table(where_, fmt::format("the list '{}' is empty", field));
     for (std::size_t i = 0; i < found->size(); ++i)
       if (!(*found)[i].is_object())
-        return wrong(where_, fmt::format("{}[{}] is an object, not {}", field, i, (*found)[i].type_name()));
+        return wrong_table(where_,
+                           fmt::format("{}[{}] is an object, not {}", field, i, (*found)[i].type_name()));
     return &*found;
   }
 
@@ -91,26 +95,30 @@ class Fields {
 
 Result<> check_head(const Fields& table) {
   if (table.has("group_list"))
-    return wrong(
+    return wrong_table(
         table.where(),
         "it is of the older form with 'group_list': make one of version 1.0 with `muster ranktable`");
   MUSTER_TRY(const std::string version, table.text("version", "1.0"));
   if (version != "1.0")
-    return wrong(table.where(), fmt::format("'version' is '{}', and only 1.0 is known here", shown(version)));
+    return wrong_table(table.where(),
+                       fmt::format("'version' is '{}', and only 1.0 is known here", shown(version)));
   MUSTER_TRY(const std::string status, table.text("status", "completed"));
   if (status == "completed") return {};
-  return wrong(table.where(), fmt::format("'status' is '{}', and not 'completed': {}", shown(status),
-                                          status == "initializing" ? "its writer has not finished it yet"
-                                                                   : "a table that can be used says so"));
+  return wrong_table(table.where(),
+                     fmt::format("'status' is '{}', and not 'completed': {}", shown(status),
+                                 status == "initializing" ? "its writer has not finished it yet"
+                                                          : "a table that can be used says so"));
 }
 
 Result<std::string> read_device_ip(const Fields& device, bool is_alone) {
   if (is_alone && !device.has("device_ip")) return std::string();
   MUSTER_TRY(const std::string text, device.text("device_ip", "192.168.1.8"));
   if (text.empty() && is_alone) return std::string();
-  if (text.empty()) return wrong(device.where(), "'device_ip' is empty: cards of several servers need one");
+  if (text.empty())
+    return wrong_table(device.where(), "'device_ip' is empty: cards of several servers need one");
   const auto ip = net::parse_ip(text);
-  if (!ip) return wrong(device.where(), fmt::format("'device_ip' is '{}', and no IP address", shown(text)));
+  if (!ip)
+    return wrong_table(device.where(), fmt::format("'device_ip' is '{}', and no IP address", shown(text)));
   return *ip;
 }
 
@@ -125,7 +133,7 @@ Result<RankTable::Device> read_device(const Fields& fields, bool is_alone) {
 Result<RankTable::Server> read_server(const Fields& fields, bool is_alone) {
   RankTable::Server server;
   MUSTER_TRY(server.server_id, fields.text("server_id", "10.0.0.1"));
-  if (server.server_id.empty()) return wrong(fields.where(), "'server_id' is empty");
+  if (server.server_id.empty()) return wrong_table(fields.where(), "'server_id' is empty");
   MUSTER_TRY(const json* const devices, fields.list("device"));
   for (std::size_t i = 0; i < devices->size(); ++i) {
     const Fields device((*devices)[i], fmt::format("{}.device[{}]", fields.where(), i));
@@ -159,7 +167,8 @@ Result<> check_ranks(const RankTable& table, std::string_view name) {
     }
   const auto gap = std::find(taken.begin(), taken.end(), false);
   if (gap == taken.end()) return {};
-  return wrong(name, fmt::format("rank_id {} is missing and {} is there: {} devices have the ranks 0 to {}",
+  return wrong_table(name,
+                     fmt::format("rank_id {} is missing and {} is there: {} devices have the ranks 0 to {}",
                                  gap - taken.begin(), largest, taken.size(), taken.size() - 1));
 }
 
@@ -172,14 +181,14 @@ Result<> check_whole(const RankTable& table, std::string_view name) {
     const auto& server = table.servers[i];
     const std::string at = fmt::format("server_list[{}]", i);
     if (const auto before = ids.before(server.server_id, at))
-      return wrong(
+      return wrong_table(
           name, fmt::format("{} and {} have the same server_id '{}'", *before, at, shown(server.server_id)));
     Seen<std::int64_t> cards;
     for (std::size_t k = 0; k < server.devices.size(); ++k) {
       const auto& device = server.devices[k];
       const std::string place = fmt::format("{}.device[{}]", at, k);
       const auto both = [&](const std::string& before, std::string_view what) {
-        return wrong(name, fmt::format("{} and {} have the same {}", before, place, what));
+        return wrong_table(name, fmt::format("{} and {} have the same {}", before, place, what));
       };
       if (const auto before = cards.before(device.device_id, place))
         return both(*before, fmt::format("device_id {}", device.device_id));
@@ -215,7 +224,8 @@ Result<RankTable> parse_rank_table(std::string_view text, std::string_view name)
   MUSTER_TRY(const json* const servers, head.list("server_list"));
   MUSTER_TRY(const std::int64_t count, head.number("server_count", rank_table_devices_max));
   if (count != static_cast<std::int64_t>(servers->size()))
-    return wrong(name, fmt::format("'server_count' is {} and 'server_list' has {}", count, servers->size()));
+    return wrong_table(name,
+                       fmt::format("'server_count' is {} and 'server_list' has {}", count, servers->size()));
   RankTable table;
   std::size_t devices = 0;
   for (std::size_t i = 0; i < servers->size(); ++i) {
@@ -223,7 +233,7 @@ Result<RankTable> parse_rank_table(std::string_view text, std::string_view name)
     MUSTER_TRY(table.servers.emplace_back(), read_server(server, servers->size() == 1));
     devices += table.servers.back().devices.size();
     if (devices > rank_table_devices_max)
-      return wrong(
+      return wrong_table(
           name, fmt::format("it has more than the {} devices that a job may have", rank_table_devices_max));
   }
   MUSTER_TRY_VOID(check_whole(table, name));
@@ -255,9 +265,9 @@ Result<RankTable> make_rank_table(std::span<const ServerCards> servers) {
   std::int64_t rank = 0;
   for (const ServerCards& cards : servers) {
     if (!cards.device_ips.empty() && cards.device_ips.size() != cards.device_ids.size())
-      return wrong("server " + cards.server_id,
-                   fmt::format("{} addresses for {} cards: each card has one", cards.device_ips.size(),
-                               cards.device_ids.size()));
+      return wrong_table("server " + cards.server_id,
+                         fmt::format("{} addresses for {} cards: each card has one", cards.device_ips.size(),
+                                     cards.device_ids.size()));
     auto& server = table.servers.emplace_back(RankTable::Server{.server_id = cards.server_id});
     for (std::size_t i = 0; i < cards.device_ids.size(); ++i)
       server.devices.push_back({.device_id = cards.device_ids[i],
@@ -295,11 +305,11 @@ Result<std::map<std::int64_t, std::string>> parse_hccn_conf(std::string_view tex
     const auto ip = equals == std::string_view::npos ? Result<std::string>(fail(Code::corrupt, ""))
                                                      : net::parse_ip(line.substr(equals + 1));
     if (!id || *id > device_id_max || !ip)
-      return wrong(fmt::format("{}: line {}", name, line_number),
-                   fmt::format("'{}' is not like address_0=192.168.1.8", shown(line)));
+      return wrong_table(fmt::format("{}: line {}", name, line_number),
+                         fmt::format("'{}' is not like address_0=192.168.1.8", shown(line)));
     if (!cards.emplace(*id, *ip).second)
-      return wrong(fmt::format("{}: line {}", name, line_number),
-                   fmt::format("card {} has an address already", *id));
+      return wrong_table(fmt::format("{}: line {}", name, line_number),
+                         fmt::format("card {} has an address already", *id));
   }
   return cards;
 }
@@ -314,11 +324,12 @@ Result<std::vector<std::int64_t>> parse_device_ids(std::string_view text) {
     const auto first = whole_number(part.substr(0, dash));
     const auto last = dash == std::string_view::npos ? first : whole_number(part.substr(dash + 1));
     if (!first || !last || *first > *last || *last > device_id_max)
-      return wrong(fmt::format("'{}'", shown(text)),
-                   fmt::format("cards are numbers from 0 to {}, such as 0-7 or 0,2,4-5", device_id_max));
+      return wrong_table(
+          fmt::format("'{}'", shown(text)),
+          fmt::format("cards are numbers from 0 to {}, such as 0-7 or 0,2,4-5", device_id_max));
     for (std::int64_t id = *first; id <= *last; ++id) {
       if (!seen.insert(id).second)
-        return wrong(fmt::format("'{}'", shown(text)), fmt::format("card {} is there twice", id));
+        return wrong_table(fmt::format("'{}'", shown(text)), fmt::format("card {} is there twice", id));
       ids.push_back(id);
     }
     start = end + 1;

@@ -149,8 +149,10 @@ Result<cluster::Message> ask(const net::HostPort& scheduler, std::shared_ptr<con
   net::Loop loop;
   Result<cluster::Message> answer = fail(Code::not_found, scheduler.host + " has no address");
   for (const std::string& ip : ips) {
-    answer = cluster::Visit::open(loop, clock, {ip, scheduler.port}, options)
-                 .and_then([&](const auto& visit) { return visit->ask(question, answer_limit); });
+    answer =
+        cluster::Visit::open(loop, clock, {ip, scheduler.port}, options).and_then([&](const auto& visit) {
+          return visit->ask(question, answer_limit);
+        });
     if (answer) break;
   }
   if (answer && !std::holds_alternative<Status>(answer->body))

@@ -19,7 +19,7 @@ struct ProcessEnd {
   bool was_asked_to_end = false;        // it ended, or would have, because the job did
   std::string loss = {};                // its host was lost, and why
   std::vector<std::string> last_lines = {};
-  bool follows_another = false;         // what it wrote says that it ended because another process had failed
+  bool follows_another = false;  // what it wrote says that it ended because another process had failed
 };
 
 // "exited with code 3", "was lost with its host: ...".

@@ -15,8 +15,7 @@ constexpr std::size_t rows_max = 64;  // a worker that is further behind is not 
 std::string advice(bool reduces) {
   if (reduces)
     return "Gradients are reduced, so something else differs: a parameter whose gradient the reducer does "
-           "not "
-           "get, a seed, or code that depends on the rank";
+           "not get, a seed, or code that depends on the rank";
   return "Gradients are not reduced, so each worker trains a network of its own: call "
          "set_auto_parallel_context(parallel_mode=\"data_parallel\", gradients_mean=True) before the network "
          "is trained, and in a loop by hand give the gradients to nn.DistributedGradReducer";

@@ -147,8 +147,7 @@ TEST(Supervisor, ShowsATracebackThatAProcessHasHandled) {
 TEST(Supervisor, SaysOneLineOfCtrlC) {
   const std::string interrupted =
       "trap '{ echo \"Traceback (most recent call last):\"; echo KeyboardInterrupt; } >&2; exit 130' INT; "
-      "echo ready; "
-      "sleep 1000 & wait";
+      "echo ready; sleep 1000 & wait";
   Job job({interrupted, interrupted});
   job.line_with("ready");
   job.line_with("ready");
