@@ -16,6 +16,7 @@
 #include "muster/cluster/cluster.h"
 #include "muster/launch/console.h"
 #include "muster/launch/early_ends.h"
+#include "muster/launch/failure_report.h"
 #include "muster/launch/local_crew.h"
 #include "muster/launch/memory_events.h"
 #include "muster/launch/outputs.h"
@@ -110,7 +111,6 @@ class Supervisor final : public CrewListener {
   int finish();
   int report();
   int report_failure();
-  void show_failures_beside(std::size_t cause, const std::vector<ProcessEnd>& ends);
   void hint_at_memory(const Running& process);
   void show_held_but_interrupts();
 
@@ -561,39 +561,7 @@ int Supervisor::report_failure() {
                     .loss = process.loss,
                     .last_lines = outputs_.last_lines(index_of(process)),
                     .follows_another = other_failure(outputs_.held(index_of(process))).has_value()});
-  const std::size_t cause = cause_among(ends, failed_);
-  if (processes_.size() > 1) say(verdicts(ends));
-  show_failures_beside(cause, ends);
-  const std::vector<std::string> lines = outputs_.last_lines(cause);
-  say(fmt::format("the job failed: {} {}{}", place_of(ends[cause].label, ends[cause].host),
-                  describe(ends[cause]), lines.empty() ? "" : "; its last lines:"));
-  outputs_.show(cause, lines);
-  if (!ends[cause].loss.empty()) say(fmt::format("host {}: {}", ends[cause].host, ends[cause].loss));
-  return exit_code_of(ends[cause]);
-}
-
-// Other tracebacks than the cause's: equal ones once, and of those that it brought the exception alone.
-void Supervisor::show_failures_beside(std::size_t cause, const std::vector<ProcessEnd>& ends) {
-  std::vector<FailedAlike> failures;
-  if (!outputs_.held(cause).empty()) add_failure(failures, ends[cause].label, outputs_.held(cause));
-  const bool has_cause = !failures.empty();
-  for (const std::size_t index : failed_)
-    if (index != cause && !outputs_.held(index).empty())
-      add_failure(failures, ends[index].label, outputs_.held(index));
-  for (std::size_t i = 0; i < failures.size(); ++i) {
-    std::vector<std::string> labels = failures[i].labels;
-    if (i == 0 && has_cause) {
-      labels.erase(labels.begin());
-      if (!labels.empty())
-        say(fmt::format("{} failed the same way as {}", joined_labels(labels), ends[cause].label));
-    } else if (const auto other = other_failure(failures[i].lines)) {
-      say(fmt::format("{}: {}", joined_labels(labels), *other));
-    } else {
-      say(fmt::format("{} failed in another way:", joined_labels(labels)));
-      for (const std::string& line : failures[i].lines)
-        console_.line(Stream::error, failures[i].labels.front(), line);
-    }
-  }
+  return launch::report_failure(ends, failed_, outputs_, console_);
 }
 
 // Everybody knows where Ctrl-C hit, or asks the logs; what else an end brought up is to be seen.
