@@ -175,7 +175,7 @@ def test_something_else_at_the_schedulers_port():
             )
             while odd.recv(1 << 10):
                 pass
-        expect("Somebody else knocks", begin, None, job.waiting)
+        expect("Connections that do not belong to the job", begin, None, job.waiting)
 
 
 def test_a_scheduler_that_has_no_free_descriptor_takes_one_from_an_unauthorized_peer():

@@ -281,7 +281,8 @@ TEST_F(RecoveringScheduler, FailsWithTheTextOfItsWaitingWhenTimeIsOver) {
   std::vector<std::string> told;
   for (const auto& waiting : sent_to<message::Waiting>(1, pass(9s, {1}))) told.push_back(waiting.text);
   const std::string text =
-      "epoch 2: waiting for node 1 (its connection was lost at step 812) - start it again with MS_NODE_ID=1";
+      "cluster epoch 2: waiting for node 1 (its connection was lost at step 812) - start it again with "
+      "MS_NODE_ID=1";
   EXPECT_THAT(told, ElementsAre(text));
   pass(2s, {1});
   ASSERT_TRUE(machine->failure());

@@ -5,8 +5,8 @@
 #include <cstdio>
 
 int main() {
-  // Without a role, init() says what is missing.
-  const auto role = muster::train::init(muster::FixedEnvironment{{}});
+  // Of a half-set environment init() says what is missing.
+  const auto role = muster::train::init(muster::FixedEnvironment{{{"MS_WORKER_NUM", "2"}}});
   if (role) return 1;
   std::puts(role.error().message.c_str());
   return role.error().message.find("MS_ROLE") == std::string::npos ? 2 : 0;
