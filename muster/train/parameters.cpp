@@ -87,20 +87,20 @@ Result<Unmatched> load_parameters(std::span<const graph::ParameterPtr> parameter
     const std::string& name = parameter->name();
     names.insert(name);
     const auto at = values.find(name);
-    const bool is_there = at != values.end();
-    const graph::TensorType type =
-        is_there ? graph::TensorType{at->second->dtype(), at->second->shape()} : graph::TensorType{};
-    if (is_there && type == parameter->type()) {
-      used.insert(name);
-      found.emplace_back(parameter, at->second);
+    if (at == values.end()) {
+      unmatched.parameters.push_back(name);
+      differences.missing.push_back(fmt::format("'{}'", name));
       continue;
     }
-    unmatched.parameters.push_back(name);
-    if (is_there)
+    const graph::TensorType type{at->second->dtype(), at->second->shape()};
+    if (type != parameter->type()) {
+      unmatched.parameters.push_back(name);
       differences.other_type.push_back(fmt::format("'{}' is {}, the checkpoint holds {}", name,
                                                    to_string(parameter->type()), to_string(type)));
-    else
-      differences.missing.push_back(fmt::format("'{}'", name));
+      continue;
+    }
+    used.insert(name);
+    found.emplace_back(parameter, at->second);
   }
   for (const checkpoint::Entry& entry : entries) {
     if (used.contains(entry.name)) continue;
