@@ -1,7 +1,9 @@
 """Starts the processes of a job from environment variables alone, as a user's shell would."""
 
+import contextlib
 import os
 import queue
+import random
 import re
 import signal
 import socket
@@ -15,10 +17,21 @@ from places import COMPAT_PACKAGES, PACKAGES
 PATIENCE = 30  # seconds until a test gives up on something that should come soon
 
 
+# Below those that the system itself gives away, so that no other process takes one before it is used.
+# Each process of pytest-xdist draws from a share of its own.
+PORTS = range(20000, 32000)
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port on which nothing listens."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    share = PORTS[worker::workers]
+    while True:
+        port = random.choice(share)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def clean_environment():

@@ -9,8 +9,11 @@ import sys
 
 import pytest
 from digits import write_digits
+from job import free_port
 from places import BUILD, COMPAT_PACKAGES, PACKAGES, ROOT
 
+# Their start scripts name ports, which two tests at once must not take.
+pytestmark = pytest.mark.xdist_group("ports of the seeds")
 LINE = re.compile(r"epoch: (\d+), step: (\d+), loss is (\d+\.\d+(?:e-\d+)?)$")
 
 
@@ -22,12 +25,6 @@ def port_is_free(port):
         except OSError:
             return False
         return True
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def environment():
