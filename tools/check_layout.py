@@ -37,7 +37,7 @@ SHOWN_MAX = {
     "data": 14,
     "graph": 10,
     "launch": 14,
-    "net": 11,
+    "net": 10,
     "nn": 30,
     "tensor": 3,
     "train": 22,

@@ -12,7 +12,6 @@
 namespace muster::collective {
 namespace {
 
-constexpr std::size_t line_size_bytes = 64;
 constexpr std::size_t block_size_bytes = 4096;  // of the accumulator: stays in the first-level cache
 
 // Integers wrap around, which only unsigned arithmetic does without undefined behaviour.

@@ -9,6 +9,8 @@
 
 namespace muster::collective {
 
+inline constexpr std::size_t line_size_bytes = 64;  // of the caches
+
 // Streaming stores go past the caches to memory. Another core reads such lines much faster than lines that
 // are dirty in this core's cache; for data that fits into the cache and is read here soon they cost more.
 enum class Stores { cached, streaming };

@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <new>
 
+#include "muster/collective/kernels.h"
+
 namespace muster::collective {
 namespace {
 
-constexpr std::size_t line_size_bytes = 64;
 constexpr std::size_t page_size_bytes = 4096;
 constexpr std::size_t huge_page_size_bytes = 2 << 20;
 constexpr std::uint32_t abort_bit = 1;  // of the generation, which counts in steps of two

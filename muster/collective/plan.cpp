@@ -1,9 +1,10 @@
 #include "muster/collective/plan.h"
 
+#include "muster/collective/kernels.h"
+
 namespace muster::collective {
 namespace {
 
-constexpr std::size_t line_size_bytes = 64;
 constexpr std::size_t small_shared_bytes = 16 << 10;
 constexpr std::size_t small_remote_bytes = 4 << 10;
 constexpr std::size_t chunk_shared_bytes = 1 << 20;

@@ -5,7 +5,7 @@
 namespace muster::collective {
 namespace {
 
-constexpr auto look_interval = std::chrono::milliseconds(10);  // while a connection is being made again
+constexpr auto retry_interval = std::chrono::milliseconds(10);  // while a connection is being made again
 constexpr auto check_interval = std::chrono::seconds(1);
 
 }  // namespace
@@ -35,7 +35,7 @@ void ReconnectWatch::work() {
       duties_.watch(waits);
     }
     TimePoint deadline = std::min(acceptor_.deadline(), next_check);
-    if (more) deadline = std::min(deadline, acceptor_.clock().now() + look_interval);
+    if (more) deadline = std::min(deadline, acceptor_.clock().now() + retry_interval);
     const auto ready = waits.wait({.deadline = deadline, .stop = &stop_});
     if (!ready || *ready == net::Readiness::stopped) return;
     if (acceptor_.clock().now() >= next_check) {

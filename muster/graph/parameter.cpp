@@ -42,7 +42,7 @@ namespace {
 
 void count_write() { process_state().parameter_writes.fetch_add(1, std::memory_order_relaxed); }
 
-void reorder(const PrimitivePtr& primitive, std::byte* from, std::byte* to, int threads) {
+void run_reorder(const PrimitivePtr& primitive, std::byte* from, std::byte* to, int threads) {
   const auto scratch = Buffer::allocate(primitive->scratch_bytes);
   const bool done = primitive->run(&from, &to, scratch->data(), threads);
   MUSTER_CHECK(done, "a parameter could not be brought into another order");
@@ -64,7 +64,7 @@ const Tensor& Parameter::storage() const {
   MUSTER_CHECK(materialized(), "a parameter was read before it was made");
   if (!plain_.defined()) {
     Tensor made(type_.dtype, type_.shape);
-    reorder(format_->to_plain, formatted_->data(), made.bytes(), format_->threads);
+    run_reorder(format_->to_plain, formatted_->data(), made.bytes(), format_->threads);
     plain_ = std::move(made);
   }
   return plain_;
@@ -83,7 +83,7 @@ std::byte* Parameter::in_format(const ParameterFormatPtr& format, std::uint64_t 
   if (formatted_ == nullptr || !same_format(format_->format, format->format)) {
     const Tensor& plain = materialize(seed);
     auto made = Buffer::allocate(format->format->size_bytes());
-    reorder(format->from_plain, plain.bytes(), made->data(), format->threads);
+    run_reorder(format->from_plain, plain.bytes(), made->data(), format->threads);
     formatted_ = std::move(made);
     format_ = format;
   }
@@ -97,7 +97,7 @@ std::byte* Parameter::in_format(const ParameterFormatPtr& format, std::uint64_t 
 void Parameter::copy_to(std::byte* to, std::uint64_t seed, int threads) {
   if (!materialized()) materialize(seed);
   if (!plain_.defined())
-    reorder(format_->to_plain, formatted_->data(), to, format_->threads);
+    run_reorder(format_->to_plain, formatted_->data(), to, format_->threads);
   else
     kernels::copy_bytes(plain_.bytes(), to, plain_.size_bytes(), threads);
 }

@@ -15,7 +15,6 @@
 #include "muster/net/address.h"
 #include "muster/net/descriptor.h"
 #include "muster/net/security.h"
-#include "muster/net/socket_address.h"
 
 namespace muster::net {
 

@@ -9,7 +9,7 @@ namespace {
 
 using Rank = std::uint32_t;
 using Ranks = std::vector<Rank>;
-using Fixed = std::span<const std::optional<Rank>>;
+using FixedRanks = std::span<const std::optional<Rank>>;
 
 // Moves that help are made until there is none; each makes the sum smaller, so it ends. This is against
 // surprises only.
@@ -24,7 +24,7 @@ std::size_t cost_of(const Flow& flow, const Ranks& ranks) {
 
 class Search {
  public:
-  Search(Fixed fixed, std::span<const Flow> flows, Rank otherwise)
+  Search(FixedRanks fixed, std::span<const Flow> flows, Rank otherwise)
       : fixed_(fixed), flows_(flows), otherwise_(otherwise), incident_(fixed.size()) {
     for (std::size_t i = 0; i < flows.size(); ++i) {
       incident_[flows[i].from].push_back(i);
@@ -159,7 +159,7 @@ class Search {
     for (const std::size_t piece : flow.to) add(piece);
   }
 
-  Fixed fixed_;
+  FixedRanks fixed_;
   std::span<const Flow> flows_;
   Rank otherwise_;
   std::vector<std::vector<std::size_t>> incident_;  // flows, by piece

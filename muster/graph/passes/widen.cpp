@@ -28,7 +28,7 @@ struct Settings {
 };
 
 // Lays out the scratch memory of a call: the addresses, the kernel's own scratch, the copies.
-class Places {
+class ScratchLayout {
  public:
   std::size_t take(std::size_t bytes) {
     const std::size_t place = end_;
@@ -49,7 +49,7 @@ std::vector<TensorType> widened(std::span<const TensorType> types) {
   return made;
 }
 
-std::vector<Part> parts_of(std::span<const TensorType> types, Places& places) {
+std::vector<Part> parts_of(std::span<const TensorType> types, ScratchLayout& places) {
   std::vector<Part> parts;
   for (const TensorType& type : types) {
     Part& part = parts.emplace_back(Part{.elements = type.shape.elements()});
@@ -60,7 +60,7 @@ std::vector<Part> parts_of(std::span<const TensorType> types, Places& places) {
 }
 
 Settings settings_for(const Op& op, const Signature& signature, const Kernel& kernel, Prepared prepared,
-                      Places& places) {
+                      ScratchLayout& places) {
   Settings made{.run = kernel.run, .settings = std::move(prepared.settings)};
   places.take((signature.inputs.size() + signature.outputs.size()) * sizeof(std::byte*));
   made.scratch_offset_bytes = places.take(prepared.scratch_bytes);
@@ -119,7 +119,7 @@ Result<Chosen> choose_widened(const Op& op, const Signature& signature) {
                                                .outputs = outputs,
                                                .attributes = signature.attributes,
                                                .threads = signature.threads}));
-  Places places;
+  ScratchLayout places;
   auto settings = std::make_shared<const Settings>(
       settings_for(op, signature, *chosen.kernel, std::move(chosen.prepared), places));
   return Chosen{&kernel, {.settings = std::move(settings), .scratch_bytes = places.end()}};

@@ -154,6 +154,107 @@ void with_functor(Comparison kind, const Use& use) {
   }
 }
 
+// One run of pairs. Within a run an operand goes along (stride 1) or stands still (stride 0).
+template <class F, class In, class Out>
+void run_of_pairs(const void* a_data, std::int64_t a_stride, const void* b_data, std::int64_t b_stride,
+                  void* out_data, std::int64_t count) {
+  using Number = Computed<In>;
+  const auto f = [](Number left, Number right) { return static_cast<Out>(F()(left, right)); };
+  const In* const a = static_cast<const In*>(a_data);
+  const In* const b = static_cast<const In*>(b_data);
+  Out* const out = static_cast<Out*>(out_data);
+  if (a_stride == 1 && b_stride == 1) {
+    for (std::int64_t i = 0; i < count; ++i) out[i] = f(a[i], b[i]);
+  } else if (a_stride == 1) {
+    const Number right = *b;
+    for (std::int64_t i = 0; i < count; ++i) out[i] = f(a[i], right);
+  } else if (b_stride == 1) {
+    const Number left = *a;
+    for (std::int64_t i = 0; i < count; ++i) out[i] = f(left, b[i]);
+  } else {
+    const Out both = f(*a, *b);
+    for (std::int64_t i = 0; i < count; ++i) out[i] = both;
+  }
+}
+
+template <class F, class In, class Out>
+void one_pair(const void* a, const void* b, void* out) {
+  const auto number = [](const void* x) { return static_cast<Computed<In>>(*static_cast<const In*>(x)); };
+  *static_cast<Out*>(out) = static_cast<Out>(F()(number(a), number(b)));
+}
+
+// What is compiled for each functor and dtype: little, since there are many. What walks the shapes stands
+// once.
+struct PairKernel {
+  void (*run)(const void* a, std::int64_t a_stride, const void* b, std::int64_t b_stride, void* out,
+              std::int64_t count);
+  void (*one)(const void* a, const void* b, void* out);  // the oracle
+  std::size_t in_bytes;
+  std::size_t out_bytes;
+};
+
+template <class F, class In, class Out>
+PairKernel pair_kernel() {
+  return {run_of_pairs<F, In, Out>, one_pair<F, In, Out>, sizeof(In), sizeof(Out)};
+}
+
+PairKernel pair_kernel(Binary kind, DType dtype) {
+  PairKernel kernel{};
+  with_functor(kind, [&](auto f) {
+    with_number_element(
+        dtype, [&](auto zero) { kernel = pair_kernel<decltype(f), decltype(zero), decltype(zero)>(); });
+  });
+  return kernel;
+}
+
+PairKernel pair_kernel(Comparison kind, DType dtype) {
+  PairKernel kernel{};
+  with_functor(kind, [&](auto f) {
+    with_type(dtype, [&](auto zero) { kernel = pair_kernel<decltype(f), decltype(zero), bool>(); });
+  });
+  return kernel;
+}
+
+const std::byte* element(const void* data, std::int64_t index, std::size_t element_bytes) {
+  return static_cast<const std::byte*>(data) + index * static_cast<std::int64_t>(element_bytes);
+}
+
+std::byte* element(void* data, std::int64_t index, std::size_t element_bytes) {
+  return static_cast<std::byte*>(data) + index * static_cast<std::int64_t>(element_bytes);
+}
+
+// out = f(a, b) with broadcasting; out may be an operand that is not repeated.
+void each_pair(const PairKernel& kernel, const BroadcastLoops& loops, int threads, const Pair& pair) {
+  const std::int64_t a_stride = loops.strides[0].back();
+  const std::int64_t b_stride = loops.strides[1].back();
+  parallel_for(loops.count, elementwise_grain, threads, [&](std::int64_t begin, std::int64_t end) {
+    for_each_run<2>(loops, begin, end, [&](const auto& offsets, std::int64_t at, std::int64_t count) {
+      kernel.run(element(pair.a, offsets[0], kernel.in_bytes), a_stride,
+                 element(pair.b, offsets[1], kernel.in_bytes), b_stride,
+                 element(pair.out, at, kernel.out_bytes), count);
+    });
+  });
+}
+
+// The same, one element after another: the oracle.
+void each_pair_reference(const PairKernel& kernel, const std::array<Shape, 3>& shapes, const Pair& pair) {
+  const auto& [a_shape, b_shape, out_shape] = shapes;
+  const auto a_strides = broadcast_strides(a_shape, out_shape);
+  const auto b_strides = broadcast_strides(b_shape, out_shape);
+  const std::int64_t count = out_shape.elements();
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t a_at = 0;
+    std::int64_t b_at = 0;
+    std::int64_t rest = i;
+    for (std::size_t axis = out_shape.rank(); axis-- > 0; rest /= out_shape[axis]) {
+      a_at += rest % out_shape[axis] * a_strides[axis];
+      b_at += rest % out_shape[axis] * b_strides[axis];
+    }
+    kernel.one(element(pair.a, a_at, kernel.in_bytes), element(pair.b, b_at, kernel.in_bytes),
+               element(pair.out, i, kernel.out_bytes));
+  }
+}
+
 // Whether both operands lie as the result does.
 bool walks_alike(const BroadcastLoops& loops) {
   return loops.sizes.size() == 1 && loops.strides[0][0] == 1 && loops.strides[1][0] == 1;
@@ -175,43 +276,19 @@ void binary(Binary kind, DType dtype, const BroadcastLoops& loops, const Pair& p
   if (kind == Binary::add && dtype == DType::bfloat16 && walks_alike(loops))
     return in_parts(bfloat16_loops().add, loops.count, threads, static_cast<bfloat16*>(pair.out),
                     static_cast<const bfloat16*>(pair.a), static_cast<const bfloat16*>(pair.b));
-  with_functor(kind, [&](const auto& f) {
-    with_number_element(dtype, [&](auto zero) {
-      using T = decltype(zero);
-      each_pair(f, loops, threads, static_cast<const T*>(pair.a), static_cast<const T*>(pair.b),
-                static_cast<T*>(pair.out));
-    });
-  });
+  each_pair(pair_kernel(kind, dtype), loops, threads, pair);
 }
 
 void binary_reference(Binary kind, DType dtype, const std::array<Shape, 3>& shapes, const Pair& pair) {
-  with_functor(kind, [&](const auto& f) {
-    with_number_element(dtype, [&](auto zero) {
-      using T = decltype(zero);
-      each_pair_reference(f, shapes, static_cast<const T*>(pair.a), static_cast<const T*>(pair.b),
-                          static_cast<T*>(pair.out));
-    });
-  });
+  each_pair_reference(pair_kernel(kind, dtype), shapes, pair);
 }
 
 void compare(Comparison kind, DType dtype, const BroadcastLoops& loops, const Pair& pair, int threads) {
-  with_functor(kind, [&](const auto& f) {
-    with_type(dtype, [&](auto zero) {
-      using T = decltype(zero);
-      each_pair(f, loops, threads, static_cast<const T*>(pair.a), static_cast<const T*>(pair.b),
-                static_cast<bool*>(pair.out));
-    });
-  });
+  each_pair(pair_kernel(kind, dtype), loops, threads, pair);
 }
 
 void compare_reference(Comparison kind, DType dtype, const std::array<Shape, 3>& shapes, const Pair& pair) {
-  with_functor(kind, [&](const auto& f) {
-    with_type(dtype, [&](auto zero) {
-      using T = decltype(zero);
-      each_pair_reference(f, shapes, static_cast<const T*>(pair.a), static_cast<const T*>(pair.b),
-                          static_cast<bool*>(pair.out));
-    });
-  });
+  each_pair_reference(pair_kernel(kind, dtype), shapes, pair);
 }
 
 void select(std::size_t size_bytes, const BroadcastLoops& loops, const Choice& choice, int threads) {
