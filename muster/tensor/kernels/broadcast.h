@@ -31,21 +31,23 @@ void for_each_run(const BroadcastLoops& loops, std::int64_t begin, std::int64_t 
   const std::size_t inner = loops.sizes.size() - 1;
   const std::int64_t run = loops.sizes[inner];
   std::vector<std::int64_t> index(inner);
+  std::array<std::int64_t, operands> starts{};  // of the operands' runs
   std::int64_t rest = begin / run;
-  for (std::size_t loop = inner; loop-- > 0; rest /= loops.sizes[loop])
+  for (std::size_t loop = inner; loop-- > 0; rest /= loops.sizes[loop]) {
     index[loop] = rest % loops.sizes[loop];
-  for (std::int64_t at = begin; at < end;) {
-    const std::int64_t skipped = at % run;
+    for (std::size_t k = 0; k < operands; ++k) starts[k] += index[loop] * loops.strides[k][loop];
+  }
+  std::int64_t skipped = begin % run;  // of the first run; the others are whole
+  for (std::int64_t at = begin; at < end; skipped = 0) {
     const std::int64_t length = std::min(run - skipped, end - at);
-    std::array<std::int64_t, operands> offsets;
-    for (std::size_t k = 0; k < operands; ++k) {
-      offsets[k] = skipped * loops.strides[k][inner];
-      for (std::size_t loop = 0; loop < inner; ++loop) offsets[k] += index[loop] * loops.strides[k][loop];
-    }
+    std::array<std::int64_t, operands> offsets = starts;
+    for (std::size_t k = 0; k < operands; ++k) offsets[k] += skipped * loops.strides[k][inner];
     body(offsets, at, length);
     at += length;
     for (std::size_t loop = inner; loop-- > 0;) {
+      for (std::size_t k = 0; k < operands; ++k) starts[k] += loops.strides[k][loop];
       if (++index[loop] < loops.sizes[loop]) break;
+      for (std::size_t k = 0; k < operands; ++k) starts[k] -= index[loop] * loops.strides[k][loop];
       index[loop] = 0;
     }
   }
