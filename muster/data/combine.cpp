@@ -21,7 +21,11 @@ class CombinedNode : public Node {
     return draws;
   }
   std::int64_t batch_size() const override { return children_.front()->batch_size(); }
-  std::int64_t num_shards() const override { return children_.front()->num_shards(); }
+  Shard shard() const override {
+    Shard first = children_.front()->shard();
+    for (const NodePtr& child : children_) first.is_mixed = first.is_mixed || child->shard() != first;
+    return first;
+  }
   std::int64_t source_rows() const override { return children_.front()->source_rows(); }
 
  protected:

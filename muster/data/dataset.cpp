@@ -46,6 +46,11 @@ Dataset Dataset::shuffle(std::int64_t buffer_rows) const {
   return Dataset(node_.and_then([&](const NodePtr& node) { return make_shuffle(node, buffer_rows); }));
 }
 
+Dataset Dataset::mark_shard(std::int64_t num_shards, std::int64_t shard_id) const {
+  return Dataset(node_.and_then(
+      [&](const NodePtr& node) { return make_marked(node, {.count = num_shards, .index = shard_id}); }));
+}
+
 Dataset Dataset::filter(OperationPtr predicate, std::vector<std::string> input_columns) const {
   return Dataset(node_.and_then([&](const NodePtr& node) {
     return make_filter(node, std::move(predicate), std::move(input_columns));
@@ -97,7 +102,7 @@ Result<std::int64_t> Dataset::count_items(IterateOptions options) const {
 }
 
 std::int64_t Dataset::source_rows() const { return node_ ? (*node_)->source_rows() : size_unknown; }
-std::int64_t Dataset::num_shards() const { return node_ ? (*node_)->num_shards() : 1; }
+Shard Dataset::shard() const { return node_ ? (*node_)->shard() : Shard{}; }
 std::int64_t Dataset::batch_size() const { return node_ ? (*node_)->batch_size() : 1; }
 std::int64_t Dataset::repeat_count() const { return node_ ? (*node_)->repeat_count() : 1; }
 

@@ -9,6 +9,7 @@
 #include "muster/data/data_loader.h"
 #include "muster/data/iterator.h"
 #include "muster/data/operation.h"
+#include "muster/data/sampler.h"
 
 namespace muster::data {
 
@@ -59,6 +60,9 @@ class Dataset {
   // Each item is drawn from the next `buffer_rows` (at least 2) that have not come yet. As many as there are
   // items: every order is as likely. The order depends on seed and epoch only.
   Dataset shuffle(std::int64_t buffer_rows) const;
+  // Says that these rows are one part of `num_shards` which the script has cut out itself, each row in one
+  // part; nothing is cut here. Evaluations over all workers count each part once.
+  Dataset mark_shard(std::int64_t num_shards, std::int64_t shard_id) const;
   // The items for which `predicate`, given the named columns (none named: all), gives one value that is not
   // 0.
   Dataset filter(OperationPtr predicate, std::vector<std::string> input_columns = {}) const;
@@ -80,8 +84,10 @@ class Dataset {
   // Rows in the last batch() and repetitions in the last repeat() upstream; 1 without one.
   std::int64_t batch_size() const;
   std::int64_t repeat_count() const;
-  // Shards that the (first) source upstream was cut into, of which this dataset reads one.
-  std::int64_t num_shards() const;
+  // Which part of all rows this dataset reads, as the (first) source upstream was cut, or as mark_shard()
+  // says.
+  Shard shard() const;
+  std::int64_t num_shards() const { return shard().count; }
   // Rows of that source, all its shards together; size_unknown behind what cannot tell.
   std::int64_t source_rows() const;
   Result<Iterator> iterate(IterateOptions options) const;

@@ -1,4 +1,4 @@
-// repeat, take and skip: they change which items come, never what is in them.
+// repeat, take, skip and mark_shard: they change which items come, never what is in them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -148,7 +148,31 @@ class SkipNode final : public FlowNode {
   const std::int64_t count_;
 };
 
+// A part of the rows that the script has cut out itself. How many there are in all only it knows.
+class MarkedNode final : public FlowNode {
+ public:
+  MarkedNode(NodePtr child, const Shard& shard) : FlowNode(std::move(child)), shard_(shard) {}
+  Shard shard() const override { return shard_; }
+  std::int64_t source_rows() const override { return size_unknown; }
+  std::unique_ptr<Stream> open(Pass pass) const override { return child()->open(pass); }
+
+ private:
+  const Shard shard_;
+};
+
 }  // namespace
+
+Result<NodePtr> make_marked(NodePtr child, const Shard& shard) {
+  if (child->shard().count > 1)
+    return fail(Code::invalid_argument,
+                fmt::format("mark_shard: the rows are shard {} of {} already, as num_shards and shard_id say",
+                            child->shard().index, child->shard().count));
+  if (shard.count < 1 || shard.index < 0 || shard.index >= shard.count)
+    return fail(Code::invalid_argument,
+                fmt::format("mark_shard: shard_id is {}, it must be 0 to {} (num_shards is {})", shard.index,
+                            shard.count - 1, shard.count));
+  return std::make_shared<MarkedNode>(std::move(child), shard);
+}
 
 Result<NodePtr> make_repeat(NodePtr child, std::int64_t count) {
   if (count != size_endless && (count < 1 || count > std::int64_t{1} << 31))

@@ -37,7 +37,8 @@ Iterator::State::State(NodePtr node, IterateOptions options)
       while_waiting_(std::move(options.while_waiting)),
       clock_(options.clock),
       workers_(options.workers > 0 ? options.workers : workers_default()),
-      stream_(node_->open({.seed = options.seed, .epoch = options.epoch, .workers = &workers_})),
+      stream_(node_->open(
+          {.seed = options.seed, .epoch = options.epoch, .padding = options.padding, .workers = &workers_})),
       to_skip_(options.skip_items),
       ahead_max_(options.prefetch_items) {
   if (node_->foreign()) thread_ = std::thread([this] { make_ahead(); });

@@ -16,6 +16,9 @@ struct IterateOptions {
   // The pass begins after so many items, which an earlier pass has had. Built-in operations do not make
   // them, nor do functions of map() see them.
   std::size_t skip_items = 0;
+  // Without it a shard of a source ends before the rows that fill it up to the length of the others: each row
+  // comes from one shard only.
+  bool padding = true;
   // Made ahead at most, but no more than about 128 MiB once there are two; at least 1.
   std::size_t prefetch_items = 8;
   int workers = 0;  // threads that share the work of built-in operations; 0: as many as processors, at most 8

@@ -37,6 +37,7 @@ class Stream {
 struct Pass {
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
+  bool padding = true;         // see IterateOptions
   Workers* workers = nullptr;  // they share the work; null: the caller does it alone
 };
 
@@ -61,7 +62,7 @@ class Node {
   // What the user set upstream, innermost last: see Dataset.
   virtual std::int64_t batch_size() const { return 1; }
   virtual std::int64_t repeat_count() const { return 1; }
-  virtual std::int64_t num_shards() const { return 1; }
+  virtual Shard shard() const { return {}; }
   virtual std::int64_t source_rows() const { return size_unknown; }
 };
 
@@ -77,7 +78,7 @@ class FlowNode : public Node {
   std::uint64_t draws() const override { return child_->draws(); }
   std::int64_t batch_size() const override { return child_->batch_size(); }
   std::int64_t repeat_count() const override { return child_->repeat_count(); }
-  std::int64_t num_shards() const override { return child_->num_shards(); }
+  Shard shard() const override { return child_->shard(); }
   std::int64_t source_rows() const override { return child_->source_rows(); }
 
  protected:
@@ -113,6 +114,7 @@ Result<NodePtr> make_repeat(NodePtr child, std::int64_t count);
 Result<NodePtr> make_take(NodePtr child, std::int64_t count);
 Result<NodePtr> make_skip(NodePtr child, std::int64_t count);
 Result<NodePtr> make_shuffle(NodePtr child, std::int64_t buffer_rows);
+Result<NodePtr> make_marked(NodePtr child, const Shard& shard);
 Result<NodePtr> make_filter(NodePtr child, OperationPtr predicate, std::vector<std::string> input_columns);
 Result<NodePtr> make_project(NodePtr child, const std::vector<std::string>& names);
 Result<NodePtr> make_rename(NodePtr child, const std::vector<std::string>& from,

@@ -20,6 +20,10 @@ std::uint32_t shard_size(std::uint32_t rows, std::uint32_t num_shards) {
   return rows / num_shards + (rows % num_shards != 0);
 }
 
+std::int64_t shard_padding(std::uint32_t rows, const Shard& shard, std::int64_t size) {
+  return size > 0 && shard.count * (size - 1) + shard.index >= rows ? 1 : 0;
+}
+
 std::vector<std::uint32_t> row_order(const RowOrderOptions& options, std::uint64_t seed,
                                      std::uint64_t epoch) {
   std::vector<std::uint32_t> all(options.rows);

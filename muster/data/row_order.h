@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "muster/data/sampler.h"
+
 namespace muster::data {
 
 struct RowOrderOptions {
@@ -15,6 +17,9 @@ struct RowOrderOptions {
 
 // Rows of one shard: ceil(rows / num_shards), so that all ranks make as many steps.
 std::uint32_t shard_size(std::uint32_t rows, std::uint32_t num_shards);
+
+// How many of the first `size` rows of a shard are there to fill it up: one at most, the last.
+std::int64_t shard_padding(std::uint32_t rows, const Shard& shard, std::int64_t size);
 
 // The rows of one shard in the order of one epoch. The list of all rows, shuffled by (seed, epoch), is the
 // same on every rank; the k-th row of shard s is entry (num_shards * k + s) mod rows of it.

@@ -85,7 +85,10 @@ class RandomSampler final : public Sampler {
 class DistributedSampler final : public Sampler {
  public:
   explicit DistributedSampler(DistributedSamplerOptions options) : options_(options) {}
-  std::int64_t num_shards() const override { return options_.num_shards; }
+  Shard shard() const override { return {.count = options_.num_shards, .index = options_.shard_id}; }
+  std::int64_t padding(const SourceFacts& facts) const override {
+    return shard_padding(facts.rows, shard(), *size(facts));
+  }
   Result<std::int64_t> size(const SourceFacts& facts) const override {
     MUSTER_TRY_VOID(check_count("DistributedSampler", options_.num_samples));
     if (options_.num_shards < 1 || options_.num_shards > (std::int64_t{1} << 31) - 1)

@@ -19,6 +19,14 @@ struct SourceFacts {
   std::span<const std::uint32_t> labels = {};  // of each row; none: the source has no labels
 };
 
+// One part of the rows of a source.
+struct Shard {
+  std::int64_t count = 1;  // parts in all
+  std::int64_t index = 0;
+  bool is_mixed = false;  // what was joined had been cut in different ways
+  friend bool operator==(const Shard&, const Shard&) = default;
+};
+
 class Sampler {
  public:
   virtual ~Sampler() = default;
@@ -27,8 +35,13 @@ class Sampler {
   // The rows of one pass, size() of them. Only where size() gave no error.
   virtual std::vector<std::uint32_t> order(const SourceFacts& facts, std::uint64_t seed,
                                            std::uint64_t epoch) const = 0;
-  // Into how many shards it cuts the rows, to give one of them.
-  virtual std::int64_t num_shards() const { return 1; }
+  // The part of the rows that it gives.
+  virtual Shard shard() const { return {}; }
+  // Rows at the end of order() that another shard gives too, so that all shards are equally long.
+  virtual std::int64_t padding(const SourceFacts& facts) const {
+    (void)facts;
+    return 0;
+  }
 };
 
 using SamplerPtr = std::shared_ptr<const Sampler>;

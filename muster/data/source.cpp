@@ -19,7 +19,10 @@ class ShardSampler final : public Sampler {
         shard_id_(static_cast<std::uint32_t>(options.shard_id.value_or(0))),
         num_samples_(options.num_samples) {}
 
-  std::int64_t num_shards() const override { return num_shards_; }
+  Shard shard() const override { return {.count = num_shards_, .index = shard_id_}; }
+  std::int64_t padding(const SourceFacts& facts) const override {
+    return shard_padding(facts.rows, shard(), *size(facts));
+  }
   Result<std::int64_t> size(const SourceFacts& facts) const override {
     const std::int64_t rows = shard_size(facts.rows, num_shards_);
     return num_samples_ ? std::min(rows, *num_samples_) : rows;
@@ -99,12 +102,13 @@ class SourceNode final : public Node {
   std::int64_t size() const override { return size_; }
   bool foreign() const override { return source_->foreign(); }
   std::uint64_t draws() const override { return 0; }
-  std::int64_t num_shards() const override { return sampler_->num_shards(); }
+  Shard shard() const override { return sampler_->shard(); }
   std::int64_t source_rows() const override { return source_->rows(); }
   std::unique_ptr<Stream> open(Pass pass) const override {
     const SourceFacts facts{source_->rows(), source_->labels()};
-    return std::make_unique<SourceStream>(*source_, pool_, pass,
-                                          sampler_->order(facts, pass.seed, pass.epoch));
+    std::vector<std::uint32_t> order = sampler_->order(facts, pass.seed, pass.epoch);
+    if (!pass.padding) order.resize(order.size() - static_cast<std::size_t>(sampler_->padding(facts)));
+    return std::make_unique<SourceStream>(*source_, pool_, pass, std::move(order));
   }
 
  private:

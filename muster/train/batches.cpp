@@ -67,9 +67,10 @@ Result<std::int64_t> counted(const data::Dataset& dataset) {
 
 }  // namespace
 
-Result<data::Iterator> begin_pass_of(const data::Dataset& dataset, const DataPosition& from) {
+Result<data::Iterator> begin_pass_of(const data::Dataset& dataset, const DataPosition& from, bool padding) {
   data::IterateOptions options = data_options(from.pass);
   options.skip_items = from.items;
+  options.padding = padding;
   options.while_waiting = &look_for_interruption;
   return dataset.iterate(std::move(options));
 }
@@ -180,7 +181,8 @@ Result<std::int64_t> Batches::count(std::string_view what) {
 
 Result<std::optional<data::Item>> Batches::read() {
   if (!pass_) {
-    MUSTER_TRY(data::Iterator begun, begin_pass_of(dataset_, {.pass = passes_ - 1, .items = begin_}));
+    MUSTER_TRY(data::Iterator begun,
+               begin_pass_of(dataset_, {.pass = passes_ - 1, .items = begin_}, padding_));
     pass_.emplace(std::move(begun));
   }
   return pass_->next();

@@ -19,10 +19,10 @@ struct DataPosition {
   std::uint64_t items = 0;  // of it that were taken
 };
 
-// Alone, this reads. In a divided job the reader does, so that image and label come from one hand even where
-// a generator draws its own random numbers; before each item it tells the others what types that has, or that
-// the pass has ended. They call nothing of the dataset, and their items have no elements. All of them make
-// the same calls, which are messages from the reader to the others.
+// Alone, this reads. In a divided job the reader does, so that one worker loads each (image, label) pair,
+// also where a generator draws its own random numbers; before each item it tells the others what types that
+// has, or that the pass has ended. They call nothing of the dataset, and their items have no elements. All of
+// them make the same calls, which are messages from the reader to the others.
 //
 // Threads: one.
 class Batches {
@@ -37,6 +37,10 @@ class Batches {
 
   // From now on `reader`, a rank of `stages`, reads. Before the first item.
   void divide(Communicator& stages, std::uint32_t reader);
+
+  // From now on each row of a sharded source comes from one shard only: data::IterateOptions::padding.
+  // Before the first item.
+  void leave_out_padding() { padding_ = false; }
 
   // The items of one pass, at least one; data::size_endless. The error, on all of them the reader's, says
   // what is wrong with the `what` dataset.
@@ -71,6 +75,7 @@ class Batches {
   const data::Dataset& dataset_;
   std::uint64_t& passes_;
   bool in_pass_ = false;
+  bool padding_ = true;
   std::uint64_t begin_ = 0;             // the first item of the pass that next() gives
   std::uint64_t taken_ = 0;             // items of the pass before the next one
   std::optional<data::Iterator> pass_;  // of the reader
@@ -81,6 +86,7 @@ class Batches {
 };
 
 // A pass of this process over the dataset, which a signal may end, from an item on.
-Result<data::Iterator> begin_pass_of(const data::Dataset& dataset, const DataPosition& from);
+Result<data::Iterator> begin_pass_of(const data::Dataset& dataset, const DataPosition& from,
+                                     bool padding = true);
 
 }  // namespace muster::train

@@ -82,6 +82,8 @@ class Callback {
   Callback& operator=(const Callback&) = delete;
   virtual ~Callback() = default;
 
+  // Whether it shows the values of fit's evaluations: else fit prints them.
+  virtual bool shows_results() const { return false; }
   // Whether it collects the parameters of all workers in a divided job: then all of them must have it.
   virtual bool gathers() const { return false; }
 

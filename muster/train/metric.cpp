@@ -36,6 +36,8 @@ constexpr std::array<std::pair<std::string_view, MetricPtr (*)()>, 10> known{{
 
 }  // namespace
 
+Result<> Metric::merge(const State&) { return fail(Code::not_provided, "this metric defines no merge"); }
+
 std::string to_string(const MetricValue& value) {
   if (const auto* number = std::get_if<double>(&value)) return number_text(*number);
   if (const auto* tensor = std::get_if<Tensor>(&value)) return text_of(*tensor);
@@ -57,6 +59,16 @@ std::string to_string(const MetricValues& values) {
   for (const auto& [name, value] : values)
     text += fmt::format("{}'{}': {}", text.empty() ? "" : ", ", name, to_string(value));
   return "{" + text + "}";
+}
+
+std::string results_text(const MetricValues& values) {
+  std::string text;
+  for (const auto& [name, value] : values) {
+    const auto* number = std::get_if<double>(&value);
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name,
+                        number != nullptr ? fmt::format("{:.4g}", *number) : to_string(value));
+  }
+  return text;
 }
 
 Result<MetricPtr> metric_named(std::string_view name) {

@@ -44,6 +44,9 @@ Result<MetricValues> metric_values_from(const std::string& json);
 // "{'Accuracy': 0.98, 'loss': 0.1}"
 std::string to_string(const MetricValues& values);
 
+// "accuracy 0.98, loss 0.1043": numbers in four digits.
+std::string results_text(const MetricValues& values);
+
 // Subclasses count in update and answer in eval. Threads: one at a time.
 class Metric {
  public:
@@ -60,9 +63,16 @@ class Metric {
   virtual Result<MetricValue> eval() = 0;
   // Whether update is given the loss alone instead of outputs and labels.
   virtual bool wants_loss() const { return false; }
-  // What has been counted, for recovery points.
+  // How many rows the next update is of, for those whose inputs do not say it: a loss.
+  virtual void set_rows(std::int64_t) {}
+  // What has been counted, for recovery points and for merge().
   virtual Result<State> state() { return State{}; }
   virtual Result<> load_state(const State&) { return {}; }
+  // Adds what another one has counted, as its state() says: in an evaluation of which each worker makes a
+  // share, all workers clear() theirs and merge those of all, in the same order. Where it does not merge the
+  // number is this worker's alone.
+  virtual bool merges() const { return false; }
+  virtual Result<> merge(const State& other);
 
   // Which of the evaluation's outputs update is given, when the default does not fit.
   const std::optional<std::vector<std::size_t>>& indexes() const { return indexes_; }

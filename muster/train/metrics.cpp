@@ -20,24 +20,38 @@ Result<MetricValue> share(std::string_view metric, double part, double all) {
   return part / all;
 }
 
-// Of metrics that count a part of something.
-template <class Part>
-State state_of_share(Part part, std::int64_t all) {
+// Of metrics that count a part of something: a whole number, or a sum of doubles.
+State state_of_share(std::int64_t part, std::int64_t all) {
   return {.text = StateValues().set("part", part).set("all", all).to_json()};
 }
 
-Result<> load_share(const State& state, std::int64_t& part, std::int64_t& all) {
+State state_of_share(const ExactSum& part, std::int64_t all) {
+  return {.text = StateValues().set("part", part.parts()).set("all", all).to_json()};
+}
+
+Result<> merge_share(const State& state, std::int64_t& part, std::int64_t& all) {
   MUSTER_TRY(const StateValues values, StateValues::from_json(state.text));
-  MUSTER_TRY(part, values.integer("part"));
-  MUSTER_TRY(all, values.integer("all"));
+  MUSTER_TRY(const std::int64_t other_part, values.integer("part"));
+  MUSTER_TRY(const std::int64_t other_all, values.integer("all"));
+  part += other_part;
+  all += other_all;
   return {};
 }
 
-Result<> load_share(const State& state, double& part, std::int64_t& all) {
+Result<> merge_share(const State& state, ExactSum& part, std::int64_t& all) {
   MUSTER_TRY(const StateValues values, StateValues::from_json(state.text));
-  MUSTER_TRY(part, values.number("part"));
-  MUSTER_TRY(all, values.integer("all"));
+  MUSTER_TRY(const std::vector<double> other_part, values.numbers("part"));
+  MUSTER_TRY(const std::int64_t other_all, values.integer("all"));
+  part.add(other_part);
+  all += other_all;
   return {};
+}
+
+template <class Part>
+Result<> load_share(const State& state, Part& part, std::int64_t& all) {
+  part = {};
+  all = 0;
+  return merge_share(state, part, all);
 }
 
 }  // namespace
@@ -78,12 +92,14 @@ Result<MetricValue> Accuracy::eval() {
 
 Result<State> Accuracy::state() { return state_of_share(right_, rows_); }
 Result<> Accuracy::load_state(const State& state) { return load_share(state, right_, rows_); }
+Result<> Accuracy::merge(const State& other) { return merge_share(other, right_, rows_); }
 
 // ---- Loss -------------------------------------------------------------------------------------------------
 
 Result<> Loss::clear() {
-  sum_ = 0;
-  batches_ = 0;
+  sum_ = {};
+  rows_ = 0;
+  rows_of_next_ = 1;
   return {};
 }
 
@@ -91,15 +107,16 @@ Result<> Loss::update(std::span<const Tensor> inputs) {
   if (inputs.size() != 1 || inputs[0].elements() != 1)
     return fail(Code::invalid_argument, "Loss.update takes one loss with one element");
   MUSTER_TRY(const std::vector<double> loss, numbers_of(inputs[0]));
-  sum_ += loss[0];
-  ++batches_;
+  sum_.add(loss[0] * static_cast<double>(rows_of_next_));
+  rows_ += rows_of_next_;
   return {};
 }
 
-Result<MetricValue> Loss::eval() { return share("Loss", sum_, static_cast<double>(batches_)); }
+Result<MetricValue> Loss::eval() { return share("Loss", sum_.value(), static_cast<double>(rows_)); }
 
-Result<State> Loss::state() { return state_of_share(sum_, batches_); }
-Result<> Loss::load_state(const State& state) { return load_share(state, sum_, batches_); }
+Result<State> Loss::state() { return state_of_share(sum_, rows_); }
+Result<> Loss::load_state(const State& state) { return load_share(state, sum_, rows_); }
+Result<> Loss::merge(const State& other) { return merge_share(other, sum_, rows_); }
 
 // ---- TopKCategoricalAccuracy ------------------------------------------------------------------------------
 
@@ -128,6 +145,7 @@ Result<MetricValue> TopKCategoricalAccuracy::eval() {
 
 Result<State> TopKCategoricalAccuracy::state() { return state_of_share(right_, rows_); }
 Result<> TopKCategoricalAccuracy::load_state(const State& state) { return load_share(state, right_, rows_); }
+Result<> TopKCategoricalAccuracy::merge(const State& other) { return merge_share(other, right_, rows_); }
 
 // ---- Precision, Recall, Fbeta -----------------------------------------------------------------------------
 
@@ -181,12 +199,25 @@ Result<State> ClassCounts::state() {
 }
 
 Result<> ClassCounts::load_state(const State& state) {
-  MUSTER_TRY(const StateValues values, StateValues::from_json(state.text));
+  classes_.clear();
+  return merge(state);
+}
+
+// One that has counted nothing yet knows no classes.
+Result<> ClassCounts::merge(const State& other) {
+  MUSTER_TRY(const StateValues values, StateValues::from_json(other.text));
   MUSTER_TRY(const std::vector<double> numbers, values.numbers("classes"));
   if (numbers.size() % 3 != 0) return fail(Code::corrupt, "the state counts three things of each class");
-  classes_.clear();
-  for (std::size_t i = 0; i < numbers.size(); i += 3)
-    classes_.push_back({.right = numbers[i], .predicted = numbers[i + 1], .labelled = numbers[i + 2]});
+  if (classes_.empty()) classes_.resize(numbers.size() / 3);
+  if (!numbers.empty() && numbers.size() != 3 * classes_.size())
+    return fail(Code::invalid_argument, fmt::format("another worker has counted {} classes, this one {}",
+                                                    numbers.size() / 3, classes_.size()));
+  for (std::size_t i = 0; i < numbers.size(); i += 3) {
+    Counts& counts = classes_[i / 3];
+    counts.right += numbers[i];
+    counts.predicted += numbers[i + 1];
+    counts.labelled += numbers[i + 2];
+  }
   return {};
 }
 
@@ -207,9 +238,10 @@ double Fbeta::of_class(const Counts& counts) const {
 
 namespace {
 
-// The sum of measure(prediction - label).
+// Adds measure(prediction - label) of all elements: those of a row as doubles, the rows exactly, so that it
+// is all the same which rows came together.
 template <class Measure>
-Result<double> sum_of_errors(std::string_view metric, std::span<const Tensor> inputs, Measure measure) {
+Result<> add_errors(std::string_view metric, std::span<const Tensor> inputs, Measure measure, ExactSum& sum) {
   MUSTER_TRY_VOID(check_pair(metric, inputs));
   if (inputs[0].elements() != inputs[1].elements())
     return fail(Code::invalid_argument,
@@ -217,48 +249,55 @@ Result<double> sum_of_errors(std::string_view metric, std::span<const Tensor> in
                             to_string(inputs[0].shape()), to_string(inputs[1].shape())));
   MUSTER_TRY(const std::vector<double> predictions, numbers_of(inputs[0]));
   MUSTER_TRY(const std::vector<double> labels, numbers_of(inputs[1]));
-  double sum = 0;
-  for (std::size_t i = 0; i < labels.size(); ++i) sum += measure(predictions[i] - labels[i]);
-  return sum;
+  if (labels.empty()) return {};
+  const std::size_t width = labels.size() / static_cast<std::size_t>(inputs[1].shape()[0]);
+  for (std::size_t begin = 0; begin < labels.size(); begin += width) {
+    double of_row = 0;
+    for (std::size_t i = begin; i < begin + width; ++i) of_row += measure(predictions[i] - labels[i]);
+    sum.add(of_row);
+  }
+  return {};
 }
 
 }  // namespace
 
 Result<> MAE::clear() {
-  sum_ = 0;
+  sum_ = {};
   rows_ = 0;
   return {};
 }
 
 Result<> MAE::update(std::span<const Tensor> inputs) {
-  MUSTER_TRY(const double sum, sum_of_errors("MAE", inputs, [](double error) { return std::fabs(error); }));
-  sum_ += sum;
+  MUSTER_TRY_VOID(add_errors(
+      "MAE", inputs, [](double error) { return std::fabs(error); }, sum_));
   rows_ += inputs[1].shape()[0];
   return {};
 }
 
-Result<MetricValue> MAE::eval() { return share("MAE", sum_, static_cast<double>(rows_)); }
+Result<MetricValue> MAE::eval() { return share("MAE", sum_.value(), static_cast<double>(rows_)); }
 
 Result<State> MAE::state() { return state_of_share(sum_, rows_); }
 Result<> MAE::load_state(const State& state) { return load_share(state, sum_, rows_); }
+Result<> MAE::merge(const State& other) { return merge_share(other, sum_, rows_); }
 
 Result<> MSE::clear() {
-  sum_ = 0;
+  sum_ = {};
   rows_ = 0;
   return {};
 }
 
 Result<> MSE::update(std::span<const Tensor> inputs) {
-  MUSTER_TRY(const double sum, sum_of_errors("MSE", inputs, [](double error) { return error * error; }));
-  sum_ += sum;
+  MUSTER_TRY_VOID(add_errors(
+      "MSE", inputs, [](double error) { return error * error; }, sum_));
   rows_ += inputs[1].shape()[0];
   return {};
 }
 
-Result<MetricValue> MSE::eval() { return share("MSE", sum_, static_cast<double>(rows_)); }
+Result<MetricValue> MSE::eval() { return share("MSE", sum_.value(), static_cast<double>(rows_)); }
 
 Result<State> MSE::state() { return state_of_share(sum_, rows_); }
 Result<> MSE::load_state(const State& state) { return load_share(state, sum_, rows_); }
+Result<> MSE::merge(const State& other) { return merge_share(other, sum_, rows_); }
 
 // ---- ConfusionMatrix --------------------------------------------------------------------------------------
 
@@ -329,12 +368,18 @@ Result<State> ConfusionMatrix::state() {
 }
 
 Result<> ConfusionMatrix::load_state(const State& state) {
-  MUSTER_TRY(const StateValues values, StateValues::from_json(state.text));
-  MUSTER_TRY(std::vector<double> counts, values.numbers("counts"));
+  MUSTER_TRY_VOID(clear());
+  return merge(state);
+}
+
+Result<> ConfusionMatrix::merge(const State& other) {
+  MUSTER_TRY(const StateValues values, StateValues::from_json(other.text));
+  MUSTER_TRY(const std::vector<double> counts, values.numbers("counts"));
+  MUSTER_TRY(const bool is_empty, values.flag("empty"));
   if (counts.size() != counts_.size())
     return fail(Code::corrupt, fmt::format("the state has {} counts, not {}", counts.size(), counts_.size()));
-  counts_ = std::move(counts);
-  MUSTER_TRY(empty_, values.flag("empty"));
+  for (std::size_t i = 0; i < counts.size(); ++i) counts_[i] += counts[i];
+  empty_ = empty_ && is_empty;
   return {};
 }
 

@@ -2,11 +2,31 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "muster/train/metric.h"
 
 namespace muster::train {
+
+// A sum of doubles that does not depend on their order: it keeps every bit and rounds once, when it is asked
+// for. So numbers that were shared out among workers have the sum that one process gives them. Infinities and
+// NaN add up as those of doubles do.
+class ExactSum {
+ public:
+  void add(double number);
+  // Their sum is this one, exactly: another ExactSum takes them by add().
+  std::vector<double> parts() const;
+  void add(std::span<const double> numbers) {
+    for (const double number : numbers) add(number);
+  }
+  // Rounded to the nearest double, of two equally near ones to the even one.
+  double value() const;
+
+ private:
+  std::vector<double> parts_;  // finite; from small to large, no bit of one reaches into another
+  double not_finite_ = 0;      // the sum of what is not
+};
 
 // What predictions and labels mean.
 enum class EvalType {
@@ -25,6 +45,8 @@ class Accuracy : public Metric {
   Result<MetricValue> eval() override;
   Result<State> state() override;
   Result<> load_state(const State& state) override;
+  bool merges() const override { return true; }
+  Result<> merge(const State& other) override;
 
  private:
   EvalType type_;
@@ -32,7 +54,8 @@ class Accuracy : public Metric {
   std::int64_t rows_ = 0;
 };
 
-// The mean of the batches' losses.
+// The mean loss of the rows: of batches of different sizes each counts by its rows, as set_rows() says them
+// before each update; without it batches count alike.
 class Loss : public Metric {
  public:
   Result<> clear() override;
@@ -40,11 +63,15 @@ class Loss : public Metric {
   Result<MetricValue> eval() override;
   Result<State> state() override;
   Result<> load_state(const State& state) override;
+  bool merges() const override { return true; }
+  Result<> merge(const State& other) override;
   bool wants_loss() const override { return true; }
+  void set_rows(std::int64_t rows) override { rows_of_next_ = rows; }
 
  private:
-  double sum_ = 0;
-  std::int64_t batches_ = 0;
+  ExactSum sum_;
+  std::int64_t rows_ = 0;
+  std::int64_t rows_of_next_ = 1;
 };
 
 // The share of rows whose label is among the k greatest predictions. Of equal predictions the one of the
@@ -58,6 +85,8 @@ class TopKCategoricalAccuracy : public Metric {
   Result<MetricValue> eval() override;
   Result<State> state() override;
   Result<> load_state(const State& state) override;
+  bool merges() const override { return true; }
+  Result<> merge(const State& other) override;
 
  private:
   std::int64_t k_;
@@ -85,6 +114,8 @@ class ClassCounts : public Metric {
   Result<MetricValue> eval(bool average);
   Result<State> state() override;
   Result<> load_state(const State& state) override;
+  bool merges() const override { return true; }
+  Result<> merge(const State& other) override;
 
  protected:
   explicit ClassCounts(EvalType type) : type_(type) {}
@@ -141,9 +172,11 @@ class MAE : public Metric {
   Result<MetricValue> eval() override;
   Result<State> state() override;
   Result<> load_state(const State& state) override;
+  bool merges() const override { return true; }
+  Result<> merge(const State& other) override;
 
  private:
-  double sum_ = 0;
+  ExactSum sum_;
   std::int64_t rows_ = 0;
 };
 
@@ -155,9 +188,11 @@ class MSE : public Metric {
   Result<MetricValue> eval() override;
   Result<State> state() override;
   Result<> load_state(const State& state) override;
+  bool merges() const override { return true; }
+  Result<> merge(const State& other) override;
 
  private:
-  double sum_ = 0;
+  ExactSum sum_;
   std::int64_t rows_ = 0;
 };
 
@@ -177,6 +212,8 @@ class ConfusionMatrix : public Metric {
   Result<MetricValue> eval() override;
   Result<State> state() override;
   Result<> load_state(const State& state) override;
+  bool merges() const override { return true; }
+  Result<> merge(const State& other) override;
 
  private:
   double divisor(std::int64_t label, std::int64_t prediction) const;

@@ -158,13 +158,12 @@ Result<> Model::train(const TrainOptions& options) {
 }
 
 Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch, const data::Dataset& dataset) {
-  Session* session = Session::current();
-  const bool together = session != nullptr && session->membership().world_size() > 1 &&
-                        context().parallel_mode == ParallelMode::data_parallel;
+  const bool together = trains_together();
   std::optional<Reduction> reduction;
   if (together) reduction = context().gradients_mean ? Reduction::mean : Reduction::sum;
   if (one_step_ != nullptr) one_step_->set_reduction(reduction, context().buckets);
   if (!together) return {};
+  Session* const session = Session::current();
   Collectives& collectives = session->collectives();
   MUSTER_TRY_VOID(
       collectives.call_all([&](Communicator& all) { return check_equal_steps(steps_an_epoch, all); }));
@@ -182,93 +181,6 @@ Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch, const da
     if (!parameter->is_statistic())  // of its own samples each worker has its own
       values.push_back({parameter->name(), parameter->materialize(seed())});
   return collectives.call_all([&](Communicator& all) { return check_agreement(values, all); });
-}
-
-// ---- Evaluation -------------------------------------------------------------------------------------------
-
-Result<MetricValues> Model::eval(const EvalOptions& options) {
-  const PipelineLayoutScope mine(networks());
-  if (options_.metrics.empty())
-    return fail(Code::invalid_argument,
-                "eval: the model was made without metrics: there is nothing to count");
-  if (explain_mode() == ExplainMode::plan)
-    return fail(explain_and_end({.dataset = options.dataset, .train = false}).error());
-  Recovery* const recovery = options.recovery != nullptr ? options.recovery : recovery_of_session();
-  if (recovery == nullptr || recovery->calls().inside) return eval_once(options);
-  return stages() == nullptr ? eval_alone(options, *recovery) : eval_together(options, *recovery);
-}
-
-Result<MetricValues> Model::eval_once(const EvalOptions& options) {
-  const auto context = prepared_context(options.context, CallbackContext::Mode::eval, options.callbacks);
-  MUSTER_TRY_VOID(evaluate(options.dataset, *context, options_.metrics));
-  MetricValues values;
-  for (const auto& [name, metric] : options_.metrics) {
-    if (step_is_aborted()) {
-      values.emplace_back(name, std::numeric_limits<double>::quiet_NaN());
-      continue;
-    }
-    MUSTER_TRY(MetricValue value, catch_error([&metric] { return metric->eval(); }));
-    values.emplace_back(name, std::move(value));
-  }
-  return values;
-}
-
-Result<> Model::evaluate(const data::Dataset& dataset, CallbackContext& context,
-                         const NamedMetrics& metrics) {
-  if (eval_network_ == nullptr)
-    return fail(Code::invalid_argument,
-                "eval: the model needs a loss_fn, or an eval_network that gives loss, outputs and label");
-  const ActivityScope evaluating(cluster::WorkPhase::evaluating);
-  std::uint64_t passes = 0;
-  MUSTER_TRY_VOID(pipeline_layout());
-  MUSTER_TRY_VOID(check_places(*eval_network_));
-  MUSTER_TRY_VOID(check_shards(dataset));
-  if (stages() != nullptr) MUSTER_TRY_VOID(check_equal_division(*eval_network_));
-  Batches batches = batches_of(dataset, passes, *eval_network_);
-  MUSTER_TRY(context.batch_num, batches.count("validation"));
-  MUSTER_TRY_VOID(check_columns(dataset, options_.eval_network == nullptr, "validation"));
-  eval_network_->set_train(false);
-  MUSTER_TRY_VOID(divide(*eval_network_, batches));
-  for (const auto& [name, metric] : metrics)
-    MUSTER_TRY_VOID(catch_error([&metric] { return metric->clear(); }));
-  const auto call = [&](CallbackMethod method) { return call_each(context.list_callback, method, context); };
-  context.cur_step_num = 0;
-  MUSTER_TRY_VOID(call(&Callback::on_eval_begin));
-  MUSTER_TRY_VOID(call(&Callback::on_eval_epoch_begin));
-  while (true) {
-    MUSTER_TRY(const std::optional<data::Item> batch, batches.next());
-    if (!batch) break;
-    ++context.cur_step_num;
-    MUSTER_TRY_VOID(call(&Callback::on_eval_step_begin));
-    MUSTER_TRY(std::vector<Tensor> outputs, run_step(*eval_network_, *batch));
-    if (step_is_aborted()) return {};
-    context.net_outputs = std::move(outputs);
-    MUSTER_TRY_VOID(update_metrics(context.net_outputs, metrics));
-    note_finished();
-    MUSTER_TRY_VOID(call(&Callback::on_eval_step_end));
-  }
-  MUSTER_TRY_VOID(call(&Callback::on_eval_epoch_end));
-  return call(&Callback::on_eval_end);
-}
-
-Result<> Model::update_metrics(const std::vector<Tensor>& outputs, const NamedMetrics& metrics) const {
-  const std::vector<std::size_t> usual =
-      options_.eval_indexes.empty() ? std::vector<std::size_t>{0, 1, 2} : options_.eval_indexes;
-  for (const auto& [name, metric] : metrics) {
-    std::vector<std::size_t> wanted{usual[1], usual[2]};
-    if (metric->wants_loss()) wanted = {usual[0]};
-    if (metric->indexes()) wanted = *metric->indexes();
-    std::vector<Tensor> given;
-    for (const std::size_t index : wanted) {
-      if (index >= outputs.size())
-        return fail(Code::invalid_argument,
-                    fmt::format("metric '{}' wants output {} of the evaluation, which gives {}", name, index,
-                                outputs.size()));
-      given.push_back(outputs[index]);
-    }
-    MUSTER_TRY_VOID(catch_error([&metric, &given] { return metric->update(given); }));
-  }
-  return {};
 }
 
 // ---- Explaining -------------------------------------------------------------------------------------------

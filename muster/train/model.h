@@ -8,10 +8,12 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/checkpoint/checkpoint.h"
@@ -24,6 +26,19 @@ namespace muster::train {
 
 class Batches;
 class Recovery;
+
+// How evaluations count, by Model::eval and fit.
+enum class Evaluation {
+  // In a data-parallel job over all workers: each evaluates its shard of the dataset, and all have the
+  // metrics
+  // over all rows. The loss is that of the rows, and fit prints the values where no callback does.
+  all_workers,
+  // Each worker has the metrics of what it was given, the loss is the mean of the batches' losses, and only
+  // callbacks print.
+  mindspore,
+};
+// "all_workers" or "mindspore"; an error lists the choices.
+Result<Evaluation> evaluation_from_string(std::string_view name);
 
 struct ModelOptions {
   nn::CellPtr network;
@@ -40,6 +55,7 @@ struct ModelOptions {
   // Mixed precision of the network, as nn/amp.h has it: "O0", "O1", "O2", "O3" or "auto". The loss is
   // float32.
   std::string amp_level = "O0";
+  Evaluation evaluation = Evaluation::all_workers;
 };
 
 struct TrainOptions {
@@ -94,7 +110,9 @@ class Model {
 
   // Also what the front ends call fit, when there is a `valid_dataset`.
   Result<> train(const TrainOptions& options);
-  // Counts `metrics` over the dataset.
+  // Counts `metrics` over the dataset. In a data-parallel job whose dataset is cut into shards it is a
+  // collective call: all workers get the values over all rows. Where each worker reads all rows, or the
+  // option says so, it is a call of this worker alone.
   // In a job that recovers, a process that returns is given the result of before. In a step that is aborted,
   // since a process was lost, all values are NaN.
   Result<MetricValues> eval(const EvalOptions& options);
@@ -138,14 +156,23 @@ class Model {
                                                     const std::vector<CallbackPtr>& callbacks) const;
   Result<> check_agreement_of_workers(std::int64_t steps_an_epoch, const data::Dataset& dataset);
   Result<> explain_and_end(const ExplainOptions& options);
+  // Whether all workers of this job train together.
+  bool trains_together() const;
+  bool shares_evaluation(const data::Dataset& dataset) const;
   Result<MetricValues> eval_once(const EvalOptions& options);
-  // By this worker alone; by all of them, where the network is divided.
+  // By this worker alone; by all of them, where the network is divided or the dataset is.
   Result<MetricValues> eval_alone(const EvalOptions& options, Recovery& recovery);
   Result<MetricValues> eval_together(const EvalOptions& options, Recovery& recovery);
-  // One pass; the values stay in the metrics. In an aborted step of a loop around it the pass ends where
-  // values of the others are lacking: callbacks and metrics are not called any more.
-  Result<> evaluate(const data::Dataset& dataset, CallbackContext& context, const NamedMetrics& metrics);
-  Result<> update_metrics(const std::vector<Tensor>& outputs, const NamedMetrics& metrics) const;
+  // One pass; the values stay in the metrics. `merge`, where all workers evaluate together, is called behind
+  // the last batch. In an aborted step of a loop around it the pass ends where values of the others are
+  // lacking: callbacks and metrics are not called any more.
+  using Merge = std::function<Result<>(const NamedMetrics&)>;
+  Result<> evaluate(const data::Dataset& dataset, CallbackContext& context, const NamedMetrics& metrics,
+                    const Merge& merge);
+  Result<> evaluate_batches(Batches& batches, CallbackContext& context, const NamedMetrics& metrics,
+                            bool is_batched);
+  Result<> update_metrics(const std::vector<Tensor>& outputs, std::int64_t rows,
+                          const NamedMetrics& metrics) const;
 
   ModelOptions options_;
   nn::CellPtr train_network_;

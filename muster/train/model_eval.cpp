@@ -1,8 +1,24 @@
-// Evaluations in a job that recovers: a process that returns is given what they gave before.
+// Evaluations: of this worker alone, or of which each worker makes a share (ADR 36); and in a job that
+// recovers, where a process that returns is given what they gave before.
 #include <fmt/format.h>
 
+#include <limits>
+#include <utility>
+
+#include "muster/train/aborted_step.h"
+#include "muster/train/activity_scope.h"
+#include "muster/train/batches.h"
+#include "muster/train/context.h"
+#include "muster/train/explain.h"
+#include "muster/train/metrics.h"
 #include "muster/train/model.h"
+#include "muster/train/model_steps.h"
+#include "muster/train/pipeline_layout.h"
+#include "muster/train/process.h"
 #include "muster/train/recovering_call.h"
+#include "muster/train/run_context.h"
+#include "muster/train/session.h"
+#include "muster/train/shared_evaluation.h"
 
 namespace muster::train {
 namespace {
@@ -13,7 +29,145 @@ std::uint64_t number_of_eval(const CallNumbers& calls) {
   return std::uint64_t{1} << 63 | calls.begun << 24 | calls.evals;
 }
 
+std::int64_t rows_of(const data::Item& batch, bool is_batched) {
+  return is_batched && !batch.empty() && batch[0].shape().rank() > 0 ? batch[0].shape()[0] : 1;
+}
+
 }  // namespace
+
+Result<Evaluation> evaluation_from_string(std::string_view name) {
+  if (name == "all_workers") return Evaluation::all_workers;
+  if (name == "mindspore") return Evaluation::mindspore;
+  return fail(Code::invalid_argument,
+              fmt::format("evaluation '{}' is not known; choose 'all_workers' or 'mindspore'", name));
+}
+
+bool Model::trains_together() const {
+  Session* const session = Session::current();
+  return session != nullptr && session->membership().world_size() > 1 &&
+         context().parallel_mode == ParallelMode::data_parallel;
+}
+
+bool Model::shares_evaluation(const data::Dataset& dataset) const {
+  return options_.evaluation == Evaluation::all_workers && trains_together() && dataset.num_shards() > 1;
+}
+
+Result<MetricValues> Model::eval(const EvalOptions& options) {
+  const PipelineLayoutScope mine(networks());
+  if (options_.metrics.empty())
+    return fail(Code::invalid_argument,
+                "eval: the model was made without metrics: there is nothing to count");
+  if (explain_mode() == ExplainMode::plan)
+    return fail(explain_and_end({.dataset = options.dataset, .train = false}).error());
+  Recovery* const recovery = options.recovery != nullptr ? options.recovery : recovery_of_session();
+  if (recovery == nullptr || recovery->calls().inside) return eval_once(options);
+  const bool is_of_all = stages() != nullptr || shares_evaluation(options.dataset);
+  return is_of_all ? eval_together(options, *recovery) : eval_alone(options, *recovery);
+}
+
+Result<MetricValues> Model::eval_once(const EvalOptions& options) {
+  const auto context = prepared_context(options.context, CallbackContext::Mode::eval, options.callbacks);
+  Merge merge;
+  if (shares_evaluation(options.dataset))
+    merge = [&](const NamedMetrics& metrics) -> Result<> {
+      MUSTER_TRY(const MetricCounts mine, counts_of(metrics));
+      const EvaluationFacts facts = evaluation_facts(options.dataset, metrics);
+      std::vector<MetricCounts> counts;
+      MUSTER_TRY_VOID(in_evaluation([&](Communicator& workers) -> Result<> {
+        MUSTER_TRY(const EvaluationShares shares, agree_on_shares(facts, workers));
+        warn_of_evaluation(shares.note);
+        MUSTER_TRY(counts, gather_counts(mine, shares, workers));
+        return {};
+      }));
+      if (step_is_aborted()) return {};
+      warn_of_evaluation(alone_text(metrics));
+      return merge_counts(metrics, counts);
+    };
+  MUSTER_TRY_VOID(evaluate(options.dataset, *context, options_.metrics, merge));
+  MetricValues values;
+  for (const auto& [name, metric] : options_.metrics) {
+    if (step_is_aborted()) {
+      values.emplace_back(name, std::numeric_limits<double>::quiet_NaN());
+      continue;
+    }
+    MUSTER_TRY(MetricValue value, catch_error([&metric] { return metric->eval(); }));
+    values.emplace_back(name, std::move(value));
+  }
+  return values;
+}
+
+Result<> Model::evaluate(const data::Dataset& dataset, CallbackContext& context, const NamedMetrics& metrics,
+                         const Merge& merge) {
+  if (eval_network_ == nullptr)
+    return fail(Code::invalid_argument,
+                "eval: the model needs a loss_fn, or an eval_network that gives loss, outputs and label");
+  const ActivityScope evaluating(cluster::WorkPhase::evaluating);
+  std::uint64_t passes = 0;
+  MUSTER_TRY_VOID(pipeline_layout());
+  MUSTER_TRY_VOID(check_places(*eval_network_));
+  MUSTER_TRY_VOID(check_shards(dataset));
+  if (stages() != nullptr) MUSTER_TRY_VOID(check_equal_division(*eval_network_));
+  Batches batches = batches_of(dataset, passes, *eval_network_);
+  if (merge != nullptr) batches.leave_out_padding();
+  MUSTER_TRY(context.batch_num, batches.count("validation"));
+  MUSTER_TRY_VOID(check_columns(dataset, options_.eval_network == nullptr, "validation"));
+  eval_network_->set_train(false);
+  MUSTER_TRY_VOID(divide(*eval_network_, batches));
+  FirstWorkersStatistics statistics(*eval_network_);
+  if (merge != nullptr && stages() == nullptr && !statistics.empty())
+    MUSTER_TRY_VOID(in_evaluation([&](Communicator& workers) { return statistics.take(workers); }));
+  for (const auto& [name, metric] : metrics)
+    MUSTER_TRY_VOID(catch_error([&metric] { return metric->clear(); }));
+  const auto call = [&](CallbackMethod method) { return call_each(context.list_callback, method, context); };
+  context.cur_step_num = 0;
+  MUSTER_TRY_VOID(call(&Callback::on_eval_begin));
+  MUSTER_TRY_VOID(call(&Callback::on_eval_epoch_begin));
+  MUSTER_TRY_VOID(evaluate_batches(batches, context, metrics, dataset.batch_size() > 1));
+  if (merge != nullptr && !step_is_aborted()) MUSTER_TRY_VOID(merge(metrics));
+  if (step_is_aborted()) return {};
+  MUSTER_TRY_VOID(call(&Callback::on_eval_epoch_end));
+  return call(&Callback::on_eval_end);
+}
+
+Result<> Model::evaluate_batches(Batches& batches, CallbackContext& context, const NamedMetrics& metrics,
+                                 bool is_batched) {
+  while (true) {
+    MUSTER_TRY(const std::optional<data::Item> batch, batches.next());
+    if (!batch) return {};
+    ++context.cur_step_num;
+    MUSTER_TRY_VOID(call_each(context.list_callback, &Callback::on_eval_step_begin, context));
+    MUSTER_TRY(std::vector<Tensor> outputs, run_step(*eval_network_, *batch));
+    if (step_is_aborted()) return {};
+    context.net_outputs = std::move(outputs);
+    MUSTER_TRY_VOID(update_metrics(context.net_outputs, rows_of(*batch, is_batched), metrics));
+    note_finished();
+    MUSTER_TRY_VOID(call_each(context.list_callback, &Callback::on_eval_step_end, context));
+  }
+}
+
+Result<> Model::update_metrics(const std::vector<Tensor>& outputs, std::int64_t rows,
+                               const NamedMetrics& metrics) const {
+  const std::vector<std::size_t> usual =
+      options_.eval_indexes.empty() ? std::vector<std::size_t>{0, 1, 2} : options_.eval_indexes;
+  for (const auto& [name, metric] : metrics) {
+    std::vector<std::size_t> wanted{usual[1], usual[2]};
+    if (metric->wants_loss()) wanted = {usual[0]};
+    if (metric->indexes()) wanted = *metric->indexes();
+    std::vector<Tensor> given;
+    for (const std::size_t index : wanted) {
+      if (index >= outputs.size())
+        return fail(Code::invalid_argument,
+                    fmt::format("metric '{}' wants output {} of the evaluation, which gives {}", name, index,
+                                outputs.size()));
+      given.push_back(outputs[index]);
+    }
+    if (options_.evaluation == Evaluation::all_workers) metric->set_rows(rows);
+    MUSTER_TRY_VOID(catch_error([&metric, &given] { return metric->update(given); }));
+  }
+  return {};
+}
+
+// ---- In a job that recovers -------------------------------------------------------------------------------
 
 Result<MetricValues> Model::eval_alone(const EvalOptions& options, Recovery& recovery) {
   MUSTER_TRY(checkpoint::RunStore * store, recovery.store());

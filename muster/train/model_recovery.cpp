@@ -129,6 +129,10 @@ Result<> Model::Training::take(const TrainingPosition& position) {
 // The step that was under way is made again; nothing has changed since it began.
 void Model::Training::take_back() { take_counters(before_); }
 
+std::int64_t Model::Training::commits_behind(std::int64_t epochs) const {
+  return shares_.is_together ? epochs / options_.valid_frequency : 0;
+}
+
 void Model::Training::take_counters(const Counters& counters) {
   context_->cur_epoch_num = counters.epoch;
   context_->cur_step_num = loop_.steps();

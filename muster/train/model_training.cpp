@@ -9,6 +9,7 @@
 #include "muster/train/aborted_step.h"
 #include "muster/train/activity_scope.h"
 #include "muster/train/agreement.h"
+#include "muster/train/front_end.h"
 #include "muster/train/job.h"
 #include "muster/train/metrics.h"
 #include "muster/train/model_steps.h"
@@ -35,7 +36,8 @@ Model::Training::Training(Model& model, const TrainOptions& options)
     : model_(model),
       options_(options),
       context_(model.prepared_context(options.context, CallbackContext::Mode::train, options.callbacks)),
-      loop_(*this, loop_options(options, groups_steps(), model.passes_)) {
+      loop_(*this, loop_options(options, groups_steps(), model.passes_)),
+      eval_loss_(std::make_shared<Loss>()) {
   const nn::CellPtr cells[] = {model.train_network_, model.options_.network, model.options_.optimizer,
                                model.options_.loss_fn, model.eval_network_};
   parameters_ = parameters_of(cells);
@@ -65,6 +67,7 @@ Result<> Model::Training::check(Batches& batches) {
   const ActivityScope starting(cluster::WorkPhase::starting);
   model_.train_network_->set_train();
   MUSTER_TRY_VOID(model_.check_agreement_of_workers(context_->batch_num, options_.dataset));
+  MUSTER_TRY_VOID(agree_on_evaluations());
   MUSTER_TRY_VOID(check_callbacks());
   return model_.divide(*model_.train_network_, batches);
 }
@@ -235,26 +238,104 @@ void Model::Training::look_at_loss() {
                   rank(), *value, step_number_, context_->cur_epoch_num));
 }
 
+// ---- Evaluations ------------------------------------------------------------------------------------------
+
+// The metrics of an evaluation of fit: those of the model, and the loss.
+NamedMetrics Model::Training::evaluated() const {
+  NamedMetrics metrics = model_.options_.metrics;
+  if (model_.options_.loss_fn != nullptr) metrics.emplace_back("eval_loss", eval_loss_);
+  return metrics;
+}
+
+// Before the first step of an attempt: who evaluates what. Also in a training without evaluations, of which
+// others may have some.
+Result<> Model::Training::agree_on_evaluations() {
+  shares_ = {};
+  if (model_.options_.evaluation != Evaluation::all_workers || !model_.trains_together()) return {};
+  EvaluationFacts facts{.evaluates = options_.valid_dataset.has_value()};
+  if (facts.evaluates)
+    facts = evaluation_facts(*options_.valid_dataset, evaluated(), options_.valid_frequency);
+  MUSTER_TRY_VOID(Session::current()->collectives().call_all([&](Communicator& workers) -> Result<> {
+    MUSTER_TRY(shares_, agree_on_shares(facts, workers));
+    return {};
+  }));
+  if (!facts.evaluates) return {};
+  warn_of_evaluation(shares_.note);
+  if (!shares_.counted.empty()) warn_of_evaluation(alone_text(evaluated()));
+  return {};
+}
+
 Result<> Model::Training::validate() {
+  const bool commits = shares_.is_together && makes_steps_together() && stages() == nullptr;
+  if (loop_.recovers() && commits) MUSTER_TRY_VOID(loop_.offer_memory());
+  MetricValues values;
   const std::vector<Tensor> outputs = std::exchange(context_->net_outputs, {});
   const std::int64_t steps = std::exchange(context_->cur_step_num, 0);
   const std::int64_t batch_num = context_->batch_num;
   context_->mode = CallbackContext::Mode::eval;
   context_->eval_network = model_.eval_network_;
-  NamedMetrics metrics = model_.options_.metrics;
-  if (model_.options_.loss_fn != nullptr) metrics.emplace_back("eval_loss", std::make_shared<Loss>());
-  MUSTER_TRY_VOID(model_.evaluate(*options_.valid_dataset, *context_, metrics));
-  if (step_is_aborted()) return {};
-  for (const auto& [name, metric] : metrics) {
-    MUSTER_TRY(MetricValue value, catch_error([&metric] { return metric->eval(); }));
-    context_->eval_results.emplace_back(name, std::move(value));
-  }
+  const Result<> done = evaluate(values);
   context_->mode = CallbackContext::Mode::train;
   context_->net_outputs = outputs;
   context_->cur_step_num = steps;
   context_->batch_num = batch_num;
   model_.train_network_->set_train();
+  MUSTER_TRY_VOID(done);
+  if (step_is_aborted()) return {};
+  for (auto& value : values) context_->eval_results.push_back(std::move(value));
+  print_results();
   return {};
+}
+
+Result<> Model::Training::evaluate(MetricValues& values) {
+  const NamedMetrics metrics = evaluated();
+  Merge merge_all;
+  if (shares_.is_together) merge_all = [this](const NamedMetrics& counted) { return merge(counted); };
+  MUSTER_TRY_VOID(model_.evaluate(*options_.valid_dataset, *context_, metrics, merge_all));
+  if (step_is_aborted()) return {};
+  for (const auto& [name, metric] : metrics) {
+    MUSTER_TRY(MetricValue value, catch_error([&metric] { return metric->eval(); }));
+    values.emplace_back(name, std::move(value));
+  }
+  return shares_.is_together && shares_.counted.empty() ? compare(values) : Result<>{};
+}
+
+Result<> Model::Training::merge(const NamedMetrics& metrics) {
+  if (shares_.counted.empty()) return {};
+  MUSTER_TRY(const MetricCounts mine, counts_of(metrics));
+  std::vector<MetricCounts> counts;
+  MUSTER_TRY_VOID(evaluate_with_others([&](Communicator& workers) -> Result<> {
+    MUSTER_TRY(counts, gather_counts(mine, shares_, workers));
+    return {};
+  }));
+  return step_is_aborted() ? Result<>{} : merge_counts(metrics, counts);
+}
+
+// Of workers that have all read all rows.
+Result<> Model::Training::compare(const MetricValues& values) {
+  std::string difference;
+  MUSTER_TRY_VOID(evaluate_with_others([&](Communicator& workers) -> Result<> {
+    MUSTER_TRY(difference, compare_values(values, workers));
+    return {};
+  }));
+  warn_of_evaluation(difference);
+  return {};
+}
+
+// The one collective call of an evaluation. As a step: where a worker is lost before all have what they need
+// of it, all evaluate again.
+Result<> Model::Training::evaluate_with_others(const Collectives::GroupCall& call) {
+  MUSTER_TRY_VOID(in_evaluation(call));
+  return loop_.recovers() && stages() == nullptr ? loop_.call()->commit() : Result<>{};
+}
+
+// Where no callback does.
+void Model::Training::print_results() const {
+  const bool is_shown = std::any_of(options_.callbacks.begin(), options_.callbacks.end(),
+                                    [](const CallbackPtr& callback) { return callback->shows_results(); });
+  if (is_shown || model_.options_.evaluation != Evaluation::all_workers || rank() != 0) return;
+  print_line(fmt::format("epoch {}/{}: {}", context_->cur_epoch_num, context_->epoch_num,
+                         results_text(context_->eval_results)));
 }
 
 }  // namespace muster::train

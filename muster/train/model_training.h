@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "muster/train/model.h"
+#include "muster/train/shared_evaluation.h"
 #include "muster/train/training_loop.h"
 
 namespace muster::train {
@@ -33,6 +34,7 @@ class Model::Training final : public LoopHooks {
   Result<> check_options();
   Result<> count_steps();
   Result<> check_callbacks() const;
+  Result<> agree_on_evaluations();
 
   // ---- Epochs and steps ----
   Result<> make(TrainingLoop::Event event);
@@ -44,7 +46,13 @@ class Model::Training final : public LoopHooks {
   Result<> begin_step();
   Result<> step(std::span<const Tensor> batch);
   void look_at_loss();
+  NamedMetrics evaluated() const;
   Result<> validate();
+  Result<> evaluate(MetricValues& values);
+  Result<> merge(const NamedMetrics& metrics);
+  Result<> compare(const MetricValues& values);
+  Result<> evaluate_with_others(const Collectives::GroupCall& call);
+  void print_results() const;
   Result<> call(CallbackMethod method) { return call_each(options_.callbacks, method, *context_); }
   bool groups_steps() const { return options_.dataset_sink_mode && options_.sink_size > 0; }
 
@@ -57,6 +65,7 @@ class Model::Training final : public LoopHooks {
   void describe(TrainingPosition& position, Moment moment) const override;
   Result<> take(const TrainingPosition& position) override;
   void take_back() override;
+  std::int64_t commits_behind(std::int64_t epochs) const override;
   void note_resumed() override;
   void note_end(const checkpoint::Point& end) override;
   Result<std::string> result() override { return states_as_text(parts()); }
@@ -87,6 +96,8 @@ class Model::Training final : public LoopHooks {
   bool step_has_begun_ = false;   // its callbacks were called
   bool group_has_begun_ = false;  // likewise, of a group of steps
   bool commits_ = false;          // all workers make each step together, and say when they have all of it
+  EvaluationShares shares_;       // of the valid_dataset
+  MetricPtr eval_loss_;           // of evaluations
   bool points_are_requested_ = false;
   bool told_of_loss_ = false;  // that it is no number
   std::future<void> files_;    // what callbacks write of the last point

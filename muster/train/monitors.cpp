@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "muster/train/front_end.h"
 #include "muster/train/session.h"
@@ -73,7 +74,23 @@ Result<> LossMonitor::load_state(const State& state) {
 }
 
 Result<> TimeMonitor::epoch_begin(CallbackContext& context) {
-  (context.mode == CallbackContext::Mode::train ? train_begin_ : eval_begin_) = clock_.now();
+  const TimePoint now = clock_.now();
+  if (context.mode == CallbackContext::Mode::train) {
+    train_begin_ = idle_since_ = now;
+    idle_ = {};
+  } else {
+    eval_begin_ = now;
+  }
+  return {};
+}
+
+Result<> TimeMonitor::on_train_step_begin(CallbackContext&) {
+  idle_ += clock_.now() - idle_since_;
+  return {};
+}
+
+Result<> TimeMonitor::on_train_step_end(CallbackContext&) {
+  idle_since_ = clock_.now();
   return {};
 }
 
@@ -81,8 +98,13 @@ Result<> TimeMonitor::epoch_end(CallbackContext& context) {
   const bool trains = context.mode == CallbackContext::Mode::train;
   const double spent = milliseconds(clock_.now() - (trains ? train_begin_ : eval_begin_));
   const std::int64_t steps = std::max<std::int64_t>(1, data_size_ > 0 ? data_size_ : context.batch_num);
-  print_line(fmt::format("{} epoch time: {:5.3f} ms, per step time: {:5.3f} ms", trains ? "Train" : "Eval",
-                         spent, spent / static_cast<double>(steps)));
+  const double idle = trains ? milliseconds(std::exchange(idle_, Duration{})) : 0;
+  const std::string between =
+      idle == 0 || idle < spent / 10
+          ? ""
+          : fmt::format(", of which {:5.3f} ms between steps", idle / static_cast<double>(steps));
+  print_line(fmt::format("{} epoch time: {:5.3f} ms, per step time: {:5.3f} ms{}", trains ? "Train" : "Eval",
+                         spent, spent / static_cast<double>(steps), between));
   return {};
 }
 
@@ -135,6 +157,11 @@ std::string bar(std::int64_t done, std::int64_t all, int width) {
 ProgressBar::ProgressBar(ProgressBarOptions options, const Clock& clock)
     : options_(options), clock_(clock), live_(options.live.value_or(isatty(STDERR_FILENO) != 0)) {}
 
+Result<> ProgressBar::on_train_begin(CallbackContext&) {
+  results_.clear();
+  return {};
+}
+
 Result<> ProgressBar::on_train_epoch_begin(CallbackContext&) {
   epoch_begin_ = clock_.now();
   drawn_ = {};
@@ -147,7 +174,25 @@ Result<> ProgressBar::on_train_step_end(CallbackContext& context) {
 }
 
 Result<> ProgressBar::on_train_epoch_end(CallbackContext& context) {
+  if (!context.eval_results.empty()) results_ = context.eval_results;
   draw(context, true);
+  return {};
+}
+
+Result<> ProgressBar::on_eval_step_end(CallbackContext& context) {
+  if (!live_ || clock_.now() - drawn_ < redraw_after) return {};
+  const std::string epoch =
+      context.epoch_num > 0 ? fmt::format("epoch {}/{} ", context.cur_epoch_num, context.epoch_num) : "";
+  show(
+      fmt::format("{}evaluating {}{}/{}", epoch, bar(context.cur_step_num, context.batch_num, options_.width),
+                  context.cur_step_num, context.batch_num),
+      false);
+  return {};
+}
+
+// Of an evaluation by itself nothing stays; behind one of fit the line of the epoch comes.
+Result<> ProgressBar::on_eval_end(CallbackContext&) {
+  if (live_) show("", false);
   return {};
 }
 
@@ -164,18 +209,21 @@ std::string ProgressBar::line(const CallbackContext& context) const {
   const std::int64_t done = context.cur_step_num == 0 ? 0 : context.step_in_epoch();
   const double seconds = milliseconds(clock_.now() - epoch_begin_) / 1000;
   const auto loss = loss_of(context);
-  const std::string metrics = context.eval_results.empty() ? "" : ", " + to_string(context.eval_results);
+  const MetricValues& results = context.eval_results.empty() ? results_ : context.eval_results;
+  const std::string metrics = results.empty() ? "" : ", " + results_text(results);
   return fmt::format("epoch {}/{} {}{}/{}, {:.3g} steps/s{}, loss {}{}", context.cur_epoch_num,
                      context.epoch_num, bar(done, context.batch_num, options_.width), done, context.batch_num,
                      seconds > 0 ? static_cast<double>(done) / seconds : 0.0,
                      eta_text(context, done, seconds), loss ? fmt::format("{:.4f}", *loss) : "-", metrics);
 }
 
-void ProgressBar::draw(const CallbackContext& context, bool last) {
+void ProgressBar::draw(const CallbackContext& context, bool last) { show(line(context), last); }
+
+void ProgressBar::show(const std::string& text, bool last) {
   if (!is_rank_0()) return;
   drawn_ = clock_.now();
   // "\033[K" clears what a longer line left.
-  fmt::print(stderr, "{}{}{}{}", live_ ? "\r" : "", line(context), live_ ? "\033[K" : "", last ? "\n" : "");
+  fmt::print(stderr, "{}{}{}{}", live_ ? "\r" : "", text, live_ ? "\033[K" : "", last ? "\n" : "");
   std::fflush(stderr);
 }
 

@@ -241,7 +241,7 @@ Result<RecoveringCall::Start> RecoveringCall::agree() {
     }
     if (!start) continue;
     recovery_.note_rendezvous();
-    if (!start->is_live) newest_ = next->way == Way::live ? step_id(next->steps) : next->id;
+    if (!start->is_live) newest_ = next->way == Way::live ? start->point->id : next->id;
     if (start->point) {
       recovery_.calls().lacks_end = false;
       in_memory_ = {};  // about to change
@@ -295,7 +295,7 @@ Result<std::optional<RecoveringCall::Start>> RecoveringCall::go_on_live(const Re
   MUSTER_TRY(const bool all, all_have(!takes || taken->point.has_value()));
   if (!all) return std::nullopt;
   if (!takes) return Start{.is_live = true};
-  say_resuming(next.steps);
+  say_resuming(taken->point->id.step);
   return Start{.point = std::move(taken->point), .is_of_another = true, .own = newest_own()};
 }
 

@@ -308,6 +308,16 @@ Result<> load_states(const std::string& text, const TrainingParts& parts) {
   return load_states(point, parts);
 }
 
+Result<Point> point_of_metrics(const NamedMetrics& metrics) {
+  Point point;
+  MUSTER_TRY_VOID(put_states({.metrics = metrics}, point));
+  return point;
+}
+
+State state_of_metric(const Point& point, const std::string& name) {
+  return state_in(point, section_of_metric(name));
+}
+
 std::vector<graph::ParameterPtr> parameters_of(std::span<const nn::CellPtr> cells) {
   std::vector<graph::ParameterPtr> found;
   std::set<const graph::Parameter*> seen;

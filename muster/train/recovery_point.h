@@ -55,6 +55,10 @@ Result<std::string> own_state_in(const TrainingParts& parts);
 Result<std::string> states_as_text(const TrainingParts& parts);
 Result<> load_states(const std::string& text, const TrainingParts& parts);
 
+// The states of metrics alone, as a point holds them, and one of them again.
+Result<checkpoint::Point> point_of_metrics(const NamedMetrics& metrics);
+State state_of_metric(const checkpoint::Point& point, const std::string& name);
+
 // The parameters of all cells that are there, each once.
 std::vector<graph::ParameterPtr> parameters_of(std::span<const nn::CellPtr> cells);
 

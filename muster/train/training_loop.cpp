@@ -58,11 +58,11 @@ Result<TrainingLoop::Event> TrainingLoop::advance() {
 
 // A group of steps has no place at which it could stop.
 Result<bool> TrainingLoop::read_item() {
-  if (std::exchange(steps_are_made_, false)) return false;
-  if (is_grouped() ? step_ >= options_.group_steps : hooks_.stop_requested()) return false;
-  const ActivityScope reading(cluster::WorkPhase::reading_data);
+  if (std::exchange(steps_are_made_, false)) return false;  // back at the end of an epoch: `before_` is there
   before_ = place(true);
   hooks_.remember();
+  if (is_grouped() ? step_ >= options_.group_steps : hooks_.stop_requested()) return false;
+  const ActivityScope reading(cluster::WorkPhase::reading_data);
   if (is_grouped()) {
     MUSTER_TRY(item_, batches_->next_of_any_pass());
   } else {
@@ -188,7 +188,8 @@ Result<> TrainingLoop::take_end() {
 
 Result<> TrainingLoop::offer_memory() {
   call_->set_memory(
-      {.state = checkpoint::Standing::State::live, .steps = static_cast<std::uint64_t>(before_.steps)});
+      {.state = checkpoint::Standing::State::live,
+       .steps = static_cast<std::uint64_t>(before_.steps + hooks_.commits_behind(before_.epoch))});
   if (!call_->is_rendezvous_due()) return {};
   return fail(Code::peer_lost, "a worker was lost and has come back");
 }
@@ -270,7 +271,10 @@ Result<> TrainingLoop::take(const TrainingPosition& position) {
   place.passes = static_cast<std::uint64_t>(passes);
   place.data = {.pass = static_cast<std::uint64_t>(pass), .items = static_cast<std::uint64_t>(items)};
   take_place(place);
-  return hooks_.take(position);
+  MUSTER_TRY_VOID(hooks_.take(position));
+  before_ = place;
+  hooks_.remember();
+  return {};
 }
 
 void TrainingLoop::take_place(const Place& place) {

@@ -47,6 +47,11 @@ class LoopHooks {
   virtual void describe(TrainingPosition& position, Moment moment) const { (void)position, (void)moment; }
   virtual Result<> take(const TrainingPosition&) { return {}; }
   virtual void take_back() {}
+  // What all have committed beside the steps, behind so many epochs: evaluations that all make together.
+  virtual std::int64_t commits_behind(std::int64_t epochs) const {
+    (void)epochs;
+    return 0;
+  }
   // A point has been gone back to.
   virtual void note_resumed() {}
 
@@ -104,8 +109,8 @@ class TrainingLoop {
   Recovery* recovery() const { return recovery_; }
   // Null where nothing is recovered, and behind the end.
   RecoveringCall* call() const { return call_.get(); }
-  // The parameters are those of before the step until all have what they need for it: another worker may go
-  // on from them. An error where all have to agree first.
+  // The parameters are those of before the step, or of the end of the epoch, until all have what they need
+  // for it: another worker may go on from them. An error where all have to agree first.
   Result<> offer_memory();
   void complete_step();
   bool is_save_due() const { return steps_ - saved_ >= options_.save_steps; }
@@ -155,7 +160,7 @@ class TrainingLoop {
   std::int64_t step_ = 0;
   std::int64_t steps_ = 0;
   std::int64_t saved_ = 0;                      // steps when the last point was saved
-  Place before_;                                // the step under way
+  Place before_;                                // the step under way, or the end of the epoch
   std::optional<RecoveringCall::Start> start_;  // that all have agreed on, and that is not gone to yet
   bool is_ready_ = false;                       // all go on from the same place
   bool is_fresh_ = true;                        // nothing has changed since the begin of the call

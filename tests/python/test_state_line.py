@@ -3,7 +3,7 @@
 import pytest
 from test_residue import FORMING, Launcher
 
-TRAINS = """
+MODEL = """
 import numpy
 import muster
 from muster import nn, train
@@ -16,9 +16,11 @@ def rows():
         yield numpy.full(4, i / 64, numpy.float32), numpy.int32(i % 2)
 
 net = nn.Dense(4, 2)
-model = train.Model(net, nn.CrossEntropyLoss(), nn.Momentum(net.trainable_params(), 1e-3, 0.9))
-model.train(10**6, GeneratorDataset(rows, ["data", "label"]).batch(8))
+model = train.Model(net, nn.CrossEntropyLoss(), nn.Momentum(net.trainable_params(), 1e-3, 0.9), {"accuracy"})
+data = GeneratorDataset(rows, ["data", "label"]).batch(8)
 """
+TRAIN = "model.train(10**6, data)"
+FIT = "model.fit(9999, data, data, callbacks=train.ProgressBar(width=4, live=True))"
 
 
 @pytest.fixture
@@ -39,4 +41,10 @@ def test_it_says_who_is_there_while_the_job_forms(start):
 
 
 def test_it_says_how_fast_the_job_runs(start):
-    start(TRAINS, "-n", "2").wait_for(r"muster: running, step \d+, [\d.e+]+ steps/s")
+    start(MODEL + TRAIN, "-n", "2").wait_for(r"muster: running, step \d+, [\d.e+]+ steps/s")
+
+
+def test_it_shows_the_progress_bar_of_fit_with_the_values_of_its_evaluations(start):
+    fits = start(MODEL + FIT, "-n", "2")
+    steps = r"epoch \d+/9999 \[[=> ]+\] \d/8, [\d.e+]+ steps/s, ETA [\d:]+, loss [\d.]+"
+    fits.wait_for(steps + r", accuracy 0\.5, eval_loss [\d.]+")

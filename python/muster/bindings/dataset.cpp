@@ -132,6 +132,15 @@ void bind_choices(Class& dataset) {
           [](const PythonDataset& self, std::int64_t count) { return checked(self.description.skip(count)); },
           nb::arg("count"), "All items but the first `count`.")
       .def(
+          "mark_shard",
+          [](const PythonDataset& self, std::int64_t num_shards, std::int64_t shard_id) {
+            return checked(self.description.mark_shard(num_shards, shard_id));
+          },
+          nb::arg("num_shards"), nb::arg("shard_id"),
+          "Says that these rows are one part of `num_shards` that the script has cut out itself, each row in "
+          "one part; nothing is cut here. Evaluations over all workers then count each part once. Not needed "
+          "where a source was given num_shards and shard_id, and a ValueError there.")
+      .def(
           "concat",
           [](const PythonDataset& self, nb::handle datasets) {
             std::vector<data::Dataset> all = {self.description};

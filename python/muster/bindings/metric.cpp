@@ -103,9 +103,32 @@ class MetricTrampoline final : public Base {
       return call_load_state_dict(nb_trampoline.base(), override_of("load_state_dict"), state);
     });
   }
+  // A built-in one of which a subclass counts otherwise may know more than the state says.
+  bool merges() const override {
+    const nb::gil_scoped_acquire lock;
+    if (has_override("merge")) return true;
+    return Base::merges() && !has_override("update") && !has_override("clear") && !has_override("state_dict");
+  }
+  Result<> merge(const train::State& other) override {
+    return with_python([&]() -> Result<> {
+      const nb::object method = override_of("merge");
+      if (!method.is_valid()) return Base::merge(other);
+      if (std::is_abstract_v<Base> && !override_of("state_dict").is_valid())
+        return fail(Code::not_provided, class_name(nb_trampoline.base()) +
+                                            " has a merge but no state_dict, which says what it has counted");
+      method(state_object(other));
+      return {};
+    });
+  }
 
  private:
+  // class Metric itself has no state_dict, which the lookup takes for a mistake.
+  bool has_override(const char* name) const {
+    return nb::hasattr(nb_trampoline.base(), name) &&
+           nb::detail::ticket(nb_trampoline, name, nb::detail::str_hash(name), false).key.is_valid();
+  }
   nb::object override_of(const char* name) {
+    if (!nb::hasattr(nb_trampoline.base(), name)) return {};
     const nb::detail::ticket override(nb_trampoline, name, nb::detail::str_hash(name), false);
     if (!override.key.is_valid()) return {};
     return nb_trampoline.base().attr(override.key);
@@ -157,6 +180,10 @@ nb::class_<Made, Parent..., MetricTrampoline<Made>> bind_metric_class(nb::module
           [](Made& self, const nb::args& inputs) { unwrap(self.Made::update(metric_inputs(inputs))); },
           nb::arg("inputs"), "Counts one batch: tensors, arrays or lists.");
   bind_state<Made>(made);
+  made.def(
+      "merge",
+      [](Made& self, nb::handle state) { unwrap(self.Made::merge(native_state_from(state, "merge"))); },
+      nb::arg("state"), "Adds what another one has counted, as its state_dict() says.");
   return made;
 }
 
@@ -207,8 +234,11 @@ Normalize normalize_from(const std::string& name) {
 void bind_metric_base(nb::module_& core) {
   nb::class_<Metric, MetricTrampoline<Metric>>(
       core, "Metric", nb::dynamic_attr(),
-      "What an evaluation counts. Subclasses define clear(self), update(self, *inputs) with the tensors of "
-      "a batch, and eval(self), which returns the answer.")
+      "What an evaluation counts. Subclasses define clear(self), update(self, *inputs) with the tensors of a "
+      "batch, and eval(self), which returns the answer. Where each worker evaluates a share of the rows, one "
+      "that also defines state_dict(self), what it has counted, and merge(self, state), which adds what "
+      "another worker's state_dict() gave, is counted over all workers; without them its value is of each "
+      "worker's rows alone.")
       .def("__init__", [](nb::pointer_and_handle<Metric> self) { new (self.p) MetricTrampoline<Metric>(); })
       .def(
           "set_indexes",

@@ -76,13 +76,15 @@ nn::CellPtr cell_from(nb::handle object, const char* what) {
 
 void init_model(PythonModel* self, nb::handle network, nb::handle loss_fn, nb::handle optimizer,
                 nb::handle metrics, nb::handle eval_network,
-                std::optional<std::vector<std::size_t>> eval_indexes, std::string amp_level) {
+                std::optional<std::vector<std::size_t>> eval_indexes, std::string amp_level,
+                const std::string& evaluation) {
   train::ModelOptions options{.network = cell_from(network, "network"),
                               .loss_fn = cell_from(loss_fn, "loss_fn"),
                               .metrics = metrics_from(metrics),
                               .eval_network = cell_from(eval_network, "eval_network"),
                               .eval_indexes = std::move(eval_indexes).value_or(std::vector<std::size_t>{}),
-                              .amp_level = std::move(amp_level)};
+                              .amp_level = std::move(amp_level),
+                              .evaluation = unwrap(train::evaluation_from_string(evaluation))};
   if (!optimizer.is_none()) {
     if (!nb::isinstance<nn::Optimizer>(optimizer)) {
       const auto type = class_name(optimizer);
@@ -210,15 +212,18 @@ void bind_model(nb::module_& core) {
           "__init__", &init_model, nb::arg("network"), nb::arg("loss_fn") = nb::none(),
           nb::arg("optimizer") = nb::none(), nb::arg("metrics") = nb::none(),
           nb::arg("eval_network") = nb::none(), nb::arg("eval_indexes") = nb::none(),
-          nb::arg("amp_level") = "O0",
+          nb::arg("amp_level") = "O0", nb::kw_only(), nb::arg("evaluation") = "all_workers",
           "`loss_fn` is called with what the network gives and the label; without it the network takes all "
           "columns of the dataset and gives the loss. `metrics` is a dict from names to metrics, or a set of "
           "names: {'accuracy'}. `eval_network` gives loss, prediction and label in an evaluation, at the "
           "places that `eval_indexes` says. `amp_level` 'O1', 'O2', 'O3' or 'auto' trains in mixed "
-          "precision: "
-          "the network computes in bfloat16 as amp.auto_mixed_precision has it, over parameters and a loss "
-          "in "
-          "float32; NotImplementedError names the instructions that the processor lacks for it.")
+          "precision: the network computes in bfloat16 as amp.auto_mixed_precision has it, over parameters "
+          "and a loss in float32; NotImplementedError names the instructions that the processor lacks for "
+          "it. `evaluation` 'all_workers' makes the evaluations of a data-parallel job one over all workers: "
+          "where the dataset is sharded (num_shards, shard_id) all of them have the metrics over all rows, "
+          "the loss is the mean of the rows', and fit prints the values where no callback does. 'mindspore' "
+          "leaves each worker with the metrics of what it was given, the mean of the batches' losses, and "
+          "prints nothing.")
       .def("train", &train_model, nb::arg("epoch"), nb::arg("train_dataset"),
            nb::arg("callbacks") = nb::none(), nb::arg("dataset_sink_mode") = false, nb::arg("sink_size") = -1,
            nb::arg("initial_epoch") = 0, nb::kw_only(), nb::arg("micro_batches") = 1,
@@ -230,14 +235,20 @@ void bind_model(nb::module_& core) {
            "come back, each worker takes one part forward and one backward in turn (1F1B). The update is "
            "one, and the same but for rounding where the loss is a mean over samples and the network has no "
            "batch statistics. ValueError where a batch cannot be split so.")
-      .def("fit", &fit_model, nb::arg("epoch"), nb::arg("train_dataset"),
-           nb::arg("valid_dataset") = nb::none(), nb::arg("valid_frequency") = 1,
-           nb::arg("callbacks") = nb::none(), nb::arg("dataset_sink_mode") = false, nb::arg("sink_size") = -1,
-           nb::arg("initial_epoch") = 0, nb::kw_only(), nb::arg("micro_batches") = 1,
-           "Trains, and evaluates after every `valid_frequency` epochs; callbacks find the metrics, and the "
-           "loss as 'eval_loss', in eval_results of the run context.")
+      .def(
+          "fit", &fit_model, nb::arg("epoch"), nb::arg("train_dataset"),
+          nb::arg("valid_dataset") = nb::none(), nb::arg("valid_frequency") = 1,
+          nb::arg("callbacks") = nb::none(), nb::arg("dataset_sink_mode") = false, nb::arg("sink_size") = -1,
+          nb::arg("initial_epoch") = 0, nb::kw_only(), nb::arg("micro_batches") = 1,
+          "Trains, and evaluates after every `valid_frequency` epochs; callbacks find the metrics, and the "
+          "loss as 'eval_loss', in eval_results of the run context; where none of them is a LossMonitor or a "
+          "ProgressBar, worker 0 prints them. In a data-parallel job all workers evaluate together, and have "
+          "the same values.")
       .def("eval", &eval_model, nb::arg("valid_dataset"), nb::arg("callbacks") = nb::none(),
-           "The metrics over the dataset, by name.")
+           "The metrics over the dataset, by name. In a data-parallel job whose dataset is sharded "
+           "(num_shards and shard_id) it is a collective call, which every worker makes: each evaluates its "
+           "shard, and all have the values over all rows, of which none counts twice. PeerLostError names a "
+           "worker that is gone.")
       .def(
           "explain", &explain_model, nb::arg("dataset"), nb::arg("train") = true,
           "The plan of a step on the first batch of the dataset, of training or of an evaluation: steps with "

@@ -49,6 +49,53 @@ class Even final : public Operation {
   }
 };
 
+Dataset shard_of_numbers(int rows, std::int64_t count, std::int64_t index) {
+  std::vector<std::int32_t> values(static_cast<std::size_t>(rows));
+  for (int i = 0; i < rows; ++i) values[static_cast<std::size_t>(i)] = i;
+  return slices({"number"}, {Tensor::from<std::int32_t>(std::span<const std::int32_t>(values), {rows})},
+                {.num_shards = count, .shard_id = index});
+}
+
+TEST(Padding, LeftOutGivesEachRowFromOneShard) {
+  for (const int rows : {2, 10, 12})
+    for (const std::int64_t shards : {1, 3, 4}) {
+      std::vector<std::int32_t> all;
+      for (std::int64_t shard = 0; shard < shards; ++shard) {
+        const Dataset dataset = shard_of_numbers(rows, shards, shard).shuffle(4).batch(2);
+        auto pass = dataset.iterate({.seed = 5, .padding = false}).value();
+        while (const auto item = pass.next().value())
+          for (const std::int32_t value : (*item)[0].span<std::int32_t>()) all.push_back(value);
+      }
+      std::sort(all.begin(), all.end());
+      ASSERT_EQ(all.size(), static_cast<std::size_t>(rows)) << rows << " rows in " << shards << " shards";
+      for (int row = 0; row < rows; ++row) EXPECT_EQ(all[static_cast<std::size_t>(row)], row);
+    }
+}
+
+TEST(Padding, IsNoRowOfASampleOfAShard) {
+  const Dataset two =
+      slices({"number"}, {Tensor::from<std::int32_t>(std::vector<std::int32_t>{0, 1, 2, 3, 4}, {5})},
+             {.shuffle = false, .num_samples = 2, .num_shards = 2, .shard_id = 1});
+  auto pass = two.iterate({.padding = false}).value();
+  int rows = 0;
+  while (pass.next().value()) ++rows;
+  EXPECT_EQ(rows, 2);
+}
+
+TEST(Shard, IsWhatTheSourceOrTheScriptSays) {
+  EXPECT_EQ(numbers(4).batch(2).shard(), Shard{});
+  EXPECT_EQ(shard_of_numbers(9, 3, 2).batch(2).repeat(2).shard(), (Shard{.count = 3, .index = 2}));
+  EXPECT_EQ(numbers(4).mark_shard(2, 1).batch(2).shard(), (Shard{.count = 2, .index = 1}));
+  EXPECT_THAT(error_of(numbers(4).mark_shard(2, 2)), HasSubstr("shard_id is 2, it must be 0 to 1"));
+  EXPECT_THAT(error_of(shard_of_numbers(9, 3, 2).mark_shard(3, 2)), HasSubstr("shard 2 of 3 already"));
+}
+
+TEST(Shard, IsMixedWhereWhatIsJoinedWasCutInDifferentWays) {
+  EXPECT_TRUE(Dataset::concat({shard_of_numbers(9, 3, 2), numbers(4)}).shard().is_mixed);
+  EXPECT_FALSE(
+      Dataset::concat({shard_of_numbers(9, 3, 2), shard_of_numbers(7, 3, 2)}).batch(2).shard().is_mixed);
+}
+
 TEST(Shuffle, YieldsEveryRowOnceAndAnotherOrderInEachEpoch) {
   const auto shuffled = numbers(100).shuffle(10);
   const auto first = values_of(shuffled), second = values_of(shuffled, 0, 1);

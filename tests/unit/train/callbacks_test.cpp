@@ -18,6 +18,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // What is printed while it lives.
 class Printed {
@@ -90,6 +91,27 @@ TEST(TimeMonitor, PrintsTheTimeOfEpochAndStep) {
   EXPECT_THAT(printed.lines, ElementsAre("Train epoch time: 20896.986 ms, per step time: 83.588 ms"));
 }
 
+TEST(TimeMonitor, SaysWhatASlowSourceCosts) {
+  Printed printed;
+  ManualClock clock;
+  TimeMonitor monitor(0, clock);
+  for (const int waited : {60, 2}) {
+    auto context = at_step(1, 2, 2, 1.0F);
+    ASSERT_TRUE(monitor.on_train_epoch_begin(context));
+    for (int step = 0; step < 2; ++step) {
+      clock.advance(std::chrono::milliseconds(waited));
+      ASSERT_TRUE(monitor.on_train_step_begin(context));
+      clock.advance(std::chrono::milliseconds(40));
+      ASSERT_TRUE(monitor.on_train_step_end(context));
+    }
+    ASSERT_TRUE(monitor.on_train_epoch_end(context));
+  }
+  EXPECT_THAT(
+      printed.lines,
+      ElementsAre("Train epoch time: 200.000 ms, per step time: 100.000 ms, of which 60.000 ms between steps",
+                  "Train epoch time: 84.000 ms, per step time: 42.000 ms"));
+}
+
 TEST(ProgressBar, ShowsEpochStepAndLoss) {
   ManualClock clock;
   ProgressBar bar({.width = 10, .live = false}, clock);
@@ -98,7 +120,19 @@ TEST(ProgressBar, ShowsEpochStepAndLoss) {
   clock.advance(std::chrono::milliseconds(100));
   EXPECT_EQ(bar.line(context), "epoch 2/10 [=====>    ] 5/10, 50 steps/s, ETA 0:02, loss 1.5000");
   context.eval_results = {{"accuracy", 0.5}};
-  EXPECT_THAT(bar.line(context), HasSubstr("loss 1.5000, {'accuracy': 0.5}"));
+  EXPECT_THAT(bar.line(context), HasSubstr("loss 1.5000, accuracy 0.5"));
+}
+
+TEST(ProgressBar, KeepsTheValuesOfTheLastEvaluation) {
+  ProgressBar bar({.live = false});
+  auto context = at_step(1, 10, 10, 1.5F);
+  ASSERT_TRUE(bar.on_train_epoch_begin(context));
+  context.eval_results = {{"accuracy", 0.98765}};
+  ASSERT_TRUE(bar.on_train_epoch_end(context));
+  context.eval_results.clear();
+  EXPECT_THAT(bar.line(context), HasSubstr(", accuracy 0.9877"));
+  ASSERT_TRUE(bar.on_train_begin(context));
+  EXPECT_THAT(bar.line(context), Not(HasSubstr("accuracy")));
 }
 
 // ---- Control callbacks

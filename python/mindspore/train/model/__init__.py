@@ -22,7 +22,16 @@ class Model(muster.Model):
         neutral = {"keep_batchnorm_fp32": (None, True)}  # it is, at every level
         others = {name: (value, *neutral.get(name, (None,))) for name, value in settings.items()}
         _names.refuse("mindspore.Model", boost_level=(boost_level, "O0"), **others)
-        super().__init__(network, loss_fn, optimizer, metrics, eval_network, eval_indexes, amp_level)
+        super().__init__(
+            network,
+            loss_fn,
+            optimizer,
+            metrics,
+            eval_network,
+            eval_indexes,
+            amp_level,
+            evaluation="mindspore",
+        )
 
     def fit(
         self,
