@@ -210,13 +210,14 @@ namespace {
 
 std::string tree_text(const Cell& cell, const std::string& indent) {
   const std::string settings = cell.settings();
-  if (cell.children().empty()) return fmt::format("{}({})", cell.class_name(), settings);
+  const std::string place = cell.placed() ? fmt::format(" on worker {}", cell.placed()->rank) : "";
+  if (cell.children().empty()) return fmt::format("{}({}){}", cell.class_name(), settings, place);
   const std::string inner = indent + "  ";
   std::string text = cell.class_name() + "(\n";
   if (!settings.empty()) text += inner + settings + '\n';
   for (const auto& [name, child] : cell.children())
     text += fmt::format("{}({}): {}\n", inner, name, tree_text(*child, inner));
-  return text + indent + ')';
+  return text + indent + ')' + place;
 }
 
 }  // namespace

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from muster import _core
 from muster._core import Cell, Parameter, SequentialCell, Tensor
 
-# A cell: its path and class, the shapes that it gives, and its own parameters.
-SummaryRow = namedtuple("SummaryRow", ["path", "cell", "output", "parameters", "bytes"])
+# A cell: its path and class, the shapes that it gives, its own parameters, and the worker that it is placed
+# on (None: it is not placed).
+SummaryRow = namedtuple("SummaryRow", ["path", "cell", "output", "parameters", "bytes", "rank"])
 
 
 class Summary:
@@ -23,11 +24,20 @@ class Summary:
         self.bytes = size_bytes
 
     def __str__(self) -> str:
-        head = ("cell", "type", "output", "parameters", "bytes")
+        head = ("cell", "type", "output", "parameters", "bytes", "rank")
         table = [
-            (row.path or "(whole)", row.cell, row.output, f"{row.parameters:,}", f"{row.bytes:,}")
+            (
+                row.path or "(whole)",
+                row.cell,
+                row.output,
+                f"{row.parameters:,}",
+                f"{row.bytes:,}",
+                "" if row.rank is None else str(row.rank),
+            )
             for row in self.rows
         ]
+        if all(row.rank is None for row in self.rows):
+            head, table = head[:-1], [cells[:-1] for cells in table]
         widths = [max(map(len, column)) for column in zip(head, *table, strict=True)]
         lines = []
         for cells in (head, *table):
@@ -48,22 +58,31 @@ def summary(net: Cell, *inputs: Tensor) -> Summary:
 
     The network is traced and not run: nothing in it changes. Without inputs the outputs stay empty. A
     parameter that several cells share counts for the first. A cell that is called several times shows what it
-    gave first.
+    gave first. Where cells are placed (Cell.place), a column says on which worker each of them, and all below
+    it, runs and has its parameters.
     """
     if not isinstance(net, Cell):
         raise TypeError(f"summary takes a network (muster.Cell), not {type(net).__name__}")
     outputs = _traced_outputs(net, inputs) if inputs else {}
     counted: set[int] = set()
     rows, everything = [], []
+    ranks: dict[str, int | None] = {}
     for path, cell in net.cells_and_names():
         own = [one for one in cell.get_parameters(expand=False) if id(one) not in counted]
         counted.update(map(id, own))
         everything += own
         count, size = _size_of(own)
-        rows.append(SummaryRow(path, type(cell).__name__, outputs.get(id(cell), ""), count, size))
+        ranks[path] = cell.placed_rank if cell.placed_rank is not None else ranks.get(_parent_of(path))
+        rows.append(
+            SummaryRow(path, type(cell).__name__, outputs.get(id(cell), ""), count, size, ranks[path])
+        )
     count, size = _size_of(everything)
     trained, _ = _size_of([one for one in everything if one.requires_grad])
     return Summary(tuple(rows), count, trained, size)
+
+
+def _parent_of(path: str) -> str:
+    return path.rpartition(".")[0]
 
 
 def _size_of(parameters: list[Parameter]) -> tuple[int, int]:

@@ -108,6 +108,21 @@ def test_summary_counts_every_parameter_once_and_runs_nothing():
     assert net(x).shape == (2, 10)
 
 
+def test_a_placed_network_shows_which_worker_has_what():
+    net = Network()
+    net.body.place("MS_WORKER", 1)
+    net.body[1].place("MS_WORKER", 0)
+    told = muster.summary(net)
+    ranks = {row.path: row.rank for row in told.rows}
+    assert (ranks[""], ranks["body"], ranks["body.0"], ranks["body.1"], ranks["fc"]) == (None, 1, 1, 0, None)
+    lines = str(told).splitlines()
+    assert lines[0].split()[-1] == "rank"
+    assert [line.split()[-1] for line in lines if line.startswith("body.")] == ["1", "0", "1", "1"]
+    assert "(1): BatchNorm2d(8, eps=1e-05, momentum=0.9) on worker 0\n" in str(net)
+    assert "  ) on worker 1\n" in str(net)
+    assert "rank" not in str(muster.summary(Network()))
+
+
 def test_summary_of_no_inputs_has_no_outputs_and_of_no_network_is_an_error():
     assert {row.output for row in muster.summary(Network()).rows} == {""}
     with pytest.raises(TypeError, match="network"):

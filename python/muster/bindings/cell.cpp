@@ -412,6 +412,10 @@ void bind_cell(nb::module_& core) {
           "is 'MS_WORKER'. Returns the cell. ValueError names the cell, the line and the choices: for "
           "another role, a rank that no worker has, and in eager mode in a cluster, where ops run one by one "
           "and nothing can be divided.")
+      .def_prop_ro(
+          "placed_rank",
+          [](const Cell& self) { return self.placed() ? std::optional(self.placed()->rank) : std::nullopt; },
+          "The worker of place(); None where the cell itself was not placed.")
       .def(
           "set_param_ps", [](const Cell&, const nb::args&, const nb::kwargs&) { refuse_parameter_server(); },
           nb::arg("args"), nb::arg("kwargs"), "Not provided yet: raises NotImplementedError.")
