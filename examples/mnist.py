@@ -52,10 +52,13 @@ def train(net: Network, dataset: ds.Dataset, rank: int) -> int:
     loss_fn = nn.CrossEntropyLoss()
     optimizer = nn.SGD(net.trainable_params(), LEARNING_RATE)
     reducer = nn.DistributedGradReducer(optimizer.parameters)
-    grad_fn = muster.value_and_grad(
-        lambda image, label: loss_fn(net(image), label), None, net.trainable_params()
-    )
-    images, shown = 0, 0.0
+
+    def forward(image: muster.Tensor, label: muster.Tensor) -> muster.Tensor:
+        loss: muster.Tensor = loss_fn(net(image), label)
+        return loss
+
+    grad_fn = muster.value_and_grad(forward, None, net.trainable_params())
+    images, shown, loss = 0, 0.0, muster.Tensor(0.0)
     for epoch in range(1, EPOCHS + 1):
         for image, label in dataset:
             loss, grads = grad_fn(image, label)

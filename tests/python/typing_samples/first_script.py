@@ -41,9 +41,12 @@ def by_hand(net: Network, dataset: ds.Dataset) -> float:
     loss_fn = nn.CrossEntropyLoss()
     optimizer = nn.Adam(net.trainable_params(), learning_rate=0.1)
     reducer = nn.DistributedGradReducer(optimizer.parameters)
-    grad_fn = muster.value_and_grad(
-        lambda data, label: loss_fn(net(data), label), None, net.trainable_params()
-    )
+
+    def forward(data: muster.Tensor, label: muster.Tensor) -> muster.Tensor:
+        loss: muster.Tensor = loss_fn(net(data), label)
+        return loss
+
+    grad_fn = muster.value_and_grad(forward, None, net.trainable_params())
     last = 0.0
     steps = muster.recoverable(net, optimizer, dataset, epochs=2)
     for epoch, step, (data, label) in steps:
