@@ -23,7 +23,7 @@ struct LeNet : nn::Module<LeNet> {
   nn::Flatten& flatten = add<nn::Flatten>("flatten");
 
   // Each layer's parameters, gradients and optimizer state live on its worker alone. What is not placed, as
-  // relu and pool, runs where the fewest bytes travel.
+  // relu and pool, is assigned to the workers that minimise communication.
   void place_layers() {
     std::int64_t worker = 0;
     for (nn::Cell* cell : std::initializer_list<nn::Cell*>{&conv1, &conv2, &fc1, &fc2, &fc3})

@@ -35,7 +35,7 @@ class LeNet(muster.Cell):
         self.pool = nn.MaxPool2d(2, 2)
         self.flatten = nn.Flatten()
         # Each layer's parameters, gradients and optimizer state live on its worker alone. What is not placed,
-        # as relu and pool, runs where the fewest bytes travel.
+        # as relu and pool, is assigned to the workers that minimise communication.
         for worker, cell in enumerate((self.conv1, self.conv2, self.fc1, self.fc2, self.fc3)):
             cell.place("MS_WORKER", worker)
 

@@ -18,7 +18,7 @@ constexpr Duration limit_min_again = seconds(60);   // of first steps, behind a 
 constexpr int usual_times = 20;
 constexpr std::uint64_t steps_known = 5;
 constexpr std::size_t gaps_kept = 32;
-// A pause that ended by itself was none: the next one may be twice as long, up to this.
+// A stall that resolves itself is treated as normal, and the threshold is doubled, up to this.
 constexpr Duration limit_from_pauses_max = minutes(5);
 
 }  // namespace
