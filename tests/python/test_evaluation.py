@@ -97,6 +97,21 @@ def test_a_shard_that_two_workers_read_counts_once():
     assert [values(text) for text in outputs(body, 4)] == [[alone]] * 4
 
 
+def test_each_copy_of_a_placed_network_counts_its_shard():
+    body = """
+for place, cell in enumerate((net[0], net[2])):
+    cell.place("MS_WORKER", place)
+share = {"num_shards": muster.get_replica_count(net), "shard_id": muster.get_replica_rank(net)}
+placed = model(accuracy=train.Accuracy())
+print("values", placed.eval(rows(**share)))
+placed.fit(1, rows(**share), rows(batch=7, **share))
+"""
+    [[alone]] = map(values, outputs(body, 1))
+    texts = outputs(body, 4)
+    assert [values(text) for text in texts] == [[alone]] * 4
+    assert [len(re.findall("^epoch 1/1: accuracy", text, re.MULTILINE)) for text in texts] == [1, 0, 0, 0]
+
+
 ROWS = """
 class Rows(train.Metric):
     def clear(self):
