@@ -20,6 +20,7 @@
 #include "muster/checkpoint/run_store.h"         // IWYU pragma: export
 #include "muster/checkpoint/safetensors.h"       // IWYU pragma: export
 #include "muster/checkpoint/serialized_point.h"  // IWYU pragma: export
+#include "muster/checkpoint/state_file.h"        // IWYU pragma: export
 #include "muster/checkpoint/step_mark.h"         // IWYU pragma: export
 #include "muster/checkpoint/storage.h"           // IWYU pragma: export
 #include "muster/checkpoint/store.h"             // IWYU pragma: export

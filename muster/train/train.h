@@ -35,4 +35,5 @@
 #include "muster/train/recoverable.h"        // IWYU pragma: export
 #include "muster/train/reducer.h"            // IWYU pragma: export
 #include "muster/train/run_context.h"        // IWYU pragma: export
+#include "muster/train/saved_loop.h"         // IWYU pragma: export
 #include "muster/train/train_step.h"         // IWYU pragma: export
