@@ -25,6 +25,7 @@ SECTIONS = {
     "Training": [
         "docs/guide/model.md",
         "docs/guide/checkpoints.md",
+        "docs/guide/export.md",
         "docs/guide/cells.md",
         "docs/guide/mixed-precision.md",
         "docs/guide/placement.md",

@@ -38,6 +38,7 @@ NB_MODULE(_core, core) {
   bind_metrics(core);
   bind_callbacks(core);
   bind_checkpoint(core);
+  bind_export(core);
   bind_explanation(core);
   bind_model(core);
   bind_recoverable(core);
