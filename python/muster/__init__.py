@@ -2,6 +2,7 @@
 
 import muster._openmp  # first: it decides how the kernels' threads wait, which is read once
 import muster._subclasses  # noqa: F401 - before there is any subclass
+from muster import _copies as _copies
 from muster import _display, amp, dataset, initializers, nn, ops, train
 from muster._core import (
     CorruptDataError,

@@ -29,6 +29,7 @@ void bind_ops_math(nb::module_& core);
 void bind_control(nb::module_& core);
 void bind_functions(nb::module_& core);
 void bind_cell(nb::module_& core);
+void bind_cell_state(nb::module_& core);
 void bind_place(nb::module_& core);
 void bind_amp(nb::module_& core);
 void bind_activations(nb::module_& core);

@@ -21,6 +21,7 @@ NB_MODULE(_core, core) {
   bind_control(core);
   bind_functions(core);
   bind_cell(core);
+  bind_cell_state(core);
   bind_place(core);
   bind_amp(core);
   bind_activations(core);

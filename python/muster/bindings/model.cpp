@@ -202,7 +202,7 @@ void bind_eval_cell(nb::module_& core) {
              bool add_cast_fp32) {
             new (self.p) Trampoline<nn::WithEvalCell>(std::move(network), std::move(loss_fn), add_cast_fp32);
           },
-          nb::arg("network"), nb::arg("loss_fn"), nb::arg("add_cast_fp32") = false,
+          keeps_arguments, nb::arg("network"), nb::arg("loss_fn"), nb::arg("add_cast_fp32") = false,
           "With `add_cast_fp32` what the network gives is cast to float32 first.");
 }
 
