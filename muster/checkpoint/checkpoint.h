@@ -14,12 +14,14 @@
 #include "muster/checkpoint/inspect.h"           // IWYU pragma: export
 #include "muster/checkpoint/journal.h"           // IWYU pragma: export
 #include "muster/checkpoint/point.h"             // IWYU pragma: export
+#include "muster/checkpoint/protobuf.h"          // IWYU pragma: export
 #include "muster/checkpoint/removal.h"           // IWYU pragma: export
 #include "muster/checkpoint/resumption.h"        // IWYU pragma: export
 #include "muster/checkpoint/run_folders.h"       // IWYU pragma: export
 #include "muster/checkpoint/run_store.h"         // IWYU pragma: export
 #include "muster/checkpoint/safetensors.h"       // IWYU pragma: export
 #include "muster/checkpoint/serialized_point.h"  // IWYU pragma: export
+#include "muster/checkpoint/state_file.h"        // IWYU pragma: export
 #include "muster/checkpoint/step_mark.h"         // IWYU pragma: export
 #include "muster/checkpoint/storage.h"           // IWYU pragma: export
 #include "muster/checkpoint/store.h"             // IWYU pragma: export

@@ -9,12 +9,19 @@
 #include <string_view>
 #include <utility>
 
+#include "muster/checkpoint/protobuf.h"
+
 namespace muster::checkpoint {
 namespace {
 
-// ---- Protocol buffers, as far as this format needs them ---------------------------------------------------
+using protobuf::delimited;
+using protobuf::fixed32;
+using protobuf::fixed64;
+using protobuf::varint;
+using protobuf::varint_bytes;
+using protobuf::Writer;
 
-enum WireType : std::uint64_t { varint = 0, fixed64 = 1, delimited = 2, fixed32 = 5 };
+// ---- Protocol buffers, as far as this format needs them ---------------------------------------------------
 
 constexpr std::uint64_t field_value = 1;    // of the file
 constexpr std::uint64_t field_name = 1;     // of a value
@@ -24,36 +31,6 @@ constexpr std::uint64_t field_type = 2;     // of a tensor
 constexpr std::uint64_t field_content = 3;  // of a tensor
 constexpr std::size_t varint_bytes_max = 10;
 constexpr std::size_t axes_max = 64;
-
-class Writer {
- public:
-  void number(std::uint64_t value) {
-    while (value >= 0x80) {
-      bytes_.push_back(static_cast<std::byte>(value | 0x80));
-      value >>= 7;
-    }
-    bytes_.push_back(static_cast<std::byte>(value));
-  }
-  void tag(std::uint64_t field, WireType type) { number(field << 3 | type); }
-  void block(std::uint64_t field, std::span<const std::byte> content) {
-    tag(field, delimited);
-    number(content.size());
-    bytes_.insert(bytes_.end(), content.begin(), content.end());
-  }
-  void text(std::uint64_t field, std::string_view content) {
-    block(field, std::as_bytes(std::span(content.data(), content.size())));
-  }
-  // The begin of a block whose content of `size` bytes is appended by the caller.
-  void begin_block(std::uint64_t field, std::size_t size) {
-    tag(field, delimited);
-    number(size);
-  }
-  void append(std::span<const std::byte> more) { bytes_.insert(bytes_.end(), more.begin(), more.end()); }
-  std::vector<std::byte> take() { return std::move(bytes_); }
-
- private:
-  std::vector<std::byte> bytes_;
-};
 
 // Reads forward; the first thing that cannot be is the error.
 class Reader {
@@ -164,15 +141,6 @@ std::vector<std::byte> head_of(const Tensor& tensor) {
   }
   head.text(field_type, type_name(tensor.dtype()));
   return head.take();
-}
-
-std::size_t varint_bytes(std::uint64_t value) {
-  std::size_t count = 1;
-  while (value >= 0x80) {
-    value >>= 7;
-    ++count;
-  }
-  return count;
 }
 
 // What stands before the content of one part.

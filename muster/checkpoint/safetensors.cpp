@@ -57,8 +57,9 @@ Result<> check_entry(const Entry& entry, std::set<std::string_view>& names) {
   return {};
 }
 
-Result<std::string> header_bytes(std::span<const Place> places) {
+Result<std::string> header_bytes(std::span<const Place> places, const Metadata& metadata) {
   json header = json::object();
+  if (!metadata.empty()) header[std::string(metadata_name)] = metadata;
   for (const Place& place : places)
     header[place.name] = {{"dtype", type_name(place.dtype)},
                           {"shape", place.shape.sizes()},
@@ -184,7 +185,7 @@ Result<> check_order(Header& header, const std::string& path, std::uint64_t data
 
 }  // namespace
 
-Result<Header> plan(std::span<const Entry> entries) {
+Result<Header> plan(std::span<const Entry> entries, const Metadata& metadata) {
   std::set<std::string_view> names;
   for (const Entry& entry : entries) MUSTER_TRY_VOID(check_entry(entry, names));
   Header header;
@@ -198,7 +199,7 @@ Result<Header> plan(std::span<const Entry> entries) {
     at += static_cast<std::uint64_t>(place.shape.elements()) * size_bytes(place.dtype);
     place.end = at;
   }
-  MUSTER_TRY(header.bytes, header_bytes(header.places));
+  MUSTER_TRY(header.bytes, header_bytes(header.places, metadata));
   for (Place& place : header.places) {
     place.begin += header.bytes.size();
     place.end += header.bytes.size();
@@ -250,8 +251,9 @@ Result<Tensor> read_tensor(const InputFile& file, const Place& place) {
   return tensor;
 }
 
-Result<> save(const std::string& path, std::span<const Entry> entries, Files& files) {
-  MUSTER_TRY(const Header header, plan(entries));
+Result<> save(const std::string& path, std::span<const Entry> entries, Files& files,
+              const Metadata& metadata) {
+  MUSTER_TRY(const Header header, plan(entries, metadata));
   std::map<std::string_view, const Tensor*> tensors;
   for (const Entry& entry : entries) tensors[entry.name] = &entry.value;
   std::vector<std::span<const std::byte>> pieces{std::as_bytes(std::span(header.bytes))};

@@ -26,15 +26,17 @@ struct Place {
   std::uint64_t end = 0;
 };
 
+using Metadata = std::map<std::string, std::string>;  // texts of the writer's
+
 struct Header {
-  std::vector<Place> places = {};                    // as the elements lie
-  std::map<std::string, std::string> metadata = {};  // texts of the writer's
-  std::string bytes = {};                            // of the file, before the first element
+  std::vector<Place> places = {};  // as the elements lie
+  Metadata metadata = {};
+  std::string bytes = {};  // of the file, before the first element
 };
 
 // Where the entries will lie: greater elements first, so that all are aligned, otherwise in their order.
 // Fails on names that are empty or there twice or no UTF-8, and on tensors whose elements are elsewhere.
-Result<Header> plan(std::span<const Entry> entries);
+Result<Header> plan(std::span<const Entry> entries, const Metadata& metadata = {});
 
 // The header of a file, checked: no overlap, no hole, all within the file. Costs as much memory as the
 // header. Errors begin with the file's name.
@@ -43,7 +45,8 @@ Result<Header> read_header(const InputFile& file, const std::string& path);
 Result<Tensor> read_tensor(const InputFile& file, const Place& place);
 
 // Durable, as checkpoint::save.
-Result<> save(const std::string& path, std::span<const Entry> entries, Files& files = real_files());
+Result<> save(const std::string& path, std::span<const Entry> entries, Files& files = real_files(),
+              const Metadata& metadata = {});
 Result<std::vector<Entry>> load(const std::string& path, const Storage& storage = real_storage());
 
 }  // namespace muster::checkpoint::safetensors

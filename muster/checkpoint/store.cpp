@@ -78,15 +78,31 @@ std::string free_prefix(const std::string& prefix, std::span<const std::string> 
   return greatest < 0 ? prefix : fmt::format("{}_{}", prefix, greatest + 1);
 }
 
-Result<> Retention::add(const std::string& path, Storage& storage) {
+std::optional<CheckpointName> checkpoint_name(std::string_view name, std::string_view prefix) {
+  const auto number = number_in(name, prefix);
+  if (!number) return std::nullopt;
+  name.remove_suffix(extension.size());
+  const std::string_view place = name.substr(name.find('-', prefix.size()) + 1);
+  CheckpointName found{.number = *number};
+  const char* const end = place.data() + place.size();
+  const auto epoch = std::from_chars(place.data(), end, found.epoch);
+  if (epoch.ec != std::errc() || epoch.ptr == end || *epoch.ptr != '_') return std::nullopt;
+  const auto step = std::from_chars(epoch.ptr + 1, end, found.step);
+  if (step.ec != std::errc() || step.ptr != end) return std::nullopt;
+  return found;
+}
+
+Result<std::vector<std::string>> Retention::add(const std::string& path, Storage& storage) {
   std::erase(paths_, path);
   paths_.push_back(path);
+  std::vector<std::string> gone;
   while (keep_max_ != 0 && paths_.size() > keep_max_) {
     const auto removed = storage.remove(paths_.front());
-    if (!removed && removed.error().code != Code::not_found) return removed;
+    if (!removed && removed.error().code != Code::not_found) return fail(removed.error());
+    gone.push_back(std::move(paths_.front()));
     paths_.pop_front();
   }
-  return {};
+  return gone;
 }
 
 }  // namespace muster::checkpoint

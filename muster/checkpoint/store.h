@@ -1,8 +1,11 @@
 // Checkpoint files in folders.
 #pragma once
 
+#include <compare>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,13 +30,24 @@ Result<std::vector<Entry>> load(const std::string& path, const Storage& storage 
 // "prefix_2", one more than the greatest that is there.
 std::string free_prefix(const std::string& prefix, std::span<const std::string> names_in_folder);
 
+// A file of a training by its name, "prefix_N-EPOCH_STEP.ckpt". Ordered as they were written.
+struct CheckpointName {
+  std::int64_t number = 0;  // of the training: N, or 0
+  std::int64_t epoch = 0;
+  std::int64_t step = 0;  // of the epoch
+
+  friend auto operator<=>(const CheckpointName&, const CheckpointName&) = default;
+};
+// Nothing of any other name.
+std::optional<CheckpointName> checkpoint_name(std::string_view name, std::string_view prefix);
+
 // Keeps the newest files that it is told of and removes the others.
 class Retention {
  public:
   // 0 keeps all.
   explicit Retention(std::size_t keep_max) : keep_max_(keep_max) {}
-  // `path` has been written. A file that is gone already is no error.
-  Result<> add(const std::string& path, Storage& storage = real_storage());
+  // `path` has been written. A file that is gone already is no error. Returns those that were removed.
+  Result<std::vector<std::string>> add(const std::string& path, Storage& storage = real_storage());
 
   // What it has been told of and has not removed, oldest first; what another one was told of.
   const std::deque<std::string>& paths() const { return paths_; }

@@ -156,7 +156,8 @@ struct FunctionParameter {
   const Argument* attribute = nullptr;
 };
 
-// What rules and kernels are called with is private to graph (kernel.h).
+// What rules and kernels are called with is private to graph (kernel.h, onnx/rule.h).
+class OnnxCall;
 struct GradientQuery;
 struct Kernel;
 struct Signature;
@@ -206,6 +207,8 @@ struct Op {
   Schema schema = {};
   // The optimizer whose update it is.
   OptimizerSchema optimizer = {};
+  // What it is in an ONNX graph. Null: it cannot be exported.
+  Result<> (*onnx)(OnnxCall&) = nullptr;
 
   // Whether a call writes input `index`.
   bool writes(std::size_t index) const {

@@ -81,6 +81,26 @@ ParameterPtr Cell::add_parameter(std::string_view name, Tensor initial) {
   return parameter;
 }
 
+CellState Cell::state() const {
+  return {.path = path_,
+          .has_parent = has_parent_,
+          .auto_prefix = auto_prefix_,
+          .training = training_,
+          .precision = precision_,
+          .place = place_};
+}
+
+void Cell::restore(CellState state) {
+  path_ = std::move(state.path);
+  has_parent_ = state.has_parent;
+  auto_prefix_ = state.auto_prefix;
+  training_ = state.training;
+  precision_ = std::move(state.precision);
+  place_ = std::move(state.place);
+  called_where_placed_ = false;
+  touch();
+}
+
 void Cell::insert_child(std::string_view name, std::shared_ptr<Cell> child) {
   MUSTER_CHECK(child != nullptr && child.get() != this, "a cell needs a child other than itself");
   if (auto_prefix_ && !std::exchange(child->has_parent_, true))

@@ -30,6 +30,16 @@ struct CellPrecision {
   bool automatic = false;             // set by a level of mixed precision (amp.h), not by to_float
 };
 
+// What a cell is beside its class, its arguments, its children and its parameters: for copies.
+struct CellState {
+  std::string path = {};
+  bool has_parent = false;
+  bool auto_prefix = true;
+  bool training = false;
+  std::optional<CellPrecision> precision = {};
+  std::optional<Place> place = {};
+};
+
 // Subclasses insert children and parameters in their constructor and compute in construct, by ops and by
 // calling children. Every write that could change the graph raises the version, so that cached plans of the
 // old tree are not used again. Threads: a tree of cells is used by one thread at a time.
@@ -137,6 +147,10 @@ class Cell : public graph::Versioned {
   bool training() const { return training_; }
   // This cell and all below.
   void set_train(bool training = true);
+
+  // Of this cell alone.
+  CellState state() const;
+  void restore(CellState state);
 
   // The arguments that it was made with, as Python writes them: "3, 16, kernel_size=3". For people.
   virtual std::string settings() const { return {}; }

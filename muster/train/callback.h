@@ -54,23 +54,25 @@ class CallbackContext {
   // Whether the job goes on after losing processes. Then a recovery point is saved after the callbacks of
   // this step, if one of them asks for it; it goes without asking where the call begins and ends.
   bool recovers = false;
-  // `use` is given copies of the parameters of train_network, once the callbacks of this step are done, on
-  // another thread that the training waits for at its end.
-  using ParametersUse = std::function<void(const std::vector<checkpoint::Entry>&)>;
-  void request_point(ParametersUse use = {}) {
+  // `use` is given the state of the training once the callbacks of this step are done, and of its tensors the
+  // parameters of train_network; where the job recovers, on another thread that the training waits for at its
+  // end.
+  using PointUse =
+      std::function<void(const checkpoint::Point&, std::span<const checkpoint::Entry> parameters)>;
+  void request_point(PointUse use = {}) {
     point_requested_ = true;
     if (use) uses_.push_back(std::move(use));
   }
 
   // For the training itself.
   bool take_point_request() { return std::exchange(point_requested_, false); }
-  std::vector<ParametersUse> take_uses() { return std::exchange(uses_, {}); }
+  std::vector<PointUse> take_uses() { return std::exchange(uses_, {}); }
   void restore_stop(bool requested) { stop_requested_ = requested; }
 
  private:
   bool stop_requested_ = false;
   bool point_requested_ = false;
-  std::vector<ParametersUse> uses_;
+  std::vector<PointUse> uses_;
 };
 
 // Override what you need. The short names are called in trainings and evaluations, unless their on_train_ or

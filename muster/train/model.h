@@ -66,6 +66,11 @@ struct TrainOptions {
   bool dataset_sink_mode = false;
   std::int64_t sink_size = -1;
   std::int64_t initial_epoch = 0;  // epochs that an earlier process has trained
+  // Where to go on: "last", the newest checkpoint of the ModelCheckpoint among `callbacks` (none yet: the
+  // training begins, and a line says so), or the path of one. Parameters, optimizer, counters, the place in
+  // the data, random numbers and the states of callbacks are those of that moment: the result is bit-equal to
+  // that of a training that was never interrupted. In a job all workers go on from the newest that each has.
+  std::string resume = {};
   // Evaluated after every `valid_frequency`-th epoch.
   std::optional<data::Dataset> valid_dataset = {};
   std::int64_t valid_frequency = 1;

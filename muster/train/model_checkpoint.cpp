@@ -2,14 +2,38 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <map>
 #include <utility>
 
 #include "muster/train/activity_scope.h"
+#include "muster/train/job.h"
 #include "muster/train/parameters.h"
 #include "muster/train/run_context.h"
 
 namespace muster::train {
+namespace {
+
+checkpoint::StateOwnership this_worker() { return {.world_size = world_size(), .rank = rank()}; }
+
+std::string told(const std::string& what, const Error& error) {
+  return fmt::format("{} could not be saved, and training goes on without it: {}", what, error.message);
+}
+
+// What a state need not hold again. Two parameters of one name cannot be told apart in a checkpoint, and
+// statistics are each worker's own, while workers may share a folder.
+std::vector<std::string> shared_names(const nn::Cell& network) {
+  std::map<std::string, int> times;
+  for (const auto& parameter : network.parameters())
+    times[parameter->name()] += parameter->is_statistic() && world_size() > 1 ? 2 : 1;
+  std::vector<std::string> names;
+  for (const auto& [name, count] : times)
+    if (count == 1) names.push_back(name);
+  return names;
+}
+
+}  // namespace
 
 ModelCheckpoint::ModelCheckpoint(ModelCheckpointOptions options, checkpoint::Storage& storage,
                                  const Clock& clock)
@@ -36,9 +60,10 @@ Result<> ModelCheckpoint::on_train_begin(CallbackContext& context) {
     return fail(Code::invalid_argument,
                 fmt::format("ModelCheckpoint: prefix '{}' is no name of a file; folders go into directory",
                             options_.prefix));
-  if (context.recovers && config.keep_checkpoint_max == 1) {
+  if ((context.recovers || world_size() > 1) && config.keep_checkpoint_max == 1) {
     log::warning(
-        "ModelCheckpoint: keep_checkpoint_max is 1 and becomes 2, so that one is left when a save fails");
+        "ModelCheckpoint: keep_checkpoint_max is 1 and becomes 2, so that one is left when a save fails, and "
+        "one that all workers have");
     retention_ = checkpoint::Retention(2);
   }
   MUSTER_TRY_VOID(storage_.make_folder(options_.directory));
@@ -77,32 +102,67 @@ Result<> ModelCheckpoint::save(CallbackContext& context) {
     // Of a divided network they come from other workers: a call of all of them, which may fail.
     MUSTER_TRY(parameters, gather_parameters(context.train_network->parameters()));
   }
+  std::vector<std::string> in_checkpoint = shared_names(*context.train_network);
   if (!context.recovers) {
-    write(parameters, path);
+    if (!write(parameters, path)) return {};
+    context.request_point([this, path, in_checkpoint = std::move(in_checkpoint)](const auto& point, auto) {
+      write_state(point, in_checkpoint, path);
+    });
     return {};
   }
   // The next steps change what is in the parameters' own memory.
   for (checkpoint::Entry& entry : parameters) entry.value = entry.value.clone();
   const std::lock_guard lock(mutex_);
   pending_ = path;
-  context.request_point([this, path, parameters = std::move(parameters)](const auto& of_point) {
-    write(parameters.empty() ? of_point : parameters, path);
+  context.request_point([this, path, parameters = std::move(parameters),
+                         in_checkpoint = std::move(in_checkpoint)](const auto& point, auto of_point) {
+    if (write(parameters.empty() ? of_point : std::span<const checkpoint::Entry>(parameters), path))
+      write_state(point, in_checkpoint, path);
   });
   return {};
 }
 
 // The disk of one worker must not end the training of all.
-void ModelCheckpoint::write(const std::vector<checkpoint::Entry>& parameters, const std::string& path) {
-  Result<> written = checkpoint::save(path, parameters, storage_);
+bool ModelCheckpoint::write(std::span<const checkpoint::Entry> parameters, const std::string& path) {
+  const Result<> written = checkpoint::save(path, parameters, storage_);
   const std::lock_guard lock(mutex_);
   if (pending_ == path) pending_.clear();
-  if (written) {
-    latest_ = path;
-    written = retention_.add(path, storage_);
+  if (!written) {
+    log::error(told("a checkpoint", written.error()));
+    return false;
   }
-  if (!written)
-    log::error(fmt::format("a checkpoint could not be saved, and training goes on without it: {}",
-                           written.error().message));
+  latest_ = path;
+  const auto gone = retention_.add(path, storage_);
+  if (!gone) {
+    log::error(told("room for a checkpoint", gone.error()));
+    return true;
+  }
+  for (const std::string& file : *gone) (void)storage_.remove(checkpoint::state_path(file, this_worker()));
+  return true;
+}
+
+void ModelCheckpoint::write_state(const checkpoint::Point& point, std::span<const std::string> in_checkpoint,
+                                  const std::string& path) {
+  const checkpoint::StateOwnership owner = this_worker();
+  const auto written = checkpoint::save_state(checkpoint::state_path(path, owner), point, owner,
+                                              {in_checkpoint.begin(), in_checkpoint.end()}, storage_);
+  if (!written) log::error(told("the state of the training", written.error()));
+}
+
+std::vector<ModelCheckpoint::SavedFile> ModelCheckpoint::saved_files() const {
+  const auto names = storage_.list(options_.directory);
+  std::vector<SavedFile> files;
+  if (!names) return files;
+  for (const std::string& name : *names) {
+    const auto found = checkpoint::checkpoint_name(name, options_.prefix);
+    if (!found) continue;
+    const std::string state = checkpoint::state_path(name, this_worker());
+    files.push_back({.name = *found,
+                     .path = fmt::format("{}/{}", options_.directory, name),
+                     .has_state = std::find(names->begin(), names->end(), state) != names->end()});
+  }
+  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return files;
 }
 
 std::string ModelCheckpoint::latest_ckpt_file_name() const {
@@ -117,8 +177,10 @@ void ModelCheckpoint::remove_half_written() {
   if (!names) return;
   for (const std::string& name : *names) {
     const std::size_t end = name.rfind('.');
-    const bool is_temporary = end != std::string::npos && name.size() - end == 7 &&
-                              std::string_view(name).substr(0, end).ends_with(checkpoint::extension);
+    const std::string_view whole = std::string_view(name).substr(0, end);
+    const bool is_temporary =
+        end != std::string::npos && name.size() - end == 7 &&
+        (whole.ends_with(checkpoint::extension) || whole.ends_with(checkpoint::state_extension));
     if (is_temporary && name.starts_with(prefix_ + "-"))
       (void)storage_.remove(fmt::format("{}/{}", options_.directory, name));
   }
@@ -147,6 +209,10 @@ Result<> ModelCheckpoint::load_state(const State& state) {
   MUSTER_TRY(const std::string pending, values.text("pending"));
   MUSTER_TRY(std::vector<std::string> files, values.texts("files"));
   saved_at_ = clock_.now() - std::chrono::nanoseconds(since);
+  // Of a training that went on from another folder: files there are not this one's to remove.
+  std::erase_if(files, [this](const std::string& file) {
+    return file.substr(0, file.rfind('/')) != options_.directory;
+  });
   // It may be there or not: the state does not say.
   if (!pending.empty()) files.push_back(pending);
   const std::lock_guard lock(mutex_);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ struct ModelCheckpointOptions {
 // those that are there. In a divided job every worker must have one with the same number of steps, and writes
 // a whole file; seconds cannot be used.
 //
+// Beside each, PREFIX-EPOCH_STEP.state holds what else the training needs to go on from there
+// (TrainOptions::resume); in a job each worker's is PREFIX-EPOCH_STEP.rank_N.state.
+//
 // In a job that recovers, its steps are also those of the recovery points, and files are written while the
 // training goes on; all of them are durable when it ends.
 class ModelCheckpoint : public Callback {
@@ -53,10 +57,23 @@ class ModelCheckpoint : public Callback {
   // The last file that was written; empty before.
   std::string latest_ckpt_file_name() const;
 
+  // A checkpoint of this or an earlier training with this prefix, in the folder.
+  struct SavedFile {
+    checkpoint::CheckpointName name;
+    std::string path;
+    bool has_state = false;  // of this worker
+  };
+  // The oldest first; none where there is no such folder.
+  std::vector<SavedFile> saved_files() const;
+  const std::string& directory() const { return options_.directory; }
+
  private:
   bool is_due(const CallbackContext& context) const;
   Result<> save(CallbackContext& context);
-  void write(const std::vector<checkpoint::Entry>& parameters, const std::string& path);
+  // Whether it was written.
+  bool write(std::span<const checkpoint::Entry> parameters, const std::string& path);
+  void write_state(const checkpoint::Point& point, std::span<const std::string> in_checkpoint,
+                   const std::string& path);
   void remove_half_written();
 
   ModelCheckpointOptions options_;

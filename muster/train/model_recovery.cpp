@@ -54,7 +54,7 @@ Result<> Model::Training::ready_for_loss() {
 }
 
 Result<> Model::Training::save_point_if_due() {
-  if (!loop_.recovers()) return {};
+  if (!loop_.recovers()) return hand_out_now(&TrainingLoop::point_of_step);
   const bool requested = context_->take_point_request();
   const bool due = points_are_requested_ ? requested : loop_.is_save_due();
   if (!due && !requested) return {};
@@ -67,20 +67,37 @@ Result<> Model::Training::save_point_if_due() {
   return loop_.call()->exchange(static_cast<std::uint64_t>(loop_.steps()));
 }
 
-// The tensors of a point are not written any more, so that it and the files of callbacks share them.
-void Model::Training::hand_out(const checkpoint::Point& point) {
-  std::vector<CallbackContext::ParametersUse> uses = context_->take_uses();
-  if (uses.empty()) return;
+// Of a point's tensors those of the network in training come first.
+std::span<const checkpoint::Entry> Model::Training::parameters_in(const checkpoint::Point& point) const {
   const auto network = model_.train_network_->parameters();
   const auto count = std::count_if(network.begin(), network.end(),
                                    [](const auto& parameter) { return parameter->absence() == nullptr; });
-  std::vector<checkpoint::Entry> parameters(point.tensors.begin(), point.tensors.begin() + count);
+  return std::span(point.tensors).first(static_cast<std::size_t>(count));
+}
+
+Result<> Model::Training::hand_out_now(Result<checkpoint::Point> (TrainingLoop::*point)()) {
+  (void)context_->take_point_request();
+  const std::vector<CallbackContext::PointUse> uses = context_->take_uses();
+  if (uses.empty()) return {};
+  const ActivityScope saving(cluster::WorkPhase::saving);
+  MUSTER_TRY(const checkpoint::Point made, (loop_.*point)());
+  return catch_error([&] {
+    for (const auto& use : uses) use(made, parameters_in(made));
+  });
+}
+
+// The tensors of a point are not written any more, so that it and the files of callbacks share them.
+void Model::Training::hand_out(const checkpoint::Point& point) {
+  std::vector<CallbackContext::PointUse> uses = context_->take_uses();
+  if (uses.empty()) return;
   wait_for_files();
-  files_ = std::async(std::launch::async, [this, uses = std::move(uses), parameters = std::move(parameters)] {
+  const std::size_t count = parameters_in(point).size();
+  files_ = std::async(std::launch::async, [this, uses = std::move(uses), point, count] {
+    const auto parameters = std::span(point.tensors).first(count);
     const checkpoint::WriteThrottle::Work work(loop_.call()->files_throttle(),
                                                uses.size() * checkpoint::size_bytes(parameters));
     for (const auto& use : uses)
-      if (const Result<> used = catch_error([&] { use(parameters); }); !used)
+      if (const Result<> used = catch_error([&] { use(point, parameters); }); !used)
         log::error(
             fmt::format("a callback has not used the parameters of a point: {}", used.error().message));
   });

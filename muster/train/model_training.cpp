@@ -86,6 +86,12 @@ Result<> Model::Training::check_options() {
     return fail(Code::invalid_argument,
                 fmt::format("train: epochs is {} and initial_epoch {}: at least 1 and 0 are needed",
                             options_.epochs, options_.initial_epoch));
+  if (!options_.resume.empty() && options_.initial_epoch > 0)
+    return fail(
+        Code::invalid_argument,
+        fmt::format("train: resume is '{}' and initial_epoch {}: the checkpoint says which epoch comes "
+                    "next, so leave initial_epoch away",
+                    options_.resume, options_.initial_epoch));
   if (options_.sink_size == 0 || options_.sink_size < -1)
     return fail(Code::invalid_argument,
                 fmt::format("train: sink_size is {}: -1, or a number of steps from 1", options_.sink_size));
@@ -173,7 +179,8 @@ Result<> Model::Training::end_epoch() {
 
 Result<> Model::Training::end() {
   note_train_epoch(0);
-  return call(&Callback::on_train_end);
+  MUSTER_TRY_VOID(call(&Callback::on_train_end));
+  return loop_.recovers() ? Result<>{} : hand_out_now(&TrainingLoop::point_of_end);
 }
 
 Result<> Model::Training::make_step() {

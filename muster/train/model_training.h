@@ -56,6 +56,11 @@ class Model::Training final : public LoopHooks {
   Result<> call(CallbackMethod method) { return call_each(options_.callbacks, method, *context_); }
   bool groups_steps() const { return options_.dataset_sink_mode && options_.sink_size > 0; }
 
+  // ---- Going on where a person asks (model_resume.cpp) ----
+  Result<std::optional<Resumption>> resume() override;
+  Result<std::optional<Resumption>> resume_last();
+  Result<std::optional<Resumption>> resume_from(const std::string& path);
+
   // ---- Going on after a loss (model_recovery.cpp) ----
   TrainingParts parts() const override;
   bool stop_requested() const override { return context_->stop_requested(); }
@@ -80,7 +85,10 @@ class Model::Training final : public LoopHooks {
   void prepare_to_recover();
   Result<> ready_for_loss();
   Result<> save_point_if_due();
+  // In a job that does not recover: to the callbacks that have asked for the state of this moment.
+  Result<> hand_out_now(Result<checkpoint::Point> (TrainingLoop::*point)());
   void hand_out(const checkpoint::Point& point);
+  std::span<const checkpoint::Entry> parameters_in(const checkpoint::Point& point) const;
   void wait_for_files();
   bool makes_steps_together() const;
   void note_step();

@@ -22,6 +22,7 @@
 #include "muster/train/control_callbacks.h"  // IWYU pragma: export
 #include "muster/train/data_settings.h"      // IWYU pragma: export
 #include "muster/train/explain.h"            // IWYU pragma: export
+#include "muster/train/export.h"             // IWYU pragma: export
 #include "muster/train/front_end.h"          // IWYU pragma: export
 #include "muster/train/job.h"                // IWYU pragma: export
 #include "muster/train/metrics.h"            // IWYU pragma: export
@@ -35,4 +36,5 @@
 #include "muster/train/recoverable.h"        // IWYU pragma: export
 #include "muster/train/reducer.h"            // IWYU pragma: export
 #include "muster/train/run_context.h"        // IWYU pragma: export
+#include "muster/train/saved_loop.h"         // IWYU pragma: export
 #include "muster/train/train_step.h"         // IWYU pragma: export

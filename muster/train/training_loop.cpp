@@ -121,7 +121,10 @@ Result<> TrainingLoop::get_ready() {
     take_place(before_);
     hooks_.take_back();
   }
-  if (start.point) MUSTER_TRY_VOID(go_back_to(start));
+  if (start.point)
+    MUSTER_TRY_VOID(go_back_to(start));
+  else if (is_fresh_ && !start.is_live)
+    MUSTER_TRY_VOID(resume());
   MUSTER_TRY_VOID(hooks_.check(*batches_));
   if (!std::exchange(has_begun_, true)) MUSTER_TRY_VOID(hooks_.begin(false));
   MUSTER_TRY_VOID(save_start());
@@ -149,9 +152,23 @@ Result<RecoveringCall::Start> TrainingLoop::agree() {
 Result<> TrainingLoop::save_start() {
   if (!std::exchange(is_fresh_, false) || call_ == nullptr) return {};
   call_->set_memory({});
-  MUSTER_TRY(checkpoint::Point start, point_at(call_->start_id(), place(false), LoopHooks::Moment::now));
+  MUSTER_TRY(checkpoint::Point start,
+             point_at(call_->start_id(), place(is_resumed_), LoopHooks::Moment::now));
   call_->save(std::move(start));
   return {};
+}
+
+Result<> TrainingLoop::resume() {
+  MUSTER_TRY(const std::optional<Resumption> found, hooks_.resume());
+  if (!found) return {};
+  MUSTER_TRY(const TrainingPosition position, position_in(found->point));
+  MUSTER_TRY_VOID(take_seeds(position.values, found->path));
+  MUSTER_TRY_VOID(take(position));
+  if (!std::exchange(has_begun_, true)) MUSTER_TRY_VOID(hooks_.begin(is_resumed_));
+  MUSTER_TRY_VOID(restore(found->point, hooks_.parts()).map_error([&](Error error) {
+    return unfitting(std::move(error), found->path);
+  }));
+  return take(position);
 }
 
 // What the training begins in a new process comes first, and is then set to what it was.
@@ -224,7 +241,16 @@ TrainingLoop::Place TrainingLoop::place(bool in_epoch) const {
 }
 
 Result<checkpoint::Point> TrainingLoop::point_of_step() {
-  return point_at(call_->step_id(static_cast<std::uint64_t>(steps_)), place(true), LoopHooks::Moment::now);
+  const auto steps = static_cast<std::uint64_t>(steps_);
+  const checkpoint::PointId id =
+      call_ != nullptr ? call_->step_id(steps)
+                       : checkpoint::PointId{.moment = checkpoint::PointId::Moment::step, .step = steps};
+  return point_at(id, place(true), LoopHooks::Moment::now);
+}
+
+Result<checkpoint::Point> TrainingLoop::point_of_end() {
+  return point_at({.moment = checkpoint::PointId::Moment::step, .step = static_cast<std::uint64_t>(steps_)},
+                  place(false), LoopHooks::Moment::now);
 }
 
 void TrainingLoop::save(checkpoint::Point point) {
@@ -253,8 +279,10 @@ Result<checkpoint::Point> TrainingLoop::point_at(const checkpoint::PointId& id, 
       .set("passes", static_cast<std::int64_t>(place.passes))
       .set("pass", static_cast<std::int64_t>(place.data.pass))
       .set("items", static_cast<std::int64_t>(place.data.items));
+  put_seeds(position.values);
   hooks_.describe(position, moment);
-  return capture(id, hooks_.parts(), position, call_->memory());
+  SnapshotMemory once;
+  return capture(id, hooks_.parts(), position, call_ != nullptr ? call_->memory() : once);
 }
 
 Result<> TrainingLoop::take(const TrainingPosition& position) {

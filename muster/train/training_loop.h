@@ -9,6 +9,7 @@
 #include "muster/train/batches.h"
 #include "muster/train/recovering_call.h"
 #include "muster/train/recovery_point.h"
+#include "muster/train/resume.h"
 
 namespace muster::train {
 
@@ -33,6 +34,8 @@ class LoopHooks {
   virtual void settle() {}
   // Of an attempt, before anything is restored: checks, and TrainingLoop::read().
   virtual Result<> open(TrainingLoop& loop) = 0;
+  // Where a training that nobody has begun in this job goes on, as a person has asked; nothing: at its start.
+  virtual Result<std::optional<Resumption>> resume() { return std::nullopt; }
   // And behind it, before the first item.
   virtual Result<> check(Batches&) { return {}; }
   // Once in a process; `in_epoch`: goes on in the middle of one.
@@ -114,8 +117,9 @@ class TrainingLoop {
   Result<> offer_memory();
   void complete_step();
   bool is_save_due() const { return steps_ - saved_ >= options_.save_steps; }
-  // A point behind the step that is complete.
+  // A point behind the step that is complete, and one behind the last epoch.
   Result<checkpoint::Point> point_of_step();
+  Result<checkpoint::Point> point_of_end();
   void save(checkpoint::Point point);
 
  private:
@@ -137,6 +141,7 @@ class TrainingLoop {
   Result<> share();
   Result<> save_start();
   Result<> go_back_to(const RecoveringCall::Start& start);
+  Result<> resume();
   Result<> take_end();
   Result<> take(const TrainingPosition& position);
   void take_place(const Place& place);

@@ -20,7 +20,7 @@ from mindspore.context import (
     set_context,
     set_ps_context,
 )
-from mindspore.train import Model, load_checkpoint, load_param_into_net, save_checkpoint
+from mindspore.train import Model, export, load_checkpoint, load_param_into_net, save_checkpoint
 from muster import (
     Parameter,
     Tensor,
@@ -53,6 +53,7 @@ __all__ = [
     "context",
     "dataset",
     "dtype",
+    "export",
     "float32",
     "float64",
     "get_auto_parallel_context",

@@ -2,6 +2,7 @@
 
 import muster._openmp  # first: it decides how the kernels' threads wait, which is read once
 import muster._subclasses  # noqa: F401 - before there is any subclass
+from muster import _copies as _copies
 from muster import _display, amp, dataset, initializers, nn, ops, train
 from muster._core import (
     CorruptDataError,
@@ -15,6 +16,7 @@ from muster._core import (
     bfloat16,
     bool_,
     dtype,
+    export,
     float32,
     float64,
     from_dlpack,
@@ -31,10 +33,12 @@ from muster._core import (
     jit,
     load_checkpoint,
     load_param_into_net,
+    load_state,
     recoverable,
     reset_auto_parallel_context,
     reset_ps_context,
     save_checkpoint,
+    save_state,
     set_auto_parallel_context,
     set_context,
     set_ps_context,
@@ -65,6 +69,7 @@ __all__ = [
     "bool_",
     "dataset",
     "dtype",
+    "export",
     "float32",
     "float64",
     "from_dlpack",
@@ -83,12 +88,14 @@ __all__ = [
     "jit",
     "load_checkpoint",
     "load_param_into_net",
+    "load_state",
     "nn",
     "ops",
     "recoverable",
     "reset_auto_parallel_context",
     "reset_ps_context",
     "save_checkpoint",
+    "save_state",
     "set_auto_parallel_context",
     "set_context",
     "set_ps_context",

@@ -64,6 +64,24 @@ def test_a_child_that_is_replaced_or_deleted_is_no_child_any_more():
         net.relu  # noqa: B018
 
 
+def test_an_attribute_may_be_none_and_takes_the_place_of_a_child():
+    class Optional(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.activation = None
+            self.fc = nn.Dense(3, 2)
+
+        def construct(self, x):
+            return self.fc(x) if self.activation is None else self.activation(self.fc(x))
+
+    cell = Optional()
+    assert cell(ones(1, 3)).shape == (1, 2)
+    cell.activation = nn.ReLU()
+    assert list(cell.name_cells()) == ["fc", "activation"]
+    cell.activation = None
+    assert list(cell.name_cells()) == ["fc"]
+
+
 def test_attributes_set_before_the_base_class_is_made_are_refused():
     class Hasty(nn.Cell):
         def __init__(self):

@@ -24,6 +24,8 @@ SECTIONS = {
     "First steps": ["docs/guide/python.md", "docs/guide/cpp.md", "docs/guide/data.md"],
     "Training": [
         "docs/guide/model.md",
+        "docs/guide/checkpoints.md",
+        "docs/guide/export.md",
         "docs/guide/cells.md",
         "docs/guide/mixed-precision.md",
         "docs/guide/placement.md",

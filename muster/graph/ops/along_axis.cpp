@@ -90,6 +90,23 @@ std::vector<Kernel> cumsum_kernels() {
   return {reference<T>(prepare_cumsum, run_cumsum<T>)...};
 }
 
+// ---- ONNX -------------------------------------------------------------------------------------------------
+
+Result<> onnx_topk(OnnxCall& call) {
+  const std::string k = call.list({call.out().type.shape.sizes().back()});
+  return call.give_with_indices(
+      "TopK", {call.input(), k},
+      {{"axis", std::int64_t{-1}}, {"largest", std::int64_t{call.attributes().get("largest", true)}}});
+}
+
+Result<> onnx_cumsum(OnnxCall& call) {
+  const Shape& x = call.in().type.shape;
+  MUSTER_TRY(const std::size_t axis, axis_of("cumsum", call.attributes(), x));
+  return call.give("CumSum", {call.input(), call.list({static_cast<std::int64_t>(axis)})},
+                   {{"exclusive", std::int64_t{call.attributes().get("exclusive", false)}},
+                    {"reverse", std::int64_t{call.attributes().get("reverse", false)}}});
+}
+
 }  // namespace
 
 const Op& topk_op() {
@@ -104,6 +121,7 @@ const Op& topk_op() {
       .gradient = gradient_topk,
       .kernels =
           topk_kernels<float, double, std::int32_t, std::int64_t, std::uint8_t, std::uint32_t, std::int8_t>(),
+      .onnx = onnx_topk,
   };
   return op;
 }
@@ -128,6 +146,7 @@ const Op& cumsum_op() {
            .methods = {{"cumsum", {"axis", "dtype"}}},
            .mindspore = {{"cumsum", {"x", "axis", "dtype"}}},
            .primitives = {{"CumSum", {"exclusive", "reverse"}, {"input", "axis"}}}},
+      .onnx = onnx_cumsum,
   };
   return op;
 }

@@ -153,6 +153,20 @@ Prepared prepare_low(const Signature& signature) {
       {.size = size_of(signature), .batch = leading(signature.inputs[0].shape).elements()}));
 }
 
+Result<> to_onnx(OnnxCall& call) {
+  // The last two axes the other way round.
+  const auto turned = [&call](std::size_t index, std::string_view attribute) {
+    if (!call.attributes().get(attribute, false)) return call.input(index);
+    Sizes perm;
+    for (std::size_t axis = 0; axis < call.in(index).type.shape.rank(); ++axis)
+      perm.push_back(static_cast<std::int64_t>(axis));
+    std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+    return call.make("Transpose", {call.input(index)}, {{"perm", perm}});
+  };
+  const std::string a = turned(0, "transpose_a");
+  return call.give("MatMul", {a, turned(1, "transpose_b")});
+}
+
 }  // namespace
 
 const Op& batch_matmul_op() {
@@ -178,6 +192,7 @@ const Op& batch_matmul_op() {
                                 {.name = "transpose_b", .otherwise = false}},
                  .mindspore = {{"bmm", {"input_x", "mat2"}}},
                  .primitives = {{"BatchMatMul", {"transpose_a", "transpose_b"}}}},
+      .onnx = to_onnx,
   };
   return op;
 }

@@ -117,6 +117,13 @@ void run_grad(const KernelCall& call) {
                                .threads = call.threads});
 }
 
+Result<> to_onnx(OnnxCall& call) {
+  if (call.attributes().get("training", false))
+    return call.refuse("it is training: call set_train(False) on the cell that holds it");
+  return call.give("BatchNormalization", call.all_inputs(),
+                   {{"epsilon", static_cast<float>(call.attributes().get("eps", 1e-5))}});
+}
+
 }  // namespace
 
 const Op& batch_norm_op() {
@@ -141,6 +148,7 @@ const Op& batch_norm_op() {
       .written = {3, 4},
       .precision = MixedPrecision::full,
       .mixes = true,
+      .onnx = to_onnx,
   };
   return op;
 }

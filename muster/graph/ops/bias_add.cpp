@@ -51,6 +51,7 @@ const Op& bias_add_op() {
       .sharing = Sharing::reuse,
       .precision = MixedPrecision::widest,
       .schema = {.inputs = {"x", "bias"}},
+      .onnx = onnx_as<"Add">,
   };
   return op;
 }

@@ -170,6 +170,45 @@ std::vector<Alias> named(std::initializer_list<std::string_view> names) {
   return made;
 }
 
+constexpr const char* onnx_type(Binary kind) {
+  constexpr const char* types[] = {"Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Floor", "Mod"};
+  static_assert(std::size(types) == static_cast<std::size_t>(Binary::mod) + 1);
+  return types[static_cast<std::size_t>(kind)];
+}
+
+template <Binary kind>
+Result<> onnx_rule(OnnxCall& call) {
+  const bool is_whole = !is_floating(call.in().type.dtype);
+  const auto floor_of_quotient = [&call] {
+    return call.make("Floor", {call.make("Div", call.all_inputs())});
+  };
+  if (kind == Binary::floor_div && is_whole)
+    return call.refuse(
+        "whole numbers are rounded towards zero by ONNX's Div, not down: cast them to float32");
+  if (kind == Binary::floor_div) return call.give("Floor", {call.make("Div", call.all_inputs())});
+  // ONNX's Mod has the sign of the divisor for whole numbers only.
+  if (kind == Binary::mod && !is_whole)
+    return call.give("Sub", {call.input(0), call.make("Mul", {call.input(1), floor_of_quotient()})});
+  return call.give(onnx_type(kind), call.all_inputs());
+}
+
+constexpr const char* onnx_type(Comparison kind) {
+  constexpr const char* types[] = {"Equal",          "Not", "Less", "LessOrEqual", "Greater",
+                                   "GreaterOrEqual", "And", "Or"};
+  static_assert(std::size(types) == static_cast<std::size_t>(Comparison::logical_or) + 1);
+  return types[static_cast<std::size_t>(kind)];
+}
+
+template <Comparison kind>
+Result<> onnx_comparison(OnnxCall& call) {
+  std::vector<std::string> inputs = call.all_inputs();
+  if constexpr (kind == Comparison::not_equal) return call.give("Not", {call.make("Equal", inputs)});
+  if constexpr (kind == Comparison::logical_and || kind == Comparison::logical_or)
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (call.in(i).type.dtype != DType::bool_) inputs[i] = call.cast(inputs[i], DType::bool_);
+  return call.give(onnx_type(kind), std::move(inputs));
+}
+
 template <Binary kind>
 Op row(const Names& names, std::string_view documentation) {
   return {.name = name_of(kind),
@@ -181,7 +220,8 @@ Op row(const Names& names, std::string_view documentation) {
           .kernels = kernel_list<kind>(),
           .sharing = Sharing::reuse,
           .precision = kind == Binary::pow ? MixedPrecision::full : MixedPrecision::given,
-          .schema = schema_of(names, kind == Binary::div ? Promotion::common_floating : Promotion::common)};
+          .schema = schema_of(names, kind == Binary::div ? Promotion::common_floating : Promotion::common),
+          .onnx = onnx_rule<kind>};
 }
 
 template <Comparison kind>
@@ -192,7 +232,8 @@ Op row(const Names& names, std::string_view documentation) {
           .inputs_max = 2,
           .infer = infer_comparison<kind>,
           .kernels = kernel_list<kind>(),
-          .schema = schema_of(names, Promotion::common)};
+          .schema = schema_of(names, Promotion::common),
+          .onnx = onnx_comparison<kind>};
 }
 
 const std::vector<Op>& family() {

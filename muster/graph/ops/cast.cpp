@@ -42,6 +42,14 @@ bool any(const Signature&) { return true; }
 
 }  // namespace
 
+namespace {
+
+Result<> to_onnx(OnnxCall& call) {
+  return call.give("Cast", {call.input()}, {{"to", onnx_dtype(call.out().type.dtype)}});
+}
+
+}  // namespace
+
 const Op& cast_op() {
   static const Op op{
       .name = "cast",
@@ -54,6 +62,7 @@ const Op& cast_op() {
       .schema = {.inputs = {"x"},
                  .attributes = {{.name = "dtype", .otherwise = DType::float32, .required = true}},
                  .primitives = {{"Cast", {}, {"x", "dtype"}}}},
+      .onnx = to_onnx,
   };
   return op;
 }

@@ -293,6 +293,20 @@ void run_sum(const KernelCall& call) {
   kernels::channel_sum(call.input<T>(0), call.output<T>(), batch, channels, inner);
 }
 
+// ONNX names the begins of both axes before the ends.
+Result<> to_onnx(OnnxCall& call) {
+  const Shape& weight = call.in(1).type.shape;
+  MUSTER_TRY(const auto strides, numbers("conv2d", "strides", call.attributes(), {1, 1}, 1));
+  MUSTER_TRY(const auto pads, numbers("conv2d", "pads", call.attributes(), {0, 0, 0, 0}, 0));
+  MUSTER_TRY(const auto dilations, numbers("conv2d", "dilations", call.attributes(), {1, 1}, 1));
+  return call.give("Conv", call.all_inputs(),
+                   {{"kernel_shape", std::vector<std::int64_t>{weight[2], weight[3]}},
+                    {"strides", strides},
+                    {"pads", std::vector<std::int64_t>{pads[0], pads[2], pads[1], pads[3]}},
+                    {"dilations", dilations},
+                    {"group", call.attributes().get("group", std::int64_t{1})}});
+}
+
 }  // namespace
 
 const Op& conv2d_op() {
@@ -314,6 +328,7 @@ const Op& conv2d_op() {
                   reference<float>(prepare<forward_size>, run<float>),
                   reference<double>(prepare<forward_size>, run<double>)},
       .precision = MixedPrecision::low,
+      .onnx = to_onnx,
   };
   return op;
 }

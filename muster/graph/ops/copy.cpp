@@ -1,5 +1,6 @@
 // transpose, slice, pad and broadcast_to: the same elements at other places, by one kernel for any dtype.
 #include <array>
+#include <limits>
 
 #include "muster/graph/ops/array.h"
 #include "muster/tensor/tensor.h"
@@ -191,6 +192,63 @@ Prepared prepare_broadcast_to(const Signature& signature) {
       {.sizes = out.sizes(), .from_strides = std::move(from), .to_strides = kernels::row_major_strides(out)});
 }
 
+// ---- ONNX -------------------------------------------------------------------------------------------------
+
+Result<> onnx_transpose(OnnxCall& call) {
+  return call.give("Transpose", {call.input()}, {{"perm", sizes_of(call.attributes(), "perm")}});
+}
+
+// The end of an axis, on either side.
+constexpr std::int64_t beyond = std::numeric_limits<std::int64_t>::max();
+
+Result<> onnx_slice(OnnxCall& call) {
+  const Shape& in = call.in().type.shape;
+  const Sizes begin = sizes_of(call.attributes(), "begin");
+  const Sizes size = sizes_of(call.attributes(), "size");
+  const Sizes strides = strides_of(call.attributes(), in.rank());
+  Sizes starts, ends, axes, steps;
+  for (std::size_t axis = 0; axis < in.rank(); ++axis) {
+    const bool is_whole = begin[axis] == 0 && size[axis] == in[axis] && strides[axis] == 1;
+    if (is_whole) continue;
+    if (call.in().open[axis]) return call.refuse("it takes a part of the batch, whose size is open");
+    const std::int64_t end = begin[axis] + size[axis] * strides[axis];
+    starts.push_back(begin[axis]);
+    ends.push_back(end < 0 ? -beyond : end);
+    axes.push_back(static_cast<std::int64_t>(axis));
+    steps.push_back(strides[axis]);
+  }
+  if (axes.empty()) return call.give("Identity", {call.input()});
+  return call.give("Slice",
+                   {call.input(), call.list(starts), call.list(ends), call.list(axes), call.list(steps)});
+}
+
+Result<> onnx_pad(OnnxCall& call) {
+  const Shape& in = call.in().type.shape;
+  const Shape& out = call.out().type.shape;
+  const Sizes begin = sizes_of(call.attributes(), "begin");
+  Sizes pads = begin;
+  for (std::size_t axis = 0; axis < in.rank(); ++axis) pads.push_back(out[axis] - begin[axis] - in[axis]);
+  if (strides_of(call.attributes(), in.rank()) != Sizes(in.rank(), 1))
+    return call.refuse("it leaves gaps between elements");
+  if (call.in().open != call.out().open) return call.refuse("it fills up the batch, whose size is open");
+  return call.give("Pad", {call.input(), call.list(pads),
+                           call.scalar(call.attributes().get("value", 0.0), call.in().type.dtype)});
+}
+
+Result<> onnx_broadcast_to(OnnxCall& call) {
+  const OnnxCall::End& in = call.in();
+  OnnxCall::End out = call.out();
+  const std::size_t added = out.type.shape.rank() - in.type.shape.rank();
+  // An axis that stays as it is may have any size.
+  for (std::size_t axis = added; axis < out.type.shape.rank(); ++axis) {
+    if (in.type.shape[axis - added] != out.type.shape[axis]) continue;
+    out.type.shape[axis] = 1;
+    out.open[axis] = false;
+  }
+  MUSTER_TRY(const std::string shape, call.shape_of(out));
+  return call.give("Expand", {call.input(), shape});
+}
+
 }  // namespace
 
 const Op& transpose_op() {
@@ -200,6 +258,7 @@ const Op& transpose_op() {
       .infer = infer_transpose,
       .gradient = gradient_transpose,
       .kernels = {with_bfloat16({"reference", any, prepare_transpose, run})},
+      .onnx = onnx_transpose,
   };
   return op;
 }
@@ -214,6 +273,7 @@ const Op& slice_op() {
       .infer = infer_slice,
       .gradient = gradient_slice,
       .kernels = {with_bfloat16({"reference", any, prepare_slice, run})},
+      .onnx = onnx_slice,
   };
   return op;
 }
@@ -227,6 +287,7 @@ const Op& pad_op() {
       .infer = infer_pad,
       .gradient = gradient_pad,
       .kernels = {with_bfloat16({"reference", any, prepare_pad, run})},
+      .onnx = onnx_pad,
   };
   return op;
 }
@@ -238,6 +299,7 @@ const Op& broadcast_to_op() {
       .infer = infer_broadcast_to,
       .gradient = gradient_broadcast_to,
       .kernels = {with_bfloat16({"reference", any, prepare_broadcast_to, run})},
+      .onnx = onnx_broadcast_to,
   };
   return op;
 }

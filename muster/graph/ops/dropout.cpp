@@ -77,6 +77,12 @@ void run_grad(const KernelCall& call) {
                         size.samples * size.elements, call.threads);
 }
 
+Result<> to_onnx(OnnxCall& call) {
+  return call.refuse(
+      "it is training, and an inference drops nothing: call set_train(False) on the cell that holds "
+      "it");
+}
+
 }  // namespace
 
 const Op& dropout_op() {
@@ -93,6 +99,7 @@ const Op& dropout_op() {
       .gradient = gradient,
       .kernels = {{"reference", any_signature, prepare, run}},
       .sharing = Sharing::reuse,
+      .onnx = to_onnx,
   };
   return op;
 }

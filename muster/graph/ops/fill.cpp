@@ -38,6 +38,15 @@ std::vector<Kernel> kernel_list() {
   return {with_bfloat16({"reference", output_is<T>, prepare, run<T>})...};
 }
 
+Result<> to_onnx(OnnxCall& call) {
+  const DType dtype = call.out().type.dtype;
+  Tensor value(dtype, Shape{1});
+  const double number = call.attributes().get("value", 0.0);
+  kernels::cast(&number, DType::float64, value.bytes(), dtype, 1);
+  MUSTER_TRY(const std::string shape, call.shape_of(call.out()));
+  return call.give("ConstantOfShape", {shape}, {{"value", value}});
+}
+
 }  // namespace
 
 const Op& fill_op() {
@@ -49,6 +58,7 @@ const Op& fill_op() {
       .infer = infer,
       .kernels = kernel_list<float, double, std::int32_t, std::int64_t, std::uint8_t, std::uint32_t,
                              std::int8_t, bool, bfloat16>(),
+      .onnx = to_onnx,
   };
   return op;
 }

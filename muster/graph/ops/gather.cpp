@@ -204,6 +204,16 @@ void run_flat_index(const KernelCall& call) {
 
 }  // namespace
 
+namespace {
+
+Result<> onnx_gather(OnnxCall& call) {
+  if (call.attributes().get("batch_dims", std::int64_t{0}) != 0)
+    return call.refuse("ONNX's Gather has no batch_dims: gather_elements can often take its place");
+  return call.give("Gather", call.all_inputs(), {{"axis", call.attributes().get("axis", std::int64_t{0})}});
+}
+
+}  // namespace
+
 const Op& gather_op() {
   static const Op op{
       .name = "gather",
@@ -225,6 +235,7 @@ const Op& gather_op() {
                  .methods = {{"gather"}, {"index_select", {"axis", "index:input_indices"}}},
                  .mindspore = {{"gather"}, {"index_select", {"input", "axis", "index:input_indices"}}},
                  .primitives = {{"Gather", {"batch_dims"}, {"input_params", "input_indices", "axis"}}}},
+      .onnx = onnx_gather,
   };
   return op;
 }

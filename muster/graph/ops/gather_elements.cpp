@@ -156,6 +156,11 @@ Kernel grad_kernel() {
   return {"reference", usable_grad<T, I>, prepare_grad, run_grad<T, I>};
 }
 
+Result<> to_onnx(OnnxCall& call) {
+  return call.give("GatherElements", call.all_inputs(),
+                   {{"axis", call.attributes().get("axis", std::int64_t{0})}});
+}
+
 std::vector<Op> rows() {
   const Argument axis{.name = "axis", .otherwise = std::int64_t{0}, .required = true};
   const std::vector<std::string_view> in_mindspore = {"input:x", "dim:axis", "index"};
@@ -175,7 +180,8 @@ std::vector<Op> rows() {
                   .attributes = {axis},
                   .methods = {{"gather_elements", {"dim:axis", "index"}}},
                   .mindspore = {{"gather_elements", in_mindspore}, {"gather_d", {"x", "dim:axis", "index"}}},
-                  .primitives = {{"GatherD", {}, {"x", "dim:axis", "index"}}}}},
+                  .primitives = {{"GatherD", {}, {"x", "dim:axis", "index"}}}},
+       .onnx = to_onnx},
       {.name = "gather_elements_grad",
        .documentation = "dx of `shape` from dy and the index, for y = gather_elements(x, index): dy added up "
                         "at the indices, in their order.",

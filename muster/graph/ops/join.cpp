@@ -109,6 +109,20 @@ void run(const KernelCall& call) {
 
 }  // namespace
 
+namespace {
+
+Result<> onnx_concat(OnnxCall& call) {
+  return call.give("Concat", call.all_inputs(), {{"axis", call.attributes().get("axis", std::int64_t{0})}});
+}
+
+Result<> onnx_split(OnnxCall& call) {
+  const Sizes sizes = sizes_of(call.attributes(), "sizes");
+  return call.give("Split", {call.input(), call.list(sizes)},
+                   {{"axis", call.attributes().get("axis", std::int64_t{0})}}, sizes.size());
+}
+
+}  // namespace
+
 const Op& concat_op() {
   static const Op op{
       .name = "concat",
@@ -121,6 +135,7 @@ const Op& concat_op() {
       .gradient = gradient_concat,
       .kernels = {with_bfloat16({"reference", any, prepare_concat, run<true>})},
       .precision = MixedPrecision::widest,
+      .onnx = onnx_concat,
   };
   return op;
 }
@@ -134,6 +149,7 @@ const Op& split_op() {
       .infer = infer_split,
       .gradient = gradient_split,
       .kernels = {with_bfloat16({"reference", any, prepare_split, run<false>})},
+      .onnx = onnx_split,
   };
   return op;
 }

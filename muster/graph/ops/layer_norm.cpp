@@ -200,6 +200,17 @@ void run_grad(const KernelCall& call) {
 
 }  // namespace
 
+namespace {
+
+// The statistics are for the gradient.
+Result<> to_onnx(OnnxCall& call) {
+  return call.give("LayerNormalization", call.all_inputs(),
+                   {{"axis", call.attributes().get("begin_norm_axis", std::int64_t{-1})},
+                    {"epsilon", static_cast<float>(call.attributes().get("eps", 1e-5))}});
+}
+
+}  // namespace
+
 const Op& layer_norm_op() {
   static const Op op{
       .name = "layer_norm",
@@ -220,6 +231,7 @@ const Op& layer_norm_op() {
       .schema = {.inputs = {"x", "gamma", "beta"},
                  .attributes = {{.name = "begin_norm_axis", .otherwise = std::int64_t{-1}},
                                 {.name = "eps", .otherwise = 1e-5}}},
+      .onnx = to_onnx,
   };
   return op;
 }

@@ -145,6 +145,13 @@ std::vector<Kernel> kernel_list(std::index_sequence<index...>) {
 
 std::vector<Kernel> kernel_list() { return kernel_list(std::make_index_sequence<8>()); }
 
+Result<> to_onnx(OnnxCall& call) {
+  const Transposed t = transposed(call.attributes());
+  if (call.out().type.dtype != call.in().type.dtype)
+    return call.refuse("its result has another dtype than its inputs: export the network in float32");
+  return call.give("Gemm", call.all_inputs(), {{"transA", std::int64_t{t.a}}, {"transB", std::int64_t{t.b}}});
+}
+
 }  // namespace
 
 const Op& matmul_op() {
@@ -160,6 +167,7 @@ const Op& matmul_op() {
       .flops = flops,
       .kernels = kernel_list(),
       .precision = MixedPrecision::low,
+      .onnx = to_onnx,
   };
   return op;
 }

@@ -160,6 +160,42 @@ std::vector<Kernel> kernel_list(bool has_vector, Kernel vector, const Kernel& re
   return has_vector ? std::vector{vector, reference} : std::vector{reference};
 }
 
+// The others have no operator of their own in opset 17.
+Result<> onnx_gelu(OnnxCall& call) {
+  const DType dtype = call.in().type.dtype;
+  const std::string& x = call.input();
+  std::string inner;
+  if (call.attributes().get("approximate", false)) {
+    const std::string cube = call.make("Mul", {x, call.make("Mul", {x, x})});
+    const std::string bent = call.make("Mul", {cube, call.scalar(0.044715, dtype)});
+    const std::string scale = call.scalar(0.7978845608028654, dtype);  // sqrt(2 / pi)
+    inner = call.make("Tanh", {call.make("Mul", {call.make("Add", {x, bent}), scale})});
+  } else {
+    inner = call.make("Erf", {call.make("Mul", {x, call.scalar(0.7071067811865476, dtype)})});  // 1 / sqrt(2)
+  }
+  const std::string half = call.make("Mul", {x, call.scalar(0.5, dtype)});
+  return call.give("Mul", {half, call.make("Add", {inner, call.scalar(1, dtype)})});
+}
+
+template <Kind kind>
+Result<> onnx_rule(OnnxCall& call) {
+  const DType dtype = call.in().type.dtype;
+  const auto alpha = [&call](double otherwise) {
+    return OnnxAttributes{{"alpha", static_cast<float>(call.attributes().get("alpha", otherwise))}};
+  };
+  if constexpr (kind == Kind::relu) return call.give("Relu", {call.input()});
+  if constexpr (kind == Kind::relu6)
+    return call.give("Clip", {call.input(), call.scalar(0, dtype), call.scalar(6, dtype)});
+  if constexpr (kind == Kind::leaky_relu) return call.give("LeakyRelu", {call.input()}, alpha(0.2));
+  if constexpr (kind == Kind::elu) return call.give("Elu", {call.input()}, alpha(1));
+  if constexpr (kind == Kind::sigmoid) return call.give("Sigmoid", {call.input()});
+  if constexpr (kind == Kind::tanh) return call.give("Tanh", {call.input()});
+  if constexpr (kind == Kind::gelu) return onnx_gelu(call);
+  if constexpr (kind == Kind::silu)
+    return call.give("Mul", {call.input(), call.make("Sigmoid", {call.input()})});
+  return call.give("Softplus", {call.input()});
+}
+
 template <Kind kind>
 Op row(Schema schema, std::string_view documentation) {
   schema.inputs = {"x"};
@@ -172,7 +208,8 @@ Op row(Schema schema, std::string_view documentation) {
                              with_bfloat16({"reference", any_signature, prepare<kind>, run})),
       .sharing = Sharing::reuse,
       .precision = kind == Kind::softplus ? MixedPrecision::full : MixedPrecision::given,
-      .schema = std::move(schema)};
+      .schema = std::move(schema),
+      .onnx = onnx_rule<kind>};
 }
 
 template <Kind kind>

@@ -1,3 +1,5 @@
+#include <numeric>
+
 #include "muster/graph/ops/array.h"
 #include "muster/tensor/tensor.h"
 
@@ -66,6 +68,23 @@ void run(const KernelCall& call) {
   kernels::one_hot(size, call.input<I>(0), call.inputs[1], call.inputs[2], call.outputs[0], element_bytes);
 }
 
+// By comparing with each class: runtimes have ONNX's OneHot for few dtypes only, and it counts negative
+// indices from the end.
+Result<> to_onnx(OnnxCall& call) {
+  const OnnxCall::End& indices = call.in();
+  MUSTER_TRY(const std::size_t axis, new_axis(call.attributes(), indices.type.shape));
+  const std::int64_t depth = call.out().type.shape[axis];
+  Sizes sizes(call.out().type.shape.rank() - axis, 1);
+  sizes.front() = depth;
+  Tensor classes(DType::int64, Shape{std::move(sizes)});
+  std::iota(classes.span<std::int64_t>().begin(), classes.span<std::int64_t>().end(), 0);
+  const std::string index =
+      indices.type.dtype == DType::int64 ? call.input() : call.cast(call.input(), DType::int64);
+  const std::string beside = call.make("Unsqueeze", {index, call.list({static_cast<std::int64_t>(axis)})});
+  return call.give("Where",
+                   {call.make("Equal", {beside, call.constant(classes)}), call.input(1), call.input(2)});
+}
+
 }  // namespace
 
 const Op& one_hot_op() {
@@ -81,6 +100,7 @@ const Op& one_hot_op() {
       .gradient = gradient,
       .kernels = {with_bfloat16(reference<std::int32_t>(prepare, run<std::int32_t>)),
                   with_bfloat16(reference<std::int64_t>(prepare, run<std::int64_t>))},
+      .onnx = to_onnx,
   };
   return op;
 }

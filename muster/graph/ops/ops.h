@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "muster/graph/kernel.h"
+#include "muster/graph/onnx/rule.h"
 #include "muster/tensor/kernels.h"
 
 namespace muster::graph {

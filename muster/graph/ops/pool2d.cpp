@@ -241,6 +241,54 @@ PrimitivePtr make_adaptive_grad(const PrimitiveLibrary& library, const Signature
                    Direction::grad_input);
 }
 
+// ---- ONNX -------------------------------------------------------------------------------------------------
+
+// Windows that reach over the end (ceil_mode) get padding there: runtimes differ in what they make of
+// ONNX's own ceil_mode.
+Result<OnnxAttributes> onnx_window(const OnnxCall& call) {
+  MUSTER_TRY(const Pool2dSize size, size_of("pooling", call.in().type.shape, call.attributes()));
+  const auto end = [](std::int64_t out, std::int64_t stride, std::int64_t kernel, std::int64_t in,
+                      std::int64_t before) {
+    return std::max<std::int64_t>(0, (out - 1) * stride + kernel - in - before);
+  };
+  const std::int64_t bottom =
+      std::max(size.pad_bottom,
+               end(size.out_height, size.stride_height, size.kernel_height, size.in_height, size.pad_top));
+  const std::int64_t right = std::max(size.pad_right, end(size.out_width, size.stride_width,
+                                                          size.kernel_width, size.in_width, size.pad_left));
+  return OnnxAttributes{{"kernel_shape", std::vector<std::int64_t>{size.kernel_height, size.kernel_width}},
+                        {"strides", std::vector<std::int64_t>{size.stride_height, size.stride_width}},
+                        {"pads", std::vector<std::int64_t>{size.pad_top, size.pad_left, bottom, right}}};
+}
+
+Result<> onnx_max(OnnxCall& call) {
+  MUSTER_TRY(OnnxAttributes window, onnx_window(call));
+  return call.give("MaxPool", {call.input()}, std::move(window));
+}
+
+Result<> onnx_avg(OnnxCall& call) {
+  const bool counts_padding = call.attributes().get("count_include_pad", false);
+  if (counts_padding && call.attributes().get("ceil_mode", false))
+    return call.refuse(
+        "with ceil_mode and count_include_pad runtimes differ in what they divide by: pad the "
+        "images and leave both away");
+  MUSTER_TRY(OnnxAttributes window, onnx_window(call));
+  window.push_back({"count_include_pad", std::int64_t{counts_padding}});
+  return call.give("AveragePool", {call.input()}, std::move(window));
+}
+
+Result<> onnx_adaptive_avg(OnnxCall& call) {
+  MUSTER_TRY(const Pool2dSize size,
+             adaptive_size("adaptive_avg_pool2d", call.in().type.shape, call.attributes()));
+  if (size.out_height == 1 && size.out_width == 1) return call.give("GlobalAveragePool", {call.input()});
+  if (size.in_height % size.out_height != 0 || size.in_width % size.out_width != 0)
+    return call.refuse(
+        "its windows differ in size, which ONNX's AveragePool cannot have: choose an output_size "
+        "that divides the image");
+  const std::vector<std::int64_t> window{size.in_height / size.out_height, size.in_width / size.out_width};
+  return call.give("AveragePool", {call.input()}, {{"kernel_shape", window}, {"strides", window}});
+}
+
 }  // namespace
 
 const Op& max_pool2d_op() {
@@ -256,6 +304,7 @@ const Op& max_pool2d_op() {
       .kernels = {batch_blocked_kernel<make_max, comes_batch_blocked<0>>(), primitive_kernel<make_max>(),
                   max_kernel<float, std::uint8_t>(), max_kernel<float, std::int32_t>(),
                   max_kernel<double, std::uint8_t>(), max_kernel<double, std::int32_t>()},
+      .onnx = onnx_max,
   };
   return op;
 }
@@ -288,6 +337,7 @@ const Op& avg_pool2d_op() {
       .kernels = {batch_blocked_kernel<make_avg, comes_batch_blocked<0>>(), primitive_kernel<make_avg>(),
                   reference<float>(prepare<size_of>, run_avg<float, kernels::avg_pool2d<float>>),
                   reference<double>(prepare<size_of>, run_avg<double, kernels::avg_pool2d<double>>)},
+      .onnx = onnx_avg,
   };
   return op;
 }
@@ -321,6 +371,7 @@ const Op& adaptive_avg_pool2d_op() {
           {batch_blocked_kernel<make_adaptive, comes_batch_blocked<0>>(), primitive_kernel<make_adaptive>(),
            reference<float>(prepare<adaptive_size>, run_avg<float, kernels::adaptive_avg_pool2d<float>>),
            reference<double>(prepare<adaptive_size>, run_avg<double, kernels::adaptive_avg_pool2d<double>>)},
+      .onnx = onnx_adaptive_avg,
   };
   return op;
 }

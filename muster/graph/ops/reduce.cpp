@@ -123,6 +123,18 @@ Schema schema_of(Promotion promotion, Alias method, std::vector<Alias> functions
 }
 
 template <Reduce kind>
+Result<> onnx_rule(OnnxCall& call) {
+  constexpr const char* types[] = {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"};
+  const auto axes = call.attributes().get("axes", std::vector<std::int64_t>{});
+  OnnxAttributes attributes{{"keepdims", std::int64_t{call.attributes().get("keep_dims", false)}}};
+  std::vector<std::string> inputs{call.input()};
+  // In opset 17 the axes are an input of the sum, and attributes of the others; without them all are folded.
+  if (kind == Reduce::sum && !axes.empty()) inputs.push_back(call.list(axes));
+  if (kind != Reduce::sum && !axes.empty()) attributes.push_back({"axes", axes});
+  return call.give(types[static_cast<std::size_t>(kind)], std::move(inputs), std::move(attributes));
+}
+
+template <Reduce kind>
 Op row(std::vector<Value> (*gradient)(const GradientQuery&), Schema schema, std::string_view documentation) {
   return {.name = name_of(kind),
           .documentation = documentation,
@@ -131,7 +143,8 @@ Op row(std::vector<Value> (*gradient)(const GradientQuery&), Schema schema, std:
           .kernels = {{"runs", any_signature, prepare, run<kind>},
                       {"reference", any_signature, prepare, run_reference<kind>}},
           .precision = kind == Reduce::prod ? MixedPrecision::full : MixedPrecision::given,
-          .schema = std::move(schema)};
+          .schema = std::move(schema),
+          .onnx = onnx_rule<kind>};
 }
 
 Types infer_prod_grad(const Signature& signature) {
@@ -197,12 +210,21 @@ void run_arg(const KernelCall& call) {
 }
 
 template <bool greatest>
+Result<> onnx_arg(OnnxCall& call) {
+  const std::string found =
+      call.make(greatest ? "ArgMax" : "ArgMin", {call.input()},
+                {{"axis", call.attributes().get("axis", std::int64_t{-1})}, {"keepdims", std::int64_t{0}}});
+  return call.give("Cast", {found}, {{"to", onnx_dtype(DType::int32)}});
+}
+
+template <bool greatest>
 Op arg_row(std::string_view documentation) {
   return {.name = greatest ? "argmax" : "argmin",
           .documentation = documentation,
           .infer = infer_arg<greatest>,
           .kernels = {{"reference", any_signature, prepare_arg, run_arg<greatest>}},
-          .schema = {.inputs = {"x"}, .attributes = {{.name = "axis", .otherwise = std::int64_t{-1}}}}};
+          .schema = {.inputs = {"x"}, .attributes = {{.name = "axis", .otherwise = std::int64_t{-1}}}},
+          .onnx = onnx_arg<greatest>};
 }
 
 std::vector<Op> rows() {

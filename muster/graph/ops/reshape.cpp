@@ -37,6 +37,22 @@ std::vector<Value> gradient(const GradientQuery& query) {
 
 }  // namespace
 
+namespace {
+
+// One axis may follow the batch: it is what the others leave.
+Result<> to_onnx(OnnxCall& call) {
+  OnnxCall::End out = call.out();
+  if (std::count(out.open.begin(), out.open.end(), true) == 1) {
+    const auto open = std::find(out.open.begin(), out.open.end(), true);
+    out.type.shape[static_cast<std::size_t>(open - out.open.begin())] = -1;
+    *open = false;
+  }
+  MUSTER_TRY(const std::string shape, call.shape_of(out));
+  return call.give("Reshape", {call.input(), shape}, {{"allowzero", std::int64_t{1}}});
+}
+
+}  // namespace
+
 const Op& reshape_op() {
   static const Op op{
       .name = "reshape",
@@ -47,6 +63,7 @@ const Op& reshape_op() {
       .gradient = gradient,
       .kernels = {},
       .sharing = Sharing::view,
+      .onnx = to_onnx,
   };
   return op;
 }

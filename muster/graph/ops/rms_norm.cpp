@@ -90,6 +90,24 @@ void run(const KernelCall& call) {
   }
 }
 
+namespace {
+
+// x rstd gamma; rstd is the second output.
+Result<> to_onnx(OnnxCall& call) {
+  const DType dtype = call.in().type.dtype;
+  if (dtype != call.in(1).type.dtype) return call.refuse("x and gamma differ in dtype: export it in float32");
+  std::vector<std::int64_t> axes;
+  for (std::size_t i = call.in(1).type.shape.rank(); i > 0; --i)
+    axes.push_back(-static_cast<std::int64_t>(i));
+  const std::string square = call.make("Mul", {call.input(), call.input()});
+  const std::string mean = call.make("ReduceMean", {square}, {{"axes", axes}, {"keepdims", std::int64_t{1}}});
+  const std::string epsilon = call.scalar(call.attributes().get("epsilon", 1e-6), dtype);
+  const std::string root = call.make("Sqrt", {call.make("Add", {mean, epsilon})});
+  return call.give("Mul", {call.make("Div", {call.input(), root}), call.input(1)});
+}
+
+}  // namespace
+
 const Op& rms_norm_op() {
   static const Op op{
       .name = "rms_norm",
@@ -112,6 +130,7 @@ const Op& rms_norm_op() {
                  .methods = {{"rms_norm"}},
                  .mindspore = {{"rms_norm"}},
                  .primitives = {{"RmsNorm", {"epsilon"}}}},
+      .onnx = to_onnx,
   };
   return op;
 }

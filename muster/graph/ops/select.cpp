@@ -86,6 +86,20 @@ void run_select(const KernelCall& call) {
 
 }  // namespace
 
+namespace {
+
+Result<> onnx_clip(OnnxCall& call) {
+  const DType dtype = call.in().type.dtype;
+  const auto bound = [&](std::string_view name) {
+    const Attribute* found = call.attributes().find(name);
+    return found == nullptr ? std::string() : call.scalar(std::get<double>(*found), dtype);
+  };
+  const std::string low = bound("min");
+  return call.give("Clip", {call.input(), low, bound("max")});
+}
+
+}  // namespace
+
 const Op& clip_op() {
   static const Op op{
       .name = "clip",
@@ -101,6 +115,7 @@ const Op& clip_op() {
                  .attributes = {{.name = "min", .otherwise = 0.0, .optional = true},
                                 {.name = "max", .otherwise = 0.0, .optional = true}},
                  .methods = {{"clip"}}},
+      .onnx = onnx_clip,
   };
   return op;
 }
@@ -121,6 +136,7 @@ const Op& select_op() {
                  .mindspore = {{"select", {"condition", "input", "other"}},
                                {"where", {"condition", "input", "other"}}},
                  .primitives = {{"Select"}}},
+      .onnx = onnx_as<"Where">,
   };
   return op;
 }

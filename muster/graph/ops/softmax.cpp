@@ -119,6 +119,12 @@ Schema schema_of(bool logarithm) {
 }
 
 template <bool logarithm>
+Result<> onnx_rule(OnnxCall& call) {
+  return call.give(logarithm ? "LogSoftmax" : "Softmax", {call.input()},
+                   {{"axis", call.attributes().get("axis", std::int64_t{-1})}});
+}
+
+template <bool logarithm>
 Op row(std::string_view documentation) {
   return {.name = name_of(logarithm),
           .documentation = documentation,
@@ -127,7 +133,8 @@ Op row(std::string_view documentation) {
           .kernels = kernel_list(run_vector<logarithm>, run<logarithm>),
           .sharing = Sharing::reuse,
           .precision = MixedPrecision::full,
-          .schema = schema_of(logarithm)};
+          .schema = schema_of(logarithm),
+          .onnx = onnx_rule<logarithm>};
 }
 
 template <bool logarithm>

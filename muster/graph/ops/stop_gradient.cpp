@@ -18,6 +18,7 @@ const Op& stop_gradient_op() {
       .kernels = {},
       .sharing = Sharing::view,
       .schema = {.inputs = {"value"}, .mindspore = {{"stop_gradient"}}},
+      .onnx = onnx_as<"Identity">,
   };
   return op;
 }

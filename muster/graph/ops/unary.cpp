@@ -92,6 +92,36 @@ Schema schema_of(const Names& names, Promotion promotion) {
   return schema;
 }
 
+constexpr const char* onnx_type(Unary kind) {
+  constexpr const char* types[] = {"Neg",        "Abs", "Sign",  "Mul",  "Reciprocal", "Sqrt",
+                                   "Reciprocal", "Exp", "Sub",   "Log",  "Log",        "Erf",
+                                   "Sin",        "Cos", "Floor", "Ceil", "Round"};
+  static_assert(std::size(types) == static_cast<std::size_t>(Unary::round) + 1);
+  return types[static_cast<std::size_t>(kind)];
+}
+
+template <Unary kind>
+Result<> onnx_rule(OnnxCall& call) {
+  const std::string& x = call.input();
+  const auto one = [&call] { return call.scalar(1, call.in().type.dtype); };
+  std::vector<std::string> inputs{x};
+  if constexpr (kind == Unary::square) inputs = {x, x};
+  if constexpr (kind == Unary::rsqrt) inputs = {call.make("Sqrt", {x})};
+  if constexpr (kind == Unary::expm1) inputs = {call.make("Exp", {x}), one()};
+  if constexpr (kind == Unary::log1p) inputs = {call.make("Add", {x, one()})};
+  return call.give(onnx_type(kind), std::move(inputs));
+}
+
+template <Predicate kind>
+Result<> onnx_predicate(OnnxCall& call) {
+  const std::string& x = call.input();
+  if constexpr (kind == Predicate::isnan) return call.give("IsNaN", {x});
+  if constexpr (kind == Predicate::isinf) return call.give("IsInf", {x});
+  if constexpr (kind == Predicate::isfinite)
+    return call.give("Not", {call.make("Or", {call.make("IsNaN", {x}), call.make("IsInf", {x})})});
+  return call.give("Not", {call.in().type.dtype == DType::bool_ ? x : call.cast(x, DType::bool_)});
+}
+
 template <Unary kind>
 Op row(Rule rule, const Names& names, std::string_view documentation) {
   return {.name = name_of(kind),
@@ -101,7 +131,8 @@ Op row(Rule rule, const Names& names, std::string_view documentation) {
           .kernels = kernel_list<kind>(),
           .sharing = Sharing::reuse,
           .precision = loses_digits(kind) ? MixedPrecision::full : MixedPrecision::given,
-          .schema = schema_of(names, takes_integers(kind) ? Promotion::none : Promotion::floating)};
+          .schema = schema_of(names, takes_integers(kind) ? Promotion::none : Promotion::floating),
+          .onnx = onnx_rule<kind>};
 }
 
 template <Predicate kind>
@@ -110,7 +141,8 @@ Op row(const Names& names, std::string_view documentation) {
           .documentation = documentation,
           .infer = infer_predicate<kind>,
           .kernels = {with_bfloat16({"reference", any_signature, elements_of_first, run_predicate<kind>})},
-          .schema = schema_of(names, kind == Predicate::logical_not ? Promotion::none : Promotion::floating)};
+          .schema = schema_of(names, kind == Predicate::logical_not ? Promotion::none : Promotion::floating),
+          .onnx = onnx_predicate<kind>};
 }
 
 const Value& x_of(const GradientQuery& query) { return query.inputs[0]; }

@@ -35,7 +35,7 @@ from mindspore.train._metrics import (
     rearrange_inputs,
 )
 from mindspore.train.model import Model
-from mindspore.train.serialization import load_checkpoint, load_param_into_net, save_checkpoint
+from mindspore.train.serialization import export, load_checkpoint, load_param_into_net, save_checkpoint
 
 __all__ = [
     "F1",
@@ -66,6 +66,7 @@ __all__ = [
     "TopKCategoricalAccuracy",
     "amp",
     "callback",
+    "export",
     "get_metric_fn",
     "load_checkpoint",
     "load_param_into_net",

@@ -13,9 +13,9 @@ namespace {
 
 template <class Made>
 void bind_plain(nb::module_& core, const char* name, const char* doc) {
-  bind_cell_class<Made>(core, name, doc).def("__init__", [](nb::pointer_and_handle<Made> self) {
-    make_cell(self);
-  });
+  bind_cell_class<Made>(core, name, doc)
+      .def(
+          "__init__", [](nb::pointer_and_handle<Made> self) { make_cell(self); }, keeps_arguments);
 }
 
 template <class Made>
@@ -23,7 +23,7 @@ void bind_alpha(nb::module_& core, const char* name, double alpha, const char* d
   bind_cell_class<Made>(core, name, doc)
       .def(
           "__init__", [](nb::pointer_and_handle<Made> self, double given) { make_cell(self, given); },
-          nb::arg("alpha") = alpha);
+          keeps_arguments, nb::arg("alpha") = alpha);
 }
 
 template <class Made>
@@ -31,7 +31,7 @@ void bind_axis(nb::module_& core, const char* name, const char* doc) {
   bind_cell_class<Made>(core, name, doc)
       .def(
           "__init__", [](nb::pointer_and_handle<Made> self, std::int64_t axis) { make_cell(self, axis); },
-          nb::arg("axis") = -1, "`axis` may count from the end.");
+          keeps_arguments, nb::arg("axis") = -1, "`axis` may count from the end.");
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ void bind_activations(nb::module_& core) {
       .def(
           "__init__",
           [](nb::pointer_and_handle<nn::GELU> self, bool approximate) { make_cell(self, approximate); },
-          nb::arg("approximate") = true);
+          keeps_arguments, nb::arg("approximate") = true);
   bind_plain<nn::SiLU>(core, "SiLU", "x sigmoid(x), element by element; float32 or float64.");
   bind_plain<nn::Sigmoid>(core, "Sigmoid", "1 / (1 + exp(-x)), element by element; float32 or float64.");
   bind_plain<nn::Tanh>(core, "Tanh", "tanh(x), element by element; float32 or float64.");

@@ -261,6 +261,12 @@ nb::typed<nb::dict, nb::str, PythonParameter> parameters_dict(const Cell& cell, 
 
 }  // namespace
 
+void KeepsArguments::postcall(PyObject** args, std::size_t count, nb::handle) {
+  nb::list given;
+  for (std::size_t i = 1; i < count; ++i) given.append(nb::handle(args[i]));
+  nb::handle(args[0]).attr("__dict__")["_made_with"] = nb::tuple(given);
+}
+
 void refuse_cycle(const Cell& parent, const Cell& child) {
   if (contains(child, parent))
     raise(Error{Code::invalid_argument, child.description() + " cannot become a child of " +
@@ -304,7 +310,8 @@ void bind_cell(nb::module_& core) {
           [](nb::pointer_and_handle<Cell> self, bool auto_prefix) {
             make_cell(self, class_name(self.h)).set_auto_prefix(auto_prefix);
           },
-          nb::arg("auto_prefix") = true, "Without `auto_prefix` the parameters of children keep their names.")
+          keeps_arguments, nb::arg("auto_prefix") = true,
+          "Without `auto_prefix` the parameters of children keep their names.")
       .def("__call__", &call_cell, nb::arg("args"), nb::arg("kwargs"),
            "What construct computes, through a plan made once for each signature.")
       .def(
@@ -312,7 +319,7 @@ void bind_cell(nb::module_& core) {
           [](const Cell& self, const nb::args&, const nb::kwargs&) { refuse_without_construct(self); },
           nb::arg("args"), nb::arg("kwargs"), nb::sig("def construct(self, *args, **kwargs) -> typing.Any"),
           "What the cell computes; subclasses define it.")
-      .def("__setattr__", &set_attribute, nb::arg("name"), nb::arg("value"))
+      .def("__setattr__", &set_attribute, nb::arg("name"), nb::arg("value").none())
       .def("__delattr__", &delete_attribute, nb::arg("name"))
       .def("__getattr__", &missing_attribute, nb::arg("name"))
       .def("__repr__", [](const Cell& self) { return nn::to_string(self); })

@@ -62,6 +62,13 @@ Made& make_cell(nb::pointer_and_handle<Made> self, Arguments&&... arguments) {
   return *new (self.p) Trampoline<Made>(std::forward<Arguments>(arguments)...);
 }
 
+// Of an __init__: keeps its arguments with the object, from which copies are made (muster/_copies.py).
+struct KeepsArguments {
+  static void precall(PyObject**, std::size_t, nb::detail::cleanup_list*) {}
+  static void postcall(PyObject** args, std::size_t count, nb::handle);
+};
+inline constexpr nb::call_policy<KeepsArguments> keeps_arguments{};
+
 // A class for `Made`, which Python may subclass. Its __init__ is bound by the caller.
 template <class Made, class Parent = nn::Cell>
 nb::class_<Made, Parent, Trampoline<Made>> bind_cell_class(nb::module_& core, const char* name,

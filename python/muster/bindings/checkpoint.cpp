@@ -1,13 +1,17 @@
-// save_checkpoint, load_checkpoint, load_param_into_net.
+// save_checkpoint, load_checkpoint, load_param_into_net, save_state, load_state.
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "muster/train/train.h"
 #include "python/muster/bindings/bindings.h"
+#include "python/muster/bindings/dataset.h"
 #include "python/muster/bindings/parameter.h"
 #include "python/muster/bindings/value.h"
 
@@ -73,9 +77,89 @@ nb::typed<nb::tuple, nb::list, nb::list> load_param_into_net(const nn::Cell& net
   return nb::make_tuple(parameters, left);
 }
 
+// ---- The state of a loop that is written by hand ----------------------------------------------------------
+
+// None, a cell, or several.
+void add_cells(nb::handle object, const char* what, std::vector<nn::CellPtr>& cells) {
+  if (object.is_none()) return;
+  if (nb::isinstance<nn::Cell>(object)) {
+    cells.push_back(nb::cast<nn::CellPtr>(object));
+    return;
+  }
+  if (!nb::isinstance<nb::list>(object) && !nb::isinstance<nb::tuple>(object)) {
+    const auto type = class_name(object);
+    throw nb::type_error((std::string(what) + " is a Cell or a list of them, not " + type).c_str());
+  }
+  for (const nb::handle item : nb::borrow<nb::object>(object)) add_cells(item, what, cells);
+}
+
+std::vector<nn::CellPtr> cells_of(nb::handle net, nb::handle optimizer) {
+  std::vector<nn::CellPtr> cells;
+  add_cells(net, "net", cells);
+  add_cells(optimizer, "optimizer", cells);
+  return cells;
+}
+
+void save_state(const std::string& path, nb::handle net, nb::handle optimizer, nb::handle dataset,
+                std::optional<std::int64_t> epoch, std::optional<std::int64_t> step) {
+  const std::vector<nn::CellPtr> cells = cells_of(net, optimizer);
+  train::LoopPosition position;
+  if (!dataset.is_none()) {
+    const PythonDataset& data = python_dataset_from(dataset, "dataset");
+    const PassProgress& progress = *data.progress;
+    position.pass = progress.is_over ? data.passes : progress.pass;
+    position.items = progress.is_over ? data.first_item : progress.items;
+  }
+  position.epoch = epoch.value_or(static_cast<std::int64_t>(position.pass));
+  position.step = step.value_or(static_cast<std::int64_t>(position.items));
+  Result<> saved;
+  {
+    const nb::gil_scoped_release unlocked;
+    saved = train::save_state(path, cells, position);
+  }
+  unwrap(std::move(saved));
+}
+
+nb::typed<nb::tuple, std::int64_t, std::int64_t> load_state(const std::string& path, nb::handle net,
+                                                            nb::handle optimizer, nb::handle dataset,
+                                                            bool missing_ok) {
+  const std::vector<nn::CellPtr> cells = cells_of(net, optimizer);
+  PythonDataset* const data = dataset.is_none() ? nullptr : &python_dataset_from(dataset, "dataset");
+  Result<std::optional<train::LoopPosition>> loaded = std::nullopt;
+  {
+    const nb::gil_scoped_release unlocked;
+    loaded = train::load_state(path, cells, {.missing_ok = missing_ok});
+  }
+  const std::optional<train::LoopPosition> position = unwrap(std::move(loaded));
+  if (!position) return nb::make_tuple(0, 0);
+  if (data != nullptr) {
+    data->passes = position->pass;
+    data->first_item = position->items;
+    *data->progress = {.pass = position->pass};
+  }
+  return nb::make_tuple(position->epoch, position->step);
+}
+
 }  // namespace
 
 void bind_checkpoint(nb::module_& core) {
+  core.def("save_state", &save_state, nb::arg("path"), nb::arg("net"), nb::arg("optimizer") = nb::none(),
+           nb::arg("dataset") = nb::none(), nb::kw_only(), nb::arg("epoch") = nb::none(),
+           nb::arg("step") = nb::none(),
+           "Writes all that a loop written by hand needs to go on from here: the parameters of `net` and "
+           "`optimizer` (a cell or a list of them), where the newest pass over `dataset` is, the random "
+           "numbers and two counters. `epoch` is by default the number of the pass, from 0, and `step` how "
+           "many of its items were taken. Call it behind a step. A crash leaves the old file or the new one. "
+           "In a job all workers call it: worker 1 writes 'run.rank_1.state' for 'run.state', and keeps the "
+           "one before. OSError names the file.");
+  core.def("load_state", &load_state, nb::arg("path"), nb::arg("net"), nb::arg("optimizer") = nb::none(),
+           nb::arg("dataset") = nb::none(), nb::kw_only(), nb::arg("missing_ok") = false,
+           "Goes on from what save_state wrote: sets parameters, random numbers and the place in `dataset` "
+           "(the next loop over it begins there), and returns (epoch, step). The loop that follows gives "
+           "the same bits as one that was never interrupted. In a job all workers call it, and go on from "
+           "the newest state that each has. FileNotFoundError where there is none; with `missing_ok` that is "
+           "(0, 0), and a line says so. CorruptDataError names a file that is damaged or is another one; "
+           "ValueError says what does not fit the script, or which workers lack the file.");
   core.def("save_checkpoint", &save_checkpoint, nb::arg("save_obj"), nb::arg("ckpt_file_name"),
            "Writes the parameters of a cell, or a dict from names to tensors, or a list of Parameters or of "
            "{'name': ..., 'data': ...}. A name that ends in .safetensors gets that format, every other one "

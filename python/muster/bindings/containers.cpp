@@ -144,7 +144,7 @@ void bind_containers(nb::module_& core) {
       core, "Dense",
       "y = activation(x weight^T + bias): (..., in_channels) to (..., out_channels). Its "
       "parameters are `weight` (out_channels, in_channels) and `bias` (out_channels,).")
-      .def("__init__", &init_dense, nb::arg("in_channels"), nb::arg("out_channels"),
+      .def("__init__", &init_dense, keeps_arguments, nb::arg("in_channels"), nb::arg("out_channels"),
            nb::arg("weight_init") = nb::none(), nb::arg("bias_init") = nb::none(), nb::arg("has_bias") = true,
            nb::arg("activation") = nb::none(),
            "`weight_init` and `bias_init` are the name of an initializer ('normal', 'zeros', "
@@ -153,11 +153,11 @@ void bind_containers(nb::module_& core) {
   bind_sequence(core);
   bind_cell_class<nn::SequentialCell, CellSequence>(
       core, "SequentialCell", "Cells one after another: each gets what the one before returned.")
-      .def("__init__", &init_sequence<nn::SequentialCell>, nb::arg("cells"),
+      .def("__init__", &init_sequence<nn::SequentialCell>, keeps_arguments, nb::arg("cells"),
            "Cells, or one list or dict of cells.");
   bind_cell_class<nn::CellList, CellSequence>(core, "CellList",
                                               "Cells in a list, which another cell calls one by one.")
-      .def("__init__", &init_cell_list, nb::arg("cells"), nb::arg("auto_prefix") = true,
+      .def("__init__", &init_cell_list, keeps_arguments, nb::arg("cells"), nb::arg("auto_prefix") = true,
            "Cells, or one list of cells. Without `auto_prefix` parameters keep their names.");
   bind_cell_class<nn::Identity>(core, "Identity", "x as it is.")
       .def(
@@ -165,7 +165,8 @@ void bind_containers(nb::module_& core) {
           [](nb::pointer_and_handle<nn::Identity> self, const nb::args&, const nb::kwargs&) {
             make_cell(self);
           },
-          nb::arg("args"), nb::arg("kwargs"), "Takes any arguments, so that it may stand for another cell.");
+          keeps_arguments, nb::arg("args"), nb::arg("kwargs"),
+          "Takes any arguments, so that it may stand for another cell.");
   bind_cell_class<nn::Flatten>(core, "Flatten",
                                "(N, ...) as (N, all the rest), or the axes `start_dim` to `end_dim` as one.")
       .def(
@@ -173,7 +174,7 @@ void bind_containers(nb::module_& core) {
           [](nb::pointer_and_handle<nn::Flatten> self, std::int64_t start_dim, std::int64_t end_dim) {
             make_cell(self, start_dim, end_dim);
           },
-          nb::arg("start_dim") = 1, nb::arg("end_dim") = -1);
+          keeps_arguments, nb::arg("start_dim") = 1, nb::arg("end_dim") = -1);
 }
 
 }  // namespace muster::python

@@ -21,6 +21,7 @@ NB_MODULE(_core, core) {
   bind_control(core);
   bind_functions(core);
   bind_cell(core);
+  bind_cell_state(core);
   bind_place(core);
   bind_amp(core);
   bind_activations(core);
@@ -38,6 +39,7 @@ NB_MODULE(_core, core) {
   bind_metrics(core);
   bind_callbacks(core);
   bind_checkpoint(core);
+  bind_export(core);
   bind_explanation(core);
   bind_model(core);
   bind_recoverable(core);

@@ -15,12 +15,22 @@
 
 namespace muster::python {
 
-data::Dataset dataset_from(nb::handle object, const char* what) {
+PythonDataset& python_dataset_from(nb::handle object, const char* what) {
   const nb::object inner = nb::getattr(object, "_pipeline", nb::none());
   const nb::handle dataset = inner.is_none() ? object : nb::handle(inner);
-  if (nb::isinstance<PythonDataset>(dataset)) return nb::cast<const PythonDataset&>(dataset).description;
+  if (nb::isinstance<PythonDataset>(dataset)) return nb::cast<PythonDataset&>(dataset);
   const auto type = class_name(object);
   throw nb::type_error((std::string(what) + " must be a Dataset, not " + type).c_str());
+}
+
+data::Dataset dataset_from(nb::handle object, const char* what) {
+  const PythonDataset& dataset = python_dataset_from(object, what);
+  if (dataset.first_item > 0)
+    throw nb::value_error((std::string(what) +
+                           ": load_state has set where its next pass begins, which a loop over it takes "
+                           "(for ... in dataset); a Model goes on by Model.train(..., resume=PATH)")
+                              .c_str());
+  return dataset.description;
 }
 
 PythonDataset checked(data::Dataset description) {

@@ -1,6 +1,8 @@
 // Helpers that the files about datasets share.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,14 +12,25 @@
 
 namespace muster::python {
 
+// Where the newest pass over a dataset is, which may outlive it.
+struct PassProgress {
+  std::uint64_t pass = 0;   // its number
+  std::uint64_t items = 0;  // that it has given
+  bool is_over = true;
+};
+
 // A description, and how many passes were begun over it: each has a shuffle of its own.
 struct PythonDataset {
   data::Dataset description;
   std::uint64_t passes = 0;
+  std::uint64_t first_item = 0;  // of the next pass, where a state was loaded
+  std::shared_ptr<PassProgress> progress = std::make_shared<PassProgress>();
 };
 
 // The dataset behind `object`, or behind its attribute `_pipeline`, as packages with other names wrap it.
 // Raises TypeError naming `what` when there is none.
+PythonDataset& python_dataset_from(nb::handle object, const char* what);
+// Its description, for passes from the first item on: ValueError where load_state has set another one.
 data::Dataset dataset_from(nb::handle object, const char* what);
 
 // Raises the mistake in `description`, if there is one.

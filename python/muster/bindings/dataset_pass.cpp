@@ -12,8 +12,13 @@
 
 namespace muster::python {
 
-Pass::Pass(data::Iterator iterator, std::vector<std::string> names, ItemForm form)
-    : iterator_(std::move(iterator)), names_(std::move(names)), form_(form) {
+Pass::Pass(data::Iterator iterator, std::vector<std::string> names, ItemForm form,
+           std::shared_ptr<PassProgress> progress)
+    : iterator_(std::move(iterator)),
+      names_(std::move(names)),
+      form_(form),
+      progress_(std::move(progress)),
+      number_(progress_->pass) {
   process().passes.insert(this);
 }
 
@@ -31,7 +36,12 @@ nb::object Pass::next() {
     train::note_finished();
   }
   if (!item) raise(item.error());
-  if (!*item) throw nb::stop_iteration();
+  const bool is_newest = progress_->pass == number_;
+  if (!*item) {
+    if (is_newest) progress_->is_over = true;
+    throw nb::stop_iteration();
+  }
+  if (is_newest) ++progress_->items;
   return object_of(**item);
 }
 
@@ -77,9 +87,12 @@ data::IterateOptions options_of(const PythonDataset& dataset) {
 }  // namespace
 
 std::unique_ptr<Pass> begin_pass(PythonDataset& dataset, ItemForm form) {
-  auto iterator = unwrap(dataset.description.iterate(options_of(dataset)));
+  auto options = options_of(dataset);
+  options.skip_items = std::exchange(dataset.first_item, 0);
+  *dataset.progress = {.pass = dataset.passes, .items = options.skip_items, .is_over = false};
+  auto iterator = unwrap(dataset.description.iterate(std::move(options)));
   ++dataset.passes;
-  return std::make_unique<Pass>(std::move(iterator), column_names(dataset), form);
+  return std::make_unique<Pass>(std::move(iterator), column_names(dataset), form, dataset.progress);
 }
 
 std::unique_ptr<Pass> Passes::begin() {

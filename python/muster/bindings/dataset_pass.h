@@ -20,7 +20,8 @@ struct ItemForm {
 // it is never ended while holding the lock.
 class Pass {
  public:
-  Pass(data::Iterator iterator, std::vector<std::string> names, ItemForm form);
+  Pass(data::Iterator iterator, std::vector<std::string> names, ItemForm form,
+       std::shared_ptr<PassProgress> progress);
   Pass(const Pass&) = delete;
   Pass& operator=(const Pass&) = delete;
   ~Pass();
@@ -37,6 +38,8 @@ class Pass {
   std::optional<data::Iterator> iterator_;
   std::vector<std::string> names_;
   ItemForm form_;
+  std::shared_ptr<PassProgress> progress_;
+  std::uint64_t number_;
 };
 
 std::unique_ptr<Pass> begin_pass(PythonDataset& dataset, ItemForm form);

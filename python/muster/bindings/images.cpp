@@ -87,9 +87,9 @@ void bind_conv(nb::module_& core) {
                               "in_channels / group, kernel height, kernel width) and, with has_bias, `bias` "
                               "(out_channels,). H' is ceil(H / stride) for pad_mode 'same', else floor((H + "
                               "top + bottom - dilation (kernel - 1) - 1) / stride) + 1.")
-      .def("__init__", &init_conv2d, nb::arg("in_channels"), nb::arg("out_channels"), nb::arg("kernel_size"),
-           nb::arg("stride") = 1, nb::arg("pad_mode") = "same", nb::arg("padding") = 0,
-           nb::arg("dilation") = 1, nb::arg("group") = 1, nb::arg("has_bias") = false,
+      .def("__init__", &init_conv2d, keeps_arguments, nb::arg("in_channels"), nb::arg("out_channels"),
+           nb::arg("kernel_size"), nb::arg("stride") = 1, nb::arg("pad_mode") = "same",
+           nb::arg("padding") = 0, nb::arg("dilation") = 1, nb::arg("group") = 1, nb::arg("has_bias") = false,
            nb::arg("weight_init") = nb::none(), nb::arg("bias_init") = nb::none(),
            nb::arg("data_format") = "NCHW", nb::arg("dtype") = nb::none(),
            "`kernel_size`, `stride` and `dilation` are a number or a pair (height, width). `pad_mode` is "
@@ -102,14 +102,14 @@ void bind_pools(nb::module_& core) {
   bind_cell_class<nn::MaxPool2d>(
       core, "MaxPool2d", "The greatest of each window of (N, C, H, W) or (C, H, W). Sizes as Conv2d's.")
       .def(
-          "__init__", &init_max_pool, nb::arg("kernel_size") = 1, nb::arg("stride") = 1,
+          "__init__", &init_max_pool, keeps_arguments, nb::arg("kernel_size") = 1, nb::arg("stride") = 1,
           nb::arg("pad_mode") = "valid", nb::arg("padding") = 0, nb::arg("dilation") = 1,
           nb::arg("return_indices") = false, nb::arg("ceil_mode") = false, nb::arg("data_format") = "NCHW",
           "`padding` (at most half the kernel) and `ceil_mode` (the last window may lie partly outside) need "
           "pad_mode 'pad'.");
   bind_cell_class<nn::AvgPool2d>(core, "AvgPool2d",
                                  "The mean of each window of (N, C, H, W) or (C, H, W). Sizes as Conv2d's.")
-      .def("__init__", &init_avg_pool, nb::arg("kernel_size") = 1, nb::arg("stride") = 1,
+      .def("__init__", &init_avg_pool, keeps_arguments, nb::arg("kernel_size") = 1, nb::arg("stride") = 1,
            nb::arg("pad_mode") = "valid", nb::arg("padding") = 0, nb::arg("ceil_mode") = false,
            nb::arg("count_include_pad") = true, nb::arg("divisor_override") = nb::none(),
            nb::arg("data_format") = "NCHW",
@@ -119,7 +119,7 @@ void bind_pools(nb::module_& core) {
                                          "(N, C, H, W) or (C, H, W) to output_size: means over windows that "
                                          "cover the image evenly, from floor(i H / "
                                          "H') to ceil((i + 1) H / H').")
-      .def("__init__", &init_adaptive, nb::arg("output_size"),
+      .def("__init__", &init_adaptive, keeps_arguments, nb::arg("output_size"),
            "`output_size` is a number or a pair (height, width); None keeps the input's.");
 }
 

@@ -35,7 +35,7 @@ void bind_reduced(nb::module_& core, const char* name, const char* doc) {
           [](nb::pointer_and_handle<Made> self, std::string reduction) {
             make_cell(self, std::move(reduction));
           },
-          nb::arg("reduction") = "mean", "`reduction` is 'mean', 'sum' or 'none'.");
+          keeps_arguments, nb::arg("reduction") = "mean", "`reduction` is 'mean', 'sum' or 'none'.");
 }
 
 void bind_loss_base(nb::module_& core) {
@@ -48,7 +48,7 @@ void bind_loss_base(nb::module_& core) {
           [](nb::pointer_and_handle<LossBase> self, std::string reduction) {
             make_cell(self, std::move(reduction), class_name(self.h));
           },
-          nb::arg("reduction") = "mean", "`reduction` is 'mean', 'sum' or 'none'.")
+          keeps_arguments, nb::arg("reduction") = "mean", "`reduction` is 'mean', 'sum' or 'none'.")
       .def("get_loss", &get_loss, nb::arg("x"), nb::arg("weights") = 1.0,
            "x * weights, reduced over all elements: a scalar, or with 'none' all of them.")
       .def_prop_ro(
@@ -72,7 +72,7 @@ void bind_differences(nb::module_& core) {
           [](nb::pointer_and_handle<nn::SmoothL1Loss> self, double beta, std::string reduction) {
             make_cell(self, beta, std::move(reduction));
           },
-          nb::arg("beta") = 1.0, nb::arg("reduction") = "none",
+          keeps_arguments, nb::arg("beta") = 1.0, nb::arg("reduction") = "none",
           "`beta` is above 0, `reduction` 'mean', 'sum' or 'none'.");
 }
 
@@ -86,7 +86,7 @@ void bind_binary(nb::module_& core) {
           [](nb::pointer_and_handle<nn::BCELoss> self, nb::handle weight, std::string reduction) {
             make_cell(self, nn::BCEOptions{std::move(reduction), optional_value(weight)});
           },
-          nb::arg("weight") = nb::none(), nb::arg("reduction") = "mean",
+          keeps_arguments, nb::arg("weight") = nb::none(), nb::arg("reduction") = "mean",
           "`weight` broadcasts to the labels; `reduction` is 'mean', 'sum' or 'none'.");
   bind_cell_class<nn::BCEWithLogitsLoss, LossBase>(core, "BCEWithLogitsLoss",
                                                    "weight ((1 - y) x + (1 + (pos_weight - 1) y) log(1 + "
@@ -99,7 +99,8 @@ void bind_binary(nb::module_& core) {
             make_cell(self, nn::BCEWithLogitsOptions{std::move(reduction), optional_value(weight),
                                                      optional_value(pos_weight)});
           },
-          nb::arg("reduction") = "mean", nb::arg("weight") = nb::none(), nb::arg("pos_weight") = nb::none(),
+          keeps_arguments, nb::arg("reduction") = "mean", nb::arg("weight") = nb::none(),
+          nb::arg("pos_weight") = nb::none(),
           "`weight` and `pos_weight`, which weighs positive labels, broadcast to the labels.");
 }
 
@@ -114,7 +115,7 @@ void bind_classes(nb::module_& core) {
              std::string reduction) {
             make_cell(self, nn::SoftmaxCrossEntropyOptions{sparse, std::move(reduction)});
           },
-          nb::arg("sparse") = false, nb::arg("reduction") = "none",
+          keeps_arguments, nb::arg("sparse") = false, nb::arg("reduction") = "none",
           "`reduction` is 'none', 'mean' or 'sum'.");
   bind_cell_class<nn::NLLLoss, LossBase>(
       core, "NLLLoss",
@@ -126,7 +127,8 @@ void bind_classes(nb::module_& core) {
              std::string reduction) {
             make_cell(self, nn::NLLOptions{optional_value(weight), ignore_index, std::move(reduction)});
           },
-          nb::arg("weight") = nb::none(), nb::arg("ignore_index") = -100, nb::arg("reduction") = "mean",
+          keeps_arguments, nb::arg("weight") = nb::none(), nb::arg("ignore_index") = -100,
+          nb::arg("reduction") = "mean",
           "`weight` (C,) weighs the classes; labels equal to `ignore_index` count nothing.");
   bind_cell_class<nn::CrossEntropyLoss, LossBase>(
       core, "CrossEntropyLoss",
@@ -143,8 +145,8 @@ void bind_classes(nb::module_& core) {
                                                     .label_smoothing = label_smoothing,
                                                     .weight = optional_value(weight)});
           },
-          nb::arg("weight") = nb::none(), nb::arg("ignore_index") = -100, nb::arg("reduction") = "mean",
-          nb::arg("label_smoothing") = 0.0,
+          keeps_arguments, nb::arg("weight") = nb::none(), nb::arg("ignore_index") = -100,
+          nb::arg("reduction") = "mean", nb::arg("label_smoothing") = 0.0,
           "`weight` (C,) weighs the classes; labels equal to `ignore_index` count nothing; `label_smoothing` "
           "in [0, 1] mixes in the uniform distribution.");
 }
@@ -174,7 +176,7 @@ void bind_wrappers(nb::module_& core) {
           "__init__",
           [](nb::pointer_and_handle<nn::WithLossCell> self, nn::CellPtr backbone, nn::CellPtr loss_fn,
              bool add_cast_fp32) { make_cell(self, std::move(backbone), std::move(loss_fn), add_cast_fp32); },
-          nb::arg("backbone"), nb::arg("loss_fn"), nb::arg("add_cast_fp32") = false,
+          keeps_arguments, nb::arg("backbone"), nb::arg("loss_fn"), nb::arg("add_cast_fp32") = false,
           "With `add_cast_fp32` the loss is computed in float32 whatever the backbone gives.")
       .def_prop_ro(
           "backbone_network", [](const nn::WithLossCell& self) { return self.backbone_network(); },
@@ -185,7 +187,7 @@ void bind_wrappers(nb::module_& core) {
                                         "step, all in one plan. In data-parallel mode the gradients of all "
                                         "workers are reduced. Parameters keep "
                                         "their names.")
-      .def("__init__", &init_train_one_step, nb::arg("network"), nb::arg("optimizer"),
+      .def("__init__", &init_train_one_step, keeps_arguments, nb::arg("network"), nb::arg("optimizer"),
            nb::arg("sens") = nb::none(), nb::arg("return_grad") = false,
            "Gradients are of loss * `sens`. With `return_grad` the result is (loss, gradients...).")
       .def_prop_ro(

@@ -110,9 +110,16 @@ void run_training(PythonModel& self, train::TrainOptions options, const HeldCont
   unwrap(done);
 }
 
+// "" is a mistake of the script (an unset variable), and does not ask for a new start.
+std::string resume_from(const std::optional<std::string>& resume) {
+  if (resume && resume->empty())
+    throw nb::value_error("resume is '': 'last', the path of a checkpoint, or None");
+  return resume.value_or("");
+}
+
 void train_model(PythonModel& self, std::int64_t epoch, nb::handle train_dataset, nb::handle callbacks,
                  bool dataset_sink_mode, std::int64_t sink_size, std::int64_t initial_epoch,
-                 std::int64_t micro_batches) {
+                 std::int64_t micro_batches, const std::optional<std::string>& resume) {
   const HeldContext held;
   held.object.attr("train_dataset") = train_dataset;
   run_training(self,
@@ -122,13 +129,15 @@ void train_model(PythonModel& self, std::int64_t epoch, nb::handle train_dataset
                 .dataset_sink_mode = dataset_sink_mode,
                 .sink_size = sink_size,
                 .initial_epoch = initial_epoch,
+                .resume = resume_from(resume),
                 .micro_batches = micro_batches},
                held);
 }
 
 void fit_model(PythonModel& self, std::int64_t epoch, nb::handle train_dataset, nb::handle valid_dataset,
                std::int64_t valid_frequency, nb::handle callbacks, bool dataset_sink_mode,
-               std::int64_t sink_size, std::int64_t initial_epoch, std::int64_t micro_batches) {
+               std::int64_t sink_size, std::int64_t initial_epoch, std::int64_t micro_batches,
+               const std::optional<std::string>& resume) {
   const HeldContext held;
   held.object.attr("train_dataset") = train_dataset;
   held.object.attr("valid_dataset") = valid_dataset;
@@ -138,6 +147,7 @@ void fit_model(PythonModel& self, std::int64_t epoch, nb::handle train_dataset, 
                               .dataset_sink_mode = dataset_sink_mode,
                               .sink_size = sink_size,
                               .initial_epoch = initial_epoch,
+                              .resume = resume_from(resume),
                               .valid_frequency = valid_frequency,
                               .micro_batches = micro_batches};
   if (!valid_dataset.is_none()) options.valid_dataset = dataset_from(valid_dataset, "valid_dataset");
@@ -194,7 +204,7 @@ void bind_eval_cell(nb::module_& core) {
              bool add_cast_fp32) {
             new (self.p) Trampoline<nn::WithEvalCell>(std::move(network), std::move(loss_fn), add_cast_fp32);
           },
-          nb::arg("network"), nb::arg("loss_fn"), nb::arg("add_cast_fp32") = false,
+          keeps_arguments, nb::arg("network"), nb::arg("loss_fn"), nb::arg("add_cast_fp32") = false,
           "With `add_cast_fp32` what the network gives is cast to float32 first.");
 }
 
@@ -224,26 +234,35 @@ void bind_model(nb::module_& core) {
           "the loss is the mean of the rows', and fit prints the values where no callback does. 'mindspore' "
           "leaves each worker with the metrics of what it was given, the mean of the batches' losses, and "
           "prints nothing.")
-      .def("train", &train_model, nb::arg("epoch"), nb::arg("train_dataset"),
-           nb::arg("callbacks") = nb::none(), nb::arg("dataset_sink_mode") = false, nb::arg("sink_size") = -1,
-           nb::arg("initial_epoch") = 0, nb::kw_only(), nb::arg("micro_batches") = 1,
-           "Trains until `epoch` epochs are done, of which `initial_epoch` were done before. Callbacks run "
-           "after every step; with `dataset_sink_mode` and a `sink_size`, an epoch is that many steps and "
-           "callbacks run around all of them. In parallel mode 'data_parallel' gradients are summed over all "
-           "workers, or averaged with gradients_mean. `micro_batches` splits each batch into so many equal "
-           "parts, which the workers of a placed network work on at the same time: once the first part has "
-           "come back, each worker takes one part forward and one backward in turn (1F1B). The update is "
-           "one, and the same but for rounding where the loss is a mean over samples and the network has no "
-           "batch statistics. ValueError where a batch cannot be split so.")
+      .def(
+          "train", &train_model, nb::arg("epoch"), nb::arg("train_dataset"),
+          nb::arg("callbacks") = nb::none(), nb::arg("dataset_sink_mode") = false, nb::arg("sink_size") = -1,
+          nb::arg("initial_epoch") = 0, nb::kw_only(), nb::arg("micro_batches") = 1,
+          nb::arg("resume") = nb::none(),
+          "Trains until `epoch` epochs are done, of which `initial_epoch` were done before. Callbacks run "
+          "after every step; with `dataset_sink_mode` and a `sink_size`, an epoch is that many steps and "
+          "callbacks run around all of them. In parallel mode 'data_parallel' gradients are summed over all "
+          "workers, or averaged with gradients_mean. `micro_batches` splits each batch into so many equal "
+          "parts, which the workers of a placed network work on at the same time: once the first part has "
+          "come back, each worker takes one part forward and one backward in turn (1F1B). The update is "
+          "one, and the same but for rounding where the loss is a mean over samples and the network has no "
+          "batch statistics. ValueError where a batch cannot be split so. resume='last' goes on from the "
+          "newest checkpoint in the folder of the ModelCheckpoint among `callbacks`, or begins, and says so, "
+          "where there is none yet; resume=PATH from that one. Parameters, optimizer, counters, the place in "
+          "the data, random numbers and the states of callbacks are set, and the result has the same bits as "
+          "that of a training that was never interrupted. In a job all workers go on from the newest "
+          "checkpoint that each has. CorruptDataError names a damaged file, ValueError what does not fit "
+          "the script or which workers lack the checkpoint.")
       .def(
           "fit", &fit_model, nb::arg("epoch"), nb::arg("train_dataset"),
           nb::arg("valid_dataset") = nb::none(), nb::arg("valid_frequency") = 1,
           nb::arg("callbacks") = nb::none(), nb::arg("dataset_sink_mode") = false, nb::arg("sink_size") = -1,
           nb::arg("initial_epoch") = 0, nb::kw_only(), nb::arg("micro_batches") = 1,
+          nb::arg("resume") = nb::none(),
           "Trains, and evaluates after every `valid_frequency` epochs; callbacks find the metrics, and the "
           "loss as 'eval_loss', in eval_results of the run context; where none of them is a LossMonitor or a "
           "ProgressBar, worker 0 prints them. In a data-parallel job all workers evaluate together, and have "
-          "the same values.")
+          "the same values. `resume` as in train().")
       .def("eval", &eval_model, nb::arg("valid_dataset"), nb::arg("callbacks") = nb::none(),
            "The metrics over the dataset, by name. In a data-parallel job whose dataset is sharded "
            "(num_shards and shard_id) it is a collective call, which every worker makes: each evaluates its "

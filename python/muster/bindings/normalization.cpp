@@ -40,11 +40,12 @@ void init_batch_norm(nb::pointer_and_handle<Made> self, std::int64_t num_feature
 template <class Made>
 void bind_batch_norm(nb::module_& core, const char* name, const char* doc) {
   bind_cell_class<Made>(core, name, doc)
-      .def("__init__", &init_batch_norm<Made>, nb::arg("num_features"), nb::arg("eps") = 1e-5,
-           nb::arg("momentum") = 0.9, nb::arg("affine") = true, nb::arg("gamma_init") = "ones",
-           nb::arg("beta_init") = "zeros", nb::arg("moving_mean_init") = "zeros",
-           nb::arg("moving_var_init") = "ones", nb::arg("use_batch_statistics") = nb::none(),
-           nb::arg("data_format") = "NCHW", nb::arg("dtype") = nb::none(),
+      .def("__init__", &init_batch_norm<Made>, keeps_arguments, nb::arg("num_features"),
+           nb::arg("eps") = 1e-5, nb::arg("momentum") = 0.9, nb::arg("affine") = true,
+           nb::arg("gamma_init") = "ones", nb::arg("beta_init") = "zeros",
+           nb::arg("moving_mean_init") = "zeros", nb::arg("moving_var_init") = "ones",
+           nb::arg("use_batch_statistics") = nb::none(), nb::arg("data_format") = "NCHW",
+           nb::arg("dtype") = nb::none(),
            "`momentum` is that of the moving statistics: moving = momentum * moving + (1 - momentum) * "
            "batch. With `affine` gamma and beta are trained. `use_batch_statistics` None means while the "
            "cell trains.");
@@ -99,21 +100,21 @@ void bind_normalization(nb::module_& core) {
       "(x - mean) / sqrt(variance + epsilon) * gamma + beta, mean and variance over the axes from "
       "begin_norm_axis on. Its parameters `gamma` and `beta` have the shape normalized_shape, that of the "
       "axes from begin_params_axis on. Ba et al., 2016.")
-      .def("__init__", &init_layer_norm, nb::arg("normalized_shape"), nb::arg("begin_norm_axis") = -1,
-           nb::arg("begin_params_axis") = -1, nb::arg("gamma_init") = "ones", nb::arg("beta_init") = "zeros",
-           nb::arg("epsilon") = 1e-7, nb::arg("dtype") = nb::none());
+      .def("__init__", &init_layer_norm, keeps_arguments, nb::arg("normalized_shape"),
+           nb::arg("begin_norm_axis") = -1, nb::arg("begin_params_axis") = -1, nb::arg("gamma_init") = "ones",
+           nb::arg("beta_init") = "zeros", nb::arg("epsilon") = 1e-7, nb::arg("dtype") = nb::none());
   bind_cell_class<nn::Dropout>(core, "Dropout",
                                "While it trains each element becomes 0 with probability p and the others are "
                                "divided by 1 - p; else x as it is. Which ones depends on seed, step, cell "
                                "and place in the global batch, never on the rank. Srivastava et al., JMLR "
                                "2014.")
-      .def("__init__", &init_dropout, nb::arg("keep_prob") = 0.5, nb::arg("p") = nb::none(),
+      .def("__init__", &init_dropout, keeps_arguments, nb::arg("keep_prob") = 0.5, nb::arg("p") = nb::none(),
            nb::arg("dtype") = nb::none(), "`p` in [0, 1); without, 1 - keep_prob, the old way to say it.");
   bind_cell_class<nn::Embedding>(core, "Embedding",
                                  "Numbers (...), int32 or int64 in [0, vocab_size), to their vectors (..., "
                                  "embedding_size), the rows of its parameter `embedding_table` (vocab_size, "
                                  "embedding_size).")
-      .def("__init__", &init_embedding, nb::arg("vocab_size"), nb::arg("embedding_size"),
+      .def("__init__", &init_embedding, keeps_arguments, nb::arg("vocab_size"), nb::arg("embedding_size"),
            nb::arg("use_one_hot") = false, nb::arg("embedding_table") = "normal",
            nb::arg("dtype") = nb::none(), nb::arg("padding_idx") = nb::none(),
            "The row of `padding_idx` begins with zeros. `use_one_hot` changes nothing: the result is the "

@@ -118,6 +118,10 @@ void bind_parameter(nb::module_& core) {
                         "set_param_ps is not provided yet: parameter servers hold no parameters"});
           },
           nb::arg("args"), nb::arg("kwargs"), "Not provided yet: raises NotImplementedError.")
+      .def_prop_ro(
+          "_address",
+          [](const PythonParameter& self) { return reinterpret_cast<std::intptr_t>(self.parameter().get()); },
+          "The same for all objects of one parameter (muster/_copies.py).")
       .def("__reduce__",
            [](const PythonParameter& self) {
              const graph::Value value(elements_of(self).clone());

@@ -19,7 +19,7 @@ void init_decay(nb::pointer_and_handle<Made> self, double learning_rate, double 
 template <class Made>
 void bind_decay(nb::module_& core, const char* name, const char* doc) {
   bind_cell_class<Made, nn::LearningRateSchedule>(core, name, doc)
-      .def("__init__", &init_decay<Made>, nb::arg("learning_rate"), nb::arg("decay_rate"),
+      .def("__init__", &init_decay<Made>, keeps_arguments, nb::arg("learning_rate"), nb::arg("decay_rate"),
            nb::arg("decay_steps"), nb::arg("is_stair") = false,
            "`learning_rate` and `decay_rate` are above 0, `decay_steps` is at least 1. With `is_stair` the "
            "rate changes once in `decay_steps` steps.");
@@ -45,9 +45,10 @@ void bind_cells(nb::module_& core) {
       "A cell that an optimizer calls with the number of steps done, an int32 tensor (1,), and that gives "
       "the learning rate of the next step, one floating number. Subclasses define construct(self, "
       "global_step).")
-      .def("__init__", [](nb::pointer_and_handle<nn::LearningRateSchedule> self) {
-        make_cell(self, class_name(self.h));
-      });
+      .def(
+          "__init__",
+          [](nb::pointer_and_handle<nn::LearningRateSchedule> self) { make_cell(self, class_name(self.h)); },
+          keeps_arguments);
   bind_decay<nn::ExponentialDecayLR>(
       core, "ExponentialDecayLR",
       "learning_rate * decay_rate^p, p = step / decay_steps, with is_stair its "
@@ -69,7 +70,7 @@ void bind_cells(nb::module_& core) {
              std::int64_t decay_steps) {
             make_cell(self, nn::CosineDecayOptions{min_lr, max_lr, decay_steps});
           },
-          nb::arg("min_lr"), nb::arg("max_lr"), nb::arg("decay_steps"),
+          keeps_arguments, nb::arg("min_lr"), nb::arg("max_lr"), nb::arg("decay_steps"),
           "`min_lr` is at least 0, `max_lr` above it, `decay_steps` at least 1.");
   bind_cell_class<nn::PolynomialDecayLR, nn::LearningRateSchedule>(
       core, "PolynomialDecayLR",
@@ -83,8 +84,8 @@ void bind_cells(nb::module_& core) {
             make_cell(self, nn::PolynomialDecayOptions{learning_rate, end_learning_rate, decay_steps, power,
                                                        update_decay_steps});
           },
-          nb::arg("learning_rate"), nb::arg("end_learning_rate"), nb::arg("decay_steps"), nb::arg("power"),
-          nb::arg("update_decay_steps") = false,
+          keeps_arguments, nb::arg("learning_rate"), nb::arg("end_learning_rate"), nb::arg("decay_steps"),
+          nb::arg("power"), nb::arg("update_decay_steps") = false,
           "`learning_rate` and `power` are above 0, `end_learning_rate` at least 0, `decay_steps` at least "
           "1.");
   bind_cell_class<nn::WarmUpLR, nn::LearningRateSchedule>(
@@ -94,7 +95,7 @@ void bind_cells(nb::module_& core) {
           [](nb::pointer_and_handle<nn::WarmUpLR> self, double learning_rate, std::int64_t warmup_steps) {
             make_cell(self, nn::WarmUpOptions{learning_rate, warmup_steps});
           },
-          nb::arg("learning_rate"), nb::arg("warmup_steps"),
+          keeps_arguments, nb::arg("learning_rate"), nb::arg("warmup_steps"),
           "`learning_rate` is at least 0, `warmup_steps` at least 1.");
 }
 

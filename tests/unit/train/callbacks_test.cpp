@@ -303,7 +303,7 @@ TEST(ModelCheckpoint, KeepsTwoFilesAtLeastOfAJobThatRecovers) {
               Mentions("keep_checkpoint_max", "is 1", "becomes 2", "fails"));
   for (std::int64_t step = 1; step <= 3; ++step) {
     saving.steps(saver, step, step);
-    for (const auto& use : saving.context.take_uses()) use({});
+    for (const auto& use : saving.context.take_uses()) use({}, {});
   }
   EXPECT_THAT(saving.names(), ElementsAre("CKP-1_2.ckpt", "CKP-1_3.ckpt"));
 }

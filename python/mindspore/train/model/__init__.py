@@ -44,8 +44,10 @@ class Model(muster.Model):
         valid_dataset_sink_mode=False,
         sink_size=-1,
         initial_epoch=0,
+        *,
+        resume=None,
     ):
-        """Trains, and evaluates after every `valid_frequency` epochs."""
+        """Trains, and evaluates after every `valid_frequency` epochs; `resume` as muster.Model has it."""
         super().fit(
             epoch,
             train_dataset,
@@ -55,6 +57,7 @@ class Model(muster.Model):
             dataset_sink_mode,
             sink_size,
             initial_epoch,
+            resume=resume,
         )
 
     def eval(self, valid_dataset, callbacks=None, dataset_sink_mode=False):

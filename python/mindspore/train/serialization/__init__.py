@@ -99,5 +99,17 @@ def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundanc
     return missing, left
 
 
-__all__ = ["load_checkpoint", "load_param_into_net", "save_checkpoint"]
+def export(net, *inputs, file_name, file_format, **kwargs):
+    """What `net` computes of `inputs`, as FILE_NAME.onnx; of MindSpore's formats only ONNX is provided."""
+    call = "mindspore.export"
+    if file_format != "ONNX":
+        raise NotImplementedError(
+            f"{call}: file_format {file_format!r} is not provided: use 'ONNX', which most runtimes read"
+        )
+    _refuse_settings(call, kwargs)
+    name = str(file_name)
+    muster.export(net, inputs, name if name.endswith(".onnx") else name + ".onnx")
+
+
+__all__ = ["export", "load_checkpoint", "load_param_into_net", "save_checkpoint"]
 __getattr__ = _names.missing(__name__)

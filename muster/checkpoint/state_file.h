@@ -1,0 +1,44 @@
+// A recovery point as one file: from what a training goes on that a person starts again
+// (docs/formats/training-state.md). Tensors that lie in a checkpoint beside it are known by their hashes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "muster/checkpoint/point.h"
+#include "muster/checkpoint/storage.h"
+
+namespace muster::checkpoint {
+
+inline constexpr std::string_view state_extension = ".state";
+
+// Which worker of how many a state belongs to.
+struct StateOwnership {
+  std::uint64_t world_size = 1;
+  std::uint64_t rank = 0;
+};
+
+// "run.state" of a worker alone, "run.rank_1.state" of one among several. `path` may have the extension, that
+// of a checkpoint, or none.
+std::string state_path(const std::string& path, const StateOwnership& owner);
+// Where the one before it stays in a job: a worker may be killed before it has written the newest.
+std::string previous_state_path(const std::string& path, const StateOwnership& owner);
+// The checkpoint beside a state.
+std::string checkpoint_of_state(const std::string& path);
+
+struct SavedState {
+  Point point = {};
+  StateOwnership owner = {};
+};
+
+// Durable, as checkpoint::save. `elsewhere`: names of tensors of the point that the checkpoint beside it
+// holds.
+Result<> save_state(const std::string& path, const Point& point, const StateOwnership& owner,
+                    const std::vector<std::string>& elsewhere = {}, Files& files = real_files());
+// Where the training was, as the file's head says.
+Result<PointId> state_id(const std::string& path, const Storage& storage = real_storage());
+// All of the point, every hash checked. Errors name the file.
+Result<SavedState> load_state(const std::string& path, const Storage& storage = real_storage());
+
+}  // namespace muster::checkpoint

@@ -1,0 +1,75 @@
+// What a copy of a cell is given beside its arguments, children and parameters (muster/_copies.py).
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "muster/nn/nn.h"
+#include "python/muster/bindings/bindings.h"
+
+namespace muster::python {
+namespace {
+
+using nn::Cell;
+
+// Rule, low, inputs, outputs, automatic; dtypes by name.
+using PrecisionParts =
+    std::tuple<int, std::string, std::optional<std::string>, std::optional<std::string>, bool>;
+using PlaceParts = std::tuple<std::uint32_t, std::string>;
+using Parts =
+    std::tuple<std::string, bool, bool, bool, std::optional<PrecisionParts>, std::optional<PlaceParts>>;
+
+std::optional<std::string> name_of(const std::optional<DType>& dtype) {
+  return dtype ? std::optional(std::string(to_string(*dtype))) : std::nullopt;
+}
+
+DType dtype_named(const std::string& name) {
+  const auto found = dtype_from_string(name);
+  if (!found) throw nb::value_error(("there is no dtype '" + name + "'").c_str());
+  return *found;
+}
+
+std::optional<DType> dtype_named(const std::optional<std::string>& name) {
+  return name ? std::optional(dtype_named(*name)) : std::nullopt;
+}
+
+Parts cell_state(const Cell& cell) {
+  const nn::CellState state = cell.state();
+  std::optional<PrecisionParts> precision;
+  if (state.precision)
+    precision.emplace(static_cast<int>(state.precision->ops.rule), to_string(state.precision->ops.low),
+                      name_of(state.precision->inputs), name_of(state.precision->outputs),
+                      state.precision->automatic);
+  std::optional<PlaceParts> place;
+  if (state.place) place.emplace(state.place->rank, state.place->where);
+  return {state.path, state.has_parent, state.auto_prefix, state.training, precision, place};
+}
+
+void restore_cell(Cell& cell, const Parts& parts) {
+  const auto& [path, has_parent, auto_prefix, training, precision, place] = parts;
+  nn::CellState state{
+      .path = path, .has_parent = has_parent, .auto_prefix = auto_prefix, .training = training};
+  if (precision) {
+    const auto& [rule, low, inputs, outputs, automatic] = *precision;
+    state.precision =
+        nn::CellPrecision{.ops = {.rule = static_cast<graph::Precision::Rule>(rule), .low = dtype_named(low)},
+                          .inputs = dtype_named(inputs),
+                          .outputs = dtype_named(outputs),
+                          .automatic = automatic};
+  }
+  cell.restore(std::move(state));
+  if (place) unwrap(cell.place_at("MS_WORKER", std::get<0>(*place), std::get<1>(*place)));
+}
+
+}  // namespace
+
+void bind_cell_state(nb::module_& core) {
+  core.def("_cell_state", &cell_state, nb::arg("cell"), "Modes, path and place of this cell alone.");
+  core.def("_restore_cell", &restore_cell, nb::arg("cell"), nb::arg("state"), "Sets what _cell_state gave.");
+}
+
+}  // namespace muster::python
