@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/train/loss_watch.h"
 #include "muster/train/model.h"
 #include "muster/train/training_loop.h"
 
@@ -43,7 +44,6 @@ class Model::Training final : public LoopHooks {
   Result<> make_step_of_group();
   Result<> begin_step();
   Result<> step(std::span<const Tensor> batch);
-  void look_at_loss();
   Result<> validate();
   Result<> call(CallbackMethod method) { return call_each(options_.callbacks, method, *context_); }
   bool groups_steps() const { return options_.dataset_sink_mode && options_.sink_size > 0; }
@@ -88,8 +88,8 @@ class Model::Training final : public LoopHooks {
   bool group_has_begun_ = false;  // likewise, of a group of steps
   bool commits_ = false;          // all workers make each step together, and say when they have all of it
   bool points_are_requested_ = false;
-  bool told_of_loss_ = false;  // that it is no number
-  std::future<void> files_;    // what callbacks write of the last point
+  ModelSteps number_watch_{step_number_};
+  std::future<void> files_;  // what callbacks write of the last point
 };
 
 }  // namespace muster::train
