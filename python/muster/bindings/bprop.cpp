@@ -13,12 +13,6 @@ namespace {
 using graph::Value;
 using graph::Values;
 
-// Does not raise, and asks Python's cache of methods.
-bool defines_bprop(nb::handle self) {
-  static PyObject* const name = PyUnicode_InternFromString("bprop");
-  return _PyType_Lookup(Py_TYPE(self.ptr()), name) != nullptr;
-}
-
 bool is_list_of_parts(nb::handle object) {
   return nb::isinstance<nb::tuple>(object) || nb::isinstance<nb::list>(object);
 }
@@ -165,9 +159,14 @@ Values call_bprop(const BpropCall& call, std::span<const Value> inputs, std::spa
 
 }  // namespace
 
+// Does not raise, and asks Python's cache of methods.
+bool notes_bprop(nb::handle self) {
+  static PyObject* const name = PyUnicode_InternFromString("bprop");
+  return graph::notes_gradients() && _PyType_Lookup(Py_TYPE(self.ptr()), name) != nullptr;
+}
+
 nb::object with_python_bprop(nb::handle self, nn::Cell& cell, nb::handle positional, nb::handle keywords,
                              const std::function<nb::object()>& construct) {
-  if (!graph::notes_gradients() || !defines_bprop(self)) return construct();
   nb::list arguments;
   for (const nb::handle argument : nb::iter(positional)) arguments.append(argument);
   if (keywords.is_valid())

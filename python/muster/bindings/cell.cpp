@@ -28,12 +28,13 @@ bool overrides_construct(nb::handle self) {
 }
 
 nb::object call_plainly(nb::handle self, Cell& cell, nb::handle positional, nb::handle keywords) {
-  return with_python_bprop(self, cell, positional, keywords, [&] {
+  const auto constructed = [&] {
     const nb::object construct = self.attr("construct");
     nb::object result = nb::steal(PyObject_Call(construct.ptr(), positional.ptr(), keywords.ptr()));
     if (!result.is_valid()) throw nb::python_error();
     return result;
-  });
+  };
+  return notes_bprop(self) ? with_python_bprop(self, cell, positional, keywords, constructed) : constructed();
 }
 
 // What Cell::call does around construct.

@@ -25,8 +25,10 @@ struct PythonPart {
   std::unique_ptr<TracedFunction> outside;  // calls of a Python construct outside of a trace
 };
 
-// construct(), which is called with (*positional, **keywords); its gradients are those of the class's bprop,
-// if there is one.
+// Whether a call of construct is to be noted, since its gradients are those of the class's bprop.
+bool notes_bprop(nb::handle self);
+
+// construct(), which is called with (*positional, **keywords), so noted.
 nb::object with_python_bprop(nb::handle self, nn::Cell& cell, nb::handle positional, nb::handle keywords,
                              const std::function<nb::object()>& construct);
 
@@ -39,16 +41,21 @@ class Trampoline final : public Base, public PythonPart {
   graph::Values construct(std::span<const graph::Value> inputs) override {
     const nb::gil_scoped_acquire lock;
     const nb::detail::ticket override(nb_trampoline, "construct", nb::detail::str_hash("construct"), false);
+    const bool is_noted = notes_bprop(nb_trampoline.base());
+    if constexpr (!std::is_abstract_v<Base>)
+      if (!override.key.is_valid() && !is_noted) return Base::construct(inputs);
     const nb::tuple arguments = tuple_of(inputs, &value_object);
     const nb::object self = nb::borrow(nb_trampoline.base());
-    const nb::object result = with_python_bprop(self, *this, arguments, nb::handle(), [&]() -> nb::object {
+    const auto constructed = [&]() -> nb::object {
       if (override.key.is_valid()) return self.attr(override.key)(*arguments);
       if constexpr (std::is_abstract_v<Base>)
         throw Exception(Code::invalid_argument,
                         this->description() + " defines no construct, so it cannot be called");
       else
         return values_object(Base::construct(inputs));
-    });
+    };
+    const nb::object result =
+        is_noted ? with_python_bprop(self, *this, arguments, nb::handle(), constructed) : constructed();
     graph::Values values;
     ResultForm::of(result, values, this->description() + ".construct");
     return values;
