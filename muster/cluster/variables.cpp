@@ -168,9 +168,16 @@ constexpr auto table = std::to_array<Variable>({
      .default_value = "0",
      .choices = "0 | 1",
      .documentation =
-         "1: what would be a warning about a device that is not there, about a secret that every "
-         "user of the host can read, about processes of the job that differ, about workers whose parameters "
-         "differ, or about a process that trains alone beside others, is an error."},
+         "1: what would be a warning about a device that is not there, about a secret that every user of the "
+         "host can read, about processes of the job that differ, about workers whose parameters differ, "
+         "about a process that trains alone beside others, or about a script of a job that ends without "
+         "init(), is an error."},
+    {.name = "MUSTER_DETECT_ANOMALY",
+     .type = Type::choice,
+     .default_value = "0",
+     .choices = "0 | 1",
+     .documentation = "1: as train.detect_anomaly(): the first op that gives NaN, or infinity from finite "
+                      "numbers, ends the process with its name and that of its cell. Slow."},
     {.name = "MUSTER_EXPLAIN",
      .type = Type::choice,
      .default_note = "none",

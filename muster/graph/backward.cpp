@@ -1,5 +1,7 @@
 #include "muster/graph/backward.h"
 #include "muster/graph/kernel.h"
+#include "muster/graph/origin.h"
+#include "muster/graph/own_gradient.h"
 #include "muster/graph/scopes.h"
 
 #include <fmt/format.h>
@@ -24,11 +26,17 @@ std::vector<Value> gradients_of(const Node& node, const GradientQuery& query) {
 std::vector<bool> depending(const Graph& graph, std::span<const ValueId> wrt) {
   std::vector<bool> marked(graph.values.size(), false);
   for (const ValueId id : wrt) marked[id] = true;
-  for (const Node& node : graph.nodes) {
+  // Of a node, or of what has a gradient of its own.
+  const auto follow = [&](const auto& step) {
     bool any = false;
-    for (const ValueId id : node.inputs) any = any || marked[id];
-    if (!any) continue;
-    for (const ValueId id : node.outputs) marked[id] = is_floating(graph.values[id].dtype);
+    for (const ValueId id : step.inputs) any = any || marked[id];
+    if (!any) return;
+    for (const ValueId id : step.outputs) marked[id] = is_floating(graph.values[id].dtype);
+  };
+  auto own = graph.own_gradients.begin();
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    follow(graph.nodes[i]);
+    for (; own != graph.own_gradients.end() && own->end == i + 1; ++own) follow(*own);
   }
   return marked;
 }
@@ -39,10 +47,40 @@ struct Pass {
   const std::function<Value(ValueId)>& at;
   std::vector<bool> needed;
   std::vector<Value> gradients;
+  std::vector<Value> passed = std::vector<Value>(gradients.size());  // that a gradient of one's own has taken
 
   // Several uses of one value add up.
-  void add(ValueId id, const Value& gradient) {
-    gradients[id] = gradients[id].defined() ? apply("add", {gradients[id], gradient}) : gradient;
+  static Value sum(const Value& a, const Value& b) {
+    if (!a.defined() || !b.defined()) return a.defined() ? a : b;
+    return apply("add", {a, b});
+  }
+  void add(ValueId id, const Value& gradient) { gradients[id] = sum(gradients[id], gradient); }
+  Value whole(ValueId id) const { return sum(passed[id], gradients[id]); }
+
+  // What flows to the outputs goes to the inputs, and not to what is between. What flows there past the
+  // outputs goes the ordinary way.
+  void step(const OwnGradient& own) {
+    bool reached = false;
+    bool wanted = false;
+    std::vector<Value> inputs, outputs, flowing;
+    for (const ValueId id : own.outputs) {
+      reached = reached || gradients[id].defined();
+      outputs.push_back(at(id));
+      flowing.push_back(gradients[id].defined() ? gradients[id] : Value());
+      passed[id] = sum(passed[id], gradients[id]);
+      gradients[id] = Value();
+    }
+    for (const ValueId id : own.inputs) {
+      inputs.push_back(at(id));
+      wanted = wanted || needed[id];
+    }
+    if (!reached || !wanted) return;
+    const Backward origin;
+    for (std::size_t i = 0; i < flowing.size(); ++i)
+      if (!flowing[i].defined()) flowing[i] = filled(outputs[i].type(), 0.0);
+    const Values made = gradients_by(*own.rule, inputs, outputs, flowing);
+    for (std::size_t i = 0; i < made.size(); ++i)
+      if (made[i].defined() && needed[own.inputs[i]]) add(own.inputs[i], made[i]);
   }
 
   void step(std::size_t index) {
@@ -62,6 +100,7 @@ struct Pass {
     if (!reached || !wanted) return;
     if (node.op->gradient == nullptr)
       throw Exception(Code::not_provided, fmt::format("the gradient cannot pass through {}", node.op->name));
+    const Backward origin(node.origin, node.op->name);
     const std::vector<Value> made = gradients_of(node, {inputs, outputs, flowing, node.attributes});
     for (std::size_t i = 0; i < made.size(); ++i) {
       if (made[i].defined() && needed[node.inputs[i]]) add(node.inputs[i], made[i]);
@@ -85,11 +124,19 @@ std::vector<Value> backward(const Graph& graph, std::span<const ValueId> losses,
   const PlaceScope anywhere(nullptr);  // sums of gradients, ones and zeros
   const std::size_t nodes = graph.nodes.size();
   Pass pass{graph, at, depending(graph, wrt), std::vector<Value>(graph.values.size())};
+  const Backward origin;
   for (const ValueId id : losses) pass.add(id, filled(graph.values[id], 1.0));
-  for (std::size_t index = nodes; index-- > 0;) pass.step(index);
+  std::size_t own = graph.own_gradients.size();
+  for (std::size_t index = nodes; index-- > 0;) {
+    for (; own > 0 && graph.own_gradients[own - 1].end == index + 1; --own)
+      pass.step(OwnGradient(graph.own_gradients[own - 1]));
+    pass.step(index);
+  }
   std::vector<Value> gradients;
-  for (const ValueId id : wrt)
-    gradients.push_back(pass.gradients[id].defined() ? pass.gradients[id] : filled(graph.values[id], 0.0));
+  for (const ValueId id : wrt) {
+    const Value made = pass.whole(id);
+    gradients.push_back(made.defined() ? made : filled(graph.values[id], 0.0));
+  }
   return gradients;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "muster/base/base.h"
+#include "muster/graph/anomaly.h"
 #include "muster/graph/thread_state.h"
 
 namespace muster::graph {
@@ -42,6 +43,18 @@ Homes homes_of(std::span<const Tensor> tensors) {
   return homes;
 }
 
+// Which outputs are losses of one number: what gradients were taken of; or the first output, which a loss
+// scale lies between.
+std::vector<std::size_t> losses_among(const Graph& graph) {
+  std::vector<std::size_t> made;
+  if (graph.losses.empty()) return made;
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+    const bool is_loss = i == 0 || std::ranges::count(graph.losses, graph.outputs[i]) > 0;
+    if (is_loss && graph.values[graph.outputs[i]].shape.elements() == 1) made.push_back(i);
+  }
+  return made;
+}
+
 }  // namespace
 
 void observe_functions(FunctionObserver* observer) { process_state().observer = observer; }
@@ -52,6 +65,9 @@ struct Function::Entry {
   std::vector<Dependency> dependencies;
   StageIndex stage_index;
   Homes homes;
+  bool detects_anomalies = false;
+  std::vector<std::size_t> losses;  // which outputs
+  bool updates = false;             // parameters
   std::unique_ptr<Plan> plan;
 
   bool has_types(std::span<const Tensor> inputs) const {
@@ -88,6 +104,7 @@ Function::Entry* Function::find(std::span<const Tensor> inputs, std::string_view
     if ((*entry)->extra != extra || !(*entry)->has_types(inputs) || (*entry)->changed() != nullptr) continue;
     if ((*entry)->stage_index != stage_index || (*entry)->homes != homes || !(*entry)->plan->is_valid())
       continue;
+    if ((*entry)->detects_anomalies != detects_anomalies()) continue;
     std::rotate(entries_.begin(), entry, entry + 1);
     return entries_.front().get();
   }
@@ -105,6 +122,7 @@ std::string Function::reason(std::span<const Tensor> inputs, std::string_view ex
     if (types[i] != last.types[i])
       return fmt::format("input {} is {}, was {}", i, to_string(types[i]), to_string(last.types[i]));
   if (last.extra != extra) return "other arguments that are no tensors";
+  if (last.detects_anomalies != detects_anomalies()) return "detection of anomalies was turned on or off";
   if (last.stage_index != stage_index_of(context))
     return fmt::format("worker {} of {}, was {} of {}", stage_index_of(context).rank,
                        stage_index_of(context).size, last.stage_index.rank, last.stage_index.size);
@@ -140,6 +158,10 @@ Result<Function::Entry*> Function::trace(std::span<const Tensor> inputs, std::st
   entry->dependencies = trace->take_dependencies();
   entry->stage_index = stage_index_of(context);
   entry->homes = homes_of(inputs);
+  entry->detects_anomalies = detects_anomalies();
+  entry->losses = losses_among(graph);
+  entry->updates = std::ranges::any_of(
+      graph.nodes, [](const Node& node) { return node.op->sharing == Sharing::in_place; });
   MUSTER_TRY(entry->plan, Plan::compile(graph, {.threads = context.threads,
                                                 .stage_index = entry->stage_index,
                                                 .input_homes = entry->homes}));
@@ -172,7 +194,10 @@ Result<std::vector<Tensor>> Function::call(std::span<const Tensor> inputs, std::
     MUSTER_TRY(entry, trace(inputs, extra, context));
   }
   if (FunctionObserver* const observer = process_state().observer) observer->calling(*this, again);
-  return entry->plan->run(inputs, context);
+  Result<std::vector<Tensor>> made = entry->plan->run(inputs, context);
+  if (made)
+    for (const std::size_t loss : entry->losses) look_at_loss((*made)[loss], entry->updates);
+  return made;
 }
 
 Result<> Function::compile(std::span<const Tensor> inputs, std::string_view extra,

@@ -107,6 +107,27 @@ void observe_functions(FunctionObserver* observer);
 // In eager mode the body runs op by op on a Tape, and each gradient has a buffer of its own.
 std::shared_ptr<Function> value_and_grad(std::string name, Body body, GradientOptions options);
 
+// A gradient that code gives itself, instead of that of what it computes.
+struct GradientRule {
+  // The gradients of the inputs, in their order and of their types; undefined: none flows.
+  using Gradients = std::function<Values(std::span<const Value> inputs, std::span<const Value> outputs,
+                                         std::span<const Value> output_gradients)>;
+
+  std::string name;  // whose it is, for people: "Scale 'block.scale'"
+  Gradients gradients;
+};
+
+// What `body` gives, whose gradients come from `rule`. Nothing flows to what `body` uses beside `inputs`:
+// parameters get zeros. The rule is called with traced values, or in eager mode with elements, once for each
+// gradient that is taken; where none flows to an output it gets zeros. Gradients pass through what it
+// computes. What it gives wrongly is an Exception that names the rule and the input.
+Values with_own_gradient(std::span<const Value> inputs, const std::function<Values()>& body,
+                         GradientRule rule);
+
+// Whether what runs now on this thread is noted, so that gradients may be taken of it: in a trace, or on a
+// tape.
+bool notes_gradients();
+
 // What `yes` or `no` gives, as `pred` (one element; bool, or a number that is not 0) says. Inside a trace
 // both are traced, into a graph each, and the run computes one of them; what they use of the code around them
 // becomes an input. They must give values of the same types, and neither updates parameters nor takes part in

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,15 @@ struct Placement {
   std::string origin;
 };
 using PlacementPtr = std::shared_ptr<const Placement>;
+
+// Where a node comes from, for people. Known where anomalies are detected (trace.h).
+struct Origin {
+  std::string cell;          // "Conv2d 'layer1.0.conv'"; empty: none
+  std::string line;          // "net.py:31"; empty: unknown
+  std::string_view passed;   // of the way back: the op whose gradient it is a part of; empty: of none
+  bool is_backward = false;  // cell and line are those of the way forward
+};
+using OriginPtr = std::shared_ptr<const Origin>;
 
 // Which stage of a placed network is wanted, out of how many: each worker computes one.
 struct StageIndex {
@@ -35,6 +45,18 @@ struct Node {
   std::vector<ValueId> outputs;
   Attributes attributes;
   PlacementPtr placement = nullptr;  // null: wherever it suits
+  OriginPtr origin = nullptr;        // null: unknown
+};
+
+// A gradient that code gives itself, instead of that of what was computed (own_gradient.h).
+struct GradientRule;
+
+// Where a graph has one.
+struct OwnGradient {
+  std::size_t end = 0;  // what it stands for are nodes before this one
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;  // each made by a node, and for this alone
+  std::shared_ptr<const GradientRule> rule;
 };
 
 // Outputs [first, first + count) that lie in one buffer without gaps.
@@ -59,7 +81,9 @@ struct Graph {
   std::vector<std::pair<ValueId, ParameterPtr>> parameters;
   std::vector<ValueId> outputs;
   std::vector<OutputRange> contiguous;
-  std::vector<OutputNote> notes;  // by output; empty: there is nothing to say
+  std::vector<OutputNote> notes;           // by output; empty: there is nothing to say
+  std::vector<OwnGradient> own_gradients;  // in the order of their ends
+  std::vector<ValueId> losses;             // what gradients were taken of
 };
 
 // One line for each node: "%4 float32 (32, 10) = relu(%3)".

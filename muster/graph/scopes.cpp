@@ -19,6 +19,9 @@ PlaceScope::~PlaceScope() {
 
 const PlacementPtr& current_placement() { return thread_state().placement; }
 
+CellScope::CellScope(const Versioned& cell) : outer_(std::exchange(thread_state().cell, &cell)) {}
+CellScope::~CellScope() { thread_state().cell = outer_; }
+
 FailureWatch::FailureWatch() : exceptions_(std::uncaught_exceptions()) {
   thread_state().failure_watch = this;
 }

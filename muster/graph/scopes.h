@@ -9,6 +9,8 @@
 
 namespace muster::graph {
 
+class Versioned;  // trace.h
+
 // While it lives, nodes that this thread adds to a trace are placed by `placement`; null: nowhere in
 // particular. Scopes nest, and the innermost counts.
 class PlaceScope {
@@ -24,6 +26,19 @@ class PlaceScope {
 
 // Of the innermost scope; null outside any.
 const PlacementPtr& current_placement();
+
+// While it lives, ops of this thread are those of `cell`, for people who look for where an anomaly arose.
+// Scopes nest, and the innermost counts.
+class CellScope {
+ public:
+  explicit CellScope(const Versioned& cell);
+  ~CellScope();
+  CellScope(const CellScope&) = delete;
+  CellScope& operator=(const CellScope&) = delete;
+
+ private:
+  const Versioned* outer_;
+};
 
 // While it lives, the first placed scope of this thread that an exception leaves. Does not nest.
 class FailureWatch {

@@ -2,7 +2,10 @@
 
 #include <utility>
 
+#include "muster/graph/anomaly.h"
 #include "muster/graph/backward.h"
+#include "muster/graph/origin.h"
+#include "muster/graph/own_gradient.h"
 #include "muster/graph/thread_state.h"
 
 namespace muster::graph {
@@ -20,6 +23,27 @@ void note_on_tapes(const Op& op, std::span<const Value> inputs, std::span<const 
     scope->tape_.note(op, inputs, outputs, attributes);
 }
 
+Tape* Tape::current() {
+  const Scope* const scope = thread_state().tape;
+  return scope == nullptr ? nullptr : &scope->tape_;
+}
+
+bool Tape::makes(const Value& value, std::size_t first) const {
+  const auto found = ids_.find(value.identity());
+  return found != ids_.end() && makes_value(graph_, found->second, first);
+}
+
+void own_gradient_on_tapes(std::span<const Value> inputs, std::span<const Value> outputs,
+                           const std::shared_ptr<const GradientRule>& rule) {
+  for (Tape::Scope* scope = thread_state().tape; scope != nullptr; scope = scope->outer_) {
+    Tape& tape = scope->tape_;
+    OwnGradient made{.end = tape.graph_.nodes.size(), .inputs = {}, .outputs = {}, .rule = rule};
+    for (const Value& input : inputs) made.inputs.push_back(tape.id_of(input));
+    for (const Value& output : outputs) made.outputs.push_back(tape.id_of(output));
+    tape.graph_.own_gradients.push_back(std::move(made));
+  }
+}
+
 ValueId Tape::id_of(const Value& value) {
   const auto [found, is_new] = ids_.try_emplace(value.identity(), static_cast<ValueId>(values_.size()));
   if (is_new) {
@@ -31,7 +55,7 @@ ValueId Tape::id_of(const Value& value) {
 
 void Tape::note(const Op& op, std::span<const Value> inputs, std::span<const Value> outputs,
                 const Attributes& attributes) {
-  Node node{.op = &op, .inputs = {}, .outputs = {}, .attributes = attributes};
+  Node node{.op = &op, .inputs = {}, .outputs = {}, .attributes = attributes, .origin = current_origin()};
   for (const Value& input : inputs) node.inputs.push_back(id_of(input));
   for (const Value& output : outputs) node.outputs.push_back(id_of(output));
   graph_.nodes.push_back(std::move(node));
@@ -40,6 +64,8 @@ void Tape::note(const Op& op, std::span<const Value> inputs, std::span<const Val
 std::vector<Value> Tape::gradient(std::span<const Value> losses, std::span<const Value> wrt) {
   require_differentiable(losses, "a loss");
   require_differentiable(wrt, "what a gradient is wanted for");
+  for (const Value& loss : losses)
+    if (loss.is_concrete()) look_at_loss(loss.tensor(), false);
   std::vector<ValueId> loss_ids, wrt_ids;
   for (const Value& value : losses) loss_ids.push_back(id_of(value));
   for (const Value& value : wrt) wrt_ids.push_back(id_of(value));

@@ -15,6 +15,7 @@
 namespace muster::graph {
 
 struct EagerPlans;  // execution/execute.cpp
+class Backward;     // origin.h
 
 // What a thread is in the middle of. A scope sets its field when it begins and puts back what was there when
 // it ends; null: outside any.
@@ -26,6 +27,8 @@ struct ThreadState {
   PlacementPtr placement;
   MicroBatchScope* micro_batch = nullptr;
   FailureWatch* failure_watch = nullptr;
+  const Versioned* cell = nullptr;  // whose code runs
+  const Backward* backward = nullptr;
   // How many random streams were given: outside any ContextScope, then in each, the innermost last. Eager
   // code under one context draws what its trace would draw.
   std::vector<std::int64_t> random_streams{0};
@@ -44,6 +47,8 @@ struct ProcessState {
   ContextProvider context_provider = nullptr;
   FunctionObserver* observer = nullptr;
   bool is_eager = false;
+  bool detects_anomalies = false;
+  AnomalyHooks anomaly_hooks;
   std::atomic<std::uint64_t> versions = 0;
   std::atomic<std::uint64_t> parameter_writes = 0;
   std::once_flag has_warned_of_copies;  // of gradients, where workers of a host share no memory

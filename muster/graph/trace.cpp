@@ -7,6 +7,8 @@
 
 #include "muster/graph/backward.h"
 #include "muster/graph/kernel.h"
+#include "muster/graph/origin.h"
+#include "muster/graph/own_gradient.h"
 #include "muster/graph/scopes.h"
 #include "muster/graph/thread_state.h"
 
@@ -91,8 +93,12 @@ Value Trace::borrow(const Value& value) {
 
 Values Trace::add(const Op& op, std::span<const Value> inputs, const Attributes& attributes) {
   MUSTER_CHECK(!finished_, "a node was added to a finished graph");
-  Node node{
-      .op = &op, .inputs = {}, .outputs = {}, .attributes = attributes, .placement = current_placement()};
+  Node node{.op = &op,
+            .inputs = {},
+            .outputs = {},
+            .attributes = attributes,
+            .placement = current_placement(),
+            .origin = current_origin()};
   std::vector<TensorType> types;
   for (const Value& input : inputs) {
     const Value captured = capture(input);
@@ -121,7 +127,21 @@ std::vector<Value> Trace::gradient(std::span<const Value> losses, std::span<cons
   };
   const std::vector<ValueId> loss_ids = places(losses, "a loss");
   const std::vector<ValueId> wrt_ids = places(wrt, "what a gradient is wanted for");
+  graph_.losses.insert(graph_.losses.end(), loss_ids.begin(), loss_ids.end());
   return backward(graph_, loss_ids, wrt_ids, [this](ValueId id) { return at(id); });
+}
+
+void Trace::own_gradient(std::span<const Value> inputs, std::span<const Value> outputs,
+                         std::shared_ptr<const GradientRule> rule) {
+  OwnGradient made{.end = graph_.nodes.size(), .inputs = {}, .outputs = {}, .rule = std::move(rule)};
+  for (const Value& input : inputs) made.inputs.push_back(capture(input).place().id);
+  for (const Value& output : outputs) made.outputs.push_back(capture(output).place().id);
+  graph_.own_gradients.push_back(std::move(made));
+}
+
+bool Trace::makes(const Value& value, std::size_t first) const {
+  return value.is_traced() && value.place().trace.get() == this &&
+         makes_value(graph_, value.place().id, first);
 }
 
 void Trace::watch(const Versioned& object) {

@@ -80,6 +80,13 @@ class Trace : public std::enable_shared_from_this<Trace> {
   Values add(const Op& op, std::span<const Value> inputs, const Attributes& attributes);
   // dLoss/dWrt for each of `wrt`, where the losses are `losses` summed; adds the nodes of the backward pass.
   std::vector<Value> gradient(std::span<const Value> losses, std::span<const Value> wrt);
+  // From here on the gradients of `outputs` go to `inputs` by `rule`; each output was made by a node, for
+  // this alone.
+  void own_gradient(std::span<const Value> inputs, std::span<const Value> outputs,
+                    std::shared_ptr<const GradientRule> rule);
+  // Whether a node from `first` on has made `value`.
+  bool makes(const Value& value, std::size_t first) const;
+  std::size_t node_count() const { return graph_.nodes.size(); }
   void watch(const Versioned& object);
 
   // Ends the trace.
@@ -111,6 +118,24 @@ class Trace : public std::enable_shared_from_this<Trace> {
 void set_eager(bool eager);
 bool is_eager();
 
+// Whether each op is looked at once it has run: the first one that gives NaN, or infinity from finite
+// numbers, ends the run with an error that says what, where and of which cell. Slow, and off by default. Set
+// between calls, by the thread that computes; functions are traced anew.
+void set_anomaly_detection(bool detects);
+bool detects_anomalies();
+
+// What front ends add. Null: nothing.
+struct AnomalyHooks {
+  std::string (*line)() = nullptr;  // of the code that runs: "net.py:31"; empty: none is known
+  std::string (*step)() = nullptr;  // "step 12 of worker 1"
+  // A loss that is NaN or infinite; called by the thread that computes, after each run that has one.
+  // `is_done`: the run has updated parameters too.
+  void (*loss)(double value, bool is_done) = nullptr;
+};
+// Set before computing.
+void set_anomaly_hooks(const AnomalyHooks& hooks);
+const AnomalyHooks& anomaly_hooks();
+
 // Keeps every value that it has seen, until it is destroyed. Threads: made and used by one thread.
 class Tape {
  public:
@@ -124,10 +149,19 @@ class Tape {
     Scope& operator=(const Scope&) = delete;
 
    private:
+    friend class Tape;
     friend void note_on_tapes(const Op&, std::span<const Value>, std::span<const Value>, const Attributes&);
+    friend void own_gradient_on_tapes(std::span<const Value>, std::span<const Value>,
+                                      const std::shared_ptr<const GradientRule>&);
     Tape& tape_;
     Scope* outer_;
   };
+
+  // That records on this thread now; null: none.
+  static Tape* current();
+  // As those of Trace.
+  bool makes(const Value& value, std::size_t first) const;
+  std::size_t node_count() const { return graph_.nodes.size(); }
 
   // dLoss/dWrt for each of `wrt`, where the losses are `losses` summed. Computes at once; what it runs is
   // noted on the tapes of the scopes around, not on this one.
@@ -135,6 +169,8 @@ class Tape {
 
  private:
   friend void note_on_tapes(const Op&, std::span<const Value>, std::span<const Value>, const Attributes&);
+  friend void own_gradient_on_tapes(std::span<const Value>, std::span<const Value>,
+                                    const std::shared_ptr<const GradientRule>&);
   void note(const Op& op, std::span<const Value> inputs, std::span<const Value> outputs,
             const Attributes& attributes);
   ValueId id_of(const Value& value);
@@ -151,5 +187,8 @@ inline bool runs_op_by_op() { return is_eager() || is_taping(); }
 // For apply: an op has run.
 void note_on_tapes(const Op& op, std::span<const Value> inputs, std::span<const Value> outputs,
                    const Attributes& attributes);
+// Trace::own_gradient, of the tapes that record.
+void own_gradient_on_tapes(std::span<const Value> inputs, std::span<const Value> outputs,
+                           const std::shared_ptr<const GradientRule>& rule);
 
 }  // namespace muster::graph

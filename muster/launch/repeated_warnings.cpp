@@ -19,9 +19,11 @@ bool is_of_python(std::string_view line) {
                      [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-// What is equal in all processes: without the name of "muster[worker 2] warning: ...". Empty: it is none.
+// What is equal in all processes: without the name of "muster[worker 2] warning: ...", which a process has
+// when it knows. Empty: it is none.
 std::string_view text_of(std::string_view line) {
   constexpr std::string_view name = "muster[", level = "] warning: ";
+  if (line.starts_with("muster warning: ")) return line;
   if (line.starts_with(name))
     if (const auto end = line.find(']'); end != std::string_view::npos && line.substr(end).starts_with(level))
       return line.substr(end);

@@ -43,13 +43,20 @@ Result<graph::Explanation> Cell::explain(std::span<const Tensor> inputs, const R
 
 namespace {
 
+Values constructed_with_bprop(Cell& cell, std::span<const Value> inputs) {
+  Cell::Bprop bprop = graph::notes_gradients() ? cell.own_bprop() : nullptr;
+  if (bprop == nullptr) return cell.construct(inputs);
+  return cell.with_bprop(
+      inputs, [&] { return cell.construct(inputs); }, std::move(bprop));
+}
+
 Values constructed_in_precision(Cell& cell, std::span<const Value> inputs) {
-  if (!cell.precision()) return cell.construct(inputs);
+  if (!cell.precision()) return constructed_with_bprop(cell, inputs);
   const CellPrecision precision = *cell.precision();
   const graph::PrecisionScope scope(precision.ops);
   const Values given =
       precision.inputs ? graph::floating_as(inputs, *precision.inputs) : Values(inputs.begin(), inputs.end());
-  const Values made = cell.construct(given);
+  const Values made = constructed_with_bprop(cell, given);
   return precision.outputs ? graph::floating_as(made, *precision.outputs) : made;
 }
 
@@ -59,7 +66,36 @@ Values constructed_in_precision(Cell& cell, std::span<const Value> inputs) {
 Values Cell::constructed(std::span<const Value> inputs) {
   require_possible_place();
   const PlacedScope placed(*this);
+  const graph::CellScope scope(*this);
   return constructed_in_precision(*this, inputs);
+}
+
+// Once: what looks like training trains nothing.
+void Cell::tell_of_untrained() const {
+  if (std::exchange(told_of_untrained_, true)) return;
+  const std::vector<ParameterPtr> parameters = trainable_params();
+  if (parameters.empty()) return;
+  log::warning(
+      fmt::format("{} defines bprop, so what it holds itself is not trained: '{}'{} gets gradients of "
+                  "zero. A parameter that is an input of the cell gets those that bprop gives",
+                  description(), parameters.front()->name(),
+                  parameters.size() > 1 ? fmt::format(" and {} more", parameters.size() - 1) : ""));
+}
+
+Values Cell::with_bprop(std::span<const Value> inputs, const std::function<Values()>& body, Bprop bprop) {
+  auto gradients = [token = token(), bprop = std::move(bprop)](std::span<const Value> given,
+                                                               std::span<const Value> outputs,
+                                                               std::span<const Value> output_gradients) {
+    const auto* cell = static_cast<const Cell*>(token->object);
+    if (cell == nullptr)
+      throw Exception(Code::invalid_argument,
+                      "a gradient was to pass through a cell with a bprop that is gone: keep the cell until "
+                      "its gradient is taken");
+    cell->tell_of_untrained();
+    const graph::CellScope scope(*cell);
+    return bprop(given, outputs, output_gradients);
+  };
+  return graph::with_own_gradient(inputs, body, {description(), std::move(gradients)});
 }
 
 Values Cell::call(std::span<const Value> inputs, const RunContext& context) {

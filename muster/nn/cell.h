@@ -3,6 +3,7 @@
 
 #include <array>
 #include <concepts>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <source_location>
@@ -53,6 +54,14 @@ class Cell : public graph::Versioned {
 
   // What the cell computes. It runs once for each trace, on traced values.
   virtual Values construct(std::span<const Value> inputs) = 0;
+
+  // A gradient of the cell's own, which takes the place of construct's: the gradients of the inputs, from
+  // the inputs, what construct gave and the gradients of that (graph::GradientRule). Nothing, the default:
+  // the gradient is that of construct. Parameters that construct uses get zeros.
+  using Bprop = graph::GradientRule::Gradients;
+  virtual Bprop own_bprop() { return nullptr; }
+  // construct's `body`, with gradients by `bprop`. For code that calls a construct.
+  Values with_bprop(std::span<const Value> inputs, const std::function<Values()>& body, Bprop bprop);
 
   // Inside a trace, and in eager mode, construct runs inline; else through a cached plan of this cell.
   Values call(std::span<const Value> inputs);
@@ -146,7 +155,7 @@ class Cell : public graph::Versioned {
 
   bool training() const { return training_; }
   // This cell and all below.
-  void set_train(bool training = true);
+  virtual void set_train(bool training = true);
 
   // Of this cell alone.
   CellState state() const;
@@ -162,6 +171,7 @@ class Cell : public graph::Versioned {
   std::string description() const override;
 
  private:
+  void tell_of_untrained() const;
   Value call_for_one(std::span<const Value> inputs);
   Values constructed(std::span<const Value> inputs);
   graph::Function& outside_function();
@@ -176,6 +186,7 @@ class Cell : public graph::Versioned {
   std::optional<CellPrecision> precision_;
   std::optional<Place> place_;
   mutable bool called_where_placed_ = false;
+  mutable bool told_of_untrained_ = false;
   std::uint64_t version_ = graph::next_version();
   // Of the other mode (training or not): a cell that goes back to a mode goes back to its version and plans.
   std::uint64_t other_version_ = graph::next_version();

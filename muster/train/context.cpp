@@ -49,6 +49,9 @@ void set_mode(Mode mode) {
 void set_parallel_mode(ParallelMode mode) { change(chosen().parallel_mode, mode); }
 void set_gradients_mean(bool mean) { change(chosen().gradients_mean, mean); }
 
+void detect_anomaly(bool detects) { graph::set_anomaly_detection(detects); }
+bool detects_anomaly() { return graph::detects_anomalies(); }
+
 Result<> set_buckets(const nn::Buckets& buckets) {
   MUSTER_TRY_VOID(nn::check_buckets(buckets));
   change(chosen().buckets, buckets);

@@ -40,6 +40,11 @@ void set_parallel_mode(ParallelMode mode);
 void set_gradients_mean(bool mean);
 // An error, and no change, where they cannot be.
 Result<> set_buckets(const nn::Buckets& buckets);
+// Whether the first op that gives NaN, or infinity from finite numbers, ends its run with an error that names
+// the op, its cell, the step and the worker (graph::set_anomaly_detection): to find where a loss that is no
+// number comes from. It takes several times as long. Off by default, but where MUSTER_DETECT_ANOMALY is 1.
+void detect_anomaly(bool detects = true);
+bool detects_anomaly();
 // The parallel mode, the mean and the buckets, back to the defaults.
 void reset_parallel_context();
 

@@ -83,6 +83,7 @@ Result<Role, Failure> init(const Environment& environment, const InitOptions& op
   graph::set_context_provider(&call_context);
   watch_places();
   watch_updates();
+  watch_numbers(environment);
   if (explain_mode() != ExplainMode::off) return Role::worker;
   if (cluster::is_alone(environment)) {
     const Result<> alone = init_alone(environment);

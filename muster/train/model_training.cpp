@@ -225,24 +225,7 @@ Result<> Model::Training::step(std::span<const Tensor> batch) {
   ++model_.steps_;
   if (Session* session = Session::current()) session->membership().report_step(model_.steps_);
   note_step();
-  look_at_loss();
   return {};
-}
-
-// Says once that the loss is no number any more. It does not end the training: LossMonitor does.
-void Model::Training::look_at_loss() {
-  if (told_of_loss_ || context_->net_outputs.empty()) return;
-  const Tensor& loss = context_->net_outputs.front();
-  if (loss.absence() != nullptr || loss.elements() != 1) return;
-  if (loss.dtype() == DType::float32 && std::isfinite(loss.item<float>())) return;  // without a copy
-  const auto value = loss_of(*context_);
-  if (!value || std::isfinite(*value)) return;
-  told_of_loss_ = true;
-  log::warning(
-      fmt::format("the loss of worker {} is {} after step {} (epoch {}), and the training goes on with "
-                  "it: try a smaller learning rate, or look for such values in the data; LossMonitor "
-                  "ends a training there",
-                  rank(), *value, step_number_, context_->cur_epoch_num));
 }
 
 // ---- Evaluations ------------------------------------------------------------------------------------------

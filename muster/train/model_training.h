@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/train/loss_watch.h"
 #include "muster/train/model.h"
 #include "muster/train/shared_evaluation.h"
 #include "muster/train/training_loop.h"
@@ -45,7 +46,6 @@ class Model::Training final : public LoopHooks {
   Result<> make_step_of_group();
   Result<> begin_step();
   Result<> step(std::span<const Tensor> batch);
-  void look_at_loss();
   NamedMetrics evaluated() const;
   Result<> validate();
   Result<> evaluate(MetricValues& values);
@@ -107,8 +107,8 @@ class Model::Training final : public LoopHooks {
   EvaluationShares shares_;       // of the valid_dataset
   MetricPtr eval_loss_;           // of evaluations
   bool points_are_requested_ = false;
-  bool told_of_loss_ = false;  // that it is no number
-  std::future<void> files_;    // what callbacks write of the last point
+  ModelSteps number_watch_{step_number_};
+  std::future<void> files_;  // what callbacks write of the last point
 };
 
 }  // namespace muster::train

@@ -70,6 +70,13 @@ struct UpdateWatch {
   bool has_reduced = false;   // anything over the workers
 };
 
+// loss_watch.h. Main thread.
+struct NumberWatch {
+  const std::int64_t* model_step = nullptr;     // of the training of a Model that runs; null: none does
+  std::weak_ptr<graph::Parameter> global_step;  // of the optimizer that was called or traced last
+  bool told = false;                            // of a loss that is no number
+};
+
 // The body of a recoverable loop: aborted_step.h.
 struct LoopBody {
   // A plan may send on one thread while it receives on another.
@@ -97,6 +104,7 @@ struct Process {
   MainActivity activity;
   LayoutQuestions layout;
   UpdateWatch updates;
+  NumberWatch numbers;
   Explainer* explainer = nullptr;  // in a process that `muster explain` has started
   std::set<std::string> warnings_given;
 };

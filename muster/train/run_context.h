@@ -24,4 +24,8 @@ std::uint64_t counted_runs();
 // called init() is an error, and workers whose parameters differ are told (ADR 29). Set before training.
 void watch_updates();
 
+// From now on a loss that is NaN or infinite is told, once for each training; and detect_anomaly() is on
+// where MUSTER_DETECT_ANOMALY says so. Set before training.
+void watch_numbers(const Environment& environment);
+
 }  // namespace muster::train

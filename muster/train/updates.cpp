@@ -107,6 +107,7 @@ void begin_epoch_if_new(std::uint64_t epoch) {
 
 void observe(const nn::Optimizer& optimizer) {
   require_init("an optimizer").value();
+  process().numbers.global_step = optimizer.global_step();
   if (comparing_session() == nullptr) return;
   UpdateWatch& updates = process().updates;
   std::erase_if(updates.optimizers, [](const auto& watched) { return watched.global_step.expired(); });

@@ -1,11 +1,20 @@
 """What Python adds to the session of a process: what it runs, and how it ends by an uncaught exception."""
 
+import atexit
+import os
 import sys
 
 from muster import _core
 
+_ALONE = (
+    "this process of a job (MS_ROLE is set) has ended and never called muster.init(): it was no part of the "
+    "job, and ran its script by itself. Call muster.init() (mindspore.communication.init()) before the work; "
+    "to run a script without a job, start it without 'muster run' and unset MS_ROLE"
+)
+
 
 def init() -> None:
+    atexit.unregister(_tell_of_no_job)
     _tell_of_uncaught_exceptions()
     _core._note_script(_script(), sys.version.split()[0])
     try:
@@ -16,6 +25,24 @@ def init() -> None:
 
 
 init.__doc__ = _core.init.__doc__
+
+
+def _tell_of_no_job() -> None:
+    """At the end of a process that a job has started: its status says nothing of the job."""
+    processes = sys.modules.get("multiprocessing.process")
+    is_child = processes is not None and processes.parent_process() is not None
+    has_failed = hasattr(sys, "last_value")
+    if is_child or has_failed or "MUSTER_EXPLAIN" in os.environ:
+        return
+    is_strict = os.environ.get("MUSTER_STRICT") == "1"
+    print(f"muster {'error' if is_strict else 'warning'}: {_ALONE}", file=sys.stderr, flush=True)
+    if is_strict:
+        sys.stdout.flush()
+        os._exit(1)  # an exit handler has no other way to a status
+
+
+if "MS_ROLE" in os.environ:
+    atexit.register(_tell_of_no_job)
 
 
 def _script() -> bytes:

@@ -1,33 +1,136 @@
-"""Subclasses in Python of the library's classes: an object is whole once its __init__ is done.
+"""Subclasses in Python of the library's classes: what they define is called, or refused.
 
-A subclass need not call super().__init__() where the base class takes nothing, as Callback and Metric.
-Elsewhere an object without it would fail at its first use, far from the line that is missing, so making it is
-the error. So is what a subclass defines for other libraries and this one would ignore.
+An object is whole once its __init__ is done. A subclass need not call super().__init__() where the base
+class takes nothing, as Callback and Metric. Elsewhere an object without it would fail at its first use, far
+from the line that is missing, so making it is the error. So is what a subclass defines for MindSpore and this
+library would never call. A name that is nearly that of a hook gets a warning where the class is made.
 """
 
 import functools
 import types
+import warnings
 
 from muster import _core
 
 _TAKES_NOTHING = (_core.Callback, _core.Metric)
-# By base class: what MindSpore calls in a subclass, and what to do without it.
+_LIBRARIES = ("muster", "mindspore")
+
+_CELL_ADVICE = "compute in construct, which each call of the cell comes to"
+_TREE_ADVICE = "set cells and parameters as attributes, which are found by everything"
+_DATA_ADVICE = (
+    "a Model reads the rows of the source itself: give GeneratorDataset a source with __getitem__ and "
+    "__len__, or with __iter__, that does it"
+)
+_SAMPLER_ADVICE = "give the dataset a list of row numbers as its sampler"
+_UPDATE_ADVICE = "subclass Optimizer itself, and define construct(self, gradients) with it"
+_LOSS_ADVICE = "subclass LossBase itself, and define construct with it"
+
+# By base class: what MindSpore calls in a subclass and this library does not, and what to do instead.
 _NEVER_CALLED = {
     _core.Cell: {
-        "bprop": "gradients are always those of construct; a gradient of your own is written there, with "
-        "ops.stop_gradient, as y + ops.stop_gradient(value - y)",
+        "__call__": _CELL_ADVICE,
+        "run_construct": _CELL_ADVICE,
+        "cast_inputs": "cast in construct, or use to_float",
+        "get_parameters": _TREE_ADVICE,
+        "parameters_and_names": _TREE_ADVICE,
+        "cells": _TREE_ADVICE,
+        "cells_and_names": _TREE_ADVICE,
+        "name_cells": _TREE_ADVICE,
     },
     _core.Initializer: {
         "_initialize": "give the parameter a tensor that holds the elements: Parameter(muster.Tensor(...))",
     },
+    _core.Model: dict.fromkeys(
+        (
+            "_build_train_network",
+            "_build_eval_network",
+            "_train_process",
+            "_train_dataset_sink_process",
+            "_eval_process",
+            "_eval_dataset_sink_process",
+        ),
+        "give Model a cell as its network that gives the loss, or write the loop by hand",
+    ),
+    _core.Dataset: dict.fromkeys(
+        (
+            "__iter__",
+            "__len__",
+            "create_dict_iterator",
+            "create_tuple_iterator",
+            "get_batch_size",
+            "get_col_names",
+            "get_dataset_size",
+            "get_repeat_count",
+            "is_sharded",
+            "is_shuffled",
+            "parse",
+            "reset",
+        ),
+        _DATA_ADVICE,
+    ),
+    _core.Sampler: dict.fromkeys(
+        ("__iter__", "__len__", "add_child", "get_indices", "get_num_samples", "parse", "reset"),
+        _SAMPLER_ADVICE,
+    ),
+    _core.Transform: dict.fromkeys(
+        ("__call__", "execute_batch", "execute_py", "parse"), "give map() a function that does it"
+    ),
 }
+# The same of subclasses of what is built in. A direct subclass calls them in its construct.
+_NEVER_CALLED_BELOW = {
+    _core.Optimizer: dict.fromkeys(
+        (
+            "broadcast_params",
+            "decay_weight",
+            "flatten_gradients",
+            "get_lr",
+            "get_lr_parameter",
+            "get_weight_decay",
+            "gradients_centralization",
+            "scale_grad",
+        ),
+        _UPDATE_ADVICE,
+    ),
+    _core.LossBase: {"get_axis": _LOSS_ADVICE, "get_loss": _LOSS_ADVICE},
+}
+
+_STAGES = ("begin", "epoch_begin", "step_begin", "step_end", "epoch_end", "end")
+# By base class: what is called, for names that are nearly one of them.
+_HOOKS = {
+    _core.Callback: (
+        *_STAGES,
+        *(f"on_{when}_{stage}" for when in ("train", "eval") for stage in _STAGES),
+        "state_dict",
+        "load_state_dict",
+    ),
+    _core.Metric: ("clear", "update", "eval", "state_dict", "load_state_dict"),
+    _core.Cell: ("construct", "bprop", "extend_repr"),
+}
+# What others call it.
+_ELSEWHERE = {_core.Cell: {"forward": "construct", "backward": "bprop"}, _core.Metric: {"compute": "eval"}}
+_NEARLY = 0.8
+
+
+def _is_ours(kind) -> bool:
+    return kind.__module__.partition(".")[0] in _LIBRARIES
+
+
+def _definer(kind, name):
+    """The class outside of the library that defines the name; None: there is none."""
+    return next((parent for parent in kind.__mro__ if name in vars(parent) and not _is_ours(parent)), None)
+
+
+def _library_base(kind):
+    return next(parent for parent in kind.__mro__ if _is_ours(parent))
 
 
 def _never_called(kind):
     """(name, advice) for each of those that the class defines."""
-    for base, names in _NEVER_CALLED.items():
-        if issubclass(kind, base):
-            yield from ((name, advice) for name, advice in names.items() if hasattr(kind, name))
+    tables = [names for base, names in _NEVER_CALLED.items() if issubclass(kind, base)]
+    below = _NEVER_CALLED_BELOW.items()
+    tables += [names for base, names in below if issubclass(kind, base) and _library_base(kind) is not base]
+    for names in tables:
+        yield from ((name, advice) for name, advice in names.items() if _definer(kind, name))
 
 
 def _refuse_never_called(kind) -> None:
@@ -35,6 +138,31 @@ def _refuse_never_called(kind) -> None:
         raise NotImplementedError(
             f"{kind.__qualname__} defines {name}, which is not provided yet and would be ignored: {advice}"
         )
+
+
+def _nearest(base, name):
+    """The hook that the name was probably meant to be."""
+    import difflib  # here, since it takes longer than all of this module
+
+    hooks = _HOOKS[base]
+    if base is _core.Callback and name.startswith("on_"):
+        stages = [hook for hook in hooks if hook.startswith("on_")]
+        return difflib.get_close_matches(name, stages, 1, 0)[0]
+    near = difflib.get_close_matches(name, hooks, 1, _NEARLY)
+    return near[0] if near else _ELSEWHERE.get(base, {}).get(name)
+
+
+def _warn_of_misspelt_hooks(kind) -> None:
+    base = next((base for base in _HOOKS if issubclass(kind, base)), None)
+    if base is None or (base is _core.Cell and _definer(kind, "construct")):
+        return
+    for name, value in vars(kind).items():
+        if name.startswith("_") or hasattr(base, name) or not isinstance(value, types.FunctionType):
+            continue
+        hook = _nearest(base, name)
+        if hook and hook != name:
+            message = f"nothing calls {kind.__qualname__}.{name} by itself; did you mean {hook}?"
+            warnings.warn(message, stacklevel=3)
 
 
 def _finish(instance) -> None:
@@ -71,6 +199,7 @@ def _watch_subclasses_of(root) -> None:
     def watch_init(cls, **arguments):
         super(root, cls).__init_subclass__(**arguments)
         _watch_init(cls)
+        _warn_of_misspelt_hooks(cls)
 
     root.__init_subclass__ = classmethod(watch_init)
 
@@ -78,3 +207,18 @@ def _watch_subclasses_of(root) -> None:
 for _kind in list(vars(_core).values()):
     if isinstance(_kind, type) and _kind.__bases__ == (object,):
         _watch_subclasses_of(_kind)
+
+
+def watch_datasets(root) -> None:
+    """Datasets under other names: what a subclass of `root` would define in vain is refused."""
+
+    def refuse(cls, **arguments):
+        super(root, cls).__init_subclass__(**arguments)
+        for name, advice in _NEVER_CALLED[_core.Dataset].items():
+            if _definer(cls, name):
+                raise NotImplementedError(
+                    f"{cls.__qualname__} defines {name}, which is not provided yet and would be ignored: "
+                    f"{advice}"
+                )
+
+    root.__init_subclass__ = classmethod(refuse)

@@ -62,6 +62,29 @@ def test_programs_that_do_not_use_muster_may_end_when_they_like(tmp_path):
     assert "init()" not in text
 
 
+ALONE = "import muster\nprint(muster.__version__)\n"
+
+
+def test_a_script_that_never_joins_its_job_is_told_once_and_ends_as_it_says(tmp_path):
+    code, text, _ = run(tmp_path, ALONE)
+    assert code == 0
+    assert text.count("never called muster.init()") == 1
+    code, text, _ = run(tmp_path, ALONE + "raise SystemExit(3)\n")
+    assert code == 3
+
+
+def test_a_script_that_never_joins_its_job_is_an_error_when_strict(tmp_path):
+    code, text, _ = run(tmp_path, ALONE, MUSTER_STRICT="1")
+    assert code != 0
+    assert "never called muster.init()" in text
+
+
+def test_nothing_is_told_of_scripts_that_join_fail_or_are_in_no_job(tmp_path):
+    assert "never called" not in run(tmp_path, "import muster\nmuster.init()\n")[1]
+    assert "never called" not in run(tmp_path, "import muster\n1 / 0\n")[1]
+    assert "never called" not in run(tmp_path, "print()\n")[1]
+
+
 def test_a_script_that_trains_without_init_is_stopped_in_every_process(tmp_path):
     script = """
 import numpy as np

@@ -135,38 +135,6 @@ def test_the_signature_and_the_name_of_init_stay():
     assert Net.__init__.__doc__ == "Makes it."
 
 
-class Doubled(nn.Cell):
-    def construct(self, x):
-        return x * 2
-
-    def bprop(self, x, out, dout):
-        return (dout * 100,)
-
-
-class DoubledInside(nn.Cell):
-    def __init__(self):
-        super().__init__()
-        self.doubled = Doubled()
-
-
-@pytest.mark.parametrize("kind", [Doubled, DoubledInside])
-def test_a_gradient_of_ones_own_is_refused_and_not_ignored(kind):
-    with pytest.raises(NotImplementedError, match="Doubled defines bprop"):
-        kind()
-
-
-def test_the_way_that_is_named_instead_of_bprop_works():
-    class StraightThrough(nn.Cell):
-        def construct(self, x):
-            y = x * 100
-            return y + muster.ops.stop_gradient(x * 2 - y)
-
-    x = muster.Tensor([1.0, 1.0])
-    value, gradient = muster.value_and_grad(lambda x: StraightThrough()(x).sum(), 0)(x)
-    assert value.item() == 4.0
-    assert gradient.tolist() == [100.0, 100.0]
-
-
 def test_an_initializer_of_ones_own_is_refused():
     class Ones(muster.nn.Initializer):
         def __init__(self):
@@ -177,3 +145,183 @@ def test_an_initializer_of_ones_own_is_refused():
 
     with pytest.raises(NotImplementedError, match="_initialize"):
         Ones()
+
+
+def refused(base, name):
+    """A subclass of `base` that defines `name`, made; the error is what is tested."""
+    kind = type("Mine", (base,), {name: lambda self, *args: None, "__init__": lambda self: None})
+    with pytest.raises(NotImplementedError, match=f"Mine defines {name}, .* would be ignored: "):
+        kind()
+
+
+NEVER_CALLED = [
+    (nn.Cell, "__call__"),
+    (nn.Cell, "parameters_and_names"),
+    (nn.Dense, "cells_and_names"),
+    (nn.SGD, "get_lr"),
+    (nn.Momentum, "decay_weight"),
+    (nn.MSELoss, "get_loss"),
+    (muster.Model, "_build_train_network"),
+    (dataset.GeneratorDataset, "create_dict_iterator"),
+    (dataset.NumpySlicesDataset, "get_dataset_size"),
+    (dataset.Sampler, "__iter__"),
+    (dataset.RandomSampler, "get_indices"),
+    (dataset.vision.Resize, "__call__"),
+]
+
+
+@pytest.mark.parametrize(("base", "name"), NEVER_CALLED)
+def test_what_mindspore_would_call_and_nothing_calls_here_is_refused(base, name):
+    refused(base, name)
+
+
+def test_datasets_by_mindspores_names_are_refused_likewise(run_with_mindspore):
+    run_with_mindspore("""
+        try:
+            class Mine(ms.dataset.GeneratorDataset):
+                def create_dict_iterator(self, *args):
+                    return iter(())
+        except NotImplementedError as error:
+            assert "Mine defines create_dict_iterator" in str(error)
+        else:
+            raise AssertionError("it was ignored")
+    """)
+
+
+def test_an_optimizer_of_ones_own_may_define_what_its_construct_calls():
+    class Halved(nn.Optimizer):
+        def get_lr(self):
+            return super().get_lr() * 0.5
+
+        def construct(self, gradients):
+            rate = self.get_lr()
+            for parameter, gradient in zip(self.parameters, gradients, strict=True):
+                muster.ops.assign(parameter, parameter - rate * gradient)
+            return self.count_step()
+
+    weight = muster.Parameter(muster.Tensor([1.0]), name="w")
+    Halved(0.5, [weight])([muster.Tensor([1.0])])
+    assert weight.tolist() == [0.75]
+
+
+def test_a_loss_of_ones_own_may_define_get_loss():
+    class Sum(nn.LossBase):
+        def get_loss(self, x, weights=1.0):
+            return x.sum()
+
+        def construct(self, logits, labels):
+            return self.get_loss(logits - labels)
+
+    assert Sum()(muster.Tensor([3.0, 4.0]), muster.Tensor([1.0, 1.0])).item() == 5
+
+
+MISSPELT = [
+    (train.Callback, "on_train_step_ends", "on_train_step_end"),
+    (train.Callback, "on_epoch_end", "on_train_epoch_end|on_eval_epoch_end"),
+    (train.Callback, "step_ends", "step_end"),
+    (train.Accuracy, "updates", "update"),
+    (train.Metric, "compute", "eval"),
+    (nn.Cell, "contruct", "construct"),
+    (nn.Cell, "forward", "construct"),
+]
+
+
+@pytest.mark.parametrize(("base", "name", "meant"), MISSPELT)
+def test_a_misspelt_hook_gets_a_warning_with_the_nearest_at_the_class(base, name, meant):
+    with pytest.warns(UserWarning, match=f"Mine.{name} by itself; did you mean ({meant})") as warned:
+
+        class Mine(base):
+            locals()[name] = lambda self, *args: None
+
+    assert warned[0].filename == __file__
+
+
+def test_methods_that_are_like_no_hook_get_no_warning(recwarn):
+    class Mine(train.Callback):
+        def record(self, value):
+            pass
+
+        def _step_ends(self):
+            pass
+
+        def step_end(self, run_context):
+            pass
+
+    class Autoencoder(nn.Cell):
+        def construct(self, x):
+            return self.reconstruct(x)
+
+        def reconstruct(self, x):
+            return x
+
+    assert not recwarn.list
+
+
+def test_a_callback_is_entered_before_and_left_after_each_call_of_a_model():
+    class Entered(train.Callback):
+        def __init__(self):
+            self.seen = []
+
+        def __enter__(self):
+            self.seen.append("enter")
+            return self
+
+        def __exit__(self, kind, *_):
+            self.seen.append(kind and kind.__name__)
+
+        def begin(self, run_context):
+            self.seen.append("begin")
+
+    class Fails(train.Callback):
+        def step_end(self, run_context):
+            raise KeyError("one")
+
+    callback = Entered()
+    model, data = trained([callback], metrics={"mse": train.MSE()})
+    assert callback.seen == ["enter", "begin", None]
+    model.eval(data, callbacks=callback)
+    assert callback.seen[3:] == ["enter", "begin", None]
+    with pytest.raises(KeyError):
+        trained([callback, Fails()])
+    assert callback.seen[6:] == ["enter", "begin", "KeyError"]
+
+
+def test_a_function_that_is_set_on_a_callback_is_called():
+    steps = []
+    callback = train.Callback()
+    callback.step_end = lambda run_context: steps.append(run_context.cur_step_num)
+    trained([callback])
+    assert steps == [1, 2]
+
+
+def test_set_train_of_ones_own_is_called_by_a_model():
+    class Frozen(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Dense(2, 1)
+            self.drop = nn.Dropout(p=0.5)
+            self.modes = []
+
+        def set_train(self, mode=True):
+            super().set_train(mode)
+            self.drop.set_train(False)
+            self.modes.append(mode)
+            return self
+
+        def construct(self, x):
+            return self.fc(self.drop(x))
+
+    net = Frozen()
+    rows = [(np.ones(2, np.float32), np.ones(1, np.float32))] * 2
+    data = dataset.GeneratorDataset(rows, ["x", "y"], shuffle=False).batch(1)
+    muster.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1)).train(1, data)
+    assert net.modes and all(net.modes)
+    assert net.training and net.fc.training and not net.drop.training
+
+
+def test_print_shows_the_extend_repr_of_ones_own():
+    class Scaled(nn.Cell):
+        def extend_repr(self):
+            return "factor=3"
+
+    assert repr(nn.SequentialCell(Scaled())).splitlines()[1].strip() == "(0): Scaled(factor=3)"

@@ -9,6 +9,7 @@
 #include "muster/graph/ops/transfer.h"
 #include "muster/graph/passes/passes.h"
 #include "muster/graph/passes/uses.h"
+#include "muster/graph/trace.h"
 
 namespace muster::graph {
 namespace {
@@ -139,7 +140,12 @@ Result<CompiledPlan> compile(const Graph& graph, const PlanOptions& options) {
   MUSTER_TRY(const SeenAs seen_as, take_graph(plan, graph, options));
   for (const auto& [id, parameter] : graph.parameters)
     plan.stage.homes.emplace_back(parameter, rank_of(parameter->home()));
-  fuse(plan.graph);
+  plan.graph.own_gradients.clear();  // nobody asks any more, and they may hold a cell, which holds its plans
+  plan.detects_anomalies = detects_anomalies();
+  if (plan.detects_anomalies)
+    remove_dead(plan.graph);
+  else
+    fuse(plan.graph);
   make_buckets(plan.graph);
   gather_updates(plan.graph);
   MUSTER_TRY(Choices choices, choose_kernels(plan.graph, plan.threads, seen_as));

@@ -66,6 +66,7 @@ struct CompiledPlan {
   std::size_t first_update = no_step;    // the first step that updates parameters
   bool has_overlap = false;              // whether any collective call may go on beside other steps
   bool has_async_transfers = false;      // whether any send or receive is worth another thread
+  bool detects_anomalies = false;        // each node is looked at by itself: none was fused
 
   // Of one step.
   std::span<const Node> nodes_of(const PlannedStep& step) const {

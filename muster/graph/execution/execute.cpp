@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "muster/graph/anomaly.h"
+#include "muster/graph/origin.h"
 #include "muster/graph/passes/widen.h"
 #include "muster/graph/thread_state.h"
 
@@ -133,6 +135,29 @@ Result<> run(const OneOp& plan, const std::vector<Tensor>& inputs, const std::ve
   return {};
 }
 
+// Before the op runs, which may write over them.
+std::vector<LookedAt> looked_at(const std::vector<Tensor>& tensors) {
+  std::vector<LookedAt> made;
+  for (const Tensor& tensor : tensors)
+    made.push_back(
+        {{tensor.dtype(), tensor.shape()}, numbers_of(tensor.bytes(), tensor.dtype(), tensor.elements())});
+  return made;
+}
+
+// Where anomalies are detected, what comes out is looked at.
+Result<> run_watched(const OneOp& plan, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
+                     const RunContext& context) {
+  if (!process_state().detects_anomalies) return run(plan, inputs, outputs, context);
+  const std::vector<LookedAt> given = looked_at(inputs);
+  MUSTER_TRY_VOID(run(plan, inputs, outputs, context));
+  for (const Tensor& output : outputs) {
+    const LookedAt made = looked_at({output})[0];
+    if (is_anomaly(made.numbers, given))
+      return fail(anomaly_of(*plan.op, current_origin(), made, output.bytes(), given));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Chosen> choose_kernel(const Op& op, const Signature& signature) {
@@ -155,7 +180,7 @@ Result<Values> execute(const Op& op, std::span<const Value> inputs, const Attrib
   for (const Value& input : inputs) input_types.push_back(input.type());
   MUSTER_TRY(const auto plan, one_op(op, std::move(input_types), attributes, context.threads));
   std::vector<Tensor> outputs = make_outputs(op, plan->outputs, tensors);
-  if (plan->chosen.kernel != nullptr) MUSTER_TRY_VOID(run(*plan, tensors, outputs, context));
+  if (plan->chosen.kernel != nullptr) MUSTER_TRY_VOID(run_watched(*plan, tensors, outputs, context));
   Values values;
   for (Tensor& output : outputs) values.emplace_back(std::move(output));
   return values;

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "muster/graph/execution/anomaly_watch.h"
 #include "muster/graph/execution/explain.h"
 
 namespace muster::graph {
@@ -160,8 +161,10 @@ bool Runner::reduces_async(const RunContext& context) const {
   return plan_.has_overlap && context.communicator != nullptr && context.communicator->size() > 1;
 }
 
-// Null where nothing would go on beside the calls.
+// Null where nothing would go on beside the calls, or nothing may: what a step gives is looked at before the
+// next.
 CallThread* Runner::thread_for(const RunContext& context) {
+  if (plan_.detects_anomalies) return nullptr;
   if (!reduces_async(context) && !plan_.has_async_transfers) return nullptr;
   if (threads_.calls == nullptr) threads_.calls = std::make_unique<CallThread>();
   return threads_.calls->exists() ? threads_.calls.get() : nullptr;
@@ -170,7 +173,7 @@ CallThread* Runner::thread_for(const RunContext& context) {
 // One run of all steps, collective calls beside the others where that is of use.
 class Runner::Run {
  public:
-  Run(Runner& runner, const RunContext& context)
+  Run(Runner& runner, std::span<const Tensor> inputs, const RunContext& context)
       : runner_(runner),
         plan_(runner.plan_),
         context_(context),
@@ -178,6 +181,7 @@ class Runner::Run {
         thread_(runner.thread_for(context)),
         reduces_async_(runner.reduces_async(context)) {
     to_the_end_.interrupted = nullptr;
+    if (plan_.detects_anomalies) watch_.emplace(plan_, inputs, runner.parameter_addresses_);
   }
   // However it ends, no call goes on after it: calls use the memory of the run.
   ~Run() {
@@ -236,7 +240,8 @@ class Runner::Run {
       return {};
     }
     timed(index, [&] { step.run(made.call); });
-    return outcome(made);
+    MUSTER_TRY_VOID(outcome(made));
+    return watch_ ? watch_->look(step, made.call.inputs) : Result<>{};
   }
 
   // Those of one kind keep their order: what must not wait goes behind one that is not done.
@@ -298,12 +303,13 @@ class Runner::Run {
   std::size_t joined_ = 0;      // of these; those that ran in their turn, too
   bool send_waits_ = false;     // whether a send that was given to the thread may not be done
   bool receive_waits_ = false;  // likewise
+  std::optional<AnomalyWatch> watch_;
 };
 
 Result<std::vector<Tensor>> Runner::run(std::span<const Tensor> inputs, const RunContext& context) {
   MUSTER_TRY_VOID(check(inputs, context));
   place(inputs, context);
-  const Result<> done = Run(*this, context).execute();
+  const Result<> done = Run(*this, inputs, context).execute();
   std::vector<Tensor> outputs;
   if (done) outputs = outputs_of_run();
   outputs_.drop();

@@ -122,11 +122,18 @@ void run_cond(const KernelCall& call) {
 std::vector<Value> inlined(const Graph& graph, std::span<const Value> inputs) {
   std::vector<Value> values(graph.values.size());
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) values[graph.inputs[i]] = inputs[i];
-  for (const Node& node : graph.nodes) {
-    std::vector<Value> given;
-    for (const ValueId id : node.inputs) given.push_back(values[id]);
-    const Values made = Trace::current()->add(*node.op, given, node.attributes);
+  const auto valued = [&](const std::vector<ValueId>& ids) {
+    Values made;
+    for (const ValueId id : ids) made.push_back(values[id]);
+    return made;
+  };
+  auto own = graph.own_gradients.begin();
+  for (std::size_t index = 0; index < graph.nodes.size(); ++index) {
+    const Node& node = graph.nodes[index];
+    const Values made = Trace::current()->add(*node.op, valued(node.inputs), node.attributes);
     for (std::size_t i = 0; i < made.size(); ++i) values[node.outputs[i]] = made[i];
+    for (; own != graph.own_gradients.end() && own->end == index + 1; ++own)
+      Trace::current()->own_gradient(valued(own->inputs), valued(own->outputs), own->rule);
   }
   std::vector<Value> outputs;
   for (const ValueId id : graph.outputs) outputs.push_back(values[id]);

@@ -48,7 +48,8 @@ std::vector<std::size_t> split_reductions(Graph& graph) {
       Node& part = nodes.emplace_back(Node{.op = node.op,
                                            .inputs = {node.inputs[i]},
                                            .outputs = {node.outputs[i]},
-                                           .attributes = node.attributes});
+                                           .attributes = node.attributes,
+                                           .origin = node.origin});
       part.attributes.set("positions", Positions{positions[i]});
       groups.push_back(group);
     }

@@ -71,7 +71,8 @@ class Bucketing {
               .inputs = {},
               .outputs = {},
               .attributes = {{"reduction", node_.attributes.get<std::string>("reduction", "sum")},
-                             {"weight_order", node_.attributes.get("weight_order", false)}}};
+                             {"weight_order", node_.attributes.get("weight_order", false)}},
+              .origin = node_.origin};
     for (const std::size_t index : bucket) {
       made.inputs.push_back(node_.inputs[index]);
       made.outputs.push_back(node_.outputs[index]);

@@ -5,6 +5,7 @@ import enum
 import muster.dataset
 
 from mindspore import _device, _names
+from muster import _subclasses
 
 
 def note_processes(python_multiprocessing) -> None:
@@ -119,6 +120,9 @@ class Dataset:
         return len(self._pipeline)
 
     __getattr__ = _names.missing("mindspore.dataset.Dataset")
+
+
+_subclasses.watch_datasets(Dataset)
 
 
 def _pipelines(datasets):

@@ -302,6 +302,13 @@ void bind_callbacks(nb::module_& core) {
   base.def("__init__", [](nb::pointer_and_handle<train::Callback> self) {
     new (self.p) CallbackTrampoline<train::Callback>();
   });
+  base.def(
+          "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> typing.Self"),
+          "Called before a training or an evaluation of a Model begins; what it returns is the callback.")
+      .def(
+          "__exit__", [](const train::Callback&, const nb::args&) {}, nb::arg("args"),
+          "Called when that has ended, with the exception's class, the exception and its traceback, or "
+          "None.");
   bind_callback_methods<train::Callback>(base);
   bind_monitors(core);
   bind_model_checkpoint(core);

@@ -98,14 +98,23 @@ class CallbackTrampoline final : public Base {
     if (!override.key.is_valid()) return {};
     return nb_trampoline.base().attr(override.key);
   }
+  // A function that was set on the object itself: callback.step_end = print.
+  nb::object own_attribute(const char* name) const {
+    const nb::object attributes = nb::steal(PyObject_GenericGetDict(nb_trampoline.base().ptr(), nullptr));
+    if (attributes.is_valid()) return nb::borrow(PyDict_GetItemString(attributes.ptr(), name));
+    PyErr_Clear();
+    return {};
+  }
   // What the Python override of `method` answered; nothing when there is none.
   std::optional<Result<>> overridden(const char* method, train::CallbackContext& context) {
     std::optional<Result<>> answer;
     const Result<> called = with_python([&]() -> Result<> {
       const nb::detail::ticket override(nb_trampoline, method, nb::detail::str_hash(method), false);
-      if (!override.key.is_valid()) return {};
+      const nb::object hook = override.key.is_valid() ? nb::object(nb_trampoline.base().attr(override.key))
+                                                      : own_attribute(method);
+      if (!hook.is_valid()) return {};
       answer.emplace();
-      nb_trampoline.base().attr(override.key)(nb::cast(&context, nb::rv_policy::reference));
+      hook(nb::cast(&context, nb::rv_policy::reference));
       return {};
     });
     if (!called) answer = called;

@@ -27,18 +27,22 @@ bool overrides_construct(nb::handle self) {
   return !construct.is_none() && Py_TYPE(construct.ptr()) != bound;
 }
 
-nb::object call_plainly(nb::handle self, nb::handle positional, nb::handle keywords) {
-  const nb::object construct = self.attr("construct");
-  nb::object result = nb::steal(PyObject_Call(construct.ptr(), positional.ptr(), keywords.ptr()));
-  if (!result.is_valid()) throw nb::python_error();
-  return result;
+nb::object call_plainly(nb::handle self, Cell& cell, nb::handle positional, nb::handle keywords) {
+  const auto constructed = [&] {
+    const nb::object construct = self.attr("construct");
+    nb::object result = nb::steal(PyObject_Call(construct.ptr(), positional.ptr(), keywords.ptr()));
+    if (!result.is_valid()) throw nb::python_error();
+    return result;
+  };
+  return notes_bprop(self) ? with_python_bprop(self, cell, positional, keywords, constructed) : constructed();
 }
 
 // What Cell::call does around construct.
-nb::object call_construct(nb::handle self, const Cell& cell, nb::handle positional, nb::handle keywords) {
+nb::object call_construct(nb::handle self, Cell& cell, nb::handle positional, nb::handle keywords) {
   cell.require_possible_place();
   const Cell::PlacedScope placed(cell);
-  if (!cell.precision()) return call_plainly(self, positional, keywords);
+  const graph::CellScope of_cell(cell);
+  if (!cell.precision()) return call_plainly(self, cell, positional, keywords);
   const nn::CellPrecision precision = *cell.precision();
   const graph::PrecisionScope scope(precision.ops);
   const Arguments given(positional, keywords);
@@ -46,7 +50,7 @@ nb::object call_construct(nb::handle self, const Cell& cell, nb::handle position
                                    ? graph::floating_as(given.tensors(), *precision.inputs)
                                    : graph::Values(given.tensors().begin(), given.tensors().end());
   const auto [args, kwargs] = given.with(inputs);
-  const nb::object result = call_plainly(self, args, kwargs);
+  const nb::object result = call_plainly(self, cell, args, kwargs);
   if (!precision.outputs) return result;
   graph::Values outputs;
   const ResultForm form = ResultForm::of(result, outputs, cell.description() + ".construct");
@@ -299,12 +303,14 @@ nb::any call_cell(nb::handle self, const nb::args& positional, const nb::kwargs&
 }
 
 void bind_cell(nb::module_& core) {
-  nb::class_<Cell, Trampoline<Cell>>(core, "Cell", nb::dynamic_attr(), nb::is_weak_referenceable(),
-                                     "A piece of a network with parameters and children. Subclass it: set "
-                                     "children and parameters as attributes in "
-                                     "__init__ after super().__init__(), and compute in construct(self, "
-                                     "*inputs), which is traced: it runs once "
-                                     "for each signature of its arguments, on tensors without elements.")
+  nb::class_<Cell, Trampoline<Cell>>(
+      core, "Cell", nb::dynamic_attr(), nb::is_weak_referenceable(),
+      "A piece of a network with parameters and children. Subclass it: set children and parameters as "
+      "attributes in __init__ after super().__init__(), and compute in construct(self, *inputs), which is "
+      "traced: it runs once for each signature of its arguments, on tensors without elements. A gradient of "
+      "the cell's own is bprop(self, *inputs, out, dout): it takes what construct took, what that gave, and "
+      "the gradient of it, and gives a tuple of the gradients of the inputs, which take the place of "
+      "construct's.")
       .def(
           "__init__",
           [](nb::pointer_and_handle<Cell> self, bool auto_prefix) {
@@ -379,7 +385,8 @@ void bind_cell(nb::module_& core) {
       .def(
           "set_grad", [](nb::object self, bool) { return self; }, nb::arg("requires_grad") = true,
           nb::sig("def set_grad(self, requires_grad: bool = True) -> typing.Self"),
-          "Changes nothing: gradients are those that value_and_grad is asked for. Returns the cell.")
+          "Changes nothing, as for the gradients that MindSpore computes: they are those that value_and_grad "
+          "is asked for, by bprop where the cell defines one. Returns the cell.")
       .def_prop_ro(
           "cls_name", [](const Cell& self) { return self.class_name(); }, "The name of its class.")
       .def_prop_ro(
@@ -388,7 +395,7 @@ void bind_cell(nb::module_& core) {
       .def(
           "set_train",
           [](nb::object self, bool mode) {
-            nb::cast<Cell&>(self).set_train(mode);
+            nb::cast<Cell&>(self).Cell::set_train(mode);  // what super().set_train(...) calls
             return self;
           },
           nb::arg("mode") = true, nb::sig("def set_train(self, mode: bool = True) -> typing.Self"),

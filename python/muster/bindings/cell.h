@@ -2,10 +2,13 @@
 #pragma once
 
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/trampoline.h>
 
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -22,6 +25,13 @@ struct PythonPart {
   std::unique_ptr<TracedFunction> outside;  // calls of a Python construct outside of a trace
 };
 
+// Whether a call of construct is to be noted, since its gradients are those of the class's bprop.
+bool notes_bprop(nb::handle self);
+
+// construct(), which is called with (*positional, **keywords), so noted.
+nb::object with_python_bprop(nb::handle self, nn::Cell& cell, nb::handle positional, nb::handle keywords,
+                             const std::function<nb::object()>& construct);
+
 // `Base` as Python makes it. C++ code that calls construct reaches the Python override, if there is one.
 template <class Base>
 class Trampoline final : public Base, public PythonPart {
@@ -31,19 +41,39 @@ class Trampoline final : public Base, public PythonPart {
   graph::Values construct(std::span<const graph::Value> inputs) override {
     const nb::gil_scoped_acquire lock;
     const nb::detail::ticket override(nb_trampoline, "construct", nb::detail::str_hash("construct"), false);
-    if (!override.key.is_valid()) {
+    const bool is_noted = notes_bprop(nb_trampoline.base());
+    if constexpr (!std::is_abstract_v<Base>)
+      if (!override.key.is_valid() && !is_noted) return Base::construct(inputs);
+    const nb::tuple arguments = tuple_of(inputs, &value_object);
+    const nb::object self = nb::borrow(nb_trampoline.base());
+    const auto constructed = [&]() -> nb::object {
+      if (override.key.is_valid()) return self.attr(override.key)(*arguments);
       if constexpr (std::is_abstract_v<Base>)
         throw Exception(Code::invalid_argument,
                         this->description() + " defines no construct, so it cannot be called");
       else
-        return Base::construct(inputs);
-    }
-    nb::list arguments;
-    for (const graph::Value& input : inputs) arguments.append(value_object(input));
-    const nb::object result = nb_trampoline.base().attr(override.key)(*nb::tuple(arguments));
+        return values_object(Base::construct(inputs));
+    };
+    const nb::object result =
+        is_noted ? with_python_bprop(self, *this, arguments, nb::handle(), constructed) : constructed();
     graph::Values values;
     ResultForm::of(result, values, this->description() + ".construct");
     return values;
+  }
+
+  void set_train(bool training) override {
+    const nb::gil_scoped_acquire lock;
+    const nb::detail::ticket override(nb_trampoline, "set_train", nb::detail::str_hash("set_train"), false);
+    if (!override.key.is_valid()) return Base::set_train(training);
+    nb::borrow(nb_trampoline.base()).attr(override.key)(training);
+  }
+
+  // MindSpore's name for it.
+  std::string settings() const override {
+    const nb::gil_scoped_acquire lock;
+    const nb::handle self = nb_trampoline.base();
+    if (!nb::hasattr(self, "extend_repr")) return Base::settings();
+    return nb::cast<std::string>(nb::str(self.attr("extend_repr")()));
   }
 };
 

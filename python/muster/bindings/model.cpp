@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -101,13 +102,34 @@ struct HeldContext {
   nb::object object = nb::cast(context);
 };
 
-void run_training(PythonModel& self, train::TrainOptions options, const HeldContext& held) {
+// use(callbacks) inside of the callbacks, which are context managers: each is entered before and left after,
+// however it ends.
+void inside_of(nb::handle callbacks, const std::function<void(std::vector<train::CallbackPtr>)>& use) {
+  const nb::object stack = nb::module_::import_("contextlib").attr("ExitStack")();
+  try {
+    nb::list entered;
+    for (const train::CallbackPtr& callback : callbacks_from(callbacks))
+      entered.append(stack.attr("enter_context")(callback));
+    use(callbacks_from(entered));
+  } catch (nb::python_error& error) {
+    const nb::object trace = error.traceback().is_valid() ? nb::borrow(error.traceback()) : nb::none();
+    if (!nb::cast<bool>(stack.attr("__exit__")(error.type(), error.value(), trace))) throw;
+    return;
+  }
+  stack.attr("close")();
+}
+
+void run_training(PythonModel& self, train::TrainOptions options, nb::handle callbacks,
+                  const HeldContext& held) {
   options.context = held.context;
-  const Result<> done = [&] {
-    const nb::gil_scoped_release unlocked;
-    return self.model->train(options);
-  }();
-  unwrap(done);
+  inside_of(callbacks, [&](std::vector<train::CallbackPtr> entered) {
+    options.callbacks = std::move(entered);
+    const Result<> done = [&] {
+      const nb::gil_scoped_release unlocked;
+      return self.model->train(options);
+    }();
+    unwrap(done);
+  });
 }
 
 // "" is a mistake of the script (an unset variable), and does not ask for a new start.
@@ -125,13 +147,12 @@ void train_model(PythonModel& self, std::int64_t epoch, nb::handle train_dataset
   run_training(self,
                {.epochs = epoch,
                 .dataset = dataset_from(train_dataset, "train_dataset"),
-                .callbacks = callbacks_from(callbacks),
                 .dataset_sink_mode = dataset_sink_mode,
                 .sink_size = sink_size,
                 .initial_epoch = initial_epoch,
                 .resume = resume_from(resume),
                 .micro_batches = micro_batches},
-               held);
+               callbacks, held);
 }
 
 void fit_model(PythonModel& self, std::int64_t epoch, nb::handle train_dataset, nb::handle valid_dataset,
@@ -143,7 +164,6 @@ void fit_model(PythonModel& self, std::int64_t epoch, nb::handle train_dataset, 
   held.object.attr("valid_dataset") = valid_dataset;
   train::TrainOptions options{.epochs = epoch,
                               .dataset = dataset_from(train_dataset, "train_dataset"),
-                              .callbacks = callbacks_from(callbacks),
                               .dataset_sink_mode = dataset_sink_mode,
                               .sink_size = sink_size,
                               .initial_epoch = initial_epoch,
@@ -151,21 +171,25 @@ void fit_model(PythonModel& self, std::int64_t epoch, nb::handle train_dataset, 
                               .valid_frequency = valid_frequency,
                               .micro_batches = micro_batches};
   if (!valid_dataset.is_none()) options.valid_dataset = dataset_from(valid_dataset, "valid_dataset");
-  run_training(self, std::move(options), held);
+  run_training(self, std::move(options), callbacks, held);
 }
 
 nb::typed<nb::dict, nb::str, nb::any> eval_model(PythonModel& self, nb::handle valid_dataset,
                                                  nb::handle callbacks) {
   const HeldContext held;
   held.object.attr("valid_dataset") = valid_dataset;
-  const train::EvalOptions options{.dataset = dataset_from(valid_dataset, "valid_dataset"),
-                                   .callbacks = callbacks_from(callbacks),
-                                   .context = held.context};
-  Result<train::MetricValues> values = [&] {
-    const nb::gil_scoped_release unlocked;
-    return self.model->eval(options);
-  }();
-  return metric_values_object(unwrap(std::move(values)));
+  train::EvalOptions options{.dataset = dataset_from(valid_dataset, "valid_dataset"),
+                             .context = held.context};
+  train::MetricValues values;
+  inside_of(callbacks, [&](std::vector<train::CallbackPtr> entered) {
+    options.callbacks = std::move(entered);
+    Result<train::MetricValues> made = [&] {
+      const nb::gil_scoped_release unlocked;
+      return self.model->eval(options);
+    }();
+    values = unwrap(std::move(made));
+  });
+  return metric_values_object(values);
 }
 
 graph::Explanation explain_model(PythonModel& self, nb::handle dataset, bool train) {

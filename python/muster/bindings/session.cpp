@@ -122,6 +122,34 @@ void set_mode(const std::string& mode) {
   train::set_mode(mode == "eager" ? train::Mode::eager : train::Mode::graph);
 }
 
+// What detect_anomaly returns: at the end of a `with` block what was before it holds again.
+struct AnomalyScope {
+  bool before = false;
+};
+
+AnomalyScope detect_anomaly(bool mode) {
+  const AnomalyScope made{train::detects_anomaly()};
+  train::detect_anomaly(mode);
+  return made;
+}
+
+void bind_anomalies(nb::module_& core) {
+  nb::class_<AnomalyScope>(core, "AnomalyScope", "What detect_anomaly returns, for `with`.")
+      .def(
+          "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> typing.Self"))
+      .def(
+          "__exit__", [](const AnomalyScope& self, const nb::args&) { train::detect_anomaly(self.before); },
+          nb::arg("args"));
+  core.def(
+      "detect_anomaly", &detect_anomaly, nb::arg("mode") = true,
+      "Looks at what each op gives, forward and backward and in updates, of a Model and in loops by hand: "
+      "the first one that gives NaN, or infinity from finite numbers, raises ValueError with the op, its "
+      "cell and line, the step and the worker, how many elements are so and where the first is. From here "
+      "on, or for a `with` block; `mode=False` turns it off. The variable MUSTER_DETECT_ANOMALY=1 does the "
+      "same from the start. Functions and cells are traced anew, and each op is run by itself: a step takes "
+      "several times as long, and may round otherwise. Off, it costs nothing.");
+}
+
 void set_context(std::optional<std::string> mode, std::optional<std::string> device_target) {
   if (device_target) unwrap(train::check_device_target(*device_target));
   if (mode) set_mode(*mode);
@@ -258,6 +286,7 @@ void bind_session(nb::module_& core) {
       "none of these variables is set, the process is rank 0 of 1. Raises ValueError naming the variable, "
       "TimeoutError, RefusedError or PeerLostError.");
   bind_ranks(core);
+  bind_anomalies(core);
   core.def("set_seed", &train::set_seed, nb::arg("seed"),
            "The seed of parameters and shuffles. By default the scheduler hands one to all workers.");
   bind_context(core);
@@ -288,6 +317,8 @@ void bind_session(nb::module_& core) {
   train::front_end().flush = &flush_from_outside;
   graph::set_context_provider(&train::run_context);
   train::watch_updates();
+  graph::set_anomaly_hooks({.line = &line_of_script});
+  train::watch_numbers(real_environment());
 }
 
 }  // namespace muster::python

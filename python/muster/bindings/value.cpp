@@ -74,6 +74,29 @@ std::string python_place() {
   return file + ":" + std::to_string(PyFrame_GetLineNumber(frame));
 }
 
+namespace {
+
+bool is_of_library(nb::handle frame) {
+  const nb::object name = nb::borrow<nb::dict>(frame.attr("f_globals")).get("__name__", nb::str(""));
+  const auto module = nb::cast<std::string>(nb::str(name));
+  const std::string package = module.substr(0, module.find('.'));
+  return package == "muster" || package == "mindspore";
+}
+
+}  // namespace
+
+std::string line_of_script() {
+  const nb::gil_scoped_acquire lock;
+  PyFrameObject* const running = PyEval_GetFrame();  // borrowed
+  if (running == nullptr) return {};
+  nb::object frame = nb::borrow(reinterpret_cast<PyObject*>(running));
+  while (frame.is_valid() && !frame.is_none() && is_of_library(frame)) frame = frame.attr("f_back");
+  if (!frame.is_valid() || frame.is_none()) return {};
+  const auto file = nb::cast<std::string>(frame.attr("f_code").attr("co_filename"));
+  const auto line = nb::cast<std::int64_t>(frame.attr("f_lineno"));
+  return file.substr(file.find_last_of('/') + 1) + ":" + std::to_string(line);
+}
+
 std::string caller_line() {
   const std::string place = python_place();
   return place.empty() ? "?" : place.substr(place.find_last_of('/') + 1);

@@ -24,6 +24,8 @@ TEST(RepeatedWarnings, AreThoseOfMusterWhoeverSaysThem) {
   EXPECT_FALSE(repeated.has(0, "muster[worker 0] warning: slow"));
   EXPECT_TRUE(repeated.has(1, "muster[worker 1] warning: slow"));
   EXPECT_FALSE(repeated.has(1, "muster[worker 1] error: slow"));
+  EXPECT_FALSE(repeated.has(0, "muster warning: of nobody"));
+  EXPECT_TRUE(repeated.has(1, "muster warning: of nobody"));
 }
 
 TEST(RepeatedWarnings, AreNotThoseThatDifferOrComeAgainFromOneProcess) {

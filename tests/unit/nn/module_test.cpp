@@ -41,6 +41,41 @@ TEST(Module, ComputesByItsForward) {
   EXPECT_THAT(y.span<float>(), ElementsAre(6, 6, 6));
 }
 
+struct Doubled : Module<Doubled> {
+  Value forward(const Value& x) const { return x + x; }
+  Values bprop(const Value& x, const Value& out, const Value& dout) const { return {dout * (x + out)}; }
+};
+
+struct Split : Module<Split> {
+  Values forward(const Value& a, const Value& b) const { return {a + b, a - b}; }
+  Values bprop(const Value&, const Value&, const Values&, const Values& gradients) const {
+    return {gradients[0], gradients[1]};
+  }
+};
+
+std::vector<float> gradients_of(Cell& cell, std::vector<std::size_t> positions) {
+  const auto function = graph::value_and_grad(
+      "cell", [&](std::span<const Value> inputs) { return cell.call(inputs); }, {.positions = positions});
+  const Value x = Tensor::from<float>(std::vector<float>{1, 2}, {2});
+  const Values made = (*function)(std::vector<Value>(positions.size(), x));
+  std::vector<float> elements;
+  for (const Value& value : std::span(made).last(positions.size())) {
+    const Tensor tensor = value.read().value();
+    elements.insert(elements.end(), tensor.span<float>().begin(), tensor.span<float>().end());
+  }
+  return elements;
+}
+
+TEST(Module, HasTheGradientOfItsBprop) {
+  Doubled module;
+  EXPECT_THAT(gradients_of(module, {0}), ElementsAre(3, 6));
+}
+
+TEST(Module, WithSeveralOutputsGetsAndGivesSeveralGradients) {
+  Split module;
+  EXPECT_THAT(gradients_of(module, {0, 1}), ElementsAre(1, 1, 1, 1));
+}
+
 TEST(Module, KnowsTheMembersThatItAddedByTheirPaths) {
   const Outer outer;
   std::vector<std::string> names;

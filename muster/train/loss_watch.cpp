@@ -1,0 +1,56 @@
+#include "muster/train/loss_watch.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "muster/train/aborted_step.h"
+#include "muster/train/context.h"
+#include "muster/train/job.h"
+#include "muster/train/process.h"
+#include "muster/train/run_context.h"
+
+namespace muster::train {
+namespace {
+
+// From 1. Of a loop by hand the last optimizer that was called knows how many steps are done, with this one
+// where it `is_done`.
+std::int64_t step_now(bool is_done) {
+  const NumberWatch& watch = process().numbers;
+  if (watch.model_step != nullptr) return *watch.model_step;
+  const graph::ParameterPtr done = watch.global_step.lock();
+  if (done == nullptr || done->absence() != nullptr || !done->materialized()) return 1;
+  return *done->storage().data<std::int32_t>() + (is_done ? 0 : 1);
+}
+
+std::string name_of_step(std::int64_t step) { return fmt::format("step {} of worker {}", step, rank()); }
+
+std::string step_text() { return name_of_step(step_now(false)); }
+
+void tell_of_loss(double loss, bool is_done) {
+  if (step_is_aborted() || std::exchange(process().numbers.told, true)) return;
+  log::warning(
+      fmt::format("the loss is {} in {}, and the training goes on with it: "
+                  "train.detect_anomaly() or MUSTER_DETECT_ANOMALY=1 shows the first op that gives "
+                  "such a number; a smaller learning rate may help, and LossMonitor ends a training "
+                  "of a Model there",
+                  number_text(loss), name_of_step(step_now(is_done))));
+}
+
+}  // namespace
+
+ModelSteps::ModelSteps(const std::int64_t& step)
+    : outer_(std::exchange(process().numbers.model_step, &step)),
+      told_outside_(std::exchange(process().numbers.told, false)) {}
+
+ModelSteps::~ModelSteps() {
+  process().numbers.model_step = outer_;
+  process().numbers.told = told_outside_;
+}
+
+void watch_numbers(const Environment& environment) {
+  graph::set_anomaly_hooks({.line = graph::anomaly_hooks().line, .step = &step_text, .loss = &tell_of_loss});
+  if (environment.get("MUSTER_DETECT_ANOMALY") == "1") detect_anomaly();
+}
+
+}  // namespace muster::train

@@ -1,0 +1,23 @@
+// Private to train: losses that are NaN or infinite, and which step it is.
+#pragma once
+
+#include <cstdint>
+
+namespace muster::train {
+
+// While it lives, a training of a Model runs: it knows its steps. A loss that is no number is told once in
+// it.
+class ModelSteps {
+ public:
+  // `step` outlives this: while a step is made it is its number, from 1.
+  explicit ModelSteps(const std::int64_t& step);
+  ~ModelSteps();
+  ModelSteps(const ModelSteps&) = delete;
+  ModelSteps& operator=(const ModelSteps&) = delete;
+
+ private:
+  const std::int64_t* outer_;
+  bool told_outside_;
+};
+
+}  // namespace muster::train
