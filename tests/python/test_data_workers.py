@@ -13,6 +13,7 @@ import job
 import numpy
 import pytest
 from muster.dataset import GeneratorDataset, config, vision
+from places import BUILD, SEARCH_PATH
 
 import muster
 
@@ -346,3 +347,60 @@ print(found[:, 0].tolist(), len(set(found[:, 1])), len(set(found[:, 2])), os.get
         timeout=60,
     )
     assert done.stdout == "[0, 1, 2, 3, 4, 5] 3 2 False\n", done.stderr
+
+
+RECOVERS = """
+import os, pathlib, random, signal
+import numpy
+import muster
+from muster import nn, train
+from muster.dataset import GeneratorDataset
+
+muster.init()
+muster.set_seed(1)
+
+class Rows:
+    def __len__(self): return 80
+    def __getitem__(self, i):
+        return numpy.random.default_rng(i).standard_normal(6).astype(numpy.float32), numpy.int32(i % 3)
+
+def jitter(x):
+    return (x + numpy.random.normal() + random.random()).astype(numpy.float32)
+
+class Dies(train.Callback):
+    def on_train_step_end(self, run_context):
+        dies = os.environ.get("DIES") and not pathlib.Path("died").exists()
+        if dies and run_context.original_args().cur_step_num == 37:
+            while not list(pathlib.Path(os.environ["MS_RECOVERY_PATH"]).glob("*/*/call_0.step_35")):
+                pass
+            pathlib.Path("died").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+data = GeneratorDataset(Rows(), ["x", "y"], num_parallel_workers=2)
+data = data.map(jitter, "x", num_parallel_workers=2, python_multiprocessing=True).batch(4)
+net = nn.Dense(6, 3)
+model = train.Model(net, nn.CrossEntropyLoss(), nn.Momentum(net.trainable_params(), 0.1, 0.9))
+saves = train.CheckpointConfig(save_checkpoint_steps=5, keep_checkpoint_max=1)
+model.train(3, data, [Dies(), train.ModelCheckpoint(directory="saved", config=saves)])
+print("weights", net.weight.asnumpy().tobytes().hex(), flush=True)
+"""
+
+
+def test_a_job_that_recovers_goes_on_at_the_row_with_the_same_random_numbers(tmp_path):
+    def weights(name, **variables):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "train.py").write_text(RECOVERS)
+        told = {"PATH": SEARCH_PATH, "MS_RECOVERY_PATH": str(folder / "points"), **variables}
+        command = [BUILD / "apps/muster/muster", "run", "-n", "1", "--max-restarts", "1", "train.py"]
+        environment = job.clean_environment() | told
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+        )
+        print(done.stdout, done.stderr)
+        assert done.returncode == 0 and ("DIES" in variables) == (folder / "died").exists()
+        return [line for line in done.stdout.splitlines() if "weights" in line]
+
+    unbroken = weights("unbroken")
+    assert len(unbroken) == 1
+    assert weights("broken", DIES="1") == unbroken
