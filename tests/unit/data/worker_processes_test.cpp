@@ -144,16 +144,22 @@ TEST(WorkerProcesses, BeginAnewInEachRepetition) {
   EXPECT_EQ(std::vector(all.begin() + 30, all.end()), std::vector(all.begin(), all.begin() + 15));
 }
 
+// The map asks for several rows at a time.
 TEST(WorkerProcesses, GiveTheRowsBeforeAnErrorThatNamesItsRow) {
   auto source = std::make_shared<Squares>(20);
   source->fails_at = 7;
-  auto iterator = squares(source, 3).iterate({}).value();
-  for (int row = 0; row < 7; ++row) ASSERT_TRUE(iterator.next().value().has_value());
-  const auto failed = iterator.next();
-  ASSERT_FALSE(failed);
-  EXPECT_EQ(failed.error().code, Code::corrupt);
-  EXPECT_THAT(failed.error().message,
-              Mentions("data worker 1", "row 7 of the source", "this row is damaged"));
+  const Dataset rows = squares(source, 3);
+  const Dataset mapped = rows.map({std::make_shared<AddKey>()},
+                                  MapOptions{.input_columns = {"square"}, .processes = {.count = 2}});
+  for (const Dataset& dataset : {rows, mapped}) {
+    auto iterator = dataset.iterate({}).value();
+    for (int row = 0; row < 7; ++row) ASSERT_TRUE(iterator.next().value().has_value());
+    const auto failed = iterator.next();
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().code, Code::corrupt);
+    EXPECT_THAT(failed.error().message,
+                Mentions("data worker 1", "row 7 of the source", "this row is damaged"));
+  }
 }
 
 TEST(WorkerProcesses, AreNamedWhenTheyAreKilledOrEndByThemselves) {
