@@ -21,6 +21,10 @@ struct Column {
   std::optional<Shape> shape;
 };
 
+// Whether each process gets the same items in a pass of the same number: by the library's own order; as the
+// script promises of items that it makes by means of its own; or nobody knows.
+enum class ItemOrder { known, promised, unknown };
+
 // What size() says where it cannot count.
 inline constexpr std::int64_t size_endless = -1;
 inline constexpr std::int64_t size_unknown = -2;  // a filter or a generator: only a pass can tell
@@ -30,7 +34,8 @@ struct MapOptions {
   // The names of what the operations make; none: those of the input columns. As many as input columns take
   // their places; otherwise they come first, and the columns that were not mapped after them.
   std::vector<std::string> output_columns = {};
-  int workers_max = 0;  // at most so many of the iterator's workers; 0: all
+  int workers_max = 0;            // at most so many of the iterator's workers; 0: all
+  ProcessOptions processes = {};  // for operations that are not all built in
 };
 
 class Node;  // private to the module
@@ -90,6 +95,7 @@ class Dataset {
   std::int64_t num_shards() const { return shard().count; }
   // Rows of that source, all its shards together; size_unknown behind what cannot tell.
   std::int64_t source_rows() const;
+  ItemOrder item_order() const;
   Result<Iterator> iterate(IterateOptions options) const;
   // The same for a range-for; errors are thrown as Exceptions.
   DataLoader loader(IterateOptions options) const { return DataLoader(iterate(std::move(options)).value()); }

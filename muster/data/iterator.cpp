@@ -37,8 +37,14 @@ Iterator::State::State(NodePtr node, IterateOptions options)
       while_waiting_(std::move(options.while_waiting)),
       clock_(options.clock),
       workers_(options.workers > 0 ? options.workers : workers_default()),
-      stream_(node_->open(
-          {.seed = options.seed, .epoch = options.epoch, .padding = options.padding, .workers = &workers_})),
+      stream_(node_->open({.seed = options.seed,
+                           .epoch = options.epoch,
+                           .padding = options.padding,
+                           .workers = &workers_,
+                           .prefetch_items = options.prefetch_items,
+                           .worker_warning = options.worker_warning,
+                           .worker_deadline = options.worker_deadline,
+                           .ended = &stop_})),
       to_skip_(options.skip_items),
       ahead_max_(options.prefetch_items) {
   if (node_->foreign()) thread_ = std::thread([this] { make_ahead(); });
@@ -106,8 +112,14 @@ Result<std::optional<Item>> Iterator::State::take() {
   return item;
 }
 
-// Fills the queue, then sleeps until half of it is taken: a wake-up makes several items.
+// Processes that the stream has forked die with this thread: it lets them go in peace first.
 void Iterator::State::make_ahead() {
+  fill_queue();
+  stream_.reset();
+}
+
+// Fills the queue, then sleeps until half of it is taken: a wake-up makes several items.
+void Iterator::State::fill_queue() {
   bool ended = false;
   while (!ended) {
     auto item = make();

@@ -21,6 +21,10 @@ struct IterateOptions {
   bool padding = true;
   // Made ahead at most, but no more than about 128 MiB once there are two; at least 1.
   std::size_t prefetch_items = 8;
+  // How long a process of ProcessOptions may take for one row: then a warning, again after as long; then an
+  // error. Zero: for ever.
+  Duration worker_warning = std::chrono::seconds(60);
+  Duration worker_deadline = std::chrono::minutes(10);
   int workers = 0;  // threads that share the work of built-in operations; 0: as many as processors, at most 8
   // Called about every 100 ms while next() waits for an item; an error ends the wait and becomes next()'s.
   // Python looks for signals here.

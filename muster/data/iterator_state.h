@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -35,12 +36,14 @@ class Iterator::State {
   Result<std::optional<Item>> make_measured();
   Result<std::optional<Item>> take();
   void make_ahead();
+  void fill_queue();
 
   const pid_t process_;
   const NodePtr node_;  // outlives the stream
   const std::function<Result<>()> while_waiting_;
   const Clock& clock_;
-  Workers workers_;  // outlive the stream, too
+  Workers workers_;                 // outlive the stream, too
+  std::atomic<bool> stop_ = false;  // set with the lock held
   std::unique_ptr<Stream> stream_;
   std::size_t to_skip_;
   // What ended the pass: the end, or an error. Every later call gets it again.
@@ -53,7 +56,6 @@ class Iterator::State {
   std::condition_variable taken_;
   std::condition_variable made_;
   std::deque<Result<std::optional<Item>>> ready_;
-  bool stop_ = false;
   std::thread thread_;
 };
 

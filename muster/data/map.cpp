@@ -8,16 +8,10 @@
 #include "muster/data/chain.h"
 #include "muster/data/map_transforms.h"
 #include "muster/data/node.h"
+#include "muster/data/process_stream.h"
 
 namespace muster::data {
 namespace {
-
-// Where the columns of the new rows come from: the k-th value that the operations made, or a column as it
-// was.
-struct Place {
-  bool made = false;
-  std::size_t index = 0;
-};
 
 struct OperationSettings {
   std::vector<OperationPtr> operations;
@@ -25,6 +19,33 @@ struct OperationSettings {
   std::size_t outputs = 0;          // values that the last operation makes
   std::vector<Place> places;
   std::vector<Column> columns;
+  ProcessOptions processes;
+
+  // What the operations make of the input columns of one row; `operation` is the first one's Draw::operation.
+  Result<std::vector<Tensor>> apply(std::vector<Tensor> values, Draw draw) const {
+    for (const OperationPtr& each : operations) {
+      MUSTER_TRY(values, each->apply(values, draw));
+      ++draw.operation;
+      for (const Tensor& value : values)
+        if (!value.defined())
+          return fail(Code::invalid_argument,
+                      fmt::format("map: '{}' gave a value that is empty", each->name()));
+    }
+    if (values.size() != outputs)
+      return fail(Code::invalid_argument, fmt::format("map: '{}' gave {} values for {} columns",
+                                                      operations.back()->name(), values.size(), outputs));
+    return values;
+  }
+
+  // Views of the block's memory: nothing is copied.
+  std::vector<Tensor> inputs_of(const Block& block, std::size_t row) const {
+    std::vector<Tensor> values;
+    for (const std::size_t column : inputs) {
+      const Tensor value = rows_of(block.columns[column], row, 1);
+      values.push_back(value.reshaped(without_leading(value.shape())));
+    }
+    return values;
+  }
 };
 
 // Any operations, on one or several columns, row by row.
@@ -39,7 +60,9 @@ class OperationStream final : public Stream {
     if (!block) return block;
     std::vector<std::vector<Tensor>> made;  // for each row, its new values
     for (std::size_t row = 0; row < block->rows; ++row) {
-      MUSTER_TRY(auto values, apply(row_of(*block, row), block->keys.empty() ? 0 : block->keys[row]));
+      MUSTER_TRY(auto values, settings_.apply(settings_.inputs_of(*block, row),
+                                              {.row = block->keys.empty() ? 0 : block->keys[row],
+                                               .operation = operation_}));
       made.push_back(std::move(values));
     }
     Block changed{block->rows, {}, std::move(block->keys)};
@@ -58,32 +81,6 @@ class OperationStream final : public Stream {
   Result<std::size_t> skip(std::size_t rows) override { return child_->skip(rows); }
 
  private:
-  // Views of the block's memory: nothing is copied.
-  std::vector<Tensor> row_of(const Block& block, std::size_t row) const {
-    std::vector<Tensor> values;
-    for (const std::size_t column : settings_.inputs) {
-      const Tensor value = rows_of(block.columns[column], row, 1);
-      values.push_back(value.reshaped(without_leading(value.shape())));
-    }
-    return values;
-  }
-
-  Result<std::vector<Tensor>> apply(std::vector<Tensor> values, std::uint64_t key) const {
-    const auto& operations = settings_.operations;
-    for (std::size_t i = 0; i < operations.size(); ++i) {
-      MUSTER_TRY(values, operations[i]->apply(values, {.row = key, .operation = operation_ + i}));
-      for (const Tensor& value : values)
-        if (!value.defined())
-          return fail(Code::invalid_argument,
-                      fmt::format("map: '{}' gave a value that is empty", operations[i]->name()));
-    }
-    if (values.size() != settings_.outputs)
-      return fail(Code::invalid_argument,
-                  fmt::format("map: '{}' gave {} values for {} columns", operations.back()->name(),
-                              values.size(), settings_.outputs));
-    return values;
-  }
-
   Result<Tensor> stack(const std::vector<std::vector<Tensor>>& rows, std::size_t i) const {
     const Tensor& first = rows.front()[i];
     const Shape shape = with_leading(static_cast<std::int64_t>(rows.size()), first.shape());
@@ -109,6 +106,65 @@ class OperationStream final : public Stream {
   const BufferPool& pool_;
 };
 
+std::string names_of(const std::vector<OperationPtr>& operations) {
+  std::string names;
+  for (const OperationPtr& operation : operations) names += (names.empty() ? "" : ", ") + operation->name();
+  return names;
+}
+
+// The rows of the child, for processes. The columns that are not mapped stay here.
+class MapTasks final : public TaskFeed {
+ public:
+  MapTasks(std::unique_ptr<Stream> child, const OperationSettings& settings, std::uint64_t operation)
+      : child_(std::move(child)), settings_(settings), operation_(operation) {}
+
+  // Where the columns are, of which this feed keeps only those that are not mapped.
+  static std::vector<Place> places(const OperationSettings& settings) {
+    std::vector<Place> places = settings.places;
+    std::size_t kept = 0;
+    for (Place& place : places)
+      if (!place.made) place.index = kept++;
+    return places;
+  }
+
+  Result<std::optional<GivenRow>> next() override {
+    if (position_ == block_.rows) {
+      constexpr std::size_t rows_at_a_time = 16;
+      MUSTER_TRY(auto block, child_->next(rows_at_a_time));
+      if (!block) return std::nullopt;
+      block_ = *std::move(block);
+      position_ = 0;
+    }
+    const std::size_t at = position_++;
+    const std::uint64_t key = block_.keys.empty() ? 0 : block_.keys[at];
+    Block rest{.rows = 1, .columns = {}, .keys = {key}};
+    for (const Place& place : settings_.places)
+      if (!place.made) rest.columns.push_back(rows_of(block_.columns[place.index], at, 1));
+    const std::uint64_t seed[] = {key, operation_};
+    return GivenRow{.task = {.row = row_++,
+                             .key = key,
+                             .seed = hash_bytes(seed, sizeof seed),
+                             .inputs = settings_.inputs_of(block_, at)},
+                    .rest = std::move(rest)};
+  }
+
+  Result<std::size_t> skip(std::size_t rows) override {
+    const std::size_t here = std::min(rows, block_.rows - position_);
+    position_ += here;
+    MUSTER_TRY(const std::size_t more, here < rows ? child_->skip(rows - here) : Result<std::size_t>(0));
+    row_ += static_cast<std::int64_t>(here + more);
+    return here + more;
+  }
+
+ private:
+  const std::unique_ptr<Stream> child_;
+  const OperationSettings& settings_;
+  const std::uint64_t operation_;
+  Block block_;  // its rows before `position_` were given
+  std::size_t position_ = 0;
+  std::int64_t row_ = 0;
+};
+
 class OperationNode final : public FlowNode {
  public:
   OperationNode(NodePtr child, OperationSettings settings)
@@ -117,7 +173,19 @@ class OperationNode final : public FlowNode {
   bool foreign() const override { return true; }
   std::uint64_t draws() const override { return child()->draws() + settings_.operations.size(); }
   std::unique_ptr<Stream> open(Pass pass) const override {
-    return std::make_unique<OperationStream>(child()->open(pass), settings_, child()->draws(), pool_);
+    if (settings_.processes.count == 0)
+      return std::make_unique<OperationStream>(child()->open(pass), settings_, child()->draws(), pool_);
+    return open_process_stream(
+        std::make_unique<MapTasks>(child()->open(pass), settings_, child()->draws()),
+        {.processes = settings_.processes,
+         .job = {.make =
+                     [this](const WorkerTask& task) {
+                       return settings_.apply(task.inputs, {.row = task.key, .operation = child()->draws()});
+                     },
+                 .what = fmt::format("of the pass, in map '{}'", names_of(settings_.operations))},
+         .places = MapTasks::places(settings_),
+         .columns = columns()},
+        pool_, pass);
   }
 
  private:
@@ -200,9 +268,11 @@ Result<NodePtr> make_map(NodePtr child, std::vector<OperationPtr> operations, Ma
   auto transforms = as_transforms(operations);
   if (!transforms.empty()) return map_transforms(std::move(child), std::move(transforms), inputs, options);
 
+  MUSTER_TRY_VOID(check_processes(options.processes));
   OperationSettings settings;
   settings.operations = std::move(operations);
   settings.inputs = inputs;
+  settings.processes = std::move(options.processes);
   const auto& names = options.output_columns;
   settings.outputs = names.empty() ? inputs.size() : names.size();
   settings.places = places_of(child->columns().size(), inputs, settings.outputs);

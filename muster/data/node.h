@@ -1,6 +1,7 @@
 // Private: what a Dataset is made of. A Node describes a step of the pipeline, a Stream runs it for one pass.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -39,6 +40,11 @@ struct Pass {
   std::uint64_t epoch = 0;
   bool padding = true;         // see IterateOptions
   Workers* workers = nullptr;  // they share the work; null: the caller does it alone
+  // For processes that make rows; see IterateOptions.
+  std::size_t prefetch_items = IterateOptions{}.prefetch_items;
+  Duration worker_warning = IterateOptions{}.worker_warning;
+  Duration worker_deadline = IterateOptions{}.worker_deadline;
+  const std::atomic<bool>* ended = nullptr;  // nobody wants more rows: who waits for one gives up
 };
 
 // The key of a row that is number `row` of its source.
@@ -64,6 +70,7 @@ class Node {
   virtual std::int64_t repeat_count() const { return 1; }
   virtual Shard shard() const { return {}; }
   virtual std::int64_t source_rows() const { return size_unknown; }
+  virtual ItemOrder item_order() const { return ItemOrder::known; }
 };
 
 using NodePtr = std::shared_ptr<const Node>;
@@ -80,6 +87,7 @@ class FlowNode : public Node {
   std::int64_t repeat_count() const override { return child_->repeat_count(); }
   Shard shard() const override { return child_->shard(); }
   std::int64_t source_rows() const override { return child_->source_rows(); }
+  ItemOrder item_order() const override { return child_->item_order(); }
 
  protected:
   const NodePtr& child() const { return child_; }
@@ -95,6 +103,12 @@ Shape without_leading(const Shape& shape);
 // Rows `begin` to `begin + rows` - 1 of a block's column, without a copy.
 Tensor rows_of(const Tensor& column, std::size_t begin, std::size_t rows);
 Block rows_of(const Block& block, std::size_t begin, std::size_t rows);
+
+// Where the columns of new rows come from: the k-th value that was made, or a column as it was.
+struct Place {
+  bool made = false;
+  std::size_t index = 0;
+};
 
 // The places of the named columns; `what` begins the message when there is none, or one is named twice.
 Result<std::vector<std::size_t>> find_columns(const std::vector<Column>& columns,

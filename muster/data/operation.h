@@ -1,9 +1,13 @@
-// Operations of `map` on the values of a row.
+// Operations of `map` on the values of a row; processes in which code of the user's own may run.
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/tensor/tensor.h"
@@ -32,5 +36,33 @@ class Operation {
 };
 
 using OperationPtr = std::shared_ptr<const Operation>;
+
+// What the language of the user's code wants of the processes that run it, which are forked. As it stands:
+// C++. An interpreter has to know of a fork, and its exceptions travel as bytes.
+class WorkerHost {
+ public:
+  virtual ~WorkerHost() = default;
+  // fork(), on a thread of a pass.
+  virtual pid_t fork() const;
+  // In the worker: before its first row, behind its last one.
+  virtual void begin(int /*worker*/) const {}
+  virtual void end() const {}
+  // Before each row: for the random generators that the user's code draws from.
+  virtual void seed(std::uint64_t /*number*/) const {}
+  // A signal at which a worker writes to stderr where its code is; 0: there is none.
+  virtual int stack_signal() const { return 0; }
+  // What the worker sends of an error beside code and message, and the error that the pass ends with.
+  virtual std::string pack(const Error& /*error*/) const { return {}; }
+  virtual Error unpack(Error error, std::string_view packed, const std::string& where) const;
+};
+
+// Processes that run code of the user's own: forked by each pass, ended with it. A pass asks them for rows in
+// turn, so which process makes a row depends on nothing but `count`, and rows come in the order of one
+// process.
+struct ProcessOptions {
+  int count = 0;                                // 0: the code runs in this process
+  std::size_t row_bytes_max = 0;                // what goes to a process or comes back for a row; 0: 1 GiB
+  std::shared_ptr<const WorkerHost> host = {};  // null: C++
+};
 
 }  // namespace muster::data

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
+#include "muster/data/process_stream.h"
 #include "muster/data/source.h"
 
 namespace muster::data {
@@ -79,11 +81,13 @@ Result<std::vector<Tensor>> as_block(std::vector<Tensor> row, const std::vector<
 
 class GeneratedSource final : public Source {
  public:
-  GeneratedSource(const std::vector<std::string>& names, std::shared_ptr<const RowSource> source)
-      : columns_(unknown_columns(names)), source_(std::move(source)) {}
+  GeneratedSource(const std::vector<std::string>& names, std::shared_ptr<const RowSource> source,
+                  ProcessOptions processes)
+      : columns_(unknown_columns(names)), source_(std::move(source)), processes_(std::move(processes)) {}
   const std::vector<Column>& columns() const override { return columns_; }
   std::uint32_t rows() const override { return static_cast<std::uint32_t>(source_->rows()); }
   bool foreign() const override { return true; }
+  const ProcessOptions& processes() const override { return processes_; }
   Result<std::vector<Tensor>> read(std::span<const std::uint32_t> rows, const BufferPool&) const override {
     MUSTER_TRY(auto row, source_->row(rows.front()));
     return as_block(std::move(row), columns_);
@@ -92,29 +96,21 @@ class GeneratedSource final : public Source {
  private:
   const std::vector<Column> columns_;
   const std::shared_ptr<const RowSource> source_;
+  const ProcessOptions processes_;
 };
+
+class SequenceNode;
 
 class SequenceStream final : public Stream {
  public:
-  SequenceStream(const BeginRows& begin, const std::vector<Column>& columns, Pass pass, std::int64_t rows_max)
-      : begin_(begin), columns_(columns), pass_(pass), rows_max_(rows_max) {}
-
-  Result<std::optional<Block>> next(std::size_t) override {
-    if (row_ == rows_max_) return std::nullopt;
-    if (!rows_) {
-      MUSTER_TRY(rows_, begin_());
-    }
-    MUSTER_TRY(auto row, rows_->next());
-    if (!row) return std::nullopt;
-    MUSTER_TRY(auto columns, as_block(*std::move(row), columns_));
-    return Block{1, std::move(columns), {row_key(pass_, static_cast<std::uint64_t>(row_++))}};
-  }
+  SequenceStream(const SequenceNode& node, Pass pass) : node_(node), pass_(pass) {}
+  Result<std::optional<Block>> next(std::size_t) override;
 
  private:
-  const BeginRows& begin_;
-  const std::vector<Column>& columns_;
+  Result<> check_end() const;
+
+  const SequenceNode& node_;
   const Pass pass_;
-  const std::int64_t rows_max_;  // -1: all
   std::unique_ptr<RowSequence> rows_;
   std::int64_t row_ = 0;
 };
@@ -130,15 +126,58 @@ class SequenceNode final : public Node {
   }
   bool foreign() const override { return true; }
   std::uint64_t draws() const override { return 0; }
+  ItemOrder item_order() const override { return options_.order; }
   std::unique_ptr<Stream> open(Pass pass) const override {
-    return std::make_unique<SequenceStream>(begin_, columns_, pass, options_.num_samples.value_or(-1));
+    return std::make_unique<SequenceStream>(*this, pass);
   }
+
+  const SequenceOptions& options() const { return options_; }
+  Result<std::unique_ptr<RowSequence>> begin(std::uint64_t pass) const { return begin_(pass); }
+  // Whether any pass had rows.
+  std::atomic<bool>& had_rows() const { return had_rows_; }
 
  private:
   const std::vector<Column> columns_;
   const BeginRows begin_;
   const SequenceOptions options_;
+  mutable std::atomic<bool> had_rows_ = false;
 };
+
+Result<std::optional<Block>> SequenceStream::next(std::size_t) {
+  const SequenceOptions& options = node_.options();
+  if (row_ == options.num_samples) return std::nullopt;
+  if (!rows_) {
+    MUSTER_TRY(rows_, node_.begin(pass_.epoch));
+  }
+  MUSTER_TRY(auto row, rows_->next());
+  if (!row) {
+    MUSTER_TRY_VOID(check_end());
+    return std::nullopt;
+  }
+  node_.had_rows().store(true, std::memory_order_relaxed);
+  if (!options.external.empty() && row_ == options.size)
+    return fail(Code::invalid_argument, fmt::format("{} says that it has {} items (__len__), and gives more",
+                                                    options.external, *options.size));
+  MUSTER_TRY(auto columns, as_block(*std::move(row), node_.columns()));
+  return Block{1, std::move(columns), {row_key(pass_, static_cast<std::uint64_t>(row_++))}};
+}
+
+// Fewer items than were said would leave other workers waiting for this one.
+Result<> SequenceStream::check_end() const {
+  const std::string& name = node_.options().external;
+  if (row_ == 0 && node_.had_rows().load(std::memory_order_relaxed))
+    return fail(
+        Code::invalid_argument,
+        fmt::format(
+            "{} gave nothing: it was gone through before, as a generator can be once. Each pass begins "
+            "it anew: give what makes it, such as the function of a generator, a list, or a class whose "
+            "__iter__ begins at the front",
+            name.empty() ? "the source of rows" : name));
+  if (!name.empty() && node_.options().size && row_ < *node_.options().size)
+    return fail(Code::invalid_argument, fmt::format("{} says that it has {} items (__len__), and gave {}",
+                                                    name, *node_.options().size, row_));
+  return {};
+}
 
 }  // namespace
 
@@ -147,13 +186,15 @@ Dataset slices(std::vector<std::string> names, std::vector<Tensor> columns, cons
 }
 
 Dataset generated(std::vector<std::string> names, std::shared_ptr<const RowSource> source,
-                  const RowOptions& options) {
+                  const RowOptions& options, ProcessOptions processes) {
   return Dataset([&]() -> Result<NodePtr> {
     MUSTER_TRY_VOID(check_names(names));
+    MUSTER_TRY_VOID(check_processes(processes));
     if (source->rows() < 1 || source->rows() > static_cast<std::int64_t>(source_rows_max))
       return fail(Code::invalid_argument, fmt::format("the source has {} rows, it must have 1 to {}",
                                                       source->rows(), source_rows_max));
-    return make_source(std::make_shared<GeneratedSource>(names, std::move(source)), options);
+    return make_source(std::make_shared<GeneratedSource>(names, std::move(source), std::move(processes)),
+                       options);
   }());
 }
 

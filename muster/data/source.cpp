@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "muster/data/process_stream.h"
 #include "muster/data/row_order.h"
 
 namespace muster::data {
@@ -93,6 +94,32 @@ class SourceStream final : public Stream {
   std::size_t position_ = 0;
 };
 
+// The rows of a pass, for processes that make them.
+class SourceTasks final : public TaskFeed {
+ public:
+  SourceTasks(const Pass& pass, std::vector<std::uint32_t> order) : pass_(pass), order_(std::move(order)) {}
+
+  Result<std::optional<GivenRow>> next() override {
+    if (position_ == order_.size()) return std::nullopt;
+    const std::uint32_t row = order_[position_++];
+    const std::uint64_t key = row_key(pass_, row);
+    const std::uint64_t seed[] = {key, hash_text("muster.data.source")};
+    return GivenRow{.task = {.row = row, .key = key, .seed = hash_bytes(seed, sizeof seed)},
+                    .rest = {.rows = 1, .columns = {}, .keys = {key}}};
+  }
+
+  Result<std::size_t> skip(std::size_t rows) override {
+    rows = std::min(rows, order_.size() - position_);
+    position_ += rows;
+    return rows;
+  }
+
+ private:
+  const Pass pass_;
+  const std::vector<std::uint32_t> order_;
+  std::size_t position_ = 0;
+};
+
 class SourceNode final : public Node {
  public:
   SourceNode(std::shared_ptr<const Source> source, SamplerPtr sampler, std::int64_t size)
@@ -108,10 +135,30 @@ class SourceNode final : public Node {
     const SourceFacts facts{source_->rows(), source_->labels()};
     std::vector<std::uint32_t> order = sampler_->order(facts, pass.seed, pass.epoch);
     if (!pass.padding) order.resize(order.size() - static_cast<std::size_t>(sampler_->padding(facts)));
+    if (source_->processes().count > 0)
+      return open_process_stream(std::make_unique<SourceTasks>(pass, std::move(order)), process_settings(),
+                                 pool_, pass);
     return std::make_unique<SourceStream>(*source_, pool_, pass, std::move(order));
   }
 
  private:
+  ProcessStreamSettings process_settings() const {
+    ProcessStreamSettings settings{
+        .processes = source_->processes(),
+        .job = {.make = [this](const WorkerTask& task) { return make(task.row); }, .what = "of the source"},
+        .places = {},
+        .columns = columns()};
+    for (std::size_t i = 0; i < columns().size(); ++i) settings.places.push_back({.made = true, .index = i});
+    return settings;
+  }
+
+  Result<std::vector<Tensor>> make(std::int64_t row) const {
+    const auto number = static_cast<std::uint32_t>(row);
+    MUSTER_TRY(auto values, source_->read({&number, 1}, BufferPool()));
+    for (Tensor& value : values) value = value.reshaped(without_leading(value.shape()));
+    return values;
+  }
+
   const std::shared_ptr<const Source> source_;
   const SamplerPtr sampler_;
   const std::int64_t size_;
@@ -119,6 +166,11 @@ class SourceNode final : public Node {
 };
 
 }  // namespace
+
+const ProcessOptions& Source::processes() const {
+  static const ProcessOptions none;
+  return none;
+}
 
 std::uint64_t row_key(const Pass& pass, std::uint64_t row) {
   const std::uint64_t parts[] = {pass.seed, pass.epoch, row};

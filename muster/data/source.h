@@ -16,6 +16,8 @@ class Source {
   // Of each row, where rows have labels.
   virtual std::span<const std::uint32_t> labels() const { return {}; }
   virtual bool foreign() const { return false; }
+  // Processes that call read(), for one row each; none: this process does.
+  virtual const ProcessOptions& processes() const;
   // The first of the rows asked for (at least one), side by side: one tensor a column.
   virtual Result<std::vector<Tensor>> read(std::span<const std::uint32_t> rows,
                                            const BufferPool& pool) const = 0;

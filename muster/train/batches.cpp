@@ -54,6 +54,24 @@ std::vector<TensorType> types_from(std::span<const std::int64_t> words) {
   return types;
 }
 
+// A sample of each value is enough: items that differ do so nearly everywhere.
+std::uint64_t contents_with(std::uint64_t before, const data::Item& item) {
+  constexpr std::size_t whole_bytes = 4096, piece_bytes = 64, pieces = 64;
+  std::vector<std::uint64_t> parts = {before};
+  for (const Tensor& value : item) {
+    parts.push_back(static_cast<std::uint64_t>(value.dtype()));
+    for (const std::int64_t size : value.shape()) parts.push_back(static_cast<std::uint64_t>(size));
+    const std::size_t bytes = value.size_bytes();
+    if (bytes <= whole_bytes) {
+      parts.push_back(hash_bytes(value.bytes(), bytes));
+      continue;
+    }
+    for (std::size_t piece = 0; piece < pieces; ++piece)
+      parts.push_back(hash_bytes(value.bytes() + piece * (bytes - piece_bytes) / (pieces - 1), piece_bytes));
+  }
+  return hash_bytes(parts.data(), parts.size() * sizeof parts.front());
+}
+
 // Items of a dataset that only a pass can count: behind a filter, or from a generator.
 Result<std::int64_t> counted(const data::Dataset& dataset) {
   MUSTER_TRY(data::Iterator pass, begin_pass_of(dataset, {}));
@@ -79,11 +97,14 @@ void Batches::begin_at(const DataPosition& position) {
   MUSTER_CHECK(!in_pass_ && !ahead_, "where to begin is said before the first item");
   passes_ = position.pass;
   begin_ = taken_ = position.items;
+  expected_ = position.contents;
+  contents_ = expected_.value_or(0);
 }
 
 DataPosition Batches::position() const {
-  if (!in_pass_) return {.pass = passes_, .items = taken_};
-  return {.pass = passes_ - 1, .items = taken_};
+  DataPosition position{.pass = in_pass_ ? passes_ - 1 : passes_, .items = taken_};
+  if (compares() && reads()) position.contents = contents_;
+  return position;
 }
 
 void Batches::divide(Communicator& stages, std::uint32_t reader) {
@@ -181,11 +202,52 @@ Result<std::int64_t> Batches::count(std::string_view what) {
 
 Result<std::optional<data::Item>> Batches::read() {
   if (!pass_) {
+    const bool again = compares() && begin_ > 0;
     MUSTER_TRY(data::Iterator begun,
-               begin_pass_of(dataset_, {.pass = passes_ - 1, .items = begin_}, padding_));
+               begin_pass_of(dataset_, {.pass = passes_ - 1, .items = again ? 0 : begin_}, padding_));
     pass_.emplace(std::move(begun));
+    if (again) MUSTER_TRY_VOID(pass_over_items());
   }
   return pass_->next();
+}
+
+// A training goes on in the middle of a pass over items that the library does not order: they have to be
+// those that it had, or some would be trained on twice and others never.
+Result<> Batches::pass_over_items() {
+  std::uint64_t contents = 0;
+  for (std::uint64_t done = 0; done < begin_; ++done) {
+    MUSTER_TRY(const std::optional<data::Item> item, pass_->next());
+    if (!item)
+      return fail(
+          Code::refused,
+          fmt::format("the training goes on behind item {} of pass {} over its data, which gives only {} now",
+                      begin_, passes_ - 1, done));
+    contents = contents_with(contents, *item);
+  }
+  contents_ = contents;
+  constexpr std::string_view way_out =
+      "Give the data (or its sampler) a method set_epoch(pass), and let the order and every random number "
+      "depend on that alone; or begin anew with MUSTER_FRESH=1";
+  if (expected_ && contents != *expected_)
+    return fail(Code::refused,
+                fmt::format("the training cannot go on in the middle of pass {} over its data: the first {} "
+                            "items are others than before. {}",
+                            passes_ - 1, begin_, way_out));
+  if (expected_) return {};
+  const std::string lost = fmt::format(
+      "in the middle of pass {} over its data, behind item {}, whose record this worker has "
+      "lost: whether the items are those of before cannot be told",
+      passes_ - 1, begin_);
+  if (dataset_.item_order() == data::ItemOrder::unknown)
+    return fail(Code::refused, fmt::format("the training cannot go on {}. {}", lost, way_out));
+  log::warning(fmt::format("the training goes on {}, and set_epoch is trusted", lost));
+  return {};
+}
+
+void Batches::count_taken(const data::Item& item) {
+  ++taken_;
+  contents_before_ = contents_;
+  if (compares() && reads()) contents_ = contents_with(contents_, item);
 }
 
 Result<> Batches::tell_of_item(const std::optional<data::Item>& item) {
@@ -212,7 +274,7 @@ Result<std::optional<data::Item>> Batches::hear_of_item() {
 
 Result<std::optional<data::Item>> Batches::next() {
   if (ahead_) {
-    ++taken_;
+    count_taken(*ahead_);
     return std::exchange(ahead_, std::nullopt);
   }
   if (!std::exchange(in_pass_, true)) ++passes_;
@@ -229,11 +291,12 @@ Result<std::optional<data::Item>> Batches::next() {
     MUSTER_TRY(item, hear_of_item());
   }
   if (item) {
-    ++taken_;
+    count_taken(*item);
   } else {
     pass_.reset();
     in_pass_ = false;
     begin_ = taken_ = 0;
+    contents_ = 0;
   }
   return item;
 }
@@ -248,6 +311,7 @@ Result<data::Item> Batches::next_of_any_pass() {
 
 Result<data::Item> Batches::peek() {
   MUSTER_TRY(ahead_, next_of_any_pass());
+  contents_ = contents_before_;
   --taken_;
   return *ahead_;
 }

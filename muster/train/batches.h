@@ -17,6 +17,8 @@ namespace muster::train {
 struct DataPosition {
   std::uint64_t pass = 0;   // its number, from 0
   std::uint64_t items = 0;  // of it that were taken
+  // A hash of those, where the dataset may give others when it is asked again.
+  std::optional<std::uint64_t> contents = {};
 };
 
 // Alone, this reads. In a divided job the reader does, so that one worker loads each (image, label) pair,
@@ -69,6 +71,10 @@ class Batches {
   Result<Message> hear();
   Result<std::int64_t> counted_here(std::string_view what);
   Result<std::optional<data::Item>> read();
+  // Whether the items of a pass have to be looked at where it goes on.
+  bool compares() const { return dataset_.item_order() != data::ItemOrder::known; }
+  Result<> pass_over_items();
+  void count_taken(const data::Item& item);
   Result<std::optional<data::Item>> hear_of_item();
   Result<> tell_of_item(const std::optional<data::Item>& item);
 
@@ -76,10 +82,13 @@ class Batches {
   std::uint64_t& passes_;
   bool in_pass_ = false;
   bool padding_ = true;
-  std::uint64_t begin_ = 0;             // the first item of the pass that next() gives
-  std::uint64_t taken_ = 0;             // items of the pass before the next one
-  std::optional<data::Iterator> pass_;  // of the reader
-  std::optional<data::Item> ahead_;     // what peek() has seen
+  std::uint64_t begin_ = 0;                // the first item of the pass that next() gives
+  std::uint64_t taken_ = 0;                // items of the pass before the next one
+  std::uint64_t contents_ = 0;             // of them: DataPosition::contents
+  std::uint64_t contents_before_ = 0;      // of all but the last one
+  std::optional<std::uint64_t> expected_;  // of those before begin_
+  std::optional<data::Iterator> pass_;     // of the reader
+  std::optional<data::Item> ahead_;        // what peek() has seen
   Communicator* stages_ = nullptr;
   std::uint32_t reader_ = 0;
   std::vector<graph::TensorType> types_;  // of the last item

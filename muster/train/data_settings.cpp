@@ -31,10 +31,20 @@ Result<> set_data_workers(std::int64_t workers) {
   return {};
 }
 
+Result<> set_data_worker_limits(Duration warning, Duration deadline) {
+  if (warning < Duration::zero() || deadline < Duration::zero())
+    return fail(Code::invalid_argument, "a time for data workers is negative; it is in seconds, 0 for ever");
+  settings().worker_warning = warning;
+  settings().worker_deadline = deadline;
+  return {};
+}
+
 data::IterateOptions data_options(std::uint64_t epoch) {
   return {.seed = settings().seed.value_or(seed()),
           .epoch = epoch,
           .prefetch_items = settings().prefetch_items,
+          .worker_warning = settings().worker_warning,
+          .worker_deadline = settings().worker_deadline,
           .workers = settings().workers};
 }
 

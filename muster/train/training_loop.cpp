@@ -163,24 +163,24 @@ Result<> TrainingLoop::resume() {
   if (!found) return {};
   MUSTER_TRY(const TrainingPosition position, position_in(found->point));
   MUSTER_TRY_VOID(take_seeds(position.values, found->path));
-  MUSTER_TRY_VOID(take(position));
+  MUSTER_TRY_VOID(take(position, StateOwner::this_worker));
   if (!std::exchange(has_begun_, true)) MUSTER_TRY_VOID(hooks_.begin(is_resumed_));
   MUSTER_TRY_VOID(restore(found->point, hooks_.parts()).map_error([&](Error error) {
     return unfitting(std::move(error), found->path);
   }));
-  return take(position);
+  return take(position, StateOwner::this_worker);
 }
 
 // What the training begins in a new process comes first, and is then set to what it was.
 Result<> TrainingLoop::go_back_to(const RecoveringCall::Start& start) {
   MUSTER_TRY(const TrainingPosition position, position_in(*start.point));
-  MUSTER_TRY_VOID(take(position));
+  const StateOwner owner = start.is_of_another ? StateOwner::another_worker : StateOwner::this_worker;
+  MUSTER_TRY_VOID(take(position, owner));
   if (!std::exchange(has_begun_, true)) MUSTER_TRY_VOID(hooks_.begin(is_resumed_));
   is_fresh_ = false;
   if (start.own) MUSTER_TRY_VOID(restore_states(*start.own, hooks_.parts()));
-  MUSTER_TRY_VOID(call_->restore(*start.point, hooks_.parts(),
-                                 start.is_of_another ? StateOwner::another_worker : StateOwner::this_worker));
-  MUSTER_TRY_VOID(take(position));
+  MUSTER_TRY_VOID(call_->restore(*start.point, hooks_.parts(), owner));
+  MUSTER_TRY_VOID(take(position, owner));
   hooks_.note_resumed();
   return {};
 }
@@ -191,9 +191,9 @@ Result<> TrainingLoop::take_end() {
   MUSTER_TRY(const RecoveringCall::End end, call_->end());
   if (end.point) {
     MUSTER_TRY(const TrainingPosition position, position_in(*end.point));
-    MUSTER_TRY_VOID(call_->restore(*end.point, hooks_.parts(),
-                                   end.is_of_another ? StateOwner::another_worker : StateOwner::this_worker));
-    MUSTER_TRY_VOID(take(position));
+    const StateOwner owner = end.is_of_another ? StateOwner::another_worker : StateOwner::this_worker;
+    MUSTER_TRY_VOID(call_->restore(*end.point, hooks_.parts(), owner));
+    MUSTER_TRY_VOID(take(position, owner));
   } else if (!end.is_of_another && !end.result.empty()) {
     MUSTER_TRY_VOID(load_states(end.result, hooks_.parts()));
   }
@@ -280,12 +280,13 @@ Result<checkpoint::Point> TrainingLoop::point_at(const checkpoint::PointId& id, 
       .set("pass", static_cast<std::int64_t>(place.data.pass))
       .set("items", static_cast<std::int64_t>(place.data.items));
   put_seeds(position.values);
+  if (place.data.contents) position.values.set("contents", static_cast<std::int64_t>(*place.data.contents));
   hooks_.describe(position, moment);
   SnapshotMemory once;
   return capture(id, hooks_.parts(), position, call_ != nullptr ? call_->memory() : once);
 }
 
-Result<> TrainingLoop::take(const TrainingPosition& position) {
+Result<> TrainingLoop::take(const TrainingPosition& position, StateOwner owner) {
   const StateValues& values = position.values;
   Place place{.runs = counted_runs()};
   MUSTER_TRY(place.epoch, values.integer("epochs_done"));
@@ -298,6 +299,10 @@ Result<> TrainingLoop::take(const TrainingPosition& position) {
   MUSTER_TRY(const std::int64_t items, values.integer("items"));
   place.passes = static_cast<std::uint64_t>(passes);
   place.data = {.pass = static_cast<std::uint64_t>(pass), .items = static_cast<std::uint64_t>(items)};
+  if (owner == StateOwner::this_worker && values.has("contents")) {  // another worker's items are others
+    MUSTER_TRY(const std::int64_t contents, values.integer("contents"));
+    place.data.contents = static_cast<std::uint64_t>(contents);
+  }
   take_place(place);
   MUSTER_TRY_VOID(hooks_.take(position));
   before_ = place;
@@ -321,7 +326,8 @@ void TrainingLoop::take_place(const Place& place) {
   const bool pass_is_over = is_resumed_ && !is_grouped() && items == hooks_.parts().batches;
   steps_are_made_ = pass_is_over || (is_resumed_ && is_grouped() && step_ >= options_.group_steps);
   batches_->begin_at({.pass = pass_is_over ? place.data.pass + 1 : place.data.pass,
-                      .items = pass_is_over ? 0 : place.data.items});
+                      .items = pass_is_over ? 0 : place.data.items,
+                      .contents = pass_is_over ? std::nullopt : place.data.contents});
 }
 
 }  // namespace muster::train

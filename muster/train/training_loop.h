@@ -143,7 +143,7 @@ class TrainingLoop {
   Result<> go_back_to(const RecoveringCall::Start& start);
   Result<> resume();
   Result<> take_end();
-  Result<> take(const TrainingPosition& position);
+  Result<> take(const TrainingPosition& position, StateOwner owner);
   void take_place(const Place& place);
   Result<bool> read_item();
   Result<> finish();

@@ -8,10 +8,10 @@ from mindspore import _device, _names
 from muster import _subclasses
 
 
-def note_processes(python_multiprocessing) -> None:
+def note_batch_processes(python_multiprocessing) -> None:
     if python_multiprocessing:
         _device.note_once(
-            "note: python_multiprocessing has no effect: Python functions run on one thread, ahead"
+            "note: python_multiprocessing of batch() has no effect: no Python function runs there"
         )
 
 
@@ -36,8 +36,14 @@ class Dataset:
     ):
         """Applies operations to columns."""
         _names.refuse("mindspore.dataset.Dataset.map", cache=(cache, None), callbacks=(callbacks, None))
-        note_processes(python_multiprocessing)
-        mapped = self._pipeline.map(operations, input_columns, output_columns, num_parallel_workers)
+        mapped = self._pipeline.map(
+            operations,
+            input_columns,
+            output_columns,
+            num_parallel_workers,
+            bool(python_multiprocessing),
+            max_rowsize,
+        )
         return Dataset(mapped if column_order is None else mapped.project(column_order))
 
     def filter(self, predicate, input_columns=None, num_parallel_workers=None):
@@ -46,7 +52,7 @@ class Dataset:
 
     def batch(self, batch_size, drop_remainder=False, num_parallel_workers=None, **others):
         """Stacks rows; the last batch is smaller unless it is dropped."""
-        note_processes(others.pop("python_multiprocessing", False))
+        note_batch_processes(others.pop("python_multiprocessing", False))
         others.pop("max_rowsize", None)
         _names.refuse(
             "mindspore.dataset.Dataset.batch", **{name: (value, None) for name, value in others.items()}

@@ -2,8 +2,8 @@
 
 import muster.dataset
 
-from mindspore import _names
-from mindspore.dataset._dataset import Dataset, note_processes, shuffle_from
+from mindspore import _device, _names
+from mindspore.dataset._dataset import Dataset, shuffle_from
 
 
 class _FolderDataset(Dataset):
@@ -137,7 +137,7 @@ class GeneratorDataset(Dataset):
         sampler=None,
         num_shards=None,
         shard_id=None,
-        python_multiprocessing=None,
+        python_multiprocessing=True,
         max_rowsize=None,
         batch_sampler=None,
         collate_fn=None,
@@ -148,7 +148,13 @@ class GeneratorDataset(Dataset):
             batch_sampler=(batch_sampler, None),
             collate_fn=(collate_fn, None),
         )
-        note_processes(python_multiprocessing)
+        several = bool(python_multiprocessing) and (num_parallel_workers or 1) > 1
+        if several and not (hasattr(source, "__getitem__") and hasattr(source, "__len__")):
+            _device.note_once(
+                "note: num_parallel_workers has no effect: the rows of an iterator or a function come one "
+                "after the other, on one thread"
+            )
+            several = False
         super().__init__(
             muster.dataset.GeneratorDataset(
                 source,
@@ -159,5 +165,8 @@ class GeneratorDataset(Dataset):
                 sampler=sampler,
                 num_shards=num_shards,
                 shard_id=shard_id,
+                num_parallel_workers=(num_parallel_workers or 1) if several else 1,
+                python_multiprocessing=several,
+                max_rowsize=max_rowsize,
             )
         )

@@ -12,6 +12,7 @@
 #include "python/muster/bindings/data_operation.h"
 #include "python/muster/bindings/dataset_pass.h"
 #include "python/muster/bindings/dtype.h"
+#include "python/muster/bindings/worker_host.h"
 
 namespace muster::python {
 
@@ -73,20 +74,28 @@ void bind_changes(Class& dataset) {
       .def(
           "map",
           [](const PythonDataset& self, nb::handle operations, nb::handle input_columns,
-             nb::handle output_columns, std::optional<int> num_parallel_workers) {
-            return checked(
-                self.description.map(operations_from(operations),
-                                     data::MapOptions{.input_columns = names_from(input_columns),
-                                                      .output_columns = names_from(output_columns),
-                                                      .workers_max = num_parallel_workers.value_or(0)}));
+             nb::handle output_columns, std::optional<int> num_parallel_workers, bool python_multiprocessing,
+             nb::handle max_rowsize) {
+            return checked(self.description.map(
+                operations_from(operations),
+                data::MapOptions{
+                    .input_columns = names_from(input_columns),
+                    .output_columns = names_from(output_columns),
+                    .workers_max = num_parallel_workers.value_or(0),
+                    .processes = processes_from(num_parallel_workers, python_multiprocessing, max_rowsize)}));
           },
           nb::arg("operations"), nb::arg("input_columns") = nb::none(),
           nb::arg("output_columns") = nb::none(), nb::arg("num_parallel_workers") = nb::none(),
+          nb::arg("python_multiprocessing") = false, nb::arg("max_rowsize") = nb::none(),
           "Applies one operation or a list of them to the named columns (default: the first). An operation "
           "is a transform of muster.dataset, or a function from numpy arrays to numpy arrays. With "
           "`output_columns` the results get these names; as many as the input columns take their places, "
           "otherwise they come first. Transforms of the library are shared out among at most "
-          "`num_parallel_workers` threads (default: all of the pass); functions run on one.")
+          "`num_parallel_workers` threads (default: all of the pass); functions run on one thread, or with "
+          "`python_multiprocessing` in so many worker processes, which each pass forks: rows come in the "
+          "same order, `random` and `numpy.random` are seeded for each row, an exception comes with the "
+          "worker's traceback. A row takes at most `max_rowsize` MB on its way to a process and back; None "
+          "or -1: as much as it needs, up to 1 GiB.")
       .def(
           "filter",
           [](const PythonDataset& self, nb::handle predicate, nb::handle input_columns) {

@@ -33,6 +33,11 @@ PythonDataset& python_dataset_from(nb::handle object, const char* what);
 // Its description, for passes from the first item on: ValueError where load_state has set another one.
 data::Dataset dataset_from(nb::handle object, const char* what);
 
+// The same; or what gives its items when it is iterated over, once for each pass: a loader of another
+// library, a list, a function that returns an iterator. An item is a value for each column (a tuple, a list
+// or a dict of arrays), or one array. Looks at the first item. Interpreter lock held.
+data::Dataset batches_from(nb::handle object, const char* what);
+
 // Raises the mistake in `description`, if there is one.
 PythonDataset checked(data::Dataset description);
 

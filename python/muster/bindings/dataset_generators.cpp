@@ -9,34 +9,11 @@
 #include "python/muster/bindings/convert.h"
 #include "python/muster/bindings/dataset.h"
 #include "python/muster/bindings/dtype.h"
-#include "python/muster/bindings/exceptions.h"
-#include "python/muster/bindings/interpreter_lock.h"
+#include "python/muster/bindings/held.h"
+#include "python/muster/bindings/worker_host.h"
 
 namespace muster::python {
 namespace {
-
-// A Python object that C++ threads hold and let go of.
-class Held {
- public:
-  explicit Held(nb::object object) : object_(std::move(object)) {}
-  Held(Held&& other) noexcept : object_(std::move(other.object_)) {}
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
-  Held& operator=(Held&&) = delete;
-  ~Held() {
-    if (!object_.is_valid()) return;
-    if (!Py_IsInitialized()) {  // the interpreter took its objects along
-      object_.release();
-      return;
-    }
-    const nb::gil_scoped_acquire lock;
-    object_ = nb::object();
-  }
-  const nb::object& get() const { return object_; }
-
- private:
-  nb::object object_;
-};
 
 using DTypes = std::vector<std::optional<DType>>;
 
@@ -51,19 +28,6 @@ std::vector<Tensor> row_from(nb::handle object, const DTypes& dtypes) {
   for (std::size_t i = 0; i < parts.size(); ++i)
     row.push_back(tensor_copied(parts[i], i < dtypes.size() ? dtypes[i] : std::nullopt));
   return row;
-}
-
-// Calls `make` with the interpreter lock; its exception becomes an Error.
-template <class Make>
-auto guarded(Make make) -> Result<decltype(make())> {
-  const InterpreterLock lock;
-  try {
-    return make();
-  } catch (nb::python_error& exception) {
-    return fail(error_of(exception));
-  } catch (const std::exception& exception) {
-    return fail(Code::invalid_argument, exception.what());
-  }
 }
 
 class RandomAccess final : public data::RowSource {
@@ -107,7 +71,7 @@ class Iteration final : public data::RowSequence {
 // A function is called for each pass; anything else is iterated over.
 data::BeginRows begin_rows(nb::object source, const DTypes& dtypes) {
   auto held = std::make_shared<const Held>(std::move(source));
-  return [held, dtypes]() -> Result<std::unique_ptr<data::RowSequence>> {
+  return [held, dtypes](std::uint64_t) -> Result<std::unique_ptr<data::RowSequence>> {
     return guarded([&]() -> std::unique_ptr<data::RowSequence> {
       nb::object rows = held->get();
       if (!nb::hasattr(rows, "__iter__") && PyCallable_Check(rows.ptr()) != 0) rows = rows();
@@ -120,12 +84,14 @@ struct GeneratorArguments {
   std::vector<std::string> names;
   DTypes dtypes;
   data::RowOptions rows;
+  data::ProcessOptions processes;
 };
 
 data::Dataset dataset_from(nb::object source, GeneratorArguments arguments) {
   if (nb::hasattr(source, "__getitem__") && nb::hasattr(source, "__len__")) {
     auto rows = std::make_shared<RandomAccess>(std::move(source), std::move(arguments.dtypes));
-    return data::generated(std::move(arguments.names), std::move(rows), arguments.rows);
+    return data::generated(std::move(arguments.names), std::move(rows), arguments.rows,
+                           std::move(arguments.processes));
   }
   if (!nb::hasattr(source, "__iter__") && !nb::hasattr(source, "__next__") &&
       PyCallable_Check(source.ptr()) == 0)
@@ -133,6 +99,10 @@ data::Dataset dataset_from(nb::object source, GeneratorArguments arguments) {
                           "__len__; this is " +
                           class_name(source))
                              .c_str());
+  if (arguments.processes.count > 0)
+    throw nb::value_error(
+        "rows that come one after the other cannot be made by several processes: give the source __getitem__ "
+        "and __len__, or leave num_parallel_workers and python_multiprocessing out");
   const data::RowOptions& rows = arguments.rows;
   if (rows.shuffle.value_or(false) || rows.sampler || rows.num_shards || rows.shard_id)
     throw nb::value_error(
@@ -162,24 +132,34 @@ void bind_generators(nb::module_& core) {
           "__init__",
           [](Generator* self, nb::object source, nb::handle column_names, nb::handle column_types,
              std::optional<std::int64_t> num_samples, std::optional<bool> shuffle, nb::handle sampler,
-             std::optional<std::int64_t> num_shards, std::optional<std::int64_t> shard_id) {
-            GeneratorArguments arguments{.names = names_from(column_names),
-                                         .dtypes = dtypes_from(column_types),
-                                         .rows = {.shuffle = shuffle,
-                                                  .num_samples = num_samples,
-                                                  .num_shards = num_shards,
-                                                  .shard_id = shard_id,
-                                                  .sampler = sampler_from(sampler)}};
+             std::optional<std::int64_t> num_shards, std::optional<std::int64_t> shard_id,
+             int num_parallel_workers, std::optional<bool> python_multiprocessing, nb::handle max_rowsize) {
+            GeneratorArguments arguments{
+                .names = names_from(column_names),
+                .dtypes = dtypes_from(column_types),
+                .rows = {.shuffle = shuffle,
+                         .num_samples = num_samples,
+                         .num_shards = num_shards,
+                         .shard_id = shard_id,
+                         .sampler = sampler_from(sampler)},
+                .processes =
+                    processes_from(num_parallel_workers,
+                                   python_multiprocessing.value_or(num_parallel_workers > 1), max_rowsize)};
             new (self) Generator{checked(dataset_from(std::move(source), std::move(arguments)))};
           },
           nb::arg("source"), nb::arg("column_names"), nb::arg("column_types") = nb::none(), nb::kw_only(),
           nb::arg("num_samples") = nb::none(), nb::arg("shuffle") = nb::none(),
           nb::arg("sampler") = nb::none(), nb::arg("num_shards") = nb::none(),
-          nb::arg("shard_id") = nb::none(),
+          nb::arg("shard_id") = nb::none(), nb::arg("num_parallel_workers") = 1,
+          nb::arg("python_multiprocessing") = nb::none(), nb::arg("max_rowsize") = nb::none(),
           "A `source` with __getitem__ and __len__ gives any row, and is shuffled unless `shuffle` is False; "
           "a function that returns an iterator (a generator function) or an iterable gives rows one after "
           "the other. A row is a tuple with a value for each column, or one value. The code runs on one "
-          "thread, ahead of the training.");
+          "thread, ahead of the training. Where any row can be asked for, `num_parallel_workers` above 1 (or "
+          "`python_multiprocessing`) makes them in so many processes, which each pass forks: rows come in "
+          "the same order, `random` and `numpy.random` are seeded for each row, an exception comes with the "
+          "worker's traceback. A row takes at most `max_rowsize` MB; None or -1: as much as it needs, up to "
+          "1 GiB.");
 }
 
 }  // namespace muster::python

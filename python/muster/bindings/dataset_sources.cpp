@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
 #include <utility>
 
 #include "muster/train/train.h"
@@ -148,6 +149,35 @@ void bind_settings(nb::module_& core) {
         return workers > 0 ? workers : data::workers_default();
       },
       "Threads that share the work of a pass.");
+  using Seconds = std::chrono::duration<double>;
+  const auto duration = [](double seconds) {
+    constexpr double seconds_max = 1e9;
+    if (!(seconds >= 0 && seconds <= seconds_max))
+      throw nb::value_error("a time for worker processes is from 0 (for ever) to 1e9 seconds");
+    return std::chrono::duration_cast<Duration>(Seconds(seconds));
+  };
+  core.def(
+      "set_data_worker_warning",
+      [duration](double interval) {
+        unwrap(train::set_data_worker_limits(duration(interval), train::data_settings().worker_deadline));
+      },
+      nb::arg("interval"),
+      "After how many seconds at one row a worker process (python_multiprocessing) is named in a warning, "
+      "and again after as long; 0: never. 60 unless set.");
+  core.def(
+      "get_data_worker_warning", [] { return Seconds(train::data_settings().worker_warning).count(); },
+      "Seconds until a warning names a worker process.");
+  core.def(
+      "set_data_worker_deadline",
+      [duration](double seconds) {
+        unwrap(train::set_data_worker_limits(train::data_settings().worker_warning, duration(seconds)));
+      },
+      nb::arg("seconds"),
+      "After how many seconds at one row of a worker process (python_multiprocessing) the pass ends with a "
+      "TimeoutError that names both; 0: never. 600 unless set.");
+  core.def(
+      "get_data_worker_deadline", [] { return Seconds(train::data_settings().worker_deadline).count(); },
+      "Seconds until a worker process at one row is an error.");
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ std::string python_name(DType dtype) { return std::string(to_string(dtype)); }
 std::string attribute_name(DType dtype) { return dtype == DType::bool_ ? "bool_" : python_name(dtype); }
 
 // The name under which `object` may call a dtype: numpy's dtype objects and scalar types carry one.
-std::optional<std::string> name_of(nb::handle object) {
+std::optional<std::string> dtype_name_of(nb::handle object) {
   if (nb::isinstance<nb::str>(object)) return nb::cast<std::string>(object);
   for (const char* attribute : {"name", "__name__"}) {
     const nb::object name = nb::getattr(object, attribute, nb::none());
@@ -40,7 +40,7 @@ DType dtype_from(nb::handle object) {
   if (object.ptr() == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::bool_;
   if (object.ptr() == reinterpret_cast<PyObject*>(&PyLong_Type)) return DType::int64;
   if (object.ptr() == reinterpret_cast<PyObject*>(&PyFloat_Type)) return DType::float32;
-  if (const auto name = name_of(object))
+  if (const auto name = dtype_name_of(object))
     if (const auto dtype = dtype_from_string(*name == "bool_" ? "bool" : *name)) return *dtype;
   const std::string shown = nb::cast<std::string>(nb::repr(object));
   throw nb::type_error(

@@ -146,7 +146,7 @@ void train_model(PythonModel& self, std::int64_t epoch, nb::handle train_dataset
   held.object.attr("train_dataset") = train_dataset;
   run_training(self,
                {.epochs = epoch,
-                .dataset = dataset_from(train_dataset, "train_dataset"),
+                .dataset = batches_from(train_dataset, "train_dataset"),
                 .dataset_sink_mode = dataset_sink_mode,
                 .sink_size = sink_size,
                 .initial_epoch = initial_epoch,
@@ -163,14 +163,14 @@ void fit_model(PythonModel& self, std::int64_t epoch, nb::handle train_dataset, 
   held.object.attr("train_dataset") = train_dataset;
   held.object.attr("valid_dataset") = valid_dataset;
   train::TrainOptions options{.epochs = epoch,
-                              .dataset = dataset_from(train_dataset, "train_dataset"),
+                              .dataset = batches_from(train_dataset, "train_dataset"),
                               .dataset_sink_mode = dataset_sink_mode,
                               .sink_size = sink_size,
                               .initial_epoch = initial_epoch,
                               .resume = resume_from(resume),
                               .valid_frequency = valid_frequency,
                               .micro_batches = micro_batches};
-  if (!valid_dataset.is_none()) options.valid_dataset = dataset_from(valid_dataset, "valid_dataset");
+  if (!valid_dataset.is_none()) options.valid_dataset = batches_from(valid_dataset, "valid_dataset");
   run_training(self, std::move(options), callbacks, held);
 }
 
@@ -178,7 +178,7 @@ nb::typed<nb::dict, nb::str, nb::any> eval_model(PythonModel& self, nb::handle v
                                                  nb::handle callbacks) {
   const HeldContext held;
   held.object.attr("valid_dataset") = valid_dataset;
-  train::EvalOptions options{.dataset = dataset_from(valid_dataset, "valid_dataset"),
+  train::EvalOptions options{.dataset = batches_from(valid_dataset, "valid_dataset"),
                              .context = held.context};
   train::MetricValues values;
   inside_of(callbacks, [&](std::vector<train::CallbackPtr> entered) {
@@ -193,7 +193,7 @@ nb::typed<nb::dict, nb::str, nb::any> eval_model(PythonModel& self, nb::handle v
 }
 
 graph::Explanation explain_model(PythonModel& self, nb::handle dataset, bool train) {
-  const train::ExplainOptions options{.dataset = dataset_from(dataset, "dataset"), .train = train};
+  const train::ExplainOptions options{.dataset = batches_from(dataset, "dataset"), .train = train};
   return unwrap([&] {
     const nb::gil_scoped_release unlocked;
     return self.model->explain(options);
@@ -258,40 +258,42 @@ void bind_model(nb::module_& core) {
           "the loss is the mean of the rows', and fit prints the values where no callback does. 'mindspore' "
           "leaves each worker with the metrics of what it was given, the mean of the batches' losses, and "
           "prints nothing.")
-      .def(
-          "train", &train_model, nb::arg("epoch"), nb::arg("train_dataset"),
-          nb::arg("callbacks") = nb::none(), nb::arg("dataset_sink_mode") = false, nb::arg("sink_size") = -1,
-          nb::arg("initial_epoch") = 0, nb::kw_only(), nb::arg("micro_batches") = 1,
-          nb::arg("resume") = nb::none(),
-          "Trains until `epoch` epochs are done, of which `initial_epoch` were done before. Callbacks run "
-          "after every step; with `dataset_sink_mode` and a `sink_size`, an epoch is that many steps and "
-          "callbacks run around all of them. In parallel mode 'data_parallel' gradients are summed over all "
-          "workers, or averaged with gradients_mean. `micro_batches` splits each batch into so many equal "
-          "parts, which the workers of a placed network work on at the same time: once the first part has "
-          "come back, each worker takes one part forward and one backward in turn (1F1B). The update is "
-          "one, and the same but for rounding where the loss is a mean over samples and the network has no "
-          "batch statistics. ValueError where a batch cannot be split so. resume='last' goes on from the "
-          "newest checkpoint in the folder of the ModelCheckpoint among `callbacks`, or begins, and says so, "
-          "where there is none yet; resume=PATH from that one. Parameters, optimizer, counters, the place in "
-          "the data, random numbers and the states of callbacks are set, and the result has the same bits as "
-          "that of a training that was never interrupted. In a job all workers go on from the newest "
-          "checkpoint that each has. CorruptDataError names a damaged file, ValueError what does not fit "
-          "the script or which workers lack the checkpoint.")
+      .def("train", &train_model, nb::arg("epoch"), nb::arg("train_dataset"),
+           nb::arg("callbacks") = nb::none(), nb::arg("dataset_sink_mode") = false, nb::arg("sink_size") = -1,
+           nb::arg("initial_epoch") = 0, nb::kw_only(), nb::arg("micro_batches") = 1,
+           nb::arg("resume") = nb::none(),
+           "Trains until `epoch` epochs are done, of which `initial_epoch` were done before. `train_dataset` "
+           "is a Dataset, or anything that gives batches when it is iterated over, anew for each epoch: a "
+           "DataLoader of PyTorch, a list, a function that returns an iterator; a batch is a tuple, list or "
+           "dict of arrays. Callbacks run after every step; with `dataset_sink_mode` and a `sink_size`, an "
+           "epoch is that many steps and callbacks run around all of them. In parallel mode 'data_parallel' "
+           "gradients are summed over all workers, or averaged with gradients_mean. `micro_batches` splits "
+           "each batch into so many equal parts, which the workers of a placed network work on at the same "
+           "time: once the first part has come back, each worker takes one part forward and one backward in "
+           "turn (1F1B). The update is one, and the same but for rounding where the loss is a mean over "
+           "samples and the network has no batch statistics. ValueError where a batch cannot be split so. "
+           "resume='last' goes on from the newest checkpoint in the folder of the ModelCheckpoint among "
+           "`callbacks`, or begins, and says so, where there is none yet; resume=PATH from that one. "
+           "Parameters, optimizer, counters, the place in the data, random numbers and the states of "
+           "callbacks are set, and the result has the same bits as that of a training that was never "
+           "interrupted. In a job all workers go on from the newest checkpoint that each has. "
+           "CorruptDataError names a damaged file, ValueError what does not fit the script or which workers "
+           "lack the checkpoint.")
       .def(
           "fit", &fit_model, nb::arg("epoch"), nb::arg("train_dataset"),
           nb::arg("valid_dataset") = nb::none(), nb::arg("valid_frequency") = 1,
           nb::arg("callbacks") = nb::none(), nb::arg("dataset_sink_mode") = false, nb::arg("sink_size") = -1,
           nb::arg("initial_epoch") = 0, nb::kw_only(), nb::arg("micro_batches") = 1,
           nb::arg("resume") = nb::none(),
-          "Trains, and evaluates after every `valid_frequency` epochs; callbacks find the metrics, and the "
-          "loss as 'eval_loss', in eval_results of the run context; where none of them is a LossMonitor or a "
-          "ProgressBar, worker 0 prints them. In a data-parallel job all workers evaluate together, and have "
-          "the same values. `resume` as in train().")
+          "Trains, and evaluates after every `valid_frequency` epochs; both datasets as in train(). "
+          "Callbacks find the metrics, and the loss as 'eval_loss', in eval_results of the run context; "
+          "where none of them is a LossMonitor or a ProgressBar, worker 0 prints them. In a data-parallel "
+          "job all workers evaluate together, and have the same values. `resume` as in train().")
       .def("eval", &eval_model, nb::arg("valid_dataset"), nb::arg("callbacks") = nb::none(),
-           "The metrics over the dataset, by name. In a data-parallel job whose dataset is sharded "
-           "(num_shards and shard_id) it is a collective call, which every worker makes: each evaluates its "
-           "shard, and all have the values over all rows, of which none counts twice. PeerLostError names a "
-           "worker that is gone.")
+           "The metrics over the dataset, by name; `valid_dataset` is what train() takes. In a data-parallel "
+           "job whose dataset is sharded (num_shards and shard_id) it is a collective call, which every "
+           "worker makes: each evaluates its shard, and all have the values over all rows, of which none "
+           "counts twice. PeerLostError names a worker that is gone.")
       .def(
           "explain", &explain_model, nb::arg("dataset"), nb::arg("train") = true,
           "The plan of a step on the first batch of the dataset, of training or of an evaluation: steps with "

@@ -247,7 +247,7 @@ struct Counting final : RowSequence {
 };
 
 TEST(Generated, BeginsASequenceAnewForEachPass) {
-  const BeginRows begin = []() -> Result<std::unique_ptr<RowSequence>> {
+  const BeginRows begin = [](std::uint64_t) -> Result<std::unique_ptr<RowSequence>> {
     return std::make_unique<Counting>();
   };
   const auto dataset = generated({"count"}, begin);

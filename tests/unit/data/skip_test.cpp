@@ -71,7 +71,8 @@ std::map<std::string, Dataset> datasets() {
       {"columns", mapped.project({"label"}).rename({"label"}, {"class"}).batch(5)},
       {"zip", Dataset::zip({mapped.project({"image"}), pictures.project({"label"}).skip(3)}).batch(4)},
       {"concat", Dataset::concat({mapped, photographs(20).map({resize({8, 8})}, {"image"})}).batch(6)}};
-  made.emplace("sequence", generated({"left"}, [] { return std::make_unique<Countdown>(); }).batch(4));
+  made.emplace("sequence",
+               generated({"left"}, [](std::uint64_t) { return std::make_unique<Countdown>(); }).batch(4));
   return made;
 }
 
