@@ -64,9 +64,11 @@ std::string to_string(const MetricValues& values) {
 std::string results_text(const MetricValues& values) {
   std::string text;
   for (const auto& [name, value] : values) {
-    const auto* number = std::get_if<double>(&value);
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name,
-                        number != nullptr ? fmt::format("{:.4g}", *number) : to_string(value));
+    std::string shown = to_string(value);
+    if (const auto* number = std::get_if<double>(&value)) shown = fmt::format("{:.4g}", *number);
+    if (const auto* numbers = std::get_if<Tensor>(&value))
+      shown = fmt::format("[{:.4g}]", fmt::join(numbers->span<double>(), ", "));
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, shown);
   }
   return text;
 }

@@ -43,7 +43,7 @@ class Summary:
         for cells in (head, *table):
             left = [text.ljust(width) for text, width in zip(cells[:3], widths, strict=False)]
             right = [text.rjust(width) for text, width in zip(cells[3:], widths[3:], strict=True)]
-            lines.append("  ".join(left + right))
+            lines.append("  ".join(left + right).rstrip())
         lines.append(
             f"parameters: {self.parameters:,}, of which {self.trainable_parameters:,} are trained; "
             f"{self.bytes:,} bytes"

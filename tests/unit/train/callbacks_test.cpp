@@ -127,10 +127,11 @@ TEST(ProgressBar, KeepsTheValuesOfTheLastEvaluation) {
   ProgressBar bar({.live = false});
   auto context = at_step(1, 10, 10, 1.5F);
   ASSERT_TRUE(bar.on_train_epoch_begin(context));
-  context.eval_results = {{"accuracy", 0.98765}};
+  context.eval_results = {{"accuracy", 0.98765},
+                          {"recall", Tensor::from<double>(std::vector<double>{1.0 / 3, 1}, {2})}};
   ASSERT_TRUE(bar.on_train_epoch_end(context));
   context.eval_results.clear();
-  EXPECT_THAT(bar.line(context), HasSubstr(", accuracy 0.9877"));
+  EXPECT_THAT(bar.line(context), HasSubstr(", accuracy 0.9877, recall [0.3333, 1]"));
   ASSERT_TRUE(bar.on_train_begin(context));
   EXPECT_THAT(bar.line(context), Not(HasSubstr("accuracy")));
 }
