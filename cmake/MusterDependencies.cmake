@@ -1,14 +1,21 @@
 # What Muster is built on; versions and reasons: docs/adr/0002-dependencies.md
 find_package(fmt 9 REQUIRED)
-find_package(spdlog 1.10 REQUIRED)
+find_package(spdlog 1.10 REQUIRED)  # its headers alone: one file of ours includes them
 find_package(tl-expected 1.0 REQUIRED)
 find_package(Threads REQUIRED)
+find_package(OpenMP COMPONENTS CXX)
+if(MUSTER_SELF_CONTAINED)
+  include(MusterSelfContained)  # from here on static libraries are found
+endif()
 find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
+if(MUSTER_SELF_CONTAINED)
+  muster_copy_for_shared_libraries(JPEG::JPEG)
+  muster_copy_for_shared_libraries(PNG::PNG)
+endif()
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 find_package(OpenSSL 3.0 REQUIRED COMPONENTS SSL Crypto)
-find_package(OpenMP COMPONENTS CXX)
 find_package(CLI11 2.1 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 if(MUSTER_TESTS)

@@ -1,6 +1,5 @@
 # The library that others build on: all modules in one archive, Muster::muster, installed with its headers and a package
 # file for find_package(Muster). Inside this project, targets link the modules themselves.
-include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 add_library(muster STATIC)
@@ -12,7 +11,9 @@ target_include_directories(muster PUBLIC
 target_compile_features(muster PUBLIC cxx_std_20)
 target_link_libraries(muster
   PUBLIC tl::expected
-  PRIVATE fmt::fmt spdlog::spdlog PkgConfig::xxhash OpenSSL::SSL OpenSSL::Crypto JPEG::JPEG PNG::PNG Threads::Threads)
+  PRIVATE fmt::fmt PkgConfig::xxhash OpenSSL::SSL OpenSSL::Crypto JPEG::JPEG PNG::PNG Threads::Threads)
+# A program finds the kernels of oneDNN where they were installed when it was linked (muster/tensor/primitives.cpp).
+target_link_options(muster INTERFACE $<INSTALL_INTERFACE:LINKER:-rpath,$<INSTALL_PREFIX>/${MUSTER_KERNEL_DIR}>)
 if(OpenMP_CXX_FOUND)
   target_link_libraries(muster PRIVATE OpenMP::OpenMP_CXX)
 endif()
@@ -20,10 +21,16 @@ set_target_properties(muster PROPERTIES LINKER_LANGUAGE CXX)
 add_library(Muster::muster ALIAS muster)
 
 set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/Muster")
-install(TARGETS muster EXPORT MusterTargets ARCHIVE COMPONENT development)
-install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/NOTICE" "${PROJECT_SOURCE_DIR}/THIRD_PARTY_NOTICES.md"
-  DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT development)
-install(EXPORT MusterTargets NAMESPACE Muster:: DESTINATION "${package_folder}" COMPONENT development)
+if(MUSTER_SELF_CONTAINED)
+  muster_shared_library(muster)
+else()
+  install(TARGETS muster EXPORT MusterTargets ARCHIVE COMPONENT development)
+  install(EXPORT MusterTargets NAMESPACE Muster:: DESTINATION "${package_folder}" COMPONENT development)
+endif()
+if(NOT SKBUILD)  # a wheel has them already
+  install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/NOTICE" "${PROJECT_SOURCE_DIR}/THIRD_PARTY_NOTICES.md"
+    DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT development)
+endif()
 
 # What muster/muster.h includes, and what that includes: no header that nobody outside can need is installed.
 set(headers muster/muster.h)

@@ -64,7 +64,10 @@ FORBIDDEN = [
     ]
 ]
 # Built by tests/install as a project of its own, from the installed package.
-OTHER_PROJECTS = ("tests/install/",)
+OTHER_PROJECTS = (
+    "cmake/self_contained/",
+    "tests/install/",
+)
 
 
 def module_of(path: str) -> str | None:

@@ -56,7 +56,7 @@ void add_certs(CLI::App& app, Invocation& invocation);
 void add_data(CLI::App& app, Invocation& invocation);
 void add_ranktable(CLI::App& app, Invocation& invocation);
 void add_kubernetes(CLI::App& app, Invocation& invocation);   // k8s, sidecar
-void add_information(CLI::App& app, Invocation& invocation);  // env, compat-path, version, help
+void add_information(CLI::App& app, Invocation& invocation);  // env, compat-path, cmake-path, version, help
 void add_watching(CLI::App& app, Invocation& invocation);     // status, doctor
 
 }  // namespace muster::app

@@ -1,8 +1,9 @@
-// muster env, compat-path, version, help: what Muster sees.
+// muster env, compat-path, cmake-path, version, help: what Muster sees.
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,15 +15,13 @@
 namespace muster::app {
 namespace {
 
-int print_compat_path() {
-  if (const auto folder = compat_folder()) {
-    fmt::print("{}\n", *folder);
-    return 0;
+int print_path(const std::optional<std::string>& path, const char* advice) {
+  if (!path) {
+    fmt::print(stderr, "{}\n", advice);
+    return 1;
   }
-  fmt::print(stderr,
-             "muster compat-path: the Python package is not installed beside this program.\n"
-             "Install both with `pip install .`, or make the build tree with `./dev setup`.\n");
-  return 1;
+  fmt::print("{}\n", *path);
+  return 0;
 }
 
 // The help of `muster`, or of the subcommand that the words name: certs new.
@@ -53,7 +52,21 @@ void add_information(CLI::App& app, Invocation& invocation) {
   app.add_subcommand("env", "Every environment variable that Muster reads: value, default, range, origin")
       ->callback([] { fmt::print("{}", cluster::variables_text(real_environment())); });
   app.add_subcommand("compat-path", "The folder to put into PYTHONPATH for `import mindspore`")
-      ->callback([&invocation] { invocation.exit_code = print_compat_path(); });
+      ->callback([&invocation] {
+        invocation.exit_code =
+            print_path(compat_folder(),
+                       "muster compat-path: the Python package is not installed beside this program.\n"
+                       "Install both with `pip install .`, or make the build tree with `./dev setup`.");
+      });
+  app.add_subcommand("cmake-path",
+                     "The folder for cmake's -DCMAKE_PREFIX_PATH, where find_package(Muster) looks")
+      ->callback([&invocation] {
+        invocation.exit_code = print_path(
+            cmake_prefix(),
+            "muster cmake-path: the C++ library is not installed beside this program.\n"
+            "A wheel has it, and Debian's libmuster-dev; from a build:\n"
+            "cmake --install build --prefix PREFIX --component development, and the same with cli.");
+      });
   const std::string version = fmt::format("muster {}", MUSTER_VERSION);
   app.set_version_flag("--version", version, "The version of Muster");
   app.add_subcommand("version", "The version of Muster, as --version prints it")->callback([version] {

@@ -6,6 +6,7 @@
 #include <ctime>
 #include <filesystem>
 #include <sstream>
+#include <vector>
 
 #include "muster/base/base.h"
 
@@ -26,9 +27,34 @@ fs::path invoked_path(const std::string& program) {
   return program;
 }
 
-bool holds_mindspore(const fs::path& folder) {
+bool is_there(const fs::path& path) {
   std::error_code ignored;
-  return fs::exists(folder / "mindspore" / "__init__.py", ignored);
+  return fs::exists(path, ignored);
+}
+
+// The folder of this program's file: <prefix>/bin, or <build>/apps/muster.
+fs::path own_folder() {
+  std::error_code ignored;
+  return fs::read_symlink("/proc/self/exe", ignored).parent_path();
+}
+
+// Where pip or a distribution may have put the package beside <prefix>/bin: Fedora has lib64.
+std::vector<fs::path> possible_packages() {
+  std::vector<fs::path> found;
+  std::error_code ignored;
+  for (const char* libraries : {"lib", "lib64"})
+    for (const auto& entry : fs::directory_iterator(own_folder().parent_path() / libraries, ignored))
+      for (const char* packages : {"site-packages", "dist-packages"})
+        found.push_back(entry.path() / packages / "muster");
+  return found;
+}
+
+bool holds_cmake_package(const fs::path& prefix) {
+  if (is_there(prefix / "lib" / "cmake" / "Muster" / "MusterConfig.cmake")) return true;
+  std::error_code ignored;  // lib/x86_64-linux-gnu in Debian's packages
+  for (const auto& entry : fs::directory_iterator(prefix / "lib", ignored))
+    if (is_there(entry.path() / "cmake" / "Muster" / "MusterConfig.cmake")) return true;
+  return false;
 }
 
 }  // namespace
@@ -42,17 +68,18 @@ std::string python_for_scripts(const std::string& program) {
 }
 
 std::optional<std::string> compat_folder() {
-  std::error_code ignored;
-  const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  // <build>/apps/muster/muster beside <build>/python_compat
-  const fs::path built = folder.parent_path().parent_path() / "python_compat";
-  if (holds_mindspore(built)) return built.string();
-  // <prefix>/bin/muster beside <prefix>/lib/python3.x/{site,dist}-packages/muster
-  for (const auto& entry : fs::directory_iterator(folder.parent_path() / "lib", ignored))
-    for (const char* packages : {"site-packages", "dist-packages"}) {
-      const fs::path installed = entry.path() / packages / "muster" / "compat";
-      if (holds_mindspore(installed)) return installed.string();
-    }
+  std::vector<fs::path> folders = {own_folder().parent_path().parent_path() / "python_compat"};  // of a build
+  for (const fs::path& package : possible_packages()) folders.push_back(package / "compat");
+  for (const fs::path& folder : folders)
+    if (is_there(folder / "mindspore" / "__init__.py")) return folder.string();
+  return std::nullopt;
+}
+
+std::optional<std::string> cmake_prefix() {
+  std::vector<fs::path> prefixes = possible_packages();
+  prefixes.push_back(own_folder().parent_path());
+  for (const fs::path& prefix : prefixes)
+    if (holds_cmake_package(prefix)) return prefix.string();
   return std::nullopt;
 }
 

@@ -12,6 +12,9 @@ std::string python_for_scripts(const std::string& program);
 // The folder that holds `mindspore/`, for PYTHONPATH: of the build tree, or of the installed package.
 std::optional<std::string> compat_folder();
 
+// The prefix of the C++ library that was installed with this program, for CMAKE_PREFIX_PATH.
+std::optional<std::string> cmake_prefix();
+
 // A new folder for the logs of one job, below `parent` and named after the time. Empty when it cannot be
 // made.
 std::string make_log_folder(const std::string& parent);

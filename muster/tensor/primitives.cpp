@@ -27,37 +27,31 @@ fs::path own_file() {
   return fs::canonical(named, ignored);
 }
 
-// Where `tree` keeps it when it is a build tree, an install prefix or a Python environment.
-fs::path find_in(const fs::path& tree) {
-  std::error_code ignored;
-  if (fs::path there = tree / "lib" / "muster" / file_name; fs::exists(there, ignored)) return there;
-  for (const fs::directory_entry& entry : fs::directory_iterator(tree / "lib", ignored)) {
-    if (!entry.path().filename().string().starts_with("python3")) continue;
-    if (fs::path there = entry.path() / "site-packages" / "muster" / file_name; fs::exists(there, ignored))
-      return there;
-  }
-  return {};
-}
-
-// Beside this code (in a Python package), or in the tree around it.
+// Beside this code, or in the tree around it: a build tree, an install prefix, a Python package.
 fs::path find() {
   std::error_code ignored;
   fs::path folder = own_file().parent_path();
   if (folder.empty()) return {};
   if (fs::path beside = folder / file_name; fs::exists(beside, ignored)) return beside;
   for (int level = 0; level < levels_max && folder.has_relative_path(); ++level) {
-    if (fs::path there = find_in(folder); !there.empty()) return there;
+    if (fs::path there = folder / "lib" / "muster" / file_name; fs::exists(there, ignored)) return there;
     folder = folder.parent_path();
   }
   return {};
 }
 
 const PrimitiveLibrary* load() {
-  const fs::path file = find();
-  if (file.empty()) return nullptr;
+  const fs::path found = find();
+  // By its name alone the loader looks where the program was linked to look (cmake/MusterLibrary.cmake), in
+  // LD_LIBRARY_PATH and where the system keeps libraries.
+  const fs::path file = found.empty() ? fs::path(file_name) : found;
   void* const handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
-    log::warning(fmt::format("{}; the reference kernels serve instead, many times slower", dlerror()));
+    log::warning(
+        fmt::format("no oneDNN: {}; convolutions, matrix products and pooling use the reference "
+                    "kernels, many times slower. {} is in lib/muster of Muster's build or "
+                    "installation: name that folder in LD_LIBRARY_PATH",
+                    dlerror(), file_name));
     return nullptr;
   }
   using Table = const PrimitiveLibrary* (*)();

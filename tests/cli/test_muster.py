@@ -348,6 +348,12 @@ def test_compat_path_is_the_folder_that_holds_mindspore(folder):
     assert (Path(done.stdout.strip()) / "mindspore/__init__.py").exists()
 
 
+def test_cmake_path_of_a_build_says_how_to_install_the_library(folder):
+    done = muster("cmake-path")
+    assert done.returncode == 1
+    assert "cmake --install build --prefix PREFIX --component development" in done.stderr
+
+
 def test_version_is_that_of_the_project(folder):
     assert re.fullmatch(r"muster \d+\.\d+\.\d+\n", muster("version").stdout)
     assert muster("--version").stdout == muster("version").stdout

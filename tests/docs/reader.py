@@ -63,14 +63,16 @@ def own_host() -> Iterator[list[str]]:
 
 
 class Reader:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, muster: Path | None = BUILD / "apps/muster/muster") -> None:
+        """`muster`: the program of a build; None: the one that PATH has (tests/first_day)."""
         self.folder = folder
         self.programs = folder / ".programs"
         self.script = ""  # the Python of the page so far, each line where the page has it
         self.script_has_run = True
         self.host: list[str] = []
         self.programs.mkdir(parents=True)
-        self._add_program("muster", f'exec "{BUILD / "apps/muster/muster"}" "$@"')
+        if muster is not None:
+            self._add_program("muster", f'exec "{muster}" "$@"')
         (folder / "examples").symlink_to(ROOT / "examples")
         for usage, prefix in (("train", "train"), ("test", "t10k")):
             write_digits(folder / "MNIST_Data" / usage, rows=640, prefix=prefix)

@@ -3,8 +3,10 @@
 #include <muster/muster.h>
 
 #include <cstdio>
+#include <string>
 
 int main() {
+  std::printf("kernels of %s\n", std::string(muster::kernel_library_name()).c_str());
   // Of a half-set environment init() says what is missing.
   const auto role = muster::train::init(muster::FixedEnvironment{{{"MS_WORKER_NUM", "2"}}});
   if (role) return 1;
