@@ -4,7 +4,6 @@
 
 #include <deque>
 #include <exception>
-#include <optional>
 #include <utility>
 
 #include "muster/checkpoint/checkpoint.h"
@@ -40,6 +39,18 @@ class InferenceScope {
   std::vector<std::pair<nn::CellPtr, bool>> modes_;
 };
 
+// While it lives, nodes know the cells and lines that they come from, for errors.
+class OriginScope {
+ public:
+  OriginScope() { graph::set_anomaly_detection(true); }
+  OriginScope(const OriginScope&) = delete;
+  OriginScope& operator=(const OriginScope&) = delete;
+  ~OriginScope() { graph::set_anomaly_detection(before_); }
+
+ private:
+  const bool before_ = graph::detects_anomalies();
+};
+
 // Also of a language above, whose exceptions come with a traceback: the last line says what.
 Error last_line_of(const std::exception& exception) {
   const std::string text = exception.what();
@@ -47,6 +58,7 @@ Error last_line_of(const std::exception& exception) {
 }
 
 Result<graph::Graph> traced(nn::Cell& cell, std::span<const graph::TensorType> types) {
+  const OriginScope origins;
   const auto trace = graph::Trace::begin(cell.class_name());
   std::vector<graph::Value> inputs;
   for (const graph::TensorType& type : types) inputs.push_back(trace->input(type));
@@ -54,40 +66,6 @@ Result<graph::Graph> traced(nn::Cell& cell, std::span<const graph::TensorType> t
     const graph::Trace::Scope scope(*trace);
     return trace->finish(cell.call(inputs));
   });
-}
-
-// While it lives, each cell of a tree is placed somewhere: what it calls tells of it (graph::Placement).
-class NamingScope {
- public:
-  explicit NamingScope(nn::Cell& cell) {
-    note(cell);
-    for (const auto& [name, below] : cell.descendants()) note(*below);
-  }
-  NamingScope(const NamingScope&) = delete;
-  NamingScope& operator=(const NamingScope&) = delete;
-  ~NamingScope() {
-    for (auto& [cell, state] : states_) cell->restore(std::move(state));
-  }
-
- private:
-  void note(nn::Cell& cell) {
-    nn::CellState named = cell.state();
-    states_.emplace_back(&cell, named);
-    named.place = nn::Place{.rank = 0, .where = ""};
-    cell.restore(std::move(named));
-  }
-
-  std::vector<std::pair<nn::Cell*, nn::CellState>> states_;
-};
-
-// "Conv2d 'conv1'", which calls this node; found by tracing once more, which an error may cost.
-std::string caller_of(nn::Cell& cell, std::span<const graph::TensorType> types, std::size_t node) {
-  const NamingScope names(cell);
-  const Result<graph::Graph> graph = traced(cell, types);
-  if (!graph || node >= graph->nodes.size() || graph->nodes[node].placement == nullptr)
-    return cell.description();
-  const std::string& origin = graph->nodes[node].placement->origin;
-  return origin.substr(0, origin.rfind(", "));
 }
 
 // The same inputs with one more sample.
@@ -282,12 +260,7 @@ Result<> export_onnx(nn::Cell& cell, std::span<const Tensor> inputs, const std::
     other = *traced_again;
     wanted.other_batch = &other;
   }
-  std::optional<std::size_t> refused;
-  wanted.refused = &refused;
-  MUSTER_TRY(const OnnxModel model, graph::to_onnx(graph, seed(), wanted).map_error([&](Error error) {
-    if (refused) error.message += fmt::format(" (called by {})", caller_of(cell, types, *refused));
-    return error;
-  }));
+  MUSTER_TRY(const OnnxModel model, graph::to_onnx(graph, seed(), wanted));
   const checkpoint::Pieces file = encode(model);
   MUSTER_TRY_VOID(check_size(file, path));
   return files.write_pieces(path, file.pieces);

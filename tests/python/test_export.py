@@ -329,7 +329,7 @@ def test_an_op_without_a_counterpart_is_named_with_its_cell(tmp_path):
 
     with pytest.raises(NotImplementedError) as error:
         muster.export(Outer(), muster.Tensor(floats(3, 4)), str(tmp_path / "net.onnx"))
-    for word in ("cumprod", "Inner 'body'", "adding-an-op.md"):
+    for word in ("cumprod", "Inner 'body'", "test_export.py:", "adding-an-op.md"):
         assert word in str(error.value)
     assert not (tmp_path / "net.onnx").exists()
 

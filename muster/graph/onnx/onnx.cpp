@@ -150,7 +150,13 @@ namespace {
 // What follows the batch by its nature; in any other attribute another value is another computation.
 bool may_follow_batch(const std::string& attribute) { return attribute == "shape" || attribute == "size"; }
 
-std::string place_of(const Node& node) { return fmt::format("the ONNX export of op '{}'", node.op->name); }
+// "the ONNX export of op 'cumprod' in Net 'head' (net.py:31)"
+std::string place_of(const Node& node) {
+  std::string text = fmt::format("the ONNX export of op '{}'", node.op->name);
+  if (node.origin == nullptr || node.origin->cell.empty()) return text;
+  text += fmt::format(" in {}", node.origin->cell);
+  return node.origin->line.empty() ? text : fmt::format("{} ({})", text, node.origin->line);
+}
 
 class Exporter {
  public:
@@ -299,7 +305,6 @@ class Exporter {
   Result<> add(std::size_t index) {
     const Node& node = graph_.nodes[index];
     const auto explain = [&](Error error) {
-      if (options_.refused != nullptr) *options_.refused = index;
       error.message = fmt::format("{}: {}", place_of(node), error.message);
       return error;
     };

@@ -2,9 +2,7 @@
 // is written by train::export_onnx.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -55,8 +53,6 @@ struct OnnxOptions {
   // The same code traced with another size of axis 0 of all inputs: what differs between the two is open. The
   // batch may then have any size. Null: all sizes are those of `graph`.
   const Graph* other_batch = nullptr;
-  // Set to the index of the node that cannot be exported, if the error is about one. May be null.
-  std::optional<std::size_t>* refused = nullptr;
 };
 
 // The parameters' elements as they are now, made first where they are not yet. An error names the op that
