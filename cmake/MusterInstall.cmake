@@ -74,7 +74,6 @@ endfunction()
 # muster_shared_library(TARGET): libmuster.so, from the archive that the target is (tools/self_contained_library.py).
 set(muster_shared_file "${PROJECT_BINARY_DIR}/libmuster.so")
 function(muster_shared_library target)
-  find_package(Python 3.10 COMPONENTS Interpreter REQUIRED)
   set(tool "${PROJECT_SOURCE_DIR}/tools/self_contained_library.py")
   set(rpath "\$ORIGIN/muster")
   add_custom_command(OUTPUT "${muster_shared_file}" DEPENDS ${target} muster_fmt muster_stderr "${tool}"

@@ -1,6 +1,7 @@
 # MUSTER_SELF_CONTAINED: what others wrote goes into Muster's own files, but for glibc and libstdc++, so that a package
 # runs on systems that have nothing else (`./dev wheel`; docs/adr/0035-packages.md). Muster's objects are compiled by
 # the same commands as without it: where ccache is installed, a second build does little more than link.
+find_package(Python 3.10 COMPONENTS Interpreter REQUIRED)
 set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
 
 # Debian has no static fmt: one file holds what Muster calls of it.

@@ -37,9 +37,24 @@ PYTHON
   dpkg-deb -x "$package" "$place/ubuntu-keys"
 }
 
-# make_base NAME: a minimal system, `$place/base-NAME`: bookworm, trixie, jammy or noble.
+# make_base NAME: a minimal system, `$place/base-NAME`: bookworm, trixie, jammy or noble. MUSTER_BASES may name a folder
+# with such systems, made by debootstrap before.
 make_base() {
-  local target="$place/base-$1" how
+  local target="$place/base-$1"
+  if [ -d "${MUSTER_BASES:-/nonexistent}/$1" ]; then
+    cp -a "$MUSTER_BASES/$1" "$target"
+  else
+    bootstrap "$1" "$target"
+  fi
+  # The way to the archives is that of this machine: proxy, certificates, names.
+  apt-config dump | grep -E '^Acquire::(http|https)::Proxy' >"$target/etc/apt/apt.conf.d/90proxy" || true
+  mkdir -p "$target/usr/local/share/ca-certificates"
+  cp -a /usr/local/share/ca-certificates/. "$target/usr/local/share/ca-certificates/" 2>/dev/null || true
+  cp /etc/resolv.conf /etc/hosts "$target/etc/"
+}
+
+bootstrap() {
+  local target=$2 how
   case "$1" in
     jammy | noble)
       ubuntu_keys
@@ -50,11 +65,6 @@ make_base() {
   esac
   debootstrap --variant=minbase "${how[@]}" >"$place/debootstrap.log" 2>&1 ||
     { tail "$place/debootstrap.log" >&2; die "debootstrap of $1 failed"; }
-  # The way to the archives is that of this machine: proxy, certificates, names.
-  apt-config dump | grep -E '^Acquire::(http|https)::Proxy' >"$target/etc/apt/apt.conf.d/90proxy" || true
-  mkdir -p "$target/usr/local/share/ca-certificates"
-  cp -a /usr/local/share/ca-certificates/. "$target/usr/local/share/ca-certificates/" 2>/dev/null || true
-  cp /etc/resolv.conf /etc/hosts "$target/etc/"
 }
 
 # make_system NAME BASE: a copy of the base, with what a system has mounted.

@@ -21,7 +21,7 @@ print(page_blocks(sys.argv[1])[int(sys.argv[2]) - 1].text)' "docs/guide/$1.md" "
 }
 
 # The blocks of install.md, by what they are.
-MAKE_PACKAGES=1 INSTALL_WHEEL=2 FIRST_SCRIPT=3 RUN_FIRST=4 BUILD_PROGRAM=5 INSTALL_DEBS=6
+INSTALL_WHEEL=2 FIRST_SCRIPT=3 RUN_FIRST=4 BUILD_PROGRAM=5 INSTALL_DEBS=6
 
 need_base() { [ -d "$place/base-$1" ] || make_base "$1"; }
 
@@ -121,7 +121,7 @@ day_of_image() {
   mkdir -p "$place/image/train"
   cp "$place"/image/srv/day/*.whl "$place/image/tmp"
   page_block install $FIRST_SCRIPT >"$place/image/train/train.py"
-  page_block launch-kubernetes 2 | sed -n '/^RUN/,/[^\\]$/p' | sed 's/^RUN //' >"$place/image/tmp/steps.sh"
+  page_block launch-kubernetes 2 | sed -n 's/^RUN //p' >"$place/image/tmp/steps.sh"
   enter image bash -euo pipefail -c '. /tmp/steps.sh' >"$place/image.log" 2>&1 || { tail -20 "$place/image.log" >&2; die "the image's steps failed"; }
   enter image bash -euo pipefail -c 'cd /train && muster run -n 2 train.py'
   echo "newcomer: the image of launch-kubernetes.md trains"
