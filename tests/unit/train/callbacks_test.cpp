@@ -306,7 +306,7 @@ TEST(ModelCheckpoint, KeepsTwoFilesAtLeastOfAJobThatRecovers) {
     saving.steps(saver, step, step);
     for (const auto& use : saving.context.take_uses()) use({}, {});
   }
-  EXPECT_THAT(saving.names(), ElementsAre("CKP-1_2.ckpt", "CKP-1_3.ckpt"));
+  EXPECT_THAT(saving.names(), ElementsAre("CKP-1_2.ckpt", "CKP-1_2.state", "CKP-1_3.ckpt", "CKP-1_3.state"));
 }
 
 TEST(ModelCheckpoint, LoadsWhatItSaved) {
