@@ -57,7 +57,8 @@ def own_host() -> Iterator[list[str]]:
         assert holder.stdout.readline() == "made\n"
         inside = Path(f"/proc/{holder.pid}/task/{holder.pid}/children").read_text().strip()
         try:
-            yield ["nsenter", "--net", "--pid", "--mount", f"--target={inside}"]
+            # --root: of a system that was entered by chroot, too
+            yield ["nsenter", "--net", "--pid", "--mount", "--root", f"--target={inside}"]
         finally:
             holder.kill()
 
