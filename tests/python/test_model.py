@@ -18,11 +18,12 @@ ROWS = 80
 
 
 class Network(muster.Cell):
+    traces = 0
+
     def __init__(self):
         super().__init__()
         self.flatten = nn.Flatten()
         self.fc = nn.Dense(28 * 28, 10)
-        self.traced = 0
 
     def construct(self, x):
         Network.traces += 1
@@ -233,7 +234,7 @@ def test_checkpoints_are_named_by_epoch_and_step_and_load(digits, tmp_path):
     saver = train.ModelCheckpoint("net", str(tmp_path), config)
     model = made_model()
     model.train(2, batches(digits), saver)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["net-2_2.ckpt", "net-2_4.ckpt"]
+    assert sorted(path.name for path in tmp_path.glob("*.ckpt")) == ["net-2_2.ckpt", "net-2_4.ckpt"]
     values = muster.load_checkpoint(saver.latest_ckpt_file_name)
     assert {"fc.weight", "fc.bias", "moments.fc.weight", "learning_rate"} <= set(values)
     fresh = Network()

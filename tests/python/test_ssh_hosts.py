@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,7 @@ class Cluster:
 
     def start(self, script, *options, hosts="10.77.0.1:1,10.77.0.2:1", ssh=None):
         (self.folder / "script.py").write_text(script)
-        self.mark = f"MARK_{self.folder.name}"
+        self.mark = f"MARK_{uuid.uuid4().hex}"
         kept = {name: text for name, text in os.environ.items() if not name.startswith(("MS_", "MUSTER_"))}
         environment = {
             **kept,
