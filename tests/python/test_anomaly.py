@@ -122,12 +122,13 @@ def test_off_it_says_nothing_and_a_block_turns_it_off_again():
 
 
 def test_numbers_are_the_same_with_it():
+    muster.set_seed(1)
     net = nn.SequentialCell(nn.Dense(2, 8), nn.Tanh(), nn.Dense(8, 1))
     function = muster.value_and_grad(lambda x: (net(x) ** 2).mean(), None, net.trainable_params())
     plain, plain_gradients = function(X)
     with train.detect_anomaly():
         watched, watched_gradients = function(X)
-    assert watched.item() == pytest.approx(plain.item(), rel=1e-6)
+    assert watched.item() == pytest.approx(plain.item(), rel=1e-5)
     for one, other in zip(watched_gradients, plain_gradients, strict=True):
         np.testing.assert_allclose(one.asnumpy(), other.asnumpy(), rtol=1e-5, atol=1e-7)
 
