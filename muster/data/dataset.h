@@ -22,7 +22,7 @@ struct Column {
 };
 
 // Whether each process gets the same items in a pass of the same number: by the library's own order; as the
-// script promises of items that it makes by means of its own; or nobody knows.
+// script promises of items that it makes by means of its own; or it is unknown.
 enum class ItemOrder { known, promised, unknown };
 
 // What size() says where it cannot count.

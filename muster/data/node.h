@@ -44,7 +44,7 @@ struct Pass {
   std::size_t prefetch_items = IterateOptions{}.prefetch_items;
   Duration worker_warning = IterateOptions{}.worker_warning;
   Duration worker_deadline = IterateOptions{}.worker_deadline;
-  const std::atomic<bool>* ended = nullptr;  // nobody wants more rows: who waits for one gives up
+  const std::atomic<bool>* ended = nullptr;  // no more rows are wanted: a caller that waits for one gives up
 };
 
 // The key of a row that is number `row` of its source.

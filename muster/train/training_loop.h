@@ -34,7 +34,7 @@ class LoopHooks {
   virtual void settle() {}
   // Of an attempt, before anything is restored: checks, and TrainingLoop::read().
   virtual Result<> open(TrainingLoop& loop) = 0;
-  // Where a training that nobody has begun in this job goes on, as a person has asked; nothing: at its start.
+  // Where a training that has not begun in this job goes on, as the script has asked; nothing: at its start.
   virtual Result<std::optional<Resumption>> resume() { return std::nullopt; }
   // And behind it, before the first item.
   virtual Result<> check(Batches&) { return {}; }

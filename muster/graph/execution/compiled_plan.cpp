@@ -140,7 +140,7 @@ Result<CompiledPlan> compile(const Graph& graph, const PlanOptions& options) {
   MUSTER_TRY(const SeenAs seen_as, take_graph(plan, graph, options));
   for (const auto& [id, parameter] : graph.parameters)
     plan.stage.homes.emplace_back(parameter, rank_of(parameter->home()));
-  plan.graph.own_gradients.clear();  // nobody asks any more, and they may hold a cell, which holds its plans
+  plan.graph.own_gradients.clear();  // not needed any more, and they may hold a cell, which holds its plans
   plan.detects_anomalies = detects_anomalies();
   if (plan.detects_anomalies)
     remove_dead(plan.graph);
