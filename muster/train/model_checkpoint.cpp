@@ -10,12 +10,11 @@
 #include "muster/train/activity_scope.h"
 #include "muster/train/job.h"
 #include "muster/train/parameters.h"
+#include "muster/train/resume.h"
 #include "muster/train/run_context.h"
 
 namespace muster::train {
 namespace {
-
-checkpoint::StateOwnership this_worker() { return {.world_size = world_size(), .rank = rank()}; }
 
 std::string told(const std::string& what, const Error& error) {
   return fmt::format("{} could not be saved, and training goes on without it: {}", what, error.message);
@@ -137,13 +136,13 @@ bool ModelCheckpoint::write(std::span<const checkpoint::Entry> parameters, const
     log::error(told("room for a checkpoint", gone.error()));
     return true;
   }
-  for (const std::string& file : *gone) (void)storage_.remove(checkpoint::state_path(file, this_worker()));
+  for (const std::string& file : *gone) (void)storage_.remove(checkpoint::state_path(file, state_owner()));
   return true;
 }
 
 void ModelCheckpoint::write_state(const checkpoint::Point& point, std::span<const std::string> in_checkpoint,
                                   const std::string& path) {
-  const checkpoint::StateOwnership owner = this_worker();
+  const checkpoint::StateOwnership owner = state_owner();
   const auto written = checkpoint::save_state(checkpoint::state_path(path, owner), point, owner,
                                               {in_checkpoint.begin(), in_checkpoint.end()}, storage_);
   if (!written) log::error(told("the state of the training", written.error()));
@@ -156,7 +155,7 @@ std::vector<ModelCheckpoint::SavedFile> ModelCheckpoint::saved_files() const {
   for (const std::string& name : *names) {
     const auto found = checkpoint::checkpoint_name(name, options_.prefix);
     if (!found) continue;
-    const std::string state = checkpoint::state_path(name, this_worker());
+    const std::string state = checkpoint::state_path(name, state_owner());
     files.push_back({.name = *found,
                      .path = fmt::format("{}/{}", options_.directory, name),
                      .has_state = std::find(names->begin(), names->end(), state) != names->end()});

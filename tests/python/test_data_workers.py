@@ -33,6 +33,17 @@ class Rows:
         return numpy.arange(i, i + 12, dtype=numpy.float32).reshape(2, 2, 3), numpy.int32(i)
 
 
+def run_alone(script):
+    """The script in a process of its own, once it has ended."""
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        env=job.clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
 def rows(processes=0, source=None, **settings):
     return GeneratorDataset(
         source or Rows(),
@@ -262,13 +273,7 @@ class Rows:
 print("begin")
 for _ in GeneratorDataset(Rows(), ["i"], num_parallel_workers=2, shuffle=False): pass
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env=job.clean_environment(),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = run_alone(script)
     assert sorted(done.stdout.splitlines()) == ["begin", "row 0", "row 1"], done.stderr
 
 
@@ -339,13 +344,7 @@ data = data.map(lambda x: numpy.append(x, os.getpid()), "x", **two)
 found = numpy.array([x.asnumpy() for x, in data])
 print(found[:, 0].tolist(), len(set(found[:, 1])), len(set(found[:, 2])), os.getpid() in found)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env=job.clean_environment(),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = run_alone(script)
     assert done.stdout == "[0, 1, 2, 3, 4, 5] 3 2 False\n", done.stderr
 
 
