@@ -88,6 +88,8 @@ class Dataset {
   Result<std::int64_t> count_items(IterateOptions options = {}) const;
   // Rows in the last batch() and repetitions in the last repeat() upstream; 1 without one.
   std::int64_t batch_size() const;
+  // Whether items are batches, also of another library, whose size is not known.
+  bool is_batched() const;
   std::int64_t repeat_count() const;
   // Which part of all rows this dataset reads, as the (first) source upstream was cut, or as mark_shard()
   // says.

@@ -67,6 +67,8 @@ class Node {
   virtual Result<std::shared_ptr<const Node>> shuffled_before(std::int64_t) const { return nullptr; }
   // What the user set upstream, innermost last: see Dataset.
   virtual std::int64_t batch_size() const { return 1; }
+  // Whether an item is a batch: axis 0 of its columns counts rows. Batches of other libraries tell no size.
+  virtual bool is_batched() const { return batch_size() > 1; }
   virtual std::int64_t repeat_count() const { return 1; }
   virtual Shard shard() const { return {}; }
   virtual std::int64_t source_rows() const { return size_unknown; }
@@ -84,6 +86,7 @@ class FlowNode : public Node {
   bool foreign() const override { return child_->foreign(); }
   std::uint64_t draws() const override { return child_->draws(); }
   std::int64_t batch_size() const override { return child_->batch_size(); }
+  bool is_batched() const override { return batch_size() > 1 || child_->is_batched(); }
   std::int64_t repeat_count() const override { return child_->repeat_count(); }
   Shard shard() const override { return child_->shard(); }
   std::int64_t source_rows() const override { return child_->source_rows(); }

@@ -126,6 +126,7 @@ class SequenceNode final : public Node {
   }
   bool foreign() const override { return true; }
   std::uint64_t draws() const override { return 0; }
+  bool is_batched() const override { return !options_.external.empty(); }
   ItemOrder item_order() const override { return options_.order; }
   std::unique_ptr<Stream> open(Pass pass) const override {
     return std::make_unique<SequenceStream>(*this, pass);

@@ -122,7 +122,7 @@ Result<> Model::evaluate(const data::Dataset& dataset, CallbackContext& context,
   context.cur_step_num = 0;
   MUSTER_TRY_VOID(call(&Callback::on_eval_begin));
   MUSTER_TRY_VOID(call(&Callback::on_eval_epoch_begin));
-  MUSTER_TRY_VOID(evaluate_batches(batches, context, metrics, dataset.batch_size() > 1));
+  MUSTER_TRY_VOID(evaluate_batches(batches, context, metrics, dataset.is_batched()));
   if (merge != nullptr && !step_is_aborted()) MUSTER_TRY_VOID(merge(metrics));
   if (step_is_aborted()) return {};
   MUSTER_TRY_VOID(call(&Callback::on_eval_epoch_end));

@@ -37,6 +37,14 @@ def model(metrics=("accuracy",)):
     )
 
 
+def test_an_evaluation_counts_rows_and_not_batches():
+    values, labels = batch(0)
+    cut = [(values[:3], labels[:3]), (values[3:], labels[3:])]
+    whole = muster.dataset.NumpySlicesDataset((values, labels), ["x", "y"], shuffle=False)
+    trained = model(("loss",))
+    assert trained.eval(cut) == trained.eval(whole.batch(3))
+
+
 def weights(trained):
     return [p.asnumpy().tobytes() for p in trained.train_network.trainable_params()]
 
