@@ -22,11 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_there(const fs::path& file) {
-  std::error_code ignored;
-  return fs::exists(file, ignored);
-}
-
 bool is_in_path(const std::string& program) {
   const auto folders = CLI::detail::split(real_environment().get("PATH").value_or(""), ':');
   return std::any_of(folders.begin(), folders.end(), [&](const std::string& folder) {

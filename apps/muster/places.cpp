@@ -27,11 +27,6 @@ fs::path invoked_path(const std::string& program) {
   return program;
 }
 
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
 // The folder of this program's file: <prefix>/bin, or <build>/apps/muster.
 fs::path own_folder() {
   std::error_code ignored;
@@ -58,6 +53,11 @@ bool holds_cmake_package(const fs::path& prefix) {
 }
 
 }  // namespace
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
 
 std::string python_for_scripts(const std::string& program) {
   const fs::path folder = invoked_path(program).parent_path();

@@ -1,10 +1,14 @@
 // Installed places: the Python that belongs to this program, and the package that was installed with it.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 
 namespace muster::app {
+
+// Whether there is a file or folder; one that cannot be looked at is not there.
+bool is_there(const std::filesystem::path& path);
 
 // The Python for scripts: that of the virtual environment from which `program` was called, else "python3".
 std::string python_for_scripts(const std::string& program);

@@ -18,16 +18,6 @@ namespace {
 
 constexpr int depth_max = 4;
 
-// "a/" and "a" are one folder.
-std::string without_slash(std::string path) {
-  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-  return path;
-}
-
-bool has(const std::vector<std::string>& names, std::string_view wanted) {
-  return std::find(names.begin(), names.end(), wanted) != names.end();
-}
-
 FoundPoint look_at_point(const std::string& folder, const Storage& storage) {
   FoundPoint point{.folder = folder};
   auto manifest = read_manifest(folder, storage);

@@ -12,11 +12,6 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds patience{3000};
 
-std::string without_slash(std::string path) {
-  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-  return path;
-}
-
 // The one job in `folder`, if it is a job's.
 std::vector<FoundJob> only(const fs::path& folder, Storage& storage) {
   std::vector<FoundJob> jobs = jobs_below(folder.parent_path(), storage);

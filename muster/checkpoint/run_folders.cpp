@@ -25,10 +25,6 @@ std::string first_of(std::vector<std::string> texts) {
   return fmt::format("{}{}", fmt::join(texts, ", "), are_more ? ", ..." : "");
 }
 
-bool has(const std::vector<std::string>& names, std::string_view wanted) {
-  return std::find(names.begin(), names.end(), wanted) != names.end();
-}
-
 // Adds what the folder of one worker tells.
 void look_at_worker(const std::string& folder, const Storage& storage, FoundJob& job) {
   const auto names = storage.list(folder);

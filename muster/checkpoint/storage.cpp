@@ -307,4 +307,13 @@ Storage& real_storage() {
   return storage;
 }
 
+bool has(const std::vector<std::string>& names, std::string_view wanted) {
+  return std::find(names.begin(), names.end(), wanted) != names.end();
+}
+
+std::string without_slash(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
+}
+
 }  // namespace muster::checkpoint

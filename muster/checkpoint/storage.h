@@ -79,4 +79,9 @@ class Storage : public Files {
 
 Storage& real_storage();
 
+// Whether a listing of a folder has the file `wanted`.
+bool has(const std::vector<std::string>& names, std::string_view wanted);
+// "a/" and "a" are one folder.
+std::string without_slash(std::string path);
+
 }  // namespace muster::checkpoint

@@ -10,10 +10,10 @@
 namespace muster::data {
 namespace {
 
-constexpr std::size_t side = 32;
-constexpr std::size_t channels = 3;
-constexpr std::size_t plane_bytes = side * side;
-constexpr std::size_t image_bytes = channels * plane_bytes;
+constexpr std::size_t cifar_side = 32;
+constexpr std::size_t cifar_channels = 3;
+constexpr std::size_t plane_bytes = cifar_side * cifar_side;
+constexpr std::size_t image_bytes = cifar_channels * plane_bytes;
 
 struct Label {
   const char* name;
@@ -73,7 +73,7 @@ Result<> check_records(const Format& format, std::span<const std::byte> file, co
 }
 
 std::vector<Column> columns_of(const Format& format) {
-  std::vector<Column> columns = {{"image", DType::uint8, Shape{side, side, channels}}};
+  std::vector<Column> columns = {{"image", DType::uint8, Shape{cifar_side, cifar_side, cifar_channels}}};
   for (const Label& label : format.labels) columns.push_back({label.name, DType::uint32, Shape{}});
   return columns;
 }
@@ -103,9 +103,9 @@ class CifarSource final : public TableSource {
     const std::byte* green = red + plane_bytes;
     const std::byte* blue = green + plane_bytes;
     for (std::size_t i = 0; i < plane_bytes; ++i) {
-      out[channels * i] = red[i];
-      out[channels * i + 1] = green[i];
-      out[channels * i + 2] = blue[i];
+      out[cifar_channels * i] = red[i];
+      out[cifar_channels * i + 1] = green[i];
+      out[cifar_channels * i + 2] = blue[i];
     }
   }
 

@@ -11,19 +11,21 @@
 namespace muster::data {
 namespace {
 
-constexpr std::uint32_t side = 28;
-constexpr std::size_t image_bytes = side * side;
+constexpr std::uint32_t mnist_side = 28;
+constexpr std::size_t mnist_image_bytes = mnist_side * mnist_side;
 constexpr std::uint32_t label_max = 9;
 
 struct Digits {
-  // image_bytes for each row from images_begin on: the bytes of the first file where they were read, its
-  // header included, then those of the others. Most folders hold one file, and need no copy.
+  // mnist_image_bytes for each row from images_begin on: the bytes of the first file where they were read,
+  // its header included, then those of the others. Most folders hold one file, and need no copy.
   std::vector<std::byte> images;
   std::size_t images_begin = 0;
   std::vector<std::uint32_t> labels;
 
-  std::size_t image_count() const { return (images.size() - images_begin) / image_bytes; }
-  const std::byte* image(std::size_t row) const { return images.data() + images_begin + row * image_bytes; }
+  std::size_t image_count() const { return (images.size() - images_begin) / mnist_image_bytes; }
+  const std::byte* image(std::size_t row) const {
+    return images.data() + images_begin + row * mnist_image_bytes;
+  }
 };
 
 // The label file that belongs to an image file: "train-images-idx3-ubyte" and "train-labels-idx1-ubyte".
@@ -52,10 +54,10 @@ Result<> append_images(Digits& digits, const std::string& path, const Files& fil
   MUSTER_TRY(auto file, files.read(path));
   MUSTER_TRY(const IdxHeader header, read_idx_header(file, 3, path));
   for (std::size_t axis = 1; axis < 3; ++axis)
-    if (header.sizes[axis] != side)
+    if (header.sizes[axis] != mnist_side)
       return fail(Code::corrupt,
                   fmt::format("'{}' holds no MNIST images: byte {} says {} pixels where {} were expected",
-                              path, 4 + 4 * axis, header.sizes[axis], side));
+                              path, 4 + 4 * axis, header.sizes[axis], mnist_side));
   if (digits.images.empty()) {
     digits.images = std::move(file);
     digits.images_begin = header.data_offset;
@@ -108,7 +110,8 @@ Result<Digits> read_digits(const MnistOptions& options, const Files& files) {
 class DigitSource final : public TableSource {
  public:
   explicit DigitSource(Digits digits)
-      : TableSource({{"image", DType::uint8, Shape{side, side, 1}}, {"label", DType::uint32, Shape{}}}),
+      : TableSource(
+            {{"image", DType::uint8, Shape{mnist_side, mnist_side, 1}}, {"label", DType::uint32, Shape{}}}),
         digits_(std::move(digits)) {}
   std::uint32_t rows() const override { return static_cast<std::uint32_t>(digits_.labels.size()); }
   std::span<const std::uint32_t> labels() const override { return digits_.labels; }
@@ -116,7 +119,7 @@ class DigitSource final : public TableSource {
  protected:
   void copy(std::size_t column, std::uint32_t row, std::byte* out) const override {
     if (column == 0)
-      std::memcpy(out, digits_.image(row), image_bytes);
+      std::memcpy(out, digits_.image(row), mnist_image_bytes);
     else
       std::memcpy(out, &digits_.labels[row], sizeof digits_.labels[row]);
   }

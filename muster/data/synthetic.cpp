@@ -12,8 +12,8 @@
 namespace muster::data {
 namespace {
 
-constexpr std::size_t side = 32;
-constexpr std::size_t pixels = side * side;
+constexpr std::size_t synthetic_side = 32;
+constexpr std::size_t pixels = synthetic_side * synthetic_side;
 constexpr std::size_t record_bytes = 1 + 3 * pixels;
 constexpr std::uint64_t classes = 10;
 constexpr std::int64_t records_max = 1000000;
@@ -45,7 +45,7 @@ void draw_record(const RandomStream& random, std::byte* record) {
     colour[c] = 45 * std::cos(2 * std::numbers::pi *
                               (number / static_cast<double>(classes) - static_cast<double>(c) / 3));
   for (std::size_t i = 0; i < pixels; ++i) {
-    const auto x = static_cast<double>(i % side), y = static_cast<double>(i / side);
+    const auto x = static_cast<double>(i % synthetic_side), y = static_cast<double>(i / synthetic_side);
     const double stripe = std::cos(wave * (x * std::cos(direction) + y * std::sin(direction)) + phase);
     const std::uint64_t noise = random.bits(3 + i);
     for (std::size_t c = 0; c < 3; ++c) {

@@ -6,6 +6,8 @@
 
 namespace muster::net {
 
+constexpr int backlog = 4096;  // of a listening socket: connections that wait to be accepted
+
 struct Accepted {
   int fd = -1;                    // not owned yet, close-on-exec and non-blocking; -1: no connection waits
   bool lacks_descriptor = false;  // a connection waits, and there is no descriptor or memory: try again later

@@ -11,7 +11,6 @@
 namespace muster::net {
 namespace {
 
-constexpr int backlog = 4096;
 constexpr auto pause_when_full = std::chrono::milliseconds(100);
 // Unauthorized peers who come in crowds are looked at in batches: were each to wake this process, those who
 // train on its cores would be interrupted as often.

@@ -20,7 +20,6 @@ namespace {
 
 // Loopback and fast networks need more in flight than the kernel's start value; it may grant less.
 constexpr int socket_buffer_size_bytes = 4 << 20;
-constexpr int backlog = 4096;
 constexpr auto connect_pause = std::chrono::milliseconds(20);
 
 void set_option(int fd, int level, int option, int value) {

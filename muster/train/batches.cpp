@@ -19,7 +19,7 @@ using Numbers = std::vector<std::int64_t>;
 constexpr std::uint64_t content_bytes_max = 1 << 20;
 
 // What goes before the content of a message.
-struct Header {
+struct BatchHeader {
   std::uint64_t kind = 0;
   std::uint64_t content_bytes = 0;
 };
@@ -117,7 +117,7 @@ void Batches::divide(Communicator& stages, std::uint32_t reader) {
 // ---- Messages ---------------------------------------------------------------------------------------------
 
 Result<> Batches::tell(Kind kind, std::span<const std::byte> content) {
-  const Header header{.kind = static_cast<std::uint64_t>(kind), .content_bytes = content.size()};
+  const BatchHeader header{.kind = static_cast<std::uint64_t>(kind), .content_bytes = content.size()};
   const auto bytes = std::as_bytes(std::span(&header, 1));
   for (std::uint32_t rank = 0; rank < stages_->size(); ++rank) {
     if (rank == reader_) continue;
@@ -139,7 +139,7 @@ Result<> Batches::tell_failure(const Error& error) {
 
 // An error of the reader is the error here.
 Result<Batches::Message> Batches::hear() {
-  Header header;
+  BatchHeader header;
   const std::array into_header{std::as_writable_bytes(std::span(&header, 1))};
   const auto explain = [this](Error error) {
     error.message =

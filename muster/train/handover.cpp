@@ -12,7 +12,7 @@ namespace {
 using checkpoint::SerializedPoint;
 
 // The first message: what follows.
-struct Header {
+struct HandoverHeader {
   std::uint64_t has_point = 0;
   std::uint64_t has_result = 0;
   std::uint64_t label_bytes = 0;
@@ -93,10 +93,10 @@ Result<> send_handover(const Handover& given, std::uint32_t to, Recovery& recove
     MUSTER_TRY(label, checkpoint::label_of(*given.point));
   }
   const std::string result = given.result.value_or("");
-  const Header header{.has_point = given.point ? 1U : 0U,
-                      .has_result = given.result ? 1U : 0U,
-                      .label_bytes = label.size(),
-                      .result_bytes = result.size()};
+  const HandoverHeader header{.has_point = given.point ? 1U : 0U,
+                              .has_result = given.result ? 1U : 0U,
+                              .label_bytes = label.size(),
+                              .result_bytes = result.size()};
   MUSTER_TRY_VOID(recovery.send(to, pieces(std::as_bytes(std::span(&header, 1)))));
   MUSTER_TRY_VOID(send_text(result, to, recovery));
   MUSTER_TRY_VOID(send_text(label, to, recovery));
@@ -104,7 +104,7 @@ Result<> send_handover(const Handover& given, std::uint32_t to, Recovery& recove
 }
 
 Result<Handover> receive_handover(std::uint32_t from, Recovery& recovery, SnapshotMemory& memory) {
-  Header header;
+  HandoverHeader header;
   const auto into = std::as_writable_bytes(std::span(&header, 1));
   MUSTER_TRY_VOID(recovery.receive(from, std::span(&into, 1)));
   if (header.label_bytes > label_bytes_max || header.result_bytes > result_bytes_max)

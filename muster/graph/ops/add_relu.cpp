@@ -5,6 +5,7 @@
 
 namespace muster::graph {
 namespace {
+namespace add_relu_rows {
 
 Types infer_alike(std::string_view op, const Signature& signature) {
   MUSTER_TRY_VOID(require_floating(op, signature.inputs[0]));
@@ -29,9 +30,11 @@ void run_grad(const KernelCall& call) {
                             {.count = call.setting<std::int64_t>(), .threads = call.threads});
 }
 
+}  // namespace add_relu_rows
 }  // namespace
 
 const Op& add_relu_op() {
+  using namespace add_relu_rows;
   static const Op op{
       .name = "add_relu",
       .documentation = "relu(a + b) of tensors that look alike, in one pass. Made by the compiler.",
@@ -46,6 +49,7 @@ const Op& add_relu_op() {
 }
 
 const Op& add_relu_grad_op() {
+  using namespace add_relu_rows;
   static const Op op{
       .name = "add_relu_grad",
       .documentation = "a + b where y > 0, else 0: relu_grad(a + b, y) in one pass. Made by the compiler.",

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "muster/graph/ops/array.h"
 #include "muster/graph/ops/ops.h"
 #include "muster/graph/ops/primitive.h"
 #include "muster/graph/ops/weight_order.h"
@@ -8,6 +9,7 @@
 
 namespace muster::graph {
 namespace {
+namespace all_reduce_rows {
 
 std::string reduction_name(const Attributes& attributes) {
   return attributes.get<std::string>("reduction", "sum");
@@ -102,8 +104,6 @@ void run(const KernelCall& call) {
     copy_out(call, settings, out);
 }
 
-bool any(const Signature&) { return true; }
-
 bool has_ordered_weights(const Signature& signature) {
   return signature.attributes.get("weight_order", false) &&
          std::any_of(signature.inputs.begin(), signature.inputs.end(), travels_in_weight_order);
@@ -172,9 +172,11 @@ void run_reordering(const KernelCall& call) {
   });
 }
 
+}  // namespace all_reduce_rows
 }  // namespace
 
 const Op& all_reduce_op() {
+  using namespace all_reduce_rows;
   static const Op op{
       .name = "all_reduce",
       .documentation =

@@ -4,6 +4,7 @@
 
 namespace muster::graph {
 namespace {
+namespace along_axis_rows {
 
 // ---- topk ------------------------------------------------------------------------------------------------
 
@@ -107,9 +108,11 @@ Result<> onnx_cumsum(OnnxCall& call) {
                     {"reverse", std::int64_t{call.attributes().get("reverse", false)}}});
 }
 
+}  // namespace along_axis_rows
 }  // namespace
 
 const Op& topk_op() {
+  using namespace along_axis_rows;
   static const Op op{
       .name = "topk",
       .documentation =
@@ -127,6 +130,7 @@ const Op& topk_op() {
 }
 
 const Op& cumsum_op() {
+  using namespace along_axis_rows;
   static const Op op{
       .name = "cumsum",
       .documentation =

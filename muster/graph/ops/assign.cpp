@@ -7,6 +7,7 @@
 
 namespace muster::graph {
 namespace {
+namespace assign_rows {
 
 template <bool adds>
 Types infer(const Signature& signature) {
@@ -34,16 +35,16 @@ void run_add(const KernelCall& call) {
   for (std::int64_t i = 0; i < call.setting<std::int64_t>(); ++i) out[i] = static_cast<T>(out[i] + value[i]);
 }
 
-bool any(const Signature&) { return true; }
-
 template <class... T>
 std::vector<Kernel> kernel_list() {
   return {reference<T>(count, run_add<T>)...};
 }
 
+}  // namespace assign_rows
 }  // namespace
 
 const Op& assign_op() {
+  using namespace assign_rows;
   static const Op op{
       .name = "assign",
       .documentation = "Writes the second tensor over the first, a parameter of the same dtype and shape.",
@@ -57,6 +58,7 @@ const Op& assign_op() {
 }
 
 const Op& assign_add_op() {
+  using namespace assign_rows;
   static const Op op{
       .name = "assign_add",
       .documentation =

@@ -7,6 +7,7 @@
 
 namespace muster::graph {
 namespace {
+namespace batch_matmul_rows {
 
 using kernels::BatchMatmulSize;
 using kernels::MatmulKernel;
@@ -167,9 +168,11 @@ Result<> to_onnx(OnnxCall& call) {
   return call.give("MatMul", {a, turned(1, "transpose_b")});
 }
 
+}  // namespace batch_matmul_rows
 }  // namespace
 
 const Op& batch_matmul_op() {
+  using namespace batch_matmul_rows;
   static const Op op{
       .name = "batch_matmul",
       .documentation =

@@ -5,6 +5,7 @@
 
 namespace muster::graph {
 namespace {
+namespace batch_norm_rows {
 
 using kernels::BatchNormSize;
 
@@ -124,9 +125,11 @@ Result<> to_onnx(OnnxCall& call) {
                    {{"epsilon", static_cast<float>(call.attributes().get("eps", 1e-5))}});
 }
 
+}  // namespace batch_norm_rows
 }  // namespace
 
 const Op& batch_norm_op() {
+  using namespace batch_norm_rows;
   static const Op op{
       .name = "batch_norm",
       .documentation =
@@ -154,6 +157,7 @@ const Op& batch_norm_op() {
 }
 
 const Op& batch_norm_grad_op() {
+  using namespace batch_norm_rows;
   static const Op op{
       .name = "batch_norm_grad",
       .documentation =
@@ -172,6 +176,7 @@ const Op& batch_norm_grad_op() {
 }
 
 const Op& batch_norm_relu_op() {
+  using namespace batch_norm_rows;
   static const Op op{
       .name = "batch_norm_relu",
       .documentation =
@@ -190,6 +195,7 @@ const Op& batch_norm_relu_op() {
 }
 
 const Op& batch_norm_relu_grad_op() {
+  using namespace batch_norm_rows;
   static const Op op{
       .name = "batch_norm_relu_grad",
       .documentation =

@@ -3,6 +3,7 @@
 
 namespace muster::graph {
 namespace {
+namespace bias_add_rows {
 
 Types infer(const Signature& signature) {
   const TensorType& x = signature.inputs[0];
@@ -37,9 +38,11 @@ void run(const KernelCall& call) {
   kernels::bias_add(call.input<T>(0), call.input<T>(1), call.output<T>(), rows, columns);
 }
 
+}  // namespace bias_add_rows
 }  // namespace
 
 const Op& bias_add_op() {
+  using namespace bias_add_rows;
   static const Op op{
       .name = "bias_add",
       .documentation = "y (..., C) = x (..., C) + bias (C,); float32 or float64.",

@@ -5,6 +5,7 @@
 
 namespace muster::graph {
 namespace {
+namespace binary_rows {
 
 using kernels::Binary;
 using kernels::Comparison;
@@ -292,9 +293,16 @@ const std::vector<Op>& family() {
   return rows;
 }
 
+}  // namespace binary_rows
 }  // namespace
 
-std::vector<const Op*> rows_of_binary() { return addresses(family()); }
-const Op& add_op() { return family()[0]; }
+std::vector<const Op*> rows_of_binary() {
+  using namespace binary_rows;
+  return addresses(family());
+}
+const Op& add_op() {
+  using namespace binary_rows;
+  return family()[0];
+}
 
 }  // namespace muster::graph

@@ -3,6 +3,7 @@
 
 namespace muster::graph {
 namespace {
+namespace cast_rows {
 
 Types infer(const Signature& signature) {
   const DType to = signature.attributes.get("dtype", DType::float32);
@@ -38,19 +39,21 @@ void run(const KernelCall& call) {
   kernels::cast(call.inputs[0], from, call.outputs[0], to, elements, call.threads);
 }
 
-bool any(const Signature&) { return true; }
-
+}  // namespace cast_rows
 }  // namespace
 
 namespace {
+namespace cast_rows {
 
 Result<> to_onnx(OnnxCall& call) {
   return call.give("Cast", {call.input()}, {{"to", onnx_dtype(call.out().type.dtype)}});
 }
 
+}  // namespace cast_rows
 }  // namespace
 
 const Op& cast_op() {
+  using namespace cast_rows;
   static const Op op{
       .name = "cast",
       .documentation =

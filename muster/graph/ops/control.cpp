@@ -1,9 +1,11 @@
 // cond and while_loop: nodes that hold graphs. A kernel runs their compiled plans.
 #include "muster/graph/ops/control.h"
+#include "muster/graph/ops/array.h"
 
 #include <cstring>
 
 #include "muster/graph/function.h"
+#include "muster/graph/ops/array.h"
 #include "muster/graph/plan.h"
 #include "muster/graph/trace.h"
 #include "muster/tensor/tensor.h"
@@ -37,6 +39,7 @@ std::vector<TensorType> output_types(const Graph& graph) {
 }
 
 namespace {
+namespace control_rows {
 
 using Indices = std::vector<std::int64_t>;
 
@@ -213,11 +216,11 @@ std::vector<Value> gradient_while(const GradientQuery&) {
                   "run; write a Python loop with a fixed count, or use cond");
 }
 
-bool any(const Signature&) { return true; }
-
+}  // namespace control_rows
 }  // namespace
 
 const Op& cond_op() {
+  using namespace control_rows;
   static const Op op{
       .name = "cond",
       .documentation =
@@ -235,6 +238,7 @@ const Op& cond_op() {
 }
 
 const Op& while_loop_op() {
+  using namespace control_rows;
   static const Op op{
       .name = "while_loop",
       .documentation =

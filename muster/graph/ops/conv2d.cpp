@@ -8,6 +8,7 @@
 
 namespace muster::graph {
 namespace {
+namespace conv2d_rows {
 
 using kernels::Conv2dSize;
 
@@ -307,9 +308,11 @@ Result<> to_onnx(OnnxCall& call) {
                     {"group", call.attributes().get("group", std::int64_t{1})}});
 }
 
+}  // namespace conv2d_rows
 }  // namespace
 
 const Op& conv2d_op() {
+  using namespace conv2d_rows;
   static const Op op{
       .name = "conv2d",
       .documentation =
@@ -334,6 +337,7 @@ const Op& conv2d_op() {
 }
 
 const Op& conv2d_grad_input_op() {
+  using namespace conv2d_rows;
   static const Op op{
       .name = "conv2d_grad_input",
       .documentation =
@@ -353,6 +357,7 @@ const Op& conv2d_grad_input_op() {
 }
 
 const Op& conv2d_grad_weight_op() {
+  using namespace conv2d_rows;
   static const Op op{
       .name = "conv2d_grad_weight",
       .documentation =
@@ -373,6 +378,7 @@ const Op& conv2d_grad_weight_op() {
 }
 
 const Op& channel_sum_op() {
+  using namespace conv2d_rows;
   static const Op op{
       .name = "channel_sum",
       .documentation = "(C,): the sums of x (N, C, ...) over all axes but the second; float32 or float64.",

@@ -7,6 +7,7 @@
 
 namespace muster::graph {
 namespace {
+namespace copy_rows {
 
 using kernels::StridedCopy;
 
@@ -249,9 +250,11 @@ Result<> onnx_broadcast_to(OnnxCall& call) {
   return call.give("Expand", {call.input(), shape});
 }
 
+}  // namespace copy_rows
 }  // namespace
 
 const Op& transpose_op() {
+  using namespace copy_rows;
   static const Op op{
       .name = "transpose",
       .documentation = "y[i...] with axis j of y being axis perm[j] of x (not negative); any dtype.",
@@ -264,6 +267,7 @@ const Op& transpose_op() {
 }
 
 const Op& slice_op() {
+  using namespace copy_rows;
   static const Op op{
       .name = "slice",
       .documentation =
@@ -279,6 +283,7 @@ const Op& slice_op() {
 }
 
 const Op& pad_op() {
+  using namespace copy_rows;
   static const Op op{
       .name = "pad",
       .documentation =
@@ -293,6 +298,7 @@ const Op& pad_op() {
 }
 
 const Op& broadcast_to_op() {
+  using namespace copy_rows;
   static const Op op{
       .name = "broadcast_to",
       .documentation = "x repeated along axes of size 1, and along new leading axes, to `shape`; any dtype.",

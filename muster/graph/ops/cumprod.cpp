@@ -4,6 +4,7 @@
 
 namespace muster::graph {
 namespace {
+namespace cumprod_rows {
 
 Types infer(const Signature& signature) {
   const TensorType& x = signature.inputs[0];
@@ -139,9 +140,11 @@ std::vector<Op> rows() {
                    reference<double>(prepare, run_grad<double>)}}};
 }
 
+}  // namespace cumprod_rows
 }  // namespace
 
 std::vector<const Op*> rows_of_cumprod() {
+  using namespace cumprod_rows;
   static const std::vector<Op> family = rows();
   return addresses(family);
 }

@@ -4,6 +4,7 @@
 
 namespace muster::graph {
 namespace {
+namespace dropout_rows {
 
 double keep_prob_of(const Attributes& attributes) { return attributes.get("keep_prob", 0.5); }
 
@@ -83,9 +84,11 @@ Result<> to_onnx(OnnxCall& call) {
       "it");
 }
 
+}  // namespace dropout_rows
 }  // namespace
 
 const Op& dropout_op() {
+  using namespace dropout_rows;
   static const Op op{
       .name = "dropout",
       .documentation =
@@ -105,6 +108,7 @@ const Op& dropout_op() {
 }
 
 const Op& dropout_grad_op() {
+  using namespace dropout_rows;
   static const Op op{
       .name = "dropout_grad",
       .documentation = "dx = dy / keep_prob where the mask is true, else 0.",

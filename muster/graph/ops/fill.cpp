@@ -3,6 +3,7 @@
 
 namespace muster::graph {
 namespace {
+namespace fill_rows {
 
 Types infer(const Signature& signature) {
   const Shape shape(signature.attributes.get("shape", std::vector<std::int64_t>{}));
@@ -47,9 +48,11 @@ Result<> to_onnx(OnnxCall& call) {
   return call.give("ConstantOfShape", {shape}, {{"value", value}});
 }
 
+}  // namespace fill_rows
 }  // namespace
 
 const Op& fill_op() {
+  using namespace fill_rows;
   static const Op op{
       .name = "fill",
       .documentation = "A tensor of `dtype` and `shape` full of `value`.",

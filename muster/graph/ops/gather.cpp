@@ -6,6 +6,7 @@
 
 namespace muster::graph {
 namespace {
+namespace gather_rows {
 
 using kernels::GatherSize;
 
@@ -202,9 +203,11 @@ void run_flat_index(const KernelCall& call) {
   kernels::flat_index<I>(indices, sizes, call.output<std::int64_t>(), elements);
 }
 
+}  // namespace gather_rows
 }  // namespace
 
 namespace {
+namespace gather_rows {
 
 Result<> onnx_gather(OnnxCall& call) {
   if (call.attributes().get("batch_dims", std::int64_t{0}) != 0)
@@ -212,9 +215,11 @@ Result<> onnx_gather(OnnxCall& call) {
   return call.give("Gather", call.all_inputs(), {{"axis", call.attributes().get("axis", std::int64_t{0})}});
 }
 
+}  // namespace gather_rows
 }  // namespace
 
 const Op& gather_op() {
+  using namespace gather_rows;
   static const Op op{
       .name = "gather",
       .documentation =
@@ -241,6 +246,7 @@ const Op& gather_op() {
 }
 
 const Op& scatter_add_op() {
+  using namespace gather_rows;
   static const Op op{
       .name = "scatter_add",
       .documentation =
@@ -257,6 +263,7 @@ const Op& scatter_add_op() {
 }
 
 const Op& flat_index_op() {
+  using namespace gather_rows;
   static const Op op{
       .name = "flat_index",
       .documentation =

@@ -6,6 +6,7 @@
 
 namespace muster::graph {
 namespace {
+namespace gather_elements_rows {
 
 // The axis, where `index` fits to `x`: the same rank, and no longer along the other axes.
 Result<std::size_t> fitting_axis(std::string_view op, const Attributes& attributes, const Shape& x,
@@ -193,9 +194,11 @@ std::vector<Op> rows() {
                    grad_kernel<double, std::int32_t>(), grad_kernel<double, std::int64_t>()}}};
 }
 
+}  // namespace gather_elements_rows
 }  // namespace
 
 std::vector<const Op*> rows_of_gather_elements() {
+  using namespace gather_elements_rows;
   static const std::vector<Op> family = rows();
   return addresses(family);
 }

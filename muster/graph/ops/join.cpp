@@ -4,6 +4,7 @@
 
 namespace muster::graph {
 namespace {
+namespace join_rows {
 
 using kernels::StridedCopy;
 
@@ -107,9 +108,11 @@ void run(const KernelCall& call) {
                           element_bytes, call.threads);
 }
 
+}  // namespace join_rows
 }  // namespace
 
 namespace {
+namespace join_rows {
 
 Result<> onnx_concat(OnnxCall& call) {
   return call.give("Concat", call.all_inputs(), {{"axis", call.attributes().get("axis", std::int64_t{0})}});
@@ -121,9 +124,11 @@ Result<> onnx_split(OnnxCall& call) {
                    {{"axis", call.attributes().get("axis", std::int64_t{0})}}, sizes.size());
 }
 
+}  // namespace join_rows
 }  // namespace
 
 const Op& concat_op() {
+  using namespace join_rows;
   static const Op op{
       .name = "concat",
       .documentation =
@@ -141,6 +146,7 @@ const Op& concat_op() {
 }
 
 const Op& split_op() {
+  using namespace join_rows;
   static const Op op{
       .name = "split",
       .documentation =

@@ -4,6 +4,7 @@
 
 namespace muster::graph {
 namespace {
+namespace layer_norm_rows {
 
 Result<std::size_t> begin_axis(const Shape& shape, const Attributes& attributes) {
   return axis_at("layer_norm", shape, attributes.get("begin_norm_axis", std::int64_t{-1}));
@@ -198,9 +199,11 @@ void run_grad(const KernelCall& call) {
                            call.threads);
 }
 
+}  // namespace layer_norm_rows
 }  // namespace
 
 namespace {
+namespace layer_norm_rows {
 
 // The statistics are for the gradient.
 Result<> to_onnx(OnnxCall& call) {
@@ -209,9 +212,11 @@ Result<> to_onnx(OnnxCall& call) {
                     {"epsilon", static_cast<float>(call.attributes().get("eps", 1e-5))}});
 }
 
+}  // namespace layer_norm_rows
 }  // namespace
 
 const Op& layer_norm_op() {
+  using namespace layer_norm_rows;
   static const Op op{
       .name = "layer_norm",
       .documentation =
@@ -237,6 +242,7 @@ const Op& layer_norm_op() {
 }
 
 const Op& layer_norm_grad_op() {
+  using namespace layer_norm_rows;
   static const Op op{
       .name = "layer_norm_grad",
       .documentation = "dx, dgamma and dbeta from dy, x, gamma and the statistics that layer_norm gave.",

@@ -4,6 +4,7 @@
 
 namespace muster::graph {
 namespace {
+namespace matmul_rows {
 
 using kernels::Activation;
 using kernels::MatmulArguments;
@@ -152,9 +153,11 @@ Result<> to_onnx(OnnxCall& call) {
   return call.give("Gemm", call.all_inputs(), {{"transA", std::int64_t{t.a}}, {"transB", std::int64_t{t.b}}});
 }
 
+}  // namespace matmul_rows
 }  // namespace
 
 const Op& matmul_op() {
+  using namespace matmul_rows;
   static const Op op{
       .name = "matmul",
       .documentation =
@@ -173,6 +176,7 @@ const Op& matmul_op() {
 }
 
 const Op& dense_op() {
+  using namespace matmul_rows;
   static const Op op{
       .name = "dense",
       .documentation =

@@ -5,6 +5,7 @@
 
 namespace muster::graph {
 namespace {
+namespace nll_loss_rows {
 
 using kernels::NllArguments;
 constexpr std::string_view name = "nll_loss";
@@ -61,9 +62,11 @@ struct Backward {
   }
 };
 
+}  // namespace nll_loss_rows
 }  // namespace
 
 const Op& nll_loss_op() {
+  using namespace nll_loss_rows;
   static const Op op{
       .name = name,
       .documentation =
@@ -82,6 +85,7 @@ const Op& nll_loss_op() {
 }
 
 const Op& nll_loss_grad_op() {
+  using namespace nll_loss_rows;
   static const Op op{
       .name = "nll_loss_grad",
       .documentation =

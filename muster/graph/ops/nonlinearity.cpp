@@ -5,6 +5,7 @@
 
 namespace muster::graph {
 namespace {
+namespace nonlinearity_rows {
 
 using kernels::Nonlinearity;
 using Kind = Nonlinearity::Kind;
@@ -279,9 +280,13 @@ const std::vector<Op>& family() {
   return rows;
 }
 
+}  // namespace nonlinearity_rows
 }  // namespace
 
-std::vector<const Op*> rows_of_nonlinearity() { return addresses(family()); }
+std::vector<const Op*> rows_of_nonlinearity() {
+  using namespace nonlinearity_rows;
+  return addresses(family());
+}
 const Op& relu_op() { return *find_op("relu"); }
 const Op& relu_grad_op() { return *find_op("relu_grad"); }
 const Op& tanh_op() { return *find_op("tanh"); }

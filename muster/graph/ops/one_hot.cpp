@@ -5,6 +5,7 @@
 
 namespace muster::graph {
 namespace {
+namespace one_hot_rows {
 
 // The place of the new axis: -1 is behind the last.
 Result<std::size_t> new_axis(const Attributes& attributes, const Shape& indices) {
@@ -85,9 +86,11 @@ Result<> to_onnx(OnnxCall& call) {
                    {call.make("Equal", {beside, call.constant(classes)}), call.input(1), call.input(2)});
 }
 
+}  // namespace one_hot_rows
 }  // namespace
 
 const Op& one_hot_op() {
+  using namespace one_hot_rows;
   static const Op op{
       .name = "one_hot",
       .documentation =

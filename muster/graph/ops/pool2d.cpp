@@ -7,6 +7,7 @@
 
 namespace muster::graph {
 namespace {
+namespace pool2d_rows {
 
 using kernels::Pool2dSize;
 
@@ -289,9 +290,11 @@ Result<> onnx_adaptive_avg(OnnxCall& call) {
   return call.give("AveragePool", {call.input()}, {{"kernel_shape", window}, {"strides", window}});
 }
 
+}  // namespace pool2d_rows
 }  // namespace
 
 const Op& max_pool2d_op() {
+  using namespace pool2d_rows;
   static const Op op{
       .name = "max_pool2d",
       .documentation =
@@ -310,6 +313,7 @@ const Op& max_pool2d_op() {
 }
 
 const Op& max_pool2d_grad_op() {
+  using namespace pool2d_rows;
   static const Op op{
       .name = "max_pool2d_grad",
       .documentation =
@@ -327,6 +331,7 @@ const Op& max_pool2d_grad_op() {
 }
 
 const Op& avg_pool2d_op() {
+  using namespace pool2d_rows;
   static const Op op{
       .name = "avg_pool2d",
       .documentation =
@@ -343,6 +348,7 @@ const Op& avg_pool2d_op() {
 }
 
 const Op& avg_pool2d_grad_op() {
+  using namespace pool2d_rows;
   static const Op op{
       .name = "avg_pool2d_grad",
       .documentation =
@@ -360,6 +366,7 @@ const Op& avg_pool2d_grad_op() {
 }
 
 const Op& adaptive_avg_pool2d_op() {
+  using namespace pool2d_rows;
   static const Op op{
       .name = "adaptive_avg_pool2d",
       .documentation =
@@ -377,6 +384,7 @@ const Op& adaptive_avg_pool2d_op() {
 }
 
 const Op& adaptive_avg_pool2d_grad_op() {
+  using namespace pool2d_rows;
   static const Op op{
       .name = "adaptive_avg_pool2d_grad",
       .documentation = "The gradient of adaptive_avg_pool2d's x from dy; H and W are input_size.",

@@ -7,6 +7,7 @@
 
 namespace muster::graph {
 namespace {
+namespace reduce_rows {
 
 using kernels::Reduce;
 
@@ -263,9 +264,11 @@ std::vector<Op> rows() {
   };
 }
 
+}  // namespace reduce_rows
 }  // namespace
 
 std::vector<const Op*> rows_of_reduce() {
+  using namespace reduce_rows;
   static const std::vector<Op> family = rows();
   return addresses(family);
 }

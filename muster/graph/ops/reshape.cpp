@@ -4,6 +4,7 @@
 
 namespace muster::graph {
 namespace {
+namespace reshape_rows {
 
 // A size of -1, at most one, is what the others leave.
 Types infer(const Signature& signature) {
@@ -35,9 +36,11 @@ std::vector<Value> gradient(const GradientQuery& query) {
   return {apply("reshape", {query.output_gradients[0]}, {{"shape", query.inputs[0].shape().sizes()}})};
 }
 
+}  // namespace reshape_rows
 }  // namespace
 
 namespace {
+namespace reshape_rows {
 
 // One axis may follow the batch: it is what the others leave.
 Result<> to_onnx(OnnxCall& call) {
@@ -51,9 +54,11 @@ Result<> to_onnx(OnnxCall& call) {
   return call.give("Reshape", {call.input(), shape}, {{"allowzero", std::int64_t{1}}});
 }
 
+}  // namespace reshape_rows
 }  // namespace
 
 const Op& reshape_op() {
+  using namespace reshape_rows;
   static const Op op{
       .name = "reshape",
       .documentation =

@@ -7,6 +7,7 @@
 
 namespace muster::graph {
 namespace {
+namespace rms_norm_rows {
 
 // x with the axes of gamma, its last ones, as 1.
 Shape statistics_shape(const Shape& x, const Shape& gamma) {
@@ -107,8 +108,10 @@ Result<> to_onnx(OnnxCall& call) {
 }
 
 }  // namespace
+}  // namespace rms_norm_rows
 
 const Op& rms_norm_op() {
+  using namespace rms_norm_rows;
   static const Op op{
       .name = "rms_norm",
       .documentation =

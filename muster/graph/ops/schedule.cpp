@@ -9,6 +9,7 @@
 
 namespace muster::graph {
 namespace {
+namespace schedule_rows {
 
 enum class Rule { exponential, natural_exponential, inverse, cosine, polynomial, warm_up };
 constexpr std::array<std::string_view, 6> rule_names{"exponential", "natural_exponential", "inverse",
@@ -119,9 +120,11 @@ bool step_is(const Signature& signature) {
   return signature.inputs[index].dtype == dtype_of<L>;
 }
 
+}  // namespace schedule_rows
 }  // namespace
 
 const Op& decayed_rate_op() {
+  using namespace schedule_rows;
   static const Op op{
       .name = "decayed_rate",
       .documentation =
@@ -138,6 +141,7 @@ const Op& decayed_rate_op() {
 }
 
 const Op& listed_rate_op() {
+  using namespace schedule_rows;
   static const Op op{
       .name = "listed_rate",
       .documentation =

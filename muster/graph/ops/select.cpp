@@ -7,6 +7,7 @@
 
 namespace muster::graph {
 namespace {
+namespace select_rows {
 
 kernels::ClipBounds bounds_of(const Attributes& attributes) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -84,9 +85,11 @@ void run_select(const KernelCall& call) {
       call.threads);
 }
 
+}  // namespace select_rows
 }  // namespace
 
 namespace {
+namespace select_rows {
 
 Result<> onnx_clip(OnnxCall& call) {
   const DType dtype = call.in().type.dtype;
@@ -98,9 +101,11 @@ Result<> onnx_clip(OnnxCall& call) {
   return call.give("Clip", {call.input(), low, bound("max")});
 }
 
+}  // namespace select_rows
 }  // namespace
 
 const Op& clip_op() {
+  using namespace select_rows;
   static const Op op{
       .name = "clip",
       .documentation =
@@ -121,6 +126,7 @@ const Op& clip_op() {
 }
 
 const Op& select_op() {
+  using namespace select_rows;
   static const Op op{
       .name = "select",
       .documentation =

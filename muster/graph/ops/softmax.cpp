@@ -5,6 +5,7 @@
 
 namespace muster::graph {
 namespace {
+namespace softmax_rows {
 
 constexpr std::string_view name_of(bool logarithm) { return logarithm ? "log_softmax" : "softmax"; }
 constexpr std::string_view grad_name_of(bool logarithm) {
@@ -159,9 +160,11 @@ std::vector<Op> rows() {
       grad_row<true>("dx = dy - e^y sum(dy) along `axis`, for y = log_softmax(x).")};
 }
 
+}  // namespace softmax_rows
 }  // namespace
 
 std::vector<const Op*> rows_of_softmax() {
+  using namespace softmax_rows;
   static const std::vector<Op> family = rows();
   return addresses(family);
 }

@@ -3,6 +3,7 @@
 
 namespace muster::graph {
 namespace {
+namespace softmax_cross_entropy_rows {
 
 constexpr std::string_view name = "softmax_cross_entropy";
 
@@ -75,9 +76,11 @@ struct Backward {
   }
 };
 
+}  // namespace softmax_cross_entropy_rows
 }  // namespace
 
 const Op& softmax_cross_entropy_op() {
+  using namespace softmax_cross_entropy_rows;
   static const Op op{
       .name = name,
       .documentation =
@@ -98,6 +101,7 @@ const Op& softmax_cross_entropy_op() {
 }
 
 const Op& softmax_cross_entropy_grad_op() {
+  using namespace softmax_cross_entropy_rows;
   static const Op op{
       .name = "softmax_cross_entropy_grad",
       .documentation =

@@ -2,12 +2,15 @@
 
 namespace muster::graph {
 namespace {
+namespace stop_gradient_rows {
 
 std::vector<Value> nothing_flows(const GradientQuery&) { return {Value()}; }
 
+}  // namespace stop_gradient_rows
 }  // namespace
 
 const Op& stop_gradient_op() {
+  using namespace stop_gradient_rows;
   static const Op op{
       .name = "stop_gradient",
       .documentation =

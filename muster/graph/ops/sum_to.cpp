@@ -4,6 +4,7 @@
 
 namespace muster::graph {
 namespace {
+namespace sum_to_rows {
 
 Shape wanted_shape(const Signature& signature) {
   return Shape(signature.attributes.get("shape", std::vector<std::int64_t>{}));
@@ -46,9 +47,11 @@ void run_sum_reference(const KernelCall& call) {
   kernels::reduce_reference(kernels::Reduce::sum, dtype, loops, call.inputs[0], call.outputs[0]);
 }
 
+}  // namespace sum_to_rows
 }  // namespace
 
 const Op& sum_to_op() {
+  using namespace sum_to_rows;
   static const Op op{
       .name = "sum_to",
       .documentation = "The sum that undoes broadcasting from `shape`; float32 or float64, added in double.",

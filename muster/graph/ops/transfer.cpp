@@ -9,6 +9,7 @@
 
 namespace muster::graph {
 namespace {
+namespace transfer_rows {
 
 struct Settings {
   std::uint32_t peer = 0;
@@ -58,6 +59,7 @@ void run_receive(const KernelCall& call) {
 
 Types infer(const Signature&) { return bad("what is sent and received follows from the placement"); }
 
+}  // namespace transfer_rows
 }  // namespace
 
 Attributes transfer_attributes(std::uint32_t peer, std::string what) {
@@ -65,6 +67,7 @@ Attributes transfer_attributes(std::uint32_t peer, std::string what) {
 }
 
 const Op& send_op() {
+  using namespace transfer_rows;
   static const Op op{
       .name = "send",
       .documentation = "Sends its inputs to worker `peer`.",
@@ -81,6 +84,7 @@ const Op& send_op() {
 }
 
 const Op& receive_op() {
+  using namespace transfer_rows;
   static const Op op{
       .name = "receive",
       .documentation = "Receives its outputs from worker `peer`.",

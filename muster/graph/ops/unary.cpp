@@ -5,6 +5,7 @@
 
 namespace muster::graph {
 namespace {
+namespace unary_rows {
 
 using kernels::Predicate;
 using kernels::Unary;
@@ -245,9 +246,11 @@ std::vector<Op> rows() {
   };
 }
 
+}  // namespace unary_rows
 }  // namespace
 
 std::vector<const Op*> rows_of_unary() {
+  using namespace unary_rows;
   static const std::vector<Op> family = rows();
   return addresses(family);
 }

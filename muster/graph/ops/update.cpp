@@ -5,6 +5,7 @@
 
 namespace muster::graph {
 namespace {
+namespace update_rows {
 
 using kernels::SgdSettings;
 
@@ -103,9 +104,11 @@ Result<> check_sgd(const Attributes& arguments) {
   return bad("SGD: nesterov needs momentum above 0 and dampening 0, not {} and {}", momentum, dampening);
 }
 
+}  // namespace update_rows
 }  // namespace
 
 const Op& sgd_op() {
+  using namespace update_rows;
   static const Op op{
       .name = "sgd",
       .documentation =
@@ -137,6 +140,7 @@ const Op& sgd_op() {
 }
 
 const Op& momentum_op() {
+  using namespace update_rows;
   static const Op op{
       .name = "momentum",
       .documentation =

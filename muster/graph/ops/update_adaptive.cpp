@@ -6,6 +6,7 @@
 
 namespace muster::graph {
 namespace {
+namespace update_adaptive_rows {
 
 using kernels::UpdateArguments;
 
@@ -194,9 +195,11 @@ void run_lars(const KernelCall& call) {
   kernels::lars(settings.kernel, arguments<T>(call, settings), call.output<T>());
 }
 
+}  // namespace update_adaptive_rows
 }  // namespace
 
 const Op& adam_op() {
+  using namespace update_adaptive_rows;
   static const Op op{
       .name = "adam",
       .documentation =
@@ -235,6 +238,7 @@ const Op& adam_op() {
 }
 
 const Op& adam_weight_decay_op() {
+  using namespace update_adaptive_rows;
   static const Op op{
       .name = "adam_weight_decay",
       .documentation =
@@ -263,6 +267,7 @@ const Op& adam_weight_decay_op() {
 }
 
 const Op& rms_prop_op() {
+  using namespace update_adaptive_rows;
   static const Op op{
       .name = "rms_prop",
       .documentation =
@@ -299,6 +304,7 @@ const Op& rms_prop_op() {
 }
 
 const Op& adagrad_op() {
+  using namespace update_adaptive_rows;
   static const Op op{
       .name = "adagrad",
       .documentation =
@@ -328,6 +334,7 @@ const Op& adagrad_op() {
 }
 
 const Op& lars_op() {
+  using namespace update_adaptive_rows;
   static const Op op{
       .name = "lars",
       .documentation =

@@ -7,6 +7,7 @@
 
 namespace muster::graph {
 namespace {
+namespace update_ftrl_rows {
 
 struct Settings {
   kernels::UpdateScale scale;
@@ -69,9 +70,11 @@ void run(const KernelCall& call) {
   });
 }
 
+}  // namespace update_ftrl_rows
 }  // namespace
 
 std::vector<const Op*> rows_of_update_ftrl() {
+  using namespace update_ftrl_rows;
   static const Op ftrl{
       .name = "ftrl",
       .documentation =

@@ -7,6 +7,7 @@
 
 namespace muster::graph {
 namespace {
+namespace update_lamb_rows {
 
 constexpr std::size_t inputs_without_decay = 6;
 
@@ -101,9 +102,11 @@ void run(const KernelCall& call) {
   });
 }
 
+}  // namespace update_lamb_rows
 }  // namespace
 
 std::vector<const Op*> rows_of_update_lamb() {
+  using namespace update_lamb_rows;
   static const Op lamb{
       .name = "lamb",
       .documentation =

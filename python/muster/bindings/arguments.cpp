@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "muster/nn/nn.h"
+#include "python/muster/bindings/convert.h"
 #include "python/muster/bindings/dtype.h"
 #include "python/muster/bindings/parameter.h"
 #include "python/muster/bindings/value.h"
@@ -28,8 +29,6 @@ bool is_input(nb::handle object) {
   if (!is_value(object)) return is_array(object);
   return !nb::cast<const Value&>(object).is_parameter();
 }
-
-bool is_number(nb::handle object) { return PyLong_Check(object.ptr()) || PyFloat_Check(object.ptr()); }
 
 class Rebuilder {
  public:

@@ -12,7 +12,7 @@
 namespace muster::python {
 namespace {
 
-constexpr std::size_t depth_limit = 32;  // of nested lists; deeper ones are cyclic or a mistake
+constexpr std::size_t list_depth_max = 32;  // of nested lists; deeper ones are cyclic or a mistake
 
 // A Py_buffer that is released when it goes.
 class BufferView {
@@ -93,11 +93,10 @@ Tensor copied_from_bfloat16(nb::handle object) {
 bool is_sequence(nb::handle object) {
   return nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object);
 }
-bool is_number(nb::handle object) { return PyLong_Check(object.ptr()) || PyFloat_Check(object.ptr()); }
 
 // What reading nested lists finds: the shape, the widest kind of number, and the numbers in order.
 struct Nested {
-  std::array<std::int64_t, depth_limit> sizes{};
+  std::array<std::int64_t, list_depth_max> sizes{};
   std::size_t depth = 0;  // how many of the sizes are known
   bool any_float = false;
   bool all_bool = true;
@@ -113,7 +112,7 @@ void collect(nb::handle object, std::size_t depth, Nested& found) {
     found.leaves.push_back(object);
     return;
   }
-  if (depth >= depth_limit) throw nb::value_error("lists are nested too deeply for a tensor");
+  if (depth >= list_depth_max) throw nb::value_error("lists are nested too deeply for a tensor");
   const auto size = static_cast<std::int64_t>(nb::len(object));
   if (depth == found.depth && found.leaves.empty()) found.sizes[found.depth++] = size;
   if (depth >= found.depth || found.sizes[depth] != size)
@@ -199,6 +198,8 @@ Tensor copied_from_array(nb::handle object) {
 }
 
 }  // namespace
+
+bool is_number(nb::handle object) { return PyLong_Check(object.ptr()) || PyFloat_Check(object.ptr()); }
 
 Tensor tensor_copied(nb::handle object, std::optional<DType> dtype) {
   const bool has_buffer = PyObject_CheckBuffer(object.ptr());  // numpy's float64 is also a Python float

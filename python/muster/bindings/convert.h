@@ -8,6 +8,9 @@
 
 namespace muster::python {
 
+// Python's int, bool or float.
+bool is_number(nb::handle object);
+
 // A tensor with a copy of the elements of `object`: a number, nested lists or tuples of numbers, anything
 // with the buffer protocol (numpy arrays and scalars, array.array, memoryview), or anything numpy can read.
 // Without `dtype` an array keeps its own, Python's float becomes float32, int int64 and bool bool_.

@@ -31,7 +31,7 @@ nb::typed<nb::list, nb::dict> steps_of(const Explanation& self) {
   return made;
 }
 
-nb::typed<nb::dict, nb::str, nb::str> parameters_of(const Explanation& self) {
+nb::typed<nb::dict, nb::str, nb::str> parameter_types_of(const Explanation& self) {
   nb::dict made;
   for (const auto& [name, type] : self.parameters) made[name.c_str()] = text(to_string(type));
   return made;
@@ -88,7 +88,7 @@ void bind_explanation(nb::module_& core) {
           "steps", &steps_of,
           "A dict for each kernel call: op, kernel, result (the type of its first output), format "
           "('' where it is plain), flops (0 where the op does not count) and bytes read and written.")
-      .def_prop_ro("parameters", &parameters_of, "The types of the parameters by their names.")
+      .def_prop_ro("parameters", &parameter_types_of, "The types of the parameters by their names.")
       .def_prop_ro(
           "arena_bytes", [](const Explanation& self) { return self.arena_bytes; },
           "Memory of all values between steps; those whose lives do not meet share it.")
