@@ -38,6 +38,7 @@ COMPAT_MODULES = (
     "mindspore.ops.operations",
     "mindspore.ops.composite",
     "mindspore.train",
+    "mindspore.numpy",
     "mindspore.dataset",
     "mindspore.dataset.vision",
     "mindspore.dataset.transforms",

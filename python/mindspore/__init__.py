@@ -82,4 +82,4 @@ __all__ = [
 ]
 _names.refuse_missing_modules()
 __version__ = "2.7.0"  # of MindSpore, for scripts that ask: the one whose names and defaults these are
-__getattr__ = _names.missing(__name__)
+__getattr__ = _names.missing(__name__, later=("numpy",))

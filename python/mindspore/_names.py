@@ -30,10 +30,12 @@ _OLDER_PATHS = {
 }
 
 
-def missing(module: str):
-    """A module's __getattr__ that says what is not provided."""
+def missing(module: str, later: tuple[str, ...] = ()):
+    """A module's __getattr__ that imports the modules `later` when they are used; others are missing."""
 
     def get(name: str):
+        if name in later:
+            return importlib.import_module(f"{module}.{name}")
         if name.startswith("__"):
             raise AttributeError(f"module '{module}' has no attribute '{name}'")
         raise AttributeError(sentence(f"{module}.{name}"))

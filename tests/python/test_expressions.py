@@ -1,0 +1,68 @@
+"""Expressions of MindSpore's names give what MindSpore 2.7.0 gave (tests/parity/expressions.py)."""
+
+import subprocess
+import sys
+
+import pytest
+from job import clean_environment
+from places import ROOT
+
+NAMES = sorted(place.stem for place in (ROOT / "tests/parity/expressions").glob("*.txt"))
+
+
+def test_there_are_expressions():
+    assert len(NAMES) >= 1
+
+
+@pytest.mark.parametrize("mode", ["--check", "--eager"])
+@pytest.mark.parametrize("name", NAMES)
+def test_expressions_agree_with_mindspores_figures(name, mode):
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tests/parity/expressions.py"), mode, name],
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 1 and done.stdout.endswith(" agree\n"), done.stdout
+
+
+LOADED = """
+import sys, mindspore
+print([name for name in sys.modules if name.startswith(("mindspore.numpy", "mindspore.mint", "numpy"))])
+mindspore.numpy.sum
+print("mindspore.numpy" in sys.modules, "numpy" in sys.modules)
+"""
+
+
+def test_mindspores_numpy_is_loaded_when_it_is_asked_for():
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED], env=clean_environment(), capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.splitlines() == ["[]", "True False"], done.stderr
+
+
+SIGNATURES = """
+import importlib, inspect
+for place in ("mindspore.numpy",):
+    module = importlib.import_module(place)
+    for name in module.__all__:
+        value = getattr(module, name)
+        if inspect.isfunction(value):
+            inspect.signature(value)
+            words = (value.__doc__ or "").strip().splitlines()
+            if not words or not words[0].endswith("."):
+                print(place, name, words)
+"""
+
+
+def test_every_function_says_what_it_does():
+    done = subprocess.run(
+        [sys.executable, "-c", SIGNATURES],
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
