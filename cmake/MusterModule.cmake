@@ -73,6 +73,9 @@ function(muster_tests name)
   endif()
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
   add_executable(${name} ${sources})
+  set_target_properties(${name} PROPERTIES ${muster_unity})
+  list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")  # what tests share
+  set_source_files_properties(${sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   list(TRANSFORM ARG_MODULES PREPEND muster_)
   target_link_libraries(${name} PRIVATE ${ARG_MODULES} ${ARG_LIBS} muster_warnings fmt::fmt GTest::gmock_main)
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # they run for milliseconds

@@ -35,8 +35,8 @@ void expect_ends_with(Child& child, int code, const std::string& text) {
   EXPECT_THAT(child.output(), HasSubstr(text));
 }
 
-class ClusterOver : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Host, ClusterOver, testing::Values("127.0.0.1", "::1", "localhost"),
+class ClusterOver : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Host, ClusterOver, ::testing::Values("127.0.0.1", "::1", "localhost"),
                          [](const auto& test) {
                            return std::string(test.index == 0 ? "IPv4" : test.index == 1 ? "IPv6" : "AName");
                          });
@@ -362,22 +362,22 @@ struct BadValue {
   const char* value;
   const char* range;
 };
-class ABadValue : public testing::TestWithParam<BadValue> {};
+class ABadValue : public ::testing::TestWithParam<BadValue> {};
 INSTANTIATE_TEST_SUITE_P(
     Of, ABadValue,
-    testing::Values(BadValue{"MS_WORKER", "MS_SCHED_PORT", "70000", "1024 to 65535"},
-                    BadValue{"MS_SCHED", "MS_WORKER_NUM", "1000000000", "1 to 16384"},
-                    BadValue{"MS_WORKER", "MS_ROLE", "MS_BOSS", "MS_SCHED | MS_WORKER | MS_PSERVER"},
-                    BadValue{"MS_WORKER", "MS_SCHED_HOST", "no-such-host.invalid", "host name"},
-                    BadValue{"MS_SCHED", "MS_SCHED_HOST", "no-such-host.invalid", "host name"},
-                    BadValue{"MS_SCHED", "MS_SCHED_HOST", "192.0.2.1", "no address of this host"},
-                    BadValue{"MS_SCHED", "MS_SCHED_HOST", "192.0.2.1", "set MUSTER_BIND to"},
-                    BadValue{"MS_SCHED", "MUSTER_BIND", "192.0.2.1", "this host's addresses are"},
-                    BadValue{"MS_SCHED", "MUSTER_BIND", "a-name", "it is no IP address"},
-                    BadValue{"MS_WORKER", "MS_WORKER_IP", "192.0.2.1", "address of this host"},
-                    BadValue{"MS_WORKER", "MS_WORKER_IP", "here", "address of this host"},
-                    BadValue{"MS_WORKER", "MS_NODE_TIMEOUT", "0", "1 to 1000000000"},
-                    BadValue{"MS_WORKER", "MS_RECOVERY_PATH", "/proc/version/x", "folder"}),
+    ::testing::Values(BadValue{"MS_WORKER", "MS_SCHED_PORT", "70000", "1024 to 65535"},
+                      BadValue{"MS_SCHED", "MS_WORKER_NUM", "1000000000", "1 to 16384"},
+                      BadValue{"MS_WORKER", "MS_ROLE", "MS_BOSS", "MS_SCHED | MS_WORKER | MS_PSERVER"},
+                      BadValue{"MS_WORKER", "MS_SCHED_HOST", "no-such-host.invalid", "host name"},
+                      BadValue{"MS_SCHED", "MS_SCHED_HOST", "no-such-host.invalid", "host name"},
+                      BadValue{"MS_SCHED", "MS_SCHED_HOST", "192.0.2.1", "no address of this host"},
+                      BadValue{"MS_SCHED", "MS_SCHED_HOST", "192.0.2.1", "set MUSTER_BIND to"},
+                      BadValue{"MS_SCHED", "MUSTER_BIND", "192.0.2.1", "this host's addresses are"},
+                      BadValue{"MS_SCHED", "MUSTER_BIND", "a-name", "it is no IP address"},
+                      BadValue{"MS_WORKER", "MS_WORKER_IP", "192.0.2.1", "address of this host"},
+                      BadValue{"MS_WORKER", "MS_WORKER_IP", "here", "address of this host"},
+                      BadValue{"MS_WORKER", "MS_NODE_TIMEOUT", "0", "1 to 1000000000"},
+                      BadValue{"MS_WORKER", "MS_RECOVERY_PATH", "/proc/version/x", "folder"}),
     [](const auto& test) { return fmt::format("{}{}", test.param.name, test.index); });
 
 TEST_P(ABadValue, EndsTheProcessNamingVariableValueAndRange) {

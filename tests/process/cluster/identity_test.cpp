@@ -67,7 +67,7 @@ class RunningJob {
     for (Child& worker : workers_) EXPECT_THAT(worker.ended_within(soon), Optional(0)) << worker.output();
     EXPECT_THAT(scheduler_->ended_within(soon), Optional(0)) << scheduler_->output();
     for (Child& worker : workers_)
-      EXPECT_THAT(worker.output(), testing::Not(HasSubstr("epoch 2 "))) << "undisturbed";
+      EXPECT_THAT(worker.output(), ::testing::Not(HasSubstr("epoch 2 "))) << "undisturbed";
   }
 
  private:

@@ -16,6 +16,7 @@
 
 namespace muster::process_test {
 namespace {
+namespace recovery_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -39,7 +40,7 @@ class Folder {
 };
 
 // A recovering job that has formed, of workers "0", "1", …
-class Recovering : public testing::Test {
+class Recovering : public ::testing::Test {
  protected:
   void form(std::uint32_t worker_num, const Variables& more = {}) {
     job_.emplace(worker_num);
@@ -397,5 +398,6 @@ TEST_F(Recovering, NeedsARecoveryPath) {
   EXPECT_THAT(scheduler.output(), HasSubstr("MS_RECOVERY_PATH"));
 }
 
+}  // namespace recovery_test
 }  // namespace
 }  // namespace muster::process_test

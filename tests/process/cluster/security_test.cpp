@@ -150,7 +150,7 @@ TEST(SecuredCluster, CutsOffAWorkerThatIsRevokedWhileItWorks) {
   EXPECT_THAT(honest.ended_within(soon), Optional(cluster::exit_code_peer_lost)) << honest.output();
   EXPECT_THAT(honest.output(), HasSubstr("worker 1 (node '1'"));
   EXPECT_THAT(scheduler.ended_within(soon), Optional(cluster::exit_code_peer_lost)) << scheduler.output();
-  EXPECT_THAT(other.ended_within(soon), testing::Not(Optional(0))) << other.output();
+  EXPECT_THAT(other.ended_within(soon), ::testing::Not(Optional(0))) << other.output();
 }
 
 TEST(SecuredCluster, TellsBothSidesWhenOnlyOneUsesTls) {

@@ -12,6 +12,7 @@
 
 namespace muster::cluster::sim {
 namespace {
+namespace recovery_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -293,5 +294,6 @@ TEST(RecoverySimulation, GoesOnToTheEndWhateverDiesStopsOrBreaks) {
   EXPECT_GT(epochs, 20000u);
 }
 
+}  // namespace recovery_test
 }  // namespace
 }  // namespace muster::cluster::sim

@@ -15,7 +15,7 @@ std::vector<std::byte> bytes_of(std::string_view text) {
 }
 
 // Both implementations keep one contract.
-class FilesContract : public testing::TestWithParam<bool> {
+class FilesContract : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     if (!GetParam()) return;
@@ -52,7 +52,7 @@ TEST_P(FilesContract, ListsNamesInOrderAndLeavesNoTemporaryFile) {
   EXPECT_EQ(files().list(root_).value(), (std::vector<std::string>{"a", "b"}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Implementations, FilesContract, testing::Bool(),
+INSTANTIATE_TEST_SUITE_P(Implementations, FilesContract, ::testing::Bool(),
                          [](const auto& implementation) { return implementation.param ? "Real" : "Memory"; });
 
 }  // namespace

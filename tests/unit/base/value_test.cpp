@@ -4,6 +4,7 @@
 
 namespace muster {
 namespace {
+namespace value_test {
 
 Result<int> half(int value) {
   if (value % 2 != 0) return fail(Code::invalid_argument, "odd");
@@ -64,5 +65,6 @@ TEST(Hash, OfPiecesIsThatOfTheWhole) {
   EXPECT_EQ(hasher.hash(), hash_text(text));
 }
 
+}  // namespace value_test
 }  // namespace
 }  // namespace muster

@@ -9,6 +9,7 @@
 
 namespace muster::checkpoint {
 namespace {
+namespace resumption_test {
 
 using State = Standing::State;
 using Way = Resumption::Way;
@@ -264,5 +265,6 @@ TEST(Resumption, OfTooManyPointsTheNewestAreTold) {
   EXPECT_EQ(told.points.back().id, step(0, 40).id);
 }
 
+}  // namespace resumption_test
 }  // namespace
 }  // namespace muster::checkpoint

@@ -10,6 +10,7 @@
 
 namespace muster::checkpoint {
 namespace {
+namespace retention_test {
 
 using testing::end_of;
 using testing::Fault;
@@ -221,5 +222,6 @@ TEST(Common, IsReadAsItWasWrittenOrNotAtAll) {
   EXPECT_EQ(read_common("/c/none", disk), std::nullopt);
 }
 
+}  // namespace retention_test
 }  // namespace
 }  // namespace muster::checkpoint

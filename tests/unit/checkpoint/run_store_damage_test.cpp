@@ -13,6 +13,7 @@
 
 namespace muster::checkpoint {
 namespace {
+namespace run_store_damage_test {
 
 using testing::MemoryStorage;
 using testing::open_store;
@@ -175,5 +176,6 @@ TEST(Manifest, SurvivesBytesOfAllKinds) {
   }
 }
 
+}  // namespace run_store_damage_test
 }  // namespace
 }  // namespace muster::checkpoint

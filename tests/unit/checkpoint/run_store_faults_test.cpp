@@ -18,6 +18,7 @@
 
 namespace muster::checkpoint {
 namespace {
+namespace run_store_faults_test {
 
 using testing::end_of;
 using testing::Fault;
@@ -393,5 +394,6 @@ TEST(RunStoreFaults, NothingIsLostWhenAProcessIsKilledAtAnyOperation) {
   EXPECT_FALSE(was_killed);
 }
 
+}  // namespace run_store_faults_test
 }  // namespace
 }  // namespace muster::checkpoint

@@ -9,6 +9,7 @@
 
 namespace muster::checkpoint {
 namespace {
+namespace run_store_test {
 
 using testing::end_of;
 using testing::expect_equal;
@@ -301,5 +302,6 @@ TEST(RunStore, GoesOnWithALedgerWhoseEndIsTorn) {
       << "the first is damaged, the third written again";
 }
 
+}  // namespace run_store_test
 }  // namespace
 }  // namespace muster::checkpoint

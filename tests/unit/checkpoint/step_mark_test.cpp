@@ -9,8 +9,9 @@
 
 namespace muster::checkpoint {
 namespace {
+namespace step_mark_test {
 
-class StepMarkFile : public testing::Test {
+class StepMarkFile : public ::testing::Test {
  protected:
   void SetUp() override { std::filesystem::create_directories(worker); }
   void TearDown() override { std::filesystem::remove_all(folder); }
@@ -18,7 +19,7 @@ class StepMarkFile : public testing::Test {
     return step_of_process(folder, pid, real_storage());
   }
 
-  const std::string folder = testing::TempDir() + "/step_mark_" + std::to_string(::getpid());
+  const std::string folder = ::testing::TempDir() + "/step_mark_" + std::to_string(::getpid());
   const std::string worker = folder + "/job-0123456789abcdef/worker_3";
 };
 
@@ -47,5 +48,6 @@ TEST_F(StepMarkFile, CostsNothingWhereItCannotBeWritten) {
   EXPECT_EQ(step_of(4711), std::nullopt);
 }
 
+}  // namespace step_mark_test
 }  // namespace
 }  // namespace muster::checkpoint

@@ -36,7 +36,7 @@ FoundJob found(std::uint64_t job_id = lost_job, std::uint64_t finished_calls = 0
 }
 
 // Two workers on hosts of their own, and a scheduler that sees none of their processes.
-class SchedulerWithoutLog : public testing::Test {
+class SchedulerWithoutLog : public ::testing::Test {
  protected:
   SchedulerConfig config() const {
     return {.worker_num = 2,

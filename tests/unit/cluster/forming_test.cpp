@@ -22,7 +22,7 @@ using ::testing::SizeIs;
 constexpr std::uint64_t job_id = 77;
 
 // A scheduler that waits for four workers, and nodes that beat as they should.
-class Forming : public testing::Test {
+class Forming : public ::testing::Test {
  protected:
   static SchedulerConfig config(std::uint32_t worker_num = 4) {
     return {.worker_num = worker_num,
@@ -250,7 +250,7 @@ TEST_F(Forming, ShowsWhatDiffersWhileOthersAreMissing) {
   EXPECT_THAT(told[0], Mentions("differs", "'aa'", "0, 'bb'", "blue"));
 }
 
-class NodeForming : public testing::Test {
+class NodeForming : public ::testing::Test {
  protected:
   NodeActions step(const NodeEvent& event) {
     auto actions = machine.step(event, {}, clock.now());

@@ -8,6 +8,7 @@
 
 namespace muster::cluster {
 namespace {
+namespace identity_test {
 
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
@@ -21,7 +22,7 @@ constexpr ProcessSecret guessed = {666, 666};
 ProcessSecret secret_of(std::uint64_t incarnation) { return {incarnation, 1}; }
 
 // Of the role that is tested: two on hosts of their own, where the scheduler sees no processes.
-class Identity : public testing::TestWithParam<Role> {
+class Identity : public ::testing::TestWithParam<Role> {
  protected:
   void SetUp() override { start({}); }
   void start(std::optional<SavedJob> saved) {
@@ -114,7 +115,7 @@ class Identity : public testing::TestWithParam<Role> {
   std::vector<Record> records = {record::Job{.job_id = job_id, .worker_num = 2, .server_num = server_num()}};
 };
 
-INSTANTIATE_TEST_SUITE_P(Role, Identity, testing::Values(Role::worker, Role::server),
+INSTANTIATE_TEST_SUITE_P(Role, Identity, ::testing::Values(Role::worker, Role::server),
                          [](const auto& role) { return std::string(to_string(role.param)); });
 
 TEST_P(Identity, OfAnotherIsNotTakenWithItsIncarnation) {
@@ -193,7 +194,7 @@ TEST_P(Identity, IsOneOnAConnectionWhateverIsSaidThere) {
 
 // --- a job that does not recover ---------------------------------------------------------------------------
 
-class IdentityWithoutRecovery : public testing::Test {
+class IdentityWithoutRecovery : public ::testing::Test {
  protected:
   SchedulerActions enter(PeerId peer, const std::string& id, std::uint64_t incarnation) {
     message::Register request{.member = {.node_id = id, .process_space = id, .incarnation = incarnation},
@@ -222,5 +223,6 @@ TEST_F(IdentityWithoutRecovery, IsNotTakenOverWhileTheJobForms) {
   EXPECT_FALSE(machine.failure());
 }
 
+}  // namespace identity_test
 }  // namespace
 }  // namespace muster::cluster

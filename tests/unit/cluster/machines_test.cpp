@@ -9,6 +9,7 @@
 
 namespace muster::cluster {
 namespace {
+namespace machines_test {
 
 using namespace std::chrono_literals;
 using ::testing::AllOf;
@@ -18,7 +19,7 @@ using ::testing::IsEmpty;
 constexpr std::uint64_t job_id = 77;
 constexpr std::uint64_t epoch = 4;
 
-class Scheduler : public testing::Test {
+class Scheduler : public ::testing::Test {
  protected:
   SchedulerActions receive(PeerId peer, MessageBody body, std::uint64_t job = job_id,
                            std::uint64_t at_epoch = epoch) {
@@ -157,7 +158,7 @@ TEST_F(Scheduler, TakesNumbersAsRanksOnlyInTheirPlainForm) {
   EXPECT_EQ(rosters[0].roster->workers[1].node_id, "00");
 }
 
-class NodeSteps : public testing::Test {
+class NodeSteps : public ::testing::Test {
  protected:
   NodeActions step(const NodeEvent& event) { return machine.step(event, {}, clock.now()); }
   NodeActions receive(MessageBody body, std::uint64_t job = job_id, std::uint64_t at_epoch = epoch) {
@@ -298,5 +299,6 @@ TEST_F(NodeSteps, WatchesTheNextProcessesOfItsHost) {
       << "two are enough: every death is seen by someone who lives";
 }
 
+}  // namespace machines_test
 }  // namespace
 }  // namespace muster::cluster

@@ -5,8 +5,8 @@
 namespace muster::cluster {
 namespace {
 
-using testing::Eq;
-using testing::Optional;
+using ::testing::Eq;
+using ::testing::Optional;
 
 constexpr uid_t root = 0, database = 105, ada = 1000, bob = 1001, container = 1234;
 

@@ -6,6 +6,7 @@
 
 namespace muster::cluster {
 namespace {
+namespace parameter_check_test {
 
 using namespace std::chrono_literals;
 using ::testing::AllOf;
@@ -16,7 +17,7 @@ using ::testing::IsEmpty;
 constexpr std::uint32_t worker_num = 3;
 constexpr std::uint64_t job_id = 77;
 
-class ParameterCheck : public testing::Test {
+class ParameterCheck : public ::testing::Test {
  protected:
   void form(bool strict = false) {
     for (PeerId peer = 1; peer <= worker_num; ++peer) {
@@ -86,7 +87,7 @@ TEST_F(ParameterCheck, WaitsForTheNamesOfRankZero) {
 TEST_F(ParameterCheck, TellsOnce) {
   form();
   say(0, 1, {1, 2});
-  EXPECT_THAT(say(1, 1, {3, 4}), testing::SizeIs(1));
+  EXPECT_THAT(say(1, 1, {3, 4}), ::testing::SizeIs(1));
   EXPECT_THAT(say(2, 1, {5, 6}), IsEmpty());
   say(0, 2, {1, 2});
   EXPECT_THAT(say(1, 2, {3, 4}), IsEmpty());
@@ -108,5 +109,6 @@ TEST_F(ParameterCheck, EndsAStrictJob) {
   EXPECT_THAT(machine.failure()->message, HasSubstr("'conv1.weight'"));
 }
 
+}  // namespace parameter_check_test
 }  // namespace
 }  // namespace muster::cluster

@@ -68,7 +68,7 @@ class HastyClock final : public Clock {
 };
 
 // A folder of its own, gone at the end.
-class RecoveryLogFile : public testing::Test {
+class RecoveryLogFile : public ::testing::Test {
  protected:
   RecoveryLogFile() {
     std::string name = (std::filesystem::temp_directory_path() / "muster-log-XXXXXX").string();

@@ -8,6 +8,7 @@
 
 namespace muster::cluster {
 namespace {
+namespace recovery_node_test {
 
 using namespace std::chrono_literals;
 using ::testing::AllOf;
@@ -18,7 +19,7 @@ using ::testing::SizeIs;
 
 constexpr std::uint64_t job_id = 77;
 
-class RecoveringNode : public testing::Test {
+class RecoveringNode : public ::testing::Test {
  protected:
   NodeActions step(const NodeEvent& event) { return machine.step(event, {41, {3, 8}}, clock.now()); }
   NodeActions tick() { return step(node_event::Tick{}); }
@@ -404,5 +405,6 @@ TEST_F(RecoveringNode, SaysWhatItFindsWheneverItComesNew) {
   EXPECT_EQ(requests[0].memory, (MembershipReport{.found = found}));
 }
 
+}  // namespace recovery_node_test
 }  // namespace
 }  // namespace muster::cluster

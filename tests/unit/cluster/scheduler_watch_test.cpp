@@ -12,6 +12,7 @@
 
 namespace muster::cluster {
 namespace {
+namespace scheduler_watch_test {
 
 using namespace std::chrono_literals;
 using ::testing::AllOf;
@@ -29,7 +30,7 @@ Activity in(CallKind call, std::uint64_t number) {
   return {.phase = WorkPhase::computing, .call = call, .call_number = number};
 }
 
-class SchedulerWatch : public testing::Test {
+class SchedulerWatch : public ::testing::Test {
  protected:
   SchedulerActions receive(PeerId peer, MessageBody body) {
     return machine.step(scheduler_event::Received{peer, {job_id, epoch, std::move(body)}}, clock.now());
@@ -277,5 +278,6 @@ TEST(Ranks, AreToldInAsFewWordsAsPossible) {
   EXPECT_THAT(ranks_text(odd), EndsWith("31, and 34 more"));
 }
 
+}  // namespace scheduler_watch_test
 }  // namespace
 }  // namespace muster::cluster

@@ -8,7 +8,7 @@ namespace {
 using namespace std::chrono_literals;
 using Mark = StuckWatch::Mark;
 
-class Stuck : public testing::Test {
+class Stuck : public ::testing::Test {
  protected:
   void steps(int count, Duration each) {
     for (int i = 0; i < count; ++i) {

@@ -9,6 +9,7 @@
 
 namespace muster::cluster {
 namespace {
+namespace variables_test {
 
 using ::testing::AllOf;
 using ::testing::Contains;
@@ -150,5 +151,6 @@ TEST(Variables, AreAllInTheGuideAsTheTableSays) {
   EXPECT_THAT(guide, HasSubstr(variables_markdown()));
 }
 
+}  // namespace variables_test
 }  // namespace
 }  // namespace muster::cluster

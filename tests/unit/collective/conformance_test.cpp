@@ -48,7 +48,7 @@ std::vector<T> expected_of(const std::vector<std::vector<T>>& inputs, Reduction 
   return expected;
 }
 
-class Conformance : public testing::TestWithParam<std::tuple<std::uint32_t, Hosts>> {
+class Conformance : public ::testing::TestWithParam<std::tuple<std::uint32_t, Hosts>> {
  protected:
   void SetUp() override {
     seed_ = entropy();
@@ -202,19 +202,19 @@ TEST_P(Conformance, CallsOfEveryKindFollowEachOtherWithoutAPause) {
   });
 }
 
-std::string name_of(const testing::TestParamInfo<Conformance::ParamType>& info) {
+std::string name_of(const ::testing::TestParamInfo<Conformance::ParamType>& info) {
   constexpr const char* hosts[] = {"OneHost", "EachItsOwn", "TwoInterleaved"};
   return fmt::format("{}{}", hosts[static_cast<int>(std::get<1>(info.param))], std::get<0>(info.param));
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, Conformance,
-                         testing::Combine(testing::Values(1, 2, 3, 4, 5),
-                                          testing::Values(Hosts::one, Hosts::each_its_own,
-                                                          Hosts::two_interleaved)),
+                         ::testing::Combine(::testing::Values(1, 2, 3, 4, 5),
+                                            ::testing::Values(Hosts::one, Hosts::each_its_own,
+                                                              Hosts::two_interleaved)),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Eight, Conformance,
-                         testing::Combine(testing::Values(8),
-                                          testing::Values(Hosts::one, Hosts::two_interleaved)),
+                         ::testing::Combine(::testing::Values(8),
+                                            ::testing::Values(Hosts::one, Hosts::two_interleaved)),
                          name_of);
 
 TEST(Reduction, LetsNaNWinWhereverItStands) {
@@ -238,7 +238,7 @@ TEST(Reduction, TruncatesTheMeanOfIntegersAndWrapsTheirSum) {
     if (rank == 1) data[0] = data[1] = 0;
     std::int32_t out[3];
     ASSERT_TRUE(comms[rank]->all_reduce(data, out, 3, DType::int32, Reduction::mean));
-    EXPECT_THAT(out, testing::ElementsAre(-1, 1, -1));
+    EXPECT_THAT(out, ::testing::ElementsAre(-1, 1, -1));
   });
 }
 

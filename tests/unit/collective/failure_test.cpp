@@ -14,14 +14,15 @@
 
 namespace muster::collective {
 namespace {
+namespace failure_test {
 
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
-using testing::AllOf;
-using testing::AnyOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
 
-class Failure : public testing::TestWithParam<Hosts> {};
+class Failure : public ::testing::TestWithParam<Hosts> {};
 
 TEST_P(Failure, LaterCallsFailWithTheFirstReason) {
   const Ranks comms = connect_ranks(2, GetParam(), patient);
@@ -121,11 +122,11 @@ TEST_P(Failure, ARankMayLeaveAsSoonAsItsLastCallReturns) {
   }
 }
 
-std::string name_of(const testing::TestParamInfo<Hosts>& hosts) {
+std::string name_of(const ::testing::TestParamInfo<Hosts>& hosts) {
   constexpr const char* names[] = {"OneHost", "EachItsOwn", "TwoInterleaved"};
   return names[static_cast<int>(hosts.param)];
 }
-const auto every_layout = testing::Values(Hosts::one, Hosts::each_its_own, Hosts::two_interleaved);
+const auto every_layout = ::testing::Values(Hosts::one, Hosts::each_its_own, Hosts::two_interleaved);
 INSTANTIATE_TEST_SUITE_P(Layouts, Failure, every_layout, name_of);
 
 TEST(Fork, AChildCanNeitherCallNorHarmItsParentsGroup) {
@@ -315,5 +316,6 @@ TEST(HalfEnded, MessagesEndForWhoeverWaitsBeforeTheBells) {
   }
 }
 
+}  // namespace failure_test
 }  // namespace
 }  // namespace muster::collective

@@ -11,8 +11,8 @@
 namespace muster::collective {
 namespace {
 
-class UnderWayOn : public testing::TestWithParam<Hosts> {};
-INSTANTIATE_TEST_SUITE_P(Layout, UnderWayOn, testing::Values(Hosts::one, Hosts::each_its_own),
+class UnderWayOn : public ::testing::TestWithParam<Hosts> {};
+INSTANTIATE_TEST_SUITE_P(Layout, UnderWayOn, ::testing::Values(Hosts::one, Hosts::each_its_own),
                          [](const auto& test) { return test.index == 0 ? "SharedMemory" : "Tcp"; });
 
 // Looks until the group is in `wanted`; false when it never is.

@@ -39,14 +39,14 @@ Names equal_hosts(std::uint32_t ranks, std::uint32_t ranks_of_host) {
 TEST(Layout, PutsTheRanksOfAHostTogetherInTheirOrder) {
   const Layout layout(views_of({"a", "b", "a", "b", "b", "c"}), 4);
   EXPECT_EQ(layout.host_count(), 3u);
-  EXPECT_THAT(layout.ranks_of(1), testing::ElementsAre(1, 3, 4));
+  EXPECT_THAT(layout.ranks_of(1), ::testing::ElementsAre(1, 3, 4));
   EXPECT_EQ(layout.own_host(), 1u);
   EXPECT_EQ(layout.place_of(4), 2u);
   std::vector<std::uint32_t> positions, remote;
   for (std::uint32_t rank = 0; rank < 6; ++rank) positions.push_back(layout.position_of(rank));
-  EXPECT_THAT(positions, testing::ElementsAre(0, 2, 1, 3, 4, 5));
+  EXPECT_THAT(positions, ::testing::ElementsAre(0, 2, 1, 3, 4, 5));
   for (const std::uint32_t rank : {0u, 2u, 5u}) remote.push_back(layout.remote_index_of(rank));
-  EXPECT_THAT(remote, testing::ElementsAre(0, 1, 2));
+  EXPECT_THAT(remote, ::testing::ElementsAre(0, 1, 2));
   EXPECT_FALSE(layout.is_even());
 }
 
@@ -60,7 +60,7 @@ TEST(Layout, GivesEachRankOfEqualHostsItsOwnLaneToEachOtherHost) {
     EXPECT_EQ(std::pair(lane.ours.begin, lane.ours.count), std::pair(1u, 1u));
     EXPECT_EQ(std::pair(lane.theirs.begin, lane.theirs.count), std::pair(1u, 1u));
   }
-  EXPECT_THAT(peers, testing::ElementsAre(1, 7, 10));
+  EXPECT_THAT(peers, ::testing::ElementsAre(1, 7, 10));
 }
 
 // Both ranks of a lane know of it and what it carries; what each place of a host has for each other host goes

@@ -93,7 +93,7 @@ class World {
   std::vector<std::string> hosts_;
 };
 
-class AnyHosts : public testing::Test {
+class AnyHosts : public ::testing::Test {
  protected:
   void SetUp() override {
     seed_ = entropy();

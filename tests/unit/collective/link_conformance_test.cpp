@@ -17,9 +17,9 @@
 namespace muster::collective {
 namespace {
 
-using testing::AllOf;
-using testing::AnyOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
 
 std::shared_ptr<const net::Security> plain() { return nullptr; }
 std::shared_ptr<const net::Security> with_token() {
@@ -36,7 +36,7 @@ constexpr Over every_link[] = {{"SharedMemory", Hosts::one, &plain},
                                {"Tls", Hosts::each_its_own, &with_token},
                                {"SharedMemoryAndTcp", Hosts::two_interleaved, &plain}};
 
-class EveryLink : public testing::TestWithParam<Over> {
+class EveryLink : public ::testing::TestWithParam<Over> {
  protected:
   void SetUp() override {
     seed_ = entropy();
@@ -205,7 +205,7 @@ TEST_P(EveryLink, AStoppedPeerIsNamedAtTheDeadline) {
   EXPECT_THAT(called.error().message, AllOf(HasSubstr("all_reduce #1"), HasSubstr("rank 1")));
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, EveryLink, testing::ValuesIn(every_link),
+INSTANTIATE_TEST_SUITE_P(Transports, EveryLink, ::testing::ValuesIn(every_link),
                          [](const auto& over) { return over.param.name; });
 
 }  // namespace

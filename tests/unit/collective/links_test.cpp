@@ -12,8 +12,8 @@
 namespace muster::collective {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 // Numbers whose sum depends on the order in which they are added.
 std::vector<float> values_of(std::uint32_t rank, std::size_t count) {
@@ -32,7 +32,7 @@ std::vector<float> sum_of(std::uint32_t ranks, std::size_t count) {
   return sum;
 }
 
-class Links : public testing::TestWithParam<bool> {
+class Links : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     seed_ = entropy();
@@ -40,13 +40,13 @@ class Links : public testing::TestWithParam<bool> {
   }
   std::uint64_t seed_ = 0;
 };
-INSTANTIATE_TEST_SUITE_P(Channel, Links, testing::Bool(),
+INSTANTIATE_TEST_SUITE_P(Channel, Links, ::testing::Bool(),
                          [](const auto& secured) { return secured.param ? "Tls" : "Plain"; });
 
 TEST_P(Links, ThatBreakInAReductionAreMadeAgainAndKeepItsBits) {
   constexpr std::uint32_t ranks = 2;
   const std::size_t count = (GetParam() ? 4 << 20 : 16 << 20) + 5;
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   {
     Relayed group(ranks, lives_of(seed_, 1 << 20, 12 << 20, 24), options_of(GetParam()));
     const std::vector<float> sum = sum_of(ranks, count);
@@ -63,7 +63,7 @@ TEST_P(Links, ThatBreakInAReductionAreMadeAgainAndKeepItsBits) {
     });
     EXPECT_GE(group.cuts(), 6);
   }
-  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               AllOf(HasSubstr("the connection to rank 0 ("), HasSubstr("the connection to rank 1 ("),
                     HasSubstr("was made again after")));
 }

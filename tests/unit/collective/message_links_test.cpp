@@ -10,7 +10,7 @@
 namespace muster::collective {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 void send(Communicator& from, std::uint32_t to, const Bytes& bytes) {
   const std::span<const std::byte> piece(bytes);
@@ -37,7 +37,7 @@ std::size_t resident_mib() {
   return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) >> 20;
 }
 
-class MessageLinks : public testing::TestWithParam<bool> {
+class MessageLinks : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     seed_ = entropy();
@@ -45,7 +45,7 @@ class MessageLinks : public testing::TestWithParam<bool> {
   }
   std::uint64_t seed_ = 0;
 };
-INSTANTIATE_TEST_SUITE_P(Channel, MessageLinks, testing::Bool(),
+INSTANTIATE_TEST_SUITE_P(Channel, MessageLinks, ::testing::Bool(),
                          [](const auto& secured) { return secured.param ? "Tls" : "Plain"; });
 
 // In any total order, whoever waits for whom, of sizes that are copied and of sizes that are not.
@@ -123,7 +123,7 @@ TEST_P(MessageLinks, ThatBreakForOneSideAreMadeAgain) {
 }
 
 TEST_P(MessageLinks, SayThatTheyWereMadeAgain) {
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   {
     Relayed group(2, lives_of(seed_, 1 << 20, 2 << 20, 6), options_of(GetParam()));
     run_threads(2, [&](std::uint32_t rank) {
@@ -134,7 +134,7 @@ TEST_P(MessageLinks, SayThatTheyWereMadeAgain) {
         expect(*group.comms[1], 0, bytes);
     });
   }
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("was made again after"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("was made again after"));
 }
 
 // A call that is under way serves the acceptor, also for those who come for the sake of messages.

@@ -15,13 +15,14 @@
 
 namespace muster::collective {
 namespace {
+namespace messages_test {
 
 using std::chrono::milliseconds;
-using testing::AllOf;
-using testing::AnyOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
 
-class Messages : public testing::TestWithParam<Hosts> {
+class Messages : public ::testing::TestWithParam<Hosts> {
  protected:
   void SetUp() override {
     seed_ = entropy();
@@ -309,12 +310,12 @@ TEST_P(Messages, OfARankThatHasLeftArriveAndTheOthersGoOn) {
   }
 }
 
-std::string name_of(const testing::TestParamInfo<Hosts>& hosts) {
+std::string name_of(const ::testing::TestParamInfo<Hosts>& hosts) {
   constexpr const char* names[] = {"OneHost", "EachItsOwn", "TwoInterleaved"};
   return names[static_cast<int>(hosts.param)];
 }
 INSTANTIATE_TEST_SUITE_P(Layouts, Messages,
-                         testing::Values(Hosts::one, Hosts::each_its_own, Hosts::two_interleaved), name_of);
+                         ::testing::Values(Hosts::one, Hosts::each_its_own, Hosts::two_interleaved), name_of);
 
 TEST(MessageArguments, ThatCannotWorkAreRefusedAndHarmNothing) {
   const Ranks comms = connect_ranks(2, Hosts::one);
@@ -326,5 +327,6 @@ TEST(MessageArguments, ThatCannotWorkAreRefusedAndHarmNothing) {
   run_threads(2, [&](std::uint32_t rank) { EXPECT_TRUE(comms[rank]->barrier()); });
 }
 
+}  // namespace messages_test
 }  // namespace
 }  // namespace muster::collective

@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::seconds;
 
-class AcceptorOfRank0 : public testing::Test {
+class AcceptorOfRank0 : public ::testing::Test {
  protected:
   net::Wait wait() const { return {.deadline = real_clock().now() + seconds(5)}; }
   net::Socket connect() const {

@@ -8,6 +8,7 @@
 
 namespace muster::collective {
 namespace {
+namespace security_test {
 
 using net::testing_only::Authority;
 using net::testing_only::Folder;
@@ -42,9 +43,9 @@ struct GroupFormation {
 
 constexpr std::chrono::milliseconds briefly{1500};
 
-class SecuredGroup : public testing::TestWithParam<Hosts> {};
+class SecuredGroup : public ::testing::TestWithParam<Hosts> {};
 INSTANTIATE_TEST_SUITE_P(Layout, SecuredGroup,
-                         testing::Values(Hosts::one, Hosts::each_its_own, Hosts::two_interleaved));
+                         ::testing::Values(Hosts::one, Hosts::each_its_own, Hosts::two_interleaved));
 
 TEST_P(SecuredGroup, ReducesSendsAndSplitsLikeAPlainOne) {
   Ranks comms = connect_ranks(4, GetParam(), secured(with_token()));
@@ -210,5 +211,6 @@ TEST(SecuredGroup, StaysWhenARevocationListComesThatNamesNobodyOfIt) {
     group.expect_still_together();
 }
 
+}  // namespace security_test
 }  // namespace
 }  // namespace muster::collective

@@ -13,7 +13,7 @@
 namespace muster::collective {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr std::size_t count = 100'000;
 constexpr std::size_t bytes = count * sizeof(float);

@@ -5,10 +5,11 @@
 
 namespace muster::collective {
 namespace {
+namespace split_test {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class Split : public testing::TestWithParam<Hosts> {};
+class Split : public ::testing::TestWithParam<Hosts> {};
 
 Ranks split_all(const Ranks& comms, const std::function<std::uint32_t(std::uint32_t)>& color) {
   Ranks made(comms.size());
@@ -91,12 +92,13 @@ TEST_P(Split, EndsWhenTheGroupHasEnded) {
   EXPECT_EQ(part.error().message, "worker 1 was killed");
 }
 
-std::string name_of(const testing::TestParamInfo<Hosts>& hosts) {
+std::string name_of(const ::testing::TestParamInfo<Hosts>& hosts) {
   constexpr const char* names[] = {"OneHost", "EachItsOwn", "TwoInterleaved"};
   return names[static_cast<int>(hosts.param)];
 }
 INSTANTIATE_TEST_SUITE_P(Layouts, Split,
-                         testing::Values(Hosts::one, Hosts::each_its_own, Hosts::two_interleaved), name_of);
+                         ::testing::Values(Hosts::one, Hosts::each_its_own, Hosts::two_interleaved), name_of);
 
+}  // namespace split_test
 }  // namespace
 }  // namespace muster::collective

@@ -24,10 +24,10 @@ struct Case {
   FileLimit files;
 };
 
-class UnauthorizedPeers : public testing::TestWithParam<Case> {};
+class UnauthorizedPeers : public ::testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(Crowd, UnauthorizedPeers,
-                         testing::Values(Case{false, {1024, 2048}}, Case{false, {256, 256}},
-                                         Case{true, {1024, 2048}}, Case{true, {256, 256}}),
+                         ::testing::Values(Case{false, {1024, 2048}}, Case{false, {256, 256}},
+                                           Case{true, {1024, 2048}}, Case{true, {256, 256}}),
                          [](const auto& how) {
                            return fmt::format("{}{}", how.param.is_secured ? "Token" : "Plain",
                                               how.param.files.hard);

@@ -10,6 +10,7 @@
 
 namespace muster::data {
 namespace {
+namespace cifar_test {
 
 using namespace muster::data::testing;
 using ::testing::ElementsAre;
@@ -125,5 +126,6 @@ TEST(Cifar100, RefusesLabelsBeyondItsClasses) {
               Mentions("byte 3074", "holds 20", "coarse_label", "of 0", "to 19"));
 }
 
+}  // namespace cifar_test
 }  // namespace
 }  // namespace muster::data

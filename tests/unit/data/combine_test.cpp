@@ -16,6 +16,7 @@
 
 namespace muster::data {
 namespace {
+namespace combine_test {
 
 using namespace muster::data::testing;
 using ::testing::ElementsAre;
@@ -320,5 +321,6 @@ TEST(Workers, DoEverythingOnceAndNeverMoreThanTheyMay) {
     }
 }
 
+}  // namespace combine_test
 }  // namespace
 }  // namespace muster::data

@@ -9,6 +9,7 @@
 
 namespace muster::data {
 namespace {
+namespace data_loader_test {
 
 Dataset numbers(std::vector<float> values) {
   const auto count = static_cast<std::int64_t>(values.size());
@@ -19,7 +20,7 @@ TEST(DataLoader, GivesEachBatchOfOnePassInOrder) {
   std::vector<float> seen;
   for (const Item& batch : numbers({1, 2, 3, 4, 5}).batch(2).loader({}))
     seen.insert(seen.end(), batch[0].span<float>().begin(), batch[0].span<float>().end());
-  EXPECT_THAT(seen, testing::ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_THAT(seen, ::testing::ElementsAre(1, 2, 3, 4, 5));
 }
 
 TEST(DataLoader, IsEmptyWhereTheDatasetIs) {
@@ -36,7 +37,7 @@ class BrokenAtTwo : public RowSource {
 };
 
 TEST(DataLoader, ThrowsTheErrorOfTheDescription) {
-  EXPECT_THAT(ERROR_OF(numbers({1}).batch(0).loader({}).end()), testing::HasSubstr("batch"));
+  EXPECT_THAT(ERROR_OF(numbers({1}).batch(0).loader({}).end()), ::testing::HasSubstr("batch"));
 }
 
 TEST(DataLoader, ThrowsTheErrorOfARowWhenItsTurnComes) {
@@ -46,5 +47,6 @@ TEST(DataLoader, ThrowsTheErrorOfARowWhenItsTurnComes) {
   EXPECT_THAT(ERROR_OF(++item), Mentions("third", "read"));
 }
 
+}  // namespace data_loader_test
 }  // namespace
 }  // namespace muster::data

@@ -9,6 +9,7 @@
 
 namespace muster::data {
 namespace {
+namespace mnist_test {
 
 using namespace muster::data::testing;
 using ::testing::ElementsAre;
@@ -167,5 +168,6 @@ TEST(Mnist, NamesArgumentsOutOfRange) {
   EXPECT_THAT(error({.folder = "/digits", .num_samples = 0}), HasSubstr("num_samples is 0"));
 }
 
+}  // namespace mnist_test
 }  // namespace
 }  // namespace muster::data

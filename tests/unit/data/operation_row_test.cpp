@@ -5,9 +5,10 @@
 
 namespace muster::data {
 namespace {
+namespace operation_row_test {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 std::string error_of(std::string_view name, const Settings& settings) {
   const auto made = make_operation(name, settings);
@@ -41,5 +42,6 @@ TEST(OperationRow, SaysWhichArgumentCannotBe) {
               AllOf(HasSubstr("to_pil"), HasSubstr("True"), HasSubstr("False")));
 }
 
+}  // namespace operation_row_test
 }  // namespace
 }  // namespace muster::data

@@ -10,6 +10,7 @@
 
 namespace muster::data {
 namespace {
+namespace pipeline_test {
 
 using namespace muster::data::testing;
 using ::testing::ElementsAre;
@@ -211,5 +212,6 @@ TEST_F(Pipeline, ReportsRowsThatDoNotFitIntoOneBatch) {
   EXPECT_THAT(batches.next().error().message, Mentions("'image'", "batched"));
 }
 
+}  // namespace pipeline_test
 }  // namespace
 }  // namespace muster::data

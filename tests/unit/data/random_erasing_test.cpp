@@ -9,6 +9,7 @@
 
 namespace muster::data {
 namespace {
+namespace random_erasing_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -113,5 +114,6 @@ TEST(RandomErasing, SaysWhatItCannotTake) {
   EXPECT_THAT(error_of(erasing({{"scale", Numbers{0.5, 0.1}}}), image_of(0)), HasSubstr("it must rise"));
 }
 
+}  // namespace random_erasing_test
 }  // namespace
 }  // namespace muster::data

@@ -13,6 +13,7 @@
 
 namespace muster::data {
 namespace {
+namespace skip_test {
 
 using namespace muster::data::testing;
 
@@ -102,5 +103,6 @@ TEST(Skip, MakesNothingThatIsNotAskedFor) {
   EXPECT_EQ(calls, 4);
 }
 
+}  // namespace skip_test
 }  // namespace
 }  // namespace muster::data

@@ -12,6 +12,7 @@
 
 namespace muster::data {
 namespace {
+namespace transforms_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -173,5 +174,6 @@ TEST_P(ChainBits, AreThoseOfItsOperationsOneAfterTheOther) {
 
 INSTANTIATE_TEST_SUITE_P(Chains, ChainBits, ::testing::Range(0, 7));
 
+}  // namespace transforms_test
 }  // namespace
 }  // namespace muster::data

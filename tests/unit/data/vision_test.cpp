@@ -17,6 +17,7 @@
 
 namespace muster::data {
 namespace {
+namespace vision_test {
 
 using namespace muster::data::testing;
 using ::testing::ElementsAre;
@@ -284,5 +285,6 @@ TEST(SeedPipeline, DrawsAnewInEveryEpochAndForEveryOperation) {
   EXPECT_NEAR(changed, 100, 36);
 }
 
+}  // namespace vision_test
 }  // namespace
 }  // namespace muster::data

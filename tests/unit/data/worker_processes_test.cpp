@@ -17,6 +17,7 @@
 
 namespace muster::data {
 namespace {
+namespace worker_processes_test {
 
 using namespace std::chrono_literals;
 
@@ -283,5 +284,6 @@ TEST(WorkerProcesses, CountIsWithinLimits) {
   EXPECT_THAT(squares(4, 257).status().error().message, Mentions("257", "from 1 to 256"));
 }
 
+}  // namespace worker_processes_test
 }  // namespace
 }  // namespace muster::data

@@ -11,6 +11,7 @@
 
 namespace muster::graph {
 namespace {
+namespace cases_test {
 
 constexpr std::string_view suffix = ".case";
 
@@ -110,7 +111,7 @@ void run_every_kernel(const Op& op, const Case& given, DType floating) {
   auto types = run.prepare();
   if (!types) {
     ASSERT_FALSE(given.error.empty()) << types.error().message;
-    EXPECT_THAT(types.error().message, testing::HasSubstr(given.error));
+    EXPECT_THAT(types.error().message, ::testing::HasSubstr(given.error));
     return;
   }
   if (op.sharing == Sharing::view) return run.expect_results();
@@ -128,7 +129,7 @@ void run_every_kernel(const Op& op, const Case& given, DType floating) {
       run.expect_results();
     } else {
       ASSERT_FALSE(done);
-      EXPECT_THAT(done.error().message, testing::HasSubstr(given.error));
+      EXPECT_THAT(done.error().message, ::testing::HasSubstr(given.error));
     }
   }
   EXPECT_GT(kernels, 0) << "no kernel is usable";
@@ -170,7 +171,7 @@ void check_gradients(const Op& op, const Case& given) {
   }
 }
 
-class Cases : public testing::TestWithParam<std::string> {};
+class Cases : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Cases, HoldForEveryKernel) {
   const Op* op = find_op(GetParam());
@@ -253,18 +254,19 @@ TEST_P(Cases, AreInBfloat16WhatFloat32GivesRounded) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ops, Cases, testing::ValuesIn(case_names()),
+INSTANTIATE_TEST_SUITE_P(Ops, Cases, ::testing::ValuesIn(case_names()),
                          [](const auto& param_info) { return param_info.param; });
 
 TEST(OpTable, EveryOpHasACaseFileAndIsDocumented) {
   const std::vector<std::string> names = case_names();
   for (const Op* op : ops()) {
-    EXPECT_THAT(names, testing::Contains(std::string(op->name)));
+    EXPECT_THAT(names, ::testing::Contains(std::string(op->name)));
     EXPECT_FALSE(op->documentation.empty()) << op->name;
     EXPECT_NE(op->infer, nullptr) << op->name;
     EXPECT_TRUE(op->sharing == Sharing::view || !op->kernels.empty()) << op->name;
   }
 }
 
+}  // namespace cases_test
 }  // namespace
 }  // namespace muster::graph

@@ -12,9 +12,10 @@
 
 namespace muster::graph {
 namespace {
+namespace control_test {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 Tensor vector_of(std::vector<float> values) {
   return Tensor::from<float>(values, {static_cast<std::int64_t>(values.size())});
@@ -239,5 +240,6 @@ TEST(WhileLoop, ItsGradientIsNotProvided) {
   EXPECT_THAT(failed.error().message, Mentions("pass", "while_loop"));
 }
 
+}  // namespace control_test
 }  // namespace
 }  // namespace muster::graph

@@ -8,12 +8,12 @@
 namespace muster::graph {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::SizeIs;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 // relu(x w + b) for x (2, 3), w (3, 4): one dense step.
-class Explained : public testing::Test {
+class Explained : public ::testing::Test {
  protected:
   Explained() {
     MUSTER_CHECK(layer_.compile(std::vector{Tensor(DType::float32, {2, 3})}, {}, {}).has_value(),

@@ -10,9 +10,10 @@
 
 namespace muster::graph {
 namespace {
+namespace function_test {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 Tensor vector_of(std::vector<float> values) {
   return Tensor::from<float>(values, {static_cast<std::int64_t>(values.size())});
@@ -258,5 +259,6 @@ TEST(Apply, ThrowsWhatCannotBeComputed) {
   EXPECT_THAT(ERROR_OF(Value().shape()), HasSubstr("has no value"));
 }
 
+}  // namespace function_test
 }  // namespace
 }  // namespace muster::graph

@@ -17,8 +17,8 @@
 namespace muster::graph {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 template <class T>
 Tensor normal(const Shape& shape, std::uint64_t stream) {
@@ -59,7 +59,7 @@ std::shared_ptr<Function> block_gradients(bool training) {
                         {.parameters = {}, .positions = {0, 1, 2, 3, 6}});
 }
 
-class ImagePlan : public testing::TestWithParam<bool> {};
+class ImagePlan : public ::testing::TestWithParam<bool> {};
 
 TEST_P(ImagePlan, ComputesWhatFloat64Does) {
   const auto function = block_gradients(GetParam());
@@ -132,7 +132,7 @@ TEST_P(ImagePlan, InBfloat16TakesTheLibrarysKernelsAndFusesAsInFloat32) {
   EXPECT_THAT(text, HasSubstr("add_relu [reference]"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Training, ImagePlan, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(Training, ImagePlan, ::testing::Bool());
 
 int count(const std::string& text, std::string_view wanted) {
   int found = 0;
@@ -400,7 +400,7 @@ TEST(ParameterFormats, SaveTheReordersOfGradients) {
   const std::string text = plan_text(step);
   // What follows the first gradient of a weight are gradients and the update of both, as they come.
   EXPECT_THAT(text.substr(text.find("conv2d_grad_weight")), Not(HasSubstr("reorder"))) << text;
-  EXPECT_THAT(text, testing::ContainsRegex("momentum .* -> .*, 2 together"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("momentum .* -> .*, 2 together"));
 }
 
 TEST(ParameterFormats, ReadersBetweenStepsSeeWhatWasTrained) {
@@ -449,7 +449,7 @@ TEST(ParameterFormats, AreNotThoseWithPadding) {
   Function step = weight_step(weight, [] {});
   const Tensor images = normal<float>({2, 20, 7, 7}, 2);
   ASSERT_TRUE(step.call({&images, 1}, {}, {}));
-  EXPECT_THAT(plan_text(step), Not(testing::ContainsRegex("momentum .* ->")));
+  EXPECT_THAT(plan_text(step), Not(::testing::ContainsRegex("momentum .* ->")));
 }
 
 TEST(ParameterFormats, AreNotThoseOfParametersThatSomethingElseWrites) {
@@ -460,7 +460,7 @@ TEST(ParameterFormats, AreNotThoseOfParametersThatSomethingElseWrites) {
   Function step = weight_step(weight, halve);
   const auto outputs = step.call({&images, 1}, {}, {});
   ASSERT_TRUE(outputs) << outputs.error().message;
-  EXPECT_THAT(plan_text(step), Not(testing::ContainsRegex("momentum .* ->")));
+  EXPECT_THAT(plan_text(step), Not(::testing::ContainsRegex("momentum .* ->")));
   EXPECT_TRUE(equal_bits((*outputs)[1], weight->storage()));
   // The gradient is far smaller than what was assigned.
   for (std::int64_t i = 0; i < weight->storage().elements(); ++i)

@@ -46,7 +46,7 @@ ParameterPtr parameter(const char* name, float value) {
 }
 
 // A training step of batch normalisation whose gamma is updated, and what it writes.
-class Step : public testing::Test {
+class Step : public ::testing::Test {
  protected:
   void SetUp() override {
     asked = 0;

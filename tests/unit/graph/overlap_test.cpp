@@ -18,10 +18,11 @@
 
 namespace muster::graph {
 namespace {
+namespace overlap_test {
 
 using std::chrono::seconds;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // relu, and what a test wants to happen when it runs.
 std::function<void()> at_step = [] {};
@@ -294,7 +295,7 @@ TEST(Buckets, DoNotHangAForkedChild) {
 // still reads (MirrorGroup looks), never over what it has made.
 TEST(Buckets, ChangeNoBitOfRandomGraphs) {
   const std::uint64_t seed = entropy();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SCOPED_TRACE(::testing::Message() << "seed " << seed);
   for (std::uint64_t number = 0; number < 60; ++number) {
     const RandomStream random(seed, number);
     const auto compute = [&](std::int64_t bucket_bytes) {
@@ -373,5 +374,6 @@ TEST(StepTimes, CountWhatIsWaitedForACall) {
             2);
 }
 
+}  // namespace overlap_test
 }  // namespace
 }  // namespace muster::graph

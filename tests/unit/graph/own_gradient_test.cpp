@@ -10,8 +10,9 @@
 
 namespace muster::graph {
 namespace {
+namespace own_gradient_test {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 Tensor vector_of(std::vector<float> values) {
   return Tensor::from<float>(values, {static_cast<std::int64_t>(values.size())});
@@ -111,5 +112,6 @@ TEST(OwnGradient, OfAnotherShapeIsAnErrorThatNamesTheRuleTheInputAndBothTypes) {
   EXPECT_THAT(error, Mentions("Scale 'fc'", "input 0", "float32 (3,)", "float32 (2,)"));
 }
 
+}  // namespace own_gradient_test
 }  // namespace
 }  // namespace muster::graph

@@ -11,7 +11,7 @@
 namespace muster::graph {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 constexpr std::uint64_t seed = 1;
 
@@ -46,7 +46,7 @@ class Turn final : public Primitive {
   int& runs_;
 };
 
-class ParameterInAFormat : public testing::Test {
+class ParameterInAFormat : public ::testing::Test {
  protected:
   ParameterFormatPtr turned(std::size_t places) {
     return std::make_shared<const ParameterFormat>(ParameterFormat{

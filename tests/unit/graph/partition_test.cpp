@@ -18,12 +18,13 @@
 
 namespace muster::graph {
 namespace {
+namespace partition_test {
 
-using testing::AnyOf;
-using testing::Each;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AnyOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 // ---- What each worker has and does ------------------------------------------------------------------------
 
@@ -513,5 +514,6 @@ TEST(AnAllReduce, IsOneForEachWorkerOfWhatIsThere) {
   expect({{"reduction", std::string("sum")}, {"bucket_splits", Ints{3}}}, {4, 5}, {2, 10});
 }
 
+}  // namespace partition_test
 }  // namespace
 }  // namespace muster::graph

@@ -8,9 +8,10 @@
 
 namespace muster::graph {
 namespace {
+namespace picture_test {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 Partition three_workers() {
   return {.name = "step",
@@ -111,5 +112,6 @@ TEST(PartsInWords, TellWhatEachWorkerHoldsAndWhatCrosses) {
   EXPECT_THAT(text, HasSubstr("%9 (reduce_sum)"));
 }
 
+}  // namespace picture_test
 }  // namespace
 }  // namespace muster::graph

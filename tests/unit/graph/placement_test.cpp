@@ -14,7 +14,7 @@
 namespace muster::graph {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 PlacementPtr on(std::uint32_t rank) {
   return std::make_shared<const Placement>(Placement{rank, "Net 'layer', net.py:7"});

@@ -13,10 +13,11 @@
 
 namespace muster::graph {
 namespace {
+namespace plan_test {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 Tensor vector_of(std::vector<float> values) {
   return Tensor::from<float>(values, {static_cast<std::int64_t>(values.size())});
@@ -109,7 +110,7 @@ TEST(Plan, ValuesShareMemoryWhenTheirLivesDoNotMeet) {
 
 TEST(Plan, GivesTheSameBitsAsTheOpsOneByOneOnRandomGraphs) {
   const std::uint64_t seed = entropy();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SCOPED_TRACE(::testing::Message() << "seed " << seed);
   constexpr std::int64_t side = 5;
   for (std::uint64_t number = 0; number < 100; ++number) {
     const RandomStream random(seed, number);
@@ -229,7 +230,7 @@ TEST(Graph, PrintsItsNodes) {
 
 TEST(Kernels, FastOnesAgreeWithTheReferenceOnRandomShapes) {
   const std::uint64_t seed = entropy();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SCOPED_TRACE(::testing::Message() << "seed " << seed);
   for (std::uint64_t number = 0; number < 200; ++number) {
     const RandomStream random(seed, number);
     const Shape shape{1 + static_cast<std::int64_t>(random.below(0, 9)),
@@ -271,5 +272,6 @@ TEST(Kernels, FastOnesAgreeWithTheReferenceOnRandomShapes) {
   }
 }
 
+}  // namespace plan_test
 }  // namespace
 }  // namespace muster::graph

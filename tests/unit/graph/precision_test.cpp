@@ -13,8 +13,8 @@
 namespace muster::graph {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 using Rule = Precision::Rule;
 
 constexpr double precision = 1.0 / 256;  // half a unit in the last of 8 bits, relative

@@ -39,14 +39,14 @@ void expect_same_bits_on(std::uint32_t size, const std::string& optimizer, Loop 
 
 // ---- The same bits ---------------------------------------------------------------------------------------
 
-class SameBits : public testing::TestWithParam<std::tuple<std::string, Loop>> {
+class SameBits : public ::testing::TestWithParam<std::tuple<std::string, Loop>> {
  protected:
   std::string optimizer() const { return std::get<0>(GetParam()); }
   Loop loop() const { return std::get<1>(GetParam()); }
 };
 INSTANTIATE_TEST_SUITE_P(Training, SameBits,
-                         testing::Combine(testing::Values("momentum", "adam", "lamb", "ftrl"),
-                                          testing::Values(Loop::one_graph, Loop::by_hand)),
+                         ::testing::Combine(::testing::Values("momentum", "adam", "lamb", "ftrl"),
+                                            ::testing::Values(Loop::one_graph, Loop::by_hand)),
                          [](const auto& chosen) {
                            return std::get<0>(chosen.param) +
                                   (std::get<1>(chosen.param) == Loop::one_graph ? "InOneGraph" : "ByHand");
@@ -78,7 +78,7 @@ TEST(SameBitsOfAnyGraph, OnAnyPlacement) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     expect_same_bits_on<Random>(2 + seed % 3, seed % 2 == 0 ? "adam" : "momentum",
                                 seed % 4 < 2 ? Loop::one_graph : Loop::by_hand, seed, 2 + seed % 3);
-    if (testing::Test::HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
   }
 }
 
@@ -87,7 +87,7 @@ TEST(SameBitsOfAnyGraph, OfImagesOnAnyPlacement) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     expect_same_bits_on<RandomImages>(2 + seed % 2, "momentum",
                                       seed % 4 < 2 ? Loop::one_graph : Loop::by_hand, seed, 2 + seed % 2);
-    if (testing::Test::HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
   }
 }
 
@@ -96,7 +96,7 @@ TEST(SameBitsOfAnyGraph, OfImagesInMixedPrecision) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     expect_same_bits_on<RandomImages>(
         2 + seed % 2, "momentum", seed % 4 < 2 ? Loop::one_graph : Loop::by_hand, seed, 2 + seed % 2, true);
-    if (testing::Test::HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
   }
 }
 

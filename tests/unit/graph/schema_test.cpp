@@ -9,8 +9,8 @@
 namespace muster::graph {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 std::string error_of(std::string_view op, const Values& inputs, const Attributes& attributes) {
   try {

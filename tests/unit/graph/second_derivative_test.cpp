@@ -30,7 +30,7 @@ Value mixed(const Value& value, double phase) {
   return apply("reduce_sum", {apply("mul", {value, numbers(value.shape(), phase)})});
 }
 
-class SecondDerivative : public testing::TestWithParam<Given> {
+class SecondDerivative : public ::testing::TestWithParam<Given> {
  protected:
   void SetUp() override {
     const Given& given = GetParam();
@@ -132,7 +132,7 @@ std::vector<Given> all() {
   return given;
 }
 
-INSTANTIATE_TEST_SUITE_P(Rows, SecondDerivative, testing::ValuesIn(all()),
+INSTANTIATE_TEST_SUITE_P(Rows, SecondDerivative, ::testing::ValuesIn(all()),
                          [](const auto& given) { return given.param.name; });
 
 TEST(SoftmaxCrossEntropy, HasTheHessianOfSoftmax) {

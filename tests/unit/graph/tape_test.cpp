@@ -13,9 +13,10 @@
 
 namespace muster::graph {
 namespace {
+namespace tape_test {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 class Eager {
  public:
@@ -151,5 +152,6 @@ TEST(RandomStreams, BeginAnewInEachRunAsTheyDoInEachTrace) {
   EXPECT_EQ(next_random_stream(), 0);
 }
 
+}  // namespace tape_test
 }  // namespace
 }  // namespace muster::graph

@@ -13,8 +13,8 @@
 namespace muster::graph {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // The update of an optimizer, as its row describes it, with arguments that make it keep all its states, or
 // those alone that it always has.
@@ -138,7 +138,7 @@ TEST(Updates, TogetherGiveTheBitsOfEachAlone) {
   for (const Row& row : rows())
     for (const int threads : {1, 2, 5}) {
       if (!can_be_joined(row)) continue;
-      SCOPED_TRACE(testing::Message()
+      SCOPED_TRACE(::testing::Message()
                    << row.op << (row.keeps_all ? " with all states on " : " on ") << threads);
       expect_bits_of_each_alone<float>(row, threads);
       expect_bits_of_each_alone<double>(row, threads);

@@ -12,6 +12,7 @@
 
 namespace muster::graph {
 namespace {
+namespace weight_order_test {
 
 std::vector<std::vector<float>> travelled(const MirrorGroup& pair) {
   std::vector<std::vector<float>> made;
@@ -96,5 +97,6 @@ TEST(WeightOrder, ChangesNothingInAGroupOfOne) {
     EXPECT_EQ(elements((*outputs)[i]), elements(counted(shapes[i])));
 }
 
+}  // namespace weight_order_test
 }  // namespace
 }  // namespace muster::graph

@@ -7,8 +7,8 @@
 namespace muster::launch::agent {
 namespace {
 
-using testing::Eq;
-using testing::HasSubstr;
+using ::testing::Eq;
+using ::testing::HasSubstr;
 
 net::Frame framed(const Message& message) {
   net::FrameDecoder decoder(payload_size_max);

@@ -12,9 +12,10 @@
 
 namespace muster::launch {
 namespace {
+namespace console_test {
 
-using testing::Eq;
-using testing::Gt;
+using ::testing::Eq;
+using ::testing::Gt;
 
 struct Ends {
   net::Descriptor reader, writer;
@@ -118,5 +119,6 @@ TEST(Console, HoldsBackWhatNobodyReadsYet) {
   EXPECT_TRUE(console.is_waiting(Console::out));
 }
 
+}  // namespace console_test
 }  // namespace
 }  // namespace muster::launch

@@ -4,11 +4,12 @@
 
 namespace muster::launch {
 namespace {
+namespace held_traceback_test {
 
-using testing::ElementsAre;
-using testing::Eq;
-using testing::IsEmpty;
-using testing::Optional;
+using ::testing::ElementsAre;
+using ::testing::Eq;
+using ::testing::IsEmpty;
+using ::testing::Optional;
 using namespace std::chrono_literals;
 
 const std::string headline(traceback_headline);
@@ -41,5 +42,6 @@ TEST(HeldTraceback, TellsWhatAnotherFailureOrCtrlCBrought) {
   EXPECT_FALSE(is_of_interrupt({headline, "  raise KeyboardInterrupt", "ValueError: no"}));
 }
 
+}  // namespace held_traceback_test
 }  // namespace
 }  // namespace muster::launch

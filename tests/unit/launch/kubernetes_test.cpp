@@ -7,10 +7,11 @@
 
 namespace muster::launch::kubernetes {
 namespace {
+namespace kubernetes_test {
 
-using testing::Eq;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::Eq;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 Job small_job() {
   return {.name = "train",
@@ -434,5 +435,6 @@ TEST(KubernetesManifests, AreRefusedWithTheFlagItsValueAndWhatIsAllowed) {
   }
 }
 
+}  // namespace kubernetes_test
 }  // namespace
 }  // namespace muster::launch::kubernetes

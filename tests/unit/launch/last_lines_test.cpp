@@ -5,12 +5,13 @@
 
 namespace muster::launch {
 namespace {
+namespace last_lines_test {
 
-using testing::AllOf;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::Eq;
-using testing::SizeIs;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Eq;
+using ::testing::SizeIs;
 
 const std::string headline = "Traceback (most recent call last):";
 
@@ -92,5 +93,6 @@ TEST(LastLines, CutsALongLine) {
   EXPECT_THAT(last.lines(), ElementsAre(SizeIs(LastLines::line_size_max)));
 }
 
+}  // namespace last_lines_test
 }  // namespace
 }  // namespace muster::launch

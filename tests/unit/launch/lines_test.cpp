@@ -6,10 +6,11 @@
 
 namespace muster::launch {
 namespace {
+namespace lines_test {
 
-using testing::ElementsAre;
-using testing::Eq;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::Eq;
+using ::testing::IsEmpty;
 
 std::vector<std::string> feed(LineBuffer& buffer, std::string_view bytes) {
   std::vector<std::string> lines;
@@ -47,5 +48,6 @@ TEST(LineBuffer, CutsALineThatDoesNotEnd) {
   EXPECT_THAT(buffer.unfinished(), Eq("a"));
 }
 
+}  // namespace lines_test
 }  // namespace
 }  // namespace muster::launch

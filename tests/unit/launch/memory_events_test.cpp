@@ -4,13 +4,14 @@
 
 namespace muster::launch {
 namespace {
+namespace memory_events_test {
 
-using testing::AllOf;
-using testing::Eq;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
-using testing::Optional;
+using ::testing::AllOf;
+using ::testing::Eq;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::Optional;
 
 TEST(MemoryEvents, AreReadFromTheFileOfAControlGroup) {
   EXPECT_THAT(out_of_memory_kills("low 0\nhigh 0\nmax 7\noom 4\noom_kill 3\noom_group_kill 0\n"),
@@ -28,5 +29,6 @@ TEST(MemoryHint, SaysWhatIsKnown) {
   EXPECT_THAT(memory_hint("worker 1", false, 831'488), IsEmpty());
 }
 
+}  // namespace memory_events_test
 }  // namespace
 }  // namespace muster::launch

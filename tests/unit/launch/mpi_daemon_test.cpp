@@ -7,11 +7,12 @@
 
 namespace muster::launch {
 namespace {
+namespace mpi_daemon_test {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Pair;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
 
 const FixedEnvironment session(std::map<std::string, std::string, std::less<>>{
     {"PATH", "/opt/mpi/bin:/usr/bin"}, {"LD_LIBRARY_PATH", "/lib64"}});
@@ -80,5 +81,6 @@ TEST(MpiDaemon, GetsItsArgumentsAsTheyStand) {
               ElementsAre("orted", "$(touch", "x)", "`id`", "|", "sh", "&&", "sh", ">", "/tmp/x"));
 }
 
+}  // namespace mpi_daemon_test
 }  // namespace
 }  // namespace muster::launch

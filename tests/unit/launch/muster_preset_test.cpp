@@ -4,6 +4,7 @@
 
 namespace muster::launch::testing {
 namespace {
+namespace muster_preset_test {
 
 using ::testing::ElementsAre;
 using ::testing::Eq;
@@ -244,5 +245,6 @@ TEST(MusterPreset, RefusesExportedVariablesThatSaySomethingElse) {
       ElementsAre("error: MS_SCHED_HOST=b contradicts --scheduler a:2000: unset it, or leave that out"));
 }
 
+}  // namespace muster_preset_test
 }  // namespace
 }  // namespace muster::launch::testing

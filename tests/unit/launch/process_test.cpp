@@ -6,7 +6,7 @@
 namespace muster::launch {
 namespace {
 
-using testing::Eq;
+using ::testing::Eq;
 
 TEST(StartProcess, NamesAProgramThatCannotBeStarted) {
   const auto child = start_process({.arguments = {"no-such-program"}});

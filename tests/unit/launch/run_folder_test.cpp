@@ -11,11 +11,12 @@
 
 namespace muster::launch {
 namespace {
+namespace run_folder_test {
 
-using testing::AllOf;
-using testing::Eq;
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::Eq;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 using Variables = std::map<std::string, std::string, std::less<>>;
 
@@ -75,5 +76,6 @@ TEST(RunFolder, TakesNoFileThatWouldBeLeftBehind) {
   }
 }
 
+}  // namespace run_folder_test
 }  // namespace
 }  // namespace muster::launch

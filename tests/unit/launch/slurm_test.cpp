@@ -7,9 +7,10 @@
 
 namespace muster::launch {
 namespace {
+namespace slurm_test {
 
-using testing::ElementsAre;
-using testing::Eq;
+using ::testing::ElementsAre;
+using ::testing::Eq;
 
 using Values = std::map<std::string, std::string, std::less<>>;
 
@@ -48,7 +49,7 @@ TEST(TaskCounts, AreThoseOfEachNode) {
   EXPECT_THAT(counts_text("4"), Eq("4"));
   EXPECT_THAT(counts_text("4(x2),3"), Eq("4 4 3"));
   for (const char* bad : {"", "0", "x", "4(x", "4(x)", "4(x0)", "4(2)", "4,", "-1"})
-    EXPECT_THAT(counts_text(bad), testing::StartsWith("error: '")) << bad;
+    EXPECT_THAT(counts_text(bad), ::testing::StartsWith("error: '")) << bad;
   EXPECT_THAT(counts_text("1(x99999)"), Eq("error: more than 16384 hosts or tasks"));
 }
 
@@ -91,7 +92,7 @@ TEST(Slurm, WithOneTaskOnEachNodeMakesNodesHosts) {
                                            "slots=1 (SLURM_STEP_TASKS_PER_NODE)", "port=20673 (SLURM_JOB_ID)",
                                            "logs=muster-logs/slurm-42.1 (SLURM_JOB_ID)"));
   EXPECT_THAT(said_in(step({{"SLURM_GPUS_ON_NODE", "8"}})),
-              testing::Contains("slots=8 (SLURM_GPUS_ON_NODE)"));
+              ::testing::Contains("slots=8 (SLURM_GPUS_ON_NODE)"));
 }
 
 TEST(Slurm, WithSeveralTasksOnANodeMakesEachTaskAHostWithOneWorker) {
@@ -115,19 +116,19 @@ TEST(Slurm, KeepsTheRecoveryFolderOfAJobThatIsStartedAgain) {
   recovers.max_restarts = Setting<std::int64_t>{3, "--max-restarts"};
   const Values again = step({{"SLURM_SUBMIT_DIR", "/shared/me"}, {"SLURM_RESTART_COUNT", "2"}});
   const std::string folder = "recovery=/shared/me/muster-recovery/slurm-42.1 (SLURM_JOB_ID)";
-  EXPECT_THAT(said_in(again, recovers), testing::Contains(folder));
+  EXPECT_THAT(said_in(again, recovers), ::testing::Contains(folder));
   EXPECT_THAT(said_in(again, recovers),
-              testing::Contains("logs=muster-logs/slurm-42.1-restart-2 (SLURM_JOB_ID)"));
+              ::testing::Contains("logs=muster-logs/slurm-42.1-restart-2 (SLURM_JOB_ID)"));
   EXPECT_THAT(said_in(step({{"SLURM_SUBMIT_DIR", "/shared/me"}, {"MS_ENABLE_RECOVERY", "1"}})),
-              testing::Contains(folder));
+              ::testing::Contains(folder));
   EXPECT_THAT(said_in(step({{"MS_RECOVERY_PATH", "/mine"}, {"MS_ENABLE_RECOVERY", "1"}})),
-              testing::Not(testing::Contains(testing::StartsWith("recovery"))));
+              ::testing::Not(::testing::Contains(::testing::StartsWith("recovery"))));
 }
 
 TEST(Slurm, LeavesThePortToASchedulerThatIsNamed) {
   PartialSettings asked;
   asked.scheduler = Setting<std::string>{"10.0.0.1:9000", "--scheduler"};
-  EXPECT_THAT(said_in(step(), asked), testing::Not(testing::Contains(testing::StartsWith("port"))));
+  EXPECT_THAT(said_in(step(), asked), ::testing::Not(::testing::Contains(::testing::StartsWith("port"))));
 }
 
 TEST(Slurm, SaysNothingOutsideOfAStep) {
@@ -199,5 +200,6 @@ TEST(Roles, ThatDoNotExistAreNamed) {
       Eq("--roles 'sheduler': there is no such role; there are scheduler, worker, server, ps, chief"));
 }
 
+}  // namespace slurm_test
 }  // namespace
 }  // namespace muster::launch

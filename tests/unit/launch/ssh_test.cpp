@@ -7,9 +7,9 @@
 namespace muster::launch {
 namespace {
 
-using testing::ElementsAre;
-using testing::Eq;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::Eq;
+using ::testing::HasSubstr;
 
 constexpr int exited(int code) { return code << 8; }  // as waitpid tells it
 

@@ -4,10 +4,11 @@
 
 namespace muster::launch {
 namespace {
+namespace state_watch_test {
 
 using cluster::message::Status;
-using testing::Eq;
-using testing::Optional;
+using ::testing::Eq;
+using ::testing::Optional;
 using namespace std::chrono_literals;
 
 TEST(StepRate, IsThatOfTheLastSeconds) {
@@ -45,5 +46,6 @@ TEST(StateText, SaysWhoIsThereAndHowFastItGoes) {
   EXPECT_THAT(state_text(job, rate, TimePoint{}), Eq("ending"));
 }
 
+}  // namespace state_watch_test
 }  // namespace
 }  // namespace muster::launch

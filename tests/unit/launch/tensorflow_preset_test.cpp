@@ -4,6 +4,7 @@
 
 namespace muster::launch::testing {
 namespace {
+namespace tensorflow_preset_test {
 
 using ::testing::ElementsAre;
 using ::testing::StartsWith;
@@ -207,5 +208,6 @@ TEST(TensorflowPreset, SaysWhatIsWrong) {
                 ElementsAre("error: " + row.message));
 }
 
+}  // namespace tensorflow_preset_test
 }  // namespace
 }  // namespace muster::launch::testing

@@ -6,10 +6,11 @@
 
 namespace muster::launch {
 namespace {
+namespace verdict_test {
 
-using testing::ElementsAre;
-using testing::Eq;
-using testing::SizeIs;
+using ::testing::ElementsAre;
+using ::testing::Eq;
+using ::testing::SizeIs;
 
 constexpr int exited(int code) { return code << 8; }  // as waitpid tells it
 
@@ -125,5 +126,6 @@ TEST(Verdict, SaysThatAServiceFailedBeforeItsTime) {
   EXPECT_THAT(describe(end), Eq("exited with code 255 before the work had ended"));
 }
 
+}  // namespace verdict_test
 }  // namespace
 }  // namespace muster::launch

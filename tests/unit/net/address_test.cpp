@@ -10,8 +10,8 @@
 namespace muster::net {
 namespace {
 
-using testing::Contains;
-using testing::HasSubstr;
+using ::testing::Contains;
+using ::testing::HasSubstr;
 
 TEST(Address, HasOneCanonicalText) {
   EXPECT_EQ(parse_ip("127.0.0.1").value(), "127.0.0.1");

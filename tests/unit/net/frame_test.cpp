@@ -21,7 +21,7 @@ TEST(Digest, IsSha256) {
   EXPECT_EQ(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr std::uint64_t limit = 1 << 16;
 const FrameHeader sample{
@@ -35,7 +35,7 @@ std::vector<std::byte> random_bytes(RandomStream& random, std::uint64_t& index, 
 
 std::uint64_t printed_seed() {
   const std::uint64_t seed = entropy();
-  testing::Test::RecordProperty("seed", std::to_string(seed));
+  ::testing::Test::RecordProperty("seed", std::to_string(seed));
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   return seed;
 }

@@ -76,7 +76,7 @@ struct Job {
 
 SecurityPointer with_token(std::string_view text = token) { return Security::from_token(text).value(); }
 
-class LoopSecurity : public testing::Test {
+class LoopSecurity : public ::testing::Test {
  protected:
   Authority authority_{"Job authority"};
   Folder here_;
@@ -143,7 +143,7 @@ TEST_F(LoopSecurity, AnswersWhoSpeaksPlainInPlain) {
   ASSERT_TRUE(job.serve_until([&] { return job.opened; }));
   job.client->send(frame_of(1, 10));
   ASSERT_TRUE(job.both_ended());
-  EXPECT_THAT(job.client_types, testing::ElementsAre(refusal_type));
+  EXPECT_THAT(job.client_types, ::testing::ElementsAre(refusal_type));
   EXPECT_THAT(job.ends[0].message, HasSubstr("not use TLS"));
   EXPECT_EQ(job.ends[0].code, Code::refused);
   EXPECT_TRUE(job.types.empty());
@@ -328,7 +328,7 @@ TEST_F(LoopSecurity, SaysForWhomARefusedCertificateWasMade) {
                   .value());
   ASSERT_TRUE(job.both_ended());
   ASSERT_NE(job.accepted[0]->refused_names(), nullptr);
-  EXPECT_THAT(job.accepted[0]->refused_names()->node_ids, testing::ElementsAre("3"));
+  EXPECT_THAT(job.accepted[0]->refused_names()->node_ids, ::testing::ElementsAre("3"));
   EXPECT_EQ(job.accepted[0]->peer_names(), nullptr) << "nobody vouches for it";
 }
 

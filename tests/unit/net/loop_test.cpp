@@ -15,6 +15,7 @@
 
 namespace muster::net {
 namespace {
+namespace loop_test {
 
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
@@ -58,8 +59,8 @@ struct Server {
   }
 };
 
-class LoopOverBothFamilies : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Family, LoopOverBothFamilies, testing::Values("127.0.0.1", "::1"));
+class LoopOverBothFamilies : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Family, LoopOverBothFamilies, ::testing::Values("127.0.0.1", "::1"));
 
 TEST_P(LoopOverBothFamilies, BringsFramesInOrderAndThenTheEnd) {
   Loop loop;
@@ -379,7 +380,7 @@ struct ScreeningServer : Server {
   }
 };
 
-class Screening : public testing::Test {
+class Screening : public ::testing::Test {
  protected:
   Socket connect() {
     auto made = Socket::connect(server.listener->address(), wait);
@@ -525,5 +526,6 @@ TEST(ConnectionListener, NamesTheProcessThatHoldsItsPort) {
   EXPECT_THAT(second.error().message, HasSubstr(fmt::format("process {} (", ::getpid())));
 }
 
+}  // namespace loop_test
 }  // namespace
 }  // namespace muster::net

@@ -10,10 +10,10 @@
 namespace muster::net {
 namespace {
 
-using testing::Eq;
-using testing::Gt;
+using ::testing::Eq;
+using ::testing::Gt;
 
-class PortReservationTest : public testing::TestWithParam<const char*> {
+class PortReservationTest : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     if (!is_local(GetParam())) GTEST_SKIP() << "this host has no " << GetParam();
@@ -42,12 +42,12 @@ TEST_P(PortReservationTest, KeepsThePortFromOneWhoDoesNotShare) {
   EXPECT_THAT(::bind(other.get(), address->get(), address->size_bytes), Eq(-1));
 }
 
-INSTANTIATE_TEST_SUITE_P(Loopback, PortReservationTest, testing::Values("127.0.0.1", "::1"));
+INSTANTIATE_TEST_SUITE_P(Loopback, PortReservationTest, ::testing::Values("127.0.0.1", "::1"));
 
 TEST(PortReservation, NamesAnAddressThatIsNotOfThisHost) {
   const auto reservation = PortReservation::open("192.0.2.1");  // of the documentation's network
   ASSERT_FALSE(reservation.has_value());
-  EXPECT_THAT(reservation.error().message, testing::HasSubstr("cannot reserve a port of 192.0.2.1"));
+  EXPECT_THAT(reservation.error().message, ::testing::HasSubstr("cannot reserve a port of 192.0.2.1"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 namespace muster::net {
 namespace {
+namespace rejected_peers_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -82,5 +83,6 @@ TEST(FirstFrame, IsRefusedWhereItMayNotBeTheFirst) {
   EXPECT_EQ(error_of(encode_frame({.type = 7}, {}), refuse), "no greeting");
 }
 
+}  // namespace rejected_peers_test
 }  // namespace
 }  // namespace muster::net

@@ -18,10 +18,11 @@
 
 namespace muster::net {
 namespace {
+namespace socket_test {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Wait within(Duration time) { return {.deadline = real_clock().now() + time}; }
 
@@ -56,7 +57,7 @@ Pair secured(Pair pair) {
 Pair secured_tcp_pair() { return secured(tcp_pair()); }
 Pair secured_local_pair() { return secured(local_pair()); }
 
-class SocketContract : public testing::TestWithParam<Pair (*)()> {};
+class SocketContract : public ::testing::TestWithParam<Pair (*)()> {};
 
 TEST_P(SocketContract, CarriesMoreThanAnyBufferHolds) {
   Pair pair = GetParam()();
@@ -113,7 +114,7 @@ TEST_P(SocketContract, SendsOnOneThreadWhatAnotherReceives) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SocketContract,
-                         testing::Values(&tcp_pair, &local_pair, &secured_tcp_pair, &secured_local_pair));
+                         ::testing::Values(&tcp_pair, &local_pair, &secured_tcp_pair, &secured_local_pair));
 
 TEST(SecuredSocket, PassesADescriptorBehindEncryptedBytes) {
   Pair pair = secured_local_pair();
@@ -251,5 +252,6 @@ TEST(ProcessDescriptor, IsClosedInAForkedChild) {
   EXPECT_NE(::fcntl(descriptor.get(), F_GETFD), -1) << "the parent keeps it";
 }
 
+}  // namespace socket_test
 }  // namespace
 }  // namespace muster::net

@@ -11,6 +11,7 @@
 
 namespace muster::net {
 namespace {
+namespace tls_session_test {
 
 using ::testing::HasSubstr;
 using testing_only::Authority;
@@ -91,7 +92,7 @@ SecurityPointer security_of(const CertificateOptions& options) {
   return made.value_or(nullptr);
 }
 
-class TlsSessionWithCertificates : public testing::Test {
+class TlsSessionWithCertificates : public ::testing::Test {
  protected:
   Authority authority_{"Job authority"};
   Folder here_;
@@ -114,8 +115,8 @@ TEST_F(TlsSessionWithCertificates, CarriesBytesBothWaysWhenBothSidesAreBelieved)
   EXPECT_EQ(carry(*wire.listener, *wire.connector, bytes), bytes);
   ASSERT_NE(wire.listener->peer_names(), nullptr);
   EXPECT_THAT(wire.listener->peer_names()->subject, HasSubstr("client"));
-  EXPECT_THAT(wire.listener->peer_names()->addresses, testing::ElementsAre("127.0.0.1", "::1"));
-  EXPECT_THAT(wire.listener->peer_names()->hosts, testing::ElementsAre("localhost"));
+  EXPECT_THAT(wire.listener->peer_names()->addresses, ::testing::ElementsAre("127.0.0.1", "::1"));
+  EXPECT_THAT(wire.listener->peer_names()->hosts, ::testing::ElementsAre("localhost"));
 }
 
 TEST_F(TlsSessionWithCertificates, SaysWhenTheOtherSideClosed) {
@@ -150,7 +151,7 @@ struct Refusal {
   const char* connector_says;
 };
 
-class RefusesAConnector : public testing::TestWithParam<Refusal> {};
+class RefusesAConnector : public ::testing::TestWithParam<Refusal> {};
 
 CertificateOptions with_client(const Folder& folder, const Authority& authority, const Credential& client) {
   const ProcessFiles files;
@@ -159,35 +160,34 @@ CertificateOptions with_client(const Folder& folder, const Authority& authority,
 
 INSTANTIATE_TEST_SUITE_P(
     Tls, RefusesAConnector,
-    testing::Values(Refusal{"AnotherAuthority",
-                            [](const Folder& folder, Authority& authority) {
-                              return with_client(folder, authority,
-                                                 Authority("Unauthorized peer").issue(ProcessFiles().client));
-                            },
-                            "its issuer CN=Unauthorized peer is not in ca_cert_path",
-                            "its issuer is not one"},
-                    Refusal{"AnotherAuthorityOfTheSameName",
-                            [](const Folder& folder, Authority& authority) {
-                              return with_client(folder, authority,
-                                                 Authority("Job authority").issue(ProcessFiles().client));
-                            },
-                            "the certificate of the node is refused", "the scheduler"},
-                    Refusal{"SelfSigned",
-                            [](const Folder& folder, Authority& authority) {
-                              CertificateSpec spec = ProcessFiles().client;
-                              spec.begin_s = seconds_from_now(-day_s);
-                              spec.end_s = seconds_from_now(day_s);
-                              return with_client(folder, authority, make_certificate(spec, nullptr).value());
-                            },
-                            "self-signed", "refused this process's certificate"},
-                    Refusal{"Revoked",
-                            [](const Folder& folder, Authority& authority) {
-                              const Credential client = authority.issue(ProcessFiles().client);
-                              authority.revoke(client);
-                              return with_client(folder, authority, client);
-                            },
-                            "certificate revoked (CN=client)",
-                            "refused this process's certificate: it was revoked"}),
+    ::testing::Values(
+        Refusal{"AnotherAuthority",
+                [](const Folder& folder, Authority& authority) {
+                  return with_client(folder, authority,
+                                     Authority("Unauthorized peer").issue(ProcessFiles().client));
+                },
+                "its issuer CN=Unauthorized peer is not in ca_cert_path", "its issuer is not one"},
+        Refusal{"AnotherAuthorityOfTheSameName",
+                [](const Folder& folder, Authority& authority) {
+                  return with_client(folder, authority,
+                                     Authority("Job authority").issue(ProcessFiles().client));
+                },
+                "the certificate of the node is refused", "the scheduler"},
+        Refusal{"SelfSigned",
+                [](const Folder& folder, Authority& authority) {
+                  CertificateSpec spec = ProcessFiles().client;
+                  spec.begin_s = seconds_from_now(-day_s);
+                  spec.end_s = seconds_from_now(day_s);
+                  return with_client(folder, authority, make_certificate(spec, nullptr).value());
+                },
+                "self-signed", "refused this process's certificate"},
+        Refusal{"Revoked",
+                [](const Folder& folder, Authority& authority) {
+                  const Credential client = authority.issue(ProcessFiles().client);
+                  authority.revoke(client);
+                  return with_client(folder, authority, client);
+                },
+                "certificate revoked (CN=client)", "refused this process's certificate: it was revoked"}),
     [](const auto& tested) { return tested.param.name; });
 
 TEST_P(RefusesAConnector, AndBothSidesSayWhy) {
@@ -254,7 +254,7 @@ TEST(TlsSessionWithToken, RefusesATokenThatCanBeGuessed) {
   const auto made = Security::from_token("secret");
   ASSERT_FALSE(made);
   EXPECT_THAT(made.error().message, Mentions("token", "6 characters", "16", "to 4096"));
-  EXPECT_THAT(made.error().message, testing::Not(HasSubstr("secret")));
+  EXPECT_THAT(made.error().message, ::testing::Not(HasSubstr("secret")));
 }
 
 TEST_F(TlsSessionWithCertificates, DoNotGoWithATokenOnTheOtherSide) {
@@ -314,5 +314,6 @@ TEST(TlsSession, EndsAHandshakeThatIsTooLong) {
   EXPECT_FALSE(session->is_open());
 }
 
+}  // namespace tls_session_test
 }  // namespace
 }  // namespace muster::net

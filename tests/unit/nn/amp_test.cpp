@@ -12,7 +12,7 @@
 namespace muster::nn {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 const Processor capable{.isa = Isa::avx512, .avx512_bf16 = true};
 

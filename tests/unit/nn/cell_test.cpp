@@ -11,8 +11,8 @@
 namespace muster::nn {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 std::vector<std::string> names(const std::vector<ParameterPtr>& parameters) {
   std::vector<std::string> found;

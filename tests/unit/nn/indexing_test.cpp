@@ -14,8 +14,8 @@ namespace muster::nn {
 namespace {
 
 using graph::Value;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 Tensor counted(const Shape& shape) {
   Tensor made(DType::float32, shape);

@@ -12,9 +12,10 @@
 
 namespace muster::nn {
 namespace {
+namespace layers_test {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 Tensor counted(Shape shape) {
   Tensor made(DType::float32, std::move(shape));
@@ -238,5 +239,6 @@ TEST(Initializers, NamesMindNeitherCapitalsNorUnderscores) {
               Mentions("identity", "2 axes", "needed", "(3, 3, 3)"));
 }
 
+}  // namespace layers_test
 }  // namespace
 }  // namespace muster::nn

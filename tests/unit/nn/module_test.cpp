@@ -10,8 +10,8 @@
 namespace muster::nn {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 struct Scaled : Module<Scaled> {
   Dense& fc = add<Dense>("fc", 2, 3, DenseOptions{.weight_init = ones(), .bias_init = zeros()});

@@ -13,8 +13,8 @@
 namespace muster::nn::ops {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // 0, 1, 2, ... in `shape`.
 Tensor counted(const Shape& shape) {
@@ -109,7 +109,7 @@ TEST(ArrayOps, MultiplyTensorsOfAnyRank) {
 // Products of many sizes, by all kernels that may be chosen, against the sum written out.
 TEST(ArrayOps, BatchMatmulIsTheSumOfProducts) {
   const unsigned seed = std::random_device()();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SCOPED_TRACE(::testing::Message() << "seed " << seed);
   std::mt19937 make(seed);
   const auto size = [&](int limit) { return std::int64_t{1} + static_cast<std::int64_t>(make() % limit); };
   for (int round = 0; round < 40; ++round) {

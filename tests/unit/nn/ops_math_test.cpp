@@ -13,8 +13,8 @@
 namespace muster::nn::ops {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 Tensor floats(std::vector<float> values) {
   const auto size = static_cast<std::int64_t>(values.size());

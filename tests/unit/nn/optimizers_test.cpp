@@ -12,9 +12,10 @@
 
 namespace muster::nn {
 namespace {
+namespace optimizers_test {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 std::vector<std::string> names(const std::vector<ParameterPtr>& parameters) {
   std::vector<std::string> found;
@@ -224,7 +225,7 @@ TEST(Optimizers, SayWhichArgumentCannotBe) {
 
 TEST(Schedules, ListsGoByEpochs) {
   const auto near = [](std::vector<double> values) {
-    return testing::Pointwise(testing::DoubleNear(1e-12), values);
+    return ::testing::Pointwise(::testing::DoubleNear(1e-12), values);
   };
   EXPECT_THAT(*exponential_decay_lr({0.1, 0.9, 6, 2, 1}), near({0.1, 0.1, 0.09, 0.09, 0.081, 0.081}));
   EXPECT_THAT(*natural_exp_decay_lr({0.1, 0.9, 6, 2, 2, true}),
@@ -250,5 +251,6 @@ TEST(Schedules, ListsRefuseWhatTheyCannotDo) {
               HasSubstr("milestone[1] must lie in [5,"));
 }
 
+}  // namespace optimizers_test
 }  // namespace
 }  // namespace muster::nn

@@ -16,10 +16,11 @@
 
 namespace muster::nn {
 namespace {
+namespace place_test {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::MatchesRegex;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 
 // A layer, an op of its own, and another layer.
 class Network : public Cell {
@@ -214,5 +215,6 @@ TEST(Place, InAProcessAloneItChangesNoBit) {
   EXPECT_TRUE(std::equal(before.bytes(), before.bytes() + before.size_bytes(), after.bytes()));
 }
 
+}  // namespace place_test
 }  // namespace
 }  // namespace muster::nn

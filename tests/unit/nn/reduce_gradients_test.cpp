@@ -11,7 +11,7 @@
 namespace muster::nn {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 std::vector<std::pair<DType, std::size_t>> calls_of(const MirrorGroup& pair) {
   std::vector<std::pair<DType, std::size_t>> made;
@@ -77,7 +77,7 @@ Trained train(const Buckets& buckets, bool return_grad) {
 
 TEST(ReduceGradients, MakesBucketsFromTheLastLayerToTheFirst) {
   // Of 3, 12; 4, 20; 5 and 30 elements, as the layers' biases and weights have.
-  EXPECT_THAT(train({.bytes = 1}, false).buckets, testing::UnorderedElementsAre(3, 12, 4, 20, 5, 30));
+  EXPECT_THAT(train({.bytes = 1}, false).buckets, ::testing::UnorderedElementsAre(3, 12, 4, 20, 5, 30));
   const std::vector<std::size_t> halves = train({.splits = {2}}, false).buckets;
   EXPECT_THAT(halves, ElementsAre(15, 59));
   EXPECT_THAT(train({}, false).buckets, ElementsAre(74));
@@ -106,7 +106,7 @@ TEST(ReduceGradients, WritesWhatLeavesSideBySideToWhereItLeaves) {
   };
   const auto plan = graph::Plan::compile(finish());
   ASSERT_TRUE(plan) << plan.error().message;
-  EXPECT_THAT((*plan)->to_string(), testing::Not(testing::HasSubstr("copy")));
+  EXPECT_THAT((*plan)->to_string(), ::testing::Not(::testing::HasSubstr("copy")));
   EXPECT_EQ((*plan)->explain().buckets_bytes, 0u);
   MirrorGroup pair;
   const std::vector<Tensor> gradients(3, Tensor::from<float>(std::array{3.0f, 4.0f}, {2}));

@@ -9,6 +9,7 @@
 
 namespace muster::nn {
 namespace {
+namespace training_test {
 
 using graph::Function;
 using graph::TensorType;
@@ -122,5 +123,6 @@ TEST(Training, TheDenseNetFollowsTheNumbersComputedByHandAndLearns) {
   EXPECT_EQ(grad_fn->traces().size(), 1u);
 }
 
+}  // namespace training_test
 }  // namespace
 }  // namespace muster::nn

@@ -17,7 +17,7 @@ namespace {
 
 using kernels::Conv2dSize;
 
-class BatchBlocked : public testing::TestWithParam<Isa> {
+class BatchBlocked : public ::testing::TestWithParam<Isa> {
  protected:
   void SetUp() override {
     if (GetParam() > processor_isa()) GTEST_SKIP() << "this processor has no " << to_string(GetParam());
@@ -25,7 +25,7 @@ class BatchBlocked : public testing::TestWithParam<Isa> {
   const PrimitiveLibrary& library() const { return batch_blocked_library(GetParam()); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Instructions, BatchBlocked, testing::Values(Isa::none, Isa::avx2, Isa::avx512),
+INSTANTIATE_TEST_SUITE_P(Instructions, BatchBlocked, ::testing::Values(Isa::none, Isa::avx2, Isa::avx512),
                          [](const auto& param_info) { return std::string(to_string(param_info.param)); });
 
 TEST_P(BatchBlocked, ConvolveAsTheReferenceDoes) {

@@ -44,7 +44,7 @@ Shape part_of(const Shape& out, const RandomStream& random) {
 TEST(Broadcast, RunsGiveWhatOneByOneGives) {
   const std::uint64_t seed = fresh_seed();
   for (std::uint64_t problem = 0; problem < problems; ++problem) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed << ", problem " << problem);
+    SCOPED_TRACE(::testing::Message() << "seed " << seed << ", problem " << problem);
     const Shape out = some_shape(RandomStream(seed, problem * 4));
     const std::array<Shape, 3> shapes = {part_of(out, RandomStream(seed, problem * 4 + 1)), out, out};
     const auto a = numbers(RandomStream(seed, problem * 4 + 2), shapes[0].elements());
@@ -84,7 +84,7 @@ void expect_near(const std::vector<float>& found, const std::vector<float>& expe
 TEST(Reductions, RunsGiveWhatOneByOneGives) {
   const std::uint64_t seed = fresh_seed();
   for (std::uint64_t problem = 0; problem < problems; ++problem) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed << ", problem " << problem);
+    SCOPED_TRACE(::testing::Message() << "seed " << seed << ", problem " << problem);
     const RandomStream random(seed, problem * 2);
     Shape shape = some_shape(random);
     if (shape.rank() > 0 && random.below(50, 2) == 0)  // longer than the accumulators, and than a block

@@ -67,7 +67,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 TEST(Matmul, FastKernelsAgreeWithTheReferenceOnRandomSizes) {
   const std::uint64_t seed = entropy();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SCOPED_TRACE(::testing::Message() << "seed " << seed);
   for (std::uint64_t number = 0; number < 300; ++number) {
     const Problem problem = make_problem(seed, number);
     const MatmulSize& size = problem.size;
@@ -85,7 +85,7 @@ TEST(Matmul, FastKernelsAgreeWithTheReferenceOnRandomSizes) {
 
 TEST(Matmul, ThreadsAndRepetitionsChangeNoBit) {
   const std::uint64_t seed = entropy();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SCOPED_TRACE(::testing::Message() << "seed " << seed);
   for (const auto& [m, n, k] :
        {std::array<std::int64_t, 3>{64, 10, 20000}, {40, 700, 600}, {300, 333, 257}}) {
     for (const bool transpose_b : {false, true}) {

@@ -6,7 +6,7 @@
 namespace muster {
 namespace {
 
-class Primitives : public testing::Test {
+class Primitives : public ::testing::Test {
  protected:
   void SetUp() override {
     if (primitive_library() == nullptr) GTEST_SKIP() << "there is no primitive library here";

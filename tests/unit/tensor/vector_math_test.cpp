@@ -99,7 +99,7 @@ bool is_promised(long double exact) {
 
 TEST(VectorMath, IsAsExactAsPromised) {
   const std::uint64_t seed = entropy();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SCOPED_TRACE(::testing::Message() << "seed " << seed);
   const Floats x = some_arguments(seed);
   for (const Function& function : functions()) {
     const Floats y = function.apply(vector_math().front(), x);
@@ -125,7 +125,7 @@ bool same(float a, float b) {
 
 TEST(VectorMath, EveryInstructionSetGivesTheSameBits) {
   const std::uint64_t seed = entropy();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SCOPED_TRACE(::testing::Message() << "seed " << seed);
   const Floats x = some_arguments(seed);
   for (const Function& function : functions()) {
     const Floats first = function.apply(vector_math().front(), x);

@@ -12,6 +12,7 @@
 
 namespace muster::train {
 namespace {
+namespace model_test {
 
 using testing::batches;
 using ::testing::ElementsAre;
@@ -402,5 +403,6 @@ TEST(Model, TracesOnceForTrainingAndOnceForEvaluation) {
   EXPECT_EQ(network->traces, 2);
 }
 
+}  // namespace model_test
 }  // namespace
 }  // namespace muster::train

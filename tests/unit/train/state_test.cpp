@@ -18,6 +18,7 @@
 
 namespace muster::train {
 namespace {
+namespace state_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -195,5 +196,6 @@ TEST(Metric, BuiltInOnesCountOnFromTheirState) {
   }
 }
 
+}  // namespace state_test
 }  // namespace
 }  // namespace muster::train

@@ -11,7 +11,7 @@ namespace muster::train {
 namespace {
 
 using nn::Value;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 struct Line : nn::Module<Line> {
   graph::ParameterPtr slope = add_parameter("slope", Tensor::scalar(1.0F));
@@ -64,9 +64,9 @@ TEST(Run, TrainsAloneWithoutARole) {
 }
 
 TEST(Run, PrintsAnErrorAndGivesAStatusOtherThan0) {
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(run([] { throw Exception(Code::invalid_argument, "no such digit"); }), 1);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("no such digit"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("no such digit"));
 }
 
 }  // namespace
