@@ -1,9 +1,9 @@
 """Proves the layout of the source (docs/adr/0001-architecture.md) from the files themselves.
 
 A module includes only lower modules, and of another module only its public header (PUBLIC_FOR names the
-exceptions), which shows few others; every C++ source belongs to a target; only headers that muster/muster.h
-reaches are installed; no file grows past 600 lines; no file names a machine or a package host. Prints each
-problem; exits 1 if any.
+exceptions), which shows few others; headers have no variables; every C++ source belongs to a target; only
+headers that muster/muster.h reaches are installed; no file grows past 600 lines; no file names a machine or a
+package host. Prints each problem; exits 1 if any.
 """
 
 import re
@@ -48,6 +48,10 @@ PUBLIC_FOR = {"muster/tensor/kernels.h": {"graph", "benchmarks"}}
 PUBLIC = "muster/muster.h"  # for programs: it includes public headers, and nothing of the library includes it
 LINES_MAX = 600
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+# A variable of a header's functions, templates or namespaces, but for constants.
+VARIABLE = re.compile(
+    r"\s*(?:static|inline|thread_local)\b(?!.*\b(?:constexpr|consteval)\b)[^()=;{}]*?[\s&*>](\w+)\s*(?:=|;|\{[^{}]*\};)"
+)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")  # of Markdown, into this tree
 TEXT = {".cpp", ".h", ".py", ".pyi", ".sh", ".cmake", ".txt", ".md", ".toml", ".json", ""}
 # Each in two halves, so that this file does not name what it forbids.
@@ -137,6 +141,18 @@ def shown_headers(root: Path, module: str) -> list[str]:
     return [h for h in reached_headers([root], f"muster/{module}/{module}.h") if module_of(h) == module]
 
 
+def state_problems(root: Path) -> Iterator[str]:
+    """Variables in headers: a program and libmuster.so would each have one (docs/adr/0035-packages.md)."""
+    for file in walk(root / "muster", {".h"}):
+        path = file.relative_to(root).as_posix()
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            if match := VARIABLE.match(line):
+                yield (
+                    f"{path}:{number}: '{match[1]}' is a variable in a header, which programs would have "
+                    "twice: keep it in a source"
+                )
+
+
 def width_problems(root: Path) -> Iterator[str]:
     for module, allowed in SHOWN_MAX.items():
         shown = len(shown_headers(root, module))
@@ -195,6 +211,7 @@ def problems(root: Path, build: Path) -> list[str]:
     return [
         *layering_problems(root),
         *width_problems(root),
+        *state_problems(root),
         *text_problems(root),
         *install_problems(root, build),
         *stray_problems(root, build),

@@ -75,3 +75,21 @@ def test_a_project_of_its_own_trains_on_four_workers(tmp_path):
 def test_the_program_is_the_example():
     example = (ROOT / "examples/mnist.cpp").read_text()
     assert example.endswith(block("`main.cpp`:", "cpp"))
+
+
+IGNORING = """
+#include "muster/train/model.h"
+void ignore(muster::train::Model& model, muster::nn::Cell& cell, const muster::train::TrainOptions& options) {
+  model.train(options);
+  cell.place("GPU", 99);
+}
+"""
+
+
+def test_an_error_that_a_program_ignores_is_a_warning_of_its_compiler(tmp_path):
+    (tmp_path / "main.cpp").write_text(IGNORING)
+    command = ["c++", "-std=c++20", "-fsyntax-only", f"-I{ROOT}", f"-I{BUILD}/generated", "main.cpp"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    warnings = re.findall(r"main.cpp:(\d+):.* warning: ignoring returned value of type", done.stderr)
+    assert warnings == ["4", "5"]

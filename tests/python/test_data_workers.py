@@ -3,6 +3,7 @@
 import os
 import pathlib
 import random
+import re
 import select
 import signal
 import subprocess
@@ -228,6 +229,22 @@ def test_a_worker_that_hangs_is_named_with_its_row_and_its_stack(capfd):
     assert "in wait_for_ever" in told
 
 
+def test_a_worker_that_is_stopped_is_named_and_ends_with_the_pass(capfd):
+    config.set_multiprocessing_timeout_interval(0.1)
+    config.set_multiprocessing_deadline(0.5)
+
+    def stop_at_five(i):
+        if i == 5:
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    with pytest.raises(TimeoutError, match=r"data worker 1 .*row 5 of the source") as raised:
+        bits(rows(2, Rows(before=stop_at_five), shuffle=False))
+    pid = int(re.search(r"\(process (\d+)\)", str(raised.value)).group(1))
+    assert not is_gone(pid)
+    del raised  # which holds the pass
+    assert is_gone(pid)
+
+
 def test_arguments_that_cannot_be_are_refused():
     with pytest.raises(ValueError, match="num_parallel_workers is 0"):
         GeneratorDataset(Rows(), ["a", "b"], num_parallel_workers=0)
@@ -295,8 +312,12 @@ for batch in data:
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_nothing_is_left_of_a_process_that_trains(number):
+@pytest.mark.parametrize(
+    "numbers",
+    [[signal.SIGKILL], [signal.SIGINT], [signal.SIGTERM], [signal.SIGSTOP, signal.SIGKILL]],
+    ids=lambda numbers: "-".join(number.name for number in numbers),
+)
+def test_nothing_is_left_of_a_process_that_trains(numbers):
     before = set(pathlib.Path("/dev/shm").iterdir())
     with subprocess.Popen(
         [sys.executable, "-c", TRAINS],
@@ -306,12 +327,50 @@ def test_nothing_is_left_of_a_process_that_trains(number):
         text=True,
     ) as trains:
         handles = [os.pidfd_open(int(trains.stdout.readline())) for _ in range(2)]
-        trains.send_signal(number)
-        assert trains.wait(timeout=30) == -number
+        for number in numbers:
+            trains.send_signal(number)
+        assert trains.wait(timeout=30) == -numbers[-1]
         for handle in handles:
             assert select.select([handle], [], [], 20)[0], "a worker lives on"
             os.close(handle)
     assert set(pathlib.Path("/dev/shm").iterdir()) <= before
+
+
+STOPPED = """
+import sys
+import numpy
+from muster.dataset import GeneratorDataset, config
+config.set_multiprocessing_deadline(3)
+class Rows:
+    def __len__(self): return 20
+    def __getitem__(self, i):
+        if i == 4:
+            print("at row 4", flush=True)
+            sys.stdin.readline()
+        return (numpy.int32(i),)
+print([x.item() for x, in GeneratorDataset(Rows(), ["x"], num_parallel_workers=2, shuffle=False)])
+"""
+
+
+@pytest.mark.parametrize("whom", ["all", "the process that trains"])
+def test_a_stop_longer_than_the_deadline_of_a_row_changes_nothing(whom):
+    """As by Ctrl-Z and fg, or by a batch system that takes the processor away."""
+    with subprocess.Popen(
+        [sys.executable, "-c", STOPPED],
+        env=job.clean_environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as trains:
+        assert trains.stdout.readline() == "at row 4\n"
+        send = os.killpg if whom == "all" else os.kill
+        send(trains.pid, signal.SIGSTOP)
+        with pytest.raises(subprocess.TimeoutExpired):
+            trains.wait(timeout=3.2)
+        send(trains.pid, signal.SIGCONT)
+        told, _ = trains.communicate("go on\n", timeout=30)
+    assert trains.returncode == 0 and eval(told) == list(range(20))
 
 
 def test_ctrl_c_for_all_processes_of_a_terminal_is_one_traceback():

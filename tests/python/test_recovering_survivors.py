@@ -1,5 +1,6 @@
 """Survivors stay: their processes, what they have compiled, and what they say while they wait."""
 
+import re
 import signal
 
 from job import Job
@@ -51,3 +52,48 @@ def test_survivors_trace_and_compile_nothing_again_and_say_whom_they_wait_for(tm
         survivor, second_life = (worker.output().count("traced") for worker in job.workers)
     assert survivor == first_life > 0
     assert second_life == first_life
+
+
+ROLLS_BACK = """
+class Own(train.Callback):
+    def __init__(self):
+        super().__init__()
+        self.seen = 0
+
+    def state_dict(self):  # not shared: each worker has its own
+        return {"seen": self.seen}
+
+    def load_state_dict(self, state):
+        self.seen = state["seen"]
+
+    def on_train_step_end(self, run_context):
+        self.seen += 1
+        print("seen", self.seen, flush=True)
+
+points = pathlib.Path(os.environ["MS_RECOVERY_PATH"])
+class DiesBehindAPoint(Dies):
+    def on_train_step_end(self, run_context):
+        if run_context.cur_step_num == 12:
+            while len(list(points.glob("*/*/call_0.step_10"))) < 2:
+                pass
+        super().on_train_step_end(run_context)
+
+saver = train.ModelCheckpoint("net", SAVED, train.CheckpointConfig(save_checkpoint_steps=5))
+model.train(2, NumpySlicesDataset(rows, ["x", "label"]).batch(4), [Own(), saver, DiesBehindAPoint()])
+"""
+
+
+def test_survivors_say_the_step_that_they_go_back_to_and_why(tmp_path):
+    recovery = {"MS_ENABLE_RECOVERY": "1", "MS_RECOVERY_PATH": str(tmp_path / "recovery")}
+    script = SCRIPT[: SCRIPT.index("model.train(")] + ROLLS_BACK.replace(
+        "SAVED", repr(str(tmp_path / "saved"))
+    )
+    with Job(script.replace("DIED", repr(str(tmp_path / "died"))), 2, **recovery) as job:
+        assert job.workers[1].wait() == -signal.SIGKILL
+        job.workers[1] = job.start("worker 1", MS_ROLE="MS_WORKER", MS_NODE_ID="1")
+        assert [process.wait() for process in job.everybody()] == [0, 0, 0]
+        told = job.workers[0].output()
+    back = re.search(r"all go back to step (\d+) of call 0: (.*)", told)
+    assert back and back[1] == "10" and "worker 1" in back[2], told
+    behind = [int(step) for step in re.findall(r"^seen (\d+)", told[back.end() :], re.MULTILINE)]
+    assert behind == list(range(11, 21))

@@ -1,5 +1,8 @@
 """Model.train(resume=...): a training that is started again ends with the bits of an uninterrupted one."""
 
+import pickle
+import random
+import signal
 import subprocess
 import sys
 
@@ -71,9 +74,9 @@ class Losses(train.Callback):
 
 
 def data(rows=BATCHES * 4, shard=0):
-    random = numpy.random.default_rng(2 + shard)
-    x = random.standard_normal((rows, 4)).astype(numpy.float32)
-    y = random.integers(0, 3, rows).astype(numpy.int32)
+    drawn = numpy.random.default_rng(2 + shard)
+    x = drawn.standard_normal((rows, 4)).astype(numpy.float32)
+    y = drawn.integers(0, 3, rows).astype(numpy.int32)
     return NumpySlicesDataset((x, y), ["x", "y"], shuffle=True).batch(4)
 
 
@@ -90,7 +93,8 @@ class Trained:
         config = train.CheckpointConfig(every, keep_checkpoint_max=options.pop("keep", 5))
         self.saver = train.ModelCheckpoint("net", str(folder), config)
         self.losses = Losses()
-        callbacks = [self.saver, self.losses, Interruption(stop, options.pop("within", False))]
+        callbacks = [self.saver, self.losses, *options.pop("callbacks", [])]
+        callbacks.append(Interruption(stop, options.pop("within", False)))
         try:
             self.model.train(epochs, data(rows), callbacks, resume=resume, **options)
             self.is_interrupted = False
@@ -234,6 +238,40 @@ def test_what_does_not_fit_is_said(tmp_path):
         Trained(tmp_path, resume=str(tmp_path / "nothing.ckpt"))
 
 
+class Noise(train.Callback):
+    """Draws from the generators of Python and numpy, and keeps where they are."""
+
+    def __init__(self):
+        super().__init__()
+        self.drawn = []
+
+    def state_dict(self):
+        generators = pickle.dumps((random.getstate(), numpy.random.get_state()))
+        return {"drawn": self.drawn, "generators": numpy.frombuffer(generators, numpy.uint8)}
+
+    def load_state_dict(self, state):
+        self.drawn = [tuple(pair) for pair in state["drawn"]]
+        python, of_numpy = pickle.loads(numpy.asarray(state["generators"]).tobytes())
+        random.setstate(python)
+        numpy.random.set_state(of_numpy)
+
+    def on_train_step_end(self, run_context):
+        self.drawn.append((random.random(), numpy.random.random()))
+
+
+def test_a_callback_may_keep_the_generators_of_python_and_numpy(tmp_path):
+    def drawn(folder, stop=None):
+        random.seed(1)
+        numpy.random.seed(1)
+        noise = Noise()
+        Trained(tmp_path / folder, resume="last", stop=stop, callbacks=[noise])
+        return noise.drawn
+
+    whole = drawn("whole")
+    assert drawn("cut", stop=7) == whole[:7]
+    assert drawn("cut") == whole
+
+
 def test_checkpoints_without_a_state_are_no_silent_new_start(tmp_path):
     Trained(tmp_path, stop=14)
     for path in tmp_path.glob("*.state"):
@@ -270,8 +308,8 @@ print("bits", hashlib.sha256(weights).hexdigest())
 """
 
 
-def job(folder, stop=None, **variables):
-    code = SCRIPT.replace("PATH", repr(sys.path)).replace("FOLDER", folder).replace("STOP", repr(stop))
+def job(folder, stop=None, script=SCRIPT, **variables):
+    code = script.replace("PATH", repr(sys.path)).replace("FOLDER", folder).replace("STOP", repr(stop))
     with Job(code, 2, **variables) as running:
         codes = [process.wait(60) for process in running.workers]
         return codes, [worker.output() for worker in running.workers]
@@ -314,3 +352,87 @@ def test_a_job_of_another_size_is_told(tmp_path):
     codes, texts = job(repr(str(tmp_path)))
     assert 0 not in codes
     assert any("is the state of worker 0 of 1, and this is worker" in text for text in texts), texts
+
+
+# ---- Networks over several workers ------------------------------------------------------------------------
+
+PLACED = """
+import hashlib, os, sys
+sys.path[:0] = PATH
+import muster
+from muster import nn, train
+from test_resume import InterruptedHereError, Interruption, Net, data
+
+muster.init()
+muster.set_seed(3)
+net = Net()
+net.first.place("MS_WORKER", 1)
+net.last.place("MS_WORKER", 0)
+model = muster.Model(net, nn.CrossEntropyLoss(), nn.Momentum(net.trainable_params(), 0.1, 0.9))
+saver = train.ModelCheckpoint("net", FOLDER, train.CheckpointConfig(2))
+model.train(3, data(), [saver, Interruption(STOP if muster.get_rank() == 1 else None)], resume="last")
+weights = b"".join(p.asnumpy().tobytes() for p in model.gather_parameters().values())
+print("bits", hashlib.sha256(weights).hexdigest())
+"""
+
+
+def test_a_network_over_several_workers_goes_on(tmp_path):
+    codes, whole = job(repr(str(tmp_path / "whole")), script=PLACED)
+    assert codes == [0, 0], whole
+    folder = repr(str(tmp_path / "cut"))
+    assert 0 not in job(folder, stop=7, script=PLACED)[0]
+    codes, again = job(folder, script=PLACED)
+    assert codes == [0, 0], again
+    assert [text.splitlines()[-1] for text in again] == [text.splitlines()[-1] for text in whole]
+    assert f"going on from '{tmp_path}/cut/net-2_1.ckpt'" in again[0]
+
+
+# ---- Jobs that recover ------------------------------------------------------------------------------------
+
+DIES = """
+import os, signal
+
+class Dies(train.Callback):
+    def on_train_step_end(self, run_context):
+        mark = f"MARK.{rank}"
+        if rank in DEAD and run_context.cur_step_num == 9 and not os.path.exists(mark):
+            open(mark, "x").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+net = Net()
+"""
+
+
+def recovering(folder, root, dead):
+    """The script, in which workers `dead` kill themselves once, behind step 9; and its variables."""
+    dies = DIES.replace("MARK", str(root / "died")).replace("DEAD", repr(dead))
+    code = SCRIPT.replace("net = Net()\n", dies).replace("[saver,", "[saver, Dies(),")
+    code = code.replace("PATH", repr(sys.path)).replace("FOLDER", folder).replace("STOP", "None")
+    return code, {"MS_ENABLE_RECOVERY": "1", "MS_RECOVERY_PATH": str(root / "points")}
+
+
+def test_a_job_that_recovers_goes_on_from_a_checkpoint_and_from_a_death_behind_it(tmp_path):
+    _, whole = job(repr(str(tmp_path / "whole")))
+    folder = repr(str(tmp_path / "cut"))
+    assert job(folder, stop=7)[0][1] != 0
+    code, variables = recovering(folder, tmp_path, dead=[1])
+    with Job(code, 2, **variables) as running:
+        assert running.workers[1].wait(60) == -signal.SIGKILL
+        assert "net-2_1.ckpt" in running.workers[0].wait_for_line(
+            "resume='last': going on from '(.*)'"
+        ).group(1)
+        running.workers[1] = running.start("worker 1", MS_ROLE="MS_WORKER", MS_NODE_ID="1")
+        assert [process.wait(60) for process in running.everybody()] == [0, 0, 0]
+        again = [worker.output() for worker in running.workers]
+    assert [text.splitlines()[-1] for text in again] == [text.splitlines()[-1] for text in whole]
+
+
+def test_a_job_that_is_started_again_goes_on_from_its_points_and_asks_for_no_checkpoint(tmp_path):
+    _, whole = job(repr(str(tmp_path / "whole")))
+    code, variables = recovering(repr(str(tmp_path / "cut")), tmp_path, dead=[0, 1])
+    for codes in ([-signal.SIGKILL, -signal.SIGKILL], [0, 0]):
+        with Job(code, 2, **variables) as running:
+            assert [worker.wait(60) for worker in running.workers] == codes
+            texts = [worker.output() for worker in running.workers]
+    assert [text.splitlines()[-1] for text in texts] == [text.splitlines()[-1] for text in whole]
+    assert "resuming job" in texts[0] and "resume='last'" not in texts[0]

@@ -148,9 +148,24 @@ print("bits", hashlib.sha256(b"".join(p.asnumpy().tobytes() for p in net.get_par
 """
 
 
-def test_workers_go_on_from_the_newest_state_that_all_have(tmp_path):
+# The same network, over both workers.
+PLACES = """
+net.first.place("MS_WORKER", 1)
+net.last.place("MS_WORKER", 0)
+grad_fn = """
+PLACED = (
+    SCRIPT.replace("data(shard=rank)", "data()")
+    .replace("\ngrad_fn = ", PLACES)
+    .replace("reducer(gradients)", "gradients")
+    .replace("net.get_parameters()))", "net.get_parameters() if p.name.startswith(MINE)))")
+    .replace("MINE", '"first" if rank else "last"')
+)
+
+
+@pytest.mark.parametrize("script", [SCRIPT, PLACED], ids=["data parallel", "placed"])
+def test_workers_go_on_from_the_newest_state_that_all_have(tmp_path, script):
     def job(name, stop=None):
-        code = SCRIPT.replace("PATH", repr(sys.path)).replace("STOP", repr(stop))
+        code = script.replace("PATH", repr(sys.path)).replace("STOP", repr(stop))
         with Job(code.replace("FILE", repr(str(tmp_path / name))), 2) as running:
             codes = [process.wait(60) for process in running.workers]
             return codes, [worker.output().splitlines() for worker in running.workers]

@@ -17,7 +17,8 @@ def tree(root: Path, files: dict[str, str], built: list[str] | None = None) -> l
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    (root / "tests").mkdir(exist_ok=True)
+    for folder in ("muster", "tests"):
+        (root / folder).mkdir(exist_ok=True)
     sources = [name for name in files if name.endswith(".cpp")] if built is None else built
     (root / "build").mkdir(exist_ok=True)
     commands = [{"directory": str(root), "file": str(root / name), "command": "c++"} for name in sources]
@@ -44,6 +45,34 @@ def test_a_module_must_not_include_a_higher_module_or_a_sibling(tmp_path, includ
 def test_only_the_public_header_of_another_module_may_be_included(tmp_path):
     [problem] = tree(tmp_path, {"apps/muster/main.cpp": '#include "muster/net/frame.h"\n'})
     assert "private to net" in problem
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  static int calls = 0;",
+        "static std::map<int, std::string> known;",
+        "  thread_local Buffer* buffer = nullptr;",
+        "  static const std::string& name = make_name();",
+        "inline std::atomic<bool> told{false};",
+    ],
+)
+def test_a_header_has_no_variable(tmp_path, line):
+    [problem] = tree(tmp_path, {"muster/net/a.h": f"\n{line}\n"})
+    assert problem.startswith("muster/net/a.h:2: '") and "a variable in a header" in problem
+
+
+def test_constants_and_functions_of_headers_are_no_variables(tmp_path):
+    text = """
+inline constexpr int most = 4;
+static constexpr std::array both = {1, 2};
+static Session* current();
+static std::string of(int number = 0) { return {}; }
+inline Shape operator+(const Shape& one, int two) {
+extern thread_local State* state;
+static_assert(most == 4);
+"""
+    assert tree(tmp_path, {"muster/net/a.h": text}) == []
 
 
 def test_a_public_header_shows_no_more_headers_than_are_allowed(tmp_path, monkeypatch):
