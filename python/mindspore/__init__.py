@@ -3,8 +3,20 @@
 Put the folder that `muster compat-path` prints in front of PYTHONPATH. Muster is no part of MindSpore.
 """
 
+from mindspore import _cells as _cells
 from mindspore import _names, amp, common, communication, context, dataset, nn, ops, train
-from mindspore._gradient import grad, value_and_grad
+from mindspore._gradient import grad, jvp, value_and_grad, vjp
+from mindspore._misc import (
+    from_numpy,
+    get_grad,
+    get_seed,
+    is_tensor,
+    run_check,
+    set_deterministic,
+    set_device,
+    set_seed,
+    tensor,
+)
 from mindspore.common import dtype
 from mindspore.common.parameter import ParameterTuple
 from mindspore.context import (
@@ -32,7 +44,6 @@ from muster import (
     int32,
     int64,
     jit,
-    set_seed,
     uint8,
     uint32,
 )
@@ -56,30 +67,92 @@ __all__ = [
     "export",
     "float32",
     "float64",
+    "from_numpy",
     "get_auto_parallel_context",
     "get_context",
+    "get_grad",
     "get_ps_context",
+    "get_seed",
     "grad",
     "int8",
     "int32",
     "int64",
+    "is_tensor",
     "jit",
+    "jvp",
     "load_checkpoint",
     "load_param_into_net",
     "nn",
     "ops",
     "reset_auto_parallel_context",
     "reset_ps_context",
+    "run_check",
     "save_checkpoint",
     "set_auto_parallel_context",
     "set_context",
+    "set_deterministic",
+    "set_device",
     "set_ps_context",
     "set_seed",
+    "tensor",
     "train",
     "uint8",
     "uint32",
     "value_and_grad",
+    "vjp",
 ]
+# Names that other modules have, too.
+_HOLDERS = {
+    "Profiler": "mindspore.profiler",
+    "build_train_network": "mindspore.amp",
+    **dict.fromkeys(
+        [
+            "Accuracy",
+            "Callback",
+            "CheckpointConfig",
+            "ConfusionMatrix",
+            "EarlyStopping",
+            "F1",
+            "Fbeta",
+            "History",
+            "LambdaCallback",
+            "LearningRateScheduler",
+            "Loss",
+            "LossMonitor",
+            "MAE",
+            "MSE",
+            "Metric",
+            "ModelCheckpoint",
+            "Precision",
+            "Recall",
+            "ReduceLROnPlateau",
+            "RunContext",
+            "TimeMonitor",
+            "Top1CategoricalAccuracy",
+            "Top5CategoricalAccuracy",
+            "TopKCategoricalAccuracy",
+        ],
+        "mindspore.train",
+    ),
+    **dict.fromkeys(
+        [
+            "empty_cache",
+            "launch_blocking",
+            "max_memory_allocated",
+            "max_memory_reserved",
+            "memory_allocated",
+            "memory_reserved",
+            "set_cpu_affinity",
+            "set_kernel_launch_group",
+            "set_memory",
+            "synchronize",
+        ],
+        "mindspore.runtime",
+    ),
+    **dict.fromkeys(("get_level", "get_log_config"), "mindspore.log"),
+}
 _names.refuse_missing_modules()
 __version__ = "2.7.0"  # of MindSpore, for scripts that ask: the one whose names and defaults these are
-__getattr__ = _names.missing(__name__, later=("numpy",))
+__getattr__ = _names.missing(
+    __name__, later=("hal", "log", "numpy", "parallel", "profiler", "runtime"), holders=_HOLDERS
+)

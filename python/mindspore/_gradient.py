@@ -1,26 +1,100 @@
 """Functions of gradients with MindSpore's signatures."""
 
+import functools
+
 import muster
-from mindspore import _names
 from muster import ops
 
 
 def value_and_grad(fn, grad_position=0, weights=None, has_aux=False, return_ids=False):
-    """muster.value_and_grad."""
-    _names.refuse("mindspore.value_and_grad", return_ids=(return_ids, False))
-    return muster.value_and_grad(fn, grad_position, weights, has_aux)
+    """muster.value_and_grad; with `return_ids` each gradient comes as (its position or name, gradient)."""
+    both = muster.value_and_grad(fn, grad_position, weights, has_aux)
+    if not return_ids:
+        return both
+
+    def named(*args, **kwargs):
+        results, found = both(*args, **kwargs)
+        return results, _with_ids(found, grad_position, weights)
+
+    return named
 
 
 def grad(fn, grad_position=0, weights=None, has_aux=False, return_ids=False):
     """The gradients of value_and_grad alone; with `has_aux`, (gradients, results behind the loss)."""
-    _names.refuse("mindspore.grad", return_ids=(return_ids, False))
-    both = muster.value_and_grad(fn, grad_position, weights, has_aux)
+    both = value_and_grad(fn, grad_position, weights, has_aux, return_ids)
 
     def gradients(*args, **kwargs):
         results, found = both(*args, **kwargs)
         return (found, tuple(results[1:])) if has_aux else found
 
     return gradients
+
+
+def _with_ids(found, grad_position, weights):
+    def of(parts, keys, is_one):
+        return (keys[0], parts) if is_one else tuple(zip(keys, parts, strict=True))
+
+    def of_positions(parts):
+        is_one = isinstance(grad_position, int)
+        return of(parts, (grad_position,) if is_one else grad_position, is_one)
+
+    def of_weights(parts):
+        is_one = isinstance(weights, muster.Parameter)
+        names = [parameter.name for parameter in ((weights,) if is_one else weights)]
+        return of(parts, names, is_one)
+
+    if weights is None:
+        return of_positions(found)
+    if grad_position is None:
+        return of_weights(found)
+    return of_positions(found[0]), of_weights(found[1])
+
+
+def vjp(fn, *inputs, weights=None, has_aux=False):
+    """The result of fn(*inputs), and a function that gives the gradients of the inputs for those of the
+    result; with `weights` also of the parameters, with `has_aux` what stands behind the first result."""
+
+    def pulled(*flows):
+        def weighed(*args):
+            results = fn(*args)
+            return _sum_of_products(
+                results[0] if has_aux else results, flows[0] if len(flows) == 1 else flows
+            )
+
+        positions = tuple(range(len(inputs)))
+        return muster.value_and_grad(weighed, positions, weights)(*inputs)[1]
+
+    results = fn(*inputs)
+    return (results[0], pulled, *results[1:]) if has_aux else (results, pulled)
+
+
+def jvp(fn, inputs, v, has_aux=False):
+    """The result of fn, and how it changes when the inputs change by `v`: the gradient of the gradient."""
+    inputs, v = (each if isinstance(each, tuple) else (each,) for each in (inputs, v))
+
+    def main(*args):
+        results = fn(*args)
+        return results[0] if has_aux else results
+
+    results = fn(*inputs)
+    first = results[0] if has_aux else results
+    is_one = not isinstance(first, tuple)
+    flows = tuple(ops.ones_like(each) for each in ((first,) if is_one else first))
+
+    def inner(flow, at):
+        def of_flow(*given):
+            def weighed(*args):
+                return _sum_of_products(main(*args), given[0] if is_one else given)
+
+            gradients = muster.value_and_grad(weighed, tuple(range(len(at))))(*at)[1]
+            products = (ops.reduce_sum(ops.mul(g, d)) for g, d in zip(gradients, v, strict=True))
+            return functools.reduce(ops.add, products)
+
+        return muster.value_and_grad(of_flow, tuple(range(len(flow))))(*flow)[1]
+
+    moved = inner(flows, inputs)
+    moved = moved[0] if is_one else moved
+    return (first, moved, *results[1:]) if has_aux else (results, moved)
 
 
 class GradOperation:

@@ -30,12 +30,22 @@ _OLDER_PATHS = {
 }
 
 
-def missing(module: str, later: tuple[str, ...] = ()):
-    """A module's __getattr__ that imports the modules `later` when they are used; others are missing."""
+def missing(module: str, later: tuple[str, ...] = (), holders: dict[str, str] | None = None):
+    """A module's __getattr__ that says what is not provided.
+
+    Args:
+        module: Its name.
+        later: Modules below it that are imported when they are used.
+        holders: By name, modules that have it, imported likewise.
+    """
 
     def get(name: str):
         if name in later:
             return importlib.import_module(f"{module}.{name}")
+        if holders and name in holders:
+            value = getattr(importlib.import_module(holders[name]), name)
+            setattr(sys.modules[module], name, value)
+            return value
         if name.startswith("__"):
             raise AttributeError(f"module '{module}' has no attribute '{name}'")
         raise AttributeError(sentence(f"{module}.{name}"))

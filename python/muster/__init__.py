@@ -2,8 +2,10 @@
 
 import muster._openmp  # first: it decides how the kernels' threads wait, which is read once
 import muster._subclasses  # noqa: F401 - before there is any subclass
+from muster import _attributes as _attributes
 from muster import _copies as _copies
 from muster import _display, amp, dataset, initializers, nn, ops, train
+from muster import _signatures as _signatures
 from muster._core import (
     CorruptDataError,
     DType,

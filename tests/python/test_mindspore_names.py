@@ -41,7 +41,7 @@ except Exception as error:
     [
         ("nn.Conv3d", "AttributeError", "mindspore.nn.Conv3d"),
         ("from mindspore.nn import Conv3d", "ImportError", "mindspore.nn.Conv3d"),
-        ("from mindspore import Profiler", "ImportError", "mindspore.Profiler"),
+        ("from mindspore import SparseTensor", "ImportError", "mindspore.SparseTensor"),
         ("import mindspore.rewrite", "ImportError", "mindspore.rewrite"),
         ("ds.VOCDataset", "AttributeError", "mindspore.dataset.VOCDataset"),
         ("ds.vision.Solarize", "AttributeError", "mindspore.dataset.vision.Solarize"),
@@ -60,7 +60,6 @@ except Exception as error:
         ("nn.Dense(1, 1).set_param_ps()", "NotImplementedError", "set_param_ps"),
         ("nn.Dense(1, 1).weight.set_param_ps(init_in_server=True)", "NotImplementedError", "set_param_ps"),
         ("nn.Dense(1, 1, dtype=ms.float64)", "NotImplementedError", "dtype=float64"),
-        ("ms.value_and_grad(len, return_ids=True)", "NotImplementedError", "return_ids"),
         ("ds.MnistDataset('x', cache=3)", "NotImplementedError", "cache"),
     ],
 )

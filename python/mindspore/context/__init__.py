@@ -29,6 +29,54 @@ _HARMLESS = {
     "runtime_num_threads": "threads follow OMP_NUM_THREADS",
     "reserve_class_name_in_scope": "it is about dumps of graphs",
 }
+# Further ones that say how MindSpore's compiler and runtime work, or what an accelerator does.
+_HARMLESS.update(
+    dict.fromkeys(
+        [
+            "jit_config",
+            "jit_level",
+            "exec_order",
+            "print_file_path",
+            "env_config_path",
+            "save_graphs_path",
+            "save_dump_path",
+            "ascend_config",
+            "gpu_config",
+            "aoe_tune_mode",
+            "aoe_config",
+            "auto_tune_mode",
+            "variable_memory_max_size",
+            "enable_profiling",
+            "profiling_options",
+            "graph_kernel_flags",
+            "op_timeout",
+            "op_tuning_conf",
+            "check_bprop",
+            "enable_sparse",
+            "grad_for_scalar",
+            "enable_compile_cache",
+            "compile_cache_path",
+            "precompile_only",
+            "pynative_synchronize",
+            "deterministic",
+            "disable_format_transform",
+            "support_binary",
+            "mempool_block_size",
+            "enable_mem_offload",
+            "hccl_buffer",
+            "device_context",
+            "jit_syntax_level",
+            "debug_level",
+            "dump_config",
+            "topo_order",
+            "ms_dump_path",
+            "enable_auto_mixed_precision",
+            "backend_policy",
+            "debug_level",
+        ],
+        "it is about MindSpore's own compiler or about accelerators",
+    )
+)
 # Settings that are fine at the value that means "do nothing special".
 _OFF = {"save_graphs": (False, 0), "enable_graph_kernel": (False,), "enable_reduce_precision": (True, False)}
 
@@ -45,16 +93,41 @@ def set_context(**settings) -> None:
             _device.run_on(value, "set_context(device_target)")
         elif name in _HARMLESS:
             _device.note_once(f"note: set_context({name}=...) has no effect: {_HARMLESS[name]}")
+            _given[name] = value
         elif name not in _OFF or value not in _OFF[name]:
             raise NotImplementedError(_names.sentence(f"mindspore.set_context({name}={value!r})"))
 
 
+# What scripts ask for, where they have not said it.
+_DEFAULTS = {
+    "device_id": 0,
+    "save_graphs": 0,
+    "save_graphs_path": ".",
+    "max_call_depth": 1000,
+    "max_device_memory": "1024GB",
+    "enable_graph_kernel": False,
+    "enable_reduce_precision": True,
+    "pynative_synchronize": False,
+    "deterministic": "OFF",
+    "jit_config": {},
+    "jit_level": "",
+    "runtime_num_threads": 30,
+    "enable_sparse": False,
+    "grad_for_scalar": False,
+    "precompile_only": False,
+    "check_bprop": False,
+}
+_given: dict = {}  # settings that change nothing
+
+
 def get_context(attr_key):
-    """The mode or the device_target."""
+    """The mode, the device_target, or what was set."""
     if attr_key == "mode":
         return PYNATIVE_MODE if muster._core._context()["mode"] == "eager" else GRAPH_MODE
     if attr_key == "device_target":
         return "CPU"
+    if attr_key in _given or attr_key in _DEFAULTS:
+        return _given.get(attr_key, _DEFAULTS.get(attr_key))
     raise NotImplementedError(_names.sentence(f"mindspore.get_context({attr_key!r})"))
 
 

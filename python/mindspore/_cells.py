@@ -1,0 +1,289 @@
+"""What MindSpore's cells have beside muster.Cell's members."""
+
+from collections import OrderedDict
+
+import muster
+from mindspore import _device, _names
+
+Cell = muster.Cell
+
+
+def apply(self, fn):
+    """Calls fn(cell) for all cells below, then for this one. Gives the cell."""
+    for cell in self.cells():
+        cell.apply(fn)
+    fn(self)
+    return self
+
+
+def _requires_grad(self) -> bool:
+    return self.__dict__.get("_requires_grad", False)
+
+
+def _set_requires_grad(self, value: bool) -> None:
+    self.__dict__["_requires_grad"] = value
+
+
+def set_grad(self, requires_grad=True):
+    """Notes it: gradients are those that value_and_grad is asked for. Gives the cell."""
+    self.requires_grad = requires_grad
+    return self
+
+
+def _phase(self) -> str:
+    return self.__dict__.get("_phase", "train" if self.training else "predict")
+
+
+def _set_phase(self, value: str) -> None:
+    self.__dict__["_phase"] = value
+
+
+def check_names(self) -> None:
+    """ValueError when two parameters have one name."""
+    names = set()
+    for parameter in self.get_parameters():
+        if parameter.name in names:
+            raise ValueError(f"two parameters of {type(self).__name__} have the name '{parameter.name}'")
+        names.add(parameter.name)
+
+
+def _unchanging(name: str, why: str):
+    def method(self, *args, **kwargs):
+        _device.note_once(f"note: Cell.{name}() has no effect: {why}")
+        return self
+
+    method.__doc__ = f"Changes nothing: {why}."
+    method.__name__ = name
+    return method
+
+
+def _silent(name: str, why: str):
+    def method(self, *args, **kwargs):
+        return None
+
+    method.__doc__ = f"Changes nothing: {why}."
+    method.__name__ = name
+    return method
+
+
+def _refused(name: str):
+    def method(self, *args, **kwargs):
+        raise NotImplementedError(_names.sentence(f"mindspore.nn.Cell.{name}"))
+
+    method.__doc__ = "Not provided yet: raises NotImplementedError."
+    method.__name__ = name
+    return method
+
+
+def recompute(self, **kwargs) -> None:
+    """Changes nothing: activations are kept, not computed again."""
+    _device.note_once("note: Cell.recompute() has no effect: activations are kept, which needs more memory")
+
+
+def cast_param(self, param):
+    """The parameter as it is: what computes in lower precision casts it."""
+    return param
+
+
+def cast_inputs(self, inputs, dst_type):
+    """The floating tensors of a tuple in another dtype."""
+    is_floating = (muster.float32, muster.float64, muster.bfloat16, getattr(muster, "float16", None))
+    return tuple(each.astype(dst_type) if each.dtype in is_floating else each for each in inputs)
+
+
+def get_inputs(self):
+    """What set_inputs() was given."""
+    return self.__dict__.get("_inputs")
+
+
+def set_inputs(self, *inputs, **kwargs) -> None:
+    """Notes them: each shape is traced by itself."""
+    self.__dict__["_inputs"] = inputs or kwargs
+
+
+def get_flags(self):
+    """What add_flags() was given."""
+    return self.__dict__.setdefault("_flags", {})
+
+
+def add_flags(self, **flags):
+    """Notes them; they change nothing. Gives the cell."""
+    self.get_flags().update(flags)
+    for name, value in flags.items():
+        self.__dict__[name] = value
+    return self
+
+
+def add_flags_recursive(self, **flags):
+    """The same for all cells below, too."""
+    for _, cell in self.cells_and_names():
+        cell.add_flags(**flags)
+    return self
+
+
+def compile(self, *args, **kwargs) -> None:
+    """Runs the cell once, which makes its plan."""
+    self(*args, **kwargs)
+
+
+def compile_and_run(self, *args, **kwargs):
+    """What the call gives."""
+    return self(*args, **kwargs)
+
+
+def infer_param_pipeline_stage(self) -> list:
+    """The parameters of this stage: all."""
+    return list(self.get_parameters())
+
+
+def offload(self, *args, **kwargs) -> None:
+    """Changes nothing: memory is main memory."""
+
+
+def load_state_dict(self, state_dict, strict=True):
+    """Sets the parameters by their names. With `strict` (names that are missing, names that are not known)
+    that are not empty are a RuntimeError."""
+    own = dict(self.parameters_and_names())
+    missing = [name for name in own if name not in state_dict]
+    unexpected = [name for name in state_dict if name not in own]
+    if strict and (missing or unexpected):
+        raise RuntimeError(f"{type(self).__name__}: missing {missing}, unexpected {unexpected}")
+    for name in own:
+        if name in state_dict:
+            own[name].set_data(state_dict[name])
+    return missing, unexpected
+
+
+def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
+    """The parameters by their places in the cell."""
+    made = OrderedDict() if destination is None else destination
+    for name, parameter in self.parameters_and_names():
+        made[prefix + name] = parameter
+    return made
+
+
+def buffers(self, recurse=True):
+    """The tensors of register_buffer() of this cell and of those below."""
+    return iter([tensor for _, tensor in self.named_buffers(recurse=recurse)])
+
+
+def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
+    """(name, tensor) of the same."""
+    found = []
+    for path, cell in self.cells_and_names(prefix) if recurse else [(prefix, self)]:
+        for name in cell.__dict__.get("_buffers", ()):
+            found.append((f"{path}.{name}" if path else name, getattr(cell, name)))
+    return iter(found)
+
+
+def register_buffer(self, name, tensor, persistent=True) -> None:
+    """A tensor that belongs to the cell and is not trained."""
+    if tensor is not None and not isinstance(tensor, muster.Tensor):
+        raise TypeError(f"register_buffer() takes a Tensor or None, not {type(tensor).__name__}")
+    if not name or "." in name:
+        raise KeyError(f"register_buffer(): {name!r} is no name of an attribute")
+    self.__dict__.setdefault("_buffers", {})[name] = persistent
+    setattr(self, name, tensor)
+
+
+def get_buffer(self, target):
+    """The tensor of register_buffer() at a path."""
+    path, _, name = target.rpartition(".")
+    return getattr(self.get_sub_cell(path), name)
+
+
+def get_sub_cell(self, target):
+    """The cell at a path, as 'block.0.fc'; this one for ''."""
+    cell = self
+    for name in target.split(".") if target else ():
+        children = cell.name_cells()
+        if name not in children:
+            raise AttributeError(f"{type(cell).__name__} has no cell '{name}'")
+        cell = children[name]
+    return cell
+
+
+def get_parameter(self, target):
+    """The parameter at a path, as 'block.0.fc.weight'."""
+    path, _, name = target.rpartition(".")
+    return dict(self.get_sub_cell(path).parameters_and_names(expand=False))[name]
+
+
+_children_by_name = Cell.name_cells
+_parameters_by_name = Cell.parameters_dict
+
+
+def name_cells(self):
+    """The children by their names."""
+    return OrderedDict(_children_by_name(self))
+
+
+def cells(self):
+    """The children."""
+    return self.name_cells().values()
+
+
+def parameters_dict(self, recurse=True):
+    """The parameters of the tree by their names."""
+    return OrderedDict(_parameters_by_name(self, recurse))
+
+
+def _flatten_weights(self, fusion_size=0) -> None:
+    """Changes nothing: gradients are joined by size (comm_fusion)."""
+
+
+_MEMBERS = {
+    "apply": apply,
+    "set_grad": set_grad,
+    "check_names": check_names,
+    "check_names_and_types": check_names,
+    "check_names_and_refcount_for_flatten_weights": check_names,
+    "recompute": recompute,
+    "cast_param": cast_param,
+    "cast_inputs": cast_inputs,
+    "get_inputs": get_inputs,
+    "set_inputs": set_inputs,
+    "get_flags": get_flags,
+    "add_flags": add_flags,
+    "add_flags_recursive": add_flags_recursive,
+    "compile": compile,
+    "compile_and_run": compile_and_run,
+    "infer_param_pipeline_stage": infer_param_pipeline_stage,
+    "offload": offload,
+    "load_state_dict": load_state_dict,
+    "state_dict": state_dict,
+    "buffers": buffers,
+    "named_buffers": named_buffers,
+    "register_buffer": register_buffer,
+    "get_buffer": get_buffer,
+    "get_sub_cell": get_sub_cell,
+    "get_parameter": get_parameter,
+    "name_cells": name_cells,
+    "cells": cells,
+    "parameters_dict": parameters_dict,
+    "flatten_weights": _flatten_weights,
+    "set_jit_config": _silent("set_jit_config", "code is traced, not parsed"),
+    "jit_config_dict": property(lambda self: {}),
+    "set_boost": _unchanging("set_boost", "there is no boost of the device's"),
+    "set_comm_fusion": _unchanging("set_comm_fusion", "set_auto_parallel_context(comm_fusion=...) decides"),
+    "set_parallel_input_with_inputs": _silent("set_parallel_input_with_inputs", "inputs are what they are"),
+    "set_broadcast_flag": _unchanging("set_broadcast_flag", "parameters begin equal on all workers"),
+    "set_auto_parallel": _unchanging("set_auto_parallel", "networks are divided by place()"),
+    "enable_backward_hook": property(lambda self: "_hooks" in self.__dict__),
+    "set_param_fl": _refused("set_param_fl"),
+    "shard": _refused("shard"),
+    "bprop_debug": property(lambda self: False, lambda self, value: None),
+    "requires_grad": property(_requires_grad, _set_requires_grad),
+    "phase": property(_phase, _set_phase),
+    "pipeline_stage": property(lambda self: 0, lambda self, value: None),
+    "sharding": property(lambda self: None),
+}
+
+
+def install() -> None:
+    """Cells of both packages are one class, so both have these members once mindspore is imported."""
+    for name, member in _MEMBERS.items():
+        setattr(Cell, name, member)
+
+
+install()

@@ -1,0 +1,88 @@
+"""Functions of the package `mindspore` itself: seeds, devices, a check of the installation."""
+
+import muster
+from mindspore import _device
+
+_state = {"seed": None}
+
+
+def set_seed(seed) -> None:
+    """The seed of parameters, shuffles and dropout, of numpy.random and of random."""
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise TypeError(f"set_seed(): seed is a whole number, not {type(seed).__name__}")
+    if seed < 0:
+        raise ValueError(f"set_seed(): seed is not negative, as {seed} is")
+    import random
+
+    import numpy
+
+    numpy.random.seed(seed % 2**32)
+    random.seed(seed)
+    muster.set_seed(seed)
+    _state["seed"] = seed
+
+
+def get_seed():
+    """The last seed of set_seed(); None before."""
+    return _state["seed"]
+
+
+def set_device(device_target, device_id=None) -> None:
+    """The device: 'CPU'; 'GPU' and 'Ascend' as set_context(device_target=...) takes them."""
+    _device.run_on(device_target, "set_device")
+
+
+def set_deterministic(deterministic) -> None:
+    """Changes nothing: results are always the same."""
+
+
+def run_check() -> None:
+    """Multiplies two numbers and says so."""
+    made = muster.Tensor([1.0, 2.0]) * muster.Tensor([3.0, 4.0])
+    if made.tolist() != [3.0, 8.0]:
+        raise RuntimeError(f"muster {muster.__version__} multiplies wrongly: {made}")
+    print(
+        f"MindSpore version:  {_version()}\nThe result of multiplication calculation is correct, "
+        f"MindSpore has been installed on platform [CPU] successfully! (Muster {muster.__version__} answers "
+        "by its names)"
+    )
+
+
+def _version() -> str:
+    import mindspore
+
+    return mindspore.__version__
+
+
+def is_tensor(obj) -> bool:
+    """Whether it is a Tensor."""
+    return isinstance(obj, muster.Tensor)
+
+
+def from_numpy(array):
+    """A tensor over the memory of a numpy array."""
+    return muster.Tensor.from_numpy(array)
+
+
+def tensor(input_data, dtype=None):
+    """A Tensor."""
+    return muster.Tensor(input_data, dtype)
+
+
+def get_grad(gradients, identifier):
+    """Of what grad(..., return_ids=True) gives, that of a position or of a Parameter."""
+    wanted = identifier.name if isinstance(identifier, muster.Parameter) else identifier
+    for key, gradient in _pairs(gradients):
+        if key == wanted and type(key) is type(wanted):
+            return gradient
+    raise ValueError(f"get_grad(): there is no gradient of {wanted!r}")
+
+
+def _pairs(gradients):
+    """(id, gradient) of nested tuples of them."""
+    is_pair = len(gradients) == 2 and isinstance(gradients[0], (int, str))
+    if is_pair:
+        yield gradients
+    else:
+        for part in gradients:
+            yield from _pairs(part)

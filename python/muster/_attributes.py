@@ -1,0 +1,92 @@
+"""What built-in cells were made with, as attributes: conv.kernel_size, dense.has_bias.
+
+They say what the cell is; writing one changes a Python attribute and not what the cell computes.
+"""
+
+from muster import _core
+
+_MADE_WITH = "_made_with"  # the arguments of the library's __init__, which puts them into __dict__
+_names: dict[type, tuple[str, ...]] = {}
+
+
+def argument_names(signature: str) -> tuple[str, ...]:
+    """Of the text of a signature: 'def __init__(self, a: int, b: object = ...) -> None'."""
+    names, depth, word = [], 0, ""
+    for character in signature[signature.index("(") + 1 : signature.rindex(") ->")] + ",":
+        if character == "," and depth == 0:
+            names.append(word.partition(":")[0].partition("=")[0].strip())
+            word = ""
+            continue
+        depth += (character in "([") - (character in ")]")
+        word += character
+    return tuple(name for name in names[1:] if name not in ("*", "/"))
+
+
+def _arguments(cell) -> dict:
+    kind = next(base for base in type(cell).__mro__ if base.__module__ == _core.__name__)
+    if kind not in _names:
+        _names[kind] = argument_names(kind.__init__.__nb_signature__[0][0])
+    return dict(zip(_names[kind], cell.__dict__.get(_MADE_WITH, ()), strict=False))
+
+
+def _pair(value):
+    return tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+
+
+def _tuple(value):
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+def _child(cell, name):
+    return cell.name_cells().get(name)
+
+
+# By class and attribute: what it is, from the cell and the arguments that it was made with.
+_CONVOLUTION = {
+    **{
+        name: lambda cell, given, name=name: _pair(given[name])
+        for name in ("kernel_size", "stride", "dilation")
+    },
+    "bias": lambda cell, given: None,
+    "format": lambda cell, given: given["data_format"],
+}
+_POOLING = {
+    "pad_mode": lambda cell, given: given["pad_mode"].upper(),
+    "format": lambda cell, given: given["data_format"],
+}
+_BATCH_NORM = {"momentum": lambda cell, given: 1.0 - given["momentum"]}
+_SPECIAL = {
+    "Conv2d": _CONVOLUTION,
+    "MaxPool2d": _POOLING,
+    "AvgPool2d": _POOLING,
+    "BatchNorm1d": _BATCH_NORM,
+    "BatchNorm2d": _BATCH_NORM,
+    "BatchNorm3d": _BATCH_NORM,
+    "LayerNorm": {"normalized_shape": lambda cell, given: _tuple(given["normalized_shape"])},
+    "Dense": {
+        "bias": lambda cell, given: None,
+        "activation": lambda cell, given: _child(cell, "activation"),
+        "activation_flag": lambda cell, given: _child(cell, "activation") is not None,
+    },
+    "Dropout": {"keep_prob": lambda cell, given: given["keep_prob"]},
+}
+_find = _core.Cell.__getattr__
+
+
+def _attribute(self, name: str):
+    try:
+        return _find(self, name)
+    except AttributeError:
+        if name.startswith("_") or _MADE_WITH not in self.__dict__:
+            raise
+        given = _arguments(self)
+        kinds = (base.__name__ for base in type(self).__mro__)
+        special = next((_SPECIAL[kind] for kind in kinds if kind in _SPECIAL), {})
+        if name in special:
+            return special[name](self, given)
+        if name not in given:
+            raise
+        return given[name]
+
+
+_core.Cell.__getattr__ = _attribute
