@@ -53,6 +53,25 @@ def missing(module: str, later: tuple[str, ...] = (), holders: dict[str, str] | 
     return get
 
 
+def later(module: str, holders: dict, submodules=()):
+    """A module's __getattr__: names that load with their first use, by the module that has them."""
+    say = missing(module)
+
+    def get(name: str):
+        if name in holders:
+            found = getattr(importlib.import_module(f"{module}.{holders[name]}"), name)
+            setattr(sys.modules[module], name, found)
+            return found
+        if name in submodules:
+            try:
+                return importlib.import_module(f"{module}.{name}")
+            except ImportError:
+                return say(name)
+        return say(name)
+
+    return get
+
+
 def sentence(name: str) -> str:
     return f"{name} is not provided by Muster yet (names of MindSpore that are: docs/guide/python.md)"
 

@@ -1,7 +1,12 @@
 """mindspore.dataset: pipelines with MindSpore's arguments."""
 
-from muster.dataset import (
+from mindspore import _names
+from mindspore.dataset import config
+from mindspore.dataset._dataset import Dataset, Shuffle, zip
+from mindspore.dataset._samplers import (
+    BuiltinSampler,
     DistributedSampler,
+    IterSampler,
     PKSampler,
     RandomSampler,
     Sampler,
@@ -10,21 +15,27 @@ from muster.dataset import (
     SubsetSampler,
     WeightedRandomSampler,
 )
-
-from mindspore import _names
-from mindspore.dataset import config, transforms, vision
-from mindspore.dataset._dataset import Dataset, Shuffle, zip
 from mindspore.dataset._sources import (
     Cifar10Dataset,
     Cifar100Dataset,
     FashionMnistDataset,
     GeneratorDataset,
     ImageFolderDataset,
+    KMnistDataset,
+    MappableDataset,
     MnistDataset,
     NumpySlicesDataset,
+    PaddedDataset,
 )
 
+# Names that load with their first use, by the module that has them.
+_LATER = {
+    "DSCallback": "_callbacks",
+    "Schema": "_types",
+}
+
 __all__ = [
+    "BuiltinSampler",
     "Cifar10Dataset",
     "Cifar100Dataset",
     "Dataset",
@@ -32,9 +43,13 @@ __all__ = [
     "FashionMnistDataset",
     "GeneratorDataset",
     "ImageFolderDataset",
+    "IterSampler",
+    "KMnistDataset",
+    "MappableDataset",
     "MnistDataset",
     "NumpySlicesDataset",
     "PKSampler",
+    "PaddedDataset",
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
@@ -46,5 +61,6 @@ __all__ = [
     "transforms",
     "vision",
     "zip",
+    *_LATER,
 ]
-__getattr__ = _names.missing(__name__)
+__getattr__ = _names.later(__name__, _LATER, ("text", "transforms", "vision", "audio", "engine"))

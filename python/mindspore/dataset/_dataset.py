@@ -1,129 +1,466 @@
-"""Class Dataset with MindSpore's arguments."""
+"""Class Dataset with MindSpore's arguments.
+
+A dataset is described twice: as a pipeline of the library, which runs it where its tensors can hold the rows,
+and as nodes of _rows.py, for text, objects and what else only Python holds. The first row of a pass decides.
+"""
 
 import enum
+import functools
 
 import muster.dataset
 
 from mindspore import _device, _names
+from mindspore.dataset import _checks, _facts, _operations
 from muster import _subclasses
 
 
 def note_batch_processes(python_multiprocessing) -> None:
     if python_multiprocessing:
         _device.note_once(
-            "note: python_multiprocessing of batch() has no effect: no Python function runs there"
+            "note: python_multiprocessing of batch() has no effect: its functions run in this process"
         )
 
 
-class Dataset:
-    """A muster.dataset.Dataset; every method returns a new one."""
+class Dataset(_facts.Facts):
+    """Rows and what is done to them; every method returns a new one."""
 
-    def __init__(self, pipeline):
+    _class_indexing = None
+    _num_classes = None
+
+    def __init__(self, pipeline, node=None, inputs=()):
         self._pipeline = pipeline
+        self._make_node = node
+        self.children = list(inputs)
+        self._passes = 0
+        self._conditions = {}
+        for each in self.children:
+            self._conditions.update(each._conditions)
+        if pipeline is None:
+            _ = self._node  # names what is wrong here and now
+
+    @functools.cached_property
+    def _node(self):
+        if self._make_node is None:
+            from mindspore.dataset import _rows
+
+            return _rows.Source(self._pipeline.get_col_names(), self._pipeline_rows, self._pipeline_size)
+        return self._make_node()
+
+    def _pipeline_rows(self, draw):
+        return map(list, self._pipeline.create_tuple_iterator(1, True))
+
+    def _pipeline_size(self):
+        try:
+            return self._pipeline.get_dataset_size()
+        except TypeError:  # without end
+            return -1
+
+    @property
+    def _columns(self):
+        return self._pipeline.get_col_names() if self._pipeline is not None else self._node.columns
+
+    def _derived(self, native, node, *others):
+        """Another step: `native` changes the pipeline (None: it cannot), `node` makes the step in Python."""
+        inputs = [self, *others]
+        pipeline = None
+        if native is not None and all(each._pipeline is not None for each in inputs):
+            try:
+                pipeline = native(*[each._pipeline for each in inputs])
+            except ValueError as error:
+                raise _checks.PipelineError(str(error)) from None
+
+        def make_node():
+            from mindspore.dataset import _rows
+
+            return node(_rows, *[each._node for each in inputs])
+
+        return Dataset(pipeline, make_node, inputs)
+
+    # ---- What is done to the rows ------------------------------------------------------------------------
 
     def map(
         self,
         operations,
         input_columns=None,
         output_columns=None,
-        num_parallel_workers=None,
         column_order=None,
+        num_parallel_workers=None,
+        *,
         python_multiprocessing=False,
         cache=None,
         callbacks=None,
         max_rowsize=None,
         offload=None,
     ):
-        """Applies operations to columns."""
-        _names.refuse("mindspore.dataset.Dataset.map", cache=(cache, None), callbacks=(callbacks, None))
-        mapped = self._pipeline.map(
-            operations,
-            input_columns,
-            output_columns,
-            num_parallel_workers,
-            bool(python_multiprocessing),
-            max_rowsize,
+        """Applies operations to columns; a function may give anything that numpy holds, text too."""
+        _names.refuse("mindspore.dataset.Dataset.map", cache=(cache, None))
+        inputs = _checks.names("input_columns", input_columns)
+        outputs = _checks.names("output_columns", output_columns)
+        _checks.of_type("python_multiprocessing", python_multiprocessing, bool)
+        workers(num_parallel_workers)
+        operations = _operations.flat_operations(operations)
+        if callbacks is not None:
+            return self._called_back(callbacks).map(operations, inputs, outputs, column_order)
+        mapped = self._derived(
+            lambda pipeline: pipeline.map(
+                _operations.for_pipeline(operations),
+                inputs,
+                outputs,
+                num_parallel_workers,
+                python_multiprocessing,
+                max_rowsize,
+            ),
+            lambda rows, child: rows.Map(child, _operations.in_rows(operations), inputs, outputs),
         )
-        return Dataset(mapped if column_order is None else mapped.project(column_order))
+        return mapped if column_order is None else mapped.project(column_order)
+
+    def _called_back(self, callbacks):
+        from mindspore.dataset import _callbacks
+
+        return self._derived(None, lambda rows, child: _callbacks.Called(child, callbacks))
 
     def filter(self, predicate, input_columns=None, num_parallel_workers=None):
-        """The items for which the predicate is true."""
-        return Dataset(self._pipeline.filter(predicate, input_columns))
-
-    def batch(self, batch_size, drop_remainder=False, num_parallel_workers=None, **others):
-        """Stacks rows; the last batch is smaller unless it is dropped."""
-        note_batch_processes(others.pop("python_multiprocessing", False))
-        others.pop("max_rowsize", None)
-        _names.refuse(
-            "mindspore.dataset.Dataset.batch", **{name: (value, None) for name, value in others.items()}
+        """The rows for which the predicate is true."""
+        if not callable(predicate):
+            raise TypeError("Predicate should be a Python function or a callable Python object.")
+        inputs = _checks.names("input_columns", input_columns)
+        workers(num_parallel_workers)
+        return self._derived(
+            lambda pipeline: pipeline.filter(_operations.Function(predicate), inputs),
+            lambda rows, child: rows.Filter(child, _operations.guarded(predicate), inputs),
         )
-        return Dataset(self._pipeline.batch(batch_size, drop_remainder))
 
-    def shuffle(self, buffer_size):
-        """Each item is drawn from the next `buffer_size` that have not come yet."""
-        return Dataset(self._pipeline.shuffle(buffer_size))
+    def batch(
+        self,
+        batch_size,
+        drop_remainder=False,
+        num_parallel_workers=None,
+        *,
+        per_batch_map=None,
+        input_columns=None,
+        output_columns=None,
+        python_multiprocessing=False,
+        max_rowsize=None,
+        **older,
+    ):
+        """Stacks rows; `batch_size` may be a function of BatchInfo, `per_batch_map` changes whole columns."""
+        if "pad_info" in older:
+            return self.padded_batch(batch_size, drop_remainder, num_parallel_workers, older.pop("pad_info"))
+        column_order = older.pop("column_order", None)
+        if older:
+            raise TypeError(f"Dataset.batch() got an unexpected keyword argument '{next(iter(older))}'")
+        if not (_checks.is_whole(batch_size) or callable(batch_size)):
+            raise TypeError("batch_size should either be an int or a callable.")
+        if not callable(batch_size):
+            _checks.whole("batch_size", batch_size, 1)
+        _checks.of_type("drop_remainder", drop_remainder, bool)
+        workers(num_parallel_workers)
+        note_batch_processes(python_multiprocessing)
+        inputs, outputs = (
+            _checks.names("input_columns", input_columns),
+            _checks.names("output_columns", output_columns),
+        )
+        if per_batch_map is None and outputs is not None:
+            raise ValueError("Output_columns is specified but per_batch_map is not (only valid with it).")
+        if per_batch_map is None and inputs is not None:
+            raise ValueError("input_columns is only valid with per_batch_map.")
+        if per_batch_map is not None and inputs is None:
+            raise ValueError("input_columns is needed with per_batch_map.")
+        plain = per_batch_map is None and not callable(batch_size)
+        batched = self._derived(
+            (lambda pipeline: pipeline.batch(batch_size, drop_remainder)) if plain else None,
+            lambda rows, child: rows.Batch(
+                child,
+                batch_size,
+                drop_remainder,
+                per_batch_map and _operations.guarded(per_batch_map),
+                inputs,
+                outputs,
+            ),
+        )
+        return batched if column_order is None else batched.project(column_order)
 
-    def repeat(self, count=None):
-        """All items `count` times; without end by default."""
-        return Dataset(self._pipeline.repeat(count))
+    def padded_batch(self, batch_size, drop_remainder=False, num_parallel_workers=None, pad_info=None):
+        """Stacks rows, each filled up to (shape, value) of `pad_info`, or to the largest of its batch."""
+        if not (_checks.is_whole(batch_size) or callable(batch_size)):
+            raise TypeError("batch_size should either be an int or a callable.")
+        if not callable(batch_size):
+            _checks.whole("batch_size", batch_size, 1)
+        _checks.of_type("drop_remainder", drop_remainder, bool)
+        padding = _checks.padding(pad_info)
+        return self._derived(
+            None, lambda rows, child: rows.Batch(child, batch_size, drop_remainder, padding=padding)
+        )
 
-    def take(self, count=-1):
-        """At most the first `count` items."""
-        return Dataset(self._pipeline.take(count))
+    def bucket_batch_by_length(
+        self,
+        column_names,
+        bucket_boundaries,
+        bucket_batch_sizes,
+        element_length_function=None,
+        pad_info=None,
+        pad_to_bucket_boundary=False,
+        drop_remainder=False,
+    ):
+        """Batches of rows of like length."""
+        columns = _checks.names("column_names", column_names, optional=False)
+        _checks.of_type("bucket_boundaries", bucket_boundaries, list, tuple)
+        _checks.of_type("bucket_batch_sizes", bucket_batch_sizes, list, tuple)
+        _checks.buckets(list(bucket_boundaries), list(bucket_batch_sizes))
+        if element_length_function is None and len(columns) != 1:
+            raise ValueError(
+                "If element_length_function is not specified, exactly one column name should be passed."
+            )
+        if element_length_function is not None and not callable(element_length_function):
+            raise TypeError("element_length_function object is not callable.")
+        _checks.of_type("pad_to_bucket_boundary", pad_to_bucket_boundary, bool)
+        _checks.of_type("drop_remainder", drop_remainder, bool)
+        settings = {
+            "boundaries": list(bucket_boundaries),
+            "sizes": list(bucket_batch_sizes),
+            "length": element_length_function,
+            "pad_info": _checks.padding(pad_info),
+            "to_boundary": pad_to_bucket_boundary,
+            "drop_remainder": drop_remainder,
+        }
+        return self._derived(None, lambda rows, child: rows.Buckets(child, columns, settings))
 
-    def skip(self, count):
-        """All but the first `count` items."""
-        return Dataset(self._pipeline.skip(count))
+    def flat_map(self, func):
+        """The rows of the dataset that `func` makes of each row."""
+        if not callable(func):
+            raise TypeError("func must be a function.")
+
+        def node_of(made):
+            if not isinstance(made, Dataset):
+                raise TypeError(f"flat_map: Callback must return a Dataset, not {type(made).__name__}")
+            return made._node
+
+        first = next(self._rows_of_pass(True), None)
+        if first is None:
+            raise _checks.PipelineError("flat_map: there are no rows")
+        columns = node_of(func(*first)).columns
+        return self._derived(None, lambda rows, child: rows.FlatMap(child, func, columns, node_of))
 
     def project(self, columns):
         """Only the named columns."""
-        return Dataset(self._pipeline.project(columns))
+        names = _checks.names("columns", columns, optional=False)
+        return self._derived(
+            lambda pipeline: pipeline.project(names),
+            lambda rows, child: rows.Columns(child, [child.index(name, "project") for name in names], names),
+        )
 
     def rename(self, input_columns, output_columns):
         """Other names for some columns."""
-        return Dataset(self._pipeline.rename(input_columns, output_columns))
+        old = _checks.names("input_columns", input_columns, optional=False)
+        new = _checks.names("output_columns", output_columns, optional=False)
+        if len(old) != len(new):
+            raise ValueError("Number of column names should match: input_columns and output_columns differ.")
+
+        def node(rows, child):
+            renamed = dict(_facts.zip_columns(old, new))
+            for name in old:
+                child.index(name, "rename")
+            names = [renamed.get(name, name) for name in child.columns]
+            if len(set(names)) != len(names):
+                raise _checks.PipelineError(f"rename: two columns would have one name: {names}")
+            return rows.Columns(child, range(len(names)), names)
+
+        return self._derived(lambda pipeline: pipeline.rename(old, new), node)
+
+    # ---- Which rows come ---------------------------------------------------------------------------------
+
+    def shuffle(self, buffer_size):
+        """Each row is drawn from the next `buffer_size` that have not come yet."""
+        _checks.whole("buffer_size", buffer_size, 2)
+        return self._derived(
+            lambda pipeline: pipeline.shuffle(buffer_size),
+            lambda rows, child: rows.Shuffle(child, buffer_size),
+        )
+
+    def repeat(self, count=None):
+        """All rows `count` times; without end by default."""
+        _checks.of_type("count", count, int, optional=True)
+        if count is not None and count != -1 and not 1 <= count <= _checks.INT32_MAX:
+            raise ValueError("count should be either -1 or positive integer, range[1, INT32_MAX].")
+        return self._derived(
+            lambda pipeline: pipeline.repeat(count), lambda rows, child: rows.Repeat(child, count or -1)
+        )
+
+    def take(self, count=-1):
+        """At most the first `count` rows."""
+        _checks.of_type("count", count, int)
+        if count != -1 and not 0 < count <= _checks.INT32_MAX:
+            raise ValueError(
+                f"count should be either -1 or within the required interval of (0, 2147483647], got {count}."
+            )
+        end = None if count == -1 else count
+        return self._derived(
+            lambda pipeline: pipeline.take(count), lambda rows, child: rows.Part(child, 0, end)
+        )
+
+    def skip(self, count):
+        """All but the first `count` rows."""
+        _checks.whole("count", count, 0)
+        return self._derived(
+            lambda pipeline: pipeline.skip(count), lambda rows, child: rows.Part(child, count, None)
+        )
 
     def concat(self, datasets):
-        """The items of this dataset, then those of the others."""
-        return Dataset(self._pipeline.concat(_pipelines(datasets)))
+        """The rows of this dataset, then those of the others."""
+        others = _datasets(datasets, "concat")
+        return self._derived(
+            lambda pipeline, *more: pipeline.concat(list(more)),
+            lambda rows, *nodes: rows.Concat(list(nodes)),
+            *others,
+        )
 
     def __add__(self, datasets):
         return self.concat(datasets)
 
     def zip(self, datasets):
         """The columns of this dataset and of the others side by side."""
-        return Dataset(self._pipeline.zip(_pipelines(datasets)))
+        if not isinstance(datasets, Dataset | tuple):
+            raise TypeError(
+                f"Invalid datasets, expected Dataset object or tuple of Dataset, but got {datasets}!"
+            )
+        return zip((self, *_datasets(datasets, "zip")))
 
-    def get_dataset_size(self):
-        """Items in one pass."""
-        return self._pipeline.get_dataset_size()
+    def split(self, sizes, randomize=True):
+        """Parts of the rows: of so many rows each, or of such shares. Each pass has the same parts."""
+        _checks.of_type("randomize", randomize, bool)
+        total = self.get_dataset_size()
+        counts = _checks.split_sizes(sizes, total)
+        return tuple(self._parts(counts, randomize))
 
-    def get_batch_size(self):
-        """Rows in an item."""
-        return self._pipeline.get_batch_size()
+    def _parts(self, counts, randomize):
+        from mindspore.dataset import _random, config
 
-    def get_repeat_count(self):
-        """Repetitions in the last repeat()."""
-        return self._pipeline.get_repeat_count()
+        order = list(range(sum(counts)))
+        if randomize:
+            order = _random.stream(config.get_seed(), len(order)).permutation(len(order)).tolist()
+        begin = 0
+        for count in counts:
+            yield self._rows_numbered(order[begin : begin + count], randomize)
+            begin += count
 
-    def get_col_names(self):
-        """The names of the columns."""
-        return self._pipeline.get_col_names()
+    def _rows_numbered(self, numbers, randomize):
+        """The rows of these numbers (in this order, where this is a source)."""
+        if not randomize:
+            return self.skip(numbers[0]).take(len(numbers))
+        from mindspore.dataset import _rows
+
+        chosen = frozenset(numbers)
+
+        def rows(draw):
+            child = self._node.rows(_rows.Draw(draw.seed, 0))
+            return (row for number, row in enumerate(child) if number in chosen)
+
+        return Dataset(None, lambda: _rows.Source(self._columns, rows, len(numbers)), [self])
+
+    def apply(self, apply_func):
+        """What `apply_func` makes of this dataset."""
+        if not callable(apply_func):
+            raise TypeError("apply_func must be a function.")
+        made = apply_func(self)
+        if not isinstance(made, Dataset):
+            raise TypeError("apply_func must return a dataset.")
+        return made
+
+    # ---- Conditions, kept for scripts: a callback is called by sync_update --------------------------------
+
+    def sync_wait(self, condition_name, num_batch=1, callback=None):
+        """Names a condition; sync_update calls its callback. Passes do not wait for it."""
+        _checks.of_type("condition_name", condition_name, str)
+        _checks.whole("num_batch", num_batch, 1)
+        if callback is not None and not callable(callback):
+            raise TypeError("callback should be a function.")
+        if condition_name in self._conditions:
+            raise RuntimeError("Condition name is already in use.")
+        made = self._derived(lambda pipeline: pipeline, lambda rows, child: child)
+        made._conditions[condition_name] = callback
+        return made
+
+    def sync_update(self, condition_name, num_batch=None, data=None):
+        """Calls the callback of sync_wait with `data`."""
+        if num_batch is not None and (not _checks.is_whole(num_batch) or num_batch <= 0):
+            raise ValueError(f"Sync_update batch size can only be positive integer, got : {num_batch}.")
+        if condition_name not in self._conditions:
+            raise RuntimeError("Condition name not found.")
+        if (callback := self._conditions[condition_name]) is not None:
+            callback(data)
+
+    def disable_sync(self):
+        """Passes do not wait as it is."""
+
+    # ---- Passes ------------------------------------------------------------------------------------------
 
     def create_tuple_iterator(self, columns=None, num_epochs=-1, output_numpy=False, do_copy=False):
-        """Something to loop over; items are tuples."""
-        pipeline = self._pipeline if columns is None else self._pipeline.project(columns)
-        return pipeline.create_tuple_iterator(num_epochs, output_numpy)
+        """Something to loop over; rows are lists."""
+        from mindspore.dataset import _iterators
+
+        _checks.names("columns", columns)
+        chosen = self if columns is None else self.project(columns)
+        return _iterators.TupleIterator(chosen, num_epochs, output_numpy, do_copy)
 
     def create_dict_iterator(self, num_epochs=-1, output_numpy=False, do_copy=False):
-        """Something to loop over; items are dicts."""
-        return self._pipeline.create_dict_iterator(num_epochs, output_numpy)
+        """Something to loop over; rows are dicts."""
+        from mindspore.dataset import _iterators
+
+        return _iterators.DictIterator(self, num_epochs, output_numpy, do_copy)
 
     def __iter__(self):
-        return iter(self._pipeline)
+        return self.create_tuple_iterator(num_epochs=1)
 
     def __len__(self):
-        return len(self._pipeline)
+        return self.get_dataset_size()
+
+    def _begin_pass(self, as_numpy):
+        return self._rows_of_pass(as_numpy)
+
+    def _rows_of_pass(self, as_numpy):
+        if self._pipeline is None:
+            yield from self._python_rows(as_numpy)
+            return
+        from mindspore.dataset import _rows
+
+        rows = iter(self._pipeline.create_tuple_iterator(1, as_numpy))
+        try:
+            first = next(rows)
+        except StopIteration:
+            return
+        except _rows.NeedsRowsError:
+            self._pipeline = None
+            yield from self._python_rows(as_numpy)
+            return
+        except ValueError as error:
+            raise _pipeline_error(error) from None
+        yield first
+        try:
+            yield from rows
+        except ValueError as error:
+            raise _pipeline_error(error) from None
+
+    def _python_rows(self, as_numpy):
+        from mindspore.dataset import _iterators, _rows, config
+
+        draw = _rows.Draw(config.get_seed(), self._passes)
+        self._passes += 1
+        rows = self._node.rows(draw)
+        if as_numpy:
+            return rows
+        return ([_iterators.tensor_of(value) for value in row] for row in rows)
+
+    # ---- Files -------------------------------------------------------------------------------------------
+
+    def save(self, file_name, num_files=1, file_type="mindrecord"):
+        """Writes the rows as files of MindRecord."""
+        from mindspore.mindrecord import _save
+
+        if file_type != "mindrecord":
+            raise ValueError(f"{file_type} is not in ('mindrecord').")
+        _checks.of_type("file_name", file_name, str)
+        _checks.whole("num_files", num_files, 1, 1000)
+        _save.save(self, file_name, num_files)
 
     __getattr__ = _names.missing("mindspore.dataset.Dataset")
 
@@ -131,23 +468,57 @@ class Dataset:
 _subclasses.watch_datasets(Dataset)
 
 
-def _pipelines(datasets):
-    if isinstance(datasets, Dataset):
-        datasets = [datasets]
-    return [dataset._pipeline for dataset in datasets]
+def _pipeline_error(error):
+    """What the library refuses in a pass is a RuntimeError in MindSpore; other errors stay as they are."""
+    return _checks.PipelineError(str(error)) if type(error) is ValueError else error
+
+
+def workers(num_parallel_workers):
+    """Checks a number of workers."""
+    if num_parallel_workers is not None:
+        _checks.of_type("num_parallel_workers", num_parallel_workers, int)
+        if not 1 <= num_parallel_workers <= 1024:
+            raise ValueError("num_parallel_workers exceeds the boundary between 1 and 1024!")
+
+
+def _datasets(datasets, what):
+    given = (
+        [datasets]
+        if isinstance(datasets, Dataset)
+        else list(datasets)
+        if isinstance(datasets, list | tuple)
+        else []
+    )
+    if not given:
+        raise TypeError(f"{what} takes a Dataset or several of them, not {datasets!r}")
+    for each in given:
+        if not isinstance(each, Dataset):
+            raise TypeError(f"{what} takes datasets, not {type(each).__name__}")
+    return given
 
 
 def zip(datasets):
     """The columns of all datasets side by side."""
-    return Dataset(muster.dataset.zip(_pipelines(datasets)))
+    if not isinstance(datasets, tuple):
+        raise TypeError(f"Invalid datasets, expected tuple of Dataset, but got {type(datasets).__name__}!")
+    if len(datasets) < 1:
+        raise ValueError("datasets can not be empty.")
+    first, *others = _datasets(datasets, "zip")
+    return first._derived(
+        lambda *pipelines: muster.dataset.zip(list(pipelines)),
+        lambda rows, *nodes: rows.Zip(list(nodes)),
+        *others,
+    )
 
 
-class Shuffle(enum.Enum):
-    """How a source shuffles; those of Muster know GLOBAL only."""
+class Shuffle(enum.StrEnum):
+    """How a source of files shuffles: all rows, the files, or the rows within each file."""
 
     GLOBAL = "global"
     FILES = "files"
     INFILE = "infile"
+    ADAPTIVE = "adaptive"
+    PARTIAL = "partial"
 
 
 def shuffle_from(call, shuffle):

@@ -24,16 +24,19 @@ nb::object numpy_array(const Tensor& tensor) { return tensor_object(tensor).attr
 // A Python function between built-in operations.
 class FunctionOperation final : public data::Operation {
  public:
-  explicit FunctionOperation(nb::callable function) : function_(std::move(function)) {}
+  explicit FunctionOperation(nb::callable function)
+      : begin_row_(nb::getattr(function, "_begin_row", nb::none())), function_(std::move(function)) {}
   FunctionOperation(const FunctionOperation&) = delete;
   FunctionOperation& operator=(const FunctionOperation&) = delete;
   ~FunctionOperation() override {
     if (!Py_IsInitialized()) {  // the interpreter took its objects along
       function_.release();
+      begin_row_.release();
       return;
     }
     const nb::gil_scoped_acquire lock;
     function_ = nb::callable();
+    begin_row_.reset();
   }
 
   std::string name() const override {
@@ -41,9 +44,10 @@ class FunctionOperation final : public data::Operation {
     return nb::cast<std::string>(nb::str(nb::getattr(function_, "__name__", nb::str("a Python function"))));
   }
 
-  Result<std::vector<Tensor>> apply(std::span<const Tensor> values, data::Draw) const override {
+  Result<std::vector<Tensor>> apply(std::span<const Tensor> values, data::Draw draw) const override {
     const InterpreterLock lock;
     try {
+      if (!begin_row_.is_none()) begin_row_(hash_bytes(&draw.operation, sizeof draw.operation, draw.row));
       return call(values);
     } catch (nb::python_error& exception) {
       return fail(error_of(exception));
@@ -65,6 +69,7 @@ class FunctionOperation final : public data::Operation {
     return results;
   }
 
+  nb::object begin_row_;  // told what to draw random numbers from, where the function asks for it
   nb::callable function_;
 };
 
@@ -82,6 +87,12 @@ nb::object call_transform(const Transform& self, nb::handle input) {
                                process().transform_calls++};
   const Tensor value = tensor_copied(input, {});
   return numpy_array(unwrap(self.operation->apply({&value, 1}, {.row = hash_bytes(row, sizeof row)})).at(0));
+}
+
+// The same for a row of a pass in Python, which tells what to draw from.
+nb::object apply_row(const Transform& self, nb::handle input, std::uint64_t number) {
+  const Tensor value = tensor_copied(input, {});
+  return numpy_array(unwrap(self.operation->apply({&value, 1}, {.row = number})).at(0));
 }
 
 // Several operations under one name, called or given to map.
@@ -129,6 +140,7 @@ void bind_transforms(nb::module_& core) {
   nb::class_<Transform>(core, "Transform", "A built-in operation for Dataset.map.")
       .def("__call__", &call_transform, nb::arg("input"),
            "Applies the transform to one array or tensor and returns a numpy array.")
+      .def("_apply_row", &apply_row)
       .def("__repr__", [](const Transform& self) { return self.operation->name(); });
   nb::class_<Compose>(core, "Compose", "Operations one after the other, for Dataset.map or to be called.")
       .def(

@@ -205,7 +205,7 @@ void check_iterable(nb::handle object, const std::string& what) {
 }  // namespace
 
 data::Dataset batches_from(nb::handle object, const char* what) {
-  if (nb::isinstance<PythonDataset>(object) || nb::hasattr(object, "_pipeline"))
+  if (nb::isinstance<PythonDataset>(object) || !nb::getattr(object, "_pipeline", nb::none()).is_none())
     return dataset_from(object, what);
   check_iterable(object, what);
   const auto batches = std::make_shared<IterablePasses>(object, what);

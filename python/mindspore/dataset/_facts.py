@@ -1,0 +1,115 @@
+"""What scripts ask a Dataset about its rows."""
+
+from mindspore.dataset import _checks
+
+
+def zip_columns(*parts):
+    """Python's own zip."""
+    return zip(*parts, strict=True)
+
+
+class Facts:
+    """The part of class Dataset that tells what there is."""
+
+    def get_dataset_size(self):
+        """Rows in one pass."""
+        from mindspore.dataset import _rows
+
+        if self._pipeline is not None:
+            try:
+                return self._pipeline.get_dataset_size()
+            except _rows.NeedsRowsError:
+                self._pipeline = None
+        size = self._node.size()
+        if size is _rows.UNKNOWN:
+            size = sum(1 for _ in self._python_rows(True))
+        if size == _rows.ENDLESS:
+            raise TypeError("a dataset that repeats without end has no size")
+        return size
+
+    @property
+    def dataset_size(self):
+        """Rows in one pass."""
+        return self.get_dataset_size()
+
+    def get_batch_size(self):
+        """Rows in an item."""
+        if self._pipeline is not None:
+            return self._pipeline.get_batch_size()
+        size = getattr(self._node, "rows_of_batch", None)
+        if size is not None:
+            return -1 if callable(size) else size
+        return self.children[0].get_batch_size() if self.children else 1
+
+    def get_repeat_count(self):
+        """Repetitions in the last repeat()."""
+        if self._pipeline is not None:
+            return self._pipeline.get_repeat_count()
+        if (count := getattr(self._node, "_count", None)) is not None and type(
+            self._node
+        ).__name__ == "Repeat":
+            return count
+        return self.children[0].get_repeat_count() if self.children else 1
+
+    def get_col_names(self):
+        """The names of the columns."""
+        return list(self._columns)
+
+    def output_shapes(self, estimate=False):
+        """The shape of each column in the first row; with `estimate` None where rows differ."""
+        _checks.of_type("estimate", estimate, bool)
+        rows = self._rows_of_pass(True)
+        first = next(rows, None)
+        if first is None:
+            raise _checks.PipelineError("output_shapes: there are no rows")
+        shapes = [list(getattr(value, "shape", ())) for value in first]
+        for row in rows if estimate else ():
+            for shape, value in zip_columns(shapes, row):
+                for at, size in enumerate(value.shape):
+                    if shape[at] != size:
+                        shape[at] = None
+        return shapes
+
+    def output_types(self):
+        """numpy's dtype of each column in the first row."""
+        import numpy
+
+        first = next(self._rows_of_pass(True), None)
+        if first is None:
+            raise _checks.PipelineError("output_types: there are no rows")
+        dtypes = [getattr(value, "dtype", numpy.dtype(object)) for value in first]
+        return [numpy.dtype(each.kind) if each.kind in "US" else each for each in dtypes]
+
+    def get_class_indexing(self):
+        """The label of each class, where the source has classes."""
+        if self._class_indexing is not None:
+            found = self._class_indexing
+            return found() if callable(found) else found
+        return self.children[0].get_class_indexing() if self.children else {}
+
+    def num_classes(self):
+        """How many classes the source has; None: it does not say."""
+        if self._class_indexing is not None or not self.children:
+            return len(self.get_class_indexing()) or None
+        return self.children[0].num_classes()
+
+    def is_shuffled(self):
+        """Whether rows come in random order."""
+        return any(each.is_shuffled() for each in self.children)
+
+    def is_sharded(self):
+        """Whether only one part of the rows comes."""
+        return any(each.is_sharded() for each in self.children)
+
+    def reset(self):
+        """The next pass is the first one again."""
+        self._passes = 0
+
+    def set_init_step(self, init_step):
+        """The next pass begins behind so many rows."""
+        _checks.whole("init_step", init_step, 0)
+        self._init_step = init_step
+
+    def get_init_step(self):
+        """Where set_init_step has the next pass begin."""
+        return getattr(self, "_init_step", 0)

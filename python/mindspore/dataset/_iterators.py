@@ -1,0 +1,153 @@
+"""Loops over datasets: each pass goes on where it was left, and a new one begins behind its end."""
+
+import functools
+import traceback
+
+from mindspore.dataset import _checks
+from muster import _core
+
+
+class _StringTensor:
+    """Text in a Tensor's place: `asnumpy` gives numpy's array of it."""
+
+    def __init__(self, array):
+        self._array = array
+        self.shape = array.shape
+        self.ndim = array.ndim
+        self.size = array.size
+
+    @property
+    def dtype(self):
+        """MindSpore's name of it."""
+        return "String"
+
+    def asnumpy(self):
+        """The text as a numpy array."""
+        return self._array
+
+    def __getitem__(self, index):
+        return _StringTensor(self._array[index])
+
+    def __len__(self):
+        return len(self._array)
+
+    def __eq__(self, other):
+        return str(self) == str(other)
+
+    def __hash__(self):
+        return hash(str(self))
+
+    def __str__(self):
+        return str(self._array)
+
+    def __repr__(self):
+        return f"Tensor(shape={list(self.shape)}, dtype=String, value= {self._array!r})"
+
+
+def tensor_of(value):
+    """A column's value as a Tensor; dicts hold Tensors."""
+    if isinstance(value, dict):
+        return {name: tensor_of(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [tensor_of(each) for each in value]
+    if value.dtype.kind in "US":
+        return _StringTensor(value)
+    return _core.Tensor(value)
+
+
+@functools.cache
+def _also_runtime_error(kind):
+    """A class of exceptions that is `kind` and a RuntimeError; None where no class can be both."""
+    try:
+        members = {"__module__": kind.__module__, "__str__": _text, "__reduce__": _reduce, "_kind": kind}
+        return type(kind.__name__, (kind, RuntimeError), members)
+    except TypeError:
+        return None
+
+
+def _reduce(error):
+    return _of_both, (type(error)._kind, error.args)
+
+
+def _of_both(kind, args):
+    made = _also_runtime_error(kind)
+    error = made.__new__(made)
+    error.args = args
+    return error
+
+
+def _text(error):
+    return str(error.args[0]) if error.args else ""
+
+
+def of_user(error):
+    """An exception of a script's own function as MindSpore has it: a RuntimeError; here of both types."""
+    if isinstance(error, RuntimeError | StopIteration | KeyboardInterrupt):
+        return error
+    kind = _also_runtime_error(type(error))
+    if kind is None:
+        return error
+    text = "".join(traceback.format_exception(error))
+    head = "Exception thrown from user defined Python function in dataset (map operation: [PyFunc] failed)\n"
+    made = _of_both(type(error), (head + text,))
+    made.__dict__.update(error.__dict__)
+    return made
+
+
+class Iterator:
+    """`num_epochs` passes over a dataset (-1: without end); a `for` loop takes what is left of one."""
+
+    def __init__(self, dataset, num_epochs, output_numpy, do_copy=False):
+        _checks.of_type("num_epochs", num_epochs, int)
+        if num_epochs != -1 and num_epochs < 1:
+            raise RuntimeError(f"num_epochs should be either -1 or positive, but got: {num_epochs}")
+        _checks.of_type("output_numpy", output_numpy, bool)
+        _checks.of_type("do_copy", do_copy, bool)
+        self._dataset, self._left, self._as_numpy = dataset, num_epochs, output_numpy
+        self._pass = None
+        self._closed = False
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self._pass is None:
+            self._begin()
+        try:
+            row = next(self._pass)
+        except StopIteration:
+            self._pass = None
+            raise
+        return self._item(row)
+
+    def _begin(self):
+        if self._closed:
+            raise RuntimeError("the iterator was released or stopped")
+        if self._left == 0:
+            raise RuntimeError(
+                "The number of epochs that were asked for (num_epochs) is over: make a new iterator"
+            )
+        self._left -= self._left > 0
+        self._pass = self._dataset._begin_pass(self._as_numpy)
+
+    def __getattr__(self, name):
+        raise AttributeError(f"an iterator over a dataset has no '{name}'")
+
+    def stop(self):
+        """Ends the passes."""
+        self._pass, self._closed = None, True
+
+    release = stop
+
+
+class TupleIterator(Iterator):
+    """Rows as lists."""
+
+    _item = staticmethod(list)
+
+
+class DictIterator(Iterator):
+    """Rows as dicts by column name."""
+
+    def _item(self, row):
+        return dict(zip(self._dataset._columns, row, strict=True))

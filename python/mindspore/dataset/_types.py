@@ -1,0 +1,89 @@
+"""Types of columns as scripts spell them, and class Schema."""
+
+import json
+
+from mindspore.dataset import _checks
+
+
+def numpy_dtype(dtype):
+    """A dtype of mindspore, numpy or a name as numpy's."""
+    import numpy
+
+    name = str(getattr(dtype, "name", None) or dtype)
+    name = name.rpartition(".")[2].lower().rstrip("_")
+    if isinstance(dtype, type | numpy.dtype):
+        return numpy.dtype(dtype)
+    if name in ("string", "str"):
+        return numpy.dtype(numpy.str_)
+    if name in ("bytes", "byte"):
+        return numpy.dtype(numpy.bytes_)
+    try:
+        return numpy.dtype(name)
+    except TypeError:
+        raise TypeError(f"{dtype!r} is no dtype that numpy has") from None
+
+
+class Schema:
+    """The columns of files: names, types and shapes; read from JSON, or added one after the other."""
+
+    def __init__(self, schema_file=None):
+        _checks.of_type("schema_file", schema_file, str, optional=True)
+        self.columns = []
+        self.dataset_type = ""
+        self.num_rows = 0
+        if schema_file is not None:
+            with open(schema_file) as file:
+                self.from_json(json.load(file))
+
+    def add_column(self, name, de_type, shape=None):
+        """A column of this name and type; `shape` (None: of one axis), -1 for sizes that differ."""
+        _checks.of_type("name", name, str)
+        if isinstance(de_type, str):
+            de_type = de_type.lower()
+        numpy_dtype(de_type)
+        _checks.of_type("shape", shape, list, optional=True)
+        if any(column["name"] == name for column in self.columns):
+            raise RuntimeError(f"Schema: there is a column '{name}' already")
+        spelt = str(numpy_dtype(de_type)) if numpy_dtype(de_type).kind not in "US" else "string"
+        column = {"name": name, "type": spelt, "rank": 1 if shape is None else len(shape)}
+        if shape is not None:
+            column["shape"] = shape
+        self.columns.append(column)
+
+    def parse_columns(self, columns):
+        """Columns of a list of dicts, or of a dict of dicts by name."""
+        if isinstance(columns, dict):
+            columns = [{"name": name, **column} for name, column in columns.items()]
+        if not isinstance(columns, list):
+            raise TypeError("columns must be a list or a dict")
+        for column in columns:
+            if not isinstance(column, dict) or "type" not in column:
+                raise RuntimeError(f"Schema: a column has no type: {column}")
+            if "name" not in column:
+                raise RuntimeError(f"Schema: a column has no name: {column}")
+            self.add_column(column["name"], column["type"], column.get("shape"))
+
+    def from_json(self, json_obj):
+        """What to_json gives, as a dict."""
+        _checks.of_type("json_obj", json_obj, dict)
+        for name in json_obj:
+            if name not in ("datasetType", "numRows", "columns"):
+                raise RuntimeError(f"Unknown field {name}")
+        self.dataset_type = json_obj.get("datasetType", "")
+        self.num_rows = json_obj.get("numRows", 0)
+        if self.num_rows < 0:
+            raise ValueError("numRows must be at least 0")
+        self.parse_columns(json_obj["columns"])
+
+    def to_json(self):
+        """The schema as JSON."""
+        columns = {each["name"]: {key: each[key] for key in each if key != "name"} for each in self.columns}
+        described = {"columns": columns}
+        if self.dataset_type:
+            described["datasetType"] = self.dataset_type
+        if self.num_rows:
+            described["numRows"] = self.num_rows
+        return json.dumps(described, indent=2)
+
+    def __str__(self):
+        return self.to_json()
