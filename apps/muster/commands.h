@@ -53,6 +53,7 @@ void add_explain(CLI::App& app, Invocation& invocation);
 void add_checkpoint(CLI::App& app, Invocation& invocation);
 void add_verify(CLI::App& app, Invocation& invocation);
 void add_certs(CLI::App& app, Invocation& invocation);
+void add_compat(CLI::App& app, Invocation& invocation);
 void add_data(CLI::App& app, Invocation& invocation);
 void add_ranktable(CLI::App& app, Invocation& invocation);
 void add_kubernetes(CLI::App& app, Invocation& invocation);   // k8s, sidecar

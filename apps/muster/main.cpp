@@ -25,6 +25,7 @@ void add_all(CLI::App& app, Invocation& invocation) {
   add_checkpoint(app, invocation);
   add_verify(app, invocation);
   add_certs(app, invocation);
+  add_compat(app, invocation);
   add_data(app, invocation);
   add_ranktable(app, invocation);
   add_watching(app, invocation);
