@@ -63,8 +63,13 @@ def _method_of(function, name):
 
     method.__name__ = name
     method.__qualname__ = f"Tensor.{name}"
-    method.__doc__ = function.__doc__
-    if type(function).__name__ != "nb_func":  # which inspect.signature does not take
+    words = function.__doc__ or ""
+    if (
+        type(function).__name__ == "nb_func"
+    ):  # whose words follow a signature; inspect.signature does not take it
+        method.__doc__ = words.rpartition("\n\n")[2]
+    else:
+        method.__doc__ = words
         method.__wrapped__ = function
     return method
 

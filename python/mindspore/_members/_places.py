@@ -116,7 +116,7 @@ def gather(self, *args, **kwargs):
     """gather(dim, index), an element for each index, or gather(input_indices, axis, batch_dims=0)."""
     if "dim" in kwargs or (args and isinstance(args[0], builtins.int)):
         given = {**dict(zip(("dim", "index"), args, strict=False)), **kwargs}
-        return ops.gather_elements(self, given["dim"], given["index"])
+        return named.gather_elements(self, given["dim"], given["index"])
     return named.gather(self, *args, **kwargs)
 
 
