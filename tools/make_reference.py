@@ -169,6 +169,10 @@ def pages() -> list[Page]:
     return made
 
 
+def _listed(names: list[str]) -> list[str]:
+    return textwrap.wrap(", ".join(f"`{each}`" for each in sorted(names, key=str.lower)), 118)
+
+
 def compat_text() -> str:
     """The page of package `mindspore`: every name that it has."""
     program = Path(sys.executable).parent / "muster"
@@ -182,8 +186,10 @@ def compat_text() -> str:
     ]
     for name in COMPAT_MODULES:
         module = importlib.import_module(name)
-        listed = ", ".join(f"`{each}`" for each in sorted(module.__all__, key=str.lower))
-        lines += ["", f"## {name}", "", _words(module), "", *textwrap.wrap(listed, 118)]
+        lines += ["", f"## {name}", "", _words(module), "", *_listed(module.__all__)]
+    tensor = importlib.import_module("mindspore").Tensor
+    members = [each for each in dir(tensor) if not each.startswith("_") and hasattr(tensor, each)]
+    lines += ["", "## mindspore.Tensor", "", "Methods and properties.", "", *_listed(members)]
     return "\n".join(lines) + "\n"
 
 

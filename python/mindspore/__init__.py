@@ -4,7 +4,7 @@ Put the folder that `muster compat-path` prints in front of PYTHONPATH. Muster i
 """
 
 from mindspore import _cells as _cells
-from mindspore import _names, amp, common, communication, context, dataset, nn, ops, train
+from mindspore import _members, _names, amp, common, communication, context, dataset, nn, ops, train
 from mindspore._gradient import grad, jvp, value_and_grad, vjp
 from mindspore._misc import (
     from_numpy,
@@ -152,6 +152,7 @@ _HOLDERS = {
     **dict.fromkeys(("get_level", "get_log_config"), "mindspore.log"),
 }
 _names.refuse_missing_modules()
+_members.attach()
 __version__ = "2.7.0"  # of MindSpore, for scripts that ask: the one whose names and defaults these are
 __getattr__ = _names.missing(
     __name__, later=("hal", "log", "numpy", "parallel", "profiler", "runtime"), holders=_HOLDERS

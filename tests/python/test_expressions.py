@@ -44,16 +44,17 @@ def test_mindspores_numpy_is_loaded_when_it_is_asked_for():
 
 
 SIGNATURES = """
-import importlib, inspect
-for place in ("mindspore.numpy",):
-    module = importlib.import_module(place)
-    for name in module.__all__:
-        value = getattr(module, name)
-        if inspect.isfunction(value):
-            inspect.signature(value)
-            words = (value.__doc__ or "").strip().splitlines()
-            if not words or not words[0].endswith("."):
-                print(place, name, words)
+import importlib, inspect, mindspore
+places = {name: importlib.import_module(name) for name in ("mindspore.numpy",)}
+names = [(place, name) for place, module in places.items() for name in module.__all__]
+names += [("Tensor", name) for name in dir(mindspore.Tensor) if not name.startswith("_")]
+for place, name in names:
+    value = getattr(places.get(place, mindspore.Tensor), name, None)
+    if inspect.isfunction(value):
+        inspect.signature(value)
+        words = (value.__doc__ or "").strip().splitlines()
+        if not words or not words[0].endswith("."):
+            print(place, name, words)
 """
 
 
@@ -66,3 +67,29 @@ def test_every_function_says_what_it_does():
         timeout=60,
     )
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+MEMBERS = """
+import importlib
+from mindspore import _members
+for module, names in _members._OWN.items():
+    found = vars(importlib.import_module(f"mindspore._members.{module}"))
+    print(*[name for name in names.split() if name not in found])
+import mindspore as ms
+x = ms.Tensor([[1.0, 2.0], [3.0, 4.0]])
+try:
+    x.storage
+except AttributeError as error:
+    print(error)
+print(x.std.__name__, x.mT.shape, isinstance(ms.Tensor.__dict__["std"], type(ms.grad)))
+"""
+
+
+def test_members_of_tensor_are_put_in_place_when_they_are_asked_for():
+    done = subprocess.run(
+        [sys.executable, "-c", MEMBERS], env=clean_environment(), capture_output=True, text=True, timeout=60
+    )
+    *lines, missing, found = done.stdout.splitlines()
+    assert lines == [""] * len(lines), done.stdout
+    assert "'Tensor' object has no attribute 'storage'" in missing, done.stderr
+    assert found == "std (2, 2) True"

@@ -1,0 +1,107 @@
+"""Members of Tensor by MindSpore's names: each is put in place when it is first asked for."""
+
+import importlib
+
+import muster
+
+# Functions of mindspore.ops that take the tensor first, with the arguments of the method.
+_OF_OPS = """
+    absolute acos acosh addbmm addcdiv addcmul addmm addmv addr adjoint amax amin aminmax approximate_equal
+    arccos arccosh arcsin arcsinh arctan arctan2 arctanh argwhere asin asinh atan atan2 atanh baddbmm
+    bincount bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor bmm ceil
+    cholesky cholesky_inverse cholesky_solve clamp conj copysign cos cosh cov cross cummax cummin deg2rad
+    det diagflat diagonal_scatter diff digamma div divide dot dsplit eq equal erf erfc erfinv expm1 fills
+    fliplr flipud float_power floor floor_divide fmax fmin fmod frac gather_nd gcd ge ger greater
+    greater_equal gt hardshrink heaviside histc hsplit hypot i0 igamma igammac index_fill inner inv inverse
+    isclose isfinite isinf isnan isneginf isposinf isreal lcm ldexp le lerp less less_equal lgamma log10
+    log1p log2 log_matrix_determinant logaddexp logaddexp2 logcumsumexp logdet logical_and logical_not
+    logical_or logical_xor logit logsumexp lstsq lt lu_solve masked_fill masked_scatter masked_select matmul
+    matrix_power maximum median minimum mm moveaxis movedim msort mul multiply mvlgamma nan_to_num nanmean
+    nanmedian nanquantile nansum narrow ne neg negative nextafter not_equal orgqr ormqr outer positive qr
+    quantile rad2deg real reciprocal remainder renorm repeat_interleave reverse reverse_sequence roll rot90
+    rsqrt select_scatter sgn sign signbit sin sinc sinh slice_scatter slogdet soft_shrink sort svd swapdims
+    t tan tensor_split top_k tril triu true_divide trunc type_as unique_consecutive unique_with_pad
+    unsorted_segment_max unsorted_segment_min unsorted_segment_prod view_as vsplit xdivy xlogy
+"""
+# Functions and properties of the modules below.
+_OWN = {
+    "_sums": """
+        all any argmax argmax_with_value argmin argmin_with_value count_nonzero max mean min norm prod ptp
+        std sum sum_to_size var
+    """,
+    "_numbers": """
+        add allclose argsort clip invert kthvalue round searchsorted softmax sub subtract trace unique
+    """,
+    "_facts": """
+        H bfloat16 bool byte const_arg data_ptr data_sync device dim double float flush_from_cache half
+        has_init hooks init init_data init_finished init_flag int is_complex is_contiguous
+        is_floating_point is_init is_persistent_data is_signed long mH mT move_to nelement set_const_arg
+        set_dtype short storage_offset stride strides type virtual_flag wait_pipeline
+    """,
+    "_shapes": """
+        chunk clone col2im contiguous copy diag diagonal expand fill fill_diagonal fold new_empty new_full
+        new_ones new_zeros repeat resize unfold value
+    """,
+    "_places": """
+        choose gather index_add index_put inplace_update itemset nonzero scatter scatter_add scatter_div
+        scatter_max scatter_min scatter_mul scatter_sub select take triangular_solve where
+    """,
+    "_in_place": """
+        add_ addmm_ assign_value bernoulli_ clamp_ copy_ div_ erfinv_ exp_ exponential_ fill_
+        fill_diagonal_ floor_ floor_divide_ index_add_ index_put_ log_ log_normal masked_fill_ mul_
+        multinomial normal_ put_ random_ random_categorical remainder_ scatter_ scatter_add_ sub_ tanh_
+        uniform uniform_ zero_
+    """,
+}
+# Those that replace a method of the library itself, whose arguments MindSpore has more of.
+_REPLACED = "all any argmax argmin clip copy gather max mean min prod sum"
+
+
+def _method_of(function, name):
+    def method(self, *args, **kwargs):
+        return function(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__qualname__ = f"Tensor.{name}"
+    words = function.__doc__ or ""
+    if (
+        type(function).__name__ == "nb_func"
+    ):  # whose words follow a signature; inspect.signature does not take it
+        method.__doc__ = words.rpartition("\n\n")[2]
+    else:
+        method.__doc__ = words
+        method.__wrapped__ = function
+    return method
+
+
+class _Later:
+    """A member that becomes what it is at its first use."""
+
+    def __init__(self, name, module):
+        self._name = name
+        self._module = module
+
+    def __get__(self, tensor, owner):
+        member = self._member()
+        setattr(muster.Tensor, self._name, member)
+        return member.__get__(tensor, owner)
+
+    def _member(self):
+        if self._module != "ops":
+            return vars(importlib.import_module(f"mindspore._members.{self._module}"))[self._name]
+        ops = importlib.import_module("mindspore.ops")
+        try:
+            return _method_of(getattr(ops, self._name), self._name)
+        except AttributeError:
+            from mindspore import _names
+
+            raise AttributeError(_names.sentence(f"mindspore.Tensor.{self._name}")) from None
+
+
+def attach() -> None:
+    """Gives Tensor its further members."""
+    replaced = _REPLACED.split()
+    for module, names in (("ops", _OF_OPS), *_OWN.items()):
+        for name in names.split():
+            if name in replaced or not hasattr(muster.Tensor, name):
+                setattr(muster.Tensor, name, _Later(name, module))

@@ -1,0 +1,129 @@
+"""Members of Tensor: copies, new tensors and shapes."""
+
+import builtins
+import math
+
+from mindspore import ops as named
+from mindspore._members._facts import stride
+from mindspore.numpy import _shared, array_creations, array_ops
+from muster import ops
+
+# ---- Copies and new tensors --------------------------------------------------------------------------------
+
+
+def clone(self):
+    """Another tensor of the same elements, through which gradients flow."""
+    return ops.reshape(self, self.shape)
+
+
+def copy(self):
+    """The same as clone."""
+    return ops.reshape(self, self.shape)
+
+
+def contiguous(self):
+    """The tensor itself: its elements lie one after the other."""
+    return self
+
+
+def value(self):
+    """The elements, as a Tensor of now."""
+    return ops.reshape(self, self.shape)
+
+
+def _size(size):
+    return _shared.shape_of(size)
+
+
+def new_zeros(self, size, *, dtype=None):
+    """A tensor of 0 with this dtype, or another."""
+    return ops.zeros(_size(size), dtype or self.dtype)
+
+
+def new_ones(self, size, *, dtype=None):
+    """A tensor of 1 with this dtype, or another."""
+    return ops.ones(_size(size), dtype or self.dtype)
+
+
+def new_full(self, size, fill_value, *, dtype=None):
+    """A tensor of `fill_value` with this dtype, or another."""
+    return array_creations.full(_size(size), fill_value, dtype or self.dtype)
+
+
+def new_empty(self, size, *, dtype=None, device=None):
+    """A tensor with this dtype, or another, whose elements mean nothing: they are 0 here."""
+    return ops.zeros(_size(size), dtype or self.dtype)
+
+
+def fill(self, value):
+    """A tensor of this shape and dtype with one value."""
+    return array_creations.full(self.shape, value, self.dtype)
+
+
+def fill_diagonal(self, fill_value, wrap=False):
+    """The elements with `fill_value` on the diagonal; `wrap` begins it again below a square."""
+    if self.ndim < 2 or (self.ndim > 2 and len(set(self.shape)) > 1):
+        raise ValueError(f"fill_diagonal: a matrix, or axes of one length, are needed, not {self.shape}")
+    places = ops.reshape(ops.arange(self.size), self.shape)
+    step = builtins.sum(stride(self))
+    columns = self.shape[-1]
+    hit = ops.equal(ops.sub(places, ops.mul(ops.floor_div(places, step), step)), 0)
+    if self.ndim == 2 and not wrap and self.shape[0] > columns:
+        hit = ops.logical_and(hit, ops.less(places, columns * columns))
+    return ops.select(hit, ops.full(self.shape, fill_value, dtype=self.dtype), self)
+
+
+# ---- Shapes ------------------------------------------------------------------------------------------------
+
+
+def expand(self, *size):
+    """The elements repeated to a shape that they broadcast to; -1 leaves an axis as it is."""
+    shape = _shared.shape_of(size[0] if len(size) == 1 else size)
+    away = len(shape) - self.ndim
+    kept = [self.shape[at - away] if length == -1 else length for at, length in enumerate(shape)]
+    return ops.broadcast_to(self, kept)
+
+
+def resize(self, *new_shape):
+    """The first elements in another shape, with 0 behind the last."""
+    shape = _shared.shape_of(new_shape[0] if len(new_shape) == 1 else new_shape)
+    count, flat = math.prod(shape), ops.reshape(self, (-1,))
+    if count > self.size:
+        flat = ops.concat([flat, ops.zeros((count - self.size,), self.dtype)], 0)
+    return ops.reshape(flat[:count], shape)
+
+
+def repeat(self, *repeats):
+    """The tensor repeated along its last axes; numbers with an `axis` repeat elements."""
+    return array_ops.tile(self, repeats[0] if len(repeats) == 1 else repeats)
+
+
+def chunk(self, chunks, dim=0, *, axis=None):
+    """`chunks` parts along an axis as a tuple, all of one size but the last."""
+    return named.chunk(self, chunks, dim if axis is None else axis)
+
+
+def diagonal(self, offset=0, axis1=0, axis2=1, *, dim1=None, dim2=None):
+    """The diagonal of two axes, as the last axis."""
+    axis1, axis2 = axis1 if dim1 is None else dim1, axis2 if dim2 is None else dim2
+    return array_creations.diagonal(self, offset, axis1, axis2)
+
+
+def diag(self, diagonal=0):
+    """The elements on the diagonal of a tensor with twice as many axes; with `diagonal`, as mint.diag."""
+    return array_creations.diag(self, diagonal) if diagonal else named.diag(self)
+
+
+def unfold(self, kernel_size, dilation=1, padding=0, stride=1):
+    """The patches of images that a window sees, as columns."""
+    return named.unfold(self, kernel_size, dilation, padding, stride)
+
+
+def fold(self, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    """Images as the sums of the patches of unfold."""
+    return named.fold(self, output_size, kernel_size, dilation, padding, stride)
+
+
+def col2im(self, output_size, kernel_size, dilation, padding_value, stride):
+    """Images as the sums of patches."""
+    return named.col2im(self, output_size, kernel_size, dilation, padding_value, stride)
