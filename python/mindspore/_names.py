@@ -26,6 +26,21 @@ _OLDER_PATHS = {
     "mindspore.nn.wrap.grad_reducer": "mindspore.nn",
     "mindspore.ops.primitive": "mindspore.ops",
     "mindspore.train.amp": "mindspore.amp",
+    "mindspore.train.summary": "mindspore.train",
+    "mindspore.train.summary.summary_record": "mindspore.train",
+    "mindspore.train.callback._callback": "mindspore.train.callback",
+    "mindspore.train.callback._loss_monitor": "mindspore.train.callback",
+    "mindspore.train.callback._time_monitor": "mindspore.train.callback",
+    "mindspore.dataset.core.config": "mindspore.dataset.config",
+    "mindspore.dataset.engine": "mindspore.dataset",
+    "mindspore.dataset.engine.datasets": "mindspore.dataset",
+    "mindspore.dataset.engine.datasets_standard_format": "mindspore.dataset",
+    "mindspore.dataset.engine.datasets_text": "mindspore.dataset",
+    "mindspore.dataset.engine.datasets_user_defined": "mindspore.dataset",
+    "mindspore.dataset.engine.datasets_vision": "mindspore.dataset",
+    "mindspore.dataset.engine.samplers": "mindspore.dataset",
+    "mindspore.dataset.text.transforms": "mindspore.dataset.text",
+    "mindspore.dataset.text.utils": "mindspore.dataset.text",
     **{f"mindspore.nn.optim.{name.lower()}": "mindspore.nn" for name in _core._optimizers},
 }
 
@@ -59,9 +74,7 @@ def later(module: str, holders: dict, submodules=()):
 
     def get(name: str):
         if name in holders:
-            found = getattr(importlib.import_module(f"{module}.{holders[name]}"), name)
-            setattr(sys.modules[module], name, found)
-            return found
+            return getattr(importlib.import_module(f"{module}.{holders[name]}"), name)
         if name in submodules:
             try:
                 return importlib.import_module(f"{module}.{name}")

@@ -8,6 +8,8 @@ recorded by its type.
 import json
 import pathlib
 
+from metric_programs import METRICS
+
 RECORDED = pathlib.Path(__file__).with_suffix(".json")
 
 NUMBERS = "ds.NumpySlicesDataset({'a': [1, 2, 3, 4], 'b': [1., 2., 3., 4.]}, shuffle=False)"
@@ -158,13 +160,14 @@ SAMPLERS = [
     "ds.NumpySlicesDataset([1, 2], num_samples=-1)",
 ]
 
-PROGRAMS = {"pipelines": PIPELINES, "samplers": SAMPLERS}
+PROGRAMS = {"pipelines": PIPELINES, "samplers": SAMPLERS, "metrics": METRICS}
 
 
 def environment():
     """The names that programs use."""
     import mindspore as ms
     import mindspore.dataset as ds
+    import mindspore.train
     import numpy as np
 
     class Own(ds.Sampler):
@@ -182,7 +185,25 @@ def environment():
     def rows(dataset):
         return list(dataset.create_tuple_iterator(num_epochs=1, output_numpy=True))
 
-    return {"ms": ms, "ds": ds, "np": np, "own": Own, "behind": behind, "rows": rows}
+    def counted(metric, *batches):
+        metric.clear()
+        for batch in batches:
+            metric.update(*batch)
+        return metric.eval()
+
+    return {
+        "ms": ms,
+        "ds": ds,
+        "np": np,
+        "own": Own,
+        "behind": behind,
+        "rows": rows,
+        "train": ms.train,
+        "counted": counted,
+        "T": lambda values: ms.Tensor(np.array(values, np.float32)),
+        "I": lambda values: np.array(values, np.int32),
+        "flagged": tuple(np.random.RandomState(0).randint(0, 2, (2, 2, 3, 5))),
+    }
 
 
 def plain(value):

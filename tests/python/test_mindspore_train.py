@@ -196,7 +196,34 @@ with refused("boost_level"):
     Model(net, boost_level="O1")
 with refused("enc_key"):
     train.CheckpointConfig(enc_key=b"0123456789abcdef")
-with refused("mindspore.train.SummaryCollector"):
-    train.SummaryCollector
+with refused("mindspore.train.TrainFaultTolerance"):
+    train.TrainFaultTolerance
 """,
     )
+
+
+def test_a_training_is_kept_backed_up_and_ended_by_a_signal(folder):
+    lines = run(
+        folder,
+        """
+import os
+import signal
+
+
+class Signalled(train.Callback):
+    def on_train_step_begin(self, run_context):
+        if run_context.original_args().cur_step_num == 7:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+history = train.History()
+collector = train.SummaryCollector("./summary")
+model = train.Model(net, nn.CrossEntropyLoss(), opt)
+model.train(2, create_dataset("train"), callbacks=[history, collector, train.BackupAndRestore("./backup")])
+print(history.epoch, len(history.history["net_output"]), os.path.exists("backup/backup.ckpt"))
+leave = train.OnRequestExit(file_name="left", save_mindir=False)
+model.train(3, create_dataset("train"), callbacks=[leave, Signalled(), history])
+print(history.epoch, sorted(ms.load_checkpoint("left_train.ckpt")) != [])
+""",
+    )
+    assert lines == ["{'epoch': [1, 2]} 2 False", "{'epoch': [1, 2]} True"]

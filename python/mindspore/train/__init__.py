@@ -18,6 +18,7 @@ from mindspore.train._callbacks import (
 )
 from mindspore.train._metrics import (
     F1,
+    LATER_NAMES,
     MAE,
     MSE,
     Accuracy,
@@ -36,6 +37,17 @@ from mindspore.train._metrics import (
 )
 from mindspore.train.model import Model
 from mindspore.train.serialization import export, load_checkpoint, load_param_into_net, save_checkpoint
+
+# Names that load with their first use, by the module that has them.
+_LATER = {
+    "BackupAndRestore": "_more_callbacks",
+    "History": "_more_callbacks",
+    "OnRequestExit": "_more_callbacks",
+    "SummaryCollector": "_more_callbacks",
+    "SummaryRecord": "_more_callbacks",
+    "data_sink": "_more_callbacks",
+    **LATER_NAMES,
+}
 
 __all__ = [
     "F1",
@@ -75,5 +87,6 @@ __all__ = [
     "rearrange_inputs",
     "save_checkpoint",
     "serialization",
+    *_LATER,
 ]
-__getattr__ = _names.missing(__name__)
+__getattr__ = _names.later(__name__, _LATER)

@@ -15,6 +15,14 @@ from mindspore.train._callbacks import (
     TimeMonitor,
 )
 
+_LATER = {
+    "BackupAndRestore": "_more_callbacks",
+    "History": "_more_callbacks",
+    "OnRequestExit": "_more_callbacks",
+    "SummaryCollector": "_more_callbacks",
+    "_InternalCallbackParam": "_more_callbacks",
+}
+
 __all__ = [
     "Callback",
     "CheckpointConfig",
@@ -27,5 +35,6 @@ __all__ = [
     "ReduceLROnPlateau",
     "RunContext",
     "TimeMonitor",
+    *(name for name in _LATER if not name.startswith("_")),
 ]
-__getattr__ = _names.missing(__name__)
+__getattr__ = _names.later("mindspore.train", _LATER)

@@ -3,6 +3,7 @@
 from mindspore import _names
 from mindspore.train._metrics import (
     F1,
+    LATER_NAMES,
     MAE,
     MSE,
     Accuracy,
@@ -16,6 +17,7 @@ from mindspore.train._metrics import (
     Top5CategoricalAccuracy,
     TopKCategoricalAccuracy,
     get_metric_fn,
+    get_metrics,
     names,
     rearrange_inputs,
 )
@@ -35,7 +37,9 @@ __all__ = [
     "Top5CategoricalAccuracy",
     "TopKCategoricalAccuracy",
     "get_metric_fn",
+    "get_metrics",
     "names",
     "rearrange_inputs",
+    *LATER_NAMES,
 ]
-__getattr__ = _names.missing(__name__)
+__getattr__ = _names.later("mindspore.train", LATER_NAMES)
