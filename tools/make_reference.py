@@ -30,22 +30,16 @@ MODULES = (
     "muster.dataset.transforms",
     "muster.train",
 )
-# Of package `mindspore`: names are listed, since what they mean stands on the pages above.
-COMPAT_MODULES = (
-    "mindspore",
-    "mindspore.nn",
-    "mindspore.ops",
+# Of package `mindspore`: other paths to names that are listed elsewhere; they are only counted.
+COMPAT_OTHER_PATHS = (
+    "mindspore.common",
+    "mindspore.communication.management",
+    "mindspore.ops.function",
+    "mindspore.ops.functional",
     "mindspore.ops.operations",
     "mindspore.ops.composite",
-    "mindspore.train",
-    "mindspore.numpy",
-    "mindspore.dataset",
-    "mindspore.dataset.vision",
-    "mindspore.dataset.transforms",
-    "mindspore.common",
-    "mindspore.common.initializer",
-    "mindspore.communication",
-    "mindspore.context",
+    "mindspore.train.callback",
+    "mindspore.train.serialization",
 )
 
 
@@ -169,27 +163,35 @@ def pages() -> list[Page]:
     return made
 
 
-def _listed(names: list[str]) -> list[str]:
-    return textwrap.wrap(", ".join(f"`{each}`" for each in sorted(names, key=str.lower)), 118)
+def _listed(names: set[str], title: str) -> list[str]:
+    listed = ", ".join(f"`{name}`" for name in sorted(names, key=lambda name: (name.lower(), name)))
+    return ["", *textwrap.wrap(f"{title}: {listed}", 118)] if names else []
 
 
 def compat_text() -> str:
-    """The page of package `mindspore`: every name that it has."""
+    """The page of package `mindspore`: which of MindSpore's names it has."""
     program = Path(sys.executable).parent / "muster"
     folder = subprocess.run([program, "compat-path"], capture_output=True, text=True, check=True).stdout
     sys.path.insert(0, folder.strip())
+    provided = importlib.import_module("muster._check.provided")
+    rows, sections = [], []
+    for owner, names in provided.names().items():
+        there = {name for name in names if provided.is_provided(f"{owner}.{name}")}
+        rows.append(f"| `{owner}` | {len(there)} | {len(names)} |")
+        if owner not in COMPAT_OTHER_PATHS:
+            sections += ["", f"## {owner}", *_listed(there, "Provided")]
+            sections += _listed(names - there, "Not provided")
     lines = [
         "# mindspore",
         "",
-        "The names that scripts written for MindSpore find; [the guide](../guide/python.md) says how. Every",
-        "other name raises an error that says that it is not provided.",
+        "Every public name of MindSpore 2.7.0, and whether Muster provides it. One that it does not is an",
+        "error that says so; [the guide](../guide/python.md) tells more.",
+        "",
+        "| package or class | provided | of |",
+        "| --- | --- | --- |",
+        *rows,
+        *sections,
     ]
-    for name in COMPAT_MODULES:
-        module = importlib.import_module(name)
-        lines += ["", f"## {name}", "", _words(module), "", *_listed(module.__all__)]
-    tensor = importlib.import_module("mindspore").Tensor
-    members = [each for each in dir(tensor) if not each.startswith("_") and hasattr(tensor, each)]
-    lines += ["", "## mindspore.Tensor", "", "Methods and properties.", "", *_listed(members)]
     return "\n".join(lines) + "\n"
 
 
