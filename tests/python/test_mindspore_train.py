@@ -196,7 +196,7 @@ with refused("boost_level"):
     Model(net, boost_level="O1")
 with refused("enc_key"):
     train.CheckpointConfig(enc_key=b"0123456789abcdef")
-with refused("mindspore.train.SummaryCollector"):
-    train.SummaryCollector
+with refused("mindspore.train.SummaryLandscape"):
+    train.SummaryLandscape
 """,
     )
