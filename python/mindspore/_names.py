@@ -15,6 +15,13 @@ _OLDER_PATHS = {
     "mindspore.nn.cell": "mindspore.nn",
     "mindspore.nn.dynamic_lr": "mindspore.nn",
     "mindspore.nn.layer": "mindspore.nn",
+    **{
+        f"mindspore.nn.layer.{part}": "mindspore.nn"
+        for part in (
+            *("activation", "basic", "combined", "container", "conv", "embedding", "image", "math"),
+            *("normalization", "padding", "pooling", "rnn_cells", "rnns", "transformer"),
+        )
+    },
     "mindspore.nn.learning_rate_schedule": "mindspore.nn",
     "mindspore.nn.loss": "mindspore.nn",
     "mindspore.nn.loss.loss": "mindspore.nn",
@@ -24,13 +31,9 @@ _OLDER_PATHS = {
     "mindspore.nn.wrap": "mindspore.nn",
     "mindspore.nn.wrap.cell_wrapper": "mindspore.nn",
     "mindspore.nn.wrap.grad_reducer": "mindspore.nn",
+    "mindspore.nn.wrap.loss_scale": "mindspore.nn",
     "mindspore.ops.primitive": "mindspore.ops",
     "mindspore.train.amp": "mindspore.amp",
-    "mindspore.train.summary": "mindspore.train",
-    "mindspore.train.summary.summary_record": "mindspore.train",
-    "mindspore.train.callback._callback": "mindspore.train.callback",
-    "mindspore.train.callback._loss_monitor": "mindspore.train.callback",
-    "mindspore.train.callback._time_monitor": "mindspore.train.callback",
     "mindspore.dataset.core.config": "mindspore.dataset.config",
     "mindspore.dataset.engine": "mindspore.dataset",
     "mindspore.dataset.engine.datasets": "mindspore.dataset",
@@ -41,6 +44,12 @@ _OLDER_PATHS = {
     "mindspore.dataset.engine.samplers": "mindspore.dataset",
     "mindspore.dataset.text.transforms": "mindspore.dataset.text",
     "mindspore.dataset.text.utils": "mindspore.dataset.text",
+    "mindspore.train.callback._callback": "mindspore.train.callback",
+    "mindspore.train.callback._loss_monitor": "mindspore.train.callback",
+    "mindspore.train.callback._time_monitor": "mindspore.train.callback",
+    "mindspore.train.loss_scale_manager": "mindspore.amp",
+    "mindspore.train.summary": "mindspore.train",
+    "mindspore.train.summary.summary_record": "mindspore.train",
     **{f"mindspore.nn.optim.{name.lower()}": "mindspore.nn" for name in _core._optimizers},
 }
 
