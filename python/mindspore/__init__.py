@@ -166,5 +166,7 @@ _names.refuse_missing_modules()
 _members.attach()
 __version__ = "2.7.0"  # of MindSpore, for scripts that ask: the one whose names and defaults these are
 __getattr__ = _names.missing(
-    __name__, later=("boost", "hal", "log", "numpy", "parallel", "profiler", "runtime"), holders=_HOLDERS
+    __name__,
+    later=("boost", "experimental", "hal", "log", "mint", "numpy", "parallel", "profiler", "runtime"),
+    holders=_HOLDERS,
 )

@@ -62,8 +62,33 @@ def expressions(name):
             yield text.strip(), marks
 
 
+def trained(name, *, groups=False, steps=4, **settings):
+    """What parameters are after steps of an optimizer of mindspore.experimental.optim."""
+    from mindspore.experimental import optim
+
+    given = [ms.Parameter(Tensor(INPUTS[each]), name=each) for each in ("m", "v")]
+    params = [{"params": [given[0]], "lr": 0.3}, {"params": [given[1]]}] if groups else given
+    optimizer = getattr(optim, name)(params, **settings)
+    for step in range(steps):
+        optimizer(tuple(Tensor(INPUTS[each] * (1 - step) + 0.1) for each in ("m", "w")))
+    return tuple(each + 0 for each in given)
+
+
+def rates(make, numbers=8):
+    """The learning rates that a scheduler sets, from 0.5 on; `numbers` may be those that it takes."""
+    from mindspore.experimental import optim
+
+    optimizer = optim.SGD([ms.Parameter(Tensor(INPUTS["v"]), name="v")], lr=0.5)
+    scheduler = make(optim.lr_scheduler, optimizer)
+    found = []
+    for step in range(numbers) if isinstance(numbers, int) else numbers:
+        found.append(float(optimizer.param_groups[0]["lr"].asnumpy()))
+        scheduler.step(*([] if isinstance(numbers, int) else [Tensor(step, ms.float32)]))
+    return Tensor(found, ms.float32)
+
+
 def names():
-    found = {"ms": ms, "Tensor": Tensor, "math": math}
+    found = {"ms": ms, "Tensor": Tensor, "math": math, "trained": trained, "rates": rates}
     for name in ("numpy", "mint", "ops", "nn"):
         with contextlib.suppress(ImportError):
             exec(f"from mindspore import {name}", found)

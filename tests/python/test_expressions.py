@@ -45,12 +45,14 @@ def test_mindspores_numpy_is_loaded_when_it_is_asked_for():
 
 SIGNATURES = """
 import importlib, inspect, mindspore
-places = {name: importlib.import_module(name) for name in ("mindspore.numpy",)}
+modules = ("numpy", "mint", "mint.nn", "mint.nn.functional", "mint.linalg", "mint.special", "mint.optim")
+modules += ("experimental.optim", "experimental.optim.lr_scheduler")
+places = {f"mindspore.{name}": importlib.import_module(f"mindspore.{name}") for name in modules}
 names = [(place, name) for place, module in places.items() for name in module.__all__]
 names += [("Tensor", name) for name in dir(mindspore.Tensor) if not name.startswith("_")]
 for place, name in names:
     value = getattr(places.get(place, mindspore.Tensor), name, None)
-    if inspect.isfunction(value):
+    if inspect.isfunction(value) or (inspect.isclass(value) and "mint" in value.__module__):
         inspect.signature(value)
         words = (value.__doc__ or "").strip().splitlines()
         if not words or not words[0].endswith("."):
@@ -93,3 +95,25 @@ def test_members_of_tensor_are_put_in_place_when_they_are_asked_for():
     assert lines == [""] * len(lines), done.stdout
     assert "'Tensor' object has no attribute 'storage'" in missing, done.stderr
     assert found == "std (2, 2) True"
+
+
+PATHS = """
+from mindspore.ops.auto_generate import gen_ops_prim
+from mindspore.ops.auto_generate.gen_ops_prim import Add, MatMul
+from mindspore.ops.auto_generate.pyboost_inner_prim import concat_impl, softmax_impl
+from mindspore import ops
+print(Add is ops.Add, concat_impl is ops.concat, gen_ops_prim.ReLU is ops.ReLU)
+try:
+    gen_ops_prim.NoSuchOp
+except AttributeError as error:
+    print(error)
+"""
+
+
+def test_ops_are_found_by_the_paths_of_tables():
+    done = subprocess.run(
+        [sys.executable, "-c", PATHS], env=clean_environment(), capture_output=True, text=True, timeout=60
+    )
+    first, missing = done.stdout.splitlines()
+    assert first == "True True True", done.stderr
+    assert "gen_ops_prim.NoSuchOp is not provided" in missing

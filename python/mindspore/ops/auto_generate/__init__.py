@@ -1,0 +1,26 @@
+"""mindspore.ops.auto_generate: where MindSpore has the functions and classes that are made from tables."""
+
+from mindspore import _names
+
+
+def named_like(module: str, *endings: str):
+    """A module's __getattr__: names of mindspore.ops and mindspore.mint, with another ending."""
+    missing = _names.missing(module)
+
+    def get(name: str):
+        if name.startswith("__"):
+            return missing(name)
+        from mindspore import mint, ops
+
+        plain = next((name.removesuffix(each) for each in endings if name.endswith(each)), name)
+        for place in (ops, ops.operations, mint, mint.nn.functional):
+            found = getattr(place, plain, None)
+            if found is not None:
+                return found
+        return missing(name)
+
+    return get
+
+
+__all__: list = []
+__getattr__ = named_like(__name__, "_ext_op", "_op", "_impl")

@@ -1,0 +1,6 @@
+"""mindspore.ops.auto_generate.pyboost_inner_prim: names of mindspore.ops by another path."""
+
+from mindspore.ops.auto_generate import named_like
+
+__all__: list = []
+__getattr__ = named_like(__name__, "_ext_op", "_op", "_ext_impl", "_impl", "Ext", "_ext")
