@@ -104,7 +104,16 @@ __all__ = [
 # Names that other modules have, too.
 _HOLDERS = {
     "Profiler": "mindspore.profiler",
-    "build_train_network": "mindspore.amp",
+    **dict.fromkeys(
+        [
+            "DynamicLossScaleManager",
+            "FixedLossScaleManager",
+            "LossScaleManager",
+            "build_train_network",
+        ],
+        "mindspore.amp",
+    ),
+    "RowTensor": "mindspore.common._sparse",
     **dict.fromkeys(
         [
             "Accuracy",
@@ -127,6 +136,8 @@ _HOLDERS = {
             "Recall",
             "ReduceLROnPlateau",
             "RunContext",
+            "SummaryCollector",
+            "SummaryRecord",
             "TimeMonitor",
             "Top1CategoricalAccuracy",
             "Top5CategoricalAccuracy",
@@ -155,5 +166,5 @@ _names.refuse_missing_modules()
 _members.attach()
 __version__ = "2.7.0"  # of MindSpore, for scripts that ask: the one whose names and defaults these are
 __getattr__ = _names.missing(
-    __name__, later=("hal", "log", "numpy", "parallel", "profiler", "runtime"), holders=_HOLDERS
+    __name__, later=("boost", "hal", "log", "numpy", "parallel", "profiler", "runtime"), holders=_HOLDERS
 )

@@ -15,6 +15,13 @@ _OLDER_PATHS = {
     "mindspore.nn.cell": "mindspore.nn",
     "mindspore.nn.dynamic_lr": "mindspore.nn",
     "mindspore.nn.layer": "mindspore.nn",
+    **{
+        f"mindspore.nn.layer.{part}": "mindspore.nn"
+        for part in (
+            *("activation", "basic", "combined", "container", "conv", "embedding", "image", "math"),
+            *("normalization", "padding", "pooling", "rnn_cells", "rnns", "transformer"),
+        )
+    },
     "mindspore.nn.learning_rate_schedule": "mindspore.nn",
     "mindspore.nn.loss": "mindspore.nn",
     "mindspore.nn.loss.loss": "mindspore.nn",
@@ -24,8 +31,10 @@ _OLDER_PATHS = {
     "mindspore.nn.wrap": "mindspore.nn",
     "mindspore.nn.wrap.cell_wrapper": "mindspore.nn",
     "mindspore.nn.wrap.grad_reducer": "mindspore.nn",
+    "mindspore.nn.wrap.loss_scale": "mindspore.nn",
     "mindspore.ops.primitive": "mindspore.ops",
     "mindspore.train.amp": "mindspore.amp",
+    "mindspore.train.loss_scale_manager": "mindspore.amp",
     "mindspore.train.summary": "mindspore.train",
     "mindspore.train.summary.summary_record": "mindspore.train",
     "mindspore.train.callback._callback": "mindspore.train.callback",

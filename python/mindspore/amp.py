@@ -1,20 +1,68 @@
-"""mindspore.amp: mixed precision, in bfloat16."""
+"""mindspore.amp: mixed precision, in bfloat16, and loss scales."""
 
 import muster.amp
 from muster.amp import auto_mixed_precision, custom_mixed_precision, get_black_list, get_white_list
 
 from mindspore import _names
+from mindspore.nn._loss_scale import (
+    DynamicLossScaleManager,
+    DynamicLossScaler,
+    FixedLossScaleManager,
+    LossScaleManager,
+    LossScaler,
+    StaticLossScaler,
+    TrainOneStepWithLossScaleCell,
+    all_finite,
+)
 
 
-def build_train_network(network, optimizer, loss_fn=None, level="O0", boost_level="O0", **settings):
-    """muster.amp.build_train_network; `keep_batchnorm_fp32` is True, and bfloat16 needs no loss scale."""
-    neutral = {"keep_batchnorm_fp32": (None, True), "loss_scale_manager": (None,)}
-    others = {name: (value, *neutral.get(name, ())) for name, value in settings.items()}
-    _names.refuse("mindspore.amp.build_train_network", boost_level=(boost_level, "O0"), **others)
-    return muster.amp.build_train_network(network, optimizer, loss_fn, level)
+def build_train_network(
+    network,
+    optimizer,
+    loss_fn=None,
+    level="O0",
+    boost_level="O0",
+    *,
+    keep_batchnorm_fp32=True,
+    loss_scale_manager=None,
+    cast_model_type=None,
+):
+    """A training step of `network` in mixed precision; `keep_batchnorm_fp32` is True.
+
+    With a loss scale manager gradients are of the loss times its scale; steps that overflow update nothing.
+    """
+    _names.refuse(
+        "mindspore.amp.build_train_network",
+        boost_level=(boost_level, "O0"),
+        keep_batchnorm_fp32=(keep_batchnorm_fp32, None, True),
+        cast_model_type=(cast_model_type, None),
+    )
+    if loss_scale_manager is None:
+        return muster.amp.build_train_network(network, optimizer, loss_fn, level)
+    network = auto_mixed_precision(network, level)
+    if loss_fn is not None:
+        network = muster.nn.WithLossCell(network, loss_fn, level != "O0")
+    return scaled_step(network, optimizer, loss_scale_manager)
+
+
+def scaled_step(network, optimizer, manager):
+    """The training step of `network`, which gives a loss, with the scale of a manager."""
+    update = manager.get_update_cell()
+    if update is None:
+        step = muster.nn.TrainOneStepCell(network, optimizer, float(manager.get_loss_scale()))
+    else:
+        step = TrainOneStepWithLossScaleCell(network, optimizer, update)
+    return step.set_train()
 
 
 __all__ = [
+    "DynamicLossScaleManager",
+    "DynamicLossScaler",
+    "FixedLossScaleManager",
+    "LossScaleManager",
+    "LossScaler",
+    "StaticLossScaler",
+    "all_finite",
     "auto_mixed_precision",
     "build_train_network",
     "custom_mixed_precision",

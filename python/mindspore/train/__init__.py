@@ -1,6 +1,12 @@
 """mindspore.train: Model, callbacks, metrics, checkpoints."""
 
 from mindspore import _names, amp
+from mindspore.amp import (
+    DynamicLossScaleManager,
+    FixedLossScaleManager,
+    LossScaleManager,
+    build_train_network,
+)
 from mindspore.context import ParallelMode
 from mindspore.train import callback, metrics, serialization
 from mindspore.train._callbacks import (
@@ -35,6 +41,7 @@ from mindspore.train._metrics import (
     names,
     rearrange_inputs,
 )
+from mindspore.train._summary import SummaryCollector, SummaryRecord
 from mindspore.train.model import Model
 from mindspore.train.serialization import export, load_checkpoint, load_param_into_net, save_checkpoint
 
@@ -57,12 +64,15 @@ __all__ = [
     "Callback",
     "CheckpointConfig",
     "ConfusionMatrix",
+    "DynamicLossScaleManager",
     "EarlyStopping",
     "Fbeta",
+    "FixedLossScaleManager",
     "LambdaCallback",
     "LearningRateScheduler",
     "Loss",
     "LossMonitor",
+    "LossScaleManager",
     "Metric",
     "Model",
     "ModelCheckpoint",
@@ -72,11 +82,14 @@ __all__ = [
     "Recall",
     "ReduceLROnPlateau",
     "RunContext",
+    "SummaryCollector",
+    "SummaryRecord",
     "TimeMonitor",
     "Top1CategoricalAccuracy",
     "Top5CategoricalAccuracy",
     "TopKCategoricalAccuracy",
     "amp",
+    "build_train_network",
     "callback",
     "export",
     "get_metric_fn",

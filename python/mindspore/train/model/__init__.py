@@ -1,7 +1,7 @@
 """mindspore.train.model: Model with MindSpore's arguments."""
 
 import muster
-from mindspore import _device, _names
+from mindspore import _device, _names, amp
 
 
 class Model(muster.Model):
@@ -19,9 +19,20 @@ class Model(muster.Model):
         boost_level="O0",
         **settings,
     ):
+        manager = settings.pop("loss_scale_manager", None)
         neutral = {"keep_batchnorm_fp32": (None, True)}  # it is, at every level
         others = {name: (value, *neutral.get(name, (None,))) for name, value in settings.items()}
         _names.refuse("mindspore.Model", boost_level=(boost_level, "O0"), **others)
+        self._predicting = None
+        if manager is not None and optimizer is not None:
+            self._predicting = network
+            if eval_network is None and metrics is not None and loss_fn is not None:
+                eval_network = muster.train.WithEvalCell(network, loss_fn, amp_level not in (None, "O0"))
+            network = amp.build_train_network(
+                network, optimizer, loss_fn, amp_level, loss_scale_manager=manager
+            )
+            loss_fn = optimizer = None
+            amp_level = "O0"
         super().__init__(
             network,
             loss_fn,
@@ -68,6 +79,9 @@ class Model(muster.Model):
         """What the network gives, not training."""
         if backend is not None or config is not None:
             _device.note_once("note: Model.predict(backend, config) have no effect: there is one backend")
+        if self._predicting is not None:
+            self._predicting.set_train(False)
+            return self._predicting(*predict_data)
         return super().predict(*predict_data)
 
 

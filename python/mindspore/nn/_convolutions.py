@@ -1,0 +1,361 @@
+"""Convolutions along one and three axes, and transposed ones along one, two and three."""
+
+import math
+
+import muster
+from mindspore import _names
+from muster import ops
+
+
+def _numbers(cell: str, name: str, value, counts: tuple[int, ...], least: int) -> list[int]:
+    """`value` as a list of numbers: one of `counts` many, or one that stands for all."""
+    found = [value] if isinstance(value, int) else list(value)
+    if len(found) not in (1, *counts) or not all(isinstance(n, int) for n in found):
+        allowed = " or ".join(str(count) for count in counts)
+        raise ValueError(f"{cell}: {name} is one whole number or {allowed} of them, not {value!r}")
+    if min(found) < least:
+        raise ValueError(f"{cell}: {name} is at least {least}, not {value!r}")
+    return found
+
+
+def _spread(numbers: list[int], count: int) -> tuple[int, ...]:
+    return tuple(numbers * count if len(numbers) == 1 else numbers)
+
+
+def same_pads(size: int, kernel: int, stride: int, dilation: int) -> list[int]:
+    """What is added before and after `size` so that ceil(size / stride) windows fit."""
+    windows = -(-size // stride)
+    missing = max((windows - 1) * stride + (kernel - 1) * dilation + 1 - size, 0)
+    return [missing // 2, missing - missing // 2]
+
+
+def _conv2d(x, weight, stride, pads, dilation, group):
+    return ops.conv2d(x, weight, None, stride, "pad", tuple(pads), dilation, group)
+
+
+def _conv3d(x, weight, stride, pads, dilation, group):
+    """The sum over the depth of the kernel of convolutions of the planes that each of its places meets."""
+    x = ops.pad(x, (0, 0, 0, 0, *pads[:2])) if any(pads[:2]) else x
+    samples, channels, depth, height, width = x.shape
+    count = (depth - (weight.shape[2] - 1) * dilation[0] - 1) // stride[0] + 1
+    if count < 1:
+        raise ValueError(f"a kernel {weight.shape[2:]} does not fit volumes of {x.shape[2:]}")
+    planes = ops.transpose(x, (0, 2, 1, 3, 4))
+    total = None
+    for place, kernel in enumerate(ops.unstack(weight, 2)):
+        met = _every(planes, place * dilation[0], stride[0], count)
+        images = ops.reshape(met, (samples * count, channels, height, width))
+        y = _conv2d(images, kernel, tuple(stride[1:]), pads[2:], tuple(dilation[1:]), group)
+        total = y if total is None else ops.add(total, y)
+    total = ops.reshape(total, (samples, count, *total.shape[1:]))
+    return ops.transpose(total, (0, 2, 1, 3, 4))
+
+
+def _every(x, first: int, step: int, count: int):
+    """x[:, first::step], `count` of them."""
+    if step > 1:
+        places = ops.arange(first, first + step * (count - 1) + 1, step)
+        return ops.gather(x, ops.cast(places, muster.int32), 1)
+    return ops.slice(x, (0, first, *[0] * (x.ndim - 2)), (x.shape[0], count, *x.shape[2:]))
+
+
+class _Convolution(muster.Cell):
+    axes = 2
+    is_transposed = False
+    bias = None  # without has_bias
+
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride,
+        pad_mode,
+        padding,
+        dilation,
+        group,
+        has_bias,
+        weight_init,
+        bias_init,
+        dtype,
+        output_padding=0,
+    ):
+        super().__init__()
+        name = type(self).__name__
+        for what, count in (("in_channels", in_channels), ("out_channels", out_channels), ("group", group)):
+            if not isinstance(count, int) or count < 1:
+                raise ValueError(f"{name}: {what} is at least 1, not {count!r}")
+        if in_channels % group or out_channels % group:
+            raise ValueError(
+                f"{name}: group must divide in_channels and out_channels, but {group} does not divide "
+                f"{in_channels} and {out_channels}"
+            )
+        if muster.dtype(dtype) is not muster.float32:
+            raise NotImplementedError(_names.sentence(f"mindspore.nn.{name}(dtype={dtype})"))
+        if pad_mode not in ("same", "valid", "pad"):
+            raise ValueError(f"{name}: pad_mode is 'same', 'valid' or 'pad', not {pad_mode!r}")
+        self.in_channels, self.out_channels, self.group = in_channels, out_channels, group
+        self.kernel_size = self._per_axis("kernel_size", kernel_size, 1)
+        self.stride = self._per_axis("stride", stride, 1)
+        self.dilation = self._per_axis("dilation", dilation, 1)
+        self.pad_mode, self.padding, self.has_bias = pad_mode, padding, has_bias
+        self.weight_init, self.bias_init = weight_init, bias_init
+        self._pads = self._given_pads(padding)
+        self.output_padding = output_padding
+        self._beyond = _spread(
+            _numbers(name, "output_padding", output_padding, (self._axes_given(),), 0), self.axes
+        )
+        if pad_mode != "pad" and (any(self._pads) or any(self._beyond)):
+            raise ValueError(
+                f"{name}: padding and output_padding must be 0 with pad_mode '{pad_mode}'; 'pad' takes them"
+            )
+        for axis, extra in enumerate(self._beyond):
+            most = max(self.stride[axis], self.dilation[axis])
+            if extra >= most:
+                raise ValueError(f"{name}: output_padding must be below {most}, not {output_padding!r}")
+        self._make_parameters(weight_init, bias_init)
+
+    def _axes_given(self) -> int:
+        return 1 if self._is_flat() else self.axes
+
+    def _is_flat(self) -> bool:
+        """Whether this is a convolution of sequences: pictures of one row."""
+        return False
+
+    def _per_axis(self, what: str, value, least: int) -> tuple[int, ...]:
+        name = type(self).__name__
+        if self._is_flat():
+            return (1, _numbers(name, what, value, (1,), least)[0])
+        return _spread(_numbers(name, what, value, (self.axes,), least), self.axes)
+
+    def _given_pads(self, padding) -> list[int]:
+        sides = 2 * self._axes_given()
+        pads = _spread(_numbers(type(self).__name__, "padding", padding, (sides,), 0), sides)
+        return [0, 0, *pads] if self._is_flat() else list(pads)
+
+    def _make_parameters(self, weight_init, bias_init) -> None:
+        outer, inner = (
+            (self.in_channels, self.out_channels)
+            if self.is_transposed
+            else (self.out_channels, self.in_channels)
+        )
+        shape = (outer, inner // self.group, *self.kernel_size)
+        weight_init = muster.initializers.he_uniform(math.sqrt(5)) if weight_init is None else weight_init
+        self.weight = muster.Parameter(muster.nn.initializer(weight_init, shape), name="weight")
+        if self.has_bias:
+            if bias_init is None:
+                bias_init = muster.initializers.uniform(1 / math.sqrt(math.prod(shape[1:])))
+            self.bias = muster.Parameter(muster.nn.initializer(bias_init, (self.out_channels,)), name="bias")
+
+    def _pads_for(self, sizes) -> list[int]:
+        """Before and after each axis of pictures of these sizes, which the convolution itself goes over."""
+        if self.pad_mode != "same":
+            return self._pads
+        found = []
+        for size, kernel, stride, dilation in zip(
+            sizes, self.kernel_size, self.stride, self.dilation, strict=True
+        ):
+            found += same_pads(size, kernel, stride, dilation)
+        return found
+
+    def _sizes_from(self, sizes) -> list[int]:
+        """The sizes that the transposed convolution gives."""
+        found = []
+        for axis, (size, kernel, stride, dilation) in enumerate(
+            zip(sizes, self.kernel_size, self.stride, self.dilation, strict=True)
+        ):
+            reach = (kernel - 1) * dilation + 1
+            if self.pad_mode == "pad":
+                pads = self._pads[2 * axis] + self._pads[2 * axis + 1]
+                beyond = self._beyond[axis] if self.axes == 3 else 0
+                found.append((size - 1) * stride + reach - pads + beyond)
+            else:
+                found.append(size * stride + (max(reach - stride, 0) if self.pad_mode == "valid" else 0))
+        return found
+
+    def construct(self, x):
+        """The convolution, and the bias where there is one."""
+        rank = self.axes + 1 if self._is_flat() else self.axes + 2
+        if x.ndim != rank or x.shape[1] != self.in_channels:
+            axes = ", L" if self._is_flat() else (", D, H, W" if self.axes == 3 else ", H, W")
+            raise ValueError(
+                f"{type(self).__name__}: input {x.shape} does not fit: (N, {self.in_channels}{axes}) is "
+                "needed"
+            )
+        if self._is_flat():
+            x = ops.expand_dims(x, 2)
+        y = self._transposed(x) if self.is_transposed else self._forward(x)
+        if self.has_bias:
+            y = ops.add(y, ops.reshape(self.bias, (1, -1) + (1,) * self.axes))
+        if self.axes == 2 and any(self._beyond):  # MindSpore puts zeros there
+            y = ops.pad(y, (0, self._beyond[1], 0, self._beyond[0]))
+        return ops.squeeze(y, 2) if self._is_flat() else y
+
+    def _forward(self, x):
+        return self._convolved(x, self.weight, self._pads_for(x.shape[2:]))
+
+    def _convolved(self, x, weight, pads):
+        convolution = _conv3d if self.axes == 3 else _conv2d
+        return convolution(x, weight, self.stride, pads, self.dilation, self.group)
+
+    def _transposed(self, x):
+        """The gradient of the convolution for its pictures, which is linear: those may be zeros."""
+        sizes = self._sizes_from(x.shape[2:])
+        pads = self._pads_for(sizes)
+
+        def weighed(pictures):
+            return ops.reduce_sum(ops.mul(self._convolved(pictures, self.weight, pads), x))
+
+        pictures = ops.zeros((x.shape[0], self.out_channels, *sizes), x.dtype)
+        return muster.value_and_grad(weighed, 0)(pictures)[1]
+
+    def extend_repr(self):
+        """The arguments, for people."""
+        return (
+            f"input_channels={self.in_channels}, output_channels={self.out_channels}, "
+            f"kernel_size={self.kernel_size}, stride={self.stride}, pad_mode={self.pad_mode}, "
+            f"padding={self.padding}, dilation={self.dilation}, group={self.group}, has_bias={self.has_bias}"
+        )
+
+
+class _OfSequences(_Convolution):
+    def _is_flat(self) -> bool:
+        return True
+
+
+class Conv1d(_OfSequences):
+    """Conv2d along one axis: (N, in_channels, L) to (N, out_channels, L'). `weight` has a height of 1."""
+
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        pad_mode="same",
+        padding=0,
+        dilation=1,
+        group=1,
+        has_bias=False,
+        weight_init=None,
+        bias_init=None,
+        dtype=muster.float32,
+    ):
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias,
+            weight_init, bias_init, dtype,
+        )  # fmt: skip
+
+
+class Conv3d(_Convolution):
+    """(N, in_channels, D, H, W) to (N, out_channels, D', H', W'): a convolution of volumes."""
+
+    axes = 3
+
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        pad_mode="same",
+        padding=0,
+        dilation=1,
+        group=1,
+        has_bias=False,
+        weight_init=None,
+        bias_init=None,
+        data_format="NCDHW",
+        dtype=muster.float32,
+    ):
+        _names.refuse("mindspore.nn.Conv3d", data_format=(data_format, "NCDHW"))
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias,
+            weight_init, bias_init, dtype,
+        )  # fmt: skip
+
+
+class Conv1dTranspose(_OfSequences):
+    """Transposed Conv1d: its gradient for the sequence. `weight` is (in, out / group, 1, k)."""
+
+    is_transposed = True
+
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        pad_mode="same",
+        padding=0,
+        dilation=1,
+        group=1,
+        has_bias=False,
+        weight_init=None,
+        bias_init=None,
+        dtype=muster.float32,
+    ):
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias,
+            weight_init, bias_init, dtype,
+        )  # fmt: skip
+
+
+class Conv2dTranspose(_Convolution):
+    """Transposed Conv2d: its gradient for the images. `weight` is (in, out / group, kh, kw)."""
+
+    is_transposed = True
+
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        pad_mode="same",
+        padding=0,
+        output_padding=0,
+        dilation=1,
+        group=1,
+        has_bias=False,
+        weight_init=None,
+        bias_init=None,
+        dtype=muster.float32,
+    ):
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias,
+            weight_init, bias_init, dtype, output_padding,
+        )  # fmt: skip
+
+
+class Conv3dTranspose(_Convolution):
+    """Transposed Conv3d: its gradient for the volumes."""
+
+    axes = 3
+    is_transposed = True
+
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        pad_mode="same",
+        padding=0,
+        dilation=1,
+        group=1,
+        output_padding=0,
+        has_bias=False,
+        weight_init=None,
+        bias_init=None,
+        data_format="NCDHW",
+        dtype=muster.float32,
+    ):
+        _names.refuse("mindspore.nn.Conv3dTranspose", data_format=(data_format, "NCDHW"))
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias,
+            weight_init, bias_init, dtype, output_padding,
+        )  # fmt: skip
+
+
+__all__ = ["Conv1d", "Conv1dTranspose", "Conv2dTranspose", "Conv3d", "Conv3dTranspose"]

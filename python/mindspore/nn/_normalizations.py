@@ -1,0 +1,266 @@
+"""Normalizations beside BatchNorm1d, BatchNorm2d and LayerNorm."""
+
+import muster
+from mindspore import _names
+from muster import ops
+
+
+def _require_float32(cell: str, dtype) -> None:
+    if dtype is not None and muster.dtype(dtype) is not muster.float32:
+        raise NotImplementedError(_names.sentence(f"mindspore.nn.{cell}(dtype={dtype})"))
+
+
+def _parameter(name: str, initial, shape, trained: bool) -> muster.Parameter:
+    return muster.Parameter(muster.nn.initializer(initial, shape), name=name, requires_grad=trained)
+
+
+def _normalized(x, rows: int, eps: float):
+    """x in `rows` equal parts, each with mean 0 and variance 1; as (rows, ...)."""
+    parts = ops.reshape(x, (rows, -1))
+    length = parts.shape[1]
+    return ops.layer_norm(parts, ops.ones((length,)), ops.zeros((length,)), 1, eps)
+
+
+def _scaled(x, gamma, beta):
+    """gamma x + beta by channel of (N, C, ...)."""
+    spread = (1, -1) + (1,) * (x.ndim - 2)
+    return ops.add(ops.mul(x, ops.reshape(gamma, spread)), ops.reshape(beta, spread))
+
+
+def group_norm(x, num_groups, gamma, beta, eps):
+    """x (N, C, ...) with mean 0 and variance 1 over each group of channels, times gamma plus beta (C,)."""
+    normal = ops.reshape(_normalized(x, x.shape[0] * num_groups, eps), x.shape)
+    return ops.cast(_scaled(normal, gamma, beta), x.dtype)
+
+
+class GroupNorm(muster.Cell):
+    """Each group of channels of (N, C, ...) with mean 0 and variance 1, times `gamma` plus `beta` (C,).
+
+    Wu and He, ECCV 2018.
+    """
+
+    def __init__(
+        self,
+        num_groups,
+        num_channels,
+        eps=1e-5,
+        affine=True,
+        gamma_init="ones",
+        beta_init="zeros",
+        dtype=muster.float32,
+    ):
+        super().__init__()
+        _require_float32("GroupNorm", dtype)
+        if num_groups < 1 or num_channels < 1 or num_channels % num_groups:
+            raise ValueError(f"GroupNorm: num_groups {num_groups} must divide num_channels {num_channels}")
+        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
+        self.gamma = _parameter("gamma", gamma_init, (num_channels,), affine)
+        self.beta = _parameter("beta", beta_init, (num_channels,), affine)
+
+    def construct(self, x):
+        """group_norm(x)."""
+        if x.ndim < 3 or x.shape[1] != self.num_channels:
+            raise ValueError(
+                f"GroupNorm: input {x.shape} does not fit: (N, {self.num_channels}, ...) is needed"
+            )
+        return group_norm(x, self.num_groups, self.gamma, self.beta, self.eps)
+
+    def extend_repr(self):
+        """The arguments, for people."""
+        return f"num_groups={self.num_groups}, num_channels={self.num_channels}"
+
+
+class _InstanceNorm(muster.Cell):
+    rank = 4
+
+    def __init__(
+        self,
+        num_features,
+        eps=1e-5,
+        momentum=0.1,
+        affine=True,
+        gamma_init="ones",
+        beta_init="zeros",
+        dtype=muster.float32,
+    ):
+        super().__init__()
+        name = type(self).__name__
+        _require_float32(name, dtype)
+        if num_features < 1:
+            raise ValueError(f"{name}: num_features is at least 1, not {num_features}")
+        if not 0 <= momentum <= 1:
+            raise ValueError(f"{name}: momentum is in [0, 1], not {momentum}")
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.moving_mean = _parameter("mean", "zeros", (num_features,), False)
+        self.moving_variance = _parameter("variance", "ones", (num_features,), False)
+        self.gamma = _parameter("gamma", gamma_init, (num_features,), affine)
+        self.beta = _parameter("beta", beta_init, (num_features,), affine)
+
+    def construct(self, x):
+        """Each channel of each sample with mean 0 and variance 1, times gamma plus beta."""
+        if x.ndim != self.rank or x.shape[1] != self.num_features:
+            axes = {3: "L", 4: "H, W", 5: "D, H, W"}[self.rank]
+            raise ValueError(
+                f"{type(self).__name__}: input {x.shape} does not fit: (N, {self.num_features}, {axes}) is "
+                "needed"
+            )
+        return group_norm(x, self.num_features, self.gamma, self.beta, self.eps)
+
+    def extend_repr(self):
+        """The arguments, for people."""
+        return f"num_features={self.num_features}, eps={self.eps}, momentum={self.momentum}"
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Of (N, C, L): Ulyanov et al., 2016. `mean` and `variance` only stand in checkpoints."""
+
+    rank = 3
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Of (N, C, H, W): Ulyanov et al., 2016. `mean` and `variance` only stand in checkpoints."""
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Of (N, C, D, H, W): Ulyanov et al., 2016. `mean` and `variance` only stand in checkpoints."""
+
+    rank = 5
+
+
+def _as_images(x):
+    """(N, C, ...) as (N, C, H, W)."""
+    return ops.reshape(x, (x.shape[0], x.shape[1], -1, 1))
+
+
+class BatchNorm3d(muster.Cell):
+    """BatchNorm2d of (N, C, D, H, W), which is its child `bn2d`."""
+
+    def __init__(
+        self,
+        num_features,
+        eps=1e-5,
+        momentum=0.9,
+        affine=True,
+        gamma_init="ones",
+        beta_init="zeros",
+        moving_mean_init="zeros",
+        moving_var_init="ones",
+        use_batch_statistics=None,
+        dtype=muster.float32,
+    ):
+        super().__init__()
+        self.bn2d = muster.nn.BatchNorm2d(
+            num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init,
+            use_batch_statistics, "NCHW", dtype,
+        )  # fmt: skip
+
+    def construct(self, x):
+        """(x - mean) / sqrt(variance + eps) gamma + beta by channel."""
+        if x.ndim != 5:
+            raise ValueError(f"BatchNorm3d: input {x.shape} does not fit: (N, C, D, H, W) is needed")
+        return ops.reshape(self.bn2d(_as_images(x)), x.shape)
+
+
+class SyncBatchNorm(muster.nn.BatchNorm2d):
+    """BatchNorm of (N, C, ...) with the statistics of the batches of all workers together."""
+
+    def __init__(
+        self,
+        num_features,
+        eps=1e-5,
+        momentum=0.9,
+        affine=True,
+        gamma_init="ones",
+        beta_init="zeros",
+        moving_mean_init="zeros",
+        moving_var_init="ones",
+        use_batch_statistics=None,
+        process_groups=None,
+        dtype=muster.float32,
+    ):
+        _names.refuse("mindspore.nn.SyncBatchNorm", process_groups=(process_groups, None))
+        super().__init__(
+            num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init,
+            use_batch_statistics, "NCHW", dtype,
+        )  # fmt: skip
+        self._eps, self._momentum, self._fixed = eps, momentum, use_batch_statistics
+
+    def construct(self, x):
+        """(x - mean) / sqrt(variance + eps) gamma + beta by channel."""
+        batch = self.training if self._fixed is None else self._fixed
+        workers = muster._core._context()["world_size"]
+        if workers == 1 or not batch:
+            return ops.reshape(super().construct(_as_images(x)), x.shape)
+        return self._of_all(x, workers)
+
+    def _of_all(self, x, workers):
+        axes = (0, *range(2, x.ndim))
+        sums = ops.stack([ops.reduce_mean(x, axes), ops.reduce_mean(ops.square(x), axes)])
+        mean, squares = ops.unstack(ops.div(ops.all_reduce(sums), workers))
+        variance = ops.sub(squares, ops.square(mean))
+        spread = (1, -1) + (1,) * (x.ndim - 2)
+        normal = ops.mul(
+            ops.sub(x, ops.reshape(mean, spread)),
+            ops.reshape(ops.rsqrt(ops.add(variance, self._eps)), spread),
+        )
+        count = workers * x.size // x.shape[1]
+        self._move(self.moving_mean, mean)
+        self._move(self.moving_variance, ops.mul(variance, count / max(count - 1, 1)))
+        return _scaled(normal, self.gamma, self.beta)
+
+    def _move(self, moving, batch) -> None:
+        kept = ops.mul(moving, self._momentum)
+        ops.assign(moving, ops.add(kept, ops.mul(ops.stop_gradient(batch), 1 - self._momentum)))
+
+
+class LayerNormExt(muster.Cell):
+    """The last axes, of `normalized_shape`, with mean 0 and variance 1, times `weight` plus `bias`."""
+
+    def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, dtype=None):
+        super().__init__()
+        _require_float32("LayerNormExt", dtype)
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
+        self._scale = self._shift = False
+        if elementwise_affine:
+            self.weight = _parameter("weight", "ones", shape, True)
+            self._scale = True
+            if bias:
+                self.bias = _parameter("bias", "zeros", shape, True)
+                self._shift = True
+
+    def construct(self, x):
+        """layer_norm(x)."""
+        weight = self.weight if self._scale else ops.ones(self.normalized_shape)
+        bias = self.bias if self._shift else ops.zeros(self.normalized_shape)
+        return ops.layer_norm(x, weight, bias, x.ndim - len(self.normalized_shape), self.eps)
+
+
+class LRN(muster.Cell):
+    """x / (bias + alpha times the sum of x^2 over 2 depth_radius + 1 channels)^beta, of (N, C, H, W)."""
+
+    def __init__(self, depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, norm_region="ACROSS_CHANNELS"):
+        super().__init__()
+        _names.refuse("mindspore.nn.LRN", norm_region=(norm_region, "ACROSS_CHANNELS"))
+        self.depth_radius, self.bias, self.alpha, self.beta = depth_radius, bias, alpha, beta
+
+    def construct(self, x):
+        """lrn(x)."""
+        reach, channels = self.depth_radius, x.shape[1]
+        squares = ops.pad(ops.square(x), (0, 0, 0, 0, reach, reach))
+        total = ops.slice(squares, (0, 0, 0, 0), x.shape)
+        for first in range(1, 2 * reach + 1):
+            total = ops.add(total, ops.slice(squares, (0, first, 0, 0), (x.shape[0], channels, *x.shape[2:])))
+        return ops.div(x, ops.pow(ops.add(ops.mul(total, self.alpha), self.bias), self.beta))
+
+
+__all__ = [
+    "LRN",
+    "BatchNorm3d",
+    "GroupNorm",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
+    "LayerNormExt",
+    "SyncBatchNorm",
+]

@@ -1,0 +1,273 @@
+"""Recurrent cells and layers: RNN, LSTM and GRU; several layers, both directions, samples of own lengths."""
+
+import math
+
+import muster
+from mindspore import _names
+from muster import ops
+
+
+def _linear(x, weight, bias):
+    """x weight^T, plus the bias where there is one, of (..., features)."""
+    rows = ops.reshape(x, (-1, x.shape[-1]))
+    y = ops.matmul(rows, ops.transpose(weight, (1, 0)))
+    if bias is not None:
+        y = ops.bias_add(y, bias)
+    return ops.reshape(y, (*x.shape[:-1], weight.shape[0]))
+
+
+# One step: (what the input gives, the state before, what the state gives) to the state, h first.
+
+
+def _rnn_step(activation):
+    def step(given, state, carried):
+        return (activation(ops.add(given, carried(state[0]))),)
+
+    return step
+
+
+def _lstm_step(given, state, carried):
+    gates = ops.add(given, carried(state[0]))
+    enter, forget, cell, leave = ops.split(gates, gates.shape[1] // 4, 1)
+    c = ops.add(ops.mul(ops.sigmoid(forget), state[1]), ops.mul(ops.sigmoid(enter), ops.tanh(cell)))
+    return ops.mul(ops.sigmoid(leave), ops.tanh(c)), c
+
+
+def _gru_step(given, state, carried):
+    h = state[0]
+    size = h.shape[1]
+    reset_x, update_x, new_x = ops.split(given, size, 1)
+    reset_h, update_h, new_h = ops.split(carried(h), size, 1)
+    reset = ops.sigmoid(ops.add(reset_x, reset_h))
+    update = ops.sigmoid(ops.add(update_x, update_h))
+    new = ops.tanh(ops.add(new_x, ops.mul(reset, new_h)))
+    return (ops.add(new, ops.mul(update, ops.sub(h, new))),)
+
+
+_GATES = {"RNN": 1, "LSTM": 4, "GRU": 3}
+
+
+def _step_of(kind: str, nonlinearity: str):
+    if kind == "RNN":
+        return _rnn_step({"tanh": ops.tanh, "relu": ops.relu}[nonlinearity])
+    return {"LSTM": _lstm_step, "GRU": _gru_step}[kind]
+
+
+def _check(owner: str, dtype, **counts) -> None:
+    for name, value in counts.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"{owner}: {name} is a whole number of at least 1, not {value!r}")
+    if muster.dtype(dtype) is not muster.float32:
+        raise NotImplementedError(_names.sentence(f"mindspore.nn.{owner}(dtype={dtype})"))
+
+
+def _check_nonlinearity(owner: str, nonlinearity) -> None:
+    if nonlinearity not in ("tanh", "relu"):
+        raise ValueError(f"{owner}: nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}")
+
+
+def _uniform(shape, hidden_size: int, name: str) -> muster.Parameter:
+    initial = muster.initializers.uniform(1 / math.sqrt(hidden_size))
+    return muster.Parameter(muster.nn.initializer(initial, shape), name=name)
+
+
+# ---- One step ----------------------------------------------------------------------------------------------
+
+
+class _Step(muster.Cell):
+    kind = "RNN"
+
+    def __init__(self, input_size, hidden_size, has_bias=True, nonlinearity="tanh", dtype=muster.float32):
+        super().__init__()
+        name = type(self).__name__
+        _check(name, dtype, input_size=input_size, hidden_size=hidden_size)
+        _check_nonlinearity(name, nonlinearity)
+        self.input_size, self.hidden_size, self.has_bias = input_size, hidden_size, bool(has_bias)
+        self.nonlinearity = nonlinearity
+        rows = _GATES[self.kind] * hidden_size
+        self.weight_ih = _uniform((rows, input_size), hidden_size, "weight_ih")
+        self.weight_hh = _uniform((rows, hidden_size), hidden_size, "weight_hh")
+        if has_bias:
+            self.bias_ih = _uniform((rows,), hidden_size, "bias_ih")
+            self.bias_hh = _uniform((rows,), hidden_size, "bias_hh")
+
+    def construct(self, x, hx):
+        """The state after x (N, input_size), from the state before, (N, hidden_size)."""
+        state = hx if isinstance(hx, tuple | list) else (hx,)
+        for what, tensor, size in (("x", x, self.input_size), *(("hx", h, self.hidden_size) for h in state)):
+            if tensor.ndim != 2 or tensor.shape[1] != size:
+                raise ValueError(
+                    f"{type(self).__name__}: {what} {tensor.shape} does not fit: (N, {size}) is needed"
+                )
+        given = _linear(x, self.weight_ih, self.bias_ih if self.has_bias else None)
+        step = _step_of(self.kind, self.nonlinearity)
+        after = step(
+            given, state, lambda h: _linear(h, self.weight_hh, self.bias_hh if self.has_bias else None)
+        )
+        return after if len(after) > 1 else after[0]
+
+
+class RNNCell(_Step):
+    """h' = tanh(x weight_ih^T + bias_ih + h weight_hh^T + bias_hh), or relu of it. Elman, 1990."""
+
+
+class LSTMCell(_Step):
+    """(h, c) after one step of a long short-term memory: gates in, forget, cell, out. Hochreiter, 1997."""
+
+    kind = "LSTM"
+
+    def __init__(self, input_size, hidden_size, has_bias=True, dtype=muster.float32):
+        super().__init__(input_size, hidden_size, has_bias, dtype=dtype)
+
+
+class GRUCell(_Step):
+    """h after one step of a gated recurrent unit: gates reset, update, new. Cho et al., 2014."""
+
+    kind = "GRU"
+
+    def __init__(self, input_size, hidden_size, has_bias=True, dtype=muster.float32):
+        super().__init__(input_size, hidden_size, has_bias, dtype=dtype)
+
+
+# ---- Layers ------------------------------------------------------------------------------------------------
+
+
+class _Layers(muster.Cell):
+    kind = "RNN"
+
+    def __init__(
+        self,
+        input_size,
+        hidden_size,
+        num_layers=1,
+        has_bias=True,
+        batch_first=False,
+        dropout=0.0,
+        bidirectional=False,
+        dtype=muster.float32,
+        nonlinearity="tanh",
+    ):
+        super().__init__()
+        name = type(self).__name__
+        _check(name, dtype, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
+        _check_nonlinearity(name, nonlinearity)
+        if not 0 <= dropout < 1:
+            raise ValueError(f"{name}: dropout is in [0, 1), not {dropout}")
+        self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
+        self.has_bias, self.batch_first, self.bidirectional = bool(has_bias), batch_first, bidirectional
+        self.dropout, self.nonlinearity = dropout, nonlinearity
+        if dropout > 0 and num_layers > 1:
+            self.dropout_op = muster.nn.Dropout(p=float(dropout))
+        self._make_parameters()
+
+    def _directions(self) -> tuple[str, ...]:
+        return ("", "_reverse") if self.bidirectional else ("",)
+
+    def _make_parameters(self) -> None:
+        rows, directions = _GATES[self.kind] * self.hidden_size, self._directions()
+        for what in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")[: 4 if self.has_bias else 2]:
+            for layer in range(self.num_layers):
+                inputs = self.input_size if layer == 0 else self.hidden_size * len(directions)
+                shape = {"weight_ih": (rows, inputs), "weight_hh": (rows, self.hidden_size)}.get(
+                    what, (rows,)
+                )
+                for direction in directions:
+                    name = f"{what}_l{layer}{direction}"
+                    setattr(self, name, _uniform(shape, self.hidden_size, name))
+
+    def _weights(self, layer: int, direction: str):
+        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        return [
+            getattr(self, f"{name}_l{layer}{direction}")
+            if self.has_bias or name.startswith("weight")
+            else None
+            for name in names
+        ]
+
+    def construct(self, x, hx=None, seq_length=None):
+        """The outputs of the last layer for x (T, N, input_size), and the last states of all layers."""
+        if x.ndim != 3 or x.shape[2] != self.input_size:
+            form = "(N, T" if self.batch_first else "(T, N"
+            raise ValueError(
+                f"{type(self).__name__}: x {x.shape} does not fit: {form}, {self.input_size}) is needed"
+            )
+        if self.batch_first:
+            x = ops.transpose(x, (1, 0, 2))
+        states = self._begin(x, hx)
+        ends = []
+        for layer in range(self.num_layers):
+            x, found = self._layer(x, layer, states, seq_length)
+            ends += found
+            if self.dropout > 0 and layer < self.num_layers - 1:
+                x = self.dropout_op(x)
+        if self.batch_first:
+            x = ops.transpose(x, (1, 0, 2))
+        last = tuple(ops.stack(parts) for parts in zip(*ends, strict=True))
+        return x, last if len(last) > 1 else last[0]
+
+    def _begin(self, x, hx):
+        """For each layer and direction the state before the first step."""
+        count = self.num_layers * len(self._directions())
+        shape = (count, x.shape[1], self.hidden_size)
+        parts = 2 if self.kind == "LSTM" else 1
+        if hx is None:
+            given = (ops.zeros(shape, x.dtype),) * parts
+        else:
+            given = tuple(hx) if isinstance(hx, tuple | list) else (hx,)
+        if len(given) != parts or any(part.shape != shape for part in given):
+            found = [part.shape for part in given]
+            raise ValueError(f"{type(self).__name__}: hx is {parts} of {shape}, not {found}")
+        return list(zip(*(ops.unstack(part) for part in given), strict=True))
+
+    def _layer(self, x, layer, states, seq_length):
+        outputs, ends = [], []
+        for index, direction in enumerate(self._directions()):
+            state = states[layer * len(self._directions()) + index]
+            output, end = self._direction(x, self._weights(layer, direction), state, seq_length, index == 1)
+            outputs.append(output)
+            ends.append(end)
+        return outputs[0] if len(outputs) == 1 else ops.concat(outputs, 2), ends
+
+    def _direction(self, x, weights, state, seq_length, backwards):
+        weight_ih, weight_hh, bias_ih, bias_hh = weights
+        given = ops.unstack(_linear(x, weight_ih, bias_ih))
+        step = _step_of(self.kind, self.nonlinearity)
+        steps = range(len(given))
+        outputs = [None] * len(given)
+        for t in reversed(steps) if backwards else steps:
+            after = step(given[t], state, lambda h: _linear(h, weight_hh, bias_hh))
+            outputs[t] = after[0]
+            if seq_length is not None:
+                inside = ops.expand_dims(ops.greater(seq_length, t), 1)
+                outputs[t] = ops.select(inside, after[0], ops.zeros_like(after[0]))
+                after = tuple(ops.select(inside, new, old) for new, old in zip(after, state, strict=True))
+            state = after
+        return ops.stack(outputs), state
+
+
+class RNN(_Layers):
+    """Layers of RNNCell over sequences (T, N, input_size), or (N, T, input_size) with `batch_first`.
+
+    Gives the outputs (T, N, directions hidden_size) and the last states (layers directions, N, hidden_size).
+    Behind a sample's `seq_length` outputs are 0 and the state stays.
+    """
+
+    def __init__(self, *args, **kwargs):
+        names = ("input_size", "hidden_size", "num_layers", "nonlinearity", "has_bias", "batch_first")
+        names += ("dropout", "bidirectional", "dtype")
+        super().__init__(**dict(zip(names, args, strict=False)), **kwargs)
+
+
+class LSTM(_Layers):
+    """Layers of LSTMCell, as RNN; the state is (h, c)."""
+
+    kind = "LSTM"
+
+
+class GRU(_Layers):
+    """Layers of GRUCell, as RNN."""
+
+    kind = "GRU"
+
+
+__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"]
