@@ -41,7 +41,6 @@ from mindspore.train._metrics import (
     names,
     rearrange_inputs,
 )
-from mindspore.train._summary import SummaryCollector, SummaryRecord
 from mindspore.train.model import Model
 from mindspore.train.serialization import export, load_checkpoint, load_param_into_net, save_checkpoint
 
@@ -82,8 +81,6 @@ __all__ = [
     "Recall",
     "ReduceLROnPlateau",
     "RunContext",
-    "SummaryCollector",
-    "SummaryRecord",
     "TimeMonitor",
     "Top1CategoricalAccuracy",
     "Top5CategoricalAccuracy",

@@ -1,0 +1,113 @@
+"""Loss scales by MindSpore's names: what they become step by step, and that an overflow updates nothing."""
+
+import pytest
+
+SETUP = """
+from mindspore import nn, amp, train
+
+def numbers(*shape):
+    return Tensor((numpy.arange(numpy.prod(shape)).reshape(shape) / 7).astype(numpy.float32))
+
+net = nn.Dense(4, 1)
+optimizer = nn.Momentum(net.trainable_params(), 0.01, 0.9)
+with_loss = nn.WithLossCell(net, nn.MSELoss())
+x, y, infinite = numbers(3, 4), numbers(3, 1), Tensor(numpy.full((3, 4), numpy.inf, numpy.float32))
+
+def state():
+    return [p.asnumpy().copy() for p in (*optimizer.parameters, *optimizer.get_parameters())]
+
+def equal(a, b):
+    return all(numpy.array_equal(p, q) for p, q in zip(a, b))
+"""
+
+
+@pytest.mark.parametrize("mode", ["GRAPH_MODE", "PYNATIVE_MODE"])
+def test_a_step_that_overflows_updates_nothing_and_shrinks_the_scale(run_with_mindspore, mode):
+    run_with_mindspore(f"""
+ms.set_context(mode=ms.{mode})
+{SETUP}
+step = nn.TrainOneStepWithLossScaleCell(with_loss, optimizer, nn.DynamicLossScaleUpdateCell(1024, 2, 2))
+step.set_train()
+seen = []
+for data in (x, x, x, infinite, x):
+    before = state()
+    loss, overflow, scale = step(data, y)
+    seen.append((bool(overflow.asnumpy()), float(scale.asnumpy())))
+    assert equal(before, state()) == (data is infinite), seen
+assert seen == [(False, 1024), (False, 1024), (False, 2048), (True, 2048), (False, 1024)], seen
+""")
+
+
+def test_the_update_does_not_depend_on_the_scale(run_with_mindspore):
+    run_with_mindspore(f"""
+{SETUP}
+begin = [p.asnumpy().copy() for p in net.get_parameters()]
+ends = []
+for scale in (Tensor(1.0), Tensor(4096.0), nn.FixedLossScaleUpdateCell(64)):
+    for parameter, value in zip(net.get_parameters(), begin):
+        parameter.set_data(Tensor(value))
+    optimizer = nn.Momentum(net.trainable_params(), 0.01, 0.9)
+    step = nn.TrainOneStepWithLossScaleCell(with_loss, optimizer, scale).set_train()
+    losses = [float(step(x, y)[0].asnumpy()) for _ in range(3)]
+    ends.append(losses)
+assert losses[2] < losses[0]
+assert numpy.allclose(ends[0], ends[1], rtol=1e-5) and numpy.allclose(ends[0], ends[2], rtol=1e-5), ends
+""")
+
+
+def test_managers_and_scalers_count_as_mindspores_do(run_with_mindspore):
+    run_with_mindspore(f"""
+{SETUP}
+manager = train.DynamicLossScaleManager(16, 2, 3)
+scales = []
+for overflow in (False, False, True, False, False, False, False):
+    manager.update_loss_scale(overflow)
+    scales.append(manager.get_loss_scale())
+assert scales == [16, 16, 8, 8, 8, 16, 16], scales  # as MindSpore 2.7.0
+assert train.FixedLossScaleManager(8, False).get_update_cell() is None
+scaler = amp.DynamicLossScaler(16.0, 2, 2)
+values = []
+for finite in (True, True, False, True):
+    scaler.adjust(Tensor(finite))
+    values.append(float(scaler.scale_value.asnumpy()))
+assert values == [16, 32, 16, 16], values
+assert float(scaler.scale(Tensor(2.0)).asnumpy()) == 32
+assert float(scaler.unscale((Tensor(32.0),))[0].asnumpy()) == 2
+assert not amp.all_finite((x, infinite)).asnumpy() and amp.all_finite(x).asnumpy()
+try:
+    nn.TrainOneStepWithLossScaleCell(with_loss, optimizer, "16")
+    raise SystemExit("taken")
+except TypeError as error:
+    assert "scale_sense" in str(error)
+""")
+
+
+def test_a_model_with_a_loss_scale_manager_trains_evaluates_and_predicts(run_with_mindspore):
+    run_with_mindspore(f"""
+{SETUP}
+import mindspore.dataset as ds
+rows = ds.NumpySlicesDataset((x.asnumpy(), y.asnumpy()), ["x", "y"], shuffle=False).batch(3)
+for manager in (train.FixedLossScaleManager(16, False), train.DynamicLossScaleManager(16, 2, 2)):
+    scale = 16.0 if isinstance(manager, train.FixedLossScaleManager) else 1.0
+    optimizer = nn.Momentum(net.trainable_params(), 0.001, 0.9, loss_scale=scale)
+    model = train.Model(net, nn.MSELoss(), optimizer, metrics={{"mse"}}, loss_scale_manager=manager)
+    before = model.eval(rows)["mse"]
+    model.train(3, rows)
+    assert model.eval(rows)["mse"] < before
+    assert model.predict(x).shape == (3, 1)
+""")
+
+
+@pytest.mark.parametrize("mode", ["GRAPH_MODE", "PYNATIVE_MODE"])
+def test_accumulated_gradients_update_once(run_with_mindspore, mode):
+    run_with_mindspore(f"""
+ms.set_context(mode=ms.{mode})
+{SETUP}
+accumulate = ms.boost.GradientAccumulation(2, optimizer)
+before = state()
+assert float(accumulate(Tensor(1.5), (numbers(1, 4), numbers(1))).asnumpy()) == 1.5
+assert equal(before, state())
+accumulate(Tensor(1.5), (numbers(1, 4), numbers(1)))
+assert not equal(before, state())
+assert numpy.allclose(optimizer.parameters[0].asnumpy(), before[0] - 0.01 * numbers(1, 4).asnumpy())
+""")
