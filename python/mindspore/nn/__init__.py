@@ -52,6 +52,13 @@ class Dense(muster.nn.Dense):
         super().__init__(in_channels, out_channels, weight_init, bias_init, has_bias, activation)
 
 
+class Dropout(muster.nn.Dropout):
+    """muster.nn.Dropout."""
+
+    def __init__(self, keep_prob=0.5, p=None, dtype=muster.float32):
+        super().__init__(keep_prob, p, dtype)
+
+
 class DistributedGradReducer(muster.nn.DistributedGradReducer):
     """muster.nn.DistributedGradReducer; `degree` must be the world size."""
 
