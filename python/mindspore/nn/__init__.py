@@ -3,7 +3,7 @@
 import muster
 from mindspore import _names
 from mindspore.communication import GlobalComm
-from mindspore.nn import _optimizer_members as _optimizer_members
+from mindspore.nn import _members as _members
 from mindspore.nn._activations import (  # noqa: F401 - listed from globals() below
     CELU,
     Hardtanh,

@@ -1,4 +1,4 @@
-"""What MindSpore's optimizers have beside muster.nn.Optimizer's members."""
+"""What MindSpore's optimizers and losses have beside the members of muster.nn's."""
 
 import muster
 from mindspore.ops.composite import HyperMap, Map
@@ -60,11 +60,35 @@ _MEMBERS = {
 }
 
 
+# ---- Losses ------------------------------------------------------------------------------------------------
+
+LossBase = muster.nn.LossBase
+_given_reduction = LossBase.reduction.__get__
+
+
+def _set_reduction(self, value) -> None:
+    self.__dict__["_reduction"] = value
+
+
+_LOSS_MEMBERS = {
+    "reduction": property(
+        lambda self: self.__dict__.get("_reduction", _given_reduction(self)),
+        _set_reduction,
+        doc="'mean', 'sum' or 'none'; written, it is a note: get_loss() reduces as the constructor was told.",
+    ),
+    "reduce": property(lambda self: _given_reduction(self) != "none"),
+    "average": property(lambda self: _given_reduction(self) != "sum"),
+    "get_axis": lambda self, x: tuple(range(x.ndim)),
+}
+
+
 def install() -> None:
-    """Optimizers of both packages are one class, so both have these members once mindspore is imported."""
+    """Both packages have one class of each, so both have these members once mindspore is imported."""
     for name, member in _MEMBERS.items():
         if not hasattr(Optimizer, name):
             setattr(Optimizer, name, member)
+    for name, member in _LOSS_MEMBERS.items():
+        setattr(LossBase, name, member)
 
 
 install()
