@@ -64,7 +64,7 @@ def missing(module: str, later: tuple[str, ...] = (), holders: dict[str, str] | 
     """
 
     def get(name: str):
-        if name in later:
+        if name in later or f"{module}.{name}" in _OLDER_PATHS:
             return importlib.import_module(f"{module}.{name}")
         if holders and name in holders:
             value = getattr(importlib.import_module(holders[name]), name)

@@ -111,3 +111,30 @@ accumulate(Tensor(1.5), (numbers(1, 4), numbers(1)))
 assert not equal(before, state())
 assert numpy.allclose(optimizer.parameters[0].asnumpy(), before[0] - 0.01 * numbers(1, 4).asnumpy())
 """)
+
+
+def test_losses_and_optimizers_of_ones_own_find_mindspores_members(run_with_mindspore):
+    run_with_mindspore(f"""
+{SETUP}
+class Smooth(nn.LossBase):
+    def __init__(self, reduction="mean"):
+        super().__init__()
+        self.reduction = reduction
+
+    def construct(self, logits, labels):
+        return self.get_loss(logits - labels)
+
+loss = Smooth("sum")
+assert loss.reduction == "sum" and loss.reduce and loss.average
+assert float(loss(x, x).asnumpy()) == 0
+
+class Own(nn.Optimizer):
+    @nn.Optimizer.target.setter
+    def target(self, value):
+        self._set_base_target(value)
+
+own = Own(nn.exponential_decay_lr(0.1, 0.9, 4, 2, 1), net.trainable_params())
+own.target = "CPU"
+assert own.target == "CPU" and own.dynamic_lr and not own.is_group_lr and own.param_length == 2
+assert nn.optim.Adam is nn.Adam and nn.layer.conv.Conv1d is nn.Conv1d
+""")

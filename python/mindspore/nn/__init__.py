@@ -3,6 +3,7 @@
 import muster
 from mindspore import _names
 from mindspore.communication import GlobalComm
+from mindspore.nn import _members as _members
 from mindspore.nn._activations import (  # noqa: F401 - listed from globals() below
     CELU,
     Hardtanh,
@@ -49,6 +50,13 @@ class Dense(muster.nn.Dense):
         if muster.dtype(dtype) is not muster.float32:
             raise NotImplementedError(_names.sentence(f"mindspore.nn.Dense(dtype={dtype})"))
         super().__init__(in_channels, out_channels, weight_init, bias_init, has_bias, activation)
+
+
+class Dropout(muster.nn.Dropout):
+    """muster.nn.Dropout."""
+
+    def __init__(self, keep_prob=0.5, p=None, dtype=muster.float32):
+        super().__init__(keep_prob, p, dtype)
 
 
 class DistributedGradReducer(muster.nn.DistributedGradReducer):
