@@ -185,7 +185,7 @@ def compat_text() -> str:
         "# mindspore",
         "",
         "Every public name of MindSpore 2.7.0, and whether Muster provides it. One that it does not is an",
-        "error that says so; [the guide](../guide/python.md) tells more.",
+        "error that says so; [the guide](../guide/mindspore.md) tells what differs.",
         "",
         "| package or class | provided | of |",
         "| --- | --- | --- |",

@@ -95,7 +95,7 @@ def later(module: str, holders: dict, submodules=()):
 
 
 def sentence(name: str) -> str:
-    return f"{name} is not provided by Muster yet (names of MindSpore that are: docs/guide/python.md)"
+    return f"{name} is not provided by Muster yet (what is there, and what differs: docs/guide/mindspore.md)"
 
 
 def refuse(call: str, /, **arguments) -> None:

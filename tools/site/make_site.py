@@ -21,7 +21,12 @@ SOURCE = ROOT / "build/site-source"
 SITE = ROOT / "build/site"
 # The contents, in this order; a page that no section names comes last.
 SECTIONS = {
-    "First steps": ["docs/guide/python.md", "docs/guide/cpp.md", "docs/guide/data.md"],
+    "First steps": [
+        "docs/guide/python.md",
+        "docs/guide/mindspore.md",
+        "docs/guide/cpp.md",
+        "docs/guide/data.md",
+    ],
     "Training": [
         "docs/guide/model.md",
         "docs/guide/checkpoints.md",

@@ -33,6 +33,8 @@ class Finding(NamedTuple):
             return f"{self.file}:{self.line}: {self.name} differs: {self.way}"
         if self.kind == "unknown":
             return f"{self.file}:{self.line}: {self.name} is no name of MindSpore 2.7: {self.way}"
+        if self.kind == "argument":
+            return f"{self.file}:{self.line}: {self.name} is not taken: {self.way}"
         return f"{self.file}:{self.line}: {self.name} is missing: {self.way}"
 
 

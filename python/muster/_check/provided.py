@@ -19,12 +19,21 @@ def names() -> dict[str, frozenset[str]]:
     return {owner: frozenset(rest.split()) for owner, _, rest in (line.partition(" ") for line in lines)}
 
 
+def _table(file: str) -> dict[str, str]:
+    lines = (_FOLDER / file).read_text().splitlines()
+    return dict(line.split("\t", 1) for line in lines if line and not line.startswith("#"))
+
+
 @functools.cache
 def differences() -> dict[str, str]:
     """What a name does otherwise than MindSpore's, in a sentence."""
-    lines = (_FOLDER / "differences.txt").read_text().splitlines()
-    pairs = (line.split("\t", 1) for line in lines if line and not line.startswith("#"))
-    return {name: sentence for name, sentence in pairs}
+    return _table("differences.txt")
+
+
+@functools.cache
+def ways() -> dict[str, str]:
+    """What to write in place of a name, where no other name tells it."""
+    return _table("ways.txt")
 
 
 def value_of(path: str) -> object:
@@ -87,6 +96,8 @@ def _snake(name: str) -> str:
 
 def way_out(path: str) -> str:
     """What to write in place of a name that is missing."""
+    if path in ways():
+        return ways()[path]
     owner, _, name = path.rpartition(".")
     for module in ("mindspore.ops", "mindspore.nn", "mindspore"):
         for other in (name, _snake(name)):
