@@ -240,7 +240,6 @@ reducer = nn.DistributedGradReducer(net.trainable_params(), True, degree=1)
             r"ValueError.*length",
         ),
         ("C.MultitypeFuncGraph('f').register('Image')", r"register\('Image'\).*provided"),
-        ("ms.get_context('device_id')", r"mindspore\.get_context\('device_id'\).*provided"),
         (
             "nn.DistributedGradReducer([net.bias], degree=4)",
             r"DistributedGradReducer\(degree=4\).*provided",
