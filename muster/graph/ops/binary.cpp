@@ -144,10 +144,13 @@ void run_reference(const KernelCall& call) {
     kernels::compare_reference(kind, dtype, shapes, pair_of(call));
 }
 
+constexpr DTypes dtypes_of(Binary) { return arithmetic_and_bfloat16 | DTypes{DType::uint64}; }
+constexpr DTypes dtypes_of(Comparison) { return Kernel{}.takes | DTypes{DType::bfloat16, DType::uint64}; }
+
 template <auto kind>
 std::vector<Kernel> kernel_list() {
-  return {with_bfloat16({"runs", any_signature, prepare<kind>, run<kind>}),
-          with_bfloat16({"reference", any_signature, prepare_reference, run_reference<kind>})};
+  return {taking(dtypes_of(kind), {"runs", any_signature, prepare<kind>, run<kind>}),
+          taking(dtypes_of(kind), {"reference", any_signature, prepare_reference, run_reference<kind>})};
 }
 
 // Where scripts written for MindSpore find it.

@@ -141,8 +141,8 @@ Op row(std::vector<Value> (*gradient)(const GradientQuery&), Schema schema, std:
           .documentation = documentation,
           .infer = infer<kind>,
           .gradient = gradient,
-          .kernels = {{"runs", any_signature, prepare, run<kind>},
-                      {"reference", any_signature, prepare, run_reference<kind>}},
+          .kernels = {taking(arithmetic, {"runs", any_signature, prepare, run<kind>}),
+                      taking(arithmetic, {"reference", any_signature, prepare, run_reference<kind>})},
           .precision = kind == Reduce::prod ? MixedPrecision::full : MixedPrecision::given,
           .schema = std::move(schema),
           .onnx = onnx_rule<kind>};
@@ -223,7 +223,7 @@ Op arg_row(std::string_view documentation) {
   return {.name = greatest ? "argmax" : "argmin",
           .documentation = documentation,
           .infer = infer_arg<greatest>,
-          .kernels = {{"reference", any_signature, prepare_arg, run_arg<greatest>}},
+          .kernels = {taking(arithmetic, {"reference", any_signature, prepare_arg, run_arg<greatest>})},
           .schema = {.inputs = {"x"}, .attributes = {{.name = "axis", .otherwise = std::int64_t{-1}}}},
           .onnx = onnx_arg<greatest>};
 }

@@ -68,7 +68,7 @@ std::vector<Kernel> kernel_list() {
   if (kernels::has_vector_math(kind))
     list.push_back(
         {kernels::vector_math().front().name, first_is<float>, elements_of_first, run_vector<kind>});
-  list.push_back(with_bfloat16({"reference", any_signature, elements_of_first, run<kind>}));
+  list.push_back(taking(arithmetic_and_bfloat16, {"reference", any_signature, elements_of_first, run<kind>}));
   return list;
 }
 

@@ -45,7 +45,8 @@ DType dtype_from(nb::handle object) {
   const std::string shown = nb::cast<std::string>(nb::repr(object));
   throw nb::type_error(
       ("no dtype " + shown +
-       "; the dtypes are float32, float64, bfloat16, int32, int64, uint8, uint32, int8 and bool_")
+       "; the dtypes are float16, float32, float64, bfloat16, int8, int16, int32, int64, uint8, uint16, "
+       "uint32, uint64 and bool_")
           .c_str());
 }
 

@@ -27,6 +27,14 @@ std::string scalar_text(const Tensor& tensor) {
       return *tensor.data<bool>() ? "True" : "False";
     case DType::bfloat16:
       return number_text(static_cast<float>(*tensor.data<bfloat16>()));
+    case DType::float16:
+      return number_text(static_cast<float>(*tensor.data<float16>()));
+    case DType::int16:
+      return std::to_string(*tensor.data<std::int16_t>());
+    case DType::uint16:
+      return std::to_string(*tensor.data<std::uint16_t>());
+    case DType::uint64:
+      return std::to_string(*tensor.data<std::uint64_t>());
   }
   return {};
 }
@@ -53,6 +61,14 @@ nb::object element_object(const Tensor& tensor, std::int64_t index) {
       return nb::bool_(tensor.data<bool>()[index]);
     case DType::bfloat16:
       return nb::float_(static_cast<double>(tensor.data<bfloat16>()[index]));
+    case DType::float16:
+      return nb::float_(static_cast<double>(tensor.data<float16>()[index]));
+    case DType::int16:
+      return nb::int_(static_cast<int>(tensor.data<std::int16_t>()[index]));
+    case DType::uint16:
+      return nb::int_(static_cast<int>(tensor.data<std::uint16_t>()[index]));
+    case DType::uint64:
+      return nb::int_(tensor.data<std::uint64_t>()[index]);
   }
   return nb::none();
 }
