@@ -21,8 +21,10 @@ Value in_dtype(const Value& x, DType dtype) {
 
 Value floating(const Value& x) { return is_whole(x) ? in_dtype(x, DType::float32) : x; }
 
+// As MindSpore counts: wider unsigned numbers stay what they are.
 Value counted(const Value& x) {
-  return is_whole(x) && x.dtype() != DType::int32 ? in_dtype(x, DType::int64) : x;
+  const bool stays = !is_whole(x) || (is_unsigned(x.dtype()) && x.dtype() != DType::uint8);
+  return stays ? x : in_dtype(x, DType::int64);
 }
 
 // The inputs from `first` on in the dtype that they meet in.

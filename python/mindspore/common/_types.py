@@ -141,8 +141,10 @@ signed_type = int_type + float_type
 all_types = (bool_, *number_type)
 
 int_ = Int("int", "Int", int_type)
+int_.name = "int32"  # a cast to it gives this dtype
 uint = UInt("uint", "UInt", uint_type)
 float_ = Float("float", "Float", (float16, float32, float64))
+float_.name = "float32"
 number = Number("number", "Number", (bool_, *number_type))
 list_ = List("list_", "List")
 tuple_ = Tuple("tuple_", "Tuple")

@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include "python/muster/bindings/dtype.h"
 #include "python/muster/bindings/value.h"
 
 namespace muster::python {
@@ -88,6 +89,7 @@ std::string representation_of(const graph::Value& value, nb::handle self) {
   const bool is_absent =
       value.is_parameter() ? value.parameter()->absence() != nullptr : value.tensor().absence() != nullptr;
   if (is_absent) return kind + "(on another worker, " + type;
+  if (mindspore_words().is_valid() && kind == "Tensor") return nb::cast<std::string>(mindspore_words()(self));
   const Tensor tensor = elements_of(value);
   if (tensor.shape().rank() == 0) return kind + "(" + scalar_text(tensor) + ", " + type;
   const nb::object array = self.attr("asnumpy")();
