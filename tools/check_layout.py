@@ -30,7 +30,7 @@ LAYERS = {
 }
 # How many headers of a module its public one may show to others, itself not counted. Lower it when you can.
 SHOWN_MAX = {
-    "base": 17,
+    "base": 18,
     "checkpoint": 19,
     "cluster": 13,
     "collective": 0,

@@ -3,7 +3,6 @@
 
 #include <bit>
 #include <cstdint>
-#include <type_traits>
 
 namespace muster {
 
@@ -37,13 +36,5 @@ class bfloat16 {
   std::uint16_t bits_ = 0;
 };
 static_assert(sizeof(bfloat16) == 2);
-
-// What C++ computes with where elements are T.
-template <class T>
-using Computed = std::conditional_t<std::is_same_v<T, bfloat16>, float, T>;
-
-// float, double and bfloat16.
-template <class T>
-inline constexpr bool is_floating_v = std::is_floating_point_v<Computed<T>>;
 
 }  // namespace muster

@@ -56,6 +56,14 @@ std::string element_text(const Tensor& tensor, std::size_t index) {
       return std::to_string(tensor.data<std::uint32_t>()[index]);
     case DType::int8:
       return std::to_string(tensor.data<std::int8_t>()[index]);
+    case DType::float16:
+      return number_text(static_cast<float>(tensor.data<float16>()[index]));
+    case DType::int16:
+      return std::to_string(tensor.data<std::int16_t>()[index]);
+    case DType::uint16:
+      return std::to_string(tensor.data<std::uint16_t>()[index]);
+    case DType::uint64:
+      return std::to_string(tensor.data<std::uint64_t>()[index]);
     case DType::bool_:
       break;
   }

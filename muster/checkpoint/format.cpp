@@ -107,6 +107,8 @@ constexpr std::pair<DType, std::string_view> type_names[] = {
     {DType::float32, "Float32"}, {DType::float64, "Float64"}, {DType::int32, "Int32"},
     {DType::int64, "Int64"},     {DType::uint8, "UInt8"},     {DType::uint32, "UInt32"},
     {DType::int8, "Int8"},       {DType::bool_, "Bool"},      {DType::bfloat16, "BFloat16"},
+    {DType::float16, "Float16"}, {DType::int16, "Int16"},     {DType::uint16, "UInt16"},
+    {DType::uint64, "UInt64"},
 };
 
 std::string_view type_name(DType dtype) {

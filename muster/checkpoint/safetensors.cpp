@@ -25,12 +25,13 @@ constexpr std::size_t axes_max = 64;
 constexpr std::string_view metadata_name = "__metadata__";
 
 constexpr std::pair<DType, std::string_view> type_names[] = {
-    {DType::float32, "F32"}, {DType::float64, "F64"}, {DType::int32, "I32"},
-    {DType::int64, "I64"},   {DType::uint8, "U8"},    {DType::uint32, "U32"},
-    {DType::int8, "I8"},     {DType::bool_, "BOOL"},  {DType::bfloat16, "BF16"},
+    {DType::float32, "F32"},   {DType::float64, "F64"}, {DType::int32, "I32"}, {DType::int64, "I64"},
+    {DType::uint8, "U8"},      {DType::uint32, "U32"},  {DType::int8, "I8"},   {DType::bool_, "BOOL"},
+    {DType::bfloat16, "BF16"}, {DType::float16, "F16"}, {DType::int16, "I16"}, {DType::uint16, "U16"},
+    {DType::uint64, "U64"},
 };
 // Of other programs.
-constexpr std::string_view foreign_types[] = {"F16", "I16", "U16", "U64", "F8_E4M3", "F8_E5M2"};
+constexpr std::string_view foreign_types[] = {"F8_E4M3", "F8_E5M2"};
 
 std::string_view type_name(DType dtype) {
   for (const auto& [known, name] : type_names)

@@ -140,9 +140,7 @@ class TypeCast final : public Transform {
   std::string name() const override { return "TypeCast"; }
   Result<ValueType> infer(const ValueType& input) const override { return ValueType{dtype_, input.shape}; }
   void run(const ValueType& input, const Rows& rows, const std::byte* in, std::byte* out) const override {
-    with_type(dtype_, [&](auto* type) {
-      convert_all(input.dtype, elements_of(input, rows), in, reinterpret_cast<decltype(type)>(out));
-    });
+    cast_elements(in, input.dtype, out, dtype_, elements_of(input, rows));
   }
   bool follow(Channels&) const override { return true; }
 
@@ -171,10 +169,8 @@ class ToTensor final : public Transform {
       convert_all(input.dtype, elements, in + row * elements * size_bytes(input.dtype), last.data());
       for (std::size_t i = 0; i < elements; ++i)
         first[i % channels * pixels + i / channels] = last[i] * (1.0f / 255.0f);
-      with_type(dtype_, [&](auto* type) {
-        convert_all(DType::float32, elements, reinterpret_cast<const std::byte*>(first.data()),
-                    reinterpret_cast<decltype(type)>(out) + row * elements);
-      });
+      cast_elements(reinterpret_cast<const std::byte*>(first.data()), DType::float32,
+                    out + row * elements * size_bytes(dtype_), dtype_, elements);
     }
   }
   bool follow(Channels& channels) const override {

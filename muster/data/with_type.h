@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "muster/base/base.h"
+#include "muster/tensor/tensor.h"
 
 namespace muster::data {
 
@@ -32,6 +33,14 @@ void with_type(DType dtype, Use use) {
       return use(static_cast<bool*>(nullptr));
     case DType::bfloat16:
       return use(static_cast<bfloat16*>(nullptr));
+    case DType::float16:
+      return use(static_cast<float16*>(nullptr));
+    case DType::int16:
+      return use(static_cast<std::int16_t*>(nullptr));
+    case DType::uint16:
+      return use(static_cast<std::uint16_t*>(nullptr));
+    case DType::uint64:
+      return use(static_cast<std::uint64_t*>(nullptr));
   }
 }
 
@@ -53,10 +62,7 @@ To convert(Given given) {
 
 template <class To>
 void convert_all(DType from, std::size_t elements, const std::byte* in, To* out) {
-  with_type(from, [&](auto* type) {
-    const auto* values = reinterpret_cast<const std::remove_pointer_t<decltype(type)>*>(in);
-    for (std::size_t i = 0; i < elements; ++i) out[i] = convert<To>(values[i]);
-  });
+  cast_elements(in, from, reinterpret_cast<std::byte*>(out), dtype_of<To>, elements);
 }
 
 }  // namespace muster::data

@@ -19,9 +19,11 @@ void for_each_number(const std::byte* elements, DType dtype, std::int64_t count,
   };
   if (dtype == DType::float32) return all(reinterpret_cast<const float*>(elements));
   if (dtype == DType::float64) return all(reinterpret_cast<const double*>(elements));
-  if (dtype != DType::bfloat16) return;
-  const auto* low = reinterpret_cast<const bfloat16*>(elements);
-  for (std::int64_t i = 0; i < count; ++i) look(static_cast<double>(static_cast<float>(low[i])), i);
+  const auto low = [&]<class T>(const T* typed) {
+    for (std::int64_t i = 0; i < count; ++i) look(static_cast<double>(static_cast<float>(typed[i])), i);
+  };
+  if (dtype == DType::bfloat16) return low(reinterpret_cast<const bfloat16*>(elements));
+  if (dtype == DType::float16) return low(reinterpret_cast<const float16*>(elements));
 }
 
 // "(2, 7)"

@@ -12,7 +12,6 @@ namespace muster::graph {
 namespace {
 
 int width(DType dtype) { return static_cast<int>(size_bytes(dtype)); }
-bool is_unsigned(DType dtype) { return dtype == DType::uint8 || dtype == DType::uint32; }
 bool is_whole(const Value& x) { return x.defined() && !is_floating(x.dtype()); }
 
 // Undefined values stay.
@@ -22,8 +21,10 @@ Value in_dtype(const Value& x, DType dtype) {
 
 Value floating(const Value& x) { return is_whole(x) ? in_dtype(x, DType::float32) : x; }
 
+// As MindSpore counts: wider unsigned numbers stay what they are.
 Value counted(const Value& x) {
-  return is_whole(x) && x.dtype() != DType::int32 ? in_dtype(x, DType::int64) : x;
+  const bool stays = !is_whole(x) || (is_unsigned(x.dtype()) && x.dtype() != DType::uint8);
+  return stays ? x : in_dtype(x, DType::int64);
 }
 
 // The inputs from `first` on in the dtype that they meet in.
@@ -110,11 +111,16 @@ DType promoted(DType a, DType b) {
   if (a == b || b == DType::bool_) return a;
   if (a == DType::bool_) return b;
   if (is_floating(a) != is_floating(b)) return is_floating(a) ? a : b;
+  if (is_floating(a) && width(a) == width(b)) return DType::float32;  // those of 16 bits hold not each other
   if (is_floating(a) || is_unsigned(a) == is_unsigned(b)) return width(a) >= width(b) ? a : b;
   const DType other = is_unsigned(a) ? b : a;            // the signed one
   const int needed = 2 * width(is_unsigned(a) ? a : b);  // bytes that hold the unsigned one with a sign
   if (width(other) >= needed) return other;
-  return needed > 4 ? DType::int64 : DType::int32;
+  if (needed > width(DType::int64))
+    throw Exception(Code::invalid_argument,
+                    fmt::format("no dtype holds the numbers of both {} and {}: cast one of them",
+                                to_string(a), to_string(b)));
+  return needed == 2 ? DType::int16 : (needed == 4 ? DType::int32 : DType::int64);
 }
 
 const Op& required_op(std::string_view name) {

@@ -65,8 +65,10 @@ struct Kernel {
   Prepared (*prepare)(const Signature&);
   void (*run)(const KernelCall&);
   bool (*available)() = nullptr;  // null: on every machine
-  // Whether it takes bfloat16 where its rule does; for others bfloat16 is widened before and rounded after.
-  bool takes_bfloat16 = false;
+  // The dtypes that it takes where its rule does. For others it computes in a wider one (computed_in):
+  // inputs are widened before, and results rounded after.
+  DTypes takes = {DType::float32, DType::float64, DType::int32, DType::int64,
+                  DType::uint8,   DType::uint32,  DType::int8,  DType::bool_};
   // Of updates, which a plan joins into one pass over all parameters: the elements [begin, end) of input 0
   // alone, on the calling thread, others at the same time. `finish` follows when all are done. Null
   // elsewhere.

@@ -21,11 +21,11 @@ void write(const Tensor& out, Number number) {
     for (std::uint64_t i = 0; i < count; ++i) out.data<double>()[i] = number(i);
     return;
   }
-  if (out.dtype() == DType::bfloat16) {
-    for (std::uint64_t i = 0; i < count; ++i)
-      out.data<bfloat16>()[i] = static_cast<bfloat16>(static_cast<float>(number(i)));
-    return;
-  }
+  const auto write_low = [&]<class T>(T* low) {
+    for (std::uint64_t i = 0; i < count; ++i) low[i] = static_cast<T>(static_cast<float>(number(i)));
+  };
+  if (out.dtype() == DType::bfloat16) return write_low(out.data<bfloat16>());
+  if (out.dtype() == DType::float16) return write_low(out.data<float16>());
   MUSTER_CHECK(out.dtype() == DType::float32, "initializers make floating parameters");
   for (std::uint64_t i = 0; i < count; ++i) out.data<float>()[i] = static_cast<float>(number(i));
 }

@@ -341,6 +341,8 @@ Value matmul(const Value& a, const Value& b, bool transpose_a, bool transpose_b)
   const bool known = a.defined() && b.defined();
   const std::size_t a_rank = known ? a.shape().rank() : 0;
   const std::size_t b_rank = known ? b.shape().rank() : 0;
+  const bool is_whole = known && muster::is_whole(a.dtype()) && muster::is_whole(b.dtype());
+  if (is_whole && a_rank > 1 && b_rank > 1) return batch_matmul(a, b, transpose_a, transpose_b);
   if (a_rank == 0 || b_rank == 0 || (a_rank == 2 && b_rank == 2))
     return apply("matmul", {a, b}, {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}});
   if (a_rank == 1)

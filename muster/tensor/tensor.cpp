@@ -53,6 +53,11 @@ Tensor Tensor::cast(DType dtype) const {
   return made;
 }
 
+void cast_elements(const std::byte* from, DType from_dtype, std::byte* to, DType to_dtype,
+                   std::size_t count) {
+  kernels::cast(from, from_dtype, to, to_dtype, static_cast<std::int64_t>(count));
+}
+
 std::string_view kernel_library_name() {
   const PrimitiveLibrary* const library = primitive_library();
   return library == nullptr ? std::string_view() : library->name;

@@ -97,6 +97,9 @@ class Tensor {
   std::optional<std::uint32_t> home_;
 };
 
+// Each of `count` elements as another dtype (kernels::cast), on the calling thread.
+void cast_elements(const std::byte* from, DType from_dtype, std::byte* to, DType to_dtype, std::size_t count);
+
 // The library of kernels that is loaded here ("oneDNN 3.2.0"). Empty: there is none, and convolutions are
 // many times slower.
 std::string_view kernel_library_name();

@@ -45,7 +45,6 @@ except Exception as error:
         ("import mindspore.rewrite", "ImportError", "mindspore.rewrite"),
         ("ds.VOCDataset", "AttributeError", "mindspore.dataset.VOCDataset"),
         ("ds.vision.Solarize", "AttributeError", "mindspore.dataset.vision.Solarize"),
-        ("ms.float16", "AttributeError", "mindspore.float16"),
         ("ms.set_context(enable_dump=True)", "NotImplementedError", "enable_dump"),
         ("ms.set_context(save_graphs=True)", "NotImplementedError", "save_graphs"),
         ("ms.set_auto_parallel_context(pipeline_stages=2)", "NotImplementedError", "pipeline_stages"),

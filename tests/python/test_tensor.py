@@ -14,7 +14,20 @@ def seed_of_this_run():
     return seed
 
 
-DTYPES = ["float32", "float64", "int32", "int64", "uint8", "uint32", "int8", "bool"]
+DTYPES = [
+    "float32",
+    "float64",
+    "float16",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "bool",
+]
 
 
 @pytest.mark.parametrize("name", DTYPES)
@@ -63,7 +76,7 @@ def test_a_strided_array_is_copied_in_order_and_refused_where_memory_would_be_sh
 
 
 def test_an_array_of_an_unknown_dtype_is_refused_with_the_choices():
-    with pytest.raises(TypeError, match="float32, float64"):
+    with pytest.raises(TypeError, match="float16, float32, float64"):
         muster.Tensor(numpy.zeros(2, numpy.complex64))
 
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -158,16 +159,22 @@ Result<> run_watched(const OneOp& plan, const std::vector<Tensor>& inputs, const
   return {};
 }
 
+bool takes(const Kernel& kernel, const Signature& signature) {
+  const auto is_taken = [&](const TensorType& type) { return kernel.takes.contains(type.dtype); };
+  return std::all_of(signature.inputs.begin(), signature.inputs.end(), is_taken) &&
+         std::all_of(signature.outputs.begin(), signature.outputs.end(), is_taken);
+}
+
 }  // namespace
 
 Result<Chosen> choose_kernel(const Op& op, const Signature& signature) {
-  const bool low = has_bfloat16(signature);
   for (const Kernel& kernel : op.kernels) {
-    if ((low && !kernel.takes_bfloat16) || !kernel.usable(signature)) continue;
+    if (!takes(kernel, signature) || !kernel.usable(signature)) continue;
     Prepared prepared = kernel.prepare(signature);
     if (!prepared.declined) return Chosen{&kernel, std::move(prepared)};
   }
-  if (low) return choose_widened(op, signature);
+  if (can_be_widened(signature))
+    if (auto chosen = choose_widened(op, signature)) return chosen;
   std::string types;
   for (const TensorType& type : signature.inputs) types += (types.empty() ? "" : ", ") + to_string(type);
   return fail(Code::not_provided, fmt::format("{} has no kernel for {}", op.name, types));

@@ -32,6 +32,14 @@ std::int64_t onnx_dtype(DType dtype) {
       return 12;
     case DType::bfloat16:
       return 16;
+    case DType::float16:
+      return 10;
+    case DType::int16:
+      return 5;
+    case DType::uint16:
+      return 4;
+    case DType::uint64:
+      return 13;
   }
   MUSTER_CHECK(false, "a dtype has no number in ONNX");
   return 0;

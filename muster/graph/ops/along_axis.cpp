@@ -57,9 +57,7 @@ std::vector<Kernel> topk_kernels() {
 
 Types infer_cumsum(const Signature& signature) {
   const TensorType& x = signature.inputs[0];
-  if (!is_floating(x.dtype) && !is_index(x.dtype))
-    return bad("cumsum: float32, float64, int32 or int64 is needed, not {}: cast it",
-               muster::to_string(x.dtype));
+  MUSTER_TRY_VOID(require_number("cumsum", x));
   MUSTER_TRY_VOID(axis_of("cumsum", signature.attributes, x.shape));
   return same_as_first(signature);
 }
@@ -135,8 +133,8 @@ const Op& cumsum_op() {
       .name = "cumsum",
       .documentation =
           "Running sums along `axis` (0, negative ones count from the end): y[i] = x[0] + ... + x[i], "
-          "without x[i] when `exclusive`, from the other end when `reverse`. float32, float64, int32 or "
-          "int64.",
+          "without x[i] when `exclusive`, from the other end when `reverse`. Numbers of any "
+          "dtype; whole ones wrap around.",
       .infer = infer_cumsum,
       .gradient = gradient_cumsum,
       .kernels = cumsum_kernels<float, double, std::int32_t, std::int64_t>(),
@@ -147,7 +145,6 @@ const Op& cumsum_op() {
                           {.name = "dtype", .otherwise = DType::float32, .optional = true, .casts = true},
                           {.name = "exclusive", .otherwise = false},
                           {.name = "reverse", .otherwise = false}},
-           .methods = {{"cumsum", {"axis", "dtype"}}},
            .mindspore = {{"cumsum", {"x", "axis", "dtype"}}},
            .primitives = {{"CumSum", {"exclusive", "reverse"}, {"input", "axis"}}}},
       .onnx = onnx_cumsum,

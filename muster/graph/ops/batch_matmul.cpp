@@ -52,7 +52,7 @@ std::optional<Shape> joined(const Shape& a, const Shape& b) {
 Types infer(const Signature& signature) {
   const TensorType& a = signature.inputs[0];
   const TensorType& b = signature.inputs[1];
-  MUSTER_TRY_VOID(require_floating("batch_matmul", a));
+  MUSTER_TRY_VOID(require_number("batch_matmul", a));
   MUSTER_TRY_VOID(require_equal_dtypes("batch_matmul", signature));
   if (a.shape.rank() < 2 || b.shape.rank() < 2)
     return bad("batch_matmul: both tensors need two axes at least, not {} and {}", to_string(a),
@@ -154,6 +154,28 @@ Prepared prepare_low(const Signature& signature) {
       {.size = size_of(signature), .batch = leading(signature.inputs[0].shape).elements()}));
 }
 
+// Whole numbers, which wrap around.
+template <class T>
+void run_whole(const KernelCall& call) {
+  using Unsigned = std::make_unsigned_t<T>;
+  const BatchMatmulSize& size = call.setting<Settings>().size;
+  const auto [m, n, k, transpose_a, transpose_b] = size.each;
+  const std::int64_t a_row = transpose_a ? 1 : k;
+  const std::int64_t a_column = transpose_a ? m : 1;
+  const std::int64_t b_row = transpose_b ? 1 : n;
+  const std::int64_t b_column = transpose_b ? k : 1;
+  auto* c = call.output<Unsigned>();
+  std::fill_n(c, static_cast<std::int64_t>(size.a_begins.size()) * m * n, Unsigned{0});
+  for (std::size_t each = 0; each < size.a_begins.size(); ++each) {
+    const auto* a = call.input<Unsigned>(0) + size.a_begins[each];
+    const auto* b = call.input<Unsigned>(1) + size.b_begins[each];
+    for (std::int64_t i = 0; i < m; ++i, c += n)
+      for (std::int64_t p = 0; p < k; ++p)
+        for (std::int64_t j = 0; j < n; ++j)
+          c[j] += a[i * a_row + p * a_column] * b[p * b_row + j * b_column];
+  }
+}
+
 Result<> to_onnx(OnnxCall& call) {
   // The last two axes the other way round.
   const auto turned = [&call](std::size_t index, std::string_view attribute) {
@@ -177,8 +199,8 @@ const Op& batch_matmul_op() {
       .name = "batch_matmul",
       .documentation =
           "c (..., m, n) = op(a) op(b) for each index of the leading axes, which broadcast: a (..., m, k), "
-          "or (..., k, m) with transpose_a, b (..., k, n), or (..., n, k) with transpose_b; float32 or "
-          "float64.",
+          "or (..., k, m) with transpose_a, b (..., k, n), or (..., n, k) with transpose_b; numbers "
+          "of any dtype (whole ones wrap around).",
       .inputs_min = 2,
       .inputs_max = 2,
       .infer = infer,
@@ -188,7 +210,9 @@ const Op& batch_matmul_op() {
                       {primitive_kernel_name, usable_low, prepare_low, run_primitive, primitives_available}),
                   {"fast", usable_fast, prepare_fast, run<float>},
                   reference<float>(prepare_reference, run<float>),
-                  reference<double>(prepare_reference, run<double>)},
+                  reference<double>(prepare_reference, run<double>),
+                  reference<std::int32_t>(prepare_reference, run_whole<std::int32_t>),
+                  reference<std::int64_t>(prepare_reference, run_whole<std::int64_t>)},
       .precision = MixedPrecision::low,
       .schema = {.inputs = {"a", "b"},
                  .attributes = {{.name = "transpose_a", .otherwise = false},

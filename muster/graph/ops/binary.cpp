@@ -1,4 +1,6 @@
 // Arithmetic, comparisons and logic of two tensors, with numpy's broadcasting.
+#include <optional>
+
 #include "muster/graph/ops/array.h"
 #include "muster/graph/ops/rules.h"
 #include "muster/tensor/tensor.h"
@@ -32,10 +34,18 @@ Result<Shape> shape_of_pair(std::string_view op, const Signature& signature) {
   return bad("{}: {} and {} do not fit together", op, muster::to_string(a), muster::to_string(b));
 }
 
+// Of truth values: what the op makes of 0 and 1, and of 1 + 1 and 0 - 1 makes true.
+constexpr std::optional<Comparison> of_truth(Binary kind) {
+  if (kind == Binary::add || kind == Binary::maximum) return Comparison::logical_or;
+  if (kind == Binary::mul || kind == Binary::minimum) return Comparison::logical_and;
+  if (kind == Binary::sub) return Comparison::not_equal;
+  return std::nullopt;
+}
+
 template <Binary kind>
 Types infer(const Signature& signature) {
   MUSTER_TRY(Shape shape, shape_of_pair(name_of(kind), signature));
-  MUSTER_TRY_VOID(require_number(name_of(kind), signature.inputs[0]));
+  if (!of_truth(kind)) MUSTER_TRY_VOID(require_number(name_of(kind), signature.inputs[0]));
   return std::vector<TensorType>{{signature.inputs[0].dtype, std::move(shape)}};
 }
 
@@ -129,25 +139,34 @@ kernels::Pair pair_of(const KernelCall& call) { return {call.inputs[0], call.inp
 template <auto kind>
 void run(const KernelCall& call) {
   const auto& [dtype, loops] = call.setting<Settings>();
-  if constexpr (std::is_same_v<decltype(kind), Binary>)
+  if constexpr (std::is_same_v<decltype(kind), Binary>) {
+    if (dtype == DType::bool_)
+      return kernels::compare(*of_truth(kind), dtype, loops, pair_of(call), call.threads);
     kernels::binary(kind, dtype, loops, pair_of(call), call.threads);
-  else
+  } else {
     kernels::compare(kind, dtype, loops, pair_of(call), call.threads);
+  }
 }
 
 template <auto kind>
 void run_reference(const KernelCall& call) {
   const auto& [dtype, shapes] = call.setting<ReferenceSettings>();
-  if constexpr (std::is_same_v<decltype(kind), Binary>)
+  if constexpr (std::is_same_v<decltype(kind), Binary>) {
+    if (dtype == DType::bool_)
+      return kernels::compare_reference(*of_truth(kind), dtype, shapes, pair_of(call));
     kernels::binary_reference(kind, dtype, shapes, pair_of(call));
-  else
+  } else {
     kernels::compare_reference(kind, dtype, shapes, pair_of(call));
+  }
 }
+
+constexpr DTypes dtypes_of(Binary) { return arithmetic_and_bfloat16 | DTypes{DType::uint64}; }
+constexpr DTypes dtypes_of(Comparison) { return Kernel{}.takes | DTypes{DType::bfloat16, DType::uint64}; }
 
 template <auto kind>
 std::vector<Kernel> kernel_list() {
-  return {with_bfloat16({"runs", any_signature, prepare<kind>, run<kind>}),
-          with_bfloat16({"reference", any_signature, prepare_reference, run_reference<kind>})};
+  return {taking(dtypes_of(kind), {"runs", any_signature, prepare<kind>, run<kind>}),
+          taking(dtypes_of(kind), {"reference", any_signature, prepare_reference, run_reference<kind>})};
 }
 
 // Where scripts written for MindSpore find it.
@@ -239,33 +258,32 @@ Op row(const Names& names, std::string_view documentation) {
 
 const std::vector<Op>& family() {
   static const std::vector<Op> rows = {
-      row<Binary::add>({{"Add"}, named({"add"})}, "a + b, shapes broadcast; float32, float64, int32, int64."),
-      row<Binary::sub>({{"Sub"}, named({"sub"})}, "a - b, shapes broadcast; float32, float64, int32, int64."),
+      row<Binary::add>({{"Add"}, named({"add"})}, "a + b, shapes broadcast; numbers of any dtype; of bool whether one is true."),
+      row<Binary::sub>({{"Sub"}, named({"sub"})}, "a - b, shapes broadcast; numbers of any dtype; of bool whether they differ."),
       row<Binary::mul>({{"Mul"}, named({"mul", "multiply"})},
-                       "a b, shapes broadcast; float32, float64, int32, int64."),
+                       "a b, shapes broadcast; numbers of any dtype; of bool whether both are true."),
       row<Binary::div>(
-          {{"Div", "RealDiv"}, {{"true_divide", {"dividend", "divisor"}}}},
-          "a / b, shapes broadcast; float32, float64, int32, int64. Integers round towards zero, x / "
-          "0 is 0."),
+          {{"Div"}, {{"true_divide", {"dividend", "divisor"}}}},
+          "a / b, shapes broadcast; numbers of any dtype. Integers round towards zero, x / 0 is 0."),
       row<Binary::pow>(
           {{"Pow"}, {{"pow", {"input", "exponent"}}}, {{"pow", {"exponent"}}}},
-          "a^b, shapes broadcast; float32, float64, int32, int64. Negative powers of integers round "
+          "a^b, shapes broadcast; numbers of any dtype. Negative powers of integers round "
           "towards zero. Where a <= 0 the gradient by b is 0."),
       row<Binary::maximum>(
           {{"Maximum"}, named({"maximum"})},
-          "The greater of a and b, NaN if one is; shapes broadcast; float32, float64, int32, int64. "
+          "The greater of a and b, NaN if one is; shapes broadcast; numbers of any dtype. "
           "Equals share the gradient."),
       row<Binary::minimum>(
           {{"Minimum"}, named({"minimum"})},
-          "The smaller of a and b, NaN if one is; shapes broadcast; float32, float64, int32, int64. "
+          "The smaller of a and b, NaN if one is; shapes broadcast; numbers of any dtype. "
           "Equals share the gradient."),
       row<Binary::floor_div>(
           {{"FloorDiv"}, {{"floor_divide", {"input", "other"}}, {"floor_div", {"x", "y"}}}},
-          "a / b rounded down, shapes broadcast; float32, float64, int32, int64. Integers by 0 "
+          "a / b rounded down, shapes broadcast; numbers of any dtype. Integers by 0 "
           "give 0. The gradient is 0."),
       row<Binary::mod>(
           {{"FloorMod"}, {{"remainder", {"input", "other"}}, {"floor_mod", {"x", "y"}}}},
-          "a - b floor(a / b), with the sign of b; shapes broadcast; float32, float64, int32, int64. "
+          "a - b floor(a / b), with the sign of b; shapes broadcast; numbers of any dtype. "
           "Integers by 0 give 0. Source: Knuth, The Art of Computer Programming, 1.2.4."),
       row<Comparison::equal>(
           {{"Equal"}, named({"equal", "eq"})},

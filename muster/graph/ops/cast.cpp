@@ -57,11 +57,12 @@ const Op& cast_op() {
   static const Op op{
       .name = "cast",
       .documentation =
-          "The same numbers as `dtype`. From floating to integer rounds towards zero and "
-          "saturates, NaN becomes 0; to bool is x != 0.",
+          "The same numbers as `dtype`. From floating to whole numbers rounds towards zero; what int32 (for "
+          "uint32 and 64 bits int64) does not hold, and NaN, becomes its least number, and narrower dtypes "
+          "take the low bits: -1 is 255 in uint8. To bool is x != 0.",
       .infer = infer,
       .gradient = gradient,
-      .kernels = {with_bfloat16({"reference", any, prepare, run})},
+      .kernels = {for_any_dtype({"reference", any, prepare, run})},
       .schema = {.inputs = {"x"},
                  .attributes = {{.name = "dtype", .otherwise = DType::float32, .required = true}},
                  .primitives = {{"Cast", {}, {"x", "dtype"}}}},

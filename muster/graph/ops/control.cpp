@@ -231,7 +231,7 @@ const Op& cond_op() {
       .inputs_max = 65536,
       .infer = infer_cond,
       .gradient = gradient_cond,
-      .kernels = {with_bfloat16({"reference", any, prepare_cond, run_cond})},
+      .kernels = {for_any_dtype({"reference", any, prepare_cond, run_cond})},
       .mixes = true,
   };
   return op;
@@ -248,7 +248,7 @@ const Op& while_loop_op() {
       .inputs_max = 65536,
       .infer = infer_while,
       .gradient = gradient_while,
-      .kernels = {with_bfloat16({"reference", any, prepare_while, run_while})},
+      .kernels = {for_any_dtype({"reference", any, prepare_while, run_while})},
       .mixes = true,
   };
   return op;

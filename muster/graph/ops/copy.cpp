@@ -260,7 +260,7 @@ const Op& transpose_op() {
       .documentation = "y[i...] with axis j of y being axis perm[j] of x (not negative); any dtype.",
       .infer = infer_transpose,
       .gradient = gradient_transpose,
-      .kernels = {with_bfloat16({"reference", any, prepare_transpose, run})},
+      .kernels = {for_any_dtype({"reference", any, prepare_transpose, run})},
       .onnx = onnx_transpose,
   };
   return op;
@@ -276,7 +276,7 @@ const Op& slice_op() {
           "pad.",
       .infer = infer_slice,
       .gradient = gradient_slice,
-      .kernels = {with_bfloat16({"reference", any, prepare_slice, run})},
+      .kernels = {for_any_dtype({"reference", any, prepare_slice, run})},
       .onnx = onnx_slice,
   };
   return op;
@@ -291,7 +291,7 @@ const Op& pad_op() {
           "begin + stride, ... (strides are 1 when not given). Any dtype. Its gradient is slice.",
       .infer = infer_pad,
       .gradient = gradient_pad,
-      .kernels = {with_bfloat16({"reference", any, prepare_pad, run})},
+      .kernels = {for_any_dtype({"reference", any, prepare_pad, run})},
       .onnx = onnx_pad,
   };
   return op;
@@ -304,7 +304,7 @@ const Op& broadcast_to_op() {
       .documentation = "x repeated along axes of size 1, and along new leading axes, to `shape`; any dtype.",
       .infer = infer_broadcast_to,
       .gradient = gradient_broadcast_to,
-      .kernels = {with_bfloat16({"reference", any, prepare_broadcast_to, run})},
+      .kernels = {for_any_dtype({"reference", any, prepare_broadcast_to, run})},
       .onnx = onnx_broadcast_to,
   };
   return op;

@@ -1,3 +1,5 @@
+#include <array>
+
 #include "muster/graph/ops/ops.h"
 #include "muster/tensor/tensor.h"
 
@@ -13,30 +15,22 @@ Types infer(const Signature& signature) {
 }
 
 struct Settings {
-  DType dtype = DType::float32;
-  double value = 0;
+  std::array<std::byte, 8> element{};
+  std::size_t element_bytes = 0;
   std::int64_t count = 0;
 };
 
 Prepared prepare(const Signature& signature) {
   const TensorType& out = signature.outputs[0];
-  return prepared(Settings{out.dtype, signature.attributes.get("value", 0.0), out.shape.elements()});
+  Settings settings{.element_bytes = size_bytes(out.dtype), .count = out.shape.elements()};
+  const double value = signature.attributes.get("value", 0.0);
+  kernels::cast(&value, DType::float64, settings.element.data(), out.dtype, 1);
+  return prepared(settings);
 }
 
-template <class T>
 void run(const KernelCall& call) {
   const auto& settings = call.setting<Settings>();
-  kernels::fill(static_cast<T>(static_cast<Computed<T>>(settings.value)), call.output<T>(), settings.count);
-}
-
-template <class T>
-bool output_is(const Signature& signature) {
-  return signature.outputs[0].dtype == dtype_of<T>;
-}
-
-template <class... T>
-std::vector<Kernel> kernel_list() {
-  return {with_bfloat16({"reference", output_is<T>, prepare, run<T>})...};
+  kernels::fill_elements(settings.element.data(), settings.element_bytes, call.outputs[0], settings.count);
 }
 
 Result<> to_onnx(OnnxCall& call) {
@@ -59,8 +53,7 @@ const Op& fill_op() {
       .inputs_min = 0,
       .inputs_max = 0,
       .infer = infer,
-      .kernels = kernel_list<float, double, std::int32_t, std::int64_t, std::uint8_t, std::uint32_t,
-                             std::int8_t, bool, bfloat16>(),
+      .kernels = {taking(DTypes::all(), {"reference", any_signature, prepare, run})},
       .onnx = to_onnx,
   };
   return op;

@@ -51,9 +51,7 @@ Shape scattered_shape(const Attributes& attributes) { return Shape(sizes_of(attr
 Types infer_scatter_add(const Signature& signature) {
   const TensorType& indices = signature.inputs[0];
   const TensorType& updates = signature.inputs[1];
-  if (!is_floating(updates.dtype) && !is_index(updates.dtype))
-    return bad("scatter_add: float32, float64, int32 or int64 is needed, not {}",
-               muster::to_string(updates.dtype));
+  MUSTER_TRY_VOID(require_number("scatter_add", updates));
   const Shape shape = scattered_shape(signature.attributes);
   for (const std::int64_t size : shape)
     if (size < 0) return bad("scatter_add: {} has a negative size", muster::to_string(shape));
@@ -232,8 +230,8 @@ const Op& gather_op() {
       .infer = infer_gather,
       .gradient = gradient_gather,
       .kernels =
-          {with_bfloat16({"reference", second_is<std::int32_t>, prepare_gather, run_gather<std::int32_t>}),
-           with_bfloat16({"reference", second_is<std::int64_t>, prepare_gather, run_gather<std::int64_t>})},
+          {for_any_dtype({"reference", second_is<std::int32_t>, prepare_gather, run_gather<std::int32_t>}),
+           for_any_dtype({"reference", second_is<std::int64_t>, prepare_gather, run_gather<std::int64_t>})},
       .schema = {.inputs = {"input_params", "input_indices"},
                  .attributes = {{.name = "axis", .otherwise = std::int64_t{0}},
                                 {.name = "batch_dims", .otherwise = std::int64_t{0}}},

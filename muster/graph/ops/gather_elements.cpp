@@ -139,10 +139,10 @@ bool usable_grad(const Signature& signature) {
 
 template <class I>
 void add_kernels(std::vector<Kernel>& list) {
-  list.push_back(with_bfloat16({"reference", usable<std::uint8_t, I>, prepare, run<std::uint8_t, I>}));
-  list.push_back(with_bfloat16({"reference", usable<std::uint16_t, I>, prepare, run<std::uint16_t, I>}));
-  list.push_back(with_bfloat16({"reference", usable<std::uint32_t, I>, prepare, run<std::uint32_t, I>}));
-  list.push_back(with_bfloat16({"reference", usable<std::uint64_t, I>, prepare, run<std::uint64_t, I>}));
+  list.push_back(for_any_dtype({"reference", usable<std::uint8_t, I>, prepare, run<std::uint8_t, I>}));
+  list.push_back(for_any_dtype({"reference", usable<std::uint16_t, I>, prepare, run<std::uint16_t, I>}));
+  list.push_back(for_any_dtype({"reference", usable<std::uint32_t, I>, prepare, run<std::uint32_t, I>}));
+  list.push_back(for_any_dtype({"reference", usable<std::uint64_t, I>, prepare, run<std::uint64_t, I>}));
 }
 
 std::vector<Kernel> kernel_list() {

@@ -138,7 +138,7 @@ const Op& concat_op() {
       .inputs_max = 65536,
       .infer = infer_concat,
       .gradient = gradient_concat,
-      .kernels = {with_bfloat16({"reference", any, prepare_concat, run<true>})},
+      .kernels = {for_any_dtype({"reference", any, prepare_concat, run<true>})},
       .precision = MixedPrecision::widest,
       .onnx = onnx_concat,
   };
@@ -154,7 +154,7 @@ const Op& split_op() {
           "dtype.",
       .infer = infer_split,
       .gradient = gradient_split,
-      .kernels = {with_bfloat16({"reference", any, prepare_split, run<false>})},
+      .kernels = {for_any_dtype({"reference", any, prepare_split, run<false>})},
       .onnx = onnx_split,
   };
   return op;

@@ -101,8 +101,8 @@ const Op& one_hot_op() {
       .inputs_max = 3,
       .infer = infer,
       .gradient = gradient,
-      .kernels = {with_bfloat16(reference<std::int32_t>(prepare, run<std::int32_t>)),
-                  with_bfloat16(reference<std::int64_t>(prepare, run<std::int64_t>))},
+      .kernels = {for_any_dtype(reference<std::int32_t>(prepare, run<std::int32_t>)),
+                  for_any_dtype(reference<std::int64_t>(prepare, run<std::int64_t>))},
       .onnx = to_onnx,
   };
   return op;

@@ -39,12 +39,12 @@ Prepared count_alike(const Signature& signature) {
 
 Result<> require_floating(std::string_view op, const TensorType& type) {
   if (is_floating(type.dtype)) return {};
-  return bad("{}: float32 or float64 is needed, not {}", op, muster::to_string(type.dtype));
+  return bad("{}: floating numbers are needed, not {}", op, muster::to_string(type.dtype));
 }
 
 Result<> require_number(std::string_view op, const TensorType& type) {
-  if (is_floating(type.dtype) || type.dtype == DType::int32 || type.dtype == DType::int64) return {};
-  return bad("{}: float32, float64, int32 or int64 is needed, not {}", op, muster::to_string(type.dtype));
+  if (type.dtype != DType::bool_) return {};
+  return bad("{}: numbers are needed, not {}", op, muster::to_string(type.dtype));
 }
 
 Result<> require_equal_dtypes(std::string_view op, const Signature& signature) {

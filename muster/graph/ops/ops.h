@@ -53,13 +53,13 @@ tl::unexpected<Error> bad(fmt::format_string<Arguments...> text, Arguments&&... 
 
 // One output like input 0.
 Types same_as_first(const Signature& signature);
-// "relu: float32 or float64 is needed, not int32", or nothing.
+// "relu: floating numbers are needed, not int32", or nothing.
 Result<> require_floating(std::string_view op, const TensorType& type);
-// "add: float32, float64, int32 or int64 is needed, not uint8", or nothing.
+// "add: numbers are needed, not bool", or nothing.
 Result<> require_number(std::string_view op, const TensorType& type);
 Result<> require_equal_dtypes(std::string_view op, const Signature& signature);
-// Of the statistics and parameters of a normalisation: those beside bfloat16 are float32.
-inline DType statistics_dtype(DType x) { return x == DType::bfloat16 ? DType::float32 : x; }
+// Of the statistics and parameters of a normalisation: those beside numbers of 16 bits are float32.
+inline DType statistics_dtype(DType x) { return computed_in(x); }
 
 // Settings that are one value of any type.
 template <class S>
@@ -80,9 +80,18 @@ inline Prepared elements_of_first(const Signature& signature) {
 }
 // Of a kernel that takes whatever the shape rule allows.
 inline bool any_signature(const Signature&) { return true; }
-// `kernel`, which knows bfloat16 itself.
+// `kernel` for these dtypes; without it for those of Kernel::takes.
+inline Kernel taking(DTypes dtypes, Kernel kernel) {
+  kernel.takes = dtypes;
+  return kernel;
+}
+// Of kernels that move elements, or look at their size only.
+inline Kernel for_any_dtype(Kernel kernel) { return taking(DTypes::all(), kernel); }
+// What arithmetic has loops for (kernels::with_number_element); bool is for conditions among the inputs.
+inline constexpr DTypes arithmetic{DType::float32, DType::float64, DType::int32, DType::int64, DType::bool_};
+inline constexpr DTypes arithmetic_and_bfloat16 = arithmetic | DTypes{DType::bfloat16};
 inline Kernel with_bfloat16(Kernel kernel) {
-  kernel.takes_bfloat16 = true;
+  kernel.takes = kernel.takes | DTypes{DType::bfloat16};
   return kernel;
 }
 

@@ -39,10 +39,7 @@ Shape kept(const Shape& shape, const std::vector<bool>& folded) {
 template <Reduce kind>
 Types infer(const Signature& signature) {
   const TensorType& x = signature.inputs[0];
-  if constexpr (kind == Reduce::mean)
-    MUSTER_TRY_VOID(require_floating(name_of(kind), x));
-  else
-    MUSTER_TRY_VOID(require_number(name_of(kind), x));
+  if (kind != Reduce::mean) MUSTER_TRY_VOID(require_number(name_of(kind), x));
   MUSTER_TRY(const std::vector<bool> folded, folded_axes(name_of(kind), x.shape, signature.attributes));
   std::vector<std::int64_t> sizes;
   bool nothing_folded = false;
@@ -53,7 +50,8 @@ Types infer(const Signature& signature) {
   if ((kind == Reduce::max || kind == Reduce::min) && nothing_folded)
     return bad("{}: {} has no elements to choose from", name_of(kind), muster::to_string(x.shape));
   const bool keep_dims = signature.attributes.get("keep_dims", false);
-  return std::vector<TensorType>{{x.dtype, keep_dims ? kept(x.shape, folded) : Shape(std::move(sizes))}};
+  const DType dtype = x.dtype == DType::bool_ ? DType::float32 : x.dtype;  // the part that is true
+  return std::vector<TensorType>{{dtype, keep_dims ? kept(x.shape, folded) : Shape(std::move(sizes))}};
 }
 
 // `value`, shaped as the result, repeated to the shape of `x`.
@@ -111,16 +109,44 @@ void run_reference(const KernelCall& call) {
   kernels::reduce_reference(kind, dtype, loops, call.inputs[0], call.outputs[0]);
 }
 
+// Of truth values, as 0 and 1 in float32.
+struct TruthSettings {
+  std::int64_t count = 0;
+  kernels::ReduceLoops loops;
+};
+
+Prepared prepare_truth(const Signature& signature) {
+  const TensorType& x = signature.inputs[0];
+  const std::int64_t count = x.shape.elements();
+  return prepared(TruthSettings{count, settings_for(x, signature.attributes).loops},
+                  static_cast<std::size_t>(count) * sizeof(float));
+}
+
+void run_truth(const KernelCall& call) {
+  const auto& [count, loops] = call.setting<TruthSettings>();
+  kernels::cast(call.inputs[0], DType::bool_, call.scratch, DType::float32, count, call.threads);
+  kernels::reduce(Reduce::mean, DType::float32, loops, call.scratch, call.outputs[0], call.threads);
+}
+
+template <Reduce kind>
+std::vector<Kernel> kernel_list() {
+  std::vector<Kernel> list{taking(arithmetic, {"runs", any_signature, prepare, run<kind>}),
+                           taking(arithmetic, {"reference", any_signature, prepare, run_reference<kind>})};
+  if (kind == Reduce::mean) list.insert(list.begin(), reference<bool>(prepare_truth, run_truth));
+  return list;
+}
+
 // In Python the axes are one argument `axis`.
 Schema schema_of(Promotion promotion, Alias method, std::vector<Alias> functions,
                  std::string_view primitive) {
-  return {.inputs = {"x"},
-          .attributes = {{.name = "axes", .otherwise = std::vector<std::int64_t>{}, .python = "axis"},
-                         {.name = "keep_dims", .otherwise = false}},
-          .promotion = promotion,
-          .methods = {std::move(method)},
-          .mindspore = std::move(functions),
-          .primitives = {{primitive, {"keep_dims"}, {"x", "axis"}}}};
+  Schema schema{.inputs = {"x"},
+                .attributes = {{.name = "axes", .otherwise = std::vector<std::int64_t>{}, .python = "axis"},
+                               {.name = "keep_dims", .otherwise = false}},
+                .promotion = promotion,
+                .methods = {std::move(method)},
+                .mindspore = std::move(functions)};
+  if (!primitive.empty()) schema.primitives = {{primitive, {"keep_dims"}, {"x", "axis"}}};
+  return schema;
 }
 
 template <Reduce kind>
@@ -141,8 +167,7 @@ Op row(std::vector<Value> (*gradient)(const GradientQuery&), Schema schema, std:
           .documentation = documentation,
           .infer = infer<kind>,
           .gradient = gradient,
-          .kernels = {{"runs", any_signature, prepare, run<kind>},
-                      {"reference", any_signature, prepare, run_reference<kind>}},
+          .kernels = kernel_list<kind>(),
           .precision = kind == Reduce::prod ? MixedPrecision::full : MixedPrecision::given,
           .schema = std::move(schema),
           .onnx = onnx_rule<kind>};
@@ -223,7 +248,7 @@ Op arg_row(std::string_view documentation) {
   return {.name = greatest ? "argmax" : "argmin",
           .documentation = documentation,
           .infer = infer_arg<greatest>,
-          .kernels = {{"reference", any_signature, prepare_arg, run_arg<greatest>}},
+          .kernels = {taking(arithmetic, {"reference", any_signature, prepare_arg, run_arg<greatest>})},
           .schema = {.inputs = {"x"}, .attributes = {{.name = "axis", .otherwise = std::int64_t{-1}}}},
           .onnx = onnx_arg<greatest>};
 }
@@ -232,14 +257,14 @@ std::vector<Op> rows() {
   return {
       row<Reduce::sum>(
           gradient_sum,
-          schema_of(Promotion::counting, {"sum", {"axis", "keepdims:keep_dims"}}, {{"reduce_sum"}},
-                    "ReduceSum"),
+          schema_of(Promotion::counting, {"sum", {"axis", "keepdims:keep_dims"}}, {}, ""),
           "The sum over `axes` (all when empty; negative ones count from the end); summed axes stay as "
-          "1 with keep_dims. float32, float64 (added in double), int32, int64 (they wrap around)."),
+          "1 with keep_dims. Floating numbers are added in double, whole ones wrap "
+          "around; int64 is the sum of bool, uint8 and those with a sign."),
       row<Reduce::mean>(
-          gradient_mean, schema_of(Promotion::floating, {"mean"}, {{"mean"}, {"reduce_mean"}}, "ReduceMean"),
-          "The mean over `axes` (all when empty); averaged axes stay as 1 with keep_dims. float32, "
-          "float64; the mean of nothing is NaN."),
+          gradient_mean, schema_of(Promotion::none, {"mean"}, {{"mean"}, {"reduce_mean"}}, "ReduceMean"),
+          "The mean over `axes` (all when empty); averaged axes stay as 1 with keep_dims. Of whole numbers it "
+          "is one too, rounded towards zero; of bool float32. The mean of nothing is NaN, or 0."),
       row<Reduce::max>(
           gradient_extreme,
           schema_of(Promotion::none, {"max", {"axis", "keepdims:keep_dims"}}, {{"reduce_max"}}, "ReduceMax"),

@@ -73,7 +73,7 @@ const Op& send_op() {
       .documentation = "Sends its inputs to worker `peer`.",
       .inputs_max = 65536,
       .infer = infer,
-      .kernels = {with_bfloat16(
+      .kernels = {for_any_dtype(
           {"stages", any_signature,
            [](const Signature& signature) { return prepare(signature.inputs, signature.attributes); },
            run_send})},
@@ -91,7 +91,7 @@ const Op& receive_op() {
       .inputs_min = 0,
       .inputs_max = 0,
       .infer = infer,
-      .kernels = {with_bfloat16(
+      .kernels = {for_any_dtype(
           {"stages", any_signature,
            [](const Signature& signature) { return prepare(signature.outputs, signature.attributes); },
            run_receive})},

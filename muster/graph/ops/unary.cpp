@@ -1,4 +1,6 @@
 // Functions of one number and tests of one number, element by element.
+#include <cstring>
+
 #include "muster/graph/ops/ops.h"
 #include "muster/graph/ops/rules.h"
 #include "muster/tensor/tensor.h"
@@ -34,9 +36,13 @@ constexpr bool takes_integers(Unary kind) {
   return kind == Unary::neg || kind == Unary::abs || kind == Unary::sign || kind == Unary::square;
 }
 
+// Whole numbers are what it makes of them.
+constexpr bool keeps_integers(Unary kind) { return kind == Unary::round; }
+
 template <Unary kind>
 Types infer(const Signature& signature) {
-  if constexpr (takes_integers(kind))
+  if (kind == Unary::abs && signature.inputs[0].dtype == DType::bool_) return same_as_first(signature);
+  if constexpr (takes_integers(kind) || keeps_integers(kind))
     MUSTER_TRY_VOID(require_number(name_of(kind), signature.inputs[0]));
   else
     MUSTER_TRY_VOID(require_floating(name_of(kind), signature.inputs[0]));
@@ -63,12 +69,28 @@ void run_vector(const KernelCall& call) {
 }
 
 template <Unary kind>
+bool stays(const Signature& signature) {
+  const DType dtype = signature.inputs[0].dtype;
+  return keeps_integers(kind) ? is_whole(dtype) : dtype == DType::bool_;
+}
+
+Prepared bytes_of_first(const Signature& signature) {
+  return prepared(static_cast<std::int64_t>(signature.inputs[0].size_bytes()));
+}
+
+void run_copy(const KernelCall& call) {
+  std::memmove(call.outputs[0], call.inputs[0], static_cast<std::size_t>(call.setting<std::int64_t>()));
+}
+
+template <Unary kind>
 std::vector<Kernel> kernel_list() {
   std::vector<Kernel> list;
+  if constexpr (keeps_integers(kind) || kind == Unary::abs)
+    list.push_back(for_any_dtype({"same", stays<kind>, bytes_of_first, run_copy}));
   if (kernels::has_vector_math(kind))
     list.push_back(
         {kernels::vector_math().front().name, first_is<float>, elements_of_first, run_vector<kind>});
-  list.push_back(with_bfloat16({"reference", any_signature, elements_of_first, run<kind>}));
+  list.push_back(taking(arithmetic_and_bfloat16, {"reference", any_signature, elements_of_first, run<kind>}));
   return list;
 }
 
@@ -132,7 +154,7 @@ Op row(Rule rule, const Names& names, std::string_view documentation) {
           .kernels = kernel_list<kind>(),
           .sharing = Sharing::reuse,
           .precision = loses_digits(kind) ? MixedPrecision::full : MixedPrecision::given,
-          .schema = schema_of(names, takes_integers(kind) ? Promotion::none : Promotion::floating),
+          .schema = schema_of(names, takes_integers(kind) || keeps_integers(kind) ? Promotion::none : Promotion::floating),
           .onnx = onnx_rule<kind>};
 }
 
@@ -188,18 +210,18 @@ Value minus_sin_of_x(const GradientQuery& query) { return negated(apply("sin", {
 std::vector<Op> rows() {
   return {
       row<Unary::neg>(neg_rule, {"Neg", {"neg", "negative"}},
-                      "-x. x of any shape, float32, float64, int32 or int64; y like x. The smallest integer "
+                      "-x. x of any shape and of numbers; y like x. The smallest integer "
                       "stays itself."),
       row<Unary::abs>(
           times_derivative<sign_of_x>, {"Abs", {"abs", "absolute"}, {{"abs"}}},
-          "|x|. x of any shape, float32, float64, int32 or int64; y like x. The gradient at 0 is 0."),
+          "|x|. x of any shape and of numbers; y like x. The gradient at 0 is 0."),
       row<Unary::sign>(
           flat, {"Sign", {"sign"}},
-          "-1, 0 or 1, as x is less than, equal to or greater than 0; NaN stays. x of any shape, "
-          "float32, float64, int32 or int64; y like x. The gradient is 0."),
+          "-1, 0 or 1, as x is less than, equal to or greater than 0; NaN stays. x of any shape "
+          "and of numbers; y like x. The gradient is 0."),
       row<Unary::square>(
           times_derivative<two_x>, {"Square", {"square"}, {{"square"}}},
-          "x x. x of any shape, float32, float64, int32 or int64 (they wrap around); y like x."),
+          "x x. x of any shape and of numbers (whole ones wrap around); y like x."),
       row<Unary::reciprocal>(times_derivative<minus_y_squared>, {"Reciprocal", {"reciprocal"}},
                              "1 / x. x of any shape, float32 or float64; y like x. 1 / 0 is infinite."),
       row<Unary::sqrt>(sqrt_rule, {"Sqrt", {"sqrt"}, {{"sqrt"}}, "x"},
@@ -232,8 +254,8 @@ std::vector<Op> rows() {
                        "like x. The gradient is 0."),
       row<Unary::round>(
           flat, {"Round", {}},
-          "The nearest whole number, halves to the even one (IEEE 754). x of any shape, float32 or "
-          "float64; y like x. The gradient is 0."),
+          "The nearest whole number, halves to the even one (IEEE 754); whole numbers stay. x of any shape "
+          "and of numbers; y like x. The gradient is 0."),
       row<Predicate::isnan>({"IsNan", {"isnan"}},
                             "Whether x is not a number, as bool. x of any shape, float32 or float64."),
       row<Predicate::isinf>({"IsInf", {"isinf"}},

@@ -18,6 +18,9 @@ struct Bfloat16Loops {
   void (*add_relu)(const bfloat16* a, const bfloat16* b, bfloat16* out, std::int64_t count);
   void (*add_relu_grad)(const bfloat16* a, const bfloat16* b, const bfloat16* y, bfloat16* out,
                         std::int64_t count);
+  // What float16 has of its own: the conversions.
+  void (*widen_float16)(const float16* x, float* y, std::int64_t count);
+  void (*round_float16)(const float* x, float16* y, std::int64_t count);
 };
 
 // Of this processor.

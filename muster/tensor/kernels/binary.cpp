@@ -36,12 +36,23 @@ struct Mul {
   }
 };
 
+template <class T>
+bool is_minus_one(T x) {
+  return std::is_signed_v<T> && x == static_cast<T>(-1);
+}
+
+template <class T>
+bool is_negative(T x) {
+  if constexpr (std::is_unsigned_v<T>) return false;
+  return x < 0;
+}
+
 struct Div {
   template <class T>
   T operator()(T a, T b) const {
     if constexpr (std::is_integral_v<T>) {
-      if (b == 0) return 0;                // numpy's answer; C++ has none
-      if (b == -1) return Sub()(T{0}, a);  // the smallest has no opposite
+      if (b == 0) return 0;                        // numpy's answer; C++ has none
+      if (is_minus_one(b)) return Sub()(T{0}, a);  // the smallest has no opposite
     }
     return a / b;
   }
@@ -52,8 +63,8 @@ struct FloorDiv {
   T operator()(T a, T b) const {
     if constexpr (std::is_integral_v<T>) {
       const T quotient = Div()(a, b);
-      const bool uneven = b != 0 && b != -1 && a % b != 0;
-      return uneven && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+      const bool uneven = b != 0 && !is_minus_one(b) && a % b != 0;
+      return uneven && is_negative(a) != is_negative(b) ? quotient - 1 : quotient;
     } else {
       return std::floor(a / b);
     }
@@ -64,9 +75,9 @@ struct Mod {
   template <class T>
   T operator()(T a, T b) const {
     if constexpr (std::is_integral_v<T>) {
-      if (b == 0 || b == -1) return 0;
+      if (b == 0 || is_minus_one(b)) return 0;
       const T rest = a % b;
-      return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+      return rest != 0 && is_negative(rest) != is_negative(b) ? rest + b : rest;
     } else {
       const T rest = std::fmod(a, b);
       return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
@@ -85,7 +96,7 @@ struct Pow {
   // Negative powers of whole numbers round towards zero.
   template <class T>
   static T whole_power(T a, T b) {
-    if (b < 0) return a == 1 ? 1 : (a == -1 ? (b % 2 == 0 ? 1 : -1) : 0);
+    if (is_negative(b)) return a == 1 ? 1 : (is_minus_one(a) ? (b % 2 == 0 ? 1 : T(-1)) : 0);
     T result = 1;
     for (T square = a; b > 0; b /= 2, square = Mul()(square, square))
       if (b % 2 != 0) result = Mul()(result, square);
@@ -198,9 +209,19 @@ PairKernel pair_kernel() {
   return {run_of_pairs<F, In, Out>, one_pair<F, In, Out>, sizeof(In), sizeof(Out)};
 }
 
+// Whether the bits of the result are those of int64.
+bool is_blind_to_signs(Binary kind) {
+  return kind == Binary::add || kind == Binary::sub || kind == Binary::mul;
+}
+
 PairKernel pair_kernel(Binary kind, DType dtype) {
   PairKernel kernel{};
+  if (dtype == DType::uint64 && is_blind_to_signs(kind)) dtype = DType::int64;
   with_functor(kind, [&](auto f) {
+    if (dtype == DType::uint64) {
+      kernel = pair_kernel<decltype(f), std::uint64_t, std::uint64_t>();
+      return;
+    }
     with_number_element(
         dtype, [&](auto zero) { kernel = pair_kernel<decltype(f), decltype(zero), decltype(zero)>(); });
   });
@@ -210,6 +231,10 @@ PairKernel pair_kernel(Binary kind, DType dtype) {
 PairKernel pair_kernel(Comparison kind, DType dtype) {
   PairKernel kernel{};
   with_functor(kind, [&](auto f) {
+    if (dtype == DType::uint64) {
+      kernel = pair_kernel<decltype(f), std::uint64_t, bool>();
+      return;
+    }
     with_type(dtype, [&](auto zero) { kernel = pair_kernel<decltype(f), decltype(zero), bool>(); });
   });
   return kernel;

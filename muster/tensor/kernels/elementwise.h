@@ -11,11 +11,10 @@ namespace muster::kernels {
 // out[r][c] = x[r][c] + bias[c]
 template <class T>
 void bias_add(const T* x, const T* bias, T* out, std::int64_t rows, std::int64_t columns);
-// Any T.
-template <class T>
-void fill(T value, T* out, std::int64_t count);
-// Between any two dtypes, as C++ converts; from floating to integer rounds towards zero and saturates, to
-// bfloat16 to the nearest (of a double: of the float nearest to it).
+// Between any two dtypes. From floating to whole numbers rounds towards zero; what int32 (int64 for uint32
+// and 64 bits) cannot hold, and NaN, becomes its least number, and narrower dtypes take the low bits: as C++
+// on x86, and so numpy and MindSpore. To floating ones of 16 bits it rounds to the nearest (of a double: of
+// the float nearest to it).
 void cast(const void* x, DType from, void* out, DType to, std::int64_t count, int threads = 1);
 
 }  // namespace muster::kernels

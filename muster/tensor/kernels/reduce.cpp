@@ -30,7 +30,10 @@ struct Sum {
 template <class T>
 struct Mean : Sum<T> {
   static T end(typename Sum<T>::Total total, std::int64_t count) {
-    return static_cast<T>(total / static_cast<typename Sum<T>::Total>(count));
+    if constexpr (std::is_integral_v<T>)  // towards zero; of nothing 0
+      return count == 0 ? 0 : static_cast<T>(static_cast<std::int64_t>(total) / count);
+    else
+      return static_cast<T>(total / static_cast<typename Sum<T>::Total>(count));
   }
 };
 

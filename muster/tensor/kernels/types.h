@@ -7,7 +7,8 @@
 
 namespace muster::kernels {
 
-// Calls `use` with a value of the C++ type of `dtype`.
+// Calls `use` with a value of the C++ type of `dtype`, which is one that has loops of its own: not float16,
+// int16, uint16 or uint64, which others compute for.
 template <class Use>
 void with_type(DType dtype, Use&& use) {
   switch (dtype) {
@@ -29,7 +30,13 @@ void with_type(DType dtype, Use&& use) {
       return use(bool{});
     case DType::bfloat16:
       return use(bfloat16{});
+    case DType::float16:
+    case DType::int16:
+    case DType::uint16:
+    case DType::uint64:
+      break;
   }
+  MUSTER_CHECK(false, "a kernel got a dtype that it has no loop for");
 }
 
 // The same for float32 and float64 only; nothing else may come here.

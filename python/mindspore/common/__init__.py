@@ -2,6 +2,7 @@
 
 from mindspore import _names
 from mindspore._misc import get_seed, set_seed
+from mindspore.common import _texts as _texts
 from mindspore.common import dtype, initializer, parameter
 from mindspore.common.parameter import Parameter, ParameterTuple
 from muster import Tensor, jit

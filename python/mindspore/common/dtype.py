@@ -1,7 +1,136 @@
-"""mindspore.common.dtype: the dtypes that tensors have."""
+"""mindspore.common.dtype: the dtypes that tensors have, and kinds of types."""
 
 from mindspore import _names
-from muster import bfloat16, bool_, float32, float64, int8, int32, int64, uint8, uint32
+from mindspore.common._types import (
+    Bool,
+    Float,
+    Int,
+    List,
+    NoneType,
+    Number,
+    QuantDtype,
+    String,
+    TensorType,
+    Tuple,
+    Type,
+    UInt,
+    _issubclass_,  # noqa: F401
+    _null,  # noqa: F401
+    all_types,
+    dtype_to_nptype,
+    dtype_to_pytype,
+    float_,
+    float_type,
+    get_py_obj_dtype,
+    int_,
+    int_type,
+    issubclass_,
+    list_,
+    number,
+    number_type,
+    pytype_to_dtype,
+    signed_type,
+    string,
+    tensor_type,
+    tuple_,
+    type_none,
+    type_size_in_bytes,
+    uint,
+    uint_type,
+)
+from muster import (
+    bfloat16,
+    bool_,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
 
-__all__ = ["bfloat16", "bool_", "float32", "float64", "int8", "int32", "int64", "uint8", "uint32"]
+bool = bool_
+int = int32
+float = float32
+byte = int8
+short = int16
+intc = int32
+long = intp = int64
+ubyte = uint8
+ushort = uint16
+uintc = uint32
+uintp = uint64
+half = float16
+single = float32
+double = float64
+
+
+__all__ = [
+    "Bool",
+    "Float",
+    "Int",
+    "List",
+    "NoneType",
+    "Number",
+    "QuantDtype",
+    "String",
+    "TensorType",
+    "Tuple",
+    "Type",
+    "UInt",
+    "all_types",
+    "bfloat16",
+    "bool",
+    "bool_",
+    "byte",
+    "double",
+    "dtype_to_nptype",
+    "dtype_to_pytype",
+    "float",
+    "float16",
+    "float32",
+    "float64",
+    "float_",
+    "float_type",
+    "get_py_obj_dtype",
+    "half",
+    "int",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "int_",
+    "int_type",
+    "intc",
+    "intp",
+    "issubclass_",
+    "list_",
+    "long",
+    "number",
+    "number_type",
+    "pytype_to_dtype",
+    "short",
+    "signed_type",
+    "single",
+    "string",
+    "tensor_type",
+    "tuple_",
+    "type_none",
+    "type_size_in_bytes",
+    "ubyte",
+    "uint",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint_type",
+    "uintc",
+    "uintp",
+    "ushort",
+]
 __getattr__ = _names.missing(__name__)

@@ -177,14 +177,14 @@ class StridedSlice(Primitive):
 
 
 class TopK(Primitive):
-    """muster.ops.topk along the last axis; always in order, whatever `sorted` says."""
+    """muster.ops.topk along the last axis; in order, but for all of them with sorted=False."""
 
     def __init__(self, sorted=True):
         super().__init__()
         self.sorted = sorted
 
     def compute(self, input_x, k):
-        return ops.topk(input_x, k)
+        return ops.topk(input_x, k, sorted=self.sorted)
 
 
 class _Triangle(Primitive):

@@ -4,11 +4,23 @@ import math
 
 import muster
 from mindspore import _names
+from mindspore.common import _types as dtypes
 from muster import ops
 
 
 def _tensor(value, dtype=None):
     return value if isinstance(value, muster.Tensor) else muster.Tensor(value, dtype)
+
+
+_WHOLE = (*dtypes.int_type, *dtypes.uint_type)
+
+
+def _is_whole(*values):
+    """Whether all are whole numbers, or tensors of them."""
+    for value in values:
+        if value.dtype not in _WHOLE if isinstance(value, muster.Tensor) else type(value) is not int:
+            return False
+    return True
 
 
 # ---- Two numbers -------------------------------------------------------------------------------------------
@@ -24,10 +36,25 @@ def div(input, other, *, rounding_mode=None):
     if rounding_mode == "floor":
         return ops.floor_div(input, other)
     if rounding_mode == "trunc":
-        return trunc(ops.div(input, other))
+        return _towards_zero(input, other)
     if rounding_mode is not None:
         raise ValueError(f"div: rounding_mode is None, 'floor' or 'trunc', not {rounding_mode!r}")
     return ops.div(input, other)
+
+
+def _towards_zero(a, b):
+    """a / b without the fraction; whole numbers stay whole."""
+    if not _is_whole(a, b):
+        return trunc(ops.div(a, b))
+    like = a if isinstance(a, muster.Tensor) else b
+    a, b = (_tensor(each, like.dtype) for each in (a, b))
+    sizes = ops.floor_div(ops.abs(a), ops.abs(b))
+    return ops.mul(ops.mul(ops.sign(a), ops.sign(b)), sizes)
+
+
+def real_div(x, y):
+    """x / y; of whole numbers without the fraction."""
+    return _towards_zero(x, y) if _is_whole(x, y) else ops.div(x, y)
 
 
 def divide(input, other, *, rounding_mode=None):
@@ -37,7 +64,7 @@ def divide(input, other, *, rounding_mode=None):
 
 def fmod(input, other):
     """input - other trunc(input / other), with the sign of input; shapes broadcast."""
-    return ops.sub(input, ops.mul(trunc(ops.div(input, other)), other))
+    return ops.sub(input, ops.mul(_towards_zero(input, other), other))
 
 
 def bias_add(input_x, bias):
@@ -85,7 +112,7 @@ def tan(input):
 
 def trunc(input):
     """Rounded towards zero, element by element."""
-    return ops.select(ops.less(input, 0), ops.ceil(input), ops.floor(input))
+    return input if _is_whole(input) else ops.select(ops.less(input, 0), ops.ceil(input), ops.floor(input))
 
 
 def round(input, *, decimals=0):
@@ -102,7 +129,9 @@ def round(input, *, decimals=0):
 def relu(input, inplace=False):
     """max(input, 0), element by element; tensors are values, so `inplace` is refused."""
     _names.refuse("mindspore.ops.relu", inplace=(inplace or None, None))
-    return ops.relu(input)
+    if input.dtype in dtypes.float_type:
+        return ops.relu(input)
+    return ops.maximum(input, muster.Tensor(0, input.dtype))
 
 
 def gelu(input, approximate="none"):
@@ -175,13 +204,32 @@ def softmax(input, axis=-1, *, dtype=None):
 
 
 def sum(input, dim=None, keepdim=False, *, dtype=None):
-    """The sum over `dim` (all axes by default), in `dtype` when it is given; truth values count as int64."""
+    """The sum over `dim` (all axes by default), in `dtype` when it is given; of whole numbers it is int64."""
     return ops.reduce_sum(input if dtype is None else ops.cast(input, dtype), dim, keepdim)
 
 
 def prod(input, axis=None, keep_dims=False, dtype=None):
-    """The product over `axis` (all axes by default), in `dtype` when it is given."""
-    return ops.reduce_prod(input if dtype is None else ops.cast(input, dtype), axis, keep_dims)
+    """The product over `axis` (all by default), in `dtype` when it is given; of whole numbers it is int64."""
+    counts = _counts(input) and not isinstance(axis, tuple | list)
+    wanted = muster.int64 if dtype is None and counts else dtype
+    return _product(input if wanted is None else ops.cast(input, wanted), axis, keep_dims)
+
+
+def _counts(input):
+    """Whether it is summed and multiplied in int64."""
+    return input.dtype in (muster.bool_, muster.uint8, *dtypes.int_type)
+
+
+def _product(input, axis, keep_dims):
+    """The product in the dtype of input; of truth values whether all are true."""
+    if input.dtype is muster.bool_:
+        return ops.reduce_all(input, axis, keep_dims)
+    return ops.reduce_prod(input, axis, keep_dims)
+
+
+def reduce_sum(x, axis=None, keep_dims=False):
+    """The sum over `axis` (all by default) in the dtype of x: whole numbers wrap around."""
+    return ops.cast(ops.reduce_sum(x, axis, keep_dims), x.dtype)
 
 
 def amax(input, axis=None, keepdims=False, *, initial=None, where=None):
@@ -255,6 +303,7 @@ def _folded_size(shape, axis) -> int:
 
 def var(input, axis=None, ddof=0, keepdims=False):
     """The variance over `axis` (all axes by default), divided by the number of elements less ddof."""
+    input = input if input.dtype in dtypes.float_type else ops.cast(input, muster.float32)
     away = ops.square(ops.sub(input, ops.reduce_mean(input, axis, True)))
     count = _folded_size(input.shape, axis)
     return ops.div(ops.reduce_sum(away, axis, keepdims), float(count - int(ddof)))
@@ -324,4 +373,6 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     return ops.layer_norm(input, gamma, beta, input.ndim - len(sizes), eps)
 
 
-__all__ = [name for name in dir() if not name.startswith("_") and name not in ("math", "muster", "ops")]
+__all__ = [
+    name for name in dir() if not name.startswith("_") and name not in ("dtypes", "math", "muster", "ops")
+]

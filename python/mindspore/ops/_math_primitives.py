@@ -7,6 +7,7 @@ from mindspore.ops._primitive import Primitive, without_settings
 from muster import ops
 
 Mod = without_settings("Mod", _math.fmod)
+RealDiv = without_settings("RealDiv", _math.real_div)
 BiasAdd = without_settings("BiasAdd", _math.bias_add)
 AddN = without_settings("AddN", _math.addn)
 LogicalXor = without_settings("LogicalXor", _math.logical_xor)
@@ -30,6 +31,19 @@ class GeLU(Primitive):
     def compute(self, x):
         """x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))."""
         return ops.gelu(x, True)
+
+
+class ReduceSum(Primitive):
+    """The sum over axes, in the dtype of x: whole numbers wrap around."""
+
+    def __init__(self, keep_dims=False, skip_mode=False):
+        super().__init__()
+        _names.refuse("mindspore.ops.ReduceSum", skip_mode=(skip_mode or None, None))
+        self.keep_dims = keep_dims
+
+    def compute(self, x, axis=()):
+        """reduce_sum(x)."""
+        return _math.reduce_sum(x, axis or None, self.keep_dims)
 
 
 class _Argument(Primitive):

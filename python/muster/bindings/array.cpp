@@ -7,6 +7,7 @@
 
 #include "python/muster/bindings/array_arguments.h"
 #include "python/muster/bindings/dtype.h"
+#include "python/muster/bindings/tensor_methods.h"
 
 namespace muster::python {
 namespace {
@@ -332,17 +333,15 @@ void bind_picking(nb::module_& core) {
       "float32 for others, or a scalar tensor's.");
   core.def(
       "topk",
-      [](nb::handle input, std::int64_t k, nb::handle dim, bool largest, bool) {
-        const std::int64_t axis = dim.is_none() ? -1 : nb::cast<std::int64_t>(dim);
-        const ops::Topk found = ops::topk(value_from(input), k, {.axis = axis, .largest = largest});
-        return nb::make_tuple(value_object(found.values), value_object(found.indices));
+      [](nb::handle input, std::int64_t k, nb::handle dim, bool largest, bool sorted) {
+        return topk(value_from(input), k, dim, largest, sorted);
       },
       nb::arg("input"), nb::arg("k"), nb::arg("dim") = nb::none(), nb::arg("largest") = true,
       nb::arg("sorted") = true,
       nb::sig("def topk(input: Tensor, k: int, dim: int | None = None, largest: bool = True, sorted: bool = "
               "True) -> tuple[Tensor, Tensor]"),
-      "The `k` greatest (or smallest) elements along `dim` (the last axis) and their places (int32), always "
-      "in order; of equal ones that with the smaller index comes first, NaN counts as greatest.");
+      "The `k` greatest (or smallest) elements along `dim` (the last axis) and their places (int32), in "
+      "order, but for all of them with sorted=False, which stay as they are; of equal ones that with the smaller index comes first, NaN counts as greatest.");
 }
 
 }  // namespace

@@ -32,10 +32,13 @@ class BufferView {
 
 std::optional<DType> dtype_of_integer(bool is_signed, std::size_t size_bytes) {
   if (is_signed && size_bytes == 1) return DType::int8;
+  if (is_signed && size_bytes == 2) return DType::int16;
   if (is_signed && size_bytes == 4) return DType::int32;
   if (is_signed && size_bytes == 8) return DType::int64;
   if (!is_signed && size_bytes == 1) return DType::uint8;
+  if (!is_signed && size_bytes == 2) return DType::uint16;
   if (!is_signed && size_bytes == 4) return DType::uint32;
+  if (!is_signed && size_bytes == 8) return DType::uint64;
   return std::nullopt;
 }
 
@@ -44,6 +47,7 @@ std::optional<DType> dtype_of_format(const char* format, std::size_t size_bytes)
   std::string_view text = format == nullptr ? "B" : format;
   if (!text.empty() && (text[0] == '@' || text[0] == '=' || text[0] == '<')) text.remove_prefix(1);
   if (text.size() != 1) return std::nullopt;
+  if (text == "e") return DType::float16;
   if (text == "f") return DType::float32;
   if (text == "d") return DType::float64;
   if (text == "?") return DType::bool_;
@@ -56,11 +60,10 @@ std::optional<DType> dtype_of_format(const char* format, std::size_t size_bytes)
 DType dtype_of_buffer(const Py_buffer& view) {
   if (const auto dtype = dtype_of_format(view.format, static_cast<std::size_t>(view.itemsize))) return *dtype;
   const std::string format = view.format == nullptr ? "none" : view.format;
-  throw nb::type_error(
-      ("an array with elements of format '" + format +
-       "' has no dtype here; convert it with astype to float32, float64, int32, int64, uint8, "
-       "uint32, int8 or bool")
-          .c_str());
+  throw nb::type_error(("an array with elements of format '" + format +
+                        "' has no dtype here; convert it with astype to bool, float16, float32, float64, or "
+                        "int or uint of 8, 16, 32 or 64 bits")
+                           .c_str());
 }
 
 Shape shape_of(const Py_buffer& view) {
@@ -133,6 +136,11 @@ T number_as(nb::handle object) {
   } else {
     const nb::object whole = nb::steal(PyNumber_Long(object.ptr()));
     if (!whole.is_valid()) throw nb::python_error();
+    if constexpr (std::is_same_v<T, std::uint64_t>) {
+      const unsigned long long value = PyLong_AsUnsignedLongLong(whole.ptr());
+      if (PyErr_Occurred() != nullptr) throw nb::python_error();
+      return value;
+    }
     const long long value = PyLong_AsLongLong(whole.ptr());
     if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
     if constexpr (std::is_same_v<T, bool>) return value != 0;
@@ -165,6 +173,14 @@ void with_element_type(DType dtype, Body body) {
       return body(bool{});
     case DType::bfloat16:
       return body(bfloat16{});
+    case DType::float16:
+      return body(float16{});
+    case DType::int16:
+      return body(std::int16_t{});
+    case DType::uint16:
+      return body(std::uint16_t{});
+    case DType::uint64:
+      return body(std::uint64_t{});
   }
 }
 
@@ -230,18 +246,7 @@ Tensor tensor_shared(nb::handle object) {
 
 Tensor tensor_as(const Tensor& from, DType dtype) {
   if (from.dtype() == dtype) return from;
-  Tensor made(dtype, from.shape());
-  with_element_type(from.dtype(), [&](auto source_zero) {
-    with_element_type(dtype, [&](auto zero) {
-      using Source = decltype(source_zero);
-      using T = decltype(zero);
-      const Source* source = from.data<Source>();
-      T* element = made.data<T>();
-      for (std::int64_t i = 0; i < from.elements(); ++i)
-        element[i] = static_cast<T>(static_cast<Computed<T>>(source[i]));
-    });
-  });
-  return made;
+  return from.cast(dtype);
 }
 
 }  // namespace muster::python

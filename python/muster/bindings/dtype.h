@@ -15,4 +15,7 @@ bool is_dtype(nb::handle object);
 // of Python's bool, int (int64) and float (float32). Raises TypeError for anything else.
 DType dtype_from(nb::handle object);
 
+// What makes the text of a tensor by MindSpore's names; invalid where `mindspore` was not imported.
+nb::handle mindspore_words();
+
 }  // namespace muster::python

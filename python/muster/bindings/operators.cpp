@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "muster/nn/nn.h"
+#include "python/muster/bindings/dtype.h"
 #include "python/muster/bindings/op_functions.h"
 #include "python/muster/bindings/operands.h"
 #include "python/muster/bindings/value.h"
@@ -21,12 +22,28 @@ namespace ops = nn::ops;
 
 using Binary = Value (*)(const Value&, const Value&);
 
+bool is_list(nb::handle object) { return nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object); }
+
+// A list has the dtype of the tensor beside it, as in MindSpore.
+Value operand_beside(const Value& self, nb::handle other) {
+  const Value value = value_from(other, &self);
+  const bool adapts = is_list(other) && self.dtype() != DType::bool_ && value.dtype() != self.dtype();
+  return adapts ? ops::cast(value, self.dtype()) : value;
+}
+
 // For what is no operand, Python asks the other one or raises TypeError.
 template <Binary op, bool reversed>
 TensorObject binary(const Value& self, nb::handle other) {
   if (!is_operand(other.ptr())) return nb::borrow<TensorObject>(Py_NotImplemented);
-  const Value value = value_from(other, &self);
+  const Value value = operand_beside(self, other);
   return tensor_result(reversed ? op(value, self) : op(self, value));
+}
+
+// A tensor is not equal to a list or a tuple, as in MindSpore: neither are its elements compared.
+template <bool equal>
+nb::object equality(const Value& self, nb::handle other) {
+  if (is_list(other)) return nb::bool_(!equal);
+  return equal ? binary<ops::equal, false>(self, other) : binary<ops::not_equal, false>(self, other);
 }
 
 Value matmul(const Value& a, const Value& b) { return ops::matmul(a, b); }
@@ -46,6 +63,16 @@ TensorObject function_of_two(nb::handle a, nb::handle b) {
 template <Value (*op)(const Value&, std::int64_t)>
 Value extreme_at(const Value& self, std::optional<std::int64_t> axis) {
   return axis ? op(self, *axis) : op(ops::reshape(self, {self.shape().elements()}), -1);
+}
+
+// Without an axis along all elements; whole numbers narrower than int32, and bool, are added in int32, as in
+// MindSpore.
+Value running_sum(const Value& self, std::optional<std::int64_t> axis, nb::handle dtype) {
+  const Value flat = axis ? self : ops::reshape(self, {self.shape().elements()});
+  const bool is_narrow = !is_floating(self.dtype()) && computed_in(self.dtype()) != DType::int64 &&
+                         self.dtype() != DType::uint16;
+  const DType wanted = is_narrow ? DType::int32 : self.dtype();
+  return ops::cumsum(ops::cast(flat, dtype.is_none() ? wanted : dtype_from(dtype)), axis.value_or(0));
 }
 
 // pow(x, y, z) is no operator of tensors.
@@ -71,16 +98,26 @@ void bind_symbols(nb::class_<Value>& tensor) {
       .def("__pow__", &power<false>, nb::arg("exponent"), nb::arg("modulus") = nb::none(), nb::is_operator())
       .def("__rpow__", &power<true>, nb::arg("base"), nb::arg("modulus") = nb::none(), nb::is_operator())
       .def("__matmul__", &binary<matmul, false>, nb::is_operator())
-      .def("__eq__", &binary<ops::equal, false>, nb::is_operator(),
-           "Compares element by element; the result is a tensor of bool.")
-      .def("__ne__", &binary<ops::not_equal, false>, nb::is_operator())
+      .def("__eq__", &equality<true>, nb::arg("other").none(), nb::is_operator(),
+           nb::sig("def __eq__(self, other: object, /) -> Tensor"),
+           "Compares element by element; the result is a tensor of bool. False for a list or a tuple.")
+      .def("__ne__", &equality<false>, nb::arg("other").none(), nb::is_operator(),
+           nb::sig("def __ne__(self, other: object, /) -> Tensor"))
       .def("__lt__", &binary<ops::less, false>, nb::is_operator())
       .def("__le__", &binary<ops::less_equal, false>, nb::is_operator())
       .def("__gt__", &binary<ops::greater, false>, nb::is_operator())
       .def("__ge__", &binary<ops::greater_equal, false>, nb::is_operator())
-      .def("__and__", &binary<ops::logical_and, false>, nb::is_operator())
-      .def("__or__", &binary<ops::logical_or, false>, nb::is_operator())
-      .def("__invert__", &unary<ops::logical_not>)
+      .def("__and__", &binary<ops::bitwise_and, false>, nb::is_operator())
+      .def("__rand__", &binary<ops::bitwise_and, true>, nb::is_operator())
+      .def("__or__", &binary<ops::bitwise_or, false>, nb::is_operator())
+      .def("__ror__", &binary<ops::bitwise_or, true>, nb::is_operator())
+      .def("__xor__", &binary<ops::bitwise_xor, false>, nb::is_operator())
+      .def("__rxor__", &binary<ops::bitwise_xor, true>, nb::is_operator())
+      .def("__lshift__", &binary<ops::bitwise_left_shift, false>, nb::is_operator())
+      .def("__rlshift__", &binary<ops::bitwise_left_shift, true>, nb::is_operator())
+      .def("__rshift__", &binary<ops::bitwise_right_shift, false>, nb::is_operator())
+      .def("__rrshift__", &binary<ops::bitwise_right_shift, true>, nb::is_operator())
+      .def("__invert__", &unary<ops::logical_not>, "Whether elements are 0, as bool: bitwise_not() turns bits.")
       .def("__neg__", &unary<ops::neg>)
       .def("__pos__", [](const Value& self) { return self; })
       .def("__abs__", &unary<ops::abs>)
@@ -114,7 +151,16 @@ void bind_math_methods(nb::class_<Value>& tensor) {
             return tensor_result(extreme_at<ops::argmin>(self, axis));
           },
           nb::arg("axis").none() = nb::none(),
-          "The first index of the smallest element along `axis`, or of all elements, int32.");
+          "The first index of the smallest element along `axis`, or of all elements, int32.")
+      .def(
+          "cumsum",
+          [](const Value& self, std::optional<std::int64_t> axis, nb::handle dtype) {
+            return tensor_result(running_sum(self, axis, dtype));
+          },
+          nb::arg("axis").none() = nb::none(), nb::arg("dtype") = nb::none(),
+          nb::sig("def cumsum(self, axis: int | None = None, dtype: DType | str | type | None = None) -> Tensor"),
+          "The running sums along `axis`, or of all elements, in `dtype` where one is given; of bool and "
+          "narrower whole numbers they are int32.");
 }
 
 }  // namespace

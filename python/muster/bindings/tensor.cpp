@@ -89,7 +89,7 @@ nb::dlpack::dtype dlpack_dtype(DType dtype) {
   const auto bits = static_cast<std::uint8_t>(size_bytes(dtype) * 8);
   auto code = nb::dlpack::dtype_code::Int;
   if (is_floating(dtype)) code = nb::dlpack::dtype_code::Float;
-  if (dtype == DType::uint8 || dtype == DType::uint32) code = nb::dlpack::dtype_code::UInt;
+  if (is_unsigned(dtype)) code = nb::dlpack::dtype_code::UInt;
   if (dtype == DType::bool_) code = nb::dlpack::dtype_code::Bool;
   if (dtype == DType::bfloat16) code = nb::dlpack::dtype_code::Bfloat;
   return {static_cast<std::uint8_t>(code), bits, 1};

@@ -34,6 +34,14 @@ const char* format_of(DType dtype) {
       return "b";
     case DType::bool_:
       return "?";
+    case DType::float16:
+      return "e";
+    case DType::int16:
+      return "h";
+    case DType::uint16:
+      return "H";
+    case DType::uint64:
+      return "Q";
     case DType::bfloat16:  // Python has no name for it
       break;
   }

@@ -23,8 +23,10 @@ TensorObject transpose(const Value& self, const nb::args& axes) {
   return tensor_result(none ? ops::transpose(self) : ops::transpose(self, sizes_from_arguments(axes)));
 }
 
+// Python's float is float64 here, as in numpy and MindSpore: nothing is lost.
 TensorObject cast(const Value& self, nb::handle dtype) {
-  return tensor_result(ops::cast(self, dtype_from(dtype)));
+  const bool is_float = dtype.ptr() == reinterpret_cast<PyObject*>(&PyFloat_Type);
+  return tensor_result(ops::cast(self, is_float ? DType::float64 : dtype_from(dtype)));
 }
 
 TensorObject squeeze(const Value& self, nb::handle axis) {
@@ -129,12 +131,7 @@ void bind_moving_methods(nb::class_<Value>& tensor) {
           nb::arg("dim") = 0, "One tensor for each element of axis `dim`, without that axis.")
       .def(
           "topk",
-          [](const Value& self, std::int64_t k, nb::handle dim, bool largest, bool) {
-            const std::int64_t axis = dim.is_none() ? -1 : nb::cast<std::int64_t>(dim);
-            const ops::Topk found = ops::topk(self, k, {.axis = axis, .largest = largest});
-            return nb::make_tuple(value_object(found.values), value_object(found.indices));
-          },
-          nb::arg("k"), nb::arg("dim") = nb::none(), nb::arg("largest") = true, nb::arg("sorted") = true,
+          &topk, nb::arg("k"), nb::arg("dim") = nb::none(), nb::arg("largest") = true, nb::arg("sorted") = true,
           nb::sig(
               "def topk(self, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True) -> "
               "tuple[Tensor, Tensor]"),
@@ -162,6 +159,22 @@ void bind_dtype_methods(nb::class_<Value>& tensor) {
 }
 
 }  // namespace
+
+nb::tuple topk(const Value& self, std::int64_t k, nb::handle dim, bool largest, bool sorted) {
+  const std::int64_t axis = dim.is_none() ? -1 : nb::cast<std::int64_t>(dim);
+  const Shape& shape = self.shape();
+  const auto rank = static_cast<std::int64_t>(shape.rank());
+  const std::int64_t at = axis < 0 ? axis + rank : axis;
+  if (!sorted && at >= 0 && at < rank && shape[static_cast<std::size_t>(at)] == k) {
+    Sizes beside(shape.rank(), 1);
+    beside[static_cast<std::size_t>(at)] = k;
+    const Value places = ops::arange({.end = static_cast<double>(k)}, DType::int32);
+    return nb::make_tuple(value_object(self),
+                          value_object(ops::broadcast_to(ops::reshape(places, Shape(beside)), shape)));
+  }
+  const ops::Topk found = ops::topk(self, k, {.axis = axis, .largest = largest});
+  return nb::make_tuple(value_object(found.values), value_object(found.indices));
+}
 
 void bind_array_methods(nb::class_<Value>& tensor) {
   bind_shape_methods(tensor);

@@ -6,6 +6,10 @@
 
 namespace muster::python {
 
+// (values, indices) of the greatest or smallest elements; None is the last axis. All of them, where they need
+// not be sorted, stay in their order, as in MindSpore.
+nb::tuple topk(const graph::Value& self, std::int64_t k, nb::handle dim, bool largest, bool sorted);
+
 void bind_array_methods(nb::class_<graph::Value>& tensor);
 
 }  // namespace muster::python

@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include "python/muster/bindings/dtype.h"
 #include "python/muster/bindings/value.h"
 
 namespace muster::python {
@@ -27,6 +28,14 @@ std::string scalar_text(const Tensor& tensor) {
       return *tensor.data<bool>() ? "True" : "False";
     case DType::bfloat16:
       return number_text(static_cast<float>(*tensor.data<bfloat16>()));
+    case DType::float16:
+      return number_text(static_cast<float>(*tensor.data<float16>()));
+    case DType::int16:
+      return std::to_string(*tensor.data<std::int16_t>());
+    case DType::uint16:
+      return std::to_string(*tensor.data<std::uint16_t>());
+    case DType::uint64:
+      return std::to_string(*tensor.data<std::uint64_t>());
   }
   return {};
 }
@@ -53,6 +62,14 @@ nb::object element_object(const Tensor& tensor, std::int64_t index) {
       return nb::bool_(tensor.data<bool>()[index]);
     case DType::bfloat16:
       return nb::float_(static_cast<double>(tensor.data<bfloat16>()[index]));
+    case DType::float16:
+      return nb::float_(static_cast<double>(tensor.data<float16>()[index]));
+    case DType::int16:
+      return nb::int_(static_cast<int>(tensor.data<std::int16_t>()[index]));
+    case DType::uint16:
+      return nb::int_(static_cast<int>(tensor.data<std::uint16_t>()[index]));
+    case DType::uint64:
+      return nb::int_(tensor.data<std::uint64_t>()[index]);
   }
   return nb::none();
 }
@@ -72,6 +89,7 @@ std::string representation_of(const graph::Value& value, nb::handle self) {
   const bool is_absent =
       value.is_parameter() ? value.parameter()->absence() != nullptr : value.tensor().absence() != nullptr;
   if (is_absent) return kind + "(on another worker, " + type;
+  if (mindspore_words().is_valid() && kind == "Tensor") return nb::cast<std::string>(mindspore_words()(self));
   const Tensor tensor = elements_of(value);
   if (tensor.shape().rank() == 0) return kind + "(" + scalar_text(tensor) + ", " + type;
   const nb::object array = self.attr("asnumpy")();

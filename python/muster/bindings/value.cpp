@@ -21,6 +21,15 @@ std::optional<DType> dtype_beside(nb::handle number, const Value* like) {
   return like->dtype();
 }
 
+// A number in `dtype`; whole ones wrap around, as in arithmetic: -1 is 255 beside uint8.
+Tensor number_in(nb::handle number, DType dtype) {
+  int beyond = 0;
+  const bool is_whole = PyLong_Check(number.ptr());
+  const long long whole = is_whole ? PyLong_AsLongLongAndOverflow(number.ptr(), &beyond) : 0;
+  if (!is_whole || beyond != 0) return tensor_copied(number, dtype);
+  return Tensor::scalar(static_cast<std::int64_t>(whole)).cast(dtype);
+}
+
 }  // namespace
 
 nb::object value_object(Value value) {
@@ -61,7 +70,8 @@ Tensor elements_of(const Value& value) {
 Value value_from(nb::handle object, const Value* like) {
   if (is_value(object)) return nb::cast<const Value&>(object);
   const bool is_number = PyLong_Check(object.ptr()) || PyFloat_Check(object.ptr());
-  return tensor_copied(object, is_number ? dtype_beside(object, like) : std::nullopt);
+  const auto dtype = is_number ? dtype_beside(object, like) : std::nullopt;
+  return dtype ? number_in(object, *dtype) : tensor_copied(object, std::nullopt);
 }
 
 bool is_value(nb::handle object) { return nb::isinstance<Value>(object); }

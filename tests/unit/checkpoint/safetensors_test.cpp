@@ -118,8 +118,8 @@ TEST(Safetensors, RefusesWhatCannotBe) {
   EXPECT_THAT(reading(file(tensor("a", "F32", "[0,4611686018427387904,4]", "[0,0]"), 0)),
               Mentions("'/f/x'", "'a'", "elements"));
   EXPECT_THAT(reading(file(tensor("a", "F32", "[-1]", "[0,8]"), 8)), Mentions("'/f/x'", "'a'", "sizes"));
-  EXPECT_THAT(reading(file(tensor("a", "F16", "[4]", "[0,8]"), 8)),
-              Mentions("'/f/x'", "'a'", "F16", "writing"));
+  EXPECT_THAT(reading(file(tensor("a", "F8_E5M2", "[8]", "[0,8]"), 8)),
+              Mentions("'/f/x'", "'a'", "F8_E5M2", "writing"));
   EXPECT_THAT(reading(file(tensor("a", "cos\\nsystem", "[4]", "[0,8]"), 8)),
               Mentions("'/f/x'", "'a'", "dtype"));
   EXPECT_THAT(

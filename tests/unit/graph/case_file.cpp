@@ -96,12 +96,6 @@ Result<> read_line(const std::string& word, Line& line, std::vector<Case>& cases
   return {};
 }
 
-template <class T>
-void write(const Tensor& tensor, const std::vector<double>& values) {
-  for (std::size_t i = 0; i < values.size(); ++i)
-    tensor.data<T>()[i] = static_cast<T>(static_cast<Computed<T>>(values[i]));
-}
-
 }  // namespace
 
 std::vector<DType> Case::floats() const {
@@ -126,37 +120,7 @@ Result<std::vector<Case>> read_cases(const std::string& text) {
 
 Tensor to_tensor(const CaseTensor& given, DType floating) {
   const DType dtype = given.dtype == "float" ? floating : *dtype_from_string(given.dtype);
-  Tensor made(dtype, given.shape);
-  switch (dtype) {
-    case DType::float32:
-      write<float>(made, given.values);
-      break;
-    case DType::float64:
-      write<double>(made, given.values);
-      break;
-    case DType::int32:
-      write<std::int32_t>(made, given.values);
-      break;
-    case DType::int64:
-      write<std::int64_t>(made, given.values);
-      break;
-    case DType::uint8:
-      write<std::uint8_t>(made, given.values);
-      break;
-    case DType::uint32:
-      write<std::uint32_t>(made, given.values);
-      break;
-    case DType::int8:
-      write<std::int8_t>(made, given.values);
-      break;
-    case DType::bool_:
-      write<bool>(made, given.values);
-      break;
-    case DType::bfloat16:
-      write<bfloat16>(made, given.values);
-      break;
-  }
-  return made;
+  return Tensor::from<double>(std::span<const double>(given.values), given.shape).cast(dtype);
 }
 
 }  // namespace muster::graph
