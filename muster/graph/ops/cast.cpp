@@ -1,3 +1,4 @@
+#include "muster/graph/ops/array.h"
 #include "muster/graph/ops/ops.h"
 #include "muster/tensor/tensor.h"
 
