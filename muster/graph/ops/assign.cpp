@@ -51,7 +51,7 @@ const Op& assign_op() {
       .inputs_min = 2,
       .inputs_max = 2,
       .infer = infer<false>,
-      .kernels = {for_any_dtype({"reference", any, size_of, run_assign})},
+      .kernels = {for_any_dtype({"reference", any_signature, size_of, run_assign})},
       .sharing = Sharing::in_place,
   };
   return op;

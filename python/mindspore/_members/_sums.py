@@ -49,9 +49,11 @@ def _extreme(tensor, position, axis, keepdims, initial, where, indices, numpy_li
     if position:
         axis, keepdims = (*position, keepdims)[:2]
         indices = True
-    if indices and axis is not None:
+    if indices and isinstance(axis, int):
         return with_index(tensor, axis, keepdims)
-    return numpy_like(tensor, axis, keepdims, initial, where)
+    return numpy_like(
+        tensor, None if axis == () else axis, keepdims, initial, where
+    )  # of several axes no index
 
 
 def max(
