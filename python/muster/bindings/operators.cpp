@@ -29,6 +29,12 @@ TensorObject binary(const Value& self, nb::handle other) {
   return tensor_result(reversed ? op(value, self) : op(self, value));
 }
 
+template <Binary op, bool of_list>
+nb::object comparison(const Value& self, nb::handle other) {
+  if (nb::isinstance<nb::list>(other) || nb::isinstance<nb::tuple>(other)) return nb::bool_(of_list);
+  return binary<op, false>(self, other);
+}
+
 Value matmul(const Value& a, const Value& b) { return ops::matmul(a, b); }
 
 template <Value (*op)(const Value&)>
@@ -71,9 +77,11 @@ void bind_symbols(nb::class_<Value>& tensor) {
       .def("__pow__", &power<false>, nb::arg("exponent"), nb::arg("modulus") = nb::none(), nb::is_operator())
       .def("__rpow__", &power<true>, nb::arg("base"), nb::arg("modulus") = nb::none(), nb::is_operator())
       .def("__matmul__", &binary<matmul, false>, nb::is_operator())
-      .def("__eq__", &binary<ops::equal, false>, nb::is_operator(),
-           "Compares element by element; the result is a tensor of bool.")
-      .def("__ne__", &binary<ops::not_equal, false>, nb::is_operator())
+      .def("__eq__", &comparison<ops::equal, false>, nb::is_operator(),
+           nb::sig("def __eq__(self, other: object, /) -> Tensor"),
+           "Compares element by element; the result is a tensor of bool. A tensor is no list.")
+      .def("__ne__", &comparison<ops::not_equal, true>, nb::is_operator(),
+           nb::sig("def __ne__(self, other: object, /) -> Tensor"))
       .def("__lt__", &binary<ops::less, false>, nb::is_operator())
       .def("__le__", &binary<ops::less_equal, false>, nb::is_operator())
       .def("__gt__", &binary<ops::greater, false>, nb::is_operator())
