@@ -214,7 +214,9 @@ Explanation Function::explain() const {
   return made;
 }
 
-bool Function::runs_inline() const { return is_tracing() || is_taping() || (differentiates_ && is_eager()); }
+bool Function::runs_inline() const {
+  return op_by_op_ || is_tracing() || is_taping() || (differentiates_ && is_eager());
+}
 
 Values Function::operator()(std::span<const Value> inputs, std::string_view extra,
                             const RunContext& context) {
@@ -222,9 +224,39 @@ Values Function::operator()(std::span<const Value> inputs, std::string_view extr
   return (*this)(inputs, extra);
 }
 
-Values Function::operator()(std::span<const Value> inputs, std::string_view extra) {
-  if (runs_inline()) return maker_(inputs).outputs;
-  const RunContext context = default_context();
+namespace {
+
+class EagerScope {
+ public:
+  EagerScope() : outer_(is_eager()) { set_eager(true); }
+  ~EagerScope() { set_eager(outer_); }
+  EagerScope(const EagerScope&) = delete;
+  EagerScope& operator=(const EagerScope&) = delete;
+
+ private:
+  bool outer_;
+};
+
+// What the error that is being handled says in its last line, where a Python exception has its message.
+std::string current_message() {
+  try {
+    throw;
+  } catch (const std::exception& exception) {
+    const std::string text = exception.what();
+    return text.substr(text.find_last_of('\n', text.find_last_not_of('\n')) + 1);
+  } catch (...) {
+    return {};
+  }
+}
+
+}  // namespace
+
+Values Function::run_op_by_op(std::span<const Value> inputs) {
+  const EagerScope eager;
+  return maker_(inputs).outputs;
+}
+
+Values Function::run_plan(std::span<const Value> inputs, std::string_view extra, const RunContext& context) {
   std::vector<Tensor> tensors;
   for (const Value& input : inputs) {
     if (input.is_concrete()) {  // what is absent here may be needed elsewhere only
@@ -238,6 +270,24 @@ Values Function::operator()(std::span<const Value> inputs, std::string_view extr
   Values values;
   for (Tensor& output : call(tensors, extra, context).value()) values.emplace_back(std::move(output));
   return values;
+}
+
+Values Function::operator()(std::span<const Value> inputs, std::string_view extra) {
+  if (op_by_op_ && !is_tracing()) return run_op_by_op(inputs);
+  if (runs_inline()) return maker_(inputs).outputs;
+  const RunContext context = default_context();
+  const bool may_fall_back = process_state().runs_untraceable && context.stages == nullptr;
+  thread_state().looked_at_traced = false;
+  try {
+    return run_plan(inputs, extra, context);
+  } catch (...) {
+    if (!may_fall_back || !thread_state().looked_at_traced) throw;
+    const std::string message = current_message();
+    log::warning(fmt::format("'{}' runs op by op from now on, which is slower: {}", name_,
+                             message.substr(0, message.find(" has no value while"))));
+    op_by_op_ = true;
+  }
+  return run_op_by_op(inputs);
 }
 
 namespace {

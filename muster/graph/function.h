@@ -77,6 +77,8 @@ class Function {
 
  private:
   Entry* find(std::span<const Tensor> inputs, std::string_view extra, const RunContext& context);
+  Values run_plan(std::span<const Value> inputs, std::string_view extra, const RunContext& context);
+  Values run_op_by_op(std::span<const Value> inputs);
   Result<Entry*> trace(std::span<const Tensor> inputs, std::string_view extra, const RunContext& context);
   void note(TraceRecord record);
   std::string reason(std::span<const Tensor> inputs, std::string_view extra, const RunContext& context) const;
@@ -85,6 +87,7 @@ class Function {
   Maker maker_;
   bool differentiates_ = false;                  // made by value_and_grad
   bool everywhere_ = false;                      // all outputs are wanted
+  bool op_by_op_ = false;                        // it cannot be traced (set_runs_untraceable)
   std::vector<std::unique_ptr<Entry>> entries_;  // the last used first
   std::vector<TraceRecord> traces_;
   std::size_t trace_count_ = 0;

@@ -10,6 +10,7 @@
 #include "muster/graph/nodes.h"
 #include "muster/graph/ops/ops.h"
 #include "muster/graph/precision.h"
+#include "muster/graph/thread_state.h"
 #include "muster/graph/trace.h"
 #include "muster/tensor/tensor.h"
 
@@ -37,9 +38,15 @@ void require_inputs(const Op& op, std::span<const Value> inputs) {
 
 // A node of the trace around, or the results now.
 Values apply_row(const Op& op, std::span<const Value> inputs, const Attributes& attributes) {
-  if (Trace* trace = Trace::current()) return trace->add(op, inputs, attributes);
+  const bool is_constant = thread_state().without_gradient;
+  if (Trace* trace = Trace::current()) {
+    Values made = trace->add(op, inputs, attributes);
+    if (is_constant && op.sharing != Sharing::in_place)
+      for (Value& value : made) value = trace->add(*find_op("stop_gradient"), {&value, 1}, {})[0];
+    return made;
+  }
   Values made = execute(op, inputs, attributes, default_context()).value();
-  note_on_tapes(op, inputs, made, attributes);
+  if (!is_constant) note_on_tapes(op, inputs, made, attributes);
   return made;
 }
 

@@ -12,8 +12,29 @@ namespace muster::graph {
 
 std::uint64_t next_version() { return process_state().versions.fetch_add(1, std::memory_order_relaxed) + 1; }
 
+namespace {
+
+std::uint32_t count_namesake(const std::string& name) {
+  ProcessState& state = process_state();
+  const std::lock_guard lock(state.namesakes_mutex);
+  return state.tells_namesakes_apart ? state.namesakes[name]++ : 0;
+}
+
+}  // namespace
+
+void tell_namesakes_apart(bool apart) {
+  const std::lock_guard lock(process_state().namesakes_mutex);
+  process_state().tells_namesakes_apart = apart;
+}
+
+void forget_namesakes() {
+  const std::lock_guard lock(process_state().namesakes_mutex);
+  process_state().namesakes.clear();
+}
+
 Parameter::Parameter(std::string name, TensorType type, Initializer initializer, bool requires_grad)
     : name_(std::move(name)),
+      namesake_(count_namesake(name_)),
       type_(std::move(type)),
       initializer_(std::move(initializer)),
       requires_grad_(requires_grad),
@@ -28,7 +49,9 @@ Parameter::Parameter(std::string name, const Tensor& values, bool requires_grad)
       plain_(values.clone()) {}
 
 void Parameter::rename(std::string name) {
+  if (name == name_) return;
   name_ = std::move(name);
+  if (initializer_) namesake_ = count_namesake(name_);
   version_ = next_version();
 }
 
@@ -54,7 +77,8 @@ const Tensor& Parameter::materialize(std::uint64_t seed) {
   MUSTER_CHECK(absence() == nullptr, "a parameter was read that another worker has");
   if (!materialized()) {
     Tensor made(type_.dtype, type_.shape);
-    initializer_(made, RandomStream(seed, hash_text(name_)));
+    const std::string stream = namesake_ == 0 ? name_ : fmt::format("{} {}", name_, namesake_);
+    initializer_(made, RandomStream(seed, hash_text(stream)));
     plain_ = std::move(made);
   }
   return storage();

@@ -83,6 +83,7 @@ class Parameter {
 
  private:
   std::string name_;
+  std::uint32_t namesake_ = 0;  // how many others were given this name before it
   TensorType type_;
   Initializer initializer_;
   bool requires_grad_;
@@ -95,6 +96,12 @@ class Parameter {
   ParameterFormatPtr format_;  // of formatted_
   std::optional<Home> home_;
 };
+
+// Whether parameters of one name begin differently: the first as always, a second one with random numbers of
+// its own, and so on. Equal on all workers that run one script. Off by default. Any thread.
+void tell_namesakes_apart(bool apart);
+// Names count from the first again: after set_seed.
+void forget_namesakes();
 
 // How often any parameter of this process was given out to be written, or set. Any thread.
 std::uint64_t parameter_writes();

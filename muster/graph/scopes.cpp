@@ -22,6 +22,15 @@ const PlacementPtr& current_placement() { return thread_state().placement; }
 CellScope::CellScope(const Versioned& cell) : outer_(std::exchange(thread_state().cell, &cell)) {}
 CellScope::~CellScope() { thread_state().cell = outer_; }
 
+AtOnceScope::AtOnceScope()
+    : trace_(std::exchange(thread_state().trace, nullptr)),
+      tape_(std::exchange(thread_state().tape, nullptr)) {}
+
+AtOnceScope::~AtOnceScope() {
+  thread_state().trace = static_cast<Trace*>(trace_);
+  thread_state().tape = static_cast<Tape::Scope*>(tape_);
+}
+
 FailureWatch::FailureWatch() : exceptions_(std::uncaught_exceptions()) {
   thread_state().failure_watch = this;
 }

@@ -60,6 +60,20 @@ class FailureWatch {
   PlacementPtr first_;
 };
 
+// While it lives, ops of this thread compute at once and no trace or tape notes them: for numbers that are
+// known while a graph is made. Scopes nest.
+class AtOnceScope {
+ public:
+  AtOnceScope();
+  ~AtOnceScope();
+  AtOnceScope(const AtOnceScope&) = delete;
+  AtOnceScope& operator=(const AtOnceScope&) = delete;
+
+ private:
+  void* trace_;
+  void* tape_;
+};
+
 struct Precision {
   enum class Rule {
     given,     // in what they are given

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "muster/graph/function.h"
@@ -29,6 +31,8 @@ struct ThreadState {
   FailureWatch* failure_watch = nullptr;
   const Versioned* cell = nullptr;  // whose code runs
   const Backward* backward = nullptr;
+  bool without_gradient = false;  // what runs counts as constant
+  bool looked_at_traced = false;  // since a trace began outside any other: at the elements of a traced value
   // How many random streams were given: outside any ContextScope, then in each, the innermost last. Eager
   // code under one context draws what its trace would draw.
   std::vector<std::int64_t> random_streams{0};
@@ -47,10 +51,14 @@ struct ProcessState {
   ContextProvider context_provider = nullptr;
   FunctionObserver* observer = nullptr;
   bool is_eager = false;
+  bool runs_untraceable = false;
   bool detects_anomalies = false;
   AnomalyHooks anomaly_hooks;
   std::atomic<std::uint64_t> versions = 0;
   std::atomic<std::uint64_t> parameter_writes = 0;
+  std::mutex namesakes_mutex;
+  bool tells_namesakes_apart = false;
+  std::unordered_map<std::string, std::uint32_t> namesakes;  // how many parameters had a name so far
   std::once_flag has_warned_of_copies;  // of gradients, where workers of a host share no memory
 };
 ProcessState& process_state();

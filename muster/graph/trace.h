@@ -118,6 +118,14 @@ class Trace : public std::enable_shared_from_this<Trace> {
 void set_eager(bool eager);
 bool is_eager();
 
+// Whether a function that looks at the elements of a traced tensor (if, while, float(), asnumpy()) runs op by
+// op from then on, after a warning, instead of being an error. Off by default. Set before computing.
+void set_runs_untraceable(bool runs);
+// Whether what ops of this thread give counts as constant: no gradient passes. Gives what it was before.
+bool set_without_gradient(bool without);
+// For code that a trace meets and that only runs op by op, before it throws.
+void note_untraceable();
+
 // Whether each op is looked at once it has run: the first one that gives NaN, or infinity from finite
 // numbers, ends the run with an error that says what, where and of which cell. Slow, and off by default. Set
 // between calls, by the thread that computes; functions are traced anew.

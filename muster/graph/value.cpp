@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "muster/graph/parameter.h"
+#include "muster/graph/thread_state.h"
 
 namespace muster::graph {
 
@@ -77,6 +78,7 @@ Result<Tensor> Value::read() const {
       return fail(Code::invalid_argument,
                   fmt::format("parameter '{}' has no values yet", state_->parameter->name()));
     case State::Kind::traced:
+      thread_state().looked_at_traced = true;
       break;
   }
   return fail(

@@ -139,8 +139,7 @@ void Cell::restore(CellState state) {
 
 void Cell::insert_child(std::string_view name, std::shared_ptr<Cell> child) {
   MUSTER_CHECK(child != nullptr && child.get() != this, "a cell needs a child other than itself");
-  if (auto_prefix_ && !std::exchange(child->has_parent_, true))
-    child->prefix_names(path_.empty() ? std::string(name) : fmt::format("{}.{}", path_, name));
+  if (auto_prefix_) child->set_path(path_.empty() ? std::string(name) : fmt::format("{}.{}", path_, name));
   const auto same_name = [&](const auto& entry) { return entry.first == name; };
   const auto found = std::find_if(children_.begin(), children_.end(), same_name);
   if (found != children_.end())
@@ -150,8 +149,22 @@ void Cell::insert_child(std::string_view name, std::shared_ptr<Cell> child) {
   touch();
 }
 
+void Cell::keep_param(std::string_view name, ParameterPtr& member) {
+  members_.emplace_back(name, &member);
+  insert_param(name, member);
+}
+
+bool Cell::keeps_param(std::string_view name) const {
+  return std::ranges::any_of(members_, [&](const auto& entry) { return entry.first == name; });
+}
+
 void Cell::insert_param(std::string_view name, ParameterPtr parameter) {
   MUSTER_CHECK(parameter != nullptr, "a cell needs a parameter");
+  for (const auto& [own, member] : members_) {
+    if (own != name) continue;
+    if ((*member)->is_statistic()) parameter->mark_statistic();
+    *member = parameter;
+  }
   const auto same_name = [&](const auto& entry) { return entry.first == name; };
   const auto found = std::find_if(parameters_.begin(), parameters_.end(), same_name);
   if (found != parameters_.end())
@@ -186,6 +199,17 @@ Cell::PlacedScope::PlacedScope(const Cell& cell) {
 
 void Cell::require_possible_place() const {
   if (place_ && graph::runs_op_by_op()) check_place(description(), *place_).value();
+}
+
+// Names say where a parameter is in the tree, whatever it was called before.
+void Cell::set_path(const std::string& path) {
+  if (has_parent_ && path == path_) return;
+  has_parent_ = true;
+  if (!auto_prefix_) return prefix_names(path);
+  path_ = path;
+  for (const auto& [name, parameter] : parameters_) parameter->rename(fmt::format("{}.{}", path, name));
+  for (const auto& [name, child] : children_) child->set_path(fmt::format("{}.{}", path, name));
+  touch();
 }
 
 void Cell::prefix_names(const std::string& prefix) {

@@ -89,10 +89,14 @@ class Cell : public graph::Versioned {
   // The same for a parameter that begins as `initial`: `ParameterPtr scale = add_parameter("scale", ones);`
   ParameterPtr add_parameter(std::string_view name, Tensor initial);
 
-  // Adds or replaces. The names of a child's parameters become paths ("fc.weight") when it gets its first
-  // parent that names its children (set_auto_prefix).
+  // Adds or replaces. The names of a child's parameters become paths ("fc.weight") when a parent that names
+  // its children (set_auto_prefix) gets it; with several parents the last one counts.
   void insert_child(std::string_view name, std::shared_ptr<Cell> child);
   void insert_param(std::string_view name, ParameterPtr parameter);
+  // The same for a parameter that this cell keeps in `member`: one that takes its place goes there, too.
+  void keep_param(std::string_view name, ParameterPtr& member);
+  // Whether it is such a one.
+  bool keeps_param(std::string_view name) const;
   // Removes the child or parameter of that name, if there is one.
   void remove(std::string_view name);
   // To be called after any other write that a trace may depend on.
@@ -171,6 +175,7 @@ class Cell : public graph::Versioned {
   std::string description() const override;
 
  private:
+  void set_path(const std::string& path);
   void tell_of_untrained() const;
   Value call_for_one(std::span<const Value> inputs);
   Values constructed(std::span<const Value> inputs);
@@ -192,7 +197,8 @@ class Cell : public graph::Versioned {
   std::uint64_t other_version_ = graph::next_version();
   Children children_;
   Parameters parameters_;
-  std::unique_ptr<graph::Function> function_;  // for calls outside a trace
+  std::vector<std::pair<std::string, ParameterPtr*>> members_;  // of subclasses
+  std::unique_ptr<graph::Function> function_;                   // for calls outside a trace
 };
 
 using CellPtr = std::shared_ptr<Cell>;

@@ -38,13 +38,13 @@ Conv2d::Conv2d(std::int64_t in_channels, std::int64_t out_channels, Size2d kerne
   weight_ = std::make_shared<graph::Parameter>(
       "weight", graph::TensorType{DType::float32, shape},
       options.weight_init ? *options.weight_init : he_uniform(std::sqrt(5.0)));
-  insert_param("weight", weight_);
+  keep_param("weight", weight_);
   if (!options.has_bias) return;
   const double fan_in = static_cast<double>(shape.elements() / out_channels);
   bias_ = std::make_shared<graph::Parameter>(
       "bias", graph::TensorType{DType::float32, {out_channels}},
       options.bias_init ? *options.bias_init : uniform(1 / std::sqrt(fan_in)));
-  insert_param("bias", bias_);
+  keep_param("bias", bias_);
 }
 
 Values Conv2d::construct(std::span<const Value> inputs) {

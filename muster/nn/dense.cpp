@@ -21,12 +21,12 @@ Dense::Dense(std::int64_t in_channels, std::int64_t out_channels, DenseOptions o
   weight_ = std::make_shared<graph::Parameter>(
       "weight", graph::TensorType{DType::float32, {out_channels, in_channels}},
       options.weight_init ? *options.weight_init : he_uniform(std::sqrt(5.0)));
-  insert_param("weight", weight_);
+  keep_param("weight", weight_);
   if (options.has_bias) {
     const double bound = 1 / std::sqrt(static_cast<double>(in_channels));
     bias_ = std::make_shared<graph::Parameter>("bias", graph::TensorType{DType::float32, {out_channels}},
                                                options.bias_init ? *options.bias_init : uniform(bound));
-    insert_param("bias", bias_);
+    keep_param("bias", bias_);
   }
   if (activation_ != nullptr) insert_child("activation", activation_);
 }

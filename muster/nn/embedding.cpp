@@ -35,7 +35,7 @@ Embedding::Embedding(std::int64_t vocab_size, std::int64_t embedding_size, Embed
   if (options.padding_idx) fill = with_zero_row(std::move(fill), *options.padding_idx);
   table_ = std::make_shared<graph::Parameter>(
       "embedding_table", graph::TensorType{DType::float32, {vocab_size, embedding_size}}, std::move(fill));
-  insert_param("embedding_table", table_);
+  keep_param("embedding_table", table_);
 }
 
 Values Embedding::construct(std::span<const Value> inputs) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -286,6 +287,69 @@ graph::Value index(const graph::Value& x, std::span<const Index> indices) {
   const Reading reading = Reader(x.shape()).read(indices).value();
   const Value part = block(x, reading);
   return reading.pickers.empty() ? part : picked(part, reading);
+}
+
+namespace {
+
+Value in_dtype_of(const Value& values, const Value& x) {
+  return values.dtype() == x.dtype() ? values : apply("cast", {values}, {{"dtype", x.dtype()}});
+}
+
+// As numpy assigns: axes of size 1 in front may be left over.
+Value broadcast(const Value& values, const Shape& shape) {
+  Sizes sizes = values.shape().sizes();
+  while (sizes.size() > shape.rank() && sizes.front() == 1) sizes.erase(sizes.begin());
+  const Value fitting = reshaped(values, sizes);
+  return fitting.shape() == shape ? fitting : apply("broadcast_to", {fitting}, {{"shape", shape.sizes()}});
+}
+
+// The number of each element, row by row.
+Tensor numbered(const Shape& shape) {
+  Tensor made(DType::int64, shape);
+  std::iota(made.data<std::int64_t>(), made.data<std::int64_t>() + made.elements(), std::int64_t{0});
+  return made;
+}
+
+bool is_known(const Index& entry) {
+  const auto* value = std::get_if<Value>(&entry);
+  return value == nullptr || value->is_concrete();
+}
+
+// Where the elements lie that indices name. What is known while a graph is made is no part of it.
+Value places_of(const Shape& shape, std::span<const Index> indices) {
+  if (!std::ranges::all_of(indices, is_known)) return index(numbered(shape), indices);
+  const graph::AtOnceScope at_once;
+  return index(numbered(shape), indices);
+}
+
+Value chosen_by(const Value& mask, const Value& x, const Value& values) {
+  if (mask.shape().rank() > x.shape().rank() ||
+      !std::equal(mask.shape().begin(), mask.shape().end(), x.shape().begin()))
+    throw Exception(Code::invalid_argument,
+                    fmt::format("a mask {} does not fit {}", to_string(mask.shape()), to_string(x.shape())));
+  Sizes sizes = mask.shape().sizes();
+  sizes.resize(x.shape().rank(), 1);
+  return apply("select", {broadcast(reshaped(mask, sizes), x.shape()), broadcast(values, x.shape()), x});
+}
+
+}  // namespace
+
+graph::Value with_elements(const graph::Value& x, std::span<const Index> indices,
+                           const graph::Value& values) {
+  if (!x.defined() || !values.defined()) return apply("reshape", {x.defined() ? values : x});
+  const Value fitting = in_dtype_of(values, x);
+  const auto* mask = indices.size() == 1 ? std::get_if<Value>(&indices[0]) : nullptr;
+  if (mask != nullptr && mask->defined() && mask->dtype() == DType::bool_ && mask->is_traced())
+    return chosen_by(*mask, x, fitting);
+  const Value places = places_of(x.shape(), indices);
+  const bool once = std::ranges::none_of(indices, [](const Index& entry) {
+    const auto* value = std::get_if<Value>(&entry);
+    return value != nullptr && value->dtype() != DType::bool_;
+  });
+  const Value made = apply(
+      "put", {reshaped(x, {-1}), reshaped(places, {-1}), reshaped(broadcast(fitting, places.shape()), {-1})},
+      {{"once", once}});
+  return reshaped(made, x.shape().sizes());
 }
 
 }  // namespace muster::nn

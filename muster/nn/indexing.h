@@ -29,4 +29,9 @@ using Index = std::variant<std::int64_t, Slice, NewAxis, Ellipsis, graph::Value>
 // tensors stand apart, the tensors' axes come first.
 graph::Value index(const graph::Value& x, std::span<const Index> indices);
 
+// x with `values` (cast to its dtype, and broadcast) in place of what index() would give; where several land
+// on one element the last one stays. A mask that is computed in the graph takes values for all places, or
+// one.
+graph::Value with_elements(const graph::Value& x, std::span<const Index> indices, const graph::Value& values);
+
 }  // namespace muster::nn

@@ -81,14 +81,13 @@ double truncated_quantile(double a, double b, double u) {
 }
 
 // Draws until one lies in [a, b]; where that is rare, by the distribution function.
-double truncated(const RandomStream& stream, std::uint64_t index, std::uint64_t count,
-                 const TruncatedNormalOptions& options) {
+double truncated(const RandomStream& stream, std::uint64_t index, std::uint64_t count, double a, double b) {
   constexpr std::uint64_t draws_max = 16;
   for (std::uint64_t draw = 0; draw < draws_max; ++draw) {
     const double z = stream.normal(index + draw * count);
-    if (z >= options.a && z <= options.b) return z;
+    if (z >= a && z <= b) return z;
   }
-  return truncated_quantile(options.a, options.b, stream.uniform(index + draws_max * count));
+  return truncated_quantile(a, b, stream.uniform(index + draws_max * count));
 }
 
 // Makes the rows of a matrix (rows, columns), rows <= columns, orthonormal, by Gram and Schmidt, twice.
@@ -125,9 +124,10 @@ Initializer normal(double sigma, double mean) {
 Initializer truncated_normal(TruncatedNormalOptions options) {
   return [=](const Tensor& out, const RandomStream& stream) {
     const auto count = static_cast<std::uint64_t>(out.elements()) + 1;
-    write(out, [&](std::uint64_t i) {
-      return options.mean + options.sigma * truncated(stream, i, count, options);
-    });
+    const double a = (options.a - options.mean) / options.sigma;
+    const double b = (options.b - options.mean) / options.sigma;
+    write(out,
+          [&](std::uint64_t i) { return options.mean + options.sigma * truncated(stream, i, count, a, b); });
   };
 }
 

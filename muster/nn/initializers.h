@@ -20,7 +20,7 @@ Initializer normal(double sigma = 0.01, double mean = 0.0);
 struct TruncatedNormalOptions {
   double sigma = 0.01;
   double mean = 0.0;
-  double a = -2.0;  // the least and the greatest, in sigmas from the mean; a < b
+  double a = -2.0;  // the least and the greatest number; a < b
   double b = 2.0;
 };
 Initializer truncated_normal(TruncatedNormalOptions options = {});

@@ -25,20 +25,19 @@ BatchNorm::BatchNorm(std::string class_name, std::int64_t num_features, const Ba
   require_not_negative(this->class_name(), "eps", eps_).value();
   if (!(momentum_ >= 0 && momentum_ <= 1))
     refuse_argument(this->class_name(), "momentum", "in [0, 1]", momentum_).value();
-  moving_mean_ = add("moving_mean", options.moving_mean_init, 0, false);
-  moving_variance_ = add("moving_variance", options.moving_var_init, 1, false);
+  make(moving_mean_, "moving_mean", options.moving_mean_init, 0, false);
+  make(moving_variance_, "moving_variance", options.moving_var_init, 1, false);
   moving_mean_->mark_statistic();
   moving_variance_->mark_statistic();
-  gamma_ = add("gamma", options.gamma_init, 1, options.affine);
-  beta_ = add("beta", options.beta_init, 0, options.affine);
+  make(gamma_, "gamma", options.gamma_init, 1, options.affine);
+  make(beta_, "beta", options.beta_init, 0, options.affine);
 }
 
-ParameterPtr BatchNorm::add(const char* name, const std::optional<Initializer>& initializer, double otherwise,
-                            bool trained) {
-  auto made = std::make_shared<graph::Parameter>(name, graph::TensorType{DType::float32, {num_features_}},
-                                                 initializer ? *initializer : constant(otherwise), trained);
-  insert_param(name, made);
-  return made;
+void BatchNorm::make(ParameterPtr& member, const char* name, const std::optional<Initializer>& initializer,
+                     double otherwise, bool trained) {
+  member = std::make_shared<graph::Parameter>(name, graph::TensorType{DType::float32, {num_features_}},
+                                              initializer ? *initializer : constant(otherwise), trained);
+  keep_param(name, member);
 }
 
 Values BatchNorm::construct(std::span<const Value> inputs) {
@@ -66,8 +65,8 @@ LayerNorm::LayerNorm(const Shape& normalized_shape, const LayerNormOptions& opti
   gamma_ =
       std::make_shared<graph::Parameter>("gamma", type, options.gamma_init ? *options.gamma_init : ones());
   beta_ = std::make_shared<graph::Parameter>("beta", type, options.beta_init ? *options.beta_init : zeros());
-  insert_param("gamma", gamma_);
-  insert_param("beta", beta_);
+  keep_param("gamma", gamma_);
+  keep_param("beta", beta_);
 }
 
 Values LayerNorm::construct(std::span<const Value> inputs) {

@@ -43,8 +43,8 @@ class BatchNorm : public Cell {
             std::vector<std::size_t> ranks);
 
  private:
-  ParameterPtr add(const char* name, const std::optional<Initializer>& initializer, double otherwise,
-                   bool trained);
+  void make(ParameterPtr& member, const char* name, const std::optional<Initializer>& initializer,
+            double otherwise, bool trained);
 
   std::int64_t num_features_;
   double eps_;

@@ -94,6 +94,15 @@ void Optimizer::check_settings(const ParameterGroups& parameters, const Settings
       if (std::find(known.begin(), known.end(), parameter.get()) != known.end())
         throw Exception(Code::invalid_argument,
                         fmt::format("{}: parameter '{}' was given twice", class_name(), parameter->name()));
+      const auto has_its_name = [&](const graph::Parameter* other) {
+        return !parameter->name().empty() && other->name() == parameter->name();
+      };
+      if (std::ranges::any_of(known, has_its_name))
+        throw Exception(
+            Code::invalid_argument,
+            fmt::format("{}: two parameters have the name '{}', and so would their states: give one another "
+                        "name, or make both attributes of one cell",
+                        class_name(), parameter->name()));
       known.push_back(parameter.get());
     }
   }

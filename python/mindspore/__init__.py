@@ -3,9 +3,15 @@
 Put the folder that `muster compat-path` prints in front of PYTHONPATH. Muster is no part of MindSpore.
 """
 
+import os
+
 from mindspore import _cells as _cells
 from mindspore import _members, _names, amp, common, communication, context, dataset, nn, ops, train
+from mindspore import _optimizers as _optimizers
+from mindspore import _tensors as _tensors
 from mindspore._gradient import grad, jvp, value_and_grad, vjp
+from mindspore._jit import JitConfig, jit, jit_class, lazy_inline, mutable
+from mindspore._misc import _no_grad as _no_grad
 from mindspore._misc import (
     from_numpy,
     get_grad,
@@ -60,6 +66,7 @@ from mindspore.train import Model, export, load_checkpoint, load_param_into_net,
 from muster import (
     Parameter,
     Tensor,
+    _core,
     bfloat16,
     bool_,
     float16,
@@ -69,7 +76,6 @@ from muster import (
     int16,
     int32,
     int64,
-    jit,
     uint8,
     uint16,
     uint32,
@@ -79,6 +85,7 @@ from muster import (
 __all__ = [
     "GRAPH_MODE",
     "PYNATIVE_MODE",
+    "JitConfig",
     "Model",
     "ParallelMode",
     "Parameter",
@@ -123,9 +130,12 @@ __all__ = [
     "is_tensor",
     "issubclass_",
     "jit",
+    "jit_class",
     "jvp",
+    "lazy_inline",
     "load_checkpoint",
     "load_param_into_net",
+    "mutable",
     "nn",
     "number",
     "ops",
@@ -218,6 +228,7 @@ _HOLDERS = {
 }
 _names.refuse_missing_modules()
 _members.attach()
+_core._run_foreign_scripts(True, os.environ.get("MUSTER_STRICT", "0") != "1")
 __version__ = "2.7.0"  # of MindSpore, for scripts that ask: the one whose names and defaults these are
 __getattr__ = _names.missing(
     __name__,

@@ -8,6 +8,17 @@ from mindspore import _device, _names
 Cell = muster.Cell
 
 
+def _hook(kind):
+    def register(self, hook_fn):
+        from mindspore import _hooks
+
+        return _hooks.register(self, kind, hook_fn)
+
+    register.__doc__ = f"Calls hook_fn with each call of the cell ({kind}); the answer's remove() ends it."
+    register.__name__ = f"register_{kind}_hook"
+    return register
+
+
 def apply(self, fn):
     """Calls fn(cell) for all cells below, then for this one. Gives the cell."""
     for cell in self.cells():
@@ -209,25 +220,6 @@ def get_parameter(self, target):
     return dict(self.get_sub_cell(path).parameters_and_names(expand=False))[name]
 
 
-_children_by_name = Cell.name_cells
-_parameters_by_name = Cell.parameters_dict
-
-
-def name_cells(self):
-    """The children by their names."""
-    return OrderedDict(_children_by_name(self))
-
-
-def cells(self):
-    """The children."""
-    return self.name_cells().values()
-
-
-def parameters_dict(self, recurse=True):
-    """The parameters of the tree by their names."""
-    return OrderedDict(_parameters_by_name(self, recurse))
-
-
 def _flatten_weights(self, fusion_size=0) -> None:
     """Changes nothing: gradients are joined by size (comm_fusion)."""
 
@@ -258,9 +250,6 @@ _MEMBERS = {
     "get_buffer": get_buffer,
     "get_sub_cell": get_sub_cell,
     "get_parameter": get_parameter,
-    "name_cells": name_cells,
-    "cells": cells,
-    "parameters_dict": parameters_dict,
     "flatten_weights": _flatten_weights,
     "set_jit_config": _silent("set_jit_config", "code is traced, not parsed"),
     "jit_config_dict": property(lambda self: {}),
@@ -275,6 +264,10 @@ _MEMBERS = {
     "bprop_debug": property(lambda self: False, lambda self, value: None),
     "requires_grad": property(_requires_grad, _set_requires_grad),
     "phase": property(_phase, _set_phase),
+    "register_forward_pre_hook": _hook("forward_pre"),
+    "register_forward_hook": _hook("forward"),
+    "register_backward_hook": _hook("backward"),
+    "register_backward_pre_hook": _hook("backward_pre"),
     "pipeline_stage": property(lambda self: 0, lambda self, value: None),
     "sharding": property(lambda self: None),
 }

@@ -2,12 +2,14 @@
 
 import muster
 from mindspore import _device
+from muster import _core
 
 _state = {"seed": None}
 
 
 def set_seed(seed) -> None:
-    """The seed of parameters, shuffles and dropout, of numpy.random and of random."""
+    """The seed of parameters, shuffles and dropout, of numpy.random and of random. Parameters that are made
+    after it begin as those that were made after the same seed before."""
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise TypeError(f"set_seed(): seed is a whole number, not {type(seed).__name__}")
     if seed < 0:
@@ -19,6 +21,7 @@ def set_seed(seed) -> None:
     numpy.random.seed(seed % 2**32)
     random.seed(seed)
     muster.set_seed(seed)
+    _core._forget_namesakes()
     _state["seed"] = seed
 
 
@@ -54,6 +57,30 @@ def _version() -> str:
     return mindspore.__version__
 
 
+class _NoGrad:
+    """`with _no_grad():` what is computed counts as constant; as a decorator, what the function computes."""
+
+    def __enter__(self):
+        self._outer = _core._set_without_gradient(True)
+        return self
+
+    def __exit__(self, *error):
+        _core._set_without_gradient(self._outer)
+
+    def __call__(self, function):
+        import functools
+
+        @functools.wraps(function)
+        def constant(*args, **kwargs):
+            with _NoGrad():
+                return function(*args, **kwargs)
+
+        return constant
+
+
+_no_grad = _NoGrad
+
+
 def is_tensor(obj) -> bool:
     """Whether it is a Tensor."""
     return isinstance(obj, muster.Tensor)
@@ -64,9 +91,9 @@ def from_numpy(array):
     return muster.Tensor.from_numpy(array)
 
 
-def tensor(input_data, dtype=None):
+def tensor(input_data=None, dtype=None, shape=None, init=None, const_arg=False):
     """A Tensor."""
-    return muster.Tensor(input_data, dtype)
+    return muster.Tensor(input_data, dtype, shape, init, const_arg)
 
 
 def get_grad(gradients, identifier):

@@ -68,7 +68,10 @@ _SPECIAL = {
         "activation": lambda cell, given: _child(cell, "activation"),
         "activation_flag": lambda cell, given: _child(cell, "activation") is not None,
     },
-    "Dropout": {"keep_prob": lambda cell, given: given["keep_prob"]},
+    "LossBase": {
+        "reduce": lambda cell, given: given.get("reduction", "mean") != "none",
+        "average": lambda cell, given: given.get("reduction", "mean") == "mean",
+    },
 }
 _find = _core.Cell.__getattr__
 

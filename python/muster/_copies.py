@@ -91,13 +91,27 @@ def _restore(cell, state) -> None:
 def _getstate(self) -> dict:
     """What a copy gets: 'attributes' are those that Python code has set."""
     attributes = {name: value for name, value in self.__dict__.items() if name != _ARGUMENTS}
-    return {"attributes": attributes, **_inner_state(self)}
+    tree = [(_core._cell_state(cell), _own_names(cell)) for _, cell in self.cells_and_names()]
+    return {"attributes": attributes, **_inner_state(self), "tree": tree}
+
+
+def _own_names(cell) -> list[str]:
+    return [value.name for _, value in cell.parameters_and_names(expand=False)]
+
+
+def _restore_names(self, tree) -> None:
+    """Children that are set on a cell take names from their place in it, whatever they had."""
+    for (_, cell), (state, names) in zip(self.cells_and_names(), tree, strict=False):
+        _core._restore_cell(cell, state)
+        for (_, parameter), name in zip(cell.parameters_and_names(expand=False), names, strict=False):
+            parameter.name = name
 
 
 def _setstate(self, state: dict) -> None:
     _restore(self, state)
     for name, value in state["attributes"].items():
         setattr(self, name, value)
+    _restore_names(self, state.get("tree", ()))
 
 
 def _make(cls, args):

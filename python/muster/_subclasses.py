@@ -37,9 +37,6 @@ _NEVER_CALLED = {
         "cells_and_names": _TREE_ADVICE,
         "name_cells": _TREE_ADVICE,
     },
-    _core.Initializer: {
-        "_initialize": "give the parameter a tensor that holds the elements: Parameter(muster.Tensor(...))",
-    },
     _core.Model: dict.fromkeys(
         (
             "_build_train_network",

@@ -172,6 +172,43 @@ def test_gradients_come_back_in_eager_mode_too():
     assert gradient.tolist() == [[0, 0], [4 + 3, 2], [2, 0]]
 
 
-def test_elements_cannot_be_written():
-    with pytest.raises(TypeError, match="do not change"):
+def test_a_tensor_takes_other_elements_and_what_was_taken_from_it_stays():
+    x = muster.Tensor([[1, 2], [3, 4]])
+    y, row, array = x, x[0], x.asnumpy()
+    x[0, 1] = 5
+    x[1][0] = 6
+    x[1][0] += 1
+    assert y.tolist() == [[1, 5], [7, 4]]
+    assert row.tolist() == [1, 2] and array.tolist() == [[1, 2], [3, 4]]
+
+
+def test_an_assignment_that_nothing_could_see_is_refused():
+    x = muster.Tensor([[[1, 2]]])
+    with pytest.raises(IndexError, match="would be lost"):
+        x[0][0][1] = 3
+    with pytest.raises(IndexError, match="would be lost"):
         muster.Tensor([1, 2])[0] = 3
+
+
+def test_elements_are_set_as_numpy_sets_them():
+    numbers = numpy.arange(24).reshape(2, 3, 4)
+    for index in (
+        0, -1, (1, 2), (slice(None), 1), (slice(None, None, 2), 0), (..., -1), (0, None, 1), None,
+        (slice(None), [0, 2]), ([0, 1], [2, 0]), (slice(None), [0, 2], slice(1, 3)), numbers % 5 == 0,
+        (0, numpy.array([True, False, True])), (slice(2, 0, -1), 1), slice(5, 7), [[0, 1], [1, 1]],
+    ):  # fmt: skip
+        expected, tensor = numbers.copy(), muster.Tensor(numbers)
+        place = tuple(index) if isinstance(index, tuple) else index
+        size = expected[place].shape
+        for value in (7, numpy.arange(numpy.prod(size, dtype=int)).reshape(size) + 100):
+            expected[place] = value
+            tensor[place] = value if isinstance(value, int) else muster.Tensor(value)
+            assert tensor.tolist() == expected.tolist(), index
+
+
+def test_values_that_do_not_fit_are_refused():
+    x = muster.Tensor([[1, 2], [3, 4]])
+    for index, value in (((0,), [1, 2, 3]), (5, 1), ((slice(None), 2), 0)):
+        with pytest.raises((IndexError, ValueError)):
+            x[index] = muster.Tensor(value)
+    assert x.tolist() == [[1, 2], [3, 4]]

@@ -7,7 +7,7 @@ import pytest
 from job import clean_environment
 from places import ROOT
 
-PARITY = ROOT / "tests" / "parity"
+PARITY = ROOT / "tests" / "parity" / "objects"
 
 
 def printed(mode, tmp_path):
@@ -15,7 +15,7 @@ def printed(mode, tmp_path):
 
     to = tmp_path / "answers.json"
     done = subprocess.run(
-        [sys.executable, PARITY / "objects.py", to, str(mode)],
+        [sys.executable, PARITY / "programs.py", to, str(mode)],
         env=clean_environment(),
         cwd=tmp_path,
         capture_output=True,
@@ -28,7 +28,7 @@ def printed(mode, tmp_path):
 
 @pytest.mark.parametrize("mode", [1, 0], ids=["eager", "graph"])
 def test_programs_print_what_mindspore_printed(mode, tmp_path):
-    expected = json.loads((PARITY / "objects.json").read_text(encoding="utf-8"))
+    expected = json.loads((PARITY / "answers.json").read_text(encoding="utf-8"))
     assert expected
     assert printed(mode, tmp_path) == expected
 

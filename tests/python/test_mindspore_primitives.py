@@ -240,6 +240,7 @@ reducer = nn.DistributedGradReducer(net.trainable_params(), True, degree=1)
             r"ValueError.*length",
         ),
         ("C.MultitypeFuncGraph('f').register('Image')", r"register\('Image'\).*provided"),
+        ("ms.get_context('no_such_key')", r"mindspore\.get_context\('no_such_key'\).*provided"),
         (
             "nn.DistributedGradReducer([net.bias], degree=4)",
             r"DistributedGradReducer\(degree=4\).*provided",

@@ -135,16 +135,20 @@ def test_the_signature_and_the_name_of_init_stay():
     assert Net.__init__.__doc__ == "Makes it."
 
 
-def test_an_initializer_of_ones_own_is_refused():
-    class Ones(muster.nn.Initializer):
-        def __init__(self):
-            super().__init__()
-
+def test_an_initializer_of_ones_own_fills_parameters():
+    class Sevens(muster.nn.Initializer):
         def _initialize(self, array):
-            array[:] = 1
+            array[:] = 7
 
-    with pytest.raises(NotImplementedError, match="_initialize"):
-        Ones()
+    assert muster.nn.Dense(2, 1, weight_init=Sevens()).weight.tolist() == [[7.0, 7.0]]
+
+
+def test_an_initializer_that_fills_nothing_is_refused():
+    class Nothing(muster.nn.Initializer):
+        pass
+
+    with pytest.raises(TypeError, match="Nothing defines no _initialize"):
+        muster.nn.initializer(Nothing(), [2])
 
 
 def refused(base, name):

@@ -1,13 +1,16 @@
 """mindspore.common: tensors, dtypes, seeds."""
 
 from mindspore import _names
+from mindspore._jit import JitConfig, jit, jit_class, lazy_inline, mutable
+from mindspore._misc import _no_grad as _no_grad
 from mindspore._misc import get_seed, set_seed
 from mindspore.common import _texts as _texts
 from mindspore.common import dtype, initializer, parameter
 from mindspore.common.parameter import Parameter, ParameterTuple
-from muster import Tensor, jit
+from muster import Tensor
 
 __all__ = [
+    "JitConfig",
     "Parameter",
     "ParameterTuple",
     "Tensor",
@@ -15,6 +18,9 @@ __all__ = [
     "get_seed",
     "initializer",
     "jit",
+    "jit_class",
+    "lazy_inline",
+    "mutable",
     "parameter",
     "set_seed",
 ]

@@ -6,9 +6,27 @@ from muster.nn import initializer
 
 
 class ParameterTuple(tuple):
-    """A tuple of Parameters, which may be cloned as the state of an optimizer."""
+    """Parameters: those of the cell that they are set on. They may be cloned as the state of an optimizer."""
 
-    def clone(self, prefix, init="same"):
+    _is_of_cell = True  # what a cell looks for
+
+    def __new__(cls, iterable=()):
+        made = super().__new__(cls, iterable)
+        names = set()
+        for parameter in made:
+            if not isinstance(parameter, Parameter):
+                raise TypeError(f"ParameterTuple holds Parameters, not {type(parameter).__name__}")
+            if not parameter.name:
+                parameter.name = f"Parameter${len(names) + 1}"
+            if parameter.name in names:
+                raise ValueError(f"ParameterTuple: two parameters have the name '{parameter.name}'")
+            names.add(parameter.name)
+        return made
+
+    def __reduce__(self):
+        return ParameterTuple, (tuple(self),)
+
+    def clone(self, prefix="", init="same"):
         """Parameters named "<prefix>.<name>" of the same shapes, with equal values or as `init` says.
 
         Args:
@@ -18,7 +36,7 @@ class ParameterTuple(tuple):
         return ParameterTuple(
             Parameter(
                 parameter if init == "same" else initializer(init, parameter.shape, parameter.dtype),
-                name=f"{prefix}.{parameter.name}",
+                name=f"{prefix}.{parameter.name}" if prefix else parameter.name,
                 requires_grad=parameter.requires_grad,
             )
             for parameter in self

@@ -68,18 +68,29 @@ Arguments::Arguments(nb::handle positional, nb::handle keywords)
     first_tensor_.push_back(tensors_.size());
     collect(PyTuple_GET_ITEM(positional.ptr(), i), 0);
   }
+  positional_tensors_ = tensors_.size();
   if (keywords.is_valid() && PyDict_GET_SIZE(keywords.ptr()) > 0) collect_mapping(keywords, 0);
   // The plain case has an empty signature, which costs nothing to compare.
   if (signature_.find_first_not_of('T') == std::string::npos) signature_.clear();
 }
 
-std::size_t Arguments::tensor_of_position(std::size_t position) const {
-  if (position < first_tensor_.size() &&
-      is_input(PyTuple_GET_ITEM(positional_.ptr(), static_cast<Py_ssize_t>(position))))
-    return first_tensor_[position];
-  throw nb::value_error(
-      ("grad_position asks for the gradient of argument " + std::to_string(position) + ", which is no tensor")
-          .c_str());
+Arguments::Position Arguments::of_position(std::size_t position) const {
+  Position found;
+  if (position < first_tensor_.size()) {
+    const nb::handle object = PyTuple_GET_ITEM(positional_.ptr(), static_cast<Py_ssize_t>(position));
+    if (is_value(object) && !is_input(object)) found.parameter = nb::cast<const Value&>(object).parameter();
+    const bool is_last = position + 1 == first_tensor_.size();
+    found.first = first_tensor_[position];
+    found.count = (is_last ? positional_tensors_ : first_tensor_[position + 1]) - found.first;
+    if (found.parameter != nullptr || found.count > 0) return found;
+  }
+  throw nb::value_error(("grad_position asks for the gradient of argument " + std::to_string(position) +
+                         ", which is no tensor and holds none")
+                            .c_str());
+}
+
+nb::object Arguments::argument_with(std::size_t position, std::span<const Value> values) const {
+  return Rebuilder(values).of(PyTuple_GET_ITEM(positional_.ptr(), static_cast<Py_ssize_t>(position)));
 }
 
 void Arguments::collect(nb::handle object, std::size_t depth) {

@@ -18,9 +18,16 @@ class Arguments {
 
   // The tensors in order of appearance: concrete ones, or traced ones inside of a trace.
   std::span<const graph::Value> tensors() const { return tensors_; }
-  // Where each tensor was, counted over positional arguments only: an argument that is no tensor itself has
-  // none. Raises ValueError when argument `position` is no tensor.
-  std::size_t tensor_of_position(std::size_t position) const;
+  // What a positional argument is made of: a parameter, or `count` of the tensors from `first` on.
+  struct Position {
+    graph::ParameterPtr parameter;
+    std::size_t first = 0;
+    std::size_t count = 0;
+  };
+  // Raises ValueError when argument `position` is no tensor and holds none.
+  Position of_position(std::size_t position) const;
+  // That argument, with `values` instead of its tensors.
+  nb::object argument_with(std::size_t position, std::span<const graph::Value> values) const;
   // Everything else as text, equal exactly when a graph made for one call serves the other. Empty when all
   // arguments are tensors in positions.
   const std::string& signature() const { return signature_; }
@@ -40,6 +47,7 @@ class Arguments {
   nb::handle keywords_;
   std::vector<graph::Value> tensors_;
   std::vector<std::size_t> first_tensor_;  // of each positional argument
+  std::size_t positional_tensors_ = 0;     // how many they hold together
   std::string signature_;
   std::vector<nb::object> identities_;
 };

@@ -11,7 +11,9 @@
 #include "muster/train/train.h"
 #include "python/muster/bindings/arguments.h"
 #include "python/muster/bindings/dtype.h"
+#include "python/muster/bindings/initializer.h"
 #include "python/muster/bindings/parameter.h"
+#include "python/muster/bindings/process.h"
 #include "python/muster/bindings/value.h"
 
 namespace muster::python {
@@ -20,19 +22,28 @@ namespace {
 using nn::Cell;
 using nn::CellPtr;
 
-// Whether the class of `self` has a construct of its own, written in Python.
+// Whether the class of `self` has a construct of its own, written in Python, or as good as that.
 bool overrides_construct(nb::handle self) {
+  if (nb::isinstance<nn::SequentialCell>(self))
+    return dynamic_cast<PythonPart*>(&nb::cast<Cell&>(self)) != nullptr;
   static const PyTypeObject* const bound = Py_TYPE(nb::type<nn::ReLU>().attr("construct").ptr());
   const nb::object construct = nb::getattr(self.type(), "construct", nb::none());
   return !construct.is_none() && Py_TYPE(construct.ptr()) != bound;
 }
 
+nb::object called(nb::handle function, nb::handle positional, nb::handle keywords) {
+  nb::object result = nb::steal(PyObject_Call(function.ptr(), positional.ptr(), keywords.ptr()));
+  if (!result.is_valid()) throw nb::python_error();
+  return result;
+}
+
 nb::object call_plainly(nb::handle self, Cell& cell, nb::handle positional, nb::handle keywords) {
+  const auto construct = [&](nb::handle args, nb::handle kwargs) {
+    return called(self.attr("construct"), args, kwargs);
+  };
   const auto constructed = [&] {
-    const nb::object construct = self.attr("construct");
-    nb::object result = nb::steal(PyObject_Call(construct.ptr(), positional.ptr(), keywords.ptr()));
-    if (!result.is_valid()) throw nb::python_error();
-    return result;
+    return has_hooks(self) ? with_hooks(self, cell, positional, keywords, construct)
+                           : construct(positional, keywords);
   };
   return notes_bprop(self) ? with_python_bprop(self, cell, positional, keywords, constructed) : constructed();
 }
@@ -122,23 +133,24 @@ bool contains(const Cell& tree, const Cell& cell) {
   return false;
 }
 
-Cell& ready_cell(nb::handle self) {
-  if (!nb::inst_ready(self)) {
-    const auto type = class_name(self);
-    throw nb::attribute_error(
-        (type + ".__init__ must call super().__init__() before it sets attributes").c_str());
-  }
-  return nb::cast<Cell&>(self);
+void require_ready(nb::handle self) {
+  if (nb::inst_ready(self)) return;
+  const auto type = class_name(self);
+  throw nb::attribute_error(
+      (type + ".__init__ must call super().__init__() before it sets cells or parameters").c_str());
 }
 
-// A parameter that a built-in cell made is used by C++, so another one in its place would be ignored.
-void refuse_replacing_built_in(nb::handle self, const Cell& cell, const std::string& name) {
+// What a built-in cell made is used by C++: one in its place would be ignored, unless the cell looks after
+// it.
+void refuse_replacing_built_in(nb::handle self, const Cell& cell, const std::string& name, nb::handle value) {
   const bool is_registered = has_parameter(cell, name) || has_child(cell, name);
   const bool by_python = PyDict_Contains(self.attr("__dict__").ptr(), nb::str(name.c_str()).ptr()) == 1;
-  if (is_registered && !by_python)
-    throw nb::attribute_error((cell.description() + " made '" + name +
-                               "' itself and keeps it; give a parameter new values with set_data()")
-                                  .c_str());
+  const bool is_parameter = value.is_valid() && nb::isinstance<PythonParameter>(value);
+  if (cell.keeps_param(name) ? is_parameter : !is_registered || by_python) return;
+  throw nb::attribute_error((cell.description() + " made '" + name +
+                             "' itself and needs it; a parameter may be replaced by a Parameter, and takes "
+                             "new values from a Tensor or by set_data()")
+                                .c_str());
 }
 
 // A property of the class knows itself what writing it means.
@@ -148,15 +160,50 @@ bool is_property(nb::handle self, nb::handle name) {
   return found.is_valid() && Py_TYPE(found.ptr())->tp_descr_set != nullptr;
 }
 
-void set_attribute(nb::handle self, nb::str name_object, nb::handle value) {
-  Cell& cell = ready_cell(self);
-  if (is_property(self, name_object)) {
-    if (PyObject_GenericSetAttr(self.ptr(), name_object.ptr(), value.ptr()) != 0) throw nb::python_error();
-    return;
+void set_plainly(nb::handle self, nb::handle name, nb::handle value) {
+  if (PyObject_GenericSetAttr(self.ptr(), name.ptr(), value.ptr()) != 0) throw nb::python_error();
+}
+
+// MindSpore's tuple of parameters, which are those of the cell that it is set on. A plain tuple or list is
+// not.
+bool is_parameter_tuple(nb::handle value) {
+  return PyTuple_Check(value.ptr()) && !PyTuple_CheckExact(value.ptr()) &&
+         nb::hasattr(value.type(), "_is_of_cell");
+}
+
+// Those of a tuple that the attribute was until now.
+void remove_tuple(Cell& cell, nb::handle self, nb::handle name) {
+  const nb::dict attributes = nb::borrow<nb::dict>(self.attr("__dict__"));
+  if (!attributes.contains(name) || !is_parameter_tuple(attributes[name])) return;
+  for (const nb::handle parameter : nb::iter(attributes[name]))
+    for (const auto& [own, known] : Cell::Parameters(cell.own_parameters()))
+      if (known == nb::cast<const PythonParameter&>(parameter).parameter()) cell.remove(own);
+}
+
+void insert_tuple(Cell& cell, nb::handle tuple, const std::string& name) {
+  std::size_t number = 0;
+  for (const nb::handle object : nb::iter(tuple)) {
+    const graph::ParameterPtr& parameter = nb::cast<const PythonParameter&>(object).parameter();
+    if (parameter->name().empty()) parameter->rename(name + "$" + std::to_string(number));
+    const std::string own = parameter->name().substr(parameter->name().rfind('.') + 1);
+    cell.insert_param(own, parameter);
+    ++number;
   }
-  const std::string name = name_object.c_str();
-  refuse_replacing_built_in(self, cell, name);
-  if (PyObject_GenericSetAttr(self.ptr(), name_object.ptr(), value.ptr()) != 0) throw nb::python_error();
+}
+
+// Whether the value is written into the parameter of that name, which stays.
+bool sets_data(const Cell& cell, const std::string& name, nb::handle value) {
+  if (!has_parameter(cell, name) || nb::isinstance<PythonParameter>(value) || value.is_none()) return false;
+  if (is_value(value)) return true;
+  const std::string type = class_name(value);
+  throw nb::type_error((cell.description() + ": '" + name +
+                        "' is a Parameter, and takes a Tensor, another "
+                        "Parameter or None, not " +
+                        type)
+                           .c_str());
+}
+
+void register_value(Cell& cell, const std::string& name, nb::handle value) {
   if (nb::isinstance<Cell>(value)) {
     if (has_parameter(cell, name)) cell.remove(name);
     const CellPtr child = nb::cast<CellPtr>(value);
@@ -167,6 +214,9 @@ void set_attribute(nb::handle self, nb::str name_object, nb::handle value) {
     const graph::ParameterPtr parameter = nb::cast<const PythonParameter&>(value).parameter();
     if (parameter->name().empty()) parameter->rename(name);
     cell.insert_param(name, parameter);
+  } else if (is_parameter_tuple(value)) {
+    cell.remove(name);
+    insert_tuple(cell, value, name);
   } else {
     cell.remove(name);
     // A write during a trace is a part of the code that runs once a trace; the trace it is in stays valid.
@@ -174,10 +224,32 @@ void set_attribute(nb::handle self, nb::str name_object, nb::handle value) {
   }
 }
 
-void delete_attribute(nb::handle self, nb::str name_object) {
-  Cell& cell = ready_cell(self);
+void set_attribute(nb::handle self, nb::str name_object, nb::handle value) {
+  const bool registers = nb::isinstance<Cell>(value) || nb::isinstance<PythonParameter>(value);
+  if (registers) require_ready(self);
+  if (!nb::inst_ready(self) || is_property(self, name_object)) return set_plainly(self, name_object, value);
+  Cell& cell = nb::cast<Cell&>(self);
   const std::string name = name_object.c_str();
-  refuse_replacing_built_in(self, cell, name);
+  if (sets_data(cell, name, value)) {
+    const nb::object parameter = nb::getattr(self, name_object);
+    if (unfilled(value) != nullptr)
+      parameter.attr("set_data")(value);
+    else
+      set_value(parameter, nb::cast<const graph::Value&>(value));
+    return;
+  }
+  refuse_replacing_built_in(self, cell, name, value);
+  remove_tuple(cell, self, name_object);
+  set_plainly(self, name_object, value);
+  register_value(cell, name, value);
+}
+
+void delete_attribute(nb::handle self, nb::str name_object) {
+  require_ready(self);
+  Cell& cell = nb::cast<Cell&>(self);
+  const std::string name = name_object.c_str();
+  refuse_replacing_built_in(self, cell, name, nb::handle());
+  remove_tuple(cell, self, name_object);
   if (PyObject_GenericSetAttr(self.ptr(), name_object.ptr(), nullptr) != 0) throw nb::python_error();
   cell.remove(name);
   cell.touch();
@@ -264,6 +336,37 @@ nb::typed<nb::dict, nb::str, PythonParameter> parameters_dict(const Cell& cell, 
 }
 
 }  // namespace
+
+bool has_hooks(nb::handle self) {
+  static PyObject* const name = PyUnicode_InternFromString("_hooks");
+  if (!process().hook_caller.is_valid()) return false;
+  PyObject** attributes = _PyObject_GetDictPtr(self.ptr());
+  return attributes != nullptr && *attributes != nullptr && PyDict_Contains(*attributes, name) == 1;
+}
+
+nb::object with_hooks(nb::handle self, const nn::Cell& cell, nb::handle positional, nb::handle keywords,
+                      const std::function<nb::object(nb::handle, nb::handle)>& construct) {
+  if (graph::is_tracing()) {
+    graph::note_untraceable();
+    throw Exception(Code::invalid_argument,
+                    cell.description() +
+                        " has hooks, which are called with elements: a graph has none while it "
+                        "is made, so use set_context(mode='eager')");
+  }
+  const nb::object plain = nb::cpp_function(
+      [&construct](const nb::tuple& args, const nb::dict& kwargs) { return construct(args, kwargs); });
+  return process().hook_caller(self, plain, positional, keywords);
+}
+
+nb::object call_in_sequence(const nn::Cell& cell, const nb::args& inputs) {
+  nb::object result = inputs.size() == 1 ? nb::object(inputs[0]) : nb::object(nb::borrow<nb::tuple>(inputs));
+  bool is_first = true;
+  for (const auto& [name, child] : nn::Cell::Children(cell.children())) {
+    const nb::object object = nb::cast(child);
+    result = std::exchange(is_first, false) ? nb::object(object(*inputs)) : nb::object(object(result));
+  }
+  return result;
+}
 
 void KeepsArguments::postcall(PyObject** args, std::size_t count, nb::handle) {
   nb::list given;
@@ -433,8 +536,18 @@ void bind_cell(nb::module_& core) {
       .def(
           "set_param_ps", [](const Cell&, const nb::args&, const nb::kwargs&) { refuse_parameter_server(); },
           nb::arg("args"), nb::arg("kwargs"), "Not provided yet: raises NotImplementedError.")
-      .def_prop_ro(
-          "training", [](const Cell& self) { return self.training(); }, "Whether the cell trains.");
+      .def_prop_rw(
+          "training", [](const Cell& self) { return self.training(); },
+          [](Cell& self, bool training) {
+            nn::CellState state = self.state();
+            state.training = training;
+            self.restore(std::move(state));
+          },
+          "Whether the cell trains; setting it leaves the cells below as they are.");
+  core.def(
+      "_set_hook_caller", [](nb::object caller) { process().hook_caller = std::move(caller); },
+      nb::arg("caller"),
+      "caller(cell, construct, args, kwargs) calls construct between the hooks of the cell.");
 }
 
 }  // namespace muster::python

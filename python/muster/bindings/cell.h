@@ -32,6 +32,19 @@ bool notes_bprop(nb::handle self);
 nb::object with_python_bprop(nb::handle self, nn::Cell& cell, nb::handle positional, nb::handle keywords,
                              const std::function<nb::object()>& construct);
 
+// Whether functions are registered to be called before or after construct.
+bool has_hooks(nb::handle self);
+
+// construct(args, kwargs) between such functions. An Exception in traced code: they are called with elements.
+nb::object with_hooks(nb::handle self, const nn::Cell& cell, nb::handle positional, nb::handle keywords,
+                      const std::function<nb::object(nb::handle, nb::handle)>& construct);
+
+// What a SequentialCell computes: each of its cells gets what the one before it returned, as one argument.
+nb::object call_in_sequence(const nn::Cell& cell, const nb::args& inputs);
+
+// The tensors among `arguments`, of a cell that takes tensors only.
+graph::Values tensors_of(const nb::args& arguments, const nn::Cell& cell);
+
 // `Base` as Python makes it. C++ code that calls construct reaches the Python override, if there is one.
 template <class Base>
 class Trampoline final : public Base, public PythonPart {
@@ -40,22 +53,29 @@ class Trampoline final : public Base, public PythonPart {
 
   graph::Values construct(std::span<const graph::Value> inputs) override {
     const nb::gil_scoped_acquire lock;
+    const nb::handle own = nb_trampoline.base();
     const nb::detail::ticket override(nb_trampoline, "construct", nb::detail::str_hash("construct"), false);
-    const bool is_noted = notes_bprop(nb_trampoline.base());
+    const bool is_noted = notes_bprop(own), is_hooked = has_hooks(own);
+    const bool in_python = override.key.is_valid() || std::is_same_v<Base, nn::SequentialCell>;
     if constexpr (!std::is_abstract_v<Base>)
-      if (!override.key.is_valid() && !is_noted) return Base::construct(inputs);
+      if (!in_python && !is_noted && !is_hooked) return Base::construct(inputs);
     const nb::tuple arguments = tuple_of(inputs, &value_object);
-    const nb::object self = nb::borrow(nb_trampoline.base());
-    const auto constructed = [&]() -> nb::object {
-      if (override.key.is_valid()) return self.attr(override.key)(*arguments);
+    const nb::object self = nb::borrow(own);
+    const auto constructed = [&](nb::handle positional, nb::handle) -> nb::object {
+      const nb::args given = nb::borrow<nb::args>(positional);
+      if (in_python) return self.attr("construct")(*given);
       if constexpr (std::is_abstract_v<Base>)
         throw Exception(Code::invalid_argument,
                         this->description() + " defines no construct, so it cannot be called");
       else
-        return values_object(Base::construct(inputs));
+        return values_object(Base::construct(tensors_of(given, *this)));
+    };
+    const auto hooked = [&] {
+      return is_hooked ? with_hooks(self, *this, arguments, nb::dict(), constructed)
+                       : constructed(arguments, nb::handle());
     };
     const nb::object result =
-        is_noted ? with_python_bprop(self, *this, arguments, nb::handle(), constructed) : constructed();
+        is_noted ? with_python_bprop(self, *this, arguments, nb::handle(), hooked) : hooked();
     graph::Values values;
     ResultForm::of(result, values, this->description() + ".construct");
     return values;
@@ -82,9 +102,6 @@ nb::any call_cell(nb::handle self, const nb::args& positional, const nb::kwargs&
 
 // Raises ValueError when `parent` is a part of `child`.
 void refuse_cycle(const nn::Cell& parent, const nn::Cell& child);
-
-// The tensors among `arguments`, of a cell that takes tensors only.
-graph::Values tensors_of(const nb::args& arguments, const nn::Cell& cell);
 
 // Makes the cell of an __init__.
 template <class Made, class... Arguments>

@@ -69,6 +69,12 @@ void restore_cell(Cell& cell, const Parts& parts) {
 
 void bind_cell_state(nb::module_& core) {
   core.def("_cell_state", &cell_state, nb::arg("cell"), "Modes, path and place of this cell alone.");
+  core.def(
+      "_watch", [](const Cell& cell) { graph::watch(cell); }, nb::arg("cell"),
+      "What is being traced depends on the cell as it is now.");
+  core.def("_set_without_gradient", &graph::set_without_gradient, nb::arg("without"),
+           "Whether what runs now counts as constant; gives what it was before.");
+  core.def("_is_tracing", &graph::is_tracing, "Whether a graph is being made.");
   core.def("_restore_cell", &restore_cell, nb::arg("cell"), nb::arg("state"), "Sets what _cell_state gave.");
 }
 

@@ -151,10 +151,17 @@ void bind_containers(nb::module_& core) {
            "'xavier_uniform', ...), an Initializer, a number or a tensor; without, HeUniform(sqrt(5)) and "
            "Uniform(1 / sqrt(in_channels)). `activation` is a cell or a name that get_activation knows.");
   bind_sequence(core);
-  bind_cell_class<nn::SequentialCell, CellSequence>(
-      core, "SequentialCell", "Cells one after another: each gets what the one before returned.")
+  nb::class_<nn::SequentialCell, CellSequence, Trampoline<nn::SequentialCell>>(
+      core, "SequentialCell",
+      "Cells one after another: each gets what the one before returned, a tuple as one argument.")
       .def("__init__", &init_sequence<nn::SequentialCell>, keeps_arguments, nb::arg("cells"),
-           "Cells, or one list or dict of cells.");
+           "Cells, or one list or dict of cells.")
+      .def(
+          "construct",
+          [](const nn::SequentialCell& self, const nb::args& inputs) {
+            return nb::borrow<nb::any>(call_in_sequence(self, inputs));
+          },
+          nb::arg("inputs"), "What the cells compute one after another.");
   bind_cell_class<nn::CellList, CellSequence>(core, "CellList",
                                               "Cells in a list, which another cell calls one by one.")
       .def("__init__", &init_cell_list, keeps_arguments, nb::arg("cells"), nb::arg("auto_prefix") = true,

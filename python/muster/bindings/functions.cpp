@@ -2,6 +2,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -87,7 +88,7 @@ class GradientFunction {
   nb::any call(const nb::args& positional, const nb::kwargs& keywords) {
     const Arguments arguments(positional, keywords);
     auto [result, gradients] = function_for(arguments).call(arguments);
-    return nb::borrow<nb::any>(nb::make_tuple(std::move(result), formed(gradients)));
+    return nb::borrow<nb::any>(nb::make_tuple(std::move(result), formed(arguments, gradients)));
   }
 
   std::span<const graph::TraceRecord> traces() const {
@@ -98,33 +99,80 @@ class GradientFunction {
  private:
   // Positions of arguments are positions of inputs only as long as every argument before is one tensor.
   TracedFunction& function_for(const Arguments& arguments) {
-    std::vector<std::size_t> inputs;
-    for (const std::size_t position : wanted_.positions)
-      inputs.push_back(arguments.tensor_of_position(position));
-    if (function_ == nullptr || inputs != inputs_) {
+    Sought sought{.parameters = wanted_.parameters};
+    for (const std::size_t position : wanted_.positions) sought.add(arguments.of_position(position));
+    if (function_ == nullptr || sought != sought_) {
       function_ = std::make_unique<TracedFunction>(name_, calling(code_), [&](graph::Body body) {
         return graph::value_and_grad(
             name_, std::move(body),
-            {.parameters = wanted_.parameters, .positions = inputs, .has_aux = has_aux_});
+            {.parameters = sought.parameters, .positions = sought.inputs, .has_aux = has_aux_});
       });
-      inputs_ = std::move(inputs);
+      sought_ = std::move(sought);
     }
     return *function_;
   }
 
-  nb::object formed(std::span<const graph::Value> gradients) const {
-    const std::size_t positions = wanted_.positions.size();
-    if (!wanted_.any_parameter) return one_or_tuple(gradients, wanted_.one_position);
-    if (!wanted_.any_position) return one_or_tuple(gradients, wanted_.one_parameter);
-    return nb::make_tuple(one_or_tuple(gradients.first(positions), wanted_.one_position),
-                          one_or_tuple(gradients.subspan(positions), wanted_.one_parameter));
+  // Gradients come for the inputs, then for the parameters.
+  nb::object formed(const Arguments& arguments, std::span<const graph::Value> gradients) const {
+    const auto of_parameters = gradients.subspan(sought_.inputs.size());
+    graph::Values weights;
+    for (std::size_t i = 0; i < wanted_.parameters.size(); ++i)
+      weights.push_back(wanted_.parameters[i]->requires_grad() ? of_parameters[i]
+                                                               : zeros_like(of_parameters[i]));
+    if (!wanted_.any_position) return one_or_tuple(weights, wanted_.one_parameter);
+    nb::object positions = of_positions(arguments, gradients.first(sought_.inputs.size()), of_parameters);
+    if (!wanted_.any_parameter) return positions;
+    return nb::make_tuple(std::move(positions), one_or_tuple(weights, wanted_.one_parameter));
   }
+
+  nb::object of_positions(const Arguments& arguments, std::span<const graph::Value> inputs,
+                          std::span<const graph::Value> parameters) const {
+    nb::list made;
+    for (std::size_t i = 0; i < wanted_.positions.size(); ++i) {
+      const Sought::Place& place = sought_.places[i];
+      if (place.is_parameter)
+        made.append(value_object(parameters[place.first]));
+      else
+        made.append(arguments.argument_with(wanted_.positions[i], inputs.subspan(place.first, place.count)));
+    }
+    return wanted_.one_position ? nb::object(made[0]) : nb::object(nb::tuple(made));
+  }
+
+  static graph::Value zeros_like(const graph::Value& value) {
+    return graph::apply("fill", {},
+                        {{"shape", value.shape().sizes()}, {"value", 0.0}, {"dtype", value.dtype()}});
+  }
+
+  // What gradients are taken for, and where that of each position is found.
+  struct Sought {
+    struct Place {
+      bool is_parameter = false;
+      std::size_t first = 0, count = 1;
+      bool operator==(const Place&) const = default;
+    };
+    std::vector<graph::ParameterPtr> parameters;
+    std::vector<std::size_t> inputs = {};
+    std::vector<Place> places = {};
+
+    void add(const Arguments::Position& position) {
+      if (position.parameter != nullptr) {
+        const auto found = std::find(parameters.begin(), parameters.end(), position.parameter);
+        places.push_back(
+            {.is_parameter = true, .first = static_cast<std::size_t>(found - parameters.begin())});
+        if (found == parameters.end()) parameters.push_back(position.parameter);
+        return;
+      }
+      places.push_back({.first = inputs.size(), .count = position.count});
+      for (std::size_t i = 0; i < position.count; ++i) inputs.push_back(position.first + i);
+    }
+    bool operator==(const Sought&) const = default;
+  };
 
   std::string name_;
   nb::object code_;
   Wanted wanted_;
   bool has_aux_;
-  std::vector<std::size_t> inputs_;
+  Sought sought_;
   std::unique_ptr<TracedFunction> function_;
 };
 

@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,36 @@ graph::Initializer copying(const Tensor& values, const Shape& shape, const std::
   };
 }
 
+// `_initialize(array)` of a class that Python defines. It may be called from any thread, and end on any.
+graph::Initializer filled_by_python(nb::handle self) {
+  const std::shared_ptr<nb::object> held(new nb::object(nb::borrow(self)), [](nb::object* object) {
+    if (!Py_IsInitialized()) return;
+    const nb::gil_scoped_acquire lock;
+    delete object;
+  });
+  return [held](const Tensor& out, const RandomStream&) {
+    const nb::gil_scoped_acquire lock;
+    const nb::object numpy = nb::module_::import_("numpy");
+    const nb::object dtype = nb::str(std::string(to_string(out.dtype())).c_str());
+    const nb::object array = numpy.attr("zeros")(
+        tuple_of(out.shape().sizes(), [](std::int64_t size) { return nb::object(nb::int_(size)); }), dtype);
+    const nb::object answer = held->attr("_initialize")(array);
+    const Tensor made = tensor_copied(answer.is_none() ? array : answer, out.dtype());
+    if (made.shape() != out.shape()) throw nb::value_error("_initialize gave an array of another shape");
+    std::memcpy(out.bytes(), made.bytes(), out.size_bytes());
+  };
+}
+
+// The kinds fill floating tensors; others get the same numbers, cast.
+graph::Initializer in_whole_numbers(graph::Initializer fill) {
+  return [fill = std::move(fill)](const Tensor& out, const RandomStream& stream) {
+    const Tensor numbers(DType::float64, out.shape());
+    fill(numbers, stream);
+    const Tensor whole = tensor_as(numbers, out.dtype());
+    std::memcpy(out.bytes(), whole.bytes(), out.size_bytes());
+  };
+}
+
 graph::Initializer fitting(const nn::InitializerKind& kind, const Shape& shape, const std::string& what) {
   Result<> fits = nn::require_fitting(kind, shape);
   if (!fits) raise(Error{fits.error().code, what + ": " + fits.error().message});
@@ -36,15 +67,30 @@ graph::Initializer fitting(const nn::InitializerKind& kind, const Shape& shape, 
 
 }  // namespace
 
+InitialValue::InitialValue(graph::Initializer fill, graph::TensorType type, const std::string& name)
+    : graph::Value(std::make_shared<graph::Parameter>(name, std::move(type), fill, false)),
+      initializer(std::move(fill)) {}
+
+const InitialValue* unfilled(nb::handle object) {
+  if (!nb::isinstance<InitialValue>(object)) return nullptr;
+  const auto& initial = nb::cast<const InitialValue&>(object);
+  const bool is_filled = !initial.is_parameter() || initial.parameter()->materialized();
+  return is_filled ? nullptr : &initial;
+}
+
 graph::Initializer initializer_from(nb::handle object, const Shape& shape, const std::string& what) {
   if (nb::isinstance<nb::str>(object))
     return fitting(unwrap(nn::initializer_kind_named(nb::cast<std::string>(object))), shape, what);
+  if (nb::isinstance<PythonInitializer>(object) && nb::hasattr(object, "_initialize"))
+    return filled_by_python(object);
+  if (nb::isinstance<PythonInitializer>(object) &&
+      nb::cast<const PythonInitializer&>(object).kind.fill == nullptr)
+    throw nb::type_error((class_name(object) + " defines no _initialize(self, array)").c_str());
   if (nb::isinstance<PythonInitializer>(object))
     return fitting(nb::cast<const PythonInitializer&>(object).kind, shape, what);
-  if (nb::isinstance<InitialValue>(object)) {
-    const auto& value = nb::cast<const InitialValue&>(object);
-    require_shape(value.type.shape, shape, what);
-    return value.initializer;
+  if (const InitialValue* initial = unfilled(object)) {
+    require_shape(initial->shape(), shape, what);
+    return initial->initializer;
   }
   if (PyLong_Check(object.ptr()) || PyFloat_Check(object.ptr()))
     return nn::constant(nb::cast<double>(object));
@@ -133,8 +179,7 @@ void bind_random(nb::module_& core) {
           "__init__",
           [](Made<4>* self, double sigma, double mean) { make(self, "normal", nn::normal(sigma, mean)); },
           nb::arg("sigma") = 0.01, nb::arg("mean") = 0.0);
-  bind_class<5>(core, "TruncatedNormalInitializer",
-                "Normally distributed, between mean + a * sigma and mean + b * sigma.")
+  bind_class<5>(core, "TruncatedNormalInitializer", "Normally distributed, between `a` and `b`.")
       .def(
           "__init__",
           [](Made<5>* self, double sigma, double mean, double a, double b) {
@@ -169,11 +214,31 @@ void bind_random(nb::module_& core) {
 }  // namespace
 
 void bind_initializers(nb::module_& core) {
-  nb::class_<PythonInitializer>(core, "Initializer", "How the elements of a parameter begin.");
+  nb::class_<PythonInitializer>(core, "Initializer", nb::dynamic_attr(), nb::is_weak_referenceable(),
+                                "How the elements of a parameter begin. A subclass fills the array that "
+                                "_initialize(array) is given, or gives another one.")
+      .def(
+          "__init__",
+          [](nb::pointer_and_handle<PythonInitializer> self, const nb::args&, const nb::kwargs& keywords) {
+            new (self.p) PythonInitializer{{"Initializer", nullptr}};
+            self.h.attr("__dict__")["_kwargs"] = keywords;
+          },
+          nb::arg("args"), nb::arg("kwargs"));
   bind_plain(core);
   bind_random(core);
-  nb::class_<InitialValue>(core, "InitialValue",
-                           "An initializer with the shape and dtype that it is to fill.");
+  nb::class_<InitialValue, graph::Value>(
+      core, "InitialValue", "A tensor that an initializer fills when its elements are first asked for.")
+      .def(
+          "init_data",
+          [](const InitialValue& self, const nb::args&, const nb::kwargs&) {
+            return tensor_object(elements_of(self).clone());
+          },
+          nb::arg("args"), nb::arg("kwargs"),
+          nb::sig("def init_data(self, *args: object, **kwargs: object) -> Tensor"),
+          "The tensor with its elements.")
+      .def_prop_ro(
+          "has_init", [](nb::handle self) { return unfilled(self) != nullptr; },
+          "Whether it has no elements yet.");
   core.def(
       "initializer",
       [](nb::handle init, nb::handle sizes, nb::handle dtype) {
@@ -181,12 +246,14 @@ void bind_initializers(nb::module_& core) {
                                               : nb::cast<std::vector<std::int64_t>>(sizes));
         auto fill = initializer_from(init, shape, "init");
         const DType to = dtype.is_none() ? DType::float32 : dtype_from(dtype);
-        if (!is_floating(to)) raise(Error{Code::not_provided, "initializers fill float32 and float64 only"});
-        return InitialValue{std::move(fill), {to, std::move(shape)}};
+        if (!is_floating(to)) fill = in_whole_numbers(std::move(fill));
+        return InitialValue(std::move(fill), {to, std::move(shape)}, "initializer");
       },
-      nb::arg("init"), nb::arg("shape"), nb::arg("dtype") = nb::none(),
-      "What a Parameter begins with: the name of an initializer, an Initializer, a number or a tensor, for "
-      "`shape` and `dtype` (default float32).");
+      nb::arg("init"), nb::arg("shape") = nb::make_tuple(), nb::arg("dtype") = nb::none(),
+      nb::sig("def initializer(init: object, shape: int | collections.abc.Sequence[int] = (), dtype: DType | "
+              "str | type | None = None) -> InitialValue"),
+      "A tensor of `shape` and `dtype` (float32), filled when its elements are first asked for, by the name "
+      "of an initializer, an Initializer, a number or a tensor. A Parameter begins with it.");
 }
 
 }  // namespace muster::python

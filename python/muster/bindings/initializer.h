@@ -14,11 +14,17 @@ struct PythonInitializer {
   nn::InitializerKind kind;
 };
 
-// What initializer(init, shape, dtype) gives: enough for a Parameter.
-struct InitialValue {
+// What initializer(init, shape, dtype) gives: a tensor that is filled when its elements are first asked for.
+// A Parameter takes the initializer. Until it is given other elements, its value is a parameter without a
+// cell.
+struct InitialValue : graph::Value {
+  InitialValue(graph::Initializer fill, graph::TensorType type, const std::string& name);
+
   graph::Initializer initializer;
-  graph::TensorType type;
 };
+
+// `object`, if it is an InitialValue that nothing has filled yet; else null.
+const InitialValue* unfilled(nb::handle object);
 
 // An initializer from Python: its name ("normal"), an Initializer, a number, a tensor of shape `shape`, or
 // what initializer() gave for this shape. `what` names the argument in errors. Raises ValueError when it

@@ -24,20 +24,57 @@ using graph::ParameterPtr;
 std::unordered_map<const Parameter*, PythonParameter*>& objects() { return process().parameters; }
 
 ParameterPtr make_parameter(nb::handle input, const std::string& name, bool requires_grad) {
-  if (nb::isinstance<InitialValue>(input)) {
-    const auto& value = nb::cast<const InitialValue&>(input);
-    return std::make_shared<Parameter>(name, value.type, value.initializer, requires_grad);
-  }
+  if (const InitialValue* initial = unfilled(input))
+    return std::make_shared<Parameter>(name, initial->type(), initial->initializer, requires_grad);
   const Tensor values =
       is_value(input) ? elements_of(nb::cast<const graph::Value&>(input)) : tensor_copied(input, {});
   return std::make_shared<Parameter>(name, values, requires_grad);
 }
 
-void set_data(const PythonParameter& self, nb::handle data) {
-  const Tensor values =
-      is_value(data) ? elements_of(nb::cast<const graph::Value&>(data)) : tensor_copied(data, self.dtype());
-  if (self.parameter()->absence() == nullptr) self.parameter()->materialize(train::seed());
-  unwrap(self.parameter()->set(values));
+graph::Value cast_to(const graph::Value& value, DType dtype) {
+  if (!value.defined() || value.dtype() == dtype) return value;
+  return graph::apply("cast", {value}, {{"dtype", dtype}});
+}
+
+void write(const ParameterPtr& parameter, const graph::Value& given) {
+  const graph::Value value = cast_to(given, parameter->dtype());
+  if (graph::is_tracing() || graph::is_taping()) {
+    graph::apply("assign", {graph::Value(parameter), value});
+    return;
+  }
+  if (parameter->absence() == nullptr) parameter->materialize(train::seed());
+  unwrap(parameter->set(elements_of(value)));
+}
+
+// What initializer() gave fills the parameter anew, with numbers that belong to its name.
+void fill(Parameter& parameter, const InitialValue& initial) {
+  if (initial.shape() != parameter.shape())
+    throw nb::value_error(("parameter '" + parameter.name() + "' is " + to_string(parameter.shape()) +
+                           ", the initializer is for " + to_string(initial.shape()))
+                              .c_str());
+  Parameter filled(parameter.name(), parameter.type(), initial.initializer);
+  unwrap(parameter.set(filled.materialize(train::seed())));
+}
+
+nb::object set_data(nb::handle self, nb::handle data, bool) {
+  const ParameterPtr& parameter = nb::cast<const PythonParameter&>(self).parameter();
+  if (const InitialValue* initial = unfilled(data))
+    fill(*parameter, *initial);
+  else
+    write(parameter, is_value(data) ? nb::cast<const graph::Value&>(data)
+                                    : graph::Value(tensor_copied(data, parameter->dtype())));
+  return nb::borrow(self);
+}
+
+nb::object cloned(nb::handle self, nb::handle init) {
+  const Parameter& own = *nb::cast<const PythonParameter&>(self).parameter();
+  if (nb::isinstance<nb::str>(init) && nb::cast<std::string>(init) == "same") {
+    const graph::Value values(elements_of(nb::cast<const graph::Value&>(self)).clone());
+    return self.type()(values, own.name(), own.requires_grad());
+  }
+  auto made = std::make_shared<Parameter>(own.name(), own.type(), initializer_from(init, own.shape(), "init"),
+                                          own.requires_grad());
+  return parameter_object(made);
 }
 
 }  // namespace
@@ -57,6 +94,13 @@ nb::object parameter_object(const ParameterPtr& parameter) {
     if (object.is_valid()) return object;
   }
   return nb::cast(std::make_unique<PythonParameter>(parameter));
+}
+
+void set_value(nb::handle self, graph::Value value) {
+  if (nb::isinstance<PythonParameter>(self))
+    write(nb::cast<const PythonParameter&>(self).parameter(), value);
+  else
+    nb::cast<graph::Value&>(self) = std::move(value);
 }
 
 nb::typed<nb::list, PythonParameter> parameter_objects(const std::vector<ParameterPtr>& parameters) {
@@ -86,15 +130,20 @@ void bind_parameter(nb::module_& core) {
                                             "a weight, or the state of an optimizer.")
       .def(
           "__init__",
-          [](PythonParameter* self, nb::handle default_input, nb::handle name, bool requires_grad) {
+          [](PythonParameter* self, nb::handle default_input, nb::handle name, bool requires_grad, bool, bool,
+             nb::handle) {
             const std::string given = name.is_none() ? "" : nb::cast<std::string>(name);
             new (self) PythonParameter(make_parameter(default_input, given, requires_grad));
           },
           nb::arg("default_input"), nb::arg("name") = nb::none(), nb::arg("requires_grad") = true,
+          nb::arg("layerwise_parallel") = false, nb::arg("parallel_optimizer") = true,
+          nb::arg("storage_format") = "",
           nb::sig("def __init__(self, default_input: object, name: str | None = None, requires_grad: bool = "
-                  "True) -> None"),
+                  "True, layerwise_parallel: bool = False, parallel_optimizer: bool = True, storage_format: "
+                  "str = '') -> None"),
           "A parameter with the elements of `default_input`: a tensor, an array, numbers, or "
-          "initializer(...). A cell that it is set on names it by its path when it has no name.")
+          "initializer(...). A cell that it is set on names it by its path when it has no name. The last "
+          "three change nothing.")
       .def_prop_rw(
           "name", [](const PythonParameter& self) { return self.parameter()->name(); },
           [](const PythonParameter& self, std::string name) { self.parameter()->rename(std::move(name)); },
@@ -106,8 +155,16 @@ void bind_parameter(nb::module_& core) {
             self.parameter()->set_requires_grad(requires_grad);
           },
           "Whether trainable_params() lists it.")
-      .def("set_data", &set_data, nb::arg("data"),
-           "Copies `data` in. ValueError when its dtype or shape differ from the parameter's.")
+      .def("set_data", &set_data, nb::arg("data"), nb::arg("slice_shape") = false,
+           nb::sig("def set_data(self, data: object, slice_shape: bool = False) -> typing.Self"),
+           "Copies `data` in, cast to the parameter's dtype; what initializer() gave fills it. ValueError "
+           "when the shape is another one. Gives the parameter.")
+      .def("clone", &cloned, nb::arg("init") = "same",
+           nb::sig("def clone(self, init: object = 'same') -> Parameter"),
+           "Another parameter of this name, shape and dtype: with equal elements, or filled as `init` says.")
+      .def_prop_ro(
+          "data", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def data(self) -> Parameter"),
+          "The parameter itself.")
       .def(
           "value", [](const PythonParameter& self) { return graph::Value(elements_of(self)); },
           "The elements as a Tensor, which follows the updates.")

@@ -19,6 +19,10 @@ class PythonParameter : public graph::Value {
 };
 
 nb::object parameter_object(const graph::ParameterPtr& parameter);
+
+// What `self`, a Tensor, is from now on: elements do not change, the object gets others. Those of a Parameter
+// are written, in traced code when the graph runs.
+void set_value(nb::handle self, graph::Value value);
 nb::typed<nb::list, PythonParameter> parameter_objects(const std::vector<graph::ParameterPtr>& parameters);
 
 // A list of Parameters from any iterable of them; `what` names it in errors ("SGD(params)").

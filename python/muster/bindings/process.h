@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -42,6 +43,13 @@ struct EndedStates {
   std::vector<PyThreadState*> states;
 };
 
+// tensor[index], kept so that x[i][j] = v reaches x. The references are weak.
+struct Part {
+  nb::object part = {};
+  nb::object whole = {};
+  nb::object index = {};
+};
+
 // Guarded by the interpreter lock where nothing else is said.
 struct Process {
   ExceptionClasses exceptions;
@@ -49,6 +57,8 @@ struct Process {
   std::uint64_t next_ticket = 0;
   int init_exit_code = 0;  // that the failure of init() asks for; 0 while it has not failed
   std::unordered_map<const graph::Parameter*, PythonParameter*> parameters;  // objects that there are
+  std::array<Part, 2> last_parts;                                            // the last one first
+  nb::object hook_caller;                                                    // of cells with hooks
   std::set<Pass*> passes;                                                    // under way
   std::uint64_t transform_calls = 0;                                         // of transforms by themselves
   SignalLook signals;

@@ -289,6 +289,16 @@ void bind_session(nb::module_& core) {
   bind_anomalies(core);
   core.def("set_seed", &train::set_seed, nb::arg("seed"),
            "The seed of parameters and shuffles. By default the scheduler hands one to all workers.");
+  core.def("_forget_namesakes", &graph::forget_namesakes, "Names of parameters count from the first again.");
+  core.def(
+      "_run_foreign_scripts",
+      [](bool namesakes_differ, bool falls_back) {
+        graph::tell_namesakes_apart(namesakes_differ);
+        graph::set_runs_untraceable(falls_back);
+      },
+      nb::arg("namesakes_differ"), nb::arg("falls_back"),
+      "What MindSpore's scripts expect: parameters of one name begin differently, and code that cannot be "
+      "traced runs op by op.");
   bind_context(core);
   nb::class_<train::DistributedReducer>(
       core, "DistributedGradReducer",

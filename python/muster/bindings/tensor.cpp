@@ -12,6 +12,7 @@
 #include "python/muster/bindings/convert.h"
 #include "python/muster/bindings/dtype.h"
 #include "python/muster/bindings/operators.h"
+#include "python/muster/bindings/parameter.h"
 #include "python/muster/bindings/tensor_buffer.h"
 #include "python/muster/bindings/tensor_index.h"
 #include "python/muster/bindings/tensor_methods.h"
@@ -122,17 +123,42 @@ Value from_dlpack(nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu> array) {
   return Tensor(*dtype, Shape(std::move(sizes)), std::move(buffer));
 }
 
+Tensor made_tensor(nb::handle input, nb::handle dtype, nb::handle shape, nb::handle init) {
+  if (init.is_none()) {
+    if (input.is_none()) throw nb::type_error("Tensor() needs input_data, or shape, dtype and init");
+    const Tensor made = is_value(input) ? elements_of(nb::cast<const Value&>(input)).clone()
+                                        : tensor_copied(input, dtype_or_none(dtype));
+    if (!shape.is_none() && Shape(sizes_from(shape)) != made.shape())
+      throw nb::value_error(("input_data has shape " + to_string(made.shape()) + ", not `shape`").c_str());
+    return dtype.is_none() ? made : tensor_as(made, dtype_from(dtype));
+  }
+  if (!input.is_none() || shape.is_none() || dtype.is_none())
+    throw nb::type_error("Tensor(init=...) needs shape and dtype, and no input_data");
+  const nb::object made = nb::module_::import_("muster._core").attr("initializer")(init, shape, dtype);
+  return elements_of(nb::cast<const Value&>(made)).clone();
+}
+
+// Whether an element equals it.
+bool contains(const Value& self, nb::handle item) {
+  const Value equal = nn::ops::equal(self, value_from(item, &self));
+  return truth(nn::ops::reduce_any(equal, {}, false));
+}
+
 void bind_making(nb::class_<Value>& tensor) {
   tensor
       .def(
           "__init__",
-          [](Value* self, nb::handle input, nb::handle dtype) {
-            new (self) Value(tensor_copied(input, dtype_or_none(dtype)));
-          },
-          nb::arg("input_data"), nb::arg("dtype") = nb::none(),
-          nb::sig("def __init__(self, input_data: object, dtype: DType | str | type | None = None) -> None"),
+          [](Value* self, nb::handle input, nb::handle dtype, nb::handle shape, nb::handle init, bool,
+             nb::handle) { new (self) Value(made_tensor(input, dtype, shape, init)); },
+          nb::arg("input_data") = nb::none(), nb::arg("dtype") = nb::none(), nb::arg("shape") = nb::none(),
+          nb::arg("init") = nb::none(), nb::arg("const_arg") = false, nb::arg("device") = nb::none(),
+          nb::sig("def __init__(self, input_data: object = None, dtype: DType | str | type | None = None, "
+                  "shape: int | collections.abc.Sequence[int] | None = None, init: object = None, const_arg: "
+                  "bool = False, device: str | None = None) -> None"),
           "A tensor with a copy of `input_data`: a number, nested lists of numbers, or an array. Python's "
-          "float becomes float32, int int64; arrays keep their dtype unless `dtype` says otherwise.")
+          "float becomes float32, int int64; arrays keep their dtype unless `dtype` says otherwise. Or one "
+          "of `shape` that `init` fills: an Initializer or the name of one. `const_arg` and `device` change "
+          "nothing.")
       .def_static(
           "from_numpy", [](nb::handle values) { return Value(tensor_shared(values)); }, nb::arg("array"),
           "A tensor over the memory of `array` itself, without a copy. The array must be contiguous; do "
@@ -154,7 +180,14 @@ void bind_facts(nb::class_<Value>& tensor) {
       .def_prop_ro(
           "nbytes", [](const Value& self) { return self.type().size_bytes(); },
           "Bytes that all elements take.")
-      .def("__len__", &length);
+      .def("__len__", &length)
+      .def_prop_ro(
+          "has_init", [](const Value&) { return false; }, "Whether an initializer has still to fill it.")
+      .def(
+          "init_data", [](nb::handle self, const nb::args&, const nb::kwargs&) { return nb::borrow(self); },
+          nb::arg("args"), nb::arg("kwargs"),
+          nb::sig("def init_data(self, *args: object, **kwargs: object) -> Tensor"),
+          "The tensor itself, which has its elements.");
 }
 
 void bind_reading(nb::class_<Value>& tensor) {
@@ -178,21 +211,19 @@ void bind_reading(nb::class_<Value>& tensor) {
       .def("__index__",
            [](const Value& self) { return nb::steal<nb::int_>(PyNumber_Index(item(self).ptr())); })
       .def("__bool__", &truth)
+      .def("__getitem__", &part_of, nb::arg("index").none(),
+           nb::sig("def __getitem__(self, index: object) -> Tensor"),
+           "A part of the tensor, as numpy indexes: whole numbers, slices with steps, None, ..., and integer "
+           "tensors; outside of traced code also masks of bool. IndexError names the axis, the index and the "
+           "size.")
       .def(
-          "__getitem__",
-          [](const Value& self, nb::handle index) { return tensor_result(indexed(self, index)); },
-          nb::arg("index"), nb::sig("def __getitem__(self, index: object) -> Tensor"),
-          "A part of the tensor, as numpy indexes: whole numbers, slices with steps, None, ..., and integer "
-          "tensors; outside of traced code also masks of bool. IndexError names the axis, the index and the "
-          "size.")
-      .def(
-          "__setitem__",
-          [](const Value&, nb::handle, nb::handle) {
-            throw nb::type_error(
-                "the elements of a tensor do not change: make a new one, with ops.select "
-                "(where), ops.concat or ops.pad");
-          },
-          nb::arg("index"), nb::arg("value"), "Always a TypeError: tensors are values.")
+          "__setitem__", &set_indexed, nb::arg("index").none(), nb::arg("value"),
+          nb::sig("def __setitem__(self, index: object, value: object) -> None"),
+          "The object gets the elements of another tensor: its own ones with `value` at `index`, which is as "
+          "for reading; a mask that traced code computes takes one value, or one for each place. The value "
+          "is cast and broadcast. Of a Parameter the elements are written. What was taken from the tensor "
+          "before, x[0] or x.asnumpy(), keeps what it had.")
+      .def("__contains__", &contains, nb::arg("item"), "Whether an element equals `item`.")
       .def("__str__", [](nb::handle self) { return text_of(nb::cast<const Value&>(self), self); })
       .def("__repr__", [](nb::handle self) { return representation_of(nb::cast<const Value&>(self), self); })
       .def("__format__", &formatted, nb::arg("spec"));
@@ -210,6 +241,9 @@ void bind_tensor(nb::module_& core) {
   bind_reading(tensor);
   bind_operators(tensor);
   bind_array_methods(tensor);
+  core.def("_set_value", &set_value, nb::arg("tensor"), nb::arg("value"),
+           nb::sig("def _set_value(tensor: Tensor, value: Tensor) -> None"),
+           "What the object `tensor` is from now on; a Parameter gets the elements.");
   core.def("from_dlpack", &from_dlpack, nb::arg("array"), nb::sig("def from_dlpack(array: object) -> Tensor"),
            "A tensor over the memory of a contiguous array in main memory that offers __dlpack__, without a "
            "copy.");

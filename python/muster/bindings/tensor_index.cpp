@@ -2,8 +2,11 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "python/muster/bindings/parameter.h"
+#include "python/muster/bindings/process.h"
 #include "python/muster/bindings/value.h"
 
 namespace muster::python {
@@ -84,6 +87,44 @@ Value indexed(const Value& tensor, nb::handle index) {
     if (exception.error().code != Code::invalid_argument) throw;
     throw nb::index_error(exception.what());
   }
+}
+
+nb::object part_of(nb::handle tensor, nb::handle index) {
+  nb::object part = tensor_result(indexed(nb::cast<const Value&>(tensor), index));
+  auto& [last, before] = process().last_parts;
+  before = std::move(last);
+  last = {.part = nb::weakref(part), .whole = nb::weakref(tensor), .index = nb::borrow(index)};
+  return part;
+}
+
+namespace {
+
+// Nobody holds x[i] in x[i][j] = v: what it was given belongs to x.
+void write_back(nb::handle part) {
+  for (const Part& known : process().last_parts) {
+    if (!known.part.is_valid() || !known.part().is(part)) continue;
+    const nb::object whole = known.whole();
+    if (!whole.is_none()) return set_indexed(whole, known.index, part);
+  }
+  throw nb::index_error(
+      "this assignment would be lost: x[i] is a tensor of its own, so write x[i, j, k] = v instead of "
+      "x[i][j][k] = v");
+}
+
+}  // namespace
+
+void set_indexed(nb::handle self, nb::handle index, nb::handle values) {
+  Value& tensor = nb::cast<Value&>(self);
+  const bool noted = graph::is_tracing() || graph::is_taping();
+  const Value x = tensor.is_parameter() && !noted ? Value(elements_of(tensor)) : tensor;
+  const std::vector<Index> indices = indices_from(index);
+  try {
+    set_value(self, nn::with_elements(x, indices, value_from(values, &x)));
+  } catch (const Exception& exception) {
+    if (exception.error().code != Code::invalid_argument) throw;
+    throw nb::index_error(exception.what());
+  }
+  if (Py_REFCNT(self.ptr()) == 1) write_back(self);
 }
 
 }  // namespace muster::python

@@ -1,8 +1,8 @@
 """Small programs about cells, parameters, tensors and gradients, and what each prints under MindSpore.
 
-objects.txt holds the programs, objects.json what MindSpore 2.7.0 printed in PYNATIVE_MODE. It was made with
+The .txt files hold the programs, answers.json what MindSpore 2.7.0 printed in PYNATIVE_MODE. It was made with
 
-    python tests/parity/objects.py tests/parity/objects.json
+    python tests/parity/objects/programs.py tests/parity/objects/answers.json
 
 where `mindspore` is that of its wheel (numpy 1.26.4).
 """
@@ -14,8 +14,7 @@ import re
 import sys
 from pathlib import Path
 
-PROGRAMS = Path(__file__).with_suffix(".txt")
-ANSWERS = Path(__file__).with_suffix(".json")
+FOLDER = Path(__file__).parent
 HEAD = """
 import copy, inspect, pickle
 import numpy as np
@@ -27,7 +26,8 @@ from mindspore.common.initializer import *
 
 def programs() -> dict[str, str]:
     """The programs by their names."""
-    parts = re.split(r"^# --- (.*)\n", PROGRAMS.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.txt")))
+    parts = re.split(r"^# --- (.*)\n", text, flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 

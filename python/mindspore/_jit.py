@@ -1,0 +1,124 @@
+"""jit and what stands around it: code is traced, so most of its options change nothing."""
+
+import functools
+import weakref
+
+import muster
+from mindspore import _names
+from muster import _core
+
+# Of MindSpore's jit, of this version and older ones.
+_OPTIONS = frozenset(
+    [
+        "capture_mode",
+        "jit_level",
+        "dynamic",
+        "fullgraph",
+        "backend",
+        "infer_boost",
+        "mode",
+        "input_signature",
+        "hash_args",
+        "jit_config",
+        "compile_once",
+        "optimize",
+        "fallback",
+        "debug_level",
+        "debug_options",
+        "loop_inner_boundary",
+    ]
+)
+_PLAIN = (int, float, str, bool, type(None))
+
+
+class JitConfig:
+    """Settings of MindSpore's compiler; here they change nothing."""
+
+    def __init__(self, jit_level="", exc_mode="auto", jit_syntax_level="", debug_level="RELEASE", **kwargs):
+        if jit_level not in ("", "O0", "O1", "O2", "O3"):
+            raise ValueError(f"JitConfig: jit_level is 'O0', 'O1' or 'O2', not {jit_level!r}")
+        self.jit_config_dict = {
+            "jit_level": jit_level,
+            "exc_mode": exc_mode,
+            "jit_syntax_level": jit_syntax_level,
+            "debug_level": debug_level,
+            **kwargs,
+        }
+
+
+def jit(function=None, *positional, **options):
+    """`function` traced once for each signature of its arguments and run as a compiled plan.
+
+    Used plainly, with options, or as a decorator of functions and methods. A cell is given back: it is
+    compiled when it is called.
+    """
+    others = sorted(set(options) - _OPTIONS)
+    if others:
+        raise TypeError(f"jit() has no option {others[0]!r}; it has {', '.join(sorted(_OPTIONS))}")
+    if function is None:
+        return functools.partial(jit, **options)
+    if isinstance(function, muster.Cell):
+        return function
+    if not callable(function):
+        raise TypeError(f"jit() takes a function or a cell, not {type(function).__name__}")
+    return _staged(function)
+
+
+def _staged(function):
+    compiled = _core.jit(function)
+    methods = weakref.WeakKeyDictionary()  # by the object that the method belongs to
+
+    @functools.wraps(function)
+    def staged(*args, **kwargs):
+        if _core._is_tracing():
+            return function(*args, **kwargs)
+        if not args or not _is_owner(function, args[0]):
+            return compiled(*args, **kwargs)
+        owner = args[0]
+        if owner not in methods:
+            methods[owner] = _method_of(function, weakref.ref(owner))
+        return methods[owner](_look_of(owner), *args[1:], **kwargs)
+
+    return staged
+
+
+def _is_owner(function, first) -> bool:
+    code = getattr(function, "__code__", None)
+    return code is not None and code.co_varnames[:1] == ("self",) and not isinstance(first, muster.Tensor)
+
+
+def _method_of(function, owner):
+    def method(_, *args, **kwargs):
+        if isinstance(owner(), muster.Cell):
+            _core._watch(owner())
+        return function(owner(), *args, **kwargs)
+
+    method.__name__ = function.__name__
+    return _core.jit(method)
+
+
+def _look_of(owner):
+    """What of the owner a trace may depend on, as a part of the signature. Cells are watched instead."""
+    if isinstance(owner, muster.Cell):
+        return None
+    return tuple(
+        (name, value if isinstance(value, _PLAIN) else id(value)) for name, value in vars(owner).items()
+    )
+
+
+def jit_class(cls):
+    """The class as it is: objects of every class may be used in traced code."""
+    if not isinstance(cls, type):
+        raise TypeError(f"jit_class() decorates classes, not {type(cls).__name__}")
+    return cls
+
+
+def mutable(input_data, dynamic_len=False):
+    """The value as it is: tensors are always inputs of a graph, and numbers a part of its signature."""
+    _names.refuse("mindspore.mutable", dynamic_len=(dynamic_len, False))
+    return input_data
+
+
+def lazy_inline(fn=None, attrs=None, policy=None):
+    """A decorator of __init__ that changes nothing."""
+    return fn if fn is not None else lambda function: function
