@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/graph/graph.h"
@@ -21,9 +22,11 @@ class Arguments {
   // Where each tensor was, counted over positional arguments only: an argument that is no tensor itself has
   // none. Raises ValueError when argument `position` is no tensor.
   std::size_t tensor_of_position(std::size_t position) const;
-  // Everything else as text, equal exactly when a graph made for one call serves the other. Empty when all
-  // arguments are tensors in positions.
+  // Everything else as text, one line for each argument, equal exactly when a graph made for one call serves
+  // the other. Empty when all arguments are tensors in positions.
   const std::string& signature() const { return signature_; }
+  // The first argument that differs between two signatures, for people: "argument 1 is int 5, was int 4".
+  static std::string difference(std::string_view signature, std::string_view before);
   // Objects that the signature names by their address and that must therefore live as long as it is kept.
   const std::vector<nb::object>& identities() const { return identities_; }
 
@@ -34,6 +37,7 @@ class Arguments {
   void collect(nb::handle object, std::size_t depth);
   void collect_sequence(nb::handle object, std::size_t depth);
   void collect_mapping(nb::handle object, std::size_t depth);
+  void collect_keywords();
   bool collect_plain(nb::handle object);
 
   nb::handle positional_;
