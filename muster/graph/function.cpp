@@ -15,8 +15,8 @@ namespace {
 // Shapes that change with every call would fill the memory with plans.
 constexpr std::size_t entries_max = 32;
 constexpr std::size_t records_max = 256;
-// A function that is traced this often is traced by mistake.
-constexpr std::size_t traces_noted = 20;
+// A function that is traced this often may be traced by mistake.
+constexpr std::size_t traces_noted = 9;
 
 std::string describe(std::span<const TensorType> types) {
   std::string text;
@@ -66,6 +66,7 @@ struct Function::Entry {
   StageIndex stage_index;
   Homes homes;
   bool detects_anomalies = false;
+  std::uint64_t begun = 0;          // next_version() when it was traced
   std::vector<std::size_t> losses;  // which outputs
   bool updates = false;             // parameters
   std::unique_ptr<Plan> plan;
@@ -121,7 +122,9 @@ std::string Function::reason(std::span<const Tensor> inputs, std::string_view ex
   for (std::size_t i = 0; i < types.size(); ++i)
     if (types[i] != last.types[i])
       return fmt::format("input {} is {}, was {}", i, to_string(types[i]), to_string(last.types[i]));
-  if (last.extra != extra) return "other arguments that are no tensors";
+  if (last.extra != extra)
+    return extra_difference_ != nullptr ? extra_difference_(extra, last.extra)
+                                        : "other arguments that are no tensors";
   if (last.detects_anomalies != detects_anomalies()) return "detection of anomalies was turned on or off";
   if (last.stage_index != stage_index_of(context))
     return fmt::format("worker {} of {}, was {} of {}", stage_index_of(context).rank,
@@ -129,8 +132,8 @@ std::string Function::reason(std::span<const Tensor> inputs, std::string_view ex
   if (last.homes != homes_of(inputs) || !last.plan->is_valid())
     return "other workers have its inputs or parameters";
   if (const Dependency* changed = last.changed())
-    return fmt::format("{} {}", changed->description,
-                       changed->token->object == nullptr ? "is gone" : "was changed");
+    return changed->token->object == nullptr ? changed->description + " is gone"
+                                             : changed->token->object->change_since(last.begun);
   return "the plan had been dropped";
 }
 
@@ -139,6 +142,7 @@ Result<Function::Entry*> Function::trace(std::span<const Tensor> inputs, std::st
   const TimePoint begin = real_clock().now();
   TraceRecord record{.signature = {}, .reason = reason(inputs, extra, context), .nodes = 0, .duration = {}};
   auto entry = std::make_unique<Entry>();
+  entry->begun = next_version();
   entry->types = types_of(inputs);
   entry->extra = extra;
   record.signature = describe(entry->types);
@@ -180,7 +184,7 @@ void Function::note(TraceRecord record) {
   if (++trace_count_ == traces_noted)
     log::warning(
         fmt::format("'{}' was traced {} times, the last time because: {}. Each trace costs far more than a "
-                    "call",
+                    "call; `muster explain --trace SCRIPT` shows each with its reason",
                     name_, trace_count_, record.reason));
   if (FunctionObserver* const observer = process_state().observer) observer->traced(*this, record);
   if (traces_.size() < records_max) traces_.push_back(std::move(record));

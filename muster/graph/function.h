@@ -28,7 +28,8 @@ struct GradientOptions {
 
 // A cached Plan serves a call when the inputs' types and `extra` are equal, and nothing that the trace
 // depended on (cells called in it) has changed. `extra` is the front end's: all arguments that are no
-// tensors. Threads: one call at a time.
+// tensors. A function that is traced more than 8 times says so once, with the reason. Threads: one call at a
+// time.
 class Function {
  public:
   Function(std::string name, Body body);
@@ -43,6 +44,10 @@ class Function {
   // Exception.
   Values operator()(std::span<const Value> inputs, std::string_view extra = {});
   Values operator()(std::span<const Value> inputs, std::string_view extra, const RunContext& context);
+
+  // For the reason of a trace: what differs between two extras. Before the first call.
+  using ExtraDifference = std::string (*)(std::string_view extra, std::string_view before);
+  void tell_extras_by(ExtraDifference difference) { extra_difference_ = difference; }
 
   // Over several workers: each output goes to all of them. Without it only the losses of value_and_grad do,
   // and others are absent (Tensor::absence) but where they are made. Before the first call.
@@ -85,9 +90,10 @@ class Function {
 
   std::string name_;
   Maker maker_;
-  bool differentiates_ = false;                  // made by value_and_grad
-  bool everywhere_ = false;                      // all outputs are wanted
-  bool op_by_op_ = false;                        // it cannot be traced (set_runs_untraceable)
+  bool differentiates_ = false;  // made by value_and_grad
+  bool everywhere_ = false;      // all outputs are wanted
+  bool op_by_op_ = false;        // it cannot be traced (set_runs_untraceable)
+  ExtraDifference extra_difference_ = nullptr;
   std::vector<std::unique_ptr<Entry>> entries_;  // the last used first
   std::vector<TraceRecord> traces_;
   std::size_t trace_count_ = 0;

@@ -30,6 +30,10 @@ class Versioned {
   virtual std::uint64_t tree_version() const = 0;
   // How people know it: "Network", "Dense 'fc'".
   virtual std::string description() const = 0;
+  // What has changed since that stamp of next_version(), for people: "Dense 'fc': attribute 'scale' was set".
+  virtual std::string change_since([[maybe_unused]] std::uint64_t stamp) const {
+    return description() + " was changed";
+  }
   std::shared_ptr<const Token> token() const { return token_; }
 
  private:

@@ -78,7 +78,7 @@ Result<> Cell::to_float(DType dtype, const Processor& processor) {
 
 void Cell::set_precision(std::optional<CellPrecision> precision) {
   precision_ = std::move(precision);
-  touch();
+  touch("its precision was set");
 }
 
 Result<> check_amp_level(const AmpOptions& options, const Processor& processor) {

@@ -134,7 +134,7 @@ void Cell::restore(CellState state) {
   precision_ = std::move(state.precision);
   place_ = std::move(state.place);
   called_where_placed_ = false;
-  touch();
+  touch("it was restored from a copy");
 }
 
 void Cell::insert_child(std::string_view name, std::shared_ptr<Cell> child) {
@@ -146,7 +146,7 @@ void Cell::insert_child(std::string_view name, std::shared_ptr<Cell> child) {
     found->second = std::move(child);
   else
     children_.emplace_back(name, std::move(child));
-  touch();
+  touch(fmt::format("child '{}' was inserted", name));
 }
 
 void Cell::keep_param(std::string_view name, ParameterPtr& member) {
@@ -171,14 +171,13 @@ void Cell::insert_param(std::string_view name, ParameterPtr parameter) {
     found->second = std::move(parameter);
   else
     parameters_.emplace_back(name, std::move(parameter));
-  touch();
+  touch(fmt::format("parameter '{}' was inserted", name));
 }
 
 void Cell::remove(std::string_view name) {
   const auto same_name = [&](const auto& entry) { return entry.first == name; };
-  std::erase_if(children_, same_name);
-  std::erase_if(parameters_, same_name);
-  touch();
+  const std::size_t erased = std::erase_if(children_, same_name) + std::erase_if(parameters_, same_name);
+  if (erased > 0) touch(fmt::format("'{}' was removed", name));
 }
 
 Result<> Cell::place_at(std::string_view role, std::int64_t rank, std::string where) {
@@ -187,7 +186,7 @@ Result<> Cell::place_at(std::string_view role, std::int64_t rank, std::string wh
   const bool changes = (!place_ || place_->rank != made.rank) && !graph::is_tracing();
   place_ = std::move(made);
   called_where_placed_ = false;
-  if (changes) touch();
+  if (changes) touch(fmt::format("it was placed on worker {}", place_->rank));
   return {};
 }
 
@@ -216,7 +215,7 @@ void Cell::prefix_names(const std::string& prefix) {
   path_ = path_.empty() ? prefix : prefix + "." + path_;
   for (const auto& [name, parameter] : parameters_) parameter->rename(prefix + "." + parameter->name());
   for (const auto& [name, child] : children_) child->prefix_names(prefix);
-  touch();
+  touch("it was given another name");
 }
 
 void Cell::collect(const std::string& prefix, Parameters& found) const {
@@ -280,6 +279,22 @@ std::uint64_t Cell::tree_version() const {
   for (const auto& [name, parameter] : parameters_) add(parameter->version());
   for (const auto& [name, child] : children_) add(child->tree_version());
   return all;
+}
+
+void Cell::find_change(Change& newest) const {
+  if (touched_ > newest.when) newest = {touched_, fmt::format("{}: {}", description(), change_)};
+  for (const auto& [name, parameter] : parameters_)
+    if (parameter->version() > newest.when)
+      newest = {parameter->version(),
+                fmt::format("parameter '{}' was made, renamed, or its requires_grad set", parameter->name())};
+  for (const auto& [name, child] : children_) child->find_change(newest);
+}
+
+std::string Cell::change_since(std::uint64_t stamp) const {
+  Change newest{.when = stamp};
+  find_change(newest);
+  if (!newest.what.empty()) return newest.what;
+  return fmt::format("{}: it, or a cell below, was set to training or back", description());
 }
 
 std::string Cell::description() const {

@@ -99,10 +99,13 @@ class Cell : public graph::Versioned {
   bool keeps_param(std::string_view name) const;
   // Removes the child or parameter of that name, if there is one.
   void remove(std::string_view name);
-  // To be called after any other write that a trace may depend on.
-  void touch() {
-    version_ = graph::next_version();
+  // To be called after any other write that a trace may depend on. `change` says what, for people:
+  // "attribute 'scale' was set".
+  void touch(std::string change) {
     other_version_ = graph::next_version();
+    version_ = graph::next_version();
+    touched_ = version_;
+    change_ = std::move(change);
   }
 
   // Whether children that are inserted from now on get paths. A cell around a network that training adds
@@ -173,8 +176,14 @@ class Cell : public graph::Versioned {
   std::uint64_t tree_version() const override;
   // "Dense 'fc'", "Network"
   std::string description() const override;
+  // Of the whole tree, the newest.
+  std::string change_since(std::uint64_t stamp) const override;
 
  private:
+  struct Change {
+    std::uint64_t when = 0;
+    std::string what = {};
+  };
   void set_path(const std::string& path);
   void tell_of_untrained() const;
   Value call_for_one(std::span<const Value> inputs);
@@ -182,6 +191,7 @@ class Cell : public graph::Versioned {
   graph::Function& outside_function();
   void collect(const std::string& prefix, Parameters& found) const;
   void collect(const std::string& prefix, Children& found) const;
+  void find_change(Change& newest) const;
 
   std::string class_name_;
   std::string path_;
@@ -195,6 +205,8 @@ class Cell : public graph::Versioned {
   std::uint64_t version_ = graph::next_version();
   // Of the other mode (training or not): a cell that goes back to a mode goes back to its version and plans.
   std::uint64_t other_version_ = graph::next_version();
+  std::uint64_t touched_ = 0;  // the version of the last write,
+  std::string change_;         // and which it was
   Children children_;
   Parameters parameters_;
   std::vector<std::pair<std::string, ParameterPtr*>> members_;  // of subclasses

@@ -125,13 +125,13 @@ void TrainOneStepCell::set_reduction(std::optional<Reduction> reduction, const B
   if (reduction == options_.reduction && buckets == options_.buckets) return;
   options_.reduction = reduction;
   options_.buckets = buckets;
-  touch();
+  touch("how gradients are reduced was changed");
 }
 
 void TrainOneStepCell::set_micro_batches(std::int64_t count) {
   if (count == options_.micro_batches) return;
   options_.micro_batches = count;
-  touch();
+  touch("the number of micro-batches was changed");
 }
 
 // What the network gives, the loss first.

@@ -44,6 +44,13 @@ bring_wheel() {
   cp "${wheels[0]}" "$place/$system/srv/day"
 }
 
+# Ubuntu 22.04's own Python is 3.10; from its updates comes 3.11, as somebody has it who needs a newer one.
+take_newer_python() {
+  echo "deb http://archive.ubuntu.com/ubuntu $1-updates main universe" >"$place/$2/etc/apt/sources.list.d/updates.list"
+  install "$2" python3.11-venv
+  ln -s /usr/bin/python3.11 "$place/$2/usr/local/bin/python3"
+}
+
 # In /srv/day of the system, in its environment when there is one.
 type_in() {
   local system=$1
@@ -57,6 +64,7 @@ day_of_wheel() {
   need_base "$base"
   make_system "wheel-$base" "$base"
   install "wheel-$base" ca-certificates python3-venv libstdc++6
+  [ "$base" != jammy ] || take_newer_python jammy "wheel-$base"
   bring_wheel "wheel-$base"
   begin=$SECONDS
   type_in "wheel-$base" "$(page_block install $INSTALL_WHEEL)" >"$place/pip.log" 2>&1 || { cat "$place/pip.log" >&2; die "pip install in $base failed"; }
@@ -109,7 +117,10 @@ day_of_guides() {
   bring_wheel guides
   type_in guides "$(page_block install $INSTALL_WHEEL)" >/dev/null
   day_of_cpp guides
-  type_in guides 'python /srv/source/tests/first_day/newcomer.py /srv/guides'
+  # export.md asks for onnxruntime; launch-mindspore.md for MindSpore, which Muster stands in for here.
+  type_in guides 'pip install --quiet onnxruntime
+    muster compat-path >"$(python -c "import sysconfig; print(sysconfig.get_paths()[\"purelib\"])")/mindspore.pth"
+    python /srv/source/tests/first_day/newcomer.py /srv/guides'
 }
 
 # The image of launch-kubernetes.md: its Dockerfile's commands by hand, since nothing here builds images.

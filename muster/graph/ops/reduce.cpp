@@ -256,15 +256,14 @@ Op arg_row(std::string_view documentation) {
 std::vector<Op> rows() {
   return {
       row<Reduce::sum>(
-          gradient_sum,
-          schema_of(Promotion::counting, {"sum", {"axis", "keepdims:keep_dims"}}, {}, ""),
+          gradient_sum, schema_of(Promotion::counting, {"sum", {"axis", "keepdims:keep_dims"}}, {}, ""),
           "The sum over `axes` (all when empty; negative ones count from the end); summed axes stay as "
           "1 with keep_dims. Floating numbers are added in double, whole ones wrap "
           "around; int64 is the sum of bool, uint8 and those with a sign."),
       row<Reduce::mean>(
           gradient_mean, schema_of(Promotion::none, {"mean"}, {{"mean"}, {"reduce_mean"}}, "ReduceMean"),
-          "The mean over `axes` (all when empty); averaged axes stay as 1 with keep_dims. Of whole numbers it "
-          "is one too, rounded towards zero; of bool float32. The mean of nothing is NaN, or 0."),
+          "The mean over `axes` (all when empty); averaged axes stay as 1 with keep_dims. Of whole numbers "
+          "it is one too, rounded towards zero; of bool float32. The mean of nothing is NaN, or 0."),
       row<Reduce::max>(
           gradient_extreme,
           schema_of(Promotion::none, {"max", {"axis", "keepdims:keep_dims"}}, {{"reduce_max"}}, "ReduceMax"),

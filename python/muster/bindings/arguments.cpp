@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -28,6 +29,29 @@ bool is_array(nb::handle object) {  // numpy's, and what else lies in memory as 
 bool is_input(nb::handle object) {
   if (!is_value(object)) return is_array(object);
   return !nb::cast<const Value&>(object).is_parameter();
+}
+
+// ---- Signatures for people ----
+
+std::string_view take_line(std::string_view& text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  text.remove_prefix(std::min(text.size(), line.size() + 1));
+  return line;
+}
+
+// What an argument is called, and its text.
+std::pair<std::string, std::string_view> named(std::string_view line, std::size_t position) {
+  const std::size_t equals = line.starts_with('\'') || line.starts_with('"') ? line.find('=') : line.npos;
+  if (equals == line.npos) return {fmt::format("argument {}", position), line};
+  return {fmt::format("argument {}", line.substr(0, equals)), line.substr(equals + 1)};
+}
+
+std::string shown(std::string_view text) {
+  constexpr std::size_t length_max = 60;
+  if (text == "T") return "a tensor";
+  if (text.starts_with('#')) return "an object";
+  if (text.ends_with(';')) text.remove_suffix(1);
+  return text.size() <= length_max ? std::string(text) : fmt::format("{}...", text.substr(0, length_max));
 }
 
 class Rebuilder {
@@ -67,11 +91,37 @@ Arguments::Arguments(nb::handle positional, nb::handle keywords)
   for (Py_ssize_t i = 0; i < count; ++i) {
     first_tensor_.push_back(tensors_.size());
     collect(PyTuple_GET_ITEM(positional.ptr(), i), 0);
+    signature_ += '\n';
   }
   positional_tensors_ = tensors_.size();
-  if (keywords.is_valid() && PyDict_GET_SIZE(keywords.ptr()) > 0) collect_mapping(keywords, 0);
+  if (keywords.is_valid()) collect_keywords();
   // The plain case has an empty signature, which costs nothing to compare.
-  if (signature_.find_first_not_of('T') == std::string::npos) signature_.clear();
+  if (signature_.find_first_not_of("T\n") == std::string::npos) signature_.clear();
+}
+
+// A quote begins no argument without a name, so that the two kinds are told apart.
+void Arguments::collect_keywords() {
+  for (const auto [key, value] : nb::borrow<nb::dict>(keywords_)) {
+    signature_ += fmt::format("{}=", nb::repr(key).c_str());
+    collect(value, 0);
+    signature_ += '\n';
+  }
+}
+
+std::string Arguments::difference(std::string_view signature, std::string_view before) {
+  for (std::size_t i = 0; !signature.empty() || !before.empty(); ++i) {
+    const std::string_view now = take_line(signature), then = take_line(before);
+    // A signature of tensors alone is empty, without their lines.
+    if (now == then || (now.empty() && then == "T") || (then.empty() && now == "T")) continue;
+    const auto [name, text] = named(now.empty() ? then : now, i);
+    if (now.empty()) return fmt::format("{} is not given, was {}", name, shown(text));
+    if (then.empty()) return fmt::format("{} is {}, was not given", name, shown(text));
+    const auto [name_before, text_before] = named(then, i);
+    if (name != name_before) return fmt::format("{} is given, {} before", name, name_before);
+    if (text.starts_with('#') && text_before.starts_with('#')) return name + " is another object than before";
+    return fmt::format("{} is {}, was {}", name, shown(text), shown(text_before));
+  }
+  return "other arguments";
 }
 
 Arguments::Position Arguments::of_position(std::size_t position) const {

@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/graph/graph.h"
@@ -28,9 +29,11 @@ class Arguments {
   Position of_position(std::size_t position) const;
   // That argument, with `values` instead of its tensors.
   nb::object argument_with(std::size_t position, std::span<const graph::Value> values) const;
-  // Everything else as text, equal exactly when a graph made for one call serves the other. Empty when all
-  // arguments are tensors in positions.
+  // Everything else as text, one line for each argument, equal exactly when a graph made for one call serves
+  // the other. Empty when all arguments are tensors in positions.
   const std::string& signature() const { return signature_; }
+  // The first argument that differs between two signatures, for people: "argument 1 is int 5, was int 4".
+  static std::string difference(std::string_view signature, std::string_view before);
   // Objects that the signature names by their address and that must therefore live as long as it is kept.
   const std::vector<nb::object>& identities() const { return identities_; }
 
@@ -41,6 +44,7 @@ class Arguments {
   void collect(nb::handle object, std::size_t depth);
   void collect_sequence(nb::handle object, std::size_t depth);
   void collect_mapping(nb::handle object, std::size_t depth);
+  void collect_keywords();
   bool collect_plain(nb::handle object);
 
   nb::handle positional_;

@@ -1,5 +1,6 @@
 #include "python/muster/bindings/cell.h"
 
+#include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
@@ -220,7 +221,7 @@ void register_value(Cell& cell, const std::string& name, nb::handle value) {
   } else {
     cell.remove(name);
     // A write during a trace is a part of the code that runs once a trace; the trace it is in stays valid.
-    if (!graph::is_tracing()) cell.touch();
+    if (!graph::is_tracing()) cell.touch(fmt::format("attribute '{}' was set", name));
   }
 }
 
@@ -252,7 +253,7 @@ void delete_attribute(nb::handle self, nb::str name_object) {
   remove_tuple(cell, self, name_object);
   if (PyObject_GenericSetAttr(self.ptr(), name_object.ptr(), nullptr) != 0) throw nb::python_error();
   cell.remove(name);
-  cell.touch();
+  cell.touch(fmt::format("attribute '{}' was deleted", name));
 }
 
 // Called for names that Python does not find: what built-in cells registered in C++.

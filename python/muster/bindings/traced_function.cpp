@@ -26,12 +26,21 @@ class Replaced {
   T old_;
 };
 
+// Between two signatures: the context's version, then the arguments.
+std::string difference(std::string_view signature, std::string_view before) {
+  const auto arguments = [](std::string_view text) { return text.substr(text.find('\n') + 1); };
+  if (arguments(signature) == arguments(before)) return "the context was changed";
+  return Arguments::difference(arguments(signature), arguments(before));
+}
+
 }  // namespace
 
 TracedFunction::TracedFunction(std::string name, Code code, const Maker& maker)
     : name_(std::move(name)),
       code_(std::move(code)),
-      function_(maker([this](std::span<const Value> inputs) { return body(inputs); })) {}
+      function_(maker([this](std::span<const Value> inputs) { return body(inputs); })) {
+  function_->tell_extras_by(&difference);
+}
 
 Values TracedFunction::body(std::span<const Value> inputs) {
   const nb::gil_scoped_acquire lock;
@@ -48,7 +57,7 @@ const std::string& TracedFunction::signature_of(const Arguments& arguments) {
   const std::uint64_t version = train::context().version;
   const bool is_plain = arguments.signature().empty();
   if (!is_plain || !signature_is_plain_ || version != signature_context_)
-    signature_ = fmt::format("context {} {}", version, arguments.signature());
+    signature_ = fmt::format("{}\n{}", version, arguments.signature());
   signature_is_plain_ = is_plain;
   signature_context_ = version;
   return signature_;

@@ -78,6 +78,17 @@ TEST(Function, TracesAgainWhenWhatItDependedOnHasChanged) {
   EXPECT_EQ(function.traces()[1].reason, "Setting was changed");
 }
 
+TEST(Function, SaysWhichExtraDiffersAsItsFrontEndWouldSayIt) {
+  Function function("f", [&](std::span<const Value> inputs) -> Values { return twice(inputs[0]); });
+  function.tell_extras_by([](std::string_view extra, std::string_view before) {
+    return std::string(extra) + " and not " + std::string(before);
+  });
+  const std::vector<Tensor> inputs{vector_of({1})};
+  ASSERT_TRUE(function.call(inputs, "two", {}));
+  ASSERT_TRUE(function.call(inputs, "three", {}));
+  EXPECT_EQ(function.traces()[1].reason, "three and not two");
+}
+
 TEST(Function, ReadsCapturedTensorsAndParametersAtEachCall) {
   const Tensor captured = vector_of({1, 2});
   const ParameterPtr weight = parameter("weight", {10, 20});

@@ -84,9 +84,31 @@ TEST(Cell, AWriteFarBelowIsSeen) {
   Network net;
   const Value x = matrix(1, 2);
   (void)net(x);
-  net.children()[0].second->children()[0].second->touch();
+  net.children()[0].second->children()[0].second->touch("something");
   (void)net(x);
   EXPECT_EQ(net.constructions, 2);
+}
+
+TEST(Cell, SaysWhatHasChangedBelow) {
+  Network net;
+  std::uint64_t before = graph::next_version();
+  net.set_train();
+  EXPECT_THAT(net.change_since(before), Mentions("Network", "training"));
+  const CellPtr inner = net.children()[0].second;
+  inner->touch("attribute 'scale' was set");
+  EXPECT_EQ(net.change_since(before), inner->description() + ": attribute 'scale' was set");
+  before = graph::next_version();
+  net.insert_child("out", std::make_shared<Dense>(2, 5));
+  EXPECT_EQ(net.change_since(before), "Network: child 'out' was inserted");
+  net.parameters().back()->set_requires_grad(false);
+  EXPECT_THAT(net.change_since(before), Mentions(net.parameters().back()->name(), "requires_grad"));
+}
+
+TEST(Cell, ARemovalOfWhatIsNotThereChangesNothing) {
+  Network net;
+  const std::uint64_t version = net.tree_version();
+  net.remove("nothing");
+  EXPECT_EQ(net.tree_version(), version);
 }
 
 TEST(Dense, SaysWhichFeaturesDoNotFit) {
