@@ -208,7 +208,7 @@ void Cell::set_path(const std::string& path) {
   path_ = path;
   for (const auto& [name, parameter] : parameters_) parameter->rename(fmt::format("{}.{}", path, name));
   for (const auto& [name, child] : children_) child->set_path(fmt::format("{}.{}", path, name));
-  touch();
+  touch("it was given another name");
 }
 
 void Cell::prefix_names(const std::string& prefix) {
