@@ -160,7 +160,7 @@ void run_reference(const KernelCall& call) {
   }
 }
 
-constexpr DTypes dtypes_of(Binary) { return arithmetic_and_bfloat16 | DTypes{DType::uint64}; }
+constexpr DTypes dtypes_of(Binary) { return arithmetic_and_bfloat16 | DTypes{DType::uint64, DType::bool_}; }
 constexpr DTypes dtypes_of(Comparison) { return Kernel{}.takes | DTypes{DType::bfloat16, DType::uint64}; }
 
 template <auto kind>
@@ -258,33 +258,31 @@ Op row(const Names& names, std::string_view documentation) {
 
 const std::vector<Op>& family() {
   static const std::vector<Op> rows = {
-      row<Binary::add>({{"Add"}, named({"add"})}, "a + b, shapes broadcast; numbers of any dtype; of bool whether one is true."),
-      row<Binary::sub>({{"Sub"}, named({"sub"})}, "a - b, shapes broadcast; numbers of any dtype; of bool whether they differ."),
+      row<Binary::add>({{"Add"}, named({"add"})},
+                       "a + b, shapes broadcast; numbers of any dtype; of bool whether one is true."),
+      row<Binary::sub>({{"Sub"}, named({"sub"})},
+                       "a - b, shapes broadcast; numbers of any dtype; of bool whether they differ."),
       row<Binary::mul>({{"Mul"}, named({"mul", "multiply"})},
                        "a b, shapes broadcast; numbers of any dtype; of bool whether both are true."),
       row<Binary::div>(
           {{"Div"}, {{"true_divide", {"dividend", "divisor"}}}},
           "a / b, shapes broadcast; numbers of any dtype. Integers round towards zero, x / 0 is 0."),
-      row<Binary::pow>(
-          {{"Pow"}, {{"pow", {"input", "exponent"}}}, {{"pow", {"exponent"}}}},
-          "a^b, shapes broadcast; numbers of any dtype. Negative powers of integers round "
-          "towards zero. Where a <= 0 the gradient by b is 0."),
-      row<Binary::maximum>(
-          {{"Maximum"}, named({"maximum"})},
-          "The greater of a and b, NaN if one is; shapes broadcast; numbers of any dtype. "
-          "Equals share the gradient."),
-      row<Binary::minimum>(
-          {{"Minimum"}, named({"minimum"})},
-          "The smaller of a and b, NaN if one is; shapes broadcast; numbers of any dtype. "
-          "Equals share the gradient."),
+      row<Binary::pow>({{"Pow"}, {{"pow", {"input", "exponent"}}}, {{"pow", {"exponent"}}}},
+                       "a^b, shapes broadcast; numbers of any dtype. Negative powers of integers round "
+                       "towards zero. Where a <= 0 the gradient by b is 0."),
+      row<Binary::maximum>({{"Maximum"}, named({"maximum"})},
+                           "The greater of a and b, NaN if one is; shapes broadcast; numbers of any dtype. "
+                           "Equals share the gradient."),
+      row<Binary::minimum>({{"Minimum"}, named({"minimum"})},
+                           "The smaller of a and b, NaN if one is; shapes broadcast; numbers of any dtype. "
+                           "Equals share the gradient."),
       row<Binary::floor_div>(
           {{"FloorDiv"}, {{"floor_divide", {"input", "other"}}, {"floor_div", {"x", "y"}}}},
           "a / b rounded down, shapes broadcast; numbers of any dtype. Integers by 0 "
           "give 0. The gradient is 0."),
-      row<Binary::mod>(
-          {{"FloorMod"}, {{"remainder", {"input", "other"}}, {"floor_mod", {"x", "y"}}}},
-          "a - b floor(a / b), with the sign of b; shapes broadcast; numbers of any dtype. "
-          "Integers by 0 give 0. Source: Knuth, The Art of Computer Programming, 1.2.4."),
+      row<Binary::mod>({{"FloorMod"}, {{"remainder", {"input", "other"}}, {"floor_mod", {"x", "y"}}}},
+                       "a - b floor(a / b), with the sign of b; shapes broadcast; numbers of any dtype. "
+                       "Integers by 0 give 0. Source: Knuth, The Art of Computer Programming, 1.2.4."),
       row<Comparison::equal>(
           {{"Equal"}, named({"equal", "eq"})},
           "a == b as bool, shapes broadcast, any dtype that both have. NaN equals nothing."),

@@ -57,12 +57,14 @@ void run(const KernelCall& call) {
   const kernels::BroadcastLoops& loops = call.setting<Pairs>().loops;
   const std::int64_t a_step = loops.strides[0].back();
   const std::int64_t b_step = loops.strides[1].back();
-  kernels::for_each_run<2>(loops, 0, loops.count, [&](const auto& offsets, std::int64_t at, std::int64_t count) {
-    const T* a = call.input<T>(0) + offsets[0];
-    const T* b = call.input<T>(1) + offsets[1];
-    T* out = call.output<T>() + at;
-    for (std::int64_t i = 0; i < count; ++i) out[i] = of_pair<kind, T>(a[i * a_step], b[i * b_step]);
-  });
+  kernels::for_each_run<2>(loops, 0, loops.count,
+                           [&](const auto& offsets, std::int64_t at, std::int64_t count) {
+                             const T* a = call.input<T>(0) + offsets[0];
+                             const T* b = call.input<T>(1) + offsets[1];
+                             T* out = call.output<T>() + at;
+                             for (std::int64_t i = 0; i < count; ++i)
+                               out[i] = of_pair<kind, T>(a[i * a_step], b[i * b_step]);
+                           });
 }
 
 template <class T>
@@ -75,7 +77,9 @@ template <Bits kind>
 std::vector<Kernel> kernel_list() {
   if constexpr (is_shift(kind))
     return {reference<std::int32_t>(prepare, run<kind, std::int32_t>),
-            reference<std::int64_t>(prepare, run<kind, std::int64_t>)};
+            reference<std::int64_t>(prepare, run<kind, std::int64_t>),
+            reference<std::uint32_t>(prepare, run<kind, std::uint32_t>),
+            taking({DType::uint64}, reference<std::uint64_t>(prepare, run<kind, std::uint64_t>))};
   else
     return {for_any_dtype({"reference", has_size<std::uint8_t>, prepare, run<kind, std::uint8_t>}),
             for_any_dtype({"reference", has_size<std::uint16_t>, prepare, run<kind, std::uint16_t>}),
@@ -121,27 +125,27 @@ Op row(std::string_view primitive, std::string_view documentation) {
 }
 
 std::vector<Op> rows() {
-  return {row<Bits::both>("BitwiseAnd",
-                          "The bits that both a and b have; shapes broadcast; whole numbers, or bool."),
-          row<Bits::either>("BitwiseOr",
-                            "The bits that a or b has; shapes broadcast; whole numbers, or bool."),
-          row<Bits::one>("BitwiseXor",
-                         "The bits that one of a and b has; shapes broadcast; whole numbers, or bool."),
-          row<Bits::left>("LeftShift",
-                          "The bits of a, b places higher: a 2^b, which wraps around; shapes broadcast; whole "
-                          "numbers. b counts modulo 32, of 64 bits modulo 64."),
-          row<Bits::right>("RightShift",
-                           "The bits of a, b places lower: a / 2^b, rounded down; shapes broadcast; whole "
-                           "numbers. b counts modulo 32, of 64 bits modulo 64."),
-          {.name = name_of(Bits::none),
-           .documentation = "The bits that x has not; whole numbers, or bool.",
-           .infer = infer<Bits::none>,
-           .kernels = {for_any_dtype({"reference", any_signature, prepare_not, run_not})},
-           .sharing = Sharing::reuse,
-           .schema = {.inputs = {"x"},
-                      .methods = {{"bitwise_not", {}}},
-                      .mindspore = {{"invert", {"x"}}, {"bitwise_not", {"input"}}},
-                      .primitives = {{"Invert"}}}}};
+  return {
+      row<Bits::both>("BitwiseAnd",
+                      "The bits that both a and b have; shapes broadcast; whole numbers, or bool."),
+      row<Bits::either>("BitwiseOr", "The bits that a or b has; shapes broadcast; whole numbers, or bool."),
+      row<Bits::one>("BitwiseXor",
+                     "The bits that one of a and b has; shapes broadcast; whole numbers, or bool."),
+      row<Bits::left>("LeftShift",
+                      "The bits of a, b places higher: a 2^b, which wraps around; shapes broadcast; whole "
+                      "numbers. b counts modulo 32, of 64 bits modulo 64."),
+      row<Bits::right>("RightShift",
+                       "The bits of a, b places lower: a / 2^b, rounded down; shapes broadcast; whole "
+                       "numbers. b counts modulo 32, of 64 bits modulo 64."),
+      {.name = name_of(Bits::none),
+       .documentation = "The bits that x has not; whole numbers, or bool.",
+       .infer = infer<Bits::none>,
+       .kernels = {for_any_dtype({"reference", any_signature, prepare_not, run_not})},
+       .sharing = Sharing::reuse,
+       .schema = {.inputs = {"x"},
+                  .methods = {{"bitwise_not", {}}},
+                  .mindspore = {{"invert", {"x"}}, {"bitwise_not", {"input"}}},
+                  .primitives = {{"Invert"}}}}};
 }
 
 }  // namespace bitwise_rows

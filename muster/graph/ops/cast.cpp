@@ -62,7 +62,7 @@ const Op& cast_op() {
           "take the low bits: -1 is 255 in uint8. To bool is x != 0.",
       .infer = infer,
       .gradient = gradient,
-      .kernels = {for_any_dtype({"reference", any, prepare, run})},
+      .kernels = {for_any_dtype({"reference", any_signature, prepare, run})},
       .schema = {.inputs = {"x"},
                  .attributes = {{.name = "dtype", .otherwise = DType::float32, .required = true}},
                  .primitives = {{"Cast", {}, {"x", "dtype"}}}},

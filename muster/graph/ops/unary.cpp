@@ -154,7 +154,8 @@ Op row(Rule rule, const Names& names, std::string_view documentation) {
           .kernels = kernel_list<kind>(),
           .sharing = Sharing::reuse,
           .precision = loses_digits(kind) ? MixedPrecision::full : MixedPrecision::given,
-          .schema = schema_of(names, takes_integers(kind) || keeps_integers(kind) ? Promotion::none : Promotion::floating),
+          .schema = schema_of(
+              names, takes_integers(kind) || keeps_integers(kind) ? Promotion::none : Promotion::floating),
           .onnx = onnx_rule<kind>};
 }
 
@@ -212,16 +213,13 @@ std::vector<Op> rows() {
       row<Unary::neg>(neg_rule, {"Neg", {"neg", "negative"}},
                       "-x. x of any shape and of numbers; y like x. The smallest integer "
                       "stays itself."),
-      row<Unary::abs>(
-          times_derivative<sign_of_x>, {"Abs", {"abs", "absolute"}, {{"abs"}}},
-          "|x|. x of any shape and of numbers; y like x. The gradient at 0 is 0."),
-      row<Unary::sign>(
-          flat, {"Sign", {"sign"}},
-          "-1, 0 or 1, as x is less than, equal to or greater than 0; NaN stays. x of any shape "
-          "and of numbers; y like x. The gradient is 0."),
-      row<Unary::square>(
-          times_derivative<two_x>, {"Square", {"square"}, {{"square"}}},
-          "x x. x of any shape and of numbers (whole ones wrap around); y like x."),
+      row<Unary::abs>(times_derivative<sign_of_x>, {"Abs", {"abs", "absolute"}, {{"abs"}}},
+                      "|x|. x of any shape and of numbers; y like x. The gradient at 0 is 0."),
+      row<Unary::sign>(flat, {"Sign", {"sign"}},
+                       "-1, 0 or 1, as x is less than, equal to or greater than 0; NaN stays. x of any shape "
+                       "and of numbers; y like x. The gradient is 0."),
+      row<Unary::square>(times_derivative<two_x>, {"Square", {"square"}, {{"square"}}},
+                         "x x. x of any shape and of numbers (whole ones wrap around); y like x."),
       row<Unary::reciprocal>(times_derivative<minus_y_squared>, {"Reciprocal", {"reciprocal"}},
                              "1 / x. x of any shape, float32 or float64; y like x. 1 / 0 is infinite."),
       row<Unary::sqrt>(sqrt_rule, {"Sqrt", {"sqrt"}, {{"sqrt"}}, "x"},

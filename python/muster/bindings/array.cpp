@@ -341,7 +341,8 @@ void bind_picking(nb::module_& core) {
       nb::sig("def topk(input: Tensor, k: int, dim: int | None = None, largest: bool = True, sorted: bool = "
               "True) -> tuple[Tensor, Tensor]"),
       "The `k` greatest (or smallest) elements along `dim` (the last axis) and their places (int32), in "
-      "order, but for all of them with sorted=False, which stay as they are; of equal ones that with the smaller index comes first, NaN counts as greatest.");
+      "order, but for all of them with sorted=False, which stay as they are; of equal ones that with the "
+      "smaller index comes first, NaN counts as greatest.");
 }
 
 }  // namespace

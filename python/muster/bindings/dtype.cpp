@@ -44,11 +44,11 @@ std::optional<std::string> dtype_name_of(nb::handle object) {
 
 // Other names of dtypes, numpy's and C's, which MindSpore takes too.
 constexpr std::pair<std::string_view, DType> other_names[] = {
-    {"bool_", DType::bool_},     {"half", DType::float16},   {"single", DType::float32},
-    {"double", DType::float64},  {"byte", DType::int8},      {"short", DType::int16},
-    {"intc", DType::int32},      {"long", DType::int64},     {"intp", DType::int64},
-    {"longlong", DType::int64},  {"ubyte", DType::uint8},    {"ushort", DType::uint16},
-    {"uintc", DType::uint32},    {"uintp", DType::uint64},   {"ulonglong", DType::uint64}};
+    {"bool_", DType::bool_},    {"half", DType::float16}, {"single", DType::float32},
+    {"double", DType::float64}, {"byte", DType::int8},    {"short", DType::int16},
+    {"intc", DType::int32},     {"long", DType::int64},   {"intp", DType::int64},
+    {"longlong", DType::int64}, {"ubyte", DType::uint8},  {"ushort", DType::uint16},
+    {"uintc", DType::uint32},   {"uintp", DType::uint64}, {"ulonglong", DType::uint64}};
 
 // Whatever the case: MindSpore writes Float32.
 std::optional<DType> dtype_named(std::string name) {
@@ -95,13 +95,20 @@ void bind_dtype(nb::module_& core) {
           "Whether its numbers may have a fraction.")
       .def_prop_ro(
           "is_signed",
-          [](const DTypeName& self) { return is_floating(self.dtype) || (is_whole(self.dtype) && !is_unsigned(self.dtype)); },
+          [](const DTypeName& self) {
+            return is_floating(self.dtype) || (is_whole(self.dtype) && !is_unsigned(self.dtype));
+          },
           "Whether its numbers may be negative.")
-      .def_prop_ro("is_complex", [](const DTypeName&) { return false; }, "False: there are no such dtypes.")
-      .def("__str__", [](const DTypeName& self) { return mindspore_words().is_valid() ? mindspore_text(self.dtype) : python_name(self.dtype); })
+      .def_prop_ro(
+          "is_complex", [](const DTypeName&) { return false; }, "False: there are no such dtypes.")
+      .def("__str__",
+           [](const DTypeName& self) {
+             return mindspore_words().is_valid() ? mindspore_text(self.dtype) : python_name(self.dtype);
+           })
       .def("__repr__",
            [](const DTypeName& self) {
-             return mindspore_words().is_valid() ? "mindspore." + python_name(self.dtype) : python_name(self.dtype);
+             return mindspore_words().is_valid() ? "mindspore." + python_name(self.dtype)
+                                                 : python_name(self.dtype);
            })
       .def("__reduce__", [](const DTypeName& self) { return attribute_name(self.dtype); });  // of this module
   for (const DType dtype : all_dtypes) {
@@ -110,10 +117,10 @@ void bind_dtype(nb::module_& core) {
     objects[static_cast<std::size_t>(dtype)] = object.inc_ref().ptr();
   }
   core.def(
-      "_use_mindspore_texts",
-      [](nb::object of_tensor) { tensor_words = of_tensor.release().ptr(); },
+      "_use_mindspore_texts", [](nb::object of_tensor) { tensor_words = of_tensor.release().ptr(); },
       nb::arg("of_tensor"),
-      "From now on texts are MindSpore's: those of dtypes ('Float32'), and of tensors what `of_tensor` gives.");
+      "From now on texts are MindSpore's: those of dtypes ('Float32'), and of tensors what `of_tensor` "
+      "gives.");
   core.def(
       "dtype", [](nb::handle name) { return dtype_object(dtype_from(name)); }, nb::arg("name"),
       "The dtype called `name`: 'float32', a numpy dtype, or Python's bool, int (int64) or float (float32).");

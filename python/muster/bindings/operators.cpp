@@ -22,12 +22,14 @@ namespace ops = nn::ops;
 
 using Binary = Value (*)(const Value&, const Value&);
 
-bool is_list(nb::handle object) { return nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object); }
+bool is_list(nb::handle object) {
+  return nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object);
+}
 
 // A list has the dtype of the tensor beside it, as in MindSpore.
 Value operand_beside(const Value& self, nb::handle other) {
   const Value value = value_from(other, &self);
-  const bool adapts = is_list(other) && self.dtype() != DType::bool_ && value.dtype() != self.dtype();
+  const bool adapts = is_list(other) && value.dtype() != self.dtype();
   return adapts ? ops::cast(value, self.dtype()) : value;
 }
 
@@ -117,7 +119,8 @@ void bind_symbols(nb::class_<Value>& tensor) {
       .def("__rlshift__", &binary<ops::bitwise_left_shift, true>, nb::is_operator())
       .def("__rshift__", &binary<ops::bitwise_right_shift, false>, nb::is_operator())
       .def("__rrshift__", &binary<ops::bitwise_right_shift, true>, nb::is_operator())
-      .def("__invert__", &unary<ops::logical_not>, "Whether elements are 0, as bool: bitwise_not() turns bits.")
+      .def("__invert__", &unary<ops::logical_not>,
+           "Whether elements are 0, as bool: bitwise_not() turns bits.")
       .def("__neg__", &unary<ops::neg>)
       .def("__pos__", [](const Value& self) { return self; })
       .def("__abs__", &unary<ops::abs>)
@@ -158,7 +161,8 @@ void bind_math_methods(nb::class_<Value>& tensor) {
             return tensor_result(running_sum(self, axis, dtype));
           },
           nb::arg("axis").none() = nb::none(), nb::arg("dtype") = nb::none(),
-          nb::sig("def cumsum(self, axis: int | None = None, dtype: DType | str | type | None = None) -> Tensor"),
+          nb::sig(
+              "def cumsum(self, axis: int | None = None, dtype: DType | str | type | None = None) -> Tensor"),
           "The running sums along `axis`, or of all elements, in `dtype` where one is given; of bool and "
           "narrower whole numbers they are int32.");
 }

@@ -129,13 +129,12 @@ void bind_moving_methods(nb::class_<Value>& tensor) {
       .def(
           "unbind", [](const Value& self, std::int64_t dim) { return tensor_tuple(ops::unstack(self, dim)); },
           nb::arg("dim") = 0, "One tensor for each element of axis `dim`, without that axis.")
-      .def(
-          "topk",
-          &topk, nb::arg("k"), nb::arg("dim") = nb::none(), nb::arg("largest") = true, nb::arg("sorted") = true,
-          nb::sig(
-              "def topk(self, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True) -> "
-              "tuple[Tensor, Tensor]"),
-          "The `k` greatest (or smallest) elements along `dim` and their places.");
+      .def("topk", &topk, nb::arg("k"), nb::arg("dim") = nb::none(), nb::arg("largest") = true,
+           nb::arg("sorted") = true,
+           nb::sig(
+               "def topk(self, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True) -> "
+               "tuple[Tensor, Tensor]"),
+           "The `k` greatest (or smallest) elements along `dim` and their places.");
 }
 
 void bind_dtype_methods(nb::class_<Value>& tensor) {
