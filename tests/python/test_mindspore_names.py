@@ -58,7 +58,7 @@ except Exception as error:
         ("ms.set_ps_context(scheduler_manage_port=1)", "NotImplementedError", "scheduler_manage_port"),
         ("nn.Dense(1, 1).set_param_ps()", "NotImplementedError", "set_param_ps"),
         ("nn.Dense(1, 1).weight.set_param_ps(init_in_server=True)", "NotImplementedError", "set_param_ps"),
-        ("nn.Dense(1, 1, dtype=ms.float64)", "NotImplementedError", "dtype=float64"),
+        ("nn.Dense(1, 1, dtype=ms.float64)", "NotImplementedError", "dtype=Float64"),
         ("ds.MnistDataset('x', cache=3)", "NotImplementedError", "cache"),
     ],
 )

@@ -160,7 +160,7 @@ void run_reference(const KernelCall& call) {
   }
 }
 
-constexpr DTypes dtypes_of(Binary) { return arithmetic_and_bfloat16 | DTypes{DType::uint64}; }
+constexpr DTypes dtypes_of(Binary) { return arithmetic_and_bfloat16 | DTypes{DType::uint64, DType::bool_}; }
 constexpr DTypes dtypes_of(Comparison) { return Kernel{}.takes | DTypes{DType::bfloat16, DType::uint64}; }
 
 template <auto kind>

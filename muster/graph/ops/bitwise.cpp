@@ -77,7 +77,9 @@ template <Bits kind>
 std::vector<Kernel> kernel_list() {
   if constexpr (is_shift(kind))
     return {reference<std::int32_t>(prepare, run<kind, std::int32_t>),
-            reference<std::int64_t>(prepare, run<kind, std::int64_t>)};
+            reference<std::int64_t>(prepare, run<kind, std::int64_t>),
+            reference<std::uint32_t>(prepare, run<kind, std::uint32_t>),
+            taking({DType::uint64}, reference<std::uint64_t>(prepare, run<kind, std::uint64_t>))};
   else
     return {for_any_dtype({"reference", has_size<std::uint8_t>, prepare, run<kind, std::uint8_t>}),
             for_any_dtype({"reference", has_size<std::uint16_t>, prepare, run<kind, std::uint16_t>}),

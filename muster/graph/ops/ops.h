@@ -87,8 +87,8 @@ inline Kernel taking(DTypes dtypes, Kernel kernel) {
 }
 // Of kernels that move elements, or look at their size only.
 inline Kernel for_any_dtype(Kernel kernel) { return taking(DTypes::all(), kernel); }
-// What arithmetic has loops for (kernels::with_number_element); bool is for conditions among the inputs.
-inline constexpr DTypes arithmetic{DType::float32, DType::float64, DType::int32, DType::int64, DType::bool_};
+// What arithmetic has loops for (kernels::with_number_element).
+inline constexpr DTypes arithmetic{DType::float32, DType::float64, DType::int32, DType::int64};
 inline constexpr DTypes arithmetic_and_bfloat16 = arithmetic | DTypes{DType::bfloat16};
 inline Kernel with_bfloat16(Kernel kernel) {
   kernel.takes = kernel.takes | DTypes{DType::bfloat16};

@@ -209,7 +209,6 @@ template <bool greatest>
 Types infer_arg(const Signature& signature) {
   constexpr std::string_view name = greatest ? "argmax" : "argmin";
   const TensorType& x = signature.inputs[0];
-  MUSTER_TRY_VOID(require_number(name, x));
   MUSTER_TRY(const std::size_t axis,
              axis_at(name, x.shape, signature.attributes.get("axis", std::int64_t{-1})));
   if (x.shape[axis] == 0) return bad("{}: {} has an axis without elements", name, muster::to_string(x.shape));
@@ -235,6 +234,22 @@ void run_arg(const KernelCall& call) {
   kernels::arg_extreme(greatest, dtype, lines, call.inputs[0], call.output<std::int32_t>(), call.threads);
 }
 
+// Of truth values, as 0 and 1.
+Prepared prepare_arg_truth(const Signature& signature) {
+  Prepared made = prepare_arg(signature);
+  made.scratch_bytes = static_cast<std::size_t>(signature.inputs[0].shape.elements()) * sizeof(std::int32_t);
+  return made;
+}
+
+template <bool greatest>
+void run_arg_truth(const KernelCall& call) {
+  const auto& lines = call.setting<ArgSettings>().lines;
+  kernels::cast(call.inputs[0], DType::bool_, call.scratch, DType::int32,
+                lines.outer * lines.size * lines.inner, call.threads);
+  kernels::arg_extreme(greatest, DType::int32, lines, call.scratch, call.output<std::int32_t>(),
+                       call.threads);
+}
+
 template <bool greatest>
 Result<> onnx_arg(OnnxCall& call) {
   const std::string found =
@@ -248,7 +263,8 @@ Op arg_row(std::string_view documentation) {
   return {.name = greatest ? "argmax" : "argmin",
           .documentation = documentation,
           .infer = infer_arg<greatest>,
-          .kernels = {taking(arithmetic, {"reference", any_signature, prepare_arg, run_arg<greatest>})},
+          .kernels = {reference<bool>(prepare_arg_truth, run_arg_truth<greatest>),
+                      taking(arithmetic, {"reference", any_signature, prepare_arg, run_arg<greatest>})},
           .schema = {.inputs = {"x"}, .attributes = {{.name = "axis", .otherwise = std::int64_t{-1}}}},
           .onnx = onnx_arg<greatest>};
 }
@@ -281,10 +297,10 @@ std::vector<Op> rows() {
       prod_grad_row(),
       arg_row<true>(
           "The first index of the greatest element along `axis` (-1 unless set), int32, without that "
-          "axis; NaN is greatest. float32, float64, int32, int64."),
+          "axis; NaN is greatest. Numbers of any dtype, or bool."),
       arg_row<false>(
           "The first index of the smallest element along `axis` (-1 unless set), int32, without that "
-          "axis; NaN is smallest. float32, float64, int32, int64."),
+          "axis; NaN is smallest. Numbers of any dtype, or bool."),
   };
 }
 

@@ -14,11 +14,17 @@ def _axes(tensor, axis, dim, name):
     return None if axis is None or axis == () else axes_of(axis, builtins.max(tensor.ndim, 1), name)
 
 
+def _kept(tensor, dtype):
+    """The dtype of a sum or a product: of wider unsigned numbers their own."""
+    return tensor.dtype if dtype is None and tensor.dtype.name in ("uint16", "uint32", "uint64") else dtype
+
+
 def sum(self, axis=None, dtype=None, keepdims=False, initial=None, *, dim=None, keepdim=False):
     """The sum over the axes, plus `initial`; of whole numbers and bool int64."""
     if isinstance(dtype, builtins.bool):  # sum(dim, keepdim)
         dtype, keepdims = None, dtype
-    return _reductions.sum(self, _axes(self, axis, dim, "sum"), dtype, keepdims or keepdim, initial)
+    axes = _axes(self, axis, dim, "sum")
+    return _reductions.sum(self, axes, _kept(self, dtype), keepdims or keepdim, initial)
 
 
 def mean(self, axis=None, keep_dims=False, *, dim=None, keepdim=False, dtype=None):
@@ -31,7 +37,7 @@ def prod(self, axis=None, keep_dims=False, dtype=None, *, dim=None, keepdim=Fals
     kept = cast(self, dtype)
     kept = kept if is_float(kept.dtype) else ops.cast(kept, muster.int64)
     found = ops.reduce_prod(kept, _axes(self, axis, dim, "prod"), keep_dims or keepdim)
-    return cast(found, dtype)
+    return cast(found, _kept(self, dtype))
 
 
 def all(self, axis=None, keep_dims=False, *, dim=None, keepdim=False):
@@ -46,9 +52,11 @@ def any(self, axis=None, keep_dims=False, *, dim=None, keepdim=False):
 
 def _extreme(tensor, position, axis, keepdims, initial, where, indices, numpy_like, with_index):
     """(value, index) along an axis that stands as a position, or what numpy gives by names."""
-    if position:
+    if position and not isinstance(position[0], tuple | list):
         axis, keepdims = (*position, keepdims)[:2]
         indices = True
+    elif position:
+        axis = position[0]
     if indices and isinstance(axis, int):
         return with_index(tensor, axis, keepdims)
     return numpy_like(

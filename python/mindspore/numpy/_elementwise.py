@@ -54,7 +54,9 @@ def _magnitude(x):
 def _whole_reciprocal(x):
     if is_float(x.dtype):
         return ops.reciprocal(x)
-    return ops.cast(ops.div(1.0, ops.cast(x, muster.float64)), x.dtype)
+    greatest = 2 ** (8 * x.dtype.itemsize - (not x.dtype.name.startswith("u"))) - 1  # of 0, as in MindSpore
+    parts = ops.cast(ops.div(1.0, ops.cast(x, muster.float64)), x.dtype)
+    return ops.select(ops.equal(x, 0), muster.Tensor(greatest, x.dtype), parts)
 
 
 def _sinh(x):

@@ -28,7 +28,8 @@ def _is_whole(*values):
 
 def subtract(input, other, *, alpha=1):
     """input - alpha other, shapes broadcast."""
-    return ops.sub(input, other if alpha == 1 else ops.mul(other, alpha))
+    is_plain = alpha == 1 and getattr(other, "dtype", None) is not muster.bool_
+    return ops.sub(input, other if is_plain else ops.mul(other, alpha))
 
 
 def div(input, other, *, rounding_mode=None):

@@ -29,7 +29,7 @@ bool is_list(nb::handle object) {
 // A list has the dtype of the tensor beside it, as in MindSpore.
 Value operand_beside(const Value& self, nb::handle other) {
   const Value value = value_from(other, &self);
-  const bool adapts = is_list(other) && self.dtype() != DType::bool_ && value.dtype() != self.dtype();
+  const bool adapts = is_list(other) && value.dtype() != self.dtype();
   return adapts ? ops::cast(value, self.dtype()) : value;
 }
 
