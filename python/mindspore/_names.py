@@ -117,7 +117,12 @@ class _OlderPath:
         holder = importlib.import_module(_OLDER_PATHS[module.__name__])
         module.__doc__ = f"An older path of {holder.__name__}."
         module.__all__ = list(holder.__all__)
-        module.__getattr__ = lambda name: getattr(holder, name)
+
+        def get(name: str):
+            below = f"{module.__name__}.{name}"
+            return importlib.import_module(below) if below in _OLDER_PATHS else getattr(holder, name)
+
+        module.__getattr__ = get
 
 
 class _MissingModules:

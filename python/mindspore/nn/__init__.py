@@ -59,6 +59,17 @@ class Dropout(muster.nn.Dropout):
         super().__init__(keep_prob, p, dtype)
 
 
+class WithLossCell(muster.nn.WithLossCell):
+    """muster.nn.WithLossCell; what the network gives reaches the loss as one argument, as a tuple too."""
+
+    def __init__(self, backbone, loss_fn):
+        super().__init__(backbone, loss_fn)
+
+    def construct(self, *inputs):
+        """The loss of (data, label)."""
+        return self._loss_fn(self._backbone(*inputs[:-1]), inputs[-1])
+
+
 class DistributedGradReducer(muster.nn.DistributedGradReducer):
     """muster.nn.DistributedGradReducer; `degree` must be the world size."""
 

@@ -1,4 +1,4 @@
-"""What MindSpore's optimizers and losses have beside the members of muster.nn's."""
+"""What MindSpore's optimizers, losses and lists of cells have beside the members of muster.nn's."""
 
 import muster
 from mindspore.ops.composite import HyperMap, Map
@@ -82,6 +82,62 @@ _LOSS_MEMBERS = {
 }
 
 
+# ---- Lists of cells ----------------------------------------------------------------------------------------
+
+
+def _prefix_within(cells) -> str:
+    """What MindSpore puts before the place of a cell that joins a list of these, (key, cell) pairs.
+
+    It is what stands before the key in the name of the list's first parameter, as far as that can be told.
+    """
+    named = ((key, cell.get_parameters()) for key, cell in cells)
+    firsts = [(key, parameters[0].name.split(".")) for key, parameters in named if parameters][:2]
+    if not firsts:
+        return ""
+    (first_key, first), prefix = firsts[0], ""
+    for index, part in enumerate(first):
+        if part == first_key:
+            prefix = "".join(f"{name}." for name in first[:index])
+            if len(firsts) == 2 and firsts[1][1][index : index + 1] == [firsts[1][0]]:
+                break
+    return prefix
+
+
+def _joined(self, cell, append, prefix: str) -> None:
+    place = f"{len(self)}."
+    before = {id(each) for each in self.cells()}
+    append(self, cell)
+    if id(cell) in before:
+        return
+    path = f"{self.param_prefix}.{place}" if self.param_prefix else place
+    for parameter in cell.get_parameters():
+        if parameter.name.startswith(path):
+            parameter.name = prefix + place + parameter.name[len(path) :]
+
+
+def _appending(append):
+    def named(self, cell):
+        """Adds a cell at the end; its parameters are named by the place, as MindSpore names them."""
+        _joined(self, cell, append, _prefix_within(_keyed(self)))
+
+    return named
+
+
+def _extending(append):
+    def named(self, cells):
+        """Adds cells at the end; their parameters are named by the places, as MindSpore names them."""
+        prefix = _prefix_within(_keyed(self))
+        for cell in cells:
+            _joined(self, cell, append, prefix)
+        return self
+
+    return named
+
+
+def _keyed(self):
+    return [(str(place), cell) for place, cell in enumerate(self)]
+
+
 def install() -> None:
     """Both packages have one class of each, so both have these members once mindspore is imported."""
     for name, member in _MEMBERS.items():
@@ -89,6 +145,10 @@ def install() -> None:
             setattr(Optimizer, name, member)
     for name, member in _LOSS_MEMBERS.items():
         setattr(LossBase, name, member)
+    for kind in (muster.nn.CellList, muster.nn.SequentialCell):
+        append = kind.append
+        kind.append = _appending(append)
+        kind.extend = kind.__iadd__ = _extending(append)
 
 
 install()

@@ -1,4 +1,4 @@
-"""Loss scales by MindSpore's names: what they become step by step, and that an overflow updates nothing."""
+"""Cells by MindSpore's names: loss scales step by step, members, names of parameters in lists."""
 
 import pytest
 
@@ -137,4 +137,28 @@ own = Own(nn.exponential_decay_lr(0.1, 0.9, 4, 2, 1), net.trainable_params())
 own.target = "CPU"
 assert own.target == "CPU" and own.dynamic_lr and not own.is_group_lr and own.param_length == 2
 assert nn.optim.Adam is nn.Adam and nn.layer.conv.Conv1d is nn.Conv1d
+""")
+
+
+def test_cells_that_join_a_list_later_are_named_as_mindspores(run_with_mindspore):
+    run_with_mindspore("""
+from mindspore import nn
+
+class Network(nn.Cell):
+    def __init__(self, kind):
+        super().__init__()
+        self.before = kind([nn.Dense(1, 1, has_bias=False)])
+        self.before.append(nn.Dense(1, 1, has_bias=False))
+        self.after = kind()
+        for _ in range(3):
+            self.after.append(nn.SequentialCell([nn.Dense(1, 1, has_bias=False)]))
+        self.more = nn.CellList()
+        self.more.extend([nn.Dense(1, 1, has_bias=False), nn.Dense(1, 1, has_bias=False)])
+
+for kind in (nn.CellList, nn.SequentialCell):
+    names = [parameter.name for parameter in Network(kind).get_parameters()]
+    assert names == [  # as MindSpore 2.7.0
+        *("before.0.weight", "before.1.weight", "0.0.weight", "0.1.0.weight", "0.2.0.weight"),
+        *("0.weight", "1.weight"),
+    ], names
 """)
