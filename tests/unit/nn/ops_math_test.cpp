@@ -67,7 +67,7 @@ TEST(MathOps, WholeNumbersStayWholeBesideWholeOnesAndDivideAsFractions) {
   EXPECT_THAT(elements(x / 2), ElementsAre(3.5, -3.5));
   EXPECT_THAT(elements<std::int32_t>(floor_div(x, number_beside(x, std::int64_t{2}))), ElementsAre(3, -4));
   EXPECT_NEAR(elements(exp(x))[0], std::exp(7.0F), 1e-3);
-  EXPECT_THAT(elements(reduce_mean(x)), ElementsAre(0));
+  EXPECT_THAT(elements<std::int32_t>(reduce_mean(x)), ElementsAre(0));
 }
 
 TEST(MathOps, ErrorsNameTheOpAndTheShapes) {
