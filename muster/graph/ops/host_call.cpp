@@ -104,7 +104,7 @@ std::vector<Op> rows() {
            .inputs_max = 64,
            .outputs = 0,
            .infer = infer,
-           .kernels = {with_bfloat16({"reference", any_signature, prepare, run})},
+           .kernels = {for_any_dtype({"reference", any_signature, prepare, run})},
            .onnx = to_onnx}};
 }
 

@@ -153,10 +153,7 @@ void run(const KernelCall& call) {
   }
 }
 
-// Other dtypes than those of `run` only move: bfloat16 is widened for sums, which lose digits otherwise.
-bool moves_bfloat16(const Signature& signature) {
-  return signature.inputs[0].dtype == DType::bfloat16 && mode_of(signature.attributes) == Mode::update;
-}
+bool only_moves(const Signature& signature) { return mode_of(signature.attributes) == Mode::update; }
 
 // ---- Gradients -------------------------------------------------------------------------------------------
 
@@ -319,8 +316,8 @@ std::vector<Value> gradient_gather_nd(const GradientQuery& query) {
 }
 
 std::vector<Kernel> kernel_list(Prepared (*prepare)(const Signature&)) {
-  return {with_bfloat16({"bfloat16", moves_bfloat16, prepare, run}),
-          {"reference", any_signature, prepare, run}};
+  return {for_any_dtype({"moves", only_moves, prepare, run}),
+          taking(arithmetic, {"reference", any_signature, prepare, run})};
 }
 
 Result<> gather_nd_onnx(OnnxCall& call) { return call.give("GatherND", call.all_inputs()); }
@@ -362,7 +359,7 @@ std::vector<Op> rows() {
        .inputs_max = 2,
        .infer = infer_gather_nd,
        .gradient = gradient_gather_nd,
-       .kernels = {with_bfloat16({"reference", any_signature, prepare_gather_nd, run_gather_nd})},
+       .kernels = {for_any_dtype({"reference", any_signature, prepare_gather_nd, run_gather_nd})},
        .schema = {.inputs = {"x", "indices"},
                   .methods = {{"gather_nd"}},
                   .mindspore = {{"gather_nd", {"input_x:x", "indices"}}},

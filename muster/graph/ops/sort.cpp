@@ -21,6 +21,8 @@ Key key_of(T value) {
     if (value != value) return ~Key{0};
     const auto bits = std::bit_cast<Key>(static_cast<double>(value) + 0.0);
     return bits & sign ? ~bits : bits | sign;
+  } else if constexpr (std::is_same_v<T, std::uint64_t>) {
+    return value;
   } else {
     return static_cast<Key>(static_cast<std::int64_t>(value)) ^ sign;
   }
@@ -55,6 +57,14 @@ WriteKeys key_writer(DType dtype) {
       return write_keys<std::uint8_t>;
     case DType::bfloat16:
       return write_keys<bfloat16>;
+    case DType::float16:
+      return write_keys<float16>;
+    case DType::int16:
+      return write_keys<std::int16_t>;
+    case DType::uint16:
+      return write_keys<std::uint16_t>;
+    case DType::uint64:
+      return write_keys<std::uint64_t>;
     default:
       return nullptr;
   }
@@ -193,7 +203,7 @@ std::vector<Op> rows() {
        .outputs = 2,
        .infer = infer,
        .gradient = gradient,
-       .kernels = {with_bfloat16({"reference", any_signature, prepare, run})},
+       .kernels = {for_any_dtype({"reference", any_signature, prepare, run})},
        .schema = {.inputs = {"x"},
                   .attributes = {{.name = "axis", .otherwise = std::int64_t{-1}},
                                  {.name = "descending", .otherwise = false}},
@@ -208,7 +218,7 @@ std::vector<Op> rows() {
        .inputs_min = 2,
        .inputs_max = 2,
        .infer = infer_search,
-       .kernels = {with_bfloat16({"reference", any_signature, prepare_search, run_search})},
+       .kernels = {for_any_dtype({"reference", any_signature, prepare_search, run_search})},
        .schema = {.inputs = {"sorted_sequence", "values"},
                   .attributes = {{.name = "right", .otherwise = false}},
                   .promotion = Promotion::common}}};
