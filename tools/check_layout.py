@@ -44,7 +44,11 @@ SHOWN_MAX = {
 }
 # A second public header of a module, and who may include it beside the module itself: modules, and folders of
 # programs.
-PUBLIC_FOR = {"muster/tensor/kernels.h": {"graph", "benchmarks"}}
+PUBLIC_FOR = {
+    "muster/graph/host_function.h": {"python"},
+    "muster/tensor/kernels.h": {"graph", "benchmarks"},
+    "muster/tensor/parallel.h": {"graph"},
+}
 PUBLIC = "muster/muster.h"  # for programs: it includes public headers, and nothing of the library includes it
 LINES_MAX = 600
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')

@@ -36,7 +36,7 @@ void remove_dead(Graph& graph) {
   std::vector<bool> keep(graph.nodes.size(), false);
   for (std::size_t i = graph.nodes.size(); i-- > 0;) {
     const Node& node = graph.nodes[i];
-    keep[i] = node.op->has_effect() ||
+    keep[i] = node.op->has_effect() || node.attributes.get("kept", false) ||
               std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) { return live[id]; });
     if (!keep[i]) continue;
     for (const ValueId id : node.inputs) live[id] = true;

@@ -1,13 +1,14 @@
 """mindspore.ops: the functions and classes that mean the same in Muster."""
 
 from mindspore import _names
-from mindspore.ops import _functions, composite, operations
+from mindspore.ops import _functions, _later, composite, operations
 from mindspore.ops import functional as functional
 from mindspore.ops._functions import *  # noqa: F403
 from mindspore.ops.composite import *  # noqa: F403
-from mindspore.ops.operations import *  # noqa: F403
 
-__all__ = sorted(
-    {"composite", "functional", "operations", *_functions.__all__, *composite.__all__, *operations.__all__}
+# Not by `import *`, which would ask for all of its names and load those that wait.
+globals().update((name, getattr(operations, name)) for name in operations._own)
+__getattr__ = _later.of(
+    _names.missing(__name__),
+    ["composite", "functional", "operations", *_functions.__all__, *composite.__all__, *operations._own],
 )
-__getattr__ = _names.missing(__name__)

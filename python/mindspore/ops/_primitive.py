@@ -21,6 +21,14 @@ class Primitive:
     def __call__(self, *inputs):
         return _core._call_primitive(self._place, self.compute, inputs)
 
+    def add_prim_attr(self, name: str, value) -> "Primitive":
+        """Keeps an attribute that MindSpore's compiler would read."""
+        setattr(self, name, value)
+        return self
+
+    def init_prim_io_names(self, inputs, outputs) -> None:
+        """The names of inputs and outputs, which nothing here asks for."""
+
     def place(self, role: str, rank: int) -> "Primitive":
         """Where its calls run in a job that divides its network over the workers: muster.nn.Cell.place."""
         caller = sys._getframe(1)

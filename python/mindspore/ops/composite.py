@@ -111,4 +111,5 @@ __all__ = [
     "clip_by_value",
     "partial",
 ]
+__path__ = []  # older paths lie below
 __getattr__ = _names.missing(__name__)

@@ -4,6 +4,7 @@ from mindspore import _names
 from mindspore.ops import (
     _array_primitives,
     _image_primitives,
+    _later,
     _loss_primitives,
     _math_primitives,
     _row_primitives,
@@ -17,15 +18,14 @@ from mindspore.ops._primitive import Primitive as Primitive
 from mindspore.ops._row_primitives import *  # noqa: F403
 from mindspore.ops._training_primitives import *  # noqa: F403
 
-__all__ = sorted(
-    {
-        "Primitive",
-        *_array_primitives.__all__,
-        *_image_primitives.__all__,
-        *_loss_primitives.__all__,
-        *_math_primitives.__all__,
-        *_row_primitives.__all__,
-        *_training_primitives.__all__,
-    }
-)
-__getattr__ = _names.missing(__name__)
+_own = [
+    "Primitive",
+    *_array_primitives.__all__,
+    *_image_primitives.__all__,
+    *_loss_primitives.__all__,
+    *_math_primitives.__all__,
+    *_row_primitives.__all__,
+    *_training_primitives.__all__,
+]
+__path__ = []  # older paths lie below
+__getattr__ = _later.of(_names.missing(__name__), _own)

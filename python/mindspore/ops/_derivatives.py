@@ -1,0 +1,120 @@
+"""mindspore.ops: products with Jacobians, and Jacobians."""
+
+import muster
+from muster import ops
+
+
+def _several(results):
+    return results if isinstance(results, tuple) else (results,)
+
+
+def _weighed(fn, positions, inputs, flows, has_aux=False):
+    """The gradients of sum(results * flows)."""
+
+    def loss(*args):
+        made = fn(*args)
+        made = made[:1] if has_aux else _several(made)
+        total = None
+        for result, flow in zip(made, flows, strict=True):
+            part = ops.reduce_sum(ops.mul(result, flow))
+            total = part if total is None else ops.add(total, part)
+        return total
+
+    return muster.value_and_grad(loss, positions)(*inputs)[1]
+
+
+def vjp(fn, *inputs, weights=None, has_aux=False):
+    """(results, a function of their gradients that gives those of the inputs)."""
+    results = fn(*inputs)
+    positions = tuple(range(len(inputs)))
+
+    def pulled(*flows):
+        flows = flows[0] if len(flows) == 1 and isinstance(flows[0], tuple) else flows
+        if weights is None:
+            made = _weighed(fn, positions if len(inputs) > 1 else 0, inputs, flows, has_aux)
+            return made if isinstance(made, tuple) else (made,) if len(inputs) > 1 else made
+
+        def loss(*args):
+            parts = zip(_several(fn(*args)), flows, strict=False)
+            return sum(ops.reduce_sum(ops.mul(a, b)) for a, b in parts)
+
+        return muster.value_and_grad(loss, positions, weights)(*inputs)[1]
+
+    if has_aux:
+        return results[0], pulled, tuple(results[1:])
+    return results, pulled
+
+
+def jacrev(fn, grad_position=0, has_aux=False):
+    """A function that gives the Jacobian of fn: (shape of the result, shape of the input)."""
+
+    def jacobian(*inputs):
+        made = fn(*inputs)
+        result = made[0] if has_aux else made
+        rows = []
+        for at in range(result.size):
+            flow = ops.reshape(ops.cast(ops.equal(ops.arange(result.size), at), result.dtype), result.shape)
+            rows.append(_several(_weighed(fn, grad_position, inputs, (flow,), has_aux)))
+        found = tuple(
+            ops.reshape(ops.stack(column, 0), (*result.shape, *column[0].shape))
+            for column in zip(*rows, strict=True)
+        )
+        found = found[0] if isinstance(grad_position, int) else found
+        return (found, tuple(made[1:])) if has_aux else found
+
+    return jacobian
+
+
+jacfwd = jacrev
+
+
+def jvp(fn, inputs, v, has_aux=False):
+    """(results, the product of fn's Jacobian and v): the gradient of the pulled-back flows by those flows."""
+    inputs, v = _several(inputs), _several(v)
+    made = fn(*inputs)
+    result = made[0] if has_aux else made
+    jacobians = _several(jacrev(fn, tuple(range(len(inputs))), has_aux)(*inputs))
+    jacobians = jacobians[0] if has_aux else jacobians
+    total = None
+    for jacobian, direction in zip(jacobians, v, strict=True):
+        flat = ops.reshape(jacobian, (result.size, direction.size))
+        part = ops.matmul(flat, ops.reshape(direction, (-1, 1)))
+        total = part if total is None else ops.add(total, part)
+    moved = ops.reshape(total, result.shape)
+    return (result, moved, tuple(made[1:])) if has_aux else (result, moved)
+
+
+def vmap(fn, in_axes=0, out_axes=0):
+    """fn of each part of the inputs along in_axes (None: the whole), the results along out_axes."""
+
+    def mapped(*inputs):
+        axes = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(inputs)
+        counts = {x.shape[axis] for x, axis in zip(inputs, axes, strict=True) if axis is not None}
+        if len(counts) != 1:
+            raise ValueError(f"vmap: the inputs have {sorted(counts)} parts along in_axes {in_axes}")
+        made = []
+        for at in range(counts.pop()):
+            parts = [
+                x if axis is None else x[(slice(None),) * (axis % x.ndim) + (at,)]
+                for x, axis in zip(inputs, axes, strict=True)
+            ]
+            made.append(fn(*parts))
+        if not isinstance(made[0], tuple):
+            return ops.stack(made, out_axes)
+        ends = out_axes if isinstance(out_axes, (tuple, list)) else (out_axes,) * len(made[0])
+        return tuple(
+            ops.stack(column, end) for column, end in zip(zip(*made, strict=True), ends, strict=True)
+        )
+
+    return mapped
+
+
+def get_grad(gradients, identifier):
+    """Of a gradient given with its place (or of a tuple of those) that of one place."""
+    for place, gradient in gradients if isinstance(gradients[0], tuple) else (gradients,):
+        if place == identifier:
+            return gradient
+    raise RuntimeError(f"get_grad: there is no gradient of {identifier!r}")
+
+
+__all__ = ["get_grad", "jacfwd", "jacrev", "jvp", "vjp", "vmap"]

@@ -1,0 +1,53 @@
+"""Names of mindspore.ops that load when one of them is first used, so that imports stay fast."""
+
+import functools
+import importlib
+
+_MODULES = (
+    "_numbers",
+    "_moves",
+    "_places",
+    "_windows",
+    "_resize",
+    "_matrices",
+    "_lapack",
+    "_later_activations",
+    "_random",
+    "_boxes",
+    "_lengths",
+    "_host",
+    "_later_losses",
+    "_later_primitives",
+    "_later_layers",
+    "_rest",
+    "_updates",
+    "_collectives",
+    "_derivatives",
+    "primitive",
+    "_named",
+)
+
+
+@functools.cache
+def names() -> dict:
+    """All of them, by name."""
+    found = {}
+    for each in _MODULES:
+        module = importlib.import_module(f"mindspore.ops.{each}")
+        found.update((name, getattr(module, name)) for name in module.__all__)
+    return found
+
+
+def of(missing, own: list):
+    """The __getattr__ of a module that has the names of this one, too; `own` are its others."""
+
+    def get(name: str):
+        if name in ("P", "function"):
+            return importlib.import_module(f"mindspore.ops.{name.replace('P', 'operations')}")
+        if name == "__all__":
+            return sorted({*own, *names()})
+        if name.startswith("__") or name not in names():
+            return missing(name)
+        return names()[name]
+
+    return get
