@@ -1,7 +1,7 @@
 """mindspore.amp: mixed precision, in bfloat16, and loss scales."""
 
 import muster.amp
-from muster.amp import auto_mixed_precision, custom_mixed_precision, get_black_list, get_white_list
+from muster.amp import get_black_list, get_white_list
 
 from mindspore import _names
 from mindspore.nn._loss_scale import (
@@ -14,6 +14,21 @@ from mindspore.nn._loss_scale import (
     TrainOneStepWithLossScaleCell,
     all_finite,
 )
+from mindspore.nn._members import half
+
+
+def auto_mixed_precision(network, amp_level="O0", dtype="float16"):
+    """muster.amp.auto_mixed_precision, which computes in bfloat16 also where `dtype` is float16."""
+    if amp_level == "O0":
+        return muster.amp.auto_mixed_precision(network, amp_level)
+    return muster.amp.auto_mixed_precision(network, amp_level, half(dtype))
+
+
+def custom_mixed_precision(network, *, white_list=None, black_list=None, dtype="float16"):
+    """muster.amp.custom_mixed_precision, which computes in bfloat16 also where `dtype` is float16."""
+    return muster.amp.custom_mixed_precision(
+        network, white_list=white_list, black_list=black_list, dtype=half(dtype)
+    )
 
 
 def build_train_network(

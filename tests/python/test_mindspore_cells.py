@@ -162,3 +162,15 @@ for kind in (nn.CellList, nn.SequentialCell):
         *("0.weight", "1.weight"),
     ], names
 """)
+
+
+def test_float16_computes_in_bfloat16_and_a_line_says_so_once(run_with_mindspore):
+    said = run_with_mindspore(f"""
+{SETUP}
+assert net.to_float(ms.float16)(x).dtype == ms.bfloat16
+for level in ("O1", "O2", "O3", "auto"):
+    assert amp.auto_mixed_precision(nn.Dense(4, 1), level, ms.float16)(x).dtype == ms.float32
+outer = nn.SequentialCell(nn.Dense(4, 1))
+assert amp.custom_mixed_precision(outer, white_list=amp.get_white_list())(x).dtype == ms.float32
+""")
+    assert said.count("float16 computes in bfloat16") == 1

@@ -245,7 +245,7 @@ for refused in (
 ):
     try:
         refused()
-    except (AttributeError, NotImplementedError) as error:
+    except (AttributeError, NotImplementedError, TypeError) as error:
         print(type(error).__name__, error)
 """
 
@@ -261,8 +261,8 @@ def test_mindspores_names_for_it_are_there():
     )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0] == "float32"
+    assert lines[0].lower() == "float32"
     assert [line.split()[:2] for line in lines[1:]] == [
-        ["NotImplementedError", "mindspore.Model(loss_scale_manager=<object"],
+        ["TypeError", "mindspore.Model:"],
         ["NotImplementedError", "mindspore.amp.build_train_network(keep_batchnorm_fp32=False)"],
     ]

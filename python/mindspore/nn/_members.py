@@ -1,6 +1,7 @@
 """What MindSpore's optimizers, losses and lists of cells have beside the members of muster.nn's."""
 
 import muster
+from mindspore import _device
 from mindspore.ops.composite import HyperMap, Map
 from muster import ops
 
@@ -82,6 +83,24 @@ _LOSS_MEMBERS = {
 }
 
 
+# ---- Precision ---------------------------------------------------------------------------------------------
+
+_to_float = muster.Cell.to_float
+
+
+def half(dtype):
+    """The dtype that computes for `dtype`: bfloat16 for float16, once said."""
+    if str(dtype).lower() != "float16":
+        return dtype
+    _device.note_once("note: float16 computes in bfloat16, whose range is that of float32")
+    return muster.bfloat16
+
+
+def to_float(self, dst_type):
+    """muster.Cell.to_float; float16 computes in bfloat16."""
+    return _to_float(self, half(dst_type))
+
+
 # ---- Lists of cells ----------------------------------------------------------------------------------------
 
 
@@ -145,6 +164,7 @@ def install() -> None:
             setattr(Optimizer, name, member)
     for name, member in _LOSS_MEMBERS.items():
         setattr(LossBase, name, member)
+    muster.Cell.to_float = to_float
     for kind in (muster.nn.CellList, muster.nn.SequentialCell):
         append = kind.append
         kind.append = _appending(append)

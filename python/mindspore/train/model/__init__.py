@@ -20,6 +20,9 @@ class Model(muster.Model):
         **settings,
     ):
         manager = settings.pop("loss_scale_manager", None)
+        if manager is not None and not isinstance(manager, amp.LossScaleManager):
+            kind = type(manager).__name__
+            raise TypeError(f"mindspore.Model: loss_scale_manager is a LossScaleManager, not {kind}")
         neutral = {"keep_batchnorm_fp32": (None, True)}  # it is, at every level
         others = {name: (value, *neutral.get(name, (None,))) for name, value in settings.items()}
         _names.refuse("mindspore.Model", boost_level=(boost_level, "O0"), **others)
