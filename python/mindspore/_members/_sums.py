@@ -140,7 +140,9 @@ def argmin_with_value(self, axis=0, keep_dims=False):
 
 
 def std(self, axis=None, ddof=0, keepdims=False, *, dim=None, correction=None, keepdim=False):
-    """The square root of the variance over the axes; `dim` with `correction` (1) is the other spelling."""
+    """The square root of the variance over the axes, over their number less ddof, or less `correction`."""
+    if dim is not None and correction is None:
+        correction = ddof  # as MindSpore's on a CPU
     return ops.sqrt(var(self, axis, ddof, keepdims, dim=dim, correction=correction, keepdim=keepdim))
 
 

@@ -298,7 +298,7 @@ def any(input, axis=None, keep_dims=False):
 
 
 def _folded_size(shape, axis) -> int:
-    axes = range(len(shape)) if axis is None else (axis,) if isinstance(axis, int) else axis
+    axes = range(len(shape)) if axis in (None, ()) else (axis,) if isinstance(axis, int) else axis
     return math.prod(shape[at] for at in axes)
 
 
