@@ -41,7 +41,12 @@ class Seeded:
         from mindspore.dataset import _random
 
         gives_objects = getattr(self._operation, "_gives_objects", False)
-        if not gives_objects and len(values) == 1 and type(values[0]) is numpy.ndarray and values[0].dtype.kind not in "US":
+        if (
+            not gives_objects
+            and len(values) == 1
+            and type(values[0]) is numpy.ndarray
+            and values[0].dtype.kind not in "US"
+        ):
             number = int(_random.generator().integers(1 << 62))
             return self._operation._apply_row(values[0], number)
         return self._operation(*values)
