@@ -8,7 +8,7 @@
 namespace muster::data {
 
 constexpr std::int32_t blend_line_one = 1 << 11;  // a weight of 1 along a line
-constexpr std::int32_t blend_rows_one = 1 << 15;  // and across lines; weights are below it
+constexpr std::int32_t blend_rows_one = 1 << 11;  // and across lines
 
 struct LineBlend {
   const std::int32_t* old_line;  // bytes, each in an int32
@@ -17,10 +17,11 @@ struct LineBlend {
   const std::int32_t* weights;  // and the weight of the second
 };
 
-// Along a line: 128 times the blend, rounded.
+// Along a line: 128 times the blend, rounded down.
 void blend_line(const LineBlend& blend, std::size_t count, std::int16_t* out);
 
-// Across two such lines, `weight` of the one below: bytes, rounded.
+// Across two such lines, `weight` of the one below: bytes; each part is rounded down before the sum is
+// rounded.
 void blend_rows(const std::int16_t* above, const std::int16_t* below, std::int32_t weight, std::size_t count,
                 std::uint8_t* out);
 

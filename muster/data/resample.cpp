@@ -103,14 +103,22 @@ void resample_nearest(const ImageView<Value>& image, Size size, Channels layout,
   }
 }
 
+// Weights as OpenCV has them for bytes: with 11 bits.
+void cut_weights(AxisTaps& axis) {
+  constexpr float one = 1 << 11;
+  for (float& weight : axis.weights) weight = std::nearbyint(weight * one) / one;
+}
+
 // First along the lines, then across them, in float32.
 template <class Value>
 void resample_weighted(const ImageView<Value>& image, Size size, Interpolation interpolation, Channels layout,
                        Value* out) {
   const bool smaller = shrinks(image.size, size);
-  const AxisTaps rows = axis_taps({image.size.height, size.height}, interpolation, smaller);
-  const LineTaps line =
-      line_taps(axis_taps({image.size.width, size.width}, interpolation, smaller), image.channels, layout);
+  AxisTaps rows = axis_taps({image.size.height, size.height}, interpolation, smaller);
+  AxisTaps columns = axis_taps({image.size.width, size.width}, interpolation, smaller);
+  if (std::is_same_v<Value, std::uint8_t> && interpolation == Interpolation::cubic)
+    for (AxisTaps* axis : {&rows, &columns}) cut_weights(*axis);
+  const LineTaps line = line_taps(columns, image.channels, layout);
   Lines<float, std::function<void(std::int64_t, float*)>> lines(
       rows.taps, line.values, [&](std::int64_t number, float* to) {
         const Value* from = image.line(number);
@@ -164,7 +172,7 @@ void resample_linear_bytes(const ImageView<std::uint8_t>& image, Size size, Inte
       });
   for (std::int64_t y = 0; y < size.height; ++y) {
     const auto tap = static_cast<std::size_t>(2 * y);
-    const std::int32_t weight = std::min(fixed(rows.weights[tap + 1], blend_rows_one), blend_rows_one - 1);
+    const std::int32_t weight = fixed(rows.weights[tap + 1], blend_rows_one);
     const std::int16_t* above = lines.line(rows.places[tap]);
     const std::int16_t* below = lines.line(rows.places[tap + 1]);
     write_line(size, image.channels, layout, y, out,

@@ -46,13 +46,9 @@ AxisTaps linear_taps(AxisSize size, Position (*position)(AxisSize, std::int64_t)
   AxisTaps made;
   made.taps = 2;
   for (std::int64_t i = 0; i < size.to; ++i) {
-    auto [place, fraction] = position(size, i);
-    if (place < 0 || place >= size.from - 1) {
-      place = place < 0 ? 0 : size.from - 1;
-      fraction = 0;
-    }
-    made.places.push_back(static_cast<std::int32_t>(place));
-    made.places.push_back(static_cast<std::int32_t>(std::min(place + 1, size.from - 1)));
+    const auto [place, fraction] = position(size, i);
+    for (const std::int64_t each : {place, place + 1})  // at the edges one pixel twice, as OpenCV rounds it
+      made.places.push_back(static_cast<std::int32_t>(std::clamp<std::int64_t>(each, 0, size.from - 1)));
     made.weights.push_back(1 - fraction);
     made.weights.push_back(fraction);
   }

@@ -32,6 +32,7 @@ from mindspore.dataset._sources import (
 _LATER = {
     "DSCallback": "_callbacks",
     "Schema": "_types",
+    **dict.fromkeys(("CSVDataset", "MindDataset", "TFRecordDataset", "TextFileDataset"), "_files"),
 }
 
 __all__ = [

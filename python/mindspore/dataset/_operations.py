@@ -40,7 +40,13 @@ class Seeded:
 
         from mindspore.dataset import _random
 
-        if len(values) == 1 and type(values[0]) is numpy.ndarray and values[0].dtype.kind not in "US":
+        gives_objects = getattr(self._operation, "_gives_objects", False)
+        if (
+            not gives_objects
+            and len(values) == 1
+            and type(values[0]) is numpy.ndarray
+            and values[0].dtype.kind not in "US"
+        ):
             number = int(_random.generator().integers(1 << 62))
             return self._operation._apply_row(values[0], number)
         return self._operation(*values)

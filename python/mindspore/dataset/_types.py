@@ -18,6 +18,8 @@ def numpy_dtype(dtype):
     if name in ("bytes", "byte"):
         return numpy.dtype(numpy.bytes_)
     try:
+        if len(name) < 2:  # numpy's own codes
+            raise TypeError
         return numpy.dtype(name)
     except TypeError:
         raise TypeError(f"{dtype!r} is no dtype that numpy has") from None

@@ -1,9 +1,27 @@
 """mindspore.dataset.transforms: operations on any values."""
 
-from muster.dataset import transforms as _ours
-from muster.dataset.transforms import *  # noqa: F403 - what it lists
-
 from mindspore import _names
 
-__all__ = list(_ours.__all__)
-__getattr__ = _names.missing(__name__)
+__all__ = [
+    "Compose",
+    "Concatenate",
+    "Duplicate",
+    "Fill",
+    "Mask",
+    "OneHot",
+    "PadEnd",
+    "Plugin",
+    "PyTensorOperation",
+    "RandomApply",
+    "RandomChoice",
+    "RandomOrder",
+    "Relational",
+    "Slice",
+    "TensorOperation",
+    "TypeCast",
+    "Unique",
+    "not_random",
+]
+__getattr__ = _names.later(
+    __name__, dict.fromkeys(__all__, "_ops"), ("c_transforms", "py_transforms", "transforms")
+)

@@ -1,6 +1,9 @@
 """mindspore.dataset.vision.py_transforms: an older path to the same names."""
 
 from mindspore.dataset import vision
-from mindspore.dataset.vision import *  # noqa: F403 - what it lists
 
 __all__ = list(vision.__all__)
+
+
+def __getattr__(name: str):
+    return getattr(vision, name)

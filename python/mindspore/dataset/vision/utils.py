@@ -1,5 +1,21 @@
 """mindspore.dataset.vision.utils: an older path to the same names."""
 
-from mindspore.dataset.vision import Border, Inter
+from mindspore.dataset.vision._enums import (
+    AutoAugmentPolicy,
+    Border,
+    ConvertMode,
+    ImageBatchFormat,
+    ImageReadMode,
+    Inter,
+    SliceMode,
+)
 
-__all__ = ["Border", "Inter"]
+__all__ = [
+    "AutoAugmentPolicy",
+    "Border",
+    "ConvertMode",
+    "ImageBatchFormat",
+    "ImageReadMode",
+    "Inter",
+    "SliceMode",
+]

@@ -1,0 +1,236 @@
+"""Sources of files that are read in Python: MindRecord, text, tables, lists of pictures."""
+
+import csv
+import glob
+import os
+
+import numpy
+
+from mindspore import _names
+from mindspore.dataset import _checks, _rows, _samplers
+from mindspore.dataset._checks import PipelineError
+from mindspore.dataset._dataset import Shuffle, workers
+from mindspore.dataset._sources import GeneratorDataset, _Rows
+
+
+def _files_of(given, name="dataset_files"):
+    """The files of a name, of a pattern, or of several."""
+    _checks.of_type(name, given, str, list)
+    patterns = [given] if isinstance(given, str) else list(given)
+    files = []
+    for pattern in patterns:
+        _checks.of_type(name, pattern, str)
+        found = sorted(glob.glob(pattern))
+        if not found:
+            raise ValueError(f"The following patterns did not match any files: {pattern}")
+        files += found
+    return files
+
+
+class _Numbered(_Rows):
+    """Rows that `read(number)` gives."""
+
+    def __init__(self, columns, count, read):
+        super().__init__(None, columns)
+        self._count, self._read = count, read
+
+    def __len__(self):
+        return self._count
+
+    def row(self, number):
+        """Row `number`."""
+        return [_rows.value_of(value) for value in self._read(number)]
+
+
+class _ReadDataset(GeneratorDataset):
+    """A source whose rows Python reads; see subclasses."""
+
+    def _begin(self, columns, count, read, sampler, shuffle, num_samples, num_shards, shard_id):
+        if count == 0:
+            raise PipelineError(f"{type(self).__name__}: there are no rows (the file is empty)")
+        if isinstance(shuffle, Shuffle):
+            shuffle = shuffle == Shuffle.GLOBAL or shuffle == Shuffle.FILES or shuffle == Shuffle.INFILE
+        chosen = _samplers.chosen(sampler, shuffle, num_samples or None, num_shards, shard_id)
+        self._open_rows(_Numbered(columns, count, read), chosen, {})
+
+
+class MindDataset(_ReadDataset):
+    """Rows of MindRecord files."""
+
+    def __init__(
+        self,
+        dataset_files,
+        columns_list=None,
+        num_parallel_workers=None,
+        shuffle=None,
+        num_shards=None,
+        shard_id=None,
+        sampler=None,
+        padded_sample=None,
+        num_padded=None,
+        num_samples=None,
+        cache=None,
+    ):
+        from mindspore.mindrecord import _files, _format
+
+        _names.refuse("mindspore.dataset.MindDataset", cache=(cache, None))
+        workers(num_parallel_workers)
+        _checks.of_type("dataset_files", dataset_files, str, list)
+        paths = _files.paths_of(dataset_files) if isinstance(dataset_files, str) else dataset_files
+        files = [_format.File(os.path.abspath(path)) for path in paths]
+        schema = files[0].schema
+        columns = _checks.names("columns_list", columns_list) or sorted(schema)
+        for name in columns:
+            if name not in schema:
+                raise PipelineError(
+                    f"MindDataset: Invalid data, column '{name}' is not in the schema {sorted(schema)}"
+                )
+        places = [(file, number) for file in files for number in range(len(file.places))]
+        padding = _padded_rows(padded_sample, num_padded, columns)
+
+        def read(number):
+            if number >= len(places):
+                return [_column(schema[name], padded_sample[name]) for name in columns]
+            file, at = places[number]
+            row = file.row(at)
+            return [_column(schema[name], row[name]) for name in columns]
+
+        self._begin(columns, len(places) + padding, read, sampler, shuffle, num_samples, num_shards, shard_id)
+
+
+def _padded_rows(sample, count, columns):
+    if (sample is None) != (count is None):
+        raise RuntimeError(
+            "padded_sample is specified and requires num_padded as well, and the other way round."
+        )
+    if sample is None:
+        return 0
+    _checks.of_type("padded_sample", sample, dict)
+    _checks.whole("num_padded", count, 0)
+    if set(columns) - set(sample):
+        raise RuntimeError(f"padded_sample lacks columns: {sorted(set(columns) - set(sample))}")
+    return count
+
+
+def _column(field, value):
+    if field["type"] == "bytes":
+        return numpy.array([bytes(value)])
+    return numpy.asarray(value, None if field["type"] == "string" else field["type"])
+
+
+class TextFileDataset(_ReadDataset):
+    """Lines of text files: column text."""
+
+    def __init__(
+        self,
+        dataset_files,
+        num_samples=None,
+        num_parallel_workers=None,
+        shuffle=Shuffle.GLOBAL,
+        num_shards=None,
+        shard_id=None,
+        cache=None,
+    ):
+        _names.refuse("mindspore.dataset.TextFileDataset", cache=(cache, None))
+        workers(num_parallel_workers)
+        lines = []
+        for name in _files_of(dataset_files):
+            with open(name, encoding="utf-8") as file:
+                lines += [line for line in file.read().split("\n") if line.strip()]
+        self._begin(
+            ["text"], len(lines), lambda at: [lines[at]], None, shuffle, num_samples, num_shards, shard_id
+        )
+
+
+class CSVDataset(_ReadDataset):
+    """Rows of tables; `column_defaults` say what the columns hold."""
+
+    def __init__(
+        self,
+        dataset_files,
+        field_delim=",",
+        column_defaults=None,
+        column_names=None,
+        num_samples=None,
+        num_parallel_workers=None,
+        shuffle=Shuffle.GLOBAL,
+        num_shards=None,
+        shard_id=None,
+        cache=None,
+    ):
+        _names.refuse("mindspore.dataset.CSVDataset", cache=(cache, None))
+        workers(num_parallel_workers)
+        _checks.of_type("field_delim", field_delim, str)
+        if len(field_delim) != 1 or field_delim in '"\r\n':
+            raise ValueError("field_delim is invalid.")
+        files = _files_of(dataset_files)
+        names = _checks.names("column_names", column_names)
+        cells = []
+        for name in files:
+            with open(name, encoding="utf-8", newline="") as file:
+                found = [row for row in csv.reader(file, delimiter=field_delim) if row]
+            if names is None:
+                names = found[0]
+            cells += found[1:] if column_names is None else found
+        defaults = column_defaults or [""] * len(names)
+        for row in cells:
+            if len(row) != len(names):
+                raise PipelineError(f"CSVDataset: a row has {len(row)} cells for {len(names)} columns: {row}")
+
+        def read(number):
+            return [_cell(text, other) for text, other in zip(cells[number], defaults, strict=True)]
+
+        self._begin(names, len(cells), read, None, shuffle, num_samples, num_shards, shard_id)
+
+
+def _cell(text, default):
+    if isinstance(default, str):
+        return numpy.asarray(text or default)
+    kind = numpy.int32 if isinstance(default, int) else numpy.float32
+    try:
+        return numpy.asarray(kind(text) if text else kind(default))
+    except ValueError:
+        raise PipelineError(f"CSVDataset: type cast error, {text!r} is no {kind.__name__}") from None
+
+
+class TFRecordDataset(_ReadDataset):
+    """Examples of TensorFlow's files: a column for each feature."""
+
+    def __init__(
+        self,
+        dataset_files,
+        schema=None,
+        columns_list=None,
+        num_samples=None,
+        num_parallel_workers=None,
+        shuffle=Shuffle.GLOBAL,
+        num_shards=None,
+        shard_id=None,
+        shard_equal_rows=False,
+        cache=None,
+        compression_type=None,
+    ):
+        from mindspore.dataset import _tfrecord, _types
+
+        _names.refuse("mindspore.dataset.TFRecordDataset", cache=(cache, None))
+        workers(num_parallel_workers)
+        if compression_type not in (None, "", "GZIP", "ZLIB"):
+            raise ValueError(
+                f"Input compression_type can only be either '', 'GZIP' or 'ZLIB', but got {compression_type}"
+            )
+        examples = []
+        for name in _files_of(dataset_files):
+            examples += _tfrecord.examples(name, compression_type)
+        fields = None
+        if schema is not None:
+            schema = schema if isinstance(schema, _types.Schema) else _types.Schema(schema)
+            fields = {column["name"]: column for column in schema.columns}
+        columns = _checks.names("columns_list", columns_list) or sorted(
+            fields or _tfrecord.features(examples[0])
+        )
+
+        def read(number):
+            found = _tfrecord.features(examples[number])
+            return [_tfrecord.column(found.get(name), name, (fields or {}).get(name)) for name in columns]
+
+        self._begin(columns, len(examples), read, None, shuffle, num_samples, num_shards, shard_id)

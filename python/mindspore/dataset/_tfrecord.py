@@ -1,0 +1,102 @@
+"""TFRecord files: records of tf.train.Example, without TensorFlow."""
+
+import gzip
+import struct
+import zlib
+
+import numpy
+
+from mindspore.dataset._checks import PipelineError
+
+
+def examples(path, compression=None):
+    """The records of a file as bytes."""
+    with open(path, "rb") as file:
+        data = file.read()
+    if compression:
+        data = gzip.decompress(data) if compression == "GZIP" else zlib.decompress(data)
+    made, at = [], 0
+    while at < len(data):
+        if at + 12 > len(data):
+            raise PipelineError(f"TFRecordDataset: {path} is cut off at byte {at}")
+        size = struct.unpack_from("<Q", data, at)[0]
+        if at + 16 + size > len(data):
+            raise PipelineError(f"TFRecordDataset: {path} is cut off or damaged at byte {at}")
+        made.append(data[at + 12 : at + 12 + size])
+        at += 16 + size
+    return made
+
+
+def _varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+def _fields(data):
+    """(number, value) of a protobuf message: whole numbers, and bytes."""
+    at = 0
+    while at < len(data):
+        tag, at = _varint(data, at)
+        kind = tag & 7
+        if kind == 0:
+            value, at = _varint(data, at)
+        elif kind == 2:
+            size, at = _varint(data, at)
+            value, at = data[at : at + size], at + size
+        elif kind in (1, 5):
+            size = 8 if kind == 1 else 4
+            value, at = data[at : at + size], at + size
+        else:
+            raise PipelineError(f"TFRecordDataset: a record has a field of kind {kind}: it is damaged")
+        yield tag >> 3, value
+
+
+def features(example):
+    """The features of an example, by name: bytes, float32 or int64."""
+    made = {}
+    for _, entries in _fields(example):
+        for _, entry in _fields(entries):
+            parts = dict(_fields(entry))
+            made[parts[1].decode()] = _feature(parts.get(2, b""))
+    return made
+
+
+def _feature(data):
+    for number, values in _fields(data):
+        if number == 1:
+            return [value for _, value in _fields(values)]
+        if number == 2:
+            return numpy.frombuffer(b"".join(value for _, value in _fields(values)), "<f4").copy()
+        whole = []
+        for _, value in _fields(values):
+            if isinstance(value, int):
+                whole.append(value)
+                continue
+            at = 0
+            while at < len(value):
+                each, at = _varint(value, at)
+                whole.append(each)
+        return numpy.array([each - (1 << 64) if each >> 63 else each for each in whole], numpy.int64)
+    return numpy.zeros(0, numpy.float32)
+
+
+def column(value, name, field):
+    """A feature as a schema has it; without one as it is."""
+    if value is None:
+        raise PipelineError(f"TFRecordDataset: an example has no feature '{name}'")
+    if isinstance(value, list):
+        is_bytes = field is not None and field["type"] == "uint8"
+        made = numpy.frombuffer(b"".join(value), numpy.uint8) if is_bytes else numpy.array(value)
+    else:
+        made = value
+    if field is None:
+        return made
+    if made.dtype.kind != "S" and field["type"] != "string":
+        made = made.astype(field["type"])
+    return made.reshape(field["shape"]) if "shape" in field else made

@@ -1,0 +1,592 @@
+"""Operations on text: numpy arrays of str."""
+
+import enum
+import re
+import unicodedata
+
+import numpy
+
+from mindspore.dataset import _checks, _types
+from mindspore.dataset._checks import PipelineError
+from mindspore.dataset.text._vocab import Vocab
+
+
+class NormalizeForm(enum.IntEnum):
+    """Forms of Unicode."""
+
+    NONE = 0
+    NFC = 1
+    NFKC = 2
+    NFD = 3
+    NFKD = 4
+
+
+def to_str(array, encoding="utf8"):
+    """An array of bytes as str."""
+    if not isinstance(array, numpy.ndarray):
+        raise TypeError("input should be a NumPy array.")
+    return array if array.dtype.kind == "U" else numpy.char.decode(array, encoding)
+
+
+def to_bytes(array, encoding="utf8"):
+    """An array of str as bytes."""
+    if not isinstance(array, numpy.ndarray):
+        raise ValueError("input should be a NumPy array.")
+    return numpy.char.encode(array, encoding)
+
+
+def _text(value, name):
+    if isinstance(value, str | bytes):
+        value = numpy.asarray(value)
+    value = numpy.asarray(value)
+    if value.dtype.kind not in "US":
+        raise PipelineError(f"{name}: the input type should be string, got {value.dtype}")
+    return to_str(value) if value.dtype.kind == "S" else value
+
+
+class _Text:
+    """An operation on an array of text."""
+
+    def __call__(self, value):
+        return self._made(_text(value, type(self).__name__))
+
+    def __repr__(self):
+        return type(self).__name__
+
+
+class _Each(_Text):
+    """Changes each text of an array."""
+
+    def _made(self, text):
+        made = [self._one(str(each)) for each in text.ravel()]
+        return numpy.array(made, dtype=str).reshape(text.shape)
+
+
+class CaseFold(_Each):
+    """Without capitals, as Unicode folds them."""
+
+    def _one(self, text):
+        return text.casefold()
+
+
+class NormalizeUTF8(_Each):
+    """In one form of Unicode."""
+
+    def __init__(self, normalize_form=NormalizeForm.NFKC):
+        if not isinstance(normalize_form, NormalizeForm):
+            raise TypeError("Wrong input type for normalization_form, should be enum of 'NormalizeForm'.")
+        self._form = normalize_form
+
+    def _one(self, text):
+        return normalized(text, self._form)
+
+
+def normalized(text, form):
+    """`text` in a form of Unicode."""
+    return text if form == NormalizeForm.NONE else unicodedata.normalize(form.name, text)
+
+
+class RegexReplace(_Each):
+    """What matches a pattern replaced: all, or the first."""
+
+    def __init__(self, pattern, replace, replace_all=True):
+        self._pattern, self._replace = compiled(_checks.of_type("pattern", pattern, str)), replace
+        _checks.of_type("replace", replace, str)
+        self._count = 0 if _checks.of_type("replace_all", replace_all, bool) else 1
+
+    def _one(self, text):
+        return self._pattern.sub(self._replace, text, count=self._count)
+
+
+def compiled(pattern):
+    """A pattern of ICU as Python's: \\p{...} of the common classes."""
+    spelt = re.sub(r"\\p\{([^}]*)\}", lambda match: _CLASSES.get(match.group(1), match.group(0)), pattern)
+    try:
+        return re.compile(spelt)
+    except re.error as error:
+        raise PipelineError(f"the pattern {pattern!r} is none that is known: {error}") from None
+
+
+_CLASSES = {
+    "Cc": r"\x00-\x1f\x7f-\x9f",
+    "L": r"[^\W\d_]",
+    "N": r"\d",
+    "P": r"[!-/:-@\[-`{-~]",
+    "Z": r"\s",
+    "Han": r"[\u4e00-\u9fff]",
+}
+
+
+_DIGITS = {
+    digit: f" {word} "
+    for digit, word in zip(
+        "0123456789",
+        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"],
+        strict=True,
+    )
+}
+
+
+class FilterWikipediaXML(_Each):
+    """Wikipedia's markup as plain lower-case words."""
+
+    _STEPS = (
+        (r"<.*>", ""),
+        (r"&amp;", "&"),
+        (r"&lt;", "<"),
+        (r"&gt;", ">"),
+        (r"<ref[^<]*<\/ref>", ""),
+        (r"<[^>]*>", ""),
+        (r"\[http:[^] ]*", "["),
+        (r"\|thumb", ""),
+        (r"\|left", ""),
+        (r"\|right", ""),
+        (r"\|\d+px", ""),
+        (r"\[\[image:[^\[\]]*\|", ""),
+        (r"\[\[category:([^|\]]*)[^]]*\]\]", r"[[\1]]"),
+        (r"\[\[[a-z\-]*:[^\]]*\]\]", ""),
+        (r"\{\{[^\}]*\}\}", ""),
+        (r"\{[^\}]*\}", ""),
+        (r"\[", ""),
+        (r"\]", ""),
+        (r"&[^;]*;", " "),
+    )
+
+    def _one(self, text):
+        for pattern, other in self._STEPS:
+            text = re.sub(pattern, other, text)
+        text = text.lower()
+        for digit, word in _DIGITS.items():
+            text = text.replace(digit, word)
+        return re.sub(r"\s+", " ", re.sub(r"[^a-z\s]", " ", text)).strip(" ")
+
+
+# ---- Words out of text -------------------------------------------------------------------------------------
+
+
+class _Tokenizer(_Text):
+    """Cuts a text; `with_offsets`: with where each token begins and ends, in bytes."""
+
+    def __init__(self, with_offsets=False):
+        self._with_offsets = _checks.of_type("with_offsets", with_offsets, bool)
+
+    def _made(self, text):
+        if text.ndim != 0:
+            raise PipelineError(f"{type(self).__name__}: the input shape should be scalar, got {text.shape}")
+        cut = list(self._cut(str(text)))
+        tokens = numpy.array([token for token, _ in cut] or [""], dtype=str)
+        if not self._with_offsets:
+            return tokens
+        whole = str(text)
+        begins = [len(whole[:begin].encode()) for _, begin in cut] or [0]
+        ends = [begin + len(token.encode()) for begin, (token, _) in zip(begins, cut, strict=False)] or [0]
+        return tokens, numpy.array(begins, numpy.uint32), numpy.array(ends, numpy.uint32)
+
+
+class WhitespaceTokenizer(_Tokenizer):
+    """Words between white space."""
+
+    def _cut(self, text):
+        return ((match.group(), match.start()) for match in re.finditer(r"\S+", text))
+
+
+class UnicodeCharTokenizer(_Tokenizer):
+    """Characters."""
+
+    def _cut(self, text):
+        return ((each, at) for at, each in enumerate(text))
+
+
+def _script(character):
+    if character.isspace():
+        return "space"
+    try:
+        name = unicodedata.name(character)
+    except ValueError:
+        return "common"
+    if character.isalpha() or unicodedata.category(character).startswith("M"):
+        word = name.split()[0].split("-")[0]
+        return "HAN" if word == "CJK" else word
+    return "common"
+
+
+class UnicodeScriptTokenizer(_Tokenizer):
+    """Runs of one script."""
+
+    def __init__(self, keep_whitespace=False, with_offsets=False):
+        super().__init__(with_offsets)
+        self._keep = _checks.of_type("keep_whitespace", keep_whitespace, bool)
+
+    def _cut(self, text):
+        begin = 0
+        for at in range(1, len(text) + 1):
+            if at == len(text) or _script(text[at]) != _script(text[at - 1]):
+                part = text[begin:at]
+                if self._keep or not part.isspace():
+                    yield part, begin
+                begin = at
+
+
+class RegexTokenizer(_Tokenizer):
+    """What lies between matches of a pattern, and of the matches those that `keep_delim_pattern` matches."""
+
+    def __init__(self, delim_pattern, keep_delim_pattern="", with_offsets=False):
+        super().__init__(with_offsets)
+        self._delimiter = compiled(_checks.of_type("delim_pattern", delim_pattern, str))
+        keep = _checks.of_type("keep_delim_pattern", keep_delim_pattern, str)
+        self._keep = compiled(keep) if keep else None
+
+    def _cut(self, text):
+        at = 0
+        for match in self._delimiter.finditer(text):
+            if match.start() > at:
+                yield text[at : match.start()], at
+            if match.group() and self._keep is not None and self._keep.fullmatch(match.group()):
+                yield match.group(), match.start()
+            at = match.end()
+        if at < len(text):
+            yield text[at:], at
+
+
+def _is_chinese(character):
+    return any(low <= ord(character) <= high for low, high in _CHINESE)
+
+
+_CHINESE = ((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F), (0x2B740, 0x2B81F))
+_CHINESE += ((0x2B820, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F))
+_UNUSED = re.compile(r"\[CLS\]|\[SEP\]|\[UNK\]|\[PAD\]|\[MASK\]|\[unused\d+\]")
+
+
+def _stands_alone(character):
+    is_ascii = not character.isalnum() and not character.isspace() and 33 <= ord(character) <= 126
+    return is_ascii or unicodedata.category(character).startswith("P") or _is_chinese(character)
+
+
+class BasicTokenizer(_Tokenizer):
+    """Words, punctuation and Chinese characters, each on its own, as BERT cuts them."""
+
+    def __init__(
+        self,
+        lower_case=False,
+        keep_whitespace=False,
+        normalization_form=NormalizeForm.NONE,
+        preserve_unused_token=True,
+        with_offsets=False,
+    ):
+        super().__init__(with_offsets)
+        if not isinstance(normalization_form, NormalizeForm):
+            raise TypeError("Wrong input type for normalization_form, should be enum of 'NormalizeForm'.")
+        self._lower = _checks.of_type("lower_case", lower_case, bool)
+        self._keep = _checks.of_type("keep_whitespace", keep_whitespace, bool)
+        self._preserve = _checks.of_type("preserve_unused_token", preserve_unused_token, bool)
+        self._form = normalization_form
+
+    def _folded(self, text):
+        if self._lower:
+            text = unicodedata.normalize("NFD", text.casefold())
+            return "".join(each for each in text if unicodedata.category(each) != "Mn")
+        return normalized(text, self._form)
+
+    def _cut(self, text):
+        at = 0
+        kept = _UNUSED.finditer(text) if self._preserve else ()
+        for match in kept:
+            yield from self._plain(text[at : match.start()], at)
+            yield match.group(), match.start()
+            at = match.end()
+        yield from self._plain(text[at:], at)
+
+    def _plain(self, text, offset):
+        text = "".join(each for each in self._folded(text) if each in "\t\n\r" or not _is_control(each))
+        word, begin = "", 0
+        for at, each in enumerate(text):
+            is_run = word and not _stands_alone(each) and word[-1].isspace() == each.isspace()
+            if word and not is_run:
+                yield from self._kept(word, offset + begin)
+                word = ""
+            if _stands_alone(each):
+                yield each, offset + at
+                continue
+            begin = begin if word else at
+            word += each
+        yield from self._kept(word, offset + begin)
+
+    def _kept(self, word, begin):
+        if word and (self._keep or not word.isspace()):
+            yield word, begin
+
+
+def _is_control(character):
+    return unicodedata.category(character) in ("Cc", "Cf") or character in "\x00\ufffd"
+
+
+class WordpieceTokenizer(_Tokenizer):
+    """Words in pieces that a vocabulary has, the longest first."""
+
+    def __init__(
+        self, vocab, suffix_indicator="##", max_bytes_per_token=100, unknown_token="[UNK]", with_offsets=False
+    ):
+        super().__init__(with_offsets)
+        if not isinstance(vocab, Vocab):
+            raise TypeError(f"Wrong input type for vocab, should be Vocab object, got {type(vocab)}.")
+        self._vocab = vocab._ids
+        self._suffix = _checks.of_type("suffix_indicator", suffix_indicator, str)
+        self._longest = _checks.whole("max_bytes_per_token", max_bytes_per_token, 0)
+        self._unknown = _checks.of_type("unknown_token", unknown_token, str)
+
+    def _made(self, text):
+        if text.ndim > 1:
+            raise PipelineError(
+                f"WordpieceTokenizer: the input shape should be 1D scalar or 1D, got {text.shape}"
+            )
+        words = [str(each) for each in numpy.atleast_1d(text)]
+        cut = [(piece, begin, end) for word in words for piece, begin, end in self._pieces(word)]
+        tokens = numpy.array([piece for piece, _, _ in cut] or [""], dtype=str)
+        if not self._with_offsets:
+            return tokens
+        return tokens, *(numpy.array([each[at] for each in cut] or [0], numpy.uint32) for at in (1, 2))
+
+    def _pieces(self, word):
+        size = len(word.encode())
+        whole = [(self._unknown or word, 0, size)]
+        if size > self._longest:
+            return whole
+        found, begin = [], 0
+        while begin < len(word):
+            for end in range(len(word), begin, -1):
+                piece = (self._suffix if begin else "") + word[begin:end]
+                if piece in self._vocab:
+                    found.append((piece, len(word[:begin].encode()), len(word[:end].encode())))
+                    begin = end
+                    break
+            else:
+                return whole
+        return found
+
+
+class BertTokenizer(_Text):
+    """BasicTokenizer, then WordpieceTokenizer."""
+
+    def __init__(
+        self,
+        vocab,
+        suffix_indicator="##",
+        max_bytes_per_token=100,
+        unknown_token="[UNK]",
+        lower_case=False,
+        keep_whitespace=False,
+        normalization_form=NormalizeForm.NONE,
+        preserve_unused_token=True,
+        with_offsets=False,
+    ):
+        if with_offsets:
+            raise NotImplementedError(
+                "BertTokenizer(with_offsets=True) is not provided: use BasicTokenizer's offsets"
+            )
+        self._words = BasicTokenizer(lower_case, keep_whitespace, normalization_form, preserve_unused_token)
+        self._piece = WordpieceTokenizer(vocab, suffix_indicator, max_bytes_per_token, unknown_token)
+
+    def _made(self, text):
+        return self._piece(self._words(text))
+
+
+class PythonTokenizer(_Text):
+    """A function from a str to a list of str."""
+
+    def __init__(self, tokenizer):
+        if not callable(tokenizer):
+            raise TypeError(f"Argument tokenizer with value {tokenizer} is not callable.")
+        self._tokenizer = tokenizer
+
+    def _made(self, text):
+        if text.ndim != 0:
+            raise PipelineError(f"PythonTokenizer: the input shape should be scalar, got {text.shape}")
+        return numpy.array(self._tokenizer(str(text)), dtype=str)
+
+
+# ---- Tokens ------------------------------------------------------------------------------------------------
+
+
+class Lookup(_Text):
+    """Words as their numbers."""
+
+    def __init__(self, vocab, unknown_token=None, data_type="int32"):
+        if not isinstance(vocab, Vocab):
+            raise TypeError(
+                f"Argument vocab with value {vocab} is not of type [<class 'Vocab'>], but got {type(vocab)}."
+            )
+        _checks.of_type("unknown_token", unknown_token, str, optional=True)
+        self._ids, self._dtype = vocab._ids, _types.numpy_dtype(data_type)
+        if self._dtype.kind not in "iufb":
+            raise PipelineError(f"Lookup: data_type should be numeric, not {data_type}")
+        if unknown_token is not None and unknown_token not in self._ids:
+            raise PipelineError(f"Lookup: unknown_token: [{unknown_token}], does not exist in vocab.")
+        self._unknown = None if unknown_token is None else self._ids[unknown_token]
+
+    def _made(self, text):
+        numbers = []
+        for word in text.ravel():
+            number = self._ids.get(str(word), self._unknown)
+            if number is None:
+                raise PipelineError(
+                    f"Lookup: word: '{word}' doesn't exist in vocab (Invalid data); give unknown_token"
+                )
+            numbers.append(number)
+        return numpy.array(numbers, self._dtype).reshape(text.shape)
+
+
+class ToNumber(_Text):
+    """Text as the numbers that it spells."""
+
+    def __init__(self, data_type):
+        self._dtype = _types.numpy_dtype(data_type)
+        if self._dtype.kind not in "iuf":
+            raise TypeError("data_type must be a numeric dtype.")
+
+    def _made(self, text):
+        try:
+            if self._dtype.kind == "f":
+                return text.astype(numpy.float64).astype(self._dtype)
+            values = [int(each) for each in text.ravel()]
+        except ValueError as error:
+            raise PipelineError(f"ToNumber: string input is no number, or out of bounds: {error}") from None
+        bounds = numpy.iinfo(self._dtype)
+        for each in values:
+            if not bounds.min <= each <= bounds.max:
+                raise PipelineError(f"ToNumber: string input {each} will be out of bounds of {self._dtype}")
+        return numpy.array(values, self._dtype).reshape(text.shape)
+
+
+class Ngram(_Text):
+    """Runs of `n` tokens joined; `n` may be several numbers."""
+
+    def __init__(self, n, left_pad=("", 0), right_pad=("", 0), separator=" "):
+        if not isinstance(n, int | list):
+            raise ValueError(f"n needs to be a positive integer or a list of them, not {type(n)}.")
+        self._sizes = [n] if _checks.is_whole(n) else list(n)
+        if not self._sizes:
+            raise ValueError("n needs to be a non-empty list of positive integers.")
+        for each in self._sizes:
+            if not _checks.is_whole(each):
+                raise TypeError("n must be a positive integer or a list of them.")
+            if each <= 0:
+                raise ValueError("gram_len must be a positive number.")
+        for name, pad in (("left_pad", left_pad), ("right_pad", right_pad)):
+            if (
+                not isinstance(pad, tuple)
+                or len(pad) != 2
+                or not isinstance(pad[0], str)
+                or not _checks.is_whole(pad[1])
+            ):
+                raise ValueError(
+                    f"{name} needs to be a tuple of (str, int) str is pad token and int is pad_width."
+                )
+            if pad[1] < 0:
+                raise ValueError("padding width need to be positive numbers.")
+        self._left, self._right = left_pad, right_pad
+        self._separator = _checks.of_type("separator", separator, str)
+
+    def _made(self, text):
+        if text.ndim != 1:
+            raise PipelineError(f"Ngram: the input shape should be 1D, got {text.shape}")
+        words, made = [str(each) for each in text], []
+        for size in self._sizes:
+            left = [self._left[0]] * min(self._left[1], size - 1)
+            right = [self._right[0]] * min(self._right[1], size - 1)
+            whole = left + words + right
+            made += [self._separator.join(whole[at : at + size]) for at in range(len(whole) - size + 1)] or [
+                ""
+            ]
+        return numpy.array(made, dtype=str)
+
+
+class SlidingWindow:
+    """Windows of `width` along an axis."""
+
+    def __init__(self, width, axis=0):
+        self._width = _checks.whole("width", width, 1)
+        self._axis = _checks.of_type("axis", axis, int)
+
+    def __call__(self, value):
+        value = numpy.asarray(value)
+        if value.ndim != 1:
+            raise PipelineError(
+                f"SlidingWindow: SlidingWindowOp supports 1D Tensors only for now, got {value.ndim}D"
+            )
+        if self._axis not in (0, -1):
+            raise PipelineError(f"SlidingWindow: axis supports 0 or -1 only for now, got {self._axis}")
+        rows = [value[at : at + self._width] for at in range(len(value) - self._width + 1)]
+        return numpy.stack(rows) if rows else value[:0].reshape(0, 0)
+
+
+class AddToken(_Text):
+    """A token before (or behind) each row of tokens."""
+
+    def __init__(self, token, begin=True):
+        self._token = _checks.of_type("token", token, str)
+        self._begin = _checks.of_type("begin", begin, bool)
+
+    def _made(self, text):
+        if text.ndim not in (1, 2):
+            raise PipelineError(f"AddToken: input tensor rank should be 1 or 2, got {text.ndim}")
+        token = numpy.full((*text.shape[:-1], 1), self._token)
+        return numpy.concatenate([token, text] if self._begin else [text, token], -1)
+
+
+class Truncate:
+    """At most `max_seq_len` tokens."""
+
+    def __init__(self, max_seq_len):
+        _checks.of_type("max_seq_len", max_seq_len, int)
+        if max_seq_len < 0:
+            raise ValueError(
+                f"Input max_seq_len is not within the required interval of [0, 2147483647]: {max_seq_len}."
+            )
+        self._longest = max_seq_len
+
+    def __call__(self, value):
+        value = numpy.asarray(value)
+        if value.ndim not in (1, 2):
+            raise PipelineError(f"Truncate: input tensor rank should be 1 or 2, got {value.ndim}")
+        return value[..., : self._longest]
+
+
+class TruncateSequencePair:
+    """Two rows of tokens cut at their ends, the longer one first, to `max_length` in all."""
+
+    def __init__(self, max_length):
+        _checks.of_type("max_length", max_length, int)
+        if max_length < 0:
+            raise ValueError(
+                f"Input max_length is not within the required interval of [0, 2147483647]: {max_length}."
+            )
+        self._longest = max_length
+
+    def __call__(self, first, second):
+        first, second = numpy.asarray(first), numpy.asarray(second)
+        if first.ndim != 1 or second.ndim != 1:
+            raise PipelineError("TruncateSequencePair: both inputs should be 1D")
+        long, other = len(first), len(second)
+        while long + other > self._longest:
+            if long > other:
+                long -= 1
+            else:
+                other -= 1
+        return first[:long], second[:other]
+
+
+# ---- Refused -----------------------------------------------------------------------------------------------
+
+
+def _refused(name, way):
+    def init(self, *_, **__):
+        raise NotImplementedError(f"text.{name} is not provided: {way}")
+
+    return type(name, (), {"__init__": init, "__doc__": f"Refused: {way}.", "__module__": __name__})
+
+
+JiebaTokenizer = _refused("JiebaTokenizer", "give PythonTokenizer the function jieba.lcut of package jieba")
+SentencePieceTokenizer = _refused(
+    "SentencePieceTokenizer", "give PythonTokenizer the method encode of package sentencepiece"
+)
+SentencePieceVocab = _refused("SentencePieceVocab", "train the model with package sentencepiece")

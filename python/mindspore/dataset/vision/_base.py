@@ -1,0 +1,115 @@
+"""What operations on images share: arrays or pictures of PIL come in, and the same go out."""
+
+import sys
+
+import numpy
+
+from mindspore.dataset import _checks
+
+
+def is_picture(value) -> bool:
+    """Whether it is an image of PIL, which only a script that has imported PIL can make."""
+    images = sys.modules.get("PIL.Image")
+    return images is not None and isinstance(value, images.Image)
+
+
+def pil():
+    """Package Pillow, which scripts bring themselves."""
+    try:
+        import PIL.Image
+        import PIL.ImageEnhance
+        import PIL.ImageFilter
+        import PIL.ImageOps
+    except ImportError:
+        raise ImportError("pictures of PIL need the package Pillow: pip install pillow") from None
+    return PIL
+
+
+def image_array(value, name, ranks=(2, 3)):
+    """An image as an array."""
+    if not isinstance(value, numpy.ndarray):
+        raise TypeError(f"Input should be NumPy or PIL image, got {type(value)}.")
+    if value.dtype.kind in "USO":
+        raise _checks.PipelineError(f"{name}: the image is {value.dtype}, it must hold numbers")
+    if value.ndim not in ranks:
+        raise _checks.PipelineError(
+            f"{name}: the dimension of image tensor does not match the requirement of operator: it has "
+            f"the shape "
+            f"{value.shape}, and must be (H, W) or (H, W, C)"
+        )
+    return value
+
+
+class ImageOperation:
+    """An operation on one image; others after it in a row are changed alike.
+
+    What MindSpore does with OpenCV alone gives an array of a picture, too.
+    """
+
+    def __call__(self, *images):
+        made = [self._apply(image) for image in images]
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def _apply(self, image):
+        if is_picture(image):
+            return self._picture(image)
+        return self._array(image_array(image, type(self).__name__))
+
+    def _picture(self, image):
+        return self._array(numpy.asarray(image))
+
+    def __repr__(self):
+        return type(self).__name__
+
+
+def rounded(values, like):
+    """`values` in the dtype of `like`: whole numbers are rounded and kept within its range."""
+    dtype = like.dtype
+    if dtype.kind in "iu":
+        bounds = numpy.iinfo(dtype)
+        return numpy.clip(numpy.rint(values), bounds.min, bounds.max).astype(dtype)
+    return values.astype(dtype)
+
+
+def only_bytes(image, name, channels=None):
+    """The image, if it is uint8 (and of so many channels)."""
+    if channels is not None and (image.ndim != 3 or image.shape[2] not in channels):
+        raise _checks.PipelineError(
+            f"{name}: the shape of the image is {image.shape}: the number of channels must be one of "
+            f"{channels}"
+        )
+    return image
+
+
+def size_of(size, name="size"):
+    """(height, width) of a number or of two."""
+    _checks.of_type(name, size, int, list, tuple)
+    given = [size, size] if _checks.is_whole(size) else list(size)
+    if len(given) not in (1, 2):
+        raise TypeError(f"{name} should be a single integer or a list/tuple (h, w) of length 2.")
+    for each in given:
+        _checks.of_type(name, each, int)
+        if not 1 <= each <= _checks.INT32_MAX:
+            raise ValueError(f"Input {name} is not within the required interval of [1, 2147483647].")
+    return tuple(given * 2 if len(given) == 1 else given)
+
+
+def fill_of(value, name="fill_value", channels=3):
+    """A colour: a byte for all channels, or one for each."""
+    _checks.of_type(name, value, int, tuple)
+    given = [value] * channels if _checks.is_whole(value) else list(value)
+    if len(given) != 3:
+        raise TypeError(f"{name} should be a single integer or a 3-tuple.")
+    for each in given:
+        _checks.of_type(name, each, int)
+        if not 0 <= each <= 255:
+            raise ValueError(f"Input {name} is not within the required interval of [0, 255].")
+    return tuple(given)
+
+
+def gray_of(image):
+    """Brightness of red, green and blue bytes, as OpenCV rounds it."""
+    wide = image[..., :3].astype(numpy.int32)
+    if image.dtype == numpy.uint8:
+        return ((wide @ numpy.array([9798, 19235, 3735]) + (1 << 14)) >> 15).astype(numpy.uint8)
+    return (image[..., :3] @ numpy.array([0.299, 0.587, 0.114])).astype(image.dtype)

@@ -1,0 +1,255 @@
+"""Files of images, and images as arrays, pictures of PIL and tensors."""
+
+import os
+
+import muster.dataset.vision as ours
+import numpy
+
+from mindspore.dataset import _checks, _types
+from mindspore.dataset._checks import PipelineError
+from mindspore.dataset.vision._base import ImageOperation, is_picture, pil
+from mindspore.dataset.vision._enums import ImageReadMode
+from mindspore.dataset.vision._geometry import _Library
+
+
+class Decode(ours.Decode):
+    """The bytes of a file as an image; with `to_pil` as a picture of PIL."""
+
+    def __init__(self, to_pil=False):
+        _checks.of_type("to_pil", to_pil, bool)
+        super().__init__()
+        self._to_pil = to_pil
+
+    @property
+    def _gives_objects(self):
+        return self._to_pil
+
+    def __call__(self, image):
+        if self._to_pil:
+            import io
+
+            data = image if isinstance(image, bytes) else numpy.asarray(image).tobytes()
+            try:
+                return pil().Image.open(io.BytesIO(data)).convert("RGB")
+            except OSError as error:
+                raise ValueError(f"Decode: {error}") from None
+        if not isinstance(image, numpy.ndarray) or image.dtype.kind not in "uiSb":
+            raise TypeError(f"Input should be an encoded image in 1-D NumPy format, got {type(image)}.")
+        if image.ndim != 1:
+            raise TypeError(
+                f"The number of array dimensions of the encoded image should be 1, but got {image.ndim}."
+            )
+        return super().__call__(image.astype(numpy.uint8, copy=False))
+
+
+class ToPIL(ImageOperation):
+    """An array as a picture of PIL."""
+
+    _gives_objects = True
+
+    def _apply(self, image):
+        if is_picture(image):
+            return image
+        if not isinstance(image, numpy.ndarray):
+            raise TypeError(f"Input should be NumPy or PIL image, got {type(image)}.")
+        squeezed = image[..., 0] if image.ndim == 3 and image.shape[2] == 1 else image
+        return pil().Image.fromarray(squeezed)
+
+
+class ToNumpy(ImageOperation):
+    """A picture of PIL as an array."""
+
+    def _apply(self, image):
+        return numpy.array(image)
+
+
+class ToTensor(_Library, ours.ToTensor):
+    """Values of 0 to 1, channels first."""
+
+    def __init__(self, output_type=numpy.float32):
+        self._dtype = _types.numpy_dtype(output_type)
+        super().__init__("float32" if self._dtype.char not in "fdbBilqI?" else self._dtype.name)
+
+    def __call__(self, image):
+        if is_picture(image):
+            image = numpy.asarray(image)
+        made = super().__call__(image)
+        return made if made.dtype == self._dtype else made.astype(self._dtype)
+
+    def _picture(self, image):
+        return self(numpy.asarray(image))
+
+
+class ToType(ImageOperation):
+    """Another dtype."""
+
+    def __init__(self, data_type):
+        self._dtype = _types.numpy_dtype(data_type)
+
+    def _apply(self, image):
+        if not isinstance(image, numpy.ndarray):
+            raise TypeError(f"Input should be NumPy image, got {type(image)}.")
+        return image.astype(self._dtype)
+
+
+class HWC2CHW(_Library, ours.HWC2CHW):
+    """Channels first."""
+
+    def _picture(self, image):
+        return self(numpy.asarray(image))
+
+
+class Normalize(_Library, ours.Normalize):
+    """(value - mean) / std by channel."""
+
+    def __init__(self, mean, std, is_hwc=True):
+        for name, values in (("mean", mean), ("std", std)):
+            _checks.of_type(name, values, list, tuple)
+        if len(mean) != len(std):
+            raise ValueError("Length of mean and std must be equal.")
+        for each in mean:
+            _checks.number("mean_value", each, 0, 255)
+        for each in std:
+            _checks.number("std_value", each, above=0, high=255)
+        _checks.of_type("is_hwc", is_hwc, bool)
+        super().__init__(mean, std, is_hwc)
+
+    def _picture(self, image):
+        return self(numpy.asarray(image))
+
+
+class Rescale(ours.Rescale):
+    """value * rescale + shift."""
+
+    def __init__(self, rescale, shift):
+        super().__init__(_checks.number("rescale", rescale), _checks.number("shift", shift))
+
+    def __call__(self, image):
+        if is_picture(image):
+            image = numpy.asarray(image)
+        if not isinstance(image, numpy.ndarray):
+            raise TypeError(f"Input should be NumPy image, got {type(image)}.")
+        return super().__call__(image)
+
+
+# ---- Files -------------------------------------------------------------------------------------------------
+
+
+def _path(filename):
+    _checks.of_type("filename", filename, str)
+    path = os.path.realpath(filename)
+    if not os.path.isfile(path):
+        raise PipelineError(f"Invalid file path, {filename} does not exist or is no file.")
+    return path
+
+
+def read_file(filename):
+    """The bytes of a file as an array."""
+    return numpy.fromfile(_path(filename), numpy.uint8)
+
+
+def write_file(filename, data):
+    """Writes an array of bytes as a file."""
+    _checks.of_type("filename", filename, str)
+    data = _data_of(data)
+    if data.dtype != numpy.uint8 or data.ndim != 1:
+        raise PipelineError(
+            f"write_file: the data must be uint8 of one axis, not {data.dtype} of {data.ndim}"
+        )
+    data.tofile(filename)
+
+
+def _data_of(image):
+    if hasattr(image, "asnumpy"):
+        return image.asnumpy()
+    if not isinstance(image, numpy.ndarray):
+        raise TypeError(
+            f"Input image is not of type numpy.ndarray or mindspore.Tensor, but got: {type(image)}."
+        )
+    return image
+
+
+def read_image(filename, mode=ImageReadMode.UNCHANGED):
+    """A file (JPEG, PNG) as an array (H, W, C)."""
+    if not isinstance(mode, ImageReadMode):
+        raise TypeError(f"Input mode is not of type ImageReadMode, but got: {type(mode)}.")
+    path = _path(filename)
+    if mode == ImageReadMode.COLOR:
+        return ours.Decode()(numpy.fromfile(path, numpy.uint8))
+    image = pil().Image.open(path)
+    if mode == ImageReadMode.GRAYSCALE:
+        image = image.convert("L")
+    made = numpy.array(image)
+    return made[..., None] if made.ndim == 2 else made
+
+
+def _encoded(image, kind, **settings):
+    import io
+
+    image = _data_of(image)
+    if image.dtype != numpy.uint8:
+        raise PipelineError(f"The type of the image data should be UINT8, but got {image.dtype}.")
+    if image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] not in (1, 3)):
+        raise PipelineError(
+            f"The image has the shape {image.shape}: it must be (H, W) or (H, W, C) of 1 or 3 channels"
+        )
+    squeezed = image[..., 0] if image.ndim == 3 and image.shape[2] == 1 else image
+    held = io.BytesIO()
+    pil().Image.fromarray(squeezed).save(held, kind, **settings)
+    return numpy.frombuffer(held.getvalue(), numpy.uint8)
+
+
+def encode_jpeg(image, quality=75):
+    """The bytes of a JPEG file."""
+    _checks.whole("quality", quality, 1, 100)
+    return _encoded(image, "JPEG", quality=quality)
+
+
+def encode_png(image, compression_level=6):
+    """The bytes of a PNG file."""
+    _checks.whole("compression_level", compression_level, 0, 9)
+    return _encoded(image, "PNG", compress_level=compression_level)
+
+
+def write_jpeg(filename, image, quality=75):
+    """Writes an image as a JPEG file."""
+    _checks.of_type("filename", filename, str)
+    write_file(filename, encode_jpeg(image, quality))
+
+
+def write_png(filename, image, compression_level=6):
+    """Writes an image as a PNG file."""
+    _checks.of_type("filename", filename, str)
+    write_file(filename, encode_png(image, compression_level))
+
+
+def get_image_size(image):
+    """[height, width]."""
+    if is_picture(image):
+        return list(image.size[::-1])
+    if not isinstance(image, numpy.ndarray):
+        raise TypeError(
+            f"Input image is not of type numpy.ndarray or PIL.Image.Image, but got {type(image)}."
+        )
+    if image.ndim < 2:
+        raise PipelineError(f"the image must have two axes or more, and has the shape {image.shape}")
+    return list(image.shape[-3:-1] if image.ndim > 2 else image.shape)
+
+
+def get_image_num_channels(image):
+    """How many channels."""
+    if is_picture(image):
+        return len(image.getbands())
+    if not isinstance(image, numpy.ndarray):
+        raise TypeError(
+            f"Input image is not of type numpy.ndarray or PIL.Image.Image, but got {type(image)}."
+        )
+    if image.ndim < 2:
+        raise PipelineError(f"the image must have two axes or more, and has the shape {image.shape}")
+    return 1 if image.ndim == 2 else image.shape[-1]
+
+
+def not_random(function):
+    """Marks a function that draws nothing."""
+    function.random = False
+    return function
