@@ -261,7 +261,7 @@ def test_mindspores_names_for_it_are_there():
     )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0] == "float32"
+    assert lines[0] == "Float32"
     assert [line.split()[:2] for line in lines[1:]] == [
         ["NotImplementedError", "mindspore.Model(loss_scale_manager=<object"],
         ["NotImplementedError", "mindspore.amp.build_train_network(keep_batchnorm_fp32=False)"],
