@@ -136,10 +136,10 @@ for name, value in ms.load_checkpoint("theirs.ckpt").items():
 """,
     )
     assert lines == [
-        "b float32 (2,) [1.0, -2.0]",
-        "s float32 () 0.5",
-        "m bool (2,) [True, False]",
-        "l int64 (1, 1) [[7]]",
+        "b Float32 (2,) [1.0, -2.0]",
+        "s Float32 () 0.5",
+        "m Bool (2,) [True, False]",
+        "l Int64 (1, 1) [[7]]",
     ]
 
 

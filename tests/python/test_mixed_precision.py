@@ -261,7 +261,7 @@ def test_mindspores_names_for_it_are_there():
     )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0].lower() == "float32"
+    assert lines[0] == "Float32"
     assert [line.split()[:2] for line in lines[1:]] == [
         ["TypeError", "mindspore.Model:"],
         ["NotImplementedError", "mindspore.amp.build_train_network(keep_batchnorm_fp32=False)"],
