@@ -54,7 +54,9 @@ def allclose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 def invert(self):
     """All bits turned; of bool, not x."""
-    return ~self
+    from mindspore.numpy._elementwise import invert
+
+    return invert(self)
 
 
 def trace(self, offset=0, axis1=0, axis2=1, dtype=None):

@@ -101,6 +101,16 @@ sign = _of_one("sign", ops.sign, "-1, 0 or 1, as x is negative, 0 or positive.",
 exp2 = _of_one("exp2", lambda x: ops.pow(tensor(2, x.dtype), x), "2 to the power of x.")
 
 
+def arccos(input, dtype=None):
+    """The arc cosine of x."""
+    return cast(named.acos(real(input)), dtype)
+
+
+arcsin = _of_one("arcsin", lambda x: named.asin(x), "The arc sine of x.", real)
+arctan = _of_one("arctan", lambda x: named.atan(x), "The arc tangent of x.", real)
+arcsinh = _of_one("arcsinh", lambda x: named.asinh(x), "The inverse hyperbolic sine of x.", real)
+arccosh = _of_one("arccosh", lambda x: named.acosh(x), "The inverse hyperbolic cosine of x.", real)
+arctanh = _of_one("arctanh", lambda x: named.atanh(x), "The inverse hyperbolic tangent of x.", real)
 cbrt = _of_one(
     "cbrt",
     lambda x: ops.mul(ops.sign(x), ops.pow(ops.abs(x), 1 / 3)),
@@ -198,6 +208,10 @@ copysign = _of_two("copysign", _copysign, "|x1| with the sign of x2, shapes broa
 heaviside = _of_two("heaviside", _heaviside, "0 for negative x1, x2 for 0, else 1, shapes broadcast.", real)
 logaddexp = _of_two("logaddexp", _logaddexp, "log(e^x1 + e^x2), shapes broadcast.", real)
 logaddexp2 = _of_two("logaddexp2", _logaddexp2, "log2(2^x1 + 2^x2), shapes broadcast.", real)
+arctan2 = _of_two("arctan2", lambda x, y: named.atan2(x, y), "The angle of (x2, x1), shapes broadcast.", real)
+bitwise_and = _of_two("bitwise_and", lambda x, y: x & y, "x1 and x2, bit by bit.")
+bitwise_or = _of_two("bitwise_or", lambda x, y: x | y, "x1 or x2, bit by bit.")
+bitwise_xor = _of_two("bitwise_xor", lambda x, y: x ^ y, "Bits that x1 or x2 has, not both.")
 
 
 def divmod(x1, x2, dtype=None):

@@ -4,6 +4,7 @@ import builtins
 import math
 
 import muster
+from mindspore import ops as named
 from mindspore.numpy import _shared
 from mindspore.numpy._shared import (
     axis_of,
@@ -375,6 +376,32 @@ def blackman(M):  # noqa: N803
 def bartlett(M):  # noqa: N803
     """Bartlett's window, a triangle, of M points."""
     return _window(M, "bartlett", lambda at: 1 - abs(at / math.pi - 1))
+
+
+# ---- Random numbers ----------------------------------------------------------------------------------------
+
+
+def _sizes(shape):
+    return shape_of(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else tuple(shape)
+
+
+def rand(*shape, dtype=muster.float32):
+    """Numbers from 0 to 1, each as likely; set_seed says which."""
+    return cast(named.uniform(_sizes(shape), muster.Tensor(0.0), muster.Tensor(1.0)), dtype)
+
+
+def randn(*shape, dtype=muster.float32):
+    """Numbers of the normal distribution with mean 0 and variance 1; set_seed says which."""
+    return cast(named.standard_normal(_sizes(shape)), dtype)
+
+
+def randint(minval, maxval=None, shape=None, dtype=muster.int32):
+    """Whole numbers from minval to below maxval (0 to below minval without it), each as likely."""
+    low, high = (0, minval) if maxval is None else (minval, maxval)
+    if low >= high:
+        raise ValueError(f"randint: minval {low} is not below maxval {high}")
+    drawn = named.uniform(shape_of(1 if shape is None else shape), muster.Tensor(0.0), muster.Tensor(1.0))
+    return ops.cast(ops.add(ops.floor(ops.mul(drawn, float(high - low))), float(low)), dtype)
 
 
 # ---- Padding -----------------------------------------------------------------------------------------------
