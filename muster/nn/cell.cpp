@@ -200,14 +200,18 @@ void Cell::require_possible_place() const {
   if (place_ && graph::runs_op_by_op()) check_place(description(), *place_).value();
 }
 
-// Names say where a parameter is in the tree, whatever it was called before.
+// Names say where a parameter is in the tree, whatever it was called before; in several places, the first.
 void Cell::set_path(const std::string& path) {
-  if (has_parent_ && path == path_) return;
   has_parent_ = true;
   if (!auto_prefix_) return prefix_names(path);
   path_ = path;
-  for (const auto& [name, parameter] : parameters_) parameter->rename(fmt::format("{}.{}", path, name));
-  for (const auto& [name, child] : children_) child->set_path(fmt::format("{}.{}", path, name));
+  for (const auto& [name, parameter] : parameters_and_names())
+    parameter->rename(fmt::format("{}.{}", path, name));
+  for (const auto& [name, cell] : descendants()) {
+    cell->has_parent_ = true;
+    cell->path_ = fmt::format("{}.{}", path, name);
+    cell->touch("it was given another name");
+  }
   touch("it was given another name");
 }
 

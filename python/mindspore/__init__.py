@@ -8,6 +8,7 @@ import os
 from mindspore import _cells as _cells
 from mindspore import _members, _names, amp, common, communication, context, dataset, nn, ops, train
 from mindspore import _optimizers as _optimizers
+from mindspore import _primitives as _primitives
 from mindspore import _tensors as _tensors
 from mindspore._gradient import grad, jvp, value_and_grad, vjp
 from mindspore._jit import JitConfig, jit, jit_class, lazy_inline, mutable

@@ -122,3 +122,17 @@ def mutable(input_data, dynamic_len=False):
 def lazy_inline(fn=None, attrs=None, policy=None):
     """A decorator of __init__ that changes nothing."""
     return fn if fn is not None else lambda function: function
+
+
+def constexpr(fn=None, get_instance=True, name=None, reuse_result=True, check=True):
+    """A decorator of functions of constants: Python code runs as it is when a graph is made."""
+    if fn is None:
+        return functools.partial(constexpr, get_instance=get_instance, name=name)
+    if not callable(fn):
+        raise TypeError(f"constexpr() decorates functions, not {type(fn).__name__}")
+    return fn
+
+
+def _primexpr(fn=None, get_instance=True, name=None, reuse_result=True):
+    """The same as constexpr()."""
+    return constexpr(fn, get_instance, name)

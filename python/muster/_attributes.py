@@ -76,17 +76,24 @@ _SPECIAL = {
 _find = _core.Cell.__getattr__
 
 
+def _special(cell, name: str):
+    """The function for an attribute of this name, of the first class that has one."""
+    for kind in type(cell).__mro__:
+        made = _SPECIAL.get(kind.__name__, {}).get(name)
+        if made is not None:
+            return made
+    return None
+
+
 def _attribute(self, name: str):
     try:
         return _find(self, name)
     except AttributeError:
-        if name.startswith("_") or _MADE_WITH not in self.__dict__:
+        if name.startswith("_"):
             raise
-        given = _arguments(self)
-        kinds = (base.__name__ for base in type(self).__mro__)
-        special = next((_SPECIAL[kind] for kind in kinds if kind in _SPECIAL), {})
-        if name in special:
-            return special[name](self, given)
+        given, special = _arguments(self), _special(self, name)
+        if special is not None:
+            return special(self, given)
         if name not in given:
             raise
         return given[name]

@@ -78,3 +78,30 @@ class _OfClass:
 for _kind in list(vars(_core).values()):
     if isinstance(_kind, type) and _kind.__bases__ == (object,) and _kind.__module__ == _core.__name__:
         _kind.__signature__ = _OfClass()
+
+
+class _Described:
+    """What inspect.signature finds behind a function of Python's that calls one of the library's."""
+
+    def __init__(self, function):
+        self._function = function
+
+    @property
+    def __signature__(self):
+        text, _, defaults = self._function.__nb_signature__[0]
+        return parsed(text, defaults, False)
+
+    def __call__(self, *args, **kwargs):
+        return self._function(*args, **kwargs)
+
+
+def python_function(function):
+    """A function of Python's that does the same, so that inspect.signature takes it."""
+
+    def call(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = function.__name__
+    call.__doc__ = function.__nb_signature__[0][1]
+    call.__wrapped__ = _Described(function)
+    return call

@@ -1,0 +1,86 @@
+"""Primitives that MindSpore's built-in cells keep as attributes, for subclasses that call them."""
+
+import muster
+from muster import _attributes
+
+
+def _ops():
+    from mindspore import ops
+
+    return ops
+
+
+def _conv2d(cell, given):
+    return _ops().Conv2D(
+        cell.out_channels,
+        cell.kernel_size,
+        pad_mode=given["pad_mode"],
+        pad=given["padding"],
+        stride=cell.stride,
+        dilation=cell.dilation,
+        group=given["group"],
+    )
+
+
+def _max_pool(cell, given):
+    return _ops().MaxPool(given["kernel_size"], given["stride"], given["pad_mode"])
+
+
+def _avg_pool(cell, given):
+    return _ops().AvgPool(given["kernel_size"], given["stride"], given["pad_mode"])
+
+
+def _layer_norm(cell, given):
+    return _ops().LayerNorm(given["begin_norm_axis"], given["begin_params_axis"], given["epsilon"])
+
+
+def _plain(name, *args, **kwargs):
+    return lambda cell, given: getattr(_ops(), name)(*args, **kwargs)
+
+
+def _grad_reducer(cell, given):
+    from mindspore import nn
+
+    if muster._core._context()["world_size"] == 1:
+        return lambda gradients: gradients
+    return nn.DistributedGradReducer(cell.optimizer.parameters)
+
+
+_LOSS = {
+    "reduce_mean": _plain("ReduceMean"),
+    "reduce_sum": _plain("ReduceSum"),
+    "mul": _plain("Mul"),
+    "cast": _plain("Cast"),
+}
+_OF_CELLS = {
+    "Conv2d": {"conv2d": _conv2d, "bias_add": _plain("BiasAdd")},
+    "Dense": {
+        "matmul": _plain("MatMul", transpose_b=True),
+        "bias_add": _plain("BiasAdd"),
+        "reshape": _plain("Reshape"),
+        "shape_op": _plain("Shape"),
+    },
+    "LayerNorm": {"layer_norm": _layer_norm},
+    "MaxPool2d": {"max_pool": _max_pool},
+    "AvgPool2d": {"avg_pool": _avg_pool},
+    "Embedding": {"gather": _plain("Gather")},
+    "ReLU": {"relu": _plain("ReLU")},
+    "SequentialCell": {"cell_list": lambda cell, given: tuple(cell.cells())},
+    "LossBase": _LOSS,
+    "TrainOneStepCell": {
+        "grad": _plain("GradOperation", get_by_list=True, sens_param=True),
+        "grad_no_sens": _plain("GradOperation", get_by_list=True),
+        "grad_reducer": _grad_reducer,
+        "reducer_flag": lambda cell, given: muster._core._context()["world_size"] > 1,
+        "sense_flag": lambda cell, given: given.get("sens") is not None,
+    },
+}
+
+
+def install() -> None:
+    """Cells of both packages are one class, so both have these attributes once mindspore is imported."""
+    for kind, attributes in _OF_CELLS.items():
+        _attributes._SPECIAL[kind] = {**_attributes._SPECIAL.get(kind, {}), **attributes}
+
+
+install()
