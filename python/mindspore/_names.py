@@ -4,6 +4,10 @@ import importlib
 import importlib.machinery
 import sys
 
+TYPE_CHECKING = False  # typing takes a while to import
+if TYPE_CHECKING:
+    from typing import Any
+
 from muster import _core
 
 # Other paths to the names of a module, many of older versions: the modules that hold them.
@@ -84,7 +88,7 @@ def missing(module: str, later: tuple[str, ...] = (), holders: dict[str, str] | 
         holders: By name, modules that have it, imported likewise.
     """
 
-    def get(name: str):
+    def get(name: str) -> "Any":
         if name in later or f"{module}.{name}" in _OLDER_PATHS:
             return importlib.import_module(f"{module}.{name}")
         if holders and name in holders:

@@ -43,7 +43,7 @@ class ReduceSum(Primitive):
 
     def compute(self, x, axis=()):
         """reduce_sum(x)."""
-        return _math.reduce_sum(x, axis or None, self.keep_dims)
+        return _math.reduce_sum(x, None if axis == () or axis == [] else axis, self.keep_dims)
 
 
 class _Argument(Primitive):

@@ -20,8 +20,12 @@ def floating(x):
 
 
 def alike(*tensors):
-    """All of one shape, floating."""
-    made = [floating(each) for each in tensors]
+    """All of one shape, floating; numbers take the dtype of the tensor beside them."""
+    like = next((floating(each) for each in tensors if isinstance(each, muster.Tensor)), None)
+    made = [
+        floating(each) if like is None or isinstance(each, muster.Tensor) else muster.Tensor(each, like.dtype)
+        for each in tensors
+    ]
     total = made[0]
     for each in made[1:]:
         total = ops.add(ops.mul(total, 0), ops.mul(each, 0))

@@ -7,6 +7,8 @@ NB_MODULE(_core, core) {
   // Objects that are still alive when the interpreter ends (a traceback holds them) are no leak worth a
   // report.
   nb::set_leak_warnings(false);
+  // Who imports it first is Python's main thread, and is waited for at the end: no thread of ours may be it.
+  nb::module_::import_("threading");
   core.doc() = "The C++ library behind muster; import its names from muster.";
   bind_errors(core);
   bind_dtype(core);

@@ -55,10 +55,10 @@ TEST(Cell, NamesParametersByTheirPath) {
   EXPECT_THAT(names(net.trainable_params()), ElementsAre("block.fc.weight", "out.weight"));
 }
 
-TEST(Cell, ASharedChildKeepsItsFirstNameAndCountsOnce) {
+TEST(Cell, ASharedChildHasItsLastNameAndCountsOnce) {
   const auto shared = std::make_shared<Dense>(2, 2, DenseOptions{.has_bias = false});
   const SequentialCell net{shared, std::make_shared<ReLU>(), shared};
-  EXPECT_THAT(names(net.parameters()), ElementsAre("0.weight"));
+  EXPECT_THAT(names(net.parameters()), ElementsAre("2.weight"));
 }
 
 TEST(Cell, IsTracedOnceUntilSomethingIsWritten) {

@@ -203,9 +203,9 @@ TEST(Initializers, NormalOnesHaveTheirDeviation) {
 
 TEST(Initializers, TruncatedNormalStaysInside) {
   const auto values = filled(truncated_normal({.sigma = 0.5, .mean = 0, .a = -1, .b = 1}), {100, 100});
-  for (const float value : values) EXPECT_LE(std::abs(value), 0.5f);
-  // The deviation of a normal cut at one sigma.
-  EXPECT_NEAR(deviation(values), 0.5 * 0.53956, 0.01);
+  for (const float value : values) EXPECT_LE(std::abs(value), 1.0f);
+  // The deviation of a normal cut at two sigma.
+  EXPECT_NEAR(deviation(values), 0.5 * 0.87963, 0.01);
   for (const float value : filled(truncated_normal({.sigma = 1, .mean = 0, .a = 5, .b = 6}), {50})) {
     EXPECT_GE(value, 5.0f);
     EXPECT_LE(value, 6.0f);
