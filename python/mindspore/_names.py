@@ -4,11 +4,11 @@ import importlib
 import importlib.machinery
 import sys
 
+from muster import _core
+
 TYPE_CHECKING = False  # typing takes a while to import
 if TYPE_CHECKING:
     from typing import Any
-
-from muster import _core
 
 # Other paths to the names of a module, many of older versions: the modules that hold them.
 _OLDER_PATHS = {
