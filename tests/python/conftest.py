@@ -12,11 +12,10 @@ sys.path.insert(0, str(places.PACKAGES))
 
 
 @pytest.fixture(autouse=True)
-def as_without_mindspore():
-    """Some tests import `mindspore` here, which changes what the others expect of `muster` alone."""
-    core = sys.modules.get("muster._core")
-    if core is not None:
-        core._run_foreign_scripts(False, False)
+def process_without_mindspore():
+    """Its import would change what other tests expect of `muster`: tests/with_mindspore has its tests."""
+    yield
+    assert "mindspore" not in sys.modules, "this test imports mindspore: it belongs into tests/with_mindspore"
 
 
 MINDSPORE_SETUP = """

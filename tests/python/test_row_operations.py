@@ -1,33 +1,14 @@
 """Operations of datasets that are made from rows: names, arguments, errors, what they say of themselves."""
 
-import ast
-
 import numpy
 import pytest
 from muster.dataset import transforms, vision
-from places import COMPAT_PACKAGES, PACKAGES
 
 from muster import _core
 
 MODULES = {"vision": (vision, _core._vision), "transforms": (transforms, _core._transforms)}
 NAMES = [(module, name) for module, (_, classes) in MODULES.items() for name in sorted(classes)]
 IMAGE = numpy.random.default_rng(1).integers(0, 256, (32, 24, 3), numpy.uint8)
-
-
-@pytest.mark.parametrize(("module", "name"), NAMES)
-def test_has_its_name_in_every_package(module, name, monkeypatch):
-    monkeypatch.syspath_prepend(str(COMPAT_PACKAGES))
-    import mindspore.dataset
-
-    ours, classes = MODULES[module]
-    theirs = getattr(mindspore.dataset, module)
-    assert getattr(ours, name) is classes[name]
-    assert issubclass(getattr(theirs, name), classes[name])
-    assert name in ours.__all__ and name in theirs.__all__
-    assert issubclass(classes[name], _core.Transform) and classes[name].__doc__
-    stub = ast.parse((PACKAGES / "muster/_core.pyi").read_text())
-    assert name in {node.name for node in stub.body if isinstance(node, ast.ClassDef)}
-    assert name in (PACKAGES / f"muster/dataset/{module}.pyi").read_text()
 
 
 def test_arguments_come_by_place_or_by_name():
