@@ -178,7 +178,8 @@ def _numbers(a, otherwise):
 
 def nansum(a, axis=None, dtype=None, keepdims=False):
     """The sum over the axes of what is a number."""
-    return sum(_numbers(a, 0)[0], axis, dtype, keepdims)
+    filled = _numbers(a, 0)[0]
+    return cast(sum(filled, axis, dtype, keepdims), dtype or filled.dtype)
 
 
 def nancumsum(a, axis=None, dtype=None):

@@ -206,7 +206,9 @@ def softmax(input, axis=-1, *, dtype=None):
 
 def sum(input, dim=None, keepdim=False, *, dtype=None):
     """The sum over `dim` (all axes by default), in `dtype` when it is given; of whole numbers it is int64."""
-    return ops.reduce_sum(input if dtype is None else ops.cast(input, dtype), dim, keepdim)
+    if dtype is None:
+        return ops.reduce_sum(input, dim, keepdim)
+    return ops.cast(ops.reduce_sum(ops.cast(input, dtype), dim, keepdim), dtype)
 
 
 def prod(input, axis=None, keep_dims=False, dtype=None):

@@ -401,9 +401,9 @@ def reduce_std(input, axis=(), unbiased=True, keep_dims=False):
 
 
 def nansum(input, axis=None, keepdims=False, *, dtype=None):
-    """The sum over `axis` of the elements that are not NaN."""
+    """The sum over `axis` of the elements that are not NaN, in the dtype of the input."""
     filled = ops.select(ops.isnan(input), ops.zeros_like(input), input)
-    return _math.sum(filled, axis, keepdims, dtype=dtype)
+    return _math.sum(filled, axis, keepdims, dtype=dtype or input.dtype)
 
 
 def nanmean(input, axis=None, keepdims=False, *, dtype=None):
