@@ -100,7 +100,8 @@ def prod(input, dim=None, keepdim=False, *, dtype=None):
 
 def nansum(input, dim=None, keepdim=False, *, dtype=None):
     """The sum over the axes of what is a number."""
-    return _reductions.nansum(input, _axes(input, dim, "nansum"), dtype, keepdim)
+    counts = dtype is None and input.dtype is muster.bool_
+    return _reductions.nansum(input, _axes(input, dim, "nansum"), muster.int64 if counts else dtype, keepdim)
 
 
 def all(input, dim=None, keepdim=False):
