@@ -1,5 +1,6 @@
 // cumprod and its gradient.
 #include "muster/graph/ops/array.h"
+#include "muster/graph/ops/lines.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -24,38 +25,6 @@ Types infer_grad(const Signature& signature) {
 
 std::vector<Value> gradient(const GradientQuery& query) {
   return {apply("cumprod_grad", {query.output_gradients[0], query.inputs[0]}, query.attributes)};
-}
-
-// The tensor as lines along the axis: element i of a line is `step` behind the one before it.
-struct Lines {
-  std::int64_t outer = 1;
-  std::int64_t size = 0;
-  std::int64_t inner = 1;
-  bool exclusive = false;
-  bool reverse = false;
-
-  // Calls visit(first, step) with the place of the first element of each line in the order of the products.
-  template <class Visit>
-  void each(Visit visit) const {
-    for (std::int64_t o = 0; o < outer; ++o)
-      for (std::int64_t n = 0; n < inner; ++n) {
-        const std::int64_t first = o * size * inner + n;
-        if (reverse)
-          visit(first + (size - 1) * inner, -inner);
-        else
-          visit(first, inner);
-      }
-  }
-};
-
-Prepared prepare(const Signature& signature) {
-  const Shape& x = signature.inputs[0].shape;
-  const std::size_t axis = *axis_of("cumprod", signature.attributes, x);
-  return prepared(Lines{.outer = elements_between(x, 0, axis),
-                        .size = x[axis],
-                        .inner = elements_between(x, axis + 1, x.rank()),
-                        .exclusive = signature.attributes.get("exclusive", false),
-                        .reverse = signature.attributes.get("reverse", false)});
 }
 
 // Whole numbers wrap around, which only unsigned ones may.
@@ -118,9 +87,9 @@ std::vector<Op> rows() {
            "elements are 0.",
        .infer = infer,
        .gradient = gradient,
-       .kernels = {reference<float>(prepare, run<float>), reference<double>(prepare, run<double>),
-                   reference<std::int32_t>(prepare, run<std::int32_t>),
-                   reference<std::int64_t>(prepare, run<std::int64_t>)},
+       .kernels = {reference<float>(prepare_lines, run<float>), reference<double>(prepare_lines, run<double>),
+                   reference<std::int32_t>(prepare_lines, run<std::int32_t>),
+                   reference<std::int64_t>(prepare_lines, run<std::int64_t>)},
        .precision = MixedPrecision::full,
        .schema =
            {.inputs = {"x"},
@@ -136,8 +105,8 @@ std::vector<Op> rows() {
        .inputs_min = 2,
        .inputs_max = 2,
        .infer = infer_grad,
-       .kernels = {reference<float>(prepare, run_grad<float>),
-                   reference<double>(prepare, run_grad<double>)}}};
+       .kernels = {reference<float>(prepare_lines, run_grad<float>),
+                   reference<double>(prepare_lines, run_grad<double>)}}};
 }
 
 }  // namespace cumprod_rows

@@ -3,44 +3,13 @@
 #include <limits>
 
 #include "muster/graph/ops/array.h"
+#include "muster/graph/ops/lines.h"
 #include "muster/graph/ops/rules.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
 namespace {
 namespace cumulative_rows {
-
-// The tensor as lines along the axis: element i of a line is `step` behind the one before it.
-struct Lines {
-  std::int64_t outer = 1;
-  std::int64_t size = 0;
-  std::int64_t inner = 1;
-  bool exclusive = false;
-  bool reverse = false;
-
-  // Calls visit(first, step) for each line.
-  template <class Visit>
-  void each(Visit visit) const {
-    for (std::int64_t o = 0; o < outer; ++o)
-      for (std::int64_t n = 0; n < inner; ++n) {
-        const std::int64_t first = o * size * inner + n;
-        if (reverse)
-          visit(first + (size - 1) * inner, -inner);
-        else
-          visit(first, inner);
-      }
-  }
-};
-
-Prepared prepare(const Signature& signature) {
-  const Shape& x = signature.inputs[0].shape;
-  const std::size_t axis = *axis_of("cumulative", signature.attributes, x);
-  return prepared(Lines{.outer = elements_between(x, 0, axis),
-                        .size = x[axis],
-                        .inner = elements_between(x, axis + 1, x.rank()),
-                        .exclusive = signature.attributes.get("exclusive", false),
-                        .reverse = signature.attributes.get("reverse", false)});
-}
 
 // ---- cummax, cummin --------------------------------------------------------------------------------------
 
@@ -83,10 +52,10 @@ Op extreme_row(std::string_view documentation) {
           .outputs = 2,
           .infer = infer_extreme<greatest>,
           .gradient = gradient_extreme,
-          .kernels = {reference<float>(prepare, run_extreme<float, greatest>),
-                      reference<double>(prepare, run_extreme<double, greatest>),
-                      reference<std::int32_t>(prepare, run_extreme<std::int32_t, greatest>),
-                      reference<std::int64_t>(prepare, run_extreme<std::int64_t, greatest>)},
+          .kernels = {reference<float>(prepare_lines, run_extreme<float, greatest>),
+                      reference<double>(prepare_lines, run_extreme<double, greatest>),
+                      reference<std::int32_t>(prepare_lines, run_extreme<std::int32_t, greatest>),
+                      reference<std::int64_t>(prepare_lines, run_extreme<std::int64_t, greatest>)},
           .schema = {.inputs = {"x"},
                      .attributes = {{.name = "axis", .otherwise = std::int64_t{0}, .required = true}},
                      .results = 2}};
@@ -161,7 +130,8 @@ std::vector<Op> rows() {
            "the other end when `reverse`. float32 or float64.",
        .infer = infer_log,
        .gradient = gradient_log,
-       .kernels = {reference<float>(prepare, run_log<float>), reference<double>(prepare, run_log<double>)},
+       .kernels = {reference<float>(prepare_lines, run_log<float>),
+                   reference<double>(prepare_lines, run_log<double>)},
        .precision = MixedPrecision::full,
        .schema = {.inputs = {"x"},
                   .attributes = {axis,
@@ -175,8 +145,8 @@ std::vector<Op> rows() {
        .inputs_min = 3,
        .inputs_max = 3,
        .infer = infer_log,
-       .kernels = {reference<float>(prepare, run_log_grad<float>),
-                   reference<double>(prepare, run_log_grad<double>)}}};
+       .kernels = {reference<float>(prepare_lines, run_log_grad<float>),
+                   reference<double>(prepare_lines, run_log_grad<double>)}}};
 }
 
 }  // namespace cumulative_rows
