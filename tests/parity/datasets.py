@@ -1,8 +1,8 @@
 """Small programs over mindspore.dataset and what MindSpore 2.7.0 answers: datasets.json.
 
 Recorded by `python tests/parity/datasets.py` in an environment that has MindSpore 2.7.0 (numpy 1.26, Pillow);
-tests/with_mindspore/test_dataset_parity.py runs the same programs here. A program is one expression; an error is
-recorded by its type.
+tests/with_mindspore/test_dataset_parity.py runs the same programs here. A program is one expression; an error
+is recorded by its type.
 """
 
 import json
