@@ -29,6 +29,9 @@ BatchNorm::BatchNorm(std::string class_name, std::int64_t num_features, const Ba
   make(moving_variance_, "moving_variance", options.moving_var_init, 1, false);
   moving_mean_->mark_statistic();
   moving_variance_->mark_statistic();
+  moving_mean_->rename(
+      "mean");  // MindSpore's names; in another cell they are named by their place, as all are
+  moving_variance_->rename("variance");
   make(gamma_, "gamma", options.gamma_init, 1, options.affine);
   make(beta_, "beta", options.beta_init, 0, options.affine);
 }

@@ -26,8 +26,8 @@ struct BatchNormOptions {
 
 // y = (x - mean) / sqrt(variance + eps) gamma + beta for each channel (axis 1). In training mean and variance
 // are those of the batch, and moving = momentum moving + (1 - momentum) batch; else they are the moving ones.
-// Parameters, all (C,): `moving_mean`, `moving_variance`, which get no gradient, `gamma`, `beta`.
-// Ioffe and Szegedy, ICML 2015.
+// Parameters, all (C,): `moving_mean`, `moving_variance`, which get no gradient and have the names `mean` and
+// `variance` while the cell stands alone, `gamma`, `beta`. Ioffe and Szegedy, ICML 2015.
 class BatchNorm : public Cell {
  public:
   Values construct(std::span<const Value> inputs) override;

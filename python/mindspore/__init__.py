@@ -5,6 +5,7 @@ Put the folder that `muster compat-path` prints in front of PYTHONPATH. Muster i
 
 import os
 
+from mindspore import _cell_texts as _cell_texts
 from mindspore import _cells as _cells
 from mindspore import _members, _names, amp, common, communication, context, dataset, nn, ops, train
 from mindspore import _optimizers as _optimizers

@@ -57,6 +57,7 @@ def install() -> None:
     for name, member in _PARAMETER_MEMBERS.items():
         setattr(_core.Parameter, name, member)
     _core.Parameter.__str__ = _parameter_text
+    _core.Parameter.__repr__ = _parameter_text
 
 
 install()

@@ -33,10 +33,6 @@ def _pair(value):
     return tuple(value) if isinstance(value, (tuple, list)) else (value, value)
 
 
-def _tuple(value):
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
-
-
 def _child(cell, name):
     return cell.name_cells().get(name)
 
@@ -62,7 +58,6 @@ _SPECIAL = {
     "BatchNorm1d": _BATCH_NORM,
     "BatchNorm2d": _BATCH_NORM,
     "BatchNorm3d": _BATCH_NORM,
-    "LayerNorm": {"normalized_shape": lambda cell, given: _tuple(given["normalized_shape"])},
     "Dense": {
         "bias": lambda cell, given: None,
         "activation": lambda cell, given: _child(cell, "activation"),

@@ -51,9 +51,9 @@ def make_random(net, seed=3):
     random = numpy.random.default_rng(seed)
     for parameter in net.get_parameters():
         name = parameter.name.rsplit(".", 1)[-1]
-        if name in ("gamma", "moving_variance"):
+        if name in ("gamma", "moving_variance", "variance"):
             values = random.uniform(0.5, 1.5, parameter.shape)
-        elif name in ("beta", "moving_mean", "bias"):
+        elif name in ("beta", "moving_mean", "mean", "bias"):
             values = random.uniform(-0.2, 0.2, parameter.shape)
         else:
             continue

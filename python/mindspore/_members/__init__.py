@@ -9,7 +9,8 @@ _OF_OPS = """
     absolute acos acosh addbmm addcdiv addcmul addmm addmv addr adjoint amax amin aminmax approximate_equal
     arccos arccosh arcsin arcsinh arctan arctan2 arctanh argwhere asin asinh atan atan2 atanh baddbmm
     bincount bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor bmm ceil
-    cholesky cholesky_inverse cholesky_solve clamp conj copysign cos cosh cov cross cummax cummin deg2rad
+    cholesky cholesky_inverse cholesky_solve clamp conj copysign cos cosh cov cross cummax cummin cumprod
+    deg2rad
     det diagflat diagonal_scatter diff digamma div divide dot dsplit eq equal erf erfc erfinv expm1 fills
     fliplr flipud float_power floor floor_divide fmax fmin fmod frac gather_nd gcd ge ger greater
     greater_equal gt hardshrink heaviside histc hsplit hypot i0 igamma igammac index_fill inner inv inverse
@@ -26,8 +27,8 @@ _OF_OPS = """
 # Functions and properties of the modules below.
 _OWN = {
     "_sums": """
-        all any argmax argmax_with_value argmin argmin_with_value count_nonzero max mean min norm prod ptp
-        std sum sum_to_size var
+        all any argmax argmax_with_value argmin argmin_with_value count_nonzero cumsum max mean min norm prod
+        ptp std sum sum_to_size var
     """,
     "_numbers": """
         add allclose argsort clip invert kthvalue round searchsorted softmax sub subtract trace unique
@@ -54,7 +55,7 @@ _OWN = {
     """,
 }
 # Those that replace a method of the library itself, whose arguments MindSpore has more of.
-_REPLACED = "all any argmax argmin clip copy gather max mean min prod sum"
+_REPLACED = "all any argmax argmin clip copy cumprod cumsum gather max mean min prod sum"
 
 
 def _method_of(function, name):

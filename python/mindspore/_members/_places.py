@@ -7,6 +7,7 @@ from mindspore import ops as named
 from mindspore._members._numbers import _scaled
 from mindspore.numpy import _shared, array_ops
 from mindspore.numpy._shared import cast
+from mindspore.ops._numbers import pair
 from muster import _core, ops
 
 
@@ -29,8 +30,8 @@ def choose(self, choices, mode="clip"):
 
 
 def where(self, condition, y):
-    """The elements where the condition is true, else y."""
-    return array_ops.where(condition, self, y)
+    """The elements where the condition is true, else y; a number takes the dtype that it has beside them."""
+    return array_ops.where(condition, *pair(self, y))
 
 
 def select(self, *args, **kwargs):

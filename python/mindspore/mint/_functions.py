@@ -192,10 +192,8 @@ def cumsum(input, dim, dtype=None):
 
 
 def cumprod(input, dim, dtype=None):
-    """The products of the elements up to each along an axis; of whole numbers and bool int64."""
-    kept = cast(input, dtype)
-    kept = kept if is_float(kept.dtype) or dtype else ops.cast(kept, muster.int64)
-    return ops.cumprod(kept, dim)
+    """The products of the elements up to each along an axis, in their dtype, then cast to `dtype`."""
+    return named.cumprod(input, dim, dtype)
 
 
 def cummax(input, dim):

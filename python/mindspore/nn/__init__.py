@@ -3,6 +3,7 @@
 import muster
 from mindspore import _names
 from mindspore.communication import GlobalComm
+from mindspore.nn import _activations as _activations
 from mindspore.nn import _members as _members
 from mindspore.nn._activations import (  # noqa: F401 - listed from globals() below
     CELU,
@@ -33,6 +34,8 @@ from muster.train import (  # noqa: F401
     WithEvalCell,
 )
 
+get_activation = _activations.get_activation  # knows more than that of muster.nn
+
 
 class Dense(muster.nn.Dense):
     """muster.nn.Dense; `dtype` is float32."""
@@ -49,7 +52,9 @@ class Dense(muster.nn.Dense):
     ):
         if muster.dtype(dtype) is not muster.float32:
             raise NotImplementedError(_names.sentence(f"mindspore.nn.Dense(dtype={dtype})"))
-        super().__init__(in_channels, out_channels, weight_init, bias_init, has_bias, activation)
+        super().__init__(
+            in_channels, out_channels, weight_init, bias_init, has_bias, _activations.activated(activation)
+        )
 
 
 class Dropout(muster.nn.Dropout):

@@ -70,6 +70,39 @@ class PReLU(muster.Cell):
         return _math.prelu(x, self.w)
 
 
+# Those that muster.nn.get_activation does not know.
+_NAMED = {
+    "fast_gelu": "FastGelu",
+    "hardtanh": "Hardtanh",
+    "hshrink": "HShrink",
+    "hsigmoid": "HSigmoid",
+    "hswish": "HSwish",
+    "logsigmoid": "LogSigmoid",
+    "mish": "Mish",
+    "prelu": "PReLU",
+    "rrelu": "RReLU",
+    "softmax2d": "Softmax2d",
+    "softmin": "Softmin",
+    "softshrink": "SoftShrink",
+    "softsign": "Softsign",
+    "tanhshrink": "Tanhshrink",
+}
+
+
+def get_activation(name, prim_name=None):
+    """The cell of an activation by its name; None gives None. ValueError for a name that is not known."""
+    if name not in _NAMED:
+        return None if name is None else muster.nn.get_activation(name)
+    from mindspore import nn
+
+    return getattr(nn, _NAMED[name])()
+
+
+def activated(activation):
+    """A cell for its name; a cell, and None, as it is."""
+    return get_activation(activation) if isinstance(activation, str) else activation
+
+
 __all__ = [
     "CELU",
     "HSigmoid",
@@ -80,4 +113,5 @@ __all__ = [
     "PReLU",
     "SeLU",
     "Softsign",
+    "get_activation",
 ]

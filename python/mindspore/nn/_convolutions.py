@@ -101,6 +101,8 @@ class _Convolution(muster.Cell):
         self.pad_mode, self.padding, self.has_bias = pad_mode, padding, has_bias
         self.weight_init, self.bias_init = weight_init, bias_init
         self._pads = self._given_pads(padding)
+        if self._is_flat():
+            self.padding = tuple(self._pads)  # as MindSpore's: of a picture of one row
         self.output_padding = output_padding
         self._beyond = _spread(
             _numbers(name, "output_padding", output_padding, (self._axes_given(),), 0), self.axes
@@ -208,14 +210,6 @@ class _Convolution(muster.Cell):
 
         pictures = ops.zeros((x.shape[0], self.out_channels, *sizes), x.dtype)
         return muster.value_and_grad(weighed, 0)(pictures)[1]
-
-    def extend_repr(self):
-        """The arguments, for people."""
-        return (
-            f"input_channels={self.in_channels}, output_channels={self.out_channels}, "
-            f"kernel_size={self.kernel_size}, stride={self.stride}, pad_mode={self.pad_mode}, "
-            f"padding={self.padding}, dilation={self.dilation}, group={self.group}, has_bias={self.has_bias}"
-        )
 
 
 class _OfSequences(_Convolution):

@@ -317,7 +317,9 @@ class FocalLoss(_Loss):
         losses = ops.mul(ops.mul(focus, logs), wanted)
         if self._weighs:
             losses = ops.mul(losses, ops.reshape(self.weight, (1, c, 1)))
-        return self.get_loss(ops.neg(ops.reduce_mean(ops.reduce_sum(losses, 1), 1)))
+        if labels.shape[1] == 1:
+            losses = ops.reduce_sum(losses, 1)  # of one-hot labels each class keeps its own
+        return self.get_loss(ops.neg(ops.reduce_mean(losses, losses.ndim - 1)))
 
 
 def _distance(x, y, p, eps):

@@ -65,10 +65,6 @@ class GroupNorm(muster.Cell):
             )
         return group_norm(x, self.num_groups, self.gamma, self.beta, self.eps)
 
-    def extend_repr(self):
-        """The arguments, for people."""
-        return f"num_groups={self.num_groups}, num_channels={self.num_channels}"
-
 
 class _InstanceNorm(muster.Cell):
     rank = 4
@@ -105,10 +101,6 @@ class _InstanceNorm(muster.Cell):
                 "needed"
             )
         return group_norm(x, self.num_features, self.gamma, self.beta, self.eps)
-
-    def extend_repr(self):
-        """The arguments, for people."""
-        return f"num_features={self.num_features}, eps={self.eps}, momentum={self.momentum}"
 
 
 class InstanceNorm1d(_InstanceNorm):

@@ -39,6 +39,7 @@ class _Pool(muster.Cell):
         self.kernel_size = _per_axis(name, "kernel_size", kernel_size, self.axes)
         self.stride = _per_axis(name, "stride", kernel_size if stride is None else stride, self.axes)
         self.pad_mode, self.padding, self.ceil_mode = pad_mode.lower(), padding, bool(ceil_mode)
+        self._given = kernel_size, kernel_size if stride is None else stride
         if self.pad_mode not in ("same", "valid", "pad"):
             raise ValueError(f"{name}: pad_mode is 'same', 'valid' or 'pad', not {pad_mode!r}")
         self._sides = _per_axis(name, "padding", padding, self.axes, 0)
@@ -70,10 +71,6 @@ class _Pool(muster.Cell):
         if self.axes == 1:
             return ops.squeeze(self._pass(ops.expand_dims(x, 2), (None, 0)), 2)
         return _in_two_passes(x, self._pass) if self.axes == 3 else self._pass(x, (0, 1))
-
-    def extend_repr(self):
-        """The arguments, for people."""
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, pad_mode={self.pad_mode}"
 
 
 class _MaxPool(_Pool):

@@ -4,6 +4,7 @@ import math
 
 import muster
 from mindspore import _names
+from mindspore.nn._activations import activated
 from muster import ops
 
 
@@ -78,10 +79,6 @@ class CellDict(muster.Cell):
         raise NotImplementedError("CellDict is not called; call the cells in it")
 
 
-def _activated(activation):
-    return muster.nn.get_activation(activation) if isinstance(activation, str) else activation
-
-
 class Conv2dBnAct(muster.Cell):
     """Conv2d, with `has_bn` BatchNorm2d, and an activation."""
 
@@ -124,7 +121,7 @@ class Conv2dBnAct(muster.Cell):
 
 
 def _leaky_or(activation, alpha):
-    return muster.nn.LeakyReLU(alpha) if activation == "leakyrelu" else _activated(activation)
+    return muster.nn.LeakyReLU(alpha) if activation == "leakyrelu" else activated(activation)
 
 
 class DenseBnAct(muster.Cell):

@@ -20,6 +20,18 @@ def _of_one(name, compute, words, prepared=tensor):
     return function
 
 
+def _angle(x):
+    """A tensor of floats: numbers of eight bits and bool in float16, as numpy's and MindSpore's."""
+    x = tensor(x)
+    return ops.cast(x, muster.float16) if x.dtype.name in ("bool", "int8", "uint8") else real(x)
+
+
+def _single(x):
+    """A tensor of floats of at least 32 bits."""
+    x = real(x)
+    return ops.cast(x, muster.float32) if x.dtype.itemsize < 4 else x
+
+
 def _of_two(name, compute, words, prepared=tensor):
     def function(x1, x2, dtype=None):
         x1, x2 = same_dtype(_pair(prepared(x1), prepared(x2), x1, x2))
@@ -84,12 +96,12 @@ log = _of_one("log", ops.log, "The natural logarithm of x.", real)
 log1p = _of_one("log1p", ops.log1p, "The natural logarithm of 1 + x, exact near 0.", real)
 log2 = _of_one("log2", named.log2, "The logarithm of x to base 2.", real)
 log10 = _of_one("log10", named.log10, "The logarithm of x to base 10.", real)
-sin = _of_one("sin", ops.sin, "The sine of x.", real)
-cos = _of_one("cos", ops.cos, "The cosine of x.", real)
-tan = _of_one("tan", named.tan, "The tangent of x.", real)
-sinh = _of_one("sinh", _sinh, "The hyperbolic sine of x.", real)
-cosh = _of_one("cosh", _cosh, "The hyperbolic cosine of x.", real)
-tanh = _of_one("tanh", ops.tanh, "The hyperbolic tangent of x.", real)
+sin = _of_one("sin", ops.sin, "The sine of x.", _angle)
+cos = _of_one("cos", ops.cos, "The cosine of x.", _angle)
+tan = _of_one("tan", named.tan, "The tangent of x.", _angle)
+sinh = _of_one("sinh", _sinh, "The hyperbolic sine of x.", _angle)
+cosh = _of_one("cosh", _cosh, "The hyperbolic cosine of x.", _angle)
+tanh = _of_one("tanh", ops.tanh, "The hyperbolic tangent of x.", _angle)
 floor = _of_one("floor", ops.floor, "x rounded down.", real)
 ceil = _of_one("ceil", ops.ceil, "x rounded up.", real)
 rint = _of_one("rint", ops.round, "x rounded to the nearest whole number, halves to the even one.", real)
@@ -103,14 +115,14 @@ exp2 = _of_one("exp2", lambda x: ops.pow(tensor(2, x.dtype), x), "2 to the power
 
 def arccos(input, dtype=None):
     """The arc cosine of x."""
-    return cast(named.acos(real(input)), dtype)
+    return cast(named.acos(_angle(input)), dtype)
 
 
-arcsin = _of_one("arcsin", lambda x: named.asin(x), "The arc sine of x.", real)
-arctan = _of_one("arctan", lambda x: named.atan(x), "The arc tangent of x.", real)
-arcsinh = _of_one("arcsinh", lambda x: named.asinh(x), "The inverse hyperbolic sine of x.", real)
-arccosh = _of_one("arccosh", lambda x: named.acosh(x), "The inverse hyperbolic cosine of x.", real)
-arctanh = _of_one("arctanh", lambda x: named.atanh(x), "The inverse hyperbolic tangent of x.", real)
+arcsin = _of_one("arcsin", lambda x: named.asin(x), "The arc sine of x.", _angle)
+arctan = _of_one("arctan", lambda x: named.atan(x), "The arc tangent of x.", _angle)
+arcsinh = _of_one("arcsinh", lambda x: named.asinh(x), "The inverse hyperbolic sine of x.", _angle)
+arccosh = _of_one("arccosh", lambda x: named.acosh(x), "The inverse hyperbolic cosine of x.", _angle)
+arctanh = _of_one("arctanh", lambda x: named.atanh(x), "The inverse hyperbolic tangent of x.", _angle)
 cbrt = _of_one(
     "cbrt",
     lambda x: ops.mul(ops.sign(x), ops.pow(ops.abs(x), 1 / 3)),
@@ -165,13 +177,13 @@ def _fmod(x, y):
 
 
 def _copysign(x, y):
-    x, y = real(x), real(y)
+    x, y = countable(x), countable(y)
     return ops.select(signbit(y), ops.neg(ops.abs(x)), ops.abs(x))
 
 
 def _heaviside(x, y):
     step = array_ops.where(ops.equal(x, 0), y, ops.cast(ops.greater(x, 0), x.dtype))
-    return array_ops.where(ops.isnan(x), x, step)
+    return array_ops.where(ops.isnan(x), x, step) if is_float(x.dtype) else step
 
 
 def _logaddexp(x, y):
@@ -192,7 +204,7 @@ divide = _of_two("divide", ops.div, "x1 / x2, shapes broadcast.", real)
 true_divide = _of_two("true_divide", ops.div, "x1 / x2, shapes broadcast, the same as divide.", real)
 floor_divide = _of_two("floor_divide", ops.floor_div, "x1 / x2 rounded down, shapes broadcast.")
 power = _of_two("power", ops.pow, "x1 to the power of x2, shapes broadcast.")
-float_power = _of_two("float_power", ops.pow, "x1 to the power of x2, as real numbers.", real)
+float_power = _of_two("float_power", ops.pow, "x1 to the power of x2, as real numbers.", _single)
 remainder = _of_two("remainder", _remainder, "What x1 / x2 rounded down leaves, with the sign of x2.")
 mod = _of_two("mod", _remainder, "What x1 / x2 rounded down leaves, with the sign of x2.")
 fmod = _of_two("fmod", _fmod, "What x1 / x2 rounded towards zero leaves, with the sign of x1.")
@@ -205,7 +217,7 @@ hypot = _of_two(
     real,
 )
 copysign = _of_two("copysign", _copysign, "|x1| with the sign of x2, shapes broadcast.")
-heaviside = _of_two("heaviside", _heaviside, "0 for negative x1, x2 for 0, else 1, shapes broadcast.", real)
+heaviside = _of_two("heaviside", _heaviside, "0 for negative x1, x2 for 0, else 1, shapes broadcast.")
 logaddexp = _of_two("logaddexp", _logaddexp, "log(e^x1 + e^x2), shapes broadcast.", real)
 logaddexp2 = _of_two("logaddexp2", _logaddexp2, "log2(2^x1 + 2^x2), shapes broadcast.", real)
 arctan2 = _of_two("arctan2", lambda x, y: named.atan2(x, y), "The angle of (x2, x1), shapes broadcast.", real)

@@ -9,7 +9,7 @@ from mindspore.numpy._shared import (
     axes_of,
     axis_of,
     cast,
-    countable,
+    dtype_named,
     is_float,
     real,
     tensor,
@@ -148,22 +148,34 @@ def count_nonzero(x, axis=None, keepdims=False):
     return ops.cast(_summed(there, axes_of(axis, x.ndim, "count_nonzero"), keepdims), muster.int32)
 
 
-def _running(a, axis, dtype, compute, name):
-    a = countable(a)
+_NARROW = {"bool": muster.int32, "int8": muster.int32, "int16": muster.int32, "uint8": muster.int32}
+
+
+def _running(a, axis, compute, name):
     if axis is None:
         a, axis = ops.reshape(a, (-1,)), 0
-    a = cast(a, dtype)
     return compute(a, axis_of(axis, a.ndim, name))
 
 
 def cumsum(a, axis=None, dtype=None):
-    """The sums of the elements up to each, along an axis or of all."""
-    return _running(a, axis, dtype, ops.cumsum, "cumsum")
+    """The sums of the elements up to each, along an axis or of all; of narrow whole numbers and bool int32.
+
+    `dtype` casts the sums; the dtype of `a` itself leaves them as they are.
+    """
+    a, dtype = tensor(a), dtype_named(dtype)
+    found = _running(cast(a, _NARROW.get(a.dtype.name)), axis, ops.cumsum, "cumsum")
+    return found if dtype == a.dtype else cast(found, dtype)
 
 
 def cumprod(a, axis=None, dtype=None):
-    """The products of the elements up to each, along an axis or of all."""
-    return _running(a, axis, dtype, ops.cumprod, "cumprod")
+    """The products of the elements up to each, along an axis or of all; of narrow whole numbers int32.
+
+    Of uint8 and uint16 they are uint32; those of float16 are computed in float32. `dtype` casts the products.
+    """
+    a = tensor(a)
+    wide = _NARROW | {"uint8": muster.uint32, "uint16": muster.uint32, "float16": muster.float32}
+    found = _running(cast(a, wide.get(a.dtype.name)), axis, ops.cumprod, "cumprod")
+    return cast(found, dtype or (a.dtype if is_float(a.dtype) else None))
 
 
 # ---- Without what is no number -----------------------------------------------------------------------------

@@ -65,7 +65,17 @@ def divide(input, other, *, rounding_mode=None):
 
 def fmod(input, other):
     """input - other trunc(input / other), with the sign of input; shapes broadcast."""
+    other = _counted(other, input)
     return ops.sub(input, ops.mul(_towards_zero(input, other), other))
+
+
+def _counted(value, other):
+    """True and False beside whole numbers as 1 and 0 of their dtype."""
+    if not _is_whole(other):
+        return value
+    if isinstance(value, bool):
+        return int(value)
+    return ops.cast(value, other.dtype) if getattr(value, "dtype", None) == muster.bool_ else value
 
 
 def bias_add(input_x, bias):
@@ -374,6 +384,15 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     gamma = full(1.0) if weight is None else weight
     beta = full(0.0) if bias is None else bias
     return ops.layer_norm(input, gamma, beta, input.ndim - len(sizes), eps)
+
+
+# ---- Along an axis -----------------------------------------------------------------------------------------
+
+
+def cumprod(input, dim, dtype=None):
+    """The products of the elements up to each along an axis, in their dtype, then cast to `dtype`."""
+    found = ops.cumprod(input, dim)
+    return ops.cast(found, dtype) if dtype else found
 
 
 __all__ = [

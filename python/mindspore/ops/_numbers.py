@@ -19,13 +19,38 @@ def floating(x):
     return x if is_floating_point(x) else ops.cast(x, muster.float32)
 
 
+def _beside(value, other):
+    """A tensor as it is; of a number one of the dtype that it has beside the tensor `other`."""
+    if isinstance(value, muster.Tensor) or not isinstance(value, int | float):
+        return tensor(value)
+    if not isinstance(other, muster.Tensor) or other.dtype == muster.bool_:
+        return tensor(value)
+    widens = isinstance(value, float) and not is_floating_point(other)
+    return muster.Tensor(value, muster.float32 if widens else other.dtype)
+
+
+def pair(a, b):
+    """Two tensors, of tensors or numbers."""
+    return _beside(a, b), _beside(b, a)
+
+
+def all_floating(*values):
+    """Tensors of fractions; whole numbers and Python's take the dtype of the first that has fractions."""
+    given = [each for each in values if isinstance(each, muster.Tensor)]
+    dtype = next((each.dtype for each in given if is_floating_point(each)), None)
+    if dtype is None:
+        return [floating(each) for each in values]
+    return [
+        (each if is_floating_point(each) else ops.cast(each, dtype))
+        if isinstance(each, muster.Tensor)
+        else muster.Tensor(each, dtype)
+        for each in values
+    ]
+
+
 def alike(*tensors):
     """All of one shape, floating; numbers take the dtype of the tensor beside them."""
-    like = next((floating(each) for each in tensors if isinstance(each, muster.Tensor)), None)
-    made = [
-        floating(each) if like is None or isinstance(each, muster.Tensor) else muster.Tensor(each, like.dtype)
-        for each in tensors
-    ]
+    made = all_floating(*tensors)
     total = made[0]
     for each in made[1:]:
         total = ops.add(ops.mul(total, 0), ops.mul(each, 0))
@@ -58,13 +83,13 @@ def hypot(input, other):
 
 def fmax(input, other):
     """The greater one; of a number and NaN the number."""
-    input, other = tensor(input), tensor(other)
+    input, other = pair(input, other)
     return _without_nan(ops.maximum(input, other), input, other)
 
 
 def fmin(input, other):
     """The smaller one; of a number and NaN the number."""
-    input, other = tensor(input), tensor(other)
+    input, other = pair(input, other)
     return _without_nan(ops.minimum(input, other), input, other)
 
 
@@ -77,7 +102,8 @@ def _without_nan(chosen, a, b):
 
 def copysign(x, other):
     """|x| with the sign of other, shapes broadcast."""
-    return ops.mul(ops.abs(floating(x)), ops.select(signbit(tensor(other)), -1.0, 1.0))
+    size = ops.abs(floating(x))
+    return ops.mul(size, ops.cast(ops.select(signbit(tensor(other)), -1.0, 1.0), size.dtype))
 
 
 def signbit(input):
@@ -128,7 +154,7 @@ def mul_no_nan(x, y):
 
 def truncate_div(x, y):
     """x / y rounded towards zero, shapes broadcast."""
-    x, y = tensor(x), tensor(y)
+    x, y = pair(x, y)
     if is_floating_point(x) or is_floating_point(y):
         return _math.trunc(ops.div(x, y))
     quotient = ops.floor_div(x, y)
@@ -138,12 +164,13 @@ def truncate_div(x, y):
 
 def truncate_mod(x, y):
     """x - y truncate_div(x, y), with the sign of x."""
+    x, y = pair(x, y)
     return ops.sub(x, ops.mul(truncate_div(x, y), y))
 
 
 def ldexp(x, other):
     """x 2^other, shapes broadcast."""
-    return ops.mul(floating(x), ops.pow(2.0, floating(other)))
+    return ops.mul(tensor(x), ops.pow(2.0, floating(other)))
 
 
 def logaddexp(input, other):
@@ -156,6 +183,7 @@ def logaddexp(input, other):
 
 def logaddexp2(input, other):
     """log2(2^input + 2^other) without overflow, shapes broadcast."""
+    input, other = alike(input, other)
     return ops.div(logaddexp(ops.mul(input, math.log(2)), ops.mul(other, math.log(2))), math.log(2))
 
 
@@ -166,6 +194,7 @@ def float_power(input, exponent):
 
 def gcd(input, other):
     """The greatest common divisor of whole numbers, shapes broadcast."""
+    input, other = pair(input, other)
     a, b = ops.abs(ops.add(input, ops.mul(other, 0))), ops.abs(ops.add(other, ops.mul(input, 0)))
     for _ in range(94 if a.dtype == muster.int64 else 48):  # the longest runs of Euclid's algorithm
         done = ops.equal(b, 0)
@@ -176,6 +205,7 @@ def gcd(input, other):
 
 def lcm(input, other):
     """The least common multiple of whole numbers, shapes broadcast."""
+    input, other = pair(input, other)
     common = gcd(input, other)
     safe = ops.select(ops.equal(common, 0), ops.ones_like(common), common)
     return ops.abs(ops.mul(ops.floor_div(input, safe), other))
@@ -401,9 +431,10 @@ def reduce_std(input, axis=(), unbiased=True, keep_dims=False):
 
 
 def nansum(input, axis=None, keepdims=False, *, dtype=None):
-    """The sum over `axis` of the elements that are not NaN, in the dtype of the input."""
+    """The sum over `axis` of the elements that are not NaN, in the dtype of the input; of bool int64."""
     filled = ops.select(ops.isnan(input), ops.zeros_like(input), input)
-    return _math.sum(filled, axis, keepdims, dtype=dtype or input.dtype)
+    own = muster.int64 if input.dtype == muster.bool_ else input.dtype
+    return _math.sum(filled, axis, keepdims, dtype=dtype or own)
 
 
 def nanmean(input, axis=None, keepdims=False, *, dtype=None):
@@ -555,7 +586,7 @@ def scalar_number(value):
     return value if isinstance(value, numbers.Number) else value.item()
 
 
-_OWN = ("alike", "floating", "scalar_number", "tensor")
+_OWN = ("alike", "all_floating", "floating", "pair", "scalar_number", "tensor")
 __all__ = [
     name
     for name, value in list(globals().items())

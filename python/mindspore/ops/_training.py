@@ -1,6 +1,6 @@
 """Functions for training by MindSpore's names."""
 
-from muster.ops import assign, assign_add, clip_by_global_norm, clip_by_norm
+from muster.ops import assign, assign_add
 
 import muster
 from mindspore import _names
@@ -15,6 +15,17 @@ def assign_sub(variable, value):
 def depend(value, expr):
     """`value`; what `expr` did has happened, since effects come in the order of the code."""
     return value
+
+
+def clip_by_norm(x, max_norm, norm_type=2.0, error_if_nonfinite=False):
+    """A tensor, or a list or tuple of them as a tuple, times min(max_norm / (norm + 1e-6), 1)."""
+    clipped = ops.clip_by_norm(x, max_norm, norm_type, error_if_nonfinite)
+    return tuple(clipped) if isinstance(clipped, list) else clipped
+
+
+def clip_by_global_norm(x, clip_norm=1.0, use_norm=None):
+    """A tuple of tensors times clip_norm / max(norm, clip_norm), norm being the length of all together."""
+    return tuple(ops.clip_by_global_norm(x, clip_norm, use_norm))
 
 
 __all__ = [

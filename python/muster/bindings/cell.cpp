@@ -323,10 +323,12 @@ void insert_param(nb::handle self, const std::string& name, nb::handle parameter
   nb::setattr(self, name.c_str(), parameter);
 }
 
-void update_names(Cell& cell, std::string prefix) {
-  if (!prefix.empty() && prefix.back() == '.') prefix.pop_back();
-  if (prefix.empty()) throw nb::value_error("update_parameters_name: the prefix is empty");
-  cell.prefix_names(prefix);
+// The prefix, with its dot, and the place in the cell, whatever the parameter was called before.
+void update_names(Cell& cell, const std::string& prefix) {
+  const std::string path = prefix.ends_with('.') ? prefix.substr(0, prefix.size() - 1) : prefix;
+  if (path.empty()) throw nb::value_error("update_parameters_name: the prefix is empty");
+  cell.prefix_names(path);
+  for (const auto& [place, parameter] : cell.parameters_and_names()) parameter->rename(prefix + place);
 }
 
 nb::typed<nb::dict, nb::str, PythonParameter> parameters_dict(const Cell& cell, bool recurse) {
@@ -483,9 +485,9 @@ void bind_cell(nb::module_& core) {
           "Adds a parameter, which is an attribute too.")
       .def(
           "update_parameters_name",
-          [](Cell& self, std::string prefix, bool) { update_names(self, std::move(prefix)); },
+          [](Cell& self, const std::string& prefix, bool) { update_names(self, prefix); },
           nb::arg("prefix") = "", nb::arg("recurse") = true,
-          "Puts `prefix` (with or without a dot at its end) before the names of all parameters.")
+          "Names all parameters by `prefix` and their place: 'net.' gives 'net.fc.weight'.")
       .def(
           "set_grad", [](nb::object self, bool) { return self; }, nb::arg("requires_grad") = true,
           nb::sig("def set_grad(self, requires_grad: bool = True) -> typing.Self"),

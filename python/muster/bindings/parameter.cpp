@@ -23,11 +23,19 @@ using graph::ParameterPtr;
 
 std::unordered_map<const Parameter*, PythonParameter*>& objects() { return process().parameters; }
 
+// Python's numbers, numpy.float64 among them, are int32 and float32 in a parameter; others have a dtype.
+std::optional<DType> dtype_of_number(nb::handle input) {
+  if (nb::isinstance<nb::bool_>(input)) return {};
+  if (nb::isinstance<nb::int_>(input)) return DType::int32;
+  if (nb::isinstance<nb::float_>(input)) return DType::float32;
+  return {};
+}
+
 ParameterPtr make_parameter(nb::handle input, const std::string& name, bool requires_grad) {
   if (const InitialValue* initial = unfilled(input))
     return std::make_shared<Parameter>(name, initial->type(), initial->initializer, requires_grad);
-  const Tensor values =
-      is_value(input) ? elements_of(nb::cast<const graph::Value&>(input)) : tensor_copied(input, {});
+  const Tensor values = is_value(input) ? elements_of(nb::cast<const graph::Value&>(input))
+                                        : tensor_copied(input, dtype_of_number(input));
   return std::make_shared<Parameter>(name, values, requires_grad);
 }
 

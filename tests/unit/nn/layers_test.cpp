@@ -61,7 +61,7 @@ TEST(Conv2d, SaysWhichArgumentCannotBe) {
 
 TEST(BatchNorm, KeepsMovingStatisticsThatGetNoGradient) {
   const BatchNorm2d norm(4);
-  EXPECT_THAT(names(norm.parameters()), ElementsAre("moving_mean", "moving_variance", "gamma", "beta"));
+  EXPECT_THAT(names(norm.parameters()), ElementsAre("mean", "variance", "gamma", "beta"));
   EXPECT_THAT(names(norm.trainable_params()), ElementsAre("gamma", "beta"));
   EXPECT_TRUE(BatchNorm1d(4, {.affine = false}).trainable_params().empty());
 }
