@@ -23,6 +23,7 @@ A, B, C = real(2, 3, 4), real(2, 4, 5), real(4, 3)
 SQUARE = (numpy.eye(3) * 3 + real(3, 3)).astype(numpy.float32)
 DEFINITE = (SQUARE @ SQUARE.T + numpy.eye(3)).astype(numpy.float32)
 IMAGE, SMALL, VOLUME, LINE = real(2, 3, 6, 8), real(1, 2, 4, 5), real(1, 2, 4, 4, 6), real(2, 3, 10)
+WIDE = (numpy.arange(4800) % 2).astype(numpy.float32).reshape(1, 1, 2, 2400)
 INDEX = whole([0, 2, 1, 1], [1, 0, 2, 0])
 PAIRS = whole([0, 1], [2, 3], [0, 1])
 BOXES = numpy.array([[1, 1, 5, 6], [0, 2, 3, 7], [4, 0, 9, 3]], numpy.float32)
@@ -163,6 +164,9 @@ SMOOTH = [
 ]
 
 VALUES = [
+    # Far from the first pixel float32 rounds the places between pixels.
+    ("ops.interpolate(x, (2, 2239), None, 'bilinear', True)[..., 2220:]", [WIDE]),
+    ("ops.interpolate(x, (2, 3007), None, 'bilinear', False)[..., 2990:]", [WIDE]),
     ("ops.sort(x)", [TIED]),
     ("ops.sort(x, axis=0, descending=True)", [TIED]),
     ("ops.argsort(x)", [TIED]),
