@@ -9,6 +9,11 @@ def real(*shape):
     return RANDOM.standard_normal(shape).astype(numpy.float32)
 
 
+def waves(*shape):
+    """Without a draw, so that the numbers of others stay."""
+    return numpy.sin(numpy.arange(numpy.prod(shape), dtype=numpy.float32) + 1).reshape(shape)
+
+
 def unit(*shape):
     """Between 0 and 1."""
     return RANDOM.random_sample(shape).astype(numpy.float32) * 0.9 + numpy.float32(0.05)
@@ -122,6 +127,18 @@ SMOOTH = [
     ("ops.interpolate(x, size=(9, 5), mode='bilinear')", [IMAGE]),
     ("ops.interpolate(x, size=(9, 5), mode='bilinear', align_corners=True)", [IMAGE]),
     ("ops.interpolate(x, size=(9, 5), mode='bicubic')", [IMAGE]),
+    ("ops.conv3d(x, y, z, 2, 'pad', (1, 0, 1))", [VOLUME, waves(3, 2, 2, 1, 2), waves(3)]),
+    (
+        "P.Conv3D(4, (2, 1, 3), pad_mode='same', stride=(1, 2, 2), group=2)(x, y)",
+        [VOLUME, waves(4, 1, 2, 1, 3)],
+    ),
+    ("P.Conv3D(2, 2, dilation=(2, 1, 2))(x, y)", [VOLUME, waves(2, 2, 2, 2, 2)]),
+    (
+        "P.Conv3DTranspose(2, 3, (2, 1, 2), 1, 'pad', (0, 1, 0, 0, 1, 0), 2, 1, 1, 1)(x, y)",
+        [VOLUME, waves(2, 3, 2, 1, 2)],
+    ),
+    ("P.Conv3DTranspose(2, 4, 2, stride=(2, 1, 3), group=2)(x, y)", [VOLUME, waves(2, 2, 2, 2, 2)]),
+    ("P.Conv3DTranspose(2, 3, 3, stride=2, pad_mode='same')(x, y)", [VOLUME, waves(2, 3, 3, 3, 3)]),
     ("ops.interpolate(x, size=(3, 4), mode='area')", [IMAGE]),
     ("ops.interpolate(x, size=7, mode='linear')", [LINE]),
     ("P.ResizeNearestNeighbor((4, 11))(x)", [IMAGE]),
