@@ -14,6 +14,7 @@
 #include "muster/tensor/kernels/binary.h"                 // IWYU pragma: export
 #include "muster/tensor/kernels/broadcast.h"              // IWYU pragma: export
 #include "muster/tensor/kernels/conv2d.h"                 // IWYU pragma: export
+#include "muster/tensor/kernels/conv3d.h"                 // IWYU pragma: export
 #include "muster/tensor/kernels/copy.h"                   // IWYU pragma: export
 #include "muster/tensor/kernels/dropout.h"                // IWYU pragma: export
 #include "muster/tensor/kernels/elementwise.h"            // IWYU pragma: export

@@ -16,6 +16,7 @@
 #include "muster/tensor/format.h"
 #include "muster/tensor/kernels/batch_norm.h"
 #include "muster/tensor/kernels/conv2d.h"
+#include "muster/tensor/kernels/conv3d.h"
 #include "muster/tensor/kernels/matmul.h"
 #include "muster/tensor/kernels/pool2d.h"
 
@@ -67,6 +68,8 @@ struct PrimitiveLibrary {
   // dy to dweight.
   PrimitivePtr (*conv2d)(const PrimitiveSetting&, const kernels::Conv2dSize&, Direction, bool bias,
                          bool relu);
+  // The same of volumes.
+  PrimitivePtr (*conv3d)(const PrimitiveSetting&, const kernels::Conv3dSize&, Direction);
   // x to y, positions; dy, positions to dx.
   PrimitivePtr (*max_pool2d)(const PrimitiveSetting&, const kernels::Pool2dSize&, Direction);
   // x to y; dy to dx.
@@ -82,7 +85,7 @@ struct PrimitiveLibrary {
   // none.
   FormatPtr (*format_named)(const Shape& shape, DType dtype, std::string_view name);
 };
-constexpr std::uint32_t primitive_table_version = 3;
+constexpr std::uint32_t primitive_table_version = 4;
 
 // Loads the library on the first call. Null where there is none.
 const PrimitiveLibrary* primitive_library();

@@ -9,6 +9,11 @@ def real(*shape):
     return RANDOM.standard_normal(shape).astype(numpy.float32)
 
 
+def waves(*shape):
+    """Without a draw, so that the numbers of others stay."""
+    return numpy.sin(numpy.arange(numpy.prod(shape), dtype=numpy.float32) + 1).reshape(shape)
+
+
 def unit(*shape):
     """Between 0 and 1."""
     return RANDOM.random_sample(shape).astype(numpy.float32) * 0.9 + numpy.float32(0.05)
@@ -23,6 +28,7 @@ A, B, C = real(2, 3, 4), real(2, 4, 5), real(4, 3)
 SQUARE = (numpy.eye(3) * 3 + real(3, 3)).astype(numpy.float32)
 DEFINITE = (SQUARE @ SQUARE.T + numpy.eye(3)).astype(numpy.float32)
 IMAGE, SMALL, VOLUME, LINE = real(2, 3, 6, 8), real(1, 2, 4, 5), real(1, 2, 4, 4, 6), real(2, 3, 10)
+WIDE = (numpy.arange(4800) % 2).astype(numpy.float32).reshape(1, 1, 2, 2400)
 INDEX = whole([0, 2, 1, 1], [1, 0, 2, 0])
 PAIRS = whole([0, 1], [2, 3], [0, 1])
 BOXES = numpy.array([[1, 1, 5, 6], [0, 2, 3, 7], [4, 0, 9, 3]], numpy.float32)
@@ -121,6 +127,18 @@ SMOOTH = [
     ("ops.interpolate(x, size=(9, 5), mode='bilinear')", [IMAGE]),
     ("ops.interpolate(x, size=(9, 5), mode='bilinear', align_corners=True)", [IMAGE]),
     ("ops.interpolate(x, size=(9, 5), mode='bicubic')", [IMAGE]),
+    ("ops.conv3d(x, y, z, 2, 'pad', (1, 0, 1))", [VOLUME, waves(3, 2, 2, 1, 2), waves(3)]),
+    (
+        "P.Conv3D(4, (2, 1, 3), pad_mode='same', stride=(1, 2, 2), group=2)(x, y)",
+        [VOLUME, waves(4, 1, 2, 1, 3)],
+    ),
+    ("P.Conv3D(2, 2, dilation=(2, 1, 2))(x, y)", [VOLUME, waves(2, 2, 2, 2, 2)]),
+    (
+        "P.Conv3DTranspose(2, 3, (2, 1, 2), 1, 'pad', (0, 1, 0, 0, 1, 0), 2, 1, 1, 1)(x, y)",
+        [VOLUME, waves(2, 3, 2, 1, 2)],
+    ),
+    ("P.Conv3DTranspose(2, 4, 2, stride=(2, 1, 3), group=2)(x, y)", [VOLUME, waves(2, 2, 2, 2, 2)]),
+    ("P.Conv3DTranspose(2, 3, 3, stride=2, pad_mode='same')(x, y)", [VOLUME, waves(2, 3, 3, 3, 3)]),
     ("ops.interpolate(x, size=(3, 4), mode='area')", [IMAGE]),
     ("ops.interpolate(x, size=7, mode='linear')", [LINE]),
     ("P.ResizeNearestNeighbor((4, 11))(x)", [IMAGE]),
@@ -163,6 +181,9 @@ SMOOTH = [
 ]
 
 VALUES = [
+    # Far from the first pixel float32 rounds the places between pixels.
+    ("ops.interpolate(x, (2, 2239), None, 'bilinear', True)[..., 2220:]", [WIDE]),
+    ("ops.interpolate(x, (2, 3007), None, 'bilinear', False)[..., 2990:]", [WIDE]),
     ("ops.sort(x)", [TIED]),
     ("ops.sort(x, axis=0, descending=True)", [TIED]),
     ("ops.argsort(x)", [TIED]),

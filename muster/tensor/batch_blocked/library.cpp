@@ -27,6 +27,9 @@ constexpr PrimitiveLibrary table{
           const Simd& simd = simd_for(isa);
           return for_setting(setting, simd, make_conv2d(simd, size, direction, bias, relu));
         },
+    .conv3d = [](const PrimitiveSetting&, const kernels::Conv3dSize&, Direction) -> PrimitivePtr {
+      return nullptr;
+    },
     .max_pool2d =
         [](const PrimitiveSetting& setting, const kernels::Pool2dSize& size, Direction direction) {
           const Simd& simd = simd_for(isa);

@@ -11,6 +11,7 @@ namespace {
 
 using Tag = dnnl::memory::format_tag;
 constexpr std::array<Tag, 5> image_orders{Tag::nChw16c, Tag::nchw, Tag::nChw8c, Tag::nhwc, Tag::nChw4c};
+constexpr std::array<Tag, 5> volume_orders{Tag::nCdhw16c, Tag::ncdhw, Tag::nCdhw8c, Tag::ndhwc, Tag::nCdhw4c};
 
 bool is_plain(const Desc& desc) {
   if (desc.get_format_kind() != dnnl::memory::format_kind::blocked || desc.get_inner_nblks() != 0)
@@ -82,9 +83,9 @@ Desc desc_of(const FormatPtr& format, const Desc& otherwise) {
 }
 
 Desc in_order_of(const Desc& order, const Dims& dims, dnnl::memory::data_type type) {
-  if (dims.size() == 4)
-    for (const Tag tag : image_orders)
-      if (order == Desc(order.get_dims(), order.get_data_type(), tag)) return Desc(dims, type, tag);
+  if (dims.size() != order.get_dims().size() || dims.size() < 4 || dims.size() > 5) return plain(dims, type);
+  for (const Tag tag : dims.size() == 4 ? image_orders : volume_orders)
+    if (order == Desc(order.get_dims(), order.get_data_type(), tag)) return Desc(dims, type, tag);
   return plain(dims, type);
 }
 
@@ -109,6 +110,7 @@ FormatPtr format_named(const Shape& shape, DType dtype, std::string_view name) {
 }
 
 FormatPtr DescFormat::with_dtype(DType dtype) const {
+  if (data_type(dtype) == dnnl::memory::data_type::undef) return nullptr;  // it has no such elements
   const std::optional<Tag> tag = tag_named(name());
   if (!tag || desc_ != Desc(desc_.get_dims(), desc_.get_data_type(), *tag)) return nullptr;
   return format_of(Desc(desc_.get_dims(), data_type(dtype), *tag));

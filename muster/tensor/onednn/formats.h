@@ -39,8 +39,8 @@ FormatPtr format_of(const Desc& desc);
 FormatPtr format_named(const Shape& shape, DType dtype, std::string_view name);
 // `otherwise` when `format` is null.
 Desc desc_of(const FormatPtr& format, const Desc& otherwise);
-// The same order of axes and blocks for other dims and another type; row-major if the order of an image's
-// axes is none of those that kernels share.
+// The same order of axes and blocks for other dims and another type; row-major if the order of the
+// axes of images (or volumes) is none of those that kernels share.
 Desc in_order_of(const Desc& order, const Dims& dims, dnnl::memory::data_type type);
 
 }  // namespace muster::onednn

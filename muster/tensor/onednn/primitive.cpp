@@ -91,6 +91,7 @@ extern "C" __attribute__((visibility("default"))) const muster::PrimitiveLibrary
   static const PrimitiveLibrary library{.version = primitive_table_version,
                                         .name = "oneDNN",
                                         .conv2d = onednn::make_conv2d,
+                                        .conv3d = onednn::make_conv3d,
                                         .max_pool2d = onednn::make_max_pool2d,
                                         .avg_pool2d = onednn::make_avg_pool2d,
                                         .batch_norm = onednn::make_batch_norm,

@@ -57,6 +57,7 @@ PrimitivePtr tried(int threads, const Make& make) {
 
 PrimitivePtr make_conv2d(const PrimitiveSetting&, const kernels::Conv2dSize&, Direction, bool bias,
                          bool relu);
+PrimitivePtr make_conv3d(const PrimitiveSetting&, const kernels::Conv3dSize&, Direction);
 PrimitivePtr make_max_pool2d(const PrimitiveSetting&, const kernels::Pool2dSize&, Direction);
 PrimitivePtr make_avg_pool2d(const PrimitiveSetting&, const kernels::Pool2dSize&, Direction);
 PrimitivePtr make_batch_norm(const PrimitiveSetting&, const kernels::BatchNormSize&, Direction, bool relu);

@@ -4,6 +4,7 @@ import math
 
 import muster
 from mindspore import _names
+from mindspore.ops._volumes import same_pads
 from muster import ops
 
 
@@ -22,41 +23,12 @@ def _spread(numbers: list[int], count: int) -> tuple[int, ...]:
     return tuple(numbers * count if len(numbers) == 1 else numbers)
 
 
-def same_pads(size: int, kernel: int, stride: int, dilation: int) -> list[int]:
-    """What is added before and after `size` so that ceil(size / stride) windows fit."""
-    windows = -(-size // stride)
-    missing = max((windows - 1) * stride + (kernel - 1) * dilation + 1 - size, 0)
-    return [missing // 2, missing - missing // 2]
-
-
 def _conv2d(x, weight, stride, pads, dilation, group):
     return ops.conv2d(x, weight, None, stride, "pad", tuple(pads), dilation, group)
 
 
 def _conv3d(x, weight, stride, pads, dilation, group):
-    """The sum over the depth of the kernel of convolutions of the planes that each of its places meets."""
-    x = ops.pad(x, (0, 0, 0, 0, *pads[:2])) if any(pads[:2]) else x
-    samples, channels, depth, height, width = x.shape
-    count = (depth - (weight.shape[2] - 1) * dilation[0] - 1) // stride[0] + 1
-    if count < 1:
-        raise ValueError(f"a kernel {weight.shape[2:]} does not fit volumes of {x.shape[2:]}")
-    planes = ops.transpose(x, (0, 2, 1, 3, 4))
-    total = None
-    for place, kernel in enumerate(ops.unstack(weight, 2)):
-        met = _every(planes, place * dilation[0], stride[0], count)
-        images = ops.reshape(met, (samples * count, channels, height, width))
-        y = _conv2d(images, kernel, tuple(stride[1:]), pads[2:], tuple(dilation[1:]), group)
-        total = y if total is None else ops.add(total, y)
-    total = ops.reshape(total, (samples, count, *total.shape[1:]))
-    return ops.transpose(total, (0, 2, 1, 3, 4))
-
-
-def _every(x, first: int, step: int, count: int):
-    """x[:, first::step], `count` of them."""
-    if step > 1:
-        places = ops.arange(first, first + step * (count - 1) + 1, step)
-        return ops.gather(x, ops.cast(places, muster.int32), 1)
-    return ops.slice(x, (0, first, *[0] * (x.ndim - 2)), (x.shape[0], count, *x.shape[2:]))
+    return ops.conv3d(x, weight, list(stride), pads, list(dilation), group)
 
 
 class _Convolution(muster.Cell):
@@ -204,6 +176,10 @@ class _Convolution(muster.Cell):
         """The gradient of the convolution for its pictures, which is linear: those may be zeros."""
         sizes = self._sizes_from(x.shape[2:])
         pads = self._pads_for(sizes)
+        if self.axes == 3:
+            return ops.conv3d_transpose(
+                x, self.weight, sizes, list(self.stride), pads, list(self.dilation), self.group
+            )
 
         def weighed(pictures):
             return ops.reduce_sum(ops.mul(self._convolved(pictures, self.weight, pads), x))

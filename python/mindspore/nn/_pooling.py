@@ -4,7 +4,7 @@ import math
 
 import muster
 from mindspore import _names
-from mindspore.nn._convolutions import same_pads
+from mindspore.ops._volumes import same_pads
 from muster import ops
 
 

@@ -8,6 +8,7 @@ _MODULES = (
     "_moves",
     "_places",
     "_windows",
+    "_volumes",
     "_resize",
     "_matrices",
     "_lapack",

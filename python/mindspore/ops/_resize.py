@@ -2,6 +2,8 @@
 
 import math
 
+import numpy
+
 import muster
 from mindspore.ops import _windows
 from muster import ops
@@ -9,15 +11,24 @@ from muster import ops
 # ---- Along one axis: each new element is a sum of a few old ones -------------------------------------------
 
 
-def _coordinates(size, count, align_corners, half_pixel, scale=None):
-    """Where the new elements lie among the old ones."""
+def _step(size, count, align_corners, scale=None):
+    """How far apart the new elements lie among the old ones."""
     if align_corners:
-        step = (size - 1) / (count - 1) if count > 1 else 0.0
-        return [k * step for k in range(count)]
-    step = 1 / scale if scale else size / count
-    if half_pixel:
-        return [(k + 0.5) * step - 0.5 for k in range(count)]
-    return [k * step for k in range(count)]
+        return numpy.float32(size - 1) / numpy.float32(count - 1) if count > 1 else numpy.float32(0)
+    return numpy.float32(1 / scale) if scale else numpy.float32(size) / numpy.float32(count)
+
+
+def _coordinates(size, count, align_corners, half_pixel, scale=None):
+    """Where the new elements lie among the old ones, in float32 as MindSpore has them.
+
+    A weight is what follows the point: of a place near 200 it has five digits, and exact ones would give
+    pictures that differ in the fifth.
+    """
+    half = numpy.float32(0.5 if half_pixel and not align_corners else 0)
+    places = (numpy.arange(count, dtype=numpy.float32) + half) * _step(
+        size, count, align_corners, scale
+    ) - half
+    return places.tolist()
 
 
 def _mixed(x, axis, taps):
@@ -71,8 +82,9 @@ def nearest(x, axis, count, align_corners=False, half_pixel=False, scale=None):
     """x with `count` elements along the axis, each the nearest old one."""
     size = x.shape[axis]
     if half_pixel:
-        step = 1 / scale if scale else size / count
-        places = [math.floor((k + 0.5) * step) for k in range(count)]
+        half = numpy.float32(0.5)
+        places = (numpy.arange(count, dtype=numpy.float32) + half) * _step(size, count, False, scale)
+        places = [math.floor(place) for place in places]
     else:
         places = [
             math.floor(at + 0.5) if align_corners else math.floor(at)

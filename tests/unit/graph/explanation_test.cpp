@@ -109,6 +109,7 @@ TEST(Flops, CountMultiplyAddsAsTwo) {
   Attributes kernel = in_two_groups;
   kernel.set("kernel", std::vector<std::int64_t>{3, 3});
   EXPECT_EQ(work("conv2d_grad_weight", {{1, 4, 6, 6}, {1, 6, 4, 4}}, kernel), 2 * 6 * 16 * 2 * 9);
+  EXPECT_EQ(work("conv3d", {{1, 4, 3, 6, 6}, {6, 2, 3, 3, 3}}, in_two_groups), 2 * 6 * 16 * 2 * 27);
   EXPECT_EQ(work("add", {{4}, {4}}, {}), 0);
 }
 

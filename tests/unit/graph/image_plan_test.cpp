@@ -175,6 +175,22 @@ TEST(Formats, AreKeptBetweenKernels) {
   EXPECT_LE(count(text, "reorder ["), 3) << text;  // the images, the weight and the output
 }
 
+// relu keeps the library's order; the library has no numbers of 8 bytes.
+TEST(Formats, EndAtACastToADtypeThatTheLibraryLacks) {
+  for (const DType dtype : {DType::float64, DType::int64, DType::bool_}) {
+    const auto function = std::make_shared<Function>("cast", [dtype](std::span<const Value> in) -> Values {
+      const Value y =
+          apply("relu", {apply("conv2d", {apply("relu", {apply("conv2d", {in[0], in[1]})}), in[2]})});
+      return apply("cast", {y}, {{"dtype", dtype}});
+    });
+    const std::vector<Tensor> inputs{normal<float>({2, 16, 8, 8}, 1), normal<float>({32, 16, 3, 3}, 2),
+                                     normal<float>({32, 32, 3, 3}, 3)};
+    const auto outputs = function->call(inputs, {}, {});
+    ASSERT_TRUE(outputs) << outputs.error().message;
+    EXPECT_EQ((*outputs)[0].dtype(), dtype);
+  }
+}
+
 TEST(Formats, AWeightThatIsUpdatedIsReadAnew) {
   const auto weight = std::make_shared<Parameter>("weight", normal<float>({20, 20, 1, 1}, 7));
   const Tensor before = weight->storage().clone();

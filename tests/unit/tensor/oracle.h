@@ -124,6 +124,25 @@ inline kernels::Conv2dSize some_conv2d(Numbers& numbers, std::int64_t batch_max)
   return s;
 }
 
+inline kernels::Conv3dSize some_conv3d(Numbers& numbers) {
+  kernels::Conv3dSize s;
+  s.groups = numbers.coin() ? 1 : numbers.from(1, 3);
+  s.batch = numbers.from(1, 3);
+  s.in_channels = s.groups * numbers.from(1, numbers.coin() ? 4 : 20);
+  s.out_channels = s.groups * numbers.from(1, numbers.coin() ? 4 : 20);
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    s.kernel[axis] = numbers.from(1, 3);
+    s.stride[axis] = numbers.from(1, 3);
+    s.dilation[axis] = numbers.from(1, 2);
+    s.pad_before[axis] = numbers.from(0, 2);
+    s.pad_after[axis] = numbers.from(0, 2);
+    const std::int64_t reach = (s.kernel[axis] - 1) * s.dilation[axis] + 1;
+    s.in[axis] = reach + numbers.from(0, 5);  // windows may leave places behind
+    s.out[axis] = (s.in[axis] + s.pad_before[axis] + s.pad_after[axis] - reach) / s.stride[axis] + 1;
+  }
+  return s;
+}
+
 inline kernels::Pool2dSize some_pool2d(Numbers& numbers, std::int64_t batch_max) {
   kernels::Pool2dSize s;
   s.batch = numbers.from(1, batch_max);
@@ -196,6 +215,45 @@ inline int convolve_as_the_reference_does(const PrimitiveLibrary& library, std::
         run(library, *primitive, {x, y}, {found});
         expect_near(found, expected_weight, pixels, "dweight");
       }
+    }
+  }
+  return made;
+}
+
+// The same for 60 random convolutions of volumes.
+inline int convolve_volumes_as_the_reference_does(const PrimitiveLibrary& library) {
+  const std::uint64_t seed = entropy();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  int made = 0;
+  for (std::uint64_t number = 0; number < 60; ++number) {
+    SCOPED_TRACE(testing::Message() << "number " << number);
+    Numbers numbers(seed, number);
+    const kernels::Conv3dSize s = some_conv3d(numbers);
+    const Tensor x = numbers.normal({s.batch, s.in_channels, s.in[0], s.in[1], s.in[2]});
+    const Tensor weight =
+        numbers.normal({s.out_channels, s.in_channels / s.groups, s.kernel[0], s.kernel[1], s.kernel[2]});
+    const Tensor y = numbers.normal({s.batch, s.out_channels, s.out[0], s.out[1], s.out[2]});
+    const Tensor expected_y = zeros_like(y), expected_x = zeros_like(x), expected_weight = zeros_like(weight);
+    kernels::conv3d(s, x.data<float>(), weight.data<float>(), expected_y.data<float>(), 1);
+    kernels::conv3d_grad_input(s, y.data<float>(), weight.data<float>(), expected_x.data<float>(), 1);
+    kernels::conv3d_grad_weight(s, x.data<float>(), y.data<float>(), expected_weight.data<float>(), 1);
+    const double taps = static_cast<double>(s.kernel[0] * s.kernel[1] * s.kernel[2] * s.in_channels);
+    const double places = static_cast<double>(s.batch * s.out[0] * s.out[1] * s.out[2]);
+    const std::vector<FormatPtr> formats(2);
+    for (const bool free : {false, true}) {
+      const PrimitiveSetting setting{.formats = formats, .free = free, .threads = 2};
+      const auto compare = [&](Direction direction, const std::vector<Tensor>& inputs, const Tensor& expected,
+                               double terms, const char* what) {
+        const PrimitivePtr primitive = library.conv3d(setting, s, direction);
+        if (primitive == nullptr) return;
+        ++made;
+        const Tensor found = zeros_like(expected);
+        run(library, *primitive, inputs, {found});
+        expect_near(found, expected, terms, what);
+      };
+      compare(Direction::forward, {x, weight}, expected_y, taps, "y");
+      compare(Direction::grad_input, {y, weight}, expected_x, taps, "dx");
+      compare(Direction::grad_weight, {x, y}, expected_weight, places, "dweight");
     }
   }
   return made;

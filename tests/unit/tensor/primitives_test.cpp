@@ -17,6 +17,11 @@ TEST_F(Primitives, ConvolveAsTheReferenceDoes) {
   EXPECT_GT(convolve_as_the_reference_does(*primitive_library(), 3), 400) << "the library refuses too much";
 }
 
+TEST_F(Primitives, ConvolveVolumesAsTheReferenceDoes) {
+  EXPECT_GT(convolve_volumes_as_the_reference_does(*primitive_library()), 300)
+      << "the library refuses too much";
+}
+
 TEST_F(Primitives, PoolAsTheReferenceDoes) {
   EXPECT_GT(pool_as_the_reference_does(*primitive_library(), 3), 270) << "the library refuses too much";
 }

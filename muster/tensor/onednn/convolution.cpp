@@ -1,5 +1,6 @@
 #include "muster/tensor/onednn/primitive.h"
 
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 
@@ -28,6 +29,24 @@ Problem problem_of(const kernels::Conv2dSize& s) {
           .dilations = {s.dilation_height - 1, s.dilation_width - 1},  // 0 is no gap
           .pads_before = {s.pad_top, s.pad_left},
           .pads_after = {s.pad_bottom, s.pad_right}};
+}
+
+Problem problem_of(const kernels::Conv3dSize& s) {
+  const auto with = [](std::initializer_list<std::int64_t> first, const kernels::Conv3dSize::Axes& axes) {
+    Dims dims(first);
+    dims.insert(dims.end(), axes.begin(), axes.end());
+    return dims;
+  };
+  const std::int64_t in = s.in_channels / s.groups;
+  const std::int64_t out = s.out_channels / s.groups;
+  return {.x = with({s.batch, s.in_channels}, s.in),
+          .weight = s.groups == 1 ? with({out, in}, s.kernel) : with({s.groups, out, in}, s.kernel),
+          .y = with({s.batch, s.out_channels}, s.out),
+          .bias = {},
+          .strides = with({}, s.stride),
+          .dilations = {s.dilation[0] - 1, s.dilation[1] - 1, s.dilation[2] - 1},
+          .pads_before = with({}, s.pad_before),
+          .pads_after = with({}, s.pad_after)};
 }
 
 struct Descs {
@@ -114,7 +133,7 @@ PrimitivePtr make_forward(const Descs& d, const Problem& p, const Settings& sett
     after.append_eltwise(algorithm::eltwise_relu, 0.0F, 0.0F);
     attr.set_post_ops(after);
   }
-  const Desc bias = plain(p.bias, d.x.get_data_type());
+  const Desc bias = settings.bias ? plain(p.bias, d.x.get_data_type()) : Desc();
   const auto pd = forward_desc(d, p, settings.bias ? &bias : nullptr, attr);
   if (settings.fast && !is_fast(pd)) return nullptr;
   std::vector<Argument> inputs{{DNNL_ARG_SRC, pd.src_desc(), 0}, {DNNL_ARG_WEIGHTS, pd.weights_desc(), 1}};
@@ -152,11 +171,8 @@ PrimitivePtr make_one(const Descs& d, const Problem& p, Direction direction, con
   return make_forward(d, p, settings);
 }
 
-}  // namespace
-
-PrimitivePtr make_conv2d(const PrimitiveSetting& setting, const kernels::Conv2dSize& size,
-                         Direction direction, bool bias, bool relu) {
-  const Problem p = problem_of(size);
+PrimitivePtr make_convolution(const PrimitiveSetting& setting, const Problem& p, Direction direction,
+                              bool bias, bool relu) {
   if (const auto order = incoming_order(setting, p, direction))
     if (PrimitivePtr made = tried(setting.threads, [&] {
           return make_one(*order, p, direction, {.bias = bias, .relu = relu, .fast = true});
@@ -168,6 +184,18 @@ PrimitivePtr make_conv2d(const PrimitiveSetting& setting, const kernels::Conv2dS
     return make_one(any_order(setting, p, direction), p, direction,
                     {.bias = bias, .relu = relu, .fast = fast});
   });
+}
+
+}  // namespace
+
+PrimitivePtr make_conv2d(const PrimitiveSetting& setting, const kernels::Conv2dSize& size,
+                         Direction direction, bool bias, bool relu) {
+  return make_convolution(setting, problem_of(size), direction, bias, relu);
+}
+
+PrimitivePtr make_conv3d(const PrimitiveSetting& setting, const kernels::Conv3dSize& size,
+                         Direction direction) {
+  return make_convolution(setting, problem_of(size), direction, false, false);
 }
 
 }  // namespace muster::onednn
