@@ -429,7 +429,7 @@ def find_muster() -> Contender | Missing:
     command, python = ROOT / ".venv/bin/muster", ROOT / ".venv/bin/python"
     for needed in (command, python, BUILD / "benchmarks/bench_all_reduce"):
         if not needed.exists():
-            return Missing(Muster.title, f"{needed} is not there: ./dev setup")
+            return Missing(Muster.title, f"{needed} is not there: ./dev setup, ./dev build benchmarks")
     return Muster(command, python)
 
 

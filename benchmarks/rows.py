@@ -8,8 +8,8 @@ Muster beside PyTorch's DataLoader and MindSpore, in turn, on the same cores:
 Each Python needs Pillow; Muster's, too (or MUSTER_PEER_PILLOW names one that has it and numpy). All run the
 class Pictures of peers/python_rows.py and go through all batches of three passes. The first warms up, and
 its batches are checked: they must have every pixel that the class makes, in order. A figure is the median of
-all other passes, of all rounds. What a process costs to start is in it, since each pass starts its own. Quote
-ratios, not times.
+all other passes, of all rounds. What a process costs to start is in it, since each pass starts its own. The limit
+is the class alone in two processes that keep nothing and send nothing. Quote ratios, not times.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from collections import defaultdict
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-CONTENDERS = ("PyTorch", "MindSpore", "Muster")
+PEERS = ("PyTorch", "MindSpore")
+CONTENDERS = (*PEERS, "Muster", "Limit")
 DEADLINE_SECONDS = 600
 
 
 def python_of(contender: str) -> str | None:
-    if contender == "Muster":
+    if contender not in PEERS:
         return os.environ.get("MUSTER_PEER_PILLOW", sys.executable)
     return os.environ.get({"PyTorch": "MUSTER_PEER_TORCH", "MindSpore": "MUSTER_PEER_MINDSPORE"}[contender])
 
@@ -61,8 +62,8 @@ def main() -> int:
         if name not in there:
             print(f"{name} is not here: see benchmarks/README.md", file=sys.stderr)
     failed = False
-    print("| what | PyTorch | MindSpore | Muster | better peer / Muster | load |")
-    print("| --- | --- | --- | --- | --- | --- |")
+    print("| what | PyTorch | MindSpore | Muster | the class alone | better peer / Muster | load |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
     for size in options.sizes.split(","):
         side, cut, count = size.split(":")
         values: dict[str, list[float]] = defaultdict(list)
@@ -75,7 +76,7 @@ def main() -> int:
                 values[contender] += seconds or []
         medians = {name: statistics.median(found) for name, found in values.items() if found}
         cells = [f"{medians[name] * 1e6:.0f} us" if name in medians else "-" for name in CONTENDERS]
-        peers = [medians[name] for name in CONTENDERS[:2] if name in medians]
+        peers = [medians[name] for name in PEERS if name in medians]
         ratio = f"{min(peers) / medians['Muster']:.2f}" if peers and "Muster" in medians else "-"
         print(f"| a picture of {side} x {side}, {cut} x {cut} of it | {' | '.join(cells)} | {ratio} | "
               f"{min(loads):.1f} to {max(loads):.1f} |", flush=True)  # fmt: skip

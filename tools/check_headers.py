@@ -4,9 +4,12 @@ What compiled is kept in build/headers-alone.json and not compiled again until t
 it includes, the flags, the compiler or this script change. A change of a system's header is not seen: --all
 compiles all.
 
-Headers that include the same public header of a module share its precompiled form, which is read before
-them: what it brings they have by their own includes, since includes stand above all else. That takes half the
-time.
+Nothing stands before a header but what it includes itself, so each is compiled as if alone:
+- Headers with the same flags that share the public header of a module are a group: what all of the group
+  include, ours and others', is precompiled and read before each.
+- A group is compiled in chains: each header of a chain includes the one before it. Where a chain fails, its
+  headers are compiled one by one, and those that fail are named.
+What a header includes is read from its text, under any #if; includes stand above all else in a header.
 """
 
 import argparse
@@ -20,15 +23,17 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from sources import ROOT, compile_commands, walk
 
-KEPT = ("-I", "-D", "-std", "-W", "-f", "-m")  # not -O: nothing is generated, and fewer sets of flags differ
-SHARED_MIN = 4  # headers for which a precompiled one pays
+# What decides whether a header compiles. Fewer sets of flags differ without the rest.
+KEPT = ("-I", "-D", "-std", "-W", "-m", "-fopenmp", "-fvisibility")
+SHARED_MIN = 4  # compilations for which a precompiled header pays
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
+IN_BRACKETS = re.compile(r"^\s*#\s*include\s*<([^>]+)>", re.MULTILINE)
 
 
 def flags_by_folder(build: Path) -> dict[Path, list[str]]:
@@ -79,52 +84,110 @@ def include_line(root: Path, header: Path) -> str:
     return f'#include "{header.relative_to(root).as_posix()}"\n'
 
 
-def compile_alone(root: Path, header: Path, flags: list[str]) -> str:
-    return run_compiler(root, [*flags, "-fsyntax-only", "-x", "c++", "-"], include_line(root, header))
+def compile_in_turn(root: Path, headers: Sequence[Path], flags: list[str]) -> str:
+    source = "".join(include_line(root, header) for header in headers)
+    return run_compiler(root, [*flags, "-fsyntax-only", "-x", "c++", "-"], source)
 
 
-def precompile(root: Path, header: Path, flags: list[str], folder: Path) -> list[str]:
-    """The flags that read `header` precompiled before all else; none where it does not compile."""
-    name = hashlib.sha256("\0".join([str(header), *flags]).encode()).hexdigest()[:16]
+def precompile(root: Path, includes: str, flags: list[str], folder: Path) -> list[str]:
+    """The flags that read these includes precompiled before all else; none where they do not compile."""
+    name = hashlib.sha256("\0".join([includes, *flags]).encode()).hexdigest()[:16]
     stub = folder / f"{name}.h"
-    stub.write_text(include_line(root, header))
+    stub.write_text(includes)
     complaint = run_compiler(root, [*flags, "-x", "c++-header", str(stub), "-o", f"{stub}.gch"], "")
     return [] if complaint else ["-include", str(stub)]
 
 
-def widest_shared(root: Path, headers: list[Path], flags_for: FlagsFinder) -> dict[Path, Path]:
+Closures = dict[
+    Path, dict[Path, str]
+]  # of each header: itself and what it includes of ours, with their texts
+
+
+def widest_shared(
+    root: Path, headers: list[Path], closures: Closures, flags_for: FlagsFinder
+) -> dict[Path, Path]:
     """Of each header, the public header that it includes and that brings most, where enough share it."""
     public = {root / "muster" / folder.name / f"{folder.name}.h" for folder in (root / "muster").iterdir()}
-    included: dict[Path, dict[Path, str]] = {}
-    for header in {*headers, *filter(Path.is_file, public)}:
-        included[header] = {}
-        files_included(header, include_folders(flags_for(header)), included[header])
-    widest = {
-        header: max(found, key=lambda path: len(included[path]))
-        for header in headers
-        if (found := [path for path in included[header] if path in public and path != header])
+    found = {
+        header: [path for path in closures[header] if path in public and path != header] for header in headers
     }
-    shares = Counter((path, *flags_for(header)) for header, path in widest.items())
-    return {h: path for h, path in widest.items() if shares[path, *flags_for(h)] >= SHARED_MIN}
+    while True:
+        widest = {
+            header: max(paths, key=lambda path: len(closures[path]))
+            for header, paths in found.items()
+            if paths
+        }
+        shares = Counter((path, *flags_for(header)) for header, path in widest.items())
+        lonely = [header for header, path in widest.items() if shares[path, *flags_for(header)] < SHARED_MIN]
+        if not lonely:
+            return widest
+        for header in lonely:  # perhaps it shares a narrower one
+            found[header].remove(widest[header])
 
 
-def compile_all(root: Path, build: Path, headers: list[Path], flags_for: FlagsFinder) -> list[str]:
+def groups_of(
+    root: Path, headers: list[Path], closures: Closures, flags_for: FlagsFinder
+) -> list[list[Path]]:
+    """The headers with the same flags that share a public header, and those that share none."""
+    shared = widest_shared(root, headers, closures, flags_for)
+    groups: dict[tuple, list[Path]] = {}
+    for header in headers:
+        groups.setdefault((shared.get(header), *flags_for(header)), []).append(header)
+    return list(groups.values())
+
+
+def chains_of(headers: list[Path], closures: Closures) -> list[list[Path]]:
+    """The headers in chains: each one includes the one before it, and with it all before it."""
+    chains: list[list[Path]] = []
+    for header in sorted(headers, key=lambda header: (len(closures[header]), header)):
+        fitting = [chain for chain in chains if chain[-1] in closures[header]]
+        if fitting:
+            max(fitting, key=lambda chain: len(closures[chain[-1]])).append(header)
+        else:
+            chains.append([header])
+    return chains
+
+
+def includes_of_all(root: Path, headers: list[Path], closures: Closures) -> str:
+    """The lines that include what every one of these headers includes: of ours and of others."""
+    ours = set.intersection(*({path for path in closures[header] if path != header} for header in headers))
+    others = set.intersection(*(included_of_others(closures[header].values()) for header in headers))
+    return "".join(
+        [f"#include <{name}>\n" for name in sorted(others)]
+        + [include_line(root, path) for path in sorted(ours)]
+    )
+
+
+def included_of_others(texts: Iterable[str]) -> set[str]:
+    return {name for text in texts for name in IN_BRACKETS.findall(text)}
+
+
+def compile_chain(root: Path, chain: list[Path], flags: list[str], before: list[str]) -> dict[Path, str]:
+    """Of each header the compiler's complaints, or nothing. Where the chain fails, each is compiled alone."""
+    if not compile_in_turn(root, chain, [*flags, *before]):
+        return dict.fromkeys(chain, "")
+    return {header: compile_in_turn(root, [header], flags) for header in chain}
+
+
+def compile_all(
+    root: Path, build: Path, headers: list[Path], closures: Closures, flags_for: FlagsFinder
+) -> dict[Path, str]:
     """Of each header the compiler's complaints, or nothing."""
-    shared = widest_shared(root, headers, flags_for)
-    wanted = {(path, *flags_for(header)) for header, path in shared.items()}
+    groups = groups_of(root, headers, closures, flags_for)
     with (
         ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool,
         tempfile.TemporaryDirectory(dir=build, prefix="headers-alone-") as folder,
     ):
-        made = pool.map(lambda key: precompile(root, key[0], list(key[1:]), Path(folder)), wanted)
-        first_read = dict(zip(wanted, made, strict=True))
 
-        def complaints_about(header: Path) -> str:
-            flags = flags_for(header)
-            before = first_read[shared[header], *flags] if header in shared else []
-            return compile_alone(root, header, [*flags, *before])
+        def first_read(group: list[Path], chains: list[list[Path]]) -> list[str]:
+            includes = includes_of_all(root, group, closures) if len(chains) >= SHARED_MIN else ""
+            return precompile(root, includes, flags_for(group[0]), Path(folder)) if includes else []
 
-        return list(pool.map(complaints_about, headers))
+        chains = [chains_of(group, closures) for group in groups]
+        before = list(pool.map(first_read, groups, chains))
+        tasks = [(chain, first) for some, first in zip(chains, before, strict=True) for chain in some]
+        done = pool.map(lambda task: compile_chain(root, task[0], flags_for(task[0][0]), task[1]), tasks)
+        return {header: complaint for found in done for header, complaint in found.items()}
 
 
 def files_included(header: Path, folders: list[Path], seen: dict[Path, str]) -> None:
@@ -143,10 +206,15 @@ def include_folders(flags: list[str]) -> list[Path]:
     return [Path(flag[2:]) for flag in flags if flag.startswith("-I")]
 
 
-def digest(header: Path, flags: list[str], about_compiler: str) -> str:
-    """Of all that decides whether the header compiles, but for the system's own headers."""
+def closure(header: Path, flags: list[str]) -> dict[Path, str]:
+    """The header and what it includes of ours, with their texts."""
     texts: dict[Path, str] = {}
     files_included(header, include_folders(flags), texts)
+    return texts
+
+
+def digest(texts: dict[Path, str], flags: list[str], about_compiler: str) -> str:
+    """Of all that decides whether a header compiles, but for the system's own headers."""
     parts = [about_compiler, *flags, *(f"{path}\n{text}" for path, text in sorted(texts.items()))]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
@@ -164,12 +232,13 @@ def check(root: Path, build: Path, is_all: bool = False) -> tuple[list[str], int
     version = subprocess.run([compiler(), "--version"], capture_output=True, text=True, check=True).stdout
     about_compiler = version + Path(__file__).read_text()
     headers = [path for path in walk(root, {".h"}) if "tests/install" not in path.as_posix()]
-    digests = {header: digest(header, flags_for(header), about_compiler) for header in headers}
+    closures = {header: closure(header, flags_for(header)) for header in headers}
+    digests = {header: digest(closures[header], flags_for(header), about_compiler) for header in headers}
     names = {header: header.relative_to(root).as_posix() for header in headers}
     kept = {} if is_all else read_kept(build / "headers-alone.json")
     changed = [header for header in headers if kept.get(names[header]) != digests[header]]
-    complaints = compile_all(root, build, changed, flags_for)
-    failed = {header: complaint for header, complaint in zip(changed, complaints, strict=True) if complaint}
+    complaints = compile_all(root, build, changed, closures, flags_for)
+    failed = {header: complaint for header, complaint in complaints.items() if complaint}
     good = {names[header]: digests[header] for header in headers if header not in failed}
     (build / "headers-alone.json").write_text(json.dumps(good, indent=0))
     lines = [f"{names[header]}:1: does not compile alone\n{text}" for header, text in failed.items()]

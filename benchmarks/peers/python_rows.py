@@ -1,6 +1,6 @@
 """One contender of benchmarks/rows.py, and one line of JSON.
 
-python_rows.py PyTorch|MindSpore|Muster COUNT SIDE CUT
+python_rows.py PyTorch|MindSpore|Muster|Limit COUNT SIDE CUT
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import multiprocessing
 import sys
 import time
 
@@ -67,9 +68,28 @@ def muster_batches(pictures: Pictures):
     return lambda: rows.create_tuple_iterator(num_epochs=1, output_numpy=True)
 
 
+def make_half(pictures: Pictures, worker: int) -> None:
+    for i in range(worker, len(pictures), WORKERS):
+        pictures[i]
+
+
+def limit_of(pictures: Pictures) -> float:
+    """Seconds a row that the class itself takes in as many processes, which keep and send nothing."""
+    processes = [multiprocessing.Process(target=make_half, args=(pictures, i)) for i in range(WORKERS)]
+    begin_time = time.perf_counter()
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    return (time.perf_counter() - begin_time) / len(pictures)
+
+
 def measure(contender: str, count: int, side: int, cut: int) -> None:
     """In a process of the contender's own: one line of JSON."""
     pictures = Pictures(count, side, cut)
+    if contender == "Limit":
+        print(json.dumps({"right": True, "seconds": [limit_of(pictures) for _ in range(3)][1:]}))
+        return
     makers = {"PyTorch": torch_batches, "MindSpore": mindspore_batches, "Muster": muster_batches}
     begin_pass = makers[contender](pictures)
     found = hashlib.sha256()

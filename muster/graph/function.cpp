@@ -152,6 +152,7 @@ Result<Function::Entry*> Function::trace(std::span<const Tensor> inputs, std::st
   for (const TensorType& type : entry->types) traced.push_back(trace->input(type));
   Recipe recipe;
   MUSTER_TRY(Graph graph, catch_error([&] {
+               const ContextScope run(context);  // asking for another would count one: random numbers move
                const Trace::Scope scope(*trace);
                recipe = maker_(traced);
                return trace->finish(recipe.outputs, std::move(recipe.contiguous));

@@ -1,14 +1,19 @@
 """Small programs over mindspore.dataset and what MindSpore 2.7.0 answers: datasets.json.
 
-Recorded by `python tests/parity/datasets.py` in an environment that has MindSpore 2.7.0 (numpy 1.26, Pillow);
-tests/with_mindspore/test_dataset_parity.py runs the same programs here. A program is one expression; an error
-is recorded by its type.
+Recorded by `python tests/parity/datasets.py [GROUP...]` in an environment that has MindSpore 2.7.0 (numpy
+1.26, Pillow); tests/with_mindspore/test_dataset_parity.py runs the same programs here. A program is one
+expression; an error is recorded by its type.
 """
 
 import json
 import pathlib
+import sys
+import tempfile
+import zlib
 
+import source_files
 from metric_programs import METRICS
+from source_programs import SOURCES
 from text_programs import TEXT_PROGRAMS
 from vision_programs import IMAGES, TRANSFORMS
 
@@ -171,11 +176,12 @@ PROGRAMS = {
     "images": IMAGES,
     "transforms": TRANSFORMS,
     "texts": TEXT_PROGRAMS,
+    "sources": SOURCES,
 }
 
 
-def environment():
-    """The names that programs use."""
+def environment(folder):
+    """The names that programs use; small files come into `folder`."""
     import mindspore as ms
     import mindspore.dataset as ds
     import mindspore.dataset.text
@@ -203,7 +209,16 @@ def environment():
             metric.update(*batch)
         return metric.eval()
 
+    def digests(dataset):
+        return [
+            [(array.dtype.name, array.shape, zlib.crc32(array.tobytes())) for array in row]
+            for row in rows(dataset)
+        ]
+
+    source_files.write(folder)
     return {
+        "FILES": str(folder),
+        "digests": digests,
         "ms": ms,
         "ds": ds,
         "np": np,
@@ -248,10 +263,12 @@ def answer(program, names):
         return {"raises": type(error).__name__, "is": [kind.__name__ for kind in type(error).__mro__]}
 
 
-def main():
-    names = environment()
-    recorded = {}
+def main(wanted):
+    names = environment(tempfile.mkdtemp())
+    recorded = json.loads(RECORDED.read_text()) if wanted else {}
     for group, programs in PROGRAMS.items():
+        if wanted and group not in wanted:
+            continue
         recorded[group] = {}
         for program in programs:
             found = answer(program, names)
@@ -262,4 +279,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

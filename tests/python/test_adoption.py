@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from digits import write_digits
+from once import once
 from places import ROOT
 
 sys.path.insert(0, str(ROOT / "tests/chaos"))
@@ -32,13 +33,12 @@ def start_fixture(tmp_path_factory):
 
 
 @pytest.fixture(name="unbroken_end", scope="module")
-def unbroken_end_fixture(start):
-    @functools.cache
-    def end():
+def unbroken_end_fixture(start, tmp_path_factory):
+    def train():
         with start() as job:
             return job.wait()
 
-    return end
+    return functools.cache(lambda: once(tmp_path_factory, "unbroken-adoption", train))
 
 
 def jobs_of(job):

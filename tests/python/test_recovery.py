@@ -8,6 +8,7 @@ import sys
 import job
 import pytest
 from digits import write_digits
+from once import once
 from places import ROOT
 from tls import Tree
 
@@ -17,6 +18,21 @@ import storage_faults
 from recovering_job import Job
 
 WORKERS = 3
+# Who lacks a worker waits for it: a job of 12 epochs is still at its beginning when that one comes back.
+EPOCHS = 12
+# What happens beside a job that goes on has time for it in one of 30.
+MEANWHILE = (
+    storage_faults.fill_disk_for_a_while,
+    storage_faults.fill_all_disks_over_two_ends,
+    storage_faults.two_jobs_one_path,
+    storage_faults.lose_scheduler_folder,
+    faults.kill_scheduler,
+    faults.cut,
+)
+
+
+def epochs_for(fault):
+    return 30 if fault in MEANWHILE else EPOCHS
 
 
 @pytest.fixture(name="digits", scope="module")
@@ -26,21 +42,24 @@ def digits_fixture(tmp_path_factory):
     return folder
 
 
-def start(folder, digits, mode="model", workers=WORKERS, layout="shared", **variables):
-    return Job(folder / "job", workers, mode, digits, layout=layout, **{"CHAOS_EPOCHS": "30", **variables})
+def start(folder, digits, mode="model", workers=WORKERS, layout="shared", epochs=EPOCHS, **variables):
+    return Job(folder / "job", workers, mode, digits, layout=layout, CHAOS_EPOCHS=str(epochs), **variables)
 
 
 @pytest.fixture(name="unbroken_end", scope="module")
 def unbroken_end_fixture(tmp_path_factory, digits):
-    """The last state of each worker, by mode."""
+    """The last state of each worker, by mode and epochs."""
 
-    @functools.cache
-    def end(mode):
-        with start(tmp_path_factory.mktemp(mode), digits, mode) as job:
+    def train(mode, epochs):
+        with start(tmp_path_factory.mktemp(mode), digits, mode, epochs=epochs) as job:
             states = job.wait()
         assert None not in states
         assert mode in ("placed", "norm") or len(set(states)) == 1
         return states
+
+    @functools.cache
+    def end(mode, epochs=EPOCHS):
+        return once(tmp_path_factory, f"unbroken-{mode}-{epochs}", lambda: train(mode, epochs))
 
     return end
 
@@ -68,10 +87,11 @@ def unbroken_end_fixture(tmp_path_factory, digits):
     ids=lambda value: getattr(value, "__name__", value),
 )
 def test_a_broken_training_ends_with_the_bits_of_an_unbroken_one(tmp_path, digits, unbroken_end, fault, mode):
-    with start(tmp_path, digits, mode) as job:
+    epochs = epochs_for(fault)
+    with start(tmp_path, digits, mode, epochs=epochs) as job:
         job.wait_for_progress(())
         fault(job, random.Random(1))
-        assert job.wait() == unbroken_end(mode)
+        assert job.wait() == unbroken_end(mode, epochs)
 
 
 @pytest.mark.parametrize(
@@ -93,10 +113,11 @@ def test_a_broken_training_ends_with_the_bits_of_an_unbroken_one(tmp_path, digit
 )
 @pytest.mark.parametrize("seed", [1, 2])
 def test_lost_folders_and_full_disks_change_no_bit(tmp_path, digits, unbroken_end, fault, mode, layout, seed):
-    with start(tmp_path, digits, mode, layout=layout) as job:
+    epochs = epochs_for(fault)
+    with start(tmp_path, digits, mode, layout=layout, epochs=epochs) as job:
         job.wait_for_progress(())
         fault(job, random.Random(seed))
-        assert job.wait() == unbroken_end(mode)
+        assert job.wait() == unbroken_end(mode, epochs)
 
 
 @pytest.fixture(name="tree", scope="module")
@@ -110,10 +131,11 @@ def tree_fixture(tmp_path_factory):
     ids=lambda fault: fault.__name__,
 )
 def test_an_encrypted_training_goes_on_too(tmp_path, digits, unbroken_end, tree, fault):
-    with start(tmp_path, digits, MUSTER_TRANSPORT="tcp", **tree.variables()) as job:
+    epochs = epochs_for(fault)
+    with start(tmp_path, digits, epochs=epochs, MUSTER_TRANSPORT="tcp", **tree.variables()) as job:
         job.wait_for_progress(())
         fault(job, random.Random(1))
-        assert job.wait() == unbroken_end("model")
+        assert job.wait() == unbroken_end("model", epochs)
 
 
 def test_a_job_of_one_worker_goes_on_too(tmp_path, digits):

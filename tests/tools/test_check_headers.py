@@ -45,6 +45,17 @@ class Tree:
         complaints, _, compiled = check_headers.check(self.root, self.build)
         return [complaint.split(":")[0] for complaint in complaints], compiled
 
+    def flags_for(self, header: Path) -> list[str]:
+        return check_headers.flags_finder(self.root, self.build)(header)
+
+    def closures(self, headers: list[Path]) -> check_headers.Closures:
+        return {header: check_headers.closure(header, self.flags_for(header)) for header in headers}
+
+    def groups(self, *names: str) -> list[list[Path]]:
+        headers = [self.folder / name for name in names]
+        closures = self.closures([*self.folder.glob("*.h")])
+        return check_headers.groups_of(self.root, headers, closures, self.flags_for)
+
 
 @pytest.fixture
 def tree(tmp_path):
@@ -109,9 +120,31 @@ def test_a_precompiled_header_that_others_share_does_not_help_one_that_lacks_it(
     for name in ("a.h", "b.h", "c.h", "d.h"):
         tree.write(name, '#pragma once\n#include "muster/base/base.h"\nstd::string also();\n')
     tree.write("other.h", BAD)
-    headers = [tree.folder / name for name in ("a.h", "b.h", "c.h", "d.h", "other.h")]
-    shared = check_headers.widest_shared(
-        tree.root, headers, check_headers.flags_finder(tree.root, tree.build)
-    )
-    assert {path.name for path in shared} == {"a.h", "b.h", "c.h", "d.h"}
+    groups = tree.groups("a.h", "b.h", "c.h", "d.h", "other.h")
+    assert [[path.name for path in group] for group in groups] == [["a.h", "b.h", "c.h", "d.h"], ["other.h"]]
     assert tree.check() == (["muster/base/other.h"], 6)
+
+
+def test_what_only_some_headers_of_a_group_include_is_not_precompiled_for_all(tree):
+    tree.write("base.h", GOOD)
+    for name in ("a.h", "b.h", "c.h", "d.h"):
+        tree.write(name, '#pragma once\n#include <vector>\n#include "base.h"\nstd::vector<int> also();\n')
+    tree.write("e.h", '#pragma once\n#include "base.h"\nstd::vector<int> also();\n')
+    assert tree.check() == (["muster/base/e.h"], 6)
+
+
+def test_headers_of_a_chain_include_those_before_them_and_so_are_compiled_as_if_alone(tree):
+    tree.write("a.h", GOOD)
+    tree.write("b.h", '#pragma once\n#include "a.h"\n')
+    tree.write("c.h", '#pragma once\n#include "b.h"\n')
+    tree.write("other.h", "#pragma once\nint other();\n")
+    headers = [tree.folder / name for name in ("c.h", "other.h", "b.h", "a.h")]
+    chains = check_headers.chains_of(headers, tree.closures(headers))
+    assert sorted([path.name for path in chain] for chain in chains) == [["a.h", "b.h", "c.h"], ["other.h"]]
+
+
+def test_of_a_chain_only_the_headers_that_do_not_compile_alone_are_found(tree):
+    tree.write("a.h", "#pragma once\nint a();\n")
+    tree.write("b.h", '#pragma once\n#include "a.h"\nstd::string b();\n')
+    tree.write("c.h", '#pragma once\n#include <string>\n#include "b.h"\n')
+    assert tree.check() == (["muster/base/b.h"], 3)

@@ -50,8 +50,8 @@ def test_every_program_is_recorded():
 
 
 @pytest.mark.parametrize("group", datasets.PROGRAMS)
-def test_programs_answer_as_in_mindspore(group):
-    names = datasets.environment()
+def test_programs_answer_as_in_mindspore(group, tmp_path):
+    names = datasets.environment(tmp_path)
     differ = []
     for program, expected in RECORDED[group].items():
         found = datasets.answer(program, names)

@@ -7,8 +7,8 @@
 
 namespace muster::onednn {
 
-dnnl::engine& engine() {
-  static dnnl::engine made(dnnl::engine::kind::cpu, 0);
+const dnnl::engine& engine() {
+  static const dnnl::engine made(dnnl::engine::kind::cpu, 0);
   return made;
 }
 
@@ -24,8 +24,8 @@ void use_threads(int threads) {
 
 namespace {
 
-dnnl::stream& stream() {
-  static dnnl::stream made(engine());
+const dnnl::stream& stream() {
+  static const dnnl::stream made(engine());
   return made;
 }
 

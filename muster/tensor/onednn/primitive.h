@@ -9,7 +9,7 @@
 
 namespace muster::onednn {
 
-dnnl::engine& engine();
+const dnnl::engine& engine();
 // Scratch memory comes from the caller, so that all primitives of a plan share it.
 dnnl::primitive_attr attributes();
 // The number of threads of parallel loops on this thread: oneDNN reads it when it makes a primitive and when

@@ -33,6 +33,11 @@ _LATER = {
     "DSCallback": "_callbacks",
     "Schema": "_types",
     **dict.fromkeys(("CSVDataset", "MindDataset", "TFRecordDataset", "TextFileDataset"), "_files"),
+    **dict.fromkeys(("CelebADataset", "CocoDataset", "ManifestDataset", "VOCDataset"), "_named_sources"),
+    **dict.fromkeys(
+        ("CLUEDataset", "EMnistDataset", "QMnistDataset", "STL10Dataset", "SemeionDataset", "USPSDataset"),
+        "_small_sources",
+    ),
 }
 
 __all__ = [

@@ -63,6 +63,24 @@ TEST(Function, TracesOnceForEachSignatureAndSaysWhy) {
   EXPECT_THAT(function.traces()[2].reason, Mentions("input 0", "float32 (2,)", "float32 (3,)"));
 }
 
+// One more context would be one more run: what a process draws that traces anew would be other numbers.
+TEST(Function, IsTracedInTheContextOfItsRun) {
+  static int asked = 0;
+  set_context_provider([]() -> Result<RunContext> {
+    ++asked;
+    return RunContext{};
+  });
+  std::uint64_t step = 0;
+  Function function("drop", [&](std::span<const Value> inputs) -> Values {
+    step = default_context().step;
+    return twice(inputs[0]);
+  });
+  ASSERT_TRUE(function.call(std::vector{vector_of({1})}, "", {.step = 7}));
+  set_context_provider(nullptr);
+  EXPECT_EQ(step, 7U);
+  EXPECT_EQ(asked, 0);
+}
+
 TEST(Function, TracesAgainWhenWhatItDependedOnHasChanged) {
   Setting setting;
   Function function("maybe twice", [&](std::span<const Value> inputs) -> Values {

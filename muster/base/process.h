@@ -1,0 +1,30 @@
+// Private to base: what a process has once. The module has no other state that changes (ADR 27).
+#pragma once
+
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <thread>
+
+#include "muster/base/while_waiting.h"
+
+namespace muster {
+
+// What the thread that leads the job does while it waits. No other thread has a hook: who sets one takes it
+// over.
+struct WaitHook {
+  std::atomic<std::thread::id> thread = {};
+  std::atomic<WhileWaiting> look = nullptr;
+};
+
+struct Process {
+  Process();
+
+  spdlog::logger logger;
+  WaitHook wait_hook;
+};
+
+// Never destroyed: threads may log and wait while the process ends.
+Process& process();
+
+}  // namespace muster
