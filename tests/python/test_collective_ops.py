@@ -181,7 +181,7 @@ REFUSED = {
     "ops.ReduceScatter()(ops.ones((3, 2)))": "ValueError: ReduceScatter: axis 0 has 3 elements, which 2 "
     "workers cannot share evenly",
     "ops.AlltoAll(3, 0, 1)(tensor())": "ValueError: AlltoAll: split_count is the number of workers, 2, not 3",
-    "ops.AlltoAll(2, 7, 1)(tensor())": "ValueError: AlltoAll: split_dim is no axis of a tensor of shape (2, 2)",
+    "ops.AlltoAll(2, 7, 1)(tensor())": "ValueError: AlltoAll: split_dim is no axis of a tensor of shape",
     "ops.Reduce(-1)(tensor())": "ValueError: Reduce: dest_rank is a rank from 0 to 1, not -1",
     "ops.AllReduce('sum', 'half')": "NotImplementedError: a communication group other than all workers",
     "create_group('half', [0])": "NotImplementedError: a communication group of some workers",
