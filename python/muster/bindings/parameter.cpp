@@ -5,6 +5,7 @@
 #include <nanobind/stl/unique_ptr.h>
 
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
