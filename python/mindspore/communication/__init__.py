@@ -23,11 +23,35 @@ def init(backend_name=None) -> None:
     GlobalComm.INITED = True
 
 
+_GROUPS_OF_ALL = {GlobalComm.WORLD_COMM_GROUP}
+
+
 def _only_world(group: str) -> None:
-    if group != GlobalComm.WORLD_COMM_GROUP:
+    if group not in _GROUPS_OF_ALL:
         raise NotImplementedError(
             _names.sentence(f"a communication group other than all workers ({group!r})")
         )
+
+
+def create_group(group: str, rank_ids, options=None) -> None:
+    """A further name of the group of all workers; other groups are refused."""
+    workers = muster.get_group_size()
+    if sorted(rank_ids) != list(range(workers)):
+        asked = f"create_group({group!r}, {list(rank_ids)}): a group of some of the {workers} workers"
+        raise NotImplementedError(_names.sentence(asked))
+    _GROUPS_OF_ALL.add(group)
+
+
+def destroy_group(group: str) -> None:
+    """Forgets a name that create_group() gave."""
+    if group == GlobalComm.WORLD_COMM_GROUP:
+        raise ValueError("destroy_group: the group of all workers stays")
+    _only_world(group)
+    _GROUPS_OF_ALL.discard(group)
+
+
+def release() -> None:
+    """Nothing: a worker leaves its job as its process ends."""
 
 
 def get_rank(group=GlobalComm.WORLD_COMM_GROUP) -> int:
@@ -54,5 +78,15 @@ def get_local_rank_size(group=GlobalComm.WORLD_COMM_GROUP) -> int:
     return muster.get_local_rank_size()
 
 
-__all__ = ["GlobalComm", "get_group_size", "get_local_rank", "get_local_rank_size", "get_rank", "init"]
+__all__ = [
+    "GlobalComm",
+    "create_group",
+    "destroy_group",
+    "get_group_size",
+    "get_local_rank",
+    "get_local_rank_size",
+    "get_rank",
+    "init",
+    "release",
+]
 __getattr__ = _names.missing(__name__)
