@@ -199,3 +199,72 @@ def test_parameter_tuples_may_be_cloned():
     assert run(USES_PARAMETER_TUPLES).stdout == (
         "['moments.weight', 'moments.bias'] [[0.0, 0.0]] [[1.0, 1.0]] False\n"
     )
+
+
+HELPERS_OF_INITIALIZERS = """
+import numpy as np
+from mindspore.common import initializer as i
+print([i._calculate_fan_in_and_fan_out(s) for s in ((2, 3), (4, 3, 5, 5))])
+print(i._calculate_correct_fan((4, 3, 2), 'FAN_OUT'))
+print([round(i._calculate_gain(n), 6) for n in ('tanh', 'relu', 'leaky_relu', 'conv_transpose2d', 'sigmoid')])
+print(round(i._calculate_gain('leaky_relu', .5), 6))
+print(*(i._assignment(np.zeros(s), n) for s, n in (((2,), 3), ((), 3), ((2,), np.array([1, 2])))))
+"""
+
+
+def test_the_helpers_of_initializers_answer_as_mindspore_2_7_0():
+    assert run(HELPERS_OF_INITIALIZERS).stdout.splitlines() == [
+        "[(3, 2), (75, 100)]",
+        "8",
+        "[1.666667, 1.414214, 1.414143, 1, 1]",
+        "1.264911",
+        "[3. 3.] 3.0 [1. 2.]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        (
+            "ms.common.initializer._calculate_fan_in_and_fan_out((3,))",
+            "ValueError: .*fewer than 2 dimensions",
+        ),
+        (
+            "ms.common.initializer._calculate_correct_fan((3, 2), 'fan')",
+            r"ValueError: 'mode' fan not supported",
+        ),
+        ("ms.common.initializer._calculate_gain('gelu')", "ValueError: .*but got gelu"),
+        ("ms.common.initializer._calculate_gain('leaky_relu', True)", "ValueError: .*'negative_slope' True"),
+        (
+            "ms.communication.init(); ms.communication.create_group('g', [0, 1])",
+            r"NotImplementedError: .*create_group\('g', \[0, 1\]\)",
+        ),
+        ("ms.communication.destroy_group('muster_world_group')", "ValueError: .*stays"),
+        ("ms.communication.get_rank('g')", "NotImplementedError: .*'g'"),
+    ],
+)
+def test_helpers_and_groups_say_what_they_do_not_take(statement, message):
+    assert re.match(message, raised_by(statement))
+
+
+USES_OTHER_PLACES = """
+import mindspore as ms
+from mindspore.train.model import ParallelMode
+from mindspore.train.serialization import context
+from mindspore.dataset import context as same
+from mindspore.communication import create_group, destroy_group, get_group_size, init, release
+from mindspore.parallel import reset_algo_parameters, set_algo_parameters
+init()
+create_group("all", [0])
+print(ParallelMode is context.ParallelMode, context is same, ParallelMode.MODE_LIST[1], get_group_size("all"))
+destroy_group("all")
+set_algo_parameters(elementwise_op_strategy_follow=True)
+reset_algo_parameters()
+release()
+"""
+
+
+def test_names_are_found_where_scripts_import_them_and_a_group_of_all_is_the_world():
+    done = run(USES_OTHER_PLACES)
+    assert done.stdout == "True True data_parallel 1\n", done.stderr
+    assert "set_algo_parameters(elementwise_op_strategy_follow=...) has no effect" in done.stderr

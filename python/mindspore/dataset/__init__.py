@@ -1,6 +1,7 @@
 """mindspore.dataset: pipelines with MindSpore's arguments."""
 
 from mindspore import _names
+from mindspore import context as context
 from mindspore.dataset import config
 from mindspore.dataset._dataset import Dataset, Shuffle, zip
 from mindspore.dataset._samplers import (

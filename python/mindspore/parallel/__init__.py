@@ -1,7 +1,20 @@
 """mindspore.parallel: what scripts ask of the job that they are a part of."""
 
-from mindspore import _names
+from mindspore import _device, _names
 from mindspore.parallel import _utils
 
-__all__ = ["_utils"]
+
+def set_algo_parameters(**settings) -> None:
+    """Settings of the search that divides networks, which is not made here: they change nothing."""
+    for name in settings:
+        _device.note_once(
+            f"note: set_algo_parameters({name}=...) has no effect: no network is divided by search"
+        )
+
+
+def reset_algo_parameters() -> None:
+    """There are none to reset."""
+
+
+__all__ = ["_utils", "reset_algo_parameters", "set_algo_parameters"]
 __getattr__ = _names.missing(__name__)

@@ -2,6 +2,7 @@
 
 import muster
 from mindspore import _device, _names, amp
+from mindspore.context import ParallelMode as ParallelMode
 
 
 class Model(muster.Model):

@@ -2,6 +2,7 @@
 
 import muster
 from mindspore import _device, _names
+from mindspore import context as context
 
 _FORMATS = ("ckpt", "safetensors")
 _FLOATS = {muster.bfloat16, muster.float32, muster.float64}
