@@ -8,8 +8,8 @@ Muster beside PyTorch's DataLoader and MindSpore, in turn, on the same cores:
 Each Python needs Pillow; Muster's, too (or MUSTER_PEER_PILLOW names one that has it and numpy). All run the
 class Pictures of peers/python_rows.py and go through all batches of three passes. The first warms up, and
 its batches are checked: they must have every pixel that the class makes, in order. A figure is the median of
-all other passes, of all rounds. What a process costs to start is in it, since each pass starts its own. The limit
-is the class alone in two processes that keep nothing and send nothing. Quote ratios, not times.
+all other passes, of all rounds. What a process costs to start is in it, since each pass starts its own. The
+limit is the class alone in two processes that keep nothing and send nothing. Quote ratios, not times.
 """
 
 from __future__ import annotations

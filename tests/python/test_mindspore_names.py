@@ -201,6 +201,29 @@ def test_parameter_tuples_may_be_cloned():
     )
 
 
+TUPLES_OF_A_CELL = """
+import mindspore as ms
+from mindspore import nn
+def one(name): return ms.Parameter(ms.Tensor([1.0]), name=name)
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.first = ms.ParameterTuple([one("first.0"), one("first.1")])
+        self.second = ms.ParameterTuple([one("second.0"), one("second.1")])
+        self.one, self.two = nn.Dense(1, 1, has_bias=False), nn.Dense(1, 1, has_bias=False)
+        layers = self.one.trainable_params() + self.two.trainable_params()
+        self.moments = ms.ParameterTuple(layers).clone("moments")
+print(*[p.name for p in nn.SequentialCell(Net()).get_parameters()])
+"""
+
+
+def test_a_cell_has_every_parameter_of_its_tuples_under_the_name_that_mindspore_gives_it():
+    first = "0.first.0 0.first.1 0.second.0 0.second.1"
+    assert run(TUPLES_OF_A_CELL).stdout == (
+        f"{first} 0.moments.one.weight 0.moments.two.weight 0.one.weight 0.two.weight\n"
+    )
+
+
 HELPERS_OF_INITIALIZERS = """
 import numpy as np
 from mindspore.common import initializer as i

@@ -64,7 +64,9 @@ def destroy_group(group: str) -> None:
     Raises:
         ValueError: It is no such name.
     """
-    if group == GlobalComm.WORLD_COMM_GROUP or group not in _worlds:
+    if group == GlobalComm.WORLD_COMM_GROUP:
+        raise ValueError("destroy_group: the group of all workers stays")
+    if group not in _worlds:
         raise ValueError(f"destroy_group: {group!r} is no group of create_group")
     _worlds.remove(group)
 

@@ -186,8 +186,7 @@ void insert_tuple(Cell& cell, nb::handle tuple, const std::string& name) {
   for (const nb::handle object : nb::iter(tuple)) {
     const graph::ParameterPtr& parameter = nb::cast<const PythonParameter&>(object).parameter();
     if (parameter->name().empty()) parameter->rename(name + "$" + std::to_string(number));
-    const std::string own = parameter->name().substr(parameter->name().rfind('.') + 1);
-    cell.insert_param(own, parameter);
+    cell.insert_param(parameter->name(), parameter);  // whole: two tuples may have a "0" each
     ++number;
   }
 }
