@@ -224,6 +224,36 @@ def test_a_cell_has_every_parameter_of_its_tuples_under_the_name_that_mindspore_
     )
 
 
+NEW_DTYPES = """
+import mindspore as ms
+from mindspore import nn
+net = nn.Dense(1, 1, has_bias=False)
+net.weight.set_dtype(ms.float32)
+net.weight = ms.Parameter(net.weight.astype(ms.float16))
+print(net(ms.Tensor([[1.0]], ms.float16)).dtype, ms.Tensor([1.0]).set_dtype(ms.float16))
+net.weight.set_dtype(ms.float32)
+"""
+
+
+def test_a_parameter_that_would_not_take_another_dtype_says_so_and_what_does():
+    answer = run(NEW_DTYPES)
+    assert answer.stdout == "Float16 Float16\n"
+    assert "NotImplementedError: Parameter 'weight' keeps its dtype" in answer.stderr
+
+
+MEDIANS = """
+from mindspore import Tensor, mint, ops
+lines = Tensor([[2.0, 9.0, 1.0, 7.0], [1.0, float("nan"), 3.0, float("nan")]])
+for method in (ops.median(lines, 1), lines.median(1), mint.median(lines, 1)):
+    print(*[part.tolist() for part in method])
+print(mint.median(lines), mint.median(lines[0]), ops.nanmedian(lines, 1)[0])
+"""
+
+
+def test_a_median_of_what_is_no_number_is_none():
+    assert run(MEDIANS).stdout == "[2.0, nan] [0, 1]\n" * 3 + "nan 2.0 [2. 1.]\n"
+
+
 HELPERS_OF_INITIALIZERS = """
 import numpy as np
 from mindspore.common import initializer as i

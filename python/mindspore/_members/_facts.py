@@ -160,8 +160,14 @@ def hooks(self):
 
 
 def set_dtype(self, dtype):
-    """The dtype from now on, which is returned."""
-    _core._set_value(self, ops.cast(self, _shared.dtype_named(dtype)))
+    """The dtype from now on, which is returned. A Parameter keeps the one that it was made with."""
+    dtype = _shared.dtype_named(dtype)
+    if isinstance(self, muster.Parameter) and dtype != self.dtype:
+        raise NotImplementedError(
+            f"Parameter '{self.name}' keeps its dtype {self.dtype}: set_dtype({dtype}) is not provided. Put "
+            f"another in its place, cell.{self.name.split('.')[-1]} = Parameter(parameter.astype({dtype}))"
+        )
+    _core._set_value(self, ops.cast(self, dtype))
     return self.dtype
 
 

@@ -254,10 +254,10 @@ def kthvalue(input, k, dim=-1, keepdim=False):
 
 
 def median(input, dim=None, keepdim=False):
-    """The middle element of all, the lower one of two; along an axis (values, indices)."""
+    """The middle element of all, the lower one of two, NaN where one is; along an axis (values, indices)."""
     if dim is None:
-        return kthvalue(ops.reshape(input, (-1,)), (input.size + 1) // 2)[0]
-    return kthvalue(input, (input.shape[dim] + 1) // 2, dim, keepdim)
+        return input.reshape(-1).median(0)[0]
+    return input.median(dim, keepdim)
 
 
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):

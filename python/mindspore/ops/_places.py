@@ -293,15 +293,18 @@ def topk(input, k, dim=None, largest=True, sorted=True):
 
 
 def median(input, axis=-1, keepdims=False):
-    """(values, indices): the lower of the two middle elements along `axis`."""
-    return _nth(input, (input.shape[axis] - 1) // 2, axis, keepdims)
+    """(values, indices): the lower of the two middle elements along `axis`, or the first NaN."""
+    size = input.shape[axis]
+    known = _known_count(input, axis)
+    # In order NaN stands behind all others: at the place of their number.
+    places = ops.select(ops.equal(known, size), ops.full_like(known, (size - 1) // 2), known)
+    return _in_order(input, places, axis, keepdims)
 
 
-def _nth(input, n, axis, keepdims):
-    made = []
-    for part in ops.sort(input, axis):
-        part = ops.gather(part, muster.Tensor([n], muster.int32), axis)
-        made.append(part if keepdims else ops.squeeze(part, axis))
+def _in_order(input, places, axis, keepdims):
+    """(values, indices) of the elements at `places` of the sorted ones along `axis`."""
+    made = [ops.gather_elements(part, places, axis) for part in ops.sort(input, axis)]
+    made = made if keepdims else [ops.squeeze(part, axis) for part in made]
     return made[0], ops.cast(made[1], muster.int64)
 
 
@@ -318,11 +321,7 @@ def nanquantile(input, q, axis=None, keepdims=False):
 def nanmedian(input, axis=-1, keepdims=False):
     """(values, indices): median of the elements that are not NaN."""
     count = _known_count(input, axis)
-    values, places = ops.sort(input, axis)
-    middle = ops.maximum(ops.floor_div(ops.sub(count, 1), 2), 0)
-    made = [ops.gather_elements(part, middle, axis) for part in (values, places)]
-    made = made if keepdims else [ops.squeeze(part, axis) for part in made]
-    return made[0], ops.cast(made[1], muster.int64)
+    return _in_order(input, ops.maximum(ops.floor_div(ops.sub(count, 1), 2), 0), axis, keepdims)
 
 
 def _known_count(x, axis):
