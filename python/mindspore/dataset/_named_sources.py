@@ -60,6 +60,10 @@ def _read_bytes(path):
         raise PipelineError(f"Failed to open file: {path} ({error.strerror})") from None
 
 
+def _lines(path):
+    return _read_bytes(path).decode().splitlines()
+
+
 def _picture(path, decode):
     """The file's bytes, or its pixels as (H, W, 3) uint8."""
     encoded = numpy.frombuffer(_read_bytes(path), numpy.uint8)
@@ -318,7 +322,7 @@ class VOCDataset(_NamedDataset):
         _checks.of_type("class_indexing", class_indexing, dict, optional=True)
         part = "Main" if task == "Detection" else task
         listed = _file(os.path.join(folder, "ImageSets", part, usage + ".txt"))
-        names = [line.split()[0] for line in _read_bytes(listed).decode().splitlines() if line.strip()]
+        names = [line.split()[0] for line in _lines(listed) if line.strip()]
 
         def picture(name):
             return _picture(os.path.join(folder, "JPEGImages", name + ".jpg"), decode)
@@ -408,10 +412,6 @@ class CelebADataset(_NamedDataset):
                 (numpy.asarray(row[1:], numpy.int32) > 0).astype(numpy.uint32),
             ],
         )
-
-
-def _lines(path):
-    return _read_bytes(path).decode().splitlines()
 
 
 class ManifestDataset(_NamedDataset):

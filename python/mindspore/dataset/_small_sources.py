@@ -118,7 +118,7 @@ class QMnistDataset(_Pairs):
         self._read_pairs(numpy.concatenate(images), labels[:, 0] if compat else labels)
 
 
-class USPSDataset(_Pairs):
+class USPSDataset(_NamedDataset):
     """Digits of envelopes: columns image (16, 16, 1) uint8 and label () uint32, from 0."""
 
     def __init__(
