@@ -1,4 +1,4 @@
-// Private to base: what a process has once. The module has no other state that changes (ADR 27).
+// Private to base: state that a process has once. The module has no other state that changes (ADR 27).
 #pragma once
 
 #include <spdlog/spdlog.h>

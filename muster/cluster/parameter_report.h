@@ -1,4 +1,4 @@
-// What the parameters of a worker are after some step of an optimizer, in a few bytes: workers that train
+// Fingerprint of a worker's parameters after some step of an optimizer, in a few bytes: workers that train
 // together say the same after the same step.
 #pragma once
 

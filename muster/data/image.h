@@ -1,4 +1,4 @@
-// Private: what the operations on images share.
+// Private: parts that the operations on images share.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Private: what an Iterator is made of.
+// Private: parts of an Iterator.
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// Private: what a Dataset is made of. A Node describes a step of the pipeline, a Stream runs it for one pass.
+// Private: parts of a Dataset. A Node describes a step of the pipeline, a Stream runs it for one pass.
 #pragma once
 
 #include <atomic>

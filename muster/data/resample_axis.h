@@ -1,4 +1,4 @@
-// Private: which pixels of a line make the pixels of a line of another length.
+// Private: weights with which pixels of a line make those of a line of another length.
 #pragma once
 
 #include <cstdint>

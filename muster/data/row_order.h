@@ -1,4 +1,4 @@
-// Private: which rows a rank sees, in which order.
+// Private: order of the rows that a rank sees.
 #pragma once
 
 #include <cstdint>

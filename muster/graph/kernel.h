@@ -1,4 +1,4 @@
-// Private to graph: what the rules and kernels of a row are called with.
+// Private to graph: arguments of the rules and kernels of a row.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Private to graph: what a PrecisionScope does to the inputs of an op.
+// Private to graph: effect of a PrecisionScope on the inputs of an op.
 #pragma once
 
 #include <optional>

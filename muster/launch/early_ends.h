@@ -24,7 +24,7 @@ class EarlyEnds {
   // In a process of its own, which tries until it was heard, or until this one ends.
   void tell();
   // The same for a launcher that ends with its last worker, and leaves a job on other hosts: it tries for so
-  // long. Where the job has ended well, nobody is there any more.
+  // long. Where the job has ended well, no other launcher is there any more.
   void tell_before_end(Duration limit);
 
  private:

@@ -1,4 +1,4 @@
-// What a launcher says last of a job that failed.
+// Last report of a launcher whose job failed.
 #pragma once
 
 #include <cstddef>

@@ -63,7 +63,8 @@ std::string memory_hint(std::string_view process, std::optional<bool> has_killed
         "higher limit of memory",
         process, peak);
   return fmt::format(
-      "nobody here sent {} signal 9: often it is the kernel's out-of-memory killer (dmesg | grep -i oom){}",
+      "no process of this job sent {} signal 9: often it is the kernel's out-of-memory killer (dmesg | grep "
+      "-i oom){}",
       process, peak);
 }
 

@@ -16,7 +16,7 @@ std::optional<std::uint64_t> out_of_memory_kills(std::string_view memory_events)
 class MemoryEvents {
  public:
   MemoryEvents();
-  // Whether it has ended a process since the last call; nothing where nobody counts.
+  // Whether it has ended a process since the last call; nothing where the kernel does not count.
   std::optional<bool> has_killed();
 
  private:
@@ -24,7 +24,7 @@ class MemoryEvents {
   std::optional<std::uint64_t> kills_;
 };
 
-// What to say of a process that signal 9 ended though nobody here sent it; empty: that it was not the
+// What to say of a process that signal 9 ended though the job did not send it; empty: that it was not the
 // kernel's out-of-memory killer is known. `peak_kib`: the most memory that it had, 0 where that is not known.
 std::string memory_hint(std::string_view process, std::optional<bool> has_killed, std::int64_t peak_kib);
 

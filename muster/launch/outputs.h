@@ -41,7 +41,7 @@ class Outputs {
   const std::vector<std::string>& held(std::size_t process) const {
     return processes_[process]->held.lines();
   }
-  // It is not what the process ended with, or nobody will report it: it is shown.
+  // It is not what the process ended with, or will not be reported: it is shown.
   void release(std::size_t process);
   // What was held too long is shown by release_due, which has to be called at this time.
   std::optional<TimePoint> due() const;

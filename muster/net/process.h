@@ -1,4 +1,4 @@
-// Private to net: what a process has once. The module has no other state that changes (ADR 27).
+// Private to net: state that a process has once. The module has no other state that changes (ADR 27).
 #pragma once
 
 #include <sys/resource.h>

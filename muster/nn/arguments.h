@@ -1,4 +1,4 @@
-// Private to nn: what constructors and functions say about arguments that they cannot use.
+// Private to nn: errors of constructors and functions about arguments that they cannot use.
 #pragma once
 
 #include <fmt/format.h>

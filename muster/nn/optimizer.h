@@ -88,8 +88,8 @@ void pause_updates(bool paused);
 
 class Optimizer;
 
-// Who is told of each optimizer whose step is traced, or runs op by op, before it updates; `train` knows what
-// to do. What it throws ends the trace. Null, the default: nobody. Set before training.
+// Called with each optimizer whose step is traced, or runs op by op, before it updates; `train` knows what
+// to do. What it throws ends the trace. Null, the default: none. Set before training.
 using UpdateObserver = void (*)(const Optimizer& optimizer);
 void set_update_observer(UpdateObserver observer);
 

@@ -1,4 +1,4 @@
-// Private to nn: what a process has once. The module has no other state that changes (ADR 27).
+// Private to nn: state that a process has once. The module has no other state that changes (ADR 27).
 #pragma once
 
 #include <atomic>

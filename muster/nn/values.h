@@ -1,4 +1,4 @@
-// Private to nn: what construct code shares.
+// Private to nn: helpers of construct code.
 #pragma once
 
 #include <cstdint>

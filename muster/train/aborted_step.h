@@ -1,4 +1,4 @@
-// Private to train: what happens in the body of a recoverable loop when a process is lost.
+// Private to train: end of a step of a recoverable loop in which a process is lost.
 //
 // The body is the user's and cannot be stopped in the middle. So its first collective call waits in the body
 // until another process has taken the place of the lost one and makes the same step, and then ends with the

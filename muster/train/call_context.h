@@ -1,4 +1,4 @@
-// Private to train: what an op or a cell that is called by itself runs with.
+// Private to train: context of an op or a cell that is called by itself.
 #pragma once
 
 #include "muster/graph/graph.h"

@@ -1,4 +1,4 @@
-// Private to train: what trainings and evaluations of a Model share.
+// Private to train: steps that trainings and evaluations of a Model share.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Private to train: what a process has once. The module has no other state that changes (ADR 27).
+// Private to train: state that a process has once. The module has no other state that changes (ADR 27).
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// Private to train: the updates of this process's parameters, watched so that nobody trains wrongly without
-// knowing. A script that a job has started and that never called init() is stopped at its first update; and
+// Private to train: updates of this process's parameters, watched so that no script trains wrongly without
+// a word. A script that a job has started and that never called init() is stopped at its first update; and
 // after some steps of each optimizer the workers say what their parameters are, for the scheduler to compare
 // (ADR 29). Main thread.
 #pragma once

@@ -11,7 +11,7 @@ namespace muster::cluster {
 
 class Job;
 
-// Whether somebody has asked that what differs ends the job (MUSTER_STRICT).
+// Whether the job is to end where traits differ (MUSTER_STRICT).
 bool is_strict(const Job& job);
 // A line for each trait that not all have alike. Workers are compared with workers, servers with servers.
 std::vector<std::string> differences(const Job& job);

@@ -1,4 +1,4 @@
-// Private to graph: which kernel runs each node, and in which format each value lies between them.
+// Private to graph: choice of a kernel for each node, and of the format of each value between them.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Private to graph: how long collective calls may go on beside the nodes after them.
+// Private to graph: overlap of collective calls with the nodes after them.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Private to graph: which parameters a plan keeps in a kernel's format, and in which.
+// Private to graph: formats of kernels in which a plan keeps parameters.
 #pragma once
 
 #include <span>

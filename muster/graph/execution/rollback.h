@@ -1,4 +1,4 @@
-// Private to graph: how far a run of a plan can go and still be dropped as if it had never begun.
+// Private to graph: last point at which a run of a plan can be dropped as if it had never begun.
 #pragma once
 
 #include <cstddef>

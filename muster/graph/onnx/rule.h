@@ -1,4 +1,4 @@
-// Private to graph: what the ONNX rule of a row (Op::onnx) is called with.
+// Private to graph: argument of the ONNX rule of a row (Op::onnx).
 #pragma once
 
 #include <cstddef>

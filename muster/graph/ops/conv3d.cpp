@@ -279,8 +279,7 @@ const Op& conv3d_grad_weight_op() {
       .name = "conv3d_grad_weight",
       .documentation =
           "The gradient of conv3d's weight (O, C / group, kd, kh, kw) from x and dy; kd, kh and kw are "
-          "kernel, "
-          "the other attributes are conv3d's.",
+          "kernel, the other attributes are conv3d's.",
       .inputs_min = 2,
       .inputs_max = 2,
       .infer = infer_grad_weight,

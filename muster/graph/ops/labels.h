@@ -1,4 +1,4 @@
-// Private to graph: what losses over rows of classes (N, C) and class numbers (N,) share.
+// Private to graph: parts shared by losses over rows of classes (N, C) and class numbers (N,).
 #pragma once
 
 #include "muster/graph/ops/ops.h"

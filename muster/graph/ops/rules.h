@@ -1,4 +1,4 @@
-// Private to graph: what gradient and shape rules are made of.
+// Private to graph: parts of gradient and shape rules.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Private to graph: what travels between the workers of a divided graph, and when.
+// Private to graph: values that travel between the workers of a divided graph, and when.
 #pragma once
 
 #include <cstddef>

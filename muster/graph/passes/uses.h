@@ -1,4 +1,4 @@
-// Private to graph: who makes and who uses each value, for passes.
+// Private to graph: producer and users of each value, for passes.
 #pragma once
 
 #include <numeric>

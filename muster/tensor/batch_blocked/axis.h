@@ -1,4 +1,4 @@
-// Private to batch_blocked: how the pixels of a convolution meet along one axis, forwards and backwards.
+// Private to batch_blocked: pixels of a convolution that meet along one axis, forwards and backwards.
 #pragma once
 
 #include <cstdint>

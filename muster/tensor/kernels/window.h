@@ -1,4 +1,4 @@
-// Private to tensor: what windows that slide over an image see along one axis, of pooling and of
+// Private to tensor: extent of windows that slide over an image along one axis, of pooling and of
 // convolutions.
 #pragma once
 
