@@ -1,7 +1,8 @@
 """Finds words that docs/dev/glossary.md forbids, in names, comments and documents.
 
 The glossary is the only list: the last column of its tables names the forbidden words, the first one the word
-to use. Prints file, line, the word and its replacement; exits 1 if there is any.
+to use. A header of the library has to open with the noun that it is about. Prints file, line, the word and
+its replacement; exits 1 if there is any.
 """
 
 import re
@@ -18,6 +19,7 @@ TEXT = {".cpp", ".h", ".inc", ".py", ".pyi", ".sh", ".cmake", ".txt", ".md", ".t
 EXEMPT = (GLOSSARY, "docs/dev/progress.md", "tools/check_words.py", "tests/tools/test_check_words.py")
 EXEMPT_FOLDERS = ("tests/seeds/", "tests/peers/", "benchmarks/peers/")
 ENTRY = re.compile(r"`([^`]+)`(?: in ([\w./-]+))?")
+RIDDLE = re.compile(r"// (?:Private[^:]*: )?((?:what|who|how|which|whether|where|when)\b.*)", re.IGNORECASE)
 
 
 @dataclass
@@ -67,6 +69,13 @@ def problems_in(path: str, text: str, words: list[Word]) -> Iterator[str]:
             yield f"{path}:{line}: '{match.group()}': say {terms} ({GLOSSARY})"
 
 
+def opening_problem(path: str, text: str) -> Iterator[str]:
+    """Of a header whose first words do not say what it is about."""
+    opening = RIDDLE.match(text)
+    if opening and path.startswith("muster/") and path.endswith(".h"):
+        yield f"{path}:1: '{opening[1]}': open with the noun that the header is about ({GLOSSARY})"
+
+
 def problems(root: Path) -> list[str]:
     words = glossary_words((root / GLOSSARY).read_text())
     found = []
@@ -75,7 +84,8 @@ def problems(root: Path) -> list[str]:
         if path in EXEMPT or path.startswith(EXEMPT_FOLDERS):
             continue
         try:
-            found += problems_in(path, file.read_text(), words)
+            text = file.read_text()
+            found += [*opening_problem(path, text), *problems_in(path, text, words)]
         except UnicodeDecodeError:
             continue  # data, not text
     return sorted(found)

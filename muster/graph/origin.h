@@ -1,4 +1,4 @@
-// Private to graph: where nodes come from, which they tell of while anomalies are detected.
+// Private to graph: origin of nodes, which they tell of while anomalies are detected.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// Whether a process that was killed may have run out of memory.
+// Kills of the kernel for want of memory, which may be why a process ended.
 #pragma once
 
 #include <cstdint>

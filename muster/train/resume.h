@@ -1,4 +1,4 @@
-// Private to train: where a training goes on that a person starts again (ADR 32).
+// Private to train: place at which a training goes on that a person starts again (ADR 32).
 #pragma once
 
 #include <compare>

@@ -55,6 +55,19 @@ def test_a_word_is_found_as_a_part_of_a_name(tmp_path, text):
     assert len(tree(tmp_path, {"muster/a.h": f"{text}\n"})) == 1
 
 
+@pytest.mark.parametrize("opening", ["What a job knows.", "Private to net: who has come."])
+def test_a_header_that_does_not_open_with_a_noun_is_named(tmp_path, opening):
+    [problem] = tree(tmp_path, {"muster/net/a.h": f"// {opening}\n#pragma once\n"})
+    assert problem.startswith("muster/net/a.h:1: ") and "noun" in problem
+
+
+def test_a_header_that_opens_with_a_noun_is_right(tmp_path):
+    assert (
+        tree(tmp_path, {"muster/net/a.h": "// Traits check: whether processes are alike.\n#pragma once\n"})
+        == []
+    )
+
+
 def test_words_on_two_lines_are_found(tmp_path):
     [problem] = tree(tmp_path, {"docs/a.md": "in the shared\nroom\n"})
     assert problem.startswith("docs/a.md:1: ")

@@ -1,4 +1,4 @@
-// Private to graph: where values live.
+// Private to graph: places of values in memory.
 #pragma once
 
 #include <cstddef>

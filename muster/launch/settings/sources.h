@@ -1,4 +1,4 @@
-// Where the settings of a job come from besides flags: files, and the variables of whatever started this
+// Sources of the settings of a job besides flags: files, and the variables of whatever started this
 // process. Each source is read by a pure function; merged() and complete() in job_settings.h join them.
 #pragma once
 
