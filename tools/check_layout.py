@@ -35,7 +35,7 @@ SHOWN_MAX = {
     "cluster": 13,
     "collective": 0,
     "data": 14,
-    "graph": 11,
+    "graph": 10,
     "launch": 14,
     "net": 10,
     "nn": 30,
@@ -46,6 +46,7 @@ SHOWN_MAX = {
 # programs.
 PUBLIC_FOR = {
     "muster/graph/host_function.h": {"python"},
+    "muster/graph/onnx/onnx.h": {"train"},
     "muster/tensor/kernels.h": {"graph", "benchmarks"},
     "muster/tensor/parallel.h": {"graph"},
 }

@@ -10,7 +10,6 @@
 #include "muster/graph/explanation.h"  // IWYU pragma: export
 #include "muster/graph/function.h"     // IWYU pragma: export
 #include "muster/graph/nodes.h"        // IWYU pragma: export
-#include "muster/graph/onnx/onnx.h"    // IWYU pragma: export
 #include "muster/graph/op.h"           // IWYU pragma: export
 #include "muster/graph/parameter.h"    // IWYU pragma: export
 #include "muster/graph/plan.h"         // IWYU pragma: export

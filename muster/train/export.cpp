@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "muster/checkpoint/checkpoint.h"
+#include "muster/graph/onnx/onnx.h"
 #include "muster/train/activity_scope.h"
 #include "muster/train/job.h"
 
