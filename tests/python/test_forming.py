@@ -32,6 +32,7 @@ def words_of(section):
 
 def pattern_of(line):
     line = re.sub(r"^muster(\[.*?\])? \w+: ", "", line)
+    line = line.removesuffix("Name or service not known")  # a host without DNS says it in other words
     return re.sub(r"[0-9]+(\\\.[0-9]+)*(e[-+][0-9]+)?", r"[0-9.e+-]+", re.escape(line))
 
 
