@@ -45,4 +45,18 @@ Value dropout(const Value& x, double keep_prob, const RunContext& context) {
   return dropout_and_mask(x, keep_prob, context)[0];
 }
 
+Value scaled_dot_product_attention(const Value& q, const Value& k, const Value& v,
+                                   const AttentionOptions& options, const RunContext& context) {
+  graph::Attributes attributes{{"is_causal", options.is_causal}};
+  if (options.scale) attributes.set("scale", *options.scale);
+  if (options.dropout_p != 0) {
+    attributes.set("keep_prob", 1 - options.dropout_p);
+    attributes.set("stream", graph::next_random_stream());
+    attributes.set("part", graph::current_micro_batch());
+  }
+  std::vector<Value> inputs = {q, k, v};
+  if (options.mask.defined()) inputs.push_back(options.mask);
+  return graph::apply("scaled_dot_product_attention", inputs, attributes, context);
+}
+
 }  // namespace muster::nn::ops

@@ -9,6 +9,7 @@
 #include "muster/tensor/format.h"                         // IWYU pragma: export
 #include "muster/tensor/kernels/add_relu.h"               // IWYU pragma: export
 #include "muster/tensor/kernels/along_axis.h"             // IWYU pragma: export
+#include "muster/tensor/kernels/attention.h"              // IWYU pragma: export
 #include "muster/tensor/kernels/batch_matmul.h"           // IWYU pragma: export
 #include "muster/tensor/kernels/batch_norm.h"             // IWYU pragma: export
 #include "muster/tensor/kernels/binary.h"                 // IWYU pragma: export

@@ -31,6 +31,7 @@ from muster._core import (  # noqa: F401 - listed from globals() below
     reduce_all,
     reduce_any,
     reshape,
+    scaled_dot_product_attention,
     shape,
     slice,
     split,

@@ -230,6 +230,28 @@ CASES = {
     "cast": (lambda x: x.astype(muster.int32), [floats(3, 4)]),
     "matmul": (ops.matmul, [floats(3, 4), floats(4, 5)]),
     "vectors": (ops.matmul, [floats(4), floats(4)]),
+    "attention": (
+        ops.scaled_dot_product_attention,
+        [floats(2, 3, 4, 8), floats(2, 3, 5, 8, seed=2), floats(2, 3, 5, 6, seed=3)],
+    ),
+    "attention_masked": (
+        lambda q, k, v, mask: ops.scaled_dot_product_attention(q, k, v, mask, is_causal=True, scale=0.5),
+        [
+            floats(2, 3, 4, 8),
+            floats(2, 3, 5, 8, seed=2),
+            floats(2, 3, 5, 6, seed=3),
+            floats(2, 1, 4, 5, seed=4) > 0,
+        ],
+    ),
+    "attention_with_an_added_mask": (
+        ops.scaled_dot_product_attention,
+        [
+            floats(2, 3, 4, 8),
+            floats(2, 3, 5, 8, seed=2),
+            floats(2, 3, 5, 6, seed=3),
+            floats(4, 5, seed=4),
+        ],
+    ),
     "batch_matmul": (
         lambda a, b: ops.batch_matmul(a, b, transpose_a=True, transpose_b=True),
         [floats(2, 4, 3), floats(2, 5, 4)],

@@ -26,6 +26,15 @@ struct DropoutSize {
 // y = x / keep_prob where mask, else 0. float32 or float64; y may be x.
 void dropout(const DropoutSize& size, const DropoutDraw& draw, DType dtype, const void* x, void* y,
              bool* mask, int threads);
+// Which of the elements [begin, end) of a sample stay, one for each element from `mask` on. The same as those
+// that dropout() draws for the sample whose global number it is.
+void draw_dropout_mask(const DropoutDraw& draw, std::uint64_t sample, double keep_prob, std::int64_t begin,
+                       std::int64_t end, bool* mask);
+// By how much elements that stay grow.
+template <class T>
+T dropout_growth(double keep_prob) {
+  return keep_prob > 0 ? static_cast<T>(1 / keep_prob) : T{0};
+}
 // dx = dy / keep_prob where mask, else 0.
 void dropout_grad(double keep_prob, DType dtype, const void* dy, const bool* mask, void* dx,
                   std::int64_t count, int threads);

@@ -129,6 +129,16 @@ std::vector<Given> all() {
                    {{"label_smoothing", 0.2}, {"reduction", std::string("none")}},
                    {matrix},
                    {labels}});
+  const std::vector<Shape> heads = {{1, 2, 2, 3}, {1, 1, 3, 3}, {1, 1, 3, 2}};
+  given.push_back({"attention", "scaled_dot_product_attention", {}, heads});
+  given.push_back({"attention_to_the_past",
+                   "scaled_dot_product_attention",
+                   {{"is_causal", true}, {"keep_prob", 0.6}, {"stream", std::int64_t{5}}},
+                   heads});
+  given.push_back({"attention_with_an_added_mask",
+                   "scaled_dot_product_attention",
+                   {{"scale", 0.3}},
+                   {heads[0], heads[1], heads[2], {2, 3}}});
   return given;
 }
 

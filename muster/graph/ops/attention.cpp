@@ -1,0 +1,456 @@
+// Attention as one op: softmax(scale q k^T + mask) v.
+#include <algorithm>
+#include <cmath>
+
+#include "muster/graph/ops/array.h"
+#include "muster/graph/ops/rules.h"
+#include "muster/tensor/tensor.h"
+
+namespace muster::graph {
+namespace {
+namespace attention_rows {
+
+using kernels::AttentionGradients;
+using kernels::AttentionInputs;
+using kernels::AttentionKernel;
+using kernels::AttentionSize;
+
+constexpr std::string_view name = "scaled_dot_product_attention";
+constexpr std::string_view grad_name = "scaled_dot_product_attention_grad";
+
+// The inputs of both rows, of which the gradient's begin with dy.
+struct Given {
+  const TensorType* q;
+  const TensorType* k;
+  const TensorType* v;
+  const TensorType* mask;  // null: there is none
+};
+
+Given given(const Signature& signature, std::size_t first) {
+  const auto& inputs = signature.inputs;
+  return {&inputs[first], &inputs[first + 1], &inputs[first + 2],
+          inputs.size() > first + 3 ? &inputs[first + 3] : nullptr};
+}
+
+Shape products_shape(const Given& in) {
+  return {in.q->shape[0], in.q->shape[1], in.q->shape[2], in.k->shape[2]};
+}
+
+Shape result_shape(const Given& in) {
+  return {in.q->shape[0], in.q->shape[1], in.q->shape[2], in.v->shape[3]};
+}
+
+Result<> check_shapes(const Given& in) {
+  const Shape &q = in.q->shape, &k = in.k->shape, &v = in.v->shape;
+  if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4)
+    return bad("{}: q, k and v have the axes (samples, heads, rows, depth), not {}, {} and {}", name,
+               muster::to_string(q), muster::to_string(k), muster::to_string(v));
+  if (q[0] != k[0] || q[3] != k[3])
+    return bad("{}: q {} and k {} differ in samples or depth", name, muster::to_string(q),
+               muster::to_string(k));
+  if (k[0] != v[0] || k[1] != v[1] || k[2] != v[2])
+    return bad("{}: k {} and v {} differ in samples, heads or rows", name, muster::to_string(k),
+               muster::to_string(v));
+  if (k[1] == 0 || q[1] % k[1] != 0)
+    return bad("{}: {} heads of q cannot share {} heads of k and v: give a multiple", name, q[1], k[1]);
+  return {};
+}
+
+Result<> check(const Given& in, const Attributes& attributes) {
+  MUSTER_TRY_VOID(require_floating(name, *in.q));
+  if (in.k->dtype != in.q->dtype || in.v->dtype != in.q->dtype)
+    return bad("{}: q, k and v differ in dtype: {}, {} and {}", name, muster::to_string(in.q->dtype),
+               muster::to_string(in.k->dtype), muster::to_string(in.v->dtype));
+  MUSTER_TRY_VOID(check_shapes(in));
+  if (in.mask != nullptr) {
+    if (in.mask->dtype != DType::bool_ && in.mask->dtype != in.q->dtype)
+      return bad("{}: the mask must be bool (true: is seen) or {} (added), not {}", name,
+                 muster::to_string(in.q->dtype), muster::to_string(in.mask->dtype));
+    if (!broadcasts_to(in.mask->shape, products_shape(in)))
+      return bad("{}: the mask {} does not broadcast to (samples, heads, queries, keys) {}", name,
+                 muster::to_string(in.mask->shape), muster::to_string(products_shape(in)));
+  }
+  const double keep_prob = attributes.get("keep_prob", 1.0);
+  if (keep_prob >= 0 && keep_prob <= 1) return {};
+  return bad("{}: keep_prob must lie in [0, 1], not {}", name, keep_prob);
+}
+
+Types infer(const Signature& signature) {
+  const Given in = given(signature, 0);
+  MUSTER_TRY_VOID(check(in, signature.attributes));
+  return std::vector<TensorType>{{in.q->dtype, result_shape(in)}};
+}
+
+Types infer_grad(const Signature& signature) {
+  const Given in = given(signature, 1);
+  MUSTER_TRY_VOID(check(in, signature.attributes));
+  if (const TensorType result{in.q->dtype, result_shape(in)}; signature.inputs[0] != result)
+    return bad("{}: dy must be {}, not {}", grad_name, to_string(result), to_string(signature.inputs[0]));
+  return std::vector<TensorType>{*in.q, *in.k, *in.v};
+}
+
+// ---- Gradients --------------------------------------------------------------------------------------------
+
+double scale_of(const Attributes& attributes, std::int64_t depth) {
+  return attributes.get("scale", depth > 0 ? 1 / std::sqrt(static_cast<double>(depth)) : 1.0);
+}
+
+Value product(const Value& a, const Value& b, bool transpose_a = false, bool transpose_b = false) {
+  return apply("batch_matmul", {a, b}, {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}});
+}
+
+Value total(const Value& x) { return apply("reduce_sum", {x}, {{"axes", Sizes{-1}}, {"keep_dims", true}}); }
+
+// Of products that do not count.
+constexpr double lowest = -1e30;
+
+// (queries, keys), true where the key is not behind the query.
+Tensor past_keys(std::int64_t queries, std::int64_t keys) {
+  Tensor made(DType::bool_, Shape{queries, keys});
+  for (std::int64_t i = 0; i < queries; ++i)
+    for (std::int64_t j = 0; j < keys; ++j) made.data<bool>()[i * keys + j] = j <= i;
+  return made;
+}
+
+// The same in ops that exist, with all products in memory: for gradients that the fused ops have none of.
+// Heads that share keys are an axis of their own, so that k and v repeat by broadcasting.
+class Unfused {
+ public:
+  Unfused(std::span<const Value> inputs, const Attributes& attributes)  // q, k, v and perhaps the mask
+      : heads_(inputs[0].shape()[1] / inputs[1].shape()[1]),
+        scale_(scale_of(attributes, inputs[0].shape()[3])),
+        q(in_groups(inputs[0])),
+        k(in_groups(inputs[1], 1)),
+        v(in_groups(inputs[2], 1)) {
+    const Value products = times(product(q, k, false, true), scale_);
+    const Shape shape = products.shape();
+    Value visible = visible_keys(inputs, shape, attributes);
+    Value s = products;
+    const bool has_added = inputs.size() > 3 && inputs[3].dtype() != DType::bool_;
+    if (has_added) s = plus(s, mask_in_groups(inputs[3], shape));
+    if (visible.defined()) s = apply("select", {visible, s, scalar_like(s, lowest)});
+    p = apply("softmax", {s});
+    // A query that sees nothing gives zeros.
+    if (visible.defined()) p = apply("select", {visible, p, scalar_like(p, 0)});
+    if (attributes.get("keep_prob", 1.0) < 1) {
+      const Shape whole{shape[0], shape[1] * shape[2], shape[3], shape[4]};
+      const Value ones = filled_like(apply("reshape", {p}, {{"shape", whole.sizes()}}), 1);
+      growth = apply("reshape",
+                     {apply("dropout", {ones},
+                            {{"keep_prob", attributes.get("keep_prob", 1.0)},
+                             {"stream", attributes.get("stream", std::int64_t{0})},
+                             {"part", attributes.get("part", std::int64_t{0})}})},
+                     {{"shape", shape.sizes()}});
+    }
+  }
+
+  // (samples, heads, ...) as (samples, shared heads, heads that share one, ...).
+  Value in_groups(const Value& x, std::int64_t group = 0) const {
+    const Shape& shape = x.shape();
+    const std::int64_t each = group == 0 ? heads_ : group;
+    return apply("reshape", {x}, {{"shape", Sizes{shape[0], shape[1] / each, each, shape[2], shape[3]}}});
+  }
+  Value out_of_groups(const Value& x, const Value& like) const {
+    return apply("reshape", {summed_like(x, like)}, {{"shape", ungrouped(like.shape())}});
+  }
+  Value dropped(const Value& x) const { return growth.defined() ? times(x, growth) : x; }
+  Value scaled(const Value& x) const { return times(x, scale_); }
+  // The gradient through the softmax, which is its own transpose.
+  Value through_softmax(const Value& dp) const { return times(p, minus(dp, total(times(dp, p)))); }
+
+ private:
+  static Sizes ungrouped(const Shape& shape) { return {shape[0], shape[1] * shape[2], shape[3], shape[4]}; }
+
+  // The mask, of at most four axes, for products of five.
+  Value mask_in_groups(const Value& mask, const Shape& products) const {
+    Sizes sizes(4 - mask.shape().rank(), 1);
+    sizes.insert(sizes.end(), mask.shape().begin(), mask.shape().end());
+    const bool repeats = sizes[1] == 1;
+    return apply("reshape", {mask},
+                 {{"shape", Sizes{sizes[0], repeats ? 1 : products[1], repeats ? 1 : products[2], sizes[2],
+                                  sizes[3]}}});
+  }
+
+  // Undefined: all are visible.
+  Value visible_keys(std::span<const Value> inputs, const Shape& products,
+                     const Attributes& attributes) const {
+    Value visible;
+    if (inputs.size() > 3) {
+      const Value mask = mask_in_groups(inputs[3], products);
+      visible = mask.dtype() == DType::bool_ ? mask : apply("greater", {mask, scalar_like(mask, lowest)});
+    }
+    if (attributes.get("is_causal", false)) {
+      const Tensor past = past_keys(products[3], products[4]);
+      visible = visible.defined() ? apply("logical_and", {visible, past}) : Value(past);
+    }
+    return visible;
+  }
+
+  std::int64_t heads_;  // that share keys
+  double scale_;
+
+ public:
+  Value q, k, v;
+  Value p;       // softmax
+  Value growth;  // of dropout; undefined: there is none
+};
+
+// Of a mask that is added: how the result depends on it.
+Value mask_gradient(std::span<const Value> inputs, const Value& dy, const Attributes& attributes) {
+  const Unfused all(inputs, attributes);
+  const Value dp = all.dropped(product(all.in_groups(dy), all.v, false, true));
+  const Value ds = all.through_softmax(dp);
+  const Shape& shape = ds.shape();
+  const Value whole =
+      apply("reshape", {ds}, {{"shape", Sizes{shape[0], shape[1] * shape[2], shape[3], shape[4]}}});
+  return summed_like(whole, inputs[3]);
+}
+
+std::vector<Value> gradient(const GradientQuery& query) {
+  std::vector<Value> inputs = {query.output_gradients[0]};
+  inputs.insert(inputs.end(), query.inputs.begin(), query.inputs.end());
+  std::vector<Value> gradients = apply_all(grad_name, inputs, query.attributes);
+  if (query.inputs.size() > 3)
+    gradients.push_back(query.inputs[3].dtype() == DType::bool_
+                            ? Value()
+                            : mask_gradient(query.inputs, query.output_gradients[0], query.attributes));
+  return gradients;
+}
+
+// How dq = scale ds k, dk = scale ds^T q and dv = w^T dy depend on what they are made from, for p = softmax,
+// w = p growth, dp = growth (dy v^T) and ds = p (dp - sum(dp p)).
+std::vector<Value> gradient_of_grad(const GradientQuery& query) {
+  const Value& dy_given = query.inputs[0];
+  const Unfused all(query.inputs.subspan(1), query.attributes);
+  const Value dy = all.in_groups(dy_given);
+  const Value dp = all.dropped(product(dy, all.v, false, true));
+  const Value ds = all.through_softmax(dp);
+  const auto zeros_like = [](const Value& x) { return filled_like(x, 0); };
+  const auto grouped = [&](std::size_t index, const Value& like, std::int64_t group) {
+    const Value& g = query.output_gradients[index];
+    return g.defined() ? all.in_groups(g, group) : zeros_like(like);
+  };
+  const Value gq = grouped(0, all.q, 0), gk = grouped(1, all.k, 1), gv = grouped(2, all.v, 1);
+  // Through ds.
+  const Value g_ds = all.scaled(plus(product(gq, all.k, false, true), product(all.q, gk, false, true)));
+  const Value along = total(times(g_ds, all.p));
+  const Value g_dp = times(all.p, minus(g_ds, along));
+  const Value g_w = product(dy, gv, false, true);
+  const Value g_p =
+      plus(minus(times(g_ds, minus(dp, total(times(dp, all.p)))), times(dp, along)), all.dropped(g_w));
+  const Value g_s = all.through_softmax(g_p);
+  const Value through = all.dropped(g_dp);
+  const Value w = all.dropped(all.p);
+  const Value of_dy = plus(product(through, all.v), product(w, gv));
+  const Value of_v = product(through, dy, true);
+  const Value of_q = all.scaled(plus(product(g_s, all.k), product(ds, gk)));
+  const Value of_k = all.scaled(plus(product(g_s, all.q, true), product(ds, gq, true)));
+  std::vector<Value> gradients = {all.out_of_groups(of_dy, dy), all.out_of_groups(of_q, all.q),
+                                  all.out_of_groups(of_k, all.k), all.out_of_groups(of_v, all.v)};
+  if (query.inputs.size() > 4) {
+    const Shape& shape = g_s.shape();
+    const Value& mask = query.inputs[4];
+    gradients.push_back(
+        mask.dtype() == DType::bool_
+            ? Value()
+            : summed_like(apply("reshape", {g_s},
+                                {{"shape", Sizes{shape[0], shape[1] * shape[2], shape[3], shape[4]}}}),
+                          mask));
+  }
+  return gradients;
+}
+
+// ---- Kernels ----------------------------------------------------------------------------------------------
+
+struct Settings {
+  AttentionSize size;
+  std::size_t first = 0;  // input, behind dy
+  bool has_mask = false;
+  bool is_added = false;
+  std::uint64_t stream = 0;
+  std::uint64_t part = 0;
+  const AttentionKernel* kernel = nullptr;
+};
+
+// How far the mask moves from one of (sample, head, query, key) to the next.
+std::array<std::int64_t, 4> mask_steps(const Shape& mask) {
+  const Sizes steps = kernels::row_major_strides(mask);
+  std::array<std::int64_t, 4> found{};
+  for (std::size_t back = 1; back <= mask.rank(); ++back)
+    if (mask[mask.rank() - back] != 1) found[4 - back] = steps[mask.rank() - back];
+  return found;
+}
+
+std::uint64_t number(const Attributes& attributes, std::string_view which) {
+  return static_cast<std::uint64_t>(attributes.get(which, std::int64_t{0}));
+}
+
+Settings settings_of(const Signature& signature, std::size_t first) {
+  const Given in = given(signature, first);
+  const Shape &q = in.q->shape, &k = in.k->shape;
+  const Attributes& attributes = signature.attributes;
+  Settings made{.size = {.samples = q[0],
+                         .heads = q[1],
+                         .key_heads = k[1],
+                         .queries = q[2],
+                         .keys = k[2],
+                         .depth = q[3],
+                         .value_depth = in.v->shape[3],
+                         .scale = scale_of(attributes, q[3]),
+                         .is_causal = attributes.get("is_causal", false),
+                         .keep_prob = attributes.get("keep_prob", 1.0)},
+                .first = first,
+                .has_mask = in.mask != nullptr,
+                .stream = number(attributes, "stream"),
+                .part = number(attributes, "part")};
+  if (in.mask != nullptr) {
+    made.size.mask_steps = mask_steps(in.mask->shape);
+    made.is_added = in.mask->dtype != DType::bool_;
+  }
+  return made;
+}
+
+template <std::size_t first>
+Prepared prepare_reference(const Signature& signature) {
+  return prepared(settings_of(signature, first));
+}
+
+template <std::size_t first>
+Prepared prepare_fast(const Signature& signature) {
+  Settings made = settings_of(signature, first);
+  made.kernel = &kernels::attention_kernels().front();
+  const auto scratch_bytes = first == 0 ? made.kernel->scratch_bytes : made.kernel->grad_scratch_bytes;
+  return prepared(made, scratch_bytes(made.size, signature.threads));
+}
+
+bool usable_fast(const Signature& signature) {
+  return first_is<float>(signature) && !kernels::attention_kernels().empty();
+}
+
+template <class T>
+AttentionInputs<T> inputs_of(const KernelCall& call, const Settings& settings) {
+  const RunContext& context = *call.context;
+  const std::uint64_t samples_before = settings.part * static_cast<std::uint64_t>(settings.size.samples);
+  AttentionInputs<T> in{
+      .q = call.input<T>(settings.first),
+      .k = call.input<T>(settings.first + 1),
+      .v = call.input<T>(settings.first + 2),
+      .draw = {.seed = context.seed,
+               .step = context.step,
+               .stream = settings.stream,
+               .first_sample = context.first_sample + samples_before * context.sample_stride,
+               .sample_stride = context.sample_stride}};
+  if (settings.has_mask && settings.is_added) in.added = call.input<T>(settings.first + 3);
+  if (settings.has_mask && !settings.is_added) in.visible = call.input<bool>(settings.first + 3);
+  return in;
+}
+
+template <class T>
+AttentionGradients<T> gradients_of(const KernelCall& call) {
+  return {.dy = call.input<T>(0), .dq = call.output<T>(0), .dk = call.output<T>(1), .dv = call.output<T>(2)};
+}
+
+template <class T>
+void run(const KernelCall& call) {
+  const auto& settings = call.setting<Settings>();
+  kernels::attention_reference(settings.size, inputs_of<T>(call, settings), call.output<T>());
+}
+
+template <class T>
+void run_grad(const KernelCall& call) {
+  const auto& settings = call.setting<Settings>();
+  kernels::attention_grad_reference(settings.size, inputs_of<T>(call, settings), gradients_of<T>(call));
+}
+
+void run_fast(const KernelCall& call) {
+  const auto& settings = call.setting<Settings>();
+  settings.kernel->run(settings.size, inputs_of<float>(call, settings), call.output<float>(), call.scratch,
+                       call.threads);
+}
+
+void run_fast_grad(const KernelCall& call) {
+  const auto& settings = call.setting<Settings>();
+  settings.kernel->run_grad(settings.size, inputs_of<float>(call, settings), gradients_of<float>(call),
+                            call.scratch, call.threads);
+}
+
+// Two products forward, and five in the gradient, of half the pairs where only the past is seen.
+template <std::size_t first>
+double flops(const Signature& signature) {
+  const AttentionSize size = settings_of(signature, first).size;
+  const auto pairs = static_cast<double>(size.samples * size.heads * size.queries * size.keys);
+  const auto depth = static_cast<double>(size.depth), values = static_cast<double>(size.value_depth);
+  const double products = first == 0 ? depth + values : 3 * depth + 2 * values;
+  return 2 * pairs * products * (size.is_causal ? 0.5 : 1.0);
+}
+
+// The weights before the mask are made as in Unfused.
+Result<> to_onnx(OnnxCall& call) {
+  const DType dtype = call.in().type.dtype;
+  const Shape &q = call.in(0).type.shape, &k = call.in(1).type.shape;
+  if (q[1] != k[1]) return call.refuse("heads share keys: give k and v as many heads as q");
+  if (call.attributes().get("keep_prob", 1.0) < 1)
+    return call.refuse("it drops weights, which is training: export with dropout_p=0");
+  const std::string columns = call.make("Transpose", {call.input(1)}, {{"perm", Sizes{0, 1, 3, 2}}});
+  std::string s = call.make("MatMul", {call.input(0), columns});
+  s = call.make("Mul", {s, call.scalar(scale_of(call.attributes(), q[3]), dtype)});
+  const bool is_added = call.inputs() > 3 && call.in(3).type.dtype != DType::bool_;
+  if (is_added) s = call.make("Add", {s, call.input(3)});
+  std::vector<std::string> visible;
+  if (call.inputs() > 3 && !is_added) visible.push_back(call.input(3));
+  if (call.attributes().get("is_causal", false)) visible.push_back(call.constant(past_keys(q[2], k[2])));
+  for (const std::string& mask : visible) s = call.make("Where", {mask, s, call.scalar(lowest, dtype)});
+  std::string p = call.make("Softmax", {s}, {{"axis", std::int64_t{-1}}});
+  for (const std::string& mask : visible) p = call.make("Where", {mask, p, call.scalar(0, dtype)});
+  return call.give("MatMul", {p, call.input(2)});
+}
+
+std::vector<Op> rows() {
+  return {
+      {.name = name,
+       .documentation =
+           "y = softmax(scale q k^T + mask) v for each head, without keeping the products: q (samples, "
+           "heads, queries, depth), k (samples, key heads, keys, depth), v (samples, key heads, keys, value "
+           "depth); y (samples, heads, queries, value depth). heads is a multiple of key heads: so many "
+           "heads in a row share keys and values. `scale` is 1 / sqrt(depth) unless set. The mask, the last "
+           "input, broadcasts to (samples, heads, queries, keys): bool, true where a query sees a key, or of "
+           "the dtype of q and added. With `is_causal` query i sees keys 0 to i. A query that sees no key "
+           "gives zeros. `keep_prob` below 1 drops elements of the softmax, the same that the op dropout "
+           "drops for `stream` and `part`. float32 or float64; bfloat16 and float16 compute in float32. "
+           "Source: Vaswani et al., Attention is all you need, 2017; Dao et al., FlashAttention, arXiv "
+           "2205.14135.",
+       .inputs_min = 3,
+       .inputs_max = 4,
+       .infer = infer,
+       .gradient = gradient,
+       .flops = flops<0>,
+       .kernels = {{"fast", usable_fast, prepare_fast<0>, run_fast},
+                   reference<float>(prepare_reference<0>, run<float>),
+                   reference<double>(prepare_reference<0>, run<double>)},
+       .precision = MixedPrecision::low,
+       .onnx = to_onnx},
+      {.name = grad_name,
+       .documentation =
+           "(dq, dk, dv) of scaled_dot_product_attention for dy, q, k, v and perhaps the mask, with its "
+           "attributes. The products are computed again.",
+       .inputs_min = 4,
+       .inputs_max = 5,
+       .outputs = 3,
+       .infer = infer_grad,
+       .gradient = gradient_of_grad,
+       .flops = flops<1>,
+       .kernels = {{"fast", usable_fast, prepare_fast<1>, run_fast_grad},
+                   reference<float>(prepare_reference<1>, run_grad<float>),
+                   reference<double>(prepare_reference<1>, run_grad<double>)},
+       .precision = MixedPrecision::low}};
+}
+
+}  // namespace attention_rows
+}  // namespace
+
+std::vector<const Op*> rows_of_attention() {
+  static const std::vector<Op> family = attention_rows::rows();
+  return addresses(family);
+}
+
+}  // namespace muster::graph

@@ -1,0 +1,232 @@
+#include "muster/tensor/kernels/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "muster/tensor/cpu.h"
+#include "muster/tensor/kernels/vector_math.h"
+#include "muster/tensor/parallel.h"
+
+namespace muster::kernels {
+namespace {
+
+// One query of one head.
+struct Query {
+  std::int64_t sample = 0;
+  std::int64_t head = 0;
+  std::int64_t index = 0;
+};
+
+// The products of a query with the keys that it may see become minus infinity where the mask hides a key.
+// False: it sees none.
+template <class T>
+bool apply_mask(const AttentionSize& size, const AttentionInputs<T>& in, const Query& query, T* products) {
+  const std::int64_t seen = size.seen_by(query.index);
+  const auto [sample_step, head_step, query_step, key_step] = size.mask_steps;
+  const std::int64_t at = query.sample * sample_step + query.head * head_step + query.index * query_step;
+  if (in.added != nullptr)
+    for (std::int64_t j = 0; j < seen; ++j) products[j] += in.added[at + j * key_step];
+  constexpr T hidden = -std::numeric_limits<T>::infinity();
+  if (in.visible != nullptr)
+    for (std::int64_t j = 0; j < seen; ++j)
+      if (!in.visible[at + j * key_step]) products[j] = hidden;
+  return std::any_of(products, products + seen, [](T product) { return product != hidden; });
+}
+
+// Which of the keys that it may see a query keeps in dropout.
+template <class T>
+void draw_kept(const AttentionSize& size, const AttentionInputs<T>& in, const Query& query, bool* kept) {
+  const std::int64_t begin = (query.head * size.queries + query.index) * size.keys;
+  const auto sample = static_cast<std::uint64_t>(query.sample);
+  draw_dropout_mask(in.draw, in.draw.first_sample + sample * in.draw.sample_stride, size.keep_prob, begin,
+                    begin + size.seen_by(query.index), kept);
+}
+
+// ---- The definition ---------------------------------------------------------------------------------------
+
+// How much each key counts for one query, before and after dropout.
+template <class T>
+struct Weights {
+  std::vector<T> p;
+  std::vector<T> dropped;
+  std::vector<T> growth;  // dropped = p growth
+};
+
+template <class T>
+T dot(const T* a, const T* b, std::int64_t count) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  return static_cast<T>(sum);
+}
+
+template <class T>
+Weights<T> weights_of(const AttentionSize& size, const AttentionInputs<T>& in, const Query& query, const T* q,
+                      const T* k) {
+  const std::int64_t seen = size.seen_by(query.index);
+  const auto count = static_cast<std::size_t>(seen);
+  Weights<T> made{.p = std::vector<T>(count), .dropped = {}, .growth = std::vector<T>(count, T{1})};
+  for (std::int64_t j = 0; j < seen; ++j)
+    made.p[static_cast<std::size_t>(j)] = static_cast<T>(size.scale) * dot(q, k + j * size.depth, size.depth);
+  if (apply_mask(size, in, query, made.p.data())) {
+    const T top = *std::max_element(made.p.begin(), made.p.end());
+    double sum = 0;
+    for (T& each : made.p) sum += static_cast<double>(each = std::exp(each - top));
+    for (T& each : made.p) each *= static_cast<T>(1 / sum);
+  } else {
+    std::fill(made.p.begin(), made.p.end(), T{0});
+  }
+  if (size.keep_prob < 1) {
+    const auto kept = std::make_unique<bool[]>(count);
+    draw_kept(size, in, query, kept.get());
+    for (std::size_t j = 0; j < count; ++j)
+      made.growth[j] = kept[j] ? dropout_growth<T>(size.keep_prob) : T{0};
+  }
+  for (std::size_t j = 0; j < count; ++j) made.dropped.push_back(made.p[j] * made.growth[j]);
+  return made;
+}
+
+// Where the parts of a query lie in each tensor, in rows.
+struct Places {
+  std::int64_t query = 0;  // of q and y
+  std::int64_t key = 0;    // the first one, of k and v
+};
+
+Places places_of(const AttentionSize& size, const Query& query) {
+  const std::int64_t key_head = query.head / (size.heads / size.key_heads);
+  return {(query.sample * size.heads + query.head) * size.queries + query.index,
+          (query.sample * size.key_heads + key_head) * size.keys};
+}
+
+template <class Body>
+void for_each_query(const AttentionSize& size, const Body& body) {
+  for (std::int64_t sample = 0; sample < size.samples; ++sample)
+    for (std::int64_t head = 0; head < size.heads; ++head)
+      for (std::int64_t index = 0; index < size.queries; ++index) body(Query{sample, head, index});
+}
+
+}  // namespace
+
+template <class T>
+void attention_reference(const AttentionSize& size, const AttentionInputs<T>& in, T* y) {
+  for_each_query(size, [&](const Query& query) {
+    const auto [row, key] = places_of(size, query);
+    const Weights<T> weights = weights_of(size, in, query, in.q + row * size.depth, in.k + key * size.depth);
+    for (std::int64_t c = 0; c < size.value_depth; ++c) {
+      double sum = 0;
+      for (std::size_t j = 0; j < weights.dropped.size(); ++j)
+        sum += static_cast<double>(weights.dropped[j]) *
+               static_cast<double>(in.v[(key + static_cast<std::int64_t>(j)) * size.value_depth + c]);
+      y[row * size.value_depth + c] = static_cast<T>(sum);
+    }
+  });
+}
+
+// With p = softmax(s), s = scale q k^T + mask, w = p growth and y = w v: dv = w^T dy, dp = growth (dy v^T),
+// ds = p (dp - sum(dp p)), dq = scale ds k and dk = scale ds^T q.
+template <class T>
+void attention_grad_reference(const AttentionSize& size, const AttentionInputs<T>& in,
+                              const AttentionGradients<T>& gradients) {
+  const std::int64_t key_rows = size.samples * size.key_heads * size.keys;
+  std::fill_n(gradients.dk, key_rows * size.depth, T{0});
+  std::fill_n(gradients.dv, key_rows * size.value_depth, T{0});
+  for_each_query(size, [&](const Query& query) {
+    const auto [row, first_key] = places_of(size, query);
+    const T* q = in.q + row * size.depth;
+    const T* dy = gradients.dy + row * size.value_depth;
+    T* dq = gradients.dq + row * size.depth;
+    std::fill_n(dq, size.depth, T{0});
+    const Weights<T> weights = weights_of(size, in, query, q, in.k + first_key * size.depth);
+    std::vector<T> dp(weights.p.size());
+    double along = 0;
+    for (std::size_t j = 0; j < dp.size(); ++j) {
+      const std::int64_t key = first_key + static_cast<std::int64_t>(j);
+      dp[j] = weights.growth[j] * dot(dy, in.v + key * size.value_depth, size.value_depth);
+      along += static_cast<double>(dp[j]) * static_cast<double>(weights.p[j]);
+    }
+    for (std::size_t j = 0; j < dp.size(); ++j) {
+      const std::int64_t key = first_key + static_cast<std::int64_t>(j);
+      const T ds = static_cast<T>(size.scale) * weights.p[j] * (dp[j] - static_cast<T>(along));
+      for (std::int64_t c = 0; c < size.depth; ++c) {
+        dq[c] += ds * in.k[key * size.depth + c];
+        gradients.dk[key * size.depth + c] += ds * q[c];
+      }
+      for (std::int64_t c = 0; c < size.value_depth; ++c)
+        gradients.dv[key * size.value_depth + c] += weights.dropped[j] * dy[c];
+    }
+  });
+}
+
+template void attention_reference(const AttentionSize&, const AttentionInputs<float>&, float*);
+template void attention_reference(const AttentionSize&, const AttentionInputs<double>&, double*);
+template void attention_grad_reference(const AttentionSize&, const AttentionInputs<float>&,
+                                       const AttentionGradients<float>&);
+template void attention_grad_reference(const AttentionSize&, const AttentionInputs<double>&,
+                                       const AttentionGradients<double>&);
+
+// ---- Fast -------------------------------------------------------------------------------------------------
+
+#if defined(__x86_64__)
+namespace {
+
+// Waking a thread costs about as much as this much work.
+constexpr std::int64_t operations_per_thread = 1 << 20;
+
+// Into how many parts so much work is divided.
+std::int64_t parts_for(const AttentionSize& size, std::int64_t units, int threads) {
+  const std::int64_t operations =
+      size.samples * size.heads * size.queries * size.keys * (size.depth + size.value_depth);
+  const std::int64_t useful = std::clamp<std::int64_t>(operations / operations_per_thread, 1, threads);
+  return std::min(units, useful);
+}
+
+// Memory of one thread, in pieces. Without memory it counts how much is needed.
+struct Pieces {
+  float* begin = nullptr;
+  std::int64_t used = 0;
+
+  float* take(std::int64_t floats) {
+    float* const taken = begin == nullptr ? nullptr : begin + used;
+    used += (floats + 15) / 16 * 16;
+    return taken;
+  }
+};
+
+namespace avx512 {
+#define MUSTER_TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")))
+#define MUSTER_LANES 16
+#define MUSTER_ROWS 14
+#include "muster/tensor/kernels/attention_simd.inc"
+}  // namespace avx512
+
+namespace avx2 {
+#define MUSTER_TARGET __attribute__((target("avx2,fma")))
+#define MUSTER_LANES 8
+#define MUSTER_ROWS 6
+#include "muster/tensor/kernels/attention_simd.inc"
+}  // namespace avx2
+
+constexpr std::array<AttentionKernel, 2> list{avx512::table("avx512"), avx2::table("avx2")};
+
+}  // namespace
+
+std::span<const AttentionKernel> attention_kernels() {
+  const std::span<const AttentionKernel> all(list);
+  switch (processor_isa()) {
+    case Isa::avx512:
+      return all;
+    case Isa::avx2:
+      return all.last(1);
+    case Isa::none:
+      break;
+  }
+  return {};
+}
+#else
+std::span<const AttentionKernel> attention_kernels() { return {}; }
+#endif
+
+}  // namespace muster::kernels

@@ -1,0 +1,76 @@
+// Attention: softmax(scale q k^T + mask) v, in memory that is linear in the number of keys.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "muster/tensor/kernels/dropout.h"
+
+namespace muster::kernels {
+
+// q (samples, heads, queries, depth), k (samples, key_heads, keys, depth) and v (samples, key_heads, keys,
+// value_depth). heads / key_heads heads in a row share their keys and values.
+struct AttentionSize {
+  std::int64_t samples = 0;
+  std::int64_t heads = 0;
+  std::int64_t key_heads = 0;
+  std::int64_t queries = 0;
+  std::int64_t keys = 0;
+  std::int64_t depth = 0;
+  std::int64_t value_depth = 0;
+  double scale = 1;
+  bool is_causal = false;  // query i sees keys 0 to i
+  double keep_prob = 1;    // of dropout, between the softmax and v
+  std::array<std::int64_t, 4>
+      mask_steps{};  // from sample, head, query and key to the next; 0: it is repeated
+
+  // The keys that query `i` may see, which are the first ones.
+  std::int64_t seen_by(std::int64_t i) const { return is_causal && i < keys ? i + 1 : keys; }
+};
+
+template <class T>
+struct AttentionInputs {
+  const T* q = nullptr;
+  const T* k = nullptr;
+  const T* v = nullptr;
+  const T* added = nullptr;       // the mask, added to the scaled products
+  const bool* visible = nullptr;  // the mask, false where a query does not see a key
+  DropoutDraw draw = {};          // element (head, query, key) of each sample
+};
+
+template <class T>
+struct AttentionGradients {
+  const T* dy = nullptr;
+  T* dq = nullptr;
+  T* dk = nullptr;
+  T* dv = nullptr;
+};
+
+// The definition; float or double. y (samples, heads, queries, value_depth). A query that sees no key gets
+// zeros.
+template <class T>
+void attention_reference(const AttentionSize& size, const AttentionInputs<T>& in, T* y);
+template <class T>
+void attention_grad_reference(const AttentionSize& size, const AttentionInputs<T>& in,
+                              const AttentionGradients<T>& gradients);
+
+// Products of some queries with all keys at a time, so that they stay in the cache: for the gradient they are
+// computed again (Dao et al., FlashAttention, arXiv 2205.14135, without its running softmax: rows are whole).
+// Threads never change a bit.
+struct AttentionKernel {
+  std::string_view name;
+  std::size_t (*scratch_bytes)(const AttentionSize& size, int threads);
+  void (*run)(const AttentionSize& size, const AttentionInputs<float>& in, float* y, std::byte* scratch,
+              int threads);
+  std::size_t (*grad_scratch_bytes)(const AttentionSize& size, int threads);
+  void (*run_grad)(const AttentionSize& size, const AttentionInputs<float>& in,
+                   const AttentionGradients<float>& gradients, std::byte* scratch, int threads);
+};
+
+// Fast ones, best first; empty where the processor has none. The reference is not among them.
+std::span<const AttentionKernel> attention_kernels();
+
+}  // namespace muster::kernels

@@ -1,0 +1,182 @@
+// Fast attention against the definition, on drawn sizes, masks and dropout.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "muster/tensor/kernels.h"
+#include "muster/tensor/tensor.h"
+
+namespace muster::kernels {
+namespace {
+namespace attention_test {
+
+struct Problem {
+  AttentionSize size;
+  std::vector<float> q, k, v, dy, added;
+  std::unique_ptr<bool[]> visible;
+  DropoutDraw draw;
+
+  AttentionInputs<float> inputs() const {
+    return {.q = q.data(),
+            .k = k.data(),
+            .v = v.data(),
+            .added = added.empty() ? nullptr : added.data(),
+            .visible = visible.get(),
+            .draw = draw};
+  }
+};
+
+struct Results {
+  std::vector<float> y, dq, dk, dv;
+
+  explicit Results(const Problem& of)
+      : y(of.dy.size(), NAN), dq(of.q.size(), NAN), dk(of.k.size(), NAN), dv(of.v.size(), NAN) {}
+  AttentionGradients<float> gradients(const Problem& of) {
+    return {.dy = of.dy.data(), .dq = dq.data(), .dk = dk.data(), .dv = dv.data()};
+  }
+};
+
+std::vector<float> numbers(const RandomStream& random, std::uint64_t from, std::int64_t count) {
+  std::vector<float> made;
+  for (std::int64_t i = 0; i < count; ++i)
+    made.push_back(static_cast<float>(random.normal((from << 32) + static_cast<std::uint64_t>(i))));
+  return made;
+}
+
+// Around the edges of tiles and of blocks of queries.
+std::int64_t some_length(const RandomStream& random, std::uint64_t index) {
+  const std::uint64_t limits[] = {3, 40, 70, 200};
+  return 1 + static_cast<std::int64_t>(random.below(index, limits[random.below(index + 1, 4)]));
+}
+
+Problem make_problem(std::uint64_t seed, std::uint64_t number) {
+  const RandomStream random(seed, number);
+  const auto below = [&](std::uint64_t index, std::uint64_t limit) {
+    return static_cast<std::int64_t>(random.below(index, limit));
+  };
+  Problem made;
+  AttentionSize& size = made.size;
+  size = {.samples = 1 + below(0, 3), .key_heads = 1 + below(1, 3), .queries = some_length(random, 2)};
+  size.heads = size.key_heads * (1 + below(4, 2));
+  size.keys = below(5, 2) == 0 ? size.queries : some_length(random, 6);
+  size.depth = 1 + below(8, 70);
+  size.value_depth = below(9, 2) == 0 ? size.depth : 1 + below(10, 70);
+  size.scale = 1 / std::sqrt(static_cast<double>(size.depth));
+  size.is_causal = below(11, 2) == 0;
+  if (below(12, 2) == 0) size.keep_prob = 0.7;
+  made.draw = {.seed = seed, .step = 3, .stream = number, .first_sample = 5, .sample_stride = 2};
+  made.q = numbers(random, 1, size.samples * size.heads * size.queries * size.depth);
+  made.k = numbers(random, 2, size.samples * size.key_heads * size.keys * size.depth);
+  made.v = numbers(random, 3, size.samples * size.key_heads * size.keys * size.value_depth);
+  made.dy = numbers(random, 4, size.samples * size.heads * size.queries * size.value_depth);
+  const std::int64_t kind = below(13, 3);
+  if (kind == 0) return made;
+  // One mask for all samples and heads, or for each sample its keys.
+  const bool is_of_keys = below(14, 2) == 0;
+  const std::int64_t elements = is_of_keys ? size.samples * size.keys : size.queries * size.keys;
+  size.mask_steps = is_of_keys ? std::array<std::int64_t, 4>{size.keys, 0, 0, 1}
+                               : std::array<std::int64_t, 4>{0, 0, size.keys, 1};
+  if (kind == 1) {
+    made.added = numbers(random, 5, elements);
+    for (std::size_t i = 0; i < made.added.size(); i += 5) made.added[i] = -INFINITY;
+    return made;
+  }
+  made.visible = std::make_unique<bool[]>(static_cast<std::size_t>(elements));
+  const bool hides_all = below(15, 4) == 0;
+  for (std::int64_t i = 0; i < elements; ++i)
+    made.visible[static_cast<std::size_t>(i)] =
+        !hides_all && below(100 + static_cast<std::uint64_t>(i), 3) != 0;
+  return made;
+}
+
+Results reference(const Problem& problem) {
+  Results made(problem);
+  attention_reference(problem.size, problem.inputs(), made.y.data());
+  attention_grad_reference(problem.size, problem.inputs(), made.gradients(problem));
+  return made;
+}
+
+Results run(const AttentionKernel& kernel, const Problem& problem, int threads) {
+  Results made(problem);
+  std::vector<std::byte> scratch(kernel.scratch_bytes(problem.size, threads), std::byte{0xff});
+  kernel.run(problem.size, problem.inputs(), made.y.data(), scratch.data(), threads);
+  scratch.assign(kernel.grad_scratch_bytes(problem.size, threads), std::byte{0xff});  // NaN
+  kernel.run_grad(problem.size, problem.inputs(), made.gradients(problem), scratch.data(), threads);
+  return made;
+}
+
+void expect_near(const char* what, const std::vector<float>& found, const std::vector<float>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i)
+    ASSERT_NEAR(found[i], expected[i], 2e-5 * (1 + std::abs(expected[i]))) << what << ", element " << i;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+TEST(Attention, FastKernelsAgreeWithTheDefinitionOnDrawnSizes) {
+  const std::uint64_t seed = entropy();
+  SCOPED_TRACE(::testing::Message() << "seed " << seed);
+  for (std::uint64_t number = 0; number < 60; ++number) {
+    const Problem problem = make_problem(seed, number);
+    SCOPED_TRACE(::testing::Message() << "problem " << number);
+    const Results expected = reference(problem);
+    for (const AttentionKernel& kernel : attention_kernels()) {
+      SCOPED_TRACE(kernel.name);
+      const Results found = run(kernel, problem, 1);
+      expect_near("y", found.y, expected.y);
+      expect_near("dq", found.dq, expected.dq);
+      expect_near("dk", found.dk, expected.dk);
+      expect_near("dv", found.dv, expected.dv);
+    }
+  }
+}
+
+TEST(Attention, ThreadsChangeNoBit) {
+  const std::uint64_t seed = entropy();
+  SCOPED_TRACE(::testing::Message() << "seed " << seed);
+  for (std::uint64_t number = 0; number < 20; ++number) {
+    const Problem problem = make_problem(seed, number);
+    for (const AttentionKernel& kernel : attention_kernels()) {
+      const Results one = run(kernel, problem, 1), three = run(kernel, problem, 3);
+      EXPECT_TRUE(same_bits(one.y, three.y)) << "problem " << number;
+      EXPECT_TRUE(same_bits(one.dq, three.dq)) << "problem " << number;
+      EXPECT_TRUE(same_bits(one.dk, three.dk)) << "problem " << number;
+      EXPECT_TRUE(same_bits(one.dv, three.dv)) << "problem " << number;
+    }
+  }
+}
+
+TEST(Attention, TakesMemoryThatIsLinearInTheNumberOfKeys) {
+  AttentionSize size{.samples = 1, .heads = 4, .key_heads = 4, .queries = 4096, .keys = 4096};
+  size.depth = size.value_depth = 64;
+  AttentionSize twice = size;
+  twice.queries *= 2;
+  twice.keys *= 2;
+  for (const AttentionKernel& kernel : attention_kernels()) {
+    EXPECT_LE(kernel.scratch_bytes(twice, 2), 2 * kernel.scratch_bytes(size, 2));
+    EXPECT_LE(kernel.grad_scratch_bytes(twice, 2), 2 * kernel.grad_scratch_bytes(size, 2));
+    EXPECT_LT(kernel.grad_scratch_bytes(size, 2), std::size_t{4096} * 4096 * 4);
+  }
+}
+
+TEST(Attention, KeepsNotANumberInSight) {
+  for (const AttentionKernel& kernel : attention_kernels()) {
+    Problem problem;
+    problem.size = {.samples = 1, .heads = 1, .key_heads = 1, .queries = 2, .keys = 2, .depth = 1};
+    problem.size.value_depth = 1;
+    problem.q = {NAN, 1};
+    problem.k = problem.v = problem.dy = {1, 2};
+    const Results found = run(kernel, problem, 1);
+    EXPECT_TRUE(std::isnan(found.y[0]));
+    EXPECT_FALSE(std::isnan(found.y[1]));
+  }
+}
+
+}  // namespace attention_test
+}  // namespace
+}  // namespace muster::kernels
