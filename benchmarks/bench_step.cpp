@@ -59,6 +59,8 @@ bool bench_matmul(const MatmulSize& size, const char* what) {
   const int calls = static_cast<int>(std::clamp(2e7 / operations, 1.0, 1000.0));
   for (const kernels::MatmulKernel& kernel : kernels::matmul_kernels()) {
     if (!kernel.usable(size)) continue;
+    const auto scratch = Buffer::allocate(kernel.scratch_bytes(size, arguments.threads));
+    arguments.scratch = scratch->data();
     kernel.run(size, arguments);
     const double limit = 1e-5 * static_cast<double>(size.k) + 1e-4;
     for (std::int64_t i = 0; i < c.elements(); ++i)

@@ -11,8 +11,8 @@ ThreadState& make_thread_state() {
 }
 
 ProcessState& process_state() {
-  static ProcessState state;
-  return state;
+  static auto* state = new ProcessState;  // kernels may run until the process ends
+  return *state;
 }
 
 }  // namespace muster::graph

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "muster/graph/function.h"
+#include "muster/graph/host_function.h"
 #include "muster/graph/run.h"
 #include "muster/graph/scopes.h"
 #include "muster/graph/trace.h"
@@ -37,6 +39,7 @@ struct ThreadState {
   // code under one context draws what its trace would draw.
   std::vector<std::int64_t> random_streams{0};
   std::shared_ptr<EagerPlans> eager_plans;  // of single ops, made on first use
+  std::shared_ptr<Buffer> scratch;          // of single ops, one after the other; null while one uses it
 };
 
 // Every op asks, so it takes one load: the state itself would take a call and a look at its guard.
@@ -59,7 +62,9 @@ struct ProcessState {
   std::mutex namesakes_mutex;
   bool tells_namesakes_apart = false;
   std::unordered_map<std::string, std::uint32_t> namesakes;  // how many parameters had a name so far
-  std::once_flag has_warned_of_copies;  // of gradients, where workers of a host share no memory
+  std::mutex host_functions_mutex;
+  std::deque<HostFunction> host_functions;  // by number; kernels keep references
+  std::once_flag has_warned_of_copies;      // of gradients, where workers of a host share no memory
 };
 ProcessState& process_state();
 

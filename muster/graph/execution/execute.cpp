@@ -116,18 +116,41 @@ Result<std::shared_ptr<const OneOp>> one_op(const Op& op, std::vector<TensorType
   return made;
 }
 
+// Scratch memory of one op of this thread, kept for its next one. An op that runs inside another one's kernel
+// finds none and makes its own.
+class Scratch {
+ public:
+  explicit Scratch(std::size_t bytes) {
+    if (bytes == 0) return;
+    buffer_ = std::move(thread_state().scratch);
+    if (buffer_ == nullptr || buffer_->size_bytes() < bytes) buffer_ = Buffer::allocate(bytes);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() {
+    if (buffer_ != nullptr && buffer_->size_bytes() <= kept_bytes_max) thread_state().scratch = buffer_;
+  }
+
+  std::byte* data() const { return buffer_ == nullptr ? nullptr : buffer_->data(); }
+
+ private:
+  static constexpr std::size_t kept_bytes_max = 16 << 20;
+
+  std::shared_ptr<Buffer> buffer_;
+};
+
 Result<> run(const OneOp& plan, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
              const RunContext& context) {
   std::vector<std::byte*> addresses;
   addresses.reserve(inputs.size() + outputs.size());
   for (const Tensor& tensor : inputs) addresses.push_back(tensor.bytes());
   for (const Tensor& tensor : outputs) addresses.push_back(tensor.bytes());
-  const auto scratch = Buffer::allocate(plan.chosen.prepared.scratch_bytes);
+  const Scratch scratch(plan.chosen.prepared.scratch_bytes);
   std::optional<Error> failure;
   plan.chosen.kernel->run({.inputs = addresses.data(),
                            .outputs = addresses.data() + inputs.size(),
                            .settings = plan.chosen.prepared.settings.get(),
-                           .scratch = scratch->data(),
+                           .scratch = scratch.data(),
                            .threads = context.threads,
                            .communicator = context.communicator,
                            .context = &context,

@@ -116,10 +116,12 @@ struct Settings {
 
 Prepared prepare(const Signature& signature, const MatmulKernel* kernel) {
   const Shape batches = leading(signature.outputs[0].shape);
-  return prepared(Settings{{.each = size_of(signature),
-                            .a_begins = begins(signature.inputs[0].shape, batches),
-                            .b_begins = begins(signature.inputs[1].shape, batches)},
-                           kernel});
+  Settings made{{.each = size_of(signature),
+                 .a_begins = begins(signature.inputs[0].shape, batches),
+                 .b_begins = begins(signature.inputs[1].shape, batches)},
+                kernel};
+  const std::size_t scratch_bytes = kernels::batch_matmul_scratch(made.size, kernel, signature.threads);
+  return prepared(std::move(made), scratch_bytes);
 }
 
 Prepared prepare_reference(const Signature& signature) { return prepare(signature, nullptr); }
@@ -140,7 +142,12 @@ Prepared prepare_fast(const Signature& signature) { return prepare(signature, fa
 template <class T>
 void run(const KernelCall& call) {
   const auto& [size, kernel] = call.setting<Settings>();
-  kernels::batch_matmul(size, kernel, call.input<T>(0), call.input<T>(1), call.output<T>(), call.threads);
+  kernels::batch_matmul<T>(size, kernel,
+                           {.a = call.input<T>(0),
+                            .b = call.input<T>(1),
+                            .c = call.output<T>(),
+                            .scratch = call.scratch,
+                            .threads = call.threads});
 }
 
 // The library's, for bfloat16 where no matrix is repeated.

@@ -1,31 +1,21 @@
 // host_call: a function of the program around the graph, which computes what no row does.
-#include <deque>
 #include <mutex>
 
 #include "muster/graph/host_function.h"
 #include "muster/graph/ops/array.h"
+#include "muster/graph/thread_state.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
 namespace {
 namespace host_call_rows {
 
-struct Functions {
-  std::mutex mutex;
-  std::deque<HostFunction> kept;  // references stay good
-};
-
-Functions& functions() {
-  static auto* made = new Functions;  // kernels may run until the process ends
-  return *made;
-}
-
 // Null: nothing has that number.
 const HostFunction* function_at(std::int64_t number) {
-  Functions& all = functions();
-  const std::lock_guard lock(all.mutex);
-  if (number < 0 || static_cast<std::size_t>(number) >= all.kept.size()) return nullptr;
-  return &all.kept[static_cast<std::size_t>(number)];
+  ProcessState& process = process_state();
+  const std::lock_guard lock(process.host_functions_mutex);
+  if (number < 0 || static_cast<std::size_t>(number) >= process.host_functions.size()) return nullptr;
+  return &process.host_functions[static_cast<std::size_t>(number)];
 }
 
 std::int64_t number_of(const Attributes& attributes) { return attributes.get("function", std::int64_t{-1}); }
@@ -112,11 +102,10 @@ std::vector<Op> rows() {
 }  // namespace
 
 std::int64_t keep_host_function(HostFunction function) {
-  using namespace host_call_rows;
-  Functions& all = functions();
-  const std::lock_guard lock(all.mutex);
-  all.kept.push_back(std::move(function));
-  return static_cast<std::int64_t>(all.kept.size()) - 1;
+  ProcessState& process = process_state();
+  const std::lock_guard lock(process.host_functions_mutex);
+  process.host_functions.push_back(std::move(function));
+  return static_cast<std::int64_t>(process.host_functions.size()) - 1;
 }
 
 Values call_host_function(std::int64_t number, std::span<const Value> inputs,

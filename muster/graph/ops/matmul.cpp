@@ -83,10 +83,12 @@ Activation activation_of(const Attributes& attributes) {
 }
 
 Prepared prepare(const Signature& signature, const MatmulKernel* kernel) {
-  return prepared(Settings{.size = size_of(signature),
+  const MatmulSize size = size_of(signature);
+  return prepared(Settings{.size = size,
                            .kernel = kernel,
                            .bias = signature.inputs.size() == 3,
-                           .activation = activation_of(signature.attributes)});
+                           .activation = activation_of(signature.attributes)},
+                  kernel == nullptr ? 0 : kernel->scratch_bytes(size, signature.threads));
 }
 
 Prepared prepare_reference(const Signature& signature) { return prepare(signature, nullptr); }
@@ -99,7 +101,8 @@ void run(const KernelCall& call) {
                                      .c = call.output<T>(),
                                      .bias = settings.bias ? call.input<T>(2) : nullptr,
                                      .activation = settings.activation,
-                                     .threads = call.threads};
+                                     .threads = call.threads,
+                                     .scratch = call.scratch};
   if constexpr (std::is_same_v<T, float>) {
     if (settings.kernel != nullptr) return settings.kernel->run(settings.size, arguments);
   }

@@ -1,6 +1,7 @@
 // Matrix products.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -27,6 +28,7 @@ struct MatmulArguments {
   const T* bias = nullptr;
   Activation activation = Activation::none;
   int threads = 1;
+  std::byte* scratch = nullptr;  // of the kernel's scratch_bytes
 };
 
 // The definition; float or double.
@@ -38,6 +40,8 @@ struct MatmulKernel {
   std::string_view name;
   bool (*usable)(const MatmulSize& size);
   void (*run)(const MatmulSize& size, const MatmulArguments<float>& arguments);
+  // With so many threads; never more with fewer.
+  std::size_t (*scratch_bytes)(const MatmulSize& size, int threads);
 };
 
 // Fast ones, best first; empty where the processor has none. The reference is not among them.

@@ -2,7 +2,6 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <memory>
 #include <utility>
 
 #include "muster/tensor/cpu.h"
@@ -23,6 +22,8 @@ int threads_for(const MatmulSize& size, int threads) {
       std::clamp<std::int64_t>(operations / operations_per_thread, 1, std::max(threads, 1)));
 }
 
+std::size_t no_scratch(const MatmulSize&, int) { return 0; }
+
 namespace avx512 {
 #define MUSTER_TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")))
 #define MUSTER_LANES 16
@@ -42,12 +43,12 @@ namespace avx2 {
 }  // namespace avx2
 
 constexpr std::array<MatmulKernel, 6> list{{
-    {"avx512 dot", avx512::dot_usable, avx512::dot},
-    {"avx512 outer", avx512::outer_usable, avx512::outer},
-    {"avx512 packed", avx512::packed_usable, avx512::packed},
-    {"avx2 dot", avx2::dot_usable, avx2::dot},
-    {"avx2 outer", avx2::outer_usable, avx2::outer},
-    {"avx2 packed", avx2::packed_usable, avx2::packed},
+    {"avx512 dot", avx512::dot_usable, avx512::dot, no_scratch},
+    {"avx512 outer", avx512::outer_usable, avx512::outer, no_scratch},
+    {"avx512 packed", avx512::packed_usable, avx512::packed, avx512::packed_scratch},
+    {"avx2 dot", avx2::dot_usable, avx2::dot, no_scratch},
+    {"avx2 outer", avx2::outer_usable, avx2::outer, no_scratch},
+    {"avx2 packed", avx2::packed_usable, avx2::packed, avx2::packed_scratch},
 }};
 
 }  // namespace

@@ -50,15 +50,22 @@ Problem make_problem(std::uint64_t seed, std::uint64_t number) {
 }
 
 std::vector<float> run(const Problem& problem,
-                       void (*kernel)(const MatmulSize&, const MatmulArguments<float>&), int threads) {
+                       void (*kernel)(const MatmulSize&, const MatmulArguments<float>&), int threads,
+                       std::size_t scratch_bytes = 0) {
   std::vector<float> c(static_cast<std::size_t>(problem.size.m * problem.size.n), NAN);
+  const auto scratch = Buffer::allocate(scratch_bytes);
   kernel(problem.size, {.a = problem.a.data(),
                         .b = problem.b.data(),
                         .c = c.data(),
                         .bias = problem.bias.empty() ? nullptr : problem.bias.data(),
                         .activation = problem.activation,
-                        .threads = threads});
+                        .threads = threads,
+                        .scratch = scratch->data()});
   return c;
+}
+
+std::vector<float> run(const Problem& problem, const MatmulKernel& kernel, int threads) {
+  return run(problem, kernel.run, threads, kernel.scratch_bytes(problem.size, threads));
 }
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
@@ -74,7 +81,7 @@ TEST(Matmul, FastKernelsAgreeWithTheReferenceOnRandomSizes) {
     const std::vector<float> expected = run(problem, matmul_reference<float>, 1);
     for (const MatmulKernel& kernel : matmul_kernels()) {
       if (!kernel.usable(size)) continue;
-      const std::vector<float> c = run(problem, kernel.run, 1);
+      const std::vector<float> c = run(problem, kernel, 1);
       for (std::size_t i = 0; i < c.size(); ++i)
         ASSERT_NEAR(c[i], expected[i], 2e-5 * std::sqrt(static_cast<double>(size.k)) * 5)
             << kernel.name << " m " << size.m << " n " << size.n << " k " << size.k << " transposed "
@@ -96,10 +103,10 @@ TEST(Matmul, ThreadsAndRepetitionsChangeNoBit) {
           .bias = {}};
       for (const MatmulKernel& kernel : matmul_kernels()) {
         if (!kernel.usable(problem.size)) continue;
-        const std::vector<float> once = run(problem, kernel.run, 1);
-        EXPECT_TRUE(same_bits(once, run(problem, kernel.run, 1))) << kernel.name;
-        EXPECT_TRUE(same_bits(once, run(problem, kernel.run, 2))) << kernel.name;
-        EXPECT_TRUE(same_bits(once, run(problem, kernel.run, 3))) << kernel.name;
+        const std::vector<float> once = run(problem, kernel, 1);
+        EXPECT_TRUE(same_bits(once, run(problem, kernel, 1))) << kernel.name;
+        EXPECT_TRUE(same_bits(once, run(problem, kernel, 2))) << kernel.name;
+        EXPECT_TRUE(same_bits(once, run(problem, kernel, 3))) << kernel.name;
       }
     }
   }
@@ -116,7 +123,7 @@ TEST(Matmul, APositiveInfinityAndNaNComeThrough) {
     problem.a[0] = nan;
     problem.a[32] = INFINITY;
     if (!kernel.usable(problem.size)) continue;
-    const std::vector<float> c = run(problem, kernel.run, 1);
+    const std::vector<float> c = run(problem, kernel, 1);
     EXPECT_TRUE(std::isnan(c[0])) << kernel.name;
     EXPECT_TRUE(std::isinf(c[32])) << kernel.name;
     EXPECT_EQ(c[64], 32.0f) << kernel.name;
