@@ -1,8 +1,15 @@
 #include "muster/tensor/kernels/dropout.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <utility>
 
+#include "muster/tensor/cpu.h"
 #include "muster/tensor/kernels/elementwise_loops.h"
 #include "muster/tensor/kernels/types.h"
 
@@ -11,6 +18,41 @@ namespace {
 
 constexpr std::int64_t words = 4;  // elements that one draw of Philox decides
 
+constexpr std::int64_t elements_max = 32;  // of a kernel
+
+#if defined(__x86_64__)
+namespace avx512 {
+#define MUSTER_TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")))
+#define MUSTER_LANES 16
+#define MUSTER_MULTIPLY(a, b) ((Longs)_mm512_maskz_mul_epu32(0xFF, (__m512i)(a), (__m512i)(b)))
+#include "muster/tensor/kernels/dropout_simd.inc"
+}  // namespace avx512
+
+namespace avx2 {
+#define MUSTER_TARGET __attribute__((target("avx2,fma")))
+#define MUSTER_LANES 8
+#define MUSTER_MULTIPLY(a, b) ((Longs)_mm256_mul_epu32((__m256i)(a), (__m256i)(b)))
+#include "muster/tensor/kernels/dropout_simd.inc"
+}  // namespace avx2
+#endif
+
+// The definition.
+void draw_one(const DropoutDraw& draw, std::uint64_t sample, std::uint32_t threshold, std::int64_t first,
+              bool* mask) {
+  const auto word =
+      philox({static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(sample),
+              static_cast<std::uint32_t>(draw.stream), static_cast<std::uint32_t>(draw.step)},
+             {static_cast<std::uint32_t>(draw.seed), static_cast<std::uint32_t>(draw.seed >> 32)});
+  for (std::size_t k = 0; k < words; ++k) mask[k] = word[k] < threshold;
+}
+
+#if defined(__x86_64__)
+constexpr std::array<MaskKernel, 3> list{
+    {{"avx512", 32, avx512::draw_group}, {"avx2", 16, avx2::draw_group}, {"reference", words, draw_one}}};
+#else
+constexpr std::array<MaskKernel, 1> list{{{"reference", words, draw_one}}};
+#endif
+
 template <class T>
 auto scaled(T factor) {
   return [factor](T value, bool keep) { return keep ? value * factor : T{0}; };
@@ -18,18 +60,36 @@ auto scaled(T factor) {
 
 }  // namespace
 
-// Four decisions at a time.
+std::span<const MaskKernel> mask_kernels() {
+  const std::span<const MaskKernel> all(list);
+  switch (processor_isa()) {
+    case Isa::avx512:
+      return all;
+    case Isa::avx2:
+      return all.last(2);
+    case Isa::none:
+      break;
+  }
+  return all.last(1);
+}
+
 void draw_dropout_mask(const DropoutDraw& draw, std::uint64_t sample, double keep_prob, std::int64_t begin,
                        std::int64_t end, bool* mask) {
-  const auto threshold = static_cast<std::uint64_t>(keep_prob * 0x1.0p32);  // all words are below 2^32
-  const std::array<std::uint32_t, 2> key = {static_cast<std::uint32_t>(draw.seed),
-                                            static_cast<std::uint32_t>(draw.seed >> 32)};
-  for (std::int64_t i = begin; i < end;) {
-    const auto word = philox({static_cast<std::uint32_t>(i / words), static_cast<std::uint32_t>(sample),
-                              static_cast<std::uint32_t>(draw.stream), static_cast<std::uint32_t>(draw.step)},
-                             key);
-    for (auto k = static_cast<std::size_t>(i % words); k < words && i < end; ++k, ++i)
-      mask[i - begin] = word[k] < threshold;
+  if (keep_prob >= 1) {  // all words are below 2^32
+    std::fill_n(mask, end - begin, true);
+    return;
+  }
+  const auto threshold = static_cast<std::uint32_t>(keep_prob * 0x1.0p32);
+  const MaskKernel& kernel = mask_kernels().front();
+  for (std::int64_t at = begin / words * words; at < end; at += kernel.elements) {
+    if (at >= begin && at + kernel.elements <= end) {
+      kernel.draw(draw, sample, threshold, at / words, mask + (at - begin));
+      continue;
+    }
+    bool whole[elements_max];
+    kernel.draw(draw, sample, threshold, at / words, whole);
+    const std::int64_t first = std::max(at, begin), stop = std::min(at + kernel.elements, end);
+    std::copy_n(whole + (first - at), stop - first, mask + (first - begin));
   }
 }
 

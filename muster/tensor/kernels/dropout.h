@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string_view>
 
 #include "muster/base/base.h"
 
@@ -26,6 +28,17 @@ struct DropoutSize {
 // y = x / keep_prob where mask, else 0. float32 or float64; y may be x.
 void dropout(const DropoutSize& size, const DropoutDraw& draw, DType dtype, const void* x, void* y,
              bool* mask, int threads);
+// Draws for some elements at a time, with the instructions of its name: an element stays where its word is
+// below `threshold`. Four elements share a counter, and those from `first` on are drawn.
+struct MaskKernel {
+  std::string_view name;
+  std::int64_t elements = 4;
+  void (*draw)(const DropoutDraw& draw, std::uint64_t sample, std::uint32_t threshold, std::int64_t first,
+               bool* mask) = nullptr;
+};
+// Those that this processor can run, best first; the last is for every processor. All give the same bits.
+std::span<const MaskKernel> mask_kernels();
+
 // Which of the elements [begin, end) of a sample stay, one for each element from `mask` on. The same as those
 // that dropout() draws for the sample whose global number it is.
 void draw_dropout_mask(const DropoutDraw& draw, std::uint64_t sample, double keep_prob, std::int64_t begin,

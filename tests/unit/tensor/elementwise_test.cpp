@@ -137,6 +137,21 @@ TEST(Dropout, KeepsWhatItsOwnRandomWordSays) {
   }
 }
 
+TEST(Dropout, EveryInstructionSetDrawsTheSame) {
+  const DropoutDraw draw{.seed = 0x9876543210, .step = 2, .stream = 3};
+  for (const MaskKernel& kernel : mask_kernels())
+    for (const std::int64_t first : {std::int64_t{0}, std::int64_t{5}, std::int64_t{0xFFFFFFFE}}) {
+      const auto mask = std::make_unique<bool[]>(static_cast<std::size_t>(kernel.elements));
+      kernel.draw(draw, 7, 0x40000000, first, mask.get());
+      for (std::int64_t i = 0; i < kernel.elements; ++i) {
+        const auto counter = static_cast<std::uint32_t>(first + i / 4);
+        const auto word = philox({counter, 7, 3, 2}, {0x76543210, 0x98});
+        EXPECT_EQ(mask[static_cast<std::size_t>(i)], word[static_cast<std::size_t>(i % 4)] < 0x40000000)
+            << kernel.name << " from " << first << ", element " << i;
+      }
+    }
+}
+
 TEST(Dropout, ThreadsChangeNoBitOfTheMask) {
   const DropoutSize size{.samples = 3, .elements = 30001, .keep_prob = 0.3};
   const DropoutDraw draw{.seed = 1, .step = 2, .stream = 3, .first_sample = 4, .sample_stride = 5};
