@@ -9,6 +9,7 @@
 #include "muster/graph/kernel.h"
 #include "muster/graph/origin.h"
 #include "muster/graph/own_gradient.h"
+#include "muster/graph/passes/passes.h"
 #include "muster/graph/scopes.h"
 #include "muster/graph/thread_state.h"
 
@@ -128,6 +129,7 @@ std::vector<Value> Trace::gradient(std::span<const Value> losses, std::span<cons
   const std::vector<ValueId> loss_ids = places(losses, "a loss");
   const std::vector<ValueId> wrt_ids = places(wrt, "what a gradient is wanted for");
   graph_.losses.insert(graph_.losses.end(), loss_ids.begin(), loss_ids.end());
+  fuse_attention(graph_, wrt_ids);  // its gradient needs none of the values between
   return backward(graph_, loss_ids, wrt_ids, [this](ValueId id) { return at(id); });
 }
 

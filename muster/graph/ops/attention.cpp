@@ -18,18 +18,25 @@ using kernels::AttentionSize;
 constexpr std::string_view name = "scaled_dot_product_attention";
 constexpr std::string_view grad_name = "scaled_dot_product_attention_grad";
 
+// Whether the last input is a number that the products are multiplied with, or divided by.
+bool has_scale(const Attributes& attributes) { return attributes.find("scale_input") != nullptr; }
+
 // The inputs of both rows, of which the gradient's begin with dy.
 struct Given {
   const TensorType* q;
   const TensorType* k;
   const TensorType* v;
-  const TensorType* mask;  // null: there is none
+  const TensorType* mask = nullptr;   // null: there is none
+  const TensorType* scale = nullptr;  // likewise
 };
 
 Given given(const Signature& signature, std::size_t first) {
   const auto& inputs = signature.inputs;
-  return {&inputs[first], &inputs[first + 1], &inputs[first + 2],
-          inputs.size() > first + 3 ? &inputs[first + 3] : nullptr};
+  Given found{&inputs[first], &inputs[first + 1], &inputs[first + 2]};
+  const std::size_t scales = has_scale(signature.attributes) ? 1 : 0;
+  if (inputs.size() > first + 3 + scales) found.mask = &inputs[first + 3];
+  if (scales > 0) found.scale = &inputs.back();
+  return found;
 }
 
 Shape products_shape(const Given& in) {
@@ -63,13 +70,16 @@ Result<> check(const Given& in, const Attributes& attributes) {
                muster::to_string(in.k->dtype), muster::to_string(in.v->dtype));
   MUSTER_TRY_VOID(check_shapes(in));
   if (in.mask != nullptr) {
-    if (in.mask->dtype != DType::bool_ && in.mask->dtype != in.q->dtype)
+    const bool is_added = in.mask->dtype == in.q->dtype || in.mask->dtype == computed_in(in.q->dtype);
+    if (in.mask->dtype != DType::bool_ && !is_added)
       return bad("{}: the mask must be bool (true: is seen) or {} (added), not {}", name,
                  muster::to_string(in.q->dtype), muster::to_string(in.mask->dtype));
     if (!broadcasts_to(in.mask->shape, products_shape(in)))
       return bad("{}: the mask {} does not broadcast to (samples, heads, queries, keys) {}", name,
                  muster::to_string(in.mask->shape), muster::to_string(products_shape(in)));
   }
+  if (in.scale != nullptr && in.scale->shape.elements() != 1)
+    return bad("{}: the scale is one number, not {}", name, to_string(*in.scale));
   const double keep_prob = attributes.get("keep_prob", 1.0);
   if (keep_prob >= 0 && keep_prob <= 1) return {};
   return bad("{}: keep_prob must lie in [0, 1], not {}", name, keep_prob);
@@ -122,12 +132,19 @@ class Unfused {
         q(in_groups(inputs[0])),
         k(in_groups(inputs[1], 1)),
         v(in_groups(inputs[2], 1)) {
-    const Value products = times(product(q, k, false, true), scale_);
+    if (has_scale(attributes)) {
+      const Value given = apply("reshape", {inputs.back()}, {{"shape", Sizes{}}});
+      factor_ = apply("cast", {given}, {{"dtype", q.dtype()}});
+      if (attributes.get("scale_input", std::string()) == "div")
+        factor_ = over(scalar_like(factor_, 1), factor_);
+      inputs = inputs.first(inputs.size() - 1);
+    }
+    const Value products = scaled(product(q, k, false, true));
     const Shape shape = products.shape();
     Value visible = visible_keys(inputs, shape, attributes);
     Value s = products;
     const bool has_added = inputs.size() > 3 && inputs[3].dtype() != DType::bool_;
-    if (has_added) s = plus(s, mask_in_groups(inputs[3], shape));
+    if (has_added) s = plus(s, apply("cast", {mask_in_groups(inputs[3], shape)}, {{"dtype", q.dtype()}}));
     if (visible.defined()) s = apply("select", {visible, s, scalar_like(s, lowest)});
     p = apply("softmax", {s});
     // A query that sees nothing gives zeros.
@@ -154,7 +171,10 @@ class Unfused {
     return apply("reshape", {summed_like(x, like)}, {{"shape", ungrouped(like.shape())}});
   }
   Value dropped(const Value& x) const { return growth.defined() ? times(x, growth) : x; }
-  Value scaled(const Value& x) const { return times(x, scale_); }
+  Value scaled(const Value& x) const {
+    const Value made = times(x, scale_);
+    return factor_.defined() ? times(made, factor_) : made;
+  }
   // The gradient through the softmax, which is its own transpose.
   Value through_softmax(const Value& dp) const { return times(p, minus(dp, total(times(dp, p)))); }
 
@@ -188,6 +208,7 @@ class Unfused {
 
   std::int64_t heads_;  // that share keys
   double scale_;
+  Value factor_;  // undefined: there is none
 
  public:
   Value q, k, v;
@@ -203,17 +224,19 @@ Value mask_gradient(std::span<const Value> inputs, const Value& dy, const Attrib
   const Shape& shape = ds.shape();
   const Value whole =
       apply("reshape", {ds}, {{"shape", Sizes{shape[0], shape[1] * shape[2], shape[3], shape[4]}}});
-  return summed_like(whole, inputs[3]);
+  return summed_like(apply("cast", {whole}, {{"dtype", inputs[3].dtype()}}), inputs[3]);
 }
 
 std::vector<Value> gradient(const GradientQuery& query) {
   std::vector<Value> inputs = {query.output_gradients[0]};
   inputs.insert(inputs.end(), query.inputs.begin(), query.inputs.end());
   std::vector<Value> gradients = apply_all(grad_name, inputs, query.attributes);
-  if (query.inputs.size() > 3)
+  const std::size_t scales = has_scale(query.attributes) ? 1 : 0;
+  if (query.inputs.size() > 3 + scales)
     gradients.push_back(query.inputs[3].dtype() == DType::bool_
                             ? Value()
                             : mask_gradient(query.inputs, query.output_gradients[0], query.attributes));
+  gradients.resize(query.inputs.size());  // the scale is a constant
   return gradients;
 }
 
@@ -247,16 +270,18 @@ std::vector<Value> gradient_of_grad(const GradientQuery& query) {
   const Value of_k = all.scaled(plus(product(g_s, all.q, true), product(ds, gq, true)));
   std::vector<Value> gradients = {all.out_of_groups(of_dy, dy), all.out_of_groups(of_q, all.q),
                                   all.out_of_groups(of_k, all.k), all.out_of_groups(of_v, all.v)};
-  if (query.inputs.size() > 4) {
+  const std::size_t scales = has_scale(query.attributes) ? 1 : 0;
+  if (query.inputs.size() > 4 + scales) {
     const Shape& shape = g_s.shape();
     const Value& mask = query.inputs[4];
     gradients.push_back(
         mask.dtype() == DType::bool_
             ? Value()
-            : summed_like(apply("reshape", {g_s},
+            : summed_like(apply("reshape", {apply("cast", {g_s}, {{"dtype", mask.dtype()}})},
                                 {{"shape", Sizes{shape[0], shape[1] * shape[2], shape[3], shape[4]}}}),
                           mask));
   }
+  gradients.resize(query.inputs.size());
   return gradients;
 }
 
@@ -267,6 +292,8 @@ struct Settings {
   std::size_t first = 0;  // input, behind dy
   bool has_mask = false;
   bool is_added = false;
+  std::size_t scale_at = 0;  // the input; 0: there is none
+  bool divides = false;
   std::uint64_t stream = 0;
   std::uint64_t part = 0;
   const AttentionKernel* kernel = nullptr;
@@ -307,6 +334,8 @@ Settings settings_of(const Signature& signature, std::size_t first) {
     made.size.mask_steps = mask_steps(in.mask->shape);
     made.is_added = in.mask->dtype != DType::bool_;
   }
+  if (in.scale != nullptr) made.scale_at = signature.inputs.size() - 1;
+  made.divides = attributes.get("scale_input", std::string()) == "div";
   return made;
 }
 
@@ -346,6 +375,15 @@ AttentionInputs<T> inputs_of(const KernelCall& call, const Settings& settings) {
 }
 
 template <class T>
+AttentionSize size_of(const KernelCall& call, const Settings& settings) {
+  AttentionSize size = settings.size;
+  if (settings.scale_at == 0) return size;
+  const auto factor = static_cast<double>(*call.input<T>(settings.scale_at));
+  size.scale = settings.divides ? size.scale / factor : size.scale * factor;
+  return size;
+}
+
+template <class T>
 AttentionGradients<T> gradients_of(const KernelCall& call) {
   return {.dy = call.input<T>(0), .dq = call.output<T>(0), .dk = call.output<T>(1), .dv = call.output<T>(2)};
 }
@@ -353,25 +391,26 @@ AttentionGradients<T> gradients_of(const KernelCall& call) {
 template <class T>
 void run(const KernelCall& call) {
   const auto& settings = call.setting<Settings>();
-  kernels::attention_reference(settings.size, inputs_of<T>(call, settings), call.output<T>());
+  kernels::attention_reference(size_of<T>(call, settings), inputs_of<T>(call, settings), call.output<T>());
 }
 
 template <class T>
 void run_grad(const KernelCall& call) {
   const auto& settings = call.setting<Settings>();
-  kernels::attention_grad_reference(settings.size, inputs_of<T>(call, settings), gradients_of<T>(call));
+  kernels::attention_grad_reference(size_of<T>(call, settings), inputs_of<T>(call, settings),
+                                    gradients_of<T>(call));
 }
 
 void run_fast(const KernelCall& call) {
   const auto& settings = call.setting<Settings>();
-  settings.kernel->run(settings.size, inputs_of<float>(call, settings), call.output<float>(), call.scratch,
-                       call.threads);
+  settings.kernel->run(size_of<float>(call, settings), inputs_of<float>(call, settings), call.output<float>(),
+                       call.scratch, call.threads);
 }
 
 void run_fast_grad(const KernelCall& call) {
   const auto& settings = call.setting<Settings>();
-  settings.kernel->run_grad(settings.size, inputs_of<float>(call, settings), gradients_of<float>(call),
-                            call.scratch, call.threads);
+  settings.kernel->run_grad(size_of<float>(call, settings), inputs_of<float>(call, settings),
+                            gradients_of<float>(call), call.scratch, call.threads);
 }
 
 // Two products forward, and five in the gradient, of half the pairs where only the past is seen.
@@ -388,6 +427,7 @@ double flops(const Signature& signature) {
 Result<> to_onnx(OnnxCall& call) {
   const DType dtype = call.in().type.dtype;
   const Shape &q = call.in(0).type.shape, &k = call.in(1).type.shape;
+  if (has_scale(call.attributes())) return call.refuse("its scale is a tensor");
   if (q[1] != k[1]) return call.refuse("heads share keys: give k and v as many heads as q");
   if (call.attributes().get("keep_prob", 1.0) < 1)
     return call.refuse("it drops weights, which is training: export with dropout_p=0");
@@ -420,7 +460,7 @@ std::vector<Op> rows() {
            "Source: Vaswani et al., Attention is all you need, 2017; Dao et al., FlashAttention, arXiv "
            "2205.14135.",
        .inputs_min = 3,
-       .inputs_max = 4,
+       .inputs_max = 5,
        .infer = infer,
        .gradient = gradient,
        .flops = flops<0>,
@@ -434,7 +474,7 @@ std::vector<Op> rows() {
            "(dq, dk, dv) of scaled_dot_product_attention for dy, q, k, v and perhaps the mask, with its "
            "attributes. The products are computed again.",
        .inputs_min = 4,
-       .inputs_max = 5,
+       .inputs_max = 6,
        .outputs = 3,
        .infer = infer_grad,
        .gradient = gradient_of_grad,

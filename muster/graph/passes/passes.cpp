@@ -47,6 +47,7 @@ void remove_dead(Graph& graph) {
 
 void fuse(Graph& graph) {
   remove_dead(graph);
+  fuse_attention(graph);
   fuse_casts(graph);
   fuse_dense(graph);
   fuse_relu(graph);

@@ -1,6 +1,8 @@
 // Private to graph: rewriting a graph before it is compiled. Each pass keeps what the graph computes.
 #pragma once
 
+#include <span>
+
 #include "muster/graph/nodes.h"
 
 namespace muster::graph {
@@ -15,7 +17,10 @@ void fuse_dense(Graph& graph);
 // relu joins the conv2d, batch_norm or add before it, and on the way back relu_grad the batch_norm_grad after
 // it or the add before it, or else changes places with the max_pool2d_grad before it.
 void fuse_relu(Graph& graph);
-// All of the above. What they make has the bits of what they replace, but for fuse_casts.
+// A softmax of scaled products, and its product with values, become one attention. `wrt` are values that
+// gradients will be taken for, of which the products must not depend in other ways than through q, k and v.
+void fuse_attention(Graph& graph, std::span<const ValueId> wrt = {});
+// All of the above. What they make has the bits of what they replace, but for fuse_casts and fuse_attention.
 void fuse(Graph& graph);
 // An all_reduce that asks for buckets becomes several, each right behind the node that makes its last input.
 void make_buckets(Graph& graph);

@@ -1,13 +1,20 @@
 // Attention as one op beside the ops that it stands for.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "muster/graph/graph.h"
 
 namespace muster::graph {
 namespace {
 namespace attention_test {
+
+using ::testing::Contains;
+using ::testing::Not;
 
 Tensor numbers(const Shape& shape, double phase) {
   Tensor made(DType::float64, shape);
@@ -16,54 +23,132 @@ Tensor numbers(const Shape& shape, double phase) {
   return made;
 }
 
-constexpr double keep_prob = 0.6;
+Value number(double value) { return Tensor::from<double>(std::vector{value}, {}); }
 
-Values fused(std::span<const Value> in) {
-  return apply("scaled_dot_product_attention", in,
-               {{"keep_prob", keep_prob}, {"stream", std::int64_t{4}}, {"part", std::int64_t{1}}});
+// How attention is written: q, k and v, and what else is an input.
+struct Written {
+  std::string scale = "mul";  // or div, or none
+  bool transposes_keys = false;
+  bool has_mask = false;
+  bool drops = false;
+  bool stays_apart = false;  // the weights have another user
+};
+
+const Attributes dropout_draw{{"keep_prob", 0.6}, {"stream", std::int64_t{4}}, {"part", std::int64_t{1}}};
+
+Value attention(const Written& how, std::span<const Value> in) {
+  Value s =
+      how.transposes_keys
+          ? apply("batch_matmul",
+                  {in[0], apply("transpose", {in[1]}, {{"perm", std::vector<std::int64_t>{0, 1, 3, 2}}})})
+          : apply("batch_matmul", {in[0], in[1]}, {{"transpose_b", true}});
+  if (how.scale == "mul") s = apply("mul", {s, number(0.4)});
+  if (how.scale == "div") s = apply("div", {s, number(2.5)});
+  if (how.has_mask) s = apply("add", {s, in[3]});
+  Value p = apply("softmax", {s});
+  if (how.stays_apart) apply("stop_gradient", {p});
+  if (how.drops) p = apply("dropout", {p}, dropout_draw);
+  return apply("batch_matmul", {p, in[2]});
 }
 
-Values unfused(std::span<const Value> in) {
-  const Value products = apply("batch_matmul", {in[0], in[1]}, {{"transpose_b", true}});
-  const Value scaled =
-      apply("mul", {products, Value(Tensor::from<double>(std::vector{1 / std::sqrt(3.0)}, {}))});
-  const Value kept =
-      apply("dropout", {apply("softmax", {scaled})},
-            {{"keep_prob", keep_prob}, {"stream", std::int64_t{4}}, {"part", std::int64_t{1}}});
-  return apply("batch_matmul", {kept, in[2]});
+const std::vector<Tensor> inputs = {numbers({2, 2, 4, 3}, 0), numbers({2, 2, 5, 3}, 1),
+                                    numbers({2, 2, 5, 2}, 2), numbers({4, 5}, 3)};
+
+Value weighted(const Value& y) { return apply("reduce_sum", {apply("mul", {y, numbers(y.shape(), 0.3)})}); }
+
+std::shared_ptr<Function> gradients(const Written& how) {
+  return value_and_grad("attention",
+                        [how](std::span<const Value> in) -> Values { return weighted(attention(how, in)); },
+                        {.positions = {0, 1, 2}});
 }
 
-// The result weighted by numbers, and the gradients of that.
-std::vector<Tensor> value_and_gradients(Values (*attention)(std::span<const Value>),
-                                        const RunContext& context) {
-  const std::vector<Tensor> inputs = {numbers({2, 2, 4, 3}, 0), numbers({2, 2, 5, 3}, 1),
-                                      numbers({2, 2, 5, 2}, 2)};
-  const auto function =
-      value_and_grad("attention",
-                     [attention](std::span<const Value> in) -> Values {
-                       const Value y = attention(in)[0];
-                       return apply("reduce_sum", {apply("mul", {y, numbers(y.shape(), 0.3)})});
-                     },
-                     {.positions = {0, 1, 2}});
-  const auto made = function->call(inputs, {}, context);
+std::vector<Tensor> run(Function& function, const RunContext& context = {.seed = 11, .step = 7}) {
+  const auto made = function.call(inputs, {}, context);
   MUSTER_CHECK(made.has_value(), made.error().message);
   return *made;
 }
 
-TEST(Attention, DropsWhatDropoutBetweenSoftmaxAndValuesWould) {
+std::vector<std::string> ops_of(const Function& function) {
+  std::vector<std::string> names;
+  for (const PlanStep& step : function.explain().steps) names.emplace_back(step.op);
+  return names;
+}
+
+class WrittenAttention : public ::testing::TestWithParam<Written> {};
+
+TEST_P(WrittenAttention, BecomesOneOpWithTheSameValueAndGradients) {
+  Written apart = GetParam();
+  apart.stays_apart = true;
+  const auto fused = gradients(GetParam()), several = gradients(apart);
   const RunContext context{.seed = 11, .step = 7, .first_sample = 3, .sample_stride = 2};
-  const std::vector<Tensor> one = value_and_gradients(fused, context);
-  const std::vector<Tensor> several = value_and_gradients(unfused, context);
-  ASSERT_EQ(one.size(), several.size());
-  for (std::size_t i = 0; i < one.size(); ++i)
-    for (std::int64_t j = 0; j < one[i].elements(); ++j)
-      EXPECT_NEAR(one[i].data<double>()[j], several[i].data<double>()[j], 1e-12) << "result " << i;
+  const std::vector<Tensor> found = run(*fused, context), expected = run(*several, context);
+  EXPECT_THAT(ops_of(*fused), Not(Contains("softmax")));
+  EXPECT_THAT(ops_of(*fused), Contains("scaled_dot_product_attention_grad"));
+  EXPECT_THAT(ops_of(*several), Contains("softmax"));
+  for (std::size_t i = 0; i < found.size(); ++i)
+    for (std::int64_t j = 0; j < found[i].elements(); ++j)
+      EXPECT_NEAR(found[i].data<double>()[j], expected[i].data<double>()[j], 1e-12) << "result " << i;
+}
+
+TEST_P(WrittenAttention, BecomesOneOpWithoutGradients) {
+  Function forward("forward", [how = GetParam()](std::span<const Value> in) -> Values {
+    return weighted(attention(how, in));
+  });
+  const Tensor found = run(forward)[0];
+  EXPECT_THAT(ops_of(forward), Contains("scaled_dot_product_attention"));
+  EXPECT_NEAR(*found.data<double>(), *run(*gradients(GetParam()))[0].data<double>(), 1e-12);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ways, WrittenAttention,
+    ::testing::Values(Written{}, Written{.scale = "none"}, Written{.scale = "div"},
+                      Written{.transposes_keys = true}, Written{.has_mask = true}, Written{.drops = true},
+                      Written{.transposes_keys = true, .has_mask = true, .drops = true}));
+
+TEST(Attention, StaysInPartsWhereTheMaskIsLearned) {
+  const auto function = value_and_grad(
+      "attention",
+      [](std::span<const Value> in) -> Values { return weighted(attention({.has_mask = true}, in)); },
+      {.positions = {3}});
+  run(*function);
+  EXPECT_THAT(ops_of(*function), Contains("softmax"));
+}
+
+TEST(Attention, StaysInPartsWhereTheScaleIsAnInput) {
+  const auto function = value_and_grad(
+      "attention",
+      [](std::span<const Value> in) -> Values {
+        const Value scale = apply("reduce_sum", {in[3]});
+        const Value s = apply("batch_matmul", {in[0], in[1]}, {{"transpose_b", true}});
+        return weighted(apply("batch_matmul", {apply("softmax", {apply("mul", {s, scale})}), in[2]}));
+      },
+      {.positions = {0}});
+  run(*function);
+  EXPECT_THAT(ops_of(*function), Contains("softmax"));
+}
+
+TEST(Attention, StaysInPartsWhereAGradientForTheWeightsIsWanted) {
+  const auto function = value_and_grad(
+      "outer",
+      [](std::span<const Value> in) -> Values {
+        const auto inner = value_and_grad("inner",
+                                          [&](std::span<const Value> weights) -> Values {
+                                            return weighted(apply("batch_matmul", {weights[0], in[2]}));
+                                          },
+                                          {.positions = {0}});
+        const Value s = apply("batch_matmul", {in[0], in[1]}, {{"transpose_b", true}});
+        const Value p[] = {apply("softmax", {s})};
+        return weighted((*inner)(p)[1]);
+      },
+      {.positions = {2}});
+  const std::vector<Tensor> made = run(*function);
+  EXPECT_NE(made[1].data<double>()[0], 0);
 }
 
 TEST(Attention, DropsOthersInAnotherStep) {
-  const Tensor one = value_and_gradients(fused, {.seed = 11, .step = 7})[0];
-  const Tensor other = value_and_gradients(fused, {.seed = 11, .step = 8})[0];
-  EXPECT_NE(*one.data<double>(), *other.data<double>());
+  const auto function = gradients({.drops = true});
+  EXPECT_NE(*run(*function, {.seed = 11, .step = 7})[0].data<double>(),
+            *run(*function, {.seed = 11, .step = 8})[0].data<double>());
 }
 
 }  // namespace attention_test
