@@ -47,6 +47,7 @@ SHOWN_MAX = {
 PUBLIC_FOR = {
     "muster/graph/host_function.h": {"python"},
     "muster/graph/onnx/onnx.h": {"train"},
+    "muster/graph/random_streams.h": {"train"},
     "muster/tensor/kernels.h": {"graph", "benchmarks"},
     "muster/tensor/parallel.h": {"graph"},
 }

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/graph/random_streams.h"
 #include "muster/graph/thread_state.h"
 
 namespace muster::graph {
@@ -48,6 +49,8 @@ std::int64_t next_random_stream() {
   if (scope->next_ == known.size()) known.push_back(unused_stream());
   return known[scope->next_++];
 }
+
+void begin_random_streams() { thread_state().random_streams.back() = 0; }
 
 MicroBatchScope::MicroBatchScope() {
   MUSTER_CHECK(thread_state().micro_batch == nullptr, "a part of a batch was to be split again");

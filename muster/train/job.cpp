@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <exception>
 
+#include "muster/graph/random_streams.h"
 #include "muster/train/call_context.h"
 #include "muster/train/explain.h"
 #include "muster/train/found_jobs.h"
@@ -152,6 +153,7 @@ std::uint64_t seed() {
 void set_seed(std::uint64_t seed) {
   process().choices.seed = seed;
   count_runs_from(0);
+  graph::begin_random_streams();
 }
 
 int threads() {

@@ -338,6 +338,32 @@ def optimizer_cases():
         ),
         "lamb": case("Lamb", 0.05),
         "lamb_options": case("Lamb", 0.05, 0.8, 0.9, 1e-4, 0.1),
+        "adadelta": case("Adadelta"),
+        "adadelta_options": case("Adadelta", 0.5, 0.8, 1e-3, 2.0, 0.1),
+        "adadelta_groups": grouped("Adadelta", 0.5, weight_decay=0.1),
+        "ada_max": case("AdaMax"),
+        "ada_max_options": case("AdaMax", 0.05, 0.8, 0.9, 1e-4, 0.1, 2.0),
+        "ada_max_groups": grouped("AdaMax", 0.05, weight_decay=0.1),
+        "proximal_adagrad": case("ProximalAdagrad"),
+        "proximal_adagrad_options": case(
+            "ProximalAdagrad", 0.2, 0.05, 0.1, 0.2, loss_scale=2.0, weight_decay=0.1
+        ),
+        "lazy_adam": case("LazyAdam"),
+        "lazy_adam_options": case("LazyAdam", 0.05, 0.8, 0.9, 1e-4, False, True, 0.1, 4.0),
+        "asgd": case("ASGD"),
+        "asgd_options": case("ASGD", 0.05, 0.1, 0.5, 2.0, 0.1),
+        "asgd_groups": grouped("ASGD", 0.05, t0=1.0, weight_decay=0.1),
+        "asgd_list": case("ASGD", [0.1, 0.05, 0.04, 0.02, 0.01], t0=1.0),
+        "rprop": case("Rprop"),
+        "rprop_options": case("Rprop", 0.05, (0.4, 1.5), (0.02, 0.2), 0.1),
+        "rprop_groups": grouped("Rprop", 0.05),
+        "ada_factor": case("AdaFactor"),
+        "ada_factor_warmup": case("AdaFactor", beta1=0.8, warmup_init=True, weight_decay=0.1),
+        "ada_factor_rate": case(
+            "AdaFactor", 0.05, (1e-20, 1e-2), 0.5, 0.6, None, 0.1, relative_step=False, loss_scale=2.0
+        ),
+        "ada_factor_fixed": case("AdaFactor", 0.05, scale_parameter=False, relative_step=False),
+        "ada_factor_list": case("AdaFactor", [0.1, 0.05, 0.04, 0.02, 0.01], relative_step=False),
         "lars": OptimizerCase(
             lambda ms, ps: ms.nn.LARS(ms.nn.Momentum(ps, 0.05, 0.9, 0.1, 2.0), epsilon=1e-8, coefficient=0.02)
         ),

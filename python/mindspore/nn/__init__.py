@@ -174,6 +174,15 @@ _LATER = {
         "LayerNormExt",
         "SyncBatchNorm",
     ),
+    "_optimizers": (
+        "ASGD",
+        "AdaFactor",
+        "AdaMax",
+        "Adadelta",
+        "LazyAdam",
+        "ProximalAdagrad",
+        "Rprop",
+    ),
     "_padding": (
         "ConstantPad1d",
         "ConstantPad2d",
@@ -243,4 +252,4 @@ _HOLDERS = {name: f"{__name__}.{module}" for module, names in (_LATER | _INSIDE)
 del Initializer, initializer  # noqa: F821 - MindSpore has them in mindspore.common.initializer
 _ours = {name for name in globals() if not name.startswith("_")} - {"GlobalComm", "muster"}
 __all__ = sorted(_ours | set(_HOLDERS) - set(_INSIDE["_older"]))
-__getattr__ = _names.missing(__name__, holders=_HOLDERS)
+__getattr__ = _names.missing(__name__, later=("utils",), holders=_HOLDERS)

@@ -59,7 +59,10 @@ class Trampoline final : public Base, public PythonPart {
     const bool in_python = override.key.is_valid() || std::is_same_v<Base, nn::SequentialCell>;
     if constexpr (!std::is_abstract_v<Base>)
       if (!in_python && !is_noted && !is_hooked) return Base::construct(inputs);
-    const nb::tuple arguments = tuple_of(inputs, &value_object);
+    nb::tuple arguments = tuple_of(inputs, &value_object);
+    if constexpr (std::is_base_of_v<nn::Optimizer, Base>)
+      // construct(self, gradients), as scripts call it
+      if (in_python) arguments = nb::make_tuple(arguments);
     const nb::object self = nb::borrow(own);
     const auto constructed = [&](nb::handle positional, nb::handle) -> nb::object {
       const nb::args given = nb::borrow<nb::args>(positional);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "muster/graph/graph.h"
+#include "muster/graph/random_streams.h"
 #include "tests/unit/base/error_of.h"
 #include "tests/unit/base/mentions.h"
 
@@ -147,6 +148,8 @@ TEST(RandomStreams, BeginAnewInEachRunAsTheyDoInEachTrace) {
     EXPECT_EQ(next_random_stream(), 0);
   }
   EXPECT_EQ(next_random_stream(), 2);
+  begin_random_streams();  // set_seed
+  EXPECT_EQ(next_random_stream(), 0);
   const auto trace = Trace::begin("trace");
   const Trace::Scope tracing(*trace);
   EXPECT_EQ(next_random_stream(), 0);

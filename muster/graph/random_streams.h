@@ -1,0 +1,9 @@
+// Where random ops that run outside any graph draw from.
+#pragma once
+
+namespace muster::graph {
+
+// This thread's random ops outside any graph draw from the first stream again: after set_seed.
+void begin_random_streams();
+
+}  // namespace muster::graph

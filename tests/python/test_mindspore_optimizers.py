@@ -1,0 +1,93 @@
+"""Optimizers of mindspore.nn that are made of ops, and those of scripts: training steps, wrong arguments."""
+
+NETWORK = """
+import numpy as np
+from mindspore import nn
+
+def trained(make):
+    ms.set_seed(1)
+    net = nn.SequentialCell(nn.Dense(4, 8), nn.ReLU(), nn.Dense(8, 2))
+    loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
+    step = nn.TrainOneStepCell(nn.WithLossCell(net, loss), make(net.trainable_params()))
+    x = Tensor(np.random.default_rng(0).normal(size=(16, 4)).astype(np.float32))
+    y = Tensor((np.arange(16) % 2).astype(np.int32))
+    return [float(step(x, y)) for _ in range(20)], step.optimizer
+"""
+NAMES = ("ASGD", "AdaFactor", "AdaMax", "Adadelta", "LazyAdam", "ProximalAdagrad", "Rprop")
+
+
+def test_they_train_alike_in_graph_and_eager_mode_and_are_saved(run_with_mindspore, tmp_path):
+    run_with_mindspore(f"""
+{NETWORK}
+for name in {NAMES}:
+    found = []
+    for mode in (ms.GRAPH_MODE, ms.PYNATIVE_MODE):
+        ms.set_context(mode=mode)
+        losses, optimizer = trained(getattr(nn, name))
+        assert losses[-1] < losses[0], (name, losses)
+        found.append(losses)
+        assert optimizer.global_step.asnumpy().tolist() == [20]
+    assert np.allclose(*found, rtol=1e-5), (name, found)
+    ms.save_checkpoint(optimizer, {str(tmp_path / "o.ckpt")!r})
+    assert ms.load_param_into_net(optimizer, ms.load_checkpoint({str(tmp_path / "o.ckpt")!r})) == ([], [])
+""")
+
+
+def test_an_optimizer_of_a_script_gets_all_gradients_as_one_argument(run_with_mindspore):
+    run_with_mindspore(f"""
+{NETWORK}
+class Mine(nn.Optimizer):
+    def __init__(self, params):
+        super().__init__(0.1, params)
+
+    def construct(self, gradients):
+        for parameter, gradient in zip(self.parameters, gradients):
+            ops.assign(parameter, parameter - 0.1 * gradient)
+        return True
+
+class Doubled(nn.SGD):
+    def construct(self, gradients):
+        return super().construct(tuple(2 * each for each in gradients))
+
+for mode in (ms.GRAPH_MODE, ms.PYNATIVE_MODE):
+    ms.set_context(mode=mode)
+    wanted = trained(lambda parameters: nn.SGD(parameters, 0.1))[0]
+    assert np.allclose(trained(Mine)[0], wanted, rtol=1e-5)
+    assert np.allclose(trained(lambda parameters: Doubled(parameters, 0.05))[0], wanted, rtol=1e-5)
+""")
+
+
+def test_arguments_that_have_no_meaning_are_refused(run_with_mindspore):
+    run_with_mindspore("""
+def refused(kind, make):
+    try:
+        make([Parameter(Tensor([1.0]), name="w")])
+    except kind:
+        return
+    raise AssertionError(make)
+
+from mindspore import Parameter, nn
+refused(ValueError, lambda p: nn.Adadelta(p, rho=1.5))
+refused(ValueError, lambda p: nn.AdaMax(p, beta1=1.0))
+refused(ValueError, lambda p: nn.ProximalAdagrad(p, l1=-1.0))
+refused(TypeError, lambda p: nn.ASGD(p, t0=1))
+refused(TypeError, lambda p: nn.Rprop(p, etas=[0.5, 1.2]))
+refused(ValueError, lambda p: nn.Rprop(p, etas=(0.5, 0.9)))
+refused(ValueError, lambda p: nn.Rprop(p, step_sizes=(2.0, 1.0)))
+refused(ValueError, lambda p: nn.AdaFactor(p, 0.1))
+refused(ValueError, lambda p: nn.AdaFactor(p, relative_step=False))
+refused(ValueError, lambda p: nn.AdaFactor(p, 0.1, relative_step=False, warmup_init=True))
+refused(NotImplementedError, lambda p: nn.AdaFactor(p, compression=True))
+""")
+
+
+def test_random_ops_draw_the_same_again_after_a_second_set_seed(run_with_mindspore):
+    run_with_mindspore("""
+for mode in (ms.GRAPH_MODE, ms.PYNATIVE_MODE):
+    ms.set_context(mode=mode)
+    draws = []
+    for _ in range(2):
+        ms.set_seed(5)
+        draws.append([ops.standard_normal((3,)).asnumpy().tolist() for _ in range(2)])
+    assert draws[0] == draws[1] and draws[0][0] != draws[0][1]
+""")
