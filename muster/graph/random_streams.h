@@ -1,4 +1,4 @@
-// Where random ops that run outside any graph draw from.
+// Random streams of ops that run outside any graph.
 #pragma once
 
 namespace muster::graph {
