@@ -13,6 +13,7 @@ import zlib
 
 import source_files
 from metric_programs import METRICS
+from more_source_programs import MORE_SOURCES
 from source_programs import SOURCES
 from text_programs import TEXT_PROGRAMS
 from vision_programs import IMAGES, TRANSFORMS
@@ -158,6 +159,12 @@ SAMPLERS = [
     "rows(ds.NumpySlicesDataset([1], sampler=ds.PKSampler(0)))",
     "ds.PKSampler('1')",
     "ds.SubsetSampler(['a'])",
+    "len(rows(ds.NumpySlicesDataset([1, 2, 3, 4], sampler=ds.WeightedRandomSampler([1, 1], 3))))",
+    "ds.NumpySlicesDataset([1, 2, 3, 4], sampler=ds.WeightedRandomSampler([1, 1])).get_dataset_size()",
+    "unordered(ds.NumpySlicesDataset([1, 2], sampler=ds.WeightedRandomSampler([0, 1])))",
+    "rows(ds.NumpySlicesDataset([1, 2, 3], sampler=ds.WeightedRandomSampler([1, 1], 3, False)))",
+    "len(rows(ds.NumpySlicesDataset([1, 2, 3], sampler=ds.WeightedRandomSampler([0, 1], 2, False))))",
+    "rows(ds.NumpySlicesDataset([1, 2], sampler=ds.WeightedRandomSampler([1, 1, 1])))",
     "rows(ds.NumpySlicesDataset([1], sampler=ds.WeightedRandomSampler([])))",
     "rows(ds.NumpySlicesDataset([1, 2], sampler=ds.WeightedRandomSampler([-1, 2])))",
     "rows(ds.NumpySlicesDataset([1, 2], sampler=ds.WeightedRandomSampler([0, 0])))",
@@ -177,6 +184,7 @@ PROGRAMS = {
     "transforms": TRANSFORMS,
     "texts": TEXT_PROGRAMS,
     "sources": SOURCES,
+    "more sources": MORE_SOURCES,
 }
 
 
@@ -203,6 +211,9 @@ def environment(folder):
     def rows(dataset):
         return list(dataset.create_tuple_iterator(num_epochs=1, output_numpy=True))
 
+    def unordered(dataset):
+        return sorted([value.tolist() for value in row] for row in rows(dataset))
+
     def counted(metric, *batches):
         metric.clear()
         for batch in batches:
@@ -219,6 +230,7 @@ def environment(folder):
     return {
         "FILES": str(folder),
         "digests": digests,
+        "unordered": unordered,
         "ms": ms,
         "ds": ds,
         "np": np,

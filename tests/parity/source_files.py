@@ -205,6 +205,8 @@ LAYOUTS = (coco, voc, celeba, manifest, emnist, qmnist, usps, semeion, stl10, cl
 
 def write(folder):
     """All of them below `folder`."""
+    import more_source_files
+
     folder = pathlib.Path(folder)
-    for layout in LAYOUTS:
+    for layout in (*LAYOUTS, *more_source_files.LAYOUTS):
         layout(folder / layout.__name__)

@@ -43,7 +43,7 @@ except Exception as error:
         ("from mindspore.nn import SampledSoftmaxLoss", "ImportError", "mindspore.nn.SampledSoftmaxLoss"),
         ("from mindspore import SparseTensor", "ImportError", "mindspore.SparseTensor"),
         ("import mindspore.rewrite", "ImportError", "mindspore.rewrite"),
-        ("ds.IMDBDataset", "AttributeError", "mindspore.dataset.IMDBDataset"),
+        ("ds.KITTIDataset", "AttributeError", "mindspore.dataset.KITTIDataset"),
         ("ds.vision.DecodeVideo", "AttributeError", "mindspore.dataset.vision.DecodeVideo"),
         ("ms.set_context(enable_dump=True)", "NotImplementedError", "enable_dump"),
         ("ms.set_context(save_graphs=True)", "NotImplementedError", "save_graphs"),

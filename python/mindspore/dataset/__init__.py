@@ -32,12 +32,29 @@ from mindspore.dataset._sources import (
 # Names that load with their first use, by the module that has them.
 _LATER = {
     "DSCallback": "_callbacks",
+    "DatasetCache": "_cache",
     "Schema": "_types",
     **dict.fromkeys(("CSVDataset", "MindDataset", "TFRecordDataset", "TextFileDataset"), "_files"),
     **dict.fromkeys(("CelebADataset", "CocoDataset", "ManifestDataset", "VOCDataset"), "_named_sources"),
     **dict.fromkeys(
         ("CLUEDataset", "EMnistDataset", "QMnistDataset", "STL10Dataset", "SemeionDataset", "USPSDataset"),
         "_small_sources",
+    ),
+    **dict.fromkeys(
+        (
+            *("AGNewsDataset", "AmazonReviewDataset", "CoNLL2000Dataset", "DBpediaDataset", "EnWik9Dataset"),
+            *("IMDBDataset", "Multi30kDataset", "PennTreebankDataset", "SQuADDataset", "SST2Dataset"),
+            *("SogouNewsDataset", "UDPOSDataset", "WikiTextDataset", "YahooAnswersDataset"),
+            "YelpReviewDataset",
+        ),
+        "_text_sources",
+    ),
+    **dict.fromkeys(
+        (
+            *("Caltech256Dataset", "Food101Dataset", "LFWDataset", "OmniglotDataset", "Places365Dataset"),
+            *("RenderedSST2Dataset", "SUN397Dataset", "SVHNDataset"),
+        ),
+        "_picture_sources",
     ),
 }
 

@@ -10,7 +10,7 @@ import functools
 import muster.dataset
 
 from mindspore import _device, _names
-from mindspore.dataset import _checks, _facts, _operations
+from mindspore.dataset import _cache, _checks, _facts, _operations
 from muster import _subclasses
 
 
@@ -93,7 +93,7 @@ class Dataset(_facts.Facts):
         offload=None,
     ):
         """Applies operations to columns; a function may give anything that numpy holds, text too."""
-        _names.refuse("mindspore.dataset.Dataset.map", cache=(cache, None))
+        _names.refuse("mindspore.dataset.Dataset.map", **_cache.refused(cache))
         inputs = _checks.names("input_columns", input_columns)
         outputs = _checks.names("output_columns", output_columns)
         _checks.of_type("python_multiprocessing", python_multiprocessing, bool)

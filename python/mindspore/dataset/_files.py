@@ -7,7 +7,7 @@ import os
 import numpy
 
 from mindspore import _names
-from mindspore.dataset import _checks, _rows, _samplers
+from mindspore.dataset import _cache, _checks, _rows, _samplers
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset._dataset import Shuffle, workers
 from mindspore.dataset._sources import GeneratorDataset, _Rows
@@ -73,7 +73,7 @@ class MindDataset(_ReadDataset):
     ):
         from mindspore.mindrecord import _files, _format
 
-        _names.refuse("mindspore.dataset.MindDataset", cache=(cache, None))
+        _names.refuse("mindspore.dataset.MindDataset", **_cache.refused(cache))
         workers(num_parallel_workers)
         _checks.of_type("dataset_files", dataset_files, str, list)
         paths = _files.paths_of(dataset_files) if isinstance(dataset_files, str) else dataset_files
@@ -131,7 +131,7 @@ class TextFileDataset(_ReadDataset):
         shard_id=None,
         cache=None,
     ):
-        _names.refuse("mindspore.dataset.TextFileDataset", cache=(cache, None))
+        _names.refuse("mindspore.dataset.TextFileDataset", **_cache.refused(cache))
         workers(num_parallel_workers)
         lines = []
         for name in _files_of(dataset_files):
@@ -158,7 +158,7 @@ class CSVDataset(_ReadDataset):
         shard_id=None,
         cache=None,
     ):
-        _names.refuse("mindspore.dataset.CSVDataset", cache=(cache, None))
+        _names.refuse("mindspore.dataset.CSVDataset", **_cache.refused(cache))
         workers(num_parallel_workers)
         _checks.of_type("field_delim", field_delim, str)
         if len(field_delim) != 1 or field_delim in '"\r\n':
@@ -212,7 +212,7 @@ class TFRecordDataset(_ReadDataset):
     ):
         from mindspore.dataset import _tfrecord, _types
 
-        _names.refuse("mindspore.dataset.TFRecordDataset", cache=(cache, None))
+        _names.refuse("mindspore.dataset.TFRecordDataset", **_cache.refused(cache))
         workers(num_parallel_workers)
         if compression_type not in (None, "", "GZIP", "ZLIB"):
             raise ValueError(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy
 
 from mindspore import _names
-from mindspore.dataset import _checks
+from mindspore.dataset import _cache, _checks
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset._dataset import workers
 from mindspore.dataset._files import _ReadDataset
@@ -190,7 +190,7 @@ class CocoDataset(_NamedDataset):
         decrypt=None,
     ):
         refused = {
-            "cache": (cache, None),
+            **_cache.refused(cache),
             "extra_metadata": (extra_metadata, False),
             "decrypt": (decrypt, None),
         }
@@ -306,7 +306,7 @@ class VOCDataset(_NamedDataset):
         decrypt=None,
     ):
         refused = {
-            "cache": (cache, None),
+            **_cache.refused(cache),
             "extra_metadata": (extra_metadata, False),
             "decrypt": (decrypt, None),
         }
@@ -386,7 +386,7 @@ class CelebADataset(_NamedDataset):
         decrypt=None,
     ):
         order = _Order(sampler, shuffle, num_samples, num_shards, shard_id)
-        self._start(order, num_parallel_workers, {"cache": (cache, None), "decrypt": (decrypt, None)})
+        self._start(order, num_parallel_workers, {**_cache.refused(cache), "decrypt": (decrypt, None)})
         folder = _folder(dataset_dir)
         parts = {"all": None, "train": "0", "valid": "1", "test": "2"}
         if usage not in parts:
@@ -436,7 +436,7 @@ class ManifestDataset(_NamedDataset):
         cache=None,
     ):
         order = _Order(sampler, shuffle, num_samples, num_shards, shard_id)
-        self._start(order, num_parallel_workers, {"cache": (cache, None)})
+        self._start(order, num_parallel_workers, _cache.refused(cache))
         path = _file(dataset_file)
         if usage not in ("train", "eval", "inference"):
             raise PipelineError(f"ManifestDataset: {usage} does not match any of train, eval, inference")

@@ -273,7 +273,7 @@ class PKSampler(BuiltinSampler):
 
 
 class WeightedRandomSampler(BuiltinSampler):
-    """Rows drawn with a probability for each; no more than there are weights."""
+    """Rows drawn with a probability for each; rows behind those that have weights never come."""
 
     def __init__(self, weights, num_samples=None, replacement=True):
         self.weights = weights if isinstance(weights, list | tuple) else list(weights)
@@ -297,20 +297,34 @@ class WeightedRandomSampler(BuiltinSampler):
     def is_shuffled(self):
         return True
 
+    def _count(self, rows):
+        """How many of `rows` come: as many as there are, or fewer if asked for."""
+        weights, count = len(self.weights), min(rows, self.num_samples or rows)
+        if weights > rows:
+            raise _checks.PipelineError(f"there are {weights} weights for {rows} rows")
+        if not self.replacement and count > weights:
+            raise _checks.PipelineError(
+                f"without replacement there must be a weight for each of num_samples: {weights} weights, "
+                f"num_samples {count}"
+            )
+        return count
+
     def _native(self, rows):
-        count = len(self.weights)
-        if self.num_samples is not None:
-            count = min(count, self.num_samples)
+        if rows is None or not self.replacement or self._count(rows) > len(self.weights):
+            return None
         return muster.dataset.WeightedRandomSampler(
-            [float(weight) for weight in self.weights], count, self.replacement
+            [float(weight) for weight in self.weights], self._count(rows), self.replacement
         )
 
     def _chosen(self, rows, random, labels):
         import numpy
 
-        share = numpy.asarray(self.weights, float)
-        count = min(len(share), self.num_samples or len(share))
-        return random.choice(len(share), count, self.replacement, share / share.sum()).tolist()
+        share, count = numpy.asarray(self.weights, float), self._count(rows)
+        if self.replacement:
+            return random.choice(len(share), count, True, share / share.sum()).tolist()
+        with numpy.errstate(divide="ignore"):  # the greatest of u^(1/weight) come; those of weight 0 last
+            keys = numpy.log(random.random(len(share))) / share
+        return numpy.argsort(-keys, kind="stable")[:count].tolist()
 
 
 def of(sampler, num_samples=None):

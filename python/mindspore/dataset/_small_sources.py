@@ -4,7 +4,7 @@ import os
 
 import numpy
 
-from mindspore.dataset import _checks
+from mindspore.dataset import _cache, _checks
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset._dataset import Shuffle
 from mindspore.dataset._files import _files_of
@@ -66,7 +66,7 @@ class EMnistDataset(_Pairs):
         cache=None,
     ):
         order = _Order(sampler, shuffle, num_samples, num_shards, shard_id)
-        self._start(order, num_parallel_workers, {"cache": (cache, None)})
+        self._start(order, num_parallel_workers, _cache.refused(cache))
         folder = _folder(dataset_dir)
         _one_of("name", name, ("byclass", "bymerge", "balanced", "letters", "digits", "mnist"))
         _one_of("usage", usage, (None, "train", "test", "all"))
@@ -105,7 +105,7 @@ class QMnistDataset(_Pairs):
         cache=None,
     ):
         order = _Order(sampler, shuffle, num_samples, num_shards, shard_id)
-        self._start(order, num_parallel_workers, {"cache": (cache, None)})
+        self._start(order, num_parallel_workers, _cache.refused(cache))
         folder = _folder(dataset_dir)
         _one_of("usage", usage, (None, *_QMNIST))
         _checks.of_type("compat", compat, bool)
@@ -133,7 +133,7 @@ class USPSDataset(_NamedDataset):
         cache=None,
     ):
         order = _Order(None, shuffle, num_samples, num_shards, shard_id)
-        self._start(order, num_parallel_workers, {"cache": (cache, None)})
+        self._start(order, num_parallel_workers, _cache.refused(cache))
         folder = _folder(dataset_dir)
         files = {"train": ["usps"], "test": ["usps.t"]}
         files[None] = files["all"] = ["usps", "usps.t"]
@@ -175,7 +175,7 @@ class SemeionDataset(_Pairs):
         cache=None,
     ):
         order = _Order(sampler, shuffle, num_samples, num_shards, shard_id)
-        self._start(order, num_parallel_workers, {"cache": (cache, None)})
+        self._start(order, num_parallel_workers, _cache.refused(cache))
         path = os.path.join(_folder(dataset_dir), "semeion.data")
         lines = [line.split() for line in _lines(path) if line.strip()]
         if any(len(line) != 266 for line in lines):
@@ -210,7 +210,7 @@ class STL10Dataset(_Pairs):
         cache=None,
     ):
         order = _Order(sampler, shuffle, num_samples, num_shards, shard_id)
-        self._start(order, num_parallel_workers, {"cache": (cache, None)})
+        self._start(order, num_parallel_workers, _cache.refused(cache))
         folder = _folder(dataset_dir)
         _one_of("usage", usage, (None, *_STL10))
         images, labels = [], []
@@ -275,7 +275,7 @@ class CLUEDataset(_NamedDataset):
         cache=None,
     ):
         order = _Order(None, shuffle, num_samples, num_shards, shard_id)
-        self._start(order, num_parallel_workers, {"cache": (cache, None)})
+        self._start(order, num_parallel_workers, _cache.refused(cache))
         _one_of("task", task, _CLUE)
         _one_of("usage", usage, ("train", "test", "eval"))
         keys = sorted(_CLUE[task][usage == "test"].split())

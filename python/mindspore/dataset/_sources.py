@@ -5,7 +5,7 @@ import functools
 import muster.dataset
 
 from mindspore import _device, _names
-from mindspore.dataset import _checks, _samplers
+from mindspore.dataset import _cache, _checks, _samplers
 from mindspore.dataset._dataset import Dataset, Shuffle, shuffle_from, workers
 
 
@@ -121,7 +121,7 @@ class _FolderDataset(MappableDataset):
         cache=None,
     ):
         call = f"mindspore.dataset.{type(self).__name__}"
-        _names.refuse(call, cache=(cache, None))
+        _names.refuse(call, **_cache.refused(cache))
         workers(num_parallel_workers)
         chosen = _samplers.chosen(sampler, shuffle_from(call, shuffle), num_samples, num_shards, shard_id)
         self._open(functools.partial(_opened, self._source, dataset_dir, usage), chosen)
@@ -180,7 +180,7 @@ class ImageFolderDataset(MappableDataset):
         decrypt=None,
     ):
         call = "mindspore.dataset.ImageFolderDataset"
-        _names.refuse(call, cache=(cache, None), decrypt=(decrypt, None))
+        _names.refuse(call, decrypt=(decrypt, None), **_cache.refused(cache))
         workers(num_parallel_workers)
         _checks.of_type("decode", decode, bool)
         chosen = _samplers.chosen(sampler, shuffle_from(call, shuffle), num_samples, num_shards, shard_id)

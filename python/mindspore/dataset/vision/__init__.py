@@ -34,4 +34,6 @@ _LATER = {name: holder for holder, names in _HOLDERS.items() for name in names.s
 _LATER["not_random"] = "_files"
 
 __all__ = sorted(_LATER)
-__getattr__ = _names.later(__name__, _LATER, ("c_transforms", "py_transforms", "transforms", "utils"))
+__getattr__ = _names.later(
+    __name__, _LATER, ("c_transforms", "py_transforms", "py_transforms_util", "transforms", "utils")
+)
