@@ -180,6 +180,8 @@ _HOLDERS = {
         "mindspore.amp",
     ),
     "RowTensor": "mindspore.common._sparse",
+    "Layout": "mindspore.parallel",
+    **dict.fromkeys(["DatasetHelper", "connect_network_with_dataset"], "mindspore.train"),
     **dict.fromkeys(
         [
             "Accuracy",

@@ -1,9 +1,10 @@
 """What MindSpore's cells have beside muster.Cell's members."""
 
+import time
 from collections import OrderedDict
 
 import muster
-from mindspore import _device, _names
+from mindspore import _cell_state, _device, _names
 
 Cell = muster.Cell
 
@@ -151,28 +152,6 @@ def offload(self, *args, **kwargs) -> None:
     """Changes nothing: memory is main memory."""
 
 
-def load_state_dict(self, state_dict, strict=True):
-    """Sets the parameters by their names. With `strict` (names that are missing, names that are not known)
-    that are not empty are a RuntimeError."""
-    own = dict(self.parameters_and_names())
-    missing = [name for name in own if name not in state_dict]
-    unexpected = [name for name in state_dict if name not in own]
-    if strict and (missing or unexpected):
-        raise RuntimeError(f"{type(self).__name__}: missing {missing}, unexpected {unexpected}")
-    for name in own:
-        if name in state_dict:
-            own[name].set_data(state_dict[name])
-    return missing, unexpected
-
-
-def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
-    """The parameters by their places in the cell."""
-    made = OrderedDict() if destination is None else destination
-    for name, parameter in self.parameters_and_names():
-        made[prefix + name] = parameter
-    return made
-
-
 def buffers(self, recurse=True):
     """The tensors of register_buffer() of this cell and of those below."""
     return iter([tensor for _, tensor in self.named_buffers(recurse=recurse)])
@@ -220,6 +199,58 @@ def get_parameter(self, target):
     return dict(self.get_sub_cell(path).parameters_and_names(expand=False))[name]
 
 
+def generate_scope(self) -> None:
+    """Names the cells below: "Default/block-SequentialCell/0-Dense"."""
+    _name_scopes(self, "Default")
+
+
+def _name_scopes(cell, above: str) -> None:
+    for name, child in cell.name_cells().items():
+        child.__dict__["_scope"] = scope = f"{above}/{name}-{type(child).__name__}"
+        _name_scopes(child, scope)
+
+
+def get_scope(self):
+    """What generate_scope() named the cell; None before."""
+    return self.__dict__.get("_scope")
+
+
+def parameters_broadcast_dict(self, recurse=True):
+    """The parameters by name, all of which begin equal on all workers; None where there are none."""
+    return OrderedDict((each.name, each) for each in self.get_parameters(expand=recurse)) or None
+
+
+def update_cell_type(self, cell_type) -> None:
+    """Notes it: nothing here asks for it."""
+    self.cell_type = cell_type
+
+
+def _kept(name: str, make):
+    """A property that holds what it is set to, and what `make` makes before."""
+    place = f"_kept_{name}"
+
+    def get(self):
+        return self.__dict__.setdefault(place, make())
+
+    def put(self, value):
+        self.__dict__[place] = value
+
+    return property(get, put, doc="Holds what it is set to; nothing here asks for it.")
+
+
+# What MindSpore's compiler and its divided networks keep with a cell, and what each begins as.
+_KEPT = {
+    "compile_cache": set,
+    "create_time": time.time_ns,
+    "exist_names": set,
+    "exist_objs": set,
+    "parallel_parameter_merge_net_dict": dict,
+    "parallel_parameter_name_list": tuple,
+    "parameter_layout_dict": dict,
+    "phase_cache": dict,
+}
+
+
 def _flatten_weights(self, fusion_size=0) -> None:
     """Changes nothing: gradients are joined by size (comm_fusion)."""
 
@@ -242,8 +273,7 @@ _MEMBERS = {
     "compile_and_run": compile_and_run,
     "infer_param_pipeline_stage": infer_param_pipeline_stage,
     "offload": offload,
-    "load_state_dict": load_state_dict,
-    "state_dict": state_dict,
+    **_cell_state.MEMBERS,
     "buffers": buffers,
     "named_buffers": named_buffers,
     "register_buffer": register_buffer,
@@ -251,6 +281,15 @@ _MEMBERS = {
     "get_sub_cell": get_sub_cell,
     "get_parameter": get_parameter,
     "flatten_weights": _flatten_weights,
+    **{name: _kept(name, make) for name, make in _KEPT.items()},
+    "generate_scope": generate_scope,
+    "get_scope": get_scope,
+    "parameters_broadcast_dict": parameters_broadcast_dict,
+    "check_names_and_refresh_name": check_names,
+    "update_cell_type": update_cell_type,
+    "update_cell_prefix": _silent("update_cell_prefix", "parameters are named by their places"),
+    "remove_redundant_parameters": _silent("remove_redundant_parameters", "no worker has a parameter twice"),
+    "set_data_parallel": _silent("set_data_parallel", "networks are divided by place()"),
     "set_jit_config": _silent("set_jit_config", "code is traced, not parsed"),
     "jit_config_dict": property(lambda self: {}),
     "set_boost": _unchanging("set_boost", "there is no boost of the device's"),

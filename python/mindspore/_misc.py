@@ -51,6 +51,22 @@ def run_check() -> None:
     )
 
 
+class _Executor:
+    """MindSpore's executor of eager code, of which scripts ask little: ops here run where they are called."""
+
+    def sync(self) -> None:
+        """There is nothing to wait for."""
+
+    def enable_grad(self) -> bool:
+        """Whether gradients may be asked for: outside of no_grad()."""
+        is_off = _core._set_without_gradient(True)
+        _core._set_without_gradient(is_off)
+        return not is_off
+
+
+_pynative_executor = _Executor()
+
+
 def _version() -> str:
     import mindspore
 

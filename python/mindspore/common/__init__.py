@@ -3,6 +3,7 @@
 from mindspore import _names
 from mindspore._jit import JitConfig, jit, jit_class, lazy_inline, mutable
 from mindspore._misc import _no_grad as _no_grad
+from mindspore._misc import _pynative_executor as _pynative_executor
 from mindspore._misc import get_seed, set_seed
 from mindspore.common import _texts as _texts
 from mindspore.common import dtype, initializer, parameter

@@ -23,6 +23,7 @@ _MODULES = (
     "_rest",
     "_updates",
     "_collectives",
+    "_data_types",
     "_derivatives",
     "primitive",
     "_named",

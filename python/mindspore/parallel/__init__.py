@@ -2,6 +2,7 @@
 
 from mindspore import _device, _names
 from mindspore.parallel import _utils
+from mindspore.parallel._layout import Layout
 
 
 def set_algo_parameters(**settings) -> None:
@@ -16,5 +17,7 @@ def reset_algo_parameters() -> None:
     """There are none to reset."""
 
 
-__all__ = ["_utils", "reset_algo_parameters", "set_algo_parameters"]
-__getattr__ = _names.missing(__name__)
+__all__ = ["Layout", "_utils", "reset_algo_parameters", "set_algo_parameters"]
+__getattr__ = _names.missing(
+    __name__, later=("auto_parallel", "nn"), holders={"AutoParallel": "mindspore.parallel.auto_parallel"}
+)

@@ -30,6 +30,13 @@ class _Names:
         return name
 
 
+class _ExperimentalConfig:
+    """Accepted as a setting of a Profiler."""
+
+    def __init__(self, *args, **kwargs):
+        _device.note_once(_NOTE)
+
+
 ProfilerLevel = _Names()
 ProfilerActivity = _Names()
 AicoreMetrics = _Names()

@@ -53,6 +53,8 @@ _LATER = {
     "SummaryCollector": "_more_callbacks",
     "SummaryRecord": "_more_callbacks",
     "data_sink": "_more_callbacks",
+    "DatasetHelper": "dataset_helper",
+    "connect_network_with_dataset": "dataset_helper",
     **LATER_NAMES,
 }
 
@@ -102,4 +104,4 @@ __all__ = [
     "serialization",
     *_LATER,
 ]
-__getattr__ = _names.later(__name__, _LATER)
+__getattr__ = _names.later(__name__, _LATER, ("dataset_helper",))
