@@ -23,11 +23,21 @@ std::vector<bool> dependants(const Graph& graph, std::span<const ValueId> from) 
   return found;
 }
 
+// Uses by what outputs, losses and effects need: code that was traced may have made more.
+Uses live_uses(const Graph& graph) {
+  Graph live = graph;
+  live.outputs.insert(live.outputs.end(), graph.losses.begin(), graph.losses.end());
+  remove_dead(live);
+  Uses uses = uses_of(live);
+  uses.maker = uses_of(graph).maker;
+  return uses;
+}
+
 class Matcher {
  public:
   Matcher(const Graph& graph, std::span<const ValueId> wrt)
       : graph_(graph),
-        uses_(uses_of(graph)),
+        uses_(live_uses(graph)),
         varies_(dependants(graph, wrt)),
         wanted_(graph.values.size(), false) {
     std::vector<ValueId> given = graph.inputs;

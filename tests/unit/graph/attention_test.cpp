@@ -46,9 +46,11 @@ Value attention(const Written& how, std::span<const Value> in) {
   if (how.scale == "div") s = apply("div", {s, number(2.5)});
   if (how.has_mask) s = apply("add", {s, in[3]});
   Value p = apply("softmax", {s});
-  if (how.stays_apart) apply("stop_gradient", {p});
+  const Value weights = p;
   if (how.drops) p = apply("dropout", {p}, dropout_draw);
-  return apply("batch_matmul", {p, in[2]});
+  const Value y = apply("batch_matmul", {p, in[2]});
+  if (!how.stays_apart) return y;
+  return apply("add", {y, apply("mul", {apply("reduce_sum", {weights}), number(0)})});
 }
 
 const std::vector<Tensor> inputs = {numbers({2, 2, 4, 3}, 0), numbers({2, 2, 5, 3}, 1),
@@ -104,6 +106,19 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Written{}, Written{.scale = "none"}, Written{.scale = "div"},
                       Written{.transposes_keys = true}, Written{.has_mask = true}, Written{.drops = true},
                       Written{.transposes_keys = true, .has_mask = true, .drops = true}));
+
+TEST(Attention, BecomesOneOpWhereItsWeightsWereLookedAtInVain) {
+  const auto function = value_and_grad(
+      "attention",
+      [](std::span<const Value> in) -> Values {
+        const Value p = apply("softmax", {apply("batch_matmul", {in[0], in[1]}, {{"transpose_b", true}})});
+        apply("reduce_mean", {p});
+        return weighted(apply("batch_matmul", {p, in[2]}));
+      },
+      {.positions = {0}});
+  run(*function);
+  EXPECT_THAT(ops_of(*function), Not(Contains("softmax")));
+}
 
 TEST(Attention, StaysInPartsWhereTheMaskIsLearned) {
   const auto function = value_and_grad(
