@@ -43,21 +43,36 @@ _OLDER_PATHS = {
             "mindspore.ops.auto_generate.gen_ops_prim",
             "mindspore.ops.composite.base",
             "mindspore.ops.composite.multitype_ops",
+            "mindspore.ops.composite.multitype_ops.zeros_like_impl",
             "mindspore.ops.function",
-            "mindspore.ops.function.array_func",
-            "mindspore.ops.function.math_func",
-            "mindspore.ops.function.nn_func",
-            "mindspore.ops.function.random_func",
-            "mindspore.ops.operations._grad_ops",
             "mindspore.ops.operations._inner_ops",
-            "mindspore.ops.operations.array_ops",
-            "mindspore.ops.operations.comm_ops",
-            "mindspore.ops.operations.math_ops",
-            "mindspore.ops.operations.nn_ops",
-            "mindspore.ops.operations.random_ops",
+            "mindspore.ops.operations._map_tensor_ops",
+            "mindspore.ops.operations._quant_ops",
+            "mindspore.ops.operations._rl_inner_ops",
+            "mindspore.ops.operations._scalar_ops",
+            "mindspore.ops.operations._sequence_ops",
+            *(
+                f"mindspore.ops.function.{part}_func"
+                for part in (
+                    *("array", "clip", "debug", "fft", "image", "linalg", "math", "nn", "other"),
+                    *("parameter", "random", "sparse", "sparse_unary", "spectral", "vmap"),
+                )
+            ),
+            "mindspore.ops.function.grad",
+            "mindspore.ops.function.grad.grad_func",
+            *(
+                f"mindspore.ops.operations.{part}_ops"
+                for part in (
+                    *("array", "comm", "control", "custom", "debug", "image", "inner", "linalg"),
+                    *("math", "nn", "other", "random", "rl", "sparse", "spectral"),
+                )
+            ),
+            "mindspore.ops.operations.manually_defined",
+            "mindspore.ops.operations.manually_defined.ops_def",
         ),
         "mindspore.ops",
     ),
+    "mindspore.ops.operations._grad_ops": "mindspore.ops._gradient_primitives",
     "mindspore.train.amp": "mindspore.amp",
     "mindspore.dataset.core.config": "mindspore.dataset.config",
     "mindspore.dataset.engine": "mindspore.dataset",

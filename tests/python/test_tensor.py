@@ -161,3 +161,13 @@ def test_dtypes_are_one_object_each_and_found_by_every_name():
         assert muster.dtype(name) is muster.int32
     with pytest.raises(TypeError, match="no dtype 'float8'"):
         muster.dtype("float8")
+
+
+def test_a_tensor_with_open_sizes_declares_a_shape_and_has_no_elements():
+    declared = muster.Tensor(shape=[None, 3], dtype=muster.float16)
+    assert (declared.shape, declared.dtype) == ((-1, 3), muster.float16)
+    assert muster.Tensor(shape=None, dtype=muster.float32).shape == (-2,)
+    with pytest.raises(ValueError, match="set_inputs"):
+        declared.asnumpy()
+    with pytest.raises(ValueError, match="set_inputs"):
+        muster.ops.relu(declared)

@@ -292,7 +292,8 @@ def diagflat(input, offset=0):
 
 def trace(input):
     """The sum of the diagonal of a matrix."""
-    return ops.reduce_sum(diagonal(input))
+    total = ops.reduce_sum(diagonal(input))
+    return total if input.dtype == muster.bool_ else ops.cast(total, input.dtype)
 
 
 def matrix_band_part(x, lower, upper):

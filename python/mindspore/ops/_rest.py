@@ -181,7 +181,7 @@ def _conjugate_transpose(x, perm):
 @_class("DataFormatDimMap", src_format="NHWC", dst_format="NCHW")
 def _dim_map(x, src_format, dst_format):
     """The numbers of axes in another format."""
-    table = muster.Tensor([dst_format.index(each) for each in src_format], muster.int32)
+    table = muster.Tensor([src_format.index(each) for each in dst_format], x.dtype)
     return ops.gather(table, x, 0)
 
 

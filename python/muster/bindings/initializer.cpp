@@ -245,15 +245,17 @@ void bind_initializers(nb::module_& core) {
         Shape shape(PyLong_Check(sizes.ptr()) ? std::vector<std::int64_t>{nb::cast<std::int64_t>(sizes)}
                                               : nb::cast<std::vector<std::int64_t>>(sizes));
         auto fill = initializer_from(init, shape, "init");
-        const DType to = dtype.is_none() ? DType::float32 : dtype_from(dtype);
+        const DType own = is_value(init) ? nb::cast<const graph::Value&>(init).dtype() : DType::float32;
+        const DType to = dtype.is_none() || is_value(init) ? own : dtype_from(dtype);
         if (!is_floating(to)) fill = in_whole_numbers(std::move(fill));
         return InitialValue(std::move(fill), {to, std::move(shape)}, "initializer");
       },
       nb::arg("init"), nb::arg("shape") = nb::make_tuple(), nb::arg("dtype") = nb::none(),
       nb::sig("def initializer(init: object, shape: int | collections.abc.Sequence[int] = (), dtype: DType | "
               "str | type | None = None) -> InitialValue"),
-      "A tensor of `shape` and `dtype` (float32), filled when its elements are first asked for, by the name "
-      "of an initializer, an Initializer, a number or a tensor. A Parameter begins with it.");
+      "A tensor of `shape` and `dtype` (float32, or that of a tensor `init`), filled when its elements are "
+      "first asked for, by the name of an initializer, an Initializer, a number or a tensor. A Parameter "
+      "begins with it.");
 }
 
 }  // namespace muster::python

@@ -123,8 +123,29 @@ Value from_dlpack(nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu> array) {
   return Tensor(*dtype, Shape(std::move(sizes)), std::move(buffer));
 }
 
+// Whether `shape` leaves sizes open: None, or a None or -1 in it.
+bool is_open(nb::handle shape) {
+  if (shape.is_none()) return true;
+  if (PyLong_Check(shape.ptr())) return false;
+  for (const nb::handle size : nb::iter(shape))
+    if (size.is_none() || size.equal(nb::int_(-1))) return true;
+  return false;
+}
+
+// What Cell.set_inputs takes: a dtype and a shape, -1 for each open size and (-2,) for any shape.
+Tensor declared_tensor(nb::handle dtype, nb::handle shape) {
+  std::vector<std::int64_t> sizes;
+  if (shape.is_none()) sizes.push_back(-2);
+  if (!shape.is_none())
+    for (const nb::handle size : nb::iter(shape))
+      sizes.push_back(size.is_none() ? -1 : nb::cast<std::int64_t>(size));
+  return Tensor::absent(dtype_from(dtype), Shape(std::move(sizes)),
+                        "this tensor declares a shape for set_inputs() and has no elements");
+}
+
 Tensor made_tensor(nb::handle input, nb::handle dtype, nb::handle shape, nb::handle init) {
   if (init.is_none()) {
+    if (input.is_none() && !dtype.is_none() && is_open(shape)) return declared_tensor(dtype, shape);
     if (input.is_none()) throw nb::type_error("Tensor() needs input_data, or shape, dtype and init");
     const Tensor made = is_value(input) ? elements_of(nb::cast<const Value&>(input)).clone()
                                         : tensor_copied(input, dtype_or_none(dtype));
@@ -153,12 +174,13 @@ void bind_making(nb::class_<Value>& tensor) {
           nb::arg("input_data") = nb::none(), nb::arg("dtype") = nb::none(), nb::arg("shape") = nb::none(),
           nb::arg("init") = nb::none(), nb::arg("const_arg") = false, nb::arg("device") = nb::none(),
           nb::sig("def __init__(self, input_data: object = None, dtype: DType | str | type | None = None, "
-                  "shape: int | collections.abc.Sequence[int] | None = None, init: object = None, const_arg: "
-                  "bool = False, device: str | None = None) -> None"),
+                  "shape: int | collections.abc.Sequence[int | None] | None = None, init: object = None, "
+                  "const_arg: bool = False, device: str | None = None) -> None"),
           "A tensor with a copy of `input_data`: a number, nested lists of numbers, or an array. Python's "
           "float becomes float32, int int64; arrays keep their dtype unless `dtype` says otherwise. Or one "
-          "of `shape` that `init` fills: an Initializer or the name of one. `const_arg` and `device` change "
-          "nothing.")
+          "of `shape` that `init` fills: an Initializer or the name of one. With `dtype` and a `shape` of "
+          "which sizes are None or -1 it has no elements and declares what Cell.set_inputs() takes. "
+          "`const_arg` and `device` change nothing.")
       .def_static(
           "from_numpy", [](nb::handle values) { return Value(tensor_shared(values)); }, nb::arg("array"),
           "A tensor over the memory of `array` itself, without a copy. The array must be contiguous; do "

@@ -7,7 +7,7 @@ FAMILIES = {
     function.__name__: function
     for function in (
         *(tensors.operators, tensors.elementwise, tensors.gradients, tensors.pairs, tensors.reductions),
-        *(tensors.shapes, tensors.indexing, tensors.creation, tensors.objects),
+        *(tensors.shapes, tensors.indexing, tensors.creation, tensors.objects, tensors.primitives),
         *(training.cells, training.losses, training.optimizers, training.initializers),
         *(training.datasets, training.images, training.metrics),
     )

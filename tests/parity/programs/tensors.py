@@ -325,3 +325,7 @@ def objects():
         yield f"str({cell})"
         yield f"[p.name for p in {cell}.get_parameters()]"
     yield from table("objects")
+
+
+def primitives():
+    yield from table("primitives")

@@ -11,9 +11,10 @@ def named_like(module: str, *endings: str):
         if name.startswith("__"):
             return missing(name)
         from mindspore import mint, ops
+        from mindspore.ops import _gradient_primitives
 
         plain = next((name.removesuffix(each) for each in endings if name.endswith(each)), name)
-        for place in (ops, ops.operations, mint, mint.nn.functional):
+        for place in (ops, ops.operations, _gradient_primitives, mint, mint.nn.functional):
             found = getattr(place, plain, None)
             if found is not None:
                 return found
