@@ -144,12 +144,14 @@ class Reader {
   }
 
   Result<> take_mask(const Value& mask) {
-    if (mask.is_traced())
+    if (mask.is_traced()) {
+      graph::note_untraceable();
       return fail(
           Code::invalid_argument,
           fmt::format("a mask (bool {}) picks as many elements as it has trues, which a graph cannot "
                       "know while it is made: use ops.select (where), or index outside of traced code",
                       to_string(mask.shape())));
+    }
     if (mask.shape().rank() == 0) return bad("a mask without axes is not provided as an index");
     for (std::size_t i = 0; i < mask.shape().rank(); ++i)
       if (mask.shape()[i] != shape_[axis_ + i])

@@ -182,6 +182,7 @@ _HOLDERS = {
     "RowTensor": "mindspore.common._sparse",
     "Layout": "mindspore.parallel",
     **dict.fromkeys(["DatasetHelper", "connect_network_with_dataset"], "mindspore.train"),
+    "constexpr": "mindspore.ops",
     **dict.fromkeys(
         [
             "Accuracy",

@@ -65,7 +65,7 @@ def jit(function=None, *positional, **options):
 
 
 def _staged(function):
-    compiled = _core.jit(function)
+    compiled = _core.jit(_with_plain_results(function))
     methods = weakref.WeakKeyDictionary()  # by the object that the method belongs to
 
     @functools.wraps(function)
@@ -82,6 +82,43 @@ def _staged(function):
     return staged
 
 
+def _with_plain_results(function):
+    @functools.wraps(function)
+    def plain(*args, **kwargs):
+        return _plain(function(*args, **kwargs))
+
+    return plain
+
+
+# What a graph of MindSpore makes a tuple of, or a list.
+_ITERABLES = (enumerate, filter, map, range, zip)
+
+
+def _plain(result):
+    """The result as a graph of MindSpore gives it: without numpy's objects, and sequences for iterators."""
+    if type(result) in (tuple, list):
+        return type(result)(_plain(each) for each in result)
+    if isinstance(result, dict):
+        return {key: _plain(each) for key, each in result.items()}
+    if isinstance(result, _ITERABLES):
+        kind = list if _gives_list(result) else tuple
+        return kind(_plain(each) for each in result)
+    is_scalar = (
+        type(result).__module__ == "numpy" and hasattr(result, "item") and not hasattr(result, "__len__")
+    )
+    return result.item() if is_scalar else result
+
+
+def _gives_list(iterable) -> bool:
+    """Those of filter are lists, and those of map over lists."""
+    if isinstance(iterable, filter):
+        return True
+    if not isinstance(iterable, map):
+        return False
+    _, (_, *sources) = iterable.__reduce__()
+    return all(type(source) is type(iter([])) for source in sources)
+
+
 def _is_owner(function, first) -> bool:
     code = getattr(function, "__code__", None)
     return code is not None and code.co_varnames[:1] == ("self",) and not isinstance(first, muster.Tensor)
@@ -91,7 +128,7 @@ def _method_of(function, owner):
     def method(_, *args, **kwargs):
         if isinstance(owner(), muster.Cell):
             _core._watch(owner())
-        return function(owner(), *args, **kwargs)
+        return _plain(function(owner(), *args, **kwargs))
 
     method.__name__ = function.__name__
     return _core.jit(method)
@@ -110,6 +147,8 @@ def jit_class(cls):
     """The class as it is: objects of every class may be used in traced code."""
     if not isinstance(cls, type):
         raise TypeError(f"jit_class() decorates classes, not {type(cls).__name__}")
+    if issubclass(cls, muster.Cell):
+        raise TypeError("jit_class() decorates classes that are no cells: a cell is compiled as it is")
     return cls
 
 

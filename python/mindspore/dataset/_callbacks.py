@@ -45,7 +45,9 @@ class Called(_rows.Node):
         self._callbacks = list(callbacks) if isinstance(callbacks, list | tuple) else [callbacks]
         for each in self._callbacks:
             if not isinstance(each, DSCallback):
-                raise TypeError(f"callbacks must be DSCallback objects, not {type(each).__name__}")
+                is_list = isinstance(callbacks, list | tuple)
+                name = f"callbacks[{self._callbacks.index(each)}]" if is_list else "callbacks"
+                _checks.of_type(name, each, DSCallback)
         self._steps = 0
 
     def _call(self, hook, epoch, step):
@@ -70,3 +72,6 @@ class Called(_rows.Node):
             yield row
             self._call("ds_step_end", epoch, step)
         self._call("ds_epoch_end", epoch, step - 1)
+
+
+__all__ = ["DSCallback"]

@@ -1,6 +1,7 @@
 """Arguments of datasets and their operations, checked as MindSpore checks them: type first, then value."""
 
 import numbers
+import os
 
 INT32_MAX = 2147483647
 UINT32_MAX = 4294967295
@@ -29,8 +30,9 @@ def of_type(name, value, *types, optional=False):
     else:
         fits = isinstance(value, types)
     if not fits:
+        shown = value if value != "" else '""'
         raise TypeError(
-            f"Argument {name} with value {value} is not of type {list(types)}, but got {type(value)}."
+            f"Argument {name} with value {shown} is not of type {list(types)}, but got {type(value)}."
         )
     return value
 
@@ -64,7 +66,8 @@ def names(name, value, optional=True):
     """Column names as a list; a name stands for a list of it."""
     if value is None and optional:
         return None
-    of_type(name, value, str, list, tuple)
+    if not isinstance(value, str | list | tuple):
+        of_type(name, value, list, str)
     given = [value] if isinstance(value, str) else list(value)
     for each in given:
         if not isinstance(each, str):
@@ -73,26 +76,31 @@ def names(name, value, optional=True):
                 f", but got {type(each)}."
             )
         if not each:
-            raise ValueError(f"{name} should not be empty string.")
+            raise ValueError(f"{name}[{given.index(each)}] should not be empty.")
     if not given:
         raise ValueError(f"{name} should not be empty.")
     if len(set(given)) != len(given):
-        raise ValueError(f"Every column name should not be same with others in {name}.")
+        raise ValueError("Every column name should not be same with others in column_names.")
     return given
 
 
 def shards(num_shards, shard_id):
     """Both or neither."""
     if (num_shards is None) != (shard_id is None):
-        given, missing = ("shard_id", "num_shards") if num_shards is None else ("num_shards", "shard_id")
-        if missing == "shard_id":
-            raise PipelineError("num_shards is specified and currently requires shard_id as well.")
-        raise PipelineError(f"{given} is specified but {missing} is not.")
+        which = (
+            "shard_id is specified but num_shards is not"
+            if num_shards is None
+            else "num_shards is specified and currently requires shard_id as well"
+        )
+        raise PipelineError(f"{which}. num_shards and shard_id need to be passed in together.")
     if num_shards is not None:
         whole("num_shards", num_shards, 1)
         of_type("shard_id", shard_id, int)
         if not 0 <= shard_id < num_shards:
-            raise ValueError(f"Input shard_id is not within the required interval of [0, {num_shards - 1}].")
+            raise ValueError(
+                f"Input shard_id is not within the required interval of [0, {num_shards - 1}]: "
+                "shard_id should be less than num_shards."
+            )
 
 
 def padding(pad_info):
@@ -102,11 +110,31 @@ def padding(pad_info):
     of_type("pad_info", pad_info, dict)
     for name, entry in pad_info.items():
         of_type("key in pad_info", name, str)
+        if entry is None:
+            continue
         of_type("value in pad_info", entry, tuple)
         if len(entry) != 2:
             raise ValueError(f"value in pad_info: {entry} is not (shape, value)")
         of_type("shape in pad_info", entry[0], list, optional=True)
-    return pad_info
+    return {name: (None, None) if entry is None else entry for name, entry in pad_info.items()}
+
+
+class _NoFolderError(FileNotFoundError, ValueError):
+    """MindSpore says ValueError, the library below FileNotFoundError."""
+
+
+def folder(path):
+    """The path of a folder that is there."""
+    if not os.path.isdir(path):
+        raise _NoFolderError(f"The folder {path} does not exist or is not a directory or permission denied!")
+    return str(path)
+
+
+def batch_size_of(value):
+    """The size of a batch, or what gives it; True is 1, as in Python."""
+    if not isinstance(value, int) and not is_whole(value) and not callable(value):
+        raise TypeError(f"batch_size should either be an int or a callable, but got {type(value)}.")
+    return value if callable(value) else whole("batch_size", int(value), 1)
 
 
 def buckets(boundaries, sizes):
@@ -118,12 +146,8 @@ def buckets(boundaries, sizes):
             if not is_whole(value):
                 raise TypeError(f"{name} should be a list of int.")
             if value <= 0:
-                what = (
-                    "bucket_boundaries cannot contain any negative numbers"
-                    if name == "bucket_boundaries"
-                    else name
-                )
-                raise ValueError(f"{what}: {value} must be above 0.")
+                rule = "must only contain" if name == "bucket_boundaries" else "should be a list of"
+                raise ValueError(f"{name} {rule} positive numbers.")
     if sorted(set(boundaries)) != boundaries:
         raise ValueError("bucket_boundaries should be strictly increasing.")
     if len(sizes) != len(boundaries) + 1:
@@ -132,20 +156,19 @@ def buckets(boundaries, sizes):
 
 def split_sizes(sizes, total):
     """How many rows each part of a split has."""
-    if not isinstance(sizes, list):
-        raise TypeError("sizes should be a list.")
+    of_type("sizes", sizes, list)
     if not sizes:
         raise ValueError("sizes cannot be empty.")
     if all(is_whole(size) for size in sizes):
         if any(size <= 0 for size in sizes):
-            raise ValueError("sizes is a list of int, there should be no negative or zero numbers.")
+            raise ValueError("sizes is a list of int, but there should be no negative or zero numbers.")
         if sum(sizes) != total:
             raise RuntimeError(f"Sum of split sizes {sum(sizes)} is not equal to dataset size {total}.")
         return sizes
     if not all(isinstance(size, float) for size in sizes):
         raise ValueError("sizes should be list of int or list of float.")
     if any(not 0 < size <= 1 for size in sizes):
-        raise ValueError("sizes is a list of float, there should be no numbers outside the range (0, 1].")
+        raise ValueError("sizes is a list of float, but there should be no numbers outside the range (0, 1].")
     if abs(sum(sizes) - 1) > 1e-9:
         raise ValueError("sizes is a list of float, but the percentages do not sum up to 1.")
     counts = [round(total * size) for size in sizes]

@@ -149,10 +149,7 @@ class Dataset(_facts.Facts):
         column_order = older.pop("column_order", None)
         if older:
             raise TypeError(f"Dataset.batch() got an unexpected keyword argument '{next(iter(older))}'")
-        if not (_checks.is_whole(batch_size) or callable(batch_size)):
-            raise TypeError("batch_size should either be an int or a callable.")
-        if not callable(batch_size):
-            _checks.whole("batch_size", batch_size, 1)
+        batch_size = _checks.batch_size_of(batch_size)
         _checks.of_type("drop_remainder", drop_remainder, bool)
         workers(num_parallel_workers)
         note_batch_processes(python_multiprocessing)
@@ -163,9 +160,9 @@ class Dataset(_facts.Facts):
         if per_batch_map is None and outputs is not None:
             raise ValueError("Output_columns is specified but per_batch_map is not (only valid with it).")
         if per_batch_map is None and inputs is not None:
-            raise ValueError("input_columns is only valid with per_batch_map.")
+            raise ValueError("per_batch_map and input_columns need to be passed in together.")
         if per_batch_map is not None and inputs is None:
-            raise ValueError("input_columns is needed with per_batch_map.")
+            raise ValueError("per_batch_map and input_columns need to be passed in together.")
         plain = per_batch_map is None and not callable(batch_size)
         batched = self._derived(
             (lambda pipeline: pipeline.batch(batch_size, drop_remainder)) if plain else None,
@@ -182,10 +179,7 @@ class Dataset(_facts.Facts):
 
     def padded_batch(self, batch_size, drop_remainder=False, num_parallel_workers=None, pad_info=None):
         """Stacks rows, each filled up to (shape, value) of `pad_info`, or to the largest of its batch."""
-        if not (_checks.is_whole(batch_size) or callable(batch_size)):
-            raise TypeError("batch_size should either be an int or a callable.")
-        if not callable(batch_size):
-            _checks.whole("batch_size", batch_size, 1)
+        batch_size = _checks.batch_size_of(batch_size)
         _checks.of_type("drop_remainder", drop_remainder, bool)
         padding = _checks.padding(pad_info)
         return self._derived(
@@ -254,7 +248,7 @@ class Dataset(_facts.Facts):
         old = _checks.names("input_columns", input_columns, optional=False)
         new = _checks.names("output_columns", output_columns, optional=False)
         if len(old) != len(new):
-            raise ValueError("Number of column names should match: input_columns and output_columns differ.")
+            raise ValueError("Number of column in input_columns and output_columns is not equal.")
 
         def node(rows, child):
             renamed = dict(_facts.zip_columns(old, new))
@@ -493,16 +487,15 @@ def _datasets(datasets, what):
         raise TypeError(f"{what} takes a Dataset or several of them, not {datasets!r}")
     for each in given:
         if not isinstance(each, Dataset):
-            raise TypeError(f"{what} takes datasets, not {type(each).__name__}")
+            raise TypeError(f"Invalid dataset, expected Dataset object, but got {type(each)}!")
     return given
 
 
 def zip(datasets):
     """The columns of all datasets side by side."""
-    if not isinstance(datasets, tuple):
-        raise TypeError(f"Invalid datasets, expected tuple of Dataset, but got {type(datasets).__name__}!")
-    if len(datasets) < 1:
-        raise ValueError("datasets can not be empty.")
+    _checks.of_type("datasets", datasets, tuple)
+    if len(datasets) < 2:
+        raise ValueError("Can't zip empty or just one dataset!")
     first, *others = _datasets(datasets, "zip")
     return first._derived(
         lambda *pipelines: muster.dataset.zip(list(pipelines)),

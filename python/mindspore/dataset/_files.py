@@ -22,7 +22,7 @@ def _files_of(given, name="dataset_files"):
         _checks.of_type(name, pattern, str)
         found = sorted(glob.glob(pattern))
         if not found:
-            raise ValueError(f"The following patterns did not match any files: {pattern}")
+            raise ValueError(f"The following patterns did not match any files: [{pattern!r}].")
         files += found
     return files
 

@@ -151,3 +151,6 @@ class DictIterator(Iterator):
 
     def _item(self, row):
         return dict(zip(self._dataset._columns, row, strict=True))
+
+
+__all__ = ["Iterator"]

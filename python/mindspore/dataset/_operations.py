@@ -64,7 +64,8 @@ def flat_operations(operations):
             flat += flat_operations(operation)
         elif not callable(operation):
             raise ValueError(
-                f"map: operations must be callable (a transform or a function), not {type(operation)}"
+                "Parameter operations's element of method map should be a python function or class method "
+                f"which should be callable, but got: {operation}."
             )
         else:
             flat.append(operation)

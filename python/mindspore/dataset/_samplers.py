@@ -119,7 +119,7 @@ class RandomSampler(BuiltinSampler):
 
     def __init__(self, replacement=False, num_samples=None):
         if not isinstance(replacement, bool):
-            raise TypeError(f"replacement must be a boolean value, but got: {replacement}.")
+            raise TypeError(f"replacement must be a boolean value but was: {replacement}.")
         super().__init__(_number(num_samples))
         self.deterministic = False
         self.replacement = replacement
@@ -153,9 +153,9 @@ class DistributedSampler(BuiltinSampler):
         if not _checks.is_whole(offset):
             raise TypeError(f"offset must be integer but was: {offset}.")
         if num_shards < 1:
-            raise ValueError(f"num_shards should be positive, but is {num_shards}")
+            raise _checks.PipelineError(f"num_shards should be positive, but is {num_shards}")
         if not 0 <= shard_id < num_shards:
-            raise ValueError(f"shard_id must be 0 to {num_shards - 1}, but is {shard_id}")
+            raise _checks.PipelineError(f"shard_id must be 0 to {num_shards - 1}, but is {shard_id}")
         if offset > num_shards:
             raise RuntimeError(f"DistributedSampler: offset should not be more than num_shards {num_shards}")
         super().__init__(_number(num_samples))
@@ -243,7 +243,7 @@ class PKSampler(BuiltinSampler):
         if num_val <= 0:
             raise _checks.PipelineError("num_val should not be a negative integer or 0")
         if num_class is not None:
-            raise NotImplementedError("PKSampler: num_class is not supported: without it all classes come")
+            raise NotImplementedError("Not supported to specify num_class for PKSampler.")
         if not isinstance(shuffle, bool):
             raise TypeError(f"shuffle must be a boolean value but was: {shuffle}.")
         if not isinstance(class_column, str):
@@ -280,7 +280,7 @@ class WeightedRandomSampler(BuiltinSampler):
         for at, weight in enumerate(self.weights):
             if not _checks.is_number(weight):
                 raise TypeError(
-                    f"type of weights element must be number, but got list[{at}]: {weight}, "
+                    f"type of weights element must be number, but got w[{at}]: {weight}, "
                     f"type: {type(weight)}."
                 )
         if not self.weights:
@@ -349,9 +349,12 @@ def of(sampler, num_samples=None):
 def chosen(sampler, shuffle, num_samples, num_shards, shard_id):
     """The sampler that a source's arguments say."""
     if num_samples is not None:
-        _checks.whole("num_samples", num_samples, 0, 2**63 - 1)
+        _number(num_samples)
     if shuffle is not None and not isinstance(shuffle, bool):
-        raise TypeError(f"shuffle must be a boolean value but was: {shuffle}.")
+        raise TypeError(
+            f"Argument shuffle with value {shuffle} is not of type [<class 'bool'>], but got "
+            f"{type(shuffle)}: shuffle must be a boolean value but was: {shuffle}."
+        )
     _checks.shards(num_shards, shard_id)
     if sampler is not None:
         is_own = not isinstance(sampler, BuiltinSampler)

@@ -124,11 +124,11 @@ class _FolderDataset(MappableDataset):
         _names.refuse(call, **_cache.refused(cache))
         workers(num_parallel_workers)
         chosen = _samplers.chosen(sampler, shuffle_from(call, shuffle), num_samples, num_shards, shard_id)
-        self._open(functools.partial(_opened, self._source, dataset_dir, usage), chosen)
+        self._open(functools.partial(_opened, self._source, _checks.folder(dataset_dir), usage), chosen)
 
 
 def _opened(source, dataset_dir, usage, sampler):
-    return source(str(dataset_dir), usage, sampler=sampler)
+    return source(dataset_dir, usage, sampler=sampler)
 
 
 class MnistDataset(_FolderDataset):
@@ -184,7 +184,7 @@ class ImageFolderDataset(MappableDataset):
         workers(num_parallel_workers)
         _checks.of_type("decode", decode, bool)
         chosen = _samplers.chosen(sampler, shuffle_from(call, shuffle), num_samples, num_shards, shard_id)
-        folder = str(dataset_dir)
+        folder = _checks.folder(dataset_dir)
         self._class_indexing = lambda: class_indexing or _classes_of(folder)
         self._open(
             lambda order: muster.dataset.ImageFolderDataset(
@@ -236,7 +236,8 @@ class _Rows:
         except TypeError as error:
             raise _iterators.of_user(error) from None
         if self._types:
-            values = [_cast(value, dtype) for value, dtype in zip(values, self._types, strict=True)]
+            for value, dtype in zip(values, self._types, strict=True):
+                _check_dtype(value, dtype)
         return values
 
     def __getitem__(self, number):
@@ -245,13 +246,14 @@ class _Rows:
         return tuple([_rows.held(value) for value in self.row(number)])
 
 
-def _cast(value, dtype):
+def _check_dtype(value, dtype):
     from mindspore.dataset import _types
 
-    if dtype is None:
-        return value
-    wanted = _types.numpy_dtype(dtype)
-    return value if value.dtype == wanted else value.astype(wanted)
+    if dtype is not None and value.dtype != _types.numpy_dtype(dtype):
+        raise _checks.PipelineError(
+            f"GeneratorDataset: data type of a column is not the same as in column_types: {value.dtype} and "
+            f"{_types.numpy_dtype(dtype)}"
+        )
 
 
 class _Sequence:
@@ -325,8 +327,9 @@ class GeneratorDataset(MappableDataset):
             and not hasattr(source, "__getitem__")
         ):
             raise TypeError(
-                f"Input `source` function of {type(source).__name__} is not callable and has neither "
-                "__iter__ nor __getitem__"
+                "Input `source` function of GeneratorDataset should be callable, iterable or random "
+                "accessible, commonly it should implement one of the method like yield, __getitem__ or "
+                "__next__(__iter__)."
             )
         _checks.of_type("num_parallel_workers", num_parallel_workers, int, optional=True)
         workers(num_parallel_workers)
@@ -456,7 +459,7 @@ def _described(column_names, column_types, schema):
     from mindspore.dataset import _types
 
     if column_names is not None and schema is not None:
-        raise ValueError("both column_names and schema are given: leave one out")
+        raise ValueError("schema should be a path to schema file or a schema object, without column_names.")
     if schema is not None:
         schema = schema if isinstance(schema, _types.Schema) else _types.Schema(schema)
         return [column["name"] for column in schema.columns], [column["type"] for column in schema.columns]
@@ -521,13 +524,9 @@ class _Slices(_Rows):
 def _sliced(data, names):
     import numpy
 
-    if not isinstance(data, list | tuple | dict | numpy.ndarray):
-        raise TypeError(
-            f"Unsupported data type: {type(data)}, only support some common python data type, like list, "
-            "tuple, dict, and numpy array."
-        )
+    _checks.of_type("data", data, list, tuple, dict, numpy.ndarray)
     if len(data) == 0:
-        raise ValueError("data is empty: Input data is empty")
+        raise ValueError("Argument data cannot be empty")
     if isinstance(data, dict):
         names = names or list(data)
         columns = list(data.values())
@@ -538,7 +537,8 @@ def _sliced(data, names):
     names = names or [f"column_{at}" for at in range(len(columns))]
     if len(names) != len(columns):
         raise ValueError(
-            f"Num of input column names is {len(names)}, but required is {len(columns)} as data."
+            f"Num of input column names is {len(names)}, but required is {len(columns)} as data is "
+            f"{type(data).__name__}."
         )
     arrays = [numpy.asarray(column) for column in columns]
     for name, array in zip(names, arrays, strict=True):
@@ -557,10 +557,9 @@ class PaddedDataset(GeneratorDataset):
     def __init__(self, padded_samples):
         import numpy
 
-        if not isinstance(padded_samples, list):
-            raise TypeError("padded_samples must be a list of dicts")
+        _checks.of_type("padded_samples", padded_samples, list)
         if not padded_samples:
-            raise ValueError("padded_samples cannot be empty")
+            raise ValueError("padded_samples cannot be empty.")
         for sample in padded_samples:
             if not isinstance(sample, dict):
                 raise TypeError("each of padded_samples must be a dict")

@@ -33,12 +33,19 @@ def _chosen(self, indexes):
     """Which of the inputs update is given."""
     if not isinstance(indexes, list) or not all(isinstance(each, int) for each in indexes):
         raise ValueError(
-            "For 'set_indexes', the argument 'indexes' must be a list and all its elements must be int."
+            "For 'set_indexes', the argument 'indexes' must be a list and all its elements must be int, "
+            "please check whether it is correct."
         )
     return _set_indexes(self, indexes)
 
 
 Metric.__call__, Metric._convert_data, Metric.set_indexes = _call, _array, _chosen
+
+
+def chosen_inputs(metric, inputs):
+    """Those that set_indexes has named; as many as it names are left alone, since Model has chosen them."""
+    wanted = metric.indexes
+    return [inputs[at] for at in wanted] if wanted and len(inputs) > len(wanted) else inputs
 
 
 class EvalError(RuntimeError, ValueError):
@@ -68,7 +75,7 @@ class _Numbers:
         for each in inputs:
             if isinstance(each, str | bytes | dict):
                 self._convert_data(each)
-        super().update(*inputs)
+        super().update(*chosen_inputs(self, inputs))
 
     def eval(self, *average):
         """The answer."""
@@ -194,13 +201,27 @@ class TopKCategoricalAccuracy(_Numbers, muster.train.TopKCategoricalAccuracy):
             )
         super().__init__(k)
 
+    def update(self, *inputs):
+        """Counts one batch; labels are classes, or one-hot."""
+        inputs = chosen_inputs(self, inputs)
+        if len(inputs) == 2 and not isinstance(inputs[1], str):
+            labels = self._convert_data(inputs[1])
+            inputs = (inputs[0], labels.argmax(1) if labels.ndim > 1 else labels)
+        super().update(*inputs)
 
-class Top1CategoricalAccuracy(_Numbers, muster.train.Top1CategoricalAccuracy):
+
+class Top1CategoricalAccuracy(TopKCategoricalAccuracy):
     """TopKCategoricalAccuracy with k = 1."""
 
+    def __init__(self):
+        super().__init__(1)
 
-class Top5CategoricalAccuracy(_Numbers, muster.train.Top5CategoricalAccuracy):
+
+class Top5CategoricalAccuracy(TopKCategoricalAccuracy):
     """TopKCategoricalAccuracy with k = 5."""
+
+    def __init__(self):
+        super().__init__(5)
 
 
 class ConfusionMatrix(_Numbers, muster.train.ConfusionMatrix):
@@ -299,8 +320,7 @@ def rearrange_inputs(func):
 
     @functools.wraps(func)
     def chosen(self, *inputs):
-        indexes = self.indexes
-        return func(self, *(inputs[i] for i in indexes)) if indexes else func(self, *inputs)
+        return func(self, *chosen_inputs(self, inputs))
 
     return chosen
 

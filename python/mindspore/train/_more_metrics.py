@@ -6,7 +6,7 @@ import math
 
 import numpy
 
-from mindspore.train._metrics import EvalError, Metric, _float64
+from mindspore.train._metrics import EvalError, Metric, _float64, chosen_inputs
 
 _EMPTY = "Please call the 'update' method before calling 'eval' method."
 
@@ -20,6 +20,7 @@ def _typed(name, value, kind):
 
 
 def _one_of(name, value, choices):
+    _typed(name, value, str)
     if value not in choices:
         raise ValueError(f"The '{name}' must be str and must be in '{choices}', but got '{value}'.")
     return value
@@ -33,8 +34,7 @@ class _Counted(Metric):
         self.clear()
 
     def _given(self, inputs, count, what):
-        if self.indexes:
-            inputs = [inputs[at] for at in self.indexes]
+        inputs = chosen_inputs(self, inputs)
         if len(inputs) != count:
             raise ValueError(
                 f"For '{type(self).__name__}.update', it needs {count} inputs ({what}), but got "
@@ -170,11 +170,7 @@ class CosineSimilarity(_Counted):
 
     def update(self, *inputs):
         """Takes one batch (N, C)."""
-        (rows,) = (
-            self._arrays(inputs, 1, "inputs")
-            if not self.indexes
-            else [_array(inputs[at]) for at in self.indexes]
-        )
+        (rows,) = self._arrays(inputs, 1, "inputs")
         if self.similarity == "cosine":
             rows = rows / numpy.linalg.norm(rows, ord=2, axis=-1, keepdims=True)
         matrix = rows @ rows.T

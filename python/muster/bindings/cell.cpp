@@ -418,10 +418,11 @@ void bind_cell(nb::module_& core) {
       "construct's.")
       .def(
           "__init__",
-          [](nb::pointer_and_handle<Cell> self, bool auto_prefix) {
-            make_cell(self, class_name(self.h)).set_auto_prefix(auto_prefix);
+          [](nb::pointer_and_handle<Cell> self, nb::handle auto_prefix) {
+            make_cell(self, class_name(self.h)).set_auto_prefix(nb::cast<bool>(nb::bool_(auto_prefix)));
           },
           keeps_arguments, nb::arg("auto_prefix") = true,
+          nb::sig("def __init__(self, auto_prefix: bool = True) -> None"),
           "Without `auto_prefix` the parameters of children keep their names.")
       .def("__call__", &call_cell, nb::arg("args"), nb::arg("kwargs"),
            "What construct computes, through a plan made once for each signature.")

@@ -8,6 +8,19 @@
 
 namespace muster::python {
 
+namespace {
+
+// What a trace may hand out as it is: what has a hash does not change; an iterator would be empty the
+// second time.
+bool is_constant(nb::handle result) {
+  if (PyIter_Check(result.ptr()) != 0) return false;
+  if (PyObject_Hash(result.ptr()) != -1) return true;
+  PyErr_Clear();
+  return false;
+}
+
+}  // namespace
+
 ResultForm ResultForm::of(nb::handle result, graph::Values& values, const std::string& name) {
   ResultForm form;
   const auto add_part = [&](nb::handle part) { form.parts_.push_back(of(part, values, name)); };
@@ -20,8 +33,7 @@ ResultForm ResultForm::of(nb::handle result, graph::Values& values, const std::s
     form.kind_ = Kind::dict;
     form.constant_ = nb::borrow<nb::dict>(result).keys();
     for (const auto [key, part] : nb::borrow<nb::dict>(result)) add_part(part);
-  } else if (result.is_none() || PyLong_Check(result.ptr()) || PyFloat_Check(result.ptr()) ||
-             nb::isinstance<nb::str>(result)) {
+  } else if (is_constant(result)) {
     form.kind_ = Kind::constant;
     form.constant_ = nb::borrow(result);
   } else {

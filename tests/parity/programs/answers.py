@@ -139,6 +139,7 @@ def namespace():
             "mnp": "mindspore.numpy",
             "ds": "mindspore.dataset",
             "vision": "mindspore.dataset.vision",
+            "audio": "mindspore.dataset.audio",
             "transforms": "mindspore.dataset.transforms",
             "text": "mindspore.dataset.text",
             "init": "mindspore.common.initializer",

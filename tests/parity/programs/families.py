@@ -9,6 +9,6 @@ FAMILIES = {
         *(tensors.operators, tensors.elementwise, tensors.gradients, tensors.pairs, tensors.reductions),
         *(tensors.shapes, tensors.indexing, tensors.creation, tensors.objects, tensors.primitives),
         *(training.cells, training.losses, training.optimizers, training.initializers),
-        *(training.datasets, training.images, training.metrics),
+        *(training.datasets, training.images, training.metrics, training.sounds, training.messages),
     )
 }

@@ -211,6 +211,22 @@ def images():
     yield from table("transforms")
 
 
+SOUND = """def waves(*shape):
+    return np.sin(np.arange(np.prod(shape)) * 1.7 + np.arange(np.prod(shape)) ** 2 / 50).reshape(shape)
+w, long, s, c = waves(2, 60) * 0.9, waves(2, 1000) * 0.9, abs(waves(2, 20, 30)), waves(2, 201, 12, 2)
+"""
+
+
+def sounds():
+    for text in table("sounds"):
+        yield SOUND + text
+
+
+def messages():
+    """What errors say where scripts look at it, and arguments that MindSpore's own tests give."""
+    yield from table("messages")
+
+
 def metrics():
     kinds = {
         "Accuracy()": ("multiclass", "multiclass indexes"),

@@ -46,9 +46,9 @@ class _Operation(TensorOperation):
 
 
 def _listed(transforms, name="transforms"):
-    _checks.of_type(name, transforms, list)
+    _checks.of_type(f"{name} list", transforms, list)
     if not transforms:
-        raise ValueError(f"{name} can not be empty.")
+        raise ValueError(f"{name} list can not be empty.")
     for at, each in enumerate(transforms):
         if not callable(each):
             raise TypeError(
