@@ -7,6 +7,7 @@ python further_ops.py --eager   the same in eager mode, and what is for eager mo
 """
 
 import json
+import math
 import sys
 from pathlib import Path
 
@@ -17,7 +18,25 @@ from mindspore import Parameter, Tensor, ops
 from mindspore.ops import operations as P  # noqa: N812 - as everybody calls it
 
 PLACE = Path(__file__).with_name("further_ops.json")
-NAMES = {"ms": ms, "numpy": numpy, "ops": ops, "P": P, "Tensor": Tensor, "Parameter": Parameter}
+
+
+def after(step, *given):
+    """The variable and its states after a step that writes them; the last one given is the gradient."""
+    states = [Parameter(each, name=f"state{at}") for at, each in enumerate(given[:-1])]
+    step(*states, given[-1])
+    return [Tensor(each.asnumpy()) for each in states]
+
+
+NAMES = {
+    "after": after,
+    "math": math,
+    "ms": ms,
+    "numpy": numpy,
+    "ops": ops,
+    "P": P,
+    "Tensor": Tensor,
+    "Parameter": Parameter,
+}
 
 
 def function_of(text):

@@ -277,4 +277,29 @@ EAGER = [
     ("ops.scatter_update(Parameter(x), y, z)", [X, whole(0, 2), real(2, 4)]),
     ("ops.scatter_add(Parameter(x), y, z)", [X, whole(0, 0), real(2, 4)]),
     ("ops.scatter_nd_add(Parameter(x), y, z)", [X, PAIRS, real(3)]),
+    *[
+        (f"after(lambda p, m, v, g: P.{step}, x, y, z, w)", [X[0], UNIT[0], UNIT[1], Y[0]])
+        for step in (
+            "ApplyMomentum()(p, m, 0.1, g, 0.9)",
+            "SGD()(p, g, Tensor(0.1), m, Tensor(0.9), v)",
+            "SGD(0.2, 0.1)(p, g, Tensor(0.1), m, Tensor(0.9), v)",
+            "SGD(nesterov=True)(p, g, Tensor(0.1), m, Tensor(0.9), v)",
+            "Adam()(p, m, v, 0.9, 0.999, 0.01, 0.9, 0.999, 1e-3, g)",
+            "Adam(use_nesterov=True)(p, m, v, 0.9, 0.999, 0.01, 0.9, 0.999, 1e-3, g)",
+            "AdamWeightDecay()(p, m, v, 0.01, 0.9, 0.999, 1e-3, 0.1, g)",
+            "ApplyAdaMax()(p, m, v, 0.9, 0.01, 0.9, 0.999, 1e-3, g)",
+            "ApplyAdagrad()(p, m, 0.1, g)",
+            "ApplyAdagradV2(1e-2)(p, m, 0.1, g)",
+            "ApplyAdagradV2(1e-2, False)(p, m, 0.1, g)",
+            "ApplyAdadelta()(p, m, v, 0.1, 0.9, 1e-3, g)",
+            "ApplyRMSProp()(p, m, v, 0.1, g, 0.9, 0.5, 1e-3)",
+            "ApplyCenteredRMSProp()(p, m, v + 1, v, g, 0.1, 0.9, 0.5, 1e-3)",
+            "ApplyGradientDescent()(p, 0.1, g)",
+            "ApplyProximalGradientDescent()(p, 0.1, 0.2, 0.3, g)",
+            "ApplyProximalAdagrad()(p, m, 0.1, 0.2, 0.3, g)",
+            "ApplyAddSign()(p, m, 0.1, 1.0, 0.9, 0.8, g)",
+            "ApplyPowerSign()(p, m, 0.1, math.e, 0.9, 0.8, g)",
+            "ApplyFtrl()(p, m, v, g, 0.1, 0.0, 0.1, -0.5)",
+        )
+    ],
 ]
