@@ -92,6 +92,53 @@ def test_losses_of_two_workers_are_those_of_one_process_with_the_whole_batch(mod
             np.testing.assert_allclose(losses, alone[name], rtol=0, atol=1e-6, err_msg=name)
 
 
+OPTIMIZERS = """
+from mindspore.parallel.auto_parallel import AutoParallel
+
+for name in ("ASGD", "AdaFactor", "AdaMax", "Adadelta", "LazyAdam", "ProximalAdagrad", "Rprop"):
+    ms.set_seed(3)
+    net = AutoParallel(nn.SequentialCell(nn.Dense(4, 8), nn.Tanh(), nn.Dense(8, 1)))
+    net.dataset_strategy("data_parallel")
+    draws = np.random.RandomState(0)
+    own = slice(rank * 8 // size, (rank + 1) * 8 // size)
+    x = Tensor(draws.randn(8, 4).astype(np.float32)[own])
+    y = Tensor(draws.randn(8, 1).astype(np.float32)[own])
+    optimizer = getattr(nn, name)(net.trainable_params())
+    step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), optimizer)
+    tell([name, [float((ops.AllReduce()(step(x, y)) / size).asnumpy()) for _ in range(3)]])
+"""
+
+
+def test_optimizers_of_ops_and_auto_parallel_share_the_data_of_two_workers():
+    code, text, _ = run_alone(BEGIN + OPTIMIZERS)
+    assert code == 0, text
+    alone = dict(told(text))
+    assert len(alone) == 7
+    for each in told_by_two(OPTIMIZERS):
+        for name, losses in each:
+            np.testing.assert_allclose(losses, alone[name], rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+DIVIDED = """
+from mindspore.parallel.auto_parallel import AutoParallel
+
+def refused(ask):
+    try:
+        ask()
+    except NotImplementedError:
+        return True
+
+net = AutoParallel(nn.Dense(1, 1))
+told = [refused(lambda: net.dataset_strategy("full_batch")), refused(lambda: net.pipeline(2))]
+ms.reset_auto_parallel_context()
+tell([*told, refused(lambda: AutoParallel(nn.Dense(1, 1)))])
+"""
+
+
+def test_auto_parallel_divides_no_network_over_two_workers():
+    assert told_by_two(DIVIDED) == [[[True, True, True]]] * 2
+
+
 OVERFLOW = """
 net = nn.Dense(3, 1)
 optimizer = nn.Momentum(net.trainable_params(), 0.1, 0.9)
