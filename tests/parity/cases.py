@@ -350,6 +350,7 @@ def optimizer_cases():
         ),
         "lazy_adam": case("LazyAdam"),
         "lazy_adam_options": case("LazyAdam", 0.05, 0.8, 0.9, 1e-4, False, True, 0.1, 4.0),
+        "adam_offload": case("AdamOffload", 0.05, use_nesterov=True),
         "asgd": case("ASGD"),
         "asgd_options": case("ASGD", 0.05, 0.1, 0.5, 2.0, 0.1),
         "asgd_groups": grouped("ASGD", 0.05, t0=1.0, weight_decay=0.1),

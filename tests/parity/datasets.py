@@ -159,6 +159,8 @@ SAMPLERS = [
     "rows(ds.NumpySlicesDataset([1], sampler=ds.PKSampler(0)))",
     "ds.PKSampler('1')",
     "ds.SubsetSampler(['a'])",
+    "len(rows(ds.NumpySlicesDataset([1, 2, 3], sampler=ds.RandomSampler(True, 5))))",
+    "len(rows(ds.GeneratorDataset([1, 2, 3], ['a'], sampler=ds.RandomSampler(True, 5))))",
     "len(rows(ds.NumpySlicesDataset([1, 2, 3, 4], sampler=ds.WeightedRandomSampler([1, 1], 3))))",
     "ds.NumpySlicesDataset([1, 2, 3, 4], sampler=ds.WeightedRandomSampler([1, 1])).get_dataset_size()",
     "unordered(ds.NumpySlicesDataset([1, 2], sampler=ds.WeightedRandomSampler([0, 1])))",

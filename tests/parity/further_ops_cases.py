@@ -48,6 +48,14 @@ _OF_UNIT = (
 _TWO = "atan2 hypot xlogy xdivy logaddexp logaddexp2 fmax fmin"
 
 SMOOTH = [
+    ("ops.conv1d(x, y)", [waves(2, 4, 8), waves(4, 4, 3)]),
+    ("ops.conv1d(x, y, z, 2, 'pad', 1)", [waves(2, 4, 8), waves(4, 4, 3), waves(4)]),
+    ("ops.conv1d(x, y, pad_mode='same', groups=2)", [waves(2, 4, 8), waves(4, 2, 3)]),
+    ("ops.conv1d(x, y, stride=(2,), dilation=2)", [waves(2, 4, 9), waves(4, 4, 3)]),
+    ("ms.nn.MaxUnpool1d(2)(x, Tensor([[[0, 3, 5]]]))", [waves(1, 1, 3)]),
+    ("ms.nn.MaxUnpool2d(2, 2)(x, Tensor([[[[0, 3], [9, 12]]]]))", [waves(1, 1, 2, 2)]),
+    ("ms.nn.MaxUnpool2d(2, 2)(x, Tensor([[[[0, 3], [9, 12]]]]), (1, 1, 5, 5))", [waves(1, 1, 2, 2)]),
+    ("ms.nn.MaxUnpool3d(2)(x, Tensor([[[[[7]]]]]))", [waves(1, 1, 1, 1, 1)]),
     *((f"ops.{name}(x)", [UNIT]) for name in _OF_UNIT.split()),
     *((f"ops.{name}(x, y)", [X, UNIT]) for name in _TWO.split()),
     ("ops.acosh(x)", [UNIT + 1]),

@@ -130,12 +130,12 @@ class RandomSampler(BuiltinSampler):
 
     def _native(self, rows):
         count = self.num_samples
-        if count is not None and rows is not None and not self.replacement:
+        if count is not None and rows is not None:
             count = min(count, rows)
         return muster.dataset.RandomSampler(self.replacement, count)
 
     def _chosen(self, rows, random, labels):
-        count = rows if self.num_samples is None else self.num_samples
+        count = min(rows, self.num_samples or rows)
         if self.replacement:
             return random.integers(rows, size=count).tolist()
         return random.permutation(rows)[:count].tolist()

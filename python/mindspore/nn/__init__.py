@@ -179,6 +179,7 @@ _LATER = {
         "AdaFactor",
         "AdaMax",
         "Adadelta",
+        "AdamOffload",
         "LazyAdam",
         "ProximalAdagrad",
         "Rprop",
@@ -213,6 +214,9 @@ _LATER = {
         "MaxPool1d",
         "MaxPool2dExt",
         "MaxPool3d",
+        "MaxUnpool1d",
+        "MaxUnpool2d",
+        "MaxUnpool3d",
     ),
     "_recurrent": (
         "GRU",

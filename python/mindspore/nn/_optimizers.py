@@ -175,6 +175,10 @@ class LazyAdam(Adam):
         )
 
 
+class AdamOffload(LazyAdam):
+    """Adam. MindSpore's computes on the host what an accelerator trains; here all is on the host."""
+
+
 def _numbers(prefix, parameters, value):
     """A state of one number for each parameter."""
     return ParameterTuple(

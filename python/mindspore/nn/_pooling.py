@@ -4,6 +4,7 @@ import math
 
 import muster
 from mindspore import _names
+from mindspore.ops import _windows
 from mindspore.ops._volumes import same_pads
 from muster import ops
 
@@ -323,6 +324,47 @@ class AdaptiveMaxPool3d(_AdaptiveMax):
     axes = 3
 
 
+class _MaxUnpool(muster.Cell):
+    """The elements at the places that max pooling took them from, 0 elsewhere.
+
+    Args:
+        kernel_size: Of the windows.
+        stride: Between windows; None: kernel_size.
+        padding: Around the images.
+    """
+
+    function = None
+
+    def __init__(self, kernel_size, stride=None, padding=0):
+        super().__init__()
+        self.kernel_size, self.padding = kernel_size, padding
+        self.stride = kernel_size if stride is None else stride
+
+    def construct(self, x, indices, output_size=None):
+        """`output_size` is a tuple where the sizes cannot be told from those of x."""
+        if output_size is not None and (not isinstance(output_size, tuple) or not output_size):
+            raise ValueError(f"{type(self).__name__}: output_size is a tuple, not {output_size!r}")
+        return type(self).function(x, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """The elements of (N, C, L) at the places that max pooling took them from, 0 elsewhere."""
+
+    function = staticmethod(_windows.max_unpool1d)
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """The elements of (N, C, H, W) at the places that max pooling took them from, 0 elsewhere."""
+
+    function = staticmethod(_windows.max_unpool2d)
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """The elements of (N, C, D, H, W) at the places that max pooling took them from, 0 elsewhere."""
+
+    function = staticmethod(_windows.max_unpool3d)
+
+
 __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool3d",
@@ -339,4 +381,7 @@ __all__ = [
     "MaxPool1d",
     "MaxPool2dExt",
     "MaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
 ]

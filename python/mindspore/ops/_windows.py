@@ -305,6 +305,23 @@ def _adaptive_max(x, rank, output_size, return_indices):
     return values, indices if had else ops.squeeze(indices, 0)
 
 
+# ---- Convolution along one axis ----------------------------------------------------------------------------
+
+
+def conv1d(input, weight, bias=None, stride=1, pad_mode="valid", padding=0, dilation=1, groups=1):
+    """(N, C, L) convolved with the weight (channels, C / groups, width): conv2d of a height of 1."""
+    if input.ndim != 3 or weight.ndim != 3:
+        raise ValueError(f"conv1d: tensors of three axes are needed, not {input.shape} and {weight.shape}")
+    if not isinstance(padding, int | tuple | list):
+        raise TypeError(f"conv1d: padding is a number or a tuple of one, not {padding!r}")
+    steps, apart, around = (several(each, 1)[0] for each in (stride, dilation, padding))
+    lines, kernel = ops.expand_dims(input, 2), ops.expand_dims(weight, 2)
+    pads = (0, 0, around, around)
+    made = ops.conv2d(lines, kernel, None, (1, steps), pad_mode, pads, (1, apart), groups)
+    made = ops.squeeze(made, 2)
+    return made if bias is None else ops.add(made, ops.reshape(bias, (1, -1, 1)))
+
+
 # ---- The other way round -----------------------------------------------------------------------------------
 
 
@@ -424,6 +441,7 @@ __all__ = [
     "lp_pool2d",
     "lrn",
     "max_pool3d",
+    "conv1d",
     "max_unpool1d",
     "max_unpool2d",
     "max_unpool3d",
