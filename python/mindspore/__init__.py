@@ -229,7 +229,9 @@ _HOLDERS = {
         ],
         "mindspore.runtime",
     ),
+    **dict.fromkeys(("COMPATIBLE", "LAX", "STRICT"), "mindspore.context"),
     **dict.fromkeys(("get_level", "get_log_config"), "mindspore.log"),
+    "vmap": "mindspore.ops",
 }
 _names.refuse_missing_modules()
 _members.attach()

@@ -6,6 +6,7 @@ from muster import _core, get_ps_context, reset_auto_parallel_context, reset_ps_
 
 GRAPH_MODE = 0
 PYNATIVE_MODE = 1
+STRICT, COMPATIBLE, LAX = 0, 1, 2  # of jit_syntax_level: what the compiler of graphs would take
 
 
 class ParallelMode:
@@ -224,8 +225,11 @@ def set_ps_context(**settings) -> None:
 
 
 __all__ = [
+    "COMPATIBLE",
     "GRAPH_MODE",
+    "LAX",
     "PYNATIVE_MODE",
+    "STRICT",
     "ParallelMode",
     "get_auto_parallel_context",
     "get_context",

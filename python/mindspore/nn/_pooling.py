@@ -285,9 +285,18 @@ class _AdaptiveAvg(_Adaptive):
 
 class _AdaptiveMax(_Adaptive):
     def __init__(self, output_size, return_indices=False):
-        _names.refuse(f"mindspore.nn.{type(self).__name__}", return_indices=(return_indices, False))
         super().__init__(output_size)
-        self.return_indices = False
+        self.return_indices = return_indices
+
+    def construct(self, input):
+        """The pooled tensor; with `return_indices` also the flat places of its elements."""
+        pooled = super().construct(input)
+        if not self.return_indices:
+            return pooled
+        from mindspore.ops import _windows
+
+        function = _windows.adaptive_max_pool2d if self.axes == 2 else _windows.adaptive_max_pool3d
+        return function(input, self._sizes, True)
 
     def _pooled(self, x, leading, sizes):
         for axis, size in enumerate(sizes, leading):

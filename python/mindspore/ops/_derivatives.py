@@ -84,21 +84,31 @@ def jvp(fn, inputs, v, has_aux=False):
     return (result, moved, tuple(made[1:])) if has_aux else (result, moved)
 
 
+def _counts(x, axes):
+    """How many parts each tensor has; of tuples and lists the axes are one, or one for each entry."""
+    if isinstance(x, (tuple, list)):
+        for each, axis in zip(x, axes if isinstance(axes, (tuple, list)) else (axes,) * len(x), strict=True):
+            yield from _counts(each, axis)
+    elif axes is not None:
+        yield x.shape[axes]
+
+
+def _part(x, axes, at):
+    if isinstance(x, (tuple, list)):
+        spread = axes if isinstance(axes, (tuple, list)) else (axes,) * len(x)
+        return type(x)(_part(each, axis, at) for each, axis in zip(x, spread, strict=True))
+    return x if axes is None else x[(slice(None),) * (axes % x.ndim) + (at,)]
+
+
 def vmap(fn, in_axes=0, out_axes=0):
     """fn of each part of the inputs along in_axes (None: the whole), the results along out_axes."""
 
     def mapped(*inputs):
         axes = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(inputs)
-        counts = {x.shape[axis] for x, axis in zip(inputs, axes, strict=True) if axis is not None}
+        counts = set(_counts(inputs, axes))
         if len(counts) != 1:
             raise ValueError(f"vmap: the inputs have {sorted(counts)} parts along in_axes {in_axes}")
-        made = []
-        for at in range(counts.pop()):
-            parts = [
-                x if axis is None else x[(slice(None),) * (axis % x.ndim) + (at,)]
-                for x, axis in zip(inputs, axes, strict=True)
-            ]
-            made.append(fn(*parts))
+        made = [fn(*_part(inputs, axes, at)) for at in range(counts.pop())]
         if not isinstance(made[0], tuple):
             return ops.stack(made, out_axes)
         ends = out_axes if isinstance(out_axes, (tuple, list)) else (out_axes,) * len(made[0])
