@@ -10,17 +10,6 @@ from mindspore.common import dtype, initializer, parameter
 from mindspore.common.parameter import Parameter, ParameterTuple
 from muster import Tensor
 
-
-class _PynativeExecutor:
-    """What scripts ask MindSpore's eager mode for."""
-
-    @staticmethod
-    def sync() -> None:
-        """Every op has been computed, or has raised its error, when its call ends."""
-
-
-_pynative_executor = _PynativeExecutor()
-
 __all__ = [
     "JitConfig",
     "Parameter",

@@ -427,16 +427,6 @@ def lrn(x, depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, norm_region="ACROSS_CH
     return ops.div(x, scale)
 
 
-def conv1d(input, weight, bias=None, stride=1, pad_mode="valid", padding=0, dilation=1, groups=1):
-    """(N, O, L'): lines (N, C, L) convolved with a weight (O, C / groups, l)."""
-    stride, padding, dilation = (
-        each[0] if isinstance(each, (tuple, list)) else each for each in (stride, padding, dilation)
-    )
-    pads = (0, 0, padding, padding)
-    x, w = ops.expand_dims(input, -2), ops.expand_dims(weight, -2)
-    return ops.squeeze(ops.conv2d(x, w, bias, (1, stride), pad_mode, pads, (1, dilation), groups), -2)
-
-
 __all__ = [
     "adaptive_avg_pool1d",
     "adaptive_avg_pool3d",

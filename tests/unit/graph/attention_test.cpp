@@ -120,6 +120,24 @@ TEST(Attention, BecomesOneOpWhereItsWeightsWereLookedAtInVain) {
   EXPECT_THAT(ops_of(*function), Not(Contains("softmax")));
 }
 
+TEST(Attention, BecomesOneOpInMixedPrecision) {
+  const auto function = value_and_grad(
+      "attention",
+      [](std::span<const Value> in) -> Values {
+        std::vector<Value> single;
+        for (const Value& each : in) single.push_back(apply("cast", {each}, {{"dtype", DType::float32}}));
+        const PrecisionScope scope({.rule = Precision::Rule::automatic});
+        const Value products = apply("batch_matmul", {single[0], single[1]}, {{"transpose_b", true}});
+        const Tensor scale = Tensor::from<float>(std::vector{0.4F}, {}).cast(products.dtype());
+        const Value s = apply("mul", {products, Value(scale)});
+        return apply("reduce_sum", {apply("batch_matmul", {apply("softmax", {s}), single[2]})});
+      },
+      {.positions = {0, 1, 2}});
+  run(*function);
+  EXPECT_THAT(ops_of(*function), Contains("scaled_dot_product_attention_grad"));
+  EXPECT_THAT(ops_of(*function), Not(Contains("softmax")));
+}
+
 TEST(Attention, StaysInPartsWhereTheMaskIsLearned) {
   const auto function = value_and_grad(
       "attention",
