@@ -83,11 +83,10 @@ void write_line(Size size, std::int64_t channels, Channels layout, std::int64_t 
 bool shrinks(Size from, Size to) { return to.height <= from.height && to.width <= from.width; }
 
 template <class Value>
-Value rounded(float value) {
-  if constexpr (std::is_same_v<Value, std::uint8_t>)
-    return static_cast<std::uint8_t>(std::clamp(std::floor(value + 0.5f), 0.0f, 255.0f));
-  else
-    return value;
+Value rounded(float value, bool halves_up) {
+  if constexpr (!std::is_same_v<Value, std::uint8_t>) return value;
+  const float whole = halves_up ? std::floor(value + 0.5f) : std::nearbyint(value);
+  return static_cast<Value>(std::clamp(whole, 0.0f, 255.0f));
 }
 
 template <class Value>
@@ -118,7 +117,13 @@ void resample_weighted(const ImageView<Value>& image, Size size, Interpolation i
   AxisTaps columns = axis_taps({image.size.width, size.width}, interpolation, smaller);
   if (std::is_same_v<Value, std::uint8_t> && interpolation == Interpolation::cubic)
     for (AxisTaps* axis : {&rows, &columns}) cut_weights(*axis);
+  const bool is_half = image.size.height == 2 * size.height && image.size.width == 2 * size.width;
   const LineTaps line = line_taps(columns, image.channels, layout);
+  // As OpenCV rounds: halves up where four pixels become one, and behind the last eight values that its
+  // vectors take of a line; else to the even number.
+  std::size_t even = line.values;
+  if (interpolation == Interpolation::area && is_half) even = 0;
+  if (interpolation == Interpolation::cubic) even -= even % 8;
   Lines<float, std::function<void(std::int64_t, float*)>> lines(
       rows.taps, line.values, [&](std::int64_t number, float* to) {
         const Value* from = image.line(number);
@@ -141,7 +146,7 @@ void resample_weighted(const ImageView<Value>& image, Size size, Interpolation i
       for (std::size_t j = 0; j < line.values; ++j) sums[j] += weight * from[j];
     }
     write_line(size, image.channels, layout, y, out, [&](std::size_t begin, std::size_t count, Value* to) {
-      for (std::size_t j = 0; j < count; ++j) to[j] = rounded<Value>(sums[begin + j]);
+      for (std::size_t j = 0; j < count; ++j) to[j] = rounded<Value>(sums[begin + j], begin + j >= even);
     });
   }
 }

@@ -31,7 +31,7 @@ class AdjustBrightness(_Enhance):
         self._factor = _checks.number("brightness_factor", brightness_factor, 0)
 
     def _array(self, image):
-        return rounded(only_bytes(image, "AdjustBrightness", (3,)) * numpy.float32(self._factor), image)
+        return rounded(only_bytes(image, "AdjustBrightness", (1, 3)) * numpy.float32(self._factor), image)
 
 
 class AdjustContrast(_Enhance):
@@ -44,7 +44,8 @@ class AdjustContrast(_Enhance):
 
     def _array(self, image):
         only_bytes(image, "AdjustContrast", (3,))
-        mean = int(gray_of(image).astype(float).mean() + 0.5)
+        mean = gray_of(image).astype(float).mean()
+        mean = int(mean + 0.5) if image.dtype == numpy.uint8 else mean
         return blended(image, mean, self._factor)
 
 
@@ -134,7 +135,7 @@ class AdjustGamma(ImageOperation):
         return numpy.clip(self._gain * image.astype(float) ** self._gamma, 0, 1).astype(image.dtype)
 
     def _picture(self, image):
-        table = [(255 + 1 - 1e-3) * self._gain * (each / 255.0) ** self._gamma for each in range(256)]
+        table = [int((256 - 1e-3) * self._gain * (each / 255.0) ** self._gamma) for each in range(256)]
         mode = image.mode
         image = image.convert("RGB")
         return image.point(table * len(image.split())).convert(mode)
@@ -207,8 +208,6 @@ class Solarize(ImageOperation):
         self._low, self._high = given
 
     def _array(self, image):
-        if image.dtype != numpy.uint8:
-            raise PipelineError(f"Solarize: the image must be uint8, not {image.dtype}")
         high = self._high if self._high > self._low else 255
         return numpy.where((image >= self._low) & (image <= high), 255 - image, image).astype(image.dtype)
 
@@ -325,6 +324,8 @@ class ConvertColor(ImageOperation):
         mode, name = self._mode, self._mode.name
         wanted = 1 if "GRAY2" in name else 4 if name.split("_")[1].startswith(("BGRA2", "RGBA2")) else 3
         have = 1 if image.ndim == 2 else image.shape[2]
+        if have == 1 and wanted == 3 and image.ndim == 3:  # gray as all three, as OpenCV takes it
+            image, have = numpy.repeat(image, 3, 2), 3
         if have != wanted:
             raise PipelineError(
                 f"ConvertColor: {name} takes {wanted} channels, and the image has the shape {image.shape}"

@@ -87,9 +87,9 @@ class ToType(ImageOperation):
         self._dtype = _types.numpy_dtype(data_type)
 
     def _apply(self, image):
-        if not isinstance(image, numpy.ndarray):
+        if not isinstance(image, numpy.ndarray) and not is_picture(image):
             raise TypeError(f"Input should be NumPy image, got {type(image)}.")
-        return image.astype(self._dtype)
+        return numpy.asarray(image).astype(self._dtype)
 
 
 class HWC2CHW(_Library, ours.HWC2CHW):

@@ -11,6 +11,7 @@ from mindspore.dataset.vision._base import (
     fill_of,
     image_array,
     is_picture,
+    only_bytes,
     pil,
     rounded,
     size_of,
@@ -100,20 +101,27 @@ class Resize(_Library, ours.Resize):
         native = native_inter(self._inter) if self._inter in (0, 2, 3, 4) else ours.Inter.CUBIC
         super().__init__(size, native)
 
+    def _in_library(self, image):
+        if self._inter != Inter.PILCUBIC:
+            return super()._in_library(image)
+        only_bytes(image, "Resize", (3,))
+        return _warp.cubic_of_pillow(image, self._to(*image.shape[:2]))
+
     def _checked(self, image):
-        if self._inter not in (0, 2, 3, 4):
+        if self._inter not in (0, 2, 3, 4, Inter.PILCUBIC):
             native_inter(self._inter)
         return super()._checked(image)
 
-    def _picture(self, image):
-        mode = _warp.picture_mode(self._inter)
+    def _to(self, height, width):
+        """The new (height, width)."""
         if not _checks.is_whole(self._size):
-            height, width = size_of(self._size)
-            return image.resize((width, height), mode)
-        width, height = image.size
+            return size_of(self._size)
         side = self._size
-        size = (side, int(side * height / width)) if width <= height else (int(side * width / height), side)
-        return image.resize(size, mode)
+        return (int(side * height / width), side) if width <= height else (side, int(side * width / height))
+
+    def _picture(self, image):
+        width, height = image.size
+        return image.resize(self._to(height, width)[::-1], _warp.picture_mode(self._inter))
 
 
 class CenterCrop(_Library, ours.CenterCrop):
@@ -399,7 +407,7 @@ class SlicePatches:
         self._mode, self._fill = slice_mode, _checks.whole("fill_value", fill_value, 0, 255)
 
     def __call__(self, image):
-        image = image_array(image, "SlicePatches")
+        image = image_array(numpy.asarray(image) if is_picture(image) else image, "SlicePatches")
         sizes = []
         for size, parts in zip(image.shape[:2], (self._rows, self._columns), strict=True):
             if parts > size:

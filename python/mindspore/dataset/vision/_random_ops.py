@@ -38,6 +38,9 @@ class _Maybe(_Drawn):
     def __init__(self, prob=0.5):
         self._prob = _checks.probability("prob", prob)
 
+    def _apply(self, image):
+        return super()._apply(numpy.asarray(image) if is_picture(image) else image)
+
     def _draw(self, image):
         return self._operation() if _random.generator().random() < self._prob else None
 
@@ -125,7 +128,8 @@ class RandomColorAdjust(ImageOperation):
         for at in _random.generator().permutation(len(self._ranges)):
             operation, (low, high) = self._ranges[at]
             neutral = 0 if operation is _color.AdjustHue else 1
-            if low != neutral or high != neutral:
+            # Of a picture the hue is always turned, by 0 too: MindSpore's pixels pass through HSV.
+            if low != neutral or high != neutral or is_picture(image):
                 image = operation(_uniform(low, high))(image)
             elif not is_picture(image):
                 only_bytes(image, "RandomColorAdjust", (3,))
