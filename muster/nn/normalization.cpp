@@ -88,11 +88,14 @@ Values LayerNorm::construct(std::span<const Value> inputs) {
                     fmt::format("{}: the last axes of {} are not {}", description(),
                                 muster::to_string(x.shape()), muster::to_string(gamma_->shape())));
   const graph::Attributes attributes{{"begin_norm_axis", norm}, {"eps", epsilon_}};
-  if (norm == params) return graph::apply("layer_norm", {x, gamma_, beta_}, attributes);
+  // As exact as x: float64 beside float64.
+  const Value gamma = graph::floating_as(gamma_, computed_in(x.dtype()));
+  const Value beta = graph::floating_as(beta_, computed_in(x.dtype()));
+  if (norm == params) return graph::apply("layer_norm", {x, gamma, beta}, attributes);
   const Shape normalized(std::vector<std::int64_t>(sizes.begin() + norm, sizes.end()));
   const Value y = graph::apply(
-      "layer_norm", {x, filled_like(gamma_, normalized, 1), filled_like(gamma_, normalized, 0)}, attributes);
-  return graph::floating_as(ops::add(ops::mul(y, gamma_), beta_), x.dtype());
+      "layer_norm", {x, filled_like(gamma, normalized, 1), filled_like(gamma, normalized, 0)}, attributes);
+  return graph::floating_as(ops::add(ops::mul(y, gamma), beta), x.dtype());
 }
 
 std::string BatchNorm::settings() const {

@@ -39,10 +39,11 @@ _FORMATS = {"Conv3d": "NCDHW", "Conv3dTranspose": "NCDHW"}
 
 def _convolution(cell) -> str:
     shape = ("kernel_size", "stride", "pad_mode", "padding", "dilation", "group", "has_bias")
+    bias = _initial(cell.bias_init, "Uniform") if cell.has_bias else cell.bias_init
     return (
         f"input_channels={cell.in_channels}, output_channels={cell.out_channels}, {_listed(cell, shape)}, "
         f"weight_init={_initial(cell.weight_init, 'HeUniform')}, "
-        f"bias_init={_initial(cell.bias_init, 'Uniform') if cell.has_bias else None}, "
+        f"bias_init={bias}, "
         f"format={_of_class(_FORMATS, cell) or 'NCHW'}"
     )
 

@@ -1,5 +1,6 @@
 """What MindSpore's cells have beside muster.Cell's members."""
 
+import functools
 import time
 from collections import OrderedDict
 
@@ -43,11 +44,20 @@ def set_grad(self, requires_grad=True):
 
 
 def _phase(self) -> str:
-    return self.__dict__.get("_phase", "train" if self.training else "predict")
+    return self.__dict__.get("_phase", "train")
 
 
 def _set_phase(self, value: str) -> None:
     self.__dict__["_phase"] = value
+
+
+_set_train = Cell.set_train
+
+
+def set_train(self, mode=True):
+    """Training, or not, for this cell and all below; `phase` follows. Gives the cell."""
+    self.phase = "train" if mode else "predict"
+    return _set_train(self, mode)
 
 
 def check_names(self) -> None:
@@ -143,9 +153,24 @@ def compile_and_run(self, *args, **kwargs):
     return self(*args, **kwargs)
 
 
+def _ordered(name: str):
+    """A method of the library whose dict is an OrderedDict in MindSpore."""
+    of_library = getattr(Cell, name)
+
+    @functools.wraps(of_library)
+    def method(self, *args, **kwargs):
+        return OrderedDict(of_library(self, *args, **kwargs))
+
+    return method
+
+
 def infer_param_pipeline_stage(self) -> list:
     """The parameters of this stage: all."""
     return list(self.get_parameters())
+
+
+def _set_cell_type(self, value) -> None:
+    self.__dict__["_cell_type"] = value
 
 
 def offload(self, *args, **kwargs) -> None:
@@ -303,6 +328,12 @@ _MEMBERS = {
     "bprop_debug": property(lambda self: False, lambda self, value: None),
     "requires_grad": property(_requires_grad, _set_requires_grad),
     "phase": property(_phase, _set_phase),
+    "set_train": set_train,
+    "name_cells": _ordered("name_cells"),
+    "parameters_dict": _ordered("parameters_dict"),
+    "cell_type": property(lambda self: self.__dict__.get("_cell_type"), _set_cell_type),
+    "compile_cache": property(lambda self: set()),
+    "parameter_layout_dict": property(lambda self: {}),
     "register_forward_pre_hook": _hook("forward_pre"),
     "register_forward_hook": _hook("forward"),
     "register_backward_hook": _hook("backward"),

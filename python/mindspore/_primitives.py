@@ -63,8 +63,9 @@ _OF_CELLS = {
     "LayerNorm": {"layer_norm": _layer_norm},
     "MaxPool2d": {"max_pool": _max_pool},
     "AvgPool2d": {"avg_pool": _avg_pool},
-    "Embedding": {"gather": _plain("Gather")},
+    "Embedding": {"gather": _plain("Gather"), "dtype": lambda cell, given: muster.float32},
     "ReLU": {"relu": _plain("ReLU")},
+    "Softmax": {"softmax": lambda cell, given: _ops().Softmax(given["axis"])},
     "SequentialCell": {"cell_list": lambda cell, given: tuple(cell.cells())},
     "LossBase": _LOSS,
     "TrainOneStepCell": {

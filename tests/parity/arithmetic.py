@@ -220,7 +220,6 @@ REASONS = [
     (r"any\(", is_bool, "truth values; MindSpore folds the lowest byte of some along an axis"),
     (r"\.(std|var)\(", always, "of whole numbers MindSpore takes a mean without its fraction"),
     (r"(max|min|topk|sort|sign|relu)\(F\('float", sees_nan, "a NaN is not skipped"),
-    (r"frac\(.\('bool'", always, "of truth values it is float32, as other functions of fractions are"),
     (r"tanh", always, "MindSpore's is exact to 1e-4"),
 ]
 

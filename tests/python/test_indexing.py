@@ -118,7 +118,7 @@ def test_a_mask_of_the_graph_is_an_error_that_shows_the_way_out():
         ((slice(None), slice(None, None, 0)), r"slice.*axis 1.*is 0"),
         ("x", "not by str"),
         (1.5, "not by float"),
-        (True, "True and False alone"),
+        (False, "False picks nothing"),
         (numpy.array([0.5]), r"integers.*float64"),
         (numpy.array([True]), r"mask.*\(1,\).*axis 0.*\(3, 2\).*has 3"),
     ],
@@ -212,3 +212,12 @@ def test_values_that_do_not_fit_are_refused():
         with pytest.raises((IndexError, ValueError)):
             x[index] = muster.Tensor(value)
     assert x.tolist() == [[1, 2], [3, 4]]
+
+
+def test_true_takes_all_in_a_new_axis_and_false_changes_nothing():
+    x = muster.Tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert x[True].tolist() == [[[1.0, 2.0], [3.0, 4.0]]]
+    x[False] = 7.0
+    assert x.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    x[True] = 5.0
+    assert x.tolist() == [[5.0, 5.0], [5.0, 5.0]]

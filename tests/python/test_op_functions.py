@@ -117,7 +117,7 @@ def test_primitives_check_their_settings(run_with_mindspore):
         assert message(lambda: ops.Softmax(dim=1)) == f"Softmax: there is no argument dim=1; {told}"
         assert message(lambda: ops.Softmax(1, axis=1)) == f"Softmax: axis was given twice; {told}"
         assert message(lambda: ops.Softmax(1, 2)) == f"Softmax: 2 arguments were given; {told}"
-        assert repr(ops.Softmax()) == "Softmax(axis=-1)" and ops.Softmax(0).axis == 0
+        assert repr(ops.Softmax()) == "Prim[Softmax]<axis=-1>" and ops.Softmax(0).axis == 0
         x = Tensor([[1.0, 2.0]])
         assert ops.ReduceSum(keep_dims=True)(x, 1).shape == (1, 1) and ops.ReduceSum()(x).shape == ()
         assert ops.reduce_sum(x, 1, True).shape == ops.mean(x, axis=1, keep_dims=True).shape == (1, 1)

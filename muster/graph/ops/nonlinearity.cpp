@@ -43,7 +43,9 @@ constexpr Names names_of(Kind kind) {
 
 template <Kind kind>
 Types infer(const Signature& signature) {
-  MUSTER_TRY_VOID(require_floating(names_of(kind).forward, signature.inputs[0]));
+  constexpr bool takes_whole = kind == Kind::relu || kind == Kind::leaky_relu;
+  const auto require = takes_whole ? require_number : require_floating;
+  MUSTER_TRY_VOID(require(names_of(kind).forward, signature.inputs[0]));
   return same_as_first(signature);
 }
 
@@ -232,7 +234,7 @@ Argument alpha(double otherwise) { return {.name = "alpha", .otherwise = otherwi
 const std::vector<Op>& family() {
   static const std::vector<Op> rows = {
       row<Kind::relu>({.primitives = {{"ReLU"}}},
-                      "y = max(x, 0), NaN stays NaN; any shape, float32 or float64. The gradient at 0 is 0."),
+                      "y = max(x, 0), NaN stays NaN; any shape and numbers. The gradient at 0 is 0."),
       row<Kind::tanh>({.promotion = Promotion::floating,
                        .methods = {{"tanh"}},
                        .mindspore = {{"tanh", {"input"}}},
@@ -244,8 +246,8 @@ const std::vector<Op>& family() {
           "Source: Krizhevsky, Convolutional deep belief networks on CIFAR-10, 2010."),
       row<Kind::leaky_relu>(
           {.attributes = {alpha(0.2)}, .mindspore = {{"leaky_relu", {"input", "alpha"}}}},
-          "y = x where x > 0, else alpha x (0.2 unless set); any shape, float32 or float64. "
-          "Source: Maas, Hannun, Ng, Rectifier nonlinearities, ICML 2013."),
+          "y = x where x > 0, else alpha x (0.2 unless set; of whole numbers cut off to one); any shape and "
+          "numbers. Source: Maas, Hannun, Ng, Rectifier nonlinearities, ICML 2013."),
       row<Kind::elu>({.attributes = {alpha(1.0)},
                       .mindspore = {{"elu", {"input_x", "alpha"}}},
                       .primitives = {{"Elu", {"alpha"}}}},

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <numbers>
+#include <type_traits>
 
 #include "muster/tensor/kernels/bfloat16_loops.h"
 #include "muster/tensor/kernels/elementwise_loops.h"
@@ -116,10 +117,26 @@ void with_derivative(const Nonlinearity& what, const Use& use) {
   }
 }
 
+// relu and leaky_relu of whole numbers: the slope is cut off to one.
+void whole_nonlinearity(const Nonlinearity& what, DType dtype, const void* x, void* y, std::int64_t count,
+                        int threads) {
+  const auto slope =
+      what.kind == Kind::relu ? 0 : static_cast<std::uint64_t>(static_cast<std::int64_t>(what.alpha));
+  with_type(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const auto f = [slope](T v) {
+      return v > T{0} ? v : static_cast<T>(slope * static_cast<std::uint64_t>(v));
+    };
+    if constexpr (std::is_integral_v<T>)
+      each(f, count, threads, static_cast<T*>(y), static_cast<const T*>(x));
+  });
+}
+
 }  // namespace
 
 void nonlinearity(const Nonlinearity& what, DType dtype, const void* x, void* y, std::int64_t count,
                   int threads) {
+  if (!is_floating(dtype)) return whole_nonlinearity(what, dtype, x, y, count, threads);
   if (what.kind == Kind::relu && dtype == DType::bfloat16)
     return in_parts(bfloat16_loops().relu, count, threads, static_cast<bfloat16*>(y),
                     static_cast<const bfloat16*>(x));

@@ -17,10 +17,10 @@ _OF_OPS = """
     isclose isfinite isinf isnan isneginf isposinf isreal lcm ldexp le lerp less less_equal lgamma log10
     log1p log2 log_matrix_determinant logaddexp logaddexp2 logcumsumexp logdet logical_and logical_not
     logical_or logical_xor logit logsumexp lstsq lt lu_solve masked_fill masked_scatter masked_select matmul
-    matrix_power maximum median minimum mm moveaxis movedim msort mul multiply mvlgamma nan_to_num nanmean
+    matrix_power maximum minimum mm moveaxis movedim msort mul multiply mvlgamma nan_to_num nanmean
     nanmedian nanquantile nansum narrow ne neg negative nextafter not_equal orgqr ormqr outer positive qr
     quantile rad2deg real reciprocal remainder renorm repeat_interleave reverse reverse_sequence roll rot90
-    rsqrt select_scatter sgn sign signbit sin sinc sinh slice_scatter slogdet soft_shrink sort svd swapdims
+    rsqrt select_scatter sgn sign signbit sin sinc sinh slice_scatter slogdet soft_shrink svd swapdims
     t tan tensor_split top_k tril triu true_divide trunc type_as unique_consecutive unique_with_pad
     unsorted_segment_max unsorted_segment_min unsorted_segment_prod view_as vsplit xdivy xlogy
 """
@@ -31,7 +31,8 @@ _OWN = {
         ptp std sum sum_to_size var
     """,
     "_numbers": """
-        add allclose argsort clip invert kthvalue round searchsorted softmax sub subtract trace unique
+        add allclose argsort clip invert kthvalue median round searchsorted softmax sort sub subtract trace
+        unique
     """,
     "_facts": """
         H bfloat16 bool byte const_arg data_ptr data_sync device dim double float flush_from_cache half

@@ -60,8 +60,8 @@ def invert(self):
 
 
 def trace(self, offset=0, axis1=0, axis2=1, dtype=None):
-    """The sum of the diagonal of two axes, in its dtype."""
-    return cast(array_creations.trace(self, offset, axis1, axis2, dtype), dtype or self.dtype)
+    """The sum of the diagonal of two axes: of whole numbers int64, unless `dtype` says otherwise."""
+    return array_creations.trace(self, offset, axis1, axis2, dtype)
 
 
 # ---- Order -------------------------------------------------------------------------------------------------
@@ -70,6 +70,11 @@ def trace(self, offset=0, axis1=0, axis2=1, dtype=None):
 def argsort(self, axis=-1, descending=False, stable=False, *, dim=None):
     """The indices that bring the elements along an axis into order, int32."""
     return ops.cast(named.sort(self, axis if dim is None else dim, descending)[1], muster.int32)
+
+
+def sort(self, axis=-1, descending=False, *, dim=None, stable=False):
+    """(the elements in order along an axis, their indices int32); equal ones keep their order."""
+    return named.sort(self, axis if dim is None else dim, descending)
 
 
 def kthvalue(self, k, dim=-1, keepdim=False):
@@ -81,6 +86,11 @@ def kthvalue(self, k, dim=-1, keepdim=False):
     found = named.narrow(values, dim % self.ndim, k - 1, 1), named.narrow(places, dim % self.ndim, k - 1, 1)
     found = found[0], ops.cast(found[1], muster.int64)
     return found if keepdim else tuple(ops.squeeze(each, dim) for each in found)
+
+
+def median(self, axis=-1, keepdims=False, *, dim=None, keepdim=False):
+    """(values, indices): the lower of the two middle elements along an axis, or the first NaN."""
+    return named.median(self, axis if dim is None else dim, keepdims or keepdim)
 
 
 def searchsorted(self, v, side="left", sorter=None):

@@ -164,12 +164,12 @@ def count_nonzero(self, axis=None, keep_dims=False, dtype=muster.int32, *, dim=N
     return cast(_reductions.count_nonzero(self, axis, keep_dims), dtype)
 
 
-def cumsum(self, axis=None, dtype=None):
+def cumsum(self, axis=None, dtype=None, *, dim=None):
     """The sums of the elements up to each, of all or along an axis; of narrow whole numbers and bool int32.
 
     `dtype` casts the sums; the dtype of the tensor itself leaves them as they are.
     """
-    return _reductions.cumsum(self, axis, dtype)
+    return _reductions.cumsum(self, dim if axis is None else axis, dtype)
 
 
 def norm(self, ord=None, dim=None, keepdim=False, *, dtype=None):

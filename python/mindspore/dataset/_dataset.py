@@ -456,7 +456,16 @@ class Dataset(_facts.Facts):
         _checks.whole("num_files", num_files, 1, 1000)
         _save.save(self, file_name, num_files)
 
-    __getattr__ = _names.missing("mindspore.dataset.Dataset")
+    @property
+    def column_names(self):
+        """The names of the columns, as get_col_names() gives them."""
+        return self.get_col_names()
+
+    def __getattr__(self, name):
+        return _say_missing(name)
+
+
+_say_missing = _names.missing("mindspore.dataset.Dataset")
 
 
 _subclasses.watch_datasets(Dataset)

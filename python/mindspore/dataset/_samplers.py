@@ -115,7 +115,7 @@ class SequentialSampler(BuiltinSampler):
 
 
 class RandomSampler(BuiltinSampler):
-    """Rows in random order; with `replacement` a row may come again."""
+    """Rows in random order; with `replacement` a row may come again. No more than the source has."""
 
     def __init__(self, replacement=False, num_samples=None):
         if not isinstance(replacement, bool):

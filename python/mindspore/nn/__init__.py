@@ -17,22 +17,7 @@ from mindspore.nn._activations import (  # noqa: F401 - listed from globals() be
     Softsign,
 )
 from muster.nn import *  # noqa: F403 - what it lists, and the optimizers of the rows with it
-from muster.train import (  # noqa: F401
-    F1,
-    MAE,
-    MSE,
-    Accuracy,
-    ConfusionMatrix,
-    Fbeta,
-    Loss,
-    Metric,
-    Precision,
-    Recall,
-    Top1CategoricalAccuracy,
-    Top5CategoricalAccuracy,
-    TopKCategoricalAccuracy,
-    WithEvalCell,
-)
+from muster.train import WithEvalCell  # noqa: F401
 
 get_activation = _activations.get_activation  # knows more than that of muster.nn
 
@@ -251,7 +236,14 @@ _LATER = {
     ),
 }
 _INSIDE = {"_older": ("_Loss", "_VirtualDatasetCell", "opt_init_args_register")}  # of older paths
+_METRICS = """
+    Accuracy BleuScore ConfusionMatrix ConfusionMatrixMetric CosineSimilarity Dice F1 Fbeta
+    HausdorffDistance Loss MAE MSE MeanSurfaceDistance Metric OcclusionSensitivity Perplexity Precision ROC
+    Recall RootMeanSquareDistance Top1CategoricalAccuracy Top5CategoricalAccuracy TopKCategoricalAccuracy
+    auc get_metric_fn names rearrange_inputs
+"""
 _HOLDERS = {name: f"{__name__}.{module}" for module, names in (_LATER | _INSIDE).items() for name in names}
+_HOLDERS |= dict.fromkeys(_METRICS.split(), "mindspore.train.metrics")
 
 del Initializer, initializer  # noqa: F821 - MindSpore has them in mindspore.common.initializer
 _ours = {name for name in globals() if not name.startswith("_")} - {"GlobalComm", "muster"}

@@ -330,14 +330,17 @@ class SSIM(muster.Cell):
         super().__init__()
         self.max_val, self.filter_size, self.filter_sigma = max_val, filter_size, filter_sigma
         self.k1, self.k2 = k1, k2
+        window = _gaussian(filter_size, filter_sigma)
+        self.conv = muster.nn.Conv2d(1, 1, filter_size, pad_mode="valid", weight_init=window)
+        self.conv.weight.requires_grad = False
 
     def construct(self, img1, img2):
         """ssim(img1, img2), (N,)."""
-        channels = img1.shape[1]
-        window = _gaussian(self.filter_size, self.filter_sigma, channels)
+        batch, channels, height, width = img1.shape
 
         def mean(x):
-            return ops.conv2d(x, window, None, 1, "valid", 0, 1, channels)
+            planes = self.conv(ops.reshape(x, (batch * channels, 1, height, width)))
+            return ops.reshape(planes, (batch, channels, *planes.shape[2:]))
 
         mean1, mean2 = mean(img1), mean(img2)
         product, squares = ops.mul(mean1, mean2), ops.add(ops.square(mean1), ops.square(mean2))
@@ -349,12 +352,12 @@ class SSIM(muster.Cell):
         return ops.reduce_mean(ops.mul(luminance, structure), (1, 2, 3))
 
 
-def _gaussian(size: int, sigma: float, channels: int):
+def _gaussian(size: int, sigma: float):
     line = [math.exp(-((i - (size - 1) / 2) ** 2) / (2 * sigma**2)) for i in range(size)]
     total = sum(line)
     line = [value / total for value in line]
     square = muster.Tensor([[a * b for b in line] for a in line], muster.float32)
-    return ops.broadcast_to(ops.reshape(square, (1, 1, size, size)), (channels, 1, size, size))
+    return ops.reshape(square, (1, 1, size, size))
 
 
 # ---- Numbers -----------------------------------------------------------------------------------------------

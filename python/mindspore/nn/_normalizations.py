@@ -18,7 +18,8 @@ def _normalized(x, rows: int, eps: float):
     """x in `rows` equal parts, each with mean 0 and variance 1; as (rows, ...)."""
     parts = ops.reshape(x, (rows, -1))
     length = parts.shape[1]
-    return ops.layer_norm(parts, ops.ones((length,)), ops.zeros((length,)), 1, eps)
+    exact = x.dtype if x.dtype.itemsize > 4 else muster.float32
+    return ops.layer_norm(parts, ops.ones((length,), exact), ops.zeros((length,), exact), 1, eps)
 
 
 def _scaled(x, gamma, beta):

@@ -4,6 +4,7 @@ import math
 
 import muster
 from mindspore import _names
+from mindspore.common import _types as dtypes
 from mindspore.ops import _windows
 from mindspore.ops._volumes import same_pads
 from muster import ops
@@ -211,6 +212,7 @@ class _LPPool(_Pool):
 
     def construct(self, x):
         """(the sum of x^norm_type over each window)^(1 / norm_type)."""
+        x = x if x.dtype in dtypes.float_type else ops.cast(x, muster.float32)
         sums = ops.mul(super().construct(ops.pow(x, self.norm_type)), math.prod(self.kernel_size))
         return ops.pow(sums, 1 / self.norm_type)
 
@@ -277,6 +279,8 @@ class _AdaptiveAvg(_Adaptive):
             return ops.reshape(
                 ops.adaptive_avg_pool2d(ops.reshape(x, (1, -1, 1, x.shape[-1])), (1, sizes[0])), shape
             )
+        if x.dtype not in dtypes.float_type:  # whole numbers stay so, cut off
+            return ops.cast(self._pooled(ops.cast(x, muster.float32), leading, sizes), x.dtype)
         d, h, w = x.shape[leading:]
         planes = ops.adaptive_avg_pool2d(ops.reshape(x, (1, -1, h, w)), tuple(sizes[1:]))
         columns = ops.reshape(planes, (1, -1, d, sizes[1] * sizes[2]))

@@ -8,11 +8,11 @@ from muster import ops
 
 
 def _linear(x, weight, bias):
-    """x weight^T, plus the bias where there is one, of (..., features)."""
+    """x weight^T, plus the bias where there is one, of (..., features); in the dtype of x."""
     rows = ops.reshape(x, (-1, x.shape[-1]))
-    y = ops.matmul(rows, ops.transpose(weight, (1, 0)))
+    y = ops.matmul(rows, ops.transpose(ops.cast(weight, x.dtype), (1, 0)))
     if bias is not None:
-        y = ops.bias_add(y, bias)
+        y = ops.bias_add(y, ops.cast(bias, x.dtype))
     return ops.reshape(y, (*x.shape[:-1], weight.shape[0]))
 
 

@@ -76,7 +76,7 @@ class MultiheadAttention(muster.Cell):
             self.v_proj_weight = _xavier((embed_dim, self.vdim), "v_proj_weight")
         if has_bias:
             self.in_proj_bias = _zeros((3 * embed_dim,), "in_proj_bias")
-        self.out_proj = muster.nn.Dense(embed_dim, embed_dim, bias_init="zeros", has_bias=has_bias)
+        self.out_proj = muster.nn.Dense(embed_dim, embed_dim, has_bias=has_bias)
         if add_bias_kv:
             self.bias_k = _xavier((1, 1, embed_dim), "bias_k")
             self.bias_v = _xavier((1, 1, embed_dim), "bias_v")
@@ -169,11 +169,15 @@ class _Function:
         return self
 
 
+_ACTIVATIONS = {"relu": ops.relu, "gelu": ops.gelu}
+
+
 def _activation(activation):
+    """As it is kept: a name (no cell, as in MindSpore), a cell, or a function."""
     if isinstance(activation, str):
-        if activation not in ("relu", "gelu"):
+        if activation not in _ACTIVATIONS:
             raise ValueError(f"activation is 'relu', 'gelu', a cell or a function, not {activation!r}")
-        return muster.nn.ReLU() if activation == "relu" else muster.nn.GELU(approximate=False)
+        return activation
     return activation if isinstance(activation, muster.Cell) else _Function(activation)
 
 
@@ -197,15 +201,15 @@ class _TransformerLayer(muster.Cell):
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first)
         if self.norms == 3:
             self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first)
-        self.linear1 = muster.nn.Dense(d_model, dim_feedforward)
+        self.dense1 = muster.nn.Dense(d_model, dim_feedforward)
         self.dropout = muster.nn.Dropout(p=dropout)
-        self.linear2 = muster.nn.Dense(dim_feedforward, d_model)
+        self.dense2 = muster.nn.Dense(dim_feedforward, d_model)
         self.norm_first = norm_first
         for index in range(1, self.norms + 1):
             setattr(self, f"norm{index}", muster.nn.LayerNorm((d_model,), epsilon=layer_norm_eps))
         for index in range(1, self.norms + 1):
             setattr(self, f"dropout{index}", muster.nn.Dropout(p=dropout))
-        self.activation = _activation(activation)
+        self.activation1 = _activation(activation)
 
     def _around(self, x, part, norm, dropout):
         """x + dropout(part(x)), normalized before or after."""
@@ -214,7 +218,8 @@ class _TransformerLayer(muster.Cell):
         return norm(ops.add(x, dropout(part(x))))
 
     def _feed_forward(self, x):
-        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+        activate = _ACTIVATIONS.get(self.activation1, self.activation1)
+        return self.dense2(self.dropout(activate(self.dense1(x))))
 
 
 class TransformerEncoderLayer(_TransformerLayer):

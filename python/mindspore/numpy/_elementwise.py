@@ -143,8 +143,9 @@ def _inverted(x):
 
 
 def fix(x):
-    """x rounded towards zero."""
-    return named.trunc(real(x))
+    """x rounded towards zero; bfloat16 as float32."""
+    x = real(x)
+    return named.trunc(ops.cast(x, muster.float32) if x.dtype is muster.bfloat16 else x)
 
 
 def around(a, decimals=0):
@@ -169,6 +170,8 @@ def _countable_pair(compute):
 
 
 def _remainder(x, y):
+    if x.dtype == muster.bool_:
+        return cast(_remainder(cast(x, muster.int32), cast(y, muster.int32)), muster.bool_)
     return ops.sub(x, ops.mul(y, ops.floor_div(x, y)))
 
 
@@ -193,7 +196,7 @@ def _logaddexp(x, y):
 
 
 def _logaddexp2(x, y):
-    scale = math.log(2)
+    x, y, scale = real(x), real(y), math.log(2)
     return ops.div(_logaddexp(ops.mul(x, scale), ops.mul(y, scale)), scale)
 
 
@@ -219,7 +222,7 @@ hypot = _of_two(
 copysign = _of_two("copysign", _copysign, "|x1| with the sign of x2, shapes broadcast.")
 heaviside = _of_two("heaviside", _heaviside, "0 for negative x1, x2 for 0, else 1, shapes broadcast.")
 logaddexp = _of_two("logaddexp", _logaddexp, "log(e^x1 + e^x2), shapes broadcast.", real)
-logaddexp2 = _of_two("logaddexp2", _logaddexp2, "log2(2^x1 + 2^x2), shapes broadcast.", real)
+logaddexp2 = _of_two("logaddexp2", _logaddexp2, "log2(2^x1 + 2^x2), shapes broadcast.")
 arctan2 = _of_two("arctan2", lambda x, y: named.atan2(x, y), "The angle of (x2, x1), shapes broadcast.", real)
 bitwise_and = _of_two("bitwise_and", lambda x, y: x & y, "x1 and x2, bit by bit.")
 bitwise_or = _of_two("bitwise_or", lambda x, y: x | y, "x1 or x2, bit by bit.")

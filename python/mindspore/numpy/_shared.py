@@ -39,6 +39,8 @@ def tensor(value, dtype=None):
     made = _joined(value)
     if dtype is None and not hasattr(value, "dtype"):
         dtype = muster.int32 if made.dtype == muster.int64 and not _has_tensor(value) else None
+    if dtype is None and isinstance(value, float):  # one of numpy's, too
+        dtype = muster.float32
     return cast(made, dtype)
 
 

@@ -68,9 +68,11 @@ def fill(type, shape, value):
 
 
 def flatten(input, order="C", *, start_dim=1, end_dim=-1):
-    """muster.ops.flatten; `order` is 'C'."""
+    """muster.ops.flatten; `order` is 'C'. What has one axis stays as it is, a number becomes one element."""
     if order != "C":
         raise NotImplementedError(_names.sentence(f"mindspore.ops.flatten(order={order!r})"))
+    if input.ndim < 2 and (start_dim, end_dim) == (1, -1):
+        return ops.reshape(input, (-1,))
     return ops.flatten(input, start_dim=start_dim, end_dim=end_dim)
 
 

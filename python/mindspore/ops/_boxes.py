@@ -117,6 +117,7 @@ def nms_with_mask(bboxes, iou_threshold=0.5):
 
 def roi_align(features, rois, pooled_height, pooled_width, spatial_scale, sample_num=2, roi_end_mode=1):
     """The mean of points of each part of each region (batch, x1, y1, x2, y2) of the features (N, C, H, W)."""
+    rois = ops.cast(rois, features.dtype)
     count = rois.shape[0]
     height, width = features.shape[2:]
     batch = ops.cast(rois[:, 0], muster.int32)

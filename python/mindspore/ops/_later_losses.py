@@ -32,12 +32,10 @@ def soft_margin_loss(input, target, reduction="mean"):
 
 
 def hinge_embedding_loss(inputs, targets, margin=1.0, reduction="mean"):
-    """inputs for targets 1, max(0, margin - inputs) for -1."""
+    """inputs for targets above 0, max(0, margin - inputs) for those below, 0 for 0."""
     far = ops.maximum(ops.sub(margin, inputs), 0.0)
-    zero = ops.zeros_like(inputs)
-    losses = ops.add(
-        ops.select(ops.not_equal(targets, 1), far, zero), ops.select(ops.not_equal(targets, -1), inputs, zero)
-    )
+    losses = ops.select(ops.greater(targets, 0), inputs, far)
+    losses = ops.select(ops.equal(targets, 0), ops.zeros_like(losses), losses)
     return reduced(losses, reduction, "hinge_embedding_loss")
 
 

@@ -154,7 +154,7 @@ _named("TensorScatterElements", _places.tensor_scatter_elements, axis=0, reducti
 _named("ScatterAddWithAxis", _places.scatter_add_with_axis, axis=0)
 _named(
     "IndexAdd",
-    lambda x, indices, y, axis, use_lock, check_index_bound: _places.index_add(x, axis, indices, y),
+    lambda x, indices, y, axis, use_lock, check_index_bound: _places.index_add(x, indices, y, axis),
     axis=...,
     use_lock=True,
     check_index_bound=True,

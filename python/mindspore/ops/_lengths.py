@@ -34,7 +34,10 @@ _NEVER = -1e30  # the logarithm of 0, without infinities, which have no gradient
 
 
 def _ctc_losses(log_probs, targets, input_lengths, target_lengths, blank):
-    """-log P(targets) of each sample, by the sums over all alignments (Graves et al., ICML 2006)."""
+    """-log P(targets) of each sample, by the sums over all alignments (Graves et al., ICML 2006).
+
+    Beside them the logarithms of what each step reaches: (batch, steps, 2 targets + 1).
+    """
     steps, batch, _ = log_probs.shape
     longest = targets.shape[1]
     width = 2 * longest + 1
@@ -55,6 +58,7 @@ def _ctc_losses(log_probs, targets, input_lengths, target_lengths, blank):
     never = ops.full((batch, width), _NEVER, dtype=log_probs.dtype)
     alpha = ops.select(ops.less(places, 2), seen[0], never)
     input_lengths = ops.reshape(ops.cast(input_lengths, muster.int32), (batch, 1))
+    reached = [alpha]
     for step in range(1, steps):
         reach = [alpha, _shifted(alpha, 1), ops.select(may_skip, _shifted(alpha, 2), never)]
         top = ops.stop_gradient(ops.maximum(ops.maximum(reach[0], reach[1]), reach[2]))
@@ -64,6 +68,7 @@ def _ctc_losses(log_probs, targets, input_lengths, target_lengths, blank):
             total = part if total is None else ops.add(total, part)
         moved = ops.maximum(ops.add(ops.add(ops.log(total), top), seen[step]), _NEVER)
         alpha = ops.select(ops.less(step, input_lengths), moved, alpha)
+        reached.append(alpha)
     lengths = ops.reshape(ops.cast(target_lengths, muster.int32), (batch, 1))
     last = ops.gather_elements(alpha, ops.mul(lengths, 2), 1)
     previous = ops.gather_elements(alpha, ops.maximum(ops.sub(ops.mul(lengths, 2), 1), 0), 1)
@@ -71,7 +76,18 @@ def _ctc_losses(log_probs, targets, input_lengths, target_lengths, blank):
     top = ops.stop_gradient(ops.maximum(last, previous))
     total = ops.add(ops.exp(ops.sub(last, top)), ops.exp(ops.sub(previous, top)))
     losses = ops.neg(ops.reshape(ops.add(ops.log(total), top), (batch,)))
-    return ops.select(ops.greater(losses, 1e29), ops.full_like(losses, math.inf), losses)
+    losses = ops.select(ops.greater(losses, 1e29), ops.full_like(losses, math.inf), losses)
+    return losses, _inside(ops.stack(reached, 1), input_lengths, lengths)
+
+
+def _inside(alphas, input_lengths, lengths):
+    """-inf behind the ends of a sample's inputs and targets, and where nothing leads."""
+    _, steps, width = alphas.shape
+    time = ops.less(ops.reshape(ops.arange(steps), (1, -1)), input_lengths)
+    place = ops.less_equal(ops.reshape(ops.arange(width), (1, -1)), ops.mul(lengths, 2))
+    inside = ops.logical_and(ops.expand_dims(time, 2), ops.expand_dims(place, 1))
+    inside = ops.logical_and(inside, ops.greater(alphas, _NEVER / 10))
+    return ops.select(inside, alphas, ops.full_like(alphas, -math.inf))
 
 
 def _shifted(x, by):
@@ -84,22 +100,25 @@ def _shifted(x, by):
 def ctc_loss(
     log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False
 ):
-    """(loss, the losses of the samples): connectionist temporal classification of log_probs (T, N, C)."""
+    """Connectionist temporal classification of log_probs (T, N, C).
+
+    Gives (loss, the logarithms of the probabilities of what each step reaches, (N, T, 2 targets + 1)).
+    """
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"ctc_loss: reduction is 'none', 'mean' or 'sum', not {reduction!r}")
     lengths = [
         each if isinstance(each, muster.Tensor) else muster.Tensor(list(each), muster.int32)
         for each in (input_lengths, target_lengths)
     ]
-    losses = _ctc_losses(log_probs, targets, *lengths, blank)
+    losses, reached = _ctc_losses(log_probs, targets, *lengths, blank)
     if zero_infinity:
         losses = ops.select(ops.isinf(losses), ops.zeros_like(losses), losses)
     if reduction == "none":
-        return losses, losses
+        return losses, reached
     if reduction == "sum":
-        return ops.reduce_sum(losses), losses
+        return ops.reduce_sum(losses), reached
     counts = ops.cast(ops.maximum(lengths[1], 1), losses.dtype)
-    return ops.reduce_mean(ops.div(losses, counts)), losses
+    return ops.reduce_mean(ops.div(losses, counts)), reached
 
 
 def ctc_loss_of_places(x, labels_indices, labels_values, sequence_length):
@@ -118,7 +137,7 @@ def ctc_loss_of_places(x, labels_indices, labels_values, sequence_length):
         "update",
     )
     lengths = ops.reduce_sum(ones, 1)
-    return _ctc_losses(ops.log_softmax(x, -1), dense, sequence_length, lengths, classes - 1)
+    return _ctc_losses(ops.log_softmax(x, -1), dense, sequence_length, lengths, classes - 1)[0]
 
 
 def ctc_greedy_decoder(inputs, sequence_length, merge_repeated=True):

@@ -1,5 +1,6 @@
 """Functions of numbers by MindSpore's names that are several ops, or take other arguments (others: _rows)."""
 
+import functools
 import math
 
 import muster
@@ -137,12 +138,22 @@ def round(input, *, decimals=0):
 # ---- Activations -------------------------------------------------------------------------------------------
 
 
+def of_whole_numbers(function):
+    """A function that gives whole numbers for whole numbers, cut off, as MindSpore's kernels do."""
+
+    @functools.wraps(function)
+    def kept(x, *args, **kwargs):
+        if not _is_whole(x):
+            return function(x, *args, **kwargs)
+        return ops.cast(function(ops.cast(x, muster.float32), *args, **kwargs), x.dtype)
+
+    return kept
+
+
 def relu(input, inplace=False):
     """max(input, 0), element by element; tensors are values, so `inplace` is refused."""
     _names.refuse("mindspore.ops.relu", inplace=(inplace or None, None))
-    if input.dtype in dtypes.float_type:
-        return ops.relu(input)
-    return ops.maximum(input, muster.Tensor(0, input.dtype))
+    return input if input.dtype is muster.bool_ else ops.relu(input)
 
 
 def gelu(input, approximate="none"):
@@ -165,11 +176,13 @@ def logsigmoid(x):
     return ops.neg(ops.softplus(ops.neg(x)))
 
 
+@of_whole_numbers
 def hardsigmoid(input):
     """min(max(input + 3, 0), 6) / 6."""
     return ops.div(ops.relu6(ops.add(input, 3.0)), 6.0)
 
 
+@of_whole_numbers
 def hardswish(input):
     """input hardsigmoid(input)."""
     return ops.mul(input, hardsigmoid(input))
@@ -177,11 +190,18 @@ def hardswish(input):
 
 def hardtanh(input, min_val=-1.0, max_val=1.0):
     """input between min_val and max_val."""
+    if input.dtype is muster.bool_ and min_val <= 0 and max_val >= 1:
+        return input
     return ops.clip(input, min_val, max_val)
 
 
 def selu(input_x):
-    """1.0507 elu(input_x, 1.67326). Source: Klambauer et al., Self-normalizing neural networks, NIPS 2017."""
+    """1.0507 elu(input_x, 1.67326), of whole numbers their relu: both factors are cut off.
+
+    Source: Klambauer et al., Self-normalizing neural networks, NIPS 2017.
+    """
+    if _is_whole(input_x):
+        return ops.relu(input_x)
     return ops.mul(ops.elu(input_x, 1.6732632423543772), 1.0507009873554805)
 
 
@@ -198,6 +218,7 @@ def softsign(x):
 def prelu(input, weight):
     """input (N, C, ...) where it is positive, else weight (C,) or (1,) times it."""
     slopes = ops.reshape(weight, (-1,) + (1,) * (input.ndim - 2)) if input.ndim > 2 else weight
+    slopes = ops.cast(slopes, input.dtype)
     return ops.select(ops.greater(input, 0), input, ops.mul(input, slopes))
 
 
@@ -295,8 +316,9 @@ def argmax(input, dim=None, keepdim=False):
 
 
 def argmin(input, axis=None, keepdims=False):
-    """The first index of the smallest element along `axis`, or of all elements, int32."""
-    return ops.cast(_index_of_extreme(input, axis, keepdims, ops.argmin), muster.int32)
+    """The first index of the smallest element along `axis`, or of all, int32; of one number int64."""
+    index = _index_of_extreme(input, axis, keepdims, ops.argmin)
+    return ops.cast(index, muster.int32) if _tensor(input).ndim else index
 
 
 def all(input, axis=None, keep_dims=False):
@@ -379,10 +401,11 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
         raise ValueError(f"layer_norm: {input.shape} does not end with normalized_shape {sizes}")
 
     def full(number):
-        return ops.broadcast_to(muster.Tensor(number, input.dtype), sizes)
+        return ops.broadcast_to(muster.Tensor(number, exact), sizes)
 
-    gamma = full(1.0) if weight is None else weight
-    beta = full(0.0) if bias is None else bias
+    exact = input.dtype if input.dtype.itemsize >= 4 else muster.float32
+    gamma = full(1.0) if weight is None else ops.cast(weight, exact)
+    beta = full(0.0) if bias is None else ops.cast(bias, exact)
     return ops.layer_norm(input, gamma, beta, input.ndim - len(sizes), eps)
 
 
@@ -396,5 +419,8 @@ def cumprod(input, dim, dtype=None):
 
 
 __all__ = [
-    name for name in dir() if not name.startswith("_") and name not in ("dtypes", "math", "muster", "ops")
+    name
+    for name in dir()
+    if not name.startswith("_")
+    and name not in ("dtypes", "functools", "math", "muster", "of_whole_numbers", "ops")
 ]

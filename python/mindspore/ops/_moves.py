@@ -76,9 +76,7 @@ movedim = moveaxis
 
 
 def t(input):
-    """A matrix with its axes exchanged; a vector as it is."""
-    if input.ndim > 2:
-        raise ValueError(f"t: at most two axes are allowed, not {input.shape}")
+    """A matrix with its axes exchanged; what has another number of axes as it is."""
     return ops.transpose(input, (1, 0)) if input.ndim == 2 else input
 
 

@@ -278,11 +278,14 @@ def addcmul(input, tensor1, tensor2, value=1):
 
 def exp2(input):
     """2^input."""
-    return ops.exp(ops.mul(floating(input), math.log(2)))
+    x = floating(input)
+    x = ops.cast(x, muster.float32) if x.dtype is muster.bfloat16 else x
+    return ops.exp(ops.mul(x, math.log(2)))
 
 
 def frac(x):
     """x without its whole part, with the sign of x."""
+    x = ops.cast(x, muster.int64) if x.dtype is muster.bool_ else x
     return ops.sub(x, _math.trunc(x))
 
 
@@ -332,8 +335,10 @@ def rad2deg(x):
 
 
 def inv(x):
-    """1 / x."""
-    return ops.reciprocal(x)
+    """1 / x; of whole numbers cut off to one, and 0 for 0."""
+    if not _math._is_whole(x):
+        return ops.reciprocal(x)
+    return ops.select(ops.equal(ops.abs(x), 1), x, ops.zeros_like(x))
 
 
 def sgn(input):

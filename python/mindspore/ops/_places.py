@@ -114,14 +114,14 @@ def _along(index, like, axis):
     return ops.broadcast_to(ops.reshape(index, sizes), like.shape)
 
 
-def index_add(x, axis, indices, y, use_lock=True, check_index_bound=True):
+def index_add(x, indices, y, axis, use_lock=True, check_index_bound=True):
     """The parameter x with y added at the indices of `axis`."""
     return written(x, ops.scatter_elements(x, _along(indices, y, axis), ops.cast(y, x.dtype), axis, "add"))
 
 
 def inplace_index_add(var, indices, updates, axis):
     """The parameter var with the updates added at the indices of `axis`."""
-    return index_add(var, axis, indices, updates)
+    return index_add(var, indices, updates, axis)
 
 
 def index_fill(x, axis, index, value):
@@ -188,22 +188,22 @@ def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
 def _unsorted_segment(x, segment_ids, num_segments, mode, first):
     count = num_segments if isinstance(num_segments, int) else int(num_segments.item())
     rank = segment_ids.ndim
-    into = ops.full((count, *x.shape[rank:]), first, dtype=x.dtype)
+    into = ops.broadcast_to(muster.Tensor(first, x.dtype), (count + 1, *x.shape[rank:]))
     flat = ops.reshape(x, (-1, *x.shape[rank:]))
     ids = ops.reshape(segment_ids, (-1, 1))
     # Elements of negative segments belong to none: one more segment takes them.
     ids = ops.select(ops.less(ids, 0), ops.full_like(ids, count), ids)
-    into = ops.concat([into, ops.full((1, *x.shape[rank:]), first, dtype=x.dtype)], 0)
     made = ops.scatter_nd_update(into, ids, flat, mode)
     return ops.slice(made, [0] * made.ndim, [count, *made.shape[1:]])
 
 
 def _bounds(dtype):
-    name = str(dtype).lower().rsplit(".", 1)[-1]
-    bits = {"int32": 31, "int64": 63, "int8": 7, "int16": 15}.get(name)
-    if bits:
-        return -(2**bits), 2**bits - 1
-    return (0, 255) if name == "uint8" else (-3.4028234663852886e38, 3.4028234663852886e38)
+    bits = 8 * dtype.itemsize
+    if dtype.name.startswith("uint"):
+        return 0, 2**bits - 1
+    if dtype.name.startswith("int"):
+        return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+    return -3.4028234663852886e38, 3.4028234663852886e38
 
 
 def unsorted_segment_sum(input_x, segment_ids, num_segments):
@@ -294,6 +294,8 @@ def topk(input, k, dim=None, largest=True, sorted=True):
 
 def median(input, axis=-1, keepdims=False):
     """(values, indices): the lower of the two middle elements along `axis`, or the first NaN."""
+    if input.ndim == 0:
+        return input, muster.Tensor(0, muster.int64)
     size = input.shape[axis]
     known = _known_count(input, axis)
     # In order NaN stands behind all others: at the place of their number.
@@ -475,7 +477,7 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
 
     x = eager("unique_consecutive", input)
     lines = x.reshape(-1) if dim is None else numpy.moveaxis(x, dim, 0)
-    flat = lines.reshape(len(lines), -1)
+    flat = lines.reshape(len(lines), lines[:1].size)
     new = numpy.ones(len(lines), bool)
     if len(lines):
         new[1:] = (flat[1:] != flat[:-1]).any(1)

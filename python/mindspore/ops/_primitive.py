@@ -38,11 +38,11 @@ class Primitive:
 
     def __repr__(self) -> str:
         settings = ", ".join(
-            f"{name}={value!r}"
+            f"{name}={value}"
             for name, value in vars(self).items()
             if name != "name" and not name.startswith("_")
         )
-        return f"{self.name}({settings})"
+        return f"Prim[{self.name}]" + (f"<{settings}>" if settings else "")
 
 
 def without_settings(name: str, function) -> type[Primitive]:

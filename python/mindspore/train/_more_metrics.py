@@ -147,7 +147,7 @@ class BleuScore(_Counted):
         if not self._counted:
             raise EvalError(_EMPTY)
         if min(self._right) == 0.0:
-            return _float64()(0.0)
+            return numpy.array(0.0)
         shares = (self._right + 1) / (self._all + 1) if self.smooth else self._right / self._all
         mean = math.exp(sum(math.log(share) / self.n_gram for share in shares))
         is_short = self._length <= self._reference_length

@@ -199,6 +199,11 @@ DType dtype_of_numbers(const Nested& found) {
   return found.all_bool ? DType::bool_ : DType::int64;
 }
 
+DType kind_of_numbers(DType dtype) {
+  if (dtype == DType::float64) return DType::float32;
+  return dtype == DType::int32 ? DType::int64 : dtype;
+}
+
 Tensor copied_by_numpy(nb::handle object) {
   return copied_from_buffer(nb::module_::import_("numpy").attr("asarray")(object));
 }
@@ -224,8 +229,13 @@ Tensor tensor_copied(nb::handle object, std::optional<DType> dtype) {
     collect(object, 0, found);
     if (found.all_numbers) return from_numbers(found, dtype.value_or(dtype_of_numbers(found)));
   }
-  const Tensor made = has_buffer ? copied_from_array(object) : copied_by_numpy(object);
-  return dtype ? tensor_as(made, *dtype) : made;
+  if (has_buffer) {
+    const Tensor made = copied_from_array(object);
+    return dtype ? tensor_as(made, *dtype) : made;
+  }
+  // Lists of numpy's numbers and arrays: as those of Python's.
+  const Tensor made = copied_by_numpy(object);
+  return tensor_as(made, dtype.value_or(kind_of_numbers(made.dtype())));
 }
 
 Tensor tensor_shared(nb::handle object) {

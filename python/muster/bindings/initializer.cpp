@@ -245,8 +245,8 @@ void bind_initializers(nb::module_& core) {
         Shape shape(PyLong_Check(sizes.ptr()) ? std::vector<std::int64_t>{nb::cast<std::int64_t>(sizes)}
                                               : nb::cast<std::vector<std::int64_t>>(sizes));
         auto fill = initializer_from(init, shape, "init");
-        const DType own = is_value(init) ? nb::cast<const graph::Value&>(init).dtype() : DType::float32;
-        const DType to = dtype.is_none() || is_value(init) ? own : dtype_from(dtype);
+        DType to = dtype.is_none() ? DType::float32 : dtype_from(dtype);
+        if (is_value(init) && unfilled(init) == nullptr) to = nb::cast<const graph::Value&>(init).dtype();
         if (!is_floating(to)) fill = in_whole_numbers(std::move(fill));
         return InitialValue(std::move(fill), {to, std::move(shape)}, "initializer");
       },

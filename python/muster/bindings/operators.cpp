@@ -4,6 +4,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -77,10 +79,20 @@ Value running_sum(const Value& self, std::optional<std::int64_t> axis, nb::handl
   return ops::cumsum(ops::cast(flat, dtype.is_none() ? wanted : dtype_from(dtype)), axis.value_or(0));
 }
 
-// pow(x, y, z) is no operator of tensors.
+// Beside unsigned numbers -1 would be their greatest.
+bool is_below_unsigned(const Value& self, nb::handle other) {
+  constexpr DType all[] = {DType::uint8, DType::uint16, DType::uint32, DType::uint64};
+  return PyLong_Check(other.ptr()) &&
+         std::find(std::begin(all), std::end(all), self.dtype()) != std::end(all) &&
+         PyObject_RichCompareBool(other.ptr(), nb::int_(0).ptr(), Py_LT) == 1;
+}
+
+// pow(x, y, z) is no operator of tensors. Powers below 0 are rounded towards 0: only those of 1 are 1.
 template <bool reversed>
 TensorObject power(const Value& self, nb::handle other, nb::handle modulus) {
   if (!modulus.is_none()) return nb::borrow<TensorObject>(Py_NotImplemented);
+  if (!reversed && is_below_unsigned(self, other))
+    return tensor_result(ops::cast(ops::equal(self, value_from(nb::int_(1), &self)), self.dtype()));
   return binary<ops::pow, reversed>(self, other);
 }
 

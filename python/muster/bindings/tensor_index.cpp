@@ -44,11 +44,17 @@ Index tensor_from(nb::handle object) {
   return value;
 }
 
+// True takes all, in a new axis.
+Index all_or_nothing(nb::handle object) {
+  if (object.ptr() == Py_True) return nn::NewAxis{};
+  throw nb::index_error("False picks nothing of a tensor: only an assignment takes it, and changes nothing");
+}
+
 Index index_from(nb::handle object) {
   if (object.is_none()) return nn::NewAxis{};
   if (object.ptr() == Py_Ellipsis) return nn::Ellipsis{};
   if (PySlice_Check(object.ptr())) return slice_from(object);
-  if (PyBool_Check(object.ptr())) throw nb::index_error("True and False alone are no index of a tensor");
+  if (PyBool_Check(object.ptr())) return all_or_nothing(object);
   if (PyLong_Check(object.ptr())) return number_from(object);
   if (is_value(object)) return nb::cast<const Value&>(object);
   if (nb::isinstance<nb::list>(object) || PyObject_CheckBuffer(object.ptr())) return tensor_from(object);
@@ -58,6 +64,13 @@ Index index_from(nb::handle object) {
        "bool, not by " +
        class_name(object))
           .c_str());
+}
+
+bool picks_nothing(nb::handle object) {
+  if (!nb::isinstance<nb::tuple>(object)) return object.ptr() == Py_False;
+  for (const nb::handle entry : nb::iter(object))
+    if (entry.ptr() == Py_False) return true;
+  return false;
 }
 
 std::vector<Index> indices_from(nb::handle object) {
@@ -114,6 +127,7 @@ void write_back(nb::handle part) {
 }  // namespace
 
 void set_indexed(nb::handle self, nb::handle index, nb::handle values) {
+  if (picks_nothing(index)) return;
   Value& tensor = nb::cast<Value&>(self);
   const bool noted = graph::is_tracing() || graph::is_taping();
   const Value x = tensor.is_parameter() && !noted ? Value(elements_of(tensor)) : tensor;

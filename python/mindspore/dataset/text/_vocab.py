@@ -139,7 +139,8 @@ class Vocab:
         words = {number: word for word, number in self._ids.items()}
         if _checks.is_whole(ids):
             return words.get(_whole(ids), "")
-        return [words.get(_whole(each), "") for each in ids]
+        found = [words.get(_whole(each), "") for each in ids]
+        return found[0] if len(found) == 1 else found  # one number of a list is one word, as in MindSpore
 
 
 def _whole(number):

@@ -366,7 +366,8 @@ class Rprop(Optimizer):
     def __init__(self, params, lr=0.01, etas=(0.5, 1.2), step_sizes=(1e-06, 50), *, maximize=False):
         if not 0 < etas[0] < 1 < etas[1]:
             raise ValueError(f"Rprop: etas are a number from 0 to 1 and one above 1, not {etas}")
-        super().__init__(params, {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize})
+        settings = {"etas": etas, "step_sizes": step_sizes, "maximize": maximize, "weight_decay": 0.0}
+        super().__init__(params, {"lr": lr, **settings})
 
     def first(self, name, group, parameter):
         if name == "step_size":

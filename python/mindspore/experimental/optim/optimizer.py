@@ -144,6 +144,7 @@ class SGD(Optimizer):
                 "weight_decay": weight_decay,
                 "nesterov": nesterov,
                 "maximize": maximize,
+                "grad_centralization": False,
             },
         )
 
