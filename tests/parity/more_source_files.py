@@ -162,7 +162,30 @@ def svhn(folder):
         )
 
 
+def wav(seed):
+    """The bytes of a sound."""
+    samples = np.random.RandomState(seed).randint(-(2**15), 2**15, 6).astype("<i2").tobytes()
+    head = struct.pack("<IHHIIHH", 16, 1, 1, 8000, 16000, 2, 16)
+    content = b"WAVEfmt " + head + b"data" + struct.pack("<I", len(samples)) + samples
+    return b"RIFF" + struct.pack("<I", len(content)) + content
+
+
+def sounds(folder):
+    for at, name in enumerate(("0_0_1_0_1_1_0_1", "1_1_1_0_1_1_0_1")):
+        put(folder / "yesno" / f"{name}.wav", wav(at))
+    for at, word in enumerate(("bed", "cat")):
+        for place in range(3):
+            put(folder / "words" / word / f"{'ab'[place % 2]}{place}_nohash_{place}.wav", wav(at + 2 * place))
+    put(folder / "words" / "validation_list.txt", "bed/b1_nohash_1.wav\n")
+    put(folder / "words" / "testing_list.txt", "cat/a0_nohash_0.wav\n")
+    put(folder / "words" / "_background_noise_" / "noise.wav", wav(9))
+    put(folder / "read" / "metadata.csv", "LJ001|Of 2 men|Of two men\nLJ002|And,|And,\n")
+    for at in (1, 2):
+        put(folder / "read" / "wavs" / f"LJ00{at}.wav", wav(at))
+
+
 LAYOUTS = (
     *(table, lines, imdb, sst2, squad, multi30k, words),
     *(places, food, sun, caltech, omniglot, lfw, rendered, svhn),
+    sounds,
 )

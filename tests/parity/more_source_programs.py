@@ -75,4 +75,10 @@ MORE_SOURCES = [
     ],
     *usages("RenderedSST2Dataset", "/rendered", None, "train", "val", "test", "all", read="digests"),
     *usages("SVHNDataset", "/svhn", None, "train", "test", "extra", "all", read="digests"),
+    listed("YesNoDataset", "/sounds/yesno", read="unordered"),
+    "ds.YesNoDataset(FILES + '/sounds/yesno').get_col_names()",
+    *usages("SpeechCommandsDataset", "/sounds/words", None, "train", "valid", "test", "all"),
+    "ds.SpeechCommandsDataset(FILES + '/sounds/words').get_col_names()",
+    listed("LJSpeechDataset", "/sounds/read"),
+    "ds.LJSpeechDataset(FILES + '/sounds/read').get_col_names()",
 ]

@@ -56,6 +56,7 @@ _LATER = {
         ),
         "_picture_sources",
     ),
+    **dict.fromkeys(("LJSpeechDataset", "SpeechCommandsDataset", "YesNoDataset"), "_sound_sources"),
 }
 
 __all__ = [
