@@ -9,9 +9,10 @@ from muster import ops
 def value_and_grad(fn, grad_position=0, weights=None, has_aux=False, return_ids=False):
     """muster.value_and_grad; with `return_ids` each gradient comes as (its position or name, gradient)."""
     both = muster.value_and_grad(fn, grad_position, weights, has_aux)
-    if not return_ids:
-        return both
+    return _named(both, grad_position, weights) if return_ids else both
 
+
+def _named(both, grad_position, weights):
     def named(*args, **kwargs):
         results, found = both(*args, **kwargs)
         return results, _with_ids(found, grad_position, weights)
@@ -19,9 +20,57 @@ def value_and_grad(fn, grad_position=0, weights=None, has_aux=False, return_ids=
     return named
 
 
+def _is_whole(x):
+    return isinstance(x, muster.Tensor) and x.dtype not in _FLOATING
+
+
+_FLOATING = (muster.float32, muster.float16, muster.bfloat16, muster.float64)
+
+
+def _of_floats(results, has_aux):
+    """What a function of whole numbers gives. If whole numbers, MindSpore has gradients that are not 0."""
+    losses = results if isinstance(results, tuple) else (results,)
+    for loss in losses[:1] if has_aux else losses:
+        if _is_whole(loss):
+            raise ValueError(f"a loss is {loss.dtype} {loss.shape}: only floating tensors have gradients")
+    return results
+
+
+def _with_zeros(fn, positions, weights=None, has_aux=False):
+    """muster.value_and_grad, where the gradients of inputs of whole numbers are zeros of their dtype."""
+    if positions is None:
+        return muster.value_and_grad(fn, positions, weights, has_aux)
+    wanted = (positions,) if isinstance(positions, int) else tuple(positions)
+    functions = {}  # by the positions of inputs that have gradients
+
+    def function_of(moving):
+        if moving not in functions:
+            places = positions if moving == wanted else moving or None
+            functions[moving] = muster.value_and_grad(fn, places, weights, has_aux)
+        return functions[moving]
+
+    def both(*args, **kwargs):
+        moving = tuple(at for at in wanted if at >= len(args) or not _is_whole(args[at]))
+        if moving == wanted:
+            return function_of(moving)(*args, **kwargs)
+        if not moving and weights is None:
+            results, found = _of_floats(fn(*args, **kwargs), has_aux), ()
+        else:
+            results, found = function_of(moving)(*args, **kwargs)
+        of_inputs, of_weights = (found, ()) if weights is None else found if moving else ((), found)
+        of_inputs = iter(of_inputs)
+        whole = tuple(next(of_inputs) if at in moving else ops.zeros_like(args[at]) for at in wanted)
+        whole = whole[0] if isinstance(positions, int) else whole
+        return results, whole if weights is None else (whole, of_weights)
+
+    return both
+
+
 def grad(fn, grad_position=0, weights=None, has_aux=False, return_ids=False):
     """The gradients of value_and_grad alone; with `has_aux`, (gradients, results behind the loss)."""
-    both = value_and_grad(fn, grad_position, weights, has_aux, return_ids)
+    both = _with_zeros(fn, grad_position, weights, has_aux)
+    if return_ids:
+        both = _named(both, grad_position, weights)
 
     def gradients(*args, **kwargs):
         results, found = both(*args, **kwargs)
@@ -135,7 +184,7 @@ class GradOperation:
         def weighed(*args):
             return _sum_of_products(fn(*args[:-1]), args[-1])
 
-        return muster.value_and_grad(
+        return _with_zeros(
             weighed if self.sens_param else fn, positions, weights if self.get_by_list else None
         )
 
