@@ -179,7 +179,7 @@ _HOLDERS = {
         ],
         "mindspore.amp",
     ),
-    "RowTensor": "mindspore.common._sparse",
+    **dict.fromkeys(("COOTensor", "CSRTensor", "RowTensor"), "mindspore.common._sparse"),
     "Layout": "mindspore.parallel",
     **dict.fromkeys(["DatasetHelper", "connect_network_with_dataset"], "mindspore.train"),
     "constexpr": "mindspore.ops",

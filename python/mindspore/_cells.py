@@ -144,8 +144,11 @@ def add_flags_recursive(self, **flags):
 
 
 def compile(self, *args, **kwargs) -> None:
-    """Runs the cell once, which makes its plan."""
+    """Runs the cell once, which makes its plan; parameters keep their values."""
+    kept = [(parameter, parameter.asnumpy().copy()) for parameter in self.get_parameters()]
     self(*args, **kwargs)
+    for parameter, values in kept:
+        parameter.set_data(muster.Tensor(values))
 
 
 def compile_and_run(self, *args, **kwargs):

@@ -7,6 +7,7 @@ from mindspore._misc import _pynative_executor as _pynative_executor
 from mindspore._misc import get_seed, set_seed
 from mindspore.common import _texts as _texts
 from mindspore.common import dtype, initializer, parameter
+from mindspore.common._executor import _cell_graph_executor as _cell_graph_executor
 from mindspore.common.parameter import Parameter, ParameterTuple
 from muster import Tensor
 

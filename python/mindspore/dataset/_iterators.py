@@ -41,7 +41,7 @@ class _StringTensor:
         return str(self._array)
 
     def __repr__(self):
-        return f"Tensor(shape={list(self.shape)}, dtype=String, value= {self._array!r})"
+        return f"Tensor(shape={list(self.shape)}, dtype=String, value= {self._array.tolist()!r})"
 
 
 def tensor_of(value):
