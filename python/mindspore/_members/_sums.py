@@ -76,10 +76,11 @@ def max(
     keepdim=False,
 ):
     """The greatest element; (values, indices) by a position, `dim` or `return_indices` along an axis."""
+    kept = keepdims or keepdim
     if dim is not None:
-        position = (dim, keepdim)
+        position = (dim, kept)
     return _extreme(
-        self, position, axis, keepdims, initial, where, return_indices, _reductions.max, argmax_with_value
+        self, position, axis, kept, initial, where, return_indices, _reductions.max, argmax_with_value
     )
 
 
@@ -95,10 +96,11 @@ def min(
     keepdim=False,
 ):
     """The smallest element; (values, indices) by a position, `dim` or `return_indices` along an axis."""
+    kept = keepdims or keepdim
     if dim is not None:
-        position = (dim, keepdim)
+        position = (dim, kept)
     return _extreme(
-        self, position, axis, keepdims, initial, where, return_indices, _reductions.min, argmin_with_value
+        self, position, axis, kept, initial, where, return_indices, _reductions.min, argmin_with_value
     )
 
 

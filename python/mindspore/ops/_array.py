@@ -10,7 +10,6 @@ from muster.ops import (
     flip,
     full_like,
     one_hot,
-    ones,
     ones_like,
     pad,
     reshape,
@@ -24,7 +23,6 @@ from muster.ops import (
     topk,
     transpose,
     unstack,
-    zeros,
     zeros_like,
 )
 
@@ -74,6 +72,20 @@ def flatten(input, order="C", *, start_dim=1, end_dim=-1):
     if input.ndim < 2 and (start_dim, end_dim) == (1, -1):
         return ops.reshape(input, (-1,))
     return ops.flatten(input, start_dim=start_dim, end_dim=end_dim)
+
+
+def _sizes(shape):
+    return tuple(shape.tolist()) if isinstance(shape, muster.Tensor) and shape.ndim else shape
+
+
+def ones(shape, dtype=None):
+    """Ones, float32 unless `dtype` says otherwise; the shape is a number, several, or a tensor of them."""
+    return ops.ones(_sizes(shape), dtype=muster.float32 if dtype is None else dtype)
+
+
+def zeros(size, dtype=None):
+    """Zeros, float32 unless `dtype` says otherwise; the size is a number, several, or a tensor of them."""
+    return ops.zeros(_sizes(size), dtype=muster.float32 if dtype is None else dtype)
 
 
 def full(size, fill_value, *, dtype=None):

@@ -1,15 +1,22 @@
 """Functions for training by MindSpore's names."""
 
-from muster.ops import assign, assign_add
+from muster.ops import assign
 
 import muster
 from mindspore import _names
 from muster import ops
 
 
+def assign_add(variable, value):
+    """Adds `value`, in the dtype of the parameter `variable`, to it in place; gives the variable."""
+    if isinstance(value, muster.Tensor):
+        value = ops.cast(value, variable.dtype)
+    return ops.assign_add(variable, value)
+
+
 def assign_sub(variable, value):
     """Takes `value` from the parameter `variable` in place; gives the variable."""
-    return ops.assign_add(variable, ops.neg(value) if isinstance(value, muster.Tensor) else -value)
+    return assign_add(variable, ops.neg(value) if isinstance(value, muster.Tensor) else -value)
 
 
 def depend(value, expr):
