@@ -144,6 +144,31 @@ def _no_repeat(state_seq, log_probs, ngram_size):
     return muster.Tensor(made)
 
 
+@_class("LuSolve")
+def _lu_solve(x, lu_data, lu_pivots):
+    """The y with A y = x, for the packed decomposition of A."""
+    from mindspore.ops import _lapack
+
+    turned, lower, upper = _lu_unpack(lu_data, lu_pivots, True, True)
+    rows = ops.matmul(ops.swapaxes(turned, -1, -2), x)
+    return _lapack.matrix_solve(upper, _lapack.matrix_solve(lower, rows))
+
+
+@_class("TridiagonalSolve", partial_pivoting=True)
+def _tridiagonal_solve(diagonals, rhs, partial_pivoting):
+    """The x with A x = rhs; diagonals has the rows above, on and below the diagonal of A."""
+    from mindspore.ops import _lapack
+
+    size = diagonals.shape[-1]
+    places = ops.arange(size)
+    away = ops.sub(ops.expand_dims(places, 0), ops.expand_dims(places, 1))
+    whole = ops.zeros((*diagonals.shape[:-2], size, size), diagonals.dtype)
+    for row, offset in enumerate((1, 0, -1)):
+        column = ops.expand_dims(diagonals[..., row, :], -1)
+        whole = ops.select(ops.equal(away, offset), ops.add(whole, column), whole)
+    return _lapack.matrix_solve(whole, rhs)
+
+
 # ---- Others ------------------------------------------------------------------------------------------------
 
 

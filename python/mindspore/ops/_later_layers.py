@@ -128,7 +128,7 @@ class AvgPool3D(_Windowed):
 
 
 class MaxPoolWithArgmax(_Windowed):
-    """(the greatest pixels of each window, their places in the flat image)."""
+    """(the greatest pixels of each window, their places in the flat sample of all channels)."""
 
     def __init__(self, kernel_size=1, strides=1, pad_mode="valid", data_format="NCHW"):
         super().__init__()
@@ -137,7 +137,9 @@ class MaxPoolWithArgmax(_Windowed):
 
     def compute(self, x):
         """Values and places."""
-        return _windows.max_pool_nd(x, self._windows(x, self.kernel_size, self.strides), True)
+        values, places = _windows.max_pool_nd(x, self._windows(x, self.kernel_size, self.strides), True)
+        planes = ops.reshape(ops.arange(x.shape[1], dtype=places.dtype), (-1, 1, 1))
+        return values, ops.add(places, ops.mul(planes, x.shape[2] * x.shape[3]))
 
 
 class MaxPoolWithArgmaxV2(_Windowed):
