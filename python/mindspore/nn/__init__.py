@@ -20,6 +20,7 @@ from muster.nn import *  # noqa: F403 - what it lists, and the optimizers of the
 from muster.train import WithEvalCell  # noqa: F401
 
 get_activation = _activations.get_activation  # knows more than that of muster.nn
+from mindspore.nn._schedules import *  # noqa: E402, F403 - in the place of muster.nn's
 
 
 class Dense(muster.nn.Dense):

@@ -89,10 +89,21 @@ _NAMED = {
 }
 
 
+class _UnknownNameError(KeyError, ValueError):
+    """MindSpore says KeyError, the library below ValueError."""
+
+    __str__ = ValueError.__str__
+
+
 def get_activation(name, prim_name=None):
-    """The cell of an activation by its name; None gives None. ValueError for a name that is not known."""
+    """The cell of an activation by its name; None gives None. KeyError for a name that is not known."""
+    if name is None:
+        return None
     if name not in _NAMED:
-        return None if name is None else muster.nn.get_activation(name)
+        try:
+            return muster.nn.get_activation(name)
+        except (TypeError, ValueError) as error:
+            raise _UnknownNameError(str(error)) from None
     from mindspore import nn
 
     return getattr(nn, _NAMED[name])()

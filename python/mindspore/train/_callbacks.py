@@ -41,6 +41,11 @@ class CheckpointConfig(muster.train.CheckpointConfig):
         crc_check=False,
         **settings,
     ):
+        how_often = (save_checkpoint_steps, save_checkpoint_seconds)
+        if not any(how_often) and not any((keep_checkpoint_max, keep_checkpoint_per_n_minutes)):
+            raise ValueError(
+                "For 'CheckpointConfig', save_checkpoint_steps and the others can not be all None or 0"
+            )
         _names.refuse(
             "mindspore.train.CheckpointConfig",
             keep_checkpoint_per_n_minutes=(keep_checkpoint_per_n_minutes, 0, None),
