@@ -33,6 +33,8 @@ class ParameterTuple(tuple):
             prefix: A string.
             init: 'same', or the name of an initializer, an Initializer or a number.
         """
+        if not isinstance(prefix, str):
+            raise TypeError(f"ParameterTuple.clone: the prefix is a string, not {type(prefix).__name__}")
         return ParameterTuple(
             Parameter(
                 parameter if init == "same" else initializer(init, parameter.shape, parameter.dtype),

@@ -74,4 +74,13 @@ class Called(_rows.Node):
         self._call("ds_epoch_end", epoch, step - 1)
 
 
-__all__ = ["DSCallback"]
+class WaitedDSCallback(DSCallback):
+    """Would wait for steps of the training: making one is an error that says so."""
+
+    def __init__(self, step_size=1):
+        from mindspore import _names
+
+        raise NotImplementedError(_names.sentence("mindspore.dataset.WaitedDSCallback"))
+
+
+__all__ = ["DSCallback", "WaitedDSCallback"]

@@ -462,10 +462,9 @@ class Dataset(_facts.Facts):
         return self.get_col_names()
 
     def __getattr__(self, name):
-        return _say_missing(name)
-
-
-_say_missing = _names.missing("mindspore.dataset.Dataset")
+        if name.startswith("_"):
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        raise AttributeError(_names.sentence(f"mindspore.dataset.Dataset.{name}"))
 
 
 _subclasses.watch_datasets(Dataset)

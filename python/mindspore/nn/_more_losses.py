@@ -242,6 +242,8 @@ class DiceLoss(_Loss):
 
     def __init__(self, smooth=1e-5):
         super().__init__()
+        if not isinstance(smooth, float):
+            raise TypeError(f"DiceLoss: smooth is a float, not {type(smooth).__name__}")
         if smooth <= 0:
             raise ValueError(f"DiceLoss: smooth is above 0, not {smooth}")
         self.smooth = smooth
@@ -300,6 +302,10 @@ class FocalLoss(_Loss):
 
     def __init__(self, weight=None, gamma=2.0, reduction="mean"):
         super().__init__(reduction)
+        if not isinstance(gamma, float):
+            raise TypeError(f"FocalLoss: gamma is a float, not {type(gamma).__name__}")
+        if weight is not None and not isinstance(weight, muster.Tensor):
+            raise TypeError(f"FocalLoss: weight is a Tensor, not {type(weight).__name__}")
         self.gamma = gamma
         self._weighs = weight is not None
         self.weight = weight if weight is not None else 1.0
