@@ -335,8 +335,6 @@ _MEMBERS = {
     "name_cells": _ordered("name_cells"),
     "parameters_dict": _ordered("parameters_dict"),
     "cell_type": property(lambda self: self.__dict__.get("_cell_type"), _set_cell_type),
-    "compile_cache": property(lambda self: set()),
-    "parameter_layout_dict": property(lambda self: {}),
     "register_forward_pre_hook": _hook("forward_pre"),
     "register_forward_hook": _hook("forward"),
     "register_backward_hook": _hook("backward"),
