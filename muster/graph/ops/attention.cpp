@@ -297,6 +297,7 @@ struct Settings {
   std::uint64_t stream = 0;
   std::uint64_t part = 0;
   const AttentionKernel* kernel = nullptr;
+  int threads = 1;  // that the scratch memory is for
 };
 
 // How far the mask moves from one of (sample, head, query, key) to the next.
@@ -348,6 +349,7 @@ template <std::size_t first>
 Prepared prepare_fast(const Signature& signature) {
   Settings made = settings_of(signature, first);
   made.kernel = &kernels::attention_kernels().front();
+  made.threads = signature.threads;
   const auto scratch_bytes = first == 0 ? made.kernel->scratch_bytes : made.kernel->grad_scratch_bytes;
   return prepared(made, scratch_bytes(made.size, signature.threads));
 }
@@ -404,13 +406,14 @@ void run_grad(const KernelCall& call) {
 void run_fast(const KernelCall& call) {
   const auto& settings = call.setting<Settings>();
   settings.kernel->run(size_of<float>(call, settings), inputs_of<float>(call, settings), call.output<float>(),
-                       call.scratch, call.threads);
+                       call.scratch, std::min(call.threads, settings.threads));
 }
 
 void run_fast_grad(const KernelCall& call) {
   const auto& settings = call.setting<Settings>();
   settings.kernel->run_grad(size_of<float>(call, settings), inputs_of<float>(call, settings),
-                            gradients_of<float>(call), call.scratch, call.threads);
+                            gradients_of<float>(call), call.scratch,
+                            std::min(call.threads, settings.threads));
 }
 
 // Two products forward, and five in the gradient, of half the pairs where only the past is seen.

@@ -112,6 +112,7 @@ double flops(const Signature& signature) {
 struct Settings {
   BatchMatmulSize size;
   const MatmulKernel* kernel = nullptr;  // null: the reference
+  int threads = 1;                       // that the scratch memory is for
 };
 
 Prepared prepare(const Signature& signature, const MatmulKernel* kernel) {
@@ -119,7 +120,8 @@ Prepared prepare(const Signature& signature, const MatmulKernel* kernel) {
   Settings made{{.each = size_of(signature),
                  .a_begins = begins(signature.inputs[0].shape, batches),
                  .b_begins = begins(signature.inputs[1].shape, batches)},
-                kernel};
+                kernel,
+                signature.threads};
   const std::size_t scratch_bytes = kernels::batch_matmul_scratch(made.size, kernel, signature.threads);
   return prepared(std::move(made), scratch_bytes);
 }
@@ -141,13 +143,13 @@ Prepared prepare_fast(const Signature& signature) { return prepare(signature, fa
 
 template <class T>
 void run(const KernelCall& call) {
-  const auto& [size, kernel] = call.setting<Settings>();
+  const auto& [size, kernel, threads] = call.setting<Settings>();
   kernels::batch_matmul<T>(size, kernel,
                            {.a = call.input<T>(0),
                             .b = call.input<T>(1),
                             .c = call.output<T>(),
                             .scratch = call.scratch,
-                            .threads = call.threads});
+                            .threads = std::min(call.threads, threads)});
 }
 
 // The library's, for bfloat16 where no matrix is repeated.

@@ -1,4 +1,6 @@
 // matmul, and dense: matmul, bias and activation in one pass, which the compiler makes from the three.
+#include <algorithm>
+
 #include "muster/graph/ops/primitive.h"
 #include "muster/tensor/tensor.h"
 
@@ -72,6 +74,7 @@ struct Settings {
   const MatmulKernel* kernel = nullptr;  // null: the reference
   bool bias = false;
   Activation activation = Activation::none;
+  int threads = 1;  // that the scratch memory is for
 };
 
 Activation activation_of(const Attributes& attributes) {
@@ -87,7 +90,8 @@ Prepared prepare(const Signature& signature, const MatmulKernel* kernel) {
   return prepared(Settings{.size = size,
                            .kernel = kernel,
                            .bias = signature.inputs.size() == 3,
-                           .activation = activation_of(signature.attributes)},
+                           .activation = activation_of(signature.attributes),
+                           .threads = signature.threads},
                   kernel == nullptr ? 0 : kernel->scratch_bytes(size, signature.threads));
 }
 
@@ -101,7 +105,7 @@ void run(const KernelCall& call) {
                                      .c = call.output<T>(),
                                      .bias = settings.bias ? call.input<T>(2) : nullptr,
                                      .activation = settings.activation,
-                                     .threads = call.threads,
+                                     .threads = std::min(call.threads, settings.threads),
                                      .scratch = call.scratch};
   if constexpr (std::is_same_v<T, float>) {
     if (settings.kernel != nullptr) return settings.kernel->run(settings.size, arguments);

@@ -272,6 +272,36 @@ TEST(Kernels, FastOnesAgreeWithTheReferenceOnRandomShapes) {
   }
 }
 
+// Its kernels have scratch memory for as many threads as it was compiled for.
+TEST(Plan, RunsWithMoreThreadsThanItWasCompiledForAndGivesTheSameBits) {
+  const auto random = [](Shape shape) {
+    const Tensor made(DType::float32, std::move(shape));
+    for (std::int64_t i = 0; i < made.elements(); ++i)
+      made.data<float>()[i] = static_cast<float>(RandomStream(1, 2).normal(static_cast<std::uint64_t>(i)));
+    return made;
+  };
+  const std::vector<Tensor> inputs{random({500, 300}), random({300, 400}), random({6, 70, 300}),
+                                   random({6, 300, 90}), random({2, 3, 150, 20})};
+  std::vector<TensorType> types;
+  for (const Tensor& input : inputs) types.push_back({input.dtype(), input.shape()});
+  const auto plan = plan_of(types, [](std::span<const Value> x) {
+    const Value y = apply("scaled_dot_product_attention", {x[4], x[4], x[4]});
+    const Values gradients =
+        apply_all("scaled_dot_product_attention_grad", std::vector<Value>{y, x[4], x[4], x[4]});
+    return Values{apply("matmul", {x[0], x[1]}),
+                  apply("batch_matmul", {x[2], x[3]}),
+                  y,
+                  gradients[0],
+                  gradients[1],
+                  gradients[2]};
+  });
+  const auto once = plan->run(inputs, {.threads = 1});
+  const auto many = plan->run(inputs, {.threads = 4});
+  ASSERT_TRUE(once && many);
+  for (std::size_t i = 0; i < once->size(); ++i)
+    EXPECT_THAT(elements((*many)[i]), ::testing::ContainerEq(elements((*once)[i])));
+}
+
 }  // namespace plan_test
 }  // namespace
 }  // namespace muster::graph

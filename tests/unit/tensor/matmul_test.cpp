@@ -1,6 +1,7 @@
 // Every fast kernel against the reference on random sizes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -53,7 +54,10 @@ std::vector<float> run(const Problem& problem,
                        void (*kernel)(const MatmulSize&, const MatmulArguments<float>&), int threads,
                        std::size_t scratch_bytes = 0) {
   std::vector<float> c(static_cast<std::size_t>(problem.size.m * problem.size.n), NAN);
-  const auto scratch = Buffer::allocate(scratch_bytes);
+  constexpr std::size_t guard_bytes = 4096;
+  constexpr std::byte untouched{0x5a};
+  const auto scratch = Buffer::allocate(scratch_bytes + guard_bytes);
+  std::fill_n(scratch->data() + scratch_bytes, guard_bytes, untouched);
   kernel(problem.size, {.a = problem.a.data(),
                         .b = problem.b.data(),
                         .c = c.data(),
@@ -61,6 +65,10 @@ std::vector<float> run(const Problem& problem,
                         .activation = problem.activation,
                         .threads = threads,
                         .scratch = scratch->data()});
+  EXPECT_EQ(
+      std::count(scratch->data() + scratch_bytes, scratch->data() + scratch_bytes + guard_bytes, untouched),
+      guard_bytes)
+      << "it wrote behind its scratch memory";
   return c;
 }
 
