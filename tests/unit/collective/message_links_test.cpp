@@ -9,6 +9,7 @@
 
 namespace muster::collective {
 namespace {
+namespace message_links_test {
 
 using ::testing::HasSubstr;
 
@@ -196,5 +197,6 @@ TEST_P(MessageLinks, ToARankThatHasLeftDisturbNobody) {
   });
 }
 
+}  // namespace message_links_test
 }  // namespace
 }  // namespace muster::collective
