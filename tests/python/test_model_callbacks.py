@@ -104,3 +104,19 @@ def losses_from(epoch):
 
 def test_a_resumed_training_of_another_process_shuffles_as_an_unbroken_one():
     assert losses_from(1) == losses_from(0)[3:]
+
+
+def test_what_a_callback_may_read_is_listed_as_of_a_dict():
+    seen = {}
+
+    class Look(train.Callback):
+        def on_train_step_end(self, run_context):
+            args = run_context.original_args()
+            args.mark = 7
+            seen.update(args.items())
+            assert set(args) == set(args.keys()) == set(seen)
+
+    made_model([]).train(1, data(), callbacks=Look())
+    assert seen["cur_step_num"] == 3 and seen["mark"] == 7
+    assert isinstance(seen["network"], nn.Dense)
+    assert "request_stop" not in seen and not any(name.startswith("__") for name in seen)

@@ -27,6 +27,16 @@ std::string parallel_mode() { return std::string(train::to_string(train::context
 
 std::uint32_t device_number() { return train::world_size(); }
 
+// What a callback may read: properties, and what the script has added.
+nb::list names_of(nb::handle context) {
+  const nb::object property = nb::module_::import_("builtins").attr("property");
+  nb::list names;
+  for (const nb::handle item : context.type().attr("__dict__").attr("items")())
+    if (nb::isinstance(item[1], property)) names.append(item[0]);
+  for (const nb::handle name : context.attr("__dict__")) names.append(name);
+  return names;
+}
+
 nb::list callbacks_list(const CallbackContext& context) {
   nb::list made;
   for (const train::CallbackPtr& callback : context.list_callback) made.append(nb::cast(callback));
@@ -59,6 +69,18 @@ void bind_context(nb::module_& core) {
           "__contains__",
           [](nb::handle self, const std::string& name) { return nb::hasattr(self, name.c_str()); },
           nb::arg("name"))
+      .def("keys", &names_of, nb::sig("def keys(self) -> list[str]"), "The names of what there is to read.")
+      .def(
+          "items",
+          [](nb::handle self) {
+            nb::list pairs;
+            for (const nb::handle name : names_of(self)) pairs.append(nb::make_tuple(name, self.attr(name)));
+            return pairs;
+          },
+          nb::sig("def items(self) -> list[tuple[str, typing.Any]]"), "Names and values.")
+      .def(
+          "__iter__", [](nb::handle self) { return nb::iter(names_of(self)); },
+          nb::sig("def __iter__(self) -> collections.abc.Iterator[str]"))
       .def_prop_ro(
           "mode",
           [](const CallbackContext& self) {
