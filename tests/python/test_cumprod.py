@@ -67,5 +67,5 @@ def test_mindspores_names(run_with_mindspore):
         assert x.cumprod(dim=0).asnumpy().tolist() == [2, 6, 24]
         assert ops.CumProd(exclusive=True)(x, 0).asnumpy().tolist() == [1, 2, 6]
         assert ops.CumProd(False, True)(x, 0).asnumpy().tolist() == [24, 12, 4]
-        assert repr(ops.CumProd(True)) == "CumProd(exclusive=True, reverse=False)"
+        assert repr(ops.CumProd(True)) == "Prim[CumProd]<exclusive=True, reverse=False>"
     """)
