@@ -1,6 +1,8 @@
 // Features of this processor.
 #pragma once
 
+#include <algorithm>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -19,6 +21,12 @@ struct Processor {
 const Processor& this_processor();
 inline Isa processor_isa() { return this_processor().isa; }
 std::string_view to_string(Isa isa);
+// Of kernels that stand by their `isa`, the widest first: those that this processor can run.
+template <class Kernel>
+std::span<const Kernel> usable_here(std::span<const Kernel> kernels) {
+  const auto can_run = [](const Kernel& kernel) { return kernel.isa <= processor_isa(); };
+  return {std::find_if(kernels.begin(), kernels.end(), can_run), kernels.end()};
+}
 // "AVX512_BF16 and AMX_BF16", "" when there is none.
 std::string bfloat16_instructions(const Processor& processor);
 

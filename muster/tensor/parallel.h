@@ -12,6 +12,13 @@
 
 namespace muster {
 
+// As many of `threads` as so many multiply-adds keep busy: waking one costs some microseconds.
+inline int threads_for_operations(std::int64_t operations, int threads) {
+  constexpr std::int64_t operations_per_thread = 1 << 20;
+  return static_cast<int>(
+      std::clamp<std::int64_t>(operations / operations_per_thread, 1, std::max(threads, 1)));
+}
+
 // Calls body(part, begin, end) for parts that cover [0, count) once; parts begin at multiples of `grain`, and
 // are numbered from 0, fewer than `threads`. What a part computes must not depend on where it begins, so that
 // the number of threads changes no bit.

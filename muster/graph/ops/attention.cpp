@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "muster/graph/ops/array.h"
+#include "muster/graph/ops/dropout.h"
 #include "muster/graph/ops/rules.h"
 #include "muster/tensor/tensor.h"
 
@@ -20,6 +21,8 @@ constexpr std::string_view grad_name = "scaled_dot_product_attention_grad";
 
 // Whether the last input is a number that the products are multiplied with, or divided by.
 bool has_scale(const Attributes& attributes) { return attributes.find("scale_input") != nullptr; }
+bool divides(const Attributes& attributes) { return attributes.get("scale_input", std::string()) == "div"; }
+double keep_prob_of(const Attributes& attributes) { return attributes.get("keep_prob", 1.0); }
 
 // The inputs of both rows, of which the gradient's begin with dy.
 struct Given {
@@ -80,7 +83,7 @@ Result<> check(const Given& in, const Attributes& attributes) {
   }
   if (in.scale != nullptr && in.scale->shape.elements() != 1)
     return bad("{}: the scale is one number, not {}", name, to_string(*in.scale));
-  const double keep_prob = attributes.get("keep_prob", 1.0);
+  const double keep_prob = keep_prob_of(attributes);
   if (keep_prob >= 0 && keep_prob <= 1) return {};
   return bad("{}: keep_prob must lie in [0, 1], not {}", name, keep_prob);
 }
@@ -135,8 +138,7 @@ class Unfused {
     if (has_scale(attributes)) {
       const Value given = apply("reshape", {inputs.back()}, {{"shape", Sizes{}}});
       factor_ = apply("cast", {given}, {{"dtype", q.dtype()}});
-      if (attributes.get("scale_input", std::string()) == "div")
-        factor_ = over(scalar_like(factor_, 1), factor_);
+      if (divides(attributes)) factor_ = over(scalar_like(factor_, 1), factor_);
       inputs = inputs.first(inputs.size() - 1);
     }
     const Value products = scaled(product(q, k, false, true));
@@ -149,12 +151,11 @@ class Unfused {
     p = apply("softmax", {s});
     // A query that sees nothing gives zeros.
     if (visible.defined()) p = apply("select", {visible, p, scalar_like(p, 0)});
-    if (attributes.get("keep_prob", 1.0) < 1) {
-      const Shape whole{shape[0], shape[1] * shape[2], shape[3], shape[4]};
-      const Value ones = filled_like(apply("reshape", {p}, {{"shape", whole.sizes()}}), 1);
+    if (keep_prob_of(attributes) < 1) {
+      const Value ones = filled_like(out_of_groups(p), 1);
       growth = apply("reshape",
                      {apply("dropout", {ones},
-                            {{"keep_prob", attributes.get("keep_prob", 1.0)},
+                            {{"keep_prob", keep_prob_of(attributes)},
                              {"stream", attributes.get("stream", std::int64_t{0})},
                              {"part", attributes.get("part", std::int64_t{0})}})},
                      {{"shape", shape.sizes()}});
@@ -167,8 +168,18 @@ class Unfused {
     const std::int64_t each = group == 0 ? heads_ : group;
     return apply("reshape", {x}, {{"shape", Sizes{shape[0], shape[1] / each, each, shape[2], shape[3]}}});
   }
-  Value out_of_groups(const Value& x, const Value& like) const {
-    return apply("reshape", {summed_like(x, like)}, {{"shape", ungrouped(like.shape())}});
+  Value out_of_groups(const Value& x) const {
+    const Shape& shape = x.shape();
+    return apply("reshape", {x}, {{"shape", Sizes{shape[0], shape[1] * shape[2], shape[3], shape[4]}}});
+  }
+  // The gradient of `like`, which the products may have repeated.
+  Value gradient_of(const Value& like, const Value& gradient) const {
+    return out_of_groups(summed_like(gradient, like));
+  }
+  // Of the mask, for that of the products; undefined where none flows.
+  Value gradient_of_mask(const Value& mask, const Value& ds) const {
+    if (mask.dtype() == DType::bool_) return Value();
+    return summed_like(apply("cast", {out_of_groups(ds)}, {{"dtype", mask.dtype()}}), mask);
   }
   Value dropped(const Value& x) const { return growth.defined() ? times(x, growth) : x; }
   Value scaled(const Value& x) const {
@@ -179,8 +190,6 @@ class Unfused {
   Value through_softmax(const Value& dp) const { return times(p, minus(dp, total(times(dp, p)))); }
 
  private:
-  static Sizes ungrouped(const Shape& shape) { return {shape[0], shape[1] * shape[2], shape[3], shape[4]}; }
-
   // The mask, of at most four axes, for products of five.
   Value mask_in_groups(const Value& mask, const Shape& products) const {
     Sizes sizes(4 - mask.shape().rank(), 1);
@@ -216,26 +225,24 @@ class Unfused {
   Value growth;  // of dropout; undefined: there is none
 };
 
-// Of a mask that is added: how the result depends on it.
 Value mask_gradient(std::span<const Value> inputs, const Value& dy, const Attributes& attributes) {
+  if (inputs[3].dtype() == DType::bool_) return Value();
   const Unfused all(inputs, attributes);
   const Value dp = all.dropped(product(all.in_groups(dy), all.v, false, true));
-  const Value ds = all.through_softmax(dp);
-  const Shape& shape = ds.shape();
-  const Value whole =
-      apply("reshape", {ds}, {{"shape", Sizes{shape[0], shape[1] * shape[2], shape[3], shape[4]}}});
-  return summed_like(apply("cast", {whole}, {{"dtype", inputs[3].dtype()}}), inputs[3]);
+  return all.gradient_of_mask(inputs[3], all.through_softmax(dp));
+}
+
+// Of q, k, v and, where they are there, the mask and the scale.
+bool has_mask(std::span<const Value> inputs, const Attributes& attributes) {
+  return inputs.size() > (has_scale(attributes) ? 4 : 3);
 }
 
 std::vector<Value> gradient(const GradientQuery& query) {
   std::vector<Value> inputs = {query.output_gradients[0]};
   inputs.insert(inputs.end(), query.inputs.begin(), query.inputs.end());
   std::vector<Value> gradients = apply_all(grad_name, inputs, query.attributes);
-  const std::size_t scales = has_scale(query.attributes) ? 1 : 0;
-  if (query.inputs.size() > 3 + scales)
-    gradients.push_back(query.inputs[3].dtype() == DType::bool_
-                            ? Value()
-                            : mask_gradient(query.inputs, query.output_gradients[0], query.attributes));
+  if (has_mask(query.inputs, query.attributes))
+    gradients.push_back(mask_gradient(query.inputs, query.output_gradients[0], query.attributes));
   gradients.resize(query.inputs.size());  // the scale is a constant
   return gradients;
 }
@@ -243,15 +250,14 @@ std::vector<Value> gradient(const GradientQuery& query) {
 // How dq = scale ds k, dk = scale ds^T q and dv = w^T dy depend on what they are made from, for p = softmax,
 // w = p growth, dp = growth (dy v^T) and ds = p (dp - sum(dp p)).
 std::vector<Value> gradient_of_grad(const GradientQuery& query) {
-  const Value& dy_given = query.inputs[0];
-  const Unfused all(query.inputs.subspan(1), query.attributes);
-  const Value dy = all.in_groups(dy_given);
+  const std::span<const Value> inputs = query.inputs.subspan(1);
+  const Unfused all(inputs, query.attributes);
+  const Value dy = all.in_groups(query.inputs[0]);
   const Value dp = all.dropped(product(dy, all.v, false, true));
   const Value ds = all.through_softmax(dp);
-  const auto zeros_like = [](const Value& x) { return filled_like(x, 0); };
   const auto grouped = [&](std::size_t index, const Value& like, std::int64_t group) {
     const Value& g = query.output_gradients[index];
-    return g.defined() ? all.in_groups(g, group) : zeros_like(like);
+    return g.defined() ? all.in_groups(g, group) : filled_like(like, 0);
   };
   const Value gq = grouped(0, all.q, 0), gk = grouped(1, all.k, 1), gv = grouped(2, all.v, 1);
   // Through ds.
@@ -268,19 +274,9 @@ std::vector<Value> gradient_of_grad(const GradientQuery& query) {
   const Value of_v = product(through, dy, true);
   const Value of_q = all.scaled(plus(product(g_s, all.k), product(ds, gk)));
   const Value of_k = all.scaled(plus(product(g_s, all.q, true), product(ds, gq, true)));
-  std::vector<Value> gradients = {all.out_of_groups(of_dy, dy), all.out_of_groups(of_q, all.q),
-                                  all.out_of_groups(of_k, all.k), all.out_of_groups(of_v, all.v)};
-  const std::size_t scales = has_scale(query.attributes) ? 1 : 0;
-  if (query.inputs.size() > 4 + scales) {
-    const Shape& shape = g_s.shape();
-    const Value& mask = query.inputs[4];
-    gradients.push_back(
-        mask.dtype() == DType::bool_
-            ? Value()
-            : summed_like(apply("reshape", {apply("cast", {g_s}, {{"dtype", mask.dtype()}})},
-                                {{"shape", Sizes{shape[0], shape[1] * shape[2], shape[3], shape[4]}}}),
-                          mask));
-  }
+  std::vector<Value> gradients = {all.gradient_of(dy, of_dy), all.gradient_of(all.q, of_q),
+                                  all.gradient_of(all.k, of_k), all.gradient_of(all.v, of_v)};
+  if (has_mask(inputs, query.attributes)) gradients.push_back(all.gradient_of_mask(inputs[3], g_s));
   gradients.resize(query.inputs.size());
   return gradients;
 }
@@ -294,8 +290,7 @@ struct Settings {
   bool is_added = false;
   std::size_t scale_at = 0;  // the input; 0: there is none
   bool divides = false;
-  std::uint64_t stream = 0;
-  std::uint64_t part = 0;
+  DropoutPlace place;
   const AttentionKernel* kernel = nullptr;
   int threads = 1;  // that the scratch memory is for
 };
@@ -307,10 +302,6 @@ std::array<std::int64_t, 4> mask_steps(const Shape& mask) {
   for (std::size_t back = 1; back <= mask.rank(); ++back)
     if (mask[mask.rank() - back] != 1) found[4 - back] = steps[mask.rank() - back];
   return found;
-}
-
-std::uint64_t number(const Attributes& attributes, std::string_view which) {
-  return static_cast<std::uint64_t>(attributes.get(which, std::int64_t{0}));
 }
 
 Settings settings_of(const Signature& signature, std::size_t first) {
@@ -326,17 +317,16 @@ Settings settings_of(const Signature& signature, std::size_t first) {
                          .value_depth = in.v->shape[3],
                          .scale = scale_of(attributes, q[3]),
                          .is_causal = attributes.get("is_causal", false),
-                         .keep_prob = attributes.get("keep_prob", 1.0)},
+                         .keep_prob = keep_prob_of(attributes)},
                 .first = first,
                 .has_mask = in.mask != nullptr,
-                .stream = number(attributes, "stream"),
-                .part = number(attributes, "part")};
+                .place = dropout_place(attributes)};
   if (in.mask != nullptr) {
     made.size.mask_steps = mask_steps(in.mask->shape);
     made.is_added = in.mask->dtype != DType::bool_;
   }
   if (in.scale != nullptr) made.scale_at = signature.inputs.size() - 1;
-  made.divides = attributes.get("scale_input", std::string()) == "div";
+  made.divides = divides(attributes);
   return made;
 }
 
@@ -360,17 +350,10 @@ bool usable_fast(const Signature& signature) {
 
 template <class T>
 AttentionInputs<T> inputs_of(const KernelCall& call, const Settings& settings) {
-  const RunContext& context = *call.context;
-  const std::uint64_t samples_before = settings.part * static_cast<std::uint64_t>(settings.size.samples);
-  AttentionInputs<T> in{
-      .q = call.input<T>(settings.first),
-      .k = call.input<T>(settings.first + 1),
-      .v = call.input<T>(settings.first + 2),
-      .draw = {.seed = context.seed,
-               .step = context.step,
-               .stream = settings.stream,
-               .first_sample = context.first_sample + samples_before * context.sample_stride,
-               .sample_stride = context.sample_stride}};
+  AttentionInputs<T> in{.q = call.input<T>(settings.first),
+                        .k = call.input<T>(settings.first + 1),
+                        .v = call.input<T>(settings.first + 2),
+                        .draw = dropout_draw(*call.context, settings.place, settings.size.samples)};
   if (settings.has_mask && settings.is_added) in.added = call.input<T>(settings.first + 3);
   if (settings.has_mask && !settings.is_added) in.visible = call.input<bool>(settings.first + 3);
   return in;
@@ -432,7 +415,7 @@ Result<> to_onnx(OnnxCall& call) {
   const Shape &q = call.in(0).type.shape, &k = call.in(1).type.shape;
   if (has_scale(call.attributes())) return call.refuse("its scale is a tensor");
   if (q[1] != k[1]) return call.refuse("heads share keys: give k and v as many heads as q");
-  if (call.attributes().get("keep_prob", 1.0) < 1)
+  if (keep_prob_of(call.attributes()) < 1)
     return call.refuse("it drops weights, which is training: export with dropout_p=0");
   const std::string columns = call.make("Transpose", {call.input(1)}, {{"perm", Sizes{0, 1, 3, 2}}});
   std::string s = call.make("MatMul", {call.input(0), columns});

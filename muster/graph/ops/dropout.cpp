@@ -1,3 +1,4 @@
+#include "muster/graph/ops/dropout.h"
 #include "muster/graph/ops/ops.h"
 #include "muster/graph/ops/rules.h"
 #include "muster/tensor/tensor.h"
@@ -40,13 +41,8 @@ std::vector<Value> gradient_grad(const GradientQuery& query) {
 struct Settings {
   DType dtype = DType::float32;
   kernels::DropoutSize size;
-  std::uint64_t stream = 0;
-  std::uint64_t part = 0;
+  DropoutPlace place;
 };
-
-std::uint64_t number(const Attributes& attributes, std::string_view name) {
-  return static_cast<std::uint64_t>(attributes.get(name, std::int64_t{0}));
-}
 
 Prepared prepare(const Signature& signature) {
   const Shape& shape = signature.inputs[0].shape;
@@ -55,25 +51,17 @@ Prepared prepare(const Signature& signature) {
                            {.samples = samples,
                             .elements = samples == 0 ? 0 : shape.elements() / samples,
                             .keep_prob = keep_prob_of(signature.attributes)},
-                           number(signature.attributes, "stream"),
-                           number(signature.attributes, "part")});
+                           dropout_place(signature.attributes)});
 }
 
 void run(const KernelCall& call) {
-  const auto& [dtype, size, stream, part] = call.setting<Settings>();
-  const RunContext& context = *call.context;
-  const std::uint64_t samples_before = part * static_cast<std::uint64_t>(size.samples);
-  kernels::dropout(size,
-                   {.seed = context.seed,
-                    .step = context.step,
-                    .stream = stream,
-                    .first_sample = context.first_sample + samples_before * context.sample_stride,
-                    .sample_stride = context.sample_stride},
-                   dtype, call.inputs[0], call.outputs[0], call.output<bool>(1), call.threads);
+  const auto& [dtype, size, place] = call.setting<Settings>();
+  kernels::dropout(size, dropout_draw(*call.context, place, size.samples), dtype, call.inputs[0],
+                   call.outputs[0], call.output<bool>(1), call.threads);
 }
 
 void run_grad(const KernelCall& call) {
-  const auto& [dtype, size, stream, part] = call.setting<Settings>();
+  const auto& [dtype, size, place] = call.setting<Settings>();
   kernels::dropout_grad(size.keep_prob, dtype, call.inputs[0], call.input<bool>(1), call.outputs[0],
                         size.samples * size.elements, call.threads);
 }
@@ -86,6 +74,23 @@ Result<> to_onnx(OnnxCall& call) {
 
 }  // namespace dropout_rows
 }  // namespace
+
+DropoutPlace dropout_place(const Attributes& attributes) {
+  const auto number = [&attributes](std::string_view name) {
+    return static_cast<std::uint64_t>(attributes.get(name, std::int64_t{0}));
+  };
+  return {number("stream"), number("part")};
+}
+
+kernels::DropoutDraw dropout_draw(const RunContext& context, const DropoutPlace& place,
+                                  std::int64_t samples) {
+  const std::uint64_t samples_before = place.part * static_cast<std::uint64_t>(samples);
+  return {.seed = context.seed,
+          .step = context.step,
+          .stream = place.stream,
+          .first_sample = context.first_sample + samples_before * context.sample_stride,
+          .sample_stride = context.sample_stride};
+}
 
 const Op& dropout_op() {
   using namespace dropout_rows;

@@ -1,9 +1,11 @@
 #include "muster/tensor/kernels/attention.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -172,15 +174,9 @@ template void attention_grad_reference(const AttentionSize&, const AttentionInpu
 #if defined(__x86_64__)
 namespace {
 
-// Waking a thread costs about as much as this much work.
-constexpr std::int64_t operations_per_thread = 1 << 20;
-
-// Into how many parts so much work is divided.
-std::int64_t parts_for(const AttentionSize& size, std::int64_t units, int threads) {
-  const std::int64_t operations =
-      size.samples * size.heads * size.queries * size.keys * (size.depth + size.value_depth);
-  const std::int64_t useful = std::clamp<std::int64_t>(operations / operations_per_thread, 1, threads);
-  return std::min(units, useful);
+int threads_for(const AttentionSize& size, int threads) {
+  return threads_for_operations(
+      size.samples * size.heads * size.queries * size.keys * (size.depth + size.value_depth), threads);
 }
 
 // Memory of one thread, in pieces. Without memory it counts how much is needed.
@@ -209,21 +205,13 @@ namespace avx2 {
 #include "muster/tensor/kernels/attention_simd.inc"
 }  // namespace avx2
 
-constexpr std::array<AttentionKernel, 2> list{avx512::table("avx512"), avx2::table("avx2")};
+constexpr std::array<AttentionKernel, 2> list{avx512::table(Isa::avx512, "avx512"),
+                                              avx2::table(Isa::avx2, "avx2")};
 
 }  // namespace
 
 std::span<const AttentionKernel> attention_kernels() {
-  const std::span<const AttentionKernel> all(list);
-  switch (processor_isa()) {
-    case Isa::avx512:
-      return all;
-    case Isa::avx2:
-      return all.last(1);
-    case Isa::none:
-      break;
-  }
-  return {};
+  return usable_here(std::span<const AttentionKernel>(list));
 }
 #else
 std::span<const AttentionKernel> attention_kernels() { return {}; }

@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "muster/tensor/cpu.h"
 #include "muster/tensor/kernels/dropout.h"
 
 namespace muster::kernels {
@@ -61,6 +62,7 @@ void attention_grad_reference(const AttentionSize& size, const AttentionInputs<T
 // computed again (Dao et al., FlashAttention, arXiv 2205.14135, without its running softmax: rows are whole).
 // Threads never change a bit.
 struct AttentionKernel {
+  Isa isa = Isa::none;
   std::string_view name;
   std::size_t (*scratch_bytes)(const AttentionSize& size, int threads);
   void (*run)(const AttentionSize& size, const AttentionInputs<float>& in, float* y, std::byte* scratch,

@@ -47,10 +47,11 @@ void draw_one(const DropoutDraw& draw, std::uint64_t sample, std::uint32_t thres
 }
 
 #if defined(__x86_64__)
-constexpr std::array<MaskKernel, 3> list{
-    {{"avx512", 32, avx512::draw_group}, {"avx2", 16, avx2::draw_group}, {"reference", words, draw_one}}};
+constexpr std::array<MaskKernel, 3> list{{{Isa::avx512, "avx512", 32, avx512::draw_group},
+                                          {Isa::avx2, "avx2", 16, avx2::draw_group},
+                                          {Isa::none, "reference", words, draw_one}}};
 #else
-constexpr std::array<MaskKernel, 1> list{{{"reference", words, draw_one}}};
+constexpr std::array<MaskKernel, 1> list{{{Isa::none, "reference", words, draw_one}}};
 #endif
 
 template <class T>
@@ -60,18 +61,7 @@ auto scaled(T factor) {
 
 }  // namespace
 
-std::span<const MaskKernel> mask_kernels() {
-  const std::span<const MaskKernel> all(list);
-  switch (processor_isa()) {
-    case Isa::avx512:
-      return all;
-    case Isa::avx2:
-      return all.last(2);
-    case Isa::none:
-      break;
-  }
-  return all.last(1);
-}
+std::span<const MaskKernel> mask_kernels() { return usable_here(std::span<const MaskKernel>(list)); }
 
 void draw_dropout_mask(const DropoutDraw& draw, std::uint64_t sample, double keep_prob, std::int64_t begin,
                        std::int64_t end, bool* mask) {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "muster/base/base.h"
+#include "muster/tensor/cpu.h"
 
 namespace muster::kernels {
 
@@ -31,6 +32,7 @@ void dropout(const DropoutSize& size, const DropoutDraw& draw, DType dtype, cons
 // Draws for some elements at a time, with the instructions of its name: an element stays where its word is
 // below `threshold`. Four elements share a counter, and those from `first` on are drawn.
 struct MaskKernel {
+  Isa isa = Isa::none;
   std::string_view name;
   std::int64_t elements = 4;
   void (*draw)(const DropoutDraw& draw, std::uint64_t sample, std::uint32_t threshold, std::int64_t first,

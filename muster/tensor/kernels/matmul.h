@@ -6,6 +6,8 @@
 #include <span>
 #include <string_view>
 
+#include "muster/tensor/cpu.h"
+
 namespace muster::kernels {
 
 // c (m, n) = op(a) op(b); a is (m, k), or (k, m) when transposed; b is (k, n), or (n, k) when transposed.
@@ -37,6 +39,7 @@ void matmul_reference(const MatmulSize& size, const MatmulArguments<T>& argument
 
 // Each sum runs over k in an order that depends on the sizes alone, so threads never change a bit.
 struct MatmulKernel {
+  Isa isa = Isa::none;
   std::string_view name;
   bool (*usable)(const MatmulSize& size);
   void (*run)(const MatmulSize& size, const MatmulArguments<float>& arguments);

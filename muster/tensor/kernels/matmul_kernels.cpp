@@ -13,13 +13,8 @@ namespace muster::kernels {
 #if defined(__x86_64__)
 namespace {
 
-// Waking a thread costs some microseconds: about as much as this much work.
-constexpr std::int64_t operations_per_thread = 1 << 20;
-
 int threads_for(const MatmulSize& size, int threads) {
-  const std::int64_t operations = size.m * size.n * size.k;
-  return static_cast<int>(
-      std::clamp<std::int64_t>(operations / operations_per_thread, 1, std::max(threads, 1)));
+  return threads_for_operations(size.m * size.n * size.k, threads);
 }
 
 std::size_t no_scratch(const MatmulSize&, int) { return 0; }
@@ -43,28 +38,17 @@ namespace avx2 {
 }  // namespace avx2
 
 constexpr std::array<MatmulKernel, 6> list{{
-    {"avx512 dot", avx512::dot_usable, avx512::dot, no_scratch},
-    {"avx512 outer", avx512::outer_usable, avx512::outer, no_scratch},
-    {"avx512 packed", avx512::packed_usable, avx512::packed, avx512::packed_scratch},
-    {"avx2 dot", avx2::dot_usable, avx2::dot, no_scratch},
-    {"avx2 outer", avx2::outer_usable, avx2::outer, no_scratch},
-    {"avx2 packed", avx2::packed_usable, avx2::packed, avx2::packed_scratch},
+    {Isa::avx512, "avx512 dot", avx512::dot_usable, avx512::dot, no_scratch},
+    {Isa::avx512, "avx512 outer", avx512::outer_usable, avx512::outer, no_scratch},
+    {Isa::avx512, "avx512 packed", avx512::packed_usable, avx512::packed, avx512::packed_scratch},
+    {Isa::avx2, "avx2 dot", avx2::dot_usable, avx2::dot, no_scratch},
+    {Isa::avx2, "avx2 outer", avx2::outer_usable, avx2::outer, no_scratch},
+    {Isa::avx2, "avx2 packed", avx2::packed_usable, avx2::packed, avx2::packed_scratch},
 }};
 
 }  // namespace
 
-std::span<const MatmulKernel> matmul_kernels() {
-  const std::span<const MatmulKernel> all(list);
-  switch (processor_isa()) {
-    case Isa::avx512:
-      return all;
-    case Isa::avx2:
-      return all.subspan(3);
-    case Isa::none:
-      break;
-  }
-  return {};
-}
+std::span<const MatmulKernel> matmul_kernels() { return usable_here(std::span<const MatmulKernel>(list)); }
 #else
 std::span<const MatmulKernel> matmul_kernels() { return {}; }
 #endif

@@ -39,25 +39,15 @@ namespace narrow {
 }  // namespace narrow
 
 #if defined(__x86_64__)
-constexpr std::array<VectorMath, 3> list{avx512::table("avx512"), avx2::table("avx2"), narrow::table("sse2")};
+constexpr std::array<VectorMath, 3> list{avx512::table(Isa::avx512, "avx512"), avx2::table(Isa::avx2, "avx2"),
+                                         narrow::table(Isa::none, "sse2")};
 #else
-constexpr std::array<VectorMath, 1> list{narrow::table("vectors")};
+constexpr std::array<VectorMath, 1> list{narrow::table(Isa::none, "vectors")};
 #endif
 
 }  // namespace
 
-std::span<const VectorMath> vector_math() {
-  const std::span<const VectorMath> all(list);
-  switch (processor_isa()) {
-    case Isa::avx512:
-      return all;
-    case Isa::avx2:
-      return all.last(2);
-    case Isa::none:
-      break;
-  }
-  return all.last(1);
-}
+std::span<const VectorMath> vector_math() { return usable_here(std::span<const VectorMath>(list)); }
 
 bool has_vector_math(Unary kind) {
   return kind == Unary::exp || kind == Unary::expm1 || kind == Unary::log || kind == Unary::log1p ||

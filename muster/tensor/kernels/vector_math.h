@@ -13,6 +13,7 @@
 #include <span>
 #include <string_view>
 
+#include "muster/tensor/cpu.h"
 #include "muster/tensor/kernels/nonlinearity.h"
 #include "muster/tensor/kernels/unary.h"
 
@@ -20,6 +21,7 @@ namespace muster::kernels {
 
 // One instruction set's. Outputs may be inputs; all work on the calling thread.
 struct VectorMath {
+  Isa isa = Isa::none;
   std::string_view name;  // "avx512"
   void (*unary)(Unary kind, const float* x, float* y, std::int64_t count);
   void (*nonlinearity)(const Nonlinearity& what, const float* x, float* y, std::int64_t count);
