@@ -52,6 +52,12 @@ def _file(path):
     return path
 
 
+def _below(*parts):
+    """The paths of what is in a folder, in order."""
+    folder = os.path.join(*parts)
+    return [os.path.join(folder, name) for name in sorted(os.listdir(_folder(folder)))]
+
+
 def _read_bytes(path):
     try:
         with open(path, "rb") as file:

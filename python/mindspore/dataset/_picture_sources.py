@@ -9,6 +9,7 @@ import numpy
 from mindspore.dataset import _cache, _checks
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset._named_sources import (
+    _below,
     _folder,
     _lines,
     _NamedDataset,
@@ -37,12 +38,6 @@ class _Pictures(_NamedDataset):
         self._read(
             list(columns), rows, lambda row: [*(_picture(path, self._decode) for path in row[:-1]), row[-1]]
         )
-
-
-def _below(*parts):
-    """The paths of what is in a folder, in order."""
-    folder = os.path.join(*parts)
-    return [os.path.join(folder, name) for name in sorted(os.listdir(_folder(folder)))]
 
 
 class _InFolders(_Pictures):

@@ -8,7 +8,7 @@ import numpy
 
 from mindspore.dataset import _cache
 from mindspore.dataset._checks import PipelineError
-from mindspore.dataset._named_sources import _folder, _lines, _NamedDataset, _Order, _read_bytes
+from mindspore.dataset._named_sources import _below, _folder, _lines, _NamedDataset, _Order, _read_bytes
 from mindspore.dataset._small_sources import _one_of
 
 
@@ -61,10 +61,10 @@ class YesNoDataset(_Sounds):
     _COLUMNS = ("label",)
 
     def _rows_in(self, folder):
-        for name in sorted(os.listdir(folder)):
-            stem, ending = os.path.splitext(name)
+        for path in _below(folder):
+            stem, ending = os.path.splitext(os.path.basename(path))
             if ending == ".wav":
-                yield os.path.join(folder, name), [numpy.asarray(stem.split("_"), numpy.int32)]
+                yield path, [numpy.asarray(stem.split("_"), numpy.int32)]
 
 
 class LJSpeechDataset(_Sounds):

@@ -10,7 +10,7 @@ import numpy
 from mindspore.dataset import _cache
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset._dataset import Shuffle
-from mindspore.dataset._named_sources import _folder, _lines, _NamedDataset, _Order, _read_bytes
+from mindspore.dataset._named_sources import _below, _folder, _lines, _NamedDataset, _Order, _read_bytes
 from mindspore.dataset._small_sources import _in_turn, _one_of
 
 
@@ -257,13 +257,10 @@ class IMDBDataset(_NamedDataset):
         _one_of("usage", usage, (None, "train", "test", "all"))
         parts = ("train", "test") if usage in (None, "all") else (usage,)
         rows = [
-            (os.path.join(place, name), label)
+            (path, label)
             for part in parts
-            for place, label in (
-                (os.path.join(folder, part, "pos"), 1),
-                (os.path.join(folder, part, "neg"), 0),
-            )
-            for name in sorted(os.listdir(_folder(place)))
+            for place, label in (("pos", 1), ("neg", 0))
+            for path in _below(folder, part, place)
         ]
         self._read(
             ["text", "label"],

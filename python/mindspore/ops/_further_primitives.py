@@ -2,44 +2,20 @@
 
 import muster
 from mindspore.ops import _math, _places
-from mindspore.ops._primitive import of_row, without_settings
+from mindspore.ops._primitive import CONVOLUTION, class_keeper, sizes_of
 from muster import ops
 
 _made = {}
-
-
-def _class(name, **settings):
-    """The class `name` of a function that takes the inputs, then the settings."""
-
-    def keep(function):
-        _made[name] = of_row(name, settings, function) if settings else without_settings(name, function)
-        return function
-
-    return keep
-
-
-def _sizes(shape):
-    return tuple(shape.asnumpy().tolist()) if isinstance(shape, muster.Tensor) else tuple(shape)
+_class = class_keeper(_made)
 
 
 # ---- Gradients that have names of ops ----------------------------------------------------------------------
 
-_CONVOLUTION = {
-    "out_channel": ...,
-    "kernel_size": ...,
-    "pad_mode": "valid",
-    "pad": 0,
-    "pad_list": None,
-    "mode": 1,
-    "stride": 1,
-    "dilation": 1,
-    "group": 1,
-    "data_format": "NCHW",
-}
+_INPUT_GRADIENT = {"out_channel": ..., "kernel_size": ..., **CONVOLUTION}
 
 
-@_class("Conv2DTranspose", **_CONVOLUTION)
-@_class("Conv2DBackpropInput", **_CONVOLUTION)
+@_class("Conv2DTranspose", **_INPUT_GRADIENT)
+@_class("Conv2DBackpropInput", **_INPUT_GRADIENT)
 def _input_gradient(dout, weight, input_size, **settings):
     """The gradient of Conv2D for its input of `input_size`."""
     from mindspore.ops import _gradient_primitives  # it asks for names of mindspore.ops
@@ -181,7 +157,7 @@ def _equal_count(x, y):
 @_class("DynamicBroadcastTo")
 def _broadcast(x, shape):
     """x in a shape that broadcasting gives."""
-    return ops.broadcast_to(x, _sizes(shape))
+    return ops.broadcast_to(x, sizes_of(shape))
 
 
 @_class("DynamicStitch")

@@ -9,7 +9,7 @@ import math
 import muster
 from mindspore import _names, ops
 from mindspore.ops import operations
-from mindspore.ops._primitive import of_row, without_settings
+from mindspore.ops._primitive import CONVOLUTION, of_row, sizes_of, without_settings
 
 
 def _pulled(function, inputs, flow, wrt=0):
@@ -24,11 +24,7 @@ def _pulled(function, inputs, flow, wrt=0):
 
 
 def _zeros(shape, like):
-    return ops.zeros(_sizes(shape), like.dtype)
-
-
-def _sizes(shape):
-    return tuple(shape.asnumpy().tolist()) if isinstance(shape, muster.Tensor) else tuple(shape)
+    return ops.zeros(sizes_of(shape), like.dtype)
 
 
 # ---- Of the output -----------------------------------------------------------------------------------------
@@ -187,10 +183,10 @@ def _second(first, x, y, dx, dy):
 
 # ---- Elements that moved -----------------------------------------------------------------------------------
 
-_plain("FlattenGrad", lambda dy, shape: ops.reshape(dy, _sizes(shape)))
+_plain("FlattenGrad", lambda dy, shape: ops.reshape(dy, sizes_of(shape)))
 _plain(
     "SliceGrad",
-    lambda dy, x, begin, size: _pulled(lambda t: ops.slice(t, _sizes(begin), _sizes(size)), (x,), dy),
+    lambda dy, x, begin, size: _pulled(lambda t: ops.slice(t, sizes_of(begin), sizes_of(size)), (x,), dy),
 )
 _plain("GatherDGradV2", lambda x, dim, at, dy: _pulled(lambda t: ops.gather_elements(t, dim, at), (x,), dy))
 _plain("TraceGrad", lambda dy, shape: _pulled(ops.trace, (_zeros(shape, dy),), dy))
@@ -208,7 +204,9 @@ def _masked_select_grad(x, mask, dy):
 
 def _strided_slice_grad(dy, shape, begin, end, strides, **masks):
     taken = operations.StridedSlice(**masks)
-    return _pulled(lambda t: taken(t, _sizes(begin), _sizes(end), _sizes(strides)), (_zeros(shape, dy),), dy)
+    return _pulled(
+        lambda t: taken(t, sizes_of(begin), sizes_of(end), sizes_of(strides)), (_zeros(shape, dy),), dy
+    )
 
 
 _named(
@@ -369,17 +367,7 @@ def conv2d_input_grad(dy, w, sizes, out_channel, **settings):
     return _pulled(lambda x: op(x, w), (_zeros(sizes, dy),), dy)
 
 
-_CONVOLUTION = {
-    "pad_mode": "valid",
-    "pad": 0,
-    "pad_list": None,
-    "mode": 1,
-    "stride": 1,
-    "dilation": 1,
-    "group": 1,
-    "data_format": "NCHW",
-}
-_named("Conv2DBackpropFilter", _conv2d_filter_grad, out_channel=..., kernel_size=..., **_CONVOLUTION)
+_named("Conv2DBackpropFilter", _conv2d_filter_grad, out_channel=..., kernel_size=..., **CONVOLUTION)
 _named(
     "BiasAddGrad",
     lambda dy, data_format: ops.reduce_sum(
@@ -393,7 +381,7 @@ _named(
 
 def _resize_grad(primitive):
     def compute(dy, to, align_corners, half_pixel_centers=False):
-        size = to.shape[-2:] if isinstance(to, muster.Tensor) and to.ndim == 4 else _sizes(to)
+        size = to.shape[-2:] if isinstance(to, muster.Tensor) and to.ndim == 4 else sizes_of(to)
         x = _zeros((*dy.shape[:2], *size), dy)
         op = getattr(operations, primitive)
         if primitive == "ResizeNearestNeighbor":
@@ -424,7 +412,7 @@ for _name, _primitive in (("GridSampler2DGrad", "GridSampler2D"), ("GridSampler3
 _named(
     "AffineGridGrad",
     lambda dy, sizes, align_corners: _pulled(
-        lambda theta: operations.AffineGrid(align_corners)(theta, _sizes(sizes)),
+        lambda theta: operations.AffineGrid(align_corners)(theta, sizes_of(sizes)),
         (ops.zeros((dy.shape[0], dy.ndim - 2, dy.ndim - 1), dy.dtype),),
         dy,
     ),

@@ -3,7 +3,19 @@
 import sys
 
 from mindspore import _names
-from muster import _core
+from muster import Tensor, _core
+
+# What classes of convolutions and of their gradients are made with, behind sizes.
+CONVOLUTION = {
+    "pad_mode": "valid",
+    "pad": 0,
+    "pad_list": None,
+    "mode": 1,
+    "stride": 1,
+    "dilation": 1,
+    "group": 1,
+    "data_format": "NCHW",
+}
 
 
 class Primitive:
@@ -68,6 +80,25 @@ def of_row(name: str, settings: dict, function) -> type[Primitive]:
         return function(*inputs, **{each: getattr(self, each) for each in settings})
 
     return type(name, (Primitive,), {"__init__": __init__, "compute": compute, "__doc__": function.__doc__})
+
+
+def class_keeper(made: dict):
+    """A decorator `(name, **settings)` that keeps in `made` the class of a function of the inputs, then the
+    settings by name."""
+
+    def of_name(name: str, **settings):
+        def keep(function):
+            made[name] = of_row(name, settings, function) if settings else without_settings(name, function)
+            return function
+
+        return keep
+
+    return of_name
+
+
+def sizes_of(shape) -> tuple:
+    """The sizes that a tensor or a sequence says."""
+    return tuple(shape.asnumpy().tolist()) if isinstance(shape, Tensor) else tuple(shape)
 
 
 def _chosen(name: str, settings: dict, args: tuple, kwargs: dict) -> dict:

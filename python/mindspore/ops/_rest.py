@@ -4,20 +4,11 @@ import math
 
 import muster
 from mindspore.ops import _lengths, _matrices, _places, _random
-from mindspore.ops._primitive import of_row, without_settings
+from mindspore.ops._primitive import class_keeper
 from muster import ops
 
 _made = {}
-
-
-def _class(name, **settings):
-    """The class `name` of a function that takes the inputs, then the settings."""
-
-    def keep(function):
-        _made[name] = of_row(name, settings, function) if settings else without_settings(name, function)
-        return function
-
-    return keep
+_class = class_keeper(_made)
 
 
 # ---- Normalization -----------------------------------------------------------------------------------------

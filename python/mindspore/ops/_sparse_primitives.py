@@ -7,24 +7,11 @@ Where the result has as many elements as the values say, numpy makes it.
 
 import muster
 from mindspore.ops import _places
-from mindspore.ops._primitive import of_row, without_settings
+from mindspore.ops._primitive import class_keeper, sizes_of
 from muster import ops
 
 _made = {}
-
-
-def _class(name, **settings):
-    """The class `name` of a function that takes the inputs, then the settings."""
-
-    def keep(function):
-        _made[name] = of_row(name, settings, function) if settings else without_settings(name, function)
-        return function
-
-    return keep
-
-
-def _sizes(shape):
-    return tuple(shape.asnumpy().tolist()) if isinstance(shape, muster.Tensor) else tuple(shape)
+_class = class_keeper(_made)
 
 
 def _arrays(name, *tensors):
@@ -47,7 +34,7 @@ def _tensors(*arrays):
 
 def _dense(indices, values, shape):
     indices = ops.reshape(indices, (-1, 1)) if indices.ndim == 1 else indices
-    return ops.scatter_nd_update(ops.zeros(_sizes(shape), values.dtype), indices, values, "add")
+    return ops.scatter_nd_update(ops.zeros(sizes_of(shape), values.dtype), indices, values, "add")
 
 
 @_class("SparseToDense")
@@ -141,7 +128,7 @@ def _segment_sqrt_n(x, indices, segment_ids, num_segments):
 @_class("SparseToDenseV2", validate_indices=True)
 def _to_dense(indices, output_shape, values, default_value, validate_indices):
     """The values at the indices, default_value elsewhere."""
-    shape = _sizes(output_shape)
+    shape = sizes_of(output_shape)
     indices = ops.reshape(indices, (-1, len(shape)))
     values = ops.broadcast_to(values, (indices.shape[0],))
     return ops.scatter_nd_update(ops.broadcast_to(default_value, shape), indices, values, "update")
@@ -158,7 +145,7 @@ def _element_wise(name, function):
     @_class(name)
     def of_values(x1_indices, x1_values, x1_shape, x2):
         """The values after an operation with the elements of x2 at their places, x2 broadcast."""
-        return function(x1_values, ops.gather_nd(ops.broadcast_to(x2, _sizes(x1_shape)), x1_indices))
+        return function(x1_values, ops.gather_nd(ops.broadcast_to(x2, sizes_of(x1_shape)), x1_indices))
 
 
 _element_wise("SparseDenseCwiseAdd", ops.add)
