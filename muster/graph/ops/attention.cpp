@@ -149,7 +149,7 @@ class Unfused {
     if (has_added) s = plus(s, apply("cast", {mask_in_groups(inputs[3], shape)}, {{"dtype", q.dtype()}}));
     if (visible.defined()) s = apply("select", {visible, s, scalar_like(s, lowest)});
     p = apply("softmax", {s});
-    // A query that sees nothing gives zeros.
+    // A query that may see nothing gives zeros.
     if (visible.defined()) p = apply("select", {visible, p, scalar_like(p, 0)});
     if (keep_prob_of(attributes) < 1) {
       const Value ones = filled_like(out_of_groups(p), 1);
@@ -204,10 +204,7 @@ class Unfused {
   Value visible_keys(std::span<const Value> inputs, const Shape& products,
                      const Attributes& attributes) const {
     Value visible;
-    if (inputs.size() > 3) {
-      const Value mask = mask_in_groups(inputs[3], products);
-      visible = mask.dtype() == DType::bool_ ? mask : apply("greater", {mask, scalar_like(mask, lowest)});
-    }
+    if (inputs.size() > 3 && inputs[3].dtype() == DType::bool_) visible = mask_in_groups(inputs[3], products);
     if (attributes.get("is_causal", false)) {
       const Tensor past = past_keys(products[3], products[4]);
       visible = visible.defined() ? apply("logical_and", {visible, past}) : Value(past);
@@ -440,11 +437,11 @@ std::vector<Op> rows() {
            "depth); y (samples, heads, queries, value depth). heads is a multiple of key heads: so many "
            "heads in a row share keys and values. `scale` is 1 / sqrt(depth) unless set. The mask, the last "
            "input, broadcasts to (samples, heads, queries, keys): bool, true where a query sees a key, or of "
-           "the dtype of q and added. With `is_causal` query i sees keys 0 to i. A query that sees no key "
-           "gives zeros. `keep_prob` below 1 drops elements of the softmax, the same that the op dropout "
-           "drops for `stream` and `part`. float32 or float64; bfloat16 and float16 compute in float32. "
-           "Source: Vaswani et al., Attention is all you need, 2017; Dao et al., FlashAttention, arXiv "
-           "2205.14135.",
+           "the dtype of q and added. With `is_causal` query i sees keys 0 to i. A query that a bool mask "
+           "lets see no key gives zeros. `keep_prob` below 1 drops elements of the softmax, the same that "
+           "the op dropout drops for `stream` and `part`. float32 or float64; bfloat16 and float16 compute "
+           "in float32. Source: Vaswani et al., Attention is all you need, 2017; Dao et al., FlashAttention, "
+           "arXiv 2205.14135.",
        .inputs_min = 3,
        .inputs_max = 5,
        .infer = infer,

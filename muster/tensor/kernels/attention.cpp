@@ -23,8 +23,8 @@ struct Query {
   std::int64_t index = 0;
 };
 
-// The products of a query with the keys that it may see become minus infinity where the mask hides a key.
-// False: it sees none.
+// To the products of a query with the keys that it may see the mask is added, or where it hides a key they
+// become minus infinity. False: it hides all.
 template <class T>
 bool apply_mask(const AttentionSize& size, const AttentionInputs<T>& in, const Query& query, T* products) {
   const std::int64_t seen = size.seen_by(query.index);
@@ -32,11 +32,14 @@ bool apply_mask(const AttentionSize& size, const AttentionInputs<T>& in, const Q
   const std::int64_t at = query.sample * sample_step + query.head * head_step + query.index * query_step;
   if (in.added != nullptr)
     for (std::int64_t j = 0; j < seen; ++j) products[j] += in.added[at + j * key_step];
-  constexpr T hidden = -std::numeric_limits<T>::infinity();
-  if (in.visible != nullptr)
-    for (std::int64_t j = 0; j < seen; ++j)
-      if (!in.visible[at + j * key_step]) products[j] = hidden;
-  return std::any_of(products, products + seen, [](T product) { return product != hidden; });
+  if (in.visible == nullptr) return seen > 0;
+  bool sees_any = false;
+  for (std::int64_t j = 0; j < seen; ++j) {
+    const bool sees = in.visible[at + j * key_step];
+    sees_any = sees_any || sees;
+    if (!sees) products[j] = -std::numeric_limits<T>::infinity();
+  }
+  return sees_any;
 }
 
 // Which of the keys that it may see a query keeps in dropout.
@@ -57,6 +60,12 @@ struct Weights {
   std::vector<T> dropped;
   std::vector<T> growth;  // dropped = p growth
 };
+
+// As the op dropout: what is dropped is 0, also where it was no number.
+template <class T>
+T grown(T value, T growth) {
+  return growth == T{0} ? T{0} : value * growth;
+}
 
 template <class T>
 T dot(const T* a, const T* b, std::int64_t count) {
@@ -87,7 +96,7 @@ Weights<T> weights_of(const AttentionSize& size, const AttentionInputs<T>& in, c
     for (std::size_t j = 0; j < count; ++j)
       made.growth[j] = kept[j] ? dropout_growth<T>(size.keep_prob) : T{0};
   }
-  for (std::size_t j = 0; j < count; ++j) made.dropped.push_back(made.p[j] * made.growth[j]);
+  for (std::size_t j = 0; j < count; ++j) made.dropped.push_back(grown(made.p[j], made.growth[j]));
   return made;
 }
 
@@ -146,7 +155,7 @@ void attention_grad_reference(const AttentionSize& size, const AttentionInputs<T
     double along = 0;
     for (std::size_t j = 0; j < dp.size(); ++j) {
       const std::int64_t key = first_key + static_cast<std::int64_t>(j);
-      dp[j] = weights.growth[j] * dot(dy, in.v + key * size.value_depth, size.value_depth);
+      dp[j] = grown(dot(dy, in.v + key * size.value_depth, size.value_depth), weights.growth[j]);
       along += static_cast<double>(dp[j]) * static_cast<double>(weights.p[j]);
     }
     for (std::size_t j = 0; j < dp.size(); ++j) {

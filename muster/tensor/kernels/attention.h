@@ -50,8 +50,8 @@ struct AttentionGradients {
   T* dv = nullptr;
 };
 
-// The definition; float or double. y (samples, heads, queries, value_depth). A query that sees no key gets
-// zeros.
+// The definition; float or double. y (samples, heads, queries, value_depth). A query that `visible` lets see
+// no key gets zeros; where `added` is minus infinity for all keys, NaN, as softmax gives.
 template <class T>
 void attention_reference(const AttentionSize& size, const AttentionInputs<T>& in, T* y);
 template <class T>

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -106,6 +108,21 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Written{}, Written{.scale = "none"}, Written{.scale = "div"},
                       Written{.transposes_keys = true}, Written{.has_mask = true}, Written{.drops = true},
                       Written{.transposes_keys = true, .has_mask = true, .drops = true}));
+
+TEST(Attention, GivesWhatSoftmaxGivesWhereAnAddedMaskHidesEverything) {
+  std::vector<Tensor> given = inputs;
+  given[3] = numbers({4, 5}, 3);
+  std::fill_n(given[3].data<double>() + 5, 5, -std::numeric_limits<double>::infinity());
+  Function forward("forward",
+                   [](std::span<const Value> in) -> Values { return attention({.has_mask = true}, in); });
+  const auto made = forward.call(given, {}, {});
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_THAT(ops_of(forward), Not(Contains("softmax")));
+  const Tensor& one = (*made)[0];
+  for (std::int64_t row = 0; row < 16; ++row)
+    for (std::int64_t c = 0; c < 2; ++c)
+      EXPECT_EQ(std::isnan(one.data<double>()[row * 2 + c]), row % 4 == 1) << "row " << row;
+}
 
 TEST(Attention, BecomesOneOpWhereItsWeightsWereLookedAtInVain) {
   const auto function = value_and_grad(

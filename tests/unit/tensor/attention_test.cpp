@@ -111,7 +111,11 @@ Results run(const AttentionKernel& kernel, const Problem& problem, int threads) 
 void expect_near(const char* what, const std::vector<float>& found, const std::vector<float>& expected) {
   ASSERT_EQ(found.size(), expected.size());
   for (std::size_t i = 0; i < found.size(); ++i)
-    ASSERT_NEAR(found[i], expected[i], 2e-5 * (1 + std::abs(expected[i]))) << what << ", element " << i;
+    if (std::isnan(expected[i])) {
+      ASSERT_TRUE(std::isnan(found[i])) << what << ", element " << i;
+    } else {
+      ASSERT_NEAR(found[i], expected[i], 2e-5 * (1 + std::abs(expected[i]))) << what << ", element " << i;
+    }
 }
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
