@@ -91,3 +91,33 @@ for mode in (ms.GRAPH_MODE, ms.PYNATIVE_MODE):
         draws.append([ops.standard_normal((3,)).asnumpy().tolist() for _ in range(2)])
     assert draws[0] == draws[1] and draws[0][0] != draws[0][1]
 """)
+
+
+def test_a_training_that_goes_on_from_its_last_checkpoint_ends_with_the_same_bits(
+    run_with_mindspore, tmp_path
+):
+    run_with_mindspore(f"""
+import pathlib
+import mindspore.dataset as ds
+from mindspore import nn
+
+random = numpy.random.default_rng(0)
+rows = random.standard_normal((40, 6)).astype("float32"), random.integers(0, 3, 40).astype("int32")
+
+def trained(make, folder, *calls):
+    for epochs, settings in calls:
+        ms.set_seed(3)
+        net = nn.SequentialCell(nn.Dense(6, 8), nn.ReLU(), nn.Dense(8, 3))
+        loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
+        model = ms.Model(net, loss, make(net.trainable_params()))
+        keep = ms.ModelCheckpoint("net", str(folder), ms.CheckpointConfig(save_checkpoint_steps=5))
+        data = ds.NumpySlicesDataset(rows, ["x", "y"], shuffle=False).batch(8)
+        model.train(epochs, data, callbacks=keep, **settings)
+    return [each.asnumpy().tobytes() for each in net.get_parameters()]
+
+for name in {NAMES}:
+    place = pathlib.Path({str(tmp_path)!r}, name)
+    at_once = trained(getattr(nn, name), place / "once", (4, {{}}))
+    in_two = trained(getattr(nn, name), place / "two", (2, {{}}), (4, {{"resume": "last"}}))
+    assert in_two == at_once, name
+""")
