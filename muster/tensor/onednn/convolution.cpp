@@ -190,6 +190,8 @@ PrimitivePtr make_convolution(const PrimitiveSetting& setting, const Problem& p,
 
 PrimitivePtr make_conv2d(const PrimitiveSetting& setting, const kernels::Conv2dSize& size,
                          Direction direction, bool bias, bool relu) {
+  if (direction == Direction::grad_weight)
+    if (PrimitivePtr made = make_depthwise_grad_weight(setting, size)) return made;
   return make_convolution(setting, problem_of(size), direction, bias, relu);
 }
 

@@ -57,6 +57,8 @@ PrimitivePtr tried(int threads, const Make& make) {
 
 PrimitivePtr make_conv2d(const PrimitiveSetting&, const kernels::Conv2dSize&, Direction, bool bias,
                          bool relu);
+// Null where channels share kernels, or where everything has to be plain.
+PrimitivePtr make_depthwise_grad_weight(const PrimitiveSetting&, const kernels::Conv2dSize&);
 PrimitivePtr make_conv3d(const PrimitiveSetting&, const kernels::Conv3dSize&, Direction);
 PrimitivePtr make_max_pool2d(const PrimitiveSetting&, const kernels::Pool2dSize&, Direction);
 PrimitivePtr make_avg_pool2d(const PrimitiveSetting&, const kernels::Pool2dSize&, Direction);
