@@ -7,13 +7,25 @@ from mindspore import _names
 from muster import ops
 
 
-def _linear(x, weight, bias):
-    """x weight^T, plus the bias where there is one, of (..., features); in the dtype of x."""
-    rows = ops.reshape(x, (-1, x.shape[-1]))
-    y = ops.matmul(rows, ops.transpose(ops.cast(weight, x.dtype), (1, 0)))
-    if bias is not None:
-        y = ops.bias_add(y, ops.cast(bias, x.dtype))
-    return ops.reshape(y, (*x.shape[:-1], weight.shape[0]))
+def _linear(weight, bias, dtype):
+    """The map of x (..., features) in `dtype` to x weight^T, plus the bias where there is one.
+
+    Made once for all steps: the weight is transposed once, and its gradients are summed before they are.
+    """
+    columns = ops.transpose(_as(weight, dtype), (1, 0))
+    offset = None if bias is None else _as(bias, dtype)
+
+    def linear(x):
+        y = ops.matmul(ops.reshape(x, (-1, x.shape[-1])), columns)
+        if offset is not None:
+            y = ops.bias_add(y, offset)
+        return ops.reshape(y, (*x.shape[:-1], columns.shape[1]))
+
+    return linear
+
+
+def _as(parameter, dtype):
+    return parameter if parameter.dtype is dtype else ops.cast(parameter, dtype)
 
 
 # One step: (what the input gives, the state before, what the state gives) to the state, h first.
@@ -99,11 +111,10 @@ class _Step(muster.Cell):
                 raise ValueError(
                     f"{type(self).__name__}: {what} {tensor.shape} does not fit: (N, {size}) is needed"
                 )
-        given = _linear(x, self.weight_ih, self.bias_ih if self.has_bias else None)
+        bias_ih, bias_hh = (self.bias_ih, self.bias_hh) if self.has_bias else (None, None)
+        given = _linear(self.weight_ih, bias_ih, x.dtype)(x)
         step = _step_of(self.kind, self.nonlinearity)
-        after = step(
-            given, state, lambda h: _linear(h, self.weight_hh, self.bias_hh if self.has_bias else None)
-        )
+        after = step(given, state, _linear(self.weight_hh, bias_hh, state[0].dtype))
         return after if len(after) > 1 else after[0]
 
 
@@ -230,12 +241,13 @@ class _Layers(muster.Cell):
 
     def _direction(self, x, weights, state, seq_length, backwards):
         weight_ih, weight_hh, bias_ih, bias_hh = weights
-        given = ops.unstack(_linear(x, weight_ih, bias_ih))
+        given = ops.unstack(_linear(weight_ih, bias_ih, x.dtype)(x))
+        carried = _linear(weight_hh, bias_hh, state[0].dtype)
         step = _step_of(self.kind, self.nonlinearity)
         steps = range(len(given))
         outputs = [None] * len(given)
         for t in reversed(steps) if backwards else steps:
-            after = step(given[t], state, lambda h: _linear(h, weight_hh, bias_hh))
+            after = step(given[t], state, carried)
             outputs[t] = after[0]
             if seq_length is not None:
                 inside = ops.expand_dims(ops.greater(seq_length, t), 1)
