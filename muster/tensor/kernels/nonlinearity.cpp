@@ -1,5 +1,6 @@
 #include "muster/tensor/kernels/nonlinearity.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <type_traits>
@@ -7,6 +8,7 @@
 #include "muster/tensor/kernels/bfloat16_loops.h"
 #include "muster/tensor/kernels/elementwise_loops.h"
 #include "muster/tensor/kernels/types.h"
+#include "muster/tensor/kernels/vector_math.h"
 
 namespace muster::kernels {
 namespace {
@@ -117,6 +119,33 @@ void with_derivative(const Nonlinearity& what, const Use& use) {
   }
 }
 
+// Elements of 16 bits go through the functions of float32, so many at a time that they stay in the cache.
+constexpr std::int64_t tile = 2048;
+
+bool has_16_bits(DType dtype) { return dtype == DType::bfloat16 || dtype == DType::float16; }
+
+void widen(DType dtype, const void* x, std::int64_t begin, std::int64_t count, float* to) {
+  if (dtype == DType::bfloat16)
+    bfloat16_loops().widen(static_cast<const bfloat16*>(x) + begin, to, count);
+  else
+    bfloat16_loops().widen_float16(static_cast<const float16*>(x) + begin, to, count);
+}
+
+void round(DType dtype, const float* x, std::int64_t count, void* to, std::int64_t begin) {
+  if (dtype == DType::bfloat16)
+    bfloat16_loops().round(x, static_cast<bfloat16*>(to) + begin, count);
+  else
+    bfloat16_loops().round_float16(x, static_cast<float16*>(to) + begin, count);
+}
+
+// Calls body(begin, count) for all tiles.
+template <class Body>
+void for_tiles(std::int64_t count, int threads, const Body& body) {
+  parallel_for(count, elementwise_grain, threads, [&](std::int64_t begin, std::int64_t end) {
+    for (; begin < end; begin += tile) body(begin, std::min(tile, end - begin));
+  });
+}
+
 // relu and leaky_relu of whole numbers: the slope is cut off to one.
 void whole_nonlinearity(const Nonlinearity& what, DType dtype, const void* x, void* y, std::int64_t count,
                         int threads) {
@@ -140,6 +169,13 @@ void nonlinearity(const Nonlinearity& what, DType dtype, const void* x, void* y,
   if (what.kind == Kind::relu && dtype == DType::bfloat16)
     return in_parts(bfloat16_loops().relu, count, threads, static_cast<bfloat16*>(y),
                     static_cast<const bfloat16*>(x));
+  if (has_16_bits(dtype) && has_vector_math(what.kind))
+    return for_tiles(count, threads, [&](std::int64_t begin, std::int64_t size) {
+      float values[tile];
+      widen(dtype, x, begin, size, values);
+      vector_math().front().nonlinearity(what, values, values, size);
+      round(dtype, values, size, y, begin);
+    });
   with_floating_element(dtype, [&](auto zero) {
     using T = decltype(zero);
     with_function<Computed<T>>(
@@ -152,6 +188,14 @@ void nonlinearity_grad(const Nonlinearity& what, DType dtype, const void* dy, co
   if (what.kind == Kind::relu && dtype == DType::bfloat16)
     return in_parts(bfloat16_loops().relu_grad, count, threads, static_cast<bfloat16*>(dx),
                     static_cast<const bfloat16*>(dy), static_cast<const bfloat16*>(value));
+  if (has_16_bits(dtype) && has_vector_math_grad(what.kind))
+    return for_tiles(count, threads, [&](std::int64_t begin, std::int64_t size) {
+      float slopes[tile], values[tile];
+      widen(dtype, dy, begin, size, slopes);
+      widen(dtype, value, begin, size, values);
+      vector_math().front().nonlinearity_grad(what, slopes, values, slopes, size);
+      round(dtype, slopes, size, dx, begin);
+    });
   with_floating_element(dtype, [&](auto zero) {
     using T = decltype(zero);
     with_derivative<Computed<T>>(what, [&](const auto& f) {

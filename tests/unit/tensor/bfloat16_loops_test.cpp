@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "muster/base/base.h"
+#include "muster/tensor/kernels/vector_math.h"
 
 namespace muster::kernels {
 namespace {
@@ -67,6 +68,46 @@ TEST(Bfloat16Loops, GiveTheBitsOfThePlainOnes) {
       return found;
     };
     EXPECT_EQ(with(bfloat16_loops()), with(plain_bfloat16_loops()));
+  }
+}
+
+// Between layers, elements of 16 bits are computed as float32 and rounded once; more than one tile of them.
+template <class T>
+void between_layers_as_float32(DType dtype, Nonlinearity::Kind kind) {
+  SCOPED_TRACE("kind " + std::to_string(static_cast<int>(kind)));
+  constexpr std::int64_t count = 70001;
+  const RandomStream random(41, static_cast<std::uint64_t>(kind));
+  std::vector<T> x(count), dy(count), found(count);
+  std::vector<float> wide_x(count), wide_dy(count), expected(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    wide_x[i] = x[i] = T(static_cast<float>(3 * random.normal(4 * i)));
+    wide_dy[i] = dy[i] = T(static_cast<float>(random.normal(4 * i + 2)));
+  }
+  const auto compare = [&](const char* what) {
+    for (std::size_t i = 0; i < count; ++i)
+      ASSERT_EQ(found[i].bits(), T(expected[i]).bits()) << what << " of " << wide_x[i];
+  };
+  for (const int threads : {1, 3}) {
+    if (has_vector_math(kind)) {
+      vector_nonlinearity(vector_math().front(), {kind}, wide_x.data(), expected.data(), count, 1);
+      nonlinearity({kind}, dtype, x.data(), found.data(), count, threads);
+      compare("y");
+    }
+    if (has_vector_math_grad(kind)) {
+      vector_nonlinearity_grad(vector_math().front(), {kind}, wide_dy.data(), wide_x.data(), expected.data(),
+                               count, 1);
+      nonlinearity_grad({kind}, dtype, dy.data(), x.data(), found.data(), count, threads);
+      compare("dx");
+    }
+  }
+}
+
+TEST(Bfloat16Loops, ComputeBetweenLayersInFloat32AndRoundOnce) {
+  using Kind = Nonlinearity::Kind;
+  for (const Kind kind :
+       {Kind::elu, Kind::sigmoid, Kind::tanh, Kind::gelu, Kind::gelu_tanh, Kind::silu, Kind::softplus}) {
+    between_layers_as_float32<bfloat16>(DType::bfloat16, kind);
+    between_layers_as_float32<float16>(DType::float16, kind);
   }
 }
 
